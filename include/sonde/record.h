@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sonde/record.h - mark what a program does; read it back with `sonde report`.
+ *
+ *     #include <sonde/record.h>                    cc prog.c $(pkg-config --cflags --libs sonde)
+ *
+ *     struct sonde_options options = SONDE_OPTIONS_INIT;
+ *     options.path = "prog.sonde";
+ *     sonde_start(&options, NULL);                 or: sonde run -o prog.sonde -- ./prog
+ *
+ *     void layer(const float *x, int64_t n)
+ *     {
+ *         SONDE_RANGE("layer");                    ends with the scope
+ *         struct sonde_tensor in = SONDE_TENSOR(SONDE_FLOAT32, n, 64);
+ *         sonde_range_shapes(&in, 1);
+ *         sonde_flops(2.0 * (double)n * 64);
+ *         ...
+ *     }
+ *     sonde_stop(NULL);
+ *
+ * A range costs two clock reads and two stores into a mapped file while a recording
+ * is on, one load and a branch while none is. What was recorded before the process
+ * died, of whatever cause, is in the file.
+ *
+ * Threads: every call may be made from any thread at any time, also while another
+ *          starts or stops. From a signal handler, all but sonde_start, sonde_stop and
+ *          sonde_step may be called: what interrupts the recorder itself is dropped
+ *          and counted.
+ * Errors:  marking never fails: what cannot be written is counted and reported.
+ */
+#ifndef SONDE_RECORD_H
+#define SONDE_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sonde/error.h"
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------ start and stop */
+
+#define SONDE_DEFAULT_CHUNK_BYTES ((size_t)1 << 20)
+
+/* What happens when the trace reaches options.max_bytes. */
+enum sonde_limit {
+    SONDE_LIMIT_STOP = 0,      /* later events are dropped, and counted */
+    SONDE_LIMIT_KEEP_LAST = 1, /* the oldest chunks are recycled: a flight recorder */
+};
+
+/*
+ * torch.profiler's schedule: after skip_first steps, cycles of `wait` steps unrecorded,
+ * `warmup` steps recorded but not shown, `active` steps recorded; `repeat` cycles, 0 for
+ * no end. skip_first_wait: the first cycle has no wait. active 0: no schedule at all.
+ */
+struct sonde_schedule {
+    uint32_t wait, warmup, active, repeat, skip_first, skip_first_wait;
+};
+
+enum sonde_action {
+    SONDE_ACTION_NONE = 0,
+    SONDE_ACTION_WARMUP = 1,
+    SONDE_ACTION_RECORD = 2,
+    SONDE_ACTION_RECORD_AND_SAVE = 3, /* the last active step of a cycle */
+};
+
+/* What `schedule` does at `step` (from 0); RECORD when it has no active steps. */
+SONDE_API enum sonde_action sonde_schedule_action(const struct sonde_schedule *schedule,
+                                                  uint64_t step);
+
+/* A finished recording, or a finished cycle of a schedule. */
+struct sonde_cycle {
+    const char *path;  /* of the trace file; borrowed for the call */
+    uint32_t    index; /* from 0 */
+    uint64_t    step;  /* number of the step that has just ended */
+};
+
+struct sonde_options {
+    size_t      struct_size; /* sizeof(struct sonde_options): set by SONDE_OPTIONS_INIT */
+    const char *path;        /* a file; or a folder, if it is one or ends in '/'. NULL: sonde-PID.sonde */
+    uint64_t    max_bytes;   /* of the file; 0: until the disk is full */
+    enum sonde_limit limit;
+    size_t      chunk_bytes; /* 0: SONDE_DEFAULT_CHUNK_BYTES. Multiples of 64 KiB */
+    struct sonde_schedule schedule;
+    void (*on_cycle)(const struct sonde_cycle *cycle, void *user); /* by the thread in step or stop */
+    void    *user;
+    uint32_t rank, world_size; /* UINT32_MAX: from $RANK and $WORLD_SIZE, if set */
+    bool     overwrite;        /* replace an existing file instead of failing */
+};
+
+#define SONDE_OPTIONS_INIT                                                                  \
+    {                                                                                       \
+        sizeof(struct sonde_options), NULL, 0, SONDE_LIMIT_STOP, 0, { 0, 0, 0, 0, 0, 0 },   \
+            NULL, NULL, UINT32_MAX, UINT32_MAX, true                                        \
+    }
+
+/*
+ * Begins a recording of the whole process; `options` may be NULL. A process has one at a
+ * time. Under `sonde run` the recording is the runner's: start and stop then do nothing.
+ * Errors: SONDE_E_BUSY, SONDE_E_ARGUMENT, SONDE_E_IO, SONDE_E_NOMEM; the program may go on
+ *         in any case, unrecorded.
+ */
+SONDE_API enum sonde_status sonde_start(const struct sonde_options *options,
+                                        struct sonde_error *err);
+
+/*
+ * Ends the recording and closes the file; threads may be in the middle of a range.
+ * Errors: SONDE_E_STATE when none is under way; SONDE_E_IO.
+ */
+SONDE_API enum sonde_status sonde_stop(struct sonde_error *err);
+
+/* A new step begins (an iteration of training, a request): marks it, and moves the schedule. */
+SONDE_API void sonde_step(void);
+
+/* Stops and resumes marking without closing the file. Ranges open at a pause end there. */
+SONDE_API void sonde_pause(void);
+SONDE_API void sonde_resume(void);
+
+/* The file being written, or an empty string; `size` bytes at most. Returns its full length. */
+SONDE_API size_t sonde_trace_path(char *buffer, size_t size);
+
+/* Adds a word about the run (`key`: text, `value`: text); a later one of the key replaces it. */
+SONDE_API void sonde_metadata(const char *key, const char *value);
+
+/* Names the calling thread in the trace. */
+SONDE_API void sonde_thread_name(const char *name);
+
+/* ----------------------------------------------------------------- tensors */
+
+/* torch's ScalarType numbers. */
+enum sonde_dtype {
+    SONDE_UINT8 = 0, SONDE_INT8 = 1, SONDE_INT16 = 2, SONDE_INT32 = 3, SONDE_INT64 = 4,
+    SONDE_FLOAT16 = 5, SONDE_FLOAT32 = 6, SONDE_FLOAT64 = 7,
+    SONDE_COMPLEX32 = 8, SONDE_COMPLEX64 = 9, SONDE_COMPLEX128 = 10, SONDE_BOOL = 11,
+    SONDE_QINT8 = 12, SONDE_QUINT8 = 13, SONDE_QINT32 = 14, SONDE_BFLOAT16 = 15,
+    SONDE_DTYPE_UNKNOWN = 255,
+};
+
+enum sonde_tensor_kind {
+    SONDE_ARG_NONE = 0,   /* not a tensor: shown as [] */
+    SONDE_ARG_TENSOR = 1, /* ndim dims */
+    SONDE_ARG_LIST = 2,   /* a list: the next `ndim` entries are its elements */
+    SONDE_ARG_SCALAR = 3, /* a number */
+};
+
+struct sonde_tensor {
+    enum sonde_tensor_kind kind;
+    enum sonde_dtype       dtype;
+    uint32_t               ndim;
+    const int64_t         *dims; /* borrowed for the call */
+};
+
+#ifndef __cplusplus
+/* SONDE_TENSOR(SONDE_FLOAT32, 8, 3, 224, 224) */
+#define SONDE_TENSOR(dtype, ...)                                                  \
+    {                                                                             \
+        SONDE_ARG_TENSOR, (dtype),                                                \
+            (uint32_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)),     \
+            (int64_t[]){ __VA_ARGS__ }                                            \
+    }
+#endif
+
+/* ------------------------------------------------------------------ ranges */
+
+/*
+ * SONDE_RANGE("name")           from here to the end of the scope
+ * sonde_begin("name")           until the matching sonde_end() of the same thread
+ *
+ * A literal name is looked up once; any other string each time (some 20 ns more).
+ */
+#define SONDE_RANGE(name) SONDE_RANGE_AT_(name, __COUNTER__)
+#define SONDE_RANGE_AT_(name, n) SONDE_RANGE_NAMED_(name, SONDE_PASTE_(sonde_scope_, n))
+#define SONDE_PASTE_(a, b) SONDE_PASTE2_(a, b)
+#define SONDE_PASTE2_(a, b) a##b
+#define SONDE_RANGE_NAMED_(name, variable)                                        \
+    __attribute__((cleanup(sonde_scope_end_), unused)) char variable = 0;         \
+    sonde_begin(name)
+
+#define sonde_begin(name)                                                         \
+    __extension__({                                                               \
+        if (SONDE_IS_LITERAL_(name)) {                                            \
+            static struct sonde_site sonde_site_ = { NULL, 0 };                   \
+            sonde_begin_named_(&sonde_site_, (name));                             \
+        } else {                                                                  \
+            sonde_begin_text(name);                                               \
+        }                                                                         \
+    })
+
+/*
+ * An array whose value the compiler knows is a literal. A pointer is never taken for one,
+ * even if it folds to a literal: in an inline function that the compiler copies to several
+ * callers, the copies share one static site but not one name.
+ */
+#ifdef __cplusplus
+extern "C++" {
+template <typename T> struct sonde_is_array_ { enum { value = 0 }; };
+template <size_t n> struct sonde_is_array_<const char[n]> { enum { value = 1 }; };
+}
+#define SONDE_IS_LITERAL_(name) \
+    (sonde_is_array_<__typeof__(name)>::value && __builtin_constant_p(name))
+#else
+#define SONDE_IS_LITERAL_(name)                                                   \
+    (__builtin_types_compatible_p(__typeof__(name), char[sizeof(name)]) &&        \
+     __builtin_constant_p(name))
+#endif
+
+/* A name with a memory: its id in the recording that is on. Static storage; `name` stays valid. */
+struct sonde_site {
+    const char *name;
+    uint64_t    bound; /* epoch << 32 | id */
+};
+
+static inline void sonde_begin_site(struct sonde_site *site);
+static inline void sonde_end(void);
+SONDE_API void     sonde_begin_text(const char *name);
+
+/* These describe the innermost open range of the calling thread. */
+SONDE_API void sonde_range_shapes(const struct sonde_tensor *tensors, size_t count);
+SONDE_API void sonde_flops(double count);
+
+/* ---------------------------------------------- memory, counters, marks, links */
+
+/* Device types as torch numbers them; an index of -1 is the default device. */
+enum sonde_device_type { SONDE_DEVICE_CPU = 0, SONDE_DEVICE_CUDA = 1 };
+
+struct sonde_device {
+    uint16_t type;
+    int16_t  index;
+};
+static inline struct sonde_device sonde_device(unsigned type, int index)
+{
+    struct sonde_device device = { (uint16_t)type, (int16_t)index };
+    return device;
+}
+#define SONDE_CPU sonde_device(SONDE_DEVICE_CPU, -1)
+
+/* Memory was taken, given back. Only the address tells which; a `size` of 0 at free: unknown. */
+SONDE_API void sonde_alloc(struct sonde_device device, const void *address, uint64_t size);
+SONDE_API void sonde_free(struct sonde_device device, const void *address, uint64_t size);
+
+SONDE_API void sonde_counter(const char *name, double value);
+SONDE_API void sonde_mark(const char *name);
+
+/* An arrow from the range (or moment) where it leaves to where it arrives; same `id`, any thread. */
+SONDE_API void sonde_link_from(uint64_t id);
+SONDE_API void sonde_link_to(uint64_t id);
+
+/* ------------------------------------------------------------- for probes
+ *
+ * A probe turns another program's events into these, and names things by id.
+ * Ids belong to one recording: sonde_epoch() tells which, 0 when none is on.
+ */
+
+static inline uint32_t sonde_epoch(void);
+SONDE_API uint32_t sonde_intern(const char *text, size_t length);
+SONDE_API uint32_t sonde_intern_shapes(const struct sonde_tensor *tensors, size_t count);
+SONDE_API uint32_t sonde_intern_frame(uint32_t function, uint32_t file, uint32_t line);
+SONDE_API uint32_t sonde_intern_stack(uint32_t parent, uint32_t frame);
+
+/* A range by ids; `shapes` 0 for none. */
+static inline void sonde_begin_id(uint32_t name, uint32_t shapes);
+
+/* Attributes of the innermost open range: keys of format/attrs.def. */
+enum sonde_attr {
+    SONDE_ATTR_FLOPS = 1, SONDE_ATTR_SHAPES = 2, SONDE_ATTR_STACK = 3, SONDE_ATTR_SEQUENCE = 4,
+    SONDE_ATTR_FWD_THREAD = 5, SONDE_ATTR_SCOPE = 6, SONDE_ATTR_OVERLOAD = 7,
+    SONDE_ATTR_ARGUMENTS = 8, SONDE_ATTR_STRIDES = 9, SONDE_ATTR_MODULE = 10,
+    SONDE_ATTR_MACS = 11, SONDE_ATTR_BYTES = 12,
+};
+SONDE_API void sonde_attr(enum sonde_attr key, uint64_t value);
+
+/* One end of an arrow of a kind: 1 the user's, 2 forward to backward, 3 launch to device work. */
+SONDE_API void sonde_link(uint32_t kind, bool arrives, uint64_t id);
+
+/* The clock that stamps events, as recorded. */
+static inline uint64_t sonde_clock(void);
+
+/* --------------------------------------------- the fast path: not for direct use */
+
+#define SONDE_LIKELY_(x) __builtin_expect(!!(x), 1)
+#define SONDE_UNLIKELY_(x) __builtin_expect(!!(x), 0)
+
+/*
+ * A thread's place in the trace: the free part of its chunk. `busy` is set while an event
+ * is written, so that a signal handler that records cannot tear it. An event counts once
+ * its first word is stored (release); until then that word is zero.
+ */
+struct sonde_lane {
+    uint64_t *cur, *end;
+    uint64_t *leaf;  /* the bare range that was begun last, while nothing was written after it */
+    uint32_t  epoch; /* of the recording that gave the chunk */
+    uint32_t  busy;
+};
+#define SONDE_THREAD_LOCAL_ __thread __attribute__((tls_model("initial-exec")))
+SONDE_API extern SONDE_THREAD_LOCAL_ struct sonde_lane sonde_lane_;
+SONDE_API extern uint32_t sonde_epoch_;       /* 0: nothing records */
+SONDE_API extern uint32_t sonde_clock_trust_; /* 1: the processor's counter is the clock */
+
+SONDE_API uint64_t sonde_clock_fallback_(void);
+SONDE_API void     sonde_begin_slow_(struct sonde_site *site, const char *name);
+SONDE_API void     sonde_begin_id_slow_(uint32_t name, uint32_t shapes);
+SONDE_API void     sonde_end_slow_(uint64_t now);
+
+#define SONDE_KIND_BEGIN_ 0x21u
+#define SONDE_KIND_SPAN_ 0x27u
+#define SONDE_KIND_END_ 0x01u
+
+static inline uint32_t sonde_epoch(void)
+{
+    return __atomic_load_n(&sonde_epoch_, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t sonde_clock(void)
+{
+#if defined(__x86_64__)
+    if (SONDE_LIKELY_(sonde_clock_trust_))
+        return __rdtsc();
+#elif defined(__aarch64__)
+    if (SONDE_LIKELY_(sonde_clock_trust_)) {
+        uint64_t ticks;
+        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+        return ticks;
+    }
+#endif
+    return sonde_clock_fallback_();
+}
+
+/*
+ * Takes the lane for one event of `words` words; false: go the slow way. It is taken before
+ * anything about it is looked at, or a signal handler could use up the room in between.
+ */
+static inline bool sonde_lane_take_(struct sonde_lane *lane, uint32_t epoch, size_t words)
+{
+    if (SONDE_UNLIKELY_(lane->busy))
+        return false;
+    lane->busy = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (SONDE_LIKELY_(lane->epoch == epoch && (size_t)(lane->end - lane->cur) >= words))
+        return true;
+    lane->busy = 0;
+    return false;
+}
+
+static inline void sonde_lane_leave_(struct sonde_lane *lane)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    lane->busy = 0;
+}
+
+/* A range with a tensor list (payload's upper half) is a BEGIN, a bare one a SPAN. */
+static inline void sonde_begin_at_(struct sonde_lane *lane, uint64_t payload)
+{
+    uint64_t *at = lane->cur;
+    bool      bare = payload >> 32 == 0;
+
+    lane->cur = at + 2;
+    lane->leaf = bare ? at : NULL;
+    at[1] = payload;
+    __atomic_store_n(at, sonde_clock() << 8 | (bare ? SONDE_KIND_SPAN_ : SONDE_KIND_BEGIN_),
+                     __ATOMIC_RELEASE);
+}
+
+/*
+ * The end of a bare range in which nothing was recorded goes into the upper half of its own
+ * second word, as a duration: a leaf costs 16 bytes, and no room.
+ */
+static inline bool sonde_end_leaf_(struct sonde_lane *lane, uint64_t now)
+{
+    uint64_t *leaf = lane->leaf;
+
+    if (!leaf)
+        return false;
+    lane->leaf = NULL;
+    uint64_t ticks = ((now << 8) - leaf[0]) >> 8; /* one less, for the kind that is borrowed from */
+    if (SONDE_UNLIKELY_(ticks >= UINT32_MAX))
+        return false;
+    __atomic_store_n(&leaf[1], (ticks + 1) << 32 | (uint32_t)leaf[1], __ATOMIC_RELEASE);
+    return true;
+}
+
+static inline void sonde_end_at_(struct sonde_lane *lane, uint64_t now)
+{
+    uint64_t *at = lane->cur;
+
+    if (SONDE_LIKELY_(sonde_end_leaf_(lane, now)))
+        return;
+    lane->cur = at + 1;
+    __atomic_store_n(at, now << 8 | SONDE_KIND_END_, __ATOMIC_RELEASE);
+}
+
+static inline void sonde_begin_named_(struct sonde_site *site, const char *name)
+{
+    uint32_t epoch = sonde_epoch();
+
+    if (SONDE_LIKELY_(epoch == 0))
+        return;
+    struct sonde_lane *lane = &sonde_lane_;
+    uint64_t           bound = __atomic_load_n(&site->bound, __ATOMIC_RELAXED);
+    if (SONDE_LIKELY_((bound >> 32) == epoch && sonde_lane_take_(lane, epoch, 2))) {
+        sonde_begin_at_(lane, (uint32_t)bound);
+        sonde_lane_leave_(lane);
+    } else {
+        sonde_begin_slow_(site, name);
+    }
+}
+
+static inline void sonde_begin_site(struct sonde_site *site)
+{
+    sonde_begin_named_(site, site->name);
+}
+
+static inline void sonde_begin_id(uint32_t name, uint32_t shapes)
+{
+    uint32_t epoch = sonde_epoch();
+
+    if (SONDE_LIKELY_(epoch == 0))
+        return;
+    struct sonde_lane *lane = &sonde_lane_;
+    if (SONDE_LIKELY_(sonde_lane_take_(lane, epoch, 2))) {
+        sonde_begin_at_(lane, (uint64_t)shapes << 32 | name);
+        sonde_lane_leave_(lane);
+    } else {
+        sonde_begin_id_slow_(name, shapes);
+    }
+}
+
+static inline void sonde_end(void)
+{
+    uint32_t epoch = sonde_epoch();
+
+    if (SONDE_LIKELY_(epoch == 0))
+        return;
+    uint64_t           now = sonde_clock();
+    struct sonde_lane *lane = &sonde_lane_;
+    if (SONDE_LIKELY_(sonde_lane_take_(lane, epoch, 1))) {
+        sonde_end_at_(lane, now);
+        sonde_lane_leave_(lane);
+    } else {
+        sonde_end_slow_(now);
+    }
+}
+
+static inline void sonde_scope_end_(char *unused)
+{
+    (void)unused;
+    sonde_end();
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

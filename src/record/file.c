@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+#include "record/clock.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+struct snd_file_header *snd_header;
+
+/* ------------------------------------------------------------------ memory */
+
+void *snd_pages_new(size_t size)
+{
+    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+void *snd_pages_grow(void *pages, size_t old_size, size_t new_size)
+{
+    if (!pages)
+        return snd_pages_new(new_size);
+    void *moved = mremap(pages, old_size, new_size, MREMAP_MAYMOVE);
+    return moved == MAP_FAILED ? NULL : moved;
+}
+
+void snd_pages_free(void *pages, size_t size)
+{
+    if (pages)
+        munmap(pages, size);
+}
+
+/* ----------------------------------------------------------------- growing */
+
+/* Past RLIMIT_FSIZE the kernel would not only refuse but send SIGXFSZ, which kills. */
+static bool is_beyond_size_limit(uint64_t end)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+           end > limit.rlim_cur;
+}
+
+/*
+ * Zeroes in pieces of 64 KiB. They make the page cache hold the chunk in folios of that size,
+ * which is what faulting it in costs by: 6 to 7 ns a range against 14 when the faults have to
+ * read the unwritten blocks themselves, and against 40 when one write makes one folio of 1 MiB
+ * (ext4 walks a folio's buffers again for each of its pages). docs/decisions/0004.
+ */
+static int write_zeroes(int fd, uint64_t offset, uint64_t size)
+{
+    static const char zeroes[65536];
+
+    while (size > 0) {
+        size_t  want = size < sizeof zeroes ? (size_t)size : sizeof zeroes;
+        ssize_t n = pwrite(fd, zeroes, want, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : ENOSPC;
+        offset += (uint64_t)n;
+        size -= (uint64_t)n;
+    }
+    return 0;
+}
+
+int snd_file_reserve(int fd, uint64_t offset, uint64_t size)
+{
+    if (is_beyond_size_limit(offset + size))
+        return EFBIG;
+    while (fallocate(fd, 0, (off_t)offset, (off_t)size) != 0) {
+        if (errno == EOPNOTSUPP || errno == ENOSYS)
+            break; /* real zeroes take real blocks, too */
+        if (errno != EINTR)
+            return errno;
+    }
+    return write_zeroes(fd, offset, size);
+}
+
+void *snd_file_map(int fd, uint64_t offset, uint64_t size)
+{
+    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+
+    if (map == MAP_FAILED)
+        return NULL;
+    if (madvise(map, size, MADV_POPULATE_WRITE) != 0) {
+        /* An older kernel: touch each page. A write of what is there cannot be optimised out. */
+        volatile char *at = map;
+        for (uint64_t i = 0; i < size; i += 4096)
+            at[i] = at[i];
+    }
+    return map;
+}
+
+void snd_file_park(void *map, size_t size)
+{
+    void *over = mmap(map, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    (void)over; /* cannot fail for want of address space: it replaces what is there */
+}
+
+void snd_file_punch(int fd, uint64_t from, uint64_t to)
+{
+    from = (from + 4095) & ~(uint64_t)4095;
+    if (from < to) {
+        int rc = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
+                           (off_t)(to - from));
+        (void)rc; /* only disk space is at stake */
+    }
+}
+
+/* ---------------------------------------------------------------- creating */
+
+/*
+ * "a/b.sonde" of cycle 2 is "a/b-3.sonde"; in a folder it is "PID-3.sonde". A child's is
+ * "a/b.sonde.PID".
+ */
+static bool name_file(char *out, size_t size, uint32_t number)
+{
+    const char *path = snd_rec.path;
+    size_t      length = strlen(path);
+    char        suffix[32] = "";
+    int         n;
+
+    if (number > 0)
+        snprintf(suffix, sizeof suffix, "-%u", number + 1);
+    if (length > 0 && path[length - 1] == '/') {
+        n = snprintf(out, size, "%s%d%s.sonde", path, (int)getpid(), suffix);
+    } else {
+        const char *slash = strrchr(path, '/');
+        const char *dot = strrchr(slash ? slash : path, '.');
+        int         stem = (int)(dot && dot != path ? (size_t)(dot - path) : length);
+        n = snprintf(out, size, "%.*s%s%s", stem, path, suffix, path + stem);
+        if (n >= 0 && (size_t)n < size && snd_rec.parent_pid != 0)
+            n += snprintf(out + n, size - (size_t)n, ".%d", (int)getpid());
+    }
+    return n >= 0 && (size_t)n < size;
+}
+
+static bool is_folder(const char *path)
+{
+    size_t length = strlen(path);
+
+    return length > 0 && path[length - 1] == '/';
+}
+
+/* A folder may hold traces of earlier programs of this very process (exec): next number. */
+static enum sonde_status open_file(struct sonde_error *err)
+{
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    uint32_t  number = snd_rec.cycle;
+    bool      may_replace = snd_rec.overwrite || snd_rec.parent_pid != 0;
+
+    for (;;) {
+        if (!name_file(snd_rec.file_path, sizeof snd_rec.file_path, number))
+            return snd_fail(err, SONDE_E_ARGUMENT, "cannot record to %.200s: the path is too long",
+                            snd_rec.path);
+        snd_rec.fd = open(snd_rec.file_path, flags, 0600);
+        if (snd_rec.fd >= 0)
+            return SONDE_OK;
+        struct stat at;
+        bool        exists = errno == EEXIST;
+        if (exists && is_folder(snd_rec.path) && number < snd_rec.cycle + 100000) {
+            number++;
+        } else if (exists && may_replace && lstat(snd_rec.file_path, &at) == 0 &&
+                   S_ISREG(at.st_mode)) {
+            /* Not truncated: another process may have the old file mapped, and would fault. */
+            may_replace = false;
+            if (unlink(snd_rec.file_path) != 0)
+                return snd_fail_os(err, SONDE_E_IO, "cannot replace the trace %s; choose another "
+                                   "place with -o or options.path", snd_rec.file_path);
+        } else {
+            return snd_fail_os(err, SONDE_E_IO, "cannot create the trace %s; choose another place "
+                               "with -o or options.path", snd_rec.file_path);
+        }
+    }
+}
+
+static uint64_t read_boot_id(void)
+{
+    char text[64];
+    int  fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return 0;
+    ssize_t n = read(fd, text, sizeof text);
+    close(fd);
+    return n > 0 ? snd_hash_bytes(text, (size_t)n, 0).low : 0;
+}
+
+static void read_program(char *out, size_t size)
+{
+    ssize_t n = readlink("/proc/self/exe", out, size - 1);
+
+    out[n > 0 ? n : 0] = '\0';
+}
+
+static void fill_header(struct snd_file_header *h)
+{
+    memcpy(h->magic, SND_FILE_MAGIC, sizeof h->magic);
+    h->version_major = SND_VERSION_MAJOR;
+    h->version_minor = SND_VERSION_MINOR;
+    h->header_size = SND_HEADER_SIZE;
+    h->grain = SND_GRAIN;
+    h->clock_kind = snd_clock_kind();
+    memcpy(h->session, snd_rec.session, sizeof h->session);
+    h->boot_id = read_boot_id();
+    h->pid = (uint32_t)getpid();
+    h->parent_pid = snd_rec.parent_pid;
+    h->rank = snd_rec.rank;
+    h->world_size = snd_rec.world_size;
+    h->cycle = snd_rec.cycle;
+    h->early = snd_clock_early();
+    h->start = snd_clock_pair_now();
+    h->max_bytes = snd_rec.max_bytes;
+    h->range_cost_raw_x256 = snd_clock_range_cost();
+    gethostname(h->host, sizeof h->host - 1);
+    read_program(h->program, sizeof h->program);
+    h->flags = snd_rec.keep_last ? SND_FILE_KEEP_LAST : 0;
+    h->fixed_crc = snd_crc32c(0, h, offsetof(struct snd_file_header, fixed_crc));
+}
+
+/* The page stays where it first was: others bump its counters without a lock. */
+static bool map_header(int fd)
+{
+    void *page = mmap(snd_header, SND_HEADER_SIZE, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | (snd_header ? MAP_FIXED : 0), fd, 0);
+
+    if (page == MAP_FAILED)
+        return false;
+    snd_header = page;
+    return true;
+}
+
+enum sonde_status snd_file_create(struct sonde_error *err)
+{
+    enum sonde_status status = open_file(err);
+
+    if (status != SONDE_OK)
+        return status;
+    int failed = snd_file_reserve(snd_rec.fd, 0, SND_GRAIN);
+    if (failed != 0) {
+        errno = failed;
+        status = snd_fail_os(err, SONDE_E_IO, "cannot reserve space for the trace %s; choose "
+                             "another place with -o or options.path", snd_rec.file_path);
+        goto fail_reserve;
+    }
+    if (!map_header(snd_rec.fd)) {
+        status = snd_fail_os(err, SONDE_E_NOMEM, "cannot map the trace %s", snd_rec.file_path);
+        goto fail_reserve;
+    }
+    fill_header(snd_header);
+    snd_rec.file_end = SND_GRAIN;
+    return SONDE_OK;
+
+fail_reserve:
+    close(snd_rec.fd);
+    unlink(snd_rec.file_path);
+    snd_rec.fd = -1;
+    return status;
+}
+
+void snd_file_close(uint64_t size)
+{
+    snd_file_park(snd_header, SND_HEADER_SIZE);
+    int rc = ftruncate(snd_rec.fd, (off_t)size);
+    (void)rc; /* a longer file has zeroes at its end, which readers step over */
+    close(snd_rec.fd);
+    snd_rec.fd = -1;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record/file.h - the trace file as the recorder sees it: made, grown, mapped, trimmed.
+ *
+ * Layer:   record. Bytes: docs/FORMAT.md.
+ * Threads: nothing here locks; the callers say who may call (state.h).
+ */
+#ifndef SND_RECORD_FILE_H
+#define SND_RECORD_FILE_H
+
+#include "record/state.h"
+
+/*
+ * Makes the file for the current cycle from snd_rec.path, stores its name in
+ * snd_rec.file_path and its descriptor in snd_rec.fd, reserves the first grain and maps the
+ * header page at snd_header, filled in.
+ * Errors: SONDE_E_IO, SONDE_E_NOMEM, SONDE_E_ARGUMENT (path too long); no file remains then.
+ */
+SND_CHECKED enum sonde_status snd_file_create(struct sonde_error *err);
+
+/*
+ * Gives [offset, offset + size) real blocks, so that a store into a mapping of it can never
+ * raise SIGBUS. Makes system calls. Returns 0 or an errno (ENOSPC, EDQUOT, EFBIG, EIO, ...).
+ */
+int snd_file_reserve(int fd, uint64_t offset, uint64_t size);
+
+/* Maps a reserved part for writing and faults it in; NULL with errno set on failure. */
+void *snd_file_map(int fd, uint64_t offset, uint64_t size);
+
+/* Lays anonymous memory over a mapping: later stores are void, and harmless. */
+void snd_file_park(void *map, size_t size);
+
+/* Gives back the disk blocks of [from, to), which no mapping may be using any more. */
+void snd_file_punch(int fd, uint64_t from, uint64_t to);
+
+/* Cuts the file to `size`, parks the header page and closes the descriptor. */
+void snd_file_close(uint64_t size);
+
+/* Memory of the recorder's own: from the kernel, never from malloc, which may be profiled. */
+void *snd_pages_new(size_t size);
+void *snd_pages_grow(void *pages, size_t old_size, size_t new_size); /* NULL: `pages` stands */
+void  snd_pages_free(void *pages, size_t size);
+
+#endif

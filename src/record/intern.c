@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/intern.h"
+
+#include <string.h>
+
+#include "record/clock.h"
+#include "record/file.h"
+#include "record/supply.h"
+
+#define TABLE_FIRST ((uint64_t)SND_GRAIN)
+#define TABLE_NEXT ((uint64_t)1 << 18)
+#define TABLE_MAX ((uint64_t)64 << 20) /* a program that makes up names for ever is stopped here */
+#define SLOTS_FIRST 1024u
+
+static size_t payload_room(size_t size)
+{
+    return (sizeof(struct snd_record_head) + size + 7) & ~(size_t)7;
+}
+
+/* A table chunk with room for `need` more bytes. */
+static bool make_room(size_t need)
+{
+    if (snd_rec.table_chunk != SND_NO_CHUNK &&
+        snd_rec.table_used + need <= snd_rec.chunks[snd_rec.table_chunk].size)
+        return true;
+    if (snd_rec.table_bytes + need > TABLE_MAX)
+        return false;
+    uint64_t size = snd_rec.table_chunk == SND_NO_CHUNK ? TABLE_FIRST : TABLE_NEXT;
+    while (size < need + SND_CHUNK_HEADER_SIZE)
+        size *= 2;
+    uint32_t before = snd_rec.table_chunk;
+    uint32_t chunk = snd_chunk_reserve(size, SND_CHUNK_TABLE);
+    if (chunk == SND_NO_CHUNK)
+        return false;
+    if (snd_rec.table_chunk != before) { /* another thread was faster while the lock was free */
+        snd_list_push(&snd_rec.tables, chunk);
+        return make_room(need);
+    }
+    snd_chunk_open(chunk, 0);
+    snd_list_push(&snd_rec.tables, chunk);
+    if (before != SND_NO_CHUNK)
+        snd_rec.chunks[before].used = snd_rec.table_used;
+    snd_rec.table_chunk = chunk;
+    snd_rec.table_used = SND_CHUNK_HEADER_SIZE;
+    snd_rec.table_bytes += size;
+    return true;
+}
+
+void *snd_table_append(enum snd_record_type type, uint32_t *id, const void *payload, size_t size)
+{
+    size_t need = payload_room(size);
+
+    if (!make_room(need))
+        return NULL;
+    char *at = (char *)snd_rec.chunks[snd_rec.table_chunk].map + snd_rec.table_used;
+    snd_rec.table_used += need;
+    *id = ++snd_rec.next_id[type];
+    memcpy(at + sizeof(struct snd_record_head), payload, size);
+    uint64_t head = (uint64_t)*id << 32 | (uint32_t)(need << 8) | type;
+    __atomic_store_n((uint64_t *)at, head, __ATOMIC_RELEASE);
+    return at + sizeof(struct snd_record_head);
+}
+
+void snd_table_clock(void)
+{
+    struct snd_clock_pair pair = snd_clock_pair_now();
+    uint32_t              id;
+
+    snd_table_append(SND_REC_CLOCK, &id, &pair, sizeof pair);
+}
+
+/* ------------------------------------------------------------------ lookup */
+
+static struct snd_intern_slot *find_slot(struct snd_intern_slot *slots, size_t count,
+                                         struct snd_hash hash, uint32_t type)
+{
+    size_t at = hash.low & (count - 1);
+
+    while (slots[at].id != 0 && (slots[at].hash.low != hash.low ||
+                                 slots[at].hash.high != hash.high || slots[at].type != type))
+        at = (at + 1) & (count - 1);
+    return &slots[at];
+}
+
+static bool grow_slots(void)
+{
+    size_t count = snd_rec.slot_count ? snd_rec.slot_count * 2 : SLOTS_FIRST;
+    struct snd_intern_slot *slots = snd_pages_new(count * sizeof *slots);
+
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < snd_rec.slot_count; i++)
+        if (snd_rec.slots[i].id != 0)
+            *find_slot(slots, count, snd_rec.slots[i].hash, snd_rec.slots[i].type) =
+                snd_rec.slots[i];
+    snd_pages_free(snd_rec.slots, snd_rec.slot_count * sizeof *slots);
+    snd_rec.slots = slots;
+    snd_rec.slot_count = count;
+    return true;
+}
+
+static uint32_t lose(enum snd_record_type type)
+{
+    snd_count(&snd_header->lost_names, 1);
+    return type == SND_REC_STRING ? SND_NAME_LOST : 0;
+}
+
+uint32_t snd_table_intern(enum snd_record_type type, struct snd_hash hash, const void *payload,
+                          size_t size)
+{
+    struct snd_intern_slot *slot = find_slot(snd_rec.slots, snd_rec.slot_count, hash, type);
+
+    if (slot->id != 0)
+        return slot->id;
+    if (snd_rec.slot_used * 2 >= snd_rec.slot_count && !grow_slots())
+        return lose(type);
+    /* Room first: making it may let go of the lock, and another thread may add this very one. */
+    if (!make_room(payload_room(size)))
+        return lose(type);
+    slot = find_slot(snd_rec.slots, snd_rec.slot_count, hash, type);
+    if (slot->id != 0)
+        return slot->id;
+    uint32_t id;
+    if (!snd_table_append(type, &id, payload, size))
+        return lose(type);
+    *slot = (struct snd_intern_slot){ hash, id, type };
+    snd_rec.slot_used++;
+    return id;
+}
+
+bool snd_table_start(void)
+{
+    static const struct {
+        uint32_t length;
+        char     text[12];
+    } lost = { 12, { '(', 'n', 'a', 'm', 'e', 's', ' ', 'l', 'o', 's', 't', ')' } };
+    uint32_t id;
+
+    memset(snd_rec.next_id, 0, sizeof snd_rec.next_id);
+    snd_rec.table_chunk = SND_NO_CHUNK;
+    snd_rec.table_bytes = 0;
+    snd_rec.slot_used = 0;
+    if (!grow_slots())
+        return false;
+    return snd_table_append(SND_REC_STRING, &id, &lost, sizeof lost) != NULL && id == SND_NAME_LOST;
+}
+
+void snd_table_stop(void)
+{
+    snd_pages_free(snd_rec.slots, snd_rec.slot_count * sizeof *snd_rec.slots);
+    snd_rec.slots = NULL;
+    snd_rec.slot_count = 0;
+    snd_rec.table_chunk = SND_NO_CHUNK;
+}

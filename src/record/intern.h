@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record/intern.h - the tables of a trace: names, tensor lists, stacks, threads, clock pairs.
+ *
+ * A value is written once, as a record in a table chunk, and from then on is its id. A record
+ * is published (release store of its head) before its id is handed out, so an event never
+ * refers to what the file does not have.
+ *
+ * Layer:   record.
+ * Threads: called with snd_rec.lock held; they may let go of it (a new table chunk).
+ */
+#ifndef SND_RECORD_INTERN_H
+#define SND_RECORD_INTERN_H
+
+#include "record/state.h"
+
+/* The id that stands for names that found no room. Always defined. */
+#define SND_NAME_LOST 1u
+
+/* Makes the first table chunk and the reserved name. False: no room for it. */
+bool snd_table_start(void);
+void snd_table_stop(void); /* forgets the ids; the chunks are closed with all others */
+
+/* Appends a record; returns its payload in the file, or NULL if there is no room. */
+void *snd_table_append(enum snd_record_type type, uint32_t *id, const void *payload, size_t size);
+
+/* Appends a pair of clocks. */
+void snd_table_clock(void);
+
+/* The id of a payload of a type, appended if it is new. 0 (or SND_NAME_LOST) without room. */
+uint32_t snd_table_intern(enum snd_record_type type, struct snd_hash hash, const void *payload,
+                          size_t size);
+
+#endif

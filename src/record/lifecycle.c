@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record/lifecycle.c - what happens to a recording when its process is loaded, forks, ends.
+ *
+ * exec:   published events stay in the file; the new program, if it records, writes another.
+ * _exit,
+ * signal: published events stay in the file, which says that it was not closed.
+ * fork:   the child leaves its parent's file alone and makes its own at its first event, so
+ *         that fork + exec costs nothing.
+ * dlclose: the library stays (linked with -z nodelete): threads hold pointers into it.
+ */
+#include <pthread.h>
+
+#include "record/clock.h"
+#include "record/session.h"
+#include "record/thread.h"
+
+/* fork() in a signal handler that interrupted the recorder would wait for itself for ever. */
+static SONDE_THREAD_LOCAL_ bool holds_locks;
+
+static void before_fork(void)
+{
+    if (sonde_lane_.busy)
+        return;
+    snd_session_lock();
+    holds_locks = true;
+}
+
+static void after_fork_in_parent(void)
+{
+    if (holds_locks)
+        snd_session_unlock();
+    holds_locks = false;
+}
+
+static void after_fork_in_child(void)
+{
+    holds_locks = false;
+    snd_session_in_child();
+}
+
+__attribute__((constructor)) static void load(void)
+{
+    snd_clock_init();
+    if (!snd_threads_init())
+        return; /* no key to be had: threads could not be detached, so none is attached */
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    snd_session_from_environment();
+}
+
+__attribute__((destructor)) static void unload(void)
+{
+    snd_session_end();
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record/mark.c - the marks that are not inlined, and the slow half of those that are.
+ */
+#include <string.h>
+
+#include "record/file.h"
+#include "record/intern.h"
+#include "record/thread.h"
+
+#define SHAPES_MAX 4096 /* bytes of one tensor list; what does not fit is left off, and counted */
+
+/* ----------------------------------------------------------------- writing */
+
+static void put(const uint64_t *words, size_t count, enum snd_intent intent)
+{
+    if (snd_thread_enter(count, intent) == SND_ENTRY_READY) {
+        snd_lane_write(&sonde_lane_, words, count);
+        snd_thread_leave();
+    }
+}
+
+static uint64_t stamp(enum snd_event_kind kind)
+{
+    return sonde_clock() << 8 | (uint64_t)kind;
+}
+
+/* --------------------------------------------------------------- interning */
+
+/*
+ * The id of a payload: from the thread's own cache, else from the tables under the lock.
+ * Between enter and leave only.
+ */
+static uint32_t intern(enum snd_record_type type, const void *payload, size_t size)
+{
+    struct snd_thread *thread = snd_thread_self();
+    struct snd_hash    hash = snd_hash_bytes(payload, size, (uint64_t)type);
+    size_t             at = hash.low % SND_CACHE_SLOTS;
+    uint32_t           epoch = sonde_lane_.epoch;
+
+    if (thread->cache[at].epoch == epoch && thread->cache[at].hash.low == hash.low &&
+        thread->cache[at].hash.high == hash.high)
+        return thread->cache[at].id;
+    pthread_mutex_lock(&snd_rec.lock);
+    uint32_t id = 0;
+    bool     on = snd_rec.phase == SND_OPEN && thread->serial == snd_rec.serial;
+    if (on)
+        id = snd_table_intern(type, hash, payload, size);
+    pthread_mutex_unlock(&snd_rec.lock);
+    if (on) {
+        thread->cache[at].epoch = epoch;
+        thread->cache[at].hash = hash;
+        thread->cache[at].id = id;
+    }
+    return id;
+}
+
+static uint32_t intern_text(const char *text, size_t length)
+{
+    char payload[4 + 1024], *large = payload;
+
+    if (length > SND_STRING_MAX) {
+        length = SND_STRING_MAX;
+        snd_count(&snd_header->cut_names, 1);
+    }
+    if (length > 1024) { /* rare, so a thread gets its buffer when it first needs one */
+        struct snd_thread *thread = snd_thread_self();
+        if (!thread->spare)
+            thread->spare = snd_pages_new(SND_SPARE_SIZE);
+        if (thread->spare)
+            large = thread->spare;
+        else
+            length = 1024;
+    }
+    uint32_t size = (uint32_t)length;
+    memcpy(large, &size, 4);
+    memcpy(large + 4, text, length);
+    return intern(SND_REC_STRING, large, 4 + length);
+}
+
+/* Lays a tensor list out as a record; returns its size. */
+static size_t encode_shapes(const struct sonde_tensor *tensors, size_t count, char *out)
+{
+    size_t   at = 8;
+    uint32_t items = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        bool   has_dims = tensors[i].kind == SONDE_ARG_TENSOR;
+        size_t dims = has_dims ? tensors[i].ndim : 0;
+        if (at + sizeof(struct snd_shape_item) + dims * 8 > SHAPES_MAX) {
+            snd_count(&snd_header->cut_names, 1);
+            break;
+        }
+        struct snd_shape_item item = {
+            .kind = (uint8_t)tensors[i].kind,
+            .dtype = (uint8_t)tensors[i].dtype,
+            .count = tensors[i].kind == SONDE_ARG_LIST || has_dims ? tensors[i].ndim : 0,
+        };
+        memcpy(out + at, &item, sizeof item);
+        at += sizeof item;
+        if (dims > 0)
+            memcpy(out + at, tensors[i].dims, dims * 8);
+        at += dims * 8;
+        items++;
+    }
+    memset(out, 0, 8);
+    memcpy(out, &items, 4);
+    return at;
+}
+
+/* Runs an interning function for probes, attached but without writing an event. */
+static uint32_t intern_alone(enum snd_record_type type, const void *payload, size_t size)
+{
+    uint32_t id = 0;
+
+    if (snd_thread_enter(0, SND_INTENT_OTHER) == SND_ENTRY_READY) {
+        id = intern(type, payload, size);
+        snd_thread_leave();
+    }
+    return id;
+}
+
+uint32_t sonde_intern(const char *text, size_t length)
+{
+    uint32_t id = 0;
+
+    if (snd_thread_enter(0, SND_INTENT_OTHER) == SND_ENTRY_READY) {
+        id = intern_text(text, length);
+        snd_thread_leave();
+    }
+    return id;
+}
+
+uint32_t sonde_intern_shapes(const struct sonde_tensor *tensors, size_t count)
+{
+    char payload[SHAPES_MAX];
+
+    return sonde_epoch() ? intern_alone(SND_REC_SHAPES, payload,
+                                        encode_shapes(tensors, count, payload))
+                         : 0;
+}
+
+uint32_t sonde_intern_frame(uint32_t function, uint32_t file, uint32_t line)
+{
+    struct snd_frame_record record = { function, file, line, 0 };
+
+    return intern_alone(SND_REC_FRAME, &record, sizeof record);
+}
+
+uint32_t sonde_intern_stack(uint32_t parent, uint32_t frame)
+{
+    uint32_t record[2] = { parent, frame };
+
+    return intern_alone(SND_REC_STACK, record, sizeof record);
+}
+
+/* ------------------------------------------------------------------ ranges */
+
+void sonde_begin_slow_(struct sonde_site *site, const char *name)
+{
+    if (snd_thread_enter(2, SND_INTENT_BEGIN) != SND_ENTRY_READY)
+        return;
+    uint64_t bound = __atomic_load_n(&site->bound, __ATOMIC_RELAXED);
+    if (bound >> 32 != sonde_lane_.epoch) {
+        bound = (uint64_t)sonde_lane_.epoch << 32 | intern_text(name, strlen(name));
+        __atomic_store_n(&site->bound, bound, __ATOMIC_RELAXED);
+    }
+    sonde_begin_at_(&sonde_lane_, (uint32_t)bound);
+    snd_thread_leave();
+}
+
+void sonde_begin_id_slow_(uint32_t name, uint32_t shapes)
+{
+    if (snd_thread_enter(2, SND_INTENT_BEGIN) == SND_ENTRY_READY) {
+        sonde_begin_at_(&sonde_lane_, (uint64_t)shapes << 32 | name);
+        snd_thread_leave();
+    }
+}
+
+void sonde_begin_text(const char *name)
+{
+    if (snd_thread_enter(2, SND_INTENT_BEGIN) != SND_ENTRY_READY)
+        return;
+    sonde_begin_at_(&sonde_lane_, intern_text(name, strlen(name)));
+    snd_thread_leave();
+}
+
+void sonde_end_slow_(uint64_t now)
+{
+    if (snd_thread_enter(1, SND_INTENT_END) == SND_ENTRY_READY) {
+        sonde_end_at_(&sonde_lane_, now);
+        snd_thread_leave();
+    }
+}
+
+void sonde_attr(enum sonde_attr key, uint64_t value)
+{
+    if (value <= SND_ATTR_SMALL_MAX) {
+        const uint64_t word = value << 16 | (uint64_t)key << 8 | SND_EV_ATTR;
+        put(&word, 1, SND_INTENT_OTHER);
+    } else {
+        const uint64_t words[2] = { (uint64_t)key << 8 | SND_EV_ATTR64, value };
+        put(words, 2, SND_INTENT_OTHER);
+    }
+}
+
+void sonde_range_shapes(const struct sonde_tensor *tensors, size_t count)
+{
+    uint32_t id = sonde_intern_shapes(tensors, count);
+
+    if (id != 0)
+        sonde_attr(SONDE_ATTR_SHAPES, id);
+}
+
+void sonde_flops(double count)
+{
+    if (count >= 0 && count < 18446744073709549568.0)
+        sonde_attr(SONDE_ATTR_FLOPS, (uint64_t)(count + 0.5));
+}
+
+/* ------------------------------------------- memory, counters, marks, links */
+
+static void put_memory(enum snd_event_kind kind, struct sonde_device device, const void *address,
+                       uint64_t size)
+{
+    if (sonde_epoch() == 0)
+        return;
+    const uint64_t words[4] = { stamp(kind), SND_DEVICE(device.type, device.index),
+                                (uint64_t)(uintptr_t)address, size };
+    put(words, 4, SND_INTENT_OTHER);
+}
+
+void sonde_alloc(struct sonde_device device, const void *address, uint64_t size)
+{
+    put_memory(SND_EV_ALLOC, device, address, size);
+}
+
+void sonde_free(struct sonde_device device, const void *address, uint64_t size)
+{
+    put_memory(SND_EV_FREE, device, address, size);
+}
+
+void sonde_counter(const char *name, double value)
+{
+    if (snd_thread_enter(3, SND_INTENT_OTHER) != SND_ENTRY_READY)
+        return;
+    uint64_t words[3] = { 0, intern_text(name, strlen(name)), 0 };
+    words[0] = stamp(SND_EV_COUNTER);
+    memcpy(&words[2], &value, sizeof value);
+    snd_lane_write(&sonde_lane_, words, 3);
+    snd_thread_leave();
+}
+
+void sonde_mark(const char *name)
+{
+    if (snd_thread_enter(2, SND_INTENT_OTHER) != SND_ENTRY_READY)
+        return;
+    uint32_t       id = intern_text(name, strlen(name));
+    const uint64_t words[2] = { stamp(SND_EV_MARK), id };
+    snd_lane_write(&sonde_lane_, words, 2);
+    snd_thread_leave();
+}
+
+void sonde_link(uint32_t kind, bool arrives, uint64_t id)
+{
+    if (sonde_epoch() == 0)
+        return;
+    const uint64_t words[3] = { stamp(SND_EV_LINK), (uint64_t)arrives << 32 | kind, id };
+    put(words, 3, SND_INTENT_OTHER);
+}
+
+void sonde_link_from(uint64_t id)
+{
+    sonde_link(SND_LINK_FLOW, false, id);
+}
+
+void sonde_link_to(uint64_t id)
+{
+    sonde_link(SND_LINK_FLOW, true, id);
+}
+
+void sonde_thread_name(const char *name)
+{
+    if (snd_thread_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
+        return;
+    uint32_t id = intern_text(name, strlen(name));
+    pthread_mutex_lock(&snd_rec.lock);
+    struct snd_thread *thread = snd_thread_self();
+    if (snd_rec.phase == SND_OPEN && thread->back)
+        __atomic_store_n(&thread->record->name, id, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&snd_rec.lock);
+    snd_thread_leave();
+}

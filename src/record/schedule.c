@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record/schedule.c - which steps are recorded: torch.profiler's rule.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/session.h"
+
+enum sonde_action sonde_schedule_action(const struct sonde_schedule *schedule, uint64_t step)
+{
+    const struct sonde_schedule *s = schedule;
+
+    if (s->active == 0)
+        return SONDE_ACTION_RECORD;
+    if (step < s->skip_first)
+        return SONDE_ACTION_NONE;
+    step -= s->skip_first;
+    if (s->skip_first_wait != 0)
+        step += s->wait; /* as if the first cycle's wait were over */
+    uint64_t cycle = (uint64_t)s->wait + s->warmup + s->active;
+    if (s->repeat > 0 && step / cycle >= s->repeat)
+        return SONDE_ACTION_NONE;
+    uint64_t at = step % cycle;
+    if (at < s->wait)
+        return SONDE_ACTION_NONE;
+    if (at < (uint64_t)s->wait + s->warmup)
+        return SONDE_ACTION_WARMUP;
+    return at < cycle - 1 ? SONDE_ACTION_RECORD : SONDE_ACTION_RECORD_AND_SAVE;
+}
+
+bool snd_schedule_parse(const char *text, struct sonde_schedule *out)
+{
+    struct sonde_schedule s = { 0, 0, 0, 0, 0, 0 };
+    const struct {
+        const char *key;
+        uint32_t   *value;
+    } fields[] = {
+        { "wait=", &s.wait },     { "warmup=", &s.warmup },
+        { "active=", &s.active }, { "repeat=", &s.repeat },
+        { "skip_first=", &s.skip_first }, { "skip_first_wait=", &s.skip_first_wait },
+    };
+
+    while (*text) {
+        size_t i = 0, count = sizeof fields / sizeof fields[0];
+        while (i < count && strncmp(text, fields[i].key, strlen(fields[i].key)) != 0)
+            i++;
+        if (i == count)
+            return false;
+        char         *end;
+        unsigned long value = strtoul(text + strlen(fields[i].key), &end, 10);
+        if (end == text + strlen(fields[i].key) || value > UINT32_MAX || (*end && *end != ','))
+            return false;
+        *fields[i].value = (uint32_t)value;
+        text = *end ? end + 1 : end;
+    }
+    *out = s;
+    return s.active > 0;
+}

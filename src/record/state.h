@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record/state.h - the recording of this process, and who may touch what.
+ *
+ * A process has one recording at a time, kept in the one global `snd_rec`.
+ *
+ *   control lock   held through start, stop, step, pause, resume: one at a time.
+ *   lock           guards everything in struct snd_recording. Held for memory work only:
+ *                  whoever must make a system call on the file counts itself `in_flight`
+ *                  and lets go of the lock meanwhile (snd_chunk_reserve).
+ *
+ * A thread that marks takes neither: it writes into its own chunk (sonde/record.h). It comes
+ * here, by the slow path, to attach, to change chunks and to intern a new name. Whoever ends
+ * a recording does not wait for the markers: it lays anonymous memory over their chunks
+ * ("parks" them), so that a late event falls into the void and never into a closed file.
+ *
+ * Layer: record (sees base/, format/).
+ */
+#ifndef SND_RECORD_STATE_H
+#define SND_RECORD_STATE_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "format/layout.h"
+#include "sonde/record.h"
+
+#define SND_NO_CHUNK UINT32_MAX
+
+/* A chunk of the file that this process still cares about. Indices, since the array moves. */
+struct snd_chunk {
+    uint64_t                 offset, size;
+    struct snd_chunk_header *map;  /* NULL once unmapped */
+    uint64_t                 used; /* set when retired */
+    uint32_t                 next; /* in one list */
+};
+
+/* A queue of chunks, by index. */
+struct snd_chunk_list {
+    uint32_t head, tail, count;
+};
+
+#define SND_CACHE_SLOTS 256
+#define SND_SPARE_SIZE (4 + SND_STRING_MAX)
+
+/* What one thread knows beyond its lane; it lives as long as the thread does. */
+struct snd_thread {
+    struct sonde_lane *lane;
+    uint32_t           serial; /* of the recording it is attached to, 0 none */
+    uint32_t           id;     /* in that recording */
+    uint32_t           chunk;  /* its chunk, or SND_NO_CHUNK */
+    struct snd_chunk_header  *map; /* that chunk's memory, the file's or parked */
+    size_t                    map_size;
+    struct snd_thread_record *record;  /* valid under the lock while attached */
+    uint32_t lost_since;               /* events dropped since the lane ran dry */
+    uint32_t ends_since;               /* of those, ends of ranges that were recorded */
+    uint32_t skip_depth;               /* dropped begins whose ends are to be dropped too */
+    uint32_t supply_seen;              /* snd_rec.supplies at the last vain try */
+    struct snd_thread *next, **back;   /* list of attached threads; back NULL: not in it */
+    char              *spare;          /* SND_SPARE_SIZE bytes for long names, or NULL */
+    struct {
+        struct snd_hash hash;
+        uint32_t        epoch, id;
+    } cache[SND_CACHE_SLOTS]; /* interned lately */
+};
+
+struct snd_intern_slot {
+    struct snd_hash hash;
+    uint32_t        id, type;
+};
+
+enum snd_phase {
+    SND_IDLE,    /* no recording */
+    SND_WAITING, /* between cycles of a schedule: no file */
+    SND_OPEN,    /* a file is being written */
+    SND_FORKED,  /* in a forked child: the file is made at the first event */
+};
+
+struct snd_recording {
+    pthread_mutex_t lock;
+    pthread_cond_t  wake;    /* of the supply thread */
+    pthread_cond_t  settled; /* in_flight fell to 0 */
+
+    enum snd_phase phase;
+    uint32_t       serial; /* counts files opened in this process */
+    bool           paused;
+    bool           from_run; /* begun by the environment: sonde run */
+
+    /* options, as given */
+    char     path[PATH_MAX]; /* a file, or a folder ending in '/' */
+    uint64_t max_bytes;
+    size_t   chunk_bytes;
+    bool     keep_last, overwrite;
+    uint32_t rank, world_size;
+    struct sonde_schedule schedule;
+    void (*on_cycle)(const struct sonde_cycle *cycle, void *user);
+    void    *user;
+    uint8_t  session[16];
+    uint32_t parent_pid; /* of a forked child, else 0 */
+    uint64_t step;
+    uint32_t cycle;
+
+    /* the file */
+    char     file_path[PATH_MAX];
+    int      fd;
+    uint64_t file_end; /* up to here it is reserved or about to be */
+    uint32_t in_flight;
+
+    /* chunks */
+    struct snd_chunk     *chunks;
+    uint32_t              chunk_count, chunk_capacity;
+    struct snd_chunk_list unused;  /* descriptors */
+    struct snd_chunk_list ready;   /* reserved, mapped, faulted in */
+    struct snd_chunk_list retired; /* full: to be sealed and unmapped */
+    struct snd_chunk_list partial; /* of threads that ended, with room left */
+    struct snd_chunk_list sealed;  /* keep-last: oldest first */
+    uint64_t              seq;
+    bool                  exhausted; /* the limit is reached: no more chunks, ever */
+    uint64_t              retry_at;  /* CLOCK_MONOTONIC ns: no reserving before */
+    uint32_t              supplies;  /* atomic: counts chunks made ready */
+
+    /* supply thread */
+    pthread_t supplier;
+    bool      has_supplier, quit;
+
+    /* tables */
+    uint32_t table_chunk; /* the one being filled */
+    size_t   table_used;
+    struct snd_chunk_list   tables;
+    struct snd_intern_slot *slots;
+    size_t                  slot_count, slot_used;
+    uint64_t                table_bytes;
+    uint32_t                next_id[8]; /* by record type */
+
+    /* threads */
+    struct snd_thread *threads;
+    uint32_t           thread_count;
+};
+
+extern struct snd_recording snd_rec;
+
+/*
+ * The header page of the file, at an address that stays valid for ever (anonymous memory
+ * between recordings), so that its counters can be bumped without the lock. NULL before the
+ * first recording.
+ */
+extern struct snd_file_header *snd_header;
+
+static inline void snd_count(uint64_t *counter, uint64_t n)
+{
+    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+#endif

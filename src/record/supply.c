@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/supply.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "base/crc32c.h"
+#include "record/clock.h"
+#include "record/file.h"
+#include "record/intern.h"
+
+#define READY_MAX 8                  /* chunks kept in stock at most: they count as resident */
+#define RETIRED_MAX 4                /* beyond, the marking thread seals its own */
+#define STOCK_DELAY_NS 1000000u      /* a recording shorter than this needs no stock */
+#define RETRY_DELAY_NS 100000000u    /* after a failed reserve */
+#define CLOCK_FIRST_NS 250000000u    /* first further clock pair; then twice as long each time */
+#define CLOCK_LAST_NS 60000000000u
+
+/* ------------------------------------------------------------------- lists */
+
+void snd_list_push(struct snd_chunk_list *list, uint32_t chunk)
+{
+    snd_rec.chunks[chunk].next = SND_NO_CHUNK;
+    if (list->count == 0)
+        list->head = chunk;
+    else
+        snd_rec.chunks[list->tail].next = chunk;
+    list->tail = chunk;
+    list->count++;
+}
+
+uint32_t snd_list_pop(struct snd_chunk_list *list)
+{
+    if (list->count == 0)
+        return SND_NO_CHUNK;
+    uint32_t chunk = list->head;
+    list->head = snd_rec.chunks[chunk].next;
+    list->count--;
+    return chunk;
+}
+
+static uint32_t new_descriptor(void)
+{
+    uint32_t chunk = snd_list_pop(&snd_rec.unused);
+
+    if (chunk != SND_NO_CHUNK)
+        return chunk;
+    if (snd_rec.chunk_count == snd_rec.chunk_capacity) {
+        const size_t each = sizeof *snd_rec.chunks;
+        uint32_t     capacity = snd_rec.chunk_capacity ? snd_rec.chunk_capacity * 2 : 128;
+        void *grown = snd_pages_grow(snd_rec.chunks, snd_rec.chunk_capacity * each, capacity * each);
+        if (!grown)
+            return SND_NO_CHUNK;
+        snd_rec.chunks = grown;
+        snd_rec.chunk_capacity = capacity;
+    }
+    return snd_rec.chunk_count++;
+}
+
+void snd_chunks_clear(void)
+{
+    for (uint32_t i = 0; i < snd_rec.chunk_count; i++)
+        if (snd_rec.chunks[i].map)
+            munmap(snd_rec.chunks[i].map, snd_rec.chunks[i].size);
+    struct snd_chunk_list empty = { 0, 0, 0 };
+    snd_rec.unused = snd_rec.ready = snd_rec.retired = snd_rec.partial = empty;
+    snd_rec.sealed = snd_rec.tables = empty;
+    snd_rec.chunk_count = 0;
+}
+
+/* ----------------------------------------------------------------- sealing */
+
+uint64_t snd_chunk_scan(const struct snd_chunk_header *map, uint64_t size, uint64_t *events)
+{
+    const uint64_t *words = (const uint64_t *)map;
+    uint64_t        at = SND_CHUNK_HEADER_SIZE / 8, end = size / 8, count = 0;
+
+    while (at < end && words[at] != 0) {
+        unsigned length = SND_KIND_WORDS(SND_EVENT_KIND(words[at]));
+        if (at + length > end)
+            break;
+        count += snd_event_weight(words + at);
+        at += length;
+    }
+    if (events)
+        *events = count;
+    return at * 8;
+}
+
+void snd_chunk_seal(struct snd_chunk_header *map, uint64_t used, bool checksum)
+{
+    if (checksum) {
+        map->crc = snd_crc32c(0, (const char *)map + SND_CHUNK_HEADER_SIZE,
+                              used - SND_CHUNK_HEADER_SIZE);
+        map->crc_set = 1;
+    }
+    __atomic_store_n(&map->used, used, __ATOMIC_RELEASE);
+}
+
+/* Seals and unmaps the oldest retired chunk without the lock: nobody else can reach it. */
+static void seal_one(void)
+{
+    uint32_t         chunk = snd_list_pop(&snd_rec.retired);
+    struct snd_chunk it = snd_rec.chunks[chunk];
+    bool             at_leisure = snd_rec.retired.count == 0 && snd_rec.ready.count > 0;
+
+    snd_rec.in_flight++;
+    snd_rec.chunks[chunk].map = NULL;
+    pthread_mutex_unlock(&snd_rec.lock);
+    snd_chunk_seal(it.map, it.used, at_leisure); /* under load a checksum is not worth its time */
+    munmap(it.map, it.size);
+    pthread_mutex_lock(&snd_rec.lock);
+    snd_list_push(snd_rec.keep_last ? &snd_rec.sealed : &snd_rec.unused, chunk);
+    if (--snd_rec.in_flight == 0)
+        pthread_cond_broadcast(&snd_rec.settled);
+}
+
+void snd_chunk_retire(uint32_t chunk, uint64_t used)
+{
+    snd_rec.chunks[chunk].used = used;
+    snd_list_push(&snd_rec.retired, chunk);
+    if (!snd_rec.has_supplier || snd_rec.retired.count > RETIRED_MAX)
+        seal_one();
+}
+
+/* --------------------------------------------------------------- reserving */
+
+static void note_failure(int os_error)
+{
+    snd_header->last_os_error = (uint32_t)os_error;
+    snd_count(&snd_header->failed_reserves, 1);
+    snd_rec.retry_at = snd_monotonic_ns() + RETRY_DELAY_NS;
+}
+
+static void note_limit(void)
+{
+    snd_rec.exhausted = true;
+    __atomic_fetch_or(&snd_header->flags, SND_FILE_LIMIT, __ATOMIC_RELAXED);
+}
+
+/* The oldest sealed chunk, emptied: keep-last mode at its limit. */
+static uint32_t recycle(uint64_t size)
+{
+    uint32_t chunk = snd_list_pop(&snd_rec.sealed);
+
+    if (chunk == SND_NO_CHUNK)
+        return SND_NO_CHUNK;
+    struct snd_chunk it = snd_rec.chunks[chunk];
+    if (it.size < size) { /* a thread's small first chunk: leave its old events in place */
+        snd_list_push(&snd_rec.unused, chunk);
+        return recycle(size);
+    }
+    uint64_t events = 0;
+    snd_rec.in_flight++;
+    pthread_mutex_unlock(&snd_rec.lock);
+    struct snd_chunk_header *map = snd_file_map(snd_rec.fd, it.offset, it.size);
+    if (map) {
+        snd_chunk_scan(map, it.size, &events);
+        /* Never used, says the header first, so that a reader does not meet half of it. */
+        __atomic_store_n(&map->seq, 0, __ATOMIC_RELEASE);
+        map->crc_set = 0;
+        map->lost = 0;
+        __atomic_store_n(&map->used, 0, __ATOMIC_RELEASE);
+        memset((char *)map + SND_CHUNK_HEADER_SIZE, 0, it.size - SND_CHUNK_HEADER_SIZE);
+    }
+    pthread_mutex_lock(&snd_rec.lock);
+    if (--snd_rec.in_flight == 0)
+        pthread_cond_broadcast(&snd_rec.settled);
+    snd_rec.chunks[chunk].map = map;
+    if (!map) {
+        snd_list_push(&snd_rec.sealed, chunk);
+        return SND_NO_CHUNK;
+    }
+    snd_count(&snd_header->recycled_chunks, 1);
+    snd_count(&snd_header->recycled_events, events);
+    __atomic_fetch_or(&snd_header->flags, SND_FILE_LIMIT, __ATOMIC_RELAXED);
+    return chunk;
+}
+
+static void init_chunk(struct snd_chunk_header *map, uint64_t size, enum snd_chunk_kind kind)
+{
+    map->kind = (uint16_t)kind;
+    map->header_size = SND_CHUNK_HEADER_SIZE;
+    map->size = size;
+    __atomic_store_n(&map->magic, SND_CHUNK_MAGIC, __ATOMIC_RELEASE);
+}
+
+/* Whether the limit leaves room; tables may exceed it a little, or names would be lost. */
+static bool is_within_limit(uint64_t size, enum snd_chunk_kind kind)
+{
+    uint64_t slack = kind == SND_CHUNK_TABLE ? (uint64_t)1 << 20 : 0;
+
+    return snd_rec.max_bytes == 0 || snd_rec.file_end + size <= snd_rec.max_bytes + slack;
+}
+
+uint32_t snd_chunk_reserve(uint64_t size, enum snd_chunk_kind kind)
+{
+    if (!is_within_limit(size, kind)) {
+        if (snd_rec.keep_last && kind == SND_CHUNK_LANE)
+            return recycle(size);
+        if (!snd_rec.keep_last)
+            note_limit();
+        return SND_NO_CHUNK;
+    }
+    uint32_t chunk = new_descriptor();
+    if (chunk == SND_NO_CHUNK)
+        return SND_NO_CHUNK;
+
+    uint64_t offset = snd_rec.file_end;
+    snd_rec.file_end += size;
+    snd_rec.chunks[chunk] = (struct snd_chunk){ offset, size, NULL, 0, SND_NO_CHUNK };
+    snd_rec.in_flight++;
+    pthread_mutex_unlock(&snd_rec.lock);
+
+    int   failed = snd_file_reserve(snd_rec.fd, offset, size);
+    void *map = failed ? NULL : snd_file_map(snd_rec.fd, offset, size);
+    if (map)
+        init_chunk(map, size, kind);
+    else if (!failed)
+        failed = errno;
+
+    pthread_mutex_lock(&snd_rec.lock);
+    if (--snd_rec.in_flight == 0)
+        pthread_cond_broadcast(&snd_rec.settled);
+    if (!map) {
+        if (snd_rec.file_end == offset + size)
+            snd_rec.file_end = offset;
+        snd_list_push(&snd_rec.unused, chunk);
+        note_failure(failed);
+        return snd_rec.keep_last && kind == SND_CHUNK_LANE ? recycle(size) : SND_NO_CHUNK;
+    }
+    snd_rec.chunks[chunk].map = map;
+    return chunk;
+}
+
+static bool may_reserve(void)
+{
+    if (snd_rec.exhausted)
+        return false;
+    return snd_rec.retry_at == 0 || snd_monotonic_ns() >= snd_rec.retry_at;
+}
+
+uint32_t snd_chunk_take(void)
+{
+    uint32_t chunk = snd_list_pop(&snd_rec.ready);
+
+    if (snd_rec.has_supplier && snd_rec.ready.count <= READY_MAX / 2)
+        pthread_cond_signal(&snd_rec.wake);
+    if (chunk != SND_NO_CHUNK)
+        return chunk;
+    if (!may_reserve())
+        return SND_NO_CHUNK;
+    snd_count(&snd_header->late_chunks, 1);
+    return snd_chunk_reserve(snd_rec.chunk_bytes, SND_CHUNK_LANE);
+}
+
+void snd_chunk_open(uint32_t chunk, uint32_t thread)
+{
+    struct snd_chunk_header *map = snd_rec.chunks[chunk].map;
+
+    map->thread = thread;
+    __atomic_store_n(&map->seq, ++snd_rec.seq, __ATOMIC_RELEASE);
+}
+
+/* ------------------------------------------------------------------ helper */
+
+static uint32_t wanted_stock(uint64_t now_ns, uint64_t started_ns)
+{
+    /* retry_at: a thread may be waiting for its very first chunk. */
+    if ((snd_rec.thread_count == 0 && snd_rec.retry_at == 0) ||
+        now_ns - started_ns < STOCK_DELAY_NS)
+        return 0;
+    return snd_rec.thread_count + 1 < READY_MAX ? snd_rec.thread_count + 1 : READY_MAX;
+}
+
+/* Reserves one chunk if the stock is low. Returns whether it did anything. */
+static bool restock(uint64_t now_ns, uint64_t started_ns)
+{
+    if (snd_rec.ready.count >= wanted_stock(now_ns, started_ns) || !may_reserve())
+        return false;
+    uint32_t chunk = snd_chunk_reserve(snd_rec.chunk_bytes, SND_CHUNK_LANE);
+    if (chunk == SND_NO_CHUNK)
+        return false;
+    snd_rec.retry_at = 0;
+    snd_list_push(&snd_rec.ready, chunk);
+    __atomic_fetch_add(&snd_rec.supplies, 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+static void wait_until(uint64_t at_ns)
+{
+    struct timespec until = { (time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u) };
+
+    pthread_cond_timedwait(&snd_rec.wake, &snd_rec.lock, &until);
+}
+
+static void *supply(void *unused)
+{
+    (void)unused;
+    prctl(PR_SET_NAME, "sonde-supply");
+    pthread_mutex_lock(&snd_rec.lock);
+    uint64_t started_ns = snd_monotonic_ns();
+    uint64_t interval = CLOCK_FIRST_NS, pair_at = started_ns + interval;
+    while (!snd_rec.quit) {
+        uint64_t now = snd_monotonic_ns();
+        if (now >= pair_at) {
+            snd_table_clock();
+            interval = interval * 2 < CLOCK_LAST_NS ? interval * 2 : CLOCK_LAST_NS;
+            pair_at = now + interval;
+        }
+        if (snd_rec.retired.count > 0) {
+            seal_one();
+        } else if (!restock(now, started_ns)) {
+            uint64_t next = pair_at;
+            if (now < started_ns + STOCK_DELAY_NS)
+                next = started_ns + STOCK_DELAY_NS;
+            else if (snd_rec.retry_at > now)
+                next = snd_rec.retry_at;
+            wait_until(next);
+        }
+    }
+    pthread_mutex_unlock(&snd_rec.lock);
+    return NULL;
+}
+
+void snd_supply_start(void)
+{
+    pthread_attr_t attributes;
+    sigset_t       all;
+
+    snd_rec.quit = false;
+    snd_rec.has_supplier = false;
+    if (pthread_attr_init(&attributes) != 0)
+        return;
+    sigfillset(&all); /* the program's signals are not for this thread */
+    pthread_attr_setsigmask_np(&attributes, &all);
+    snd_rec.has_supplier = pthread_create(&snd_rec.supplier, &attributes, supply, NULL) == 0;
+    pthread_attr_destroy(&attributes);
+}
+
+void snd_supply_stop(void)
+{
+    if (snd_rec.has_supplier) {
+        snd_rec.quit = true;
+        pthread_cond_signal(&snd_rec.wake);
+        pthread_mutex_unlock(&snd_rec.lock);
+        pthread_join(snd_rec.supplier, NULL);
+        pthread_mutex_lock(&snd_rec.lock);
+        snd_rec.has_supplier = false;
+    }
+    while (snd_rec.in_flight > 0)
+        pthread_cond_wait(&snd_rec.settled, &snd_rec.lock);
+}

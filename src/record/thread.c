@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/thread.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "record/clock.h"
+#include "record/file.h"
+#include "record/intern.h"
+#include "record/session.h"
+#include "record/supply.h"
+
+#define FIRST_CHUNK ((uint64_t)SND_GRAIN) /* a thread that marks little costs little */
+#define WORTH_REUSING ((uint64_t)4096)    /* room for which an ended thread's chunk is kept */
+
+SONDE_THREAD_LOCAL_ struct sonde_lane sonde_lane_;
+uint32_t                              sonde_epoch_;
+
+static SONDE_THREAD_LOCAL_ struct snd_thread *self;
+static pthread_key_t                          exit_key;
+
+struct snd_thread *snd_thread_self(void)
+{
+    return self;
+}
+
+void snd_lane_write(struct sonde_lane *lane, const uint64_t *words, size_t count)
+{
+    uint64_t *at = lane->cur;
+
+    lane->cur = at + count;
+    lane->leaf = NULL;
+    for (size_t i = 1; i < count; i++)
+        at[i] = words[i];
+    __atomic_store_n(at, words[0], __ATOMIC_RELEASE);
+}
+
+/* ----------------------------------------------------------------- chunks */
+
+static void point_lane_at(struct snd_thread *thread, uint32_t chunk, uint64_t used)
+{
+    struct snd_chunk *it = &snd_rec.chunks[chunk];
+
+    thread->chunk = chunk;
+    thread->map = it->map;
+    thread->map_size = it->size;
+    thread->lane->leaf = NULL;
+    thread->lane->cur = (uint64_t *)((char *)it->map + used);
+    thread->lane->end = (uint64_t *)((char *)it->map + it->size);
+}
+
+static uint64_t lane_used(const struct snd_thread *thread)
+{
+    return (uint64_t)((char *)thread->lane->cur - (char *)thread->map);
+}
+
+/* Moves the chunk's own count of losses to the thread's record, where it stays. */
+static void settle_losses(struct snd_thread *thread)
+{
+    thread->record->lost += thread->map->lost;
+    thread->map->lost = 0;
+}
+
+/* Exchanges the thread's chunk for an empty one. */
+static bool next_chunk(struct snd_thread *thread)
+{
+    uint32_t chunk = snd_chunk_take();
+
+    if (chunk == SND_NO_CHUNK)
+        return false;
+    uint32_t full = thread->chunk;
+    uint64_t used = lane_used(thread);
+    settle_losses(thread);
+    snd_chunk_open(chunk, thread->id);
+    point_lane_at(thread, chunk, SND_CHUNK_HEADER_SIZE);
+    snd_chunk_retire(full, used);
+    return true;
+}
+
+/* ------------------------------------------------------- attach and detach */
+
+static uint32_t intern_thread_name(const char *name)
+{
+    struct {
+        uint32_t length;
+        char     text[64];
+    } payload;
+
+    payload.length = (uint32_t)strnlen(name, sizeof payload.text);
+    memcpy(payload.text, name, payload.length);
+    return snd_table_intern(SND_REC_STRING, snd_hash_bytes(name, payload.length, 0), &payload,
+                            4 + payload.length);
+}
+
+static bool write_thread_record(struct snd_thread *thread)
+{
+    char name[17] = "";
+
+    prctl(PR_GET_NAME, name);
+    struct snd_thread_record record = {
+        .tid = (uint32_t)syscall(SYS_gettid),
+        .name = name[0] ? intern_thread_name(name) : 0,
+        .start = sonde_clock(),
+    };
+    thread->record = snd_table_append(SND_REC_THREAD, &thread->id, &record, sizeof record);
+    return thread->record != NULL;
+}
+
+/* A chunk that another thread left half empty, or a small one of its own. */
+static bool first_chunk(struct snd_thread *thread)
+{
+    uint32_t chunk = snd_list_pop(&snd_rec.partial);
+
+    if (chunk != SND_NO_CHUNK) {
+        const uint64_t words[2] = { sonde_clock() << 8 | SND_EV_THREAD, thread->id };
+        point_lane_at(thread, chunk, snd_rec.chunks[chunk].used);
+        snd_lane_write(thread->lane, words, 2);
+        return true;
+    }
+    if (snd_rec.exhausted)
+        return false;
+    /* Recycled chunks are all of one size. */
+    uint64_t size = snd_rec.keep_last ? snd_rec.chunk_bytes : FIRST_CHUNK;
+    chunk = snd_chunk_reserve(size, SND_CHUNK_LANE);
+    if (chunk == SND_NO_CHUNK)
+        return false;
+    snd_chunk_open(chunk, thread->id);
+    point_lane_at(thread, chunk, SND_CHUNK_HEADER_SIZE);
+    return true;
+}
+
+static void link_thread(struct snd_thread *thread)
+{
+    thread->next = snd_rec.threads;
+    thread->back = &snd_rec.threads;
+    if (thread->next)
+        thread->next->back = &thread->next;
+    snd_rec.threads = thread;
+    snd_rec.thread_count++;
+}
+
+static void unlink_thread(struct snd_thread *thread)
+{
+    *thread->back = thread->next;
+    if (thread->next)
+        thread->next->back = thread->back;
+    thread->back = NULL;
+    snd_rec.thread_count--;
+}
+
+/* The memory of a chunk of an earlier recording: this thread alone may still write there. */
+static void drop_parked(struct snd_thread *thread)
+{
+    thread->lane->cur = thread->lane->end = thread->lane->leaf = NULL;
+    if (thread->map)
+        munmap(thread->map, thread->map_size);
+    thread->map = NULL;
+    thread->chunk = SND_NO_CHUNK;
+}
+
+/* False: no room; tried again when there is a new supply, with the record already written. */
+static bool attach(struct snd_thread *thread)
+{
+    if (thread->serial != snd_rec.serial) {
+        drop_parked(thread);
+        thread->lost_since = thread->ends_since = thread->skip_depth = 0;
+        if (!write_thread_record(thread))
+            return false;
+        thread->serial = snd_rec.serial;
+    }
+    if (!first_chunk(thread))
+        return false;
+    link_thread(thread);
+    if (snd_rec.has_supplier)
+        pthread_cond_signal(&snd_rec.wake);
+    return true;
+}
+
+static void leave_recording(struct snd_thread *thread)
+{
+    uint64_t used = lane_used(thread);
+
+    thread->record->end = sonde_clock();
+    settle_losses(thread);
+    if (used + WORTH_REUSING <= thread->map_size && thread->lost_since == 0) {
+        snd_rec.chunks[thread->chunk].used = used;
+        snd_list_push(&snd_rec.partial, thread->chunk);
+    } else {
+        snd_chunk_retire(thread->chunk, used);
+    }
+    thread->map = NULL; /* the recording's again */
+    unlink_thread(thread);
+}
+
+/* Runs when a thread ends. */
+static void detach(void *argument)
+{
+    struct snd_thread *thread = argument;
+
+    sonde_lane_.busy = 1; /* what a later destructor marks is dropped */
+    pthread_mutex_lock(&snd_rec.lock);
+    if (thread->back)
+        leave_recording(thread);
+    drop_parked(thread);
+    pthread_mutex_unlock(&snd_rec.lock);
+    self = NULL;
+    snd_pages_free(thread->spare, SND_SPARE_SIZE);
+    snd_pages_free(thread, sizeof *thread);
+    sonde_lane_ = (struct sonde_lane){ NULL, NULL, NULL, 0, 0 };
+}
+
+static struct snd_thread *make_self(struct sonde_lane *lane)
+{
+    if (!self) {
+        struct snd_thread *thread = snd_pages_new(sizeof *thread);
+        if (!thread)
+            return NULL;
+        thread->lane = lane;
+        thread->chunk = SND_NO_CHUNK;
+        if (pthread_setspecific(exit_key, thread) != 0) {
+            snd_pages_free(thread, sizeof *thread);
+            return NULL;
+        }
+        self = thread;
+    }
+    return self;
+}
+
+bool snd_threads_init(void)
+{
+    return pthread_key_create(&exit_key, detach) == 0;
+}
+
+/* --------------------------------------------------------------- slow path */
+
+/*
+ * Writes the gap that stands for what was lost, or for a pause. A lane that dropped a begin
+ * stays shut until the matching end has been dropped too.
+ */
+static void write_gap(struct snd_thread *thread)
+{
+    const uint64_t words[2] = { sonde_clock() << 8 | SND_EV_GAP,
+                                (uint64_t)thread->ends_since << 32 | thread->lost_since };
+
+    snd_lane_write(thread->lane, words, 2);
+    thread->lost_since = thread->ends_since = 0;
+}
+
+static bool has_gap(const struct snd_thread *thread)
+{
+    return thread->lost_since != 0 || thread->ends_since != 0;
+}
+
+static bool has_room(const struct sonde_lane *lane, size_t words)
+{
+    return (size_t)(lane->end - lane->cur) >= words;
+}
+
+/* Under the lock: makes the lane ready, or says why not. */
+static enum snd_entry prepare(struct sonde_lane *lane, size_t words)
+{
+    if (snd_rec.phase == SND_FORKED)
+        snd_session_open_child();
+    uint32_t epoch = sonde_epoch();
+    if (snd_rec.phase != SND_OPEN || epoch == 0)
+        return SND_ENTRY_OFF;
+
+    struct snd_thread *thread = make_self(lane);
+    if (!thread)
+        return SND_ENTRY_LOST;
+    bool attached = thread->back && thread->serial == snd_rec.serial;
+    if (attached && lane->epoch != epoch) { /* a pause lies between: what was open is unknown */
+        thread->ends_since = SND_GAP_ALL;
+        thread->skip_depth = 0;
+        lane->leaf = NULL;
+    }
+    lane->epoch = epoch;
+    if (!attached && !attach(thread))
+        return SND_ENTRY_LOST;
+    if (!has_room(lane, words + (has_gap(thread) ? 2 : 0)) && !next_chunk(thread))
+        return SND_ENTRY_LOST;
+    if (has_gap(thread))
+        write_gap(thread);
+    return SND_ENTRY_READY;
+}
+
+/* Counts a dropped event where it survives the process, and keeps begins and ends in pairs. */
+static void count_loss(struct sonde_lane *lane, enum snd_intent intent)
+{
+    struct snd_thread *thread = self;
+
+    snd_count(thread && thread->map ? &thread->map->lost : &snd_header->lost_events, 1);
+    if (!thread)
+        return;
+    if (thread->lost_since < UINT32_MAX)
+        thread->lost_since++;
+    if (intent == SND_INTENT_BEGIN)
+        thread->skip_depth++;
+    else if (intent == SND_INTENT_END && thread->skip_depth > 0)
+        thread->skip_depth--;
+    else if (intent == SND_INTENT_END && thread->ends_since < SND_GAP_ALL - 1)
+        thread->ends_since++;
+    thread->supply_seen = __atomic_load_n(&snd_rec.supplies, __ATOMIC_ACQUIRE);
+    /* Shut the lane, so that the next event comes here even if it would fit. */
+    lane->end = lane->cur;
+    lane->leaf = NULL;
+}
+
+/* A dry lane whose supply has not changed need not take the lock to learn that. */
+static bool is_still_dry(const struct sonde_lane *lane, uint32_t epoch)
+{
+    if (!self || lane->epoch != epoch || self->lost_since == 0)
+        return false;
+    return self->skip_depth > 0 ||
+           self->supply_seen == __atomic_load_n(&snd_rec.supplies, __ATOMIC_ACQUIRE);
+}
+
+enum snd_entry snd_thread_enter(size_t words, enum snd_intent intent)
+{
+    struct sonde_lane *lane = &sonde_lane_;
+    uint32_t           epoch = sonde_epoch();
+    enum snd_entry     entry = SND_ENTRY_LOST;
+
+    if (epoch == 0)
+        return SND_ENTRY_OFF;
+    if (lane->busy) { /* a signal handler, or a hook, inside the recorder itself */
+        if (snd_header)
+            snd_count(&snd_header->lost_events, 1);
+        return SND_ENTRY_LOST;
+    }
+    lane->busy = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (lane->epoch == epoch && has_room(lane, words))
+        return SND_ENTRY_READY;
+    if (!is_still_dry(lane, epoch)) {
+        pthread_mutex_lock(&snd_rec.lock);
+        entry = prepare(lane, words);
+        pthread_mutex_unlock(&snd_rec.lock);
+    }
+    if (entry == SND_ENTRY_LOST)
+        count_loss(lane, intent);
+    if (entry != SND_ENTRY_READY)
+        snd_thread_leave();
+    return entry;
+}
+
+void snd_thread_leave(void)
+{
+    sonde_lane_leave_(&sonde_lane_);
+}
+
+/* ---------------------------------------------------------- ends and forks */
+
+/*
+ * The thread may be writing this very moment. A second mapping of its chunk is read instead
+ * of its lane, and what it still writes goes into the anonymous memory laid over the first.
+ */
+static void park(struct snd_thread *thread, uint64_t now)
+{
+    struct snd_chunk *it = &snd_rec.chunks[thread->chunk];
+    void *view = mmap(NULL, it->size, PROT_READ | PROT_WRITE, MAP_SHARED, snd_rec.fd,
+                      (off_t)it->offset);
+
+    thread->record->end = now;
+    snd_file_park(thread->map, thread->map_size);
+    it->map = NULL; /* the thread's own to unmap */
+    if (view == MAP_FAILED)
+        return;
+    struct snd_chunk_header *map = view;
+    it->used = snd_chunk_scan(map, it->size, NULL);
+    thread->record->lost += map->lost;
+    map->lost = 0;
+    snd_chunk_seal(map, it->used, true);
+    munmap(view, it->size);
+    snd_file_punch(snd_rec.fd, it->offset + it->used, it->offset + it->size);
+}
+
+void snd_threads_park(uint64_t now)
+{
+    while (snd_rec.threads) {
+        struct snd_thread *thread = snd_rec.threads;
+        park(thread, now);
+        unlink_thread(thread);
+    }
+}
+
+void snd_threads_forget(void)
+{
+    if (self && self->map) {
+        snd_file_park(self->map, self->map_size);
+        if (self->back)
+            snd_rec.chunks[self->chunk].map = NULL;
+    }
+    if (self)
+        self->back = NULL;
+    snd_rec.threads = NULL;
+    snd_rec.thread_count = 0;
+}
