@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The short way in; the build itself is Meson's (meson.build).
+#
+#   make           builds all and installs it in .venv: bin/sonde, lib/, include/, the Python package
+#   make demo      records and shows a small convolutional network; leaves its files in demo/
+#   make test      everything that must hold; the last line says how many passed
+#   make bench     what recording and reading cost, as ratios; makes docs/OVERHEAD.md
+#   make asan tsan valgrind aarch64 clang bare    one stage of `make test` alone
+#   make fuzz      libFuzzer on every parser, FUZZ_SECONDS each (60)
+#   make soak      100 million events from 8 threads, in bounded memory
+#   make lint      layers, symbols, clang-format, clang-tidy
+#   make clean     removes what was built
+#
+# Each installs what it needs (Debian packages when root, else it prints the line to run).
+
+PYTHON       ?= python3
+FUZZ_SECONDS ?= 60
+BUILD        := build
+VENV         := .venv
+PREFIX       := $(CURDIR)/$(VENV)
+NATIVE       := $(VENV)/meson-native.ini
+STAGES       := asan tsan valgrind aarch64 clang bare
+
+export MESON ?= meson
+
+.DEFAULT_GOAL := all
+.PHONY: all setup demo test bench soak fuzz lint clean $(STAGES)
+
+all: setup $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+	@$(MESON) install -C $(BUILD) --no-rebuild --quiet
+
+setup:
+	@tools/setup build
+
+$(VENV)/bin/python: | setup
+	$(PYTHON) -m venv $(VENV)
+
+# The Python package is built for the interpreter that will import it.
+$(NATIVE): $(VENV)/bin/python
+	@printf "[binaries]\npython = '%s'\n" '$(PREFIX)/bin/python' > $@
+
+# With symbols, so that valgrind and gdb can name lines; they cost disk, not time.
+$(BUILD)/build.ninja: | $(NATIVE)
+	$(MESON) setup $(BUILD) --native-file $(NATIVE) --prefix '$(PREFIX)' --libdir lib \
+	    --buildtype release -Ddebug=true -Dpython=enabled -Dpython.install_env=venv
+
+# Python packages that only the tests need; the stamp makes the second time quick.
+$(VENV)/.test-packages: tools/test-requirements.txt | $(VENV)/bin/python
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+demo: all
+	@tools/demo
+
+test: all $(VENV)/.test-packages
+	@tools/test
+
+$(STAGES): setup
+	@tools/test $@
+
+bench: all
+	@tools/setup bench
+	@bench/run
+
+soak: all
+	@tools/setup bench
+	@bench/run --soak
+
+fuzz: setup
+	@tools/setup fuzz
+	@tools/fuzz $(FUZZ_SECONDS)
+
+lint: all
+	@tools/setup lint
+	@tools/lint
+
+clean:
+	rm -rf $(BUILD) build-* $(VENV) demo bench/results.json
