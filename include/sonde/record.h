@@ -272,9 +272,17 @@ enum sonde_attr {
     SONDE_ATTR_FLOPS = 1, SONDE_ATTR_SHAPES = 2, SONDE_ATTR_STACK = 3, SONDE_ATTR_SEQUENCE = 4,
     SONDE_ATTR_FWD_THREAD = 5, SONDE_ATTR_SCOPE = 6, SONDE_ATTR_OVERLOAD = 7,
     SONDE_ATTR_ARGUMENTS = 8, SONDE_ATTR_STRIDES = 9, SONDE_ATTR_MODULE = 10,
-    SONDE_ATTR_MACS = 11, SONDE_ATTR_BYTES = 12,
+    SONDE_ATTR_MACS = 11, SONDE_ATTR_BYTES = 12, SONDE_ATTR_KEY = 13,
 };
 SONDE_API void sonde_attr(enum sonde_attr key, uint64_t value);
+
+/*
+ * Ends out of order. sonde_end_at: of the range inside which `inner` others of the thread are
+ * open, and stay so. sonde_end_key: of the range that was given this SONDE_ATTR_KEY (48 bits),
+ * by any thread.
+ */
+SONDE_API void sonde_end_at(uint32_t inner);
+SONDE_API void sonde_end_key(uint64_t key);
 
 /* One end of an arrow of a kind: 1 the user's, 2 forward to backward, 3 launch to device work. */
 SONDE_API void sonde_link(uint32_t kind, bool arrives, uint64_t id);

@@ -193,6 +193,23 @@ void sonde_end_slow_(uint64_t now)
     }
 }
 
+void sonde_end_at(uint32_t inner)
+{
+    if (inner == 0) {
+        sonde_end();
+    } else {
+        const uint64_t words[2] = { stamp(SND_EV_END_AT), inner };
+        put(words, 2, SND_INTENT_END);
+    }
+}
+
+void sonde_end_key(uint64_t key)
+{
+    const uint64_t words[2] = { stamp(SND_EV_END_KEY), key };
+
+    put(words, 2, SND_INTENT_OTHER);
+}
+
 void sonde_attr(enum sonde_attr key, uint64_t value)
 {
     if (value <= SND_ATTR_SMALL_MAX) {
