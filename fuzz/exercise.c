@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exercise.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/codec.h"
+#include "read/reader.h"
+#include "sonde/export.h"
+#include "sonde/model.h"
+
+static uint64_t sink; /* what was looked at, so that looking is not optimised away */
+
+static void look(struct sonde_text text)
+{
+    sink += text.length;
+    for (size_t i = 0; i <= text.length; i++) /* the NUL as well */
+        sink += (unsigned char)text.bytes[i];
+}
+
+struct looker {
+    const struct sonde_trace *trace;
+    uint64_t                  count;
+};
+
+static bool look_at_event(const struct sonde_event *event, void *user)
+{
+    struct looker     *l = user;
+    struct sonde_frame frames[4];
+    char               text[64];
+
+    if (l->count++ < 1000) {
+        look(sonde_trace_string(l->trace, event->process, event->name));
+        sink += sonde_trace_shapes(l->trace, event->process, event->aux, text, sizeof text);
+        if (sonde_trace_stack(l->trace, event->process, event->aux, frames, 4) > 0)
+            look(frames[0].function);
+    }
+    sink += (uint64_t)event->time_ns;
+    return true;
+}
+
+static void look_at_tables(struct sonde_trace *trace)
+{
+    struct sonde_text key, value;
+
+    for (uint32_t i = 0; i < sonde_trace_process_count(trace); i++) {
+        sink += strlen(sonde_trace_process(trace, i)->host);
+        sink += strlen(sonde_trace_process(trace, i)->program);
+        for (uint32_t k = 0; sonde_trace_metadata(trace, i, k, &key, &value); k++) {
+            look(key);
+            look(value);
+        }
+    }
+    for (uint32_t i = 0; i < sonde_trace_thread_count(trace); i++)
+        look(sonde_trace_thread(trace, i)->name);
+}
+
+static void try_averages(struct sonde_trace *trace, unsigned groups)
+{
+    struct sonde_averages_options options = { .groups = groups };
+    struct sonde_averages        *averages;
+
+    if (sonde_averages_new(trace, &options, &averages, NULL) != SONDE_OK)
+        return;
+    for (size_t i = 0; i < sonde_averages_count(averages); i++) {
+        const struct sonde_average *row = sonde_averages_row(averages, i);
+        look(row->name);
+        look(row->shapes);
+        look(row->stack);
+        look(row->module);
+    }
+    sonde_averages_free(averages);
+}
+
+static void try_tree(struct sonde_trace *trace)
+{
+    struct sonde_tree *tree;
+
+    if (sonde_tree_new(trace, true, &tree, NULL) != SONDE_OK)
+        return;
+    for (size_t i = 0; i < sonde_tree_count(tree); i++) {
+        const struct sonde_node *node = sonde_tree_node(tree, i);
+        look(node->name);
+        if (node->parent >= sonde_tree_count(tree) || node->first_child >= sonde_tree_count(tree) ||
+            node->next_sibling >= sonde_tree_count(tree))
+            abort();
+    }
+    sonde_tree_free(tree);
+}
+
+static void try_memory(struct sonde_trace *trace)
+{
+    struct sonde_memory *memory;
+
+    if (sonde_memory_new(trace, &memory, NULL) != SONDE_OK)
+        return;
+    for (size_t i = 0; i < sonde_memory_holder_count(memory); i++) {
+        look(sonde_memory_holder(memory, i)->name);
+        if (sonde_memory_holder(memory, i)->device >= sonde_memory_device_count(memory))
+            abort();
+    }
+    if (sonde_memory_point_count(memory) > 1024 * sonde_memory_device_count(memory))
+        abort();
+    sonde_memory_free(memory);
+}
+
+static void try_summary(struct sonde_trace *trace)
+{
+    struct sonde_summary *summary;
+
+    if (sonde_summary_new(trace, &summary, NULL) != SONDE_OK)
+        return;
+    for (size_t i = 0; i < sonde_summary_ledger_count(summary); i++)
+        sink += strlen(sonde_summary_ledger(summary, i)->text);
+    for (size_t i = 0; i < sonde_summary_step_count(summary); i++)
+        sink += sonde_summary_step(summary, i)->ranges;
+    sonde_summary_free(summary);
+}
+
+static bool look_at_output(void *user, const void *data, size_t length)
+{
+    (void)user;
+    look((struct sonde_text){ data, length - 1 });
+    return true;
+}
+
+/* Every view in every form, and every export. */
+static void try_outputs(struct sonde_trace *trace)
+{
+    struct sonde_sink out = { look_at_output, NULL };
+    const struct sonde_view_info     *view;
+    const struct sonde_exporter_info *exporter;
+
+    for (size_t i = 0; (view = sonde_view_info(i)) != NULL; i++) {
+        for (int format = SONDE_REPORT_TEXT; format <= SONDE_REPORT_CSV; format++) {
+            struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+            options.view = view->name;
+            options.format = (enum sonde_report_format)format;
+            options.groups = SONDE_GROUP_SHAPE | SONDE_GROUP_STACK | SONDE_GROUP_THREAD;
+            if (sonde_report(trace, &options, &out, NULL) == SONDE_E_ARGUMENT)
+                abort();
+        }
+    }
+    for (size_t i = 0; (exporter = sonde_exporter_info(i)) != NULL; i++)
+        if (sonde_export(trace, exporter->name, NULL, &out, NULL) == SONDE_E_ARGUMENT)
+            abort();
+}
+
+void exercise_trace(const uint8_t *data, size_t size)
+{
+    struct sonde_trace *trace;
+
+    if (snd_trace_open_memory(data, size, &trace, NULL) != SONDE_OK)
+        return;
+    struct looker by_thread = { trace, 0 }, by_time = { trace, 0 };
+    look_at_tables(trace);
+    enum sonde_status one = sonde_trace_walk(trace, SONDE_BY_THREAD, look_at_event, &by_thread, NULL);
+    enum sonde_status two = sonde_trace_walk(trace, SONDE_BY_TIME, look_at_event, &by_time, NULL);
+    /* Both orders deliver the same events; breaks may differ where no time is known yet. */
+    if (one != two)
+        abort();
+    try_averages(trace, 0);
+    try_averages(trace, SONDE_GROUP_SHAPE | SONDE_GROUP_STACK | SONDE_GROUP_MODULE |
+                            SONDE_GROUP_THREAD | SONDE_GROUP_PROCESS);
+    try_tree(trace);
+    try_memory(trace);
+    try_summary(trace);
+    try_outputs(trace);
+    sonde_trace_close(trace);
+}
+
+/* Whole events at the start of any words. */
+static size_t whole_events(const uint64_t *words, size_t count)
+{
+    size_t at = 0;
+
+    while (at < count && SND_KIND_WORDS(SND_EVENT_KIND(words[at])) <= count - at)
+        at += SND_KIND_WORDS(SND_EVENT_KIND(words[at]));
+    return at;
+}
+
+static void check_round_trip(struct snd_codec *codec, const uint64_t *words, size_t count)
+{
+    const uint8_t  *packed;
+    const uint64_t *back;
+    size_t          size, back_count;
+
+    if (snd_codec_pack_lane(codec, words, count, 1, &packed, &size, NULL) != SONDE_OK)
+        return;
+    uint8_t *copy = malloc(size + 1);
+    if (!copy)
+        return;
+    memcpy(copy, packed, size);
+    if (snd_codec_unpack_lane(codec, copy, size, &back, &back_count, NULL) != SONDE_OK ||
+        back_count != count || (count > 0 && memcmp(back, words, count * 8) != 0))
+        abort();
+    free(copy);
+}
+
+void exercise_codec(const uint8_t *data, size_t size)
+{
+    struct snd_codec *codec;
+    const uint64_t   *words;
+    const uint8_t    *bytes;
+    size_t            count;
+
+    if (snd_codec_new(&codec, NULL) != SONDE_OK)
+        return;
+    if (snd_codec_unpack_lane(codec, data, size, &words, &count, NULL) == SONDE_OK && count > 0)
+        sink += words[count - 1];
+    if (snd_codec_unpack_bytes(codec, data, size, &bytes, &count, NULL) == SONDE_OK && count > 0)
+        sink += bytes[count - 1];
+    uint64_t *copy = malloc(size + 8);
+    if (copy) {
+        memcpy(copy, data, size);
+        check_round_trip(codec, copy, whole_events(copy, size / 8));
+        free(copy);
+    }
+    snd_codec_free(codec);
+}

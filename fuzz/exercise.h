@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz/exercise.h - everything that the reading side does with a trace, on bytes in memory.
+ *
+ * Nothing is written to disk. What is built is also looked at, so that a wrong pointer shows.
+ */
+#ifndef FUZZ_EXERCISE_H
+#define FUZZ_EXERCISE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Opens, walks both ways, builds every model. Any input is fine; errors are expected. */
+void exercise_trace(const uint8_t *data, size_t size);
+/* Unpacks; and packs and unpacks again, which must give the same: aborts if it does not. */
+void exercise_codec(const uint8_t *data, size_t size);
+
+#endif

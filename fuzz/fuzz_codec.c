@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz/fuzz_codec.c - libFuzzer harness. Build with clang and -Dfuzzers=true; `make fuzz` runs it. */
+#include "exercise.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    exercise_codec(data, size);
+    return 0;
+}

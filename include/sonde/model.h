@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sonde/model.h - what a trace says: averages, tree, memory, steps, threads, ledger.
+ *
+ * Each is built from a trace in one pass (memory: two) without keeping its events, and is
+ * independent of the trace's life only where it says so: close the trace last.
+ *
+ * Rules of the numbers (docs/ARCHITECTURE.md): self = own time minus direct children's;
+ * in averages, a range that is the sole child of a range of the same name is folded into it;
+ * memory of a range = net bytes taken while it was open on its thread.
+ *
+ * Threads: as a trace: one at a time.
+ */
+#ifndef SONDE_MODEL_H
+#define SONDE_MODEL_H
+
+#include "sonde/trace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --------------------------------------------------------------- averages */
+
+enum sonde_group {
+    SONDE_GROUP_SHAPE = 1,
+    SONDE_GROUP_STACK = 2,
+    SONDE_GROUP_THREAD = 4,
+    SONDE_GROUP_PROCESS = 8,
+    SONDE_GROUP_MODULE = 16,
+};
+
+/* One row. Text is borrowed from the averages it belongs to. */
+struct sonde_average {
+    struct sonde_text name; /* "[memory]": memory taken or given back outside any range */
+    uint32_t          process, thread;  /* indices, or SONDE_NONE when not grouped by them */
+    struct sonde_text shapes;           /* torch's notation; empty when not grouped by shape */
+    struct sonde_text stack;            /* frames, innermost first, one a line; or empty */
+    struct sonde_text module;
+    uint64_t count;
+    int64_t  total_ns, self_ns;
+    int64_t  min_ns, max_ns;            /* of one call's total */
+    int64_t  cpu_bytes, self_cpu_bytes; /* net */
+    int64_t  device_bytes, self_device_bytes;
+    double   flops;
+};
+
+struct sonde_averages_options {
+    unsigned groups;    /* enum sonde_group, or-ed; 0: by name alone */
+    uint32_t stack_depth; /* frames that count with SONDE_GROUP_STACK; 0: 5 */
+    bool     top_level; /* only ranges that lie in no other */
+};
+
+struct sonde_averages; /* opaque */
+
+/* Owns: the caller, until sonde_averages_free(). `options` may be NULL. */
+SONDE_API enum sonde_status sonde_averages_new(struct sonde_trace *trace,
+                                               const struct sonde_averages_options *options,
+                                               struct sonde_averages **out, struct sonde_error *err);
+SONDE_API void sonde_averages_free(struct sonde_averages *averages);
+SONDE_API size_t sonde_averages_count(const struct sonde_averages *averages);
+/* Rows in the order in which their first ranges began, as torch lists them before sorting. */
+SONDE_API const struct sonde_average *sonde_averages_row(const struct sonde_averages *averages,
+                                                         size_t index);
+/* What the columns depend on. */
+struct sonde_averages_totals {
+    int64_t self_ns;          /* the sum that shares are of */
+    bool    has_memory, has_device_memory, has_shapes, has_stacks, has_flops;
+    uint64_t events;          /* walked */
+    uint64_t ranges;
+};
+SONDE_API const struct sonde_averages_totals *
+sonde_averages_totals(const struct sonde_averages *averages);
+
+/* ------------------------------------------------------------------- tree */
+
+/* The call tree with equal paths merged. Node 0 is the root, of no name. */
+struct sonde_node {
+    struct sonde_text name;
+    uint32_t parent, first_child, next_sibling; /* node indices; 0: none */
+    uint32_t depth;                             /* root 0 */
+    uint64_t count;
+    int64_t  total_ns, self_ns;
+    int64_t  cpu_bytes; /* net, children included */
+    double   flops;     /* children included */
+};
+struct sonde_tree; /* opaque */
+/* `per_thread`: the first level are the threads. Children are sorted by total time, longest first. */
+SONDE_API enum sonde_status sonde_tree_new(struct sonde_trace *trace, bool per_thread,
+                                           struct sonde_tree **out, struct sonde_error *err);
+SONDE_API void sonde_tree_free(struct sonde_tree *tree);
+SONDE_API size_t sonde_tree_count(const struct sonde_tree *tree);
+SONDE_API const struct sonde_node *sonde_tree_node(const struct sonde_tree *tree, size_t index);
+
+/* ----------------------------------------------------------------- memory */
+
+struct sonde_memory_device {
+    uint32_t type, index; /* 0 CPU, 1 CUDA; index SONDE_NONE: default */
+    uint64_t allocs, frees;
+    uint64_t allocated_bytes, freed_bytes;
+    uint64_t unmatched_frees, unmatched_free_bytes; /* of memory taken before the recording */
+    int64_t  peak_bytes;                            /* exact: most bytes live at once, of those seen taken */
+    int64_t  peak_time_ns;
+    int64_t  end_bytes; /* live at the end */
+    uint64_t end_count;
+};
+/* Who held the peak (or holds memory at the end): live bytes by the innermost range that took them. */
+struct sonde_memory_holder {
+    uint32_t          device; /* index into the devices */
+    struct sonde_text name;   /* "(no range)" outside any */
+    int64_t           peak_bytes, end_bytes;
+    uint64_t          peak_count, end_count;
+};
+/* Live bytes over time, thinned to at most 1,024 points a device; extremes are kept. */
+struct sonde_memory_point {
+    uint32_t device;
+    int64_t  time_ns, bytes;
+};
+struct sonde_memory; /* opaque */
+SONDE_API enum sonde_status sonde_memory_new(struct sonde_trace *trace, struct sonde_memory **out,
+                                             struct sonde_error *err);
+SONDE_API void sonde_memory_free(struct sonde_memory *memory);
+SONDE_API size_t sonde_memory_device_count(const struct sonde_memory *memory);
+SONDE_API const struct sonde_memory_device *sonde_memory_device(const struct sonde_memory *memory, size_t i);
+SONDE_API size_t sonde_memory_holder_count(const struct sonde_memory *memory);
+SONDE_API const struct sonde_memory_holder *sonde_memory_holder(const struct sonde_memory *memory, size_t i);
+SONDE_API size_t sonde_memory_point_count(const struct sonde_memory *memory);
+SONDE_API const struct sonde_memory_point *sonde_memory_point(const struct sonde_memory *memory, size_t i);
+
+/* ------------------------------------------- summary: threads, steps, ledger */
+
+struct sonde_thread_row {
+    uint32_t thread; /* index */
+    uint64_t events, ranges;
+    int64_t  busy_ns; /* inside at least one range */
+    int64_t  span_ns; /* from its first event to its last */
+    uint64_t lost_events;
+};
+struct sonde_step_row {
+    uint32_t process;
+    uint64_t number;
+    int64_t  start_ns, duration_ns; /* to the next step, or to the end of the recording */
+    uint64_t ranges;                /* that began in it, in its process */
+};
+
+/*
+ * What is missing, cut, uncounted or unlinked. Every key that applies is listed with a count;
+ * an empty ledger means that nothing is missing. Keys are stable: docs/FORMAT.md lists them.
+ */
+struct sonde_ledger_item {
+    const char *key;  /* "lost_events", "unfinished_ranges", "not_closed", ... */
+    uint64_t    count;
+    char        text[256]; /* a sentence for a person, with what to do about it */
+};
+
+struct sonde_summary_totals {
+    uint64_t events, ranges, marks, counters, allocs, frees, links, samples, steps;
+    int64_t  span_ns; /* first event to last */
+    uint64_t size_bytes;
+};
+
+struct sonde_summary; /* opaque */
+SONDE_API enum sonde_status sonde_summary_new(struct sonde_trace *trace, struct sonde_summary **out,
+                                              struct sonde_error *err);
+SONDE_API void sonde_summary_free(struct sonde_summary *summary);
+SONDE_API const struct sonde_summary_totals *sonde_summary_totals(const struct sonde_summary *summary);
+SONDE_API size_t sonde_summary_thread_count(const struct sonde_summary *summary);
+SONDE_API const struct sonde_thread_row *sonde_summary_thread(const struct sonde_summary *summary, size_t i);
+SONDE_API size_t sonde_summary_step_count(const struct sonde_summary *summary);
+SONDE_API const struct sonde_step_row *sonde_summary_step(const struct sonde_summary *summary, size_t i);
+SONDE_API size_t sonde_summary_ledger_count(const struct sonde_summary *summary);
+SONDE_API const struct sonde_ledger_item *sonde_summary_ledger(const struct sonde_summary *summary, size_t i);
+
+/* ------------------------------------------------------------ check and pack */
+
+struct sonde_check {
+    uint64_t files, chunks, events, records;
+    uint64_t damaged_chunks; /* checksum or structure wrong: read up to the damage */
+    uint64_t skipped_bytes;  /* belonging to no readable chunk */
+    uint64_t unknown_chunks, unknown_events;
+    uint64_t damaged_headers; /* files whose header fails its checksum */
+    uint64_t refused_files;   /* of a folder: cannot be opened, or of a newer version */
+    bool     closed;          /* every file ended in order */
+};
+/* Reads every byte of the file or folder at `path` and verifies every checksum. */
+SONDE_API enum sonde_status sonde_check(const char *path, struct sonde_check *out,
+                                        struct sonde_error *err);
+/*
+ * Writes a compacted copy of the trace file `path` to `out_path` (aside, then renamed, so that
+ * `out_path` may equal `path`). What was damaged is left out: packing also recovers. A folder
+ * is packed file by file into the folder `out_path`. `level`: of zstd, 1 to 19; 0: a good one.
+ * Errors: SONDE_E_UNSUPPORTED when built without zstd; SONDE_E_IO; SONDE_E_FORMAT.
+ */
+SONDE_API enum sonde_status sonde_pack(const char *path, const char *out_path, int level,
+                                       struct sonde_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

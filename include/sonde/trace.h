@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sonde/trace.h - open a trace and walk its events.
+ *
+ *     struct sonde_trace *trace;
+ *     if (sonde_trace_open("prog.sonde", &trace, &err) == SONDE_OK) {
+ *         sonde_trace_walk(trace, SONDE_BY_THREAD, my_function, my_data, &err);
+ *         sonde_trace_close(trace);
+ *     }
+ *
+ * A trace is a file, or a folder with one file for each process. It may be whole, packed,
+ * cut short, or still being written: what was published is read, what is missing is in the
+ * ledger (model.h). It is treated as hostile: no input makes the reader crash, hang, or take
+ * memory beyond its tables (strings, stacks, threads), which the file must really contain.
+ *
+ * Threads: a trace is used by one thread at a time; two traces by two threads.
+ */
+#ifndef SONDE_TRACE_H
+#define SONDE_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sonde/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SONDE_NONE UINT32_MAX /* rank, world size, thread: not told */
+
+struct sonde_trace; /* opaque */
+
+/* Text of a trace: bytes as recorded (any byte may occur), and a NUL after them. */
+struct sonde_text {
+    const char *bytes;
+    size_t      length;
+};
+
+struct sonde_process {
+    uint32_t    pid, parent_pid;
+    uint32_t    rank, world_size; /* or SONDE_NONE */
+    uint32_t    cycle;            /* of the schedule */
+    const char *host, *program, *path;
+    int64_t     start_ns, stop_ns; /* on the trace's axis; stop: the last thing known */
+    int64_t     start_real_ns;     /* since 1970, of start_ns */
+    double      range_cost_ns;     /* begin + end, as the recorder measured it */
+    bool        closed;            /* ended in order; otherwise killed, crashed, replaced or running */
+    uint64_t    size_bytes;
+};
+
+struct sonde_thread {
+    uint32_t          process; /* index */
+    uint32_t          tid;
+    struct sonde_text name;
+    int64_t           start_ns, stop_ns;
+    uint64_t          lost_events;
+};
+
+/*
+ * Opens a file or a folder. A file also brings the files of its forked children, which lie
+ * beside it as PATH.PID.
+ * Owns:   the caller owns *out and ends it with sonde_trace_close().
+ * Errors: SONDE_E_IO, SONDE_E_FORMAT, SONDE_E_VERSION, SONDE_E_NOMEM; then *out is NULL.
+ */
+SONDE_API enum sonde_status sonde_trace_open(const char *path, struct sonde_trace **out,
+                                             struct sonde_error *err);
+SONDE_API void sonde_trace_close(struct sonde_trace *trace);
+
+/* Processes and threads of the trace; indices run from 0. Borrowed until the trace is closed. */
+SONDE_API uint32_t sonde_trace_process_count(const struct sonde_trace *trace);
+SONDE_API const struct sonde_process *sonde_trace_process(const struct sonde_trace *trace,
+                                                          uint32_t index);
+SONDE_API uint32_t sonde_trace_thread_count(const struct sonde_trace *trace);
+SONDE_API const struct sonde_thread *sonde_trace_thread(const struct sonde_trace *trace,
+                                                        uint32_t index);
+
+/* What sonde_metadata() and the recorder said of a process, by number; false past the last. */
+SONDE_API bool sonde_trace_metadata(const struct sonde_trace *trace, uint32_t process, uint32_t n,
+                                    struct sonde_text *key, struct sonde_text *value);
+
+/* Ids are per process. An id that the trace does not define gives "(unknown)". */
+SONDE_API struct sonde_text sonde_trace_string(const struct sonde_trace *trace, uint32_t process,
+                                               uint32_t id);
+
+/* A tensor list in torch's notation, "[[5, 3, 224, 224], [], [[2], [2]]]"; returns its length. */
+SONDE_API size_t sonde_trace_shapes(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                                    char *buffer, size_t size);
+
+struct sonde_frame {
+    struct sonde_text function, file;
+    uint32_t          line;
+};
+/* The frames of a stack, innermost first; returns how many it has, storing at most `size`. */
+SONDE_API size_t sonde_trace_stack(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                                   struct sonde_frame *frames, size_t size);
+
+enum sonde_event_kind {
+    SONDE_EVENT_BEGIN, SONDE_EVENT_END, SONDE_EVENT_MARK, SONDE_EVENT_STEP, SONDE_EVENT_GAP,
+    SONDE_EVENT_COUNTER, SONDE_EVENT_LINK, SONDE_EVENT_SAMPLE, SONDE_EVENT_ALLOC,
+    SONDE_EVENT_FREE, SONDE_EVENT_ATTR,
+    SONDE_EVENT_END_AT,  /* the range inside which `aux` others of the thread are open ends */
+    SONDE_EVENT_END_KEY, /* the range of the process that has `value` as its KEY attribute ends */
+};
+
+struct sonde_event {
+    enum sonde_event_kind kind;
+    uint32_t process, thread; /* indices */
+    int64_t  time_ns;         /* since the trace began */
+    uint32_t name;            /* begin, mark, counter: string id; alloc, free: tag */
+    uint32_t aux;             /* begin: shapes; mark, sample: stack; link: kind; alloc, free: device;
+                                 attr: key; gap: ends lost */
+    uint64_t value;           /* step: number; link: id; alloc, free: address; attr: value;
+                                 gap: events lost; sample: weight; counter: bits of the double */
+    uint64_t size;            /* alloc, free: bytes; link: 1 if it arrives; sample: state */
+};
+
+enum sonde_order {
+    SONDE_BY_THREAD, /* fastest: each thread's events in order, threads interleaved by chunk */
+    SONDE_BY_TIME,   /* all threads and processes merged on one axis */
+};
+
+/* Return false to end the walk early. The event is borrowed for the call. */
+typedef bool sonde_event_fn(const struct sonde_event *event, void *user);
+
+/* Errors: none for damaged parts, which are skipped and counted; SONDE_E_IO, SONDE_E_NOMEM. */
+SONDE_API enum sonde_status sonde_trace_walk(struct sonde_trace *trace, enum sonde_order order,
+                                             sonde_event_fn *function, void *user,
+                                             struct sonde_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

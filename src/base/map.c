@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/map.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define FIRST_CAPACITY ((size_t)64)
+
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 32;
+    x *= 0xe9846af9b1a615dull;
+    x ^= x >> 32;
+    x *= 0xe9846af9b1a615dull;
+    return x ^ x >> 28;
+}
+
+static uint64_t hash_key(const struct snd_map *map, struct snd_key key)
+{
+    return mix(mix(mix(key.a ^ map->seed) + key.b) + key.c);
+}
+
+static bool equal(struct snd_key x, struct snd_key y)
+{
+    return x.a == y.a && x.b == y.b && x.c == y.c;
+}
+
+/* The slot of `key`, or the free one where it belongs. */
+static size_t find_slot(const struct snd_map *map, struct snd_key key)
+{
+    size_t mask = map->capacity - 1;
+    size_t i = (size_t)hash_key(map, key) & mask;
+
+    while (map->slots[i].value != 0 && !equal(map->slots[i].key, key))
+        i = (i + 1) & mask;
+    return i;
+}
+
+static bool resize(struct snd_map *map, size_t capacity)
+{
+    struct snd_map larger = { .capacity = capacity, .count = map->count, .seed = map->seed };
+
+    larger.slots = calloc(capacity, sizeof *larger.slots);
+    if (!larger.slots)
+        return false;
+    for (size_t i = 0; i < map->capacity; i++)
+        if (map->slots[i].value != 0)
+            larger.slots[find_slot(&larger, map->slots[i].key)] = map->slots[i];
+    free(map->slots);
+    *map = larger;
+    return true;
+}
+
+static void draw_seed(struct snd_map *map)
+{
+    if (map->seed != 0)
+        return;
+    /* Where the kernel has no randomness to give, the address of the map is some. */
+    if (getrandom(&map->seed, sizeof map->seed, GRND_NONBLOCK) != (ssize_t)sizeof map->seed)
+        map->seed = mix((uint64_t)(uintptr_t)map);
+    map->seed |= 1;
+}
+
+bool snd_map_put(struct snd_map *map, struct snd_key key, uint32_t value)
+{
+    if (value == UINT32_MAX)
+        return false;
+    draw_seed(map);
+    if (map->count + map->count / 2 >= map->capacity &&
+        !resize(map, map->capacity ? map->capacity * 2 : FIRST_CAPACITY))
+        return false;
+    struct snd_map_slot *slot = &map->slots[find_slot(map, key)];
+    if (slot->value == 0)
+        map->count++;
+    slot->key = key;
+    slot->value = value + 1;
+    return true;
+}
+
+bool snd_map_get(const struct snd_map *map, struct snd_key key, uint32_t *value)
+{
+    if (map->capacity == 0)
+        return false;
+    const struct snd_map_slot *slot = &map->slots[find_slot(map, key)];
+    if (slot->value == 0)
+        return false;
+    *value = slot->value - 1;
+    return true;
+}
+
+bool snd_map_remove(struct snd_map *map, struct snd_key key)
+{
+    size_t mask = map->capacity - 1;
+
+    if (map->capacity == 0)
+        return false;
+    size_t hole = find_slot(map, key);
+    if (map->slots[hole].value == 0)
+        return false;
+    /* Move back what would no longer be found past the hole: no tombstones pile up. */
+    for (size_t i = (hole + 1) & mask; map->slots[i].value != 0; i = (i + 1) & mask) {
+        size_t home = (size_t)hash_key(map, map->slots[i].key) & mask;
+        if (((i - home) & mask) >= ((i - hole) & mask)) {
+            map->slots[hole] = map->slots[i];
+            hole = i;
+        }
+    }
+    map->slots[hole].value = 0;
+    map->count--;
+    return true;
+}
+
+void snd_map_release(struct snd_map *map)
+{
+    free(map->slots);
+    *map = (struct snd_map){ 0 };
+}
+
+/* ------------------------------------------------------------------- texts */
+
+static uint64_t hash_text(uint64_t seed, const char *bytes, size_t length)
+{
+    uint64_t hash = seed;
+
+    for (; length >= 8; length -= 8, bytes += 8) {
+        uint64_t word;
+        memcpy(&word, bytes, 8);
+        hash = mix(hash ^ word);
+    }
+    uint64_t last = 0;
+    if (length > 0)
+        memcpy(&last, bytes, length);
+    return mix(hash ^ last ^ (uint64_t)length << 56);
+}
+
+bool snd_grow(void *array_of_any, uint32_t *capacity, uint32_t count, size_t item)
+{
+    void *array;
+
+    if (count < *capacity)
+        return true;
+    if (*capacity > UINT32_MAX / 2)
+        return false;
+    uint32_t larger = *capacity ? *capacity * 2 : 16;
+    memcpy(&array, array_of_any, sizeof array);
+    array = realloc(array, larger * item);
+    if (!array)
+        return false;
+    memcpy(array_of_any, &array, sizeof array);
+    *capacity = larger;
+    return true;
+}
+
+bool snd_texts_add(struct snd_texts *texts, const char *bytes, size_t length, uint32_t *id)
+{
+    draw_seed(&texts->map);
+    /* Different texts of one hash differ in `c`. */
+    struct snd_key key = { hash_text(texts->map.seed, bytes, length), length, 0 };
+    for (; snd_map_get(&texts->map, key, id); key.c++)
+        if (texts->items[*id].length == length &&
+            memcmp(texts->items[*id].bytes, bytes, length) == 0)
+            return true;
+    if (!snd_grow(&texts->items, &texts->capacity, texts->count, sizeof *texts->items))
+        return false;
+    char *copy = snd_arena_copy(&texts->arena, bytes, length);
+    if (!copy || !snd_map_put(&texts->map, key, texts->count))
+        return false;
+    *id = texts->count++;
+    texts->items[*id] = (struct snd_text){ copy, length };
+    return true;
+}
+
+void snd_texts_release(struct snd_texts *texts)
+{
+    snd_map_release(&texts->map);
+    snd_arena_release(&texts->arena);
+    free(texts->items);
+    *texts = (struct snd_texts){ 0 };
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/assembly.h - from events to ranges: what every model is built on.
+ *
+ * Keeps a stack of open ranges for each thread, applies attributes and memory to the innermost
+ * one, closes what gaps and the end of the trace leave open, and hands every range over once,
+ * when it closes, children first. Nothing is kept of a range after that.
+ *
+ * Layer: model (sees base/, format/, read/). Threads: one at a time.
+ */
+#ifndef SND_MODEL_ASSEMBLY_H
+#define SND_MODEL_ASSEMBLY_H
+
+#include "read/walk.h"
+#include "sonde/model.h"
+
+#define SND_DEPTH_MAX 65536u /* ranges open at once on one thread; deeper ones are counted only */
+
+/* What a range amounts to. Ids are the process's; name is a number in trace->names. */
+struct snd_range {
+    int64_t  start_ns, total_ns; /* total: once closed */
+    int64_t  child_ns;           /* direct children's total */
+    int64_t  cpu_bytes, device_bytes;             /* net, children included */
+    int64_t  child_cpu_bytes, child_device_bytes; /* of the direct children */
+    double   flops, child_flops;                  /* its own; of everything inside */
+    int64_t  done_ns;                       /* what an outer range that ended before this one ... */
+    int64_t  done_cpu_bytes, done_device_bytes; /* ... has already counted of it */
+    double   done_flops;
+    uint64_t key; /* by which an END_KEY finds it; 0 none */
+    uint32_t name, shapes, stack, module;
+    uint32_t children; /* direct ones so far */
+    uint32_t node;     /* the consumer's own: tree.c */
+};
+
+/* An open range. `held`: an only child of the same name, kept back by averages.c. */
+struct snd_open_range {
+    struct snd_range range, held;
+    bool             holds;
+};
+
+struct snd_lane {
+    struct snd_open_range    *open; /* outermost first */
+    uint32_t                  depth, room;
+    uint64_t                  deeper; /* open ranges beyond SND_DEPTH_MAX */
+    uint32_t                  thread, process;
+    const struct snd_process *from;
+    int64_t                   first_ns, last_ns;
+    uint64_t                  events;
+};
+
+struct snd_assembly;
+
+/* Any function may be NULL. `parent` is NULL for a range that lies in no other. */
+struct snd_consumer {
+    void *user;
+    void (*open)(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                 struct snd_open_range *parent);
+    /* The range is complete. */
+    void (*close)(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                  struct snd_open_range *parent);
+    /* Memory taken (or given back: `bytes` negative); `innermost` NULL: outside any range. */
+    void (*memory)(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
+                   struct snd_open_range *innermost);
+    /* Marks, steps, gaps, counters, links, samples. */
+    void (*other)(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words);
+};
+
+struct snd_assembly_stats {
+    struct snd_walk_stats walk;
+    uint64_t ranges;
+    uint64_t unfinished;         /* closed by a gap or by the end of the trace */
+    uint64_t ends_without_begin; /* of ranges already open when the recording began */
+    uint64_t too_deep;
+    uint64_t missing_names;      /* ids that the trace does not define */
+};
+
+struct snd_assembly {
+    struct sonde_trace       *trace;
+    struct snd_consumer       consumer;
+    struct snd_lane          *lanes; /* one for each thread of the trace */
+    struct snd_assembly_stats stats;
+    struct snd_visitor        visitor;
+    struct snd_map            keys; /* open ranges with a key: to their thread */
+    bool                      by_time, out_of_memory;
+};
+
+/* Consumers call it when they cannot go on for want of memory. */
+static inline void snd_assembly_stop(struct snd_assembly *assembly)
+{
+    assembly->out_of_memory = true;
+    assembly->visitor.stop = true;
+}
+
+/*
+ * A range may be ended by another thread (END_KEY), which only a walk by time gets right. The
+ * first walk that meets such an end marks the trace (trace->is_keyed) and stops: its consumer
+ * must then start over, and every later walk goes by time whatever it asks for.
+ *
+ * Walks the trace. `assembly` need not be initialised; its lanes are there until it is
+ * released, which must be done whatever this returns.
+ * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED.
+ */
+SND_CHECKED enum sonde_status snd_assemble(struct snd_assembly *assembly, struct sonde_trace *trace,
+                                           enum sonde_order order,
+                                           const struct snd_consumer *consumer,
+                                           struct sonde_error *err);
+void snd_assembly_release(struct snd_assembly *assembly);
+
+/* Net bytes of an ALLOC or FREE, by its words. */
+int64_t snd_net_bytes(const uint64_t *words);
+
+#endif

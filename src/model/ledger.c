@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/ledger.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void fill_process(struct snd_ledger *l, const struct snd_process *p)
+{
+    const struct snd_file_header *h = &p->header;
+
+    l->counts[SND_LEDGER_lost_events] += h->lost_events;
+    l->counts[SND_LEDGER_lost_names] += h->lost_names;
+    l->counts[SND_LEDGER_cut_names] += h->cut_names;
+    l->counts[SND_LEDGER_recycled_chunks] += h->recycled_chunks;
+    l->counts[SND_LEDGER_recycled_events] += h->recycled_events;
+    l->counts[SND_LEDGER_failed_reserves] += h->failed_reserves;
+    if (h->failed_reserves > 0)
+        l->os_error = (int)(h->last_os_error & 0xffff);
+    /* In keep-last mode the limit is what was asked for; recycled chunks tell of it. */
+    l->counts[SND_LEDGER_limit_reached] += (h->flags & SND_FILE_LIMIT) &&
+                                           !(h->flags & SND_FILE_KEEP_LAST);
+    l->counts[SND_LEDGER_not_closed] += !p->shown.closed;
+    l->counts[SND_LEDGER_damaged_header] += p->damage.header;
+    l->counts[SND_LEDGER_unknown_clock] += p->damage.clock;
+    l->counts[SND_LEDGER_damaged_chunks] += p->damage.chunks;
+    l->counts[SND_LEDGER_skipped_bytes] += p->damage.skipped_bytes;
+    l->counts[SND_LEDGER_unknown_chunks] += p->damage.unknown_chunks;
+    l->counts[SND_LEDGER_missing_ids] += p->damage.bad_ids;
+}
+
+void snd_ledger_fill(struct snd_ledger *l, const struct sonde_trace *trace,
+                     const struct snd_assembly_stats *stats)
+{
+    for (uint32_t i = 0; i < trace->process_count; i++)
+        fill_process(l, &trace->processes[i]);
+    for (uint32_t i = 0; i < trace->thread_count; i++)
+        l->counts[SND_LEDGER_lost_events] += trace->threads[i].shown.lost_events;
+    l->counts[SND_LEDGER_refused_files] += trace->refused;
+    l->counts[SND_LEDGER_unfinished_ranges] += stats->unfinished;
+    l->counts[SND_LEDGER_ends_without_begin] += stats->ends_without_begin;
+    l->counts[SND_LEDGER_too_deep] += stats->too_deep;
+    l->counts[SND_LEDGER_missing_ids] += stats->missing_names + stats->walk.lost_threads;
+    l->counts[SND_LEDGER_warmup_events] += stats->walk.warmup_events;
+    l->counts[SND_LEDGER_unknown_events] += stats->walk.unknown_events;
+    l->counts[SND_LEDGER_damaged_chunks] += stats->walk.damaged_chunks;
+    l->counts[SND_LEDGER_clock_backwards] += stats->walk.clock_backwards;
+}
+
+size_t snd_ledger_list(const struct snd_ledger *l, struct sonde_ledger_item items[SND_LEDGER_COUNT])
+{
+    static const struct {
+        const char *key, *one, *many, *advice;
+    } texts[SND_LEDGER_COUNT] = {
+#define SND_LEDGER(key, one, many, advice) { #key, one, many, advice },
+#include "model/ledger.def"
+#undef SND_LEDGER
+    };
+    size_t n = 0;
+
+    for (size_t i = 0; i < SND_LEDGER_COUNT; i++) {
+        struct sonde_ledger_item *item = &items[n];
+        const char               *advice = texts[i].advice;
+        char                      why[128];
+        if (l->counts[i] == 0)
+            continue;
+        if (i == SND_LEDGER_failed_reserves) {
+            snprintf(why, sizeof why, "%.64s; free disk space or quota, or record elsewhere",
+                     strerror(l->os_error));
+            advice = why;
+        }
+        item->key = texts[i].key;
+        item->count = l->counts[i];
+        snprintf(item->text, sizeof item->text, "%" PRIu64 " %s: %s", l->counts[i],
+                 l->counts[i] == 1 ? texts[i].one : texts[i].many, advice);
+        n++;
+    }
+    return n;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/ledger.h - counts of what is missing, and the sentences about them.
+ *
+ * Layer: model. Threads: one at a time.
+ */
+#ifndef SND_MODEL_LEDGER_H
+#define SND_MODEL_LEDGER_H
+
+#include "model/assembly.h"
+
+enum snd_ledger_key {
+#define SND_LEDGER(key, one, many, advice) SND_LEDGER_##key,
+#include "model/ledger.def"
+#undef SND_LEDGER
+    SND_LEDGER_COUNT,
+};
+
+struct snd_ledger {
+    uint64_t counts[SND_LEDGER_COUNT];
+    int      os_error; /* why the file could not be extended, or 0 */
+};
+
+/* Adds what opening and walking the trace found. */
+void snd_ledger_fill(struct snd_ledger *ledger, const struct sonde_trace *trace,
+                     const struct snd_assembly_stats *stats);
+
+/* One item for each count that is not zero, in the order of ledger.def; returns how many. */
+size_t snd_ledger_list(const struct snd_ledger *ledger,
+                       struct sonde_ledger_item items[SND_LEDGER_COUNT]);
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/summary.c - totals, threads, steps and the ledger.
+ *
+ * One walk; a second one only if there are steps, to count the ranges that begin in each: a
+ * thread's chunks may be read before the step that they belong to.
+ */
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "format/fields.h"
+#include "model/assembly.h"
+#include "model/ledger.h"
+
+#define LINKS_MAX (1u << 20) /* arrows whose other end is still awaited; more are not followed */
+#define STEPS_MAX (1u << 24)
+
+struct sonde_summary {
+    struct sonde_trace         *trace;
+    struct sonde_summary_totals totals;
+    struct sonde_thread_row    *threads;
+    struct sonde_step_row      *steps;
+    uint32_t                    step_count, step_room;
+    uint32_t                   *first_step; /* of each process, in steps; one more at the end */
+    uint32_t                   *current;    /* of each thread, in the second walk */
+    struct snd_map              links;      /* arrows with one end so far: which */
+    struct sonde_ledger_item    ledger[SND_LEDGER_COUNT];
+    size_t                      ledger_count;
+    struct snd_assembly         assembly;
+};
+
+/* -------------------------------------------------------------- first walk */
+
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                     struct snd_open_range *parent)
+{
+    struct sonde_summary    *s = user;
+    struct sonde_thread_row *row = &s->threads[lane->thread];
+
+    row->ranges++;
+    if (!parent)
+        row->busy_ns = snd_add(row->busy_ns, snd_sub(range->range.total_ns, range->range.done_ns));
+}
+
+static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
+                      struct snd_open_range *innermost)
+{
+    struct sonde_summary *s = user;
+
+    (void)lane, (void)ns, (void)innermost;
+    if (SND_EVENT_KIND(words[0]) == SND_EV_ALLOC)
+        s->totals.allocs++;
+    else
+        s->totals.frees++;
+}
+
+static void add_step(struct sonde_summary *s, const struct snd_lane *lane, int64_t ns,
+                     uint64_t number)
+{
+    s->totals.steps++;
+    if (s->step_count >= STEPS_MAX)
+        return;
+    if (!snd_grow(&s->steps, &s->step_room, s->step_count, sizeof *s->steps)) {
+        snd_assembly_stop(&s->assembly);
+        return;
+    }
+    s->steps[s->step_count++] = (struct sonde_step_row){ .process = lane->process,
+                                                         .number = number, .start_ns = ns };
+}
+
+/* An id may be used again after both of its ends were seen. */
+static void add_link(struct sonde_summary *s, const struct snd_lane *lane, const uint64_t *words)
+{
+    bool     arrives = SND_HIGH(words[1]) & 1;
+    /* Arrows of the user may cross processes; those of probes are numbered in each. */
+    uint32_t scope = SND_LOW(words[1]) == SND_LINK_FLOW ? SONDE_NONE : lane->process;
+    struct snd_key here = { SND_PAIR(SND_LOW(words[1]), scope), words[2], arrives };
+    struct snd_key there = here;
+
+    s->totals.links++;
+    there.c = !arrives;
+    if (snd_map_remove(&s->links, there))
+        return;
+    if (s->links.count < LINKS_MAX && !snd_map_put(&s->links, here, 0))
+        snd_assembly_stop(&s->assembly);
+}
+
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct sonde_summary *s = user;
+
+    switch (SND_EVENT_KIND(words[0])) {
+    case SND_EV_MARK: s->totals.marks++; break;
+    case SND_EV_COUNTER: s->totals.counters++; break;
+    case SND_EV_SAMPLE: s->totals.samples++; break;
+    case SND_EV_STEP: add_step(s, lane, ns, words[1]); break;
+    case SND_EV_LINK: add_link(s, lane, words); break;
+    default: break; /* gaps are in the ledger */
+    }
+}
+
+static void fill_threads(struct sonde_summary *s)
+{
+    int64_t first = INT64_MAX, last = INT64_MIN;
+
+    for (uint32_t i = 0; i < s->trace->thread_count; i++) {
+        const struct snd_lane   *lane = &s->assembly.lanes[i];
+        struct sonde_thread_row *row = &s->threads[i];
+        row->thread = i;
+        row->events = lane->events;
+        row->lost_events = s->trace->threads[i].shown.lost_events;
+        if (lane->events == 0)
+            continue;
+        row->span_ns = snd_sub(lane->last_ns, lane->first_ns);
+        first = lane->first_ns < first ? lane->first_ns : first;
+        last = lane->last_ns > last ? lane->last_ns : last;
+    }
+    s->totals.span_ns = last >= first ? snd_sub(last, first) : 0;
+}
+
+/* ------------------------------------------------------------------- steps */
+
+static int compare_step(const void *x, const void *y)
+{
+    const struct sonde_step_row *a = x, *b = y;
+
+    if (a->process != b->process)
+        return a->process < b->process ? -1 : 1;
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+static void measure_steps(struct sonde_summary *s)
+{
+    uint32_t process = 0;
+
+    qsort(s->steps, s->step_count, sizeof *s->steps, compare_step);
+    for (uint32_t i = 0; i < s->step_count; i++) {
+        struct sonde_step_row *step = &s->steps[i];
+        bool    last = i + 1 == s->step_count || s->steps[i + 1].process != step->process;
+        int64_t end = last ? s->trace->processes[step->process].shown.stop_ns
+                           : s->steps[i + 1].start_ns;
+        step->duration_ns = end > step->start_ns ? snd_sub(end, step->start_ns) : 0;
+        while (process <= step->process)
+            s->first_step[process++] = i;
+    }
+    while (process <= s->trace->process_count)
+        s->first_step[process++] = s->step_count;
+}
+
+/* A thread's times never fall, so its place among the steps only moves on. */
+static void on_open_in_step(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                            struct snd_open_range *parent)
+{
+    struct sonde_summary *s = user;
+    uint32_t              end = s->first_step[lane->process + 1];
+    uint32_t             *at = &s->current[lane->thread];
+
+    (void)parent;
+    if (*at < s->first_step[lane->process])
+        *at = s->first_step[lane->process];
+    while (*at + 1 < end && s->steps[*at + 1].start_ns <= range->range.start_ns)
+        ++*at;
+    if (*at < end && s->steps[*at].start_ns <= range->range.start_ns)
+        s->steps[*at].ranges++;
+}
+
+static enum sonde_status count_in_steps(struct sonde_summary *s, struct sonde_error *err)
+{
+    const struct snd_consumer consumer = { s, on_open_in_step, NULL, NULL, NULL };
+
+    if (s->step_count == 0)
+        return SONDE_OK;
+    measure_steps(s);
+    enum sonde_status status = snd_assemble(&s->assembly, s->trace, SONDE_BY_THREAD, &consumer, err);
+    snd_assembly_release(&s->assembly);
+    return status;
+}
+
+/* ------------------------------------------------------------------ ledger */
+
+static enum sonde_status fill_ledger(struct sonde_summary *s,
+                                     const struct snd_assembly_stats *stats,
+                                     struct sonde_error *err)
+{
+    struct snd_ledger    ledger = { .os_error = 0 };
+    struct sonde_memory *memory;
+
+    snd_ledger_fill(&ledger, s->trace, stats);
+    ledger.counts[SND_LEDGER_half_links] = s->links.count;
+    if (s->totals.frees > 0) {
+        enum sonde_status status = sonde_memory_new(s->trace, &memory, err);
+        if (status != SONDE_OK)
+            return status;
+        for (size_t i = 0; i < sonde_memory_device_count(memory); i++)
+            ledger.counts[SND_LEDGER_unmatched_frees] +=
+                sonde_memory_device(memory, i)->unmatched_frees;
+        sonde_memory_free(memory);
+    }
+    s->ledger_count = snd_ledger_list(&ledger, s->ledger);
+    return SONDE_OK;
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+static enum sonde_status build(struct sonde_summary *s, struct sonde_error *err)
+{
+    const struct snd_consumer consumer = { s, NULL, on_close, on_memory, on_other };
+    enum sonde_status status = snd_assemble(&s->assembly, s->trace, SONDE_BY_THREAD, &consumer, err);
+    const struct snd_assembly_stats stats = s->assembly.stats;
+
+    if (status == SONDE_OK)
+        fill_threads(s);
+    snd_assembly_release(&s->assembly);
+    s->totals.events = stats.walk.events;
+    s->totals.ranges = stats.ranges;
+    for (uint32_t i = 0; i < s->trace->process_count; i++)
+        s->totals.size_bytes += s->trace->processes[i].source.size;
+    if (status == SONDE_OK)
+        status = count_in_steps(s, err);
+    if (status == SONDE_OK)
+        status = fill_ledger(s, &stats, err);
+    return status;
+}
+
+static enum sonde_status make(struct sonde_trace *trace, struct sonde_summary **out,
+                              struct sonde_error *err)
+{
+    enum sonde_status status;
+
+    *out = NULL;
+    struct sonde_summary *s = calloc(1, sizeof *s);
+    if (!s)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
+    s->trace = trace;
+    s->threads = calloc((size_t)trace->thread_count + 1, sizeof *s->threads);
+    s->current = calloc((size_t)trace->thread_count + 1, sizeof *s->current);
+    s->first_step = calloc((size_t)trace->process_count + 2, sizeof *s->first_step);
+    if (s->threads && s->current && s->first_step)
+        status = build(s, err);
+    else
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
+    if (status == SONDE_OK)
+        *out = s;
+    else
+        sonde_summary_free(s);
+    return status;
+}
+
+enum sonde_status sonde_summary_new(struct sonde_trace *trace, struct sonde_summary **out,
+                                    struct sonde_error *err)
+{
+    bool              keyed = trace->is_keyed;
+    enum sonde_status status = make(trace, out, err);
+
+    if (status == SONDE_OK && trace->is_keyed != keyed) { /* start over, by time */
+        sonde_summary_free(*out);
+        status = make(trace, out, err);
+    }
+    return status;
+}
+
+void sonde_summary_free(struct sonde_summary *s)
+{
+    if (!s)
+        return;
+    free(s->threads);
+    free(s->steps);
+    free(s->current);
+    free(s->first_step);
+    snd_map_release(&s->links);
+    free(s);
+}
+
+const struct sonde_summary_totals *sonde_summary_totals(const struct sonde_summary *summary)
+{
+    return &summary->totals;
+}
+
+size_t sonde_summary_thread_count(const struct sonde_summary *summary)
+{
+    return summary->trace->thread_count;
+}
+
+const struct sonde_thread_row *sonde_summary_thread(const struct sonde_summary *summary, size_t i)
+{
+    return i < summary->trace->thread_count ? &summary->threads[i] : NULL;
+}
+
+size_t sonde_summary_step_count(const struct sonde_summary *summary)
+{
+    return summary->step_count;
+}
+
+const struct sonde_step_row *sonde_summary_step(const struct sonde_summary *summary, size_t i)
+{
+    return i < summary->step_count ? &summary->steps[i] : NULL;
+}
+
+size_t sonde_summary_ledger_count(const struct sonde_summary *summary)
+{
+    return summary->ledger_count;
+}
+
+const struct sonde_ledger_item *sonde_summary_ledger(const struct sonde_summary *summary, size_t i)
+{
+    return i < summary->ledger_count ? &summary->ledger[i] : NULL;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read/lookup.c - questions to an open trace: processes, threads, strings, shapes, stacks.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "read/reader.h"
+
+static const struct sonde_text unknown = { "(unknown)", 9 };
+
+uint32_t sonde_trace_process_count(const struct sonde_trace *trace)
+{
+    return trace->process_count;
+}
+
+const struct sonde_process *sonde_trace_process(const struct sonde_trace *trace, uint32_t index)
+{
+    return index < trace->process_count ? &trace->processes[index].shown : NULL;
+}
+
+uint32_t sonde_trace_thread_count(const struct sonde_trace *trace)
+{
+    return trace->thread_count;
+}
+
+const struct sonde_thread *sonde_trace_thread(const struct sonde_trace *trace, uint32_t index)
+{
+    return index < trace->thread_count ? &trace->threads[index].shown : NULL;
+}
+
+struct sonde_text sonde_trace_string(const struct sonde_trace *trace, uint32_t process, uint32_t id)
+{
+    if (process >= trace->process_count)
+        return unknown;
+    uint32_t name = snd_name_of(&trace->processes[process], id);
+    if (name == UINT32_MAX)
+        return unknown;
+    return (struct sonde_text){ trace->names.items[name].bytes, trace->names.items[name].length };
+}
+
+bool sonde_trace_metadata(const struct sonde_trace *trace, uint32_t process, uint32_t n,
+                          struct sonde_text *key, struct sonde_text *value)
+{
+    if (process >= trace->process_count || n >= trace->processes[process].tables.meta_count)
+        return false;
+    *key = sonde_trace_string(trace, process, trace->processes[process].tables.metas[n].key);
+    *value = sonde_trace_string(trace, process, trace->processes[process].tables.metas[n].value);
+    return true;
+}
+
+/* ------------------------------------------------------------------ shapes */
+
+/* Text of which only the first `size` bytes are kept, and all are counted. */
+struct writer {
+    char  *buffer;
+    size_t size, length;
+};
+
+static void put(struct writer *w, const char *text)
+{
+    size_t length = strlen(text);
+
+    if (w->length < w->size) {
+        size_t room = w->size - w->length - 1;
+        memcpy(w->buffer + w->length, text, length < room ? length : room);
+        w->buffer[w->length + (length < room ? length : room)] = '\0';
+    }
+    w->length += length;
+}
+
+struct items {
+    const uint8_t *at, *end;
+    uint32_t       left;
+};
+
+static bool next_item(struct items *items, struct snd_shape_item *item)
+{
+    if (items->left == 0 || (size_t)(items->end - items->at) < sizeof *item)
+        return false;
+    memcpy(item, items->at, sizeof *item);
+    items->at += sizeof *item;
+    items->left--;
+    if (item->kind == SND_SHAPE_TENSOR && item->count > (size_t)(items->end - items->at) / 8)
+        return false;
+    return true;
+}
+
+static void put_dims(struct writer *w, struct items *items, uint32_t count)
+{
+    char text[32];
+
+    put(w, "[");
+    for (uint32_t i = 0; i < count; i++, items->at += 8) {
+        int64_t dim;
+        memcpy(&dim, items->at, sizeof dim);
+        snprintf(text, sizeof text, "%s%" PRId64, i ? ", " : "", dim);
+        put(w, text);
+    }
+    put(w, "]");
+}
+
+/* A list argument: torch shows one of tensors nested, and one of anything else as []. */
+static bool has_tensor(struct items items, uint32_t count)
+{
+    struct snd_shape_item item;
+
+    for (; count > 0 && next_item(&items, &item); count--) {
+        if (item.kind == SND_SHAPE_TENSOR)
+            return true;
+    }
+    return false;
+}
+
+static bool put_list(struct writer *w, struct items *items, uint32_t count)
+{
+    struct snd_shape_item item;
+    bool                  shown = has_tensor(*items, count);
+
+    put(w, "[");
+    for (uint32_t i = 0; i < count; i++) {
+        if (!next_item(items, &item))
+            return false;
+        if (shown && i > 0)
+            put(w, ", ");
+        if (item.kind == SND_SHAPE_TENSOR)
+            put_dims(w, items, item.count);
+        else if (shown)
+            put(w, "[]"); /* lists in lists are not written */
+    }
+    put(w, "]");
+    return true;
+}
+
+size_t sonde_trace_shapes(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                          char *buffer, size_t size)
+{
+    struct writer         w = { buffer, size, 0 };
+    struct snd_shape_item item;
+
+    if (size > 0)
+        buffer[0] = '\0';
+    if (process >= trace->process_count || id == 0 ||
+        id >= trace->processes[process].tables.shape_count ||
+        !trace->processes[process].tables.shapes[id].bytes)
+        return 0;
+    const struct snd_shape_record *record = &trace->processes[process].tables.shapes[id];
+    struct items items = { record->bytes, record->bytes + record->size, record->items };
+    put(&w, "[");
+    for (bool first = true; next_item(&items, &item); first = false) {
+        if (!first)
+            put(&w, ", ");
+        if (item.kind == SND_SHAPE_TENSOR)
+            put_dims(&w, &items, item.count);
+        else if (item.kind == SND_SHAPE_LIST && !put_list(&w, &items, item.count))
+            break;
+        else if (item.kind != SND_SHAPE_LIST)
+            put(&w, "[]");
+    }
+    put(&w, "]");
+    return w.length;
+}
+
+/* ------------------------------------------------------------------ stacks */
+
+size_t snd_stack_frames(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                        struct sonde_frame *frames, size_t size, size_t most)
+{
+    if (process >= trace->process_count)
+        return 0;
+    const struct snd_tables *t = &trace->processes[process].tables;
+    size_t count = 0;
+    /* A parent's id is less than its child's, so this ends. */
+    for (; id != 0 && id < t->stack_count && count < most; id = t->stacks[id].parent, count++) {
+        uint32_t frame = t->stacks[id].frame;
+        if (count >= size)
+            continue;
+        frames[count] = (struct sonde_frame){ unknown, { "", 0 }, 0 };
+        if (frame == 0 || frame >= t->frame_count || t->frames[frame].function == 0)
+            continue;
+        frames[count].function = sonde_trace_string(trace, process, t->frames[frame].function);
+        if (t->frames[frame].file != 0)
+            frames[count].file = sonde_trace_string(trace, process, t->frames[frame].file);
+        frames[count].line = t->frames[frame].line;
+    }
+    return count;
+}
+
+size_t sonde_trace_stack(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                         struct sonde_frame *frames, size_t size)
+{
+    return snd_stack_frames(trace, process, id, frames, size, SND_STACK_MAX);
+}

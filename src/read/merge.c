@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read/merge.c - the walk by time: chunks of all threads and processes merged on one axis.
+ *
+ * A chunk is opened when the merge reaches its first event and closed after its last, so that
+ * only chunks that overlap in time are open, each with a small window. A thread's next chunk
+ * waits for its present one to end, whatever the clock says: the order within a thread holds.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/fields.h"
+#include "read/walk.h"
+
+#define NOBODY UINT32_MAX
+#define PEEK_WORDS 64 /* as far as the first timed event is looked for */
+
+struct entry { /* one lane chunk of the trace */
+    int64_t  first_ns;
+    uint32_t process, chunk;
+    uint32_t next; /* waits after this one: an index into entries */
+};
+
+struct stream {
+    struct snd_cursor cursor;
+    struct snd_place  place;
+    int64_t           ns; /* of the next event */
+    uint32_t          entry;
+    uint32_t          waiting; /* first of the chunks that follow this one, or NOBODY */
+    uint32_t          waiting_last;
+};
+
+struct merge {
+    struct snd_walker *walker;
+    struct entry      *entries;
+    uint32_t           count, next; /* entries: how many, which is to be opened next */
+    struct stream    **heap;
+    uint32_t           heap_count, heap_room;
+};
+
+/* -------------------------------------------------------------------- heap */
+
+static bool is_before(const struct stream *a, const struct stream *b)
+{
+    return a->ns != b->ns ? a->ns < b->ns : a->entry < b->entry;
+}
+
+static void sift_down(struct merge *m, uint32_t i)
+{
+    for (;;) {
+        uint32_t least = i;
+        for (uint32_t child = 2 * i + 1; child <= 2 * i + 2 && child < m->heap_count; child++)
+            if (is_before(m->heap[child], m->heap[least]))
+                least = child;
+        if (least == i)
+            return;
+        struct stream *moved = m->heap[i];
+        m->heap[i] = m->heap[least];
+        m->heap[least] = moved;
+        i = least;
+    }
+}
+
+static bool push(struct merge *m, struct stream *s)
+{
+    if (!snd_grow(&m->heap, &m->heap_room, m->heap_count, sizeof *m->heap))
+        return false;
+    uint32_t i = m->heap_count++;
+    m->heap[i] = s;
+    for (; i > 0 && is_before(m->heap[i], m->heap[(i - 1) / 2]); i = (i - 1) / 2) {
+        m->heap[i] = m->heap[(i - 1) / 2];
+        m->heap[(i - 1) / 2] = s;
+    }
+    return true;
+}
+
+static void pop(struct merge *m)
+{
+    m->heap[0] = m->heap[--m->heap_count];
+    sift_down(m, 0);
+}
+
+/* ----------------------------------------------------------------- entries */
+
+static bool peek_packed(const struct snd_process *p, const struct snd_chunk_ref *chunk,
+                        uint64_t *time56)
+{
+    uint8_t                bytes[sizeof(struct snd_packed_head)];
+    struct snd_packed_head head;
+
+    if (snd_source_read(&p->source, chunk->offset + chunk->header_size, bytes, sizeof bytes) !=
+        sizeof bytes)
+        return false;
+    memcpy(&head, bytes, sizeof head);
+    *time56 = head.first_time & SND_TIME_MASK;
+    return true;
+}
+
+static bool peek_words(const struct snd_process *p, const struct snd_chunk_ref *chunk,
+                       uint64_t *time56)
+{
+    uint64_t words[PEEK_WORDS];
+    size_t   got = snd_source_read(&p->source, chunk->offset + chunk->header_size, words,
+                                   sizeof words) / 8;
+
+    for (size_t at = 0; at < got && words[at] != 0; at += SND_KIND_WORDS(SND_EVENT_KIND(words[at])))
+        if (snd_event_class[SND_EVENT_KIND(words[at])] == 1) {
+            *time56 = SND_EVENT_TIME56(words[at]);
+            return true;
+        }
+    return false;
+}
+
+/* When a chunk begins; too early does no harm. */
+static int64_t find_first(const struct snd_process *p, const struct snd_chunk_ref *chunk)
+{
+    uint64_t time56;
+    bool     found = chunk->kind == SND_CHUNK_LANE ? peek_words(p, chunk, &time56)
+                                                   : peek_packed(p, chunk, &time56);
+
+    if (!found)
+        return INT64_MIN;
+    return snd_scale_ns(&p->scale, snd_time_extend(time56, p->header.start.raw));
+}
+
+static int compare_entry(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+
+    if (x->first_ns != y->first_ns)
+        return x->first_ns < y->first_ns ? -1 : 1;
+    if (x->process != y->process)
+        return x->process < y->process ? -1 : 1;
+    return (x->chunk > y->chunk) - (x->chunk < y->chunk);
+}
+
+static bool list_entries(struct merge *m)
+{
+    const struct sonde_trace *trace = m->walker->trace;
+    size_t                    total = 0;
+
+    for (uint32_t i = 0; i < trace->process_count; i++)
+        total += trace->processes[i].lane_count;
+    if (total >= NOBODY)
+        return false;
+    m->entries = malloc((total + 1) * sizeof *m->entries);
+    if (!m->entries)
+        return false;
+    for (uint32_t i = 0; i < trace->process_count; i++)
+        for (uint32_t k = 0; k < trace->processes[i].lane_count; k++)
+            m->entries[m->count++] = (struct entry){
+                find_first(&trace->processes[i], &trace->processes[i].lanes[k]), i, k, NOBODY };
+    qsort(m->entries, m->count, sizeof *m->entries, compare_entry);
+    return true;
+}
+
+/* ----------------------------------------------------------------- streams */
+
+static void claim_thread(struct stream *s)
+{
+    if (s->place.thread && !s->place.thread->stream)
+        s->place.thread->stream = s;
+}
+
+static void leave_thread(struct stream *s)
+{
+    if (s->place.thread && s->place.thread->stream == s)
+        s->place.thread->stream = NULL;
+}
+
+static void reach(struct stream *s, uint64_t raw)
+{
+    int64_t ns = snd_scale_ns(&s->place.process->scale, raw);
+
+    s->ns = ns > s->ns ? ns : s->ns;
+}
+
+/* Finds the time of the stream's next event; false at the end of its chunk. */
+static bool look_ahead(struct stream *s)
+{
+    struct snd_cursor *c = &s->cursor;
+
+    if (s->place.span_end != 0) {
+        reach(s, s->place.span_end);
+        return true;
+    }
+    for (;;) {
+        if (c->at < c->count) {
+            uint64_t word = c->words[c->at];
+            if (word == 0) {
+                c->damaged |= c->has_used;
+                return false;
+            }
+            if (SND_KIND_WORDS(SND_EVENT_KIND(word)) <= c->count - c->at) {
+                if (snd_event_class[SND_EVENT_KIND(word)] != 1 || !s->place.thread)
+                    return true; /* belongs to what came before it */
+                reach(s, snd_time_extend(SND_EVENT_TIME56(word), s->place.thread->last_raw));
+                return true;
+            }
+        }
+        if (!snd_cursor_fill(c)) {
+            c->damaged |= c->at < c->count;
+            return false;
+        }
+    }
+}
+
+static void free_stream(struct stream *s)
+{
+    if (s) {
+        leave_thread(s);
+        snd_cursor_release(&s->cursor);
+        free(s);
+    }
+}
+
+/* What is to be done when a stream ends: count its damage, tell the visitor. */
+static void end_stream(struct merge *m, struct stream *s)
+{
+    if (s->cursor.damaged && !m->walker->visitor->stop) {
+        m->walker->stats.damaged_chunks++;
+        snd_deliver_break(m->walker, &s->place);
+    }
+}
+
+/* Points `s` at an entry; true if it has an event, false if it is at its end at once. */
+static enum sonde_status point_at(struct merge *m, struct stream *s, uint32_t entry, bool *alive,
+                                  struct sonde_error *err)
+{
+    const struct entry         *e = &m->entries[entry];
+    const struct snd_process   *p = &m->walker->trace->processes[e->process];
+    const struct snd_chunk_ref *chunk = &p->lanes[e->chunk];
+
+    s->entry = entry;
+    enum sonde_status status = snd_cursor_open(&s->cursor, p, chunk, SND_WINDOW_MERGE,
+                                               &m->walker->codec, err);
+    if (status != SONDE_OK)
+        return status;
+    leave_thread(s);
+    snd_place_start(m->walker, &s->place, p, chunk);
+    s->place.defers_ends = true;
+    claim_thread(s);
+    *alive = look_ahead(s);
+    if (!*alive)
+        end_stream(m, s);
+    return SONDE_OK;
+}
+
+/* Goes on with the chunks that wait for this one; false when there are none left. */
+static enum sonde_status go_on(struct merge *m, struct stream *s, bool *alive,
+                               struct sonde_error *err)
+{
+    enum sonde_status status = SONDE_OK;
+
+    *alive = false;
+    while (!*alive && s->waiting != NOBODY && status == SONDE_OK) {
+        uint32_t entry = s->waiting;
+        s->waiting = m->entries[entry].next;
+        status = point_at(m, s, entry, alive, err);
+    }
+    return status;
+}
+
+/* Opens an entry, or lets it wait for the chunk that its thread is still in. */
+static enum sonde_status open_entry(struct merge *m, uint32_t entry, struct sonde_error *err)
+{
+    const struct entry       *e = &m->entries[entry];
+    const struct snd_process *p = &m->walker->trace->processes[e->process];
+    struct snd_place          place;
+    bool                      alive;
+
+    snd_place_start(m->walker, &place, p, &p->lanes[e->chunk]);
+    struct stream *busy = place.thread ? place.thread->stream : NULL;
+    if (busy) {
+        if (busy->waiting == NOBODY)
+            busy->waiting = entry;
+        else
+            m->entries[busy->waiting_last].next = entry;
+        busy->waiting_last = entry;
+        return SONDE_OK;
+    }
+    struct stream *s = calloc(1, sizeof *s);
+    if (!s)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the chunks of the trace");
+    s->ns = e->first_ns;
+    s->waiting = NOBODY;
+    enum sonde_status status = point_at(m, s, entry, &alive, err);
+    if (status == SONDE_OK && alive && !push(m, s))
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the chunks of the trace");
+    else if (status == SONDE_OK && alive)
+        return SONDE_OK;
+    free_stream(s);
+    return status;
+}
+
+static bool deliver_next(struct merge *m, struct stream *s)
+{
+    const uint64_t *words = s->cursor.words + s->cursor.at;
+    bool            switches = SND_EVENT_KIND(words[0]) == SND_EV_THREAD;
+
+    if (switches)
+        leave_thread(s);
+    bool good = snd_deliver(m->walker, &s->place, words);
+    if (switches)
+        claim_thread(s);
+    s->cursor.at += SND_KIND_WORDS(SND_EVENT_KIND(words[0]));
+    return good;
+}
+
+/* Delivers from the first stream while it stays first; false when its chunk is at its end. */
+static bool run_first(struct merge *m)
+{
+    struct stream *s = m->heap[0];
+    struct snd_walker *w = m->walker;
+    int64_t until = m->next < m->count ? m->entries[m->next].first_ns : INT64_MAX;
+
+    for (uint32_t i = 1; i < 3 && i < m->heap_count; i++)
+        if (m->heap[i]->ns < until)
+            until = m->heap[i]->ns;
+    do {
+        bool good = s->place.span_end != 0 ? snd_deliver_end(w, &s->place) : deliver_next(m, s);
+        s->cursor.damaged |= !good;
+        if (!good || w->visitor->stop || !look_ahead(s))
+            return false;
+    } while (s->ns < until);
+    return true;
+}
+
+static enum sonde_status run(struct merge *m, struct sonde_error *err)
+{
+    enum sonde_status status = SONDE_OK;
+
+    while (status == SONDE_OK && !m->walker->visitor->stop &&
+           (m->heap_count > 0 || m->next < m->count)) {
+        if (m->next < m->count &&
+            (m->heap_count == 0 || m->entries[m->next].first_ns <= m->heap[0]->ns)) {
+            status = open_entry(m, m->next++, err);
+            continue;
+        }
+        bool alive = run_first(m);
+        if (!alive) {
+            end_stream(m, m->heap[0]);
+            status = go_on(m, m->heap[0], &alive, err);
+        }
+        if (alive) {
+            sift_down(m, 0);
+        } else {
+            free_stream(m->heap[0]);
+            pop(m);
+        }
+    }
+    return status;
+}
+
+enum sonde_status snd_walk_merged(struct snd_walker *walker, struct sonde_error *err)
+{
+    struct merge      m = { .walker = walker };
+    enum sonde_status status;
+
+    if (list_entries(&m))
+        status = run(&m, err);
+    else
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the chunks of the trace");
+    while (m.heap_count > 0)
+        free_stream(m.heap[--m.heap_count]);
+    free(m.heap);
+    free(m.entries);
+    return status;
+}

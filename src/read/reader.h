@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read/reader.h - an open trace, as the reading side sees it.
+ *
+ *     struct sonde_trace                      one file, or the files of a folder
+ *       processes[]  struct snd_process       header, tables, index of lane chunks
+ *       threads[]    struct snd_reader_thread of all processes, one after another
+ *       names        every different string, numbered over all processes
+ *
+ * Only tables are kept. Events stay in the file and are walked (walk.h).
+ *
+ * Layer: read (sees base/, format/). Threads: one at a time.
+ */
+#ifndef SND_READ_READER_H
+#define SND_READ_READER_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "format/layout.h"
+#include "read/scale.h"
+#include "read/source.h"
+#include "sonde/trace.h"
+
+/* A chunk of the file, as its header says. */
+struct snd_chunk_ref {
+    uint64_t offset, size, seq, used;
+    uint64_t lost;
+    uint32_t thread, crc;
+    uint16_t kind, header_size;
+    bool     crc_set;
+};
+
+struct snd_shape_record {
+    const uint8_t *bytes; /* items, after the count; NULL: not defined */
+    uint32_t       size, items;
+};
+
+struct snd_stack_node {
+    uint32_t parent, frame; /* parent < own id: no cycles; frame 0: not defined */
+};
+
+/* Tables of one process by id; entry 0 is not used. */
+struct snd_tables {
+    uint32_t                *names; /* string id to number in trace->names, plus one; 0: none */
+    struct snd_shape_record *shapes;
+    struct snd_frame_record *frames;
+    struct snd_stack_node   *stacks;
+    struct snd_thread_record *threads; /* tid and start 0: not defined */
+    struct { uint32_t key, value; } *metas;
+    uint32_t name_count, shape_count, frame_count, stack_count, thread_count, meta_count;
+    uint32_t name_room, shape_room, frame_room, stack_room, thread_room, meta_room;
+    struct snd_arena arena;
+};
+
+/* What opening found wrong; what walking finds is in struct snd_walk_stats. */
+struct snd_damage {
+    uint64_t chunks;         /* structure of a table chunk, or its checksum */
+    uint64_t skipped_bytes;  /* no readable chunk covers them */
+    uint64_t unknown_chunks, unknown_records;
+    uint64_t bad_ids;        /* records whose id or references cannot be */
+    uint64_t records;
+    bool     header, clock;
+};
+
+struct snd_process {
+    struct sonde_process   shown;
+    struct snd_source      source;
+    struct snd_file_header header;
+    struct snd_chunk_ref  *lanes; /* by seq */
+    struct snd_chunk_ref  *others; /* tables, by seq */
+    uint32_t               lane_count, other_count, lane_room, other_room;
+    struct snd_tables      tables;
+    struct snd_baseline    baseline;
+    struct snd_scale       scale;
+    struct snd_damage      damage;
+    uint32_t               first_thread; /* index in trace->threads */
+    uint32_t               thread_count; /* with the one for undefined ids, if needed */
+    uint64_t               valid_from;   /* raw clock; 0: everything */
+    uint64_t               chunk_lost;   /* lost events counted in chunk headers */
+};
+
+struct snd_reader_thread {
+    struct sonde_thread shown;
+};
+
+struct sonde_trace {
+    struct snd_process       *processes;
+    struct snd_reader_thread *threads;
+    uint32_t                  process_count, process_room;
+    uint32_t                  thread_count, thread_room;
+    struct snd_texts          names;
+    uint32_t                  unknown_name; /* "(unknown)", in names */
+    struct snd_arena          arena;
+    uint32_t                  refused; /* files of the folder that could not be read */
+    bool                      is_folder;
+    bool                      is_keyed; /* ranges end by key, across threads: go by time */
+};
+
+/* Opens a trace whose bytes are in memory, which must stay. As sonde_trace_open otherwise. */
+SND_CHECKED enum sonde_status snd_trace_open_memory(const void *data, size_t size,
+                                                    struct sonde_trace **out,
+                                                    struct sonde_error *err);
+
+/* Opens one file, without those of forked children beside it. */
+SND_CHECKED enum sonde_status snd_trace_open_file(const char *path, struct sonde_trace **out,
+                                                  struct sonde_error *err);
+
+/* The name of a string id of `process`: a number in trace->names; UINT32_MAX if not defined. */
+static inline uint32_t snd_name_of(const struct snd_process *process, uint32_t id)
+{
+    return id < process->tables.name_count ? process->tables.names[id] - 1 : UINT32_MAX;
+}
+
+/* The `most` innermost frames of a stack, storing `size` of them; returns how many there are. */
+#define SND_STACK_MAX ((size_t)16384)
+size_t snd_stack_frames(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                        struct sonde_frame *frames, size_t size, size_t most);
+
+/* ------------------------------------------------ steps of opening, in this order */
+
+/* Reads and judges the header. Errors: SONDE_E_FORMAT, SONDE_E_VERSION. */
+SND_CHECKED enum sonde_status snd_header_read(struct snd_process *process, struct sonde_error *err);
+/* Finds the chunks and sorts them by seq. */
+SND_CHECKED enum sonde_status snd_chunks_find(struct snd_process *process, struct sonde_error *err);
+/* Reads the tables; strings go to trace->names. */
+SND_CHECKED enum sonde_status snd_tables_read(struct sonde_trace *trace, struct snd_process *process,
+                                              struct sonde_error *err);
+void snd_tables_release(struct snd_tables *tables);
+
+#endif

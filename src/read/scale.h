@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read/scale.h - from a process's raw clock to nanoseconds on the axis of the trace.
+ *
+ *     ns = ns0 + (raw - raw0) * rate, rate as a fixed-point number: exact to far less than
+ *     a nanosecond in a second, and in integers, so that equal traces give equal numbers.
+ *
+ * Layer: read. Threads: any.
+ */
+#ifndef SND_READ_SCALE_H
+#define SND_READ_SCALE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "format/layout.h"
+
+#define SND_SCALE_SHIFT 40
+
+struct snd_scale {
+    uint64_t raw0;
+    int64_t  ns0;
+    int64_t  rate; /* nanoseconds a tick, times 2^40 */
+};
+
+/* Sums of times and bytes of a hostile trace may pass any limit: they wrap, and are defined. */
+static inline int64_t snd_add(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline int64_t snd_sub(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
+static inline int64_t snd_scale_ns(const struct snd_scale *scale, uint64_t raw)
+{
+    __extension__ typedef __int128 wide;
+    wide product = (wide)(int64_t)(raw - scale->raw0) * scale->rate;
+
+    /* To the nearest, so that what was recorded as n ns on another clock comes back as n. */
+    product += (wide)1 << (SND_SCALE_SHIFT - 1);
+    return snd_add(scale->ns0, (int64_t)(product >> SND_SCALE_SHIFT));
+}
+
+/* The widest base line seen so far of one process's clock. All zero: none yet. */
+struct snd_baseline {
+    struct snd_clock_pair first, last;
+    bool                  any;
+};
+
+void snd_baseline_add(struct snd_baseline *line, const struct snd_clock_pair *pair);
+
+/*
+ * A scale onto CLOCK_MONOTONIC. False when the pairs cannot be a clock's (or there is only
+ * one, of a clock whose rate is not known): one tick is then taken for a nanosecond.
+ */
+bool snd_scale_make(struct snd_scale *scale, uint32_t clock_kind,
+                    const struct snd_clock_pair *start, const struct snd_baseline *line);
+
+#endif

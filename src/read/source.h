@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read/source.h - the bytes of one trace file, from disk or from memory.
+ *
+ * Read by copying, never by mapping: a file that another process cuts short while it is
+ * mapped would end the reader with SIGBUS.
+ *
+ * Layer: read (sees base/, format/). Threads: one at a time.
+ */
+#ifndef SND_READ_SOURCE_H
+#define SND_READ_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct snd_source {
+    const char    *path;   /* owned; NULL for memory */
+    const uint8_t *memory; /* borrowed */
+    int            fd;     /* -1: opened for each read, since a folder may hold thousands */
+    uint64_t       size;   /* when it was opened */
+};
+
+/*
+ * Opens a regular file; `keep` keeps the descriptor.
+ * Errors: SONDE_E_IO (also for what is no regular file), SONDE_E_NOMEM.
+ */
+SND_CHECKED enum sonde_status snd_source_open(struct snd_source *source, const char *path,
+                                              bool keep, struct sonde_error *err);
+void snd_source_release(struct snd_source *source);
+
+/* Copies up to `size` bytes at `offset`; returns how many there were: less at the end or on failure. */
+size_t snd_source_read(const struct snd_source *source, uint64_t offset, void *out, size_t size);
+
+/* The first offset at or after `offset` that is not in a hole of a sparse file. */
+uint64_t snd_source_skip_hole(const struct snd_source *source, uint64_t offset);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read/tables.c - the records of a process: strings, tensor lists, frames, stacks, threads.
+ *
+ * An id indexes an array, so it may not be what a hostile file likes: one that lies far beyond
+ * the records seen so far is refused, which still leaves room for a damaged chunk between.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "read/cursor.h"
+#include "read/reader.h"
+
+#define ID_SLACK 65536u
+#define TABLE_WINDOW (SND_RECORD_SIZE_MAX + 65536)
+
+struct parser {
+    struct sonde_trace *trace;
+    struct snd_process *process;
+    struct snd_tables  *tables;
+};
+
+/* Room for `id` in an array whose entries up to `*count` exist; new ones are zero. */
+static bool make_entry(void *array_of_any, uint32_t *count, uint32_t *room, uint32_t id,
+                       size_t item)
+{
+    void *array;
+
+    if (id < *count)
+        return true;
+    while (id >= *room)
+        if (!snd_grow(array_of_any, room, *room, item))
+            return false;
+    memcpy(&array, array_of_any, sizeof array);
+    memset((char *)array + *count * item, 0, (id + 1 - *count) * item);
+    *count = id + 1;
+    return true;
+}
+
+static bool is_plausible(struct parser *p, uint32_t id, uint32_t count)
+{
+    bool plausible = id != 0 && id <= (uint64_t)count * 2 + ID_SLACK;
+
+    p->process->damage.bad_ids += !plausible;
+    return plausible;
+}
+
+/* Parsers of a record: `size` bytes after the head. They return false when memory is out. */
+
+static bool parse_string(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
+{
+    struct snd_tables *t = p->tables;
+    uint32_t           length, name;
+
+    if (size < sizeof length || !is_plausible(p, id, t->name_count))
+        return true;
+    memcpy(&length, data, sizeof length);
+    if (length > size - sizeof length) {
+        p->process->damage.bad_ids++;
+        return true;
+    }
+    if (!make_entry(&t->names, &t->name_count, &t->name_room, id, sizeof *t->names) ||
+        !snd_texts_add(&p->trace->names, (const char *)data + sizeof length, length, &name))
+        return false;
+    if (t->names[id] == 0)
+        t->names[id] = name + 1;
+    return true;
+}
+
+static bool parse_shapes(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
+{
+    struct snd_tables *t = p->tables;
+    uint32_t           items;
+
+    if (size < 8 || !is_plausible(p, id, t->shape_count))
+        return true;
+    memcpy(&items, data, sizeof items);
+    if (!make_entry(&t->shapes, &t->shape_count, &t->shape_room, id, sizeof *t->shapes))
+        return false;
+    if (t->shapes[id].bytes)
+        return true;
+    char *copy = snd_arena_copy(&t->arena, data + 8, size - 8);
+    if (!copy)
+        return false;
+    t->shapes[id] = (struct snd_shape_record){ (const uint8_t *)copy, (uint32_t)(size - 8), items };
+    return true;
+}
+
+static bool parse_frame(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
+{
+    struct snd_tables *t = p->tables;
+
+    if (size < sizeof *t->frames || !is_plausible(p, id, t->frame_count))
+        return true;
+    if (!make_entry(&t->frames, &t->frame_count, &t->frame_room, id, sizeof *t->frames))
+        return false;
+    memcpy(&t->frames[id], data, sizeof *t->frames);
+    return true;
+}
+
+static bool parse_stack(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
+{
+    struct snd_tables *t = p->tables;
+    uint32_t           pair[2];
+
+    if (size < sizeof pair || !is_plausible(p, id, t->stack_count))
+        return true;
+    memcpy(pair, data, sizeof pair);
+    if (pair[0] >= id) { /* a cycle, or a parent not yet told: neither is written */
+        p->process->damage.bad_ids++;
+        pair[0] = 0;
+    }
+    if (!make_entry(&t->stacks, &t->stack_count, &t->stack_room, id, sizeof *t->stacks))
+        return false;
+    t->stacks[id] = (struct snd_stack_node){ pair[0], pair[1] };
+    return true;
+}
+
+static bool parse_thread(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
+{
+    struct snd_tables *t = p->tables;
+
+    if (size < sizeof *t->threads || !is_plausible(p, id, t->thread_count))
+        return true;
+    if (!make_entry(&t->threads, &t->thread_count, &t->thread_room, id, sizeof *t->threads))
+        return false;
+    memcpy(&t->threads[id], data, sizeof *t->threads);
+    return true;
+}
+
+static bool parse_clock(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
+{
+    struct snd_clock_pair pair;
+
+    (void)id;
+    if (size >= sizeof pair) {
+        memcpy(&pair, data, sizeof pair);
+        snd_baseline_add(&p->process->baseline, &pair);
+    }
+    return true;
+}
+
+static bool parse_meta(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
+{
+    struct snd_tables *t = p->tables;
+    uint32_t           pair[2];
+
+    (void)id;
+    if (size < sizeof pair)
+        return true;
+    memcpy(pair, data, sizeof pair);
+    uint32_t i = 0;
+    /* A later one of the key replaces; few keys, but a hostile file may have many. */
+    while (i < t->meta_count && i < 1024 && t->metas[i].key != pair[0])
+        i++;
+    if (i == 1024)
+        return true;
+    if (i == t->meta_count) {
+        if (!snd_grow(&t->metas, &t->meta_room, t->meta_count, sizeof *t->metas))
+            return false;
+        t->meta_count++;
+    }
+    t->metas[i].key = pair[0];
+    t->metas[i].value = pair[1];
+    return true;
+}
+
+static bool (*const parsers[])(struct parser *, uint32_t, const uint8_t *, size_t) = {
+    [SND_REC_STRING] = parse_string, [SND_REC_SHAPES] = parse_shapes,
+    [SND_REC_FRAME] = parse_frame,   [SND_REC_STACK] = parse_stack,
+    [SND_REC_THREAD] = parse_thread, [SND_REC_CLOCK] = parse_clock,
+    [SND_REC_META] = parse_meta,
+};
+
+/* ------------------------------------------------------------------ chunks */
+
+enum step { STEP_ON, STEP_MORE, STEP_END, STEP_NOMEM };
+
+/* One record at the cursor: taken, or why not. */
+static enum step parse_record(struct parser *p, struct snd_cursor *c)
+{
+    struct snd_record_head head;
+
+    if (c->at == c->count)
+        return STEP_MORE;
+    const uint8_t *at = (const uint8_t *)(c->words + c->at);
+    memcpy(&head, at, sizeof head);
+    if (head.size_type == 0 && !c->has_used)
+        return STEP_END;
+    size_t size = SND_RECORD_SIZE(head);
+    if (size < sizeof head || size % 8 != 0 || size > SND_RECORD_SIZE_MAX) {
+        c->damaged = true;
+        return STEP_END;
+    }
+    if (size / 8 > c->count - c->at)
+        return STEP_MORE;
+    uint8_t type = SND_RECORD_TYPE(head);
+    p->process->damage.records++;
+    if (type < sizeof parsers / sizeof parsers[0] && parsers[type]) {
+        if (!parsers[type](p, head.id, at + sizeof head, size - sizeof head))
+            return STEP_NOMEM;
+    } else {
+        p->process->damage.unknown_records++;
+    }
+    c->at += size / 8;
+    return STEP_ON;
+}
+
+static enum step parse_chunk(struct parser *p, struct snd_cursor *c)
+{
+    enum step step;
+
+    do {
+        while ((step = parse_record(p, c)) == STEP_ON)
+            ;
+    } while (step == STEP_MORE && snd_cursor_fill(c));
+    if (step == STEP_MORE && c->at < c->count)
+        c->damaged = true; /* the last record is cut off */
+    return step;
+}
+
+enum sonde_status snd_tables_read(struct sonde_trace *trace, struct snd_process *process,
+                                  struct sonde_error *err)
+{
+    struct parser     p = { trace, process, &process->tables };
+    struct snd_cursor cursor = { 0 };
+    struct snd_codec *codec = NULL;
+    enum sonde_status status = SONDE_OK;
+
+    for (uint32_t i = 0; i < process->other_count && status == SONDE_OK; i++) {
+        status = snd_cursor_open(&cursor, process, &process->others[i], TABLE_WINDOW, &codec, err);
+        if (status == SONDE_OK && parse_chunk(&p, &cursor) == STEP_NOMEM)
+            status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables of %s",
+                              process->shown.path);
+        process->damage.chunks += cursor.damaged;
+    }
+    snd_cursor_release(&cursor);
+    snd_codec_free(codec);
+    return status;
+}
+
+void snd_tables_release(struct snd_tables *t)
+{
+    free(t->names);
+    free(t->shapes);
+    free(t->frames);
+    free(t->stacks);
+    free(t->threads);
+    free(t->metas);
+    snd_arena_release(&t->arena);
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "read/walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/fields.h"
+
+#define BACKWARDS_NS 10000000 /* an event stamped before its thread waited for a chunk is no news */
+#define CLOCK_SLACK ((uint64_t)1 << 32) /* ticks past the stop that are still believed: a second */
+
+const uint8_t snd_event_class[256] = {
+#define SND_EVENT(name, code, words, timed, summary) [SND_KIND(code, words)] = (timed) ? 1 : 2,
+#include "format/events.def"
+#undef SND_EVENT
+};
+
+/* ------------------------------------------------------------------- place */
+
+void snd_place_switch(struct snd_walker *w, struct snd_place *place, uint32_t thread_id)
+{
+    const struct snd_process *p = place->process;
+    uint32_t                  at = thread_id - 1; /* 0 wraps to undefined */
+    uint32_t defined = p->tables.thread_count ? p->tables.thread_count - 1 : 0;
+
+    if (at >= defined)
+        at = defined; /* the thread for undefined ids, if there is one */
+    if (at >= p->thread_count) {
+        place->thread = NULL;
+        return;
+    }
+    place->index = p->first_thread + at;
+    place->thread = &w->threads[place->index];
+    if (!place->thread->seen) {
+        place->thread->seen = true;
+        place->thread->last_raw = p->header.start.raw;
+        place->thread->last_ns = INT64_MIN;
+    }
+}
+
+void snd_place_start(struct snd_walker *w, struct snd_place *place,
+                     const struct snd_process *process, const struct snd_chunk_ref *chunk)
+{
+    *place = (struct snd_place){ .process = process, .limit = UINT64_MAX };
+    if (process->shown.closed && process->header.stopped_at != 0 &&
+        process->header.stopped_at < UINT64_MAX - CLOCK_SLACK)
+        place->limit = process->header.stopped_at + CLOCK_SLACK;
+    snd_place_switch(w, place, chunk->thread);
+}
+
+/* ----------------------------------------------------------------- warm-up */
+
+/* A schedule's warm-up is recorded but not shown, nor is a range that began in it. */
+static bool is_shown(const struct snd_process *p, struct snd_walk_thread *t, uint8_t kind,
+                     const uint64_t *words)
+{
+    bool warm = t->last_raw < p->valid_from;
+
+    if (kind == SND_EV_GAP) {
+        uint64_t ends = SND_HIGH(words[1]);
+        uint64_t shown = ends < t->open ? ends : t->open;
+        t->open -= shown;
+        t->hidden -= ends - shown < t->hidden ? ends - shown : t->hidden;
+        return !warm;
+    }
+    if (kind == SND_EV_BEGIN) {
+        *(warm ? &t->hidden : &t->open) += 1;
+        return !warm;
+    }
+    if (kind == SND_EV_END || kind == SND_EV_END_AT) {
+        uint64_t inside = kind == SND_EV_END_AT ? SND_LOW(words[1]) : 0;
+        if (inside < t->open) {
+            t->open--;
+            return true;
+        }
+        if (inside - t->open < t->hidden) {
+            t->hidden--;
+            return false;
+        }
+    }
+    if (kind == SND_EV_ATTR || kind == SND_EV_ATTR64)
+        return !warm && (t->open > 0 || t->hidden == 0);
+    return !warm;
+}
+
+/* ---------------------------------------------------------------- delivery */
+
+static inline bool advance_clock(struct snd_walker *w, struct snd_place *place, uint64_t word0)
+{
+    struct snd_walk_thread *t = place->thread;
+    uint64_t raw = snd_time_extend(SND_EVENT_TIME56(word0), t->last_raw);
+
+    if (raw > place->limit)
+        return false;
+    int64_t ns = snd_scale_ns(&place->process->scale, raw);
+    t->last_raw = raw;
+    if (ns < t->last_ns) {
+        w->stats.clock_backwards += snd_sub(t->last_ns, ns) > BACKWARDS_NS;
+        return true;
+    }
+    t->last_ns = ns;
+    return true;
+}
+
+/* Hands an event whose time has been told to the visitor, unless it was warm-up. */
+static inline void show(struct snd_walker *w, struct snd_place *place, uint8_t kind,
+                        const uint64_t *words)
+{
+    struct snd_walk_thread *t = place->thread;
+    struct snd_visitor     *v = w->visitor;
+
+    if (place->process->valid_from != 0 && !is_shown(place->process, t, kind, words)) {
+        w->stats.warmup_events++;
+        return;
+    }
+    w->stats.events++;
+    if (kind == SND_EV_BEGIN)
+        v->begin(v->user, place->index, t->last_ns, SND_LOW(words[1]), SND_HIGH(words[1]));
+    else if (kind == SND_EV_END)
+        v->end(v->user, place->index, t->last_ns);
+    else
+        v->other(v->user, place->index, t->last_ns, words);
+}
+
+bool snd_deliver_end(struct snd_walker *w, struct snd_place *place)
+{
+    const uint64_t word = place->span_end << 8 | SND_EV_END;
+
+    place->span_end = 0;
+    if (!advance_clock(w, place, word))
+        return false;
+    if (!w->visitor->stop)
+        show(w, place, SND_EV_END, &word);
+    return true;
+}
+
+/* A span is a begin and, once it has its duration, an end. */
+static inline bool deliver_span(struct snd_walker *w, struct snd_place *place,
+                                const uint64_t *words)
+{
+    const uint64_t begin[2] = { words[0], SND_SPAN_NAME(words[1]) };
+    uint32_t       ticks = SND_SPAN_TICKS(words[1]);
+
+    show(w, place, SND_EV_BEGIN, begin);
+    if (ticks == 0)
+        return true;
+    place->span_end = place->thread->last_raw + ticks;
+    return place->defers_ends || snd_deliver_end(w, place);
+}
+
+bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
+{
+    uint8_t kind = SND_EVENT_KIND(words[0]);
+    uint8_t class = snd_event_class[kind];
+
+    if (class == 0) {
+        w->stats.unknown_events++;
+        return true;
+    }
+    if (kind == SND_EV_THREAD)
+        snd_place_switch(w, place, SND_LOW(words[1]));
+    if (!place->thread) {
+        w->stats.lost_threads++;
+        return true;
+    }
+    if (kind == SND_EV_THREAD)
+        return true;
+    if (class == 1 && !advance_clock(w, place, words[0]))
+        return false;
+    if (kind == SND_EV_SPAN)
+        return deliver_span(w, place, words);
+    show(w, place, kind, words);
+    return true;
+}
+
+void snd_deliver_break(struct snd_walker *w, struct snd_place *place)
+{
+    const uint64_t words[2] = { SND_EV_GAP, SND_PAIR(0, SND_GAP_ALL) };
+
+    if (!place->thread || place->thread->last_ns == INT64_MIN)
+        return;
+    place->thread->open = 0;
+    w->visitor->other(w->visitor->user, place->index, place->thread->last_ns, words);
+}
+
+/* --------------------------------------------------------------- by thread */
+
+/* The events in the cursor's window; false when the chunk is at its end or damaged. */
+static bool walk_window(struct snd_walker *w, struct snd_place *place, struct snd_cursor *c)
+{
+    while (c->at < c->count) {
+        const uint64_t *words = c->words + c->at;
+        if (words[0] == 0) {
+            c->damaged |= c->has_used;
+            c->at = c->count; /* nothing was cut off */
+            return false;
+        }
+        unsigned length = SND_KIND_WORDS(SND_EVENT_KIND(words[0]));
+        if (length > c->count - c->at)
+            return true;
+        if (!snd_deliver(w, place, words)) {
+            c->damaged = true;
+            return false;
+        }
+        c->at += length;
+        if (w->visitor->stop)
+            return false;
+    }
+    return true;
+}
+
+static void walk_chunk(struct snd_walker *w, struct snd_place *place, struct snd_cursor *c)
+{
+    while (walk_window(w, place, c)) {
+        if (snd_cursor_fill(c))
+            continue;
+        c->damaged |= c->at < c->count; /* the last event is cut off */
+        break;
+    }
+    if (c->damaged && !w->visitor->stop) {
+        w->stats.damaged_chunks++;
+        snd_deliver_break(w, place);
+    }
+}
+
+static enum sonde_status walk_by_thread(struct snd_walker *w, struct sonde_error *err)
+{
+    struct snd_cursor cursor = { 0 };
+    struct snd_place  place;
+    enum sonde_status status = SONDE_OK;
+
+    for (uint32_t i = 0; i < w->trace->process_count; i++) {
+        const struct snd_process *p = &w->trace->processes[i];
+        for (uint32_t k = 0; k < p->lane_count && !w->visitor->stop; k++) {
+            status = snd_cursor_open(&cursor, p, &p->lanes[k], SND_WINDOW_WALK, &w->codec, err);
+            if (status != SONDE_OK)
+                goto done;
+            snd_place_start(w, &place, p, &p->lanes[k]);
+            walk_chunk(w, &place, &cursor);
+        }
+    }
+done:
+    snd_cursor_release(&cursor);
+    return status;
+}
+
+enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_order order,
+                           struct snd_visitor *visitor, struct snd_walk_stats *stats,
+                           struct sonde_error *err)
+{
+    struct snd_walker w = { .trace = trace, .visitor = visitor };
+
+    w.threads = calloc((size_t)trace->thread_count + 1, sizeof *w.threads);
+    if (!w.threads)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
+    enum sonde_status status = order == SONDE_BY_TIME ? snd_walk_merged(&w, err)
+                                                      : walk_by_thread(&w, err);
+    if (stats)
+        *stats = w.stats;
+    snd_codec_free(w.codec);
+    free(w.threads);
+    return status;
+}
+
+/* ------------------------------------------------------------- latest event */
+
+static uint64_t find_latest(struct snd_cursor *c, uint64_t near)
+{
+    uint64_t latest = 0;
+
+    do {
+        while (c->at < c->count && c->words[c->at] != 0) {
+            uint64_t word = c->words[c->at];
+            unsigned length = SND_KIND_WORDS(SND_EVENT_KIND(word));
+            if (length > c->count - c->at)
+                break;
+            if (snd_event_class[SND_EVENT_KIND(word)] == 1) {
+                near = snd_time_extend(SND_EVENT_TIME56(word), near);
+                if (SND_EVENT_KIND(word) == SND_EV_SPAN)
+                    near += SND_SPAN_TICKS(c->words[c->at + 1]);
+                latest = near > latest ? near : latest;
+            }
+            c->at += length;
+        }
+        if (c->at < c->count && c->words[c->at] == 0)
+            break;
+    } while (snd_cursor_fill(c));
+    return latest;
+}
+
+enum sonde_status snd_walk_latest(const struct snd_process *p, uint64_t *latest,
+                                  struct sonde_error *err)
+{
+    struct snd_cursor cursor = { 0 };
+    struct snd_codec *codec = NULL;
+    enum sonde_status status = SONDE_OK;
+
+    *latest = 0;
+    for (uint32_t i = 0; i < p->lane_count && status == SONDE_OK; i++) {
+        /* Sealed chunks are older than the one their thread was writing, but for the last. */
+        if (p->lanes[i].used != 0 && i + 1 < p->lane_count)
+            continue;
+        status = snd_cursor_open(&cursor, p, &p->lanes[i], SND_WINDOW_WALK, &codec, err);
+        if (status == SONDE_OK) {
+            uint64_t found = find_latest(&cursor, p->header.start.raw);
+            *latest = found > *latest ? found : *latest;
+        }
+    }
+    snd_cursor_release(&cursor);
+    snd_codec_free(codec);
+    return status;
+}
+
+/* ------------------------------------------------------------ the public walk */
+
+struct public_walk {
+    const struct sonde_trace *trace;
+    struct snd_visitor       *visitor;
+    sonde_event_fn           *function;
+    void                     *user;
+};
+
+static void hand_over(struct public_walk *walk, struct sonde_event *event, uint32_t thread,
+                      int64_t ns)
+{
+    if (walk->visitor->stop)
+        return;
+    event->thread = thread;
+    event->process = walk->trace->threads[thread].shown.process;
+    event->time_ns = ns;
+    if (!walk->function(event, walk->user))
+        walk->visitor->stop = true;
+}
+
+static void hand_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uint32_t shapes)
+{
+    struct sonde_event event = { .kind = SONDE_EVENT_BEGIN, .name = name, .aux = shapes };
+
+    hand_over(user, &event, thread, ns);
+}
+
+static void hand_end(void *user, uint32_t thread, int64_t ns)
+{
+    struct sonde_event event = { .kind = SONDE_EVENT_END };
+
+    hand_over(user, &event, thread, ns);
+}
+
+static void fill_mark(struct sonde_event *e, const uint64_t *w)
+{
+    e->name = SND_LOW(w[1]);
+    e->aux = SND_HIGH(w[1]);
+}
+
+/* Also of END_KEY: one number of 64 bits. */
+static void fill_step(struct sonde_event *e, const uint64_t *w)
+{
+    e->value = w[1];
+}
+
+static void fill_gap(struct sonde_event *e, const uint64_t *w)
+{
+    e->value = SND_LOW(w[1]);
+    e->aux = SND_HIGH(w[1]);
+}
+
+static void fill_end_at(struct sonde_event *e, const uint64_t *w)
+{
+    e->aux = SND_LOW(w[1]);
+}
+
+static void fill_counter(struct sonde_event *e, const uint64_t *w)
+{
+    e->name = SND_LOW(w[1]);
+    e->value = w[2];
+}
+
+static void fill_link(struct sonde_event *e, const uint64_t *w)
+{
+    e->aux = SND_LOW(w[1]);
+    e->size = SND_HIGH(w[1]);
+    e->value = w[2];
+}
+
+static void fill_sample(struct sonde_event *e, const uint64_t *w)
+{
+    e->aux = SND_LOW(w[1]);
+    e->size = SND_HIGH(w[1]);
+    e->value = w[2];
+}
+
+static void fill_memory(struct sonde_event *e, const uint64_t *w)
+{
+    e->aux = SND_LOW(w[1]);
+    e->name = SND_HIGH(w[1]);
+    e->value = w[2];
+    e->size = w[3];
+}
+
+static void fill_attr(struct sonde_event *e, const uint64_t *w)
+{
+    e->aux = SND_ATTR_KEY(w[0]);
+    e->value = SND_ATTR_VALUE(w[0]);
+}
+
+static void fill_attr64(struct sonde_event *e, const uint64_t *w)
+{
+    e->aux = SND_ATTR_KEY(w[0]);
+    e->value = w[1];
+}
+
+static void hand_other(void *user, uint32_t thread, int64_t ns, const uint64_t *words)
+{
+    static const struct {
+        uint8_t kind, shown;
+        void (*fill)(struct sonde_event *event, const uint64_t *words);
+    } kinds[] = {
+        { SND_EV_MARK, SONDE_EVENT_MARK, fill_mark },
+        { SND_EV_STEP, SONDE_EVENT_STEP, fill_step },
+        { SND_EV_GAP, SONDE_EVENT_GAP, fill_gap },
+        { SND_EV_END_AT, SONDE_EVENT_END_AT, fill_end_at },
+        { SND_EV_END_KEY, SONDE_EVENT_END_KEY, fill_step },
+        { SND_EV_COUNTER, SONDE_EVENT_COUNTER, fill_counter },
+        { SND_EV_LINK, SONDE_EVENT_LINK, fill_link },
+        { SND_EV_SAMPLE, SONDE_EVENT_SAMPLE, fill_sample },
+        { SND_EV_ALLOC, SONDE_EVENT_ALLOC, fill_memory },
+        { SND_EV_FREE, SONDE_EVENT_FREE, fill_memory },
+        { SND_EV_ATTR, SONDE_EVENT_ATTR, fill_attr },
+        { SND_EV_ATTR64, SONDE_EVENT_ATTR, fill_attr64 },
+    };
+    struct sonde_event event = { 0 };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i].kind == SND_EVENT_KIND(words[0])) {
+            event.kind = kinds[i].shown;
+            kinds[i].fill(&event, words);
+            hand_over(user, &event, thread, ns);
+            return;
+        }
+}
+
+enum sonde_status sonde_trace_walk(struct sonde_trace *trace, enum sonde_order order,
+                                   sonde_event_fn *function, void *user, struct sonde_error *err)
+{
+    struct snd_visitor visitor = { .begin = hand_begin, .end = hand_end, .other = hand_other };
+    struct public_walk walk = { trace, &visitor, function, user };
+
+    visitor.user = &walk;
+    return snd_walk(trace, order, &visitor, NULL, err);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read/walk.h - all events of a trace, handed to a visitor.
+ *
+ * By thread: chunk after chunk in the order in which they came into use; the fastest.
+ * By time: chunks merged on the trace's axis (merge.c); only those that overlap are open.
+ *
+ * In both, the events of one thread come in order, their times never fall, what is older than
+ * a schedule's warm-up is left out, and where a chunk is damaged the visitor is handed a gap
+ * that closes everything, so that ranges before and after are not taken for each other's.
+ *
+ * Layer: read. Threads: one at a time.
+ */
+#ifndef SND_READ_WALK_H
+#define SND_READ_WALK_H
+
+#include "read/cursor.h"
+#include "read/reader.h"
+
+/* `thread` is an index of the trace; ids are the process's. `stop` ends the walk. */
+struct snd_visitor {
+    void (*begin)(void *user, uint32_t thread, int64_t ns, uint32_t name, uint32_t shapes);
+    void (*end)(void *user, uint32_t thread, int64_t ns);
+    /* Every other known kind but THREAD; the words as in format/fields.h. */
+    void (*other)(void *user, uint32_t thread, int64_t ns, const uint64_t *words);
+    void *user;
+    bool  stop;
+};
+
+struct snd_walk_stats {
+    uint64_t events;          /* delivered */
+    uint64_t warmup_events;   /* left out */
+    uint64_t unknown_events;  /* of a later version: stepped over */
+    uint64_t lost_threads;    /* events of a thread that the tables do not define */
+    uint64_t damaged_chunks;
+    uint64_t clock_backwards; /* times that had to be raised to the one before */
+};
+
+/* `stats` may be NULL. Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED. */
+SND_CHECKED enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_order order,
+                                       struct snd_visitor *visitor, struct snd_walk_stats *stats,
+                                       struct sonde_error *err);
+
+/* The raw clock of the last event of a file that was not closed; 0 if it has none. */
+SND_CHECKED enum sonde_status snd_walk_latest(const struct snd_process *process, uint64_t *latest,
+                                              struct sonde_error *err);
+
+/* ---------------------------------------------- shared by walk.c and merge.c alone */
+
+struct snd_walk_thread {
+    uint64_t last_raw;
+    int64_t  last_ns;
+    uint64_t open;   /* ranges shown and open; counted only in processes with a warm-up */
+    uint64_t hidden; /* open ranges that began in the warm-up */
+    void    *stream; /* merge: the chunk that it is writing into now */
+    bool     seen;
+};
+
+/* Where in the trace a chunk's reading stands. */
+struct snd_place {
+    const struct snd_process *process;
+    struct snd_walk_thread   *thread; /* NULL: undefined, events are passed over */
+    uint32_t                  index;  /* of the thread */
+    uint64_t                  limit;  /* raw clock that nothing can pass: the file was closed */
+    bool                      defers_ends; /* the end of a span waits for snd_deliver_end() */
+    uint64_t                  span_end;    /* raw clock of that end, 0 when none waits */
+};
+
+struct snd_walker {
+    struct sonde_trace     *trace;
+    struct snd_visitor     *visitor;
+    struct snd_walk_thread *threads; /* one for each of the trace */
+    struct snd_walk_stats   stats;
+    struct snd_codec       *codec;
+};
+
+void snd_place_start(struct snd_walker *walker, struct snd_place *place,
+                     const struct snd_process *process, const struct snd_chunk_ref *chunk);
+/* Goes over to the thread of that id. */
+void snd_place_switch(struct snd_walker *walker, struct snd_place *place, uint32_t thread_id);
+/* Delivers one whole event; false: it cannot be one. */
+bool snd_deliver(struct snd_walker *walker, struct snd_place *place, const uint64_t *words);
+/* Delivers the end that a span has left waiting; false: its time cannot be. */
+bool snd_deliver_end(struct snd_walker *walker, struct snd_place *place);
+/* Tells the visitor that from here on its open ranges are unknown. */
+void snd_deliver_break(struct snd_walker *walker, struct snd_place *place);
+
+SND_CHECKED enum sonde_status snd_walk_merged(struct snd_walker *walker, struct sonde_error *err);
+
+/* 0: unknown, 1: timed, 2: not timed. */
+extern const uint8_t snd_event_class[256];
+
+#endif

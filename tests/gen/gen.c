@@ -1,0 +1,609 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gen/gen.c - makes the named traces that golden tests and fuzz seeds are built from.
+ *
+ *     gen CASE OUT [N]            writes the case to OUT (a folder for `two_processes`)
+ *     gen --tiny CASE OUT [N]     the same in chunks of 4 KiB: small files, for fuzzing
+ *     gen --packed CASE OUT [N]   packed; as it is where this build cannot pack
+ *     gen --list                  names and meanings
+ *
+ * N scales the cases that are measured (`large`).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "format/layout.h"
+#include "sonde/model.h"
+#include "synth.h"
+
+#define CPU SND_DEVICE(0, 0xffff)
+#define CUDA0 SND_DEVICE(1, 0)
+
+/* ---------------------------------------------------- a small convolutional network */
+
+static void convolution(struct synth *s, uint32_t t, uint64_t ns, const uint32_t name[3],
+                        uint32_t shapes, uint64_t flops, uint64_t address, uint64_t bytes)
+{
+    synth_begin(s, t, ns, name[0], shapes);
+    synth_begin(s, t, ns + 2000, name[1], shapes);
+    synth_begin(s, t, ns + 5000, name[2], shapes);
+    synth_attr(s, t, SND_ATTR_FLOPS, flops);
+    synth_alloc(s, t, ns + 6000, CPU, address, bytes);
+    synth_alloc(s, t, ns + 7000, CPU, address + bytes, 4096);
+    synth_free(s, t, ns + 900000, CPU, address + bytes, 4096);
+    synth_end(s, t, ns + 905000);
+    synth_end(s, t, ns + 908000);
+    synth_end(s, t, ns + 910000);
+}
+
+static void make_convnet(const char *path, uint64_t n)
+{
+    static const char *const shapes_of[4] = {
+        "8,3,224,224;64,3,3,3;64;(#;#);-",
+        "8,64,222,222;64,64,3,3;64;(#;#);-",
+        "8,64,220,220;64,64,3,3;64;(#;#);-",
+        "8,64,218,218;10,64,3,3;10;(#;#);-",
+    };
+    static const uint64_t flops_of[4] = { 1362672ull * 1000, 28547ull * 1000000, 28035ull * 1000000,
+                                          4301ull * 1000000 };
+    struct synth *s = synth_new(path, NULL);
+    uint32_t t = synth_thread(s, "main", 0);
+    const uint32_t conv[3] = { synth_string(s, "aten::conv2d"), synth_string(s, "aten::convolution"),
+                               synth_string(s, "aten::_convolution") };
+    uint32_t forward = synth_string(s, "forward"), relu = synth_string(s, "aten::relu");
+    uint32_t file = synth_string(s, "net.c");
+    uint32_t stack = synth_stack(s, synth_stack(s, 0, synth_frame(s, synth_string(s, "main"), file, 40)),
+                                 synth_frame(s, forward, file, 17));
+    uint64_t ns = 10000;
+
+    (void)n;
+    synth_meta(s, "model", "four convolutions");
+    for (uint64_t step = 0; step < 3; step++) {
+        synth_step(s, t, ns, step);
+        synth_begin(s, t, ns + 100, forward, 0);
+        synth_attr(s, t, SND_ATTR_STACK, stack);
+        for (int layer = 0; layer < 4; layer++) {
+            uint64_t at = ns + 1000 + (uint64_t)layer * 1000000;
+            uint32_t shapes = synth_shapes(s, shapes_of[layer]);
+            convolution(s, t, at, conv, shapes, flops_of[layer], 0x10000000u * (unsigned)(layer + 1),
+                        (uint64_t)(layer + 1) << 20);
+            synth_begin(s, t, at + 920000, relu, shapes);
+            synth_end(s, t, at + 960000 + step * 1000);
+        }
+        for (unsigned layer = 0; layer < 3; layer++)
+            synth_free(s, t, ns + 4050000 + layer, CPU, 0x10000000u * (layer + 1),
+                       (uint64_t)(layer + 1) << 20);
+        synth_end(s, t, ns + 4100000);
+        synth_free(s, t, ns + 4200000, CPU, 0x40000000u, 4u << 20);
+        ns += 5000000;
+    }
+    synth_thread_done(s, t, ns, 0);
+    synth_close(s, true);
+}
+
+/* -------------------------------------------------------------- names of all kinds */
+
+static void make_names(const char *path, uint64_t n)
+{
+    static const struct {
+        const char *bytes;
+        size_t      length;
+    } names[] = {
+#define NAME(text) { text, sizeof text - 1 }
+        NAME("plain"),
+        NAME("with \"quotes\""),
+        NAME("back\\slash"),
+        NAME("new\nline and tab\t"),
+        NAME("control \x01\x1f\x7f"),
+        NAME("nul \0 inside"),
+        NAME("\xf0\x9f\x9a\x80 emoji and \xc3\xa9\xc3\xa8"),
+        NAME("\xe4\xb8\xad\xe6\x96\x87"),
+        NAME("not UTF-8: \xff\xc3"),
+        NAME("surrogate \xed\xa0\x80 overlong \xc0\xaf"),
+        NAME("a;semicolon and spaces"),
+        NAME("comma,separated"),
+        NAME("=formula"),
+        NAME("a name that is longer than fifty-five characters, so that tables have to cut it off"),
+        NAME(""),
+#undef NAME
+    };
+    struct synth *s = synth_new(path, NULL);
+    uint32_t t = synth_thread(s, "th\"re\\ad\n\xf0\x9f\x9a\x80", 0);
+    uint64_t ns = 1000;
+
+    (void)n;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        uint32_t id = synth_string_n(s, names[i].bytes, names[i].length);
+        synth_begin(s, t, ns, id, 0);
+        synth_mark(s, t, ns + 10, id, 0);
+        synth_counter(s, t, ns + 20, id, (double)i + 0.5);
+        synth_end(s, t, ns + 500 + i);
+        ns += 1000;
+    }
+    synth_meta(s, "quo\"te", "back\\slash\n\xff");
+    synth_close(s, true);
+}
+
+/* ----------------------------------------------------------------- several threads */
+
+static void make_threads(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t work = synth_string(s, "work"), part = synth_string(s, "part");
+    uint32_t threads[4];
+
+    (void)n;
+    for (unsigned i = 0; i < 4; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "worker %u", i);
+        threads[i] = synth_thread(s, name, i * 100);
+    }
+    for (unsigned round = 0; round < 5; round++)
+        for (unsigned i = 0; i < 4; i++) {
+            uint64_t ns = 1000 + round * 10000 + i * 37;
+            synth_begin(s, threads[i], ns, work, 0);
+            synth_begin(s, threads[i], ns + 100, part, 0);
+            synth_end(s, threads[i], ns + 1100 + i * 100);
+            synth_end(s, threads[i], ns + 5000);
+        }
+    for (unsigned i = 0; i < 4; i++)
+        synth_thread_done(s, threads[i], 60000, 0);
+    synth_close(s, true);
+}
+
+/* A chunk handed from a thread that ended to others. */
+static void make_thread_switch(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t short_work = synth_string(s, "short work");
+    uint32_t first = synth_thread(s, "first", 0);
+
+    (void)n;
+    for (uint64_t i = 0; i < 6; i++) {
+        uint32_t t = i == 0 ? first : synth_thread(s, i == 3 ? NULL : "next", 1000 * i);
+        synth_share(s, first, t);
+        synth_begin(s, t, 1000 * i + 100, short_work, 0);
+        synth_end(s, t, 1000 * i + 200 + i);
+        synth_thread_done(s, t, 1000 * i + 300, 0);
+    }
+    synth_close(s, true);
+}
+
+static void make_steps(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t t = synth_thread(s, "main", 0), other = synth_thread(s, "loader", 0);
+    uint32_t train = synth_string(s, "train"), load = synth_string(s, "load");
+    char name[32];
+
+    (void)n;
+    for (uint64_t i = 0; i < 6; i++) {
+        uint64_t ns = 1000 + i * 100000;
+        snprintf(name, sizeof name, "ProfilerStep#%u", (unsigned)i + 10);
+        synth_step(s, t, ns, i + 10);
+        synth_begin(s, t, ns + 10, synth_string(s, name), 0);
+        synth_begin(s, t, ns + 100, train, 0);
+        synth_begin(s, other, ns + 50, load, 0);
+        synth_end(s, other, ns + 40050 + i);
+        synth_end(s, t, ns + 80000 + i * 1000);
+        synth_end(s, t, ns + 90000);
+    }
+    synth_close(s, true);
+}
+
+/* --------------------------------------------------------------- several processes */
+
+static void make_two_processes(const char *path, uint64_t n)
+{
+    char file[1024];
+
+    (void)n;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        perror(path);
+        exit(1);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        struct synth_options options = { .pid = 5000 + i, .parent_pid = i ? 5000 : 4999, .rank = i,
+                                         .world_size = 2, .start_ns = i * 500000,
+                                         .ticks_per_ns_x1000 = i ? 2100 : 0 };
+        snprintf(file, sizeof file, "%s/rank%u.sonde", path, i);
+        struct synth *s = synth_new(file, &options);
+        uint32_t t = synth_thread(s, "main", 0);
+        /* Ids differ between the processes, names do not. */
+        uint32_t own = synth_string(s, i ? "only in one" : "only in zero");
+        uint32_t both = synth_string(s, "in both");
+        synth_clock(s, 1000000, 0);
+        for (uint64_t k = 0; k < 3; k++) {
+            synth_begin(s, t, 10000 + k * 100000, both, 0);
+            synth_begin(s, t, 20000 + k * 100000, own, 0);
+            synth_link(s, t, 25000 + k * 100000, SND_LINK_FLOW, i == 1, 100 + k);
+            synth_end(s, t, 30000 + k * 100000);
+            synth_end(s, t, 60000 + k * 100000 + i);
+        }
+        synth_thread_done(s, t, 400000, 0);
+        synth_close(s, true);
+    }
+}
+
+/* --------------------------------------------------------------- what went missing */
+
+static void make_unfinished(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t t = synth_thread(s, "main", 0);
+    uint32_t outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
+
+    (void)n;
+    synth_begin(s, t, 1000, outer, 0);
+    for (uint64_t i = 0; i < 4; i++) {
+        synth_begin(s, t, 2000 + i * 1000, inner, 0);
+        synth_end(s, t, 2500 + i * 1000);
+    }
+    synth_begin(s, t, 9000, inner, 0);
+    synth_mark(s, t, 9500, outer, 0);
+    synth_reserve(s);
+    synth_close(s, false);
+}
+
+static void make_gaps(const char *path, uint64_t n)
+{
+    struct synth_options options = { .flags = SND_FILE_LIMIT, .max_bytes = 1 << 20 };
+    struct synth *s = synth_new(path, &options);
+    uint32_t t = synth_thread(s, "main", 0);
+    uint32_t outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
+    struct snd_file_header *h = synth_header(s);
+
+    (void)n;
+    synth_begin(s, t, 1000, outer, 0);
+    synth_begin(s, t, 2000, inner, 0);
+    synth_gap(s, t, 3000, 7, 1); /* inner's end was lost */
+    synth_begin(s, t, 4000, inner, 0);
+    synth_end(s, t, 5000);
+    synth_begin(s, t, 6000, inner, 0);
+    synth_gap(s, t, 7000, 0, SND_GAP_ALL); /* a pause: all is closed */
+    synth_begin(s, t, 8000, outer, 0);
+    synth_end(s, t, 9000);
+    synth_thread_done(s, t, 10000, 12);
+    h->lost_events = 5;
+    h->lost_names = 2;
+    h->cut_names = 1;
+    h->late_chunks = 3;
+    h->failed_reserves = 4;
+    h->last_os_error = ENOSPC;
+    synth_close(s, true);
+}
+
+/* A flight recorder whose first chunks are gone: ends come without a begin. */
+static void make_keep_last(const char *path, uint64_t n)
+{
+    struct synth_options options = { .flags = SND_FILE_KEEP_LAST | SND_FILE_LIMIT,
+                                     .max_bytes = 1 << 20 };
+    struct synth *s = synth_new(path, &options);
+    uint32_t t = synth_thread(s, "main", 0);
+    uint32_t outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
+
+    (void)n;
+    synth_end(s, t, 1000000);
+    synth_begin(s, t, 1001000, inner, 0);
+    synth_end(s, t, 1002000);
+    synth_end(s, t, 1003000);
+    synth_end(s, t, 1004000);
+    for (uint64_t i = 0; i < 3; i++) {
+        synth_begin(s, t, 1010000 + i * 10000, outer, 0);
+        synth_begin(s, t, 1011000 + i * 10000, inner, 0);
+        synth_end(s, t, 1012000 + i * 10000);
+        synth_end(s, t, 1015000 + i * 10000);
+    }
+    synth_thread_done(s, t, 1050000, 0);
+    synth_header(s)->recycled_chunks = 9;
+    synth_header(s)->recycled_events = 12345;
+    synth_close(s, true);
+}
+
+/* A schedule's warm-up: what is older than valid_from is not shown. */
+static void make_warmup(const char *path, uint64_t n)
+{
+    struct synth_options options = { .cycle = 2 };
+    struct synth *s = synth_new(path, &options);
+    uint32_t t = synth_thread(s, "main", 0);
+    uint32_t warm = synth_string(s, "warming"), astride = synth_string(s, "astride"),
+             shown = synth_string(s, "shown");
+
+    (void)n;
+    synth_begin(s, t, 1000, warm, 0);
+    synth_end(s, t, 2000);
+    synth_begin(s, t, 3000, astride, 0);
+    synth_end(s, t, 6000);
+    synth_step(s, t, 6500, 3);
+    synth_begin(s, t, 7000, shown, 0);
+    synth_end(s, t, 8000);
+    synth_header(s)->valid_from = synth_raw_clock(s, 5000);
+    synth_close(s, true);
+}
+
+/* ------------------------------------------------------------ folding and recursion */
+
+static void make_fold(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t t = synth_thread(s, "main", 0);
+    uint32_t f = synth_string(s, "f"), g = synth_string(s, "g");
+
+    (void)n;
+    synth_begin(s, t, 1000, f, 0); /* f > f > f > g: folds into f > g */
+    synth_begin(s, t, 1100, f, 0);
+    synth_begin(s, t, 1200, f, 0);
+    synth_begin(s, t, 1300, g, 0);
+    synth_end(s, t, 1400);
+    synth_end(s, t, 1500);
+    synth_end(s, t, 1600);
+    synth_end(s, t, 1700);
+    synth_begin(s, t, 2000, f, 0); /* two children: none folds */
+    synth_begin(s, t, 2100, f, 0);
+    synth_end(s, t, 2200);
+    synth_begin(s, t, 2300, f, 0);
+    synth_end(s, t, 2500);
+    synth_end(s, t, 2600);
+    synth_begin(s, t, 3000, f, 0); /* f > g > f: recursion, nothing folds */
+    synth_begin(s, t, 3100, g, 0);
+    synth_begin(s, t, 3200, f, 0);
+    synth_end(s, t, 3300);
+    synth_end(s, t, 3400);
+    synth_end(s, t, 3500);
+    synth_close(s, true);
+}
+
+/* ---------------------------------------------- spans, and ends out of their order */
+
+static void make_async(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    /* The loop's chunk comes first: by thread, its ends would be met before the begins. */
+    uint32_t loop = synth_thread(s, "loop", 0), t = synth_thread(s, "main", 0);
+    uint32_t request = synth_string(s, "request"), work = synth_string(s, "work"),
+             leaf = synth_string(s, "leaf"), poll = synth_string(s, "poll");
+
+    (void)n;
+    synth_span(s, loop, 500, poll, 200);
+    for (uint64_t i = 0; i < 3; i++) {
+        uint64_t ns = 1000 + i * 10000;
+        synth_begin(s, t, ns, request, 0);
+        synth_attr(s, t, SND_ATTR_KEY, 100 + i);
+        synth_begin(s, t, ns + 1000, work, 0);
+        synth_span(s, t, ns + 1500, leaf, 300);
+        synth_end_key(s, loop, ns + 3000, 100 + i); /* work goes on */
+        synth_begin(s, t, ns + 4000, leaf, 0);
+        synth_begin(s, t, ns + 5000, poll, 0);
+        synth_end_at(s, t, ns + 6000, 1); /* leaf ends before poll */
+        synth_end(s, t, ns + 7000);
+        synth_end(s, t, ns + 8000);
+    }
+    synth_end_key(s, loop, 40000, 999); /* nobody's */
+    synth_close(s, true);
+}
+
+/* ------------------------------------------------------------------------- memory */
+
+static void make_memory(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t t = synth_thread(s, "main", 0), other = synth_thread(s, "other", 0);
+    uint32_t load = synth_string(s, "load"), compute = synth_string(s, "compute");
+
+    (void)n;
+    synth_free(s, t, 500, CPU, 0x900, 64); /* taken before the recording */
+    synth_begin(s, t, 1000, load, 0);
+    synth_alloc(s, t, 1100, CPU, 0x1000, 1 << 20);
+    synth_alloc(s, t, 1200, CUDA0, 0x1000, 3 << 20); /* the same address on another device */
+    synth_end(s, t, 1300);
+    synth_begin(s, t, 2000, compute, 0);
+    synth_alloc(s, t, 2100, CPU, 0x200000, 2 << 20);
+    synth_begin(s, other, 2150, compute, 0);
+    synth_alloc(s, other, 2200, CPU, 0x500000, 512 << 10);
+    synth_free(s, other, 2300, CPU, 0x1000, 0); /* another thread gives it back, size not told */
+    synth_end(s, other, 2400);
+    synth_alloc(s, t, 2500, CPU, 0x1000, 100); /* the address is used again */
+    synth_free(s, t, 2600, CPU, 0x200000, 2 << 20);
+    synth_end(s, t, 2700);
+    synth_free(s, t, 3000, CUDA0, 0x1000, 3 << 20);
+    synth_alloc(s, t, 3100, CPU, 0x700000, 4096); /* outside any range */
+    synth_close(s, true);
+}
+
+/* -------------------------------------------------- links, counters, samples, modules */
+
+static void make_links(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t t = synth_thread(s, "forward", 0), other = synth_thread(s, "backward", 0);
+    uint32_t forward = synth_string(s, "forward"), backward = synth_string(s, "backward");
+
+    (void)n;
+    for (uint64_t i = 0; i < 4; i++) {
+        synth_begin(s, t, 1000 + i * 1000, forward, 0);
+        synth_attr(s, t, SND_ATTR_SEQUENCE, i);
+        synth_link(s, t, 1100 + i * 1000, SND_LINK_FWD_BWD, false, i);
+        synth_end(s, t, 1500 + i * 1000);
+    }
+    for (uint64_t i = 3; i > 0; i--) { /* the last has no other end */
+        synth_begin(s, other, 10000 - i * 1000, backward, 0);
+        synth_attr(s, other, SND_ATTR_FWD_THREAD, 1);
+        synth_link(s, other, 10100 - i * 1000, SND_LINK_FWD_BWD, true, i);
+        synth_end(s, other, 10500 - i * 1000);
+    }
+    synth_link(s, t, 20000, SND_LINK_FLOW, false, UINT64_MAX);
+    synth_link(s, other, 21000, SND_LINK_FLOW, true, UINT64_MAX);
+    synth_close(s, true);
+}
+
+static void make_counters(const char *path, uint64_t n)
+{
+    static const double values[] = { 0, 1, -1.5, 1e300, 5e-324, 0.1, 1.0 / 0.0, -1.0 / 0.0 };
+    struct synth *s = synth_new(path, NULL);
+    uint32_t t = synth_thread(s, "main", 0);
+    uint32_t loss = synth_string(s, "loss"), rate = synth_string(s, "rate");
+
+    (void)n;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        synth_counter(s, t, 1000 + i * 100, loss, values[i]);
+        synth_counter(s, t, 1050 + i * 100, rate, (double)i / 3);
+    }
+    synth_counter(s, t, 3000, loss, __builtin_nan(""));
+    synth_close(s, true);
+}
+
+static void make_stacks(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t t = synth_thread(s, "main", 0);
+    uint32_t file = synth_string(s, "model.py"), op = synth_string(s, "op");
+    uint32_t functions[3] = { synth_string(s, "main"), synth_string(s, "train"),
+                              synth_string(s, "evaluate") };
+    uint32_t root = synth_stack(s, 0, synth_frame(s, functions[0], file, 10));
+    uint32_t stacks[2] = { synth_stack(s, root, synth_frame(s, functions[1], file, 20)),
+                           synth_stack(s, root, synth_frame(s, functions[2], file, 30)) };
+    uint32_t modules[2] = { synth_string(s, "net.layer1"), synth_string(s, "net.layer2") };
+    uint32_t shapes[2] = { synth_shapes(s, "2,3"), synth_shapes(s, "4,5;#") };
+
+    (void)n;
+    for (uint64_t i = 0; i < 8; i++) {
+        synth_begin(s, t, 1000 + i * 1000, op, 0);
+        synth_attr(s, t, SND_ATTR_STACK, stacks[i & 1]);
+        synth_attr(s, t, SND_ATTR_MODULE, modules[(i >> 1) & 1]);
+        synth_attr(s, t, SND_ATTR_SHAPES, shapes[(i >> 2) & 1]);
+        synth_attr(s, t, SND_ATTR_FLOPS, (uint64_t)1 << (46 + i % 3)); /* also beyond 48 bits */
+        synth_end(s, t, 1500 + i * 1000 + i);
+        synth_sample(s, t, 1600 + i * 1000, stacks[i & 1], 0, 1000);
+    }
+    synth_close(s, true);
+}
+
+/* ----------------------------------------------------------------- nothing, or strange */
+
+static void make_empty(const char *path, uint64_t n)
+{
+    (void)n;
+    synth_close(synth_new(path, NULL), true);
+}
+
+/* Chunks and events of a later version, a reserved chunk, ids that nothing defines. */
+static void make_unknown(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t t = synth_thread(s, "main", 0), known = synth_string(s, "known");
+    const uint64_t later[5] = { SND_KIND(31, 5) | 1500 << 8, 1, 2, 3, 4 };
+
+    (void)n;
+    synth_begin(s, t, 1000, known, 0);
+    synth_raw(s, t, later, 5);
+    synth_attr(s, t, 200, 1);
+    synth_end(s, t, 2000);
+    synth_chunk(s, 77, "later", 5);
+    synth_reserve(s);
+    synth_record(s, 99, 1, "later", 6);
+    synth_begin(s, t, 3000, 4000, 4000);
+    synth_end(s, t, 4000);
+    synth_close(s, true);
+}
+
+/* Begin and end of eight names on four threads, four deep, jittered like a real run. */
+static void make_large(const char *path, uint64_t n)
+{
+    struct synth_options options = { .chunk_bytes = 1 << 20, .ticks_per_ns_x1000 = 2100 };
+    struct synth *s = synth_new(path, &options);
+    uint32_t names[8], threads[4];
+    uint64_t at[4] = { 0 }, random = 88172645463325252u;
+
+    for (unsigned i = 0; i < 8; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "operator_%u", i);
+        names[i] = synth_string(s, text);
+    }
+    for (unsigned i = 0; i < 4; i++)
+        threads[i] = synth_thread(s, "worker", 0);
+    for (uint64_t made = 0; made < n;)
+        for (unsigned i = 0; i < 4; i++, made += 8) {
+            for (unsigned k = 0; k < 8; k++) {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                at[i] += 40 + random % 400;
+                if (k < 4)
+                    synth_begin(s, threads[i], at[i], names[(random >> 32) & 7], 0);
+                else
+                    synth_end(s, threads[i], at[i]);
+            }
+        }
+    synth_close(s, true);
+}
+
+static const struct {
+    const char *name;
+    void (*make)(const char *path, uint64_t n);
+    const char *summary;
+} cases[] = {
+    { "convnet", make_convnet, "nested operators with shapes, FLOPs, memory and steps" },
+    { "names", make_names, "quotes, control characters, emoji, bytes that are not UTF-8" },
+    { "threads", make_threads, "four threads" },
+    { "thread_switch", make_thread_switch, "one chunk used by six threads after each other" },
+    { "steps", make_steps, "steps, and ProfilerStep#N ranges" },
+    { "two_processes", make_two_processes, "a folder with two ranks, clocks of different rates" },
+    { "unfinished", make_unfinished, "not closed, ranges still open" },
+    { "gaps", make_gaps, "lost events, and every count of the header" },
+    { "keep_last", make_keep_last, "a flight recorder: ends without a begin" },
+    { "warmup", make_warmup, "events before valid_from" },
+    { "fold", make_fold, "sole children of the same name, and recursion" },
+    { "async", make_async, "spans, ranges ended by another thread or before what lies in them" },
+    { "memory", make_memory, "two devices, two threads, frees that match nothing" },
+    { "links", make_links, "arrows between threads, one without an end" },
+    { "counters", make_counters, "counters, infinities and NaN among their values" },
+    { "stacks", make_stacks, "stacks, modules, shapes and samples" },
+    { "empty", make_empty, "a trace without a chunk" },
+    { "unknown", make_unknown, "kinds of a later version, undefined ids" },
+    { "large", make_large, "N begins and ends on four threads" },
+};
+
+static int make(const char *name, const char *path, uint64_t n, bool packed)
+{
+    struct sonde_error err;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (strcmp(cases[i].name, name) != 0)
+            continue;
+        cases[i].make(path, n);
+        enum sonde_status status = packed ? sonde_pack(path, path, 0, &err) : SONDE_OK;
+        if (status == SONDE_OK || status == SONDE_E_UNSUPPORTED)
+            return 0;
+        fprintf(stderr, "gen: %s\n", err.message);
+        return 1;
+    }
+    fprintf(stderr, "gen: no case %s; gen --list shows them\n", name);
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    bool packed = false;
+
+    if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+            printf("%-15s %s\n", cases[i].name, cases[i].summary);
+        return 0;
+    }
+    for (; argc > 1 && strncmp(argv[1], "--", 2) == 0; argc--, argv++) {
+        if (strcmp(argv[1], "--tiny") == 0)
+            synth_grain = 4096;
+        else if (strcmp(argv[1], "--packed") == 0)
+            packed = true;
+        else
+            break;
+    }
+    if (argc != 3 && argc != 4) {
+        fprintf(stderr, "usage: gen [--tiny] [--packed] CASE OUT [N] | gen --list\n");
+        return 2;
+    }
+    return make(argv[1], argv[2], argc == 4 ? strtoull(argv[3], NULL, 10) : 1000, packed);
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranges and their averages: nesting, folding, gaps, memory, groups. */
+#include "format/layout.h"
+#include "model/assembly.h"
+#include "scratch.h"
+
+#define CPU SND_DEVICE(0, 0xffff)
+#define CUDA SND_DEVICE(1, 0)
+
+static struct sonde_averages *average(struct sonde_trace *trace, unsigned groups)
+{
+    struct sonde_averages_options options = { .groups = groups };
+    struct sonde_averages        *averages;
+
+    assert_int_equal(sonde_averages_new(trace, &options, &averages, NULL), SONDE_OK);
+    return averages;
+}
+
+static void check_row(const struct sonde_averages *averages, const char *name, uint64_t count,
+                      int64_t total_ns, int64_t self_ns)
+{
+    const struct sonde_average *row = find_average(averages, name);
+
+    assert_int_equal(row->count, count);
+    assert_int_equal(row->total_ns, total_ns);
+    assert_int_equal(row->self_ns, self_ns);
+}
+
+static void self_and_total(void **state)
+{
+    struct synth *s = synth_new(scratch_path("nested"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      a = synth_string(s, "a"), b = synth_string(s, "b"), c = synth_string(s, "c");
+
+    (void)state;
+    synth_begin(s, t, 100, a, 0);
+    synth_begin(s, t, 110, b, 0);
+    synth_begin(s, t, 120, c, 0);
+    synth_end(s, t, 150);
+    synth_end(s, t, 160);
+    synth_begin(s, t, 170, b, 0);
+    synth_end(s, t, 190);
+    synth_end(s, t, 200);
+    synth_close(s, true);
+    struct sonde_trace    *trace = scratch_open(scratch_path("nested"));
+    struct sonde_averages *r = average(trace, 0);
+    assert_int_equal(sonde_averages_count(r), 3);
+    check_row(r, "a", 1, 100, 30);
+    check_row(r, "b", 2, 70, 40);
+    check_row(r, "c", 1, 30, 30);
+    assert_int_equal(find_average(r, "b")->min_ns, 20);
+    assert_int_equal(find_average(r, "b")->max_ns, 50);
+    assert_true(text_is(sonde_averages_row(r, 0)->name, "a")); /* as they began */
+    assert_true(text_is(sonde_averages_row(r, 2)->name, "c"));
+    assert_int_equal(sonde_averages_totals(r)->self_ns, 100);
+    assert_int_equal(sonde_averages_totals(r)->events, 8);
+    assert_int_equal(sonde_averages_totals(r)->ranges, 4);
+    assert_null(sonde_averages_row(r, 3));
+    sonde_averages_free(r);
+    struct sonde_averages_options top = { .top_level = true };
+    assert_int_equal(sonde_averages_new(trace, &top, &r, NULL), SONDE_OK);
+    assert_int_equal(sonde_averages_count(r), 1);
+    check_row(r, "a", 1, 100, 30);
+    assert_int_equal(sonde_averages_totals(r)->self_ns, 100); /* shares stay of the whole */
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+}
+
+static void only_children_of_the_same_name_fold(void **state)
+{
+    struct synth *s = synth_new(scratch_path("fold"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      f = synth_string(s, "f"), g = synth_string(s, "g");
+
+    (void)state;
+    synth_begin(s, t, 0, f, 0); /* f > f > f > g becomes f > g */
+    synth_begin(s, t, 10, f, 0);
+    synth_begin(s, t, 20, f, 0);
+    synth_attr(s, t, SND_ATTR_FLOPS, 5); /* kept: the outer ones have none */
+    synth_begin(s, t, 30, g, 0);
+    synth_end(s, t, 40);
+    synth_end(s, t, 50);
+    synth_end(s, t, 60);
+    synth_end(s, t, 70);
+    struct synth *other = synth_new(scratch_path("fold2"), NULL);
+    uint32_t      u = synth_thread(other, "main", 0);
+    f = synth_string(other, "f");
+    synth_begin(other, u, 0, f, 0); /* two children: neither folds */
+    synth_begin(other, u, 10, f, 0);
+    synth_end(other, u, 20);
+    synth_begin(other, u, 30, f, 0);
+    synth_end(other, u, 50);
+    synth_end(other, u, 60);
+    synth_close(s, true);
+    synth_close(other, true);
+    struct sonde_trace    *trace = scratch_open(scratch_path("fold"));
+    struct sonde_averages *r = average(trace, 0);
+    check_row(r, "f", 1, 70, 60);
+    check_row(r, "g", 1, 10, 10);
+    assert_true(find_average(r, "f")->flops == 5);
+    assert_int_equal(sonde_averages_totals(r)->self_ns, 70);
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+    trace = scratch_open(scratch_path("fold2"));
+    r = average(trace, 0);
+    check_row(r, "f", 3, 90, 60); /* recursion: every range counts its own total */
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+}
+
+static void gaps_close_what_they_cover(void **state)
+{
+    struct synth *s = synth_new(scratch_path("gap"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      a = synth_string(s, "a"), b = synth_string(s, "b");
+    struct sonde_summary *summary;
+
+    (void)state;
+    synth_end(s, t, 5); /* open before the trace began */
+    synth_begin(s, t, 10, a, 0);
+    synth_begin(s, t, 20, b, 0);
+    synth_gap(s, t, 30, 4, 1); /* b ends here */
+    synth_end(s, t, 40);       /* a */
+    synth_begin(s, t, 50, a, 0);
+    synth_begin(s, t, 60, b, 0);
+    synth_gap(s, t, 70, 0, SND_GAP_ALL);
+    synth_begin(s, t, 80, a, 0); /* never ends */
+    synth_mark(s, t, 90, a, 0);
+    synth_thread_done(s, t, 100, 4);
+    synth_close(s, true);
+    struct sonde_trace    *trace = scratch_open(scratch_path("gap"));
+    struct sonde_averages *r = average(trace, 0);
+    check_row(r, "a", 3, 30 + 20 + 20, 20 + 10 + 20);
+    check_row(r, "b", 2, 20, 20);
+    sonde_averages_free(r);
+    assert_int_equal(sonde_summary_new(trace, &summary, NULL), SONDE_OK);
+    assert_int_equal(ledger_count(summary, "unfinished_ranges"), 4);
+    assert_int_equal(ledger_count(summary, "ends_without_begin"), 1);
+    assert_int_equal(ledger_count(summary, "lost_events"), 4);
+    sonde_summary_free(summary);
+    sonde_trace_close(trace);
+}
+
+static void memory_is_net_and_by_thread(void **state)
+{
+    struct synth *s = synth_new(scratch_path("net"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+    uint32_t      a = synth_string(s, "a"), b = synth_string(s, "b");
+
+    (void)state;
+    synth_begin(s, t, 10, a, 0);
+    synth_alloc(s, t, 11, CPU, 0x1, 100);
+    synth_begin(s, t, 20, b, 0);
+    synth_alloc(s, t, 21, CPU, 0x2, 1000);
+    synth_alloc(s, t, 22, CUDA, 0x2, 7);
+    synth_free(s, t, 23, CPU, 0x1, 100);
+    synth_alloc(s, u, 24, CPU, 0x3, 5); /* another thread, outside any range */
+    synth_end(s, t, 30);
+    synth_end(s, t, 40);
+    synth_close(s, true);
+    struct sonde_trace    *trace = scratch_open(scratch_path("net"));
+    struct sonde_averages *r = average(trace, 0);
+    const struct sonde_average *row = find_average(r, "a");
+    assert_int_equal(row->cpu_bytes, 1000);
+    assert_int_equal(row->self_cpu_bytes, 100);
+    assert_int_equal(row->device_bytes, 7);
+    assert_int_equal(row->self_device_bytes, 0);
+    row = find_average(r, "b");
+    assert_int_equal(row->cpu_bytes, 900);
+    assert_int_equal(row->self_device_bytes, 7);
+    row = find_average(r, "[memory]");
+    assert_int_equal(row->count, 1);
+    assert_int_equal(row->cpu_bytes, 5);
+    assert_true(sonde_averages_totals(r)->has_memory);
+    assert_true(sonde_averages_totals(r)->has_device_memory);
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+}
+
+/* A free that does not tell its size has the size of what it gives back, whoever took it. */
+static void frees_without_a_size(void **state)
+{
+    struct synth *s = synth_new(scratch_path("unsized"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+    uint32_t      a = synth_string(s, "a");
+
+    (void)state;
+    synth_alloc(s, u, 5, CPU, 0x1, 64);
+    synth_begin(s, t, 10, a, 0);
+    synth_free(s, t, 11, CPU, 0x1, 0);
+    synth_free(s, t, 12, CPU, 0x999, 0); /* taken before: unknown */
+    synth_end(s, t, 20);
+    synth_close(s, true);
+    struct sonde_trace    *trace = scratch_open(scratch_path("unsized"));
+    struct sonde_averages *r = average(trace, 0);
+    assert_int_equal(find_average(r, "a")->cpu_bytes, -64);
+    assert_int_equal(find_average(r, "[memory]")->cpu_bytes, 64);
+    assert_int_equal(find_average(r, "a")->count, 1);
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+}
+
+static void groups_divide(void **state)
+{
+    struct synth *s = synth_new(scratch_path("groups"), NULL);
+    uint32_t      t[2] = { synth_thread(s, "t0", 0), synth_thread(s, "t1", 0) };
+    uint32_t      op = synth_string(s, "op"), file = synth_string(s, "m.py");
+    uint32_t      shapes[3] = { synth_shapes(s, "2,3"), synth_shapes(s, "4;#"), 0 };
+    uint32_t      same = synth_shapes(s, "2,3"); /* another id, the same text */
+    uint32_t      stack = synth_stack(s, 0, synth_frame(s, op, file, 12));
+    uint32_t      module = synth_string(s, "net.fc");
+
+    (void)state;
+    for (unsigned i = 0; i < 12; i++) {
+        synth_begin(s, t[i & 1], i * 100, op, i % 3 == 0 && i > 5 ? same : shapes[i % 3]);
+        if (i % 4 == 0)
+            synth_attr(s, t[i & 1], SND_ATTR_STACK, stack);
+        if (i % 6 == 0)
+            synth_attr(s, t[i & 1], SND_ATTR_MODULE, module);
+        synth_end(s, t[i & 1], i * 100 + 10);
+    }
+    synth_close(s, true);
+    struct sonde_trace    *trace = scratch_open(scratch_path("groups"));
+    struct sonde_averages *r = average(trace, SONDE_GROUP_SHAPE);
+    assert_int_equal(sonde_averages_count(r), 3);
+    assert_true(text_is(sonde_averages_row(r, 0)->shapes, "[[2, 3]]"));
+    assert_true(text_is(sonde_averages_row(r, 1)->shapes, "[[4], []]"));
+    assert_true(text_is(sonde_averages_row(r, 2)->shapes, ""));
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(sonde_averages_row(r, i)->count, 4);
+    assert_int_equal(sonde_averages_row(r, 0)->thread, SONDE_NONE);
+    sonde_averages_free(r);
+    r = average(trace, SONDE_GROUP_THREAD);
+    assert_int_equal(sonde_averages_count(r), 2);
+    assert_int_equal(sonde_averages_row(r, 1)->thread, 1);
+    assert_int_equal(sonde_averages_row(r, 1)->count, 6);
+    sonde_averages_free(r);
+    r = average(trace, SONDE_GROUP_STACK);
+    assert_int_equal(sonde_averages_count(r), 2);
+    assert_true(text_is(sonde_averages_row(r, 0)->stack, "m.py(12): op"));
+    assert_int_equal(sonde_averages_row(r, 0)->count, 3);
+    sonde_averages_free(r);
+    r = average(trace, SONDE_GROUP_MODULE | SONDE_GROUP_PROCESS);
+    assert_int_equal(sonde_averages_count(r), 2);
+    assert_true(text_is(sonde_averages_row(r, 0)->module, "net.fc"));
+    assert_int_equal(sonde_averages_row(r, 0)->process, 0);
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+}
+
+/* A range that ends before what lies in it: no time or byte is lost, none counts twice. */
+static void ends_out_of_order(void **state)
+{
+    struct synth *s = synth_new(scratch_path("order"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      a = synth_string(s, "a"), b = synth_string(s, "b"), c = synth_string(s, "c");
+    struct sonde_summary *summary;
+
+    (void)state;
+    synth_begin(s, t, 100, a, 0);
+    synth_begin(s, t, 110, b, 0);
+    synth_alloc(s, t, 112, CPU, 0x1, 10);
+    synth_begin(s, t, 120, c, 0);
+    synth_alloc(s, t, 125, CPU, 0x2, 1000);
+    synth_end_at(s, t, 150, 1); /* b: 40, of which 30 in c */
+    synth_alloc(s, t, 160, CPU, 0x3, 500);
+    synth_end(s, t, 180);       /* c: 60 */
+    synth_end(s, t, 200);       /* a: 100, of which 70 in b and c */
+    synth_begin(s, t, 300, a, 0);
+    synth_begin(s, t, 310, b, 0);
+    synth_end_at(s, t, 320, 1); /* the outermost */
+    synth_end(s, t, 340);
+    synth_end_at(s, t, 350, 5); /* of nothing */
+    synth_close(s, true);
+    struct sonde_trace    *trace = scratch_open(scratch_path("order"));
+    struct sonde_averages *r = average(trace, 0);
+    check_row(r, "a", 2, 100 + 20, 30 + 10);
+    check_row(r, "b", 2, 40 + 30, 10 + 30);
+    check_row(r, "c", 1, 60, 60);
+    assert_int_equal(sonde_averages_totals(r)->self_ns, 140); /* the time covered */
+    assert_int_equal(find_average(r, "a")->cpu_bytes, 1510);
+    assert_int_equal(find_average(r, "a")->self_cpu_bytes, 0);
+    assert_int_equal(find_average(r, "b")->cpu_bytes, 1010);
+    assert_int_equal(find_average(r, "b")->self_cpu_bytes, 10);
+    assert_int_equal(find_average(r, "c")->self_cpu_bytes, 1500);
+    sonde_averages_free(r);
+    assert_int_equal(sonde_summary_new(trace, &summary, NULL), SONDE_OK);
+    assert_int_equal(sonde_summary_thread(summary, 0)->busy_ns, 140);
+    assert_int_equal(ledger_count(summary, "ends_without_begin"), 1);
+    assert_int_equal(ledger_count(summary, "unfinished_ranges"), 0);
+    sonde_summary_free(summary);
+    sonde_trace_close(trace);
+}
+
+/* Another thread ends a range, and its chunk is read first. */
+static void ends_by_key(void **state)
+{
+    struct synth *s = synth_new(scratch_path("keys"), NULL);
+    uint32_t      loop = synth_thread(s, "loop", 0), t = synth_thread(s, "main", 0);
+    uint32_t      a = synth_string(s, "a"), b = synth_string(s, "b");
+    struct sonde_summary *summary;
+    struct sonde_tree    *tree;
+
+    (void)state;
+    synth_mark(s, loop, 10, a, 0); /* its chunk is the first */
+    for (unsigned i = 0; i < 3; i++) {
+        synth_begin(s, t, 100 + i * 100, a, 0);
+        synth_attr(s, t, SND_ATTR_KEY, 7 + i);
+        synth_end_key(s, loop, 150 + i * 100, 7 + i);
+        synth_begin(s, t, 160 + i * 100, b, 0); /* after it, not in it */
+        synth_end(s, t, 170 + i * 100);
+    }
+    synth_end_key(s, loop, 900, 4711);
+    synth_close(s, true);
+    struct sonde_trace    *trace = scratch_open(scratch_path("keys"));
+    struct sonde_averages *r = average(trace, 0);
+    check_row(r, "a", 3, 150, 150);
+    check_row(r, "b", 3, 30, 30);
+    sonde_averages_free(r);
+    assert_true(trace->is_keyed);
+    sonde_trace_close(trace);
+    trace = scratch_open(scratch_path("keys")); /* each model meets it for itself */
+    assert_int_equal(sonde_tree_new(trace, false, &tree, NULL), SONDE_OK);
+    assert_int_equal(sonde_tree_count(tree), 3);
+    sonde_tree_free(tree);
+    sonde_trace_close(trace);
+    trace = scratch_open(scratch_path("keys"));
+    assert_int_equal(sonde_summary_new(trace, &summary, NULL), SONDE_OK);
+    assert_int_equal(sonde_summary_totals(summary)->ranges, 6);
+    assert_int_equal(sonde_summary_totals(summary)->marks, 1);
+    assert_int_equal(sonde_summary_thread(summary, 1)->busy_ns, 180);
+    assert_int_equal(ledger_count(summary, "ends_without_begin"), 1);
+    assert_int_equal(ledger_count(summary, "unfinished_ranges"), 0);
+    sonde_summary_free(summary);
+    sonde_trace_close(trace);
+}
+
+/* A span stands for a begin and an end, also across another's. */
+static void spans_are_ranges(void **state)
+{
+    struct synth *s = synth_new(scratch_path("spans"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+    uint32_t      a = synth_string(s, "a"), b = synth_string(s, "b");
+
+    (void)state;
+    synth_span(s, t, 100, a, 0); /* something was recorded in it: an end follows */
+    synth_span(s, t, 110, b, 30);
+    synth_span(s, u, 120, b, 5);
+    synth_end(s, t, 200);
+    synth_span(s, t, 300, a, 0); /* never ended */
+    synth_close(s, true);
+    struct sonde_trace    *trace = scratch_open(scratch_path("spans"));
+    struct sonde_averages *r = average(trace, 0);
+    check_row(r, "a", 2, 100, 70);
+    check_row(r, "b", 2, 35, 35);
+    assert_int_equal(sonde_averages_totals(r)->events, 7);
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+}
+
+static void steps_are_one_row(void **state)
+{
+    struct synth *s = synth_new(scratch_path("steps"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+
+    (void)state;
+    for (unsigned i = 0; i < 5; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "ProfilerStep#%u", i);
+        synth_begin(s, t, i * 100, synth_string(s, name), 0);
+        synth_end(s, t, i * 100 + 50);
+    }
+    synth_begin(s, t, 1000, synth_string(s, "ProfilerStep#x"), 0); /* not one of them */
+    synth_end(s, t, 1001);
+    synth_close(s, true);
+    struct sonde_trace    *trace = scratch_open(scratch_path("steps"));
+    struct sonde_averages *r = average(trace, 0);
+    assert_int_equal(sonde_averages_count(r), 2);
+    check_row(r, "ProfilerStep*", 5, 250, 250);
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+}
+
+/* Deeper than any program: the rest is counted, not stacked. */
+static void depth_is_bounded(void **state)
+{
+    struct synth_options options = { .chunk_bytes = 1 << 20 };
+    struct synth *s = synth_new(scratch_path("deep"), &options);
+    uint32_t      t = synth_thread(s, "main", 0), a = synth_string(s, "a"), b = synth_string(s, "b");
+    struct sonde_summary *summary;
+
+    (void)state;
+    for (uint64_t i = 0; i < SND_DEPTH_MAX + 100; i++)
+        synth_begin(s, t, i, i & 1 ? a : b, 0);
+    for (uint64_t i = 0; i < SND_DEPTH_MAX + 100; i++)
+        synth_end(s, t, 1000000 + i);
+    synth_close(s, true);
+    struct sonde_trace    *trace = scratch_open(scratch_path("deep"));
+    struct sonde_averages *r = average(trace, 0);
+    assert_int_equal(sonde_averages_totals(r)->ranges, SND_DEPTH_MAX);
+    sonde_averages_free(r);
+    assert_int_equal(sonde_summary_new(trace, &summary, NULL), SONDE_OK);
+    assert_int_equal(ledger_count(summary, "too_deep"), 100);
+    assert_int_equal(ledger_count(summary, "unfinished_ranges"), 0);
+    assert_int_equal(ledger_count(summary, "ends_without_begin"), 0);
+    sonde_summary_free(summary);
+    sonde_trace_close(trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(self_and_total),
+        cmocka_unit_test(only_children_of_the_same_name_fold),
+        cmocka_unit_test(gaps_close_what_they_cover),
+        cmocka_unit_test(memory_is_net_and_by_thread),
+        cmocka_unit_test(frees_without_a_size),
+        cmocka_unit_test(groups_divide),
+        cmocka_unit_test(ends_out_of_order),
+        cmocka_unit_test(ends_by_key),
+        cmocka_unit_test(spans_are_ranges),
+        cmocka_unit_test(steps_are_one_row),
+        cmocka_unit_test(depth_is_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/layout.h"
+#include "scratch.h"
+
+#define CPU SND_DEVICE(0, 0xffff)
+#define CUDA1 SND_DEVICE(1, 1)
+
+static struct sonde_memory *build(struct sonde_trace *trace)
+{
+    struct sonde_memory *memory;
+
+    assert_int_equal(sonde_memory_new(trace, &memory, NULL), SONDE_OK);
+    return memory;
+}
+
+static const struct sonde_memory_holder *find_holder(const struct sonde_memory *memory,
+                                                     uint32_t device, const char *name)
+{
+    for (size_t i = 0; i < sonde_memory_holder_count(memory); i++) {
+        const struct sonde_memory_holder *h = sonde_memory_holder(memory, i);
+        if (h->device == device && text_is(h->name, name))
+            return h;
+    }
+    fail_msg("no holder %s", name);
+    return NULL;
+}
+
+/* The peak is reached between two threads, and neither alone has it. */
+static void peaks_are_exact_over_threads(void **state)
+{
+    struct synth *s = synth_new(scratch_path("peak"), NULL);
+    uint32_t      t = synth_thread(s, "t", 0), u = synth_thread(s, "u", 0);
+    uint32_t      load = synth_string(s, "load"), work = synth_string(s, "work");
+
+    (void)state;
+    synth_free(s, t, 1, CPU, 0x99, 50); /* taken before */
+    synth_begin(s, t, 5, load, 0);
+    synth_alloc(s, t, 10, CPU, 0x1, 1000);
+    synth_alloc(s, t, 12, CUDA1, 0x1, 77);
+    synth_end(s, t, 15);
+    synth_begin(s, u, 16, work, 0);
+    synth_alloc(s, u, 20, CPU, 0x2, 500); /* 1500: the peak */
+    synth_free(s, u, 30, CPU, 0x1, 0);    /* taken by the other thread, size not told */
+    synth_end(s, u, 31);
+    synth_alloc(s, t, 40, CPU, 0x3, 900); /* 1400 */
+    synth_alloc(s, t, 50, CPU, 0x2, 100); /* an address again, its free unseen: 1000 */
+    synth_close(s, true);
+    struct sonde_trace  *trace = scratch_open(scratch_path("peak"));
+    struct sonde_memory *m = build(trace);
+    assert_int_equal(sonde_memory_device_count(m), 2);
+    const struct sonde_memory_device *cpu = sonde_memory_device(m, 0);
+    assert_int_equal(cpu->type, 0);
+    assert_int_equal(cpu->index, SONDE_NONE);
+    assert_int_equal(cpu->peak_bytes, 1500);
+    assert_int_equal(cpu->peak_time_ns, 20);
+    assert_int_equal(cpu->allocs, 4);
+    assert_int_equal(cpu->frees, 2);
+    assert_int_equal(cpu->allocated_bytes, 2500);
+    assert_int_equal(cpu->freed_bytes, 1050);
+    assert_int_equal(cpu->unmatched_frees, 1);
+    assert_int_equal(cpu->unmatched_free_bytes, 50);
+    assert_int_equal(cpu->end_bytes, 1000);
+    assert_int_equal(cpu->end_count, 2);
+    assert_int_equal(sonde_memory_device(m, 1)->index, 1);
+    assert_int_equal(sonde_memory_device(m, 1)->peak_bytes, 77);
+    assert_int_equal(find_holder(m, 0, "load")->peak_bytes, 1000);
+    assert_int_equal(find_holder(m, 0, "work")->peak_bytes, 500);
+    assert_int_equal(find_holder(m, 0, "(no range)")->peak_bytes, 0);
+    assert_int_equal(find_holder(m, 0, "(no range)")->end_bytes, 1000);
+    assert_int_equal(find_holder(m, 0, "(no range)")->end_count, 2);
+    assert_int_equal(find_holder(m, 1, "load")->end_bytes, 77);
+    assert_true(text_is(sonde_memory_holder(m, 0)->name, "load")); /* the largest first */
+    sonde_memory_free(m);
+    sonde_trace_close(trace);
+}
+
+/* Ten thousand allocations become at most 1,024 points; the highest and lowest are among them. */
+static void the_course_is_thinned(void **state)
+{
+    struct synth_options options = { .chunk_bytes = 1 << 20 };
+    struct synth *s = synth_new(scratch_path("course"), &options);
+    uint32_t      t = synth_thread(s, "t", 0);
+    int64_t       most = 0, last = INT64_MIN;
+    bool          ends_at_zero = false;
+
+    (void)state;
+    for (uint64_t i = 0; i < 10000; i++) {
+        uint64_t size = i == 7777 ? 1000000 : 10 + i % 17;
+        synth_alloc(s, t, i * 10, CPU, i + 1, size);
+        synth_free(s, t, i * 10 + 5, CPU, i + 1, size);
+    }
+    synth_close(s, true);
+    struct sonde_trace  *trace = scratch_open(scratch_path("course"));
+    struct sonde_memory *m = build(trace);
+    assert_int_equal(sonde_memory_device(m, 0)->peak_bytes, 1000000);
+    assert_true(sonde_memory_point_count(m) <= 1024);
+    assert_true(sonde_memory_point_count(m) >= 256);
+    for (size_t i = 0; i < sonde_memory_point_count(m); i++) {
+        const struct sonde_memory_point *p = sonde_memory_point(m, i);
+        most = p->bytes > most ? p->bytes : most;
+        assert_true(p->time_ns >= last);
+        last = p->time_ns;
+        ends_at_zero = p->bytes == 0;
+    }
+    assert_int_equal(most, 1000000);
+    assert_true(ends_at_zero);
+    sonde_memory_free(m);
+    sonde_trace_close(trace);
+}
+
+/* Equal addresses of two processes are two pieces of memory. */
+static void processes_have_their_own_addresses(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct synth_options options = { .pid = 10 + i };
+        struct synth *s = synth_new(scratch_path(i ? "two.11" : "two"), &options);
+        uint32_t      t = synth_thread(s, "t", 0);
+        synth_alloc(s, t, 10 + i, CPU, 0x1, 100);
+        synth_close(s, true);
+    }
+    struct sonde_trace  *trace = scratch_open(scratch_path("two"));
+    struct sonde_memory *m = build(trace);
+    assert_int_equal(sonde_memory_device(m, 0)->peak_bytes, 200);
+    sonde_memory_free(m);
+    sonde_trace_close(trace);
+}
+
+static void no_memory_is_no_device(void **state)
+{
+    (void)state;
+    synth_close(synth_new(scratch_path("none"), NULL), true);
+    struct sonde_trace  *trace = scratch_open(scratch_path("none"));
+    struct sonde_memory *m = build(trace);
+    assert_int_equal(sonde_memory_device_count(m), 0);
+    assert_null(sonde_memory_device(m, 0));
+    assert_int_equal(sonde_memory_point_count(m), 0);
+    sonde_memory_free(m);
+    sonde_trace_close(trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(peaks_are_exact_over_threads),
+        cmocka_unit_test(the_course_is_thinned),
+        cmocka_unit_test(processes_have_their_own_addresses),
+        cmocka_unit_test(no_memory_is_no_device),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
+}

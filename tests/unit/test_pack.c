@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde_pack and sonde_check. */
+#include <sys/stat.h>
+
+#include "format/codec.h"
+#include "format/layout.h"
+#include "scratch.h"
+#include "snd_config.h"
+
+/* Every kind of event, on two threads that share a chunk, over several chunks. */
+static void make_trace(const char *path, bool closed)
+{
+    struct synth_options options = { .grain = 4096, .ticks_per_ns_x1000 = 2900 };
+    struct synth *s = synth_new(path, &options);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+    uint32_t      name = synth_string(s, "work"), shapes = synth_shapes(s, "8,3;4");
+    uint64_t      ns = 100, random = 99;
+
+    synth_share(s, t, u);
+    for (unsigned i = 0; i < 2000; i++) {
+        uint32_t w = i / 100 % 2 ? u : t;
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        synth_begin(s, w, ns += 40 + random % 100, name, shapes);
+        synth_attr(s, w, SND_ATTR_FLOPS, random >> 8);
+        if (i % 7 == 0)
+            synth_alloc(s, w, ns += 5, 0, random, random % 4096);
+        if (i % 11 == 0)
+            synth_counter(s, w, ns += 5, name, (double)random);
+        synth_end(s, w, ns += random >> 40);
+    }
+    synth_clock(s, ns, 0);
+    synth_thread_done(s, t, ns, 3);
+    synth_close(s, closed);
+}
+
+struct events {
+    struct sonde_event *list;
+    size_t              count;
+};
+
+static bool keep(const struct sonde_event *event, void *user)
+{
+    struct events *events = user;
+
+    events->list[events->count++] = *event;
+    return true;
+}
+
+static struct events read_events(const char *path)
+{
+    struct sonde_trace *trace = scratch_open(path);
+    struct events       events = { calloc(20000, sizeof *events.list), 0 };
+
+    assert_int_equal(sonde_trace_walk(trace, SONDE_BY_THREAD, keep, &events, NULL), SONDE_OK);
+    sonde_trace_close(trace);
+    return events;
+}
+
+static void check_same(const char *a, const char *b)
+{
+    struct events x = read_events(a), y = read_events(b);
+
+    assert_int_equal(x.count, y.count);
+    for (size_t i = 0; i < x.count; i++)
+        assert_memory_equal(&x.list[i], &y.list[i], sizeof x.list[0]);
+    free(x.list);
+    free(y.list);
+}
+
+static void packing_keeps_everything(void **state)
+{
+    struct sonde_check before, after;
+    struct stat        st;
+
+    (void)state;
+    make_trace(scratch_path("raw"), true);
+    assert_int_equal(sonde_pack(scratch_path("raw"), scratch_path("packed"), 0, NULL), SONDE_OK);
+    check_same(scratch_path("raw"), scratch_path("packed"));
+    assert_int_equal(sonde_check(scratch_path("raw"), &before, NULL), SONDE_OK);
+    assert_int_equal(sonde_check(scratch_path("packed"), &after, NULL), SONDE_OK);
+    assert_int_equal(before.events, after.events);
+    assert_int_equal(before.records, after.records);
+    assert_int_equal(after.files, 1);
+    assert_true(after.closed);
+    assert_int_equal(after.damaged_chunks + after.skipped_bytes + after.damaged_headers, 0);
+    assert_int_equal(stat(scratch_path("packed"), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    /* Onto itself, and once more what is packed already. */
+    assert_int_equal(sonde_pack(scratch_path("packed"), scratch_path("packed"), 19, NULL), SONDE_OK);
+    check_same(scratch_path("raw"), scratch_path("packed"));
+}
+
+static void packing_recovers(void **state)
+{
+    struct sonde_check check;
+    size_t             size;
+
+    (void)state;
+    make_trace(scratch_path("torn"), false);
+    uint8_t *bytes = scratch_load(scratch_path("torn"), &size);
+    bytes[3 * 4096 + 200] ^= 4;
+    scratch_save(scratch_path("torn"), bytes, size - 5000);
+    free(bytes);
+    assert_int_equal(sonde_check(scratch_path("torn"), &check, NULL), SONDE_OK);
+    assert_true(check.damaged_chunks > 0);
+    assert_false(check.closed);
+    assert_int_equal(sonde_pack(scratch_path("torn"), scratch_path("mended"), 3, NULL), SONDE_OK);
+    assert_int_equal(sonde_check(scratch_path("mended"), &check, NULL), SONDE_OK);
+    assert_int_equal(check.damaged_chunks + check.skipped_bytes, 0);
+    assert_false(check.closed); /* as it was found */
+    check_same(scratch_path("torn"), scratch_path("mended"));
+}
+
+/* Perfectly regular events would pack beyond what readers accept: they are stored as they are. */
+static void regular_events_survive(void **state)
+{
+    struct synth_options options = { .chunk_bytes = 1 << 20 };
+    struct synth *s = synth_new(scratch_path("regular"), &options);
+    uint32_t      t = synth_thread(s, "main", 0);
+
+    (void)state;
+    for (uint64_t i = 0; i < 19000; i++)
+        synth_end(s, t, i);
+    synth_close(s, true);
+    assert_int_equal(sonde_pack(scratch_path("regular"), scratch_path("regular.p"), 3, NULL),
+                     SONDE_OK);
+    check_same(scratch_path("regular"), scratch_path("regular.p"));
+}
+
+static void damage_in_a_packed_file(void **state)
+{
+    struct sonde_check check;
+    size_t             size;
+
+    (void)state;
+    make_trace(scratch_path("whole"), true);
+    assert_int_equal(sonde_pack(scratch_path("whole"), scratch_path("cut"), 3, NULL), SONDE_OK);
+    uint8_t *bytes = scratch_load(scratch_path("cut"), &size);
+    for (size_t at = SND_HEADER_SIZE; at < size; at += size / 50) {
+        uint8_t *copy = malloc(size);
+        memcpy(copy, bytes, size);
+        copy[at] ^= 0x10;
+        scratch_save(scratch_path("cut"), copy, size);
+        assert_int_equal(sonde_check(scratch_path("cut"), &check, NULL), SONDE_OK);
+        assert_true(check.events <= 10000);
+        scratch_save(scratch_path("cut"), bytes, at);
+        assert_int_equal(sonde_check(scratch_path("cut"), &check, NULL), SONDE_OK);
+        free(copy);
+    }
+    free(bytes);
+}
+
+static void folders_are_packed_file_by_file(void **state)
+{
+    struct sonde_check check;
+
+    (void)state;
+    assert_int_equal(mkdir(scratch_path("in"), 0700), 0);
+    make_trace(scratch_path("in/a"), true);
+    make_trace(scratch_path("in/b"), true);
+    scratch_save(scratch_path("in/notes"), "text", 4);
+    assert_int_equal(sonde_pack(scratch_path("in"), scratch_path("out"), 3, NULL), SONDE_OK);
+    assert_int_equal(sonde_check(scratch_path("out"), &check, NULL), SONDE_OK);
+    assert_int_equal(check.files, 2);
+    assert_int_not_equal(access(scratch_path("out/notes"), F_OK), 0);
+}
+
+static void failures_leave_nothing(void **state)
+{
+    struct sonde_error err;
+
+    (void)state;
+    assert_int_equal(sonde_pack(scratch_path("nowhere"), scratch_path("x"), 3, &err), SONDE_E_IO);
+    make_trace(scratch_path("fine"), true);
+    assert_int_equal(sonde_pack(scratch_path("fine"), scratch_path("no/such/folder"), 3, &err),
+                     SONDE_E_IO);
+    scratch_save(scratch_path("text"), "text", 4);
+    assert_int_equal(sonde_pack(scratch_path("text"), scratch_path("x"), 3, &err), SONDE_E_FORMAT);
+    assert_int_not_equal(access(scratch_path("x"), F_OK), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(packing_keeps_everything),
+        cmocka_unit_test(packing_recovers),
+        cmocka_unit_test(regular_events_survive),
+        cmocka_unit_test(damage_in_a_packed_file),
+        cmocka_unit_test(folders_are_packed_file_by_file),
+        cmocka_unit_test(failures_leave_nothing),
+    };
+
+    if (!SND_HAVE_ZSTD) {
+        make_trace(scratch_path("raw"), true);
+        enum sonde_status status = sonde_pack(scratch_path("raw"), scratch_path("p"), 0, NULL);
+        scratch_remove(NULL);
+        return status == SONDE_E_UNSUPPORTED ? 0 : 1;
+    }
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "read/scale.h"
+
+#include "scratch.h"
+
+static const struct snd_clock_pair start = { 1000000, 5000000000, 0 };
+
+static void nanosecond_clocks_are_exact(void **state)
+{
+    struct snd_scale    scale;
+    struct snd_baseline none = { 0 };
+
+    (void)state;
+    assert_true(snd_scale_make(&scale, SND_CLOCK_MONOTONIC, &start, &none));
+    assert_int_equal(snd_scale_ns(&scale, 1000000), 5000000000);
+    assert_int_equal(snd_scale_ns(&scale, 1000000 + 123456789), 5123456789);
+    assert_int_equal(snd_scale_ns(&scale, 1000000 - 7), 4999999993);
+}
+
+/* 3.187 GHz over a base line of 2 s: after an hour still within a nanosecond a second. */
+static void rates_are_precise(void **state)
+{
+    struct snd_scale      scale;
+    struct snd_baseline   line = { 0 };
+    struct snd_clock_pair later = { 1000000 + 2 * 3187000000ull, 7000000000, 0 };
+
+    (void)state;
+    snd_baseline_add(&line, &later);
+    snd_baseline_add(&line, &start);
+    assert_true(snd_scale_make(&scale, SND_CLOCK_TSC, &start, &line));
+    for (uint64_t s = 1; s <= 3600; s += 100) {
+        int64_t ns = snd_scale_ns(&scale, 1000000 + s * 3187000000u);
+        int64_t exact = 5000000000 + (int64_t)s * 1000000000;
+        assert_true(llabs(ns - exact) <= (int64_t)s);
+        assert_true(llabs(ns - exact) <= 5);
+    }
+}
+
+static void the_widest_base_line_counts(void **state)
+{
+    struct snd_scale      scale;
+    struct snd_baseline   line = { 0 };
+    struct snd_clock_pair pairs[4] = { { 2000, 5000001010, 0 }, /* noisy: near to the start */
+                                       { 1000000000, 6000000000, 0 },
+                                       { 500000000, 5499999000, 0 },
+                                       { 0, 0, 0 } /* not filled in */ };
+
+    (void)state;
+    snd_baseline_add(&line, &(struct snd_clock_pair){ 1000, 5000000000, 0 });
+    for (size_t i = 0; i < 4; i++)
+        snd_baseline_add(&line, &pairs[i]);
+    assert_int_equal(line.first.raw, 1000);
+    assert_int_equal(line.last.raw, 1000000000);
+    assert_true(snd_scale_make(&scale, SND_CLOCK_TSC, &start, &line));
+}
+
+static void impossible_clocks_are_told(void **state)
+{
+    static const struct snd_clock_pair ends[] = {
+        { 1000000, 6000000000, 0 },           /* the clock stands still */
+        { UINT64_MAX, 5000000001, 0 },        /* 10^19 ticks in a nanosecond */
+        { 1000001, UINT64_MAX, 0 },           /* centuries in a tick */
+        { 2000000, 4000000000, 0 },           /* time runs backwards */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        struct snd_baseline line = { 0 };
+        struct snd_scale    scale;
+        snd_baseline_add(&line, &start);
+        snd_baseline_add(&line, &ends[i]);
+        assert_false(snd_scale_make(&scale, SND_CLOCK_TSC, &start, &line));
+        assert_int_equal(snd_scale_ns(&scale, 1000000 + 5), 5000000005);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nanosecond_clocks_are_exact),
+        cmocka_unit_test(rates_are_precise),
+        cmocka_unit_test(the_widest_base_line_counts),
+        cmocka_unit_test(impossible_clocks_are_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

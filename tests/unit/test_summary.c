@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Totals, threads, steps, and every key of the ledger. */
+#include <errno.h>
+
+#include "format/fields.h"
+#include "format/layout.h"
+#include "scratch.h"
+
+static struct sonde_summary *build(struct sonde_trace *trace)
+{
+    struct sonde_summary *summary;
+
+    assert_int_equal(sonde_summary_new(trace, &summary, NULL), SONDE_OK);
+    return summary;
+}
+
+static void totals_threads_and_steps(void **state)
+{
+    struct synth *s = synth_new(scratch_path("totals"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+    uint32_t      a = synth_string(s, "a"), b = synth_string(s, "b");
+
+    (void)state;
+    synth_begin(s, u, 5, b, 0); /* before the first step: in none */
+    synth_end(s, u, 50);
+    for (uint64_t i = 0; i < 3; i++) {
+        uint64_t at = 100 + i * 100;
+        synth_step(s, t, at, i + 7);
+        synth_begin(s, t, at + 10, a, 0);
+        synth_begin(s, t, at + 20, b, 0);
+        synth_end(s, t, at + 30);
+        synth_end(s, t, at + 60);
+        synth_begin(s, u, at + 15, b, 0);
+        synth_end(s, u, at + 90);
+    }
+    synth_mark(s, t, 400, a, 0);
+    synth_counter(s, t, 410, a, 1);
+    synth_alloc(s, t, 420, 0, 1, 1);
+    synth_free(s, t, 430, 0, 1, 1);
+    synth_sample(s, t, 440, 0, 0, 1);
+    synth_close(s, true);
+    struct sonde_trace   *trace = scratch_open(scratch_path("totals"));
+    struct sonde_summary *m = build(trace);
+    const struct sonde_summary_totals *totals = sonde_summary_totals(m);
+    assert_int_equal(totals->events, 2 + 3 * 7 + 5);
+    assert_int_equal(totals->ranges, 10);
+    assert_int_equal(totals->steps, 3);
+    assert_int_equal(totals->marks, 1);
+    assert_int_equal(totals->counters, 1);
+    assert_int_equal(totals->allocs, 1);
+    assert_int_equal(totals->frees, 1);
+    assert_int_equal(totals->samples, 1);
+    assert_int_equal(totals->span_ns, 435);
+    assert_int_equal(sonde_summary_thread_count(m), 2);
+    assert_int_equal(sonde_summary_thread(m, 0)->busy_ns, 150);
+    assert_int_equal(sonde_summary_thread(m, 0)->ranges, 6);
+    assert_int_equal(sonde_summary_thread(m, 0)->span_ns, 340);
+    assert_int_equal(sonde_summary_thread(m, 1)->busy_ns, 45 + 3 * 75);
+    assert_int_equal(sonde_summary_step_count(m), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const struct sonde_step_row *step = sonde_summary_step(m, i);
+        assert_int_equal(step->number, i + 7);
+        assert_int_equal(step->start_ns, 100 + i * 100);
+        assert_int_equal(step->duration_ns, i < 2 ? 100 : 140);
+        assert_int_equal(step->ranges, 3);
+    }
+    assert_int_equal(sonde_summary_ledger_count(m), 0); /* nothing is missing */
+    sonde_summary_free(m);
+    sonde_trace_close(trace);
+}
+
+static void the_ledger_tells_all(void **state)
+{
+    struct synth_options options = { .flags = SND_FILE_LIMIT, .grain = 4096 };
+    struct synth *s = synth_new(scratch_path("ledger"), &options);
+    uint32_t      t = synth_thread(s, "main", 0), a = synth_string(s, "a");
+    const uint64_t later[2] = { SND_KIND(31, 2), 0 };
+    struct snd_file_header *h = synth_header(s);
+    static const struct { const char *key; uint64_t count; } expected[] = {
+        { "lost_events", 11 + 6 }, { "limit_reached", 1 }, { "failed_reserves", 3 },
+        { "recycled_chunks", 4 }, { "recycled_events", 5 }, { "not_closed", 1 },
+        { "unfinished_ranges", 1 }, { "ends_without_begin", 1 }, { "warmup_events", 1 },
+        { "lost_names", 7 }, { "cut_names", 8 }, { "missing_ids", 1 }, { "unmatched_frees", 1 },
+        { "half_links", 2 }, { "clock_backwards", 1 }, { "unknown_chunks", 1 },
+        { "unknown_events", 1 },
+    };
+
+    (void)state;
+    h->lost_events = 11;
+    h->failed_reserves = 3;
+    h->last_os_error = EDQUOT;
+    h->recycled_chunks = 4;
+    h->recycled_events = 5;
+    h->lost_names = 7;
+    h->cut_names = 8;
+    h->valid_from = synth_raw_clock(s, 50);
+    synth_mark(s, t, 10, a, 0); /* warm-up */
+    synth_end(s, t, 100);
+    synth_raw(s, t, later, 2);
+    synth_free(s, t, 110, 0, 0x1, 5);
+    synth_link(s, t, 120, SND_LINK_FLOW, false, 1);
+    synth_link(s, t, 121, SND_LINK_FLOW, true, 1);
+    synth_link(s, t, 122, SND_LINK_FLOW, true, 2);
+    synth_link(s, t, 123, SND_LINK_FWD_BWD, true, 1); /* another kind: another arrow */
+    synth_mark(s, t, 100000000, a, 0);
+    synth_mark(s, t, 200, a, 0); /* backwards */
+    synth_begin(s, t, 100000001, 4711, 0); /* a name nobody told, never ended */
+    synth_chunk(s, 99, "x", 1);
+    synth_thread_done(s, t, 300, 6);
+    synth_close(s, false);
+    struct sonde_trace   *trace = scratch_open(scratch_path("ledger"));
+    struct sonde_summary *m = build(trace);
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
+        if (ledger_count(m, expected[i].key) != expected[i].count)
+            fail_msg("%s: %u", expected[i].key, (unsigned)ledger_count(m, expected[i].key));
+    assert_int_equal(sonde_summary_ledger_count(m), sizeof expected / sizeof expected[0]);
+    for (size_t i = 0; i < sonde_summary_ledger_count(m); i++) {
+        const struct sonde_ledger_item *item = sonde_summary_ledger(m, i);
+        assert_true(strlen(item->text) > 20 && strlen(item->text) < sizeof item->text - 1);
+        if (strcmp(item->key, "failed_reserves") == 0)
+            assert_non_null(strstr(item->text, strerror(EDQUOT)));
+    }
+    sonde_summary_free(m);
+    sonde_trace_close(trace);
+}
+
+static void damage_is_in_the_ledger(void **state)
+{
+    struct synth_options options = { .grain = 4096 };
+    const char   *path = scratch_path("damage");
+    struct synth *s = synth_new(path, &options);
+    uint32_t      t = synth_thread(s, "main", 0);
+    size_t        size;
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        synth_end(s, t, 100 + i);
+        synth_seal(s, t);
+    }
+    synth_close(s, true);
+    uint8_t *bytes = scratch_load(path, &size);
+    bytes[100] ^= 1;                   /* the header */
+    bytes[2 * 4096 + 64 + 1] ^= 1;     /* the first lane chunk: its checksum */
+    memset(bytes + 3 * 4096, 0xaa, 64); /* the second: gone */
+    scratch_save(path, bytes, size);
+    free(bytes);
+    struct sonde_trace   *trace = scratch_open(path);
+    struct sonde_summary *m = build(trace);
+    assert_int_equal(ledger_count(m, "damaged_header"), 1);
+    assert_int_equal(ledger_count(m, "damaged_chunks"), 1);
+    assert_int_equal(ledger_count(m, "skipped_bytes"), 4096);
+    sonde_summary_free(m);
+    sonde_trace_close(trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(totals_threads_and_steps),
+        cmocka_unit_test(the_ledger_tells_all),
+        cmocka_unit_test(damage_is_in_the_ledger),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Walking events: by thread, by time, warm-up, clocks, unknown kinds. */
+#include "read/walk.h"
+
+#include "format/fields.h"
+#include "scratch.h"
+
+#define KEPT 100000
+
+struct events {
+    struct sonde_event *list;
+    size_t              count, stop_after;
+};
+
+static bool keep(const struct sonde_event *event, void *user)
+{
+    struct events *events = user;
+
+    assert_true(events->count < KEPT);
+    events->list[events->count++] = *event;
+    return events->count != events->stop_after;
+}
+
+static struct events walk(struct sonde_trace *trace, enum sonde_order order)
+{
+    struct events events = { calloc(KEPT, sizeof *events.list), 0, 0 };
+
+    assert_int_equal(sonde_trace_walk(trace, order, keep, &events, NULL), SONDE_OK);
+    return events;
+}
+
+static void nothing_begins(void *u, uint32_t t, int64_t ns, uint32_t n, uint32_t s)
+{
+    (void)u, (void)t, (void)ns, (void)n, (void)s;
+}
+
+static void nothing_ends(void *u, uint32_t t, int64_t ns)
+{
+    (void)u, (void)t, (void)ns;
+}
+
+static void nothing_else(void *u, uint32_t t, int64_t ns, const uint64_t *w)
+{
+    (void)u, (void)t, (void)ns, (void)w;
+}
+
+static struct snd_walk_stats count(struct sonde_trace *trace, enum sonde_order order)
+{
+    struct snd_visitor    visitor = { nothing_begins, nothing_ends, nothing_else, NULL, false };
+    struct snd_walk_stats stats;
+
+    assert_int_equal(snd_walk(trace, order, &visitor, &stats, NULL), SONDE_OK);
+    return stats;
+}
+
+/* Every kind arrives with its fields. */
+static void fields_arrive(void **state)
+{
+    const char   *path = scratch_path("fields");
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+
+    (void)state;
+    synth_begin(s, t, 10, 3, 4);
+    synth_attr(s, t, SND_ATTR_FLOPS, 1000);
+    synth_attr(s, t, SND_ATTR_BYTES, UINT64_MAX);
+    synth_mark(s, t, 20, 5, 6);
+    synth_step(s, t, 30, UINT64_MAX - 1);
+    synth_gap(s, t, 40, 7, 1);
+    synth_counter(s, t, 50, 8, -2.5);
+    synth_link(s, t, 60, SND_LINK_LAUNCH, true, 99);
+    synth_sample(s, t, 70, 9, 2, 1000);
+    synth_alloc(s, t, 80, SND_DEVICE(1, 0), 0xabc, 64);
+    synth_free(s, t, 90, SND_DEVICE(1, 0), 0xabc, 64);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(path);
+    struct events       e = walk(trace, SONDE_BY_THREAD);
+    double              value = -2.5;
+    uint64_t            bits;
+    memcpy(&bits, &value, sizeof bits);
+    const struct sonde_event expected[] = {
+        { SONDE_EVENT_BEGIN, 0, 0, 10, 3, 4, 0, 0 },
+        { SONDE_EVENT_ATTR, 0, 0, 10, 0, SND_ATTR_FLOPS, 1000, 0 },
+        { SONDE_EVENT_ATTR, 0, 0, 10, 0, SND_ATTR_BYTES, UINT64_MAX, 0 },
+        { SONDE_EVENT_MARK, 0, 0, 20, 5, 6, 0, 0 },
+        { SONDE_EVENT_STEP, 0, 0, 30, 0, 0, UINT64_MAX - 1, 0 },
+        { SONDE_EVENT_GAP, 0, 0, 40, 0, 1, 7, 0 },
+        { SONDE_EVENT_COUNTER, 0, 0, 50, 8, 0, bits, 0 },
+        { SONDE_EVENT_LINK, 0, 0, 60, 0, SND_LINK_LAUNCH, 99, 1 },
+        { SONDE_EVENT_SAMPLE, 0, 0, 70, 0, 9, 1000, 2 },
+        { SONDE_EVENT_ALLOC, 0, 0, 80, 0, SND_DEVICE(1, 0), 0xabc, 64 },
+        { SONDE_EVENT_FREE, 0, 0, 90, 0, SND_DEVICE(1, 0), 0xabc, 64 },
+    };
+    assert_int_equal(e.count, sizeof expected / sizeof expected[0]);
+    for (size_t i = 0; i < e.count; i++) {
+        assert_int_equal(e.list[i].kind, expected[i].kind);
+        assert_int_equal(e.list[i].time_ns, expected[i].time_ns);
+        assert_int_equal(e.list[i].name, expected[i].name);
+        assert_int_equal(e.list[i].aux, expected[i].aux);
+        assert_int_equal(e.list[i].value, expected[i].value);
+        assert_int_equal(e.list[i].size, expected[i].size);
+    }
+    free(e.list);
+    sonde_trace_close(trace);
+}
+
+/* Many chunks of several threads, some shared: merged, no event is lost or out of order. */
+static void time_order_holds(void **state)
+{
+    struct synth_options options = { .grain = 4096 };
+    const char   *path = scratch_path("merge");
+    struct synth *s = synth_new(path, &options);
+    uint32_t      threads[5], name = synth_string(s, "x");
+    uint64_t      at[5] = { 0 }, seed = 12345, made = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 5; i++)
+        threads[i] = synth_thread(s, "t", 0);
+    synth_share(s, threads[0], threads[4]);
+    for (unsigned i = 0; i < 20000; i++, made++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        unsigned k = (unsigned)(seed >> 33) % 5;
+        if (k == 4 && i < 10000)
+            k = 0; /* thread 4 follows thread 0 in its chunk */
+        if (k == 0 && i >= 10000)
+            k = 4;
+        if (k == 4 && at[4] < at[0])
+            at[4] = at[0];
+        at[k] += 1 + (seed >> 40) % (50 + 200 * k);
+        if (seed >> 63)
+            synth_begin(s, threads[k], at[k], name, i);
+        else
+            synth_end(s, threads[k], at[k]);
+    }
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(path);
+    struct events       by_time = walk(trace, SONDE_BY_TIME), by_thread = walk(trace, SONDE_BY_THREAD);
+    assert_int_equal(by_time.count, made);
+    assert_int_equal(by_thread.count, made);
+    for (size_t i = 1; i < by_time.count; i++)
+        assert_true(by_time.list[i - 1].time_ns <= by_time.list[i].time_ns);
+    /* Each thread tells the same story in both. */
+    for (uint32_t t = 0; t < 5; t++) {
+        size_t a = 0, b = 0;
+        for (;;) {
+            while (a < made && by_time.list[a].thread != t)
+                a++;
+            while (b < made && by_thread.list[b].thread != t)
+                b++;
+            assert_int_equal(a == made, b == made);
+            if (a == made)
+                break;
+            assert_memory_equal(&by_time.list[a], &by_thread.list[b], sizeof by_time.list[0]);
+            a++;
+            b++;
+        }
+    }
+    free(by_time.list);
+    free(by_thread.list);
+    sonde_trace_close(trace);
+}
+
+static void walks_end_early(void **state)
+{
+    struct synth *s = synth_new(scratch_path("early"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+
+    (void)state;
+    for (unsigned i = 0; i < 100; i++)
+        synth_end(s, t, i);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("early"));
+    struct events       e = { calloc(KEPT, sizeof *e.list), 0, 7 };
+    assert_int_equal(sonde_trace_walk(trace, SONDE_BY_THREAD, keep, &e, NULL), SONDE_OK);
+    assert_int_equal(e.count, 7);
+    e.count = 0;
+    assert_int_equal(sonde_trace_walk(trace, SONDE_BY_TIME, keep, &e, NULL), SONDE_OK);
+    assert_int_equal(e.count, 7);
+    free(e.list);
+    sonde_trace_close(trace);
+}
+
+static void clocks_do_not_run_backwards(void **state)
+{
+    struct synth *s = synth_new(scratch_path("backwards"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+
+    (void)state;
+    synth_end(s, t, 1000);
+    synth_end(s, t, 900); /* a hair: raised, and not worth a word */
+    synth_end(s, t, 90000000);
+    synth_end(s, t, 1100);
+    synth_end(s, t, 90000001);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("backwards"));
+    struct events       e = walk(trace, SONDE_BY_THREAD);
+    assert_int_equal(e.list[1].time_ns, 1000);
+    assert_int_equal(e.list[3].time_ns, 90000000);
+    assert_int_equal(e.list[4].time_ns, 90000001);
+    assert_int_equal(count(trace, SONDE_BY_THREAD).clock_backwards, 1);
+    assert_int_equal(count(trace, SONDE_BY_TIME).clock_backwards, 1);
+    free(e.list);
+    sonde_trace_close(trace);
+}
+
+/* A time far past the end of a closed recording is damage, not a century of waiting. */
+static void impossible_times_are_damage(void **state)
+{
+    struct synth *s = synth_new(scratch_path("future"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+
+    (void)state;
+    synth_end(s, t, 1000);
+    const uint64_t later = SND_WORD0(SND_EV_END, synth_raw_clock(s, (uint64_t)1 << 50));
+    synth_raw(s, t, &later, 1);
+    synth_end(s, t, 2000);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("future"));
+    for (unsigned order = SONDE_BY_THREAD; order <= SONDE_BY_TIME; order++) {
+        struct snd_walk_stats stats = count(trace, order);
+        assert_int_equal(stats.events, 1);
+        assert_int_equal(stats.damaged_chunks, 1);
+    }
+    sonde_trace_close(trace);
+}
+
+static void warmup_is_hidden(void **state)
+{
+    struct synth *s = synth_new(scratch_path("warm"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+
+    (void)state;
+    synth_begin(s, t, 10, 1, 0); /* ends after the warm-up: hidden */
+    synth_begin(s, t, 20, 2, 0);
+    synth_end(s, t, 30);
+    synth_attr(s, t, SND_ATTR_FLOPS, 1);
+    synth_begin(s, t, 60, 3, 0);
+    synth_attr(s, t, SND_ATTR_FLOPS, 2);
+    synth_end(s, t, 70);
+    synth_attr(s, t, SND_ATTR_FLOPS, 3); /* of the hidden one */
+    synth_end(s, t, 80);
+    synth_begin(s, t, 90, 4, 0);
+    synth_end(s, t, 95);
+    synth_header(s)->valid_from = synth_raw_clock(s, 50);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("warm"));
+    struct events       e = walk(trace, SONDE_BY_TIME);
+    assert_int_equal(e.count, 5);
+    assert_int_equal(e.list[0].name, 3);
+    assert_int_equal(e.list[1].value, 2);
+    assert_int_equal(e.list[3].name, 4);
+    assert_int_equal(count(trace, SONDE_BY_THREAD).warmup_events, 6);
+    free(e.list);
+    sonde_trace_close(trace);
+}
+
+static void later_kinds_are_stepped_over(void **state)
+{
+    struct synth  *s = synth_new(scratch_path("later"), NULL);
+    uint32_t       t = synth_thread(s, "main", 0);
+    const uint64_t later[8] = { SND_KIND(30, 8) | 5000 << 8, 0, 0, 0, 0, 0, 0, 0 };
+
+    (void)state;
+    synth_end(s, t, 10);
+    synth_raw(s, t, later, 8);
+    synth_end(s, t, 20);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("later"));
+    for (unsigned order = SONDE_BY_THREAD; order <= SONDE_BY_TIME; order++) {
+        struct snd_walk_stats stats = count(trace, order);
+        assert_int_equal(stats.events, 2);
+        assert_int_equal(stats.unknown_events, 1);
+        assert_int_equal(stats.damaged_chunks, 0);
+    }
+    sonde_trace_close(trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fields_arrive),
+        cmocka_unit_test(time_order_holds),
+        cmocka_unit_test(walks_end_early),
+        cmocka_unit_test(clocks_do_not_run_backwards),
+        cmocka_unit_test(impossible_times_are_damage),
+        cmocka_unit_test(warmup_is_hidden),
+        cmocka_unit_test(later_kinds_are_stepped_over),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
+}
