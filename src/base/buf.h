@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * base/buf.h - a buffer that grows, and numbers written alike in every locale.
+ *
+ * Failure sticks: after memory ran out, puts do nothing and `failed` stays set, so that a
+ * writer asks once, at the end.
+ *
+ * Layer: base. Threads: a buffer belongs to one thread.
+ */
+#ifndef SND_BASE_BUF_H
+#define SND_BASE_BUF_H
+
+#include "sonde/sink.h"
+
+/* Room for the longest of the numbers below. */
+#define SND_NUMBER_MAX 400
+
+void snd_buf_put(struct sonde_buffer *buf, const void *data, size_t length);
+void snd_buf_text(struct sonde_buffer *buf, const char *text);
+void snd_buf_format(struct sonde_buffer *buf, const char *format, ...) SONDE_PRINTF(2, 3);
+
+/* Empties it but keeps its memory. The text of an empty one is "". */
+void        snd_buf_clear(struct sonde_buffer *buf);
+const char *snd_buf_string(const struct sonde_buffer *buf);
+
+/* `value` with `decimals` decimals and a full stop, whatever the locale. */
+const char *snd_number_fixed(char text[SND_NUMBER_MAX], int decimals, double value);
+/* The shortest text that reads back as the same double; it must be finite. */
+const char *snd_number_shortest(char text[SND_NUMBER_MAX], double value);
+
+#endif

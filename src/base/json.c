@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+
+void snd_json_init(struct snd_json *json, struct snd_out *out)
+{
+    memset(json, 0, sizeof *json);
+    json->out = out;
+}
+
+void snd_json_break_at(struct snd_json *json, unsigned depth)
+{
+    json->lines = true;
+    json->line_depth = depth;
+}
+
+static void put_escaped(struct snd_out *out, const char *bytes, size_t length)
+{
+    static const char escapes[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: byte, letter */
+    size_t            plain = 0;                             /* start of what passes through */
+
+    for (size_t at = 0; at < length;) {
+        uint32_t point;
+        uint8_t  byte = (uint8_t)bytes[at];
+
+        if (byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\') {
+            at++;
+            continue;
+        }
+        size_t step = snd_utf8_next(bytes + at, length - at, &point);
+        if (step > 1) {
+            at += step;
+            continue;
+        }
+        snd_out_put(out, bytes + plain, at - plain);
+        const char *pair = byte ? memchr(escapes, byte, sizeof escapes - 1) : NULL;
+        /* Letters are in the list as well, but a letter never comes here. */
+        if (step == 0)
+            snd_out_format(out, "\\udc%02x", byte);
+        else if (pair)
+            snd_out_format(out, "\\%c", pair[1]);
+        else
+            snd_out_format(out, "\\u%04x", byte);
+        plain = ++at;
+    }
+    snd_out_put(out, bytes + plain, length - plain);
+}
+
+/* What goes before a value: comma, line, key. */
+static void lead_in(struct snd_json *json, const char *key)
+{
+    if (json->depth > 0) {
+        if (json->filled[json->depth - 1])
+            snd_out_put(json->out, ",", 1);
+        json->filled[json->depth - 1] = true;
+        if (json->lines && json->depth <= json->line_depth)
+            snd_out_put(json->out, "\n", 1);
+    }
+    if (key) {
+        snd_out_put(json->out, "\"", 1);
+        put_escaped(json->out, key, strlen(key));
+        snd_out_put(json->out, "\":", 2);
+    }
+}
+
+static void open_level(struct snd_json *json, const char *key, const char *opener, char closer)
+{
+    assert(json->depth < SND_JSON_DEPTH);
+    lead_in(json, key);
+    snd_out_text(json->out, opener);
+    json->filled[json->depth] = false;
+    json->closer[json->depth++] = closer;
+}
+
+void snd_json_object(struct snd_json *json, const char *key)
+{
+    open_level(json, key, "{", '}');
+}
+
+void snd_json_array(struct snd_json *json, const char *key)
+{
+    open_level(json, key, "[", ']');
+}
+
+void snd_json_end(struct snd_json *json)
+{
+    assert(json->depth > 0);
+    json->depth--;
+    if (json->lines && json->depth < json->line_depth && json->filled[json->depth])
+        snd_out_put(json->out, "\n", 1);
+    snd_out_put(json->out, &json->closer[json->depth], 1);
+    if (json->depth == 0 && json->lines)
+        snd_out_put(json->out, "\n", 1);
+}
+
+void snd_json_string(struct snd_json *json, const char *key, const char *bytes, size_t length)
+{
+    lead_in(json, key);
+    snd_out_put(json->out, "\"", 1);
+    put_escaped(json->out, bytes, length);
+    snd_out_put(json->out, "\"", 1);
+}
+
+void snd_json_text(struct snd_json *json, const char *key, const char *text)
+{
+    snd_json_string(json, key, text, strlen(text));
+}
+
+void snd_json_int(struct snd_json *json, const char *key, int64_t value)
+{
+    lead_in(json, key);
+    snd_out_int(json->out, value);
+}
+
+void snd_json_uint(struct snd_json *json, const char *key, uint64_t value)
+{
+    lead_in(json, key);
+    snd_out_uint(json->out, value);
+}
+
+void snd_json_real(struct snd_json *json, const char *key, double value)
+{
+    char text[SND_NUMBER_MAX];
+
+    if (!isfinite(value)) {
+        snd_json_null(json, key);
+        return;
+    }
+    lead_in(json, key);
+    snd_out_text(json->out, snd_number_shortest(text, value));
+}
+
+void snd_json_bool(struct snd_json *json, const char *key, bool value)
+{
+    snd_json_raw(json, key, value ? "true" : "false", value ? 4 : 5);
+}
+
+void snd_json_null(struct snd_json *json, const char *key)
+{
+    snd_json_raw(json, key, "null", 4);
+}
+
+void snd_json_us(struct snd_json *json, const char *key, int64_t ns)
+{
+    lead_in(json, key);
+    snd_out_us(json->out, ns);
+}
+
+void snd_json_raw(struct snd_json *json, const char *key, const char *text, size_t length)
+{
+    lead_in(json, key);
+    snd_out_put(json->out, text, length);
+}
+
+bool snd_json_is_int_lists(const char *text, size_t length)
+{
+    size_t depth = 0;
+    char   before = '[';
+
+    if (length < 2 || text[0] != '[')
+        return false;
+    for (size_t at = 0; at < length; at++) {
+        char c = text[at];
+        bool starts = before == '[' || before == ',';
+
+        if (c == ' ' && before == ',')
+            continue;
+        if (c == '[' && starts && (at == 0 || depth > 0) && depth < 8)
+            depth++;
+        else if (c == ']' && before != ',' && before != '-' && depth > 0)
+            depth--;
+        else if (c == ',' && before != ',' && before != '[' && before != '-' && depth > 0)
+            ;
+        else if (c == '-' && starts && depth > 0)
+            ;
+        else if (!(c >= '0' && c <= '9' && before != ']' && depth > 0))
+            return false;
+        before = c;
+    }
+    return depth == 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * base/json.h - writes JSON as it comes, keeping nothing.
+ *
+ *     snd_json_object(&json, NULL);              {
+ *     snd_json_string(&json, "name", bytes, n);  "name":"...",
+ *     snd_json_array(&json, "rows");             "rows":[
+ *     snd_json_int(&json, NULL, 3);              3
+ *     snd_json_end(&json);                       ]
+ *     snd_json_end(&json);                       }
+ *
+ * Each value takes its key, or NULL inside an array. Text that is UTF-8 passes through;
+ * a byte 0xNN that is not becomes the lone surrogate \udcNN (Python's surrogateescape), so
+ * that the result is valid and the byte can be had back.
+ *
+ * Layer: base. Threads: a writer belongs to one thread.
+ */
+#ifndef SND_BASE_JSON_H
+#define SND_BASE_JSON_H
+
+#include <stdint.h>
+
+#include "base/sink.h"
+
+#define SND_JSON_DEPTH 16
+
+struct snd_json {
+    struct snd_out *out;
+    unsigned        depth;
+    bool            filled[SND_JSON_DEPTH]; /* something was written at this depth */
+    char            closer[SND_JSON_DEPTH];
+    bool            lines; /* values at depth `line_depth` begin on a new line */
+    unsigned        line_depth;
+};
+
+void snd_json_init(struct snd_json *json, struct snd_out *out);
+/* What lies at this depth (1: members of the outermost) goes on lines of its own. */
+void snd_json_break_at(struct snd_json *json, unsigned depth);
+
+void snd_json_object(struct snd_json *json, const char *key);
+void snd_json_array(struct snd_json *json, const char *key);
+void snd_json_end(struct snd_json *json);
+
+void snd_json_string(struct snd_json *json, const char *key, const char *bytes, size_t length);
+void snd_json_text(struct snd_json *json, const char *key, const char *text);
+void snd_json_int(struct snd_json *json, const char *key, int64_t value);
+void snd_json_uint(struct snd_json *json, const char *key, uint64_t value);
+/* Not a number and infinities become null. */
+void snd_json_real(struct snd_json *json, const char *key, double value);
+void snd_json_bool(struct snd_json *json, const char *key, bool value);
+void snd_json_null(struct snd_json *json, const char *key);
+/* Nanoseconds as microseconds with three decimals: exact. */
+void snd_json_us(struct snd_json *json, const char *key, int64_t ns);
+/* Text that is JSON already. */
+void snd_json_raw(struct snd_json *json, const char *key, const char *text, size_t length);
+
+/* Whether `text` is lists of integers, "[[5, 3], []]", and so may be written raw. */
+bool snd_json_is_int_lists(const char *text, size_t length);
+
+#endif

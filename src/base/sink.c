@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/sink.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+
+/* ------------------------------------------------------------ ready sinks */
+
+static bool write_file(void *user, const void *data, size_t length)
+{
+    return fwrite(data, 1, length, user) == length;
+}
+
+static bool write_fd(void *user, const void *data, size_t length)
+{
+    const char *at = data;
+
+    while (length > 0) {
+        ssize_t n = write((int)(intptr_t)user, at, length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        at += n;
+        length -= (size_t)n;
+    }
+    return true;
+}
+
+static bool write_buffer(void *user, const void *data, size_t length)
+{
+    struct sonde_buffer *buffer = user;
+
+    snd_buf_put(buffer, data, length);
+    if (buffer->failed)
+        errno = ENOMEM;
+    return !buffer->failed;
+}
+
+struct sonde_sink sonde_sink_file(FILE *file)
+{
+    return (struct sonde_sink){ write_file, file };
+}
+
+struct sonde_sink sonde_sink_fd(int fd)
+{
+    return (struct sonde_sink){ write_fd, (void *)(intptr_t)fd };
+}
+
+struct sonde_sink sonde_sink_buffer(struct sonde_buffer *buffer)
+{
+    return (struct sonde_sink){ write_buffer, buffer };
+}
+
+/* ----------------------------------------------------------------- writer */
+
+void snd_out_init(struct snd_out *out, const struct sonde_sink *sink)
+{
+    out->sink = sink;
+    out->used = 0;
+    out->failed = false;
+    out->os_error = 0;
+}
+
+static void push(struct snd_out *out, const void *data, size_t length)
+{
+    if (length == 0 || out->failed)
+        return;
+    errno = 0;
+    if (!out->sink->write(out->sink->user, data, length)) {
+        out->failed = true;
+        out->os_error = errno;
+    }
+}
+
+static void flush(struct snd_out *out)
+{
+    push(out, out->bytes, out->used);
+    out->used = 0;
+}
+
+void snd_out_put(struct snd_out *out, const void *data, size_t length)
+{
+    if (length > SND_OUT_BYTES - out->used) {
+        flush(out);
+        if (length > SND_OUT_BYTES) {
+            push(out, data, length);
+            return;
+        }
+    }
+    if (length > 0)
+        memcpy(out->bytes + out->used, data, length);
+    out->used += length;
+}
+
+void snd_out_text(struct snd_out *out, const char *text)
+{
+    snd_out_put(out, text, strlen(text));
+}
+
+void snd_out_repeat(struct snd_out *out, char byte, size_t count)
+{
+    char run[64];
+
+    memset(run, byte, sizeof run);
+    while (count > 0) {
+        size_t n = count < sizeof run ? count : sizeof run;
+        snd_out_put(out, run, n);
+        count -= n;
+    }
+}
+
+/* By hand: an export has several numbers an event, and printf takes most of its time. */
+void snd_out_uint(struct snd_out *out, uint64_t value)
+{
+    char   digits[20];
+    size_t at = sizeof digits;
+
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while ((value /= 10) > 0);
+    snd_out_put(out, digits + at, sizeof digits - at);
+}
+
+void snd_out_int(struct snd_out *out, int64_t value)
+{
+    if (value < 0)
+        snd_out_put(out, "-", 1);
+    snd_out_uint(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+void snd_out_us(struct snd_out *out, int64_t ns)
+{
+    uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+    unsigned rest = (unsigned)(size % 1000);
+    char     tail[4] = { '.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
+                         (char)('0' + rest % 10) };
+
+    if (ns < 0)
+        snd_out_put(out, "-", 1);
+    snd_out_uint(out, size / 1000);
+    snd_out_put(out, tail, sizeof tail);
+}
+
+void snd_out_format(struct snd_out *out, const char *format, ...)
+{
+    char    text[512];
+    va_list args;
+
+    va_start(args, format);
+    int length = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (length > 0)
+        snd_out_put(out, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
+}
+
+void snd_out_csv(struct snd_out *out, const char *bytes, size_t length)
+{
+    bool quote = false;
+
+    for (size_t i = 0; i < length && !quote; i++)
+        quote = bytes[i] == '"' || bytes[i] == ',' || bytes[i] == '\n' || bytes[i] == '\r' ||
+                (bytes[i] == ' ' && (i == 0 || i + 1 == length));
+    if (!quote) {
+        snd_out_put(out, bytes, length);
+        return;
+    }
+    snd_out_text(out, "\"");
+    for (size_t i = 0; i < length; i++)
+        snd_out_put(out, bytes[i] == '"' ? "\"\"" : &bytes[i], bytes[i] == '"' ? 2 : 1);
+    snd_out_text(out, "\"");
+}
+
+enum sonde_status snd_out_finish(struct snd_out *out, struct sonde_error *err)
+{
+    flush(out);
+    if (!out->failed)
+        return SONDE_OK;
+    errno = out->os_error;
+    return out->os_error ? snd_fail_os(err, SONDE_E_IO, "cannot write the output")
+                         : snd_fail(err, SONDE_E_IO, "cannot write the output");
+}

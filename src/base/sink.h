@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * base/sink.h - a buffered writer over a struct sonde_sink.
+ *
+ * Failure sticks: after a write failed, puts do nothing, and snd_out_finish reports it.
+ *
+ * Layer: base. Threads: a writer belongs to one thread.
+ */
+#ifndef SND_BASE_SINK_H
+#define SND_BASE_SINK_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "sonde/sink.h"
+
+#define SND_OUT_BYTES 32768
+
+struct snd_out {
+    const struct sonde_sink *sink; /* borrowed until finish */
+    size_t                   used;
+    bool                     failed;
+    int                      os_error; /* why */
+    char                     bytes[SND_OUT_BYTES];
+};
+
+void snd_out_init(struct snd_out *out, const struct sonde_sink *sink);
+void snd_out_put(struct snd_out *out, const void *data, size_t length);
+void snd_out_text(struct snd_out *out, const char *text);
+void snd_out_repeat(struct snd_out *out, char byte, size_t count);
+void snd_out_uint(struct snd_out *out, uint64_t value);
+void snd_out_int(struct snd_out *out, int64_t value);
+/* Nanoseconds as microseconds with three decimals: exact. */
+void snd_out_us(struct snd_out *out, int64_t ns);
+void snd_out_format(struct snd_out *out, const char *format, ...) SONDE_PRINTF(2, 3);
+/* A field of CSV (RFC 4180): quoted where it must be. */
+void snd_out_csv(struct snd_out *out, const char *bytes, size_t length);
+
+/* Writes what is left. Errors: SONDE_E_IO, now or earlier. */
+enum sonde_status snd_out_finish(struct snd_out *out, struct sonde_error *err);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/utf8.h"
+
+size_t snd_utf8_next(const char *text, size_t length, uint32_t *point)
+{
+    static const struct {
+        uint8_t  mask, lead;
+        uint32_t least; /* smaller code points in this form are overlong */
+    } forms[] = {
+        { 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 }
+    };
+    const uint8_t *at = (const uint8_t *)text;
+
+    for (size_t extra = 0; extra < sizeof forms / sizeof forms[0]; extra++) {
+        if ((at[0] & forms[extra].mask) != forms[extra].lead)
+            continue;
+        if (extra >= length)
+            return 0;
+        uint32_t value = at[0] & (uint8_t)~forms[extra].mask;
+        for (size_t i = 1; i <= extra; i++) {
+            if ((at[i] & 0xc0) != 0x80)
+                return 0;
+            value = value << 6 | (at[i] & 0x3fu);
+        }
+        if (value < forms[extra].least || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
+            return 0;
+        *point = value;
+        return extra + 1;
+    }
+    return 0;
+}
+
+size_t snd_utf8_count(const char *text, size_t length)
+{
+    size_t   count = 0;
+    uint32_t point;
+
+    for (size_t at = 0; at < length; count++) {
+        size_t step = snd_utf8_next(text + at, length - at, &point);
+        at += step ? step : 1;
+    }
+    return count;
+}
+
+size_t snd_utf8_prefix(const char *text, size_t length, size_t count)
+{
+    size_t   at = 0;
+    uint32_t point;
+
+    while (count-- > 0 && at < length) {
+        size_t step = snd_utf8_next(text + at, length - at, &point);
+        at += step ? step : 1;
+    }
+    return at;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * base/utf8.h - steps through bytes that may or may not be UTF-8.
+ *
+ * Layer: base. Threads: any.
+ */
+#ifndef SND_BASE_UTF8_H
+#define SND_BASE_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The bytes of the first character of `text`, and its code point in *point; 0 if they are not
+ * UTF-8 (overlong forms, surrogates and what lies past U+10FFFF are not): then one byte is to
+ * be stepped over. `length` is at least 1.
+ */
+size_t snd_utf8_next(const char *text, size_t length, uint32_t *point);
+
+/* How many characters there are; a byte that is not UTF-8 counts as one. */
+size_t snd_utf8_count(const char *text, size_t length);
+
+/* The bytes of the first `count` characters of `text`, at most `length`. */
+size_t snd_utf8_prefix(const char *text, size_t length, size_t count);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde check: reads every byte of a trace and says what is whole and what is not. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/commands.h"
+
+struct check_args {
+    bool json;
+};
+
+static const struct snd_option options[] = {
+    { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, offsetof(struct check_args, json), 0 },
+};
+
+/* The counts, each once: name in JSON, name in text, place. */
+static const struct {
+    const char *key, *title;
+    size_t      offset;
+} counts[] = {
+    { "files", "files", offsetof(struct sonde_check, files) },
+    { "chunks", "chunks", offsetof(struct sonde_check, chunks) },
+    { "events", "events", offsetof(struct sonde_check, events) },
+    { "records", "records", offsetof(struct sonde_check, records) },
+    { "damaged_chunks", "damaged chunks", offsetof(struct sonde_check, damaged_chunks) },
+    { "skipped_bytes", "skipped bytes", offsetof(struct sonde_check, skipped_bytes) },
+    { "unknown_chunks", "unknown chunks", offsetof(struct sonde_check, unknown_chunks) },
+    { "unknown_events", "unknown events", offsetof(struct sonde_check, unknown_events) },
+};
+#define COUNTS (sizeof counts / sizeof counts[0])
+
+static uint64_t count_of(const struct sonde_check *check, size_t i)
+{
+    uint64_t value;
+
+    memcpy(&value, (const char *)check + counts[i].offset, sizeof value);
+    return value;
+}
+
+static bool is_damaged(const struct sonde_check *check)
+{
+    return check->damaged_chunks > 0 || check->skipped_bytes > 0;
+}
+
+static void print_json(const struct sonde_check *check)
+{
+    struct sonde_sink sink = sonde_sink_file(stdout);
+    struct snd_out    out;
+    struct snd_json   json;
+
+    snd_out_init(&out, &sink);
+    snd_json_init(&json, &out);
+    snd_json_break_at(&json, 1);
+    snd_json_object(&json, NULL);
+    for (size_t i = 0; i < COUNTS; i++)
+        snd_json_uint(&json, counts[i].key, count_of(check, i));
+    snd_json_bool(&json, "closed", check->closed);
+    snd_json_bool(&json, "damaged", is_damaged(check));
+    snd_json_end(&json);
+    (void)snd_out_finish(&out, NULL); /* snd_finish_stdout reports it */
+}
+
+static void print_text(const char *path, const struct sonde_check *check)
+{
+    for (size_t i = 0; i < COUNTS; i++)
+        printf("%-15s %" PRIu64 "\n", counts[i].title, count_of(check, i));
+    printf("%-15s %s\n", "closed",
+           check->closed ? "yes" : "no: the program was killed, crashed, or still runs");
+    if (is_damaged(check))
+        printf("damaged: what is readable is read; 'sonde pack -o CLEAN %s' writes a copy of it\n",
+               path);
+    else
+        printf("whole: every checksum is right\n");
+}
+
+static int run(const struct snd_command *self, int argc, char **argv)
+{
+    struct check_args  args = { 0 };
+    struct sonde_check check;
+    struct sonde_error err;
+    int                operands;
+
+    int status = snd_options_parse(self, argc, argv, &args, &operands);
+    if (status >= 0)
+        return status;
+    if (operands != 1)
+        return snd_usage_error(self, operands == 0 ? "no trace is given" : "one trace at a time");
+    snd_progress_start("sonde: checking");
+    enum sonde_status st = sonde_check(argv[0], &check, &err);
+    snd_progress_stop();
+    if (st != SONDE_OK)
+        return snd_report_error(self, argv[0], &err);
+    if (args.json)
+        print_json(&check);
+    else
+        print_text(argv[0], &check);
+    status = snd_finish_stdout(self);
+    return status != SND_EXIT_OK ? status : is_damaged(&check) ? SND_EXIT_FAILED : SND_EXIT_OK;
+}
+
+const struct snd_command snd_command_check = {
+    "check",
+    "TRACE",
+    "verify a trace and say what can be read of it",
+    options,
+    SND_OPTION_COUNT(options),
+    false,
+    run,
+};

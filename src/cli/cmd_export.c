@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde export: a trace as a file for another program. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "cli/commands.h"
+
+struct export_args {
+    const char *to, *output;
+    bool        list;
+};
+
+#define AT(member) offsetof(struct export_args, member)
+static const struct snd_option options[] = {
+    { 't', "to", "FORMAT", "what to write: chrome, folded, json, csv", SND_OPTION_TEXT, AT(to), 0 },
+    { 'o', "output", "FILE",
+      "where to: '-' is standard output; NAME.gz is compressed (TRACE with "
+      "the format's ending)",
+      SND_OPTION_TEXT, AT(output), 0 },
+    { 'l', "list", NULL, "list the formats", SND_OPTION_FLAG, AT(list), 0 },
+};
+
+static int list_formats(const struct snd_command *self)
+{
+    const struct sonde_exporter_info *info;
+
+    for (size_t i = 0; (info = sonde_exporter_info(i)) != NULL; i++)
+        printf("%-8s  %-12s  %s%s%s%s\n", info->name, info->suffix, info->summary,
+               info->missing ? " (" : "", info->missing ? info->missing : "",
+               info->missing ? ")" : "");
+    return snd_finish_stdout(self);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* The trace's name and the format's ending. */
+static void default_name(const char *trace, const char *format, struct sonde_buffer *name)
+{
+    const struct sonde_exporter_info *info;
+    size_t                            length = strlen(trace);
+
+    while (length > 1 && trace[length - 1] == '/')
+        length--;
+    snd_buf_put(name, trace, length);
+    for (size_t i = 0; (info = sonde_exporter_info(i)) != NULL; i++)
+        if (strcmp(info->name, format) == 0)
+            snd_buf_text(name, info->suffix);
+}
+
+static int write_stdout(const struct snd_command *self, struct sonde_trace *trace,
+                        const struct export_args *args, const char *object)
+{
+    struct sonde_sink  out = sonde_sink_file(stdout);
+    struct sonde_error err;
+
+    if (sonde_export(trace, args->to, NULL, &out, &err) != SONDE_OK)
+        return snd_report_error(self, object, &err);
+    return snd_finish_stdout(self);
+}
+
+/* Writes beside the file and renames, so that a failure leaves what was there. */
+static int write_file(const struct snd_command *self, struct sonde_trace *trace, const char *format,
+                      const char *path, const char *object)
+{
+    struct sonde_export_options exporting = SONDE_EXPORT_OPTIONS_INIT;
+    struct sonde_buffer         aside = { 0 };
+    struct sonde_error          err;
+    struct stat                 st;
+    int                         status = SND_EXIT_OK;
+
+    /* A pipe or a device is written as it is. */
+    bool direct = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    snd_buf_format(&aside, "%s%s", path, direct ? "" : ".XXXXXX");
+    if (aside.failed)
+        return snd_failure("%s: out of memory", self->name);
+    int fd = direct ? open(path, O_WRONLY | O_CLOEXEC) : mkostemp(aside.bytes, O_CLOEXEC);
+    if (fd < 0) {
+        status = snd_failure("%s: cannot create %s: %s", self->name, path, strerror(errno));
+        sonde_buffer_release(&aside);
+        return status;
+    }
+    struct sonde_sink out = sonde_sink_fd(fd);
+    exporting.gzip = ends_with(path, ".gz");
+    if (sonde_export(trace, format, &exporting, &out, &err) != SONDE_OK)
+        status = snd_report_error(self, object, &err);
+    if (close(fd) != 0 && status == SND_EXIT_OK)
+        status = snd_failure("%s: cannot write %s: %s", self->name, path, strerror(errno));
+    if (!direct && status == SND_EXIT_OK && rename(aside.bytes, path) != 0)
+        status = snd_failure("%s: cannot create %s: %s", self->name, path, strerror(errno));
+    if (!direct && status != SND_EXIT_OK)
+        unlink(aside.bytes);
+    sonde_buffer_release(&aside);
+    return status;
+}
+
+static int export_trace(const struct snd_command *self, struct sonde_trace *trace,
+                        const struct export_args *args, const char *object)
+{
+    struct sonde_buffer name = { 0 };
+
+    if (args->output && strcmp(args->output, "-") == 0)
+        return write_stdout(self, trace, args, object);
+    if (args->output)
+        snd_buf_text(&name, args->output);
+    else
+        default_name(object, args->to, &name);
+    int status;
+    if (name.failed)
+        status = snd_failure("%s: out of memory", self->name);
+    else if (snd_path_kind(name.bytes) == SND_PATH_TRACE)
+        status = snd_failure("%s: will not replace the trace %s; give another name with -o",
+                             self->name, name.bytes);
+    else
+        status = write_file(self, trace, args->to, name.bytes, object);
+    if (status == SND_EXIT_OK && isatty(STDERR_FILENO))
+        fprintf(stderr, "sonde: wrote %s\n", name.bytes);
+    sonde_buffer_release(&name);
+    return status;
+}
+
+static bool is_format(const char *name)
+{
+    const struct sonde_exporter_info *info;
+
+    for (size_t i = 0; (info = sonde_exporter_info(i)) != NULL; i++)
+        if (strcmp(info->name, name) == 0)
+            return true;
+    return false;
+}
+
+static int run(const struct snd_command *self, int argc, char **argv)
+{
+    struct export_args  args = { 0 };
+    struct sonde_trace *trace;
+    int                 operands;
+
+    int status = snd_options_parse(self, argc, argv, &args, &operands);
+    if (status >= 0)
+        return status;
+    if (args.list)
+        return list_formats(self);
+    if (!args.to)
+        return snd_usage_error(self, "--to FORMAT is missing; 'sonde export --list' has them");
+    if (!is_format(args.to))
+        return snd_usage_error(self, "there is no format '%s'; 'sonde export --list' has them",
+                               args.to);
+    status = snd_open_trace(self, operands, argv, &trace);
+    if (status >= 0)
+        return status;
+    snd_progress_start("sonde: exporting");
+    status = export_trace(self, trace, &args, argv[0]);
+    snd_progress_stop();
+    sonde_trace_close(trace);
+    return status;
+}
+
+const struct snd_command snd_command_export = {
+    "export", "TRACE --to FORMAT",       "write a trace for another program",
+    options,  SND_OPTION_COUNT(options), false,
+    run,
+};

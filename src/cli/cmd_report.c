@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde report: one view of a trace, as text, JSON or CSV. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+
+struct report_args {
+    const char *view, *sort, *groups, *time_unit, *header;
+    int64_t     rows, stack_depth, max_name, max_shapes, max_source;
+    bool        json, csv, top_level;
+};
+
+#define AT(member) offsetof(struct report_args, member)
+static const struct snd_option options[] = {
+    { 'v', "view", "VIEW",
+      "what to show: summary, ops (the default), tree, memory, threads, "
+      "steps, ledger",
+      SND_OPTION_TEXT, AT(view), 0 },
+    { 's', "sort", "KEY",
+      "sort by this column, greatest first; 'none' keeps the order of the "
+      "trace",
+      SND_OPTION_TEXT, AT(sort), 0 },
+    { 'n', "rows", "N", "show at most N rows; -1 shows all (100 in text, all in data)",
+      SND_OPTION_NUMBER, AT(rows), -1 },
+    { 'g', "group-by", "LIST",
+      "ops: shape, stack, thread, process, module, with commas; "
+      "tree: thread",
+      SND_OPTION_TEXT, AT(groups), 0 },
+    { 0, "stack-depth", "N", "ops: frames that count when grouped by stack (5)", SND_OPTION_NUMBER,
+      AT(stack_depth), 1 },
+    { 0, "top-level", NULL, "ops: only ranges that lie in no other", SND_OPTION_FLAG, AT(top_level),
+      0 },
+    { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, AT(json), 0 },
+    { 0, "csv", NULL, "write CSV", SND_OPTION_FLAG, AT(csv), 0 },
+    { 0, "time-unit", "UNIT", "text: us, ms or s for every time (each its own)", SND_OPTION_TEXT,
+      AT(time_unit), 0 },
+    { 0, "header", "TEXT", "ops, text: a title over the table", SND_OPTION_TEXT, AT(header), 0 },
+    { 0, "max-name", "N", "text: widest column of names (55); 0 for no limit", SND_OPTION_NUMBER,
+      AT(max_name), 0 },
+    { 0, "max-shapes", "N", "text: widest column of shapes (80); 0 for no limit", SND_OPTION_NUMBER,
+      AT(max_shapes), 0 },
+    { 0, "max-source", "N", "text: widest column of source lines (75); 0 for no limit",
+      SND_OPTION_NUMBER, AT(max_source), 0 },
+};
+
+/* Names of a list with commas, each a bit; 0 for one that is not there, which *bad then is. */
+static unsigned parse_groups(const char *list, char bad[32])
+{
+    static const struct {
+        const char *name;
+        unsigned    bit;
+    } groups[] = {
+        { "shape", SONDE_GROUP_SHAPE },   { "stack", SONDE_GROUP_STACK },
+        { "thread", SONDE_GROUP_THREAD }, { "process", SONDE_GROUP_PROCESS },
+        { "module", SONDE_GROUP_MODULE },
+    };
+    unsigned mask = 0;
+
+    while (*list) {
+        size_t   length = strcspn(list, ",");
+        unsigned bit = 0;
+        for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
+            if (strlen(groups[i].name) == length && strncmp(groups[i].name, list, length) == 0)
+                bit = groups[i].bit;
+        if (!bit) {
+            snprintf(bad, 32, "%.*s", (int)length, list);
+            return 0;
+        }
+        mask |= bit;
+        list += length + (list[length] == ',');
+    }
+    return mask;
+}
+
+static int fill_groups(const struct snd_command *self, const char *list,
+                       struct sonde_report_options *report)
+{
+    char bad[32] = "";
+
+    if (!list)
+        return -1;
+    report->groups = parse_groups(list, bad);
+    if (report->groups == 0)
+        return snd_usage_error(self,
+                               "cannot group by '%s': the groups are shape, stack, thread, "
+                               "process, module",
+                               bad);
+    return -1;
+}
+
+static int fill_unit(const struct snd_command *self, const char *unit,
+                     struct sonde_report_options *report)
+{
+    static const char *const names[] = { [SONDE_TIME_AUTO] = "auto",
+                                         [SONDE_TIME_US] = "us",
+                                         [SONDE_TIME_MS] = "ms",
+                                         [SONDE_TIME_S] = "s" };
+
+    if (!unit)
+        return -1;
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(unit, names[i]) == 0) {
+            report->time_unit = (enum sonde_time_unit)i;
+            return -1;
+        }
+    }
+    return snd_usage_error(self, "there is no time unit '%s': the units are us, ms, s, auto", unit);
+}
+
+static uint32_t clamp(int64_t width)
+{
+    return width > 1000000 ? 1000000 : (uint32_t)width;
+}
+
+/* -1 to go on, or the exit status. */
+static int fill(const struct snd_command *self, const struct report_args *args,
+                struct sonde_report_options *report)
+{
+    bool text = !args->json && !args->csv;
+    bool is_ops = !args->view || strcmp(args->view, "ops") == 0;
+
+    if (args->json && args->csv)
+        return snd_usage_error(self, "--json or --csv, not both");
+    report->view = args->view;
+    report->sort = args->sort ? args->sort : is_ops ? "self_cpu_time_total" : NULL;
+    if (report->sort && strcmp(report->sort, "none") == 0)
+        report->sort = NULL;
+    report->rows = args->rows != INT64_MIN ? args->rows : text ? 100 : -1;
+    report->stack_depth = clamp(args->stack_depth);
+    report->format = args->json  ? SONDE_REPORT_JSON
+                     : args->csv ? SONDE_REPORT_CSV
+                                 : SONDE_REPORT_TEXT;
+    report->top_level = args->top_level;
+    report->header = args->header;
+    report->colour = text && isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    report->max_name = clamp(args->max_name);
+    report->max_shapes = clamp(args->max_shapes);
+    report->max_source = clamp(args->max_source);
+    int status = fill_groups(self, args->groups, report);
+    return status >= 0 ? status : fill_unit(self, args->time_unit, report);
+}
+
+/* torch's table of nothing is no text at all, which leaves a person wondering. */
+static bool write_counted(void *user, const void *data, size_t length)
+{
+    size_t *written = user;
+
+    *written += length;
+    return fwrite(data, 1, length, stdout) == length;
+}
+
+static int run(const struct snd_command *self, int argc, char **argv)
+{
+    size_t             written = 0;
+    struct report_args args = {
+        .rows = INT64_MIN, .max_name = 55, .max_shapes = 80, .max_source = 75
+    };
+    struct sonde_report_options report = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_trace         *trace;
+    struct sonde_error          err;
+    int                         operands;
+
+    int status = snd_options_parse(self, argc, argv, &args, &operands);
+    if (status < 0)
+        status = fill(self, &args, &report);
+    if (status < 0)
+        status = snd_open_trace(self, operands, argv, &trace);
+    if (status >= 0)
+        return status;
+
+    struct sonde_sink out = { write_counted, &written };
+    snd_progress_start("sonde: reading the trace");
+    enum sonde_status st = sonde_report(trace, &report, &out, &err);
+    snd_progress_stop();
+    sonde_trace_close(trace);
+    if (st != SONDE_OK)
+        return snd_report_error(self, argv[0], &err);
+    if (written == 0)
+        fprintf(stderr, "sonde: report %s: the trace has no ranges\n", argv[0]);
+    return snd_finish_stdout(self);
+}
+
+const struct snd_command snd_command_report = {
+    "report",
+    "TRACE",
+    "show a trace: a table of ranges, a tree, memory, threads, steps",
+    options,
+    SND_OPTION_COUNT(options),
+    false,
+    run,
+};

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of commands, in the order in which help names them; and what several of them need. */
+#include "cli/commands.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "format/layout.h"
+
+const struct snd_command *const snd_commands[] = {
+    &snd_command_run,   &snd_command_report, &snd_command_export,
+    &snd_command_check, &snd_command_pack,   &snd_command_doctor,
+};
+const size_t snd_command_count = sizeof snd_commands / sizeof snd_commands[0];
+
+int snd_open_trace(const struct snd_command *command, int operands, char **argv,
+                   struct sonde_trace **trace)
+{
+    struct sonde_error err;
+
+    if (operands != 1)
+        return snd_usage_error(command,
+                               operands == 0 ? "no trace is given" : "one trace at a time");
+    if (sonde_trace_open(argv[0], trace, &err) != SONDE_OK)
+        return snd_report_error(command, argv[0], &err);
+    return -1;
+}
+
+int snd_report_error(const struct snd_command *command, const char *object,
+                     const struct sonde_error *err)
+{
+    if (err->status == SONDE_E_ARGUMENT)
+        return snd_usage_error(command, "%s", err->message);
+    return snd_failure("%s %s: %s", command->name, object, err->message);
+}
+
+int snd_finish_stdout(const struct snd_command *command)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return snd_failure("%s: cannot write to standard output: %s", command->name,
+                           strerror(errno));
+    return SND_EXIT_OK;
+}
+
+/* ------------------------------------------------------------------ paths */
+
+static bool is_trace_at(int folder, const char *name)
+{
+    char magic[sizeof SND_FILE_MAGIC - 1];
+    /* Not to be held up by a pipe, nor to follow a link out of the folder. */
+    int  fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    bool is = false;
+
+    if (fd >= 0) {
+        is = read(fd, magic, sizeof magic) == (ssize_t)sizeof magic &&
+             memcmp(magic, SND_FILE_MAGIC, sizeof magic) == 0;
+        close(fd);
+    }
+    return is;
+}
+
+static bool holds_only_traces(const char *path)
+{
+    DIR *dir = opendir(path);
+    bool only = dir != NULL;
+
+    for (struct dirent *entry; only && (entry = readdir(dir)) != NULL;)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            only = is_trace_at(dirfd(dir), entry->d_name);
+    if (dir)
+        closedir(dir);
+    return only;
+}
+
+enum snd_path_kind snd_path_kind(const char *path)
+{
+    struct stat st;
+
+    if (lstat(path, &st) != 0)
+        return errno == ENOENT ? SND_PATH_NONE : SND_PATH_OTHER;
+    if (S_ISDIR(st.st_mode))
+        return holds_only_traces(path) ? SND_PATH_FOLDER : SND_PATH_OTHER;
+    return S_ISREG(st.st_mode) && is_trace_at(AT_FDCWD, path) ? SND_PATH_TRACE : SND_PATH_OTHER;
+}
+
+/* --------------------------------------------------------------- progress */
+
+static volatile sig_atomic_t seconds;
+static const char           *doing;
+
+static void on_second(int signal)
+{
+    static const char erase[] = "\r\033[K";
+    char              text[160];
+    size_t            at = sizeof text, n = (size_t)++seconds, length = strlen(doing);
+    int               saved = errno;
+
+    (void)signal;
+    if (n >= 2 && length < 100) {
+        /* Only what is allowed in a signal handler: digits by hand. */
+        memcpy(text + (at -= 2), " s", 2);
+        do
+            text[--at] = (char)('0' + n % 10);
+        while ((n /= 10) > 0);
+        memcpy(text + (at -= 2), ", ", 2);
+        memcpy(text + (at -= length), doing, length);
+        memcpy(text + (at -= sizeof erase - 1), erase, sizeof erase - 1);
+        if (write(STDERR_FILENO, text + at, sizeof text - at) < 0)
+            seconds = 0;
+    }
+    errno = saved;
+}
+
+void snd_progress_start(const char *what)
+{
+    struct sigaction action = { .sa_handler = on_second, .sa_flags = SA_RESTART };
+    struct itimerval every = { { 1, 0 }, { 1, 0 } };
+
+    if (!isatty(STDERR_FILENO))
+        return;
+    doing = what;
+    seconds = 0;
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &every, NULL);
+}
+
+void snd_progress_stop(void)
+{
+    struct itimerval never = { { 0, 0 }, { 0, 0 } };
+
+    if (!isatty(STDERR_FILENO))
+        return;
+    setitimer(ITIMER_REAL, &never, NULL);
+    if (seconds >= 2)
+        fprintf(stderr, "\r\033[K");
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli/commands.h - the commands; commands.c lists them.
+ *
+ * A new command: cmd_NAME.c with its options and its struct snd_command, a line in commands.c,
+ * man/sonde-NAME.1, a golden folder; a test fails until all of them are there.
+ *
+ * Layer: cli. Threads: one.
+ */
+#ifndef SND_CLI_COMMANDS_H
+#define SND_CLI_COMMANDS_H
+
+#include "cli/options.h"
+#include "sonde/sonde.h"
+
+extern const struct snd_command snd_command_run, snd_command_report, snd_command_export,
+    snd_command_check, snd_command_pack, snd_command_doctor;
+
+extern const struct snd_command *const snd_commands[];
+extern const size_t                    snd_command_count;
+
+/* What several commands need. */
+
+/* Opens the one trace that a command takes. -1 to go on, or the exit status. */
+int snd_open_trace(const struct snd_command *command, int operands, char **argv,
+                   struct sonde_trace **trace);
+/* "sonde: NAME OBJECT: why" on stderr; the exit status that fits the error. */
+int snd_report_error(const struct snd_command *command, const char *object,
+                     const struct sonde_error *err);
+/* Flushes stdout; the exit status. */
+int snd_finish_stdout(const struct snd_command *command);
+
+enum snd_path_kind {
+    SND_PATH_NONE,   /* nothing is there */
+    SND_PATH_TRACE,  /* a trace file */
+    SND_PATH_FOLDER, /* a folder that holds trace files and nothing else, or nothing */
+    SND_PATH_OTHER,
+};
+enum snd_path_kind snd_path_kind(const char *path);
+
+/* While it is on and stderr is a terminal, says after two seconds that work goes on. */
+void snd_progress_start(const char *what);
+void snd_progress_stop(void);
+
+#endif

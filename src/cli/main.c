@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line: finds the command and lets it run. */
+#include <string.h>
+
+#include "cli/commands.h"
+
+static void print_help(FILE *out)
+{
+    fprintf(out, "usage: sonde COMMAND [OPTIONS] ...\n\n"
+                 "Records what a program does, and shows it.\n\ncommands:\n");
+    for (size_t i = 0; i < snd_command_count; i++)
+        fprintf(out, "  %-8s  %s\n", snd_commands[i]->name, snd_commands[i]->summary);
+    fprintf(out, "  %-8s  %s\n", "help", "show how a command is used");
+    fprintf(out, "\n'sonde help COMMAND' and 'man sonde-COMMAND' say more.\n");
+}
+
+static const struct snd_command *find_command(const char *name)
+{
+    for (size_t i = 0; i < snd_command_count; i++)
+        if (strcmp(snd_commands[i]->name, name) == 0)
+            return snd_commands[i];
+    return NULL;
+}
+
+static int refuse(const char *name)
+{
+    fprintf(stderr, "sonde: there is no command '%s'; see 'sonde --help'\n", name);
+    return SND_EXIT_USAGE;
+}
+
+static int help(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stdout);
+        return SND_EXIT_OK;
+    }
+    const struct snd_command *command = find_command(argv[1]);
+    if (!command)
+        return refuse(argv[1]);
+    snd_command_help(command, stdout);
+    return SND_EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+
+    if (!name) {
+        print_help(stderr);
+        return SND_EXIT_USAGE;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+        return help(argc - 1, argv + 1);
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        printf("sonde %s\n", sonde_version());
+        return SND_EXIT_OK;
+    }
+    const struct snd_command *command = find_command(name);
+    return command ? command->run(command, argc - 1, argv + 1) : refuse(name);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export/exporter.h - the formats a trace can be written in; exporters.c lists them.
+ *
+ * A new exporter: a file with its `write`, a line in exporters.c, a golden folder, a paragraph
+ * in man/sonde-export.1; a test fails until all of them are there.
+ *
+ * Layer: export (sees base/ .. model/). Threads: as a trace.
+ */
+#ifndef SND_EXPORT_EXPORTER_H
+#define SND_EXPORT_EXPORTER_H
+
+#include "base/sink.h"
+#include "sonde/export.h"
+
+struct snd_exporter {
+    struct sonde_exporter_info info;
+    /* Writes as it reads: memory must not grow with the events. */
+    enum sonde_status (*write)(struct sonde_trace *trace, struct snd_out *out,
+                               struct sonde_error *err);
+};
+
+extern const struct snd_exporter snd_exporters[];
+extern const size_t              snd_exporter_count;
+
+#define SND_EXPORT_WRITE(name) \
+    enum sonde_status name(struct sonde_trace *trace, struct snd_out *out, struct sonde_error *err)
+SND_EXPORT_WRITE(snd_export_chrome);
+SND_EXPORT_WRITE(snd_export_folded);
+SND_EXPORT_WRITE(snd_export_json);
+SND_EXPORT_WRITE(snd_export_csv);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of exporters, in the order in which help names them. */
+#include "export/exporter.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "export/gzip.h"
+
+const struct snd_exporter snd_exporters[] = {
+    { { "chrome", ".json", "Chrome trace (JSON), for Perfetto, chrome://tracing, TensorBoard",
+        NULL },
+      snd_export_chrome },
+    { { "folded", ".folded", "folded stacks with self time in microseconds, for flame graphs",
+        NULL },
+      snd_export_folded },
+    { { "json", ".events.json", "every event and table of the trace, as JSON", NULL },
+      snd_export_json },
+    { { "csv", ".csv", "one line a range: where, when, how long, what", NULL }, snd_export_csv },
+};
+const size_t snd_exporter_count = sizeof snd_exporters / sizeof snd_exporters[0];
+
+const struct sonde_exporter_info *sonde_exporter_info(size_t index)
+{
+    return index < snd_exporter_count ? &snd_exporters[index].info : NULL;
+}
+
+static enum sonde_status refuse(const char *format, struct sonde_error *err)
+{
+    struct sonde_buffer names = { 0 };
+
+    for (size_t i = 0; i < snd_exporter_count; i++)
+        snd_buf_format(&names, "%s%s", i ? ", " : "", snd_exporters[i].info.name);
+    snd_fail(err, SONDE_E_ARGUMENT, "there is no format '%.60s': the formats are %s", format,
+             snd_buf_string(&names));
+    sonde_buffer_release(&names);
+    return SONDE_E_ARGUMENT;
+}
+
+static enum sonde_status run(const struct snd_exporter *exporter, struct sonde_trace *trace,
+                             const struct sonde_sink *sink, struct sonde_error *err)
+{
+    struct snd_out out;
+
+    snd_out_init(&out, sink);
+    enum sonde_status st = exporter->write(trace, &out, err);
+    return st == SONDE_OK ? snd_out_finish(&out, err) : st;
+}
+
+static enum sonde_status run_gzip(const struct snd_exporter *exporter, struct sonde_trace *trace,
+                                  const struct sonde_sink *sink, struct sonde_error *err)
+{
+    struct snd_gzip  *gzip;
+    enum sonde_status st = snd_gzip_new(sink, &gzip, err);
+
+    if (st != SONDE_OK)
+        return st;
+    struct sonde_sink inner = snd_gzip_sink(gzip);
+    st = run(exporter, trace, &inner, err);
+    if (st == SONDE_OK)
+        st = snd_gzip_finish(gzip, err);
+    snd_gzip_free(gzip);
+    return st;
+}
+
+enum sonde_status sonde_export(struct sonde_trace *trace, const char *format,
+                               const struct sonde_export_options *options,
+                               const struct sonde_sink *sink, struct sonde_error *err)
+{
+    struct sonde_export_options used = SONDE_EXPORT_OPTIONS_INIT;
+
+    if (options)
+        memcpy(&used, options,
+               options->struct_size < sizeof used ? options->struct_size : sizeof used);
+    for (size_t i = 0; i < snd_exporter_count; i++) {
+        const struct snd_exporter *exporter = &snd_exporters[i];
+        if (strcmp(exporter->info.name, format) != 0)
+            continue;
+        if (exporter->info.missing)
+            return snd_fail(err, SONDE_E_UNSUPPORTED, "cannot write %s: %s", format,
+                            exporter->info.missing);
+        return used.gzip ? run_gzip(exporter, trace, sink, err) : run(exporter, trace, sink, err);
+    }
+    return refuse(format, err);
+}

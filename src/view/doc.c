@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view/doc.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct snd_doc_text {
+    struct snd_doc_text *next;
+    char                 bytes[];
+};
+
+void snd_doc_release(struct snd_doc *doc)
+{
+    snd_table_release(&doc->rows);
+    snd_table_release(&doc->section);
+    sonde_averages_free(doc->averages);
+    sonde_tree_free(doc->tree);
+    sonde_memory_free(doc->memory);
+    sonde_summary_free(doc->summary);
+    while (doc->texts) {
+        struct snd_doc_text *next = doc->texts->next;
+        free(doc->texts);
+        doc->texts = next;
+    }
+}
+
+void snd_doc_total(struct snd_doc *doc, const char *key, const char *title, enum snd_kind kind,
+                   struct snd_cell cell)
+{
+    assert(doc->total_count < SND_TOTALS_MAX);
+    doc->totals[doc->total_count++] = (struct snd_total){ key, title, kind, cell };
+}
+
+static char *new_text(struct snd_doc *doc, size_t length)
+{
+    struct snd_doc_text *text = malloc(sizeof *text + length + 1);
+
+    if (!text) {
+        doc->rows.failed = true;
+        return NULL;
+    }
+    text->next = doc->texts;
+    doc->texts = text;
+    text->bytes[length] = '\0';
+    return text->bytes;
+}
+
+const char *snd_doc_format(struct snd_doc *doc, const char *format, ...)
+{
+    va_list args, again;
+
+    va_start(args, format);
+    va_copy(again, args);
+    int   length = vsnprintf(NULL, 0, format, args);
+    char *bytes = length < 0 ? NULL : new_text(doc, (size_t)length);
+    va_end(args);
+    if (bytes)
+        vsnprintf(bytes, (size_t)length + 1, format, again);
+    va_end(again);
+    return bytes ? bytes : "";
+}
+
+struct sonde_text snd_doc_indent(struct snd_doc *doc, size_t indent, struct sonde_text text)
+{
+    char *bytes = new_text(doc, indent + text.length);
+
+    if (!bytes)
+        return (struct sonde_text){ "", 0 };
+    memset(bytes, ' ', indent);
+    if (text.length > 0)
+        memcpy(bytes + indent, text.bytes, text.length);
+    return (struct sonde_text){ bytes, indent + text.length };
+}

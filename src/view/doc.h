@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * view/doc.h - what a view hands to the renderers: rows, totals, sections.
+ *
+ * Layer: view. Threads: a document belongs to one thread.
+ */
+#ifndef SND_VIEW_DOC_H
+#define SND_VIEW_DOC_H
+
+#include "sonde/model.h"
+#include "view/table.h"
+
+#define SND_TOTALS_MAX 32
+
+/* One number about the whole; a line "title: value" of text, a member of JSON's totals. */
+struct snd_total {
+    const char     *key, *title; /* title NULL: not in text */
+    enum snd_kind   kind;
+    struct snd_cell cell;
+};
+
+struct snd_doc {
+    const char      *view;
+    struct snd_table rows;
+    struct snd_total totals[SND_TOTALS_MAX];
+    size_t           total_count;
+    bool             totals_first; /* above the table, in text */
+
+    struct snd_table section;     /* a second table: in text before the rows, in JSON in totals */
+    const char      *section_key; /* NULL: none */
+    const char      *section_title, *rows_title; /* over the tables, or NULL */
+
+    const char *empty;      /* said in text when there are no rows; NULL: nothing at all is said */
+    bool        unsaid_cut; /* text does not say that rows were left out: torch does not */
+
+    /* What the cells borrow from, freed with the document. */
+    struct sonde_averages *averages;
+    struct sonde_tree     *tree;
+    struct sonde_memory   *memory;
+    struct sonde_summary  *summary; /* always there */
+    struct snd_doc_text   *texts;
+};
+
+void snd_doc_release(struct snd_doc *doc);
+void snd_doc_total(struct snd_doc *doc, const char *key, const char *title, enum snd_kind kind,
+                   struct snd_cell cell);
+
+/* Formatted text that lives as long as the document; "" when memory ran out. */
+const char *snd_doc_format(struct snd_doc *doc, const char *format, ...) SONDE_PRINTF(2, 3);
+
+/* `text` after `indent` blanks, living as long. */
+struct sonde_text snd_doc_indent(struct snd_doc *doc, size_t indent, struct sonde_text text);
+
+#endif

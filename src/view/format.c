@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view/format.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/utf8.h"
+
+static void put_fixed(struct sonde_buffer *buf, int decimals, double value, const char *unit)
+{
+    char text[SND_NUMBER_MAX];
+
+    snd_buf_text(buf, snd_number_fixed(text, decimals, value));
+    snd_buf_text(buf, unit);
+}
+
+void snd_format_time(struct sonde_buffer *buf, double us, enum sonde_time_unit unit)
+{
+    if (unit == SONDE_TIME_AUTO)
+        unit = us >= 1e6 ? SONDE_TIME_S : us >= 1e3 ? SONDE_TIME_MS : SONDE_TIME_US;
+    if (unit == SONDE_TIME_S)
+        put_fixed(buf, 3, us / 1e6, "s");
+    else if (unit == SONDE_TIME_MS)
+        put_fixed(buf, 3, us / 1e3, "ms");
+    else
+        put_fixed(buf, 3, us, "us");
+}
+
+void snd_format_bytes(struct sonde_buffer *buf, int64_t bytes)
+{
+    static const struct {
+        double      size;
+        const char *name;
+    } units[] = { { 1073741824.0, " GB" }, { 1048576.0, " MB" }, { 1024.0, " KB" } };
+
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (fabs((double)bytes) >= units[i].size) {
+            put_fixed(buf, 2, (double)bytes / units[i].size, units[i].name);
+            return;
+        }
+    }
+    snd_buf_format(buf, "%" PRId64 " B", bytes);
+}
+
+void snd_format_share(struct sonde_buffer *buf, double percent)
+{
+    if (isfinite(percent))
+        put_fixed(buf, 2, percent, "%");
+    else
+        snd_buf_text(buf, "NaN");
+}
+
+struct snd_flops_unit snd_flops_unit(double least)
+{
+    static const char *const names[] = {
+        "FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs"
+    };
+    double step = fmax(0, fmin(log10(least) / 3, 5.0));
+
+    return (struct snd_flops_unit){ pow(10, floor(step) * -3.0), names[(int)step] };
+}
+
+void snd_format_text(struct sonde_buffer *buf, const char *bytes, size_t length)
+{
+    for (size_t at = 0; at < length;) {
+        uint32_t point = 0;
+        size_t   step = snd_utf8_next(bytes + at, length - at, &point);
+        uint8_t  byte = (uint8_t)bytes[at];
+
+        if (step == 0 || point < 0x20 || (point >= 0x7f && point < 0xa0)) {
+            if (point == '\n' || point == '\t' || point == '\r')
+                snd_buf_text(buf, point == '\n' ? "\\n" : point == '\t' ? "\\t" : "\\r");
+            else
+                snd_buf_format(buf, "\\x%02x", step == 0 ? byte : point);
+        } else {
+            snd_buf_put(buf, bytes + at, step);
+        }
+        at += step ? step : 1;
+    }
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ledger view: what is missing, in words. */
+#include "view/view.h"
+
+static const struct snd_column columns[] = {
+    { "key", "What", SND_TEXT, SND_FIT_CONTENT },
+    { "count", "Count", SND_COUNT, SND_FIT_FIXED },
+    { "text", "Meaning", SND_TEXT, SND_FIT_CONTENT },
+};
+
+SND_VIEW_BUILD(snd_view_ledger)
+{
+    (void)trace;
+    (void)options;
+    (void)err;
+    snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    for (size_t i = 0; i < sonde_summary_ledger_count(doc->summary); i++) {
+        const struct sonde_ledger_item *item = sonde_summary_ledger(doc->summary, i);
+        struct snd_cell                *cell = snd_table_add(&doc->rows);
+
+        *cell++ = snd_cell_string(item->key);
+        *cell++ = snd_cell_number((int64_t)item->count);
+        *cell++ = snd_cell_string(item->text);
+    }
+    doc->empty = "Nothing is missing: the ledger is empty.";
+    return SONDE_OK;
+}

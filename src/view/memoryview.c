@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory view: each device's totals and peak, and which ranges hold it then and at the end. */
+#include "view/view.h"
+
+static const struct snd_column columns[] = {
+    { "device", "Device", SND_TEXT, SND_FIT_CONTENT },
+    { "peak_bytes", "At peak", SND_BYTES, SND_FIT_FIXED },
+    { "peak_count", "Blocks", SND_COUNT, SND_FIT_FIXED },
+    { "end_bytes", "At end", SND_BYTES, SND_FIT_FIXED },
+    { "end_count", "Blocks", SND_COUNT, SND_FIT_FIXED },
+    { "name", "Taken by", SND_TEXT, SND_FIT_CONTENT },
+};
+
+static const struct snd_column device_columns[] = {
+    { "device", "Device", SND_TEXT, SND_FIT_CONTENT },
+    { "peak_bytes", "Peak", SND_BYTES, SND_FIT_FIXED },
+    { "peak_time_ns", "Peak at", SND_TIME, SND_FIT_FIXED },
+    { "end_bytes", "At end", SND_BYTES, SND_FIT_FIXED },
+    { "end_count", NULL, SND_COUNT, SND_FIT_FIXED },
+    { "allocated_bytes", "Taken", SND_BYTES, SND_FIT_FIXED },
+    { "allocs", "# of Allocs", SND_COUNT, SND_FIT_FIXED },
+    { "freed_bytes", "Given back", SND_BYTES, SND_FIT_FIXED },
+    { "frees", "# of Frees", SND_COUNT, SND_FIT_FIXED },
+    { "unmatched_frees", "Unmatched", SND_COUNT, SND_FIT_FIXED },
+    { "unmatched_free_bytes", NULL, SND_BYTES, SND_FIT_FIXED },
+};
+
+static const char *device_name(struct snd_doc *doc, const struct sonde_memory_device *device)
+{
+    static const char *const types[] = { "cpu", "cuda" };
+    const char              *type = device->type < SND_COUNT_OF(types) ? types[device->type] : NULL;
+
+    if (!type)
+        type = snd_doc_format(doc, "device%u", device->type);
+    return device->index == SONDE_NONE ? type : snd_doc_format(doc, "%s:%u", type, device->index);
+}
+
+static void add_device(struct snd_doc *doc, const struct sonde_memory_device *device)
+{
+    struct snd_cell *cell = snd_table_add(&doc->section);
+
+    *cell++ = snd_cell_string(device_name(doc, device));
+    *cell++ = snd_cell_number(device->peak_bytes);
+    *cell++ = snd_cell_number(device->peak_time_ns);
+    *cell++ = snd_cell_number(device->end_bytes);
+    *cell++ = snd_cell_number((int64_t)device->end_count);
+    *cell++ = snd_cell_number((int64_t)device->allocated_bytes);
+    *cell++ = snd_cell_number((int64_t)device->allocs);
+    *cell++ = snd_cell_number((int64_t)device->freed_bytes);
+    *cell++ = snd_cell_number((int64_t)device->frees);
+    *cell++ = snd_cell_number((int64_t)device->unmatched_frees);
+    *cell++ = snd_cell_number((int64_t)device->unmatched_free_bytes);
+}
+
+static void add_holder(struct snd_doc *doc, const struct sonde_memory_holder *holder)
+{
+    struct snd_cell *cell = snd_table_add(&doc->rows);
+
+    *cell++ = snd_cell_string(device_name(doc, sonde_memory_device(doc->memory, holder->device)));
+    *cell++ = snd_cell_number(holder->peak_bytes);
+    *cell++ = snd_cell_number((int64_t)holder->peak_count);
+    *cell++ = snd_cell_number(holder->end_bytes);
+    *cell++ = snd_cell_number((int64_t)holder->end_count);
+    *cell++ = snd_cell_text(holder->name);
+}
+
+SND_VIEW_BUILD(snd_view_memory)
+{
+    (void)options;
+    snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    snd_table_init(&doc->section, device_columns, SND_COUNT_OF(device_columns));
+    enum sonde_status st = sonde_memory_new(trace, &doc->memory, err);
+    if (st != SONDE_OK)
+        return st;
+
+    for (size_t i = 0; i < sonde_memory_device_count(doc->memory); i++)
+        add_device(doc, sonde_memory_device(doc->memory, i));
+    for (size_t i = 0; i < sonde_memory_holder_count(doc->memory); i++)
+        add_holder(doc, sonde_memory_holder(doc->memory, i));
+    doc->section_key = "devices";
+    doc->rows_title = doc->section.row_count ? "Who holds it" : NULL;
+    doc->empty = doc->section.row_count ? "Nothing was held." : "The trace has no allocations.";
+    return snd_table_sort(&doc->rows, "peak_bytes", err);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/sink.h"
+#include "snd_config.h"
+#include "view/render.h"
+#include "view/view.h"
+
+static const struct snd_view *find_view(const char *name)
+{
+    for (size_t i = 0; i < snd_view_count; i++)
+        if (strcmp(snd_views[i].info.name, name) == 0)
+            return &snd_views[i];
+    return NULL;
+}
+
+static enum sonde_status refuse_view(const char *name, struct sonde_error *err)
+{
+    struct sonde_buffer names = { 0 };
+
+    for (size_t i = 0; i < snd_view_count; i++)
+        snd_buf_format(&names, "%s%s", i ? ", " : "", snd_views[i].info.name);
+    snd_fail(err, SONDE_E_ARGUMENT, "there is no view '%.60s': the views are %s", name,
+             snd_buf_string(&names));
+    sonde_buffer_release(&names);
+    return SONDE_E_ARGUMENT;
+}
+
+static enum sonde_status build(struct sonde_trace *trace, const struct snd_view *view,
+                               const struct sonde_report_options *options, struct snd_doc *doc,
+                               struct sonde_error *err)
+{
+    enum sonde_status st = sonde_summary_new(trace, &doc->summary, err);
+
+    if (st == SONDE_OK)
+        st = view->build(trace, options, doc, err);
+    if (st == SONDE_OK && options->sort && view->fixed_order)
+        st = snd_fail(err, SONDE_E_ARGUMENT,
+                      "the view '%s' has an order of its own: leave out the "
+                      "sort key",
+                      view->info.name);
+    else if (st == SONDE_OK && options->sort)
+        st = snd_table_sort(&doc->rows, options->sort, err);
+    if (st == SONDE_OK && (doc->rows.failed || doc->section.failed))
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the view '%s'", view->info.name);
+    return st;
+}
+
+enum sonde_status sonde_report(struct sonde_trace                *trace,
+                               const struct sonde_report_options *options,
+                               const struct sonde_sink *sink, struct sonde_error *err)
+{
+    static void (*const renderers[])(const struct snd_doc *, const struct sonde_report_options *,
+                                     struct snd_out *) = {
+        [SONDE_REPORT_TEXT] = snd_render_text,
+        [SONDE_REPORT_JSON] = snd_render_json,
+        [SONDE_REPORT_CSV] = snd_render_csv,
+    };
+    struct sonde_report_options used = SONDE_REPORT_OPTIONS_INIT;
+
+    /* A caller built against an older header knows fewer members. */
+    if (options)
+        memcpy(&used, options,
+               options->struct_size < sizeof used ? options->struct_size : sizeof used);
+    if ((unsigned)used.format >= SND_COUNT_OF(renderers))
+        return snd_fail(err, SONDE_E_ARGUMENT, "there is no report format %d", (int)used.format);
+    const char            *name = used.view ? used.view : "ops";
+    const struct snd_view *view = find_view(name);
+    if (!view)
+        return refuse_view(name, err);
+
+    struct snd_doc    doc = { .view = view->info.name };
+    enum sonde_status st = build(trace, view, &used, &doc, err);
+    if (st == SONDE_OK) {
+        struct snd_out out;
+        snd_out_init(&out, sink);
+        renderers[used.format](&doc, &used, &out);
+        st = snd_out_finish(&out, err);
+    }
+    snd_doc_release(&doc);
+    return st;
+}
+
+const char *sonde_version(void)
+{
+    return SND_VERSION;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The summary view: what ran, its size and cost, and the ranges that took most time themselves. */
+#include <stdio.h>
+#include <time.h>
+
+#include "view/view.h"
+
+static const struct snd_column columns[] = {
+    { "name", "Name", SND_TEXT, SND_FIT_NAME },
+    { "self_percent", "Self CPU %", SND_SHARE, SND_FIT_FIXED },
+    { "self_ns", "Self CPU", SND_TIME, SND_FIT_FIXED },
+    { "total_ns", "CPU total", SND_TIME, SND_FIT_FIXED },
+    { "count", "# of Calls", SND_COUNT, SND_FIT_FIXED },
+};
+#define TOP_ROWS 10
+
+static void add_count(struct snd_doc *doc, const char *key, const char *title, uint64_t count)
+{
+    snd_doc_total(doc, key, count ? title : NULL, SND_COUNT, snd_cell_number((int64_t)count));
+}
+
+static const char *format_date(struct snd_doc *doc, int64_t real_ns)
+{
+    time_t    seconds = (time_t)(real_ns / 1000000000);
+    struct tm tm;
+    char      text[64];
+
+    if (!gmtime_r(&seconds, &tm) || strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &tm) == 0)
+        return "";
+    return snd_doc_format(doc, "%s", text);
+}
+
+static void add_processes(struct snd_doc *doc, const struct sonde_trace *trace)
+{
+    uint32_t count = sonde_trace_process_count(trace);
+
+    if (count > 0) {
+        const struct sonde_process *first = sonde_trace_process(trace, 0);
+        snd_doc_total(doc, "program", "Program", SND_TEXT, snd_cell_string(first->program));
+        snd_doc_total(doc, "host", "Host", SND_TEXT, snd_cell_string(first->host));
+        snd_doc_total(doc, "started", "Started", SND_TEXT,
+                      snd_cell_string(format_date(doc, first->start_real_ns)));
+    }
+    add_count(doc, "processes", "Processes", count);
+    add_count(doc, "threads", "Threads", sonde_trace_thread_count(trace));
+}
+
+/*
+ * The profiler's own cost, as the recorder measured it at start in each process: what the
+ * times shown contain of it. Raw times are shown, the cost apart from them.
+ */
+static void add_cost(struct snd_doc *doc, const struct sonde_trace *trace)
+{
+    double cost_ns = 0;
+
+    for (size_t i = 0; i < sonde_summary_thread_count(doc->summary); i++) {
+        const struct sonde_thread_row *row = sonde_summary_thread(doc->summary, i);
+        uint32_t                       process = sonde_trace_thread(trace, row->thread)->process;
+        cost_ns += (double)row->ranges * sonde_trace_process(trace, process)->range_cost_ns;
+    }
+    if (cost_ns < 9e18)
+        snd_doc_total(doc, "profiling_cost_ns", cost_ns > 0 ? "Cost of profiling" : NULL, SND_TIME,
+                      snd_cell_number((int64_t)cost_ns));
+    if (sonde_trace_process_count(trace) > 0)
+        snd_doc_total(doc, "range_cost_ns", NULL, SND_REAL,
+                      snd_cell_real(sonde_trace_process(trace, 0)->range_cost_ns));
+}
+
+static void add_totals(struct snd_doc *doc, const struct sonde_trace *trace)
+{
+    const struct sonde_summary_totals *all = sonde_summary_totals(doc->summary);
+
+    add_processes(doc, trace);
+    snd_doc_total(doc, "span_ns", "Span", SND_TIME, snd_cell_number(all->span_ns));
+    snd_doc_total(doc, "size_bytes", "Size", SND_BYTES, snd_cell_number((int64_t)all->size_bytes));
+    add_count(doc, "events", "Events", all->events);
+    add_count(doc, "ranges", "Ranges", all->ranges);
+    add_count(doc, "marks", "Marks", all->marks);
+    add_count(doc, "counters", "Counter values", all->counters);
+    add_count(doc, "allocs", "Allocations", all->allocs);
+    add_count(doc, "frees", "Frees", all->frees);
+    add_count(doc, "links", "Link ends", all->links);
+    add_count(doc, "samples", "Samples", all->samples);
+    add_count(doc, "steps", "Steps", all->steps);
+    add_cost(doc, trace);
+}
+
+SND_VIEW_BUILD(snd_view_summary)
+{
+    (void)options;
+    snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    enum sonde_status st = sonde_averages_new(trace, NULL, &doc->averages, err);
+    if (st != SONDE_OK)
+        return st;
+
+    const struct sonde_averages_totals *all = sonde_averages_totals(doc->averages);
+    for (size_t i = 0; i < sonde_averages_count(doc->averages); i++) {
+        const struct sonde_average *row = sonde_averages_row(doc->averages, i);
+        struct snd_cell            *cell = snd_table_add(&doc->rows);
+
+        *cell++ = snd_cell_text(row->name);
+        *cell++ = snd_cell_share(row->self_ns, all->self_ns);
+        *cell++ = snd_cell_number(row->self_ns);
+        *cell++ = snd_cell_number(row->total_ns);
+        *cell++ = snd_cell_number((int64_t)row->count);
+    }
+    add_totals(doc, trace);
+    doc->totals_first = true;
+    doc->rows_title = "Ranges by self time";
+    doc->empty = "The trace has no ranges.";
+    st = snd_table_sort(&doc->rows, "self_ns", err);
+    /* The whole list is the ops view's: here the first ones, and a word of how many there are. */
+    if (doc->rows.row_count > TOP_ROWS) {
+        doc->rows_title = snd_doc_format(doc,
+                                         "Ranges by self time, the first %d of %zu (--view ops "
+                                         "has all)",
+                                         TOP_ROWS, doc->rows.row_count);
+        doc->rows.row_count = TOP_ROWS;
+    }
+    return st;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * view/view.h - the views and the table that lists them (views.c).
+ *
+ * A new view: a file with a `build` function, a line in views.c, a golden folder, a paragraph
+ * in man/sonde-report.1; a test fails until all of them are there.
+ *
+ * Layer: view. Threads: as a trace.
+ */
+#ifndef SND_VIEW_VIEW_H
+#define SND_VIEW_VIEW_H
+
+#include "sonde/export.h"
+#include "view/doc.h"
+
+struct snd_view {
+    struct sonde_view_info info;
+    /* Fills the document, whose `summary` is there already. Rows come in the view's own order. */
+    enum sonde_status (*build)(struct sonde_trace                *trace,
+                               const struct sonde_report_options *options, struct snd_doc *doc,
+                               struct sonde_error *err);
+    bool fixed_order; /* a sort key makes no sense */
+};
+
+extern const struct snd_view snd_views[];
+extern const size_t          snd_view_count;
+
+#define SND_VIEW_BUILD(name)                                                                      \
+    enum sonde_status name(struct sonde_trace *trace, const struct sonde_report_options *options, \
+                           struct snd_doc *doc, struct sonde_error *err)
+SND_VIEW_BUILD(snd_view_summary);
+SND_VIEW_BUILD(snd_view_ops);
+SND_VIEW_BUILD(snd_view_tree);
+SND_VIEW_BUILD(snd_view_memory);
+SND_VIEW_BUILD(snd_view_threads);
+SND_VIEW_BUILD(snd_view_steps);
+SND_VIEW_BUILD(snd_view_ledger);
+
+#define SND_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+#endif

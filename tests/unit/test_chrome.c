@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sonde/export.h"
+#include "synth.h"
+
+#define RANGES 400
+
+/* A made-up run: range i lies in parents[i], -1 for none. Many begin at the same nanosecond. */
+struct made {
+    struct synth *synth;
+    uint32_t      thread;
+    uint64_t      now_ns, random;
+    bool          zero_lengths;
+    int           count;
+    int           parents[RANGES];
+};
+
+static uint64_t draw(struct made *made, uint64_t below)
+{
+    made->random = made->random * 6364136223846793005u + 1442695040888963407u;
+    return (made->random >> 33) % below;
+}
+
+static void make_range(struct made *made, int parent, int depth)
+{
+    char     name[16];
+    int      own = made->count;
+    uint64_t start = made->now_ns;
+
+    if (own >= RANGES)
+        return;
+    made->parents[made->count++] = parent;
+    snprintf(name, sizeof name, "r%d", own);
+    synth_begin(made->synth, made->thread, start, synth_string(made->synth, name), 0);
+    for (uint64_t i = draw(made, 4); i > 0 && depth < 12; i--) {
+        made->now_ns += draw(made, 2);
+        make_range(made, own, depth + 1);
+    }
+    if (!made->zero_lengths && made->now_ns == start)
+        made->now_ns++;
+    synth_end(made->synth, made->thread, made->now_ns);
+}
+
+static void make(struct made *made, const char *path, uint64_t seed, bool zero_lengths)
+{
+    memset(made, 0, sizeof *made);
+    made->synth = synth_new(path, NULL);
+    made->thread = synth_thread(made->synth, "main", 0);
+    made->random = seed;
+    made->zero_lengths = zero_lengths;
+    while (made->count < RANGES) {
+        make_range(made, -1, 0);
+        made->now_ns += draw(made, 3);
+    }
+    synth_close(made->synth, true);
+}
+
+struct event {
+    int     range;
+    int64_t start, end;
+    int     place; /* in the file */
+};
+
+static int by_start_then_place(const void *left, const void *right)
+{
+    const struct event *x = left, *y = right;
+
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    return x->place - y->place;
+}
+
+static int64_t read_us(const char *line, const char *key)
+{
+    const char *at = strstr(line, key);
+    long long   us, ns;
+
+    assert_non_null(at);
+    assert_int_equal(sscanf(at + strlen(key), "%lld.%3lld", &us, &ns), 2);
+    return us * 1000 + ns;
+}
+
+static size_t read_events(const char *path, struct event *events)
+{
+    struct sonde_trace *trace;
+    struct sonde_buffer text = { 0 };
+    struct sonde_sink   sink = sonde_sink_buffer(&text);
+    size_t              count = 0;
+    char               *save = NULL;
+
+    assert_int_equal(sonde_trace_open(path, &trace, NULL), SONDE_OK);
+    assert_int_equal(sonde_export(trace, "chrome", NULL, &sink, NULL), SONDE_OK);
+    sonde_trace_close(trace);
+    for (char *line = strtok_r(text.bytes, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        const char *name = strstr(line, "\"name\":\"r");
+        if (!strstr(line, "\"ph\":\"X\""))
+            continue;
+        assert_non_null(name);
+        assert_true(count < RANGES);
+        struct event *event = &events[count];
+        event->range = atoi(name + 9);
+        event->start = read_us(line, "\"ts\":");
+        event->end = event->start + read_us(line, "\"dur\":");
+        event->place = (int)count++;
+    }
+    sonde_buffer_release(&text);
+    return count;
+}
+
+/* As viewers do it: in the order of starts, then of the file; what has ended holds no more. */
+static void nests_as_recorded(void **state)
+{
+    char path[] = "/tmp/sonde-test-XXXXXX";
+    int  fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        static struct made  made;
+        static struct event events[RANGES];
+        int                 open[32], depth = 0, ties = 0;
+        int64_t             ends[32];
+
+        make(&made, path, seed, false);
+        assert_int_equal(read_events(path, events), RANGES);
+        qsort(events, RANGES, sizeof events[0], by_start_then_place);
+        for (int i = 0; i < RANGES; i++) {
+            while (depth > 0 && ends[depth - 1] <= events[i].start)
+                depth--;
+            assert_int_equal(depth > 0 ? open[depth - 1] : -1, made.parents[events[i].range]);
+            assert_true(depth == 0 || events[i].end <= ends[depth - 1]);
+            ties += i > 0 && events[i].start == events[i - 1].start;
+            open[depth] = events[i].range;
+            ends[depth++] = events[i].end;
+        }
+        assert_true(ties > 10); /* the test tests what it is there for */
+    }
+    unlink(path);
+}
+
+/* Ranges of no length lie within their parents, and after those that start with them. */
+static void no_length_lies_in_its_parent(void **state)
+{
+    char path[] = "/tmp/sonde-test-XXXXXX";
+    int  fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        static struct made  made;
+        static struct event events[RANGES];
+        const struct event *of[RANGES];
+
+        make(&made, path, seed, true);
+        assert_int_equal(read_events(path, events), RANGES);
+        for (int i = 0; i < RANGES; i++)
+            of[events[i].range] = &events[i];
+        for (int i = 0; i < RANGES; i++) {
+            if (made.parents[i] < 0)
+                continue;
+            const struct event *own = of[i], *parent = of[made.parents[i]];
+            assert_true(own->start >= parent->start && own->end <= parent->end);
+            assert_true(own->start > parent->start || own->place > parent->place);
+        }
+    }
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nests_as_recorded),
+        cmocka_unit_test(no_length_lies_in_its_parent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde_report and sonde_export as a C program calls them; the texts are in tests/golden. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sonde/sonde.h"
+#include "synth.h"
+
+static struct sonde_trace *trace;
+
+static int open_trace(void **state)
+{
+    char path[] = "/tmp/sonde-test-XXXXXX";
+    int  fd = mkstemp(path);
+
+    (void)state;
+    close(fd);
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    for (uint64_t i = 0; i < 2000; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "range %u", (unsigned)i);
+        synth_begin(s, t, 100 * i, synth_string(s, name), 0);
+        synth_end(s, t, 100 * i + 50);
+    }
+    synth_close(s, true);
+    int rc = sonde_trace_open(path, &trace, NULL) == SONDE_OK ? 0 : -1;
+    unlink(path);
+    return rc;
+}
+
+static int close_trace(void **state)
+{
+    (void)state;
+    sonde_trace_close(trace);
+    return 0;
+}
+
+static bool write_nothing(void *user, const void *data, size_t length)
+{
+    (void)user;
+    (void)data;
+    (void)length;
+    errno = ENOSPC;
+    return false;
+}
+
+static size_t count_lines(const char *text)
+{
+    size_t lines = 0;
+
+    for (; *text; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
+static void has_defaults(void **state)
+{
+    struct sonde_buffer text = { 0 };
+    struct sonde_sink   sink = sonde_sink_buffer(&text);
+
+    (void)state;
+    assert_int_equal(sonde_report(trace, NULL, &sink, NULL), SONDE_OK);
+    assert_int_equal(count_lines(text.bytes), 3 + 100 + 1 + 1);
+    assert_non_null(strstr(text.bytes, "# of Calls"));
+    sonde_buffer_release(&text);
+}
+
+static void reports_a_full_disk(void **state)
+{
+    struct sonde_sink                 sink = { write_nothing, NULL };
+    struct sonde_error                err;
+    const struct sonde_exporter_info *info;
+
+    (void)state;
+    for (int format = SONDE_REPORT_TEXT; format <= SONDE_REPORT_CSV; format++) {
+        struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+        options.rows = -1;
+        options.format = (enum sonde_report_format)format;
+        assert_int_equal(sonde_report(trace, &options, &sink, &err), SONDE_E_IO);
+        assert_int_equal(err.os_error, ENOSPC);
+    }
+    for (size_t i = 0; (info = sonde_exporter_info(i)) != NULL; i++) {
+        /* Self times are under a microsecond, so there is nothing to fold. */
+        if (strcmp(info->name, "folded") == 0)
+            continue;
+        assert_int_equal(sonde_export(trace, info->name, NULL, &sink, &err), SONDE_E_IO);
+        assert_int_equal(err.os_error, ENOSPC);
+    }
+}
+
+static void refuses_what_is_not_there(void **state)
+{
+    struct sonde_buffer         text = { 0 };
+    struct sonde_sink           sink = sonde_sink_buffer(&text);
+    struct sonde_error          err;
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+
+    (void)state;
+    options.view = "nonsense";
+    assert_int_equal(sonde_report(trace, &options, &sink, &err), SONDE_E_ARGUMENT);
+    assert_non_null(strstr(err.message, "summary, ops, tree, memory, threads, steps, ledger"));
+    options.view = NULL;
+    options.format = (enum sonde_report_format)77;
+    assert_int_equal(sonde_report(trace, &options, &sink, &err), SONDE_E_ARGUMENT);
+    assert_int_equal(sonde_export(trace, "nonsense", NULL, &sink, &err), SONDE_E_ARGUMENT);
+    assert_non_null(strstr(err.message, "chrome, folded, json, csv"));
+    assert_int_equal(text.length, 0);
+    sonde_buffer_release(&text);
+}
+
+/* A program built against a header with fewer members must not have its stack read past them. */
+static void an_older_caller_gets_the_defaults(void **state)
+{
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_buffer         text = { 0 };
+    struct sonde_sink           sink = sonde_sink_buffer(&text);
+
+    (void)state;
+    options.struct_size = offsetof(struct sonde_report_options, rows);
+    options.rows = 1;
+    options.header = (const char *)8; /* not its own: must not be looked at */
+    assert_int_equal(sonde_report(trace, &options, &sink, NULL), SONDE_OK);
+    assert_int_equal(count_lines(text.bytes), 3 + 100 + 1 + 1);
+    sonde_buffer_release(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(has_defaults),
+        cmocka_unit_test(reports_a_full_disk),
+        cmocka_unit_test(refuses_what_is_not_there),
+        cmocka_unit_test(an_older_caller_gets_the_defaults),
+    };
+    return cmocka_run_group_tests(tests, open_trace, close_trace);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/sink.h"
+
+/* Takes so many bytes, then the disk is full. */
+static bool write_some(void *user, const void *data, size_t length)
+{
+    size_t *room = user;
+
+    (void)data;
+    if (length > *room) {
+        errno = ENOSPC;
+        return false;
+    }
+    *room -= length;
+    return true;
+}
+
+static void keeps_the_order(void **state)
+{
+    struct sonde_buffer buffer = { 0 };
+    struct sonde_sink   sink = sonde_sink_buffer(&buffer);
+    struct snd_out      out;
+    char               *large = calloc(1, 3 * SND_OUT_BYTES);
+
+    (void)state;
+    memset(large, 'x', 3 * SND_OUT_BYTES);
+    snd_out_init(&out, &sink);
+    snd_out_text(&out, "<");
+    snd_out_put(&out, large, 3 * SND_OUT_BYTES);
+    snd_out_format(&out, "%d>", 42);
+    snd_out_repeat(&out, '-', 100);
+    assert_int_equal(snd_out_finish(&out, NULL), SONDE_OK);
+    assert_int_equal(buffer.length, 1 + 3 * SND_OUT_BYTES + 3 + 100);
+    assert_memory_equal(buffer.bytes, "<xx", 3);
+    assert_memory_equal(buffer.bytes + 3 * SND_OUT_BYTES, "x42>--", 6);
+    sonde_buffer_release(&buffer);
+    free(large);
+}
+
+static void reports_a_failure_once_and_late(void **state)
+{
+    size_t             room = 10;
+    struct sonde_sink  sink = { write_some, &room };
+    struct snd_out     out;
+    struct sonde_error err;
+
+    (void)state;
+    snd_out_init(&out, &sink);
+    snd_out_repeat(&out, 'x', 2 * SND_OUT_BYTES);
+    assert_true(out.failed);
+    errno = 0;
+    assert_int_equal(snd_out_finish(&out, &err), SONDE_E_IO);
+    assert_int_equal(err.os_error, ENOSPC);
+    assert_non_null(strstr(err.message, "No space left"));
+}
+
+static void writes_to_a_descriptor(void **state)
+{
+    int               ends[2];
+    char              got[8] = "";
+    struct sonde_sink sink;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    sink = sonde_sink_fd(ends[1]);
+    assert_true(sink.write(sink.user, "abc", 3));
+    assert_int_equal(read(ends[0], got, sizeof got), 3);
+    assert_string_equal(got, "abc");
+    close(ends[0]);
+    close(ends[1]);
+    assert_false(sink.write(sink.user, "abc", 3));
+}
+
+static void quotes_csv(void **state)
+{
+    static const struct {
+        const char *in, *expected;
+    } cases[] = { { "", "" },
+                  { "plain", "plain" },
+                  { "a,b", "\"a,b\"" },
+                  { "a\"b", "\"a\"\"b\"" },
+                  { "a\nb", "\"a\nb\"" },
+                  { " a", "\" a\"" },
+                  { "a b", "a b" } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sonde_buffer buffer = { 0 };
+        struct sonde_sink   sink = sonde_sink_buffer(&buffer);
+        struct snd_out      out;
+        snd_out_init(&out, &sink);
+        snd_out_csv(&out, cases[i].in, strlen(cases[i].in));
+        assert_int_equal(snd_out_finish(&out, NULL), SONDE_OK);
+        assert_string_equal(buffer.bytes ? buffer.bytes : "", cases[i].expected);
+        sonde_buffer_release(&buffer);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keeps_the_order),
+        cmocka_unit_test(reports_a_failure_once_and_late),
+        cmocka_unit_test(writes_to_a_descriptor),
+        cmocka_unit_test(quotes_csv),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
