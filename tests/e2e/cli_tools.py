@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the end-to-end tests of the command line share: where the programs are, how to run them.
+
+SONDE, SONDE_GEN and SONDE_WORKER name the programs; without them, what `make` installed and
+built is used.
+"""
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def find(variable, *places):
+    for place in [os.environ.get(variable), *places]:
+        if place and os.access(place, os.X_OK):
+            return str(place)
+    return None
+
+
+SONDE = find("SONDE", ROOT / ".venv/bin/sonde", ROOT / "build/src/cli/sonde")
+GEN = find("SONDE_GEN", ROOT / "build/tests/gen/gen")
+WORKER = find("SONDE_WORKER", ROOT / "build/tests/e2e/e2e_worker")
+
+needs_worker = pytest.mark.skipif(not (SONDE and WORKER), reason="the programs sonde and "
+                                  "e2e_worker are not built: run `make`, or set SONDE and "
+                                  "SONDE_WORKER")
+needs_tools = pytest.mark.skipif(not (SONDE and GEN), reason="the programs sonde and gen are not "
+                                 "built: run `make`, or set SONDE and SONDE_GEN")
+
+
+def sonde(*arguments, **extra):
+    """Runs it; the result has stdout and stderr as bytes."""
+    return subprocess.run([SONDE, *map(str, arguments)], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=60, **extra)
+
+
+def read(*arguments):
+    """Its standard output, of a run that must go well."""
+    done = sonde(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def read_json(*arguments):
+    return json.loads(read(*arguments))
+
+
+def generate(case, path, *more):
+    subprocess.run([GEN, case, str(path), *more], check=True, timeout=60)
+    return path

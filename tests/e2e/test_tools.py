@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checks of the tree can fail: each is shown something that it must refuse."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for folder in ("src", "include", "tools"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    return tmp_path
+
+
+def layers(tree):
+    return subprocess.run([ROOT / "tools/check_layers", tree], text=True, stdout=subprocess.PIPE)
+
+
+def test_the_tree_as_it_is(tree):
+    assert layers(tree).stdout == ""
+
+
+@pytest.mark.parametrize("file, line", [
+    ("src/read/bad.c", '#include "record/state.h"'),       # reading meets recording
+    ("src/record/bad.c", '#include "read/source.h"'),      # and the other way
+    ("src/base/bad.c", '#include "format/layout.h"'),      # upwards
+    ("src/model/bad.c", '#include "view/table.h"'),        # upwards
+    ("src/view/bad.c", '#include <sonde/record.h>'),       # by the public header
+    ("src/record/bad.c", '#include "sonde/trace.h"'),
+    ("src/record/bad.c", '#include <zstd.h>'),             # libc and threads only
+    ("src/base/bad.c", '#include "error.h"'),              # the layer must show
+    ("src/new/bad.c", '#include <stdio.h>'),               # a folder without a place
+    ("include/sonde/record.h", '#include "sonde/trace.h"'),
+])
+def test_layers_refuses(tree, file, line):
+    path = tree / file
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a") as out:
+        out.write(f"{line}\n")
+    done = layers(tree)
+    assert done.returncode == 1 and file in done.stdout
+
+
+def test_layers_refuses_a_library_in_the_recorder(tree):
+    build = tree / "src/meson.build"
+    build.write_text(build.read_text().replace("dependencies: threads,", "dependencies: [threads, zstd],", 1))
+    done = layers(tree)
+    assert done.returncode == 1 and "zstd" in done.stdout
+
+
+def symbols(library):
+    return subprocess.run([ROOT / "tools/check_symbols", library], text=True, stdout=subprocess.PIPE)
+
+
+def test_symbols_refuses(tmp_path):
+    source = tmp_path / "x.c"
+    source.write_text("int sonde_start, sonde_trace_open, stray;\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "libx.so", source, "-lm", "-Wl,--no-as-needed"],
+                   check=True)
+    subprocess.run(["cc", "-fPIC", "-c", "-o", tmp_path / "x.o", source], check=True)
+    subprocess.run(["ar", "rc", tmp_path / "libx.a", tmp_path / "x.o"], check=True)
+    for library in ("libx.so", "libx.a"):
+        done = symbols(tmp_path / library)
+        assert done.returncode == 1 and "stray" in done.stdout
+
+
+def test_setup_knows_its_groups():
+    done = subprocess.run([ROOT / "tools/setup", "nothing"], text=True, stderr=subprocess.PIPE)
+    assert done.returncode == 2 and "there are" in done.stderr
+    assert subprocess.run([ROOT / "tools/setup", "build"]).returncode == 0
+
+
+def load_tool(name):
+    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / "tools" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("result, text, expected", [
+    ("OK", "[  PASSED  ] 7 test(s).", (7, 0, 0)),
+    ("FAIL", "[  PASSED  ] 5 test(s).\n[  FAILED  ] 2 test(s), listed below:", (5, 2, 0)),
+    ("FAIL", "[  PASSED  ] 7 test(s).", (7, 1, 0)),  # a leak or a race after the last case
+    ("OK", "[  PASSED  ] 3 test(s).\n[  SKIPPED ] 1 test(s), listed below:", (3, 0, 1)),
+    ("OK", "", (1, 0, 0)),
+    ("FAIL", "", (0, 1, 0)),
+    ("TIMEOUT", "", (0, 1, 0)),
+    ("ERROR", "", (0, 1, 0)),
+    ("SKIP", "no such device", (0, 0, 1)),
+])
+def test_what_counts_as_passed(result, text, expected):
+    tally = load_tool("test").count_program({"name": "x", "result": result, "stdout": "", "stderr": text})
+    assert (tally.passed, tally.failed, tally.skipped) == expected
