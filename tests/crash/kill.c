@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -27,6 +28,7 @@
 struct progress {
     uint32_t tid;
     uint32_t begins, ends; /* published so far; only ever grow */
+    uint32_t leaves;       /* of bare ranges, which close in place */
 } __attribute__((aligned(64)));
 
 static struct progress *shared;
@@ -41,6 +43,9 @@ static void *record(void *argument)
         int  n = snprintf(name, sizeof name, "name %u", i % 500);
         sonde_begin_id(sonde_intern(name, (size_t)n), i);
         __atomic_store_n(&mine->begins, i, __ATOMIC_RELEASE);
+        sonde_begin("leaf");
+        sonde_end();
+        __atomic_store_n(&mine->leaves, i, __ATOMIC_RELEASE);
         if (i % 3 == 0)
             sonde_alloc(SONDE_CPU, name, i); /* longer events in between */
         sonde_end();
@@ -66,9 +71,15 @@ static void run_child(const char *path)
 
 struct found {
     struct sonde_trace *trace;
-    uint32_t begins[64], ends[64];
+    uint32_t begins[64], ends[64], leaves[64];
+    bool     in_leaf[64];
     bool     bad;
 };
+
+static bool is_named(const struct found *found, const struct sonde_event *event, const char *name)
+{
+    return strcmp(sonde_trace_string(found->trace, event->process, event->name).bytes, name) == 0;
+}
 
 static bool check(const struct sonde_event *event, void *user)
 {
@@ -77,15 +88,17 @@ static bool check(const struct sonde_event *event, void *user)
 
     if (t >= 64) {
         found->bad = true;
+    } else if (event->kind == SONDE_EVENT_BEGIN && event->aux == 0) {
+        found->bad |= !is_named(found, event, "leaf") || found->leaves[t] + 1 != found->begins[t];
+        found->in_leaf[t] = true;
     } else if (event->kind == SONDE_EVENT_BEGIN) {
         char expected[16];
         found->bad |= event->aux != ++found->begins[t] || found->ends[t] != event->aux - 1;
         snprintf(expected, sizeof expected, "name %u", event->aux % 500);
-        struct sonde_text name = sonde_trace_string(found->trace, event->process, event->name);
-        for (size_t i = 0; i <= name.length; i++)
-            found->bad |= expected[i] != name.bytes[i];
+        found->bad |= !is_named(found, event, expected);
     } else if (event->kind == SONDE_EVENT_END) {
-        found->ends[t]++;
+        *(found->in_leaf[t] ? &found->leaves[t] : &found->ends[t]) += 1;
+        found->in_leaf[t] = false;
     } else if (event->kind == SONDE_EVENT_ALLOC) {
         found->bad |= event->size != found->begins[t] || event->size % 3 != 0;
     } else {
@@ -116,11 +129,13 @@ static bool verify(const char *path, uint64_t *events)
             if (shared[i].tid == sonde_trace_thread(found.trace, t)->tid)
                 its = &shared[i];
         good = its && found.begins[t] >= its->begins && found.begins[t] <= its->begins + 1 &&
-               found.ends[t] >= its->ends && found.ends[t] <= its->ends + 1;
+               found.ends[t] >= its->ends && found.ends[t] <= its->ends + 1 &&
+               found.leaves[t] >= its->leaves && found.leaves[t] <= its->leaves + 1;
         if (!good && its)
-            fprintf(stderr, "kill: thread %u: noted %u begins, %u ends; read %u, %u\n", t,
-                    its->begins, its->ends, found.begins[t], found.ends[t]);
-        *events += found.begins[t] + found.ends[t];
+            fprintf(stderr, "kill: thread %u: noted %u begins, %u ends, %u leaves; read %u, %u, %u\n",
+                    t, its->begins, its->ends, its->leaves, found.begins[t], found.ends[t],
+                    found.leaves[t]);
+        *events += found.begins[t] + found.ends[t] + 2 * found.leaves[t];
     }
     /* A thread that noted something must be there at all. */
     for (int i = 0; good && i < THREADS; i++) {
@@ -150,7 +165,7 @@ int main(int argc, char **argv)
         return 1;
     for (int round = 0; round < rounds; round++) {
         for (int i = 0; i < THREADS; i++)
-            shared[i] = (struct progress){ 0, 0, 0 };
+            shared[i] = (struct progress){ 0, 0, 0, 0 };
         unlink(path);
         pid_t child = fork();
         if (child == 0)
