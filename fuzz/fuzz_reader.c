@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz/fuzz_reader.c - libFuzzer harness. Build with clang and -Dfuzzers=true; `make fuzz` runs it. */
+/* fuzz/fuzz_reader.c - libFuzzer harness: `make fuzz` builds and runs it. */
 #include "exercise.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

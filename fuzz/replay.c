@@ -55,14 +55,18 @@ static size_t pick(const uint8_t *bytes, size_t size)
 
 static void change(uint8_t *bytes, size_t size)
 {
-    static const uint64_t odd[] = { 0, 1, 0x7fffffff, 0xffffffff, 1ull << 32, 1ull << 63,
-                                    UINT64_MAX, 0x3fffffffffffffff };
+    static const uint64_t odd[] = { 0,          1,          0x7fffffff, 0xffffffff,
+                                    1ull << 32, 1ull << 63, UINT64_MAX, 0x3fffffffffffffff };
 
     for (uint64_t n = 1 + draw(4); n > 0; n--) {
         size_t at = pick(bytes, size);
         switch (draw(4)) {
-        case 0: bytes[at] ^= (uint8_t)(1u << draw(8)); break;
-        case 1: bytes[at] = (uint8_t)draw(256); break;
+        case 0:
+            bytes[at] ^= (uint8_t)(1u << draw(8));
+            break;
+        case 1:
+            bytes[at] = (uint8_t)draw(256);
+            break;
         case 2:
             at &= ~(size_t)7;
             if (at + 8 <= size)

@@ -7,6 +7,7 @@
 #include "export/live.h"
 #include "export/spans.h"
 #include "export/tensors.h"
+#include "read/scale.h"
 
 struct csv {
     const struct sonde_trace *trace;
@@ -27,7 +28,7 @@ static void put_span(const struct snd_span *span, void *user)
                                 sonde_trace_thread(csv->trace, span->thread)->tid,
                                 span->start_ns,
                                 duration,
-                                duration - span->children_ns,
+                                snd_sub(duration, span->children_ns),
                                 span->depth };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {

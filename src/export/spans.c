@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "read/scale.h"
+
 struct open_ranges {
     struct snd_span *items;
     uint32_t         count, capacity;
@@ -98,8 +100,8 @@ static void end(struct snd_spans *spans, struct open_ranges *open, int64_t time_
     span->end_ns = time_ns > span->start_ns ? time_ns : span->start_ns;
     span->unfinished = unfinished;
     if (open->count > 0) {
-        span[-1].children_ns += span->end_ns - span->start_ns;
-        span[-1].bytes += span->bytes;
+        span[-1].children_ns = snd_add(span[-1].children_ns, span->end_ns - span->start_ns);
+        span[-1].bytes = snd_add(span[-1].bytes, span->bytes);
     }
     spans->calls.end(span, spans->calls.user);
 }
@@ -149,7 +151,7 @@ bool snd_spans_event(struct snd_spans *spans, const struct sonde_event *event, i
     case SONDE_EVENT_ALLOC:
     case SONDE_EVENT_FREE:
         if (open->count > 0)
-            open->items[open->count - 1].bytes += bytes;
+            open->items[open->count - 1].bytes = snd_add(open->items[open->count - 1].bytes, bytes);
         break;
     default:
         break;

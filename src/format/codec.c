@@ -277,11 +277,11 @@ enum sonde_status snd_codec_pack_lane(struct snd_codec *codec, const uint64_t *w
                                       int level, const uint8_t **out, size_t *size,
                                       struct sonde_error *err)
 {
-    struct last last = { 0 };
+    struct last            last = { 0 };
     struct snd_packed_head head = { .coding = SND_CODING_COLUMNS,
                                     .raw_bytes = (uint32_t)(count * 8),
                                     .columns = SND_COLUMN_COUNT };
-    bool seen = false;
+    bool                   seen = false;
 
     if (count > SND_PACKED_RAW_MAX / 8)
         return snd_fail(err, SONDE_E_ARGUMENT, "more events than a packed chunk holds");
@@ -307,7 +307,8 @@ enum sonde_status snd_codec_pack_bytes(struct snd_codec *codec, const void *data
                                        int level, const uint8_t **out, size_t *size,
                                        struct sonde_error *err)
 {
-    struct snd_packed_head head = { .coding = SND_CODING_BYTES, .raw_bytes = (uint32_t)length,
+    struct snd_packed_head head = { .coding = SND_CODING_BYTES,
+                                    .raw_bytes = (uint32_t)length,
                                     .columns = 1 };
 
     if (length > SND_PACKED_RAW_MAX)
@@ -371,8 +372,8 @@ enum sonde_status snd_codec_unpack_lane(struct snd_codec *codec, const uint8_t *
 {
     struct last            last = { 0 };
     struct snd_packed_head head;
-    enum sonde_status status = unpack_columns(codec, data, size, SND_CODING_COLUMNS,
-                                              SND_COLUMN_COUNT, &head, err);
+    enum sonde_status      status = unpack_columns(codec, data, size, SND_CODING_COLUMNS,
+                                                   SND_COLUMN_COUNT, &head, err);
 
     if (status != SONDE_OK)
         return status;

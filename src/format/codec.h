@@ -60,7 +60,7 @@ struct snd_codec; /* opaque: contexts and buffers, kept between chunks */
 
 /* Owns: the caller, until snd_codec_free(). Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED. */
 SND_CHECKED enum sonde_status snd_codec_new(struct snd_codec **out, struct sonde_error *err);
-void snd_codec_free(struct snd_codec *codec);
+void                          snd_codec_free(struct snd_codec *codec);
 
 /*
  * Packs whole events. The result is the codec's until its next call.

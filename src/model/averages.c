@@ -48,21 +48,21 @@ struct sonde_averages {
     struct sonde_trace           *trace;
     struct sonde_averages_options options;
     struct sonde_averages_totals  totals;
-    struct row       *rows;
-    uint32_t          row_count, row_room;
-    uint32_t         *by_name; /* row of a name, plus one; when grouped by nothing else */
-    uint32_t         *canonical; /* ProfilerStep#7 is ProfilerStep* */
-    uint32_t          name_count;
-    struct latest    *latest;  /* by name, when grouped by more */
-    struct snd_map    groups;
-    struct snd_texts  texts;   /* shapes and stacks as shown */
-    struct text_cache *caches; /* by process */
-    struct snd_map    live;    /* sizes of what is allocated: only if frees do not tell theirs */
-    uint64_t         *live_bytes;
-    uint32_t          live_room, live_count;
-    uint32_t         *live_free;
-    uint32_t          live_free_room, live_free_count;
-    bool              tracks_live, needs_live;
+    struct row                   *rows;
+    uint32_t                      row_count, row_room;
+    uint32_t           *by_name;   /* row of a name, plus one; when grouped by nothing else */
+    uint32_t           *canonical; /* ProfilerStep#7 is ProfilerStep* */
+    uint32_t            name_count;
+    struct latest      *latest; /* by name, when grouped by more */
+    struct snd_map      groups;
+    struct snd_texts    texts;  /* shapes and stacks as shown */
+    struct text_cache  *caches; /* by process */
+    struct snd_map      live;   /* sizes of what is allocated: only if frees do not tell theirs */
+    uint64_t           *live_bytes;
+    uint32_t            live_room, live_count;
+    uint32_t           *live_free;
+    uint32_t            live_free_room, live_free_count;
+    bool                tracks_live, needs_live;
     struct snd_assembly assembly;
 };
 
@@ -248,8 +248,8 @@ static struct row *find_row(struct sonde_averages *a, const struct snd_lane *lan
     } else {
         row = a->by_name[name];
         if (row == 0) {
-            const struct group g = { name, SONDE_NONE, SONDE_NONE, SONDE_NONE, SONDE_NONE,
-                                     SONDE_NONE };
+            const struct group g = { name,       SONDE_NONE, SONDE_NONE,
+                                     SONDE_NONE, SONDE_NONE, SONDE_NONE };
             row = a->by_name[name] = add_row(a, &g);
         }
     }
@@ -373,7 +373,7 @@ static void count_unclaimed(struct sonde_averages *a, struct snd_lane *lane, int
                             int64_t bytes, bool is_cpu)
 {
     const struct snd_range none = { 0 };
-    struct row *row = find_row(a, lane, &none, a->trace->names.count + OWN_MEMORY);
+    struct row            *row = find_row(a, lane, &none, a->trace->names.count + OWN_MEMORY);
 
     if (!row)
         return;
@@ -391,8 +391,8 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
                       struct snd_open_range *innermost)
 {
     struct sonde_averages *a = user;
-    bool    is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
-    int64_t told = snd_net_bytes(words), bytes = told;
+    bool                   is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
+    int64_t                told = snd_net_bytes(words), bytes = told;
 
     a->totals.has_memory = true;
     a->totals.has_device_memory |= !is_cpu;
@@ -484,7 +484,7 @@ static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
     return status;
 }
 
-enum sonde_status sonde_averages_new(struct sonde_trace *trace,
+enum sonde_status sonde_averages_new(struct sonde_trace                  *trace,
                                      const struct sonde_averages_options *options,
                                      struct sonde_averages **out, struct sonde_error *err)
 {

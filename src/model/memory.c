@@ -23,13 +23,15 @@ struct live { /* an allocation that was not given back */
 
 /* The course of the live bytes within a slice of time. */
 struct bucket {
-    struct { int64_t time_ns, bytes; } first, least, most, last;
+    struct {
+        int64_t time_ns, bytes;
+    } first, least, most, last;
     bool any;
 };
 
 struct device {
     struct sonde_memory_device shown;
-    int64_t        now_bytes;
+    int64_t                    now_bytes;
     uint64_t       now_count, events, peak_event; /* number of the event that reached the peak */
     int64_t        first_ns, last_ns;
     struct bucket *buckets;
@@ -42,16 +44,16 @@ struct holder {
 };
 
 struct sonde_memory {
-    struct sonde_trace *trace;
-    struct device      *devices;
-    struct holder      *holders;
-    struct live        *lives;
+    struct sonde_trace        *trace;
+    struct device             *devices;
+    struct holder             *holders;
+    struct live               *lives;
     struct sonde_memory_point *points;
-    uint32_t device_count, device_room, holder_count, holder_room, live_count, live_room;
-    uint32_t point_count, point_room;
-    uint32_t free_live; /* plus one: a list through next_free */
-    struct snd_map by_device, by_holder, by_address;
-    bool     second; /* walk */
+    uint32_t            device_count, device_room, holder_count, holder_room, live_count, live_room;
+    uint32_t            point_count, point_room;
+    uint32_t            free_live; /* plus one: a list through next_free */
+    struct snd_map      by_device, by_holder, by_address;
+    bool                second; /* walk */
     struct snd_assembly assembly;
 };
 
@@ -286,7 +288,7 @@ static bool add_point(struct sonde_memory *m, uint32_t device, int64_t time_ns, 
 
 static bool add_bucket(struct sonde_memory *m, uint32_t device, const struct bucket *b)
 {
-    bool least_first = b->least.time_ns <= b->most.time_ns;
+    bool    least_first = b->least.time_ns <= b->most.time_ns;
     int64_t time1 = least_first ? b->least.time_ns : b->most.time_ns;
     int64_t bytes1 = least_first ? b->least.bytes : b->most.bytes;
     int64_t time2 = least_first ? b->most.time_ns : b->least.time_ns;

@@ -21,23 +21,23 @@
 #include "sonde/model.h"
 
 #define BLOCK_BYTES ((size_t)1 << 20) /* packed at once: more gains little */
-#define LEVEL_DEFAULT 3 /* times are noise: higher levels find nothing more */
+#define LEVEL_DEFAULT 3               /* times are noise: higher levels find nothing more */
 #define LEVEL_MAX 19
 
 struct packer {
     const struct snd_process *process;
-    struct snd_codec *codec;   /* packs */
-    struct snd_codec *unpack;  /* of the input's chunks */
-    int      level;
-    int      fd;
-    char    *aside; /* owned: the file being written */
-    const char *target;
-    uint64_t size, seq;
-    uint64_t *block; /* events or records not yet written */
-    size_t   count;  /* words in it */
-    uint16_t kind;
-    uint32_t thread;      /* of the block's first event */
-    uint64_t lost;        /* of the chunk that the block begins */
+    struct snd_codec         *codec;  /* packs */
+    struct snd_codec         *unpack; /* of the input's chunks */
+    int                       level;
+    int                       fd;
+    char                     *aside; /* owned: the file being written */
+    const char               *target;
+    uint64_t                  size, seq;
+    uint64_t                 *block; /* events or records not yet written */
+    size_t                    count; /* words in it */
+    uint16_t                  kind;
+    uint32_t                  thread; /* of the block's first event */
+    uint64_t                  lost;   /* of the chunk that the block begins */
 };
 
 /* ----------------------------------------------------------------- writing */
@@ -63,13 +63,19 @@ static enum sonde_status write_all(struct packer *p, const void *data, size_t si
 static enum sonde_status write_chunk(struct packer *p, uint16_t kind, const void *payload,
                                      size_t size, struct sonde_error *err)
 {
-    static const char zeroes[8];
-    size_t padding = (8 - size % 8) % 8;
+    static const char       zeroes[8];
+    size_t                  padding = (8 - size % 8) % 8;
     struct snd_chunk_header h = {
-        .magic = SND_CHUNK_MAGIC, .kind = kind, .header_size = SND_CHUNK_HEADER_SIZE,
-        .size = SND_CHUNK_HEADER_SIZE + size + padding, .seq = ++p->seq,
-        .used = SND_CHUNK_HEADER_SIZE + size, .thread = p->thread,
-        .crc = snd_crc32c(0, payload, size), .crc_set = 1, .lost = p->lost,
+        .magic = SND_CHUNK_MAGIC,
+        .kind = kind,
+        .header_size = SND_CHUNK_HEADER_SIZE,
+        .size = SND_CHUNK_HEADER_SIZE + size + padding,
+        .seq = ++p->seq,
+        .used = SND_CHUNK_HEADER_SIZE + size,
+        .thread = p->thread,
+        .crc = snd_crc32c(0, payload, size),
+        .crc_set = 1,
+        .lost = p->lost,
     };
     enum sonde_status status = write_all(p, &h, sizeof h, err);
 
@@ -179,7 +185,7 @@ static enum sonde_status copy_chunk(struct packer *p, const struct snd_chunk_ref
     p->kind = is_lane ? SND_CHUNK_LANE : SND_CHUNK_TABLE;
     p->thread = chunk->thread;
     p->lost = chunk->lost;
-    size_t window = is_lane ? SND_WINDOW_WALK : SND_RECORD_SIZE_MAX + 65536;
+    size_t            window = is_lane ? SND_WINDOW_WALK : SND_RECORD_SIZE_MAX + 65536;
     enum sonde_status status = snd_cursor_open(c, p->process, chunk, window, &p->unpack, err);
     if (status == SONDE_OK)
         status = copy_items(p, c, &last, err);
@@ -266,7 +272,10 @@ static enum sonde_status pack_file(const char *path, const char *out_path, int l
         goto fail_open;
     p.process = &trace->processes[0];
     p.block = malloc(BLOCK_BYTES);
-    status = p.block ? open_aside(&p, err) : snd_fail(err, SONDE_E_NOMEM, "out of memory for packing");
+    if (p.block)
+        status = open_aside(&p, err);
+    else
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for packing");
     if (status == SONDE_OK)
         status = copy_trace(&p, err);
     if (status == SONDE_OK)

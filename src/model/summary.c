@@ -64,16 +64,16 @@ static void add_step(struct sonde_summary *s, const struct snd_lane *lane, int64
         snd_assembly_stop(&s->assembly);
         return;
     }
-    s->steps[s->step_count++] = (struct sonde_step_row){ .process = lane->process,
-                                                         .number = number, .start_ns = ns };
+    s->steps[s->step_count++] =
+        (struct sonde_step_row){ .process = lane->process, .number = number, .start_ns = ns };
 }
 
 /* An id may be used again after both of its ends were seen. */
 static void add_link(struct sonde_summary *s, const struct snd_lane *lane, const uint64_t *words)
 {
-    bool     arrives = SND_HIGH(words[1]) & 1;
+    bool arrives = SND_HIGH(words[1]) & 1;
     /* Arrows of the user may cross processes; those of probes are numbered in each. */
-    uint32_t scope = SND_LOW(words[1]) == SND_LINK_FLOW ? SONDE_NONE : lane->process;
+    uint32_t       scope = SND_LOW(words[1]) == SND_LINK_FLOW ? SONDE_NONE : lane->process;
     struct snd_key here = { SND_PAIR(SND_LOW(words[1]), scope), words[2], arrives };
     struct snd_key there = here;
 
@@ -90,12 +90,23 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
     struct sonde_summary *s = user;
 
     switch (SND_EVENT_KIND(words[0])) {
-    case SND_EV_MARK: s->totals.marks++; break;
-    case SND_EV_COUNTER: s->totals.counters++; break;
-    case SND_EV_SAMPLE: s->totals.samples++; break;
-    case SND_EV_STEP: add_step(s, lane, ns, words[1]); break;
-    case SND_EV_LINK: add_link(s, lane, words); break;
-    default: break; /* gaps are in the ledger */
+    case SND_EV_MARK:
+        s->totals.marks++;
+        break;
+    case SND_EV_COUNTER:
+        s->totals.counters++;
+        break;
+    case SND_EV_SAMPLE:
+        s->totals.samples++;
+        break;
+    case SND_EV_STEP:
+        add_step(s, lane, ns, words[1]);
+        break;
+    case SND_EV_LINK:
+        add_link(s, lane, words);
+        break;
+    default:
+        break; /* gaps are in the ledger */
     }
 }
 
@@ -173,16 +184,17 @@ static enum sonde_status count_in_steps(struct sonde_summary *s, struct sonde_er
     if (s->step_count == 0)
         return SONDE_OK;
     measure_steps(s);
-    enum sonde_status status = snd_assemble(&s->assembly, s->trace, SONDE_BY_THREAD, &consumer, err);
+    enum sonde_status status = snd_assemble(&s->assembly, s->trace, SONDE_BY_THREAD, &consumer,
+                                            err);
     snd_assembly_release(&s->assembly);
     return status;
 }
 
 /* ------------------------------------------------------------------ ledger */
 
-static enum sonde_status fill_ledger(struct sonde_summary *s,
+static enum sonde_status fill_ledger(struct sonde_summary            *s,
                                      const struct snd_assembly_stats *stats,
-                                     struct sonde_error *err)
+                                     struct sonde_error              *err)
 {
     struct snd_ledger    ledger = { .os_error = 0 };
     struct sonde_memory *memory;
@@ -207,7 +219,8 @@ static enum sonde_status fill_ledger(struct sonde_summary *s,
 static enum sonde_status build(struct sonde_summary *s, struct sonde_error *err)
 {
     const struct snd_consumer consumer = { s, NULL, on_close, on_memory, on_other };
-    enum sonde_status status = snd_assemble(&s->assembly, s->trace, SONDE_BY_THREAD, &consumer, err);
+    enum sonde_status status = snd_assemble(&s->assembly, s->trace, SONDE_BY_THREAD, &consumer,
+                                            err);
     const struct snd_assembly_stats stats = s->assembly.stats;
 
     if (status == SONDE_OK)

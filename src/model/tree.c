@@ -21,8 +21,8 @@ struct sonde_tree {
     uint32_t            count, room;
     uint32_t           *last_child; /* of each node, while the tree grows */
     uint32_t            last_room;
-    struct snd_map      children;   /* (parent, name) to node */
-    struct snd_arena    arena;      /* names of threads */
+    struct snd_map      children; /* (parent, name) to node */
+    struct snd_arena    arena;    /* names of threads */
     bool                per_thread;
     uint32_t           *thread_node; /* of each thread, 0 none yet */
     struct snd_assembly assembly;

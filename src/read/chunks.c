@@ -47,8 +47,8 @@ enum sonde_status snd_header_read(struct snd_process *p, struct sonde_error *err
     if (intact && h->version_major > SND_VERSION_MAJOR)
         return snd_fail(err, SONDE_E_VERSION,
                         "the trace %s has format version %u.%u; this sonde reads up to %u.x: "
-                        "use a newer one", path, h->version_major, h->version_minor,
-                        (unsigned)SND_VERSION_MAJOR);
+                        "use a newer one",
+                        path, h->version_major, h->version_minor, (unsigned)SND_VERSION_MAJOR);
     if (!intact || !is_grain(h->grain) || h->header_size != SND_HEADER_SIZE ||
         h->clock_kind == SND_CLOCK_NONE || h->clock_kind > SND_CLOCK_SYNTHETIC ||
         !memchr(h->host, 0, sizeof h->host) || !memchr(h->program, 0, sizeof h->program))
@@ -73,9 +73,15 @@ static bool is_chunk(const struct snd_process *p, const struct snd_chunk_header 
 
 static bool add_chunk(struct snd_process *p, const struct snd_chunk_header *h, uint64_t offset)
 {
-    struct snd_chunk_ref ref = { .offset = offset, .size = h->size, .seq = h->seq, .used = h->used,
-                                 .lost = h->lost, .thread = h->thread, .crc = h->crc,
-                                 .kind = h->kind, .header_size = h->header_size,
+    struct snd_chunk_ref ref = { .offset = offset,
+                                 .size = h->size,
+                                 .seq = h->seq,
+                                 .used = h->used,
+                                 .lost = h->lost,
+                                 .thread = h->thread,
+                                 .crc = h->crc,
+                                 .kind = h->kind,
+                                 .header_size = h->header_size,
                                  .crc_set = h->crc_set == 1 };
 
     if (h->kind == SND_CHUNK_LANE || h->kind == SND_CHUNK_PACKED_LANE) {
@@ -120,7 +126,7 @@ static bool scan(struct snd_process *p, uint64_t *window)
 
     while (offset < p->source.size) {
         struct snd_chunk_header h = { 0 };
-        size_t got = snd_source_read(&p->source, offset, &h, sizeof h);
+        size_t                  got = snd_source_read(&p->source, offset, &h, sizeof h);
         if (got == sizeof h && is_chunk(p, &h, offset)) {
             if (h.seq != 0) { /* otherwise reserved and never used: nothing is missing */
                 bool known = h.kind >= SND_CHUNK_LANE && h.kind <= SND_CHUNK_PACKED_TABLE;

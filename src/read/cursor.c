@@ -20,7 +20,7 @@ static bool make_room(struct snd_cursor *c, size_t words)
 static void find_end(struct snd_cursor *c)
 {
     const struct snd_chunk_ref *chunk = c->chunk;
-    uint64_t there = c->process->source.size - chunk->offset;
+    uint64_t                    there = c->process->source.size - chunk->offset;
 
     c->has_used = chunk->used >= chunk->header_size && chunk->used <= chunk->size;
     if (chunk->used != 0 && !c->has_used)

@@ -25,12 +25,12 @@
 struct snd_cursor {
     const struct snd_process   *process;
     const struct snd_chunk_ref *chunk;
-    uint64_t *words; /* owned */
-    size_t    room, at, count;
-    uint64_t  next, end; /* bytes of the chunk: read so far, readable at most */
-    uint32_t  crc;
-    bool      has_used; /* the header told where it ends */
-    bool      damaged;  /* cut short, or its checksum does not match */
+    uint64_t                   *words; /* owned */
+    size_t                      room, at, count;
+    uint64_t                    next, end; /* bytes of the chunk: read so far, readable at most */
+    uint32_t                    crc;
+    bool                        has_used; /* the header told where it ends */
+    bool                        damaged;  /* cut short, or its checksum does not match */
 };
 
 /*
@@ -38,8 +38,8 @@ struct snd_cursor {
  * `codec` is made on first need and shared by cursors; the caller frees it.
  * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED. Damage is none: the cursor is then empty.
  */
-SND_CHECKED enum sonde_status snd_cursor_open(struct snd_cursor *cursor,
-                                              const struct snd_process *process,
+SND_CHECKED enum sonde_status snd_cursor_open(struct snd_cursor          *cursor,
+                                              const struct snd_process   *process,
                                               const struct snd_chunk_ref *chunk, size_t window,
                                               struct snd_codec **codec, struct sonde_error *err);
 

@@ -100,8 +100,8 @@ static bool peek_words(const struct snd_process *p, const struct snd_chunk_ref *
                        uint64_t *time56)
 {
     uint64_t words[PEEK_WORDS];
-    size_t   got = snd_source_read(&p->source, chunk->offset + chunk->header_size, words,
-                                   sizeof words) / 8;
+    size_t   got =
+        snd_source_read(&p->source, chunk->offset + chunk->header_size, words, sizeof words) / 8;
 
     for (size_t at = 0; at < got && words[at] != 0; at += SND_KIND_WORDS(SND_EVENT_KIND(words[at])))
         if (snd_event_class[SND_EVENT_KIND(words[at])] == 1) {
@@ -149,7 +149,8 @@ static bool list_entries(struct merge *m)
     for (uint32_t i = 0; i < trace->process_count; i++)
         for (uint32_t k = 0; k < trace->processes[i].lane_count; k++)
             m->entries[m->count++] = (struct entry){
-                find_first(&trace->processes[i], &trace->processes[i].lanes[k]), i, k, NOBODY };
+                find_first(&trace->processes[i], &trace->processes[i].lanes[k]), i, k, NOBODY
+            };
     qsort(m->entries, m->count, sizeof *m->entries, compare_entry);
     return true;
 }
@@ -310,9 +311,9 @@ static bool deliver_next(struct merge *m, struct stream *s)
 /* Delivers from the first stream while it stays first; false when its chunk is at its end. */
 static bool run_first(struct merge *m)
 {
-    struct stream *s = m->heap[0];
+    struct stream     *s = m->heap[0];
     struct snd_walker *w = m->walker;
-    int64_t until = m->next < m->count ? m->entries[m->next].first_ns : INT64_MAX;
+    int64_t            until = m->next < m->count ? m->entries[m->next].first_ns : INT64_MAX;
 
     for (uint32_t i = 1; i < 3 && i < m->heap_count; i++)
         if (m->heap[i]->ns < until)

@@ -12,8 +12,8 @@
 #include "read/reader.h"
 #include "read/walk.h"
 
-#define KEPT_OPEN 256u        /* files whose descriptor is kept */
-#define FILES_MAX 1000000u    /* of one folder */
+#define KEPT_OPEN 256u     /* files whose descriptor is kept */
+#define FILES_MAX 1000000u /* of one folder */
 
 static enum sonde_status fail_memory(struct sonde_error *err)
 {
@@ -63,7 +63,8 @@ static enum sonde_status add_file(struct sonde_trace *trace, const char *path,
                                   struct sonde_error *err)
 {
     struct snd_source source;
-    enum sonde_status status = snd_source_open(&source, path, trace->process_count < KEPT_OPEN, err);
+    bool              keep = trace->process_count < KEPT_OPEN;
+    enum sonde_status status = snd_source_open(&source, path, keep, err);
 
     return status == SONDE_OK ? add_source(trace, source, err) : status;
 }
@@ -221,13 +222,14 @@ static void lay_on_axis(struct sonde_trace *trace)
 
     for (uint32_t i = 0; i < trace->process_count; i++) {
         struct snd_process *p = &trace->processes[i];
-        int64_t shift = snd_sub(real_offset(&find_peer(trace, i)->header), here);
+        int64_t             shift = snd_sub(real_offset(&find_peer(trace, i)->header), here);
         p->shown.start_ns = snd_add((int64_t)p->header.start.mono_ns, shift);
         if (p->shown.start_ns < zero)
             zero = p->shown.start_ns;
     }
     for (uint32_t i = 0; i < trace->process_count; i++)
-        trace->processes[i].shown.start_ns = snd_sub(trace->processes[i].shown.start_ns, zero);
+        trace->processes[i].shown.start_ns =
+            snd_time_clamp(snd_sub(trace->processes[i].shown.start_ns, zero));
 }
 
 /* Ranks in order, then as they started; files were sorted by name before. */
@@ -273,6 +275,11 @@ static void scale_process(struct snd_process *p)
                              ((double)p->scale.rate / (double)((int64_t)1 << SND_SCALE_SHIFT));
 }
 
+static int64_t find_ns(const struct snd_process *p, uint64_t raw)
+{
+    return snd_time_clamp(snd_scale_ns(&p->scale, raw));
+}
+
 static bool is_undefined(const struct snd_process *p, uint32_t thread)
 {
     return thread == 0 || thread >= p->tables.thread_count;
@@ -300,8 +307,8 @@ static bool show_threads(struct sonde_trace *trace, uint32_t index)
         if (name != UINT32_MAX)
             s->name = (struct sonde_text){ trace->names.items[name].bytes,
                                            trace->names.items[name].length };
-        s->start_ns = r->start ? snd_scale_ns(&p->scale, r->start) : p->shown.start_ns;
-        s->stop_ns = r->end ? snd_scale_ns(&p->scale, r->end) : p->shown.stop_ns;
+        s->start_ns = r->start ? find_ns(p, r->start) : p->shown.start_ns;
+        s->stop_ns = r->end ? find_ns(p, r->end) : p->shown.stop_ns;
     }
     for (uint32_t i = 0; i < p->lane_count; i++) {
         uint32_t thread = p->lanes[i].thread;
@@ -327,7 +334,7 @@ static enum sonde_status find_stop(struct snd_process *p, struct sonde_error *er
             if (p->tables.threads[i].end > latest)
                 latest = p->tables.threads[i].end;
     }
-    p->shown.stop_ns = latest ? snd_scale_ns(&p->scale, latest) : p->shown.start_ns;
+    p->shown.stop_ns = latest ? find_ns(p, latest) : p->shown.start_ns;
     if (p->shown.stop_ns < p->shown.start_ns)
         p->shown.stop_ns = p->shown.start_ns;
     return SONDE_OK;

@@ -41,23 +41,25 @@ struct snd_stack_node {
 
 /* Tables of one process by id; entry 0 is not used. */
 struct snd_tables {
-    uint32_t                *names; /* string id to number in trace->names, plus one; 0: none */
-    struct snd_shape_record *shapes;
-    struct snd_frame_record *frames;
-    struct snd_stack_node   *stacks;
+    uint32_t                 *names; /* string id to number in trace->names, plus one; 0: none */
+    struct snd_shape_record  *shapes;
+    struct snd_frame_record  *frames;
+    struct snd_stack_node    *stacks;
     struct snd_thread_record *threads; /* tid and start 0: not defined */
-    struct { uint32_t key, value; } *metas;
-    uint32_t name_count, shape_count, frame_count, stack_count, thread_count, meta_count;
-    uint32_t name_room, shape_room, frame_room, stack_room, thread_room, meta_room;
+    struct {
+        uint32_t key, value;
+    } * metas;
+    uint32_t         name_count, shape_count, frame_count, stack_count, thread_count, meta_count;
+    uint32_t         name_room, shape_room, frame_room, stack_room, thread_room, meta_room;
     struct snd_arena arena;
 };
 
 /* What opening found wrong; what walking finds is in struct snd_walk_stats. */
 struct snd_damage {
-    uint64_t chunks;         /* structure of a table chunk, or its checksum */
-    uint64_t skipped_bytes;  /* no readable chunk covers them */
+    uint64_t chunks;        /* structure of a table chunk, or its checksum */
+    uint64_t skipped_bytes; /* no readable chunk covers them */
     uint64_t unknown_chunks, unknown_records;
-    uint64_t bad_ids;        /* records whose id or references cannot be */
+    uint64_t bad_ids; /* records whose id or references cannot be */
     uint64_t records;
     bool     header, clock;
 };
@@ -66,7 +68,7 @@ struct snd_process {
     struct sonde_process   shown;
     struct snd_source      source;
     struct snd_file_header header;
-    struct snd_chunk_ref  *lanes; /* by seq */
+    struct snd_chunk_ref  *lanes;  /* by seq */
     struct snd_chunk_ref  *others; /* tables, by seq */
     uint32_t               lane_count, other_count, lane_room, other_room;
     struct snd_tables      tables;
@@ -99,7 +101,7 @@ struct sonde_trace {
 /* Opens a trace whose bytes are in memory, which must stay. As sonde_trace_open otherwise. */
 SND_CHECKED enum sonde_status snd_trace_open_memory(const void *data, size_t size,
                                                     struct sonde_trace **out,
-                                                    struct sonde_error *err);
+                                                    struct sonde_error  *err);
 
 /* Opens one file, without those of forked children beside it. */
 SND_CHECKED enum sonde_status snd_trace_open_file(const char *path, struct sonde_trace **out,
@@ -123,8 +125,8 @@ SND_CHECKED enum sonde_status snd_header_read(struct snd_process *process, struc
 /* Finds the chunks and sorts them by seq. */
 SND_CHECKED enum sonde_status snd_chunks_find(struct snd_process *process, struct sonde_error *err);
 /* Reads the tables; strings go to trace->names. */
-SND_CHECKED enum sonde_status snd_tables_read(struct sonde_trace *trace, struct snd_process *process,
-                                              struct sonde_error *err);
-void snd_tables_release(struct snd_tables *tables);
+SND_CHECKED enum sonde_status snd_tables_read(struct sonde_trace *trace,
+                                              struct snd_process *process, struct sonde_error *err);
+void                          snd_tables_release(struct snd_tables *tables);
 
 #endif

@@ -20,7 +20,8 @@ static bool measure_rate(const struct snd_baseline *line, int64_t *rate)
 {
     __extension__ typedef unsigned __int128 wide;
 
-    if (!line->any || line->last.raw <= line->first.raw || line->last.mono_ns <= line->first.mono_ns)
+    if (!line->any || line->last.raw <= line->first.raw ||
+        line->last.mono_ns <= line->first.mono_ns)
         return false;
     uint64_t ticks = line->last.raw - line->first.raw;
     wide     scaled = (wide)(line->last.mono_ns - line->first.mono_ns) << SND_SCALE_SHIFT;

@@ -34,10 +34,26 @@ static inline int64_t snd_sub(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a - (uint64_t)b);
 }
 
+/*
+ * No time of a trace lies further than 36 years from its zero: what claims to is damage. So the
+ * difference of two times always fits.
+ */
+#define SND_TIME_MAX ((int64_t)1 << 60)
+
+static inline bool snd_time_is_sane(int64_t ns)
+{
+    return ns >= -SND_TIME_MAX && ns <= SND_TIME_MAX;
+}
+
+static inline int64_t snd_time_clamp(int64_t ns)
+{
+    return ns > SND_TIME_MAX ? SND_TIME_MAX : ns < -SND_TIME_MAX ? -SND_TIME_MAX : ns;
+}
+
 static inline int64_t snd_scale_ns(const struct snd_scale *scale, uint64_t raw)
 {
     __extension__ typedef __int128 wide;
-    wide product = (wide)(int64_t)(raw - scale->raw0) * scale->rate;
+    wide                           product = (wide)(int64_t)(raw - scale->raw0) * scale->rate;
 
     /* To the nearest, so that what was recorded as n ns on another clock comes back as n. */
     product += (wide)1 << (SND_SCALE_SHIFT - 1);

@@ -29,9 +29,9 @@ struct snd_source {
  */
 SND_CHECKED enum sonde_status snd_source_open(struct snd_source *source, const char *path,
                                               bool keep, struct sonde_error *err);
-void snd_source_release(struct snd_source *source);
+void                          snd_source_release(struct snd_source *source);
 
-/* Copies up to `size` bytes at `offset`; returns how many there were: less at the end or on failure. */
+/* Copies up to `size` bytes at `offset`; returns how many: fewer at the end or on failure. */
 size_t snd_source_read(const struct snd_source *source, uint64_t offset, void *out, size_t size);
 
 /* The first offset at or after `offset` that is not in a hole of a sparse file. */

@@ -93,6 +93,8 @@ static inline bool advance_clock(struct snd_walker *w, struct snd_place *place, 
     if (raw > place->limit)
         return false;
     int64_t ns = snd_scale_ns(&place->process->scale, raw);
+    if (!snd_time_is_sane(ns))
+        return false;
     t->last_raw = raw;
     if (ns < t->last_ns) {
         w->stats.clock_backwards += snd_sub(t->last_ns, ns) > BACKWARDS_NS;

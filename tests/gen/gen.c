@@ -49,14 +49,16 @@ static void make_convnet(const char *path, uint64_t n)
     };
     static const uint64_t flops_of[4] = { 1362672ull * 1000, 28547ull * 1000000, 28035ull * 1000000,
                                           4301ull * 1000000 };
-    struct synth *s = synth_new(path, NULL);
-    uint32_t t = synth_thread(s, "main", 0);
-    const uint32_t conv[3] = { synth_string(s, "aten::conv2d"), synth_string(s, "aten::convolution"),
-                               synth_string(s, "aten::_convolution") };
+    struct synth         *s = synth_new(path, NULL);
+    uint32_t              t = synth_thread(s, "main", 0);
+    const uint32_t        conv[3] = { synth_string(s, "aten::conv2d"),
+                                      synth_string(s, "aten::convolution"),
+                                      synth_string(s, "aten::_convolution") };
     uint32_t forward = synth_string(s, "forward"), relu = synth_string(s, "aten::relu");
     uint32_t file = synth_string(s, "net.c");
-    uint32_t stack = synth_stack(s, synth_stack(s, 0, synth_frame(s, synth_string(s, "main"), file, 40)),
-                                 synth_frame(s, forward, file, 17));
+    uint32_t stack =
+        synth_stack(s, synth_stack(s, 0, synth_frame(s, synth_string(s, "main"), file, 40)),
+                    synth_frame(s, forward, file, 17));
     uint64_t ns = 10000;
 
     (void)n;
@@ -68,8 +70,8 @@ static void make_convnet(const char *path, uint64_t n)
         for (int layer = 0; layer < 4; layer++) {
             uint64_t at = ns + 1000 + (uint64_t)layer * 1000000;
             uint32_t shapes = synth_shapes(s, shapes_of[layer]);
-            convolution(s, t, at, conv, shapes, flops_of[layer], 0x10000000u * (unsigned)(layer + 1),
-                        (uint64_t)(layer + 1) << 20);
+            convolution(s, t, at, conv, shapes, flops_of[layer],
+                        0x10000000u * (unsigned)(layer + 1), (uint64_t)(layer + 1) << 20);
             synth_begin(s, t, at + 920000, relu, shapes);
             synth_end(s, t, at + 960000 + step * 1000);
         }
@@ -111,8 +113,8 @@ static void make_names(const char *path, uint64_t n)
 #undef NAME
     };
     struct synth *s = synth_new(path, NULL);
-    uint32_t t = synth_thread(s, "th\"re\\ad\n\xf0\x9f\x9a\x80", 0);
-    uint64_t ns = 1000;
+    uint32_t      t = synth_thread(s, "th\"re\\ad\n\xf0\x9f\x9a\x80", 0);
+    uint64_t      ns = 1000;
 
     (void)n;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -132,8 +134,8 @@ static void make_names(const char *path, uint64_t n)
 static void make_threads(const char *path, uint64_t n)
 {
     struct synth *s = synth_new(path, NULL);
-    uint32_t work = synth_string(s, "work"), part = synth_string(s, "part");
-    uint32_t threads[4];
+    uint32_t      work = synth_string(s, "work"), part = synth_string(s, "part");
+    uint32_t      threads[4];
 
     (void)n;
     for (unsigned i = 0; i < 4; i++) {
@@ -158,8 +160,8 @@ static void make_threads(const char *path, uint64_t n)
 static void make_thread_switch(const char *path, uint64_t n)
 {
     struct synth *s = synth_new(path, NULL);
-    uint32_t short_work = synth_string(s, "short work");
-    uint32_t first = synth_thread(s, "first", 0);
+    uint32_t      short_work = synth_string(s, "short work");
+    uint32_t      first = synth_thread(s, "first", 0);
 
     (void)n;
     for (uint64_t i = 0; i < 6; i++) {
@@ -175,9 +177,9 @@ static void make_thread_switch(const char *path, uint64_t n)
 static void make_steps(const char *path, uint64_t n)
 {
     struct synth *s = synth_new(path, NULL);
-    uint32_t t = synth_thread(s, "main", 0), other = synth_thread(s, "loader", 0);
-    uint32_t train = synth_string(s, "train"), load = synth_string(s, "load");
-    char name[32];
+    uint32_t      t = synth_thread(s, "main", 0), other = synth_thread(s, "loader", 0);
+    uint32_t      train = synth_string(s, "train"), load = synth_string(s, "load");
+    char          name[32];
 
     (void)n;
     for (uint64_t i = 0; i < 6; i++) {
@@ -206,12 +208,15 @@ static void make_two_processes(const char *path, uint64_t n)
         exit(1);
     }
     for (uint32_t i = 0; i < 2; i++) {
-        struct synth_options options = { .pid = 5000 + i, .parent_pid = i ? 5000 : 4999, .rank = i,
-                                         .world_size = 2, .start_ns = i * 500000,
+        struct synth_options options = { .pid = 5000 + i,
+                                         .parent_pid = i ? 5000 : 4999,
+                                         .rank = i,
+                                         .world_size = 2,
+                                         .start_ns = i * 500000,
                                          .ticks_per_ns_x1000 = i ? 2100 : 0 };
         snprintf(file, sizeof file, "%s/rank%u.sonde", path, i);
         struct synth *s = synth_new(file, &options);
-        uint32_t t = synth_thread(s, "main", 0);
+        uint32_t      t = synth_thread(s, "main", 0);
         /* Ids differ between the processes, names do not. */
         uint32_t own = synth_string(s, i ? "only in one" : "only in zero");
         uint32_t both = synth_string(s, "in both");
@@ -233,8 +238,8 @@ static void make_two_processes(const char *path, uint64_t n)
 static void make_unfinished(const char *path, uint64_t n)
 {
     struct synth *s = synth_new(path, NULL);
-    uint32_t t = synth_thread(s, "main", 0);
-    uint32_t outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
 
     (void)n;
     synth_begin(s, t, 1000, outer, 0);
@@ -250,10 +255,10 @@ static void make_unfinished(const char *path, uint64_t n)
 
 static void make_gaps(const char *path, uint64_t n)
 {
-    struct synth_options options = { .flags = SND_FILE_LIMIT, .max_bytes = 1 << 20 };
-    struct synth *s = synth_new(path, &options);
-    uint32_t t = synth_thread(s, "main", 0);
-    uint32_t outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
+    struct synth_options    options = { .flags = SND_FILE_LIMIT, .max_bytes = 1 << 20 };
+    struct synth           *s = synth_new(path, &options);
+    uint32_t                t = synth_thread(s, "main", 0);
+    uint32_t                outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
     struct snd_file_header *h = synth_header(s);
 
     (void)n;
@@ -281,9 +286,9 @@ static void make_keep_last(const char *path, uint64_t n)
 {
     struct synth_options options = { .flags = SND_FILE_KEEP_LAST | SND_FILE_LIMIT,
                                      .max_bytes = 1 << 20 };
-    struct synth *s = synth_new(path, &options);
-    uint32_t t = synth_thread(s, "main", 0);
-    uint32_t outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
+    struct synth        *s = synth_new(path, &options);
+    uint32_t             t = synth_thread(s, "main", 0);
+    uint32_t             outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
 
     (void)n;
     synth_end(s, t, 1000000);
@@ -307,9 +312,9 @@ static void make_keep_last(const char *path, uint64_t n)
 static void make_warmup(const char *path, uint64_t n)
 {
     struct synth_options options = { .cycle = 2 };
-    struct synth *s = synth_new(path, &options);
-    uint32_t t = synth_thread(s, "main", 0);
-    uint32_t warm = synth_string(s, "warming"), astride = synth_string(s, "astride"),
+    struct synth        *s = synth_new(path, &options);
+    uint32_t             t = synth_thread(s, "main", 0);
+    uint32_t             warm = synth_string(s, "warming"), astride = synth_string(s, "astride"),
              shown = synth_string(s, "shown");
 
     (void)n;
@@ -329,8 +334,8 @@ static void make_warmup(const char *path, uint64_t n)
 static void make_fold(const char *path, uint64_t n)
 {
     struct synth *s = synth_new(path, NULL);
-    uint32_t t = synth_thread(s, "main", 0);
-    uint32_t f = synth_string(s, "f"), g = synth_string(s, "g");
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      f = synth_string(s, "f"), g = synth_string(s, "g");
 
     (void)n;
     synth_begin(s, t, 1000, f, 0); /* f > f > f > g: folds into f > g */
@@ -390,8 +395,8 @@ static void make_async(const char *path, uint64_t n)
 static void make_memory(const char *path, uint64_t n)
 {
     struct synth *s = synth_new(path, NULL);
-    uint32_t t = synth_thread(s, "main", 0), other = synth_thread(s, "other", 0);
-    uint32_t load = synth_string(s, "load"), compute = synth_string(s, "compute");
+    uint32_t      t = synth_thread(s, "main", 0), other = synth_thread(s, "other", 0);
+    uint32_t      load = synth_string(s, "load"), compute = synth_string(s, "compute");
 
     (void)n;
     synth_free(s, t, 500, CPU, 0x900, 64); /* taken before the recording */
@@ -418,8 +423,8 @@ static void make_memory(const char *path, uint64_t n)
 static void make_links(const char *path, uint64_t n)
 {
     struct synth *s = synth_new(path, NULL);
-    uint32_t t = synth_thread(s, "forward", 0), other = synth_thread(s, "backward", 0);
-    uint32_t forward = synth_string(s, "forward"), backward = synth_string(s, "backward");
+    uint32_t      t = synth_thread(s, "forward", 0), other = synth_thread(s, "backward", 0);
+    uint32_t      forward = synth_string(s, "forward"), backward = synth_string(s, "backward");
 
     (void)n;
     for (uint64_t i = 0; i < 4; i++) {
@@ -442,9 +447,9 @@ static void make_links(const char *path, uint64_t n)
 static void make_counters(const char *path, uint64_t n)
 {
     static const double values[] = { 0, 1, -1.5, 1e300, 5e-324, 0.1, 1.0 / 0.0, -1.0 / 0.0 };
-    struct synth *s = synth_new(path, NULL);
-    uint32_t t = synth_thread(s, "main", 0);
-    uint32_t loss = synth_string(s, "loss"), rate = synth_string(s, "rate");
+    struct synth       *s = synth_new(path, NULL);
+    uint32_t            t = synth_thread(s, "main", 0);
+    uint32_t            loss = synth_string(s, "loss"), rate = synth_string(s, "rate");
 
     (void)n;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
@@ -458,15 +463,15 @@ static void make_counters(const char *path, uint64_t n)
 static void make_stacks(const char *path, uint64_t n)
 {
     struct synth *s = synth_new(path, NULL);
-    uint32_t t = synth_thread(s, "main", 0);
-    uint32_t file = synth_string(s, "model.py"), op = synth_string(s, "op");
-    uint32_t functions[3] = { synth_string(s, "main"), synth_string(s, "train"),
-                              synth_string(s, "evaluate") };
-    uint32_t root = synth_stack(s, 0, synth_frame(s, functions[0], file, 10));
-    uint32_t stacks[2] = { synth_stack(s, root, synth_frame(s, functions[1], file, 20)),
-                           synth_stack(s, root, synth_frame(s, functions[2], file, 30)) };
-    uint32_t modules[2] = { synth_string(s, "net.layer1"), synth_string(s, "net.layer2") };
-    uint32_t shapes[2] = { synth_shapes(s, "2,3"), synth_shapes(s, "4,5;#") };
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      file = synth_string(s, "model.py"), op = synth_string(s, "op");
+    uint32_t      functions[3] = { synth_string(s, "main"), synth_string(s, "train"),
+                                   synth_string(s, "evaluate") };
+    uint32_t      root = synth_stack(s, 0, synth_frame(s, functions[0], file, 10));
+    uint32_t      stacks[2] = { synth_stack(s, root, synth_frame(s, functions[1], file, 20)),
+                                synth_stack(s, root, synth_frame(s, functions[2], file, 30)) };
+    uint32_t      modules[2] = { synth_string(s, "net.layer1"), synth_string(s, "net.layer2") };
+    uint32_t      shapes[2] = { synth_shapes(s, "2,3"), synth_shapes(s, "4,5;#") };
 
     (void)n;
     for (uint64_t i = 0; i < 8; i++) {
@@ -492,8 +497,8 @@ static void make_empty(const char *path, uint64_t n)
 /* Chunks and events of a later version, a reserved chunk, ids that nothing defines. */
 static void make_unknown(const char *path, uint64_t n)
 {
-    struct synth *s = synth_new(path, NULL);
-    uint32_t t = synth_thread(s, "main", 0), known = synth_string(s, "known");
+    struct synth  *s = synth_new(path, NULL);
+    uint32_t       t = synth_thread(s, "main", 0), known = synth_string(s, "known");
     const uint64_t later[5] = { SND_KIND(31, 5) | 1500 << 8, 1, 2, 3, 4 };
 
     (void)n;
@@ -513,9 +518,9 @@ static void make_unknown(const char *path, uint64_t n)
 static void make_large(const char *path, uint64_t n)
 {
     struct synth_options options = { .chunk_bytes = 1 << 20, .ticks_per_ns_x1000 = 2100 };
-    struct synth *s = synth_new(path, &options);
-    uint32_t names[8], threads[4];
-    uint64_t at[4] = { 0 }, random = 88172645463325252u;
+    struct synth        *s = synth_new(path, &options);
+    uint32_t             names[8], threads[4];
+    uint64_t             at[4] = { 0 }, random = 88172645463325252u;
 
     for (unsigned i = 0; i < 8; i++) {
         char text[32];

@@ -30,20 +30,20 @@ struct thread {
 };
 
 struct synth {
-    int    fd;
-    char  *path;
-    size_t grain, chunk_bytes;
-    uint64_t end;  /* of the file */
-    uint64_t seq;
-    uint64_t rate_x1000;
-    uint64_t latest_ns;
+    int                    fd;
+    char                  *path;
+    size_t                 grain, chunk_bytes;
+    uint64_t               end; /* of the file */
+    uint64_t               seq;
+    uint64_t               rate_x1000;
+    uint64_t               latest_ns;
     struct snd_file_header header;
-    struct chunk  *tables;
-    size_t         table_count;
-    struct lane   *lanes;
-    struct thread *threads;
-    uint32_t       lane_count, thread_count;
-    uint32_t       ids[8]; /* latest id by record type */
+    struct chunk          *tables;
+    size_t                 table_count;
+    struct lane           *lanes;
+    struct thread         *threads;
+    uint32_t               lane_count, thread_count;
+    uint32_t               ids[8]; /* latest id by record type */
 };
 
 size_t synth_grain = SND_GRAIN;
@@ -80,11 +80,15 @@ struct snd_file_header *synth_header(struct synth *s)
 
 /* ------------------------------------------------------------------ chunks */
 
-static void open_chunk(struct synth *s, struct chunk *c, uint16_t kind, uint32_t thread, size_t size)
+static void open_chunk(struct synth *s, struct chunk *c, uint16_t kind, uint32_t thread,
+                       size_t size)
 {
-    struct snd_chunk_header h = { .magic = SND_CHUNK_MAGIC, .kind = kind,
-                                  .header_size = SND_CHUNK_HEADER_SIZE, .size = size,
-                                  .seq = ++s->seq, .thread = thread };
+    struct snd_chunk_header h = { .magic = SND_CHUNK_MAGIC,
+                                  .kind = kind,
+                                  .header_size = SND_CHUNK_HEADER_SIZE,
+                                  .size = size,
+                                  .seq = ++s->seq,
+                                  .thread = thread };
 
     c->bytes = calloc(1, size);
     if (!c->bytes)
@@ -127,8 +131,10 @@ void synth_chunk(struct synth *s, uint16_t kind, const void *data, size_t size)
 
 void synth_reserve(struct synth *s)
 {
-    struct snd_chunk_header h = { .magic = SND_CHUNK_MAGIC, .kind = SND_CHUNK_LANE,
-                                  .header_size = SND_CHUNK_HEADER_SIZE, .size = s->chunk_bytes };
+    struct snd_chunk_header h = { .magic = SND_CHUNK_MAGIC,
+                                  .kind = SND_CHUNK_LANE,
+                                  .header_size = SND_CHUNK_HEADER_SIZE,
+                                  .size = s->chunk_bytes };
 
     write_at(s, &h, sizeof h, s->end);
     s->end += s->chunk_bytes;
@@ -139,7 +145,7 @@ void synth_reserve(struct synth *s)
 static void fill_header(struct synth *s, const struct synth_options *o)
 {
     struct snd_file_header *h = &s->header;
-    uint64_t mono = SYNTH_START_MONO_NS + o->start_ns;
+    uint64_t                mono = SYNTH_START_MONO_NS + o->start_ns;
 
     memcpy(h->magic, SND_FILE_MAGIC, sizeof h->magic);
     h->version_major = SND_VERSION_MAJOR;
@@ -168,7 +174,7 @@ static void fill_header(struct synth *s, const struct synth_options *o)
 struct synth *synth_new(const char *path, const struct synth_options *options)
 {
     static const struct synth_options none;
-    struct synth *s = calloc(1, sizeof *s);
+    struct synth                     *s = calloc(1, sizeof *s);
 
     if (!s)
         die("memory");
@@ -214,9 +220,9 @@ void synth_close(struct synth *s, bool closed)
 
 void synth_record(struct synth *s, uint8_t type, uint32_t id, const void *data, size_t size)
 {
-    size_t whole = (sizeof(struct snd_record_head) + size + 7) / 8 * 8;
+    size_t                 whole = (sizeof(struct snd_record_head) + size + 7) / 8 * 8;
     struct snd_record_head head = { (uint32_t)(whole << 8) | type, id };
-    struct chunk *c = s->table_count ? &s->tables[s->table_count - 1] : NULL;
+    struct chunk          *c = s->table_count ? &s->tables[s->table_count - 1] : NULL;
 
     if (!c || c->size - c->at < whole) {
         size_t need = (SND_CHUNK_HEADER_SIZE + whole + s->grain - 1) / s->grain * s->grain;
@@ -264,7 +270,7 @@ uint32_t synth_shapes(struct synth *s, const char *spec)
 
     while (*spec && at < sizeof record - 64) {
         struct snd_shape_item item = { .kind = SND_SHAPE_TENSOR, .dtype = 6 };
-        size_t item_at = at;
+        size_t                item_at = at;
         at += sizeof item;
         items++;
         if (*spec == '(') {

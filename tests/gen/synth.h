@@ -20,22 +20,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SYNTH_START_MONO_NS 1000000000u              /* raw = monotonic at the start: 1 s */
+#define SYNTH_START_MONO_NS 1000000000u /* raw = monotonic at the start: 1 s */
 #define SYNTH_START_REAL_NS 1700000000000000000u
 
 struct synth_options {
-    size_t      grain;       /* 0: synth_grain */
-    size_t      chunk_bytes; /* multiple of the grain; 0: one grain */
-    uint32_t    pid, parent_pid; /* 0: 4242, 4241 */
+    size_t      grain;            /* 0: synth_grain */
+    size_t      chunk_bytes;      /* multiple of the grain; 0: one grain */
+    uint32_t    pid, parent_pid;  /* 0: 4242, 4241 */
     uint32_t    rank, world_size; /* 0, 0: not told */
     uint32_t    cycle;
     const char *host, *program; /* NULL: "testhost", "prog" */
-    uint64_t    start_ns;   /* start of this file after SYNTH_START_*: for several processes */
-    uint64_t    boot_id;    /* 0: 0xb007 */
+    uint64_t    start_ns;       /* start of this file after SYNTH_START_*: for several processes */
+    uint64_t    boot_id;        /* 0: 0xb007 */
     uint64_t    ticks_per_ns_x1000; /* 0: one tick is one nanosecond; else of a TSC-like clock */
-    uint32_t    flags;      /* enum snd_file_flag, beyond SND_FILE_CLOSED */
+    uint32_t    flags;              /* enum snd_file_flag, beyond SND_FILE_CLOSED */
     uint64_t    max_bytes;
-    uint8_t     session;    /* filler of the session id; 0: 0x5e */
+    uint8_t     session; /* filler of the session id; 0: 0x5e */
 };
 
 /* Chunks begin at multiples of it: 64 KiB, as recorded, unless a test wants tiny files. */
@@ -59,7 +59,7 @@ void     synth_thread_done(struct synth *s, uint32_t thread, uint64_t end_ns, ui
 void     synth_meta(struct synth *s, const char *key, const char *value);
 void     synth_clock(struct synth *s, uint64_t at_ns, int64_t real_shift_ns);
 /* A record as it is: `type`, `id` and `size` (without head; padded to 8) are not checked. */
-void     synth_record(struct synth *s, uint8_t type, uint32_t id, const void *data, size_t size);
+void synth_record(struct synth *s, uint8_t type, uint32_t id, const void *data, size_t size);
 
 /* Events of `thread` at `ns` after the start. */
 void synth_begin(struct synth *s, uint32_t thread, uint64_t ns, uint32_t name, uint32_t shapes);

@@ -89,7 +89,7 @@ static inline bool text_is(struct sonde_text text, const char *expected)
 }
 
 static inline const struct sonde_average *find_average(const struct sonde_averages *averages,
-                                                       const char *name)
+                                                       const char                  *name)
 {
     for (size_t i = 0; i < sonde_averages_count(averages); i++)
         if (text_is(sonde_averages_row(averages, i)->name, name))

@@ -110,9 +110,9 @@ static void only_children_of_the_same_name_fold(void **state)
 
 static void gaps_close_what_they_cover(void **state)
 {
-    struct synth *s = synth_new(scratch_path("gap"), NULL);
-    uint32_t      t = synth_thread(s, "main", 0);
-    uint32_t      a = synth_string(s, "a"), b = synth_string(s, "b");
+    struct synth         *s = synth_new(scratch_path("gap"), NULL);
+    uint32_t              t = synth_thread(s, "main", 0);
+    uint32_t              a = synth_string(s, "a"), b = synth_string(s, "b");
     struct sonde_summary *summary;
 
     (void)state;
@@ -158,8 +158,8 @@ static void memory_is_net_and_by_thread(void **state)
     synth_end(s, t, 30);
     synth_end(s, t, 40);
     synth_close(s, true);
-    struct sonde_trace    *trace = scratch_open(scratch_path("net"));
-    struct sonde_averages *r = average(trace, 0);
+    struct sonde_trace         *trace = scratch_open(scratch_path("net"));
+    struct sonde_averages      *r = average(trace, 0);
     const struct sonde_average *row = find_average(r, "a");
     assert_int_equal(row->cpu_bytes, 1000);
     assert_int_equal(row->self_cpu_bytes, 100);
@@ -264,8 +264,8 @@ static void ends_out_of_order(void **state)
     synth_alloc(s, t, 125, CPU, 0x2, 1000);
     synth_end_at(s, t, 150, 1); /* b: 40, of which 30 in c */
     synth_alloc(s, t, 160, CPU, 0x3, 500);
-    synth_end(s, t, 180);       /* c: 60 */
-    synth_end(s, t, 200);       /* a: 100, of which 70 in b and c */
+    synth_end(s, t, 180); /* c: 60 */
+    synth_end(s, t, 200); /* a: 100, of which 70 in b and c */
     synth_begin(s, t, 300, a, 0);
     synth_begin(s, t, 310, b, 0);
     synth_end_at(s, t, 320, 1); /* the outermost */
@@ -295,9 +295,9 @@ static void ends_out_of_order(void **state)
 /* Another thread ends a range, and its chunk is read first. */
 static void ends_by_key(void **state)
 {
-    struct synth *s = synth_new(scratch_path("keys"), NULL);
-    uint32_t      loop = synth_thread(s, "loop", 0), t = synth_thread(s, "main", 0);
-    uint32_t      a = synth_string(s, "a"), b = synth_string(s, "b");
+    struct synth         *s = synth_new(scratch_path("keys"), NULL);
+    uint32_t              loop = synth_thread(s, "loop", 0), t = synth_thread(s, "main", 0);
+    uint32_t              a = synth_string(s, "a"), b = synth_string(s, "b");
     struct sonde_summary *summary;
     struct sonde_tree    *tree;
 
@@ -385,8 +385,8 @@ static void steps_are_one_row(void **state)
 static void depth_is_bounded(void **state)
 {
     struct synth_options options = { .chunk_bytes = 1 << 20 };
-    struct synth *s = synth_new(scratch_path("deep"), &options);
-    uint32_t      t = synth_thread(s, "main", 0), a = synth_string(s, "a"), b = synth_string(s, "b");
+    struct synth        *s = synth_new(scratch_path("deep"), &options);
+    uint32_t t = synth_thread(s, "main", 0), a = synth_string(s, "a"), b = synth_string(s, "b");
     struct sonde_summary *summary;
 
     (void)state;

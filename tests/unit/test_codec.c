@@ -97,7 +97,8 @@ static void cut_events_are_refused(void **state)
     words[0] = SND_WORD0(SND_EV_BEGIN, 5);
     assert_int_equal(snd_codec_pack_lane(*state, words, 1, 3, &packed, &size, NULL),
                      SONDE_E_ARGUMENT);
-    assert_int_equal(snd_codec_pack_lane(*state, words, SND_PACKED_RAW_MAX, 3, &packed, &size, NULL),
+    assert_int_equal(snd_codec_pack_lane(*state, words, SND_PACKED_RAW_MAX, 3, &packed, &size,
+                                         NULL),
                      SONDE_E_ARGUMENT);
 }
 
@@ -131,7 +132,8 @@ static void damage_is_no_crash(void **state)
     memcpy(copy, packed, size);
     for (size_t cut = 0; cut < size; cut++) {
         memcpy(work, copy, cut);
-        assert_int_not_equal(snd_codec_unpack_lane(*state, work, cut, &back, &count, NULL), SONDE_OK);
+        assert_int_not_equal(snd_codec_unpack_lane(*state, work, cut, &back, &count, NULL),
+                             SONDE_OK);
     }
     for (int i = 0; i < 20000; i++) {
         memcpy(work, copy, size);
@@ -166,9 +168,9 @@ static void bytes_come_back(void **state)
 
 static void hostile_heads_are_refused(void **state)
 {
-    const uint64_t *back;
-    size_t          count;
-    uint8_t         payload[200] = { 0 };
+    const uint64_t        *back;
+    size_t                 count;
+    uint8_t                payload[200] = { 0 };
     struct snd_packed_head head = { SND_CODING_COLUMNS, UINT32_MAX, 0, 1, SND_COLUMN_COUNT };
 
     memcpy(payload, &head, sizeof head);
@@ -205,12 +207,9 @@ static int close_codec(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges_come_back_small),
-        cmocka_unit_test(anything_comes_back),
-        cmocka_unit_test(cut_events_are_refused),
-        cmocka_unit_test(too_regular_is_refused),
-        cmocka_unit_test(damage_is_no_crash),
-        cmocka_unit_test(bytes_come_back),
+        cmocka_unit_test(ranges_come_back_small),    cmocka_unit_test(anything_comes_back),
+        cmocka_unit_test(cut_events_are_refused),    cmocka_unit_test(too_regular_is_refused),
+        cmocka_unit_test(damage_is_no_crash),        cmocka_unit_test(bytes_come_back),
         cmocka_unit_test(hostile_heads_are_refused),
     };
 

@@ -78,10 +78,10 @@ static void peaks_are_exact_over_threads(void **state)
 static void the_course_is_thinned(void **state)
 {
     struct synth_options options = { .chunk_bytes = 1 << 20 };
-    struct synth *s = synth_new(scratch_path("course"), &options);
-    uint32_t      t = synth_thread(s, "t", 0);
-    int64_t       most = 0, last = INT64_MIN;
-    bool          ends_at_zero = false;
+    struct synth        *s = synth_new(scratch_path("course"), &options);
+    uint32_t             t = synth_thread(s, "t", 0);
+    int64_t              most = 0, last = INT64_MIN;
+    bool                 ends_at_zero = false;
 
     (void)state;
     for (uint64_t i = 0; i < 10000; i++) {
@@ -114,8 +114,8 @@ static void processes_have_their_own_addresses(void **state)
     (void)state;
     for (uint32_t i = 0; i < 2; i++) {
         struct synth_options options = { .pid = 10 + i };
-        struct synth *s = synth_new(scratch_path(i ? "two.11" : "two"), &options);
-        uint32_t      t = synth_thread(s, "t", 0);
+        struct synth        *s = synth_new(scratch_path(i ? "two.11" : "two"), &options);
+        uint32_t             t = synth_thread(s, "t", 0);
         synth_alloc(s, t, 10 + i, CPU, 0x1, 100);
         synth_close(s, true);
     }

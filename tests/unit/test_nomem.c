@@ -39,11 +39,11 @@ void *__wrap_realloc(void *old, size_t size)
 static const char *make_trace(void)
 {
     struct synth_options options = { .grain = 4096 };
-    const char   *path = scratch_path("trace");
-    struct synth *s = synth_new(path, &options);
-    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, NULL, 0);
-    uint32_t      file = synth_string(s, "f.c");
-    uint32_t      stack = synth_stack(s, 0, synth_frame(s, file, file, 1));
+    const char          *path = scratch_path("trace");
+    struct synth        *s = synth_new(path, &options);
+    uint32_t             t = synth_thread(s, "main", 0), u = synth_thread(s, NULL, 0);
+    uint32_t             file = synth_string(s, "f.c");
+    uint32_t             stack = synth_stack(s, 0, synth_frame(s, file, file, 1));
 
     synth_meta(s, "key", "value");
     for (unsigned i = 0; i < 40; i++) {
@@ -68,7 +68,7 @@ static enum sonde_status use_averages(struct sonde_trace *trace)
 {
     struct sonde_averages_options options = { .groups = 31 };
     struct sonde_averages        *averages;
-    enum sonde_status status = sonde_averages_new(trace, &options, &averages, NULL);
+    enum sonde_status             status = sonde_averages_new(trace, &options, &averages, NULL);
 
     if (status == SONDE_OK)
         sonde_averages_free(averages);
@@ -117,8 +117,8 @@ static enum sonde_status use_merge(struct sonde_trace *trace)
 
 static void check_use(const char *path, use_fn *use)
 {
-    long               tried = 0;
-    enum sonde_status  status;
+    long                tried = 0;
+    enum sonde_status   status;
     struct sonde_trace *trace = scratch_open(path);
 
     do {
@@ -135,7 +135,7 @@ static void check_use(const char *path, use_fn *use)
 static void models_survive(void **state)
 {
     static use_fn *const uses[] = { use_averages, use_tree, use_memory, use_summary, use_merge };
-    const char *path = make_trace();
+    const char          *path = make_trace();
 
     (void)state;
     for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
@@ -167,8 +167,8 @@ static void opening_survives(void **state)
 
 static void packing_survives(void **state)
 {
-    char path[256], packed[256];
-    long tried = 0;
+    char              path[256], packed[256];
+    long              tried = 0;
     enum sonde_status status;
 
     (void)state;

@@ -11,10 +11,10 @@
 static void make_trace(const char *path, bool closed)
 {
     struct synth_options options = { .grain = 4096, .ticks_per_ns_x1000 = 2900 };
-    struct synth *s = synth_new(path, &options);
-    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
-    uint32_t      name = synth_string(s, "work"), shapes = synth_shapes(s, "8,3;4");
-    uint64_t      ns = 100, random = 99;
+    struct synth        *s = synth_new(path, &options);
+    uint32_t             t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+    uint32_t             name = synth_string(s, "work"), shapes = synth_shapes(s, "8,3;4");
+    uint64_t             ns = 100, random = 99;
 
     synth_share(s, t, u);
     for (unsigned i = 0; i < 2000; i++) {
@@ -86,7 +86,8 @@ static void packing_keeps_everything(void **state)
     assert_int_equal(stat(scratch_path("packed"), &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
     /* Onto itself, and once more what is packed already. */
-    assert_int_equal(sonde_pack(scratch_path("packed"), scratch_path("packed"), 19, NULL), SONDE_OK);
+    assert_int_equal(sonde_pack(scratch_path("packed"), scratch_path("packed"), 19, NULL),
+                     SONDE_OK);
     check_same(scratch_path("raw"), scratch_path("packed"));
 }
 
@@ -115,8 +116,8 @@ static void packing_recovers(void **state)
 static void regular_events_survive(void **state)
 {
     struct synth_options options = { .chunk_bytes = 1 << 20 };
-    struct synth *s = synth_new(scratch_path("regular"), &options);
-    uint32_t      t = synth_thread(s, "main", 0);
+    struct synth        *s = synth_new(scratch_path("regular"), &options);
+    uint32_t             t = synth_thread(s, "main", 0);
 
     (void)state;
     for (uint64_t i = 0; i < 19000; i++)

@@ -35,14 +35,14 @@ static const char *make_small(const char *name, unsigned n)
 
 static void strings_shapes_and_stacks(void **state)
 {
-    const char   *path = scratch_path("tables");
-    struct synth *s = start_tiny(path);
-    char          text[64];
-    uint32_t      t = synth_thread(s, "main", 10);
-    uint32_t      a = synth_string_n(s, "a\0b", 3), file = synth_string(s, "file.c");
-    uint32_t shapes = synth_shapes(s, "8,3,224,224;-;#;(2;2,2);(#;#);1");
-    uint32_t root = synth_stack(s, 0, synth_frame(s, a, file, 7));
-    uint32_t leaf = synth_stack(s, root, synth_frame(s, file, 0, 0));
+    const char        *path = scratch_path("tables");
+    struct synth      *s = start_tiny(path);
+    char               text[64];
+    uint32_t           t = synth_thread(s, "main", 10);
+    uint32_t           a = synth_string_n(s, "a\0b", 3), file = synth_string(s, "file.c");
+    uint32_t           shapes = synth_shapes(s, "8,3,224,224;-;#;(2;2,2);(#;#);1");
+    uint32_t           root = synth_stack(s, 0, synth_frame(s, a, file, 7));
+    uint32_t           leaf = synth_stack(s, root, synth_frame(s, file, 0, 0));
     struct sonde_frame frames[3];
     struct sonde_text  key, value;
 
@@ -97,7 +97,8 @@ static void hostile_records(void **state)
     synth_record(s, SND_REC_STRING, 5, long_string, sizeof long_string);
     synth_record(s, SND_REC_STACK, 7, cycle, sizeof cycle);
     synth_record(s, SND_REC_STACK, 6, cycle, sizeof cycle);
-    struct snd_shape_item items[3] = { { 0 }, { .kind = SND_SHAPE_LIST, .count = huge },
+    struct snd_shape_item items[3] = { { 0 },
+                                       { .kind = SND_SHAPE_LIST, .count = huge },
                                        { .kind = SND_SHAPE_TENSOR, .count = huge } };
     items[0].count = 0;
     memcpy(&items[0], &huge, sizeof huge); /* where the item count stands */
@@ -135,10 +136,10 @@ static void not_a_trace(void **state)
 
 static void newer_versions(void **state)
 {
-    size_t              size;
-    struct sonde_trace *trace;
-    struct sonde_error  err;
-    uint8_t            *bytes = scratch_load(make_small("version", 3), &size);
+    size_t                 size;
+    struct sonde_trace    *trace;
+    struct sonde_error     err;
+    uint8_t               *bytes = scratch_load(make_small("version", 3), &size);
     struct snd_file_header header;
 
     (void)state;
@@ -187,9 +188,9 @@ static void read_events(const uint8_t *bytes, size_t size, struct events *events
 /* Cut anywhere, a trace is refused or gives a prefix of its events, and then perhaps a gap. */
 static void cut_at_every_byte(void **state)
 {
-    size_t              size, longest = 0;
-    uint8_t            *bytes = scratch_load(make_small("cut", 100), &size);
-    struct sonde_trace *trace;
+    size_t               size, longest = 0;
+    uint8_t             *bytes = scratch_load(make_small("cut", 100), &size);
+    struct sonde_trace  *trace;
     static struct events whole, part;
 
     (void)state;
@@ -223,9 +224,9 @@ static void cut_at_every_byte(void **state)
 /* The file is cut while it is open: no signal, just fewer events. */
 static void cut_while_open(void **state)
 {
-    const char         *path = make_small("shrinks", 100);
+    const char          *path = make_small("shrinks", 100);
     static struct events events;
-    struct sonde_trace *trace = scratch_open(path);
+    struct sonde_trace  *trace = scratch_open(path);
 
     (void)state;
     events.count = 0;
@@ -237,9 +238,9 @@ static void cut_while_open(void **state)
 
 static void damaged_header_is_survived(void **state)
 {
-    size_t              size;
-    uint8_t            *bytes = scratch_load(make_small("header", 100), &size);
-    struct sonde_trace *trace;
+    size_t               size;
+    uint8_t             *bytes = scratch_load(make_small("header", 100), &size);
+    struct sonde_trace  *trace;
     static struct events events;
 
     (void)state;
@@ -255,10 +256,10 @@ static void damaged_header_is_survived(void **state)
 /* A chunk header is destroyed: its neighbours are still found. */
 static void damaged_chunk_is_stepped_over(void **state)
 {
-    const char   *path = scratch_path("stepped");
-    struct synth *s = start_tiny(path);
-    uint32_t      t = synth_thread(s, "main", 0), name = synth_string(s, "x");
-    size_t        size;
+    const char          *path = scratch_path("stepped");
+    struct synth        *s = start_tiny(path);
+    uint32_t             t = synth_thread(s, "main", 0), name = synth_string(s, "x");
+    size_t               size;
     static struct events events;
 
     (void)state;
@@ -280,9 +281,9 @@ static void damaged_chunk_is_stepped_over(void **state)
 
 static void checksums_tell(void **state)
 {
-    size_t                size;
-    uint8_t              *bytes = scratch_load(make_small("flip", 100), &size);
-    static struct events  events;
+    size_t               size;
+    uint8_t             *bytes = scratch_load(make_small("flip", 100), &size);
+    static struct events events;
 
     (void)state;
     bytes[2 * 4096 + 64 + 8] ^= 1; /* the name of the first range */
@@ -296,10 +297,10 @@ static void checksums_tell(void **state)
 /* A live file: `used` is not set, events end at the first zero. */
 static void open_files_are_read(void **state)
 {
-    const char   *path = scratch_path("live");
-    struct synth *s = start_tiny(path);
-    uint32_t      t = synth_thread(s, "main", 0), name = synth_string(s, "x");
-    size_t        size;
+    const char          *path = scratch_path("live");
+    struct synth        *s = start_tiny(path);
+    uint32_t             t = synth_thread(s, "main", 0), name = synth_string(s, "x");
+    size_t               size;
     static struct events events;
 
     (void)state;
@@ -320,10 +321,10 @@ static void open_files_are_read(void **state)
 
 static void undefined_threads_are_gathered(void **state)
 {
-    const char   *path = scratch_path("undefined");
-    struct synth *s = start_tiny(path);
-    uint32_t      t = synth_thread(s, "main", 0), name = synth_string(s, "x");
-    size_t        size;
+    const char          *path = scratch_path("undefined");
+    struct synth        *s = start_tiny(path);
+    uint32_t             t = synth_thread(s, "main", 0), name = synth_string(s, "x");
+    size_t               size;
     static struct events events;
 
     (void)state;
@@ -343,8 +344,9 @@ static void undefined_threads_are_gathered(void **state)
 static void make_process(const char *path, uint32_t pid, uint8_t session, uint64_t start_ns,
                          uint64_t boot_id)
 {
-    struct synth_options options = { .grain = 4096, .pid = pid, .session = session,
-                                     .start_ns = start_ns, .boot_id = boot_id };
+    struct synth_options options = {
+        .grain = 4096, .pid = pid, .session = session, .start_ns = start_ns, .boot_id = boot_id
+    };
     struct synth *s = synth_new(path, &options);
     uint32_t      t = synth_thread(s, "main", 0);
 
@@ -394,7 +396,7 @@ static void machines_meet_in_real_time(void **state)
     assert_int_equal(mkdir(scratch_path("hosts"), 0700), 0);
     make_process(scratch_path("hosts/a"), 30, 1, 1000, 0xaaa);
     make_process(scratch_path("hosts/b"), 31, 1, 4000, 0xbbb);
-    uint8_t *bytes = scratch_load(scratch_path("hosts/b"), &size);
+    uint8_t               *bytes = scratch_load(scratch_path("hosts/b"), &size);
     struct snd_file_header h;
     memcpy(&h, bytes, sizeof h);
     h.start.mono_ns += 500000000000; /* it was booted earlier */

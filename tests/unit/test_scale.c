@@ -57,10 +57,10 @@ static void the_widest_base_line_counts(void **state)
 static void impossible_clocks_are_told(void **state)
 {
     static const struct snd_clock_pair ends[] = {
-        { 1000000, 6000000000, 0 },           /* the clock stands still */
-        { UINT64_MAX, 5000000001, 0 },        /* 10^19 ticks in a nanosecond */
-        { 1000001, UINT64_MAX, 0 },           /* centuries in a tick */
-        { 2000000, 4000000000, 0 },           /* time runs backwards */
+        { 1000000, 6000000000, 0 },    /* the clock stands still */
+        { UINT64_MAX, 5000000001, 0 }, /* 10^19 ticks in a nanosecond */
+        { 1000001, UINT64_MAX, 0 },    /* centuries in a tick */
+        { 2000000, 4000000000, 0 },    /* time runs backwards */
     };
 
     (void)state;

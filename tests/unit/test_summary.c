@@ -39,8 +39,8 @@ static void totals_threads_and_steps(void **state)
     synth_free(s, t, 430, 0, 1, 1);
     synth_sample(s, t, 440, 0, 0, 1);
     synth_close(s, true);
-    struct sonde_trace   *trace = scratch_open(scratch_path("totals"));
-    struct sonde_summary *m = build(trace);
+    struct sonde_trace                *trace = scratch_open(scratch_path("totals"));
+    struct sonde_summary              *m = build(trace);
     const struct sonde_summary_totals *totals = sonde_summary_totals(m);
     assert_int_equal(totals->events, 2 + 3 * 7 + 5);
     assert_int_equal(totals->ranges, 10);
@@ -71,18 +71,21 @@ static void totals_threads_and_steps(void **state)
 
 static void the_ledger_tells_all(void **state)
 {
-    struct synth_options options = { .flags = SND_FILE_LIMIT, .grain = 4096 };
-    struct synth *s = synth_new(scratch_path("ledger"), &options);
-    uint32_t      t = synth_thread(s, "main", 0), a = synth_string(s, "a");
-    const uint64_t later[2] = { SND_KIND(31, 2), 0 };
+    struct synth_options    options = { .flags = SND_FILE_LIMIT, .grain = 4096 };
+    struct synth           *s = synth_new(scratch_path("ledger"), &options);
+    uint32_t                t = synth_thread(s, "main", 0), a = synth_string(s, "a");
+    const uint64_t          later[2] = { SND_KIND(31, 2), 0 };
     struct snd_file_header *h = synth_header(s);
-    static const struct { const char *key; uint64_t count; } expected[] = {
-        { "lost_events", 11 + 6 }, { "limit_reached", 1 }, { "failed_reserves", 3 },
-        { "recycled_chunks", 4 }, { "recycled_events", 5 }, { "not_closed", 1 },
+    static const struct {
+        const char *key;
+        uint64_t    count;
+    } expected[] = {
+        { "lost_events", 11 + 6 },  { "limit_reached", 1 },      { "failed_reserves", 3 },
+        { "recycled_chunks", 4 },   { "recycled_events", 5 },    { "not_closed", 1 },
         { "unfinished_ranges", 1 }, { "ends_without_begin", 1 }, { "warmup_events", 1 },
-        { "lost_names", 7 }, { "cut_names", 8 }, { "missing_ids", 1 }, { "unmatched_frees", 1 },
-        { "half_links", 2 }, { "clock_backwards", 1 }, { "unknown_chunks", 1 },
-        { "unknown_events", 1 },
+        { "lost_names", 7 },        { "cut_names", 8 },          { "missing_ids", 1 },
+        { "unmatched_frees", 1 },   { "half_links", 2 },         { "clock_backwards", 1 },
+        { "unknown_chunks", 1 },    { "unknown_events", 1 },
     };
 
     (void)state;
@@ -103,7 +106,7 @@ static void the_ledger_tells_all(void **state)
     synth_link(s, t, 122, SND_LINK_FLOW, true, 2);
     synth_link(s, t, 123, SND_LINK_FWD_BWD, true, 1); /* another kind: another arrow */
     synth_mark(s, t, 100000000, a, 0);
-    synth_mark(s, t, 200, a, 0); /* backwards */
+    synth_mark(s, t, 200, a, 0);           /* backwards */
     synth_begin(s, t, 100000001, 4711, 0); /* a name nobody told, never ended */
     synth_chunk(s, 99, "x", 1);
     synth_thread_done(s, t, 300, 6);
@@ -127,10 +130,10 @@ static void the_ledger_tells_all(void **state)
 static void damage_is_in_the_ledger(void **state)
 {
     struct synth_options options = { .grain = 4096 };
-    const char   *path = scratch_path("damage");
-    struct synth *s = synth_new(path, &options);
-    uint32_t      t = synth_thread(s, "main", 0);
-    size_t        size;
+    const char          *path = scratch_path("damage");
+    struct synth        *s = synth_new(path, &options);
+    uint32_t             t = synth_thread(s, "main", 0);
+    size_t               size;
 
     (void)state;
     for (unsigned i = 0; i < 3; i++) {
@@ -139,8 +142,8 @@ static void damage_is_in_the_ledger(void **state)
     }
     synth_close(s, true);
     uint8_t *bytes = scratch_load(path, &size);
-    bytes[100] ^= 1;                   /* the header */
-    bytes[2 * 4096 + 64 + 1] ^= 1;     /* the first lane chunk: its checksum */
+    bytes[100] ^= 1;                    /* the header */
+    bytes[2 * 4096 + 64 + 1] ^= 1;      /* the first lane chunk: its checksum */
     memset(bytes + 3 * 4096, 0xaa, 64); /* the second: gone */
     scratch_save(path, bytes, size);
     free(bytes);

@@ -108,10 +108,10 @@ static void fields_arrive(void **state)
 static void time_order_holds(void **state)
 {
     struct synth_options options = { .grain = 4096 };
-    const char   *path = scratch_path("merge");
-    struct synth *s = synth_new(path, &options);
-    uint32_t      threads[5], name = synth_string(s, "x");
-    uint64_t      at[5] = { 0 }, seed = 12345, made = 0;
+    const char          *path = scratch_path("merge");
+    struct synth        *s = synth_new(path, &options);
+    uint32_t             threads[5], name = synth_string(s, "x");
+    uint64_t             at[5] = { 0 }, seed = 12345, made = 0;
 
     (void)state;
     for (unsigned i = 0; i < 5; i++)
@@ -134,7 +134,7 @@ static void time_order_holds(void **state)
     }
     synth_close(s, true);
     struct sonde_trace *trace = scratch_open(path);
-    struct events       by_time = walk(trace, SONDE_BY_TIME), by_thread = walk(trace, SONDE_BY_THREAD);
+    struct events by_time = walk(trace, SONDE_BY_TIME), by_thread = walk(trace, SONDE_BY_THREAD);
     assert_int_equal(by_time.count, made);
     assert_int_equal(by_thread.count, made);
     for (size_t i = 1; i < by_time.count; i++)
