@@ -127,7 +127,7 @@ static bool look_at_output(void *user, const void *data, size_t length)
 /* Every view in every form, and every export. */
 static void try_outputs(struct sonde_trace *trace)
 {
-    struct sonde_sink out = { look_at_output, NULL };
+    struct sonde_sink                 out = { look_at_output, NULL };
     const struct sonde_view_info     *view;
     const struct sonde_exporter_info *exporter;
 
@@ -154,7 +154,8 @@ void exercise_trace(const uint8_t *data, size_t size)
         return;
     struct looker by_thread = { trace, 0 }, by_time = { trace, 0 };
     look_at_tables(trace);
-    enum sonde_status one = sonde_trace_walk(trace, SONDE_BY_THREAD, look_at_event, &by_thread, NULL);
+    enum sonde_status one = sonde_trace_walk(trace, SONDE_BY_THREAD, look_at_event, &by_thread,
+                                             NULL);
     enum sonde_status two = sonde_trace_walk(trace, SONDE_BY_TIME, look_at_event, &by_time, NULL);
     /* Both orders deliver the same events; breaks may differ where no time is known yet. */
     if (one != two)

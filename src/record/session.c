@@ -288,7 +288,7 @@ void sonde_step(void)
 
 static uint32_t number_from_environment(const char *name, uint32_t given)
 {
-    const char *text = getenv(name);
+    const char *text = secure_getenv(name);
 
     if (given != UINT32_MAX || !text || !*text)
         return given;
@@ -466,13 +466,15 @@ void sonde_metadata(const char *key, const char *value)
 
 void snd_session_from_environment(void)
 {
+    /* secure_getenv: a set-user-id program must not write where its caller tells it to. */
     struct sonde_options options = SONDE_OPTIONS_INIT;
     struct sonde_error   err;
-    const char          *limit = getenv("SONDE_LIMIT"), *most = getenv("SONDE_MAX_BYTES");
-    const char          *schedule = getenv("SONDE_SCHEDULE");
+    const char          *limit = secure_getenv("SONDE_LIMIT");
+    const char          *most = secure_getenv("SONDE_MAX_BYTES");
+    const char          *schedule = secure_getenv("SONDE_SCHEDULE");
 
     init_wake();
-    options.path = getenv("SONDE_TRACE");
+    options.path = secure_getenv("SONDE_TRACE");
     if (!options.path || !*options.path)
         return;
     if (most)
