@@ -23,9 +23,9 @@
  * died, of whatever cause, is in the file.
  *
  * Threads: every call may be made from any thread at any time, also while another
- *          starts or stops. From a signal handler, all but sonde_start, sonde_stop and
- *          sonde_step may be called: what interrupts the recorder itself is dropped
- *          and counted.
+ *          starts or stops. From a signal handler only marks may be made (not start, stop,
+ *          step, pause, resume, metadata, trace_path): what interrupts the recorder
+ *          itself is dropped and counted. No call is a cancellation point.
  * Errors:  marking never fails: what cannot be written is counted and reported.
  */
 #ifndef SONDE_RECORD_H
@@ -123,10 +123,13 @@ SONDE_API void sonde_step(void);
 SONDE_API void sonde_pause(void);
 SONDE_API void sonde_resume(void);
 
-/* The file being written, or an empty string; `size` bytes at most. Returns its full length. */
+/* The file being written, or written last; `size` bytes at most. Returns its full length. */
 SONDE_API size_t sonde_trace_path(char *buffer, size_t size);
 
-/* Adds a word about the run (`key`: text, `value`: text); a later one of the key replaces it. */
+/*
+ * Adds a word about the run (`key`: text, `value`: text), to this file and to those of later cycles
+ * and of children; a later one of the key replaces it. Values are kept up to 4,096 bytes.
+ */
 SONDE_API void sonde_metadata(const char *key, const char *value);
 
 /* Names the calling thread in the trace. */
@@ -262,6 +265,9 @@ static inline uint32_t sonde_epoch(void);
 SONDE_API uint32_t sonde_intern(const char *text, size_t length);
 SONDE_API uint32_t sonde_intern_shapes(const struct sonde_tensor *tensors, size_t count);
 SONDE_API uint32_t sonde_intern_frame(uint32_t function, uint32_t file, uint32_t line);
+/* The same with the line where the function begins: torch shows that one. */
+SONDE_API uint32_t sonde_intern_frame_in(uint32_t function, uint32_t first_line, uint32_t file,
+                                         uint32_t line);
 SONDE_API uint32_t sonde_intern_stack(uint32_t parent, uint32_t frame);
 
 /* A range by ids; `shapes` 0 for none. */

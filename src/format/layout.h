@@ -235,8 +235,10 @@ struct snd_frame_record {
     uint32_t function; /* string */
     uint32_t file;     /* string, 0 none */
     uint32_t line;
-    uint32_t flags; /* 0 source, 1 native */
+    uint32_t flags; /* bit 0: native; above: line where the function begins, 0 unknown */
 };
+#define SND_FRAME_FLAGS(first_line) ((uint32_t)(first_line) << 1)
+#define SND_FRAME_FIRST_LINE(flags) ((uint32_t)(flags) >> 1)
 
 struct snd_thread_record {
     uint32_t tid;

@@ -97,6 +97,12 @@ void *snd_file_map(int fd, uint64_t offset, uint64_t size)
     if (map == MAP_FAILED)
         return NULL;
     if (madvise(map, size, MADV_POPULATE_WRITE) != 0) {
+        if (errno == EFAULT || errno == ENOMEM || errno == EHWPOISON) { /* a touch would kill */
+            int os_error = errno == EFAULT ? EIO : errno;
+            munmap(map, size);
+            errno = os_error;
+            return NULL;
+        }
         /* An older kernel: touch each page. A write of what is there cannot be optimised out. */
         volatile char *at = map;
         for (uint64_t i = 0; i < size; i += 4096)

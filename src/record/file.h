@@ -19,8 +19,9 @@
 SND_CHECKED enum sonde_status snd_file_create(struct sonde_error *err);
 
 /*
- * Gives [offset, offset + size) real blocks, so that a store into a mapping of it can never
- * raise SIGBUS. Makes system calls. Returns 0 or an errno (ENOSPC, EDQUOT, EFBIG, EIO, ...).
+ * Gives [offset, offset + size) real blocks, so that a store into a mapping of it does not raise
+ * SIGBUS when the disk is full. (A file system that moves blocks when they are written again, such
+ * as btrfs, can still fail then.) Makes system calls. Returns 0 or an errno (ENOSPC, EDQUOT, ...).
  */
 int snd_file_reserve(int fd, uint64_t offset, uint64_t size);
 

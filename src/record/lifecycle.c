@@ -35,8 +35,10 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-    holds_locks = false;
     snd_session_in_child();
+    if (holds_locks)
+        snd_lock_forget();
+    holds_locks = false;
 }
 
 __attribute__((constructor)) static void load(void)
@@ -50,5 +52,7 @@ __attribute__((constructor)) static void load(void)
 
 __attribute__((destructor)) static void unload(void)
 {
-    snd_session_end();
+    /* exit() in a signal handler that interrupted the recorder: it would wait for itself. */
+    if (!sonde_lane_.busy)
+        snd_session_end();
 }

@@ -41,12 +41,12 @@ static uint32_t intern(enum snd_record_type type, const void *payload, size_t si
     if (thread->cache[at].epoch == epoch && thread->cache[at].hash.low == hash.low &&
         thread->cache[at].hash.high == hash.high)
         return thread->cache[at].id;
-    pthread_mutex_lock(&snd_rec.lock);
+    snd_lock();
     uint32_t id = 0;
     bool     on = snd_rec.phase == SND_OPEN && thread->serial == snd_rec.serial;
     if (on)
         id = snd_table_intern(type, hash, payload, size);
-    pthread_mutex_unlock(&snd_rec.lock);
+    snd_unlock();
     if (on) {
         thread->cache[at].epoch = epoch;
         thread->cache[at].hash = hash;
@@ -140,11 +140,16 @@ uint32_t sonde_intern_shapes(const struct sonde_tensor *tensors, size_t count)
                          : 0;
 }
 
-uint32_t sonde_intern_frame(uint32_t function, uint32_t file, uint32_t line)
+uint32_t sonde_intern_frame_in(uint32_t function, uint32_t first_line, uint32_t file, uint32_t line)
 {
-    struct snd_frame_record record = { function, file, line, 0 };
+    struct snd_frame_record record = { function, file, line, SND_FRAME_FLAGS(first_line) };
 
     return intern_alone(SND_REC_FRAME, &record, sizeof record);
+}
+
+uint32_t sonde_intern_frame(uint32_t function, uint32_t file, uint32_t line)
+{
+    return sonde_intern_frame_in(function, 0, file, line);
 }
 
 uint32_t sonde_intern_stack(uint32_t parent, uint32_t frame)
@@ -163,7 +168,7 @@ void sonde_begin_slow_(struct sonde_site *site, const char *name)
     uint64_t bound = __atomic_load_n(&site->bound, __ATOMIC_RELAXED);
     if (bound >> 32 != sonde_lane_.epoch) {
         bound = (uint64_t)sonde_lane_.epoch << 32 | intern_text(name, strlen(name));
-        __atomic_store_n(&site->bound, bound, __ATOMIC_RELAXED);
+        __atomic_store_n(&site->bound, bound, __ATOMIC_RELEASE); /* after the name's record */
     }
     sonde_begin_at_(&sonde_lane_, (uint32_t)bound);
     snd_thread_leave();
@@ -301,10 +306,10 @@ void sonde_thread_name(const char *name)
     if (snd_thread_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
         return;
     uint32_t id = intern_text(name, strlen(name));
-    pthread_mutex_lock(&snd_rec.lock);
+    snd_lock();
     struct snd_thread *thread = snd_thread_self();
     if (snd_rec.phase == SND_OPEN && thread->back)
         __atomic_store_n(&thread->record->name, id, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&snd_rec.lock);
+    snd_unlock();
     snd_thread_leave();
 }

@@ -29,6 +29,23 @@ struct snd_recording snd_rec = {
 /* Recursive: the user's callback runs under it, and may ask for the path or stop. */
 static pthread_mutex_t control = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static uint32_t        last_epoch;
+static uint32_t        starts; /* a callback may stop and start anew: whoever called it sees that */
+
+/* A thread that is cancelled with a lock held would keep it for ever. Returns the state before. */
+static int take_control(void)
+{
+    int cancel;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    pthread_mutex_lock(&control);
+    return cancel;
+}
+
+static void leave_control(int cancel)
+{
+    pthread_mutex_unlock(&control);
+    pthread_setcancelstate(cancel, NULL);
+}
 
 /* ------------------------------------------------------------------- epoch */
 
@@ -62,6 +79,8 @@ static uint32_t intern_text(const char *text, size_t length)
     char     payload[4 + 4096];
     uint32_t size = (uint32_t)(length < 4096 ? length : 4096);
 
+    if (size < length)
+        snd_count(&snd_header->cut_names, 1);
     memcpy(payload, &size, 4);
     memcpy(payload + 4, text, size);
     return snd_table_intern(SND_REC_STRING, snd_hash_bytes(text, size, 0), payload, 4 + size);
@@ -73,6 +92,35 @@ static void write_metadata(const char *key, const char *value, size_t length)
     uint32_t id;
 
     snd_table_append(SND_REC_META, &id, pair, sizeof pair);
+}
+
+/*
+ * What the program says of the run belongs into every file of it: later cycles, and children.
+ * Notes are pairs of strings, one after another.
+ */
+static void keep_note(const char *key, const char *value)
+{
+    size_t key_size = strlen(key) + 1, value_size = strlen(value) + 1;
+
+    if (!snd_rec.notes)
+        snd_rec.notes = snd_pages_new(SND_NOTES_SIZE);
+    if (!snd_rec.notes || snd_rec.note_bytes + key_size + value_size > SND_NOTES_SIZE) {
+        if (snd_header)
+            snd_count(&snd_header->cut_names, 1);
+        return;
+    }
+    memcpy(snd_rec.notes + snd_rec.note_bytes, key, key_size);
+    memcpy(snd_rec.notes + snd_rec.note_bytes + key_size, value, value_size);
+    snd_rec.note_bytes += key_size + value_size;
+}
+
+static void write_notes(void)
+{
+    for (size_t at = 0; at < snd_rec.note_bytes;) {
+        const char *key = snd_rec.notes + at, *value = key + strlen(key) + 1;
+        write_metadata(key, value, strlen(value));
+        at = (size_t)(value + strlen(value) + 1 - snd_rec.notes);
+    }
 }
 
 /* How the program was called, its words parted by blanks. */
@@ -116,6 +164,7 @@ static enum sonde_status open_recording(struct sonde_error *err)
                            "place with -o or options.path, or a larger limit", snd_rec.file_path);
     }
     write_command_line();
+    write_notes();
     snd_rec.phase = SND_OPEN;
     snd_supply_start();
     return SONDE_OK;
@@ -167,8 +216,8 @@ static void punch_ready(uint64_t end)
 /* Both locks held, marking turned off. */
 static void close_recording(void)
 {
+    snd_table_clock(); /* first: it may let go of the lock, after the next line nobody does */
     snd_supply_stop();
-    snd_table_clock();
     uint64_t now = sonde_clock();
     while (snd_rec.retired.count > 0) {
         uint32_t          chunk = snd_list_pop(&snd_rec.retired);
@@ -190,17 +239,25 @@ static void close_recording(void)
     snd_rec.phase = SND_WAITING;
 }
 
+/* A thread in the middle of a mark looks at the phase. Control lock held, the other not. */
+static void set_phase(enum snd_phase phase)
+{
+    snd_lock();
+    snd_rec.phase = phase;
+    snd_unlock();
+}
+
 /* Closes the file and tells the user. Control lock held, the other not. */
 static void finish_cycle(bool discard)
 {
-    pthread_mutex_lock(&snd_rec.lock);
+    snd_lock();
     turn_off();
     bool open = snd_rec.phase == SND_OPEN;
     if (open)
         close_recording();
     else
         snd_rec.phase = SND_WAITING;
-    pthread_mutex_unlock(&snd_rec.lock);
+    snd_unlock();
     if (!open)
         return;
     if (discard) {
@@ -229,7 +286,7 @@ static enum sonde_status begin_action(enum sonde_action action, struct sonde_err
 
     if (action == SONDE_ACTION_NONE)
         return SONDE_OK;
-    pthread_mutex_lock(&snd_rec.lock);
+    snd_lock();
     if (snd_rec.phase != SND_OPEN && snd_rec.phase != SND_FORKED) {
         status = open_recording(err);
         if (status == SONDE_OK) {
@@ -243,7 +300,7 @@ static enum sonde_status begin_action(enum sonde_action action, struct sonde_err
     if (status == SONDE_OK && snd_rec.phase == SND_OPEN && action != SONDE_ACTION_WARMUP &&
         snd_header->valid_from == UINT64_MAX)
         __atomic_store_n(&snd_header->valid_from, sonde_clock(), __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&snd_rec.lock);
+    snd_unlock();
     return status;
 }
 
@@ -258,9 +315,10 @@ static void move_schedule(enum sonde_action before)
     snd_rec.step++;
     enum sonde_action action = sonde_schedule_action(&snd_rec.schedule, snd_rec.step);
     if (before == SONDE_ACTION_RECORD_AND_SAVE) {
+        uint32_t mine = starts;
         finish_cycle(false);
-        if (snd_rec.phase == SND_IDLE)
-            return; /* the callback stopped it */
+        if (snd_rec.phase == SND_IDLE || starts != mine)
+            return; /* the callback stopped it, or began another */
         snd_rec.cycle++;
     }
     struct sonde_error err;
@@ -272,7 +330,7 @@ static void move_schedule(enum sonde_action before)
 
 void sonde_step(void)
 {
-    pthread_mutex_lock(&control);
+    int cancel = take_control();
     if (snd_rec.phase != SND_IDLE) {
         if (has_schedule()) {
             move_schedule(sonde_schedule_action(&snd_rec.schedule, snd_rec.step));
@@ -281,7 +339,7 @@ void sonde_step(void)
             snd_rec.step++;
         }
     }
-    pthread_mutex_unlock(&control);
+    leave_control(cancel);
 }
 
 /* ----------------------------------------------------------- start and stop */
@@ -346,6 +404,8 @@ static enum sonde_status take_options(const struct sonde_options *o, struct sond
            snd_rec.chunk_bytes > given.max_bytes / 16)
         snd_rec.chunk_bytes /= 2; /* a small limit is used up evenly by all threads */
     snd_rec.chunk_bytes &= ~(SND_GRAIN - 1);
+    if (snd_rec.chunk_bytes < SND_GRAIN)
+        snd_rec.chunk_bytes = SND_GRAIN;
     snd_rec.schedule = given.schedule;
     snd_rec.on_cycle = given.on_cycle;
     snd_rec.user = given.user;
@@ -370,15 +430,19 @@ static enum sonde_status start(const struct sonde_options *options, struct sonde
                                 : snd_fail(err, SONDE_E_BUSY, "a recording to %s is already under "
                                            "way; a process has one at a time: stop it first",
                                            snd_rec.file_path);
+    if (!snd_rec.usable)
+        return snd_fail(err, SONDE_E_NOMEM, "no thread-specific key is left for the recorder");
     enum sonde_status status = take_options(options, err);
     if (status != SONDE_OK)
         return status;
     enum sonde_action action = sonde_schedule_action(&snd_rec.schedule, 0);
-    snd_rec.phase = SND_WAITING;
+    starts++;
     snd_rec.file_path[0] = '\0';
+    snd_rec.note_bytes = 0;
+    set_phase(SND_WAITING);
     status = begin_action(action, err);
     if (status != SONDE_OK)
-        snd_rec.phase = SND_IDLE;
+        set_phase(SND_IDLE);
     else if (has_schedule() && action != SONDE_ACTION_NONE)
         mark_step();
     return status;
@@ -386,9 +450,9 @@ static enum sonde_status start(const struct sonde_options *options, struct sonde
 
 enum sonde_status sonde_start(const struct sonde_options *options, struct sonde_error *err)
 {
-    pthread_mutex_lock(&control);
+    int cancel = take_control();
     enum sonde_status status = start(options, err);
-    pthread_mutex_unlock(&control);
+    leave_control(cancel);
     return status;
 }
 
@@ -397,8 +461,11 @@ static void end_recording(void)
     bool warming = has_schedule() && sonde_schedule_action(&snd_rec.schedule, snd_rec.step) ==
                                          SONDE_ACTION_WARMUP;
 
+    uint32_t mine = starts;
     finish_cycle(warming);
-    snd_rec.phase = SND_IDLE;
+    if (starts != mine)
+        return; /* the callback began another */
+    set_phase(SND_IDLE);
     snd_rec.from_run = false;
 }
 
@@ -406,60 +473,68 @@ enum sonde_status sonde_stop(struct sonde_error *err)
 {
     enum sonde_status status = SONDE_OK;
 
-    pthread_mutex_lock(&control);
+    int cancel = take_control();
     if (snd_rec.phase == SND_IDLE)
         status = snd_fail(err, SONDE_E_STATE, "no recording is under way");
     else if (!snd_rec.from_run)
         end_recording();
-    pthread_mutex_unlock(&control);
+    leave_control(cancel);
     return status;
 }
 
 void snd_session_end(void)
 {
-    pthread_mutex_lock(&control);
+    int cancel = take_control();
     if (snd_rec.phase != SND_IDLE)
         end_recording();
-    pthread_mutex_unlock(&control);
+    leave_control(cancel);
 }
 
 void sonde_pause(void)
 {
-    pthread_mutex_lock(&control);
+    int cancel = take_control();
     if (snd_rec.phase != SND_IDLE && !snd_rec.paused) {
+        uint32_t epoch = sonde_epoch();
+        size_t   i = epoch % (sizeof snd_rec.pauses / sizeof snd_rec.pauses[0]);
+        snd_lock();
         snd_rec.paused = true;
         turn_off();
+        snd_rec.pauses[i].epoch = epoch;
+        snd_rec.pauses[i].at = sonde_clock();
+        snd_unlock();
     }
-    pthread_mutex_unlock(&control);
+    leave_control(cancel);
 }
 
 void sonde_resume(void)
 {
-    pthread_mutex_lock(&control);
+    int cancel = take_control();
     if (snd_rec.paused) {
         snd_rec.paused = false;
         if (snd_rec.phase == SND_OPEN || snd_rec.phase == SND_FORKED)
             turn_on();
     }
-    pthread_mutex_unlock(&control);
+    leave_control(cancel);
 }
 
 size_t sonde_trace_path(char *buffer, size_t size)
 {
-    pthread_mutex_lock(&control);
+    int cancel = take_control();
     size_t length = strlen(snd_rec.file_path);
     if (size > 0)
         snprintf(buffer, size, "%s", snd_rec.file_path);
-    pthread_mutex_unlock(&control);
+    leave_control(cancel);
     return length;
 }
 
 void sonde_metadata(const char *key, const char *value)
 {
-    pthread_mutex_lock(&snd_rec.lock);
+    snd_lock();
+    if (snd_rec.phase != SND_IDLE)
+        keep_note(key, value);
     if (snd_rec.phase == SND_OPEN)
         write_metadata(key, value, strlen(value));
-    pthread_mutex_unlock(&snd_rec.lock);
+    snd_unlock();
 }
 
 /* ------------------------------------------------------- environment, forks */
@@ -474,6 +549,7 @@ void snd_session_from_environment(void)
     const char          *schedule = secure_getenv("SONDE_SCHEDULE");
 
     init_wake();
+    snd_rec.usable = true;
     options.path = secure_getenv("SONDE_TRACE");
     if (!options.path || !*options.path)
         return;
@@ -495,18 +571,21 @@ void snd_session_open_child(void)
     if (open_recording(NULL) != SONDE_OK) {
         turn_off();
         snd_rec.phase = SND_WAITING;
+    } else if (has_schedule() && sonde_schedule_action(&snd_rec.schedule, snd_rec.step) ==
+                                     SONDE_ACTION_WARMUP) {
+        __atomic_store_n(&snd_header->valid_from, UINT64_MAX, __ATOMIC_RELAXED);
     }
 }
 
 void snd_session_lock(void)
 {
     pthread_mutex_lock(&control);
-    pthread_mutex_lock(&snd_rec.lock);
+    snd_lock();
 }
 
 void snd_session_unlock(void)
 {
-    pthread_mutex_unlock(&snd_rec.lock);
+    snd_unlock();
     pthread_mutex_unlock(&control);
 }
 
@@ -529,6 +608,7 @@ void snd_session_in_child(void)
         snd_file_park(snd_header, SND_HEADER_SIZE);
         close(snd_rec.fd);
         snd_rec.fd = -1;
+        snd_rec.file_path[0] = '\0'; /* that is the parent's */
     }
     snd_rec.phase = SND_FORKED;
     snd_rec.serial++;

@@ -30,6 +30,7 @@
 #include "sonde/record.h"
 
 #define SND_NO_CHUNK UINT32_MAX
+#define SND_NOTES_SIZE ((size_t)65536)
 
 /* A chunk of the file that this process still cares about. Indices, since the array moves. */
 struct snd_chunk {
@@ -37,6 +38,7 @@ struct snd_chunk {
     struct snd_chunk_header *map;  /* NULL once unmapped */
     uint64_t                 used; /* set when retired */
     uint32_t                 next; /* in one list */
+    uint64_t                 left; /* snd_rec.seq when its thread left it: its age */
 };
 
 /* A queue of chunks, by index. */
@@ -60,6 +62,7 @@ struct snd_thread {
     uint32_t ends_since;               /* of those, ends of ranges that were recorded */
     uint32_t skip_depth;               /* dropped begins whose ends are to be dropped too */
     uint32_t supply_seen;              /* snd_rec.supplies at the last vain try */
+    uint64_t gap_at;                   /* when the pause was that the next gap stands for, or 0 */
     struct snd_thread *next, **back;   /* list of attached threads; back NULL: not in it */
     char              *spare;          /* SND_SPARE_SIZE bytes for long names, or NULL */
     struct {
@@ -88,6 +91,11 @@ struct snd_recording {
     enum snd_phase phase;
     uint32_t       serial; /* counts files opened in this process */
     bool           paused;
+    bool           usable; /* the library was set up: threads can be detached */
+    struct {
+        uint32_t epoch;
+        uint64_t at; /* raw clock */
+    } pauses[64]; /* when an epoch was paused, by epoch: where its open ranges end */
     bool           from_run; /* begun by the environment: sonde run */
 
     /* options, as given */
@@ -103,6 +111,8 @@ struct snd_recording {
     uint32_t parent_pid; /* of a forked child, else 0 */
     uint64_t step;
     uint32_t cycle;
+    char    *notes; /* what sonde_metadata() was told, for the files to come: session.c */
+    size_t   note_bytes;
 
     /* the file */
     char     file_path[PATH_MAX];
@@ -142,6 +152,15 @@ struct snd_recording {
 };
 
 extern struct snd_recording snd_rec;
+
+/*
+ * Takes and gives back snd_rec.lock. Meanwhile the thread's lane is busy (a signal handler that
+ * marks is refused instead of waiting for this very thread), and it cannot be cancelled (the lock
+ * and in_flight would never be given back).
+ */
+void snd_lock(void);
+void snd_unlock(void);
+void snd_lock_forget(void); /* in a forked child, where the lock is made anew */
 
 /*
  * The header page of the file, at an address that stays valid for ever (anonymous memory

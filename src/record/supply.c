@@ -122,9 +122,12 @@ static void seal_one(void)
 void snd_chunk_retire(uint32_t chunk, uint64_t used)
 {
     snd_rec.chunks[chunk].used = used;
+    snd_rec.chunks[chunk].left = snd_rec.seq;
     snd_list_push(&snd_rec.retired, chunk);
     if (!snd_rec.has_supplier || snd_rec.retired.count > RETIRED_MAX)
         seal_one();
+    else
+        pthread_cond_signal(&snd_rec.wake);
 }
 
 /* --------------------------------------------------------------- reserving */
@@ -142,10 +145,20 @@ static void note_limit(void)
     __atomic_fetch_or(&snd_header->flags, SND_FILE_LIMIT, __ATOMIC_RELAXED);
 }
 
-/* The oldest sealed chunk, emptied: keep-last mode at its limit. */
+/* The one that was left first: of the full ones, or of those that ended threads left half empty. */
+static struct snd_chunk_list *oldest(void)
+{
+    struct snd_chunk_list *full = &snd_rec.sealed, *partial = &snd_rec.partial;
+
+    if (full->count == 0 || partial->count == 0)
+        return full->count ? full : partial;
+    return snd_rec.chunks[full->head].left <= snd_rec.chunks[partial->head].left ? full : partial;
+}
+
+/* The oldest chunk, emptied: keep-last mode at its limit. */
 static uint32_t recycle(uint64_t size)
 {
-    uint32_t chunk = snd_list_pop(&snd_rec.sealed);
+    uint32_t chunk = snd_list_pop(oldest());
 
     if (chunk == SND_NO_CHUNK)
         return SND_NO_CHUNK;
@@ -157,7 +170,7 @@ static uint32_t recycle(uint64_t size)
     uint64_t events = 0;
     snd_rec.in_flight++;
     pthread_mutex_unlock(&snd_rec.lock);
-    struct snd_chunk_header *map = snd_file_map(snd_rec.fd, it.offset, it.size);
+    struct snd_chunk_header *map = it.map ? it.map : snd_file_map(snd_rec.fd, it.offset, it.size);
     if (map) {
         snd_chunk_scan(map, it.size, &events);
         /* Never used, says the header first, so that a reader does not meet half of it. */
@@ -194,7 +207,8 @@ static bool is_within_limit(uint64_t size, enum snd_chunk_kind kind)
 {
     uint64_t slack = kind == SND_CHUNK_TABLE ? (uint64_t)1 << 20 : 0;
 
-    return snd_rec.max_bytes == 0 || snd_rec.file_end + size <= snd_rec.max_bytes + slack;
+    return snd_rec.max_bytes == 0 || snd_rec.file_end + size <= snd_rec.max_bytes ||
+           snd_rec.file_end + size - snd_rec.max_bytes <= slack;
 }
 
 uint32_t snd_chunk_reserve(uint64_t size, enum snd_chunk_kind kind)
@@ -210,11 +224,14 @@ uint32_t snd_chunk_reserve(uint64_t size, enum snd_chunk_kind kind)
     if (chunk == SND_NO_CHUNK)
         return SND_NO_CHUNK;
 
+    /* While the file is being opened the lock is kept: another thread would open it again. */
+    bool     lets_go = snd_rec.phase == SND_OPEN;
     uint64_t offset = snd_rec.file_end;
     snd_rec.file_end += size;
-    snd_rec.chunks[chunk] = (struct snd_chunk){ offset, size, NULL, 0, SND_NO_CHUNK };
+    snd_rec.chunks[chunk] = (struct snd_chunk){ offset, size, NULL, 0, SND_NO_CHUNK, 0 };
     snd_rec.in_flight++;
-    pthread_mutex_unlock(&snd_rec.lock);
+    if (lets_go)
+        pthread_mutex_unlock(&snd_rec.lock);
 
     int   failed = snd_file_reserve(snd_rec.fd, offset, size);
     void *map = failed ? NULL : snd_file_map(snd_rec.fd, offset, size);
@@ -223,7 +240,8 @@ uint32_t snd_chunk_reserve(uint64_t size, enum snd_chunk_kind kind)
     else if (!failed)
         failed = errno;
 
-    pthread_mutex_lock(&snd_rec.lock);
+    if (lets_go)
+        pthread_mutex_lock(&snd_rec.lock);
     if (--snd_rec.in_flight == 0)
         pthread_cond_broadcast(&snd_rec.settled);
     if (!map) {
@@ -237,7 +255,7 @@ uint32_t snd_chunk_reserve(uint64_t size, enum snd_chunk_kind kind)
     return chunk;
 }
 
-static bool may_reserve(void)
+bool snd_may_reserve(void)
 {
     if (snd_rec.exhausted)
         return false;
@@ -252,7 +270,7 @@ uint32_t snd_chunk_take(void)
         pthread_cond_signal(&snd_rec.wake);
     if (chunk != SND_NO_CHUNK)
         return chunk;
-    if (!may_reserve())
+    if (!snd_may_reserve())
         return SND_NO_CHUNK;
     snd_count(&snd_header->late_chunks, 1);
     return snd_chunk_reserve(snd_rec.chunk_bytes, SND_CHUNK_LANE);
@@ -280,7 +298,7 @@ static uint32_t wanted_stock(uint64_t now_ns, uint64_t started_ns)
 /* Reserves one chunk if the stock is low. Returns whether it did anything. */
 static bool restock(uint64_t now_ns, uint64_t started_ns)
 {
-    if (snd_rec.ready.count >= wanted_stock(now_ns, started_ns) || !may_reserve())
+    if (snd_rec.ready.count >= wanted_stock(now_ns, started_ns) || !snd_may_reserve())
         return false;
     uint32_t chunk = snd_chunk_reserve(snd_rec.chunk_bytes, SND_CHUNK_LANE);
     if (chunk == SND_NO_CHUNK)
@@ -314,7 +332,7 @@ static void *supply(void *unused)
         }
         if (snd_rec.retired.count > 0) {
             seal_one();
-        } else if (!restock(now, started_ns)) {
+        } else if (!restock(now, started_ns) && !snd_rec.quit && snd_rec.retired.count == 0) {
             uint64_t next = pair_at;
             if (now < started_ns + STOCK_DELAY_NS)
                 next = started_ns + STOCK_DELAY_NS;
@@ -327,18 +345,24 @@ static void *supply(void *unused)
     return NULL;
 }
 
+/* Dry threads look at it without the lock. */
+static void set_supplier(bool there)
+{
+    __atomic_store_n(&snd_rec.has_supplier, there, __ATOMIC_RELAXED);
+}
+
 void snd_supply_start(void)
 {
     pthread_attr_t attributes;
     sigset_t       all;
 
     snd_rec.quit = false;
-    snd_rec.has_supplier = false;
+    set_supplier(false);
     if (pthread_attr_init(&attributes) != 0)
         return;
     sigfillset(&all); /* the program's signals are not for this thread */
     pthread_attr_setsigmask_np(&attributes, &all);
-    snd_rec.has_supplier = pthread_create(&snd_rec.supplier, &attributes, supply, NULL) == 0;
+    set_supplier(pthread_create(&snd_rec.supplier, &attributes, supply, NULL) == 0);
     pthread_attr_destroy(&attributes);
 }
 
@@ -350,7 +374,7 @@ void snd_supply_stop(void)
         pthread_mutex_unlock(&snd_rec.lock);
         pthread_join(snd_rec.supplier, NULL);
         pthread_mutex_lock(&snd_rec.lock);
-        snd_rec.has_supplier = false;
+        set_supplier(false);
     }
     while (snd_rec.in_flight > 0)
         pthread_cond_wait(&snd_rec.settled, &snd_rec.lock);

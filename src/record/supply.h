@@ -35,6 +35,9 @@ uint32_t snd_chunk_reserve(uint64_t size, enum snd_chunk_kind kind);
 /* A ready chunk for a thread, or one reserved on the spot, or SND_NO_CHUNK. Lets go. */
 uint32_t snd_chunk_take(void);
 
+/* Whether a reserve may be tried now: not at the limit, nor just after a failure. */
+bool snd_may_reserve(void);
+
 /* Puts a chunk into use: sets its thread and gives it the next sequence number. */
 void snd_chunk_open(uint32_t chunk, uint32_t thread);
 

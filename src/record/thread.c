@@ -22,6 +22,39 @@ uint32_t                              sonde_epoch_;
 static SONDE_THREAD_LOCAL_ struct snd_thread *self;
 static pthread_key_t                          exit_key;
 
+static SONDE_THREAD_LOCAL_ struct {
+    uint32_t busy;
+    int      cancel;
+} held; /* as they were before snd_lock() */
+
+void snd_lock(void)
+{
+    uint32_t busy = sonde_lane_.busy;
+    int      cancel;
+
+    sonde_lane_.busy = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    pthread_mutex_lock(&snd_rec.lock);
+    held.busy = busy;
+    held.cancel = cancel;
+}
+
+void snd_lock_forget(void)
+{
+    uint32_t busy = held.busy;
+
+    pthread_setcancelstate(held.cancel, NULL);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    sonde_lane_.busy = busy;
+}
+
+void snd_unlock(void)
+{
+    pthread_mutex_unlock(&snd_rec.lock);
+    snd_lock_forget();
+}
+
 struct snd_thread *snd_thread_self(void)
 {
     return self;
@@ -120,11 +153,15 @@ static bool first_chunk(struct snd_thread *thread)
         snd_lane_write(thread->lane, words, 2);
         return true;
     }
-    if (snd_rec.exhausted)
+    /* At the limit there may still be stock. */
+    if (snd_rec.exhausted || snd_rec.keep_last)
+        chunk = snd_list_pop(&snd_rec.ready);
+    if (chunk == SND_NO_CHUNK && !snd_may_reserve())
         return false;
     /* Recycled chunks are all of one size. */
     uint64_t size = snd_rec.keep_last ? snd_rec.chunk_bytes : FIRST_CHUNK;
-    chunk = snd_chunk_reserve(size, SND_CHUNK_LANE);
+    if (chunk == SND_NO_CHUNK)
+        chunk = snd_chunk_reserve(size, SND_CHUNK_LANE);
     if (chunk == SND_NO_CHUNK)
         return false;
     snd_chunk_open(chunk, thread->id);
@@ -167,6 +204,7 @@ static bool attach(struct snd_thread *thread)
     if (thread->serial != snd_rec.serial) {
         drop_parked(thread);
         thread->lost_since = thread->ends_since = thread->skip_depth = 0;
+        thread->gap_at = 0;
         if (!write_thread_record(thread))
             return false;
         thread->serial = snd_rec.serial;
@@ -187,7 +225,10 @@ static void leave_recording(struct snd_thread *thread)
     settle_losses(thread);
     if (used + WORTH_REUSING <= thread->map_size && thread->lost_since == 0) {
         snd_rec.chunks[thread->chunk].used = used;
+        snd_rec.chunks[thread->chunk].left = snd_rec.seq;
         snd_list_push(&snd_rec.partial, thread->chunk);
+        if (snd_rec.keep_last && snd_rec.has_supplier) /* a dry thread may have it */
+            pthread_cond_signal(&snd_rec.wake);
     } else {
         snd_chunk_retire(thread->chunk, used);
     }
@@ -242,11 +283,13 @@ bool snd_threads_init(void)
  */
 static void write_gap(struct snd_thread *thread)
 {
-    const uint64_t words[2] = { sonde_clock() << 8 | SND_EV_GAP,
+    uint64_t       at = thread->gap_at ? thread->gap_at : sonde_clock();
+    const uint64_t words[2] = { at << 8 | SND_EV_GAP,
                                 (uint64_t)thread->ends_since << 32 | thread->lost_since };
 
     snd_lane_write(thread->lane, words, 2);
     thread->lost_since = thread->ends_since = 0;
+    thread->gap_at = 0;
 }
 
 static bool has_gap(const struct snd_thread *thread)
@@ -272,9 +315,13 @@ static enum snd_entry prepare(struct sonde_lane *lane, size_t words)
     if (!thread)
         return SND_ENTRY_LOST;
     bool attached = thread->back && thread->serial == snd_rec.serial;
-    if (attached && lane->epoch != epoch) { /* a pause lies between: what was open is unknown */
-        thread->ends_since = SND_GAP_ALL;
+    if (lane->epoch != epoch) /* a pause lies between: what was open is unknown */
         thread->skip_depth = 0;
+    if (attached && lane->epoch != epoch) {
+        size_t i = lane->epoch % (sizeof snd_rec.pauses / sizeof snd_rec.pauses[0]);
+        if (snd_rec.pauses[i].epoch == lane->epoch && thread->gap_at == 0)
+            thread->gap_at = snd_rec.pauses[i].at;
+        thread->ends_since = SND_GAP_ALL;
         lane->leaf = NULL;
     }
     lane->epoch = epoch;
@@ -314,7 +361,10 @@ static bool is_still_dry(const struct sonde_lane *lane, uint32_t epoch)
 {
     if (!self || lane->epoch != epoch || self->lost_since == 0)
         return false;
-    return self->skip_depth > 0 ||
+    if (self->skip_depth > 0)
+        return true;
+    /* Without a helper nobody but the thread itself would ever try again. */
+    return __atomic_load_n(&snd_rec.has_supplier, __ATOMIC_RELAXED) &&
            self->supply_seen == __atomic_load_n(&snd_rec.supplies, __ATOMIC_ACQUIRE);
 }
 
@@ -336,9 +386,9 @@ enum snd_entry snd_thread_enter(size_t words, enum snd_intent intent)
     if (lane->epoch == epoch && has_room(lane, words))
         return SND_ENTRY_READY;
     if (!is_still_dry(lane, epoch)) {
-        pthread_mutex_lock(&snd_rec.lock);
+        snd_lock();
         entry = prepare(lane, words);
-        pthread_mutex_unlock(&snd_rec.lock);
+        snd_unlock();
     }
     if (entry == SND_ENTRY_LOST)
         count_loss(lane, intent);

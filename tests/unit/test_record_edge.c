@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Corners where the recorder's locks, forks, callbacks and limits meet. A hang is ended by alarm.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "recorded.h"
+
+static void wait_ms(long ms)
+{
+    struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+    nanosleep(&time, NULL);
+}
+
+struct counts {
+    uint64_t begins, latest;
+};
+
+static bool count(const struct sonde_event *event, void *user)
+{
+    struct counts *counts = user;
+
+    if (event->kind == SONDE_EVENT_BEGIN) {
+        counts->begins++;
+        if (event->aux > counts->latest)
+            counts->latest = event->aux;
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------ cancellation */
+
+static void *mark_when_cancelled(void *argument)
+{
+    pthread_cancel(pthread_self());
+    sonde_begin("first of its thread: attaches"); /* with system calls that are cancellation points */
+    sonde_end();
+    for (;;)
+        pause();
+    return argument;
+}
+
+static void test_cancelled_thread(void **state)
+{
+    (void)state;
+#ifdef __SANITIZE_THREAD__
+    skip(); /* it does not see the locks that the destructors of a cancelled thread take */
+#endif
+    struct sonde_options options = recorded_options("cancel.sonde");
+    pthread_t            thread;
+
+    recorded_start(&options);
+    pthread_create(&thread, NULL, mark_when_cancelled, NULL);
+    pthread_join(thread, NULL);
+    alarm(20);
+    recorded_stop();
+    alarm(0);
+    struct counts       counts = { 0, 0 };
+    struct sonde_trace *trace = recorded_open("cancel.sonde");
+    recorded_walk(trace, count, &counts);
+    assert_int_equal(counts.begins, 1);
+    sonde_trace_close(trace);
+}
+
+/* ------------------------------------------------------------------- forks */
+
+enum { CHILD_THREADS = 4, CHILD_RANGES = 500 };
+static pthread_barrier_t barrier;
+
+static void *mark_in_child(void *argument)
+{
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < CHILD_RANGES; i++) {
+        SONDE_RANGE("child");
+    }
+    return argument;
+}
+
+/* The first events of a child, on several threads at once: one of them makes the file. */
+static void run_child(void)
+{
+    pthread_t threads[CHILD_THREADS];
+
+    alarm(20);
+    pthread_barrier_init(&barrier, NULL, CHILD_THREADS);
+    for (int i = 0; i < CHILD_THREADS; i++)
+        pthread_create(&threads[i], NULL, mark_in_child, NULL);
+    for (int i = 0; i < CHILD_THREADS; i++)
+        pthread_join(threads[i], NULL);
+    _exit(sonde_stop(NULL) == SONDE_OK ? 0 : 1);
+}
+
+static void test_child_with_threads(void **state)
+{
+    (void)state;
+    if (getenv("SONDE_TEST_NO_FORK"))
+        skip(); /* qemu-user and TSan die when the forked child of a program with threads starts one */
+    enum { CHILDREN = 20 };
+    struct sonde_options options = recorded_options("family.sonde");
+
+    recorded_start(&options);
+    sonde_begin("parent");
+    sonde_end();
+    for (int i = 0; i < CHILDREN; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            run_child();
+        int status = -1;
+        waitpid(child, &status, 0);
+        assert_int_equal(status, 0);
+    }
+    recorded_stop();
+    struct counts       counts = { 0, 0 };
+    struct sonde_trace *trace = recorded_open("family.sonde");
+    recorded_walk(trace, count, &counts);
+    assert_int_equal(sonde_trace_process_count(trace), 1 + CHILDREN);
+    assert_int_equal(counts.begins, 1 + CHILDREN * CHILD_THREADS * CHILD_RANGES);
+    sonde_trace_close(trace);
+}
+
+/* -------------------------------------------------- handlers and the lock */
+
+static void mark_new_name(int signal_number)
+{
+    static unsigned n;
+    char            name[32];
+
+    (void)signal_number;
+    snprintf(name, sizeof name, "name %u", n++);
+    sonde_mark(name); /* a new one: needs the lock */
+}
+
+static void test_handler_while_the_lock_is_held(void **state)
+{
+    (void)state;
+    struct sonde_options options = recorded_options("handler.sonde");
+    struct itimerval     often = { { 0, 2000 }, { 0, 2000 } }, never = { { 0, 0 }, { 0, 0 } };
+    time_t               end = time(NULL) + 2;
+
+    recorded_start(&options);
+    sonde_mark("attached");
+    signal(SIGVTALRM, mark_new_name);
+    alarm(30);
+    setitimer(ITIMER_VIRTUAL, &often, NULL);
+    for (unsigned n = 0; time(NULL) < end; n++) {
+        char value[16];
+        snprintf(value, sizeof value, "%u", n % 100);
+        sonde_metadata("n", value);
+    }
+    setitimer(ITIMER_VIRTUAL, &never, NULL);
+    signal(SIGVTALRM, SIG_IGN);
+    recorded_stop();
+    alarm(0);
+}
+
+/* --------------------------------------------------------------- callbacks */
+
+static void start_another(const struct sonde_cycle *cycle, void *user)
+{
+    int *calls = user;
+
+    (void)cycle;
+    if ((*calls)++ > 0)
+        return;
+    struct sonde_options options = recorded_options("second.sonde");
+    assert_int_equal(sonde_stop(NULL), SONDE_OK);
+    recorded_start(&options);
+}
+
+static void test_another_recording_in_the_callback(void **state)
+{
+    (void)state;
+    int                  calls = 0;
+    struct sonde_options options = recorded_options("first.sonde");
+
+    options.on_cycle = start_another;
+    options.user = &calls;
+    recorded_start(&options);
+    recorded_stop();
+    assert_int_equal(calls, 1);
+    sonde_begin("in the second");
+    sonde_end();
+    recorded_stop();
+    assert_int_equal(sonde_stop(NULL), SONDE_E_STATE);
+    struct counts       counts = { 0, 0 };
+    struct sonde_trace *trace = recorded_open("second.sonde");
+    recorded_walk(trace, count, &counts);
+    assert_int_equal(counts.begins, 1);
+    sonde_trace_close(trace);
+}
+
+static uint32_t find_note(const char *path)
+{
+    struct sonde_trace *trace;
+    struct sonde_text   key, value;
+    uint32_t            found = 0;
+
+    assert_int_equal(sonde_trace_open(path, &trace, NULL), SONDE_OK);
+    for (uint32_t n = 0; sonde_trace_metadata(trace, 0, n, &key, &value); n++)
+        found += strcmp(key.bytes, "model") == 0 && strcmp(value.bytes, "vit") == 0;
+    sonde_trace_close(trace);
+    return found;
+}
+
+static void check_note(const struct sonde_cycle *cycle, void *user)
+{
+    *(uint32_t *)user += find_note(cycle->path);
+}
+
+/* What is said before the first cycle, or between two, is in the files that follow. */
+static void test_metadata_in_every_cycle(void **state)
+{
+    (void)state;
+    uint32_t             found = 0;
+    struct sonde_options options = recorded_options("notes.sonde");
+
+    options.schedule = (struct sonde_schedule){ 1, 0, 1, 2, 0, 0 };
+    options.on_cycle = check_note;
+    options.user = &found;
+    recorded_start(&options);
+    sonde_metadata("model", "vit");
+    for (int i = 0; i < 6; i++)
+        sonde_step();
+    recorded_stop();
+    assert_int_equal(found, 2);
+}
+
+/* ------------------------------------------------------------------ limits */
+
+static void *mark_once(void *argument)
+{
+    sonde_begin("ended");
+    sonde_end();
+    pthread_barrier_wait(&barrier);
+    return argument;
+}
+
+/* Chunks that ended threads left half empty must not starve those that live. */
+static void test_keep_last_after_many_threads(void **state)
+{
+    (void)state;
+    enum { THREADS = 14, RANGES = 200000 };
+    struct sonde_options options = recorded_options("starve.sonde");
+    pthread_t            threads[THREADS];
+
+    options.max_bytes = 1u << 20;
+    options.limit = SONDE_LIMIT_KEEP_LAST;
+    recorded_start(&options);
+    pthread_barrier_init(&barrier, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, mark_once, NULL);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (uint32_t i = 1; i <= RANGES; i++) {
+        sonde_begin_id(sonde_intern("numbered", 8), i);
+        sonde_end();
+        if (i % 1000 == 0)
+            wait_ms(1);
+    }
+    recorded_stop();
+    struct counts       counts = { 0, 0 };
+    struct sonde_trace *trace = recorded_open("starve.sonde");
+    recorded_walk(trace, count, &counts);
+    assert_int_equal(counts.latest, RANGES);
+    assert_true(counts.begins > 10000);
+    assert_int_equal(recorded_ledger(trace, "lost_events"), 0);
+    sonde_trace_close(trace);
+}
+
+/* A chunk size that halving brings below the least there is. */
+static void test_small_limit_and_odd_chunks(void **state)
+{
+    (void)state;
+    struct sonde_options options = recorded_options("odd.sonde");
+
+    options.chunk_bytes = 3 * 65536;
+    options.max_bytes = 8 * 65536;
+    options.limit = SONDE_LIMIT_KEEP_LAST;
+    recorded_start(&options);
+    for (uint32_t i = 1; i <= 2000; i++) {
+        SONDE_RANGE("odd");
+    }
+    recorded_stop();
+    struct counts       counts = { 0, 0 };
+    struct sonde_trace *trace = recorded_open("odd.sonde");
+    recorded_walk(trace, count, &counts);
+    assert_int_equal(counts.begins, 2000);
+    sonde_trace_close(trace);
+}
+
+/* ------------------------------------------------------------------- pause */
+
+static void test_ranges_end_at_the_pause(void **state)
+{
+    (void)state;
+    struct sonde_options options = recorded_options("paused.sonde");
+
+    recorded_start(&options);
+    sonde_begin("open at the pause");
+    sonde_mark("inside");
+    sonde_pause();
+    wait_ms(300);
+    sonde_resume();
+    sonde_mark("after");
+    sonde_end();
+    recorded_stop();
+    struct sonde_trace    *trace = recorded_open("paused.sonde");
+    struct sonde_averages *averages;
+    assert_int_equal(sonde_averages_new(trace, NULL, &averages, NULL), SONDE_OK);
+    assert_int_equal(sonde_averages_count(averages), 1);
+    assert_true(sonde_averages_row(averages, 0)->total_ns < 150000000);
+    sonde_averages_free(averages);
+    sonde_trace_close(trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cancelled_thread),
+        cmocka_unit_test(test_child_with_threads),
+        cmocka_unit_test(test_handler_while_the_lock_is_held),
+        cmocka_unit_test(test_another_recording_in_the_callback),
+        cmocka_unit_test(test_metadata_in_every_cycle),
+        cmocka_unit_test(test_keep_last_after_many_threads),
+        cmocka_unit_test(test_small_limit_and_odd_chunks),
+        cmocka_unit_test(test_ranges_end_at_the_pause),
+    };
+    return cmocka_run_group_tests_name("record_edge", tests, NULL, NULL);
+}
