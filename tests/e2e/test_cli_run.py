@@ -48,7 +48,11 @@ def test_the_exit_status_is_the_programs(tmp_path, status):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT,
                                     signal.SIGINT])
 def test_a_signal_that_ends_it_ends_us(tmp_path, number):
-    done = run(tmp_path, "raise", str(int(number)))
+    def listen():  # a shell's background job ignores SIGINT, and so would its children
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+
+    done = run(tmp_path, "raise", str(int(number)), preexec_fn=listen)
     assert done.returncode == -number
     # What was recorded before is there; the ledger says how it ended.
     document = read_json("report", tmp_path / "e2e_worker.sonde", "--json")
