@@ -29,9 +29,9 @@
 #include <sysprof-capture.h>
 #endif
 
-static double time_sonde(uint64_t turns)
+static struct cost time_sonde(uint64_t turns)
 {
-    double begin = now_ns();
+    struct cost begin = begin_cost();
 
     for (uint64_t i = 0; i < turns; i++) {
         sonde_begin("range");
@@ -39,13 +39,13 @@ static double time_sonde(uint64_t turns)
         sonde_end();
         keep_apart();
     }
-    return (now_ns() - begin) / (double)turns;
+    return end_cost(begin, turns);
 }
 
 #if HAVE_LTTNG
-static double time_lttng(uint64_t turns)
+static struct cost time_lttng(uint64_t turns)
 {
-    double begin = now_ns();
+    struct cost begin = begin_cost();
 
     for (uint64_t i = 0; i < turns; i++) {
         lttng_ust_tracepoint(sonde_bench, begin, 1);
@@ -53,7 +53,7 @@ static double time_lttng(uint64_t turns)
         lttng_ust_tracepoint(sonde_bench, end);
         keep_apart();
     }
-    return (now_ns() - begin) / (double)turns;
+    return end_cost(begin, turns);
 }
 #endif
 
@@ -113,9 +113,9 @@ static bool take_frame(const void *data, size_t *length, void *user)
     return true;
 }
 
-static double time_sysprof(uint64_t turns)
+static struct cost time_sysprof(uint64_t turns)
 {
-    double begin = now_ns();
+    struct cost begin = begin_cost();
 
     for (uint64_t i = 0; i < turns; i++) {
         int64_t start = SYSPROF_CAPTURE_CURRENT_TIME;
@@ -123,7 +123,7 @@ static double time_sysprof(uint64_t turns)
         sysprof_collector_mark(start, SYSPROF_CAPTURE_CURRENT_TIME - start, "bench", "range", NULL);
         keep_apart();
     }
-    return (now_ns() - begin) / (double)turns;
+    return end_cost(begin, turns);
 }
 
 static void start_sysprof(void)
@@ -166,13 +166,13 @@ int main(int argc, char **argv)
     start_sysprof();
 #endif
     for (uint64_t r = 0; r < rounds; r++) {
-        printf("two_reads 1 %" PRIu64 " %.3f\n", r, time_two_reads(ranges));
-        printf("range 1 %" PRIu64 " %.3f\n", r, time_sonde(ranges));
+        print_round("two_reads", 1, r, time_two_reads(ranges));
+        print_round("range", 1, r, time_sonde(ranges));
 #if HAVE_LTTNG
-        printf("lttng 1 %" PRIu64 " %.3f\n", r, time_lttng(ranges));
+        print_round("lttng", 1, r, time_lttng(ranges));
 #endif
 #if HAVE_SYSPROF
-        printf("sysprof 1 %" PRIu64 " %.3f\n", r, time_sysprof(ranges));
+        print_round("sysprof", 1, r, time_sysprof(ranges));
         mapped_ring_buffer_drain(ring, take_frame, &taken);
 #endif
     }

@@ -19,12 +19,12 @@ struct worker {
     pthread_t          thread;
     pthread_barrier_t *start;
     uint64_t           rounds, ranges;
-    double            *reads_ns, *range_ns; /* one a round */
+    struct cost       *reads, *range; /* one a round */
 };
 
-static double time_ranges(uint64_t turns)
+static struct cost time_ranges(uint64_t turns)
 {
-    double begin = now_ns();
+    struct cost begin = begin_cost();
 
     for (uint64_t i = 0; i < turns; i++) {
         sonde_begin("range");
@@ -32,7 +32,7 @@ static double time_ranges(uint64_t turns)
         sonde_end();
         keep_apart();
     }
-    return (now_ns() - begin) / (double)turns;
+    return end_cost(begin, turns);
 }
 
 static void *run_worker(void *argument)
@@ -42,8 +42,8 @@ static void *run_worker(void *argument)
     (void)time_ranges(1); /* attaches the thread */
     pthread_barrier_wait(w->start);
     for (uint64_t i = 0; i < w->rounds; i++) {
-        w->reads_ns[i] = time_two_reads(w->ranges);
-        w->range_ns[i] = time_ranges(w->ranges);
+        w->reads[i] = time_two_reads(w->ranges);
+        w->range[i] = time_ranges(w->ranges);
     }
     return NULL;
 }
@@ -70,8 +70,8 @@ static void run_workers(uint64_t threads, uint64_t rounds, uint64_t ranges)
         w->start = &start;
         w->rounds = rounds;
         w->ranges = ranges;
-        w->reads_ns = allocate(rounds, sizeof *w->reads_ns);
-        w->range_ns = allocate(rounds, sizeof *w->range_ns);
+        w->reads = allocate(rounds, sizeof *w->reads);
+        w->range = allocate(rounds, sizeof *w->range);
         if (pthread_create(&w->thread, NULL, run_worker, w) != 0)
             exit(1);
     }
@@ -79,11 +79,11 @@ static void run_workers(uint64_t threads, uint64_t rounds, uint64_t ranges)
         struct worker *w = &workers[i];
         pthread_join(w->thread, NULL);
         for (uint64_t r = 0; r < rounds; r++) {
-            printf("two_reads %" PRIu64 " %" PRIu64 " %.3f\n", threads, r, w->reads_ns[r]);
-            printf("range %" PRIu64 " %" PRIu64 " %.3f\n", threads, r, w->range_ns[r]);
+            print_round("two_reads", threads, r, w->reads[r]);
+            print_round("range", threads, r, w->range[r]);
         }
-        free(w->reads_ns);
-        free(w->range_ns);
+        free(w->reads);
+        free(w->range);
     }
     free(workers);
     pthread_barrier_destroy(&start);
@@ -110,7 +110,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_range: %s\n", err.message);
 
     for (uint64_t r = 0; r < rounds; r++)
-        printf("disabled %" PRIu64 " %" PRIu64 " %.3f\n", threads, r, time_ranges(ranges));
+        print_round("disabled", threads, r, time_ranges(ranges));
 
     struct stat file;
     if (stat(argv[1], &file) == 0)

@@ -5,9 +5,10 @@
  * A program runs its subjects in turn, round after round, in one process, so that what
  * disturbs the machine disturbs all of them, and prints one line a round and subject:
  *
- *     SUBJECT THREADS ROUND NS_PER_RANGE
+ *     SUBJECT THREADS ROUND NS_PER_RANGE CPU_NS_PER_RANGE
  *
- * bench/run reads these and makes ratios of them. Other facts are lines `= NAME VALUE`.
+ * by the wall's clock and by the thread's own, which stands still while others have the
+ * processor. bench/run makes ratios of them. Other facts are lines `= NAME VALUE`.
  */
 #ifndef BENCH_ROUNDS_H
 #define BENCH_ROUNDS_H
@@ -37,12 +38,45 @@ static inline uint64_t read_raw_clock(void)
 #endif
 }
 
-static inline double now_ns(void)
+struct cost {
+    double wall_ns, cpu_ns;
+};
+
+static inline double clock_ns(clockid_t clock)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static inline double now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* The inner clock is the wall's: asking for the thread's own is a system call. */
+static inline struct cost begin_cost(void)
+{
+    struct cost begin = { .cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) };
+
+    begin.wall_ns = now_ns();
+    return begin;
+}
+
+static inline struct cost end_cost(struct cost begin, uint64_t turns)
+{
+    double wall_ns = now_ns() - begin.wall_ns;
+    double cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin.cpu_ns;
+
+    return (struct cost){ wall_ns / (double)turns, cpu_ns / (double)turns };
+}
+
+static inline void print_round(const char *subject, uint64_t threads, uint64_t round,
+                               struct cost cost)
+{
+    printf("%s %llu %llu %.3f %.3f\n", subject, (unsigned long long)threads,
+           (unsigned long long)round, cost.wall_ns, cost.cpu_ns);
 }
 
 /* The compiler may not move or merge the work of two turns of a loop. */
@@ -51,10 +85,10 @@ static inline void keep_apart(void)
     __asm__ volatile("" ::: "memory");
 }
 
-static inline double time_two_reads(uint64_t turns)
+static inline struct cost time_two_reads(uint64_t turns)
 {
-    double   begin = now_ns();
-    uint64_t sum = 0;
+    uint64_t    sum = 0;
+    struct cost begin = begin_cost();
 
     for (uint64_t i = 0; i < turns; i++) {
         uint64_t first = read_raw_clock();
@@ -62,9 +96,9 @@ static inline double time_two_reads(uint64_t turns)
         sum += read_raw_clock() - first;
         keep_apart();
     }
-    double spent = now_ns() - begin;
+    struct cost cost = end_cost(begin, turns);
     __asm__ volatile("" ::"r"(sum)); /* used, so not optimised away */
-    return spent / (double)turns;
+    return cost;
 }
 
 static inline uint64_t argument(int argc, char **argv, int index, uint64_t fallback)
