@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "cli/autostart.h"
 #include "cli/commands.h"
 #include "snd_config.h"
 
@@ -218,6 +219,37 @@ static void check_processors(struct finding *finding)
          count > 1 ? "" : ": the thread that prepares chunks shares it with the program");
 }
 
+static bool is_on_path(const char *program)
+{
+    const char *at = getenv("PATH");
+    char        file[4096];
+
+    while (at && *at) {
+        int length = (int)strcspn(at, ":");
+        snprintf(file, sizeof file, "%.*s/%s", length, at, program);
+        if (access(file, X_OK) == 0)
+            return true;
+        at += length + (at[length] == ':');
+    }
+    return false;
+}
+
+static void check_torch(struct finding *finding)
+{
+    struct sonde_buffer folder = { 0 };
+
+    if (!snd_autostart_find(&folder))
+        find(finding, ABSENT,
+             "no Python package of sonde beside this program: 'sonde run --ops' does not work; "
+             "set SONDE_PYTHON to its folder");
+    else if (!getenv("CXX") && !is_on_path("c++") && !is_on_path("g++") && !is_on_path("clang++"))
+        find(finding, LIMITED,
+             "no C++ compiler: a torch that was not recorded before cannot be; apt install g++");
+    else
+        find(finding, FINE, "Python programs are recorded from %s", folder.bytes);
+    sonde_buffer_release(&folder);
+}
+
 static const struct {
     const char *name;
     void (*check)(struct finding *);
@@ -230,6 +262,7 @@ static const struct {
     { "file size", check_file_size },
     { "locked memory", check_memlock },
     { "perf events", check_perf },
+    { "torch", check_torch },
     { "zstd", check_zstd },
     { "zlib", check_zlib },
 };

@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 
 struct report_args {
-    const char *view, *sort, *groups, *time_unit, *header;
+    const char *view, *sort, *groups, *time_unit, *header, *flops;
     int64_t     rows, stack_depth, max_name, max_shapes, max_source;
     bool        json, csv, top_level;
 };
@@ -15,8 +15,8 @@ struct report_args {
 #define AT(member) offsetof(struct report_args, member)
 static const struct snd_option options[] = {
     { 'v', "view", "VIEW",
-      "what to show: summary, ops (the default), tree, memory, threads, "
-      "steps, ledger",
+      "what to show: summary, ops (the default), tree, modules, memory, "
+      "threads, steps, ledger",
       SND_OPTION_TEXT, AT(view), 0 },
     { 's', "sort", "KEY",
       "sort by this column, greatest first; 'none' keeps the order of the "
@@ -25,13 +25,15 @@ static const struct snd_option options[] = {
     { 'n', "rows", "N", "show at most N rows; -1 shows all (100 in text, all in data)",
       SND_OPTION_NUMBER, AT(rows), -1 },
     { 'g', "group-by", "LIST",
-      "ops: shape, stack, thread, process, module, with commas; "
-      "tree: thread",
+      "ops: shape, stack, thread, process, module, overload, with "
+      "commas; tree: thread",
       SND_OPTION_TEXT, AT(groups), 0 },
     { 0, "stack-depth", "N", "ops: frames that count when grouped by stack (5)", SND_OPTION_NUMBER,
       AT(stack_depth), 1 },
     { 0, "top-level", NULL, "ops: only ranges that lie in no other", SND_OPTION_FLAG, AT(top_level),
       0 },
+    { 0, "flops", "MODE", "ops, modules: full (the default), torch (its seven operators), none",
+      SND_OPTION_TEXT, AT(flops), 0 },
     { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, AT(json), 0 },
     { 0, "csv", NULL, "write CSV", SND_OPTION_FLAG, AT(csv), 0 },
     { 0, "time-unit", "UNIT", "text: us, ms or s for every time (each its own)", SND_OPTION_TEXT,
@@ -54,7 +56,7 @@ static unsigned parse_groups(const char *list, char bad[32])
     } groups[] = {
         { "shape", SONDE_GROUP_SHAPE },   { "stack", SONDE_GROUP_STACK },
         { "thread", SONDE_GROUP_THREAD }, { "process", SONDE_GROUP_PROCESS },
-        { "module", SONDE_GROUP_MODULE },
+        { "module", SONDE_GROUP_MODULE }, { "overload", SONDE_GROUP_OVERLOAD },
     };
     unsigned mask = 0;
 
@@ -85,7 +87,7 @@ static int fill_groups(const struct snd_command *self, const char *list,
     if (report->groups == 0)
         return snd_usage_error(self,
                                "cannot group by '%s': the groups are shape, stack, thread, "
-                               "process, module",
+                               "process, module, overload",
                                bad);
     return -1;
 }
@@ -107,6 +109,24 @@ static int fill_unit(const struct snd_command *self, const char *unit,
         }
     }
     return snd_usage_error(self, "there is no time unit '%s': the units are us, ms, s, auto", unit);
+}
+
+static int fill_flops(const struct snd_command *self, const char *mode,
+                      struct sonde_report_options *report)
+{
+    static const char *const names[] = { [SONDE_FLOPS_FULL] = "full",
+                                         [SONDE_FLOPS_TORCH] = "torch",
+                                         [SONDE_FLOPS_NONE] = "none" };
+
+    for (unsigned i = 0; mode && i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(mode, names[i]) == 0) {
+            report->flops = (enum sonde_flops_mode)i;
+            return -1;
+        }
+    }
+    return mode ? snd_usage_error(self, "cannot count FLOPs by '%s': the ways are full, torch, none",
+                                  mode)
+                : -1;
 }
 
 static uint32_t clamp(int64_t width)
@@ -139,6 +159,8 @@ static int fill(const struct snd_command *self, const struct report_args *args,
     report->max_shapes = clamp(args->max_shapes);
     report->max_source = clamp(args->max_source);
     int status = fill_groups(self, args->groups, report);
+    if (status < 0)
+        status = fill_flops(self, args->flops, report);
     return status >= 0 ? status : fill_unit(self, args->time_unit, report);
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sonde run: runs a program that uses <sonde/record.h>, and has it record.
+ * sonde run: runs a program that uses <sonde/record.h>, or a Python program with PyTorch, and
+ * has it record.
  *
- * The program is told through its environment; nothing is put into it. Each process of it
+ * The program is told through its environment; nothing is put into it, but that its Python
+ * processes find a sitecustomize of ours before their own (autostart.h). Each process of it
  * writes its file into the folder TRACE; a single one then becomes the file TRACE itself.
  * The program has the terminal, stdin, stdout and stderr as if it had been run alone, and its
  * exit status becomes ours; a signal that ends it ends us too.
@@ -17,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "cli/autostart.h"
 #include "cli/child.h"
 #include "cli/commands.h"
 
@@ -24,12 +27,22 @@ struct run_args {
     const char *output, *schedule;
     uint64_t    max_size;
     bool        keep_last, verbose;
+    bool        ops, shapes, memory, modules, stacks;
 };
 
 #define AT(member) offsetof(struct run_args, member)
 static const struct snd_option options[] = {
     { 'o', "output", "TRACE", "the trace to write (PROGRAM.sonde in the current folder)",
       SND_OPTION_TEXT, AT(output), 0 },
+    { 0, "ops", NULL, "record PyTorch's operators (without any of these: if the program has them)",
+      SND_OPTION_FLAG, AT(ops), 0 },
+    { 0, "shapes", NULL, "operators with the shapes of their inputs", SND_OPTION_FLAG, AT(shapes),
+      0 },
+    { 0, "memory", NULL, "tensors' memory, taken and given back", SND_OPTION_FLAG, AT(memory), 0 },
+    { 0, "modules", NULL, "operators with the module that they belong to", SND_OPTION_FLAG,
+      AT(modules), 0 },
+    { 0, "stacks", NULL, "operators with the Python stack that called them", SND_OPTION_FLAG,
+      AT(stacks), 0 },
     { 0, "max-size", "SIZE", "stop recording when a trace file has this size: 500M, 2G",
       SND_OPTION_SIZE, AT(max_size), 0 },
     { 0, "keep-last", NULL, "at --max-size, give up the oldest instead of stopping",
@@ -87,6 +100,45 @@ static void set_environment(const struct run_args *args, const char *folder)
     set_or_clear("SONDE_MAX_BYTES", args->max_size ? size : NULL);
     set_or_clear("SONDE_LIMIT", args->keep_last ? "keep-last" : NULL);
     set_or_clear("SONDE_SCHEDULE", args->schedule);
+}
+
+/* ----------------------------------------------------------------- probes */
+
+/*
+ * The probes that were asked for, or the operators if none was: a program that has none is
+ * not disturbed. -1, or an exit status when what was asked for cannot be had.
+ */
+static int set_probes(const struct run_args *args)
+{
+    const struct {
+        const char *name;
+        bool        is_on;
+    } probes[] = { { "shapes", args->shapes },
+                   { "memory", args->memory },
+                   { "modules", args->modules },
+                   { "stacks", args->stacks } };
+    struct sonde_buffer list = { 0 }, folder = { 0 };
+    bool                asked = args->ops;
+    int                 status = -1;
+
+    snd_buf_text(&list, "ops");
+    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
+        if (!probes[i].is_on)
+            continue;
+        asked = true;
+        snd_buf_format(&list, ",%s", probes[i].name);
+    }
+    if (!snd_autostart_find(&folder)) {
+        if (asked)
+            status = snd_failure("run: cannot record operators: no Python package of sonde is "
+                                 "beside this program; install it (make, or pip install .) or "
+                                 "set SONDE_PYTHON to its folder");
+    } else if (list.failed || !snd_autostart_set(folder.bytes, list.bytes)) {
+        status = snd_failure("run: out of memory");
+    }
+    sonde_buffer_release(&list);
+    sonde_buffer_release(&folder);
+    return status;
 }
 
 /* ------------------------------------------------------------- the folder */
@@ -195,8 +247,8 @@ static void finish(const char *path, const char *aside, const char *program, boo
     if (count == 0) {
         undo_folder(path, aside);
         fprintf(stderr,
-                "sonde: run: %s recorded nothing: it does not use <sonde/record.h>, or "
-                "ended before its first event; see 'man sonde-run'\n",
+                "sonde: run: %s recorded nothing: it neither imports torch nor uses "
+                "<sonde/record.h>, or ended before its first event; see 'man sonde-run'\n",
                 program);
         return;
     }
@@ -243,7 +295,9 @@ static int record_into(const struct run_args *args, const char *path, const char
         status = snd_failure("run: cannot tell the current folder: %s", strerror(errno));
     } else {
         set_environment(args, folder.bytes);
-        status = snd_child_run(program, &child);
+        status = set_probes(args);
+        if (status < 0)
+            status = snd_child_run(program, &child);
     }
     sonde_buffer_release(&folder);
     if (status >= 0) {
@@ -294,7 +348,11 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_run = {
-    "run",   "[--] PROGRAM [ARGS]",     "run a program that uses <sonde/record.h>, and record it",
-    options, SND_OPTION_COUNT(options), true,
+    "run",
+    "[--] PROGRAM [ARGS]",
+    "run a program and record it: PyTorch, or what uses <sonde/record.h>",
+    options,
+    SND_OPTION_COUNT(options),
+    true,
     run,
 };

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench/torch_ops.py [--quick] [--null] - what recording adds to a PyTorch operator.
+
+For {plain, shapes, shapes+memory, shapes+memory+stacks}: the time that sonde adds to an operator
+over what torch.profiler adds with the same options, in small-operator inference and in a training
+step. Bare, ours and theirs run in turn in one process, round after round; a figure is the ratio of
+the best rounds' added times, its spread that of the paired rounds, first to ninth decile. Needs
+torch and the installed package. Prints as bench/run does and puts its figures into
+bench/results.json. Exit status: 1 if a budget is missed. --null: also torch's own cost of a
+callback that does nothing, the floor of any probe that goes through at::RecordFunction.
+"""
+import argparse
+import gc
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+RESULTS = f"{ROOT}/bench/results.json"
+BUDGET = 1 / 3
+OPTIONS = {
+    "plain": {},
+    "shapes": dict(shapes=True),
+    "shapes+memory": dict(shapes=True, memory=True),
+    "shapes+memory+stacks": dict(shapes=True, memory=True, stacks=True),
+}
+THEIRS = {"shapes": "record_shapes", "memory": "profile_memory", "stacks": "with_stack"}
+warnings.simplefilter("ignore")
+
+
+# --------------------------------------------------------------------- workloads
+
+def inference(torch):
+    nn = torch.nn
+    layers = [layer for _ in range(16) for layer in (nn.Linear(16, 16), nn.ReLU())]
+    model, x = nn.Sequential(*layers).eval(), torch.randn(4, 16)
+
+    def work():
+        with torch.no_grad():
+            for _ in range(4):
+                model(x)
+    return work
+
+
+def training(torch):
+    nn = torch.nn
+    layers = [layer for _ in range(8) for layer in (nn.Linear(16, 16), nn.ReLU())]
+    model, x = nn.Sequential(*layers), torch.randn(4, 16)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+
+    def work():
+        model(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return work
+
+
+# --------------------------------------------------------------------- measuring
+
+def best_ns(work, repeats):
+    """Of many short runs the quickest: most are disturbed by nothing."""
+    best = float("inf")
+    for _ in range(repeats):
+        begin = time.perf_counter_ns()
+        work()
+        best = min(best, time.perf_counter_ns() - begin)
+    return best
+
+
+def ours(folder, options, more_flags=0):
+    from sonde import _record, _torch_probe
+
+    def measure(work, repeats):
+        _record.start(f"{folder}/ops.sonde")
+        _torch_probe.attach(**options, more_flags=more_flags)
+        try:
+            work()  # the first time everything is looked up
+            return best_ns(work, repeats)
+        finally:
+            _torch_probe.stop()
+    return measure
+
+
+def theirs(options):
+    from torch.profiler import ProfilerActivity, profile
+
+    def measure(work, repeats):
+        with profile(activities=[ProfilerActivity.CPU],
+                     **{THEIRS[name]: True for name in options}):
+            work()
+            return best_ns(work, repeats)
+    return measure
+
+
+def count_operators(folder, work):
+    import sonde
+    from sonde import _torch_probe
+    _torch_probe.start(f"{folder}/count.sonde")
+    work()
+    _torch_probe.stop()
+    with sonde.Trace(f"{folder}/count.sonde") as trace:
+        rows = json.loads(trace.report(view="ops", rows=-1, format="json"))["rows"]
+    return sum(row["count"] for row in rows)
+
+
+def measure(folder, work, modes, rounds, repeats):
+    """{mode: [ns an operator in each round]}, the modes in turn."""
+    count = count_operators(folder, work)
+    times = {mode: [] for mode in modes}
+    gc.disable()
+    for _ in range(rounds):
+        for mode, run in modes.items():
+            times[mode].append(run(work, repeats) / count)
+        # once more at the end: a round that was disturbed at one moment is no pair
+        times["bare"][-1] = min(times["bare"][-1], best_ns(work, repeats) / count)
+        gc.collect()
+    gc.enable()
+    return times
+
+
+# ----------------------------------------------------------------------- figures
+
+def deciles(values):
+    values = sorted(values)
+    return [values[len(values) // 10], values[len(values) * 9 // 10]]
+
+
+def figure(name, what, bare, mine, other, budget):
+    added = [min(mine) - min(bare), min(other) - min(bare)]
+    pairs = [(a - c) / (b - c) for a, b, c in zip(mine, other, bare) if b > c]
+    value = added[0] / added[1]
+    return {"name": name, "what": what, "value": value, "unit": "x", "budget": budget,
+            "at_least": False, "met": None if budget is None else value <= budget,
+            "spread": deciles(pairs), "median": statistics.median(pairs), "best_ns": added,
+            "bare_ns": min(bare)}
+
+
+def shown(f):
+    text = (f"{f['what']:<66} {f['value']:>9.2f} {f['unit']:<10} spread {f['spread'][0]:.2f} .. "
+            f"{f['spread'][1]:.2f}")
+    if f["budget"] is not None:
+        text += f"  at most {f['budget']:.2f}: {'met' if f['met'] else 'MISSED'}"
+    return text + f"  ({f['best_ns'][0]:.0f} / {f['best_ns'][1]:.0f} ns)"
+
+
+def bench(torch, folder, name, make, rounds, repeats, with_null):
+    work = make(torch)
+    for _ in range(5):
+        work()
+    modes = {"bare": best_ns}
+    for words, options in OPTIONS.items():
+        modes["ours", words] = ours(folder, options)
+        modes["theirs", words] = theirs(options)
+    if with_null:
+        from sonde import _record
+        modes["null"] = ours(folder, {}, _record.TORCH_EMPTY)
+        modes["null", "inputs"] = ours(folder, dict(shapes=True), _record.TORCH_EMPTY)
+    times = measure(folder, work, modes, rounds, repeats)
+    for words in OPTIONS:
+        yield figure(f"torch_{name}_{words}", f"torch operator, {name}, {words}: added, over torch's",
+                     times["bare"], times["ours", words], times["theirs", words], BUDGET)
+    if with_null:
+        yield figure(f"torch_{name}_null", f"torch operator, {name}: an empty callback, over torch's",
+                     times["bare"], times["null"], times["theirs", "plain"], None)
+        yield figure(f"torch_{name}_null_inputs",
+                     f"torch operator, {name}, inputs: an empty callback, over torch's",
+                     times["bare"], times["null", "inputs"], times["theirs", "shapes"], None)
+
+
+def merge(figures):
+    """Into bench/results.json, in the place of figures of the same names."""
+    try:
+        with open(RESULTS) as file:
+            results = json.load(file)
+    except FileNotFoundError:
+        results = {"command": "make bench", "date": time.strftime("%Y-%m-%d"), "figures": []}
+    names = {one["name"] for one in figures}
+    results["figures"] = [one for one in results["figures"] if one["name"] not in names] + figures
+    with open(RESULTS, "w") as file:
+        json.dump(results, file, indent=2)
+        file.write("\n")
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--quick", action="store_true")
+    options.add_argument("--null", action="store_true")
+    options = options.parse_args()
+    try:
+        import torch
+        from sonde import Error, _torch_probe
+        _torch_probe.library()
+    except ImportError as error:
+        print(f"left out: torch operators: {error}")
+        return
+    except Error as error:
+        print(f"left out: torch operators: {error}")
+        return
+    torch.set_num_threads(1)
+    rounds, repeats = (8, 10) if options.quick else (40, 15)
+    figures = []
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
+        for make in (inference, training):
+            for one in bench(torch, folder, make.__name__, make, rounds, repeats, options.null):
+                figures.append(one)
+                print(shown(one), flush=True)
+    merge(figures)
+    missed = [one["what"] for one in figures if one["met"] is False]
+    if missed:
+        sys.exit(f"bench/torch_ops.py: over budget: {'; '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()

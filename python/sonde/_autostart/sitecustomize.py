@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts sonde's probes in a Python program that was not changed for it (`sonde run`).
+
+`sonde run` puts this folder first on PYTHONPATH, so that every Python process of the job runs
+this file before its own code. It does nothing but wait for `import torch` to finish, and then
+has torch recorded. Whatever goes wrong is said in one line; the program goes on as if alone.
+"""
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.path.dirname(HERE)
+
+
+def say(text):
+    print(f"sonde: {text}", file=sys.stderr, flush=True)
+
+
+# ------------------------------------------------------------------------ the package
+
+def load_package():
+    """The package that this file belongs to, whatever the program's own path finds."""
+    if "sonde" not in sys.modules:
+        spec = importlib.util.spec_from_file_location(
+            "sonde", os.path.join(PACKAGE, "__init__.py"), submodule_search_locations=[PACKAGE])
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["sonde"] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules["sonde"]
+            raise
+    return sys.modules["sonde"]
+
+
+def is_helper():
+    """A process that only starts others or compiles: it runs no model."""
+    try:
+        with open("/proc/self/cmdline", errors="replace") as file:
+            words = file.read().split("\0")
+    except OSError:
+        words = sys.argv
+    text = " ".join(words)
+    return ("torch.distributed.run" in text or "torch.distributed.launch" in text
+            or "torch/_inductor/compile_worker" in text or "torch._inductor.compile_worker" in text
+            or any(os.path.basename(word) in ("torchrun", "accelerate", "deepspeed")
+                   for word in words[:3]))
+
+
+def start(probes):
+    try:
+        load_package()
+        from sonde import _torch_probe
+        _torch_probe.autostart(probes)
+    except Exception as error:  # the program must not suffer for it
+        say(f"torch is not recorded: {error}")
+
+
+# ------------------------------------------------------------------- after import torch
+
+class Loader(importlib.abc.Loader):
+    """torch's own loader, and one thing more once it is done."""
+
+    def __init__(self, real, then):
+        self.real, self.then = real, then
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+    def create_module(self, spec):
+        return self.real.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self.real
+        self.real.exec_module(module)
+        self.then()
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds nothing itself: it stands in front of the others until torch is asked for."""
+
+    def __init__(self, then):
+        self.then, self.busy = then, False
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch" or self.busy:
+            return None
+        self.busy = True
+        try:
+            spec = importlib.util.find_spec("torch")
+        finally:
+            self.busy = False
+        if spec is not None and spec.loader is not None:
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+            spec.loader = Loader(spec.loader, self.then)
+        return spec
+
+
+# ------------------------------------------------------------------------------- main
+
+def run_shadowed():
+    """The sitecustomize that would have been run if this one were not here."""
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
+    if spec is None or spec.loader is None:
+        return
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+def main():
+    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != HERE]
+    probes = os.environ.get("SONDE_PROBES", "")
+    if "ops" in probes.split(",") and os.environ.get("SONDE_TRACE") and not is_helper():
+        sys.meta_path.insert(0, Finder(lambda: start(probes)))
+    run_shadowed()
+
+
+main()

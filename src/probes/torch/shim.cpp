@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/torch/shim.cpp - see shim.h.
+ *
+ * What an operator costs is, first of all, torch's own machinery around an empty callback;
+ * then two clock reads; then what is here. So the common case is one line of cache for the
+ * name, one hash of the inputs, one of the frames, and one write into the thread's lane. Ids
+ * belong to one epoch of the recorder: every cache entry carries it, and none is ever cleared.
+ *
+ * Build with the flags of the torch it is for (NDEBUG above all: RecordFunction's layout
+ * depends on it).
+ */
+#include "probes/torch/pyframes.h" /* Python.h comes first, as it asks to */
+
+#include <ATen/record_function.h>
+#include <torch/version.h>
+
+#include "probes/torch/shim.h"
+#include "probes/torch/torch_hooks.h"
+#include "probes/torch/torch_inputs.h"
+#include "probes/torch/torch_places.h"
+#include "probes/torch/torch_thread.h"
+
+namespace
+{
+
+/* ---------------------------------------------------------------- callbacks */
+
+constexpr uint64_t KEY_MASK = (UINT64_C(1) << 48) - 1;
+
+inline uint64_t key_of(const at::RecordFunction &fn)
+{
+    return reinterpret_cast<uintptr_t>(&fn) & KEY_MASK;
+}
+
+NOINLINE bool grow(Thread *thread)
+{
+    Open *open = static_cast<Open *>(realloc(thread->open, 2 * thread->room * sizeof(Open)));
+
+    if (!open)
+        return false;
+    thread->open = open;
+    thread->room *= 2;
+    return true;
+}
+
+template <uint32_t FLAGS>
+std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &fn)
+{
+    uint32_t epoch = sonde_epoch();
+
+    if (UNLIKELY(epoch == 0))
+        return nullptr;
+    Thread *thread = this_thread(epoch);
+    if (UNLIKELY(!thread || (thread->depth == thread->room && !grow(thread))))
+        return nullptr;
+
+    Attrs           attrs;
+    uint32_t        shapes = 0;
+    at::RecordScope scope = fn.scope();
+    int64_t         sequence = fn.seqNr();
+    Name            name = name_of(thread, fn);
+    Open           *open = &thread->open[thread->depth++];
+    open->function = &fn;
+
+    if (FLAGS & SONDE_TORCH_SHAPES) {
+        if (!fn.inputs().empty()) {
+            const InputSlot *inputs = inputs_of(thread, fn, name.which);
+            shapes = inputs->shapes;
+            if (inputs->strides)
+                attrs.add(SONDE_ATTR_STRIDES, inputs->strides);
+            if (inputs->arguments)
+                attrs.add(SONDE_ATTR_ARGUMENTS, inputs->arguments);
+        }
+    }
+    if (sequence >= 0)
+        attrs.add(SONDE_ATTR_SEQUENCE, static_cast<uint64_t>(sequence) & KEY_MASK);
+    if (UNLIKELY(scope != at::RecordScope::FUNCTION)) {
+        attrs.add(SONDE_ATTR_SCOPE, static_cast<uint64_t>(scope) + 1);
+        if (scope == at::RecordScope::BACKWARD_FUNCTION)
+            attrs.add(SONDE_ATTR_FWD_THREAD, fn.forwardThreadId());
+        else if (scope == at::RecordScope::USER_SCOPE)
+            attrs.add(SONDE_ATTR_KEY, key_of(fn));
+    }
+    if ((FLAGS & SONDE_TORCH_OVERLOADS) && name.overload)
+        attrs.add(SONDE_ATTR_OVERLOAD, name.overload);
+#ifndef SND_PYFRAMES_MISSING
+    if (FLAGS & (SONDE_TORCH_STACKS | SONDE_TORCH_MODULES)) {
+        snd_pyframe *top = snd_pyframe_mine();
+        /* Inside a backward function its forward operator's place counts: the reader knows it. */
+        open->resumed = thread->backward_frame;
+        if (scope == at::RecordScope::BACKWARD_FUNCTION) {
+            thread->backward_frame = top;
+        } else if (top && top != thread->backward_frame && !thread->is_inside) {
+            const PlaceSlot *place = place_of<FLAGS>(thread, top);
+            if ((FLAGS & SONDE_TORCH_STACKS) && place->stack)
+                attrs.add(SONDE_ATTR_STACK, place->stack);
+            if ((FLAGS & SONDE_TORCH_MODULES) && place->module)
+                attrs.add(SONDE_ATTR_MODULE, place->module);
+        }
+    }
+#endif
+    begin(epoch, name.id, shapes, attrs);
+    return nullptr;
+}
+
+/* Ranges of this thread that others have ended meanwhile are open no longer. */
+void forget_ended(Thread *thread)
+{
+    if (ended_elsewhere_count.load() == 0)
+        return;
+    std::lock_guard<std::mutex> guard(shared);
+    for (size_t i = ended_elsewhere.size(); i-- > 0;) {
+        if (ended_elsewhere[i].first != thread->number)
+            continue;
+        for (size_t k = thread->depth; k-- > 0;) {
+            if (thread->open[k].function == ended_elsewhere[i].second) {
+                memmove(&thread->open[k], &thread->open[k + 1],
+                        (--thread->depth - k) * sizeof(Open));
+                break;
+            }
+        }
+        ended_elsewhere.erase(ended_elsewhere.begin() + static_cast<long>(i));
+    }
+    ended_elsewhere_count = ended_elsewhere.size();
+}
+
+/*
+ * Not the innermost: an end out of order, one of a range of another thread, or of one that
+ * was begun before the recording.
+ */
+NOINLINE void end_slow(const at::RecordFunction &fn, uint32_t epoch, uint64_t now)
+{
+    Thread *thread = this_thread(epoch);
+
+    if (!thread)
+        return;
+    if (fn.threadId() != thread->number) {
+        std::lock_guard<std::mutex> guard(shared);
+        sonde_end_key(key_of(fn));
+        ended_elsewhere.emplace_back(fn.threadId(), &fn);
+        ended_elsewhere_count = ended_elsewhere.size();
+        return;
+    }
+    forget_ended(thread);
+    for (size_t i = thread->depth; i-- > 0;) {
+        if (thread->open[i].function != &fn)
+            continue;
+        size_t inner = thread->depth - 1 - i;
+        thread->backward_frame = inner == 0 ? thread->open[i].resumed : thread->backward_frame;
+        memmove(&thread->open[i], &thread->open[i + 1], inner * sizeof(Open));
+        thread->depth--;
+        if (inner == 0)
+            end(epoch, now);
+        else
+            sonde_end_at(static_cast<uint32_t>(inner));
+        return;
+    }
+}
+
+template <bool HAS_FRAMES> void on_end(const at::RecordFunction &fn, at::ObserverContext *)
+{
+    uint32_t epoch = sonde_epoch();
+
+    if (UNLIKELY(epoch == 0))
+        return;
+    uint64_t now = sonde_clock();
+    Thread  *thread = self;
+    if (UNLIKELY(!thread || thread->epoch != epoch || thread->depth == 0 ||
+                 thread->open[thread->depth - 1].function != &fn))
+        return end_slow(fn, epoch, now);
+    thread->depth--;
+    if (HAS_FRAMES)
+        thread->backward_frame = thread->open[thread->depth].resumed;
+    end(epoch, now);
+}
+
+std::unique_ptr<at::ObserverContext> on_begin_empty(const at::RecordFunction &)
+{
+    return nullptr;
+}
+
+void on_end_empty(const at::RecordFunction &, at::ObserverContext *)
+{
+}
+
+using BeginFn = std::unique_ptr<at::ObserverContext> (*)(const at::RecordFunction &);
+
+/* One callback for each set of options, so that none pays for what it does not record. */
+constexpr uint32_t flags_of(uint32_t i)
+{
+    return (i & 1) * SONDE_TORCH_SHAPES | (i >> 1 & 1) * SONDE_TORCH_STACKS |
+           (i >> 2 & 1) * SONDE_TORCH_MODULES | (i >> 3 & 1) * SONDE_TORCH_OVERLOADS;
+}
+
+template <uint32_t... I> BeginFn choose(uint32_t flags, std::integer_sequence<uint32_t, I...>)
+{
+    static const BeginFn functions[] = { on_begin<flags_of(I)>... };
+    uint32_t             i = 0;
+
+    while (flags_of(i) != flags)
+        i++;
+    return functions[i];
+}
+
+at::RecordFunctionCallback make_callback(uint32_t flags)
+{
+    uint32_t kinds = flags & (SONDE_TORCH_SHAPES | SONDE_TORCH_STACKS | SONDE_TORCH_MODULES |
+                              SONDE_TORCH_OVERLOADS);
+    bool     frames = flags & (SONDE_TORCH_STACKS | SONDE_TORCH_MODULES);
+    BeginFn  first = choose(kinds, std::make_integer_sequence<uint32_t, 16>());
+
+    at::RecordFunctionCallback callback =
+        flags & SONDE_TORCH_EMPTY
+            ? at::RecordFunctionCallback(on_begin_empty, on_end_empty)
+            : at::RecordFunctionCallback(first, frames ? on_end<true> : on_end<false>);
+    /* Only scopes that occur: for each enabled one the autograd engine allocates at each node. */
+    callback.needsInputs(flags & SONDE_TORCH_SHAPES)
+        .scopes({ at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,
+                  at::RecordScope::TORCHSCRIPT_FUNCTION, at::RecordScope::USER_SCOPE });
+    return callback;
+}
+
+/* ----------------------------------------------------------- start and stop */
+
+at::CallbackHandle handle;
+bool               is_on;
+
+void before_fork()
+{
+    control.lock();
+    shared.lock();
+}
+
+void after_fork()
+{
+    shared.unlock();
+    control.unlock();
+}
+
+bool prepare_once()
+{
+    static bool is_ready = [] {
+        return pthread_key_create(&exit_key, release_thread) == 0 &&
+               pthread_atfork(before_fork, after_fork, after_fork) == 0;
+    }();
+    return is_ready;
+}
+
+void describe(uint32_t flags, const char *cpu, bool cuda, bool compiled, const char *missing)
+{
+    static const struct {
+        uint32_t    flag;
+        const char *name;
+    } names[] = { { SONDE_TORCH_SHAPES, "shapes" },
+                  { SONDE_TORCH_MEMORY, "memory" },
+                  { SONDE_TORCH_STACKS, "stacks" },
+                  { SONDE_TORCH_MODULES, "modules" },
+                  { SONDE_TORCH_OVERLOADS, "overloads" } };
+    std::string list = "\"ops\"";
+
+    for (const auto &name : names)
+        if (flags & name.flag)
+            list += std::string(", \"") + name.name + "\"";
+    snprintf(description, sizeof description,
+             "{\"torch\": \"%s\", \"records\": [%s], \"cpu_memory\": \"%s\", "
+             "\"cuda_memory\": %s, \"compiled_ranges\": %s, \"missing\": \"%s\"}",
+             TORCH_VERSION, list.c_str(), cpu, cuda ? "true" : "false", compiled ? "true" : "false",
+             missing);
+}
+
+void set_settings(const sonde_torch_options *options, uint32_t flags)
+{
+    std::lock_guard<std::mutex> guard(shared);
+
+    settings.flags = flags;
+    settings.notes.clear();
+    for (const char *const *note = options->notes; note && note[0] && note[1]; note += 2)
+        settings.notes.emplace_back(note[0], note[1]);
+#ifndef SND_PYFRAMES_MISSING
+    if (options->module_code && settings.module_code != options->module_code) {
+        /* For ever: the address is compared with those of live frames. */
+        Py_INCREF(static_cast<PyObject *>(options->module_code));
+        settings.module_code = options->module_code;
+    }
+#endif
+    noted_epoch = 0;
+}
+
+void stop()
+{
+    if (!is_on)
+        return;
+    is_on = false;
+    at::removeCallback(handle);
+    if (arguments_dropped > 0)
+        sonde_metadata("torch.arguments_dropped", std::to_string(arguments_dropped).c_str());
+    snd_got_restore(&diverted);
+    if (settings.flags & SONDE_TORCH_MEMORY)
+        Wrapper::instance().take_off();
+}
+
+void start(const sonde_torch_options *options)
+{
+    uint32_t    flags = options->flags;
+    const char *missing = "", *cpu = "none";
+    bool        cuda = false;
+
+#ifdef SND_PYFRAMES_MISSING
+    if (flags & (SONDE_TORCH_STACKS | SONDE_TORCH_MODULES))
+        missing = "stacks and modules: " SND_PYFRAMES_MISSING;
+    flags &= ~static_cast<uint32_t>(SONDE_TORCH_STACKS | SONDE_TORCH_MODULES);
+#endif
+    set_settings(options, flags);
+    if (flags & SONDE_TORCH_MEMORY) {
+        if (!(flags & SONDE_TORCH_WRAP_ALLOCATOR) && divert_cpu()) {
+            cpu = "diverted";
+        } else {
+            Wrapper::instance().put_on();
+            cpu = "wrapped";
+        }
+        cuda = divert_cuda();
+    }
+    bool compiled = divert_state();
+    divert_set_state();
+    describe(flags, cpu, cuda, compiled, missing);
+    handle = at::addGlobalCallback(make_callback(flags));
+    is_on = true;
+}
+
+} // namespace
+
+extern "C" int sonde_torch_start(const struct sonde_torch_options *options)
+{
+    std::lock_guard<std::mutex> guard(control);
+
+    error_text[0] = '\0';
+    if (!options || options->struct_size != sizeof *options || !prepare_once()) {
+        snprintf(error_text, sizeof error_text,
+                 "the torch probe cannot start: options of another "
+                 "version, or no thread keys left");
+        return -1;
+    }
+    try {
+        stop();
+        start(options);
+        return 0;
+    } catch (const std::exception &e) {
+        snprintf(error_text, sizeof error_text, "the torch probe cannot start: %.200s", e.what());
+        snd_got_restore(&diverted);
+        return -1;
+    }
+}
+
+extern "C" void sonde_torch_stop(void)
+{
+    std::lock_guard<std::mutex> guard(control);
+
+    stop();
+}
+
+extern "C" const char *sonde_torch_error(void)
+{
+    return error_text;
+}
+
+extern "C" const char *sonde_torch_describe(void)
+{
+    return description;
+}

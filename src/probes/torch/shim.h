@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/torch/shim.h - PyTorch's operators, turned into marks of <sonde/record.h>.
+ *
+ * The one part of sonde in C++, since torch has no C door; this is its C face. It is compiled
+ * against the torch that is installed (python/sonde/_torch_probe.py) and opened by sonde._record.
+ * It only observes: no tensor is kept alive, and after stop nothing of it is left in torch.
+ *
+ * What is recorded (attributes: format/attrs.def)
+ *   each operator, user range, backward function, TorchScript function: name, begin, end, of
+ *   every thread; SCOPE (torch's number + 1) unless it is an ordinary operator; SEQUENCE if it
+ *   has one; FWD_THREAD of a backward function, as at::RecordFunction numbers threads; KEY of a
+ *   user range, which may end on another thread.
+ *   SHAPES    inputs in the range itself; STRIDES, absent when every tensor is row-major;
+ *             ARGUMENTS, the JSON list that torch calls "Concrete Inputs", absent when all are "".
+ *   MEMORY    alloc and free of every thread, CPU and CUDA; a free of CPU memory has no size.
+ *   STACKS    STACK: Python frames. A module's own call is the frame "nn.Module: Class_n".
+ *   MODULES   MODULE: "Net.layer1.0.conv", the class of the outermost module and the names on
+ *             the way in. Metadata "module Net.layer1.0.conv": its class and parameters, as JSON.
+ *   OVERLOADS OVERLOAD of each operator that has one.
+ * And as metadata of each trace file: "torch.thread TID", torch's number of an OS thread;
+ * "torch.probe", what is on and how; the notes.
+ *
+ * Layer:   probes (sees <sonde/record.h> alone).
+ * Threads: start and stop by any thread, one at a time, holding the interpreter lock if the
+ *          options have Python objects; torch calls the rest.
+ */
+#ifndef SND_PROBES_TORCH_SHIM_H
+#define SND_PROBES_TORCH_SHIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define SONDE_TORCH_API __attribute__((visibility("default")))
+#else
+#define SONDE_TORCH_API
+#endif
+
+enum sonde_torch_flag {
+    SONDE_TORCH_SHAPES = 1,
+    SONDE_TORCH_MEMORY = 2,
+    SONDE_TORCH_STACKS = 4,
+    SONDE_TORCH_MODULES = 8,
+    SONDE_TORCH_OVERLOADS = 16,
+    SONDE_TORCH_WRAP_ALLOCATOR = 32, /* MEMORY by the second-best way, even if the best one works */
+    SONDE_TORCH_EMPTY = 64,          /* callbacks that do nothing: what torch's own part costs */
+};
+
+struct sonde_torch_options {
+    size_t   struct_size; /* sizeof(struct sonde_torch_options) */
+    uint32_t flags;
+    void    *module_code;     /* PyCodeObject of torch.nn.Module.__call__, or NULL. Keeps it */
+    const char *const *notes; /* key, value, .., NULL: metadata of each trace file. Copied */
+};
+
+/* 0; or -1 with one line in sonde_torch_error(). Started twice: the second one's options hold. */
+SONDE_TORCH_API int sonde_torch_start(const struct sonde_torch_options *options);
+
+/* Leaves torch as it was found. Ranges that are open then are not ended. */
+SONDE_TORCH_API void sonde_torch_stop(void);
+
+/* Why the latest start failed, or "". */
+SONDE_TORCH_API const char *sonde_torch_error(void);
+
+/* What is on, and how, as JSON; what is asked for but not to be had is in "missing". */
+SONDE_TORCH_API const char *sonde_torch_describe(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/torch/torch_hooks.h - calls inside torch that are diverted while the probe is on.
+ *
+ * A part of shim.cpp, which includes it once.
+ * Layer: probes.
+ */
+#ifndef SND_PROBES_TORCH_HOOKS_H
+#define SND_PROBES_TORCH_HOOKS_H
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <torch/csrc/profiler/orchestration/observer.h>
+
+#include <dlfcn.h>
+
+#include "probes/torch/got.h"
+#include "probes/torch/torch_thread.h"
+
+namespace
+{
+
+/* ------------------------------------------------------------------- memory */
+
+/*
+ * torch tells its profiler of memory through a slot of the thread, which has room for one
+ * listener and is missing on most threads. The calls by which the allocators tell come from
+ * another library than the listener's, so they can be diverted: every thread, at a third of
+ * the cost, and whoever else listens is served as before.
+ */
+snd_got diverted;
+
+using ReporterNew = void (*)(void *, void *, size_t);
+using ReporterDelete = void (*)(void *, void *);
+using ReportOutOfMemory = void (*)(void *, size_t);
+using ReportUsage = void (*)(void *, int64_t, size_t, size_t, c10::Device);
+ReporterNew       reporter_new;
+ReporterDelete    reporter_delete;
+ReportOutOfMemory reporter_out_of_memory;
+ReportUsage       report_usage;
+
+void new_diverted(void *reporter, void *address, size_t size)
+{
+    memory(false, SONDE_CPU, address, size);
+    reporter_new(reporter, address, size);
+}
+
+void delete_diverted(void *reporter, void *address)
+{
+    memory(true, SONDE_CPU, address, 0);
+    reporter_delete(reporter, address);
+}
+
+void out_of_memory_diverted(void *reporter, size_t size)
+{
+    sonde_mark("[OutOfMemory]");
+    reporter_out_of_memory(reporter, size);
+}
+
+/* A size below zero is given back. CPU memory comes by the reporter above. */
+void usage_diverted(void *address, int64_t size, size_t allocated, size_t reserved,
+                    c10::Device device)
+{
+    if (device.type() != c10::kCPU)
+        memory(size < 0, sonde_device(static_cast<unsigned>(device.type()), device.index()),
+               address, static_cast<uint64_t>(size < 0 ? -size : size));
+    report_usage(address, size, allocated, reserved, device);
+}
+
+/* Memory that processes share (a DataLoader's batches), and files: libtorch_cpu maps it itself. */
+void mapped_diverted(void *address, int64_t size, size_t allocated, size_t reserved,
+                     c10::Device device)
+{
+    if (device.type() == c10::kCPU)
+        memory(size < 0, SONDE_CPU, address, static_cast<uint64_t>(size < 0 ? -size : size));
+    report_usage(address, size, allocated, reserved, device);
+}
+
+template <typename F> bool find_symbol(const char *library, const char *symbol, F *out)
+{
+    void *handle = dlopen(library, RTLD_NOLOAD | RTLD_LAZY);
+
+    if (!handle)
+        return false;
+    *out = reinterpret_cast<F>(dlsym(handle, symbol));
+    dlclose(handle);
+    return *out != nullptr;
+}
+
+template <typename F>
+bool divert(const char *caller, const char *owner, const char *symbol, F to, F *original)
+{
+    return find_symbol(owner, symbol, original) &&
+           snd_got_divert(&diverted, caller, symbol, reinterpret_cast<void *>(to)) > 0;
+}
+
+const char *const USAGE = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE";
+
+bool divert_cpu()
+{
+    bool both = divert("libc10.so", "libc10.so", "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm",
+                       new_diverted, &reporter_new) &&
+                divert("libc10.so", "libc10.so", "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv",
+                       delete_diverted, &reporter_delete);
+    if (both) {
+        divert("libc10.so", "libc10.so", "_ZN3c1025ProfiledCPUMemoryReporter11OutOfMemoryEm",
+               out_of_memory_diverted, &reporter_out_of_memory);
+        divert("libtorch_cpu.so", "libc10.so", USAGE, mapped_diverted, &report_usage);
+    }
+    return both;
+}
+
+bool divert_cuda()
+{
+    return divert("libc10_cuda.so", "libc10.so", USAGE, usage_diverted, &report_usage);
+}
+
+/* Where those calls cannot be diverted: an allocator in front of torch's own. */
+class Wrapper final : public c10::Allocator
+{
+  public:
+    static Wrapper &instance()
+    {
+        static Wrapper *wrapper = new Wrapper(); /* never freed: blocks outlive the recording */
+        return *wrapper;
+    }
+
+    void put_on()
+    {
+        c10::Allocator *now = c10::GetCPUAllocator();
+        if (now == this)
+            return;
+        inner_ = now;
+        inner_delete_ = now->raw_deleter();
+        c10::SetCPUAllocator(this, PRIORITY);
+    }
+
+    void take_off()
+    {
+        if (inner_ && c10::GetCPUAllocator() == this)
+            c10::SetCPUAllocator(inner_, PRIORITY);
+    }
+
+    c10::DataPtr allocate(size_t size) override
+    {
+        c10::DataPtr data = inner_->allocate(size);
+
+        /* A block with a context of its own cannot be given another deleter. */
+        if (!inner_delete_ || data.get_deleter() != inner_delete_ ||
+            data.get_context() != data.get())
+            return data;
+        void *address = data.release_context();
+        memory(false, SONDE_CPU, address, size);
+        return c10::DataPtr(address, address, &give_back, c10::Device(c10::kCPU));
+    }
+
+    c10::DeleterFnPtr raw_deleter() const override
+    {
+        return inner_delete_ ? &give_back : nullptr;
+    }
+
+    void copy_data(void *to, const void *from, std::size_t size) const override
+    {
+        memcpy(to, from, size);
+    }
+
+  private:
+    static constexpr uint8_t PRIORITY = 255;
+    c10::Allocator          *inner_ = nullptr;
+    c10::DeleterFnPtr        inner_delete_ = nullptr;
+
+    static void give_back(void *address)
+    {
+        memory(true, SONDE_CPU, address, 0);
+        instance().inner_delete_(address);
+    }
+};
+
+/* ------------------------------------------------------- compiled code's ranges */
+
+/*
+ * The ranges that torch.compile's code and Dynamo open (_RecordFunctionFast) do nothing while
+ * no profiler of torch's is on. They ask for its state; libtorch_python, and it alone, is
+ * shown one that does nothing when there is no other.
+ */
+namespace profiler = torch::profiler::impl;
+
+class NoProfiler final : public profiler::ProfilerStateBase
+{
+  public:
+    NoProfiler()
+        : ProfilerStateBase(profiler::ProfilerConfig(profiler::ProfilerState::KINETO, true))
+    {
+    }
+    void reportMemoryUsage(void *, int64_t, size_t, size_t, c10::Device) override
+    {
+    }
+    profiler::ActiveProfilerType profilerType() override
+    {
+        return profiler::ActiveProfilerType::KINETO;
+    }
+};
+
+using GetState = profiler::ProfilerStateBase *(*)();
+using GetStateOf = profiler::ProfilerStateBase *(*)(bool);
+GetState    get_state;    /* of this thread: newer torch */
+GetStateOf  get_state_of; /* of all threads, or of this one: older torch */
+NoProfiler *no_profiler;  /* never freed: a range in flight may hold it */
+
+profiler::ProfilerStateBase *state_diverted()
+{
+    profiler::ProfilerStateBase *state = get_state();
+
+    return state ? state : no_profiler;
+}
+
+profiler::ProfilerStateBase *state_of_diverted(bool global)
+{
+    profiler::ProfilerStateBase *state = get_state_of(global);
+
+    return state || global ? state : no_profiler;
+}
+
+bool divert_state()
+{
+    const char *now = "_ZN5torch8profiler4impl17ProfilerStateBase6getTLSEv";
+    const char *before = "_ZN5torch8profiler4impl17ProfilerStateBase3getEb";
+
+    if (!no_profiler)
+        no_profiler = new NoProfiler();
+    return divert("libtorch_python.so", "libtorch_cpu.so", now, state_diverted, &get_state) ||
+           divert("libtorch_python.so", "libtorch_cpu.so", before, state_of_diverted,
+                  &get_state_of);
+}
+
+/* -------------------------------------------------------- autograd's threads */
+
+/*
+ * For each node that it runs, the autograd engine puts the state of the thread that built the
+ * graph in place, and again its own after: with a callback registered, torch then makes its
+ * lists of callbacks anew, a dozen allocations. It is left out when both states say the same.
+ */
+using SetState = void (*)(const at::RecordFunctionTLS &);
+SetState set_state;
+
+void set_state_diverted(const at::RecordFunctionTLS &state)
+{
+    const at::RecordFunctionTLS &now = at::get_record_function_tls_();
+
+    if (!state.sorted_tls_callbacks_.empty() || !now.sorted_tls_callbacks_.empty() ||
+        state.tls_record_function_enabled_ != now.tls_record_function_enabled_)
+        set_state(state);
+}
+
+void divert_set_state()
+{
+    divert("libtorch_cpu.so", "libtorch_cpu.so",
+           "_ZN2at24set_record_function_tls_ERKNS_17RecordFunctionTLSE", set_state_diverted,
+           &set_state);
+}
+
+} // namespace
+
+#endif

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/torch/torch_inputs.h - operators' names and inputs, looked up by hash and told to the recorder once.
+ *
+ * A part of shim.cpp, which includes it once.
+ * Layer: probes.
+ */
+#ifndef SND_PROBES_TORCH_INPUTS_H
+#define SND_PROBES_TORCH_INPUTS_H
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "probes/torch/torch_thread.h"
+
+namespace
+{
+
+/* -------------------------------------------------------------------- names */
+
+inline uint32_t text_id(Thread *thread, const char *text)
+{
+    size_t   length = strlen(text);
+    uint64_t hash = hash_text(text, length, thread->seed + length);
+    IdSlot  *slot = &thread->texts[hash % TEXT_SLOTS];
+
+    if (LIKELY(slot->hash == hash))
+        return slot->id;
+    slot->id = sonde_intern(text, length);
+    slot->hash = slot->id ? hash : 0;
+    return slot->id;
+}
+
+struct Name {
+    uint32_t  id, overload;
+    uintptr_t which; /* the same for the same operator, overloads apart */
+};
+
+inline Name name_of_text(Thread *thread, const char *text)
+{
+    uint32_t id = text_id(thread, text);
+
+    return { id, 0, id };
+}
+
+NOINLINE Name name_slow(Thread *thread, NameSlot *slot, const at::RecordFunction &fn,
+                        const char *name)
+{
+    size_t length = strlen(name);
+
+    /* autograd names its nodes anew each time: "autograd::engine::evaluate_function: .." */
+    if (length + 1 < WORD || length + 1 >= sizeof slot->text ||
+        strncmp(name, "autograd::", 10) == 0)
+        return name_of_text(thread, name);
+    const char *overload = fn.overload_name();
+    slot->id = sonde_intern(name, length);
+    slot->overload = *overload ? sonde_intern(overload, strlen(overload)) : 0;
+    slot->address = slot->id ? name : nullptr;
+    slot->epoch = thread->epoch;
+    slot->length = static_cast<uint32_t>(length);
+    memcpy(slot->text, name, length / WORD * WORD);
+    memcpy(&slot->text[length / WORD], name + length + 1 - WORD, WORD);
+    return { slot->id, slot->overload, reinterpret_cast<uintptr_t>(name) };
+}
+
+/* As strcmp() == 0, without the call. */
+inline bool is_same(const NameSlot *slot, const char *name)
+{
+    size_t count = slot->length / WORD;
+
+    for (size_t i = 0; i < count; i++)
+        if (word_at(name + i * WORD) != slot->text[i])
+            return false;
+    return word_at(name + slot->length + 1 - WORD) == slot->text[count];
+}
+
+/*
+ * Operators keep their names at one address; ranges with a name of their own (scope other
+ * than FUNCTION, or a short one inside the RecordFunction) have it wherever the heap is free.
+ */
+inline Name name_of(Thread *thread, const at::RecordFunction &fn)
+{
+    const char *name = fn.name();
+    uintptr_t   inside = reinterpret_cast<uintptr_t>(name) - reinterpret_cast<uintptr_t>(&fn);
+
+    if (fn.scope() != at::RecordScope::FUNCTION || inside < sizeof fn)
+        return name_of_text(thread, name);
+    uint64_t  hash = (reinterpret_cast<uintptr_t>(name) >> 3) * 0x9E3779B97F4A7C15ull;
+    NameSlot *slot = &thread->names[hash >> 54];
+    static_assert(NAME_SLOTS == 1u << 10, "the shift above");
+    if (UNLIKELY(slot->address != name || slot->epoch != thread->epoch || !is_same(slot, name)))
+        return name_slow(thread, slot, fn, name);
+    return { slot->id, slot->overload, reinterpret_cast<uintptr_t>(name) };
+}
+
+/* ------------------------------------------------------------------- inputs */
+
+enum : uint64_t { IN_TENSOR = 1, IN_NONE, IN_LIST, IN_SCALAR };
+
+constexpr size_t SCALARS_SHOWN = 30; /* torch leaves longer lists of numbers out */
+
+inline bool has_sizes(const at::Tensor &tensor)
+{
+    return tensor.defined() && !tensor.is_nested() &&
+           !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
+
+inline bool is_shown(c10::ArrayRef<c10::IValue> list)
+{
+    return list.empty() || (list[0].isScalar() && list.size() <= SCALARS_SHOWN);
+}
+
+/* Of one tensor alone, so that the processor works on several side by side. */
+inline uint64_t hash_tensor(const at::Tensor &tensor)
+{
+    if (UNLIKELY(!has_sizes(tensor)))
+        return IN_NONE;
+    const c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
+    c10::IntArrayRef       sizes = impl->sizes();
+    c10::Layout            layout = impl->layout();
+    uint64_t               dtype = static_cast<uint8_t>(c10::typeMetaToScalarType(impl->dtype()));
+    uint64_t               hash = stir(static_cast<uint64_t>(sizes.size()),
+                                       IN_TENSOR | dtype << 8 | static_cast<uint64_t>(layout) << 16);
+    if (LIKELY(layout == c10::kStrided)) {
+        const int64_t *strides = impl->strides().data();
+        for (size_t i = 0; i < sizes.size(); i++)
+            hash = fold(hash ^ static_cast<uint64_t>(sizes[i]),
+                        ODD ^ static_cast<uint64_t>(strides[i]));
+    } else {
+        for (int64_t size : sizes)
+            hash = fold(hash ^ static_cast<uint64_t>(size), ODD);
+    }
+    return hash;
+}
+
+inline uint64_t hash_scalar(const c10::IValue &value)
+{
+    uint64_t words[2] = { 0, 0 };
+
+    if (value.isInt()) {
+        words[0] = static_cast<uint64_t>(value.toInt());
+        return fold(words[0] ^ 0xA0761D6478BD642Full, IN_SCALAR | 1 << 8);
+    }
+    if (value.isBool())
+        return fold(IN_SCALAR + value.toBool(), 0x8EBC6AF09C88C6E3ull);
+    if (value.isDouble()) {
+        double number = value.toDouble();
+        memcpy(words, &number, sizeof number);
+        return fold(words[0] ^ 0x589965CC75374CC3ull, ODD);
+    }
+    if (value.isComplexDouble()) {
+        c10::complex<double> number = value.toComplexDouble();
+        memcpy(words, &number, sizeof number);
+        return fold(words[0] ^ 0x1D8E4E27C47D124Full, words[1] ^ 0xEB44ACCAB455D165ull);
+    }
+    return IN_SCALAR | 5 << 8; /* symbolic: it has no value yet */
+}
+
+/*
+ * `seed` holds which operator it is: what kind of lists it takes is then known, and the first
+ * element tells the rest. (To ask a list for its type takes longer than to hash it.)
+ */
+inline uint64_t hash_inputs(c10::ArrayRef<const c10::IValue> inputs, uint64_t seed)
+{
+    uint64_t hash = seed + inputs.size();
+
+    for (const c10::IValue &value : inputs) {
+        if (value.isTensor()) {
+            hash = stir(hash, hash_tensor(value.toTensor()));
+        } else if (value.isNone()) {
+            hash = stir(hash, IN_NONE);
+        } else if (value.isScalar()) {
+            hash = stir(hash, hash_scalar(value));
+        } else if (value.isList()) {
+            c10::ArrayRef<c10::IValue> list = value.toListRef();
+            bool                       numbers = is_shown(list);
+            hash = stir(hash, IN_LIST | static_cast<uint64_t>(list.size()) << 32);
+            for (const c10::IValue &element : list) {
+                if (element.isTensor())
+                    hash = stir(hash, hash_tensor(element.toTensor()));
+                else if (numbers)
+                    hash = stir(hash, hash_scalar(element));
+                else
+                    hash = stir(hash, IN_NONE);
+            }
+        } else {
+            hash = stir(hash, IN_NONE);
+        }
+    }
+    return hash;
+}
+
+/* What the recorder is told of an operator's inputs: made once for each set of them. */
+class Inputs
+{
+  public:
+    explicit Inputs(c10::ArrayRef<const c10::IValue> inputs)
+    {
+        text_ = "[";
+        for (const c10::IValue &value : inputs) {
+            if (text_.size() > 1)
+                text_ += ", ";
+            text_ += '"';
+            add(value);
+            text_ += '"';
+        }
+        text_ += ']';
+    }
+
+    uint32_t shapes() const
+    {
+        return intern(&sizes_);
+    }
+    uint32_t strides() const
+    {
+        return is_row_major_ ? 0 : intern(&strides_);
+    }
+    uint32_t arguments() const
+    {
+        /* Numbers may change with each call: the tables of a trace are for more than these. */
+        if (!has_arguments_)
+            return 0;
+        if (argument_bytes.fetch_add(text_.size()) > ARGUMENT_BYTES_MAX) {
+            arguments_dropped++;
+            return 0;
+        }
+        return sonde_intern(text_.data(), text_.size());
+    }
+
+  private:
+    static constexpr size_t SHAPES_BYTES_MAX = 4096; /* of sonde_intern_shapes() */
+    static constexpr size_t LIST_SHOWN = 30;         /* torch prints no longer ones */
+
+    struct Item {
+        sonde_tensor_kind    kind;
+        unsigned             dtype;
+        std::vector<int64_t> dims;
+        uint32_t             count; /* of a list's elements */
+    };
+    std::vector<Item> sizes_, strides_;
+    std::string       text_;
+    bool              is_row_major_ = true, has_arguments_ = false;
+
+    /* Lists with their first `most` elements; false: more than the recorder takes. */
+    static bool gather(const std::vector<Item> &items, size_t most, std::vector<sonde_tensor> *out)
+    {
+        size_t bytes = 8;
+
+        out->clear();
+        for (size_t i = 0; i < items.size(); i++) {
+            const Item &item = items[i];
+            bool        is_list = item.kind == SONDE_ARG_LIST;
+            size_t      kept = std::min<size_t>(item.count, most);
+            out->push_back({ item.kind, static_cast<sonde_dtype>(item.dtype),
+                             static_cast<uint32_t>(is_list ? kept : item.dims.size()),
+                             item.dims.data() });
+            bytes += 8 + 8 * item.dims.size();
+            if (is_list && kept < item.count) {
+                for (size_t k = 1; k <= kept; k++) {
+                    const Item &element = items[i + k];
+                    out->push_back({ element.kind, static_cast<sonde_dtype>(element.dtype),
+                                     static_cast<uint32_t>(element.dims.size()),
+                                     element.dims.data() });
+                    bytes += 8 + 8 * element.dims.size();
+                }
+                i += item.count;
+            }
+        }
+        return bytes <= SHAPES_BYTES_MAX;
+    }
+
+    static uint32_t intern(const std::vector<Item> *items)
+    {
+        std::vector<sonde_tensor> tensors;
+        size_t                    most = SIZE_MAX;
+
+        while (!gather(*items, most, &tensors) && most > 0)
+            most = most > LIST_SHOWN ? LIST_SHOWN : most / 2;
+        return tensors.empty() ? 0 : sonde_intern_shapes(tensors.data(), tensors.size());
+    }
+
+    void add_plain(sonde_tensor_kind kind, uint32_t count = 0)
+    {
+        sizes_.push_back({ kind, SONDE_DTYPE_UNKNOWN, {}, count });
+        strides_.push_back(sizes_.back());
+    }
+
+    void add_tensor(const at::Tensor &tensor)
+    {
+        if (!has_sizes(tensor))
+            return add_plain(SONDE_ARG_NONE);
+        const c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
+        unsigned dtype = static_cast<uint8_t>(c10::typeMetaToScalarType(impl->dtype()));
+        sizes_.push_back({ SONDE_ARG_TENSOR, dtype, impl->sizes().vec(), 0 });
+        if (impl->layout() != c10::kStrided) {
+            is_row_major_ = false;
+            strides_.push_back({ SONDE_ARG_NONE, SONDE_DTYPE_UNKNOWN, {}, 0 });
+            return;
+        }
+        strides_.push_back({ SONDE_ARG_TENSOR, dtype, impl->strides().vec(), 0 });
+        int64_t expected = 1;
+        for (size_t i = impl->sizes().size(); i-- > 0; expected *= impl->sizes()[i])
+            is_row_major_ &= impl->strides()[i] == expected;
+    }
+
+    /*
+     * As torch prints it. Not by its own operator<<: where the C++ library is linked statically
+     * into this file, a stream of ours is not one of torch's.
+     */
+    void add_number(double number)
+    {
+        char text[40];
+
+        if (std::isfinite(number) && std::fabs(number) < 1e10 && std::trunc(number) == number)
+            snprintf(text, sizeof text, "%.0f.", number);
+        else
+            snprintf(text, sizeof text, "%.17g", number);
+        for (char *at = text; *at; at++)
+            text_ += *at == ',' ? '.' : *at; /* the program's locale is not torch's */
+    }
+
+    void add_text(const c10::IValue &value)
+    {
+        has_arguments_ = true;
+        if (value.isInt()) {
+            text_ += std::to_string(value.toInt());
+        } else if (value.isBool()) {
+            text_ += value.toBool() ? "True" : "False";
+        } else if (value.isDouble()) {
+            add_number(value.toDouble());
+        } else if (value.isComplexDouble()) {
+            c10::complex<double> number = value.toComplexDouble();
+            add_number(number.real());
+            text_ += number.imag() >= 0 ? '+' : '-';
+            add_number(std::fabs(number.imag()));
+            text_ += 'j';
+        } /* else symbolic: no value yet */
+    }
+
+    void add_list(c10::ArrayRef<c10::IValue> list)
+    {
+        has_arguments_ = true;
+        text_ += '[';
+        for (size_t i = 0; i < list.size(); i++) {
+            text_ += i ? ", " : "";
+            add_text(list[i]);
+        }
+        text_ += ']';
+    }
+
+    void add(const c10::IValue &value)
+    {
+        if (value.isTensor()) {
+            add_tensor(value.toTensor());
+        } else if (value.isScalar()) {
+            add_plain(SONDE_ARG_SCALAR);
+            add_text(value);
+        } else if (value.isTensorList()) {
+            c10::ArrayRef<c10::IValue> list = value.toListRef();
+            add_plain(SONDE_ARG_LIST, static_cast<uint32_t>(list.size()));
+            for (const c10::IValue &element : list)
+                add_tensor(element.toTensor());
+        } else {
+            add_plain(SONDE_ARG_NONE);
+            if (value.isList() && is_shown(value.toListRef()))
+                add_list(value.toListRef());
+        }
+    }
+};
+
+NOINLINE void inputs_slow(InputSlot *slot, uint64_t hash, const at::RecordFunction &fn)
+{
+    try {
+        Inputs inputs(fn.inputs());
+        slot->shapes = inputs.shapes();
+        slot->strides = inputs.strides();
+        slot->arguments = inputs.arguments();
+        slot->hash = hash;
+    } catch (const std::exception &) { /* out of memory, or a value that cannot be printed */
+        *slot = { 0, 0, 0, 0 };
+    }
+}
+
+inline const InputSlot *inputs_of(Thread *thread, const at::RecordFunction &fn, uint64_t which)
+{
+    uint64_t   hash = hash_inputs(fn.inputs(), stir(thread->seed, which));
+    InputSlot *slot = &thread->inputs[hash % INPUT_SLOTS];
+
+    if (UNLIKELY(slot->hash != hash))
+        inputs_slow(slot, hash, fn);
+    return slot;
+}
+
+} // namespace
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/torch/torch_places.h - where in the program an operator was called: module and Python stack.
+ *
+ * A part of shim.cpp, which includes it once.
+ * Layer: probes.
+ */
+#ifndef SND_PROBES_TORCH_PLACES_H
+#define SND_PROBES_TORCH_PLACES_H
+
+#include <map>
+#include <set>
+
+#include "probes/torch/pyframes.h"
+#include "probes/torch/shim.h"
+#include "probes/torch/torch_thread.h"
+
+namespace
+{
+
+/* -------------------------------------------------------- modules and stacks */
+
+#ifndef SND_PYFRAMES_MISSING
+
+constexpr int FRAMES_MAX = 512; /* the innermost ones of a deep recursion */
+
+/* Both by address, for one epoch: (module), (outermost module, module). Under `shared`. */
+uint32_t                                                     modules_epoch;
+std::map<std::pair<const void *, const void *>, uint32_t>    module_numbers; /* (type, module) */
+std::map<const void *, uint32_t>                             class_counts;
+std::map<std::pair<const void *, const void *>, std::string> module_paths; /* (root, module) */
+
+void renew_modules(uint32_t epoch)
+{
+    if (modules_epoch == epoch)
+        return;
+    modules_epoch = epoch;
+    module_numbers.clear();
+    class_counts.clear();
+    module_paths.clear();
+}
+
+/* A type's own name. Its text lives as long as the type, which the instance keeps. */
+const char *class_name(PyObject *object)
+{
+    const char *name = Py_TYPE(object)->tp_name;
+    const char *dot = strrchr(name, '.');
+
+    return dot ? dot + 1 : name;
+}
+
+/* "Linear_3": the fourth instance of its class that was met, as torch numbers them. */
+std::string module_label(Thread *thread, PyObject *module)
+{
+    std::lock_guard<std::mutex> guard(shared);
+
+    renew_modules(thread->epoch);
+    auto found = module_numbers.emplace(std::make_pair(Py_TYPE(module), module), 0);
+    if (found.second)
+        found.first->second = class_counts[Py_TYPE(module)]++;
+    return std::string("nn.Module: ") + class_name(module) + "_" +
+           std::to_string(found.first->second);
+}
+
+/* A string object's UTF-8, without the lock: its own conversion would store the result. */
+std::string text_of(PyObject *object)
+{
+    std::string text;
+
+    if (!object || !PyUnicode_Check(object))
+        return text;
+    for (Py_ssize_t i = 0, n = PyUnicode_GET_LENGTH(object); i < n; i++) {
+        Py_UCS4 c = PyUnicode_READ(PyUnicode_KIND(object), PyUnicode_DATA(object), i);
+        if (c < 0x80) {
+            text += static_cast<char>(c);
+        } else if (c < 0x800) {
+            text += static_cast<char>(0xC0 | c >> 6);
+            text += static_cast<char>(0x80 | (c & 0x3F));
+        } else {
+            if (c < 0x10000) {
+                text += static_cast<char>(0xE0 | c >> 12);
+            } else {
+                text += static_cast<char>(0xF0 | c >> 18);
+                text += static_cast<char>(0x80 | (c >> 12 & 0x3F));
+            }
+            text += static_cast<char>(0x80 | (c >> 6 & 0x3F));
+            text += static_cast<char>(0x80 | (c & 0x3F));
+        }
+    }
+    return text;
+}
+
+/*
+ * Walks a model as named_modules() does, by the C API alone: Python code run here would go
+ * through TorchDynamo's hook, and could be compiled in the middle of the user's model.
+ */
+class ModuleWalk
+{
+  public:
+    explicit ModuleWalk(PyObject *root) : root_(root)
+    {
+        visit(root, class_name(root));
+    }
+    std::vector<std::pair<const void *, std::string>> paths;
+    std::vector<std::pair<std::string, std::string>>  notes;
+
+  private:
+    PyObject            *root_;
+    std::set<PyObject *> seen_;
+
+    /* module.__dict__[name], which is a dict; a new reference, or NULL. */
+    static PyObject *dict_of(PyObject *module, const char *name)
+    {
+        PyObject *all = PyObject_GetAttrString(module, "__dict__");
+        PyObject *one = all && PyDict_Check(all) ? PyDict_GetItemString(all, name) : nullptr;
+
+        if (one && !PyDict_Check(one))
+            one = nullptr;
+        Py_XINCREF(one);
+        Py_XDECREF(all);
+        PyErr_Clear();
+        return one;
+    }
+
+    static long long number_of(PyObject *object, const char *method)
+    {
+        PyObject *result = PyObject_CallMethod(object, method, nullptr);
+        long long value = result ? PyLong_AsLongLong(result) : 0;
+
+        Py_XDECREF(result);
+        if (PyErr_Occurred()) { /* a parameter without a shape yet */
+            PyErr_Clear();
+            value = 0;
+        }
+        return value;
+    }
+
+    void note(PyObject *module, const std::string &path)
+    {
+        PyObject  *parameters = dict_of(module, "_parameters"), *key, *value;
+        Py_ssize_t at = 0;
+        long long  count = 0, bytes = 0;
+
+        while (parameters && PyDict_Next(parameters, &at, &key, &value)) {
+            if (value == Py_None)
+                continue;
+            long long n = number_of(value, "numel");
+            count += n;
+            bytes += n * number_of(value, "element_size");
+        }
+        Py_XDECREF(parameters);
+        notes.emplace_back("module " + path, std::string("{\"class\": \"") + class_name(module) +
+                                                 "\", \"parameters\": " + std::to_string(count) +
+                                                 ", \"parameter_bytes\": " + std::to_string(bytes) +
+                                                 "}");
+    }
+
+    void visit(PyObject *module, const std::string &path)
+    {
+        if (!seen_.insert(module).second)
+            return;
+        paths.emplace_back(module, path);
+        note(module, path);
+        PyObject  *children = dict_of(module, "_modules"), *key, *value;
+        Py_ssize_t at = 0;
+        while (children && PyDict_Next(children, &at, &key, &value))
+            if (value != Py_None)
+                visit(value, path + "." + text_of(key));
+        Py_XDECREF(children);
+    }
+};
+
+/* The interpreter lock for a while, with whatever error was pending put back after. */
+class Interpreter
+{
+  public:
+    Interpreter() : state_(PyGILState_Ensure())
+    {
+        PyErr_Fetch(&type_, &value_, &trace_);
+    }
+    ~Interpreter()
+    {
+        PyErr_Restore(type_, value_, trace_);
+        PyGILState_Release(state_);
+    }
+
+  private:
+    PyGILState_STATE state_;
+    PyObject        *type_, *value_, *trace_;
+};
+
+bool is_finalizing()
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing();
+#else
+    return !Py_IsInitialized() || _Py_IsFinalizing();
+#endif
+}
+
+void learn_paths(Thread *thread, PyObject *root)
+{
+    if (thread->is_inside || is_finalizing())
+        return;
+    thread->is_inside = true;
+    {
+        Interpreter                 lock;
+        ModuleWalk                  walk(root);
+        std::lock_guard<std::mutex> guard(shared);
+        renew_modules(thread->epoch);
+        for (auto &path : walk.paths)
+            module_paths[{ root, path.first }] = path.second;
+        for (auto &note : walk.notes)
+            sonde_metadata(note.first.c_str(), note.second.c_str());
+    }
+    thread->is_inside = false;
+}
+
+bool find_path(uint32_t epoch, PyObject *root, PyObject *module, std::string *path)
+{
+    std::lock_guard<std::mutex> guard(shared);
+
+    renew_modules(epoch);
+    auto found = module_paths.find({ root, module });
+    if (found == module_paths.end())
+        return false;
+    *path = found->second;
+    return true;
+}
+
+/* `chain`: modules whose calls are under way, outermost first. */
+std::string module_path(Thread *thread, const std::vector<PyObject *> &chain)
+{
+    PyObject   *root = chain.front();
+    std::string path;
+
+    if (find_path(thread->epoch, root, chain.back(), &path))
+        return path;
+    learn_paths(thread, root);
+    if (find_path(thread->epoch, root, chain.back(), &path))
+        return path;
+    /* Not registered in the outermost one: made on the fly, or kept in a list. */
+    path.clear();
+    if (chain.size() > 1)
+        path = module_path(thread, std::vector<PyObject *>(chain.begin(), chain.end() - 1)) + ".";
+    path += class_name(chain.back());
+    std::lock_guard<std::mutex> guard(shared);
+    module_paths[{ root, chain.back() }] = path;
+    return path;
+}
+
+uint32_t frame_id(Thread *thread, const snd_pyframe *frame, PyObject *module)
+{
+    uint64_t hash = stir(stir(thread->seed + 1, snd_pyframe_place(frame)),
+                         reinterpret_cast<uintptr_t>(module));
+    IdSlot  *slot = &thread->frames[hash % FRAME_SLOTS];
+
+    if (slot->hash == hash)
+        return slot->id;
+    if (module) {
+        std::string label = module_label(thread, module);
+        slot->id = sonde_intern_frame(sonde_intern(label.data(), label.size()), 0, 0);
+    } else {
+        PyCodeObject *code = snd_pyframe_code(frame);
+        std::string   function = text_of(code->co_name), file = text_of(code->co_filename);
+        int           line = snd_pyframe_line(frame);
+        slot->id = sonde_intern_frame_in(sonde_intern(function.data(), function.size()),
+                                         static_cast<uint32_t>(code->co_firstlineno),
+                                         sonde_intern(file.data(), file.size()),
+                                         line > 0 ? static_cast<uint32_t>(line) : 0);
+    }
+    slot->hash = slot->id ? hash : 0;
+    return slot->id;
+}
+
+uint32_t stack_id(Thread *thread, uint32_t parent, uint32_t frame)
+{
+    uint64_t hash = stir(thread->seed + 2, static_cast<uint64_t>(parent) << 32 | frame);
+    IdSlot  *slot = &thread->frames[hash % FRAME_SLOTS];
+
+    if (slot->hash != hash) {
+        slot->id = sonde_intern_stack(parent, frame);
+        slot->hash = slot->id ? hash : 0;
+    }
+    return slot->id;
+}
+
+inline PyObject *module_of(const snd_pyframe *frame)
+{
+    return snd_pyframe_code(frame) == settings.module_code ? snd_pyframe_self(frame) : nullptr;
+}
+
+NOINLINE void place_slow(Thread *thread, PlaceSlot *slot, uint64_t hash, snd_pyframe *top)
+{
+    try {
+        std::vector<snd_pyframe *> frames;
+        std::vector<PyObject *>    modules;
+        for (snd_pyframe *f = snd_pyframe_real(top); f && frames.size() < FRAMES_MAX;
+             f = snd_pyframe_real(snd_pyframe_caller(f))) {
+            frames.push_back(f);
+            if (module_of(f))
+                modules.insert(modules.begin(), module_of(f));
+        }
+        slot->stack = slot->module = 0;
+        if (settings.flags & SONDE_TORCH_STACKS)
+            for (size_t i = frames.size(); i-- > 0;)
+                slot->stack = stack_id(thread, slot->stack,
+                                       frame_id(thread, frames[i], module_of(frames[i])));
+        if ((settings.flags & SONDE_TORCH_MODULES) && !modules.empty()) {
+            std::string path = module_path(thread, modules);
+            slot->module = sonde_intern(path.data(), path.size());
+        }
+        slot->hash = hash;
+    } catch (const std::exception &) {
+        *slot = { 0, 0, 0 };
+    }
+}
+
+/* Where in the program: all frames, or for modules alone their own. */
+template <uint32_t FLAGS> inline const PlaceSlot *place_of(Thread *thread, snd_pyframe *top)
+{
+    uint64_t    hash = thread->seed + 3;
+    const void *module_code = settings.module_code;
+    int         left = FRAMES_MAX;
+
+    for (const snd_pyframe *f = top; f && left > 0; f = snd_pyframe_caller(f), left--) {
+        if (FLAGS & SONDE_TORCH_STACKS)
+            hash = stir(hash, snd_pyframe_place(f));
+        if (snd_pyframe_code(f) == module_code)
+            hash = stir(hash, reinterpret_cast<uintptr_t>(snd_pyframe_self(f)));
+    }
+    PlaceSlot *slot = &thread->places[hash % PLACE_SLOTS];
+    if (UNLIKELY(slot->hash != hash))
+        place_slow(thread, slot, hash, top);
+    return slot;
+}
+
+#endif /* SND_PYFRAMES_MISSING */
+
+} // namespace
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/torch/torch_thread.h - what the probe keeps for each thread, and how it writes events.
+ *
+ * A part of shim.cpp, which includes it once.
+ * Layer: probes.
+ */
+#ifndef SND_PROBES_TORCH_THREAD_H
+#define SND_PROBES_TORCH_THREAD_H
+
+#include <ATen/record_function.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sonde/record.h"
+
+#define NOINLINE __attribute__((noinline))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+namespace
+{
+
+/* ------------------------------------------------------------------- hashes */
+
+inline uint64_t stir(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
+    return hash ^ hash >> 29;
+}
+
+/* Stirs two words at the price of one: the halves of their product. */
+inline uint64_t fold(uint64_t a, uint64_t b)
+{
+    unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
+
+    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
+constexpr uint64_t ODD = 0xE7037ED1A0B428DBull;
+constexpr size_t   WORD = sizeof(uint64_t);
+
+inline uint64_t word_at(const char *text)
+{
+    uint64_t word;
+
+    memcpy(&word, text, sizeof word);
+    return word;
+}
+
+inline uint64_t hash_text(const char *text, size_t length, uint64_t hash)
+{
+    for (; length >= 2 * WORD; length -= 2 * WORD, text += 2 * WORD)
+        hash = fold(hash ^ word_at(text), ODD ^ word_at(text + WORD));
+    if (length >= WORD) /* the last two words, which may overlap */
+        return fold(hash ^ word_at(text), ODD ^ word_at(text + length - WORD));
+    for (; length > 0; length--)
+        hash = stir(hash, static_cast<unsigned char>(*text++));
+    return hash;
+}
+
+/* ------------------------------------------------------------------ threads */
+
+constexpr size_t NAME_SLOTS = 1024, TEXT_SLOTS = 1024, INPUT_SLOTS = 4096, PLACE_SLOTS = 4096,
+                 FRAME_SLOTS = 4096, OPEN_FIRST = 256, NAME_WORDS = 5;
+
+/* By the address of an operator's name, which may be reused: the text decides. A cache line. */
+struct alignas(64) NameSlot {
+    const char *address;
+    uint32_t    epoch, id, overload, length;
+    uint64_t    text[NAME_WORDS]; /* whole words, then the last eight bytes with the NUL */
+};
+/* By a hash of 64 bits into which the epoch went: equal hashes are taken for equal things. */
+struct IdSlot {
+    uint64_t hash;
+    uint32_t id;
+};
+struct InputSlot {
+    uint64_t hash;
+    uint32_t shapes, strides, arguments;
+};
+struct PlaceSlot {
+    uint64_t hash;
+    uint32_t stack, module;
+};
+
+struct Open {
+    const void *function; /* the address of the at::RecordFunction */
+    const void *resumed;  /* of a backward function: Thread::backward_frame as it was before */
+};
+
+struct Thread {
+    uint32_t    epoch;
+    uint64_t    seed;      /* of the hashes: the epoch, well stirred */
+    bool        is_inside; /* of our own slow path: whatever it runs is not looked into */
+    uint64_t    number;    /* torch's */
+    Open       *open;      /* innermost last */
+    size_t      depth, room;
+    const void *backward_frame; /* innermost Python frame when a backward function began */
+    NameSlot    names[NAME_SLOTS];
+    IdSlot      texts[TEXT_SLOTS];
+    InputSlot   inputs[INPUT_SLOTS];
+    PlaceSlot   places[PLACE_SLOTS];
+    IdSlot      frames[FRAME_SLOTS];
+};
+
+/* initial-exec: torch alone would call __tls_get_addr for it several times an operator. */
+thread_local Thread *self __attribute__((tls_model("initial-exec")));
+thread_local bool    has_ended __attribute__((tls_model("initial-exec")));
+pthread_key_t        exit_key;
+
+constexpr uint64_t ARGUMENT_BYTES_MAX = 24u << 20;
+
+/* What start() decided; read by the callbacks. */
+struct Settings {
+    uint32_t                                         flags = 0;
+    std::vector<std::pair<std::string, std::string>> notes;
+    void                                            *module_code = nullptr;
+};
+Settings              settings;
+std::mutex            control; /* of start and stop */
+std::mutex            shared;  /* of what follows; never held while Python runs */
+std::atomic<uint32_t> noted_epoch{ 0 };
+std::atomic<uint64_t> argument_bytes{ 0 }, arguments_dropped{ 0 };
+char                  description[512];
+char                  error_text[256];
+
+/* User ranges that another thread ended: (torch's number of the thread that began it, range). */
+std::vector<std::pair<uint64_t, const void *>> ended_elsewhere;
+std::atomic<size_t>                            ended_elsewhere_count{ 0 };
+
+void release_thread(void *argument)
+{
+    Thread *thread = static_cast<Thread *>(argument);
+
+    self = nullptr;
+    has_ended = true; /* other destructors of this thread may still run operators */
+    free(thread->open);
+    munmap(thread, sizeof *thread);
+}
+
+/* Fresh pages: only what is used of the tables costs memory. */
+Thread *make_thread()
+{
+    if (has_ended)
+        return nullptr;
+    void *pages = mmap(nullptr, sizeof(Thread), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                       -1, 0);
+    if (pages == MAP_FAILED)
+        return nullptr;
+    Thread *thread = static_cast<Thread *>(pages);
+    thread->open = static_cast<Open *>(malloc(OPEN_FIRST * sizeof(Open)));
+    if (!thread->open || pthread_setspecific(exit_key, thread) != 0) {
+        free(thread->open);
+        munmap(pages, sizeof(Thread));
+        return nullptr;
+    }
+    thread->room = OPEN_FIRST;
+    thread->number = at::RecordFunction::currentThreadId();
+    self = thread;
+    return thread;
+}
+
+/* Each trace file says what the probe did for it; once an epoch, by the first thread there. */
+void write_notes(uint32_t epoch)
+{
+    uint32_t before = noted_epoch.load();
+
+    if (before == epoch || !noted_epoch.compare_exchange_strong(before, epoch))
+        return;
+    argument_bytes = arguments_dropped = 0;
+    std::lock_guard<std::mutex> guard(shared);
+    sonde_metadata("torch.probe", description);
+    for (const auto &note : settings.notes)
+        sonde_metadata(note.first.c_str(), note.second.c_str());
+}
+
+/* The thread's first range in an epoch. */
+NOINLINE Thread *renew(uint32_t epoch)
+{
+    Thread *thread = self ? self : make_thread();
+
+    if (!thread)
+        return nullptr;
+    sonde_intern("torch", 5); /* a forked child has no file, to note things in, before this */
+    thread->depth = 0;        /* what was begun in another epoch ends unrecorded */
+    thread->backward_frame = nullptr;
+    thread->epoch = epoch;
+    thread->seed = stir(stir(0x243F6A8885A308D3ull, epoch), epoch);
+    write_notes(epoch);
+    char key[40], value[24];
+    snprintf(key, sizeof key, "torch.thread %ld", static_cast<long>(syscall(SYS_gettid)));
+    snprintf(value, sizeof value, "%llu", static_cast<unsigned long long>(thread->number));
+    sonde_metadata(key, value);
+    return thread;
+}
+
+inline Thread *this_thread(uint32_t epoch)
+{
+    Thread *thread = self;
+
+    return LIKELY(thread && thread->epoch == epoch) ? thread : renew(epoch);
+}
+
+/* ------------------------------------------------------------------ writing */
+
+constexpr uint64_t EVENT_ATTR = 0x02, EVENT_ALLOC = 0x61, EVENT_FREE = 0x62;
+constexpr size_t   ATTRS_MAX = 8;
+
+struct Attrs {
+    uint64_t words[ATTRS_MAX];
+    size_t   count = 0;
+
+    void add(enum sonde_attr key, uint64_t value)
+    {
+        words[count++] = value << 16 | static_cast<uint64_t>(key) << 8 | EVENT_ATTR;
+    }
+};
+
+NOINLINE void begin_slow(uint32_t epoch, uint32_t name, uint32_t shapes, const Attrs &attrs)
+{
+    if (sonde_epoch() != epoch) /* these ids are another recording's */
+        return;
+    sonde_begin_id(name, shapes);
+    for (size_t i = 0; i < attrs.count; i++)
+        sonde_attr(static_cast<enum sonde_attr>(attrs.words[i] >> 8 & 0xFF), attrs.words[i] >> 16);
+}
+
+/*
+ * A range and its attributes in one go: they lie behind it, and its first word, stored last,
+ * publishes all of them. Before that the clock is read, so this work is not the range's.
+ */
+inline void begin(uint32_t epoch, uint32_t name, uint32_t shapes, const Attrs &attrs)
+{
+    struct sonde_lane *lane = &sonde_lane_;
+
+    if (UNLIKELY(!sonde_lane_take_(lane, epoch, 2 + attrs.count)))
+        return begin_slow(epoch, name, shapes, attrs);
+    uint64_t *at = lane->cur;
+    for (size_t i = 0; i < attrs.count; i++)
+        at[2 + i] = attrs.words[i];
+    sonde_begin_at_(lane, static_cast<uint64_t>(shapes) << 32 | name);
+    if (attrs.count > 0) {
+        lane->leaf = nullptr;
+        lane->cur = at + 2 + attrs.count;
+    }
+    sonde_lane_leave_(lane);
+}
+
+inline void end(uint32_t epoch, uint64_t now)
+{
+    struct sonde_lane *lane = &sonde_lane_;
+
+    if (LIKELY(sonde_lane_take_(lane, epoch, 1))) {
+        sonde_end_at_(lane, now);
+        sonde_lane_leave_(lane);
+    } else {
+        sonde_end_slow_(now);
+    }
+}
+
+inline void memory(bool is_free, struct sonde_device device, const void *address, uint64_t size)
+{
+    uint32_t           epoch = sonde_epoch();
+    struct sonde_lane *lane = &sonde_lane_;
+
+    if (epoch == 0 || !address)
+        return;
+    if (UNLIKELY(!sonde_lane_take_(lane, epoch, 4)))
+        return is_free ? sonde_free(device, address, size) : sonde_alloc(device, address, size);
+    uint64_t *at = lane->cur;
+    lane->cur = at + 4;
+    lane->leaf = nullptr;
+    at[1] = static_cast<uint32_t>(device.type) << 16 | static_cast<uint16_t>(device.index);
+    at[2] = reinterpret_cast<uintptr_t>(address);
+    at[3] = size;
+    __atomic_store_n(at, sonde_clock() << 8 | (is_free ? EVENT_FREE : EVENT_ALLOC),
+                     __ATOMIC_RELEASE);
+    sonde_lane_leave_(lane);
+}
+
+} // namespace
+
+#endif
