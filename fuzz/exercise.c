@@ -117,6 +117,57 @@ static void try_summary(struct sonde_trace *trace)
     sonde_summary_free(summary);
 }
 
+static void try_events(struct sonde_trace *trace, enum sonde_flops_mode flops)
+{
+    struct sonde_events_options options = { flops };
+    struct sonde_events        *events;
+
+    if (sonde_events_new(trace, &options, &events, NULL) != SONDE_OK)
+        return;
+    const struct sonde_events_columns *c = sonde_events_columns(events);
+    for (size_t i = 0; i < c->count; i++) {
+        look(sonde_events_text(events, c->name[i]));
+        look(sonde_events_text(events, c->arguments[i]));
+        sink += (uint64_t)c->self_ns[i] + c->stack[i];
+        if (c->parent[i] >= 0 && ((size_t)c->parent[i] >= c->count ||
+                                  c->start_ns[c->parent[i]] > c->start_ns[i]))
+            abort();
+        if (i > 0 && c->start_ns[i - 1] > c->start_ns[i])
+            abort();
+    }
+    sonde_events_free(events);
+}
+
+static void try_modules(struct sonde_trace *trace)
+{
+    struct sonde_modules *modules;
+
+    if (sonde_modules_new(trace, SONDE_FLOPS_FULL, &modules, NULL) != SONDE_OK)
+        return;
+    for (size_t i = 0; i < sonde_modules_count(modules); i++) {
+        const struct sonde_module *m = sonde_modules_node(modules, i);
+        look(m->path);
+        look(m->kind);
+        if (i > 0 && m->parent >= i)
+            abort();
+    }
+    sonde_modules_free(modules);
+}
+
+static bool look_at_output(void *user, const void *data, size_t length);
+
+static void try_timeline(struct sonde_trace *trace)
+{
+    struct sonde_sink      out = { look_at_output, NULL };
+    struct sonde_timeline *timeline;
+
+    if (sonde_timeline_new(trace, 0, SONDE_NONE, &timeline, NULL) != SONDE_OK)
+        return;
+    for (int format = SONDE_TIMELINE_JSON; format <= SONDE_TIMELINE_HTML; format++)
+        sonde_timeline_write(trace, timeline, (enum sonde_timeline_format)format, false, &out, NULL);
+    sonde_timeline_free(timeline);
+}
+
 static bool look_at_output(void *user, const void *data, size_t length)
 {
     (void)user;
@@ -166,6 +217,10 @@ void exercise_trace(const uint8_t *data, size_t size)
     try_tree(trace);
     try_memory(trace);
     try_summary(trace);
+    try_events(trace, SONDE_FLOPS_FULL);
+    try_events(trace, SONDE_FLOPS_TORCH);
+    try_modules(trace);
+    try_timeline(trace);
     try_outputs(trace);
     sonde_trace_close(trace);
 }

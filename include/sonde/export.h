@@ -13,6 +13,7 @@
 #ifndef SONDE_EXPORT_H
 #define SONDE_EXPORT_H
 
+#include "sonde/model.h"
 #include "sonde/sink.h"
 #include "sonde/trace.h"
 
@@ -38,12 +39,13 @@ struct sonde_report_options {
     bool                     colour;              /* text with terminal colours */
     uint32_t    max_name, max_shapes, max_source; /* columns' widths in text; 0: no limit */
     const char *header;                           /* ops: a title over the table, or NULL */
+    enum sonde_flops_mode flops;                  /* ops, modules: what is counted */
 };
 
 #define SONDE_REPORT_OPTIONS_INIT                                                      \
     {                                                                                  \
         sizeof(struct sonde_report_options), NULL, NULL, 100, 0, 0, SONDE_REPORT_TEXT, \
-            SONDE_TIME_AUTO, false, false, 55, 80, 75, NULL                            \
+            SONDE_TIME_AUTO, false, false, 55, 80, 75, NULL, SONDE_FLOPS_FULL                            \
     }
 
 /*
@@ -54,6 +56,53 @@ struct sonde_report_options {
 SONDE_API enum sonde_status sonde_report(struct sonde_trace                *trace,
                                          const struct sonde_report_options *options,
                                          const struct sonde_sink *sink, struct sonde_error *err);
+
+/*
+ * torch.profiler's table of averages or events already made, byte for byte where torch is
+ * right. Of `options`: sort, rows, time_unit, top_level (torch's sense: rows whose first range
+ * lies in another are not shown), max_*, header, flops (how the column is scaled). `columns`:
+ * enum sonde_table_columns, or-ed.
+ * Errors: as sonde_report.
+ */
+enum sonde_table_columns { SONDE_TABLE_MEMORY = 1, SONDE_TABLE_FLOPS = 2 };
+SONDE_API enum sonde_status sonde_averages_table(const struct sonde_trace *trace,
+                                                 const struct sonde_averages *averages,
+                                                 const struct sonde_report_options *options,
+                                                 unsigned columns, const struct sonde_sink *sink,
+                                                 struct sonde_error *err);
+SONDE_API enum sonde_status sonde_events_table(const struct sonde_trace *trace,
+                                               const struct sonde_events *events,
+                                               const struct sonde_report_options *options,
+                                               unsigned columns, const struct sonde_sink *sink,
+                                               struct sonde_error *err);
+
+/*
+ * Appends a stack as torch writes it, "file(line): function", innermost first, one a line, at
+ * most `most` of its frames; returns how many.
+ */
+SONDE_API size_t sonde_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_t stack,
+                                  size_t most, struct sonde_buffer *text);
+
+/*
+ * torch's export_stacks: "root;..;leaf N" for each event with a stack, N its `metric`
+ * (self_cpu_time_total, self_cuda_time_total) in whole microseconds.
+ */
+SONDE_API enum sonde_status sonde_events_stacks(const struct sonde_trace *trace,
+                                                const struct sonde_events *events,
+                                                const char *metric, const struct sonde_sink *sink,
+                                                struct sonde_error *err);
+
+/*
+ * torch's export_memory_timeline: SONDE_TIMELINE_JSON is [times, sizes by category], _RAW is
+ * [[time, action, bytes, category], ..], _HTML a page with a chart. Times in microseconds (RAW:
+ * nanoseconds) since 1970, as torch's.
+ */
+enum sonde_timeline_format { SONDE_TIMELINE_JSON, SONDE_TIMELINE_RAW, SONDE_TIMELINE_HTML };
+SONDE_API enum sonde_status sonde_timeline_write(const struct sonde_trace *trace,
+                                                 const struct sonde_timeline *timeline,
+                                                 enum sonde_timeline_format format, bool gzip,
+                                                 const struct sonde_sink *sink,
+                                                 struct sonde_error *err);
 
 struct sonde_view_info {
     const char *name, *summary;
@@ -75,11 +124,11 @@ SONDE_API const struct sonde_exporter_info *sonde_exporter_info(size_t index);
 struct sonde_export_options {
     size_t struct_size; /* sizeof(struct sonde_export_options): set by the INIT macro */
     bool   gzip;        /* compress what is written */
+    /* chrome: members added at the top level, key and JSON text in turn, then NULL; or NULL */
+    const char *const *metadata;
+    const char        *name; /* chrome: traceName; NULL: that of the trace's own file */
 };
-#define SONDE_EXPORT_OPTIONS_INIT                  \
-    {                                              \
-        sizeof(struct sonde_export_options), false \
-    }
+#define SONDE_EXPORT_OPTIONS_INIT { sizeof(struct sonde_export_options), false, NULL, NULL }
 
 /*
  * Writes `trace` in the format named `format`. `options` may be NULL.

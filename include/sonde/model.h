@@ -28,68 +28,213 @@ enum sonde_group {
     SONDE_GROUP_THREAD = 4,
     SONDE_GROUP_PROCESS = 8,
     SONDE_GROUP_MODULE = 16,
+    SONDE_GROUP_OVERLOAD = 32,
+};
+
+/*
+ * How floating-point operations are counted (docs/FLOPS.md). What a program marked itself
+ * (sonde_flops) counts in each.
+ */
+enum sonde_flops_mode {
+    SONDE_FLOPS_FULL, /* every operator of model/flops.def; what lies inside one is not counted again */
+    SONDE_FLOPS_TORCH, /* torch.profiler's seven operators, each by itself, as it shows them */
+    SONDE_FLOPS_NONE,
+};
+
+/* What kind of range it is: torch's RecordScope. */
+enum sonde_scope {
+    SONDE_SCOPE_FUNCTION = 0,
+    SONDE_SCOPE_BACKWARD = 1,
+    SONDE_SCOPE_SCRIPT = 2,
+    SONDE_SCOPE_USER = 7, /* a range that a person named */
 };
 
 /* One row. Text is borrowed from the averages it belongs to. */
 struct sonde_average {
     struct sonde_text name; /* "[memory]": memory taken or given back outside any range */
-    uint32_t          process, thread;  /* indices, or SONDE_NONE when not grouped by them */
-    struct sonde_text shapes;           /* torch's notation; empty when not grouped by shape */
-    struct sonde_text stack;            /* frames, innermost first, one a line; or empty */
-    struct sonde_text module;
-    uint64_t count;
-    int64_t  total_ns, self_ns;
-    int64_t  min_ns, max_ns;            /* of one call's total */
-    int64_t  cpu_bytes, self_cpu_bytes; /* net */
-    int64_t  device_bytes, self_device_bytes;
-    double   flops;
+    uint32_t          process, thread; /* indices, or SONDE_NONE when not grouped by them */
+    struct sonde_text shapes;          /* torch's notation; empty when not grouped by shape */
+    struct sonde_text stack;           /* frames, innermost first, one a line; or empty */
+    struct sonde_text module;          /* path; empty when not grouped by it */
+    struct sonde_text overload;        /* empty when not grouped by it */
+    uint64_t          count;
+    int64_t           total_ns, self_ns;
+    int64_t           min_ns, max_ns;            /* of one call's total */
+    int64_t           cpu_bytes, self_cpu_bytes; /* net */
+    int64_t           device_bytes, self_device_bytes;
+    double            flops, macs, moved_bytes; /* moved: read and written by what has a formula */
+    /* Of its first range, as torch has it: */
+    uint8_t scope;           /* enum sonde_scope */
+    bool    is_async;        /* ended by another thread */
+    bool    has_parent;      /* it lies in another range */
+    bool is_user_annotation; /* of all: a user's range and an operator of one name are two rows */
 };
 
 struct sonde_averages_options {
-    unsigned groups;    /* enum sonde_group, or-ed; 0: by name alone */
-    uint32_t stack_depth; /* frames that count with SONDE_GROUP_STACK; 0: 5 */
-    bool     top_level; /* only ranges that lie in no other */
+    unsigned              groups;      /* enum sonde_group, or-ed; 0: by name alone */
+    uint32_t              stack_depth; /* frames that count with SONDE_GROUP_STACK; 0: 5 */
+    bool                  top_level;   /* only ranges that lie in no other */
+    enum sonde_flops_mode flops;
 };
 
 struct sonde_averages; /* opaque */
 
 /* Owns: the caller, until sonde_averages_free(). `options` may be NULL. */
-SONDE_API enum sonde_status sonde_averages_new(struct sonde_trace *trace,
+SONDE_API enum sonde_status sonde_averages_new(struct sonde_trace                  *trace,
                                                const struct sonde_averages_options *options,
-                                               struct sonde_averages **out, struct sonde_error *err);
-SONDE_API void sonde_averages_free(struct sonde_averages *averages);
-SONDE_API size_t sonde_averages_count(const struct sonde_averages *averages);
+                                               struct sonde_averages              **out,
+                                               struct sonde_error                  *err);
+SONDE_API void              sonde_averages_free(struct sonde_averages *averages);
+SONDE_API size_t            sonde_averages_count(const struct sonde_averages *averages);
 /* Rows in the order in which their first ranges began, as torch lists them before sorting. */
 SONDE_API const struct sonde_average *sonde_averages_row(const struct sonde_averages *averages,
-                                                         size_t index);
+                                                         size_t                       index);
 /* What the columns depend on. */
 struct sonde_averages_totals {
-    int64_t self_ns;          /* the sum that shares are of */
-    bool    has_memory, has_device_memory, has_shapes, has_stacks, has_flops;
-    uint64_t events;          /* walked */
+    int64_t self_ns; /* the sum that shares are of */
+    bool    has_memory, has_device_memory, has_shapes, has_stacks, has_flops, has_overloads;
+    uint64_t
+        unmatched_frees; /* without a size, of memory taken before the recording: not counted */
+    uint64_t events;     /* walked */
     uint64_t ranges;
 };
 SONDE_API const struct sonde_averages_totals *
 sonde_averages_totals(const struct sonde_averages *averages);
+
+/* ----------------------------------------------------------------- events */
+
+/*
+ * Every range of the trace as torch.profiler's events() lists them: by start (the longer one
+ * first of two that begin together), utility operators left out, only children of the same
+ * name folded, memory taken outside any range as rows "[memory]". One array a column, each of
+ * `count` entries, good until sonde_events_free().
+ *
+ * A text column holds numbers of texts (sonde_events_text); 0 is the empty text.
+ */
+enum sonde_event_flag {
+    SONDE_EVENT_IS_ASYNC = 1,      /* ended by another thread: no children, no self time */
+    SONDE_EVENT_IS_USER = 2,       /* scope USER */
+    SONDE_EVENT_IS_MEMORY = 4,     /* a "[memory]" row */
+    SONDE_EVENT_IS_UNFINISHED = 8, /* its end is not in the trace */
+};
+
+struct sonde_events_columns {
+    size_t          count;
+    const uint32_t *name;         /* text; ProfilerStep#N is ProfilerStep* here ... */
+    const uint32_t *trace_name;   /* ... and itself here */
+    const uint32_t *overload;     /* text */
+    const uint32_t *process;      /* index of the trace */
+    const uint32_t *thread;       /* index of the trace */
+    const uint32_t *torch_thread; /* as at::RecordFunction numbers it; its own tid if not told */
+    const int64_t  *start_ns, *end_ns, *self_ns; /* on the trace's axis */
+    const int32_t  *parent;                      /* index of the event that it lies in, or -1 */
+    const uint32_t *shapes, *strides;            /* tensor list ids of its process, 0 none */
+    const uint32_t *arguments; /* text: JSON list of strings, torch's "Concrete Inputs" */
+    const uint32_t *stack;  /* stack id of its process, 0 none; a backward one's is its forward's */
+    const uint32_t *module; /* text: "Net.layer1.0.conv" */
+    const int64_t  *sequence;   /* -1: none */
+    const uint32_t *fwd_thread; /* 0: none */
+    const uint8_t  *scope;      /* enum sonde_scope */
+    const uint8_t  *flags;      /* enum sonde_event_flag */
+    const double   *flops, *macs, *moved_bytes;
+    const int64_t  *cpu_bytes, *self_cpu_bytes, *device_bytes, *self_device_bytes;
+};
+
+struct sonde_events_options {
+    enum sonde_flops_mode flops;
+};
+
+struct sonde_events; /* opaque */
+/* Owns: the caller, until sonde_events_free(). `options` may be NULL. */
+SONDE_API enum sonde_status sonde_events_new(struct sonde_trace                *trace,
+                                             const struct sonde_events_options *options,
+                                             struct sonde_events **out, struct sonde_error *err);
+SONDE_API void              sonde_events_free(struct sonde_events *events);
+SONDE_API const struct sonde_events_columns                             *
+sonde_events_columns(const struct sonde_events *events);
+SONDE_API size_t            sonde_events_text_count(const struct sonde_events *events);
+SONDE_API struct sonde_text sonde_events_text(const struct sonde_events *events, uint32_t text);
+
+/* ---------------------------------------------------------------- modules */
+
+/*
+ * The modules of a network, as a tree by path. Node 0 is the root, of no name; children come in
+ * the order in which they first ran. Times are of operators, backward ones through the forward
+ * operator that they belong to; `self_` is what lies in no child module.
+ */
+struct sonde_module {
+    struct sonde_text name; /* last part of its path: "conv1" */
+    struct sonde_text path; /* "net.layer1.0.conv1" */
+    struct sonde_text kind; /* class: "Conv2d"; empty if not recorded */
+    uint32_t          parent, first_child, next_sibling; /* 0: none */
+    uint32_t          depth;
+    uint64_t          calls; /* forward */
+    int64_t           forward_ns, self_forward_ns, backward_ns, self_backward_ns;
+    double            flops, self_flops, backward_flops, macs;
+    int64_t           parameters; /* -1: not recorded */
+    int64_t           parameter_bytes;
+    int64_t           activation_bytes; /* taken in its forward pass and not given back in it */
+    int64_t           cpu_bytes, device_bytes; /* net, forward and backward */
+};
+struct sonde_modules; /* opaque */
+SONDE_API enum sonde_status          sonde_modules_new(struct sonde_trace    *trace,
+                                                       enum sonde_flops_mode  flops,
+                                                       struct sonde_modules **out, struct sonde_error *err);
+SONDE_API void                       sonde_modules_free(struct sonde_modules *modules);
+SONDE_API size_t                     sonde_modules_count(const struct sonde_modules *modules);
+SONDE_API const struct sonde_module *sonde_modules_node(const struct sonde_modules *modules,
+                                                        size_t                      index);
+
+/* -------------------------------------------------------- memory over time */
+
+/* torch's categories; how they are told apart here: docs/MEMORY.md. */
+enum sonde_memory_category {
+    SONDE_MEMORY_UNKNOWN,
+    SONDE_MEMORY_PARAMETER,
+    SONDE_MEMORY_OPTIMIZER_STATE,
+    SONDE_MEMORY_INPUT,
+    SONDE_MEMORY_TEMPORARY,
+    SONDE_MEMORY_ACTIVATION,
+    SONDE_MEMORY_GRADIENT,
+    SONDE_MEMORY_AUTOGRAD_DETAIL,
+    SONDE_MEMORY_CATEGORIES,
+};
+
+/* Every change of what a device holds, in order of time. */
+struct sonde_timeline_columns {
+    size_t          count;
+    const int64_t  *time_ns;
+    const int64_t  *bytes;    /* by how much it changes: negative when given back */
+    const uint8_t  *category; /* enum sonde_memory_category */
+    const uint64_t *address;
+};
+struct sonde_timeline; /* opaque */
+/* `type` and `index` as in struct sonde_memory_device; `index` SONDE_NONE: all of the type. */
+SONDE_API enum sonde_status sonde_timeline_new(struct sonde_trace *trace, uint32_t type,
+                                               uint32_t index, struct sonde_timeline **out,
+                                               struct sonde_error *err);
+SONDE_API void              sonde_timeline_free(struct sonde_timeline *timeline);
+SONDE_API const struct sonde_timeline_columns *
+sonde_timeline_columns(const struct sonde_timeline *timeline);
 
 /* ------------------------------------------------------------------- tree */
 
 /* The call tree with equal paths merged. Node 0 is the root, of no name. */
 struct sonde_node {
     struct sonde_text name;
-    uint32_t parent, first_child, next_sibling; /* node indices; 0: none */
-    uint32_t depth;                             /* root 0 */
-    uint64_t count;
-    int64_t  total_ns, self_ns;
-    int64_t  cpu_bytes; /* net, children included */
-    double   flops;     /* children included */
+    uint32_t          parent, first_child, next_sibling; /* node indices; 0: none */
+    uint32_t          depth;                             /* root 0 */
+    uint64_t          count;
+    int64_t           total_ns, self_ns;
+    int64_t           cpu_bytes; /* net, children included */
+    double            flops;     /* children included */
 };
 struct sonde_tree; /* opaque */
 /* `per_thread`: the first level are the threads. Children are sorted by total time, longest first. */
-SONDE_API enum sonde_status sonde_tree_new(struct sonde_trace *trace, bool per_thread,
-                                           struct sonde_tree **out, struct sonde_error *err);
-SONDE_API void sonde_tree_free(struct sonde_tree *tree);
-SONDE_API size_t sonde_tree_count(const struct sonde_tree *tree);
+SONDE_API enum sonde_status        sonde_tree_new(struct sonde_trace *trace, bool per_thread,
+                                                  struct sonde_tree **out, struct sonde_error *err);
+SONDE_API void                     sonde_tree_free(struct sonde_tree *tree);
+SONDE_API size_t                   sonde_tree_count(const struct sonde_tree *tree);
 SONDE_API const struct sonde_node *sonde_tree_node(const struct sonde_tree *tree, size_t index);
 
 /* ----------------------------------------------------------------- memory */
@@ -99,7 +244,7 @@ struct sonde_memory_device {
     uint64_t allocs, frees;
     uint64_t allocated_bytes, freed_bytes;
     uint64_t unmatched_frees, unmatched_free_bytes; /* of memory taken before the recording */
-    int64_t  peak_bytes;                            /* exact: most bytes live at once, of those seen taken */
+    int64_t  peak_bytes; /* exact: most bytes live at once, of those seen taken */
     int64_t  peak_time_ns;
     int64_t  end_bytes; /* live at the end */
     uint64_t end_count;
@@ -119,13 +264,16 @@ struct sonde_memory_point {
 struct sonde_memory; /* opaque */
 SONDE_API enum sonde_status sonde_memory_new(struct sonde_trace *trace, struct sonde_memory **out,
                                              struct sonde_error *err);
-SONDE_API void sonde_memory_free(struct sonde_memory *memory);
-SONDE_API size_t sonde_memory_device_count(const struct sonde_memory *memory);
-SONDE_API const struct sonde_memory_device *sonde_memory_device(const struct sonde_memory *memory, size_t i);
+SONDE_API void              sonde_memory_free(struct sonde_memory *memory);
+SONDE_API size_t            sonde_memory_device_count(const struct sonde_memory *memory);
+SONDE_API const struct sonde_memory_device *sonde_memory_device(const struct sonde_memory *memory,
+                                                                size_t                     i);
 SONDE_API size_t sonde_memory_holder_count(const struct sonde_memory *memory);
-SONDE_API const struct sonde_memory_holder *sonde_memory_holder(const struct sonde_memory *memory, size_t i);
+SONDE_API const struct sonde_memory_holder *sonde_memory_holder(const struct sonde_memory *memory,
+                                                                size_t                     i);
 SONDE_API size_t sonde_memory_point_count(const struct sonde_memory *memory);
-SONDE_API const struct sonde_memory_point *sonde_memory_point(const struct sonde_memory *memory, size_t i);
+SONDE_API const struct sonde_memory_point *sonde_memory_point(const struct sonde_memory *memory,
+                                                              size_t                     i);
 
 /* ------------------------------------------- summary: threads, steps, ledger */
 
@@ -148,7 +296,7 @@ struct sonde_step_row {
  * an empty ledger means that nothing is missing. Keys are stable: docs/FORMAT.md lists them.
  */
 struct sonde_ledger_item {
-    const char *key;  /* "lost_events", "unfinished_ranges", "not_closed", ... */
+    const char *key; /* "lost_events", "unfinished_ranges", "not_closed", ... */
     uint64_t    count;
     char        text[256]; /* a sentence for a person, with what to do about it */
 };
@@ -162,14 +310,18 @@ struct sonde_summary_totals {
 struct sonde_summary; /* opaque */
 SONDE_API enum sonde_status sonde_summary_new(struct sonde_trace *trace, struct sonde_summary **out,
                                               struct sonde_error *err);
-SONDE_API void sonde_summary_free(struct sonde_summary *summary);
-SONDE_API const struct sonde_summary_totals *sonde_summary_totals(const struct sonde_summary *summary);
+SONDE_API void              sonde_summary_free(struct sonde_summary *summary);
+SONDE_API const struct sonde_summary_totals                  *
+sonde_summary_totals(const struct sonde_summary *summary);
 SONDE_API size_t sonde_summary_thread_count(const struct sonde_summary *summary);
-SONDE_API const struct sonde_thread_row *sonde_summary_thread(const struct sonde_summary *summary, size_t i);
+SONDE_API const struct sonde_thread_row *sonde_summary_thread(const struct sonde_summary *summary,
+                                                              size_t                      i);
 SONDE_API size_t sonde_summary_step_count(const struct sonde_summary *summary);
-SONDE_API const struct sonde_step_row *sonde_summary_step(const struct sonde_summary *summary, size_t i);
+SONDE_API const struct sonde_step_row *sonde_summary_step(const struct sonde_summary *summary,
+                                                          size_t                      i);
 SONDE_API size_t sonde_summary_ledger_count(const struct sonde_summary *summary);
-SONDE_API const struct sonde_ledger_item *sonde_summary_ledger(const struct sonde_summary *summary, size_t i);
+SONDE_API const struct sonde_ledger_item *sonde_summary_ledger(const struct sonde_summary *summary,
+                                                               size_t                      i);
 
 /* ------------------------------------------------------------ check and pack */
 

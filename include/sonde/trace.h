@@ -46,7 +46,7 @@ struct sonde_process {
     int64_t     start_ns, stop_ns; /* on the trace's axis; stop: the last thing known */
     int64_t     start_real_ns;     /* since 1970, of start_ns */
     double      range_cost_ns;     /* begin + end, as the recorder measured it */
-    bool        closed;            /* ended in order; otherwise killed, crashed, replaced or running */
+    bool        closed; /* ended in order; otherwise killed, crashed, replaced or running */
     uint64_t    size_bytes;
 };
 
@@ -66,15 +66,15 @@ struct sonde_thread {
  */
 SONDE_API enum sonde_status sonde_trace_open(const char *path, struct sonde_trace **out,
                                              struct sonde_error *err);
-SONDE_API void sonde_trace_close(struct sonde_trace *trace);
+SONDE_API void              sonde_trace_close(struct sonde_trace *trace);
 
 /* Processes and threads of the trace; indices run from 0. Borrowed until the trace is closed. */
-SONDE_API uint32_t sonde_trace_process_count(const struct sonde_trace *trace);
+SONDE_API uint32_t                    sonde_trace_process_count(const struct sonde_trace *trace);
 SONDE_API const struct sonde_process *sonde_trace_process(const struct sonde_trace *trace,
-                                                          uint32_t index);
-SONDE_API uint32_t sonde_trace_thread_count(const struct sonde_trace *trace);
-SONDE_API const struct sonde_thread *sonde_trace_thread(const struct sonde_trace *trace,
-                                                        uint32_t index);
+                                                          uint32_t                  index);
+SONDE_API uint32_t                    sonde_trace_thread_count(const struct sonde_trace *trace);
+SONDE_API const struct sonde_thread  *sonde_trace_thread(const struct sonde_trace *trace,
+                                                         uint32_t                  index);
 
 /* What sonde_metadata() and the recorder said of a process, by number; false past the last. */
 SONDE_API bool sonde_trace_metadata(const struct sonde_trace *trace, uint32_t process, uint32_t n,
@@ -88,32 +88,60 @@ SONDE_API struct sonde_text sonde_trace_string(const struct sonde_trace *trace, 
 SONDE_API size_t sonde_trace_shapes(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                                     char *buffer, size_t size);
 
+/* One argument of a tensor list; an element of a list argument follows it like one. */
+struct sonde_argument {
+    uint8_t        kind;  /* enum sonde_tensor_kind of record.h */
+    uint8_t        dtype; /* enum sonde_dtype */
+    uint32_t       count; /* tensor: dims; list: how many of the next are its elements */
+    const int64_t *dims;  /* of a tensor; borrowed from the trace */
+};
+/* Stores at most `size`; returns how many there are. */
+SONDE_API size_t sonde_trace_arguments(const struct sonde_trace *trace, uint32_t process,
+                                       uint32_t id, struct sonde_argument *arguments, size_t size);
+
+/*
+ * What torch calls the type of `arguments[index]`: "float", "c10::Half", "TensorList", "Scalar",
+ * "ScalarList", or "". Static.
+ */
+SONDE_API const char *sonde_argument_type(const struct sonde_argument *arguments, size_t count,
+                                          size_t index);
+
 struct sonde_frame {
     struct sonde_text function, file;
     uint32_t          line;
+    uint32_t          first_line; /* of the function; 0 unknown */
 };
 /* The frames of a stack, innermost first; returns how many it has, storing at most `size`. */
 SONDE_API size_t sonde_trace_stack(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                                    struct sonde_frame *frames, size_t size);
 
 enum sonde_event_kind {
-    SONDE_EVENT_BEGIN, SONDE_EVENT_END, SONDE_EVENT_MARK, SONDE_EVENT_STEP, SONDE_EVENT_GAP,
-    SONDE_EVENT_COUNTER, SONDE_EVENT_LINK, SONDE_EVENT_SAMPLE, SONDE_EVENT_ALLOC,
-    SONDE_EVENT_FREE, SONDE_EVENT_ATTR,
+    SONDE_EVENT_BEGIN,
+    SONDE_EVENT_END,
+    SONDE_EVENT_MARK,
+    SONDE_EVENT_STEP,
+    SONDE_EVENT_GAP,
+    SONDE_EVENT_COUNTER,
+    SONDE_EVENT_LINK,
+    SONDE_EVENT_SAMPLE,
+    SONDE_EVENT_ALLOC,
+    SONDE_EVENT_FREE,
+    SONDE_EVENT_ATTR,
     SONDE_EVENT_END_AT,  /* the range inside which `aux` others of the thread are open ends */
     SONDE_EVENT_END_KEY, /* the range of the process that has `value` as its KEY attribute ends */
 };
 
 struct sonde_event {
     enum sonde_event_kind kind;
-    uint32_t process, thread; /* indices */
-    int64_t  time_ns;         /* since the trace began */
-    uint32_t name;            /* begin, mark, counter: string id; alloc, free: tag */
-    uint32_t aux;             /* begin: shapes; mark, sample: stack; link: kind; alloc, free: device;
-                                 attr: key; gap: ends lost */
-    uint64_t value;           /* step: number; link: id; alloc, free: address; attr: value;
-                                 gap: events lost; sample: weight; counter: bits of the double */
-    uint64_t size;            /* alloc, free: bytes; link: 1 if it arrives; sample: state */
+    uint32_t              process, thread; /* indices */
+    int64_t               time_ns;         /* since the trace began */
+    uint32_t              name;            /* begin, mark, counter: string id; alloc, free: tag */
+    uint32_t aux;   /* begin: shapes; mark, sample: stack; link: kind; alloc, free: device;
+                                 attr: key; gap: ends lost; end_at: ranges open inside */
+    uint64_t value; /* step: number; link: id; alloc, free: address; attr: value;
+                                 gap: events lost; sample: weight; counter: bits of the double;
+                                 end_key: key */
+    uint64_t size;  /* alloc, free: bytes; link: 1 if it arrives; sample: state */
 };
 
 enum sonde_order {

@@ -8,30 +8,23 @@
  * Threads: the interpreter lock is let go while libsonde works. A trace is for one thread at
  *          a time, so a second one that comes meanwhile gets an error, not a race.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "_core.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <sonde/sonde.h>
-
-struct trace_object {
-    PyObject_HEAD
-    struct sonde_trace *trace; /* owned; NULL once closed */
-    int                 busy;  /* a call is at work without the interpreter lock */
-};
-
 /* Owned by the module; a process has one interpreter that imports this (m_size -1). */
-static PyObject *error_class;
+PyObject *core_error;
 
 /* ------------------------------------------------------------------- errors */
 
-static void set_error(const struct sonde_error *err)
+void core_set_error(const struct sonde_error *err)
 {
-    PyObject *exception = PyObject_CallFunction(error_class, "s", err->message);
+    PyObject *exception = PyObject_CallFunction(core_error, "s", err->message);
 
     if (!exception)
         return;
@@ -39,21 +32,20 @@ static void set_error(const struct sonde_error *err)
     PyObject *os_error = PyLong_FromLong(err->os_error);
     if (status && os_error && PyObject_SetAttrString(exception, "status", status) == 0 &&
         PyObject_SetAttrString(exception, "os_error", os_error) == 0)
-        PyErr_SetObject(error_class, exception);
+        PyErr_SetObject(core_error, exception);
     Py_XDECREF(status);
     Py_XDECREF(os_error);
     Py_DECREF(exception);
 }
 
-/* The trace, reserved for the caller until let_go(); NULL with an exception set. */
-static struct sonde_trace *take(struct trace_object *self)
+struct sonde_trace *core_take(struct trace_object *self)
 {
-    if (!self->trace) {
-        PyErr_SetString(error_class, "the trace is closed");
+    if (self->closed) {
+        PyErr_SetString(core_error, "the trace is closed");
         return NULL;
     }
     if (self->busy) {
-        PyErr_SetString(error_class,
+        PyErr_SetString(core_error,
                         "the trace is in use by another thread; open it a second time");
         return NULL;
     }
@@ -61,9 +53,35 @@ static struct sonde_trace *take(struct trace_object *self)
     return self->trace;
 }
 
-static void let_go(struct trace_object *self)
+void core_let_go(struct trace_object *self)
 {
     self->busy = 0;
+}
+
+void core_use(struct trace_object *self)
+{
+    self->users++;
+}
+
+/* Closed, and nothing borrows from it any more. */
+static void close_unused(struct trace_object *self)
+{
+    if (!self->closed || self->users > 0)
+        return;
+    sonde_trace_close(self->trace);
+    self->trace = NULL;
+}
+
+void core_unuse(struct trace_object *self)
+{
+    self->users--;
+    close_unused(self);
+}
+
+/* Names are bytes; JSON and tables are UTF-8 already, anything else must not raise. */
+PyObject *core_text(struct sonde_text text)
+{
+    return PyUnicode_DecodeUTF8(text.bytes, (Py_ssize_t)text.length, "replace");
 }
 
 /* ------------------------------------------------------------ open and close */
@@ -89,7 +107,7 @@ static PyObject *trace_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     Py_END_ALLOW_THREADS
     Py_DECREF(path);
     if (status != SONDE_OK) {
-        set_error(&err);
+        core_set_error(&err);
         Py_DECREF(self);
         return NULL;
     }
@@ -109,13 +127,12 @@ static void trace_dealloc(struct trace_object *self)
 static PyObject *trace_close(struct trace_object *self, PyObject *unused)
 {
     (void)unused;
-    if (self->trace) {
-        struct sonde_trace *trace = take(self);
-        if (!trace)
+    if (!self->closed) {
+        if (!core_take(self))
             return NULL;
-        self->trace = NULL;
-        let_go(self);
-        sonde_trace_close(trace);
+        core_let_go(self);
+        self->closed = 1;
+        close_unused(self);
     }
     Py_RETURN_NONE;
 }
@@ -145,7 +162,23 @@ static const struct {
                { "stack", SONDE_GROUP_STACK },
                { "thread", SONDE_GROUP_THREAD },
                { "process", SONDE_GROUP_PROCESS },
-               { "module", SONDE_GROUP_MODULE } };
+               { "module", SONDE_GROUP_MODULE },
+               { "overload", SONDE_GROUP_OVERLOAD } },
+  flops_modes[] = { { "full", SONDE_FLOPS_FULL },
+                    { "torch", SONDE_FLOPS_TORCH },
+                    { "none", SONDE_FLOPS_NONE } };
+
+int core_flops(const char *name, enum sonde_flops_mode *out)
+{
+    for (size_t i = 0; i < sizeof flops_modes / sizeof flops_modes[0]; i++) {
+        if (strcmp(name, flops_modes[i].name) == 0) {
+            *out = (enum sonde_flops_mode)flops_modes[i].value;
+            return 0;
+        }
+    }
+    PyErr_Format(core_error, "cannot count FLOPs by '%s'; there are: full, torch, none", name);
+    return -1;
+}
 
 static int find_format(const char *name, enum sonde_report_format *out)
 {
@@ -155,12 +188,12 @@ static int find_format(const char *name, enum sonde_report_format *out)
             return 0;
         }
     }
-    PyErr_Format(error_class, "no format '%s'; there are: text, json, csv", name);
+    PyErr_Format(core_error, "no format '%s'; there are: text, json, csv", name);
     return -1;
 }
 
 /* "shape,thread" as the command line takes it. */
-static int find_groups(const char *list, unsigned *out)
+int core_groups(const char *list, unsigned *out)
 {
     while (*list) {
         size_t length = strcspn(list, ",");
@@ -169,8 +202,9 @@ static int find_groups(const char *list, unsigned *out)
                !(strlen(groups[i].name) == length && strncmp(groups[i].name, list, length) == 0))
             i++;
         if (i == count) {
-            PyErr_Format(error_class,
-                         "cannot group by '%s'; there are: shape, stack, thread, process, module",
+            PyErr_Format(core_error,
+                         "cannot group by '%s'; there are: shape, stack, thread, process, module, "
+                         "overload",
                          list);
             return -1;
         }
@@ -182,17 +216,18 @@ static int find_groups(const char *list, unsigned *out)
 
 static PyObject *trace_report(struct trace_object *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "view", "sort", "rows", "group_by", "format", NULL };
-    const char  *group_by = "", *format = "text";
+    static char *names[] = { "view", "sort", "rows", "group_by", "format", "flops", NULL };
+    const char  *group_by = "", *format = "text", *flops = "full";
     long long    rows = 100;
 
     struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zzLss:report", names, &options.view,
-                                     &options.sort, &rows, &group_by, &format) ||
-        find_format(format, &options.format) < 0 || find_groups(group_by, &options.groups) < 0)
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zzLsss:report", names, &options.view,
+                                     &options.sort, &rows, &group_by, &format, &flops) ||
+        core_flops(flops, &options.flops) < 0 ||
+        find_format(format, &options.format) < 0 || core_groups(group_by, &options.groups) < 0)
         return NULL;
     options.rows = rows;
-    struct sonde_trace *trace = take(self);
+    struct sonde_trace *trace = core_take(self);
     if (!trace)
         return NULL;
 
@@ -203,11 +238,11 @@ static PyObject *trace_report(struct trace_object *self, PyObject *args, PyObjec
     Py_BEGIN_ALLOW_THREADS
     status = sonde_report(trace, &options, &sink, &err);
     Py_END_ALLOW_THREADS
-    let_go(self);
+    core_let_go(self);
 
     PyObject *result = NULL;
     if (status != SONDE_OK)
-        set_error(&err);
+        core_set_error(&err);
     else /* names are bytes; JSON and tables are UTF-8 already, anything else must not raise */
         result = PyUnicode_DecodeUTF8(text.length ? text.bytes : "", (Py_ssize_t)text.length,
                                       "replace");
@@ -217,7 +252,7 @@ static PyObject *trace_report(struct trace_object *self, PyObject *args, PyObjec
 
 /* ------------------------------------------------------------------- exports */
 
-static int ends_with(const char *text, const char *ending)
+static bool ends_with(const char *text, const char *ending)
 {
     size_t length = strlen(text), tail = strlen(ending);
 
@@ -225,17 +260,15 @@ static int ends_with(const char *text, const char *ending)
 }
 
 /* A file that could not be written whole is removed: half an export looks like a whole one. */
-static enum sonde_status export_to(struct sonde_trace *trace, const char *path, const char *format,
-                                   struct sonde_error *err)
+static enum sonde_status write_to(const char *path, core_write_fn *write, void *user,
+                                  struct sonde_error *err)
 {
-    struct sonde_export_options options = SONDE_EXPORT_OPTIONS_INIT;
-    int                         fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
     if (fd < 0)
         goto fail_open;
-    options.gzip = ends_with(path, ".gz");
     struct sonde_sink sink = sonde_sink_fd(fd);
-    enum sonde_status status = sonde_export(trace, format, &options, &sink, err);
+    enum sonde_status status = write(&sink, ends_with(path, ".gz"), user, err);
     if (status != SONDE_OK) {
         close(fd);
         unlink(path);
@@ -250,45 +283,182 @@ fail_open:
     return SONDE_E_IO;
 }
 
-static PyObject *trace_export(struct trace_object *self, PyObject *args, PyObject *kwargs)
+PyObject *core_write_file(PyObject *path, core_write_fn *write, void *user)
 {
-    static char *names[] = { "path", "to", NULL };
-    PyObject    *path = NULL;
-    const char  *format = "chrome";
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|s:export", names, PyUnicode_FSConverter,
-                                     &path, &format))
-        return NULL;
-    struct sonde_trace *trace = take(self);
-    if (!trace) {
-        Py_DECREF(path);
-        return NULL;
-    }
     struct sonde_error err = { 0 };
     enum sonde_status  status;
     const char        *bytes = PyBytes_AsString(path);
+
     Py_BEGIN_ALLOW_THREADS
-    status = export_to(trace, bytes, format, &err);
+    status = write_to(bytes, write, user, &err);
     Py_END_ALLOW_THREADS
-    let_go(self);
-    Py_DECREF(path);
     if (status != SONDE_OK) {
-        set_error(&err);
+        core_set_error(&err);
         return NULL;
     }
     Py_RETURN_NONE;
 }
 
-/* ------------------------------------------------------------------ the module */
+struct export_call {
+    struct sonde_trace         *trace;
+    const char                 *format;
+    struct sonde_export_options options;
+};
 
-#define METHOD(f) ((PyCFunction)(void (*)(void))(f))
+static enum sonde_status write_export(const struct sonde_sink *sink, bool gzip, void *user,
+                                      struct sonde_error *err)
+{
+    struct export_call *asked = user;
+
+    asked->options.gzip = gzip;
+    return sonde_export(asked->trace, asked->format, &asked->options, sink, err);
+}
+
+/* {name: JSON text} as names and texts in turn, then NULL. `kept` holds what they borrow from. */
+static const char **list_metadata(PyObject *metadata, PyObject *kept)
+{
+    Py_ssize_t   at = 0, count = PyDict_Size(metadata);
+    const char **list = calloc(2 * (size_t)(count > 0 ? count : 0) + 1, sizeof *list);
+    PyObject    *pair[2];
+
+    if (!list) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (size_t n = 0; PyDict_Next(metadata, &at, &pair[0], &pair[1]);) {
+        for (int k = 0; k < 2; k++) {
+            PyObject *utf8 = PyUnicode_Check(pair[k])
+                                 ? PyUnicode_AsEncodedString(pair[k], "utf-8", "surrogatepass")
+                                 : NULL;
+            bool good = utf8 && PyList_Append(kept, utf8) == 0;
+            Py_XDECREF(utf8);
+            if (!good) {
+                if (!PyErr_Occurred())
+                    PyErr_SetString(PyExc_TypeError, "metadata is a dict of str to JSON text");
+                free(list);
+                return NULL;
+            }
+            list[n++] = PyBytes_AsString(utf8);
+        }
+    }
+    return list;
+}
+
+static PyObject *trace_export(struct trace_object *self, PyObject *args, PyObject *kwargs)
+{
+    static char       *names[] = { "path", "to", "metadata", "name", NULL };
+    struct export_call asked = { NULL, "chrome", SONDE_EXPORT_OPTIONS_INIT };
+    PyObject          *path = NULL, *metadata = NULL, *result = NULL;
+    const char       **list = NULL;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|s$Oz:export", names, PyUnicode_FSConverter,
+                                     &path, &asked.format, &metadata, &asked.options.name))
+        return NULL;
+    PyObject *kept = PyList_New(0);
+    if (!kept)
+        goto done;
+    if (metadata && metadata != Py_None) {
+        if (!PyDict_Check(metadata)) {
+            PyErr_SetString(PyExc_TypeError, "metadata is a dict of str to JSON text");
+            goto done;
+        }
+        list = list_metadata(metadata, kept);
+        if (!list)
+            goto done;
+        asked.options.metadata = list;
+    }
+    if (!asked.options.name)
+        asked.options.name = PyBytes_AsString(path);
+    asked.trace = core_take(self);
+    if (asked.trace) {
+        result = core_write_file(path, write_export, &asked);
+        core_let_go(self);
+    }
+done:
+    free(list);
+    Py_XDECREF(kept);
+    Py_DECREF(path);
+    return result;
+}
+
+/* --------------------------------------------------------- ledger and metadata */
+
+static PyObject *trace_ledger(struct trace_object *self, PyObject *unused)
+{
+    struct sonde_trace   *trace = core_take(self);
+    struct sonde_summary *summary;
+    struct sonde_error    err = { 0 };
+    enum sonde_status     status;
+
+    (void)unused;
+    if (!trace)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = sonde_summary_new(trace, &summary, &err);
+    Py_END_ALLOW_THREADS
+    core_let_go(self);
+    if (status != SONDE_OK) {
+        core_set_error(&err);
+        return NULL;
+    }
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < sonde_summary_ledger_count(summary); i++) {
+        const struct sonde_ledger_item *item = sonde_summary_ledger(summary, i);
+        PyObject *text = core_text((struct sonde_text){ item->text, strlen(item->text) });
+        PyObject *row = text ? Py_BuildValue("(sKN)", item->key, (unsigned long long)item->count,
+                                             text)
+                             : NULL;
+        if (!row || PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    sonde_summary_free(summary);
+    return list;
+}
+
+static PyObject *trace_metadata(struct trace_object *self, PyObject *args, PyObject *kwargs)
+{
+    static char      *names[] = { "process", NULL };
+    unsigned int      process = 0;
+    struct sonde_text key, value;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|I:metadata", names, &process))
+        return NULL;
+    struct sonde_trace *trace = core_take(self);
+    if (!trace)
+        return NULL;
+    PyObject *dict = PyDict_New();
+    for (uint32_t n = 0; dict && sonde_trace_metadata(trace, process, n, &key, &value); n++) {
+        PyObject *name = core_text(key), *text = core_text(value);
+        if (!name || !text || PyDict_SetItem(dict, name, text) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(name);
+        Py_XDECREF(text);
+    }
+    core_let_go(self);
+    return dict;
+}
+
+/* ------------------------------------------------------------------ the module */
 
 static PyMethodDef trace_methods[] = {
     { "report", METHOD(trace_report), METH_VARARGS | METH_KEYWORDS,
-      "report(view='ops', sort=None, rows=100, group_by='', format='text') -> str\n\n"
-      "sort=None keeps the order of the trace; rows=-1 gives all of them." },
+      "report(view='ops', sort=None, rows=100, group_by='', format='text', flops='full') -> str" },
+    { "averages", METHOD(core_trace_averages), METH_VARARGS | METH_KEYWORDS,
+      "averages(group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False, *, "
+      "group_by='', flops='full', top_level=False) -> Averages" },
+    { "events", METHOD(core_trace_events), METH_VARARGS | METH_KEYWORDS,
+      "events(*, flops='full') -> Events" },
+    { "memory_timeline", METHOD(core_trace_timeline), METH_VARARGS | METH_KEYWORDS,
+      "memory_timeline(device='cpu') -> Timeline" },
+    { "export_stacks", METHOD(core_trace_stacks), METH_VARARGS | METH_KEYWORDS,
+      "export_stacks(path, metric='self_cpu_time_total')" },
     { "export", METHOD(trace_export), METH_VARARGS | METH_KEYWORDS,
-      "export(path, to='chrome'): writes a file for another program; .gz compresses it" },
+      "export(path, to='chrome', *, metadata=None, name=None): writes a file for another program; "
+      ".gz compresses it" },
+    { "ledger", METHOD(trace_ledger), METH_NOARGS, "ledger() -> [(key, count, sentence)]" },
+    { "metadata", METHOD(trace_metadata), METH_VARARGS | METH_KEYWORDS,
+      "metadata(process=0) -> dict" },
     { "close", METHOD(trace_close), METH_NOARGS, "close(): lets the files go" },
     { "__enter__", METHOD(trace_enter), METH_NOARGS, NULL },
     { "__exit__", METHOD(trace_exit), METH_VARARGS, NULL },
@@ -333,13 +503,14 @@ PyMODINIT_FUNC PyInit__core(void)
 
     if (!module)
         return NULL;
-    error_class = PyErr_NewExceptionWithDoc(
+    core_error = PyErr_NewExceptionWithDoc(
         "sonde.Error", "A trace could not be read or written; `status` and `os_error` say more.",
         NULL, NULL);
-    Py_XINCREF(error_class);
-    if (add_object(module, "Error", error_class) &&
+    Py_XINCREF(core_error);
+    if (add_object(module, "Error", core_error) &&
         add_object(module, "Trace", PyType_FromSpec(&trace_spec)) &&
-        add_object(module, "__version__", PyUnicode_FromString(sonde_version())))
+        add_object(module, "__version__", PyUnicode_FromString(sonde_version())) &&
+        core_rows_init(module) == 0 && core_table_init(module) == 0)
         return module;
     Py_DECREF(module);
     return NULL;

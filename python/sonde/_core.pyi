@@ -1,14 +1,207 @@
 import os
 from types import TracebackType
-from typing import Literal, Optional, Type, Union
+from typing import Any, Dict, Iterator, List, Literal, Optional, Tuple, Type, Union, overload
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+_Flops = Literal["full", "torch", "none"]
 
 __version__: str
 
 class Error(Exception):
     status: int
     os_error: int
+
+class Column:
+    """One column of a table: numpy.asarray(column) makes no copy, and keeps the table alive."""
+
+    name: str
+    __array_interface__: Dict[str, Any]
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> Union[int, float]: ...
+
+class Average:
+    """A row of key_averages(): torch's attribute names, times in microseconds, memory in bytes."""
+
+    key: str
+    count: int
+    node_id: int  # -1
+    is_async: bool
+    is_remote: bool  # False
+    is_legacy: bool  # False
+    is_user_annotation: bool
+    use_device: Optional[str]
+    device_type: int  # 0: CPU
+    scope: int
+    input_shapes: Any  # list of lists, or "" when not grouped by shape
+    overload_name: str
+    stack: List[str]
+    cpu_time_total: float
+    self_cpu_time_total: float
+    cpu_time: float
+    device_time_total: float
+    self_device_time_total: float
+    device_time: float
+    cpu_time_str: str
+    cpu_time_total_str: str
+    self_cpu_time_total_str: str
+    device_time_str: str
+    device_time_total_str: str
+    self_device_time_total_str: str
+    cpu_memory_usage: int
+    self_cpu_memory_usage: int
+    device_memory_usage: int
+    self_device_memory_usage: int
+    flops: int
+    macs: int
+    moved_bytes: int
+    cpu_time_min: float
+    cpu_time_max: float
+    module: str
+    process: Optional[int]
+    thread: Optional[int]
+    has_parent: bool
+
+class Averages:
+    """A sequence of Average. Rows are made when asked for."""
+
+    self_cpu_time_total: float
+    has_memory: bool
+    has_shapes: bool
+    has_stacks: bool
+    has_flops: bool
+    events: int
+    ranges: int
+    unmatched_frees: int
+    columns: List[str]
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int) -> Average: ...
+    @overload
+    def __getitem__(self, index: slice) -> List[Average]: ...
+    def __iter__(self) -> Iterator[Average]: ...
+    def column(self, name: str) -> Column: ...
+    def total_average(self) -> Average: ...
+    def table(
+        self,
+        sort_by: Optional[str] = None,
+        row_limit: int = 100,
+        max_src_column_width: Optional[int] = 75,
+        max_name_column_width: Optional[int] = 55,
+        max_shapes_column_width: Optional[int] = 80,
+        header: Optional[str] = None,
+        top_level_events_only: bool = False,
+        time_unit: Optional[str] = None,
+        *,
+        profile_memory: bool = False,
+        with_flops: bool = False,
+    ) -> str: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(self, requested_schema: object = None) -> Tuple[object, object]: ...
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+class Interval:
+    start: float
+    end: float
+    def elapsed_us(self) -> float: ...
+
+class Event:
+    """An entry of events(): torch's attribute names, times in microseconds since the start."""
+
+    id: int
+    name: str
+    key: str
+    trace_name: Optional[str]  # None: a [memory] row
+    overload_name: str
+    time_range: Interval
+    thread: int  # as at::RecordFunction numbers threads
+    fwd_thread: int
+    tid: int  # of the operating system
+    count: int  # 1
+    node_id: int  # -1
+    is_async: bool
+    is_remote: bool
+    is_legacy: bool
+    is_user_annotation: bool
+    is_python_function: bool  # False
+    use_device: Optional[str]
+    device_type: int
+    device_index: int
+    device_resource_id: int
+    kernels: List[Any]  # []
+    scope: int
+    sequence_nr: int
+    input_shapes: List[Any]
+    structured_input_shapes: List[Any]
+    structured_input_strides: List[Any]
+    input_dtypes: List[str]
+    concrete_inputs: List[Any]
+    kwinputs: Dict[str, Any]  # {}
+    stack: List[str]
+    module: str
+    cpu_parent: Optional["Event"]
+    cpu_children: List["Event"]
+    cpu_time_total: float
+    self_cpu_time_total: float
+    cpu_time: float
+    device_time_total: float
+    self_device_time_total: float
+    device_time: float
+    cpu_time_str: str
+    cpu_time_total_str: str
+    self_cpu_time_total_str: str
+    device_time_str: str
+    device_time_total_str: str
+    self_device_time_total_str: str
+    cpu_memory_usage: int
+    self_cpu_memory_usage: int
+    device_memory_usage: int
+    self_device_memory_usage: int
+    flops: int
+    macs: int
+    moved_bytes: int
+    process: int
+    index: int
+
+class Events:
+    """A sequence of Event in torch's order. Rows are made when asked for."""
+
+    self_cpu_time_total: float
+    columns: List[str]
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> List[Event]: ...
+    def __iter__(self) -> Iterator[Event]: ...
+    def column(self, name: str) -> Column: ...
+    def text(self, number: int) -> str: ...
+    def total_average(self) -> Average: ...
+    def table(
+        self,
+        sort_by: Optional[str] = None,
+        row_limit: int = 100,
+        max_src_column_width: Optional[int] = 75,
+        max_name_column_width: Optional[int] = 55,
+        max_shapes_column_width: Optional[int] = 80,
+        header: Optional[str] = None,
+        top_level_events_only: bool = False,
+        time_unit: Optional[str] = None,
+        *,
+        profile_memory: bool = False,
+        with_flops: bool = False,
+    ) -> str: ...
+    def export_stacks(self, path: _Path, metric: str = "self_cpu_time_total") -> None: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(self, requested_schema: object = None) -> Tuple[object, object]: ...
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+class Timeline:
+    """Memory over time. sizes has a row for each time: 0, then bytes by category, as torch's."""
+
+    categories: List[str]
+    def __len__(self) -> int: ...
+    def column(self, name: str) -> Column: ...  # time_ns, bytes, category, address
+    def export(self, path: _Path) -> None: ...  # .html, .json, .json.gz, .raw.json.gz
 
 class Trace:
     def __init__(self, path: _Path) -> None: ...
@@ -19,8 +212,31 @@ class Trace:
         rows: int = 100,
         group_by: str = "",
         format: Literal["text", "json", "csv"] = "text",
+        flops: _Flops = "full",
     ) -> str: ...
-    def export(self, path: _Path, to: str = "chrome") -> None: ...
+    def averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        *,
+        group_by: str = "",
+        flops: _Flops = "full",
+        top_level: bool = False,
+    ) -> Averages: ...
+    def events(self, *, flops: _Flops = "full") -> Events: ...
+    def memory_timeline(self, device: str = "cpu") -> Timeline: ...
+    def export_stacks(self, path: _Path, metric: str = "self_cpu_time_total") -> None: ...
+    def export(
+        self,
+        path: _Path,
+        to: str = "chrome",
+        *,
+        metadata: Optional[Dict[str, str]] = None,  # chrome: name to JSON text, at the top level
+        name: Optional[str] = None,  # chrome: traceName; None: path
+    ) -> None: ...
+    def ledger(self) -> List[Tuple[str, int, str]]: ...  # key, count, sentence
+    def metadata(self, process: int = 0) -> Dict[str, str]: ...
     def close(self) -> None: ...
     def __enter__(self) -> "Trace": ...
     def __exit__(

@@ -18,7 +18,10 @@ struct snd_arena {
     char                   *at, *end;
 };
 
-#define SND_ARENA_INIT { NULL, NULL, NULL }
+#define SND_ARENA_INIT   \
+    {                    \
+        NULL, NULL, NULL \
+    }
 
 /* `size` bytes, 8-byte aligned, not cleared; NULL when memory is out. */
 void *snd_arena_take(struct snd_arena *arena, size_t size);

@@ -185,3 +185,126 @@ bool snd_json_is_int_lists(const char *text, size_t length)
     }
     return depth == 0;
 }
+
+/* --------------------------------------------------------------- is it JSON? */
+
+struct reader {
+    const char *at, *end;
+};
+
+static void skip_blanks(struct reader *r)
+{
+    while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r'))
+        r->at++;
+}
+
+static bool skip_byte(struct reader *r, char byte)
+{
+    skip_blanks(r);
+    if (r->at == r->end || *r->at != byte)
+        return false;
+    r->at++;
+    return true;
+}
+
+static bool skip_hex(struct reader *r)
+{
+    for (int i = 0; i < 4; i++, r->at++)
+        if (r->at == r->end || !memchr("0123456789abcdefABCDEF", *r->at, 22))
+            return false;
+    return true;
+}
+
+static bool skip_string(struct reader *r)
+{
+    if (!skip_byte(r, '"'))
+        return false;
+    while (r->at < r->end && *r->at != '"') {
+        if ((unsigned char)*r->at < 0x20)
+            return false;
+        if (*r->at++ != '\\')
+            continue;
+        if (r->at == r->end || !memchr("\"\\/bfnrtu", *r->at, 9))
+            return false;
+        if (*r->at++ == 'u' && !skip_hex(r))
+            return false;
+    }
+    return skip_byte(r, '"');
+}
+
+static bool skip_digits(struct reader *r)
+{
+    const char *start = r->at;
+
+    while (r->at < r->end && *r->at >= '0' && *r->at <= '9')
+        r->at++;
+    return r->at > start;
+}
+
+static bool skip_number(struct reader *r)
+{
+    if (r->at < r->end && *r->at == '-')
+        r->at++;
+    if (r->at < r->end && *r->at == '0')
+        r->at++;
+    else if (!skip_digits(r))
+        return false;
+    if (r->at < r->end && *r->at == '.') {
+        r->at++;
+        if (!skip_digits(r))
+            return false;
+    }
+    if (r->at < r->end && (*r->at == 'e' || *r->at == 'E')) {
+        r->at++;
+        if (r->at < r->end && (*r->at == '+' || *r->at == '-'))
+            r->at++;
+        return skip_digits(r);
+    }
+    return true;
+}
+
+static bool skip_word(struct reader *r, const char *word)
+{
+    size_t length = strlen(word);
+
+    if ((size_t)(r->end - r->at) < length || memcmp(r->at, word, length) != 0)
+        return false;
+    r->at += length;
+    return true;
+}
+
+static bool skip_value(struct reader *r, int depth)
+{
+    skip_blanks(r);
+    if (r->at == r->end || depth > 64)
+        return false;
+    char opener = *r->at;
+    if (opener == '[' || opener == '{') {
+        char closer = opener == '[' ? ']' : '}';
+        r->at++;
+        if (skip_byte(r, closer))
+            return true;
+        do {
+            if (opener == '{' && !(skip_string(r) && skip_byte(r, ':')))
+                return false;
+            if (!skip_value(r, depth + 1))
+                return false;
+        } while (skip_byte(r, ','));
+        return skip_byte(r, closer);
+    }
+    if (opener == '"')
+        return skip_string(r);
+    if (opener == 't' || opener == 'f' || opener == 'n')
+        return skip_word(r, opener == 't' ? "true" : opener == 'f' ? "false" : "null");
+    return skip_number(r);
+}
+
+bool snd_json_is_value(const char *text, size_t length)
+{
+    struct reader r = { text, text + length };
+
+    if (!skip_value(&r, 0))
+        return false;
+    skip_blanks(&r);
+    return r.at == r.end;
+}

@@ -54,6 +54,9 @@ void snd_json_us(struct snd_json *json, const char *key, int64_t ns);
 /* Text that is JSON already. */
 void snd_json_raw(struct snd_json *json, const char *key, const char *text, size_t length);
 
+/* Whether `text` is one JSON value, not nested deeper than is sensible. */
+bool snd_json_is_value(const char *text, size_t length);
+
 /* Whether `text` is lists of integers, "[[5, 3], []]", and so may be written raw. */
 bool snd_json_is_int_lists(const char *text, size_t length);
 

@@ -2,6 +2,10 @@
 /*
  * The Chrome trace format, with torch.profiler's names for what ranges carry.
  *
+ * What torch itself writes for its own operators is written for a process whose trace torch's
+ * probe made ("torch.probe" in its metadata): the same members, the arrows from forward to
+ * backward operators, and the marks around it all that TensorBoard and HTA know.
+ *
  * Times are whole nanoseconds written as microseconds with three decimals, so that nothing is
  * rounded and ranges nest as recorded. Ranges are written as they end. A viewer that meets two
  * ranges of one start takes the one it reads first for the outer one; so a range that starts
@@ -17,14 +21,21 @@
 #include "export/live.h"
 #include "export/spans.h"
 #include "export/tensors.h"
+#include "model/stacks.h"
 
 #define WAITING_MAX 65536 /* ranges of a thread that wait; only a made-up trace has more */
-#define FRAMES_MAX 256
+#define FORWARDS_MAX (1u << 20) /* forward operators whose backward is still awaited */
 
 /* Ranges of one thread that start with their parents. */
 struct waiting {
     struct snd_span *items;
     uint32_t         count, capacity;
+};
+
+/* Where an arrow to a backward operator leaves. */
+struct forward {
+    int64_t  start_ns;
+    uint32_t thread;
 };
 
 struct chrome {
@@ -36,6 +47,16 @@ struct chrome {
     struct waiting     *waiting; /* by thread */
     struct sonde_buffer text;
     bool                failed;
+    const struct sonde_export_options *options;
+    bool           *is_torch;    /* by process: its operators are torch's */
+    uint32_t       *torch_ids;   /* by thread: as torch numbers it, 0 not told */
+    struct snd_map  by_sequence; /* (process, torch's thread, sequence) to forwards */
+    struct forward *forwards;
+    uint32_t        forward_count, forward_room;
+    uint32_t       *spare; /* places in forwards to use again */
+    uint32_t        spare_count, spare_room;
+    uint64_t        numbers, arrows;
+    int64_t         first_ns, last_ns;
 };
 
 /* ------------------------------------------------------------------ events */
@@ -66,6 +87,11 @@ static void open_event(struct chrome *chrome, const char *phase, const char *cat
                   thread == SONDE_NONE ? 0 : sonde_trace_thread(chrome->trace, thread)->tid);
 }
 
+static bool starts_with(struct sonde_text text, const char *prefix)
+{
+    return text.length >= strlen(prefix) && memcmp(text.bytes, prefix, strlen(prefix)) == 0;
+}
+
 static struct sonde_text plain(const char *text)
 {
     return (struct sonde_text){ text, strlen(text) };
@@ -78,28 +104,20 @@ static struct sonde_text name_of(const struct chrome *chrome, const struct sonde
 
 /* ------------------------------------------------------------------ ranges */
 
+/* torch ends each entry with a semicolon, the last as well. */
 static void put_stack(struct chrome *chrome, uint32_t process, uint32_t stack)
 {
-    struct sonde_frame frames[FRAMES_MAX];
-    size_t             count = sonde_trace_stack(chrome->trace, process, stack, frames, FRAMES_MAX);
-
-    if (count == 0)
-        return;
     snd_buf_clear(&chrome->text);
-    for (size_t i = 0; i < count && i < FRAMES_MAX; i++) {
-        snd_buf_text(&chrome->text, i ? ";" : "");
-        if (frames[i].file.length > 0) {
-            snd_buf_put(&chrome->text, frames[i].file.bytes, frames[i].file.length);
-            snd_buf_format(&chrome->text, "(%" PRIu32 "): ", frames[i].line);
-        }
-        snd_buf_put(&chrome->text, frames[i].function.bytes, frames[i].function.length);
-    }
+    if (snd_stack_text(chrome->trace, process, stack, SIZE_MAX, ';', &chrome->text) == 0)
+        return;
+    if (chrome->is_torch[process])
+        snd_buf_text(&chrome->text, ";");
     snd_json_string(&chrome->json, "Call stack", snd_buf_string(&chrome->text),
                     chrome->text.length);
 }
 
 /* How an attribute is shown: torch's name for it, and what its number means. */
-enum attr_form { ATTR_COUNT, ATTR_STRING, ATTR_STACK, ATTR_TENSORS, ATTR_SKIP };
+enum attr_form { ATTR_COUNT, ATTR_STRING, ATTR_STACK, ATTR_SKIP };
 
 static const struct {
     const char    *title;
@@ -110,10 +128,10 @@ static const struct {
     [SND_ATTR_STACK] = { "Call stack", ATTR_STACK },
     [SND_ATTR_SEQUENCE] = { "Sequence number", ATTR_COUNT },
     [SND_ATTR_FWD_THREAD] = { "Fwd thread id", ATTR_COUNT },
-    [SND_ATTR_SCOPE] = { "Scope", ATTR_COUNT },
+    [SND_ATTR_SCOPE] = { NULL, ATTR_SKIP }, /* the category tells */
     [SND_ATTR_OVERLOAD] = { "Overload Name", ATTR_STRING },
-    [SND_ATTR_ARGUMENTS] = { "Concrete Inputs", ATTR_STRING },
-    [SND_ATTR_STRIDES] = { "Input Strides", ATTR_TENSORS },
+    [SND_ATTR_ARGUMENTS] = { NULL, ATTR_SKIP }, /* with the tensors */
+    [SND_ATTR_STRIDES] = { NULL, ATTR_SKIP },
     [SND_ATTR_MODULE] = { "Module Hierarchy", ATTR_STRING },
     [SND_ATTR_MACS] = { "MACs", ATTR_COUNT },
     [SND_ATTR_BYTES] = { "Bytes", ATTR_COUNT },
@@ -138,37 +156,137 @@ static void put_attr(struct chrome *chrome, const struct snd_span *span, unsigne
     case ATTR_STACK:
         put_stack(chrome, span->process, id);
         break;
-    case ATTR_TENSORS:
-        if (snd_tensors_text(chrome->trace, span->process, id, &chrome->text))
-            snd_json_string(&chrome->json, title, chrome->text.bytes, chrome->text.length);
-        break;
     case ATTR_SKIP:
         break;
     }
 }
 
-#define USER_SCOPE 7 /* at::RecordScope: a range that a person named */
+/* "aten::add.Tensor", where torch was asked for overloads. */
+static struct sonde_text span_name(struct chrome *chrome, const struct snd_span *span)
+{
+    struct sonde_text name = sonde_trace_string(chrome->trace, span->process, span->name);
+
+    if (!chrome->is_torch[span->process] || !(span->attr_mask >> SND_ATTR_OVERLOAD & 1))
+        return name;
+    struct sonde_text overload = sonde_trace_string(chrome->trace, span->process,
+                                                    (uint32_t)span->attrs[SND_ATTR_OVERLOAD]);
+    snd_buf_clear(&chrome->text);
+    snd_buf_put(&chrome->text, name.bytes, name.length);
+    snd_buf_text(&chrome->text, ".");
+    snd_buf_put(&chrome->text, overload.bytes, overload.length);
+    return (struct sonde_text){ snd_buf_string(&chrome->text), chrome->text.length };
+}
+
+static bool has(const struct snd_span *span, unsigned key)
+{
+    return span->attr_mask >> key & 1;
+}
+
+/* What torch writes of each of its ranges, beyond their attributes. */
+static void put_torch_args(struct chrome *chrome, const struct snd_span *span)
+{
+    snd_json_uint(&chrome->json, "Record function id", 0);
+    if (has(span, SND_ATTR_SEQUENCE) && !has(span, SND_ATTR_FWD_THREAD))
+        snd_json_uint(&chrome->json, "Fwd thread id", 0);
+    snd_json_uint(&chrome->json, "Ev Idx", span->number);
+}
+
+static bool is_shown(const struct chrome *chrome, const struct snd_span *span, unsigned key)
+{
+    if (!has(span, key))
+        return false;
+    if (!chrome->is_torch[span->process])
+        return true;
+    if (key == SND_ATTR_FWD_THREAD)
+        return has(span, SND_ATTR_SEQUENCE);
+    return key != SND_ATTR_OVERLOAD; /* it is in the name */
+}
 
 static void put_span(struct chrome *chrome, const struct snd_span *span)
 {
-    bool user = (span->attr_mask >> SND_ATTR_SCOPE & 1) &&
-                span->attrs[SND_ATTR_SCOPE] == USER_SCOPE;
+    bool user = has(span, SND_ATTR_SCOPE) && span->attrs[SND_ATTR_SCOPE] == SONDE_SCOPE_USER + 1;
+    struct snd_call_ids inputs = {
+        .shapes = span->shapes,
+        .strides = has(span, SND_ATTR_STRIDES) ? (uint32_t)span->attrs[SND_ATTR_STRIDES] : 0,
+        .arguments = has(span, SND_ATTR_ARGUMENTS) ? (uint32_t)span->attrs[SND_ATTR_ARGUMENTS] : 0,
+        .all = chrome->is_torch[span->process],
+    };
 
-    open_event(chrome, "X", user ? "user_annotation" : "cpu_op",
-               sonde_trace_string(chrome->trace, span->process, span->name), span->process,
-               span->thread);
+    open_event(chrome, "X", user ? "user_annotation" : "cpu_op", span_name(chrome, span),
+               span->process, span->thread);
     snd_json_us(&chrome->json, "ts", span->start_ns);
     snd_json_us(&chrome->json, "dur", span->end_ns - span->start_ns);
     snd_json_object(&chrome->json, "args");
     snd_json_uint(&chrome->json, "External id", span->serial);
     for (unsigned key = 0; key < SND_SPAN_ATTRS; key++)
-        if (span->attr_mask >> key & 1)
+        if (is_shown(chrome, span, key))
             put_attr(chrome, span, key);
-    snd_tensors_json(&chrome->json, chrome->trace, span->process, span->shapes, &chrome->text);
+    if (chrome->is_torch[span->process])
+        put_torch_args(chrome, span);
+    snd_tensors_json(&chrome->json, chrome->trace, span->process, &inputs, &chrome->text);
     if (span->unfinished)
         snd_json_bool(&chrome->json, "Unfinished", true);
+    if (span->is_async)
+        snd_json_bool(&chrome->json, "Async", true);
     snd_json_end(&chrome->json);
     snd_json_end(&chrome->json);
+}
+
+/* -------------------------------------------------- from forward to backward */
+
+static void put_arrow(struct chrome *chrome, bool arrives, uint32_t process, uint32_t thread,
+                      int64_t ns)
+{
+    open_event(chrome, arrives ? "f" : "s", "fwdbwd", plain("fwdbwd"), process, thread);
+    snd_json_us(&chrome->json, "ts", ns);
+    snd_json_uint(&chrome->json, "id", chrome->arrows);
+    if (arrives)
+        snd_json_text(&chrome->json, "bp", "e");
+    snd_json_end(&chrome->json);
+}
+
+static uint32_t take_forward(struct chrome *chrome)
+{
+    if (chrome->spare_count > 0)
+        return chrome->spare[--chrome->spare_count];
+    if (chrome->forward_count >= FORWARDS_MAX ||
+        !snd_grow(&chrome->forwards, &chrome->forward_room, chrome->forward_count,
+                  sizeof *chrome->forwards) ||
+        !snd_grow(&chrome->spare, &chrome->spare_room, chrome->forward_count,
+                  sizeof *chrome->spare))
+        return UINT32_MAX;
+    return chrome->forward_count++;
+}
+
+/*
+ * As torch pairs them: ranges in the order in which they end; of the forward ones with one
+ * sequence number that which began last; the first backward one that ends takes it.
+ */
+static void follow_sequence(struct chrome *chrome, const struct snd_span *span)
+{
+    bool     backward = has(span, SND_ATTR_FWD_THREAD) && span->attrs[SND_ATTR_FWD_THREAD] != 0;
+    uint64_t thread = backward ? span->attrs[SND_ATTR_FWD_THREAD]
+                               : chrome->torch_ids[span->thread];
+    struct snd_key key = { span->process, thread, span->attrs[SND_ATTR_SEQUENCE] };
+    uint32_t       at;
+    bool           found = snd_map_get(&chrome->by_sequence, key, &at);
+
+    if (backward && found) {
+        chrome->arrows++;
+        put_arrow(chrome, false, span->process, chrome->forwards[at].thread,
+                  chrome->forwards[at].start_ns);
+        put_arrow(chrome, true, span->process, span->thread, span->start_ns);
+        snd_map_remove(&chrome->by_sequence, key);
+        chrome->spare[chrome->spare_count++] = at;
+    } else if (!backward && found) {
+        if (span->start_ns > chrome->forwards[at].start_ns)
+            chrome->forwards[at] = (struct forward){ span->start_ns, span->thread };
+    } else if (!backward) {
+        at = take_forward(chrome);
+        if (at == UINT32_MAX || !snd_map_put(&chrome->by_sequence, key, at))
+            return; /* an arrow less */
+        chrome->forwards[at] = (struct forward){ span->start_ns, span->thread };
+    }
 }
 
 static void on_begin(struct snd_span *span, void *user)
@@ -176,6 +294,7 @@ static void on_begin(struct snd_span *span, void *user)
     struct chrome *chrome = user;
 
     span->mark = chrome->waiting[span->thread].count;
+    span->number = chrome->numbers++;
 }
 
 static bool wait_for_parent(struct waiting *waiting, const struct snd_span *span)
@@ -206,6 +325,8 @@ static void on_end(const struct snd_span *span, void *user)
     struct chrome  *chrome = user;
     struct waiting *waiting = &chrome->waiting[span->thread];
 
+    if (chrome->is_torch[span->process] && has(span, SND_ATTR_SEQUENCE))
+        follow_sequence(chrome, span);
     if (span->starts_with_parent && wait_for_parent(waiting, span))
         return;
     put_span(chrome, span);
@@ -284,6 +405,11 @@ static void put_memory(struct chrome *chrome, const struct sonde_event *event, i
                  SND_DEVICE_INDEX(event->aux) == 0xffff ? -1
                                                         : (int64_t)SND_DEVICE_INDEX(event->aux));
     snd_json_int(&chrome->json, "Total Allocated", total);
+    if (chrome->is_torch[event->process]) {
+        snd_json_int(&chrome->json, "Total Reserved", 0);
+        snd_json_bool(&chrome->json, "finished", false);
+        snd_json_uint(&chrome->json, "Ev Idx", chrome->numbers++);
+    }
     snd_json_end(&chrome->json);
     snd_json_end(&chrome->json);
 }
@@ -339,9 +465,12 @@ static bool on_event(const struct sonde_event *event, void *user)
     struct chrome *chrome = user;
     int64_t        bytes = 0, total = 0;
 
+    chrome->last_ns = event->time_ns > chrome->last_ns ? event->time_ns : chrome->last_ns;
     if (event->kind == SONDE_EVENT_ALLOC || event->kind == SONDE_EVENT_FREE) {
         bytes = snd_live_event(&chrome->live, event, &total);
-        put_memory(chrome, event, bytes, total);
+        /* Memory from before the recording, of unknown size: torch says nothing of it. */
+        if (bytes != 0 || event->size != 0 || !chrome->is_torch[event->process])
+            put_memory(chrome, event, bytes, total);
     } else if ((size_t)event->kind < sizeof puts / sizeof puts[0] && puts[event->kind]) {
         puts[event->kind](chrome, event);
     }
@@ -366,42 +495,201 @@ static void put_meta(struct chrome *chrome, uint32_t process, uint32_t thread, c
     snd_json_end(&chrome->json);
 }
 
+static void put_process(struct chrome *chrome, uint32_t i)
+{
+    const struct sonde_process *process = sonde_trace_process(chrome->trace, i);
+    const struct sonde_text     none = { NULL, 0 };
+
+    snd_buf_clear(&chrome->text);
+    if (chrome->is_torch[i])
+        snd_buf_text(&chrome->text, "CPU"); /* what HTA and TensorBoard tell host from device by */
+    else
+        snd_buf_text(&chrome->text, process->host);
+    if (process->rank != SONDE_NONE && !chrome->is_torch[i])
+        snd_buf_format(&chrome->text, ", rank %" PRIu32, process->rank);
+    put_meta(chrome, i, SONDE_NONE, "process_name", "name", plain(process->program), 0);
+    put_meta(chrome, i, SONDE_NONE, "process_labels", "labels",
+             plain(snd_buf_string(&chrome->text)), 0);
+    put_meta(chrome, i, SONDE_NONE, "process_sort_index", "sort_index", none,
+             chrome->is_torch[i] ? (int64_t)pid_of(chrome, i) : i);
+}
+
+static void put_thread(struct chrome *chrome, uint32_t i)
+{
+    const struct sonde_thread *thread = sonde_trace_thread(chrome->trace, i);
+    const struct sonde_text    none = { NULL, 0 };
+    bool                       is_torch = chrome->is_torch[thread->process];
+    struct sonde_text          name = thread->name;
+
+    snd_buf_clear(&chrome->text);
+    snd_buf_format(&chrome->text, "thread %" PRIu32, thread->tid);
+    if (is_torch && name.length > 0) {
+        snd_buf_text(&chrome->text, " (");
+        snd_buf_put(&chrome->text, name.bytes, name.length);
+        snd_buf_text(&chrome->text, ")");
+    }
+    if (is_torch || name.length == 0)
+        name = (struct sonde_text){ snd_buf_string(&chrome->text), chrome->text.length };
+    put_meta(chrome, thread->process, i, "thread_name", "name", name, 0);
+    put_meta(chrome, thread->process, i, "thread_sort_index", "sort_index", none,
+             is_torch ? thread->tid : i);
+}
+
 static void put_names(struct chrome *chrome)
 {
-    const struct sonde_text none = { NULL, 0 };
+    for (uint32_t i = 0; i < sonde_trace_process_count(chrome->trace); i++)
+        put_process(chrome, i);
+    for (uint32_t i = 0; i < sonde_trace_thread_count(chrome->trace); i++)
+        put_thread(chrome, i);
+}
 
-    for (uint32_t i = 0; i < sonde_trace_process_count(chrome->trace); i++) {
-        const struct sonde_process *process = sonde_trace_process(chrome->trace, i);
-        snd_buf_clear(&chrome->text);
-        snd_buf_format(&chrome->text, "%s", process->host);
-        if (process->rank != SONDE_NONE)
-            snd_buf_format(&chrome->text, ", rank %" PRIu32, process->rank);
-        put_meta(chrome, i, SONDE_NONE, "process_name", "name", plain(process->program), 0);
-        put_meta(chrome, i, SONDE_NONE, "process_labels", "labels",
-                 plain(snd_buf_string(&chrome->text)), 0);
-        put_meta(chrome, i, SONDE_NONE, "process_sort_index", "sort_index", none, i);
+/* The first process that torch's probe recorded; NULL: none. */
+static const struct sonde_process *find_torch(const struct chrome *chrome)
+{
+    for (uint32_t i = 0; i < sonde_trace_process_count(chrome->trace); i++)
+        if (chrome->is_torch[i])
+            return sonde_trace_process(chrome->trace, i);
+    return NULL;
+}
+
+/* What torch puts around a recording. */
+static void put_window(struct chrome *chrome, const struct sonde_process *process)
+{
+    struct snd_json *json = &chrome->json;
+    int64_t          end_ns = process->stop_ns > chrome->last_ns ? process->stop_ns : chrome->last_ns;
+
+    snd_json_object(json, NULL);
+    snd_json_text(json, "ph", "X");
+    snd_json_text(json, "cat", "Trace");
+    snd_json_text(json, "name", "PyTorch Profiler (0)");
+    snd_json_text(json, "pid", "Spans");
+    snd_json_text(json, "tid", "PyTorch Profiler");
+    snd_json_us(json, "ts", process->start_ns);
+    snd_json_us(json, "dur", end_ns - process->start_ns);
+    snd_json_object(json, "args");
+    snd_json_int(json, "Op count", 0);
+    snd_json_end(json);
+    snd_json_end(json);
+    snd_json_object(json, NULL);
+    snd_json_text(json, "ph", "M");
+    snd_json_text(json, "name", "process_sort_index");
+    snd_json_us(json, "ts", process->start_ns);
+    snd_json_text(json, "pid", "Spans");
+    snd_json_int(json, "tid", 0);
+    snd_json_object(json, "args");
+    snd_json_int(json, "sort_index", 536870912);
+    snd_json_end(json);
+    snd_json_end(json);
+    snd_json_object(json, NULL);
+    snd_json_text(json, "ph", "i");
+    snd_json_text(json, "s", "g");
+    snd_json_text(json, "name", "Iteration Start: PyTorch Profiler");
+    snd_json_text(json, "pid", "Traces");
+    snd_json_text(json, "tid", "Trace PyTorch Profiler");
+    snd_json_us(json, "ts", process->start_ns);
+    snd_json_end(json);
+    snd_json_object(json, NULL);
+    snd_json_text(json, "ph", "i");
+    snd_json_text(json, "s", "g");
+    snd_json_text(json, "name", "Record Window End");
+    snd_json_text(json, "pid", "");
+    snd_json_text(json, "tid", "");
+    snd_json_us(json, "ts", end_ns);
+    snd_json_end(json);
+}
+
+/* Whether the caller gives a member of this name itself. */
+static bool is_given(const struct chrome *chrome, const char *key)
+{
+    const char *const *at = chrome->options->metadata;
+
+    for (; at && at[0] && at[1]; at += 2)
+        if (strcmp(at[0], key) == 0)
+            return true;
+    return false;
+}
+
+/* A later one of a name replaces an earlier one, and none replaces what is ours. */
+static void put_given(struct chrome *chrome)
+{
+    static const char *const ours[] = { "schemaVersion", "deviceProperties", "displayTimeUnit",
+                                        "baseTimeNanoseconds", "traceEvents", "traceName",
+                                        "metadata", "rangesTooDeep" };
+    const char *const *at = chrome->options->metadata;
+
+    for (; at && at[0] && at[1]; at += 2) {
+        bool taken = false;
+        for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+            taken |= strcmp(at[0], ours[i]) == 0;
+        for (const char *const *later = at + 2; later[0] && later[1]; later += 2)
+            taken |= strcmp(at[0], later[0]) == 0;
+        if (taken)
+            continue;
+        if (snd_json_is_value(at[1], strlen(at[1])))
+            snd_json_raw(&chrome->json, at[0], at[1], strlen(at[1]));
+        else
+            snd_json_text(&chrome->json, at[0], at[1]);
     }
-    for (uint32_t i = 0; i < sonde_trace_thread_count(chrome->trace); i++) {
-        const struct sonde_thread *thread = sonde_trace_thread(chrome->trace, i);
-        snd_buf_clear(&chrome->text);
-        snd_buf_format(&chrome->text, "thread %" PRIu32, thread->tid);
-        put_meta(chrome, thread->process, i, "thread_name", "name",
-                 thread->name.length ? thread->name : plain(snd_buf_string(&chrome->text)), 0);
-        put_meta(chrome, thread->process, i, "thread_sort_index", "sort_index", none, i);
-    }
+}
+
+/* torch's marks of what was recorded, by the probe's note {"record_shapes": true, ..}. */
+static void put_flags(struct chrome *chrome)
+{
+    static const char *const flags[] = { "record_shapes", "profile_memory", "with_stack",
+                                         "with_flops", "with_modules" };
+    struct sonde_text key, value;
+
+    for (uint32_t i = 0; i < sonde_trace_process_count(chrome->trace); i++)
+        for (uint32_t n = 0; sonde_trace_metadata(chrome->trace, i, n, &key, &value); n++) {
+            if (!starts_with(key, "torch.options"))
+                continue;
+            for (size_t k = 0; k < sizeof flags / sizeof flags[0]; k++) {
+                char on[40];
+                snprintf(on, sizeof on, "\"%s\": true", flags[k]);
+                if (strstr(value.bytes, on) && !is_given(chrome, flags[k]))
+                    snd_json_int(&chrome->json, flags[k], 1);
+            }
+            return;
+        }
+}
+
+static void put_torch_head(struct chrome *chrome, const struct sonde_process *process)
+{
+    put_flags(chrome);
+    snd_json_array(&chrome->json, "deviceProperties");
+    snd_json_end(&chrome->json);
+    if (!is_given(chrome, "host_name"))
+        snd_json_text(&chrome->json, "host_name", process->host);
+    if (process->rank == SONDE_NONE || is_given(chrome, "distributedInfo"))
+        return;
+    snd_json_object(&chrome->json, "distributedInfo");
+    snd_json_uint(&chrome->json, "rank", process->rank);
+    if (process->world_size != SONDE_NONE)
+        snd_json_uint(&chrome->json, "world_size", process->world_size);
+    snd_json_end(&chrome->json);
 }
 
 static void put_head(struct chrome *chrome)
 {
-    int64_t base_ns = 0;
+    const struct sonde_process *torch = find_torch(chrome);
+    int64_t                     base_ns = 0;
 
     if (sonde_trace_process_count(chrome->trace) > 0) {
         const struct sonde_process *first = sonde_trace_process(chrome->trace, 0);
         base_ns = (int64_t)((uint64_t)first->start_real_ns - (uint64_t)first->start_ns);
     }
     snd_json_int(&chrome->json, "schemaVersion", 1);
+    if (torch)
+        put_torch_head(chrome, torch);
+    put_given(chrome);
     snd_json_text(&chrome->json, "displayTimeUnit", "ms");
     snd_json_int(&chrome->json, "baseTimeNanoseconds", base_ns);
+}
+
+/* What the probe notes for readers: modules and threads, which are shown elsewhere. */
+static bool is_note(struct sonde_text key)
+{
+    return starts_with(key, "module ") || starts_with(key, "torch.thread ");
 }
 
 /* A key is text of the trace: it may hold anything, so it goes where values go as well. */
@@ -413,10 +701,13 @@ static void put_tail(struct chrome *chrome)
                                  : "";
 
     const char *slash = strrchr(path, '/');
-    snd_json_text(&chrome->json, "traceName", slash ? slash + 1 : path);
+    const char *own = slash ? slash + 1 : path;
+    snd_json_text(&chrome->json, "traceName", chrome->options->name ? chrome->options->name : own);
     snd_json_array(&chrome->json, "metadata");
     for (uint32_t i = 0; i < sonde_trace_process_count(chrome->trace); i++) {
         for (uint32_t n = 0; sonde_trace_metadata(chrome->trace, i, n, &key, &value); n++) {
+            if (chrome->is_torch[i] && is_note(key))
+                continue;
             snd_json_object(&chrome->json, NULL);
             snd_json_uint(&chrome->json, "pid", pid_of(chrome, i));
             snd_json_string(&chrome->json, "key", key.bytes, key.length);
@@ -427,6 +718,28 @@ static void put_tail(struct chrome *chrome)
     snd_json_end(&chrome->json);
     if (snd_spans_deeper(chrome->spans) > 0)
         snd_json_uint(&chrome->json, "rangesTooDeep", snd_spans_deeper(chrome->spans));
+}
+
+/* ---------------------------------------------------------------- torch's threads */
+
+/* What the probe says in a process's metadata. */
+static void read_notes(struct chrome *chrome, uint32_t process)
+{
+    static const char prefix[] = "torch.thread ";
+    struct sonde_text key, value;
+
+    for (uint32_t n = 0; sonde_trace_metadata(chrome->trace, process, n, &key, &value); n++) {
+        if (starts_with(key, "torch.probe"))
+            chrome->is_torch[process] = true;
+        if (!starts_with(key, prefix))
+            continue;
+        unsigned long tid = strtoul(key.bytes + sizeof prefix - 1, NULL, 10);
+        for (uint32_t i = 0; i < sonde_trace_thread_count(chrome->trace); i++) {
+            const struct sonde_thread *thread = sonde_trace_thread(chrome->trace, i);
+            if (thread->process == process && thread->tid == tid)
+                chrome->torch_ids[i] = (uint32_t)strtoul(value.bytes, NULL, 10);
+        }
+    }
 }
 
 /* ------------------------------------------------------------------- whole */
@@ -445,27 +758,48 @@ static enum sonde_status write_events(struct chrome *chrome, struct sonde_error 
     if (st != SONDE_OK)
         return st;
     snd_spans_finish(chrome->spans);
+    if (find_torch(chrome))
+        put_window(chrome, find_torch(chrome));
     snd_json_end(&chrome->json);
     put_tail(chrome);
     snd_json_end(&chrome->json);
     return SONDE_OK;
 }
 
+static bool prepare(struct chrome *chrome)
+{
+    uint32_t threads = sonde_trace_thread_count(chrome->trace);
+    uint32_t processes = sonde_trace_process_count(chrome->trace);
+
+    chrome->waiting = calloc((size_t)threads + 1, sizeof *chrome->waiting);
+    chrome->torch_ids = calloc((size_t)threads + 1, sizeof *chrome->torch_ids);
+    chrome->is_torch = calloc((size_t)processes + 1, sizeof *chrome->is_torch);
+    if (!chrome->waiting || !chrome->torch_ids || !chrome->is_torch)
+        return false;
+    for (uint32_t i = 0; i < processes; i++)
+        read_notes(chrome, i);
+    return true;
+}
+
 SND_EXPORT_WRITE(snd_export_chrome)
 {
-    struct chrome          chrome = { .trace = trace, .out = out };
+    struct chrome          chrome = { .trace = trace, .options = options, .out = out };
     struct snd_spans_calls calls = { on_begin, on_end, &chrome };
     uint32_t               threads = sonde_trace_thread_count(trace);
 
     enum sonde_status st = snd_spans_new(trace, &calls, &chrome.spans, err);
-    chrome.waiting = calloc(threads ? threads : 1, sizeof *chrome.waiting);
-    if (st == SONDE_OK && !chrome.waiting)
+    if (st == SONDE_OK && !prepare(&chrome))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for %" PRIu32 " threads", threads);
     if (st == SONDE_OK)
         st = write_events(&chrome, err);
     for (uint32_t i = 0; chrome.waiting && i < threads; i++)
         free(chrome.waiting[i].items);
     free(chrome.waiting);
+    free(chrome.torch_ids);
+    free(chrome.is_torch);
+    free(chrome.forwards);
+    free(chrome.spare);
+    snd_map_release(&chrome.by_sequence);
     snd_spans_free(chrome.spans);
     snd_live_release(&chrome.live);
     sonde_buffer_release(&chrome.text);

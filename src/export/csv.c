@@ -63,6 +63,7 @@ SND_EXPORT_WRITE(snd_export_csv)
     struct csv             csv = { .trace = trace, .out = out };
     struct snd_spans_calls calls = { NULL, put_span, &csv };
 
+    (void)options;
     enum sonde_status st = snd_spans_new(trace, &calls, &csv.spans, err);
     if (st != SONDE_OK)
         return st;

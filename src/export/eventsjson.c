@@ -90,6 +90,8 @@ static void put_stack(struct dump *dump, const struct sonde_event *event, uint64
                         frames[i].function.length);
         snd_json_string(&dump->json, "file", frames[i].file.bytes, frames[i].file.length);
         snd_json_uint(&dump->json, "line", frames[i].line);
+        if (frames[i].first_line != 0)
+            snd_json_uint(&dump->json, "first_line", frames[i].first_line);
         snd_json_end(&dump->json);
     }
     snd_json_end(&dump->json);
@@ -118,6 +120,16 @@ static void put_end(struct dump *dump, const struct sonde_event *event)
 {
     (void)dump;
     (void)event;
+}
+
+static void put_end_at(struct dump *dump, const struct sonde_event *event)
+{
+    snd_json_uint(&dump->json, "inner", event->aux);
+}
+
+static void put_end_key(struct dump *dump, const struct sonde_event *event)
+{
+    snd_json_uint(&dump->json, "key", event->value);
 }
 
 static void put_mark(struct dump *dump, const struct sonde_event *event)
@@ -215,6 +227,8 @@ static bool on_event(const struct sonde_event *event, void *user)
     } kinds[] = {
         [SONDE_EVENT_BEGIN] = { "begin", put_begin },
         [SONDE_EVENT_END] = { "end", put_end },
+        [SONDE_EVENT_END_AT] = { "end_at", put_end_at },
+        [SONDE_EVENT_END_KEY] = { "end_key", put_end_key },
         [SONDE_EVENT_MARK] = { "mark", put_mark },
         [SONDE_EVENT_STEP] = { "step", put_step },
         [SONDE_EVENT_GAP] = { "gap", put_gap },
@@ -257,6 +271,7 @@ SND_EXPORT_WRITE(snd_export_json)
     struct dump           dump = { .trace = trace, .out = out };
     struct sonde_summary *summary;
 
+    (void)options;
     enum sonde_status st = sonde_summary_new(trace, &summary, err);
     if (st != SONDE_OK)
         return st;

@@ -38,16 +38,18 @@ static enum sonde_status refuse(const char *format, struct sonde_error *err)
 }
 
 static enum sonde_status run(const struct snd_exporter *exporter, struct sonde_trace *trace,
+                             const struct sonde_export_options *options,
                              const struct sonde_sink *sink, struct sonde_error *err)
 {
     struct snd_out out;
 
     snd_out_init(&out, sink);
-    enum sonde_status st = exporter->write(trace, &out, err);
+    enum sonde_status st = exporter->write(trace, options, &out, err);
     return st == SONDE_OK ? snd_out_finish(&out, err) : st;
 }
 
 static enum sonde_status run_gzip(const struct snd_exporter *exporter, struct sonde_trace *trace,
+                                  const struct sonde_export_options *options,
                                   const struct sonde_sink *sink, struct sonde_error *err)
 {
     struct snd_gzip  *gzip;
@@ -56,7 +58,7 @@ static enum sonde_status run_gzip(const struct snd_exporter *exporter, struct so
     if (st != SONDE_OK)
         return st;
     struct sonde_sink inner = snd_gzip_sink(gzip);
-    st = run(exporter, trace, &inner, err);
+    st = run(exporter, trace, options, &inner, err);
     if (st == SONDE_OK)
         st = snd_gzip_finish(gzip, err);
     snd_gzip_free(gzip);
@@ -79,7 +81,8 @@ enum sonde_status sonde_export(struct sonde_trace *trace, const char *format,
         if (exporter->info.missing)
             return snd_fail(err, SONDE_E_UNSUPPORTED, "cannot write %s: %s", format,
                             exporter->info.missing);
-        return used.gzip ? run_gzip(exporter, trace, sink, err) : run(exporter, trace, sink, err);
+        return used.gzip ? run_gzip(exporter, trace, &used, sink, err)
+                         : run(exporter, trace, &used, sink, err);
     }
     return refuse(format, err);
 }

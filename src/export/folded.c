@@ -53,6 +53,7 @@ SND_EXPORT_WRITE(snd_export_folded)
     struct sonde_tree *tree;
     size_t             deepest = 1;
 
+    (void)options;
     enum sonde_status st = sonde_tree_new(trace, true, &tree, err);
     if (st != SONDE_OK)
         return st;

@@ -19,6 +19,77 @@ static struct snd_open_range *innermost(const struct snd_lane *lane)
     return lane->depth > 0 ? &lane->open[lane->depth - 1] : NULL;
 }
 
+/* The range that one at `place` lies in, as it is shown: NULL for none. */
+static struct snd_open_range *find_parent(const struct snd_lane *lane, uint32_t place)
+{
+    if (place > 0 && lane->open[place - 1].range.hidden)
+        place--; /* what lies in a hidden one is not hidden */
+    return place > 0 ? &lane->open[place - 1] : NULL;
+}
+
+/* -------------------------------------------------------------------- names */
+
+static bool begins_with(struct snd_text text, const char *prefix, size_t length)
+{
+    return text.length >= length && memcmp(text.bytes, prefix, length) == 0;
+}
+
+/* torch calls them utility operators: profiler_util._filter_name. */
+static bool is_hidden(struct snd_text name)
+{
+    static const char *const hidden[] = {
+        "aten::is_leaf", "aten::output_nr", "aten::_version", "profiler::_record_function_enter",
+        "profiler::_record_function_enter_new", "profiler::_record_function_exit",
+    };
+
+    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
+        if (name.length == strlen(hidden[i]) && memcmp(name.bytes, hidden[i], name.length) == 0)
+            return true;
+    return false;
+}
+
+static bool is_step(struct snd_text name)
+{
+    static const char prefix[] = "ProfilerStep#";
+    size_t            length = sizeof prefix - 1;
+
+    if (name.length <= length || !begins_with(name, prefix, length))
+        return false;
+    for (size_t i = length; i < name.length; i++)
+        if (name.bytes[i] < '0' || name.bytes[i] > '9')
+            return false;
+    return true;
+}
+
+uint8_t snd_name_judge(struct snd_text name)
+{
+    static const char evaluate[] = "autograd::engine::evaluate_function: ";
+    uint8_t           flags = 0;
+
+    if (name.length > 8 && (name.bytes[0] == 'a' || name.bytes[0] == 'p') && is_hidden(name))
+        flags |= SND_NAME_HIDDEN;
+    if (begins_with(name, evaluate, sizeof evaluate - 1))
+        flags |= SND_NAME_EVALUATE;
+    if (is_step(name))
+        flags |= SND_NAME_STEP;
+    return flags;
+}
+
+static bool judge_names(struct snd_assembly *a)
+{
+    uint32_t count = a->trace->names.count;
+
+    a->name_flags = calloc((size_t)count + 1, sizeof *a->name_flags);
+    for (uint32_t i = 0; a->name_flags && i < count; i++)
+        a->name_flags[i] = snd_name_judge(a->trace->names.items[i]);
+    return a->name_flags != NULL;
+}
+
+uint32_t snd_torch_thread(const struct snd_assembly *a, const struct snd_lane *lane)
+{
+    return lane->torch_thread != 0 ? lane->torch_thread : a->trace->threads[lane->thread].shown.tid;
+}
+
 static inline struct snd_lane *see(struct snd_assembly *a, uint32_t thread, int64_t ns)
 {
     struct snd_lane *lane = &a->lanes[thread];
@@ -34,6 +105,38 @@ static inline struct snd_lane *see(struct snd_assembly *a, uint32_t thread, int6
 static bool make_room(struct snd_lane *lane)
 {
     return snd_grow(&lane->open, &lane->room, lane->depth, sizeof *lane->open);
+}
+
+/*
+ * A range's attributes come before anything in it, so what it is and computes is known when the
+ * first range inside it opens, or when it closes. The outermost operator with a formula counts;
+ * what lies in it is how it does it.
+ */
+static void judge(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r)
+{
+    struct snd_work work;
+
+    r->judged = true;
+    if (r->scope == SONDE_SCOPE_BACKWARD) {
+        r->is_back = true;
+        r->back_sequence = r->sequence;
+        r->back_thread = r->fwd_thread;
+    }
+    if (r->flops > 0) {
+        r->formula = SND_FLOPS_FOUND; /* marked by the program itself */
+        return;
+    }
+    if (!a->flops || r->hidden)
+        return;
+    if (a->consumer.flops == SONDE_FLOPS_FULL && r->claimed)
+        return;
+    r->formula = (uint8_t)snd_flops_of(a->flops, lane->process, r->name, r->shapes, r->arguments,
+                                       &work);
+    if (r->formula != SND_FLOPS_FOUND)
+        return;
+    r->flops = work.flops;
+    r->macs += work.macs;
+    r->moved_bytes += work.moved_bytes;
 }
 
 static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uint32_t shapes)
@@ -55,126 +158,201 @@ static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uin
         snd_assembly_stop(a);
         return;
     }
-    struct snd_open_range *parent = innermost(lane);
+    struct snd_open_range *above = innermost(lane);
     struct snd_open_range *r = &lane->open[lane->depth++];
-    r->range = (struct snd_range){ .start_ns = ns, .name = number, .shapes = shapes };
+    r->range = (struct snd_range){ .start_ns = ns, .name = number, .shapes = shapes,
+                                   .sequence = SND_NO_SEQUENCE, .serial = ++lane->begins };
+    r->range.hidden = (a->name_flags[number] & SND_NAME_HIDDEN) && !(above && above->range.hidden);
     r->holds = false;
+    if (above) {
+        if (!above->range.judged)
+            judge(a, lane, &above->range);
+        r->range.claimed = above->range.claimed || above->range.formula == SND_FLOPS_FOUND;
+        r->range.is_back = above->range.is_back;
+        r->range.back_sequence = above->range.back_sequence;
+        r->range.back_thread = above->range.back_thread;
+    }
+    struct snd_open_range *parent = find_parent(lane, lane->depth - 1);
+    if (r->range.hidden)
+        return;
     if (parent)
         parent->range.children++;
     if (a->consumer.open)
         a->consumer.open(a->consumer.user, lane, r, parent);
 }
 
-/*
- * What of the range `inner`, which goes on, lies in `outer`, which ends now: counted in `outer`
- * as a child's, and remembered so that nobody counts it again.
- */
-static void count_part(struct snd_range *outer, const struct snd_lane *lane, uint32_t at, int64_t ns)
+/* torch's engine opens a range for the function that it is about to run, and does not say which. */
+static void lend_sequence(const struct snd_assembly *a, struct snd_range *engine,
+                          const struct snd_range *function)
 {
-    struct snd_range *inner = &lane->open[at].range;
-    int64_t           spent = snd_sub(ns, inner->start_ns), cpu = 0, device = 0;
-    double            flops = 0;
+    if (!(a->name_flags[engine->name] & SND_NAME_EVALUATE) ||
+        function->scope != SONDE_SCOPE_BACKWARD || function->serial != engine->serial + 1)
+        return;
+    engine->sequence = function->sequence;
+    engine->fwd_thread = function->fwd_thread;
+}
 
-    for (uint32_t i = at; i < lane->depth; i++) { /* an open range does not hold its open child's */
-        cpu = snd_add(cpu, lane->open[i].range.cpu_bytes);
-        device = snd_add(device, lane->open[i].range.device_bytes);
-        flops += lane->open[i].range.flops + lane->open[i].range.child_flops;
+static void add_to_parent(struct snd_range *up, const struct snd_range *r)
+{
+    up->child_ns = snd_add(up->child_ns, r->total_ns);
+    up->child_cpu_bytes = snd_add(up->child_cpu_bytes, r->cpu_bytes);
+    up->child_device_bytes = snd_add(up->child_device_bytes, r->device_bytes);
+    up->child_flops += r->flops + r->child_flops;
+}
+
+/* What lay in a range that is not shown lies in its parent. */
+static void pass_children(struct snd_range *up, const struct snd_range *r)
+{
+    up->child_ns = snd_add(up->child_ns, r->child_ns);
+    up->child_cpu_bytes = snd_add(up->child_cpu_bytes, r->child_cpu_bytes);
+    up->child_device_bytes = snd_add(up->child_device_bytes, r->child_device_bytes);
+    up->child_flops += r->child_flops;
+}
+
+/* Hands a range over that is no longer open. `own`: memory that no inner open range has counted. */
+static void finish(struct snd_assembly *a, struct snd_lane *lane, struct snd_open_range *r,
+                   struct snd_open_range *parent, int64_t own_cpu, int64_t own_device)
+{
+    if (parent) {
+        struct snd_range *up = &parent->range;
+        up->cpu_bytes = snd_add(up->cpu_bytes, own_cpu);
+        up->device_bytes = snd_add(up->device_bytes, own_device);
+        if (r->range.hidden || r->range.is_async) {
+            pass_children(up, &r->range);
+            up->children += r->range.is_async ? r->range.children : 0;
+            up->children -= r->range.is_async; /* it was counted when it opened */
+        } else {
+            add_to_parent(up, &r->range);
+            lend_sequence(a, up, &r->range);
+        }
     }
-    int64_t cpu_part = snd_sub(cpu, inner->done_cpu_bytes);
-    int64_t device_part = snd_sub(device, inner->done_device_bytes);
-    outer->child_ns = snd_add(outer->child_ns, snd_sub(spent, inner->done_ns));
-    outer->cpu_bytes = snd_add(outer->cpu_bytes, cpu_part);
-    outer->child_cpu_bytes = snd_add(outer->child_cpu_bytes, cpu_part);
-    outer->device_bytes = snd_add(outer->device_bytes, device_part);
-    outer->child_device_bytes = snd_add(outer->child_device_bytes, device_part);
-    outer->child_flops += flops - inner->done_flops;
-    inner->done_ns = spent;
-    inner->done_cpu_bytes = cpu;
-    inner->done_device_bytes = device;
-    inner->done_flops = flops;
-}
-
-/* Adds a range that has ended to the one around it. */
-static void count_child(struct snd_range *up, const struct snd_range *r)
-{
-    int64_t cpu = snd_sub(r->cpu_bytes, r->done_cpu_bytes);
-    int64_t device = snd_sub(r->device_bytes, r->done_device_bytes);
-
-    up->child_ns = snd_add(up->child_ns, snd_sub(r->total_ns, r->done_ns));
-    up->cpu_bytes = snd_add(up->cpu_bytes, cpu);
-    up->device_bytes = snd_add(up->device_bytes, device);
-    up->child_cpu_bytes = snd_add(up->child_cpu_bytes, cpu);
-    up->child_device_bytes = snd_add(up->child_device_bytes, device);
-    up->child_flops += r->flops + r->child_flops - r->done_flops;
-}
-
-static struct snd_key make_key(const struct snd_lane *lane, uint64_t key)
-{
-    return (struct snd_key){ lane->process, key, 0 };
-}
-
-/* Closes the range at depth `at`, innermost or not. Ranges inside it stay open. */
-static void close_range(struct snd_assembly *a, struct snd_lane *lane, uint32_t at, int64_t ns)
-{
-    struct snd_open_range *r = &lane->open[at], closed;
-    struct snd_open_range *parent = at > 0 ? r - 1 : NULL;
-
-    r->range.total_ns = snd_sub(ns, r->range.start_ns);
-    if (at + 1 < lane->depth) {
-        count_part(&r->range, lane, at + 1, ns);
-        if (parent)
-            parent->range.children++; /* the range inside is its child now */
-        closed = *r;
-        memmove(r, r + 1, (lane->depth - at - 1) * sizeof *r);
-        r = &closed;
-    }
-    lane->depth--;
     a->stats.ranges++;
-    if (r->range.key != 0)
-        snd_map_remove(&a->keys, make_key(lane, r->range.key));
-    if (parent)
-        count_child(&parent->range, &r->range);
-    if (a->consumer.close)
-        a->consumer.close(a->consumer.user, lane, r, parent);
+    if (r->range.is_async) {
+        r->range.child_ns = r->range.total_ns; /* no self time, no self memory */
+        r->range.child_cpu_bytes = r->range.cpu_bytes;
+        r->range.child_device_bytes = r->range.device_bytes;
+    }
+    if (a->consumer.close && !r->range.hidden)
+        a->consumer.close(a->consumer.user, lane, r, r->range.is_async ? NULL : parent);
 }
 
-static void end_at(struct snd_assembly *a, struct snd_lane *lane, int64_t ns, uint64_t inside)
+static void forget_key(struct snd_assembly *a, const struct snd_lane *lane,
+                       const struct snd_range *r)
 {
-    if (inside < lane->deeper)
-        lane->deeper--;
-    else if (inside - lane->deeper < lane->depth)
-        close_range(a, lane, lane->depth - 1 - (uint32_t)(inside - lane->deeper), ns);
-    else
-        a->stats.ends_without_begin++;
+    if (r->key != 0)
+        snd_map_remove(&a->keys, (struct snd_key){ lane->process, r->key, 0 });
 }
 
-static void end_key(struct snd_assembly *a, const struct snd_lane *lane, int64_t ns, uint64_t key)
+static void close_innermost(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,
+                            bool unfinished)
 {
-    uint32_t thread;
+    struct snd_open_range *r = innermost(lane);
 
-    if (!a->by_time) { /* its begin may lie in a chunk not read yet, or read too far already */
-        a->trace->is_keyed = true;
-        a->visitor.stop = true;
-        return;
+    forget_key(a, lane, &r->range);
+    if (!r->range.judged)
+        judge(a, lane, &r->range);
+    lane->depth--;
+    r->range.total_ns = snd_sub(ns, r->range.start_ns);
+    r->range.unfinished = unfinished;
+    finish(a, lane, r, find_parent(lane, lane->depth), r->range.cpu_bytes, r->range.device_bytes);
+}
+
+/* Closes the range at `place` while those inside it stay open. */
+static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t place, int64_t ns,
+                         bool is_async)
+{
+    struct snd_open_range closing = lane->open[place];
+    int64_t               own_cpu = closing.range.cpu_bytes, own_device = closing.range.device_bytes;
+
+    forget_key(a, lane, &closing.range);
+    if (!closing.range.judged)
+        judge(a, lane, &closing.range);
+    closing.range.total_ns = snd_sub(ns, closing.range.start_ns);
+    closing.range.is_async = is_async;
+    /* Memory is by time: what the inner ones took until now was taken in this one as well. */
+    for (uint32_t i = place + 1; i < lane->depth; i++) {
+        closing.range.cpu_bytes = snd_add(closing.range.cpu_bytes, lane->open[i].range.cpu_bytes);
+        closing.range.device_bytes = snd_add(closing.range.device_bytes,
+                                             lane->open[i].range.device_bytes);
     }
-    if (!snd_map_get(&a->keys, make_key(lane, key), &thread)) {
-        a->stats.ends_without_begin++;
-        return;
+    memmove(&lane->open[place], &lane->open[place + 1],
+            (lane->depth - place - 1) * sizeof *lane->open);
+    lane->depth--;
+    struct snd_open_range *parent = find_parent(lane, place);
+    uint32_t               inner = place;
+    while (inner < lane->depth && lane->open[inner].range.hidden)
+        inner++;
+    if (inner < lane->depth && !closing.range.hidden) {
+        closing.range.children--; /* not its child after all */
+        if (parent)
+            parent->range.children++;
+        if (a->consumer.move)
+            a->consumer.move(a->consumer.user, lane, &lane->open[inner], parent);
     }
-    struct snd_lane *where = &a->lanes[thread];
-    uint32_t         at = where->depth;
-    while (at > 0 && where->open[at - 1].range.key != key)
-        at--;
-    if (at > 0)
-        close_range(a, where, at - 1, ns > where->open[at - 1].range.start_ns
-                                          ? ns : where->open[at - 1].range.start_ns);
+    finish(a, lane, &closing, parent, own_cpu, own_device);
 }
 
 static void on_end(void *user, uint32_t thread, int64_t ns)
 {
     struct snd_assembly *a = user;
+    struct snd_lane     *lane = see(a, thread, ns);
 
-    end_at(a, see(a, thread, ns), ns, 0);
+    if (lane->deeper > 0)
+        lane->deeper--;
+    else if (lane->depth > 0)
+        close_innermost(a, lane, ns, false);
+    else
+        a->stats.ends_without_begin++;
+}
+
+static void end_at(struct snd_assembly *a, struct snd_lane *lane, int64_t ns, uint64_t inner)
+{
+    if (inner < lane->deeper) {
+        lane->deeper--;
+        return;
+    }
+    inner -= lane->deeper;
+    if (inner >= lane->depth || inner > SND_INNER_MAX)
+        a->stats.ends_without_begin++;
+    else if (inner == 0 && lane->deeper == 0)
+        close_innermost(a, lane, ns, false);
+    else
+        close_around(a, lane, lane->depth - 1 - (uint32_t)inner, ns, false);
+}
+
+/* The place of the range with this key; UINT32_MAX for none. */
+static uint32_t find_key(const struct snd_lane *lane, uint64_t key)
+{
+    uint32_t least = lane->depth > SND_INNER_MAX ? lane->depth - SND_INNER_MAX : 0;
+
+    for (uint32_t i = lane->depth; i-- > least;)
+        if (lane->open[i].range.key == key)
+            return i;
+    return UINT32_MAX;
+}
+
+/* Who closes a range of another thread may be read before who opened it, unless all is by time. */
+static void end_key(struct snd_assembly *a, struct snd_lane *lane, int64_t ns, uint64_t key)
+{
+    struct snd_key which = { lane->process, key, 0 };
+    uint32_t       thread;
+    bool           found = snd_map_get(&a->keys, which, &thread);
+
+    if (!a->by_time && (!found || thread != lane->thread)) {
+        a->trace->is_keyed = true;
+        a->visitor.stop = true;
+        return;
+    }
+    struct snd_lane *from = found ? &a->lanes[thread] : lane;
+    uint32_t         place = found ? find_key(from, key) : UINT32_MAX;
+    if (place == UINT32_MAX)
+        a->stats.ends_without_begin++;
+    else if (from == lane)
+        end_at(a, lane, ns, lane->deeper + (lane->depth - 1 - place));
+    else
+        close_around(a, from, place,
+                     ns > from->open[place].range.start_ns ? ns : from->open[place].range.start_ns,
+                     true);
 }
 
 /* Closes up to `count` ranges whose ends are not in the trace. */
@@ -186,18 +364,19 @@ static void close_unfinished(struct snd_assembly *a, struct snd_lane *lane, int6
     lane->deeper -= deeper;
     for (count -= deeper; count > 0 && lane->depth > 0; count--) {
         a->stats.unfinished++;
-        close_range(a, lane, lane->depth - 1, ns);
+        close_innermost(a, lane, ns, true);
     }
 }
 
 /* -------------------------------------------------------------- other events */
 
-static void set_key(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r, uint64_t key)
+static void set_key(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
+                    uint64_t key)
 {
     if (r->key != 0 || key == 0)
         return;
     r->key = key;
-    if (!snd_map_put(&a->keys, make_key(lane, key), lane->thread))
+    if (!snd_map_put(&a->keys, (struct snd_key){ lane->process, key, 0 }, lane->thread))
         snd_assembly_stop(a);
 }
 
@@ -209,19 +388,55 @@ static void apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8
     if (!r || lane->deeper > 0)
         return;
     switch (key) {
-    case SND_ATTR_FLOPS: r->range.flops += (double)value; break;
-    case SND_ATTR_SHAPES: r->range.shapes = (uint32_t)value; break;
-    case SND_ATTR_STACK: r->range.stack = (uint32_t)value; break;
-    case SND_ATTR_MODULE: r->range.module = (uint32_t)value; break;
-    case SND_ATTR_KEY: set_key(a, lane, &r->range, value); break;
-    default: break; /* nothing that a model counts */
+    case SND_ATTR_FLOPS:
+        r->range.flops += (double)value;
+        break;
+    case SND_ATTR_SHAPES:
+        r->range.shapes = (uint32_t)value;
+        break;
+    case SND_ATTR_STACK:
+        r->range.stack = (uint32_t)value;
+        break;
+    case SND_ATTR_MODULE:
+        r->range.module = (uint32_t)value;
+        break;
+    case SND_ATTR_SEQUENCE:
+        r->range.sequence = (int64_t)(value & INT64_MAX);
+        break;
+    case SND_ATTR_FWD_THREAD:
+        r->range.fwd_thread = (uint32_t)value;
+        break;
+    case SND_ATTR_SCOPE: /* torch's number plus one */
+        r->range.scope = value > 0 && value <= 256 ? (uint8_t)(value - 1) : 0;
+        break;
+    case SND_ATTR_OVERLOAD:
+        r->range.overload = (uint32_t)value;
+        break;
+    case SND_ATTR_ARGUMENTS:
+        r->range.arguments = (uint32_t)value;
+        break;
+    case SND_ATTR_STRIDES:
+        r->range.strides = (uint32_t)value;
+        break;
+    case SND_ATTR_MACS:
+        r->range.macs += (double)value;
+        break;
+    case SND_ATTR_BYTES:
+        r->range.moved_bytes += (double)value;
+        break;
+    case SND_ATTR_KEY:
+        set_key(a, lane, &r->range, value);
+        break;
+    default:
+        break; /* nothing that a model counts */
     }
 }
 
 static void apply_memory(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,
                          const uint64_t *words)
 {
-    struct snd_open_range *r = innermost(lane);
+    /* A hidden range has nothing of its own. */
+    struct snd_open_range *r = find_parent(lane, lane->depth);
 
     if (r) {
         int64_t *sum = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0 ? &r->range.cpu_bytes
@@ -258,6 +473,14 @@ static void on_other(void *user, uint32_t thread, int64_t ns, const uint64_t *wo
         end_key(a, lane, ns, words[1]);
         return;
     }
+    if (kind == SND_EV_END_AT) {
+        end_at(a, lane, ns, SND_LOW(words[1]));
+        return;
+    }
+    if (kind == SND_EV_END_KEY) {
+        end_key(a, lane, ns, words[1]);
+        return;
+    }
     if (kind == SND_EV_GAP) {
         uint32_t ends = SND_HIGH(words[1]);
         close_unfinished(a, lane, ns, ends == SND_GAP_ALL ? UINT64_MAX : ends);
@@ -275,9 +498,47 @@ static void close_all(struct snd_assembly *a)
         struct snd_lane           *lane = &a->lanes[i];
         const struct sonde_thread *shown = &a->trace->threads[i].shown;
         int64_t stop = lane->from->shown.closed && shown->stop_ns > lane->last_ns ? shown->stop_ns
-                                                                                : lane->last_ns;
+                                                                                  : lane->last_ns;
         close_unfinished(a, lane, stop, UINT64_MAX);
     }
+}
+
+/* "torch.thread TID": how torch numbers the operating system's thread TID. */
+static void number_threads(struct snd_assembly *a)
+{
+    static const char prefix[] = "torch.thread ";
+    struct sonde_text key, value;
+
+    for (uint32_t p = 0; p < a->trace->process_count; p++) {
+        for (uint32_t n = 0; sonde_trace_metadata(a->trace, p, n, &key, &value); n++) {
+            if (key.length < sizeof prefix || memcmp(key.bytes, prefix, sizeof prefix - 1) != 0)
+                continue;
+            unsigned long tid = strtoul(key.bytes + sizeof prefix - 1, NULL, 10);
+            uint32_t      number = (uint32_t)strtoul(value.bytes, NULL, 10);
+            for (uint32_t i = 0; i < a->trace->thread_count; i++)
+                if (a->lanes[i].process == p && a->trace->threads[i].shown.tid == tid)
+                    a->lanes[i].torch_thread = number;
+        }
+    }
+}
+
+static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err)
+{
+    struct sonde_trace *trace = a->trace;
+
+    a->visitor = (struct snd_visitor){ on_begin, on_end, on_other, a, false };
+    a->lanes = calloc((size_t)trace->thread_count + 1, sizeof *a->lanes);
+    if (!a->lanes || !judge_names(a))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
+    for (uint32_t i = 0; i < trace->thread_count; i++) {
+        a->lanes[i].thread = i;
+        a->lanes[i].process = trace->threads[i].shown.process;
+        a->lanes[i].from = &trace->processes[a->lanes[i].process];
+    }
+    number_threads(a);
+    return a->consumer.flops == SONDE_FLOPS_NONE
+               ? SONDE_OK
+               : snd_flops_new(trace, a->consumer.flops, &a->flops, err);
 }
 
 enum sonde_status snd_assemble(struct snd_assembly *a, struct sonde_trace *trace,
@@ -285,17 +546,11 @@ enum sonde_status snd_assemble(struct snd_assembly *a, struct sonde_trace *trace
                                struct sonde_error *err)
 {
     *a = (struct snd_assembly){ .trace = trace, .consumer = *consumer };
-    a->visitor = (struct snd_visitor){ on_begin, on_end, on_other, a, false };
     a->by_time = order == SONDE_BY_TIME || trace->is_keyed;
-    a->lanes = calloc((size_t)trace->thread_count + 1, sizeof *a->lanes);
-    if (!a->lanes)
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
-    for (uint32_t i = 0; i < trace->thread_count; i++) {
-        a->lanes[i].thread = i;
-        a->lanes[i].process = trace->threads[i].shown.process;
-        a->lanes[i].from = &trace->processes[a->lanes[i].process];
-    }
-    enum sonde_status status = snd_walk(trace, a->by_time ? SONDE_BY_TIME : order, &a->visitor, &a->stats.walk, err);
+    enum sonde_status status = prepare(a, err);
+    if (status == SONDE_OK)
+        status = snd_walk(trace, a->by_time ? SONDE_BY_TIME : order, &a->visitor, &a->stats.walk,
+                          err);
     if (status == SONDE_OK && !a->visitor.stop)
         close_all(a);
     if (status == SONDE_OK && a->out_of_memory)
@@ -308,6 +563,10 @@ void snd_assembly_release(struct snd_assembly *a)
     for (uint32_t i = 0; a->lanes && i < a->trace->thread_count; i++)
         free(a->lanes[i].open);
     free(a->lanes);
-    a->lanes = NULL;
+    free(a->name_flags);
+    snd_flops_free(a->flops);
     snd_map_release(&a->keys);
+    a->lanes = NULL;
+    a->name_flags = NULL;
+    a->flops = NULL;
 }

@@ -6,30 +6,57 @@
  * one, closes what gaps and the end of the trace leave open, and hands every range over once,
  * when it closes, children first. Nothing is kept of a range after that.
  *
+ * torch's rules are applied where a range is one of torch's: its utility operators are left out
+ * (what they did is their parent's), and a backward engine's range borrows the sequence number
+ * of the function that it runs. A range that closes around others that stay open is not their
+ * parent from then on. One that another thread closes is asynchronous: it has no children and
+ * no self time, and what lay in it lies in what it lay in.
+ *
  * Layer: model (sees base/, format/, read/). Threads: one at a time.
  */
 #ifndef SND_MODEL_ASSEMBLY_H
 #define SND_MODEL_ASSEMBLY_H
 
+#include "model/flops.h"
 #include "read/walk.h"
 #include "sonde/model.h"
 
+#define SND_INNER_MAX 1024u  /* open ranges inside one that closes before them; more is no program's */
 #define SND_DEPTH_MAX 65536u /* ranges open at once on one thread; deeper ones are counted only */
+
+/* What a name means to torch. */
+enum snd_name_flag {
+    SND_NAME_HIDDEN = 1,   /* a utility operator that torch's lists leave out */
+    SND_NAME_EVALUATE = 2, /* autograd::engine::evaluate_function: X */
+    SND_NAME_STEP = 4,     /* ProfilerStep#N */
+};
+
+#define SND_NO_SEQUENCE ((int64_t)-1)
 
 /* What a range amounts to. Ids are the process's; name is a number in trace->names. */
 struct snd_range {
-    int64_t  start_ns, total_ns; /* total: once closed */
-    int64_t  child_ns;           /* direct children's total */
+    int64_t  start_ns, total_ns;                  /* total: once closed */
+    int64_t  child_ns;                            /* direct children's total */
     int64_t  cpu_bytes, device_bytes;             /* net, children included */
     int64_t  child_cpu_bytes, child_device_bytes; /* of the direct children */
     double   flops, child_flops;                  /* its own; of everything inside */
-    int64_t  done_ns;                       /* what an outer range that ended before this one ... */
-    int64_t  done_cpu_bytes, done_device_bytes; /* ... has already counted of it */
-    double   done_flops;
-    uint64_t key; /* by which an END_KEY finds it; 0 none */
+    double   macs, moved_bytes;                   /* its own, by formula or as marked */
+    int64_t  sequence;                            /* autograd's, or SND_NO_SEQUENCE */
+    int64_t  back_sequence;                       /* of the backward function that it lies in ... */
+    uint32_t back_thread;                         /* ... or is, and the thread of its forward */
+    bool     is_back;                             /* there is such a function */
+    uint64_t serial;                              /* begins of its thread, from 1 */
+    uint64_t key;                                 /* by which an END_KEY finds it; 0 none */
     uint32_t name, shapes, stack, module;
+    uint32_t strides, arguments, overload, fwd_thread;
     uint32_t children; /* direct ones so far */
-    uint32_t node;     /* the consumer's own: tree.c */
+    uint32_t node;     /* the consumer's own: tree.c, events.c, modules.c */
+    uint8_t  scope;    /* enum sonde_scope */
+    uint8_t  formula;  /* enum snd_flops_answer, once judged */
+    bool     judged;   /* its FLOPs are known */
+    bool     claimed;  /* it lies in a range whose FLOPs are counted */
+    bool     hidden;   /* not handed over */
+    bool     is_async, unfinished;
 };
 
 /* An open range. `held`: an only child of the same name, kept back by averages.c. */
@@ -45,7 +72,8 @@ struct snd_lane {
     uint32_t                  thread, process;
     const struct snd_process *from;
     int64_t                   first_ns, last_ns;
-    uint64_t                  events;
+    uint64_t                  events, begins;
+    uint32_t                  torch_thread; /* as torch numbers it, 0 if not told */
 };
 
 struct snd_assembly;
@@ -53,6 +81,7 @@ struct snd_assembly;
 /* Any function may be NULL. `parent` is NULL for a range that lies in no other. */
 struct snd_consumer {
     void *user;
+    enum sonde_flops_mode flops; /* what to count beyond what is marked */
     void (*open)(void *user, struct snd_lane *lane, struct snd_open_range *range,
                  struct snd_open_range *parent);
     /* The range is complete. */
@@ -63,15 +92,18 @@ struct snd_consumer {
                    struct snd_open_range *innermost);
     /* Marks, steps, gaps, counters, links, samples. */
     void (*other)(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words);
+    /* An open range lies in another from now on than when it was opened. */
+    void (*move)(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                 struct snd_open_range *parent);
 };
 
 struct snd_assembly_stats {
     struct snd_walk_stats walk;
-    uint64_t ranges;
-    uint64_t unfinished;         /* closed by a gap or by the end of the trace */
-    uint64_t ends_without_begin; /* of ranges already open when the recording began */
-    uint64_t too_deep;
-    uint64_t missing_names;      /* ids that the trace does not define */
+    uint64_t              ranges;
+    uint64_t              unfinished;         /* closed by a gap or by the end of the trace */
+    uint64_t              ends_without_begin; /* of ranges already open when the recording began */
+    uint64_t              too_deep;
+    uint64_t              missing_names; /* ids that the trace does not define */
 };
 
 struct snd_assembly {
@@ -80,7 +112,9 @@ struct snd_assembly {
     struct snd_lane          *lanes; /* one for each thread of the trace */
     struct snd_assembly_stats stats;
     struct snd_visitor        visitor;
-    struct snd_map            keys; /* open ranges with a key: to their thread */
+    struct snd_map            keys;       /* open ranges with a key: to their thread */
+    uint8_t                  *name_flags; /* enum snd_name_flag of each name of the trace */
+    struct snd_flops         *flops;      /* NULL: only what is marked counts */
     bool                      by_time, out_of_memory;
 };
 
@@ -101,10 +135,16 @@ static inline void snd_assembly_stop(struct snd_assembly *assembly)
  * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED.
  */
 SND_CHECKED enum sonde_status snd_assemble(struct snd_assembly *assembly, struct sonde_trace *trace,
-                                           enum sonde_order order,
+                                           enum sonde_order           order,
                                            const struct snd_consumer *consumer,
-                                           struct sonde_error *err);
-void snd_assembly_release(struct snd_assembly *assembly);
+                                           struct sonde_error        *err);
+void                          snd_assembly_release(struct snd_assembly *assembly);
+
+/* enum snd_name_flag, or-ed. */
+uint8_t snd_name_judge(struct snd_text name);
+
+/* What torch calls the thread; the operating system's number where it was not told. */
+uint32_t snd_torch_thread(const struct snd_assembly *assembly, const struct snd_lane *lane);
 
 /* Net bytes of an ALLOC or FREE, by its words. */
 int64_t snd_net_bytes(const uint64_t *words);

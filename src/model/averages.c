@@ -13,13 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/map.h"
 #include "format/fields.h"
 #include "model/assembly.h"
+#include "model/sizes.h"
+#include "model/stacks.h"
 
 #define STACK_DEPTH_DEFAULT 5u
 #define STACK_DEPTH_MAX 256u
-#define STEP_PREFIX "ProfilerStep#"
 
 /* Names of our own, numbered after those of the trace. */
 enum own_name { OWN_STEP, OWN_MEMORY, OWN_COUNT };
@@ -30,13 +32,21 @@ static const struct sonde_text own_names[OWN_COUNT] = {
 
 struct row {
     struct sonde_average shown;
-    int64_t              first_ns; /* start of its earliest range: rows are listed by it */
-    uint32_t             name, order;
+    int64_t              first_ns;     /* start of its earliest range: rows are listed by it, ... */
+    int64_t              first_end_ns; /* ... of two that begin together the longer one first */
+    uint64_t             first_serial;
+    uint32_t             first_thread;
 };
 
 struct latest {
     struct snd_key key;
     uint32_t       row; /* plus one */
+};
+
+/* Where the forward operator of a sequence number was called from. */
+struct forward {
+    int64_t  start_ns;
+    uint32_t stack;
 };
 
 /* Text ids of a process's shapes or stacks, plus one; made when first needed. */
@@ -57,12 +67,11 @@ struct sonde_averages {
     struct snd_map      groups;
     struct snd_texts    texts;  /* shapes and stacks as shown */
     struct text_cache  *caches; /* by process */
-    struct snd_map      live;   /* sizes of what is allocated: only if frees do not tell theirs */
-    uint64_t           *live_bytes;
-    uint32_t            live_room, live_count;
-    uint32_t           *live_free;
-    uint32_t            live_free_room, live_free_count;
+    struct snd_sizes    sizes; /* of what is allocated: only if frees do not tell theirs */
     bool                tracks_live, needs_live;
+    struct snd_map      by_sequence; /* (process, torch's thread, sequence) to forwards */
+    struct forward     *forwards;
+    uint32_t            forward_count, forward_room;
     struct snd_assembly assembly;
 };
 
@@ -76,13 +85,13 @@ static void give_up(struct sonde_averages *a)
 static bool format_shapes(struct sonde_averages *a, uint32_t process, uint32_t id, uint32_t *text)
 {
     char   small[512], *buffer = small;
-    size_t length = sonde_trace_shapes(a->trace, process, id, small, sizeof small);
+    size_t length = snd_trace_shapes(a->trace, process, id, false, small, sizeof small);
 
     if (length >= sizeof small) {
         buffer = malloc(length + 1);
         if (!buffer)
             return false;
-        sonde_trace_shapes(a->trace, process, id, buffer, length + 1);
+        snd_trace_shapes(a->trace, process, id, false, buffer, length + 1);
     }
     bool added = snd_texts_add(&a->texts, buffer, length, text);
     if (buffer != small)
@@ -90,41 +99,14 @@ static bool format_shapes(struct sonde_averages *a, uint32_t process, uint32_t i
     return added;
 }
 
-struct growing {
-    char    *bytes;
-    uint32_t length, room;
-    bool     failed;
-};
-
-static void append(struct growing *g, const char *bytes, size_t length)
-{
-    for (size_t i = 0; i < length && !g->failed; i++) {
-        g->failed = !snd_grow(&g->bytes, &g->room, g->length, 1);
-        if (!g->failed)
-            g->bytes[g->length++] = bytes[i];
-    }
-}
-
 /* "file(line): function", innermost first, one a line: torch's notation. */
 static bool format_stack(struct sonde_averages *a, uint32_t process, uint32_t id, uint32_t *text)
 {
-    struct sonde_frame frames[STACK_DEPTH_MAX];
-    struct growing     g = { NULL, 0, 0, false };
-    size_t count = snd_stack_frames(a->trace, process, id, frames, a->options.stack_depth,
-                                    a->options.stack_depth);
+    struct sonde_buffer lines = { 0 };
 
-    for (size_t i = 0; i < count; i++) {
-        char line[32];
-        if (i > 0)
-            append(&g, "\n", 1);
-        if (frames[i].file.length > 0) {
-            append(&g, frames[i].file.bytes, frames[i].file.length);
-            append(&g, line, (size_t)snprintf(line, sizeof line, "(%u): ", frames[i].line));
-        }
-        append(&g, frames[i].function.bytes, frames[i].function.length);
-    }
-    bool added = !g.failed && snd_texts_add(&a->texts, g.bytes ? g.bytes : "", g.length, text);
-    free(g.bytes);
+    snd_stack_text(a->trace, process, id, a->options.stack_depth, '\n', &lines);
+    bool added = !lines.failed && snd_texts_add(&a->texts, snd_buf_string(&lines), lines.length, text);
+    sonde_buffer_release(&lines);
     return added;
 }
 
@@ -152,16 +134,65 @@ static uint32_t find_text(struct sonde_averages *a, uint32_t process, uint32_t i
     return (*cache)[id] - 1;
 }
 
-/* ------------------------------------------------------------------- groups */
-
 struct group {
-    uint32_t name, process, thread, shapes, stack, module;
+    uint32_t name, process, thread, shapes, stack, module, overload;
+    bool     user; /* a range that a person named is not an operator of that name */
 };
 
+/* ---------------------------------------------------- stacks of backward ranges */
+
+static struct snd_key sequence_key(const struct snd_lane *lane, uint32_t thread, int64_t sequence)
+{
+    return (struct snd_key){ SND_PAIR(thread, lane->process), (uint64_t)sequence, 0 };
+}
+
+/* A forward operator closes before its backward begins; an outer one closes after an inner one. */
+static void note_forward(struct sonde_averages *a, const struct snd_lane *lane,
+                         const struct snd_range *r)
+{
+    if (r->sequence < 0 || r->is_back)
+        return;
+    struct snd_key key = sequence_key(lane, snd_torch_thread(&a->assembly, lane), r->sequence);
+    uint32_t       at;
+    if (snd_map_get(&a->by_sequence, key, &at)) {
+        if (r->start_ns <= a->forwards[at].start_ns)
+            a->forwards[at] = (struct forward){ r->start_ns, r->stack };
+        return;
+    }
+    if (!snd_grow(&a->forwards, &a->forward_room, a->forward_count, sizeof *a->forwards) ||
+        !snd_map_put(&a->by_sequence, key, a->forward_count)) {
+        give_up(a);
+        return;
+    }
+    a->forwards[a->forward_count++] = (struct forward){ r->start_ns, r->stack };
+}
+
+/* What runs backward was called from where its forward operator was. */
+static uint32_t find_stack(const struct sonde_averages *a, const struct snd_lane *lane,
+                           const struct snd_range *r)
+{
+    uint32_t at;
+
+    if (!r->is_back)
+        return r->stack;
+    struct snd_key key = sequence_key(lane, r->back_thread, r->back_sequence);
+    return snd_map_get(&a->by_sequence, key, &at) ? a->forwards[at].stack : 0;
+}
+
+/* ------------------------------------------------------------------- groups */
+
+static const struct group no_group = { 0, SONDE_NONE, SONDE_NONE, SONDE_NONE, SONDE_NONE,
+                                       SONDE_NONE, SONDE_NONE, false };
+
+/* Names and threads are fewer than 2^31, so that one bit more is to be had. */
 static struct snd_key make_key(const struct group *g)
 {
-    return (struct snd_key){ SND_PAIR(g->name, g->process), SND_PAIR(g->shapes, g->stack),
-                             SND_PAIR(g->module, g->thread) };
+    uint32_t where = g->thread != SONDE_NONE    ? g->thread << 1 | 1
+                     : g->process != SONDE_NONE ? g->process << 1
+                                                : SONDE_NONE;
+
+    return (struct snd_key){ SND_PAIR(g->name << 1 | g->user, where),
+                             SND_PAIR(g->shapes, g->stack), SND_PAIR(g->module, g->overload) };
 }
 
 static struct group make_group(struct sonde_averages *a, const struct snd_lane *lane,
@@ -170,8 +201,10 @@ static struct group make_group(struct sonde_averages *a, const struct snd_lane *
     const unsigned           groups = a->options.groups;
     const struct snd_tables *t = &lane->from->tables;
     struct text_cache       *cache = &a->caches[lane->process];
-    struct group g = { name, SONDE_NONE, SONDE_NONE, SONDE_NONE, SONDE_NONE, SONDE_NONE };
+    struct group             g = no_group;
 
+    g.name = name;
+    g.user = r->scope == SONDE_SCOPE_USER;
     if (groups & SONDE_GROUP_PROCESS)
         g.process = lane->process;
     if (groups & SONDE_GROUP_THREAD) {
@@ -182,10 +215,12 @@ static struct group make_group(struct sonde_averages *a, const struct snd_lane *
         g.shapes = find_text(a, lane->process, r->shapes, &cache->shapes, t->shape_count,
                              format_shapes);
     if (groups & SONDE_GROUP_STACK)
-        g.stack = find_text(a, lane->process, r->stack, &cache->stacks, t->stack_count,
-                            format_stack);
+        g.stack = find_text(a, lane->process, find_stack(a, lane, r), &cache->stacks,
+                            t->stack_count, format_stack);
     if (groups & SONDE_GROUP_MODULE && r->module != 0)
         g.module = snd_name_of(lane->from, r->module);
+    if (groups & SONDE_GROUP_OVERLOAD && r->overload != 0)
+        g.overload = snd_name_of(lane->from, r->overload);
     return g;
 }
 
@@ -203,7 +238,7 @@ static uint32_t add_row(struct sonde_averages *a, const struct group *g)
         return 0;
     }
     struct row *row = &a->rows[a->row_count++];
-    *row = (struct row){ .first_ns = INT64_MAX, .name = g->name, .order = a->row_count };
+    *row = (struct row){ .first_ns = INT64_MAX };
     row->shown.name = g->name < a->trace->names.count ? text_of(&a->trace->names, g->name)
                                                       : own_names[g->name - a->trace->names.count];
     row->shown.process = g->process;
@@ -211,6 +246,8 @@ static uint32_t add_row(struct sonde_averages *a, const struct group *g)
     row->shown.module = text_of(&a->trace->names, g->module);
     row->shown.shapes = text_of(&a->texts, g->shapes);
     row->shown.stack = text_of(&a->texts, g->stack);
+    row->shown.overload = text_of(&a->trace->names, g->overload);
+    row->shown.is_user_annotation = g->user;
     return a->row_count;
 }
 
@@ -220,7 +257,7 @@ static uint32_t find_group(struct sonde_averages *a, const struct snd_lane *lane
 {
     struct group   g = make_group(a, lane, r, name);
     struct snd_key key = make_key(&g);
-    struct latest *latest = &a->latest[name];
+    struct latest *latest = &a->latest[name]; /* few names are a person's and an operator's */
     uint32_t       row;
 
     if (latest->row != 0 && memcmp(&latest->key, &key, sizeof key) == 0)
@@ -246,17 +283,45 @@ static struct row *find_row(struct sonde_averages *a, const struct snd_lane *lan
     if (a->options.groups != 0) {
         row = find_group(a, lane, r, name);
     } else {
-        row = a->by_name[name];
+        bool user = r->scope == SONDE_SCOPE_USER;
+        row = a->by_name[2 * (size_t)name + user];
         if (row == 0) {
-            const struct group g = { name,       SONDE_NONE, SONDE_NONE,
-                                     SONDE_NONE, SONDE_NONE, SONDE_NONE };
-            row = a->by_name[name] = add_row(a, &g);
+            struct group g = no_group;
+            g.name = name;
+            g.user = user;
+            row = a->by_name[2 * (size_t)name + user] = add_row(a, &g);
         }
     }
     return row != 0 ? &a->rows[row - 1] : NULL;
 }
 
 /* ------------------------------------------------------------------- ranges */
+
+/* torch's list is by start, then the longer one first. */
+static bool is_first(const struct row *row, const struct snd_lane *lane, const struct snd_range *r)
+{
+    int64_t end_ns = snd_add(r->start_ns, r->total_ns);
+
+    if (r->start_ns != row->first_ns)
+        return r->start_ns < row->first_ns;
+    if (end_ns != row->first_end_ns)
+        return end_ns > row->first_end_ns;
+    if (lane->thread != row->first_thread)
+        return lane->thread < row->first_thread;
+    return r->serial < row->first_serial;
+}
+
+static void note_first(struct row *row, const struct snd_lane *lane, const struct snd_range *r,
+                       bool is_top)
+{
+    row->first_ns = r->start_ns;
+    row->first_end_ns = snd_add(r->start_ns, r->total_ns);
+    row->first_thread = lane->thread;
+    row->first_serial = r->serial;
+    row->shown.scope = r->scope;
+    row->shown.is_async = r->is_async;
+    row->shown.has_parent = !is_top;
+}
 
 static void count_range(struct sonde_averages *a, const struct snd_lane *lane,
                         const struct snd_range *r, bool is_top)
@@ -267,6 +332,9 @@ static void count_range(struct sonde_averages *a, const struct snd_lane *lane,
     a->totals.has_shapes |= r->shapes != 0;
     a->totals.has_stacks |= r->stack != 0;
     a->totals.has_flops |= r->flops > 0;
+    a->totals.has_overloads |= r->overload != 0;
+    if (a->options.groups & SONDE_GROUP_STACK)
+        note_forward(a, lane, r);
     if (a->options.top_level && !is_top)
         return;
     struct row *row = find_row(a, lane, r, a->canonical[r->name]);
@@ -277,8 +345,8 @@ static void count_range(struct sonde_averages *a, const struct snd_lane *lane,
         s->min_ns = r->total_ns;
     if (s->count == 0 || r->total_ns > s->max_ns)
         s->max_ns = r->total_ns;
-    if (r->start_ns < row->first_ns)
-        row->first_ns = r->start_ns;
+    if (is_first(row, lane, r))
+        note_first(row, lane, r, is_top);
     s->count++;
     s->total_ns = snd_add(s->total_ns, r->total_ns);
     s->self_ns = snd_add(s->self_ns, self_ns);
@@ -288,6 +356,8 @@ static void count_range(struct sonde_averages *a, const struct snd_lane *lane,
     s->self_device_bytes = snd_add(s->self_device_bytes,
                                    snd_sub(r->device_bytes, r->child_device_bytes));
     s->flops += r->flops;
+    s->macs += r->macs;
+    s->moved_bytes += r->moved_bytes;
 }
 
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
@@ -301,13 +371,16 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *ra
 }
 
 /* Takes the place of the only child: its children become the range's own. */
-static void fold(struct snd_range *into, const struct snd_range *child)
+static void fold(struct snd_range *into, const struct snd_range *child, bool is_torch)
 {
     into->child_ns = child->child_ns;
     into->child_cpu_bytes = child->child_cpu_bytes;
     into->child_device_bytes = child->child_device_bytes;
-    if (into->flops <= 0)
+    if (into->flops <= 0 && !is_torch) {
         into->flops = child->flops;
+        into->macs = child->macs;
+        into->moved_bytes = child->moved_bytes;
+    }
     if (into->shapes == 0)
         into->shapes = child->shapes;
     if (into->stack == 0)
@@ -319,54 +392,22 @@ static void fold(struct snd_range *into, const struct snd_range *child)
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
                      struct snd_open_range *parent)
 {
-    if (range->holds)
-        fold(&range->range, &range->held);
-    if (parent && parent->range.name == range->range.name && parent->range.children == 1) {
+    struct sonde_averages *a = user;
+
+    if (range->holds && range->range.is_async)
+        count_range(a, lane, &range->held, true); /* it has no children */
+    else if (range->holds)
+        fold(&range->range, &range->held, a->options.flops == SONDE_FLOPS_TORCH);
+    if (parent && parent->range.children == 1 &&
+        a->canonical[parent->range.name] == a->canonical[range->range.name]) {
         parent->held = range->range;
         parent->holds = true;
         return;
     }
-    count_range(user, lane, &range->range, parent == NULL);
+    count_range(a, lane, &range->range, parent == NULL);
 }
 
 /* ------------------------------------------------------------------- memory */
-
-/* Remembers sizes, for frees that do not tell theirs. */
-static void track(struct sonde_averages *a, const struct snd_lane *lane, const uint64_t *words,
-                  int64_t *bytes)
-{
-    struct snd_key key = { SND_PAIR(SND_LOW(words[1]), lane->process), words[2], 0 };
-    uint32_t       slot;
-
-    if (SND_EVENT_KIND(words[0]) == SND_EV_FREE) {
-        if (!snd_map_get(&a->live, key, &slot))
-            return;
-        if (*bytes == 0)
-            *bytes = -(int64_t)a->live_bytes[slot];
-        snd_map_remove(&a->live, key);
-        a->live_free[a->live_free_count++] = slot;
-        return;
-    }
-    if (snd_map_get(&a->live, key, &slot)) {
-        a->live_bytes[slot] = (uint64_t)*bytes;
-        return;
-    }
-    if (a->live_free_count > 0) {
-        slot = a->live_free[--a->live_free_count];
-    } else {
-        slot = a->live_count;
-        /* Both grow alike, so that giving a slot back never needs memory. */
-        if (!snd_grow(&a->live_bytes, &a->live_room, slot, sizeof *a->live_bytes) ||
-            !snd_grow(&a->live_free, &a->live_free_room, slot, sizeof *a->live_free)) {
-            give_up(a);
-            return;
-        }
-        a->live_count++;
-    }
-    a->live_bytes[slot] = (uint64_t)*bytes;
-    if (!snd_map_put(&a->live, key, slot))
-        give_up(a);
-}
 
 /* Memory that belongs to no range has a row of its own, as torch's unclaimed records. */
 static void count_unclaimed(struct sonde_averages *a, struct snd_lane *lane, int64_t ns,
@@ -379,8 +420,10 @@ static void count_unclaimed(struct sonde_averages *a, struct snd_lane *lane, int
         return;
     struct sonde_average *s = &row->shown;
     s->count++;
-    if (ns < row->first_ns)
-        row->first_ns = ns;
+    if (ns < row->first_ns) {
+        row->first_ns = row->first_end_ns = ns;
+        row->first_thread = lane->thread;
+    }
     int64_t *total = is_cpu ? &s->cpu_bytes : &s->device_bytes;
     int64_t *self = is_cpu ? &s->self_cpu_bytes : &s->self_device_bytes;
     *total = snd_add(*total, bytes);
@@ -397,7 +440,10 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
     a->totals.has_memory = true;
     a->totals.has_device_memory |= !is_cpu;
     if (a->tracks_live) {
-        track(a, lane, words, &bytes);
+        if (!snd_sizes_event(&a->sizes, lane->process, words, &bytes))
+            return;
+        if (a->sizes.failed)
+            give_up(a);
     } else if (words[3] == 0 && SND_EVENT_KIND(words[0]) == SND_EV_FREE && words[2] != 0) {
         a->needs_live = true; /* start over, with the sizes */
         a->assembly.visitor.stop = true;
@@ -413,24 +459,12 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
 
 /* ---------------------------------------------------------------- the whole */
 
-static bool is_step(struct snd_text name)
-{
-    size_t prefix = sizeof STEP_PREFIX - 1;
-
-    if (name.length <= prefix || memcmp(name.bytes, STEP_PREFIX, prefix) != 0)
-        return false;
-    for (size_t i = prefix; i < name.length; i++)
-        if (name.bytes[i] < '0' || name.bytes[i] > '9')
-            return false;
-    return true;
-}
-
 static bool prepare(struct sonde_averages *a)
 {
     uint32_t count = a->trace->names.count;
 
     a->name_count = count + OWN_COUNT;
-    a->by_name = calloc(a->name_count, sizeof *a->by_name);
+    a->by_name = calloc(2 * (size_t)a->name_count, sizeof *a->by_name);
     a->canonical = calloc(a->name_count, sizeof *a->canonical);
     a->caches = calloc((size_t)a->trace->process_count + 1, sizeof *a->caches);
     if (a->options.groups != 0)
@@ -438,7 +472,8 @@ static bool prepare(struct sonde_averages *a)
     if (!a->by_name || !a->canonical || !a->caches || (a->options.groups != 0 && !a->latest))
         return false;
     for (uint32_t i = 0; i < count; i++)
-        a->canonical[i] = is_step(a->trace->names.items[i]) ? count + OWN_STEP : i;
+        a->canonical[i] = snd_name_judge(a->trace->names.items[i]) & SND_NAME_STEP ? count + OWN_STEP
+                                                                                   : i;
     return true;
 }
 
@@ -452,10 +487,10 @@ static void clear(struct sonde_averages *a)
     free(a->by_name);
     free(a->canonical);
     free(a->latest);
-    free(a->live_bytes);
-    free(a->live_free);
+    free(a->forwards);
+    snd_map_release(&a->by_sequence);
     snd_map_release(&a->groups);
-    snd_map_release(&a->live);
+    snd_sizes_release(&a->sizes);
     snd_texts_release(&a->texts);
     free(a->rows);
 }
@@ -466,20 +501,28 @@ static int compare_rows(const void *x, const void *y)
 
     if (a->first_ns != b->first_ns)
         return a->first_ns < b->first_ns ? -1 : 1;
-    return (a->order > b->order) - (a->order < b->order);
+    if (a->first_end_ns != b->first_end_ns)
+        return a->first_end_ns > b->first_end_ns ? -1 : 1;
+    if (a->first_thread != b->first_thread)
+        return a->first_thread < b->first_thread ? -1 : 1;
+    return (a->first_serial > b->first_serial) - (a->first_serial < b->first_serial);
 }
 
 static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
 {
-    const struct snd_consumer consumer = { a, on_open, on_close, on_memory, NULL };
+    const struct snd_consumer consumer = { .user = a, .flops = a->options.flops, .open = on_open,
+                                           .close = on_close, .memory = on_memory };
+    /* A free may be of what another thread took, a backward range of another thread's forward. */
+    bool by_time = a->tracks_live || (a->options.groups & SONDE_GROUP_STACK);
 
     if (!prepare(a))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
     enum sonde_status status = snd_assemble(&a->assembly, a->trace,
-                                            a->tracks_live ? SONDE_BY_TIME : SONDE_BY_THREAD,
-                                            &consumer, err);
+                                            by_time ? SONDE_BY_TIME : SONDE_BY_THREAD, &consumer,
+                                            err);
     a->totals.events = a->assembly.stats.walk.events;
     a->totals.ranges = a->assembly.stats.ranges;
+    a->totals.unmatched_frees = a->sizes.unmatched;
     snd_assembly_release(&a->assembly);
     return status;
 }

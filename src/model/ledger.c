@@ -70,6 +70,8 @@ size_t snd_ledger_list(const struct snd_ledger *l, struct sonde_ledger_item item
                      strerror(l->os_error));
             advice = why;
         }
+        if (i == SND_LEDGER_uncounted_operators)
+            advice = l->uncounted;
         item->key = texts[i].key;
         item->count = l->counts[i];
         snprintf(item->text, sizeof item->text, "%" PRIu64 " %s: %s", l->counts[i],

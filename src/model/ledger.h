@@ -19,6 +19,7 @@ enum snd_ledger_key {
 struct snd_ledger {
     uint64_t counts[SND_LEDGER_COUNT];
     int      os_error; /* why the file could not be extended, or 0 */
+    char     uncounted[224]; /* operators without FLOPs, with their shares of the time */
 };
 
 /* Adds what opening and walking the trace found. */

@@ -5,6 +5,7 @@
  * One walk; a second one only if there are steps, to count the ranges that begin in each: a
  * thread's chunks may be read before the step that they belong to.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/map.h"
@@ -14,6 +15,7 @@
 
 #define LINKS_MAX (1u << 20) /* arrows whose other end is still awaited; more are not followed */
 #define STEPS_MAX (1u << 24)
+#define UNCOUNTED_NAMED 3 /* operators without FLOPs that the ledger names */
 
 struct sonde_summary {
     struct sonde_trace         *trace;
@@ -24,6 +26,10 @@ struct sonde_summary {
     uint32_t                   *first_step; /* of each process, in steps; one more at the end */
     uint32_t                   *current;    /* of each thread, in the second walk */
     struct snd_map              links;      /* arrows with one end so far: which */
+    int64_t                    *uncounted;  /* self time of each name's ranges without FLOPs */
+    int64_t                     self_ns;    /* of all */
+    int64_t                    *covered_ns; /* of each thread: until when it is counted as busy */
+    bool                        has_shapes;
     struct sonde_ledger_item    ledger[SND_LEDGER_COUNT];
     size_t                      ledger_count;
     struct snd_assembly         assembly;
@@ -31,15 +37,43 @@ struct sonde_summary {
 
 /* -------------------------------------------------------------- first walk */
 
+/* An operator that works, of which nobody knows how much it computes. */
+static void note_uncounted(struct sonde_summary *s, const struct snd_range *r)
+{
+    const struct snd_text *name = &s->trace->names.items[r->name];
+    int64_t                self_ns = snd_sub(r->total_ns, r->child_ns);
+
+    s->self_ns = snd_add(s->self_ns, self_ns);
+    s->has_shapes |= r->shapes != 0;
+    if (r->claimed || r->formula == SND_FLOPS_FOUND || r->formula == SND_FLOPS_NO_WORK ||
+        r->child_flops > 0 || r->scope != SONDE_SCOPE_FUNCTION ||
+        !snd_flops_is_operator((struct sonde_text){ name->bytes, name->length }))
+        return;
+    s->uncounted[r->name] = snd_add(s->uncounted[r->name], self_ns);
+}
+
+/* Ranges that lie in no other may still overlap: what one has covered counts once. */
+static void add_busy(struct sonde_summary *s, const struct snd_lane *lane, const struct snd_range *r)
+{
+    int64_t *covered = &s->covered_ns[lane->thread];
+    int64_t  end = snd_add(r->start_ns, r->total_ns);
+    int64_t  start = r->start_ns > *covered ? r->start_ns : *covered;
+
+    if (end <= start)
+        return;
+    s->threads[lane->thread].busy_ns = snd_add(s->threads[lane->thread].busy_ns, end - start);
+    *covered = end;
+}
+
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
                      struct snd_open_range *parent)
 {
-    struct sonde_summary    *s = user;
-    struct sonde_thread_row *row = &s->threads[lane->thread];
+    struct sonde_summary *s = user;
 
-    row->ranges++;
+    s->threads[lane->thread].ranges++;
     if (!parent)
-        row->busy_ns = snd_add(row->busy_ns, snd_sub(range->range.total_ns, range->range.done_ns));
+        add_busy(s, lane, &range->range);
+    note_uncounted(s, &range->range);
 }
 
 static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
@@ -179,7 +213,7 @@ static void on_open_in_step(void *user, struct snd_lane *lane, struct snd_open_r
 
 static enum sonde_status count_in_steps(struct sonde_summary *s, struct sonde_error *err)
 {
-    const struct snd_consumer consumer = { s, on_open_in_step, NULL, NULL, NULL };
+    const struct snd_consumer consumer = { .user = s, .flops = SONDE_FLOPS_NONE, .open = on_open_in_step };
 
     if (s->step_count == 0)
         return SONDE_OK;
@@ -192,6 +226,39 @@ static enum sonde_status count_in_steps(struct sonde_summary *s, struct sonde_er
 
 /* ------------------------------------------------------------------ ledger */
 
+/* Names the operators without FLOPs that took longest, with their shares of all self time. */
+static void list_uncounted(const struct sonde_summary *s, struct snd_ledger *ledger)
+{
+    uint32_t longest[UNCOUNTED_NAMED] = { 0 };
+    size_t   used = 0;
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < s->trace->names.count; i++) {
+        if (s->uncounted[i] <= 0)
+            continue;
+        uint32_t name = i;
+        for (size_t k = 0; k < UNCOUNTED_NAMED; k++) {
+            bool free_place = k >= count;
+            if (!free_place && s->uncounted[longest[k]] >= s->uncounted[name])
+                continue;
+            uint32_t pushed = longest[k];
+            longest[k] = name;
+            if (free_place)
+                break;
+            name = pushed;
+        }
+        count++;
+    }
+    ledger->counts[SND_LEDGER_uncounted_operators] = count;
+    for (size_t k = 0; k < count && k < UNCOUNTED_NAMED && used < sizeof ledger->uncounted; k++) {
+        const struct snd_text *name = &s->trace->names.items[longest[k]];
+        double share = 100.0 * (double)s->uncounted[longest[k]] / (double)s->self_ns;
+        int    length = snprintf(ledger->uncounted + used, sizeof ledger->uncounted - used,
+                                 "%s%.48s (%.1f %% of self time)", k ? ", " : "", name->bytes, share);
+        used += length > 0 ? (size_t)length : 0;
+    }
+}
+
 static enum sonde_status fill_ledger(struct sonde_summary            *s,
                                      const struct snd_assembly_stats *stats,
                                      struct sonde_error              *err)
@@ -201,6 +268,8 @@ static enum sonde_status fill_ledger(struct sonde_summary            *s,
 
     snd_ledger_fill(&ledger, s->trace, stats);
     ledger.counts[SND_LEDGER_half_links] = s->links.count;
+    if (s->has_shapes && s->self_ns > 0)
+        list_uncounted(s, &ledger);
     if (s->totals.frees > 0) {
         enum sonde_status status = sonde_memory_new(s->trace, &memory, err);
         if (status != SONDE_OK)
@@ -218,7 +287,8 @@ static enum sonde_status fill_ledger(struct sonde_summary            *s,
 
 static enum sonde_status build(struct sonde_summary *s, struct sonde_error *err)
 {
-    const struct snd_consumer consumer = { s, NULL, on_close, on_memory, on_other };
+    const struct snd_consumer consumer = { .user = s, .flops = SONDE_FLOPS_FULL, .close = on_close,
+                                           .memory = on_memory, .other = on_other };
     enum sonde_status status = snd_assemble(&s->assembly, s->trace, SONDE_BY_THREAD, &consumer,
                                             err);
     const struct snd_assembly_stats stats = s->assembly.stats;
@@ -250,7 +320,11 @@ static enum sonde_status make(struct sonde_trace *trace, struct sonde_summary **
     s->threads = calloc((size_t)trace->thread_count + 1, sizeof *s->threads);
     s->current = calloc((size_t)trace->thread_count + 1, sizeof *s->current);
     s->first_step = calloc((size_t)trace->process_count + 2, sizeof *s->first_step);
-    if (s->threads && s->current && s->first_step)
+    s->uncounted = calloc((size_t)trace->names.count + 1, sizeof *s->uncounted);
+    s->covered_ns = calloc((size_t)trace->thread_count + 1, sizeof *s->covered_ns);
+    for (uint32_t i = 0; s->covered_ns && i < trace->thread_count; i++)
+        s->covered_ns[i] = INT64_MIN;
+    if (s->covered_ns && s->threads && s->current && s->first_step && s->uncounted)
         status = build(s, err);
     else
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
@@ -282,6 +356,8 @@ void sonde_summary_free(struct sonde_summary *s)
     free(s->steps);
     free(s->current);
     free(s->first_step);
+    free(s->uncounted);
+    free(s->covered_ns);
     snd_map_release(&s->links);
     free(s);
 }

@@ -108,9 +108,9 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     if (!parent && t->per_thread && find_thread(t, lane) != NO_NODE) {
         struct sonde_node *thread = &t->nodes[find_thread(t, lane)];
         thread->count++;
-        thread->total_ns = snd_add(thread->total_ns, snd_sub(r->total_ns, r->done_ns));
-        thread->cpu_bytes = snd_add(thread->cpu_bytes, snd_sub(r->cpu_bytes, r->done_cpu_bytes));
-        thread->flops += r->flops + r->child_flops - r->done_flops;
+        thread->total_ns = snd_add(thread->total_ns, r->total_ns);
+        thread->cpu_bytes = snd_add(thread->cpu_bytes, r->cpu_bytes);
+        thread->flops += r->flops + r->child_flops;
     }
     if (r->node == NO_NODE)
         return;
@@ -187,7 +187,8 @@ static enum sonde_status build(struct sonde_trace *trace, bool per_thread, struc
     t->trace = trace;
     t->per_thread = per_thread;
     t->thread_node = calloc((size_t)trace->thread_count + 1, sizeof *t->thread_node);
-    const struct snd_consumer consumer = { t, on_open, on_close, NULL, NULL };
+    const struct snd_consumer consumer = { .user = t, .flops = SONDE_FLOPS_FULL,
+                                           .open = on_open, .close = on_close, .move = on_open };
     enum sonde_status         status = SONDE_E_NOMEM;
     if (t->thread_node && add_node(t, 0, (struct sonde_text){ "", 0 }) == 0) {
         status = snd_assemble(&t->assembly, trace, SONDE_BY_THREAD, &consumer, err);

@@ -113,10 +113,10 @@ static bool has_tensor(struct items items, uint32_t count)
     return false;
 }
 
-static bool put_list(struct writer *w, struct items *items, uint32_t count)
+static bool put_list(struct writer *w, struct items *items, uint32_t count, bool nested)
 {
     struct snd_shape_item item;
-    bool                  shown = has_tensor(*items, count);
+    bool                  shown = nested && has_tensor(*items, count);
 
     put(w, "[");
     for (uint32_t i = 0; i < count; i++) {
@@ -124,8 +124,10 @@ static bool put_list(struct writer *w, struct items *items, uint32_t count)
             return false;
         if (shown && i > 0)
             put(w, ", ");
-        if (item.kind == SND_SHAPE_TENSOR)
+        if (item.kind == SND_SHAPE_TENSOR && shown)
             put_dims(w, items, item.count);
+        else if (item.kind == SND_SHAPE_TENSOR)
+            items->at += (size_t)item.count * 8;
         else if (shown)
             put(w, "[]"); /* lists in lists are not written */
     }
@@ -135,6 +137,12 @@ static bool put_list(struct writer *w, struct items *items, uint32_t count)
 
 size_t sonde_trace_shapes(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                           char *buffer, size_t size)
+{
+    return snd_trace_shapes(trace, process, id, true, buffer, size);
+}
+
+size_t snd_trace_shapes(const struct sonde_trace *trace, uint32_t process, uint32_t id, bool nested,
+                        char *buffer, size_t size)
 {
     struct writer         w = { buffer, size, 0 };
     struct snd_shape_item item;
@@ -153,13 +161,70 @@ size_t sonde_trace_shapes(const struct sonde_trace *trace, uint32_t process, uin
             put(&w, ", ");
         if (item.kind == SND_SHAPE_TENSOR)
             put_dims(&w, &items, item.count);
-        else if (item.kind == SND_SHAPE_LIST && !put_list(&w, &items, item.count))
+        else if (item.kind == SND_SHAPE_LIST && !put_list(&w, &items, item.count, nested))
             break;
         else if (item.kind != SND_SHAPE_LIST)
             put(&w, "[]");
     }
     put(&w, "]");
     return w.length;
+}
+
+size_t sonde_trace_arguments(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                             struct sonde_argument *arguments, size_t size)
+{
+    struct snd_shape_item item;
+    size_t                count = 0;
+
+    if (process >= trace->process_count || id == 0 ||
+        id >= trace->processes[process].tables.shape_count ||
+        !trace->processes[process].tables.shapes[id].bytes)
+        return 0;
+    const struct snd_shape_record *record = &trace->processes[process].tables.shapes[id];
+    struct items items = { record->bytes, record->bytes + record->size, record->items };
+    for (; next_item(&items, &item); count++) {
+        bool is_tensor = item.kind == SND_SHAPE_TENSOR;
+        if (count < size) /* the record lies in an arena, on a multiple of 8 */
+            arguments[count] = (struct sonde_argument){
+                item.kind, item.dtype, item.count,
+                is_tensor ? (const int64_t *)(const void *)items.at : NULL
+            };
+        if (is_tensor)
+            items.at += (size_t)item.count * 8;
+    }
+    return count;
+}
+
+/* By enum sonde_dtype: the C++ names that torch prints. */
+static const char *dtype_name(uint8_t dtype)
+{
+    static const char *const names[] = {
+        "unsigned char", "signed char", "short int", "int", "long int", "c10::Half", "float",
+        "double", "c10::complex<c10::Half>", "c10::complex<float>", "c10::complex<double>", "bool",
+        "c10::qint8", "c10::quint8", "c10::qint32", "c10::BFloat16", "c10::quint4x2",
+        "c10::quint2x4", "c10::bits1x8", "c10::bits2x4", "c10::bits4x2", "c10::bits8",
+        "c10::bits16", "c10::Float8_e5m2", "c10::Float8_e4m3fn", "c10::Float8_e5m2fnuz",
+        "c10::Float8_e4m3fnuz", "short unsigned int", "unsigned int", "long unsigned int",
+    };
+
+    return dtype < sizeof names / sizeof names[0] ? names[dtype] : "";
+}
+
+const char *sonde_argument_type(const struct sonde_argument *arguments, size_t count, size_t index)
+{
+    const struct sonde_argument *a = &arguments[index];
+
+    switch (a->kind) {
+    case SND_SHAPE_TENSOR:
+        return dtype_name(a->dtype);
+    case SND_SHAPE_SCALAR:
+        return "Scalar";
+    case SND_SHAPE_LIST:
+        return a->count > 0 && index + 1 < count && a[1].kind == SND_SHAPE_SCALAR ? "ScalarList"
+                                                                                  : "TensorList";
+    default:
+        return "";
+    }
 }
 
 /* ------------------------------------------------------------------ stacks */
@@ -170,19 +235,20 @@ size_t snd_stack_frames(const struct sonde_trace *trace, uint32_t process, uint3
     if (process >= trace->process_count)
         return 0;
     const struct snd_tables *t = &trace->processes[process].tables;
-    size_t count = 0;
+    size_t                   count = 0;
     /* A parent's id is less than its child's, so this ends. */
     for (; id != 0 && id < t->stack_count && count < most; id = t->stacks[id].parent, count++) {
         uint32_t frame = t->stacks[id].frame;
         if (count >= size)
             continue;
-        frames[count] = (struct sonde_frame){ unknown, { "", 0 }, 0 };
+        frames[count] = (struct sonde_frame){ unknown, { "", 0 }, 0, 0 };
         if (frame == 0 || frame >= t->frame_count || t->frames[frame].function == 0)
             continue;
         frames[count].function = sonde_trace_string(trace, process, t->frames[frame].function);
         if (t->frames[frame].file != 0)
             frames[count].file = sonde_trace_string(trace, process, t->frames[frame].file);
         frames[count].line = t->frames[frame].line;
+        frames[count].first_line = SND_FRAME_FIRST_LINE(t->frames[frame].flags);
     }
     return count;
 }
@@ -191,4 +257,75 @@ size_t sonde_trace_stack(const struct sonde_trace *trace, uint32_t process, uint
                          struct sonde_frame *frames, size_t size)
 {
     return snd_stack_frames(trace, process, id, frames, size, SND_STACK_MAX);
+}
+
+/* ------------------------------------------------------------- file names */
+
+static struct sonde_text name_text(const struct sonde_trace *trace, const struct snd_process *p,
+                                   uint32_t id)
+{
+    uint32_t name = snd_name_of(p, id);
+
+    if (name == UINT32_MAX)
+        return unknown;
+    return (struct sonde_text){ trace->names.items[name].bytes, trace->names.items[name].length };
+}
+
+/* One string of a JSON list, its escapes undone; no bytes at the end. False: memory is out. */
+static bool next_prefix(struct snd_tables *t, const char **at, struct snd_text *out)
+{
+    const char *start = strchr(*at, '"'), *end = start;
+
+    *out = (struct snd_text){ NULL, 0 };
+    if (!start)
+        return true;
+    for (end++; *end && *end != '"'; end++)
+        end += *end == '\\' && end[1];
+    char *copy = snd_arena_copy(&t->arena, start + 1, (size_t)(end - start - 1));
+    if (!copy)
+        return false;
+    size_t n = 0;
+    for (const char *c = start + 1; c < end; c++) {
+        c += *c == '\\' && c + 1 < end;
+        copy[n++] = *c;
+    }
+    copy[n] = '\0';
+    *out = (struct snd_text){ copy, n };
+    *at = *end ? end + 1 : end;
+    return true;
+}
+
+bool snd_prefixes_read(const struct sonde_trace *trace, struct snd_process *process)
+{
+    static const char  key[] = "python.prefixes";
+    struct snd_tables *t = &process->tables;
+
+    for (uint32_t i = 0; i < t->meta_count; i++) {
+        struct sonde_text name = name_text(trace, process, t->metas[i].key);
+        if (name.length != sizeof key - 1 || memcmp(name.bytes, key, name.length) != 0)
+            continue;
+        const char     *at = name_text(trace, process, t->metas[i].value).bytes;
+        struct snd_text prefix;
+        do {
+            if (!next_prefix(t, &at, &prefix) ||
+                !snd_grow(&t->prefixes, &t->prefix_room, t->prefix_count, sizeof *t->prefixes))
+                return false;
+            if (prefix.bytes)
+                t->prefixes[t->prefix_count++] = prefix;
+        } while (prefix.bytes);
+    }
+    return true;
+}
+
+struct sonde_text snd_file_shown(const struct sonde_trace *trace, uint32_t process,
+                                 struct sonde_text file)
+{
+    const struct snd_tables *t = &trace->processes[process].tables;
+
+    for (uint32_t i = 0; i < t->prefix_count; i++) {
+        size_t length = t->prefixes[i].length;
+        if (length > 0 && file.length >= length && memcmp(file.bytes, t->prefixes[i].bytes, length) == 0)
+            return (struct sonde_text){ file.bytes + length, file.length - length };
+    }
+    return file;
 }

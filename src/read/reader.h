@@ -49,6 +49,9 @@ struct snd_tables {
     struct {
         uint32_t key, value;
     } * metas;
+    struct snd_map   meta_index; /* key's string id to its place in metas */
+    struct snd_text *prefixes;   /* folders that torch leaves out of file names: the first that fits */
+    uint32_t         prefix_count, prefix_room;
     uint32_t         name_count, shape_count, frame_count, stack_count, thread_count, meta_count;
     uint32_t         name_room, shape_room, frame_room, stack_room, thread_room, meta_room;
     struct snd_arena arena;
@@ -113,6 +116,10 @@ static inline uint32_t snd_name_of(const struct snd_process *process, uint32_t i
     return id < process->tables.name_count ? process->tables.names[id] - 1 : UINT32_MAX;
 }
 
+/* As sonde_trace_shapes(); not `nested`: a list of tensors is [], as torch's input_shapes has it. */
+size_t snd_trace_shapes(const struct sonde_trace *trace, uint32_t process, uint32_t id, bool nested,
+                        char *buffer, size_t size);
+
 /* The `most` innermost frames of a stack, storing `size` of them; returns how many there are. */
 #define SND_STACK_MAX ((size_t)16384)
 size_t snd_stack_frames(const struct sonde_trace *trace, uint32_t process, uint32_t id,
@@ -128,5 +135,11 @@ SND_CHECKED enum sonde_status snd_chunks_find(struct snd_process *process, struc
 SND_CHECKED enum sonde_status snd_tables_read(struct sonde_trace *trace,
                                               struct snd_process *process, struct sonde_error *err);
 void                          snd_tables_release(struct snd_tables *tables);
+/* Takes over what the tables' metadata tells of file names ("python.prefixes"). */
+SND_CHECKED bool snd_prefixes_read(const struct sonde_trace *trace, struct snd_process *process);
+
+/* A file name without the folder that every reader knows, as torch shows it. */
+struct sonde_text snd_file_shown(const struct sonde_trace *trace, uint32_t process,
+                                 struct sonde_text file);
 
 #endif

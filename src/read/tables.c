@@ -149,14 +149,14 @@ static bool parse_meta(struct parser *p, uint32_t id, const uint8_t *data, size_
     if (size < sizeof pair)
         return true;
     memcpy(pair, data, sizeof pair);
-    uint32_t i = 0;
-    /* A later one of the key replaces; few keys, but a hostile file may have many. */
-    while (i < t->meta_count && i < 1024 && t->metas[i].key != pair[0])
-        i++;
-    if (i == 1024)
-        return true;
-    if (i == t->meta_count) {
-        if (!snd_grow(&t->metas, &t->meta_room, t->meta_count, sizeof *t->metas))
+    uint32_t       i;
+    struct snd_key key = { pair[0], 0, 0 };
+    /* A later one of the key replaces. Each module of a network has one; a file cannot have more
+     * than it has bytes for. */
+    if (!snd_map_get(&t->meta_index, key, &i)) {
+        i = t->meta_count;
+        if (!snd_grow(&t->metas, &t->meta_room, i, sizeof *t->metas) ||
+            !snd_map_put(&t->meta_index, key, i))
             return false;
         t->meta_count++;
     }
@@ -235,6 +235,9 @@ enum sonde_status snd_tables_read(struct sonde_trace *trace, struct snd_process 
     }
     snd_cursor_release(&cursor);
     snd_codec_free(codec);
+    if (status == SONDE_OK && !snd_prefixes_read(trace, process))
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables of %s",
+                          process->shown.path);
     return status;
 }
 
@@ -246,5 +249,7 @@ void snd_tables_release(struct snd_tables *t)
     free(t->stacks);
     free(t->threads);
     free(t->metas);
+    snd_map_release(&t->meta_index);
+    free(t->prefixes);
     snd_arena_release(&t->arena);
 }

@@ -21,7 +21,7 @@ void snd_place_switch(struct snd_walker *w, struct snd_place *place, uint32_t th
 {
     const struct snd_process *p = place->process;
     uint32_t                  at = thread_id - 1; /* 0 wraps to undefined */
-    uint32_t defined = p->tables.thread_count ? p->tables.thread_count - 1 : 0;
+    uint32_t                  defined = p->tables.thread_count ? p->tables.thread_count - 1 : 0;
 
     if (at >= defined)
         at = defined; /* the thread for undefined ids, if there is one */
@@ -88,7 +88,7 @@ static bool is_shown(const struct snd_process *p, struct snd_walk_thread *t, uin
 static inline bool advance_clock(struct snd_walker *w, struct snd_place *place, uint64_t word0)
 {
     struct snd_walk_thread *t = place->thread;
-    uint64_t raw = snd_time_extend(SND_EVENT_TIME56(word0), t->last_raw);
+    uint64_t                raw = snd_time_extend(SND_EVENT_TIME56(word0), t->last_raw);
 
     if (raw > place->limit)
         return false;

@@ -28,10 +28,10 @@ struct snd_visitor {
 };
 
 struct snd_walk_stats {
-    uint64_t events;          /* delivered */
-    uint64_t warmup_events;   /* left out */
-    uint64_t unknown_events;  /* of a later version: stepped over */
-    uint64_t lost_threads;    /* events of a thread that the tables do not define */
+    uint64_t events;         /* delivered */
+    uint64_t warmup_events;  /* left out */
+    uint64_t unknown_events; /* of a later version: stepped over */
+    uint64_t lost_threads;   /* events of a thread that the tables do not define */
     uint64_t damaged_chunks;
     uint64_t clock_backwards; /* times that had to be raised to the one before */
 };

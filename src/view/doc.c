@@ -19,6 +19,7 @@ void snd_doc_release(struct snd_doc *doc)
     sonde_averages_free(doc->averages);
     sonde_tree_free(doc->tree);
     sonde_memory_free(doc->memory);
+    sonde_modules_free(doc->modules);
     sonde_summary_free(doc->summary);
     while (doc->texts) {
         struct snd_doc_text *next = doc->texts->next;

@@ -37,7 +37,8 @@ struct snd_doc {
     struct sonde_averages *averages;
     struct sonde_tree     *tree;
     struct sonde_memory   *memory;
-    struct sonde_summary  *summary; /* always there */
+    struct sonde_modules  *modules;
+    struct sonde_summary  *summary; /* of a view: always there */
     struct snd_doc_text   *texts;
 };
 

@@ -5,9 +5,12 @@
  * Where that one errs, this does not: with stacks and FLOPs shown each value stands under its
  * own title, and top-level ranges are shown with stacks too.
  */
+#include "view/opsview.h"
+
 #include <string.h>
 
-#include "view/view.h"
+#include "base/sink.h"
+#include "view/render.h"
 
 /* What decides whether the text shows a column. */
 enum when {
@@ -20,6 +23,7 @@ enum when {
     WHEN_STACKS = 64,
     WHEN_FLOPS = 128,
     WHEN_MODULE = 256,
+    WHEN_OVERLOAD = 512,
 };
 
 static const struct snd_column columns[] = {
@@ -37,6 +41,16 @@ static const unsigned column_when[] = {
 static double mean_us(const struct sonde_average *row)
 {
     return row->count ? (double)row->total_ns / 1000.0 / (double)row->count : 0.0;
+}
+
+/* torch shows the share of an asynchronous range as a bare 0. */
+static struct snd_cell total_share(const struct sonde_average         *row,
+                                   const struct sonde_averages_totals *all)
+{
+    struct snd_cell cell = snd_cell_share(row->is_async ? 0 : row->total_ns, all->self_ns);
+
+    cell.number = row->is_async;
+    return cell;
 }
 
 static struct snd_cell process_cell(const struct sonde_trace   *trace,
@@ -79,35 +93,113 @@ static unsigned shows(const struct sonde_average *row)
     mask |= row->shapes.length > 0 && strcmp(row->shapes.bytes, "[]") != 0 ? WHEN_SHAPES : 0;
     mask |= row->stack.length > 0 ? WHEN_STACKS : 0;
     mask |= row->module.length > 0 ? WHEN_MODULE : 0;
+    mask |= row->overload.length > 0 ? WHEN_OVERLOAD : 0;
     mask |= row->flops > 0 ? WHEN_FLOPS : 0;
     return mask;
+}
+
+void snd_ops_begin(struct snd_ops *ops, struct snd_doc *doc, const struct sonde_trace *trace,
+                   const struct sonde_averages_totals *all)
+{
+    *ops = (struct snd_ops){ .doc = doc, .trace = trace, .all = all };
+    snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    doc->rows.torch_units = true;
+    doc->unsaid_cut = true;
+}
+
+void snd_ops_add(struct snd_ops *ops, const struct sonde_average *row)
+{
+    fill(snd_table_add(&ops->doc->rows), ops->trace, ops->all, row);
+    ops->shown |= shows(row);
+}
+
+void snd_ops_end(struct snd_ops *ops, bool memory, bool flops)
+{
+    unsigned mask = ops->shown | (memory ? WHEN_MEMORY : 0);
+
+    if (!memory)
+        mask &= ~(unsigned)WHEN_DEVICE_MEMORY;
+    if (!flops)
+        mask &= ~(unsigned)WHEN_FLOPS;
+    for (size_t i = 0; i < SND_COUNT_OF(columns); i++)
+        ops->doc->rows.hidden[i] = !(column_when[i] & mask);
+    snd_doc_total(ops->doc, "self_cpu_time_total", "Self CPU time total", SND_TIME,
+                  snd_cell_number(ops->all->self_ns));
 }
 
 SND_VIEW_BUILD(snd_view_ops)
 {
     struct sonde_averages_options asked = { .groups = options->groups,
                                             .stack_depth = options->stack_depth,
-                                            .top_level = options->top_level };
+                                            .top_level = options->top_level,
+                                            .flops = options->flops };
+    struct snd_ops                ops;
 
-    snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     enum sonde_status st = sonde_averages_new(trace, &asked, &doc->averages, err);
     if (st != SONDE_OK)
         return st;
-
     const struct sonde_averages_totals *all = sonde_averages_totals(doc->averages);
-    unsigned                            mask = all->has_memory ? WHEN_MEMORY : 0;
-    for (size_t i = 0; i < sonde_averages_count(doc->averages); i++) {
-        const struct sonde_average *row = sonde_averages_row(doc->averages, i);
-        fill(snd_table_add(&doc->rows), trace, all, row);
-        mask |= shows(row);
-    }
-    for (size_t i = 0; i < SND_COUNT_OF(columns); i++)
-        doc->rows.hidden[i] = !(column_when[i] & mask);
-    doc->rows.torch_units = true;
-    doc->unsaid_cut = true;
-    snd_doc_total(doc, "self_cpu_time_total", "Self CPU time total", SND_TIME,
-                  snd_cell_number(all->self_ns));
+    snd_ops_begin(&ops, doc, trace, all);
+    for (size_t i = 0; i < sonde_averages_count(doc->averages); i++)
+        snd_ops_add(&ops, sonde_averages_row(doc->averages, i));
+    snd_ops_end(&ops, all->has_memory, true);
     snd_doc_total(doc, "ranges", NULL, SND_COUNT, snd_cell_number((int64_t)all->ranges));
     snd_doc_total(doc, "events", NULL, SND_COUNT, snd_cell_number((int64_t)all->events));
     return SONDE_OK;
+}
+
+/* --------------------------------------------------- torch's tables of rows made before */
+
+/* The number of the column with this key. */
+static size_t find_column(const char *key)
+{
+    size_t i = 0;
+
+    while (!columns[i].key || strcmp(columns[i].key, key) != 0)
+        i++;
+    return i;
+}
+
+enum sonde_status snd_ops_print(struct snd_doc *doc, const struct sonde_report_options *options,
+                                const struct sonde_sink *sink, struct sonde_error *err)
+{
+    struct sonde_report_options used = SONDE_REPORT_OPTIONS_INIT;
+    enum sonde_status           st = SONDE_OK;
+
+    if (options)
+        memcpy(&used, options,
+               options->struct_size < sizeof used ? options->struct_size : sizeof used);
+    if (used.sort)
+        st = snd_table_sort(&doc->rows, used.sort, err);
+    if (used.top_level)
+        doc->rows.filter = find_column("is_top_level") + 1;
+    if (st == SONDE_OK && doc->rows.failed)
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for a table of %zu rows",
+                      doc->rows.row_count);
+    if (st == SONDE_OK) {
+        struct snd_out out;
+        snd_out_init(&out, sink);
+        snd_render_text(doc, &used, &out);
+        st = snd_out_finish(&out, err);
+    }
+    snd_doc_release(doc);
+    return st;
+}
+
+enum sonde_status sonde_averages_table(const struct sonde_trace          *trace,
+                                       const struct sonde_averages       *averages,
+                                       const struct sonde_report_options *options, unsigned shown,
+                                       const struct sonde_sink *sink, struct sonde_error *err)
+{
+    struct sonde_averages_totals all = { 0 };
+    struct snd_doc               doc = { .view = "ops" };
+    struct snd_ops               ops;
+
+    for (size_t i = 0; i < sonde_averages_count(averages); i++) /* shares are of what is shown */
+        all.self_ns += sonde_averages_row(averages, i)->self_ns;
+    snd_ops_begin(&ops, &doc, trace, &all);
+    for (size_t i = 0; i < sonde_averages_count(averages); i++)
+        snd_ops_add(&ops, sonde_averages_row(averages, i));
+    snd_ops_end(&ops, shown & SONDE_TABLE_MEMORY, shown & SONDE_TABLE_FLOPS);
+    return snd_ops_print(&doc, options, sink, err);
 }

@@ -20,7 +20,7 @@ struct page {
     const struct sonde_report_options *options;
     struct snd_out                    *out;
     size_t                             width[SND_COLUMNS_MAX];
-    struct snd_flops_unit              flops[SND_COLUMNS_MAX];
+    struct snd_flops_unit              flops_unit; /* of all such columns */
     struct sonde_buffer                text; /* the cell being written */
 };
 
@@ -65,7 +65,10 @@ static void format_cell(struct sonde_buffer *buf, enum snd_kind kind, const stru
         snd_buf_text(buf, snd_number_fixed(number, 1, cell->real));
         break;
     case SND_SHARE:
-        snd_format_share(buf, cell->real);
+        if (cell->number) /* asynchronous: as torch prints it */
+            snd_buf_text(buf, "0");
+        else
+            snd_format_share(buf, cell->real);
         break;
     case SND_BYTES:
         snd_format_bytes(buf, cell->number);
@@ -107,7 +110,7 @@ static size_t measure_cell(struct page *page, size_t column, const struct snd_ce
 
     if (c->kind != SND_LINES) {
         snd_buf_clear(&page->text);
-        format_cell(&page->text, c->kind, cell, page->options->time_unit, &page->flops[column]);
+        format_cell(&page->text, c->kind, cell, page->options->time_unit, &page->flops_unit);
         return snd_utf8_count(snd_buf_string(&page->text), page->text.length);
     }
     for (size_t n = 0; find_line(cell->text, n, &line); n++) {
@@ -121,7 +124,8 @@ static size_t measure_cell(struct page *page, size_t column, const struct snd_ce
 
 static size_t limit_of(const struct page *page, enum snd_fit fit)
 {
-    uint32_t limit = fit == SND_FIT_NAME     ? page->options->max_name
+    uint32_t limit = fit == SND_FIT_NAME || fit == SND_FIT_LIKE_NAME
+                         ? page->options->max_name
                      : fit == SND_FIT_SHAPES ? page->options->max_shapes
                                              : page->options->max_source;
 
@@ -135,6 +139,8 @@ static size_t column_width(struct page *page, size_t column)
 
     if (c->fit == SND_FIT_FIXED)
         return FIXED_WIDTH;
+    if (c->fit == SND_FIT_LIKE_NAME)
+        return page->width[0];
     for (size_t row = 0; row < page->table->row_count; row++) {
         size_t width = measure_cell(page, column, &snd_table_row(page->table, row)[column]);
         longest = width > longest ? width : longest;
@@ -145,30 +151,47 @@ static size_t column_width(struct page *page, size_t column)
     return longest + 4 < limit ? longest + 4 : limit;
 }
 
-/* The unit of FLOPs follows the smallest; a column without any is left out, as torch's. */
-static bool scale_flops(struct page *page, size_t column)
+/*
+ * The unit of FLOPs follows the smallest, as torch's; a column without any is left out. Counted
+ * in full, some operators compute a million times what others do: then the greatest has at most
+ * six digits before the point, and the least may be 0.000.
+ */
+static void scale_flops(struct page *page)
 {
-    double least = 0;
+    double least = 0, most = 0;
 
-    for (size_t row = 0; row < page->table->row_count; row++) {
-        double value = snd_table_row(page->table, row)[column].real;
-        if (value > 0 && (least <= 0 || value < least))
-            least = value;
+    for (size_t i = 0; i < page->table->column_count; i++) {
+        if (page->table->columns[i].kind != SND_FLOPS || page->table->hidden[i])
+            continue;
+        for (size_t row = 0; row < page->table->row_count; row++) {
+            double value = snd_table_row(page->table, row)[i].real;
+            if (value > 0 && (least <= 0 || value < least))
+                least = value;
+            most = value > most ? value : most;
+        }
     }
-    if (least <= 0)
-        return false;
-    page->flops[column] = snd_flops_unit(least);
-    return true;
+    if (page->options->flops != SONDE_FLOPS_TORCH && most / 1e6 > least)
+        least = most / 1e6;
+    page->flops_unit = snd_flops_unit(least > 0 ? least : 1);
+}
+
+static bool has_flops(const struct page *page, size_t column)
+{
+    for (size_t row = 0; row < page->table->row_count; row++)
+        if (snd_table_row(page->table, row)[column].real > 0)
+            return true;
+    return false;
 }
 
 static void lay_out(struct page *page)
 {
+    scale_flops(page);
     for (size_t i = 0; i < page->table->column_count; i++) {
         const struct snd_column *c = &page->table->columns[i];
         bool                     shown = c->title && !page->table->hidden[i];
 
         if (shown && c->kind == SND_FLOPS)
-            shown = scale_flops(page, i);
+            shown = has_flops(page, i);
         page->width[i] = shown ? column_width(page, i) : 0;
     }
 }
@@ -198,7 +221,7 @@ static void put_cut(struct page *page, size_t column)
     enum snd_fit fit = page->table->columns[column].fit;
     size_t       limit = limit_of(page, fit);
 
-    if (fit == SND_FIT_NAME && count >= limit - 3) {
+    if ((fit == SND_FIT_NAME || fit == SND_FIT_LIKE_NAME) && count >= limit - 3) {
         struct sonde_buffer cut = { 0 };
         snd_buf_put(&cut, text, snd_utf8_prefix(text, length, limit - 3));
         snd_buf_text(&cut, "...");
@@ -228,7 +251,7 @@ static void put_cell(struct page *page, size_t column, const struct snd_cell *ce
         if (find_line(cell->text, line, &text))
             snd_format_text(&page->text, text.bytes, text.length);
     } else if (line == 0) {
-        format_cell(&page->text, kind, cell, page->options->time_unit, &page->flops[column]);
+        format_cell(&page->text, kind, cell, page->options->time_unit, &page->flops_unit);
     } else {
         put_padded(page, column, "", 0);
         return;
@@ -256,7 +279,7 @@ static void put_titles(struct page *page)
         snd_buf_clear(&page->text);
         snd_buf_text(&page->text, page->table->columns[i].title);
         if (page->table->columns[i].kind == SND_FLOPS)
-            snd_buf_text(&page->text, page->flops[i].name);
+            snd_buf_text(&page->text, page->flops_unit.name);
         put_padded(page, i, snd_buf_string(&page->text), page->text.length);
     }
     snd_out_text(page->out, page->options->colour ? PLAIN "\n" : "\n");
@@ -318,8 +341,14 @@ static void put_table(const struct snd_table *table, const struct sonde_report_o
     put_rule(&page);
     put_titles(&page);
     put_rule(&page);
-    for (size_t row = 0; row < snd_rows_shown(table, options); row++)
-        put_row(&page, snd_table_row(table, row));
+    for (size_t row = 0, shown = 0; row < table->row_count; row++) {
+        const struct snd_cell *cells = snd_table_row(table, row);
+        if (table->filter && !cells[table->filter - 1].number)
+            continue;
+        if (shown++ == snd_rows_shown(table, options))
+            break;
+        put_row(&page, cells);
+    }
     put_rule(&page);
     sonde_buffer_release(&page.text);
 }
@@ -349,7 +378,7 @@ static void put_totals(const struct snd_doc *doc, const struct sonde_report_opti
 static void put_ledger_note(const struct snd_doc *doc, const struct sonde_report_options *options,
                             struct snd_out *out)
 {
-    size_t count = sonde_summary_ledger_count(doc->summary);
+    size_t count = doc->summary ? sonde_summary_ledger_count(doc->summary) : 0;
 
     if (count == 0 || strcmp(doc->view, "ledger") == 0)
         return;

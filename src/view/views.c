@@ -10,6 +10,8 @@ const struct snd_view snd_views[] = {
       snd_view_ops,
       false },
     { { "tree", "the call tree, equal paths merged, longest first" }, snd_view_tree, true },
+    { { "modules", "one row a module: time forward and backward, FLOPs, parameters, memory" },
+      snd_view_modules, false },
     { { "memory", "bytes taken and given back by device, the peak, and who holds it" },
       snd_view_memory,
       false },

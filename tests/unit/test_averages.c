@@ -262,10 +262,10 @@ static void ends_out_of_order(void **state)
     synth_alloc(s, t, 112, CPU, 0x1, 10);
     synth_begin(s, t, 120, c, 0);
     synth_alloc(s, t, 125, CPU, 0x2, 1000);
-    synth_end_at(s, t, 150, 1); /* b: 40, of which 30 in c */
+    synth_end_at(s, t, 150, 1); /* b: 40; c ends after it and so does not lie in it */
     synth_alloc(s, t, 160, CPU, 0x3, 500);
     synth_end(s, t, 180); /* c: 60 */
-    synth_end(s, t, 200); /* a: 100, of which 70 in b and c */
+    synth_end(s, t, 200); /* a: 100, less b and c, which both lie in it */
     synth_begin(s, t, 300, a, 0);
     synth_begin(s, t, 310, b, 0);
     synth_end_at(s, t, 320, 1); /* the outermost */
@@ -274,15 +274,17 @@ static void ends_out_of_order(void **state)
     synth_close(s, true);
     struct sonde_trace    *trace = scratch_open(scratch_path("order"));
     struct sonde_averages *r = average(trace, 0);
-    check_row(r, "a", 2, 100 + 20, 30 + 10);
-    check_row(r, "b", 2, 40 + 30, 10 + 30);
+    check_row(r, "a", 2, 100 + 20, 0 + 20); /* torch's relation: what overlaps is no child */
+    check_row(r, "b", 2, 40 + 30, 40 + 30);
     check_row(r, "c", 1, 60, 60);
-    assert_int_equal(sonde_averages_totals(r)->self_ns, 140); /* the time covered */
-    assert_int_equal(find_average(r, "a")->cpu_bytes, 1510);
-    assert_int_equal(find_average(r, "a")->self_cpu_bytes, 0);
+    assert_int_equal(sonde_averages_totals(r)->self_ns, 150);
+    assert_int_equal(find_average(r, "a")->cpu_bytes, 1510); /* memory is by time: once */
+    assert_int_equal(find_average(r, "a")->self_cpu_bytes, 1510 - 1010 - 1500);
     assert_int_equal(find_average(r, "b")->cpu_bytes, 1010);
-    assert_int_equal(find_average(r, "b")->self_cpu_bytes, 10);
+    assert_int_equal(find_average(r, "b")->self_cpu_bytes, 1010);
     assert_int_equal(find_average(r, "c")->self_cpu_bytes, 1500);
+    assert_false(find_average(r, "a")->has_parent);
+    assert_true(find_average(r, "c")->has_parent);
     sonde_averages_free(r);
     assert_int_equal(sonde_summary_new(trace, &summary, NULL), SONDE_OK);
     assert_int_equal(sonde_summary_thread(summary, 0)->busy_ns, 140);
@@ -314,8 +316,10 @@ static void ends_by_key(void **state)
     synth_close(s, true);
     struct sonde_trace    *trace = scratch_open(scratch_path("keys"));
     struct sonde_averages *r = average(trace, 0);
-    check_row(r, "a", 3, 150, 150);
+    check_row(r, "a", 3, 150, 0); /* asynchronous: no time of its own */
     check_row(r, "b", 3, 30, 30);
+    assert_true(find_average(r, "a")->is_async);
+    assert_false(find_average(r, "b")->is_async);
     sonde_averages_free(r);
     assert_true(trace->is_keyed);
     sonde_trace_close(trace);

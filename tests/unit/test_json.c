@@ -137,9 +137,34 @@ static void knows_lists_of_integers(void **state)
         assert_false(snd_json_is_int_lists(bad[i], strlen(bad[i])));
 }
 
+/* What is taken over as it is must be JSON, or the whole file is none. */
+static void tells_json_from_other_text(void **state)
+{
+    static const char *const values[] = {
+        "1", "-0.5e+10", "0", "true", "null", "\"a \\u00e9 \\n\"", "[]", "{}",
+        " [1, \"x\", {\"a\": [null, false]}] ", "[\"\", \"[1, 1]\"]",
+    };
+    static const char *const others[] = {
+        "", " ", "abc", "1 2", "01", "1.", "-", "[1,]", "[1", "{\"a\"}", "{a: 1}", "\"a", "\"\\x\"",
+        "\"\\u12g4\"", "\"\n\"", "[}", "nul", "{\"a\": 1,}", "'a'", "NaN",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        if (!snd_json_is_value(values[i], strlen(values[i])))
+            fail_msg("%s is JSON", values[i]);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (snd_json_is_value(others[i], strlen(others[i])))
+            fail_msg("%s is not JSON", others[i]);
+    char deep[2000];
+    memset(deep, '[', sizeof deep);
+    assert_false(snd_json_is_value(deep, sizeof deep));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tells_json_from_other_text),
         cmocka_unit_test(nests),
         cmocka_unit_test(breaks_lines),
         cmocka_unit_test(escapes),

@@ -51,6 +51,9 @@ static const char *make_trace(void)
         snprintf(name, sizeof name, "name %u", i);
         synth_begin(s, t, 100 + i * 10, synth_string(s, name), synth_shapes(s, "1,2;3"));
         synth_attr(s, t, SND_ATTR_STACK, stack);
+        synth_attr(s, t, SND_ATTR_MODULE, synth_string(s, i & 1 ? "net.a" : "net.b.0|Conv2d"));
+        synth_attr(s, t, SND_ATTR_SEQUENCE, i);
+        synth_attr(s, t, SND_ATTR_KEY, 1000 + i);
         synth_alloc(s, t, 101 + i * 10, i, i, 5);
         synth_step(s, u, 102 + i * 10, i);
         synth_link(s, u, 103 + i * 10, SND_LINK_FLOW, false, i);
@@ -66,7 +69,7 @@ typedef enum sonde_status use_fn(struct sonde_trace *trace);
 
 static enum sonde_status use_averages(struct sonde_trace *trace)
 {
-    struct sonde_averages_options options = { .groups = 31 };
+    struct sonde_averages_options options = { .groups = 63 };
     struct sonde_averages        *averages;
     enum sonde_status             status = sonde_averages_new(trace, &options, &averages, NULL);
 
@@ -110,6 +113,36 @@ static bool pass(const struct sonde_event *event, void *user)
     return true;
 }
 
+static enum sonde_status use_events(struct sonde_trace *trace)
+{
+    struct sonde_events *events;
+    enum sonde_status    status = sonde_events_new(trace, NULL, &events, NULL);
+
+    assert_int_equal(events == NULL, status != SONDE_OK);
+    sonde_events_free(events);
+    return status;
+}
+
+static enum sonde_status use_modules(struct sonde_trace *trace)
+{
+    struct sonde_modules *modules;
+    enum sonde_status     status = sonde_modules_new(trace, SONDE_FLOPS_FULL, &modules, NULL);
+
+    assert_int_equal(modules == NULL, status != SONDE_OK);
+    sonde_modules_free(modules);
+    return status;
+}
+
+static enum sonde_status use_timeline(struct sonde_trace *trace)
+{
+    struct sonde_timeline *timeline;
+    enum sonde_status      status = sonde_timeline_new(trace, 0, SONDE_NONE, &timeline, NULL);
+
+    assert_int_equal(timeline == NULL, status != SONDE_OK);
+    sonde_timeline_free(timeline);
+    return status;
+}
+
 static enum sonde_status use_merge(struct sonde_trace *trace)
 {
     return sonde_trace_walk(trace, SONDE_BY_TIME, pass, NULL, NULL);
@@ -134,7 +167,8 @@ static void check_use(const char *path, use_fn *use)
 
 static void models_survive(void **state)
 {
-    static use_fn *const uses[] = { use_averages, use_tree, use_memory, use_summary, use_merge };
+    static use_fn *const uses[] = { use_averages, use_tree, use_memory, use_summary, use_events,
+                                    use_modules, use_timeline, use_merge };
     const char          *path = make_trace();
 
     (void)state;

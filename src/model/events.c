@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/events.c - every range of a trace, as torch.profiler's events() lists them.
+ *
+ * One walk by time appends a range when it opens and completes it when it closes. Then only
+ * children of the same name are folded, the list is put into torch's order, and each field
+ * becomes a column.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "format/fields.h"
+#include "model/assembly.h"
+#include "model/sizes.h"
+
+#define EVENTS_MAX ((uint32_t)INT32_MAX - 1)
+#define NOWHERE UINT32_MAX
+
+/* Names of our own, numbered after those of the trace. */
+enum own_name { OWN_STEP, OWN_MEMORY, OWN_COUNT };
+static const struct sonde_text own_names[OWN_COUNT] = {
+    [OWN_STEP] = { "ProfilerStep*", 13 },
+    [OWN_MEMORY] = { "[memory]", 8 },
+};
+
+/* A range on its way into the columns. */
+struct entry {
+    struct snd_range range;
+    uint32_t         parent; /* index, or NOWHERE */
+    uint32_t         above;  /* what it lay in when it opened */
+    uint32_t         thread, children;
+    uint8_t          flags;
+    bool             folded; /* into its parent */
+};
+
+struct sonde_events {
+    struct sonde_trace         *trace;
+    struct sonde_events_options options;
+    struct entry               *entries;
+    uint32_t                    count, room;
+    struct snd_sizes            sizes;
+    struct snd_assembly         assembly;
+    uint32_t                    own[OWN_COUNT]; /* names of ours: those of the trace, if it has them */
+    uint32_t                    empty;          /* the trace's name of no length, or UINT32_MAX */
+    struct sonde_events_columns shown;
+    void                       *columns; /* owned: all of them, one after another */
+};
+
+static void give_up(struct sonde_events *e)
+{
+    snd_assembly_stop(&e->assembly);
+}
+
+/* -------------------------------------------------------------------- the texts */
+
+/* Each text has one number, so that texts can be compared by it. */
+static void number_texts(struct sonde_events *e)
+{
+    uint32_t count = e->trace->names.count;
+
+    e->empty = UINT32_MAX;
+    for (uint32_t k = 0; k < OWN_COUNT; k++)
+        e->own[k] = count + k;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct snd_text *name = &e->trace->names.items[i];
+        if (name->length == 0)
+            e->empty = i;
+        for (uint32_t k = 0; k < OWN_COUNT; k++)
+            if (name->length == own_names[k].length &&
+                memcmp(name->bytes, own_names[k].bytes, name->length) == 0)
+                e->own[k] = i;
+    }
+}
+
+static uint32_t text_of_name(const struct sonde_events *e, uint32_t name)
+{
+    return name == e->empty ? 0 : name + 1;
+}
+
+/* -------------------------------------------------------------------- the walk */
+
+static struct entry *add_entry(struct sonde_events *e, const struct snd_lane *lane)
+{
+    if (e->count >= EVENTS_MAX || !snd_grow(&e->entries, &e->room, e->count, sizeof *e->entries)) {
+        give_up(e);
+        return NULL;
+    }
+    struct entry *entry = &e->entries[e->count++];
+    *entry = (struct entry){ .parent = NOWHERE, .above = NOWHERE, .thread = lane->thread };
+    return entry;
+}
+
+static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent)
+{
+    struct sonde_events *e = user;
+    struct entry        *entry = add_entry(e, lane);
+
+    range->range.node = entry ? e->count - 1 : 0;
+    if (entry)
+        entry->above = parent ? parent->range.node : NOWHERE;
+}
+
+static void on_move(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent)
+{
+    struct sonde_events *e = user;
+
+    (void)lane;
+    e->entries[range->range.node].above = parent ? parent->range.node : NOWHERE;
+}
+
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                     struct snd_open_range *parent)
+{
+    struct sonde_events    *e = user;
+    const struct snd_range *r = &range->range;
+    struct entry           *entry = &e->entries[r->node];
+
+    (void)lane;
+    entry->range = *r;
+    entry->parent = parent ? parent->range.node : NOWHERE;
+    entry->flags = (uint8_t)((r->is_async ? SONDE_EVENT_IS_ASYNC : 0) |
+                             (r->scope == SONDE_SCOPE_USER ? SONDE_EVENT_IS_USER : 0) |
+                             (r->unfinished ? SONDE_EVENT_IS_UNFINISHED : 0));
+}
+
+static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
+                      struct snd_open_range *innermost)
+{
+    struct sonde_events *e = user;
+    bool    is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
+    int64_t told = snd_net_bytes(words), bytes = told;
+
+    if (!snd_sizes_event(&e->sizes, lane->process, words, &bytes))
+        return;
+    if (e->sizes.failed)
+        give_up(e);
+    if (innermost) {
+        int64_t *sum = is_cpu ? &innermost->range.cpu_bytes : &innermost->range.device_bytes;
+        if (bytes != told) /* the assembly has added what the event told */
+            *sum = snd_add(*sum, bytes);
+        return;
+    }
+    struct entry *entry = add_entry(e, lane);
+    if (!entry)
+        return;
+    entry->range = (struct snd_range){ .start_ns = ns, .sequence = SND_NO_SEQUENCE,
+                                       .name = e->own[OWN_MEMORY] };
+    entry->range.cpu_bytes = is_cpu ? bytes : 0;
+    entry->range.device_bytes = is_cpu ? 0 : bytes;
+    entry->flags = SONDE_EVENT_IS_MEMORY;
+}
+
+/* --------------------------------------------------------------------- folding */
+
+static uint32_t canonical(const struct sonde_events *e, uint32_t name)
+{
+    uint32_t count = e->trace->names.count;
+
+    if (name < count && (e->assembly.name_flags[name] & SND_NAME_STEP))
+        return e->own[OWN_STEP];
+    return name;
+}
+
+/* Past asynchronous ranges, which have no children, and folded ones. */
+static uint32_t find_parent(const struct sonde_events *e, uint32_t at)
+{
+    while (at != NOWHERE) {
+        const struct entry *entry = &e->entries[at];
+        if (entry->flags & SONDE_EVENT_IS_ASYNC)
+            at = entry->above;
+        else if (entry->folded)
+            at = entry->parent;
+        else
+            break;
+    }
+    return at;
+}
+
+/* Takes the place of the only child: its children become the range's own. */
+static void fold(struct entry *into, struct entry *child, bool is_torch)
+{
+    struct snd_range       *r = &into->range;
+    const struct snd_range *c = &child->range;
+
+    child->folded = true;
+    into->children = child->children;
+    r->child_ns = c->child_ns;
+    r->child_cpu_bytes = c->child_cpu_bytes;
+    r->child_device_bytes = c->child_device_bytes;
+    if (r->flops <= 0 && !is_torch) {
+        r->flops = c->flops;
+        r->macs = c->macs;
+        r->moved_bytes = c->moved_bytes;
+    }
+    if (r->shapes == 0)
+        r->shapes = c->shapes;
+    if (r->stack == 0)
+        r->stack = c->stack;
+    if (r->module == 0)
+        r->module = c->module;
+}
+
+static void fold_all(struct sonde_events *e)
+{
+    for (uint32_t i = 0; i < e->count; i++) {
+        e->entries[i].parent = find_parent(e, e->entries[i].parent);
+        if (e->entries[i].parent != NOWHERE)
+            e->entries[e->entries[i].parent].children++;
+    }
+    for (uint32_t i = 0; i < e->count; i++) { /* a parent comes before its children */
+        struct entry *entry = &e->entries[i];
+        entry->parent = find_parent(e, entry->parent);
+        if (entry->parent == NOWHERE)
+            continue;
+        struct entry *parent = &e->entries[entry->parent];
+        if (parent->children == 1 &&
+            canonical(e, parent->range.name) == canonical(e, entry->range.name))
+            fold(parent, entry, e->options.flops == SONDE_FLOPS_TORCH);
+    }
+}
+
+/* --------------------------------------------------------------------- order */
+
+struct place {
+    int64_t  start_ns, end_ns;
+    uint32_t entry;
+};
+
+static int compare_places(const void *x, const void *y)
+{
+    const struct place *a = x, *b = y;
+
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    if (a->end_ns != b->end_ns)
+        return a->end_ns > b->end_ns ? -1 : 1;
+    return (a->entry > b->entry) - (a->entry < b->entry);
+}
+
+/*
+ * By start, the longer one first. Entries came by start already, so mostly nothing moves; only
+ * a chunk that was read late, as the clock of a damaged file may make it, is out of order.
+ */
+static void sort_places(struct place *places, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        if (places[i].start_ns < places[i - 1].start_ns) {
+            qsort(places, count, sizeof *places, compare_places);
+            return;
+        }
+    }
+    for (uint32_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && places[end].start_ns == places[i].start_ns;)
+            end++;
+        if (end - i > 1)
+            qsort(places + i, end - i, sizeof *places, compare_places);
+    }
+}
+
+/* ------------------------------------------------------------------- columns */
+
+#define COLUMNS(X)                                                                           \
+    X(int64_t, start_ns) X(int64_t, end_ns) X(int64_t, self_ns) X(int64_t, sequence)         \
+    X(double, flops) X(double, macs) X(double, moved_bytes)                                  \
+    X(int64_t, cpu_bytes) X(int64_t, self_cpu_bytes)                                         \
+    X(int64_t, device_bytes) X(int64_t, self_device_bytes)                                   \
+    X(uint32_t, name) X(uint32_t, trace_name) X(uint32_t, overload) X(uint32_t, process)     \
+    X(uint32_t, thread) X(uint32_t, torch_thread) X(int32_t, parent) X(uint32_t, shapes)     \
+    X(uint32_t, strides) X(uint32_t, arguments) X(uint32_t, stack) X(uint32_t, module)       \
+    X(uint32_t, fwd_thread) X(uint8_t, scope) X(uint8_t, flags)
+
+/* The same, to be written. */
+struct columns {
+#define COLUMN(type, name) type *name;
+    COLUMNS(COLUMN)
+#undef COLUMN
+};
+
+static bool take_columns(struct sonde_events *e, struct columns *c, size_t count)
+{
+    size_t size = 0;
+
+#define COLUMN(type, name) size += sizeof(type);
+    COLUMNS(COLUMN)
+#undef COLUMN
+    e->columns = malloc(size * count + 1);
+    if (!e->columns)
+        return false;
+    char *at = e->columns; /* the widest first, so that each is aligned */
+#define COLUMN(type, name)       \
+    c->name = (type *)(void *)at; \
+    e->shown.name = c->name;      \
+    at += sizeof(type) * count;
+    COLUMNS(COLUMN)
+#undef COLUMN
+    e->shown.count = count;
+    return true;
+}
+
+static uint32_t text_of(const struct sonde_events *e, const struct snd_process *from, uint32_t id)
+{
+    uint32_t name = id != 0 ? snd_name_of(from, id) : UINT32_MAX;
+
+    return name == UINT32_MAX ? 0 : text_of_name(e, name);
+}
+
+static void fill_row(const struct sonde_events *e, struct columns *c, uint32_t row,
+                     const struct entry *entry)
+{
+    const struct snd_range *r = &entry->range;
+    const struct snd_lane  *lane = &e->assembly.lanes[entry->thread];
+
+    c->start_ns[row] = r->start_ns;
+    c->end_ns[row] = snd_add(r->start_ns, r->total_ns);
+    c->self_ns[row] = snd_sub(r->total_ns, r->child_ns);
+    c->sequence[row] = r->sequence;
+    c->fwd_thread[row] = r->sequence >= 0 ? r->fwd_thread : 0;
+    c->flops[row] = r->flops;
+    c->macs[row] = r->macs;
+    c->moved_bytes[row] = r->moved_bytes;
+    c->cpu_bytes[row] = r->cpu_bytes;
+    c->self_cpu_bytes[row] = snd_sub(r->cpu_bytes, r->child_cpu_bytes);
+    c->device_bytes[row] = r->device_bytes;
+    c->self_device_bytes[row] = snd_sub(r->device_bytes, r->child_device_bytes);
+    c->name[row] = text_of_name(e, canonical(e, r->name));
+    c->trace_name[row] = entry->flags & SONDE_EVENT_IS_MEMORY ? 0 : text_of_name(e, r->name);
+    c->overload[row] = text_of(e, lane->from, r->overload);
+    c->process[row] = lane->process;
+    c->thread[row] = entry->thread;
+    c->torch_thread[row] = snd_torch_thread(&e->assembly, lane);
+    c->shapes[row] = r->shapes;
+    c->strides[row] = r->strides;
+    c->arguments[row] = text_of(e, lane->from, r->arguments);
+    c->stack[row] = r->stack;
+    c->module[row] = text_of(e, lane->from, r->module);
+    c->scope[row] = r->scope;
+    c->flags[row] = entry->flags;
+}
+
+/* What runs backward was called from where its forward operator was. */
+static bool lend_stacks(const struct sonde_events *e, struct columns *c, const struct place *places)
+{
+    struct snd_map forwards = { 0 };
+    bool           good = true;
+    uint32_t       count = (uint32_t)e->shown.count, at;
+
+    for (uint32_t row = 0; row < count && good; row++) {
+        const struct snd_range *r = &e->entries[places[row].entry].range;
+        struct snd_key key = { SND_PAIR(c->torch_thread[row], c->process[row]),
+                               (uint64_t)r->sequence, 0 };
+        if (r->sequence >= 0 && !r->is_back && !snd_map_get(&forwards, key, &at))
+            good = snd_map_put(&forwards, key, row);
+    }
+    for (uint32_t row = 0; row < count && good; row++) {
+        const struct snd_range *r = &e->entries[places[row].entry].range;
+        struct snd_key key = { SND_PAIR(r->back_thread, c->process[row]),
+                               (uint64_t)r->back_sequence, 0 };
+        if (r->is_back) /* forward rows are not written here */
+            c->stack[row] = snd_map_get(&forwards, key, &at) ? c->stack[at] : 0;
+    }
+    snd_map_release(&forwards);
+    return good;
+}
+
+static bool build_columns(struct sonde_events *e)
+{
+    struct columns c;
+    struct place  *places = malloc(((size_t)e->count + 1) * sizeof *places);
+    uint32_t      *rows = malloc(((size_t)e->count + 1) * sizeof *rows), count = 0;
+    bool           good = false;
+
+    if (!places || !rows)
+        goto done;
+    for (uint32_t i = 0; i < e->count; i++) {
+        const struct snd_range *r = &e->entries[i].range;
+        if (!e->entries[i].folded)
+            places[count++] = (struct place){ r->start_ns, snd_add(r->start_ns, r->total_ns), i };
+    }
+    sort_places(places, count);
+    if (!take_columns(e, &c, count))
+        goto done;
+    for (uint32_t row = 0; row < count; row++) {
+        rows[places[row].entry] = row;
+        fill_row(e, &c, row, &e->entries[places[row].entry]);
+    }
+    for (uint32_t row = 0; row < count; row++) {
+        uint32_t parent = e->entries[places[row].entry].parent;
+        c.parent[row] = parent == NOWHERE ? -1 : (int32_t)rows[parent];
+    }
+    good = lend_stacks(e, &c, places);
+done:
+    free(places);
+    free(rows);
+    return good;
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
+{
+    const struct snd_consumer consumer = { .user = e, .flops = e->options.flops, .open = on_open,
+                                           .close = on_close, .memory = on_memory,
+                                           .move = on_move };
+    enum sonde_status status = snd_assemble(&e->assembly, e->trace, SONDE_BY_TIME, &consumer, err);
+
+    if (status == SONDE_OK) {
+        fold_all(e);
+        if (!build_columns(e))
+            status = snd_fail(err, SONDE_E_NOMEM, "out of memory for %u events", e->count);
+    }
+    snd_assembly_release(&e->assembly);
+    snd_sizes_release(&e->sizes);
+    free(e->entries);
+    e->entries = NULL;
+    return status;
+}
+
+enum sonde_status sonde_events_new(struct sonde_trace *trace,
+                                   const struct sonde_events_options *options,
+                                   struct sonde_events **out, struct sonde_error *err)
+{
+    *out = NULL;
+    struct sonde_events *e = calloc(1, sizeof *e);
+    if (!e)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the events");
+    e->trace = trace;
+    if (options)
+        e->options = *options;
+    number_texts(e);
+    enum sonde_status status = build(e, err);
+    if (status == SONDE_OK)
+        *out = e;
+    else
+        sonde_events_free(e);
+    return status;
+}
+
+void sonde_events_free(struct sonde_events *e)
+{
+    if (!e)
+        return;
+    free(e->columns);
+    free(e);
+}
+
+const struct sonde_events_columns *sonde_events_columns(const struct sonde_events *events)
+{
+    return &events->shown;
+}
+
+size_t sonde_events_text_count(const struct sonde_events *e)
+{
+    return (size_t)e->trace->names.count + OWN_COUNT + 1;
+}
+
+struct sonde_text sonde_events_text(const struct sonde_events *e, uint32_t text)
+{
+    uint32_t count = e->trace->names.count;
+
+    if (text == 0 || text > count + OWN_COUNT)
+        return (struct sonde_text){ "", 0 };
+    if (text > count)
+        return own_names[text - 1 - count];
+    return (struct sonde_text){ e->trace->names.items[text - 1].bytes,
+                                e->trace->names.items[text - 1].length };
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/modules.c - what each module of a network cost, forward and backward.
+ *
+ * Every range is one module's: that of its MODULE attribute, or of the range it lies in; a
+ * backward one's is its forward operator's, which has the same sequence number. Self times,
+ * FLOPs and bytes are added up by module, and then from the leaves to the root, so that nothing
+ * counts twice.
+ *
+ * Modules are not marked by themselves, only named by their operators. A call of one is told by
+ * the operator that its visit began with coming again, or by the operators between two visits
+ * being others'.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "format/fields.h"
+#include "model/assembly.h"
+#include "model/sizes.h"
+
+#define MODULES_MAX (1u << 20)
+#define DEPTH_MAX 64u /* parts of a path; what is deeper is its ancestor's */
+#define NO_MODULE 0u  /* the root: what belongs to none */
+
+struct own { /* of one module, without its children's */
+    int64_t  forward_ns, backward_ns, cpu_bytes, device_bytes, activation_bytes;
+    double   flops, backward_flops, macs;
+    uint32_t last_child;
+    uint64_t visit;                     /* number of the visit under way, of its thread */
+    uint32_t first_module, first_name;  /* the operator that it began with */
+};
+
+struct forward {
+    int64_t  start_ns;
+    uint32_t module;
+};
+
+/* What a thread is doing. */
+struct visitor {
+    uint32_t module;   /* of the latest outermost forward operator */
+    uint32_t backward; /* module of the latest backward function */
+};
+
+/* Memory that was taken in a forward pass: whose, and until when it counts as that pass's. */
+struct sonde_modules {
+    struct sonde_trace  *trace;
+    struct sonde_module *nodes;
+    struct own          *owns;
+    uint32_t             count, node_room, own_room;
+    struct snd_map       by_name; /* (parent, text of the last part) */
+    struct snd_texts     texts;   /* parts of paths, paths, classes */
+    struct snd_map       by_path; /* number of the whole path's text in trace->names */
+    struct snd_map       by_sequence;
+    struct forward      *forwards;
+    uint32_t             forward_count, forward_room;
+    struct visitor      *visitors; /* by thread */
+    struct snd_sizes     sizes;
+    struct snd_assembly  assembly;
+};
+
+static void give_up(struct sonde_modules *m)
+{
+    snd_assembly_stop(&m->assembly);
+}
+
+/* --------------------------------------------------------------------- paths */
+
+static uint32_t add_module(struct sonde_modules *m, uint32_t parent, uint32_t name, uint32_t path)
+{
+    if (m->count >= MODULES_MAX || !snd_grow(&m->nodes, &m->node_room, m->count, sizeof *m->nodes) ||
+        !snd_grow(&m->owns, &m->own_room, m->count, sizeof *m->owns)) {
+        give_up(m);
+        return NO_MODULE;
+    }
+    uint32_t             at = m->count++;
+    struct sonde_module *node = &m->nodes[at];
+    *node = (struct sonde_module){ .parent = parent, .parameters = -1, .kind = { "", 0 } };
+    node->name = (struct sonde_text){ m->texts.items[name].bytes, m->texts.items[name].length };
+    node->path = (struct sonde_text){ m->texts.items[path].bytes, m->texts.items[path].length };
+    m->owns[at] = (struct own){ 0 };
+    if (at == 0)
+        return at;
+    node->depth = m->nodes[parent].depth + 1;
+    if (m->owns[parent].last_child == 0)
+        m->nodes[parent].first_child = at;
+    else
+        m->nodes[m->owns[parent].last_child].next_sibling = at;
+    m->owns[parent].last_child = at;
+    return at;
+}
+
+static uint32_t find_child(struct sonde_modules *m, uint32_t parent, const char *path, size_t start,
+                           size_t end)
+{
+    uint32_t name, whole, at;
+
+    if (!snd_texts_add(&m->texts, path + start, end - start, &name)) {
+        give_up(m);
+        return NO_MODULE;
+    }
+    struct snd_key key = { parent, name, 0 };
+    if (snd_map_get(&m->by_name, key, &at))
+        return at;
+    if (!snd_texts_add(&m->texts, path, end, &whole)) {
+        give_up(m);
+        return NO_MODULE;
+    }
+    at = add_module(m, parent, name, whole);
+    if (at != NO_MODULE && !snd_map_put(&m->by_name, key, at))
+        give_up(m);
+    return at;
+}
+
+static void set_kind(struct sonde_modules *m, uint32_t at, const char *bytes, size_t length)
+{
+    uint32_t text;
+
+    if (m->nodes[at].kind.length > 0 || length == 0)
+        return;
+    if (!snd_texts_add(&m->texts, bytes, length, &text)) {
+        give_up(m);
+        return;
+    }
+    m->nodes[at].kind = (struct sonde_text){ m->texts.items[text].bytes, length };
+}
+
+/* "Net.layer1.0.conv" or "Net.layer1.0.conv|Conv2d". */
+static uint32_t find_path(struct sonde_modules *m, struct sonde_text path)
+{
+    const char *bar = memchr(path.bytes, '|', path.length);
+    size_t      length = bar ? (size_t)(bar - path.bytes) : path.length, start = 0;
+    uint32_t    at = NO_MODULE, parts = 0;
+
+    while (start < length && parts++ < DEPTH_MAX) {
+        const char *dot = memchr(path.bytes + start, '.', length - start);
+        size_t      end = dot ? (size_t)(dot - path.bytes) : length;
+        at = find_child(m, at, path.bytes, start, end);
+        start = end + 1;
+    }
+    if (bar && at != NO_MODULE)
+        set_kind(m, at, bar + 1, path.length - length - 1);
+    return at;
+}
+
+/* The module of a string id; NO_MODULE for none. */
+static uint32_t find_module(struct sonde_modules *m, const struct snd_lane *lane, uint32_t id)
+{
+    uint32_t name = id != 0 ? snd_name_of(lane->from, id) : UINT32_MAX, at;
+
+    if (name == UINT32_MAX)
+        return NO_MODULE;
+    struct snd_key key = { name, 0, 0 };
+    if (snd_map_get(&m->by_path, key, &at))
+        return at;
+    const struct snd_text *text = &m->trace->names.items[name];
+    at = find_path(m, (struct sonde_text){ text->bytes, text->length });
+    if (!snd_map_put(&m->by_path, key, at))
+        give_up(m);
+    return at;
+}
+
+/* --------------------------------------------------------------------- visits */
+
+static bool lies_in(const struct sonde_modules *m, uint32_t at, uint32_t ancestor)
+{
+    while (at != NO_MODULE && m->nodes[at].depth > m->nodes[ancestor].depth)
+        at = m->nodes[at].parent;
+    return at == ancestor;
+}
+
+/* An outermost forward operator: which modules' calls does it begin? */
+static void visit(struct sonde_modules *m, struct visitor *v, uint32_t module, uint32_t name)
+{
+    for (uint32_t at = module; at != NO_MODULE; at = m->nodes[at].parent) {
+        struct own *own = &m->owns[at];
+        bool        again = own->first_module == module && own->first_name == name;
+        if (lies_in(m, v->module, at) && v->module != NO_MODULE && !again)
+            continue; /* the visit goes on, and so do its ancestors' */
+        m->nodes[at].calls++;
+        own->first_module = module;
+        own->first_name = name;
+    }
+    v->module = module;
+}
+
+/* ---------------------------------------------------------------------- ranges */
+
+static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent)
+{
+    (void)user, (void)lane;
+    if (parent) /* unless an attribute says otherwise */
+        range->range.module = parent->range.module;
+}
+
+static struct snd_key sequence_key(const struct snd_lane *lane, uint32_t thread, int64_t sequence)
+{
+    return (struct snd_key){ SND_PAIR(thread, lane->process), (uint64_t)sequence, 0 };
+}
+
+/* Of the forward operators with one sequence number the innermost one made the backward node. */
+static void note_forward(struct sonde_modules *m, const struct snd_lane *lane,
+                         const struct snd_range *r, uint32_t module)
+{
+    struct snd_key key = sequence_key(lane, snd_torch_thread(&m->assembly, lane), r->sequence);
+    uint32_t       at;
+
+    if (snd_map_get(&m->by_sequence, key, &at)) {
+        if (r->start_ns > m->forwards[at].start_ns)
+            m->forwards[at] = (struct forward){ r->start_ns, module };
+        return;
+    }
+    if (!snd_grow(&m->forwards, &m->forward_room, m->forward_count, sizeof *m->forwards) ||
+        !snd_map_put(&m->by_sequence, key, m->forward_count)) {
+        give_up(m);
+        return;
+    }
+    m->forwards[m->forward_count++] = (struct forward){ r->start_ns, module };
+}
+
+/* A node without a sequence number accumulates what the node before it made. */
+static uint32_t find_backward(struct sonde_modules *m, const struct snd_lane *lane, uint32_t thread,
+                              int64_t sequence)
+{
+    uint32_t at;
+
+    if (sequence < 0)
+        return m->visitors[lane->thread].backward;
+    if (!snd_map_get(&m->by_sequence, sequence_key(lane, thread, sequence), &at))
+        return NO_MODULE;
+    return m->forwards[at].module;
+}
+
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                     struct snd_open_range *parent)
+{
+    struct sonde_modules   *m = user;
+    const struct snd_range *r = &range->range;
+    struct visitor         *v = &m->visitors[lane->thread];
+    bool     engine = m->assembly.name_flags[r->name] & SND_NAME_EVALUATE;
+    uint32_t module;
+
+    if (r->is_back || engine) {
+        module = r->is_back ? find_backward(m, lane, r->back_thread, r->back_sequence)
+                            : find_backward(m, lane, r->fwd_thread, r->sequence);
+        if (r->scope == SONDE_SCOPE_BACKWARD && r->sequence >= 0)
+            v->backward = module;
+        v->module = NO_MODULE; /* the forward pass is over */
+    } else {
+        module = find_module(m, lane, r->module);
+        if (r->sequence >= 0)
+            note_forward(m, lane, r, module);
+        bool outermost = !parent || find_module(m, lane, parent->range.module) == NO_MODULE ||
+                         parent->range.scope == SONDE_SCOPE_USER;
+        if (outermost && r->scope != SONDE_SCOPE_USER)
+            visit(m, v, module, r->name);
+    }
+    if (m->assembly.out_of_memory)
+        return;
+    struct own *own = &m->owns[module];
+    int64_t     self_ns = snd_sub(r->total_ns, r->child_ns);
+    bool        back = r->is_back || engine;
+    int64_t    *time = back ? &own->backward_ns : &own->forward_ns;
+    *time = snd_add(*time, self_ns);
+    *(back ? &own->backward_flops : &own->flops) += r->flops;
+    own->macs += r->macs;
+    int64_t cpu = snd_sub(r->cpu_bytes, r->child_cpu_bytes);
+    int64_t device = snd_sub(r->device_bytes, r->child_device_bytes);
+    own->cpu_bytes = snd_add(own->cpu_bytes, cpu);
+    own->device_bytes = snd_add(own->device_bytes, device);
+    if (!back)
+        own->activation_bytes = snd_add(own->activation_bytes, snd_add(cpu, device));
+}
+
+static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
+                      struct snd_open_range *innermost)
+{
+    struct sonde_modules *m = user;
+    int64_t               told = snd_net_bytes(words), bytes = told;
+
+    (void)ns;
+    if (!snd_sizes_event(&m->sizes, lane->process, words, &bytes))
+        return;
+    if (m->sizes.failed)
+        give_up(m);
+    if (innermost && bytes != told) { /* the assembly has added what the event told */
+        bool     is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
+        int64_t *sum = is_cpu ? &innermost->range.cpu_bytes : &innermost->range.device_bytes;
+        *sum = snd_add(*sum, bytes);
+    }
+}
+
+/* -------------------------------------------------------------------- metadata */
+
+/* The number of a member of a flat JSON object; -1 if it is not there. */
+static int64_t find_number(struct sonde_text json, const char *key)
+{
+    const char *at = memmem(json.bytes, json.length, key, strlen(key));
+
+    if (!at)
+        return -1;
+    at += strlen(key);
+    while (*at == '"' || *at == ':' || *at == ' ')
+        at++;
+    return *at >= '0' && *at <= '9' ? strtoll(at, NULL, 10) : -1;
+}
+
+static void read_class(struct sonde_modules *m, uint32_t at, struct sonde_text json)
+{
+    static const char key[] = "\"class\": \"";
+    const char       *start = memmem(json.bytes, json.length, key, sizeof key - 1);
+
+    if (!start)
+        return;
+    start += sizeof key - 1;
+    const char *end = strchr(start, '"');
+    if (end)
+        set_kind(m, at, start, (size_t)(end - start));
+}
+
+/* "module PATH": {"class": "Conv2d", "parameters": N, "parameter_bytes": N}, its own ones. */
+static void read_metadata(struct sonde_modules *m)
+{
+    static const char prefix[] = "module ";
+    struct sonde_text key, value;
+
+    for (uint32_t p = 0; p < m->trace->process_count; p++) {
+        for (uint32_t n = 0; sonde_trace_metadata(m->trace, p, n, &key, &value); n++) {
+            if (key.length < sizeof prefix || memcmp(key.bytes, prefix, sizeof prefix - 1) != 0)
+                continue;
+            uint32_t at = find_path(m, (struct sonde_text){ key.bytes + sizeof prefix - 1,
+                                                            key.length - (sizeof prefix - 1) });
+            if (at == NO_MODULE)
+                return;
+            int64_t parameters = find_number(value, "\"parameters\""),
+                    bytes = find_number(value, "\"parameter_bytes\"");
+            read_class(m, at, value);
+            if (parameters >= 0)
+                m->nodes[at].parameters = parameters; /* of a rank: the same in each process */
+            if (bytes >= 0)
+                m->nodes[at].parameter_bytes = bytes;
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------- sums */
+
+static void show_own(struct sonde_module *node, const struct own *own)
+{
+    node->forward_ns = node->self_forward_ns = own->forward_ns;
+    node->backward_ns = node->self_backward_ns = own->backward_ns;
+    node->self_flops = own->flops + own->backward_flops;
+    node->flops = own->flops;
+    node->backward_flops = own->backward_flops;
+    node->macs = own->macs;
+    node->cpu_bytes = own->cpu_bytes;
+    node->device_bytes = own->device_bytes;
+    node->activation_bytes = own->activation_bytes;
+}
+
+static void add_child(struct sonde_module *up, const struct sonde_module *node)
+{
+    up->forward_ns = snd_add(up->forward_ns, node->forward_ns);
+    up->backward_ns = snd_add(up->backward_ns, node->backward_ns);
+    up->flops += node->flops;
+    up->backward_flops += node->backward_flops;
+    up->macs += node->macs;
+    up->cpu_bytes = snd_add(up->cpu_bytes, node->cpu_bytes);
+    up->device_bytes = snd_add(up->device_bytes, node->device_bytes);
+    up->activation_bytes = snd_add(up->activation_bytes, node->activation_bytes);
+    if (node->parameters >= 0) {
+        up->parameters = snd_add(up->parameters < 0 ? 0 : up->parameters, node->parameters);
+        up->parameter_bytes = snd_add(up->parameter_bytes, node->parameter_bytes);
+    }
+}
+
+/* A child is numbered after its parent, so from the last to the first. */
+static void sum_up(struct sonde_modules *m)
+{
+    for (uint32_t i = 0; i < m->count; i++)
+        show_own(&m->nodes[i], &m->owns[i]);
+    for (uint32_t i = m->count; i-- > 1;)
+        add_child(&m->nodes[m->nodes[i].parent], &m->nodes[i]);
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+static enum sonde_status build(struct sonde_modules *m, enum sonde_flops_mode flops,
+                               struct sonde_error *err)
+{
+    const struct snd_consumer consumer = { .user = m, .flops = flops, .open = on_open,
+                                           .close = on_close, .memory = on_memory };
+    enum sonde_status status = snd_assemble(&m->assembly, m->trace, SONDE_BY_TIME, &consumer, err);
+
+    snd_assembly_release(&m->assembly);
+    if (status != SONDE_OK)
+        return status;
+    read_metadata(m);
+    if (m->assembly.out_of_memory)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the modules");
+    sum_up(m);
+    return SONDE_OK;
+}
+
+enum sonde_status sonde_modules_new(struct sonde_trace *trace, enum sonde_flops_mode flops,
+                                    struct sonde_modules **out, struct sonde_error *err)
+{
+    enum sonde_status status = SONDE_E_NOMEM;
+    uint32_t          empty;
+
+    *out = NULL;
+    struct sonde_modules *m = calloc(1, sizeof *m);
+    if (m) {
+        m->trace = trace;
+        m->visitors = calloc((size_t)trace->thread_count + 1, sizeof *m->visitors);
+    }
+    if (m && m->visitors && snd_texts_add(&m->texts, "", 0, &empty)) {
+        add_module(m, 0, empty, empty);
+        if (m->count == 1)
+            status = build(m, flops, err);
+    }
+    if (status == SONDE_OK) {
+        *out = m;
+        return SONDE_OK;
+    }
+    if (!m || m->count == 0)
+        snd_fail(err, SONDE_E_NOMEM, "out of memory for the modules");
+    sonde_modules_free(m);
+    return status;
+}
+
+void sonde_modules_free(struct sonde_modules *m)
+{
+    if (!m)
+        return;
+    free(m->nodes);
+    free(m->owns);
+    free(m->forwards);
+    free(m->visitors);
+    snd_map_release(&m->by_name);
+    snd_map_release(&m->by_path);
+    snd_map_release(&m->by_sequence);
+    snd_texts_release(&m->texts);
+    snd_sizes_release(&m->sizes);
+    free(m);
+}
+
+size_t sonde_modules_count(const struct sonde_modules *modules)
+{
+    return modules->count;
+}
+
+const struct sonde_module *sonde_modules_node(const struct sonde_modules *modules, size_t index)
+{
+    return index < modules->count ? &modules->nodes[index] : NULL;
+}

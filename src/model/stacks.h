@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/stacks.h - a stack as torch writes it.
+ *
+ * Layer: model. Threads: as a trace.
+ */
+#ifndef SND_MODEL_STACKS_H
+#define SND_MODEL_STACKS_H
+
+#include "base/buf.h"
+#include "sonde/trace.h"
+
+/*
+ * Appends "file(line): function" of the `most` innermost frames, innermost first, with
+ * `separator` between them; `line` is where the function begins and `file` is without the folder
+ * that packages lie in, where those were recorded, as in torch. Frames of autograd's own entry are left out, as torch leaves them. Returns how many.
+ */
+size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_t id, size_t most,
+                      char separator, struct sonde_buffer *text);
+
+#endif

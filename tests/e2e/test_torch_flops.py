@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FLOPs against torch's own counter, forward and backward, and against torch.profiler's seven.
+
+FlopCounterMode counts products: matrix products, convolutions, attention, two operations each
+multiply-accumulate. Ours counts more (norms, activations, ...), so what is compared is twice the
+multiply-accumulates, in all and for each kind of product.
+"""
+import collections
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: nothing to count")
+torchvision = pytest.importorskip("torchvision", reason="torchvision is not installed")
+
+from torch import nn  # noqa: E402
+from torch.utils import flop_counter  # noqa: E402
+
+import sonde  # noqa: E402
+
+# Name and size of its input; the last four have grouped convolutions.
+MODELS = [("alexnet", 96), ("vgg11", 64), ("resnet18", 64), ("resnet50", 64), ("densenet121", 64),
+          ("squeezenet1_1", 64), ("inception_v3", 96), ("vit_b_16", 64), ("swin_t", 64),
+          ("resnext50_32x4d", 64), ("mobilenet_v2", 64), ("shufflenet_v2_x0_5", 64),
+          ("convnext_tiny", 64)]
+
+
+def convolution_backward(grad_out, x, w, bias, stride, padding, dilation, transposed,
+                         output_padding, groups, output_mask, out_shape=None, **unused):
+    """torch's formula counts the weight's gradient `groups` times over; this is the definition:
+    each of the two gradients takes as many multiplications as the forward pass."""
+    positions = x[2:] if transposed else grad_out[2:]
+    each = 2 * x[0] * torch.Size(positions).numel() * torch.Size(w).numel()
+    return each * (bool(output_mask[0]) + bool(output_mask[1]))
+
+
+def make_model(name, size):
+    options = {"inception_v3": {"init_weights": False, "aux_logits": False},
+               "vit_b_16": {"image_size": size}}
+    return getattr(torchvision.models, name)(**options.get(name, {}))
+
+
+def count_by_torch(step, fix_groups=False):
+    mapping = {torch.ops.aten.convolution_backward: convolution_backward} if fix_groups else None
+    with flop_counter.FlopCounterMode(display=False, custom_mapping=mapping) as counter:
+        step()
+    return counter.get_total_flops()
+
+
+def record(step, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with sonde.profile(record_shapes=True, with_flops=options.pop("with_flops", True),
+                           **options) as prof:
+            step()
+    return prof
+
+
+def count_by_us(step):
+    return 2 * sum(row.macs for row in record(step).key_averages())
+
+
+def training_step(model, *inputs):
+    def step():
+        model.zero_grad(set_to_none=True)
+        result = model(*inputs)
+        while isinstance(result, (tuple, list)):  # inception has a second head, an LSTM its state
+            result = result[0]
+        result.float().sum().backward()
+    return step
+
+
+@pytest.mark.parametrize("name, size", MODELS, ids=[name for name, size in MODELS])
+def test_a_training_step_counts_as_flop_counter_mode(name, size):
+    torch.manual_seed(0)
+    model = make_model(name, size)
+    step = training_step(model, torch.randn(2, 3, size, size))
+    theirs = count_by_torch(step)
+    fixed = count_by_torch(step, fix_groups=True)
+    assert count_by_us(step) == fixed > 0
+    grouped = any(isinstance(m, nn.Conv2d) and m.groups > 1 for m in model.modules())
+    assert (theirs != fixed) == grouped  # where they differ, it is for that reason
+
+
+class Attention(nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        self.options = options
+
+    def forward(self, q, k, v):
+        return nn.functional.scaled_dot_product_attention(q, k, v, **self.options)
+
+
+def tensor(*shape):
+    return torch.randn(*shape, requires_grad=True)
+
+
+LAYERS = {
+    "linear": (lambda: nn.Linear(24, 40), lambda: tensor(3, 5, 24)),
+    "bilinear product": (lambda: Matmul(), lambda: (tensor(4, 6, 8), tensor(8, 10))),
+    "batched product": (lambda: Matmul(), lambda: (tensor(2, 3, 6, 8), tensor(3, 8, 10))),
+    "einsum": (lambda: Einsum(), lambda: (tensor(4, 6, 8), tensor(4, 8, 5))),
+    "conv1d": (lambda: nn.Conv1d(6, 12, 5, stride=2, padding=1, dilation=2), lambda: tensor(2, 6, 40)),
+    "conv3d": (lambda: nn.Conv3d(3, 8, (2, 3, 3), padding=1), lambda: tensor(2, 3, 6, 10, 10)),
+    "same": (lambda: nn.Conv2d(4, 8, 3, padding="same"), lambda: tensor(2, 4, 12, 12)),
+    "same, uneven": (lambda: nn.Conv2d(4, 8, 4, padding="same", dilation=2),
+                     lambda: tensor(2, 4, 13, 12)),
+    "unbatched": (lambda: nn.Conv2d(4, 8, 3), lambda: tensor(4, 12, 12)),
+    "transposed": (lambda: nn.ConvTranspose2d(6, 4, 3, stride=2, padding=1, output_padding=1),
+                   lambda: tensor(2, 6, 9, 9)),
+    "transposed 1d": (lambda: nn.ConvTranspose1d(6, 4, 3, stride=2), lambda: tensor(2, 6, 9)),
+    "transposed 3d": (lambda: nn.ConvTranspose3d(4, 2, 3), lambda: tensor(1, 4, 5, 5, 5)),
+    "attention": (lambda: Attention(), lambda: tuple(tensor(2, 4, 16, 8) for _ in range(3))),
+    "cross attention": (lambda: Attention(), lambda: (tensor(2, 4, 9, 8), tensor(2, 4, 16, 8),
+                                                      tensor(2, 4, 16, 8))),
+    "causal attention": (lambda: Attention(is_causal=True),
+                         lambda: tuple(tensor(2, 4, 16, 8) for _ in range(3))),
+    "encoder layer": (lambda: nn.TransformerEncoderLayer(32, 4, 64, batch_first=True),
+                      lambda: tensor(2, 7, 32)),
+}
+
+
+class Matmul(nn.Module):
+    def forward(self, a, b):
+        return a @ b
+
+
+class Einsum(nn.Module):
+    def forward(self, a, b):
+        return torch.einsum("bij,bjk->bik", a, b)
+
+
+@pytest.mark.parametrize("name", list(LAYERS))
+def test_a_layer_counts_as_flop_counter_mode(name):
+    torch.manual_seed(0)
+    layer, inputs = (make() for make in LAYERS[name])
+    step = training_step(layer, *(inputs if isinstance(inputs, tuple) else (inputs,)))
+    assert count_by_us(step) == count_by_torch(step) > 0
+
+
+RECURRENT = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
+
+@pytest.mark.parametrize("kind", list(RECURRENT))
+@pytest.mark.parametrize("layers, directions, bias", [(1, 1, True), (2, 1, True), (2, 2, True),
+                                                      (1, 1, False)])
+def test_recurrent_networks(kind, layers, directions, bias):
+    """FlopCounterMode does not look into them. The definition: for each step, direction and gate,
+    a product with the input and one with the state; twice that backward."""
+    steps, batch, inputs, hidden = 5, 3, 8, 6
+    model = getattr(nn, kind)(inputs, hidden, layers, bidirectional=directions == 2, bias=bias)
+    x = torch.randn(steps, batch, inputs)
+    expected = 0
+    for layer in range(layers):
+        width = inputs if layer == 0 else hidden * directions
+        expected += directions * steps * batch * RECURRENT[kind] * hidden * (width + hidden)
+    with torch.no_grad():
+        rows = record(lambda: model(x)).key_averages()
+    assert sum(row.macs for row in rows) == expected
+
+
+def test_what_is_not_a_product():
+    """Written out by hand for one call each."""
+    x = torch.randn(4, 6, 8, 8)
+    numel = x.numel()
+    norm = nn.BatchNorm2d(6)
+    expected = {
+        "aten::relu": (lambda: torch.relu(x), numel),
+        "aten::sigmoid": (lambda: torch.sigmoid(x), 4 * numel),
+        "aten::gelu": (lambda: nn.functional.gelu(x), 5 * numel),
+        "aten::add": (lambda: x + torch.randn(6, 1, 1), numel),
+        "aten::mul_": (lambda: x.clone().mul_(2), numel),
+        "aten::softmax": (lambda: torch.softmax(x, 1), 5 * numel),
+        "aten::layer_norm": (lambda: nn.functional.layer_norm(x, (8, 8)), 5 * numel),
+        "aten::batch_norm": (lambda: norm(x), 7 * numel),
+        "aten::max_pool2d": (lambda: nn.functional.max_pool2d(x, 2), 4 * 6 * 16 * 3),
+        "aten::avg_pool2d": (lambda: nn.functional.avg_pool2d(x, 2), 4 * 6 * 16 * 4),
+        "aten::adaptive_avg_pool2d": (lambda: nn.functional.adaptive_avg_pool2d(x, 2), numel),
+        "aten::sum": (lambda: x.sum(), numel),
+        "aten::upsample_bilinear2d":
+            (lambda: nn.functional.interpolate(x, (16, 16), mode="bilinear"), 7 * 4 * numel),
+    }
+    for name, (call, flops) in expected.items():
+        with torch.no_grad():
+            rows = {row.key: row for row in record(call).key_averages()}
+        assert name in rows, (name, list(rows))
+        assert rows[name].flops == flops, name
+        assert rows[name].macs == 0
+
+
+def test_nothing_counts_twice():
+    model = nn.Linear(16, 32)
+    x = torch.randn(4, 16)
+    rows = {row.key: row for row in record(lambda: model(x)).key_averages()}
+    assert rows["aten::linear"].flops == 2 * 4 * 16 * 32
+    assert rows["aten::addmm"].flops == 0
+
+
+def test_torch_mode_is_torch():
+    model = torchvision.models.resnet18()
+    x = torch.randn(1, 3, 64, 64)
+    step = training_step(model, x)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
+                                with_flops=True) as theirs:
+        step()
+    ours = record(step, with_flops="torch")
+
+    def flops(averages):
+        return {row.key: row.flops for row in averages if row.flops}
+    assert flops(ours.key_averages()) == flops(theirs.key_averages())
+
+
+def test_an_operator_without_a_formula_is_named(tmp_path):
+    library = torch.library.Library("sonde_test", "DEF")
+    library.define("busy(Tensor x) -> Tensor")
+    library.impl("busy", lambda x: x.clone(), "CPU")
+    prof = record(lambda: [torch.ops.sonde_test.busy(torch.randn(64, 64)) for _ in range(50)])
+    prof.save(tmp_path / "t.sonde")
+    with sonde.Trace(tmp_path / "t.sonde") as trace:
+        ledger = {key: (count, text) for key, count, text in trace.ledger()}
+    count, text = ledger["uncounted_operators"]
+    assert count == 1
+    assert "sonde_test::busy" in text and "% of self time" in text
+
+
+def test_every_operator_of_the_models_is_known(tmp_path):
+    """The ledger of a training step of each family has nothing to name."""
+    unknown = collections.Counter()
+    for name, size in (("resnet18", 64), ("mobilenet_v2", 64), ("swin_t", 64), ("vit_b_16", 64)):
+        model = make_model(name, size)
+        optimizer = torch.optim.AdamW(model.parameters())
+        run = training_step(model, torch.randn(1, 3, size, size))
+
+        def step():
+            run()
+            optimizer.step()
+        prof = record(step)
+        path = tmp_path / f"{name}.sonde"
+        prof.save(path)
+        with sonde.Trace(path) as trace:
+            for key, count, text in trace.ledger():
+                if key == "uncounted_operators":
+                    unknown[text] += count
+    assert not unknown

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of events: torch's order, folding, families, and its table. */
+#include "format/layout.h"
+#include "scratch.h"
+#include "sonde/export.h"
+
+#define CPU SND_DEVICE(0, 0xffff)
+
+static struct sonde_events *list(struct sonde_trace *trace)
+{
+    struct sonde_events *events;
+
+    assert_int_equal(sonde_events_new(trace, NULL, &events, NULL), SONDE_OK);
+    return events;
+}
+
+static bool name_is(const struct sonde_events *events, size_t row, const char *name)
+{
+    return text_is(sonde_events_text(events, sonde_events_columns(events)->name[row]), name);
+}
+
+/* Of two that begin together the longer one comes first; threads are merged by time. */
+static void in_torchs_order(void **state)
+{
+    struct synth *s = synth_new(scratch_path("order"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+
+    (void)state;
+    synth_begin(s, t, 100, synth_string(s, "outer"), 0);
+    synth_begin(s, t, 100, synth_string(s, "inner"), 0);
+    synth_end(s, t, 150);
+    synth_end(s, t, 200);
+    synth_begin(s, u, 100, synth_string(s, "longest"), 0);
+    synth_end(s, u, 300);
+    synth_begin(s, t, 250, synth_string(s, "last"), 0);
+    synth_end(s, t, 260);
+    synth_close(s, true);
+    struct sonde_trace  *trace = scratch_open(scratch_path("order"));
+    struct sonde_events *events = list(trace);
+    const struct sonde_events_columns *c = sonde_events_columns(events);
+    assert_int_equal(c->count, 4);
+    assert_true(name_is(events, 0, "longest"));
+    assert_true(name_is(events, 1, "outer"));
+    assert_true(name_is(events, 2, "inner"));
+    assert_true(name_is(events, 3, "last"));
+    assert_int_equal(c->parent[2], 1);
+    assert_int_equal(c->parent[0], -1);
+    assert_int_equal(c->self_ns[1], 50);
+    assert_int_equal(c->thread[0], 1);
+    assert_int_equal(c->start_ns[2], 100);
+    assert_int_equal(c->end_ns[2], 150);
+    sonde_events_free(events);
+    sonde_trace_close(trace);
+}
+
+/* What torch's lists leave out, fold and rename; its families are by time. */
+static void torchs_rules(void **state)
+{
+    struct synth *s = synth_new(scratch_path("rules"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      add = synth_string(s, "aten::add");
+
+    (void)state;
+    synth_meta(s, "torch.thread 4242", "17");
+    synth_begin(s, t, 0, synth_string(s, "ProfilerStep#3"), 0);
+    synth_attr(s, t, SND_ATTR_SCOPE, 8);
+    synth_begin(s, t, 10, add, 0);
+    synth_attr(s, t, SND_ATTR_SEQUENCE, 5);
+    synth_begin(s, t, 20, add, 0); /* folds */
+    synth_begin(s, t, 30, synth_string(s, "aten::is_leaf"), 0); /* left out */
+    synth_alloc(s, t, 31, CPU, 0x1, 10);
+    synth_end(s, t, 40);
+    synth_begin(s, t, 40, synth_string(s, "aten::empty"), 0);
+    synth_end(s, t, 45);
+    synth_end(s, t, 50);
+    synth_end(s, t, 60);
+    synth_begin(s, t, 70, synth_string(s, "autograd::engine::evaluate_function: AddBackward0"), 0);
+    synth_begin(s, t, 71, synth_string(s, "AddBackward0"), 0);
+    synth_attr(s, t, SND_ATTR_SCOPE, 2);
+    synth_attr(s, t, SND_ATTR_SEQUENCE, 5);
+    synth_attr(s, t, SND_ATTR_FWD_THREAD, 17);
+    synth_end(s, t, 75);
+    synth_end(s, t, 80);
+    synth_end(s, t, 100);
+    synth_free(s, t, 110, CPU, 0x1, 0);
+    synth_free(s, t, 120, CPU, 0x2, 0); /* nobody knows it */
+    synth_close(s, true);
+    struct sonde_trace  *trace = scratch_open(scratch_path("rules"));
+    struct sonde_events *events = list(trace);
+    const struct sonde_events_columns *c = sonde_events_columns(events);
+    assert_int_equal(c->count, 6);
+    assert_true(name_is(events, 0, "ProfilerStep*"));
+    assert_true(text_is(sonde_events_text(events, c->trace_name[0]), "ProfilerStep#3"));
+    assert_int_equal(c->flags[0], SONDE_EVENT_IS_USER);
+    assert_int_equal(c->scope[0], SONDE_SCOPE_USER);
+    assert_true(name_is(events, 1, "aten::add"));
+    assert_int_equal(c->self_ns[1], 50 - 5);
+    assert_int_equal(c->self_cpu_bytes[1], 10);
+    assert_int_equal(c->sequence[1], 5);
+    assert_int_equal(c->fwd_thread[1], 0);
+    assert_int_equal(c->torch_thread[1], 17);
+    assert_true(name_is(events, 2, "aten::empty"));
+    assert_int_equal(c->parent[2], 1); /* the folded one's child is the other's */
+    assert_true(name_is(events, 3, "autograd::engine::evaluate_function: AddBackward0"));
+    assert_int_equal(c->sequence[3], 5); /* borrowed from the function that it runs */
+    assert_int_equal(c->fwd_thread[3], 17);
+    assert_int_equal(c->scope[4], SONDE_SCOPE_BACKWARD);
+    assert_true(name_is(events, 5, "[memory]"));
+    assert_int_equal(c->flags[5], SONDE_EVENT_IS_MEMORY);
+    assert_int_equal(c->cpu_bytes[5], -10);
+    assert_int_equal(c->trace_name[5], 0);
+    assert_true(text_is(sonde_events_text(events, 0), ""));
+    sonde_events_free(events);
+    sonde_trace_close(trace);
+}
+
+/* A range that ends around an open one is not its parent; one that another thread ends has none. */
+static void ends_out_of_order(void **state)
+{
+    struct synth *s = synth_new(scratch_path("ends"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+
+    (void)state;
+    synth_begin(s, t, 0, synth_string(s, "a"), 0);
+    synth_begin(s, t, 10, synth_string(s, "b"), 0);
+    synth_begin(s, t, 20, synth_string(s, "c"), 0);
+    synth_end(s, t, 30);
+    synth_end_at(s, t, 40, 1); /* a */
+    synth_begin(s, t, 45, synth_string(s, "d"), 0);
+    synth_end(s, t, 46);
+    synth_end(s, t, 50); /* b */
+    synth_begin(s, t, 100, synth_string(s, "async"), 0);
+    synth_attr(s, t, SND_ATTR_KEY, 77);
+    synth_begin(s, t, 110, synth_string(s, "e"), 0);
+    synth_end_key(s, u, 120, 77);
+    synth_end(s, t, 130);
+    synth_close(s, true);
+    struct sonde_trace  *trace = scratch_open(scratch_path("ends"));
+    struct sonde_events *events = list(trace);
+    const struct sonde_events_columns *c = sonde_events_columns(events);
+    assert_int_equal(c->count, 6);
+    assert_true(name_is(events, 1, "b"));
+    assert_int_equal(c->parent[1], -1);
+    assert_int_equal(c->self_ns[0], 40); /* a */
+    assert_int_equal(c->parent[2], 1);   /* c lies in b */
+    assert_int_equal(c->parent[3], 1);   /* so does d */
+    assert_true(name_is(events, 4, "async"));
+    assert_int_equal(c->flags[4], SONDE_EVENT_IS_ASYNC);
+    assert_int_equal(c->self_ns[4], 0);
+    assert_int_equal(c->end_ns[4] - c->start_ns[4], 20);
+    assert_int_equal(c->parent[5], -1); /* e */
+    sonde_events_free(events);
+    sonde_trace_close(trace);
+}
+
+/* A backward range was called from where its forward operator was. */
+static void stacks_of_backward_ranges(void **state)
+{
+    struct synth *s = synth_new(scratch_path("stacks"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "backward", 0);
+    uint32_t      file = synth_string(s, "net.py"), forward = synth_string(s, "forward");
+    uint32_t      stack = synth_stack(s, 0, synth_frame(s, forward, file, 7));
+    uint32_t      inner = synth_stack(s, stack, synth_frame(s, forward, file, 8));
+    struct sonde_buffer text = { 0 };
+
+    (void)state;
+    synth_meta(s, "torch.thread 4242", "1");
+    synth_begin(s, t, 0, synth_string(s, "aten::linear"), 0);
+    synth_attr(s, t, SND_ATTR_SEQUENCE, 4);
+    synth_attr(s, t, SND_ATTR_STACK, stack);
+    synth_begin(s, t, 1, synth_string(s, "aten::addmm"), 0);
+    synth_attr(s, t, SND_ATTR_SEQUENCE, 4);
+    synth_attr(s, t, SND_ATTR_STACK, inner); /* the outermost one's counts */
+    synth_end(s, t, 2);
+    synth_end(s, t, 3000);
+    synth_begin(s, u, 5000, synth_string(s, "AddmmBackward0"), 0);
+    synth_attr(s, u, SND_ATTR_SCOPE, 2);
+    synth_attr(s, u, SND_ATTR_SEQUENCE, 4);
+    synth_attr(s, u, SND_ATTR_FWD_THREAD, 1);
+    synth_begin(s, u, 6000, synth_string(s, "aten::mm"), 0);
+    synth_end(s, u, 9000);
+    synth_end(s, u, 10000);
+    synth_close(s, true);
+    struct sonde_trace  *trace = scratch_open(scratch_path("stacks"));
+    struct sonde_events *events = list(trace);
+    const struct sonde_events_columns *c = sonde_events_columns(events);
+    assert_int_equal(c->stack[0], stack);
+    assert_int_equal(c->stack[1], inner);
+    assert_int_equal(c->stack[2], stack);
+    assert_int_equal(c->stack[3], stack);
+    struct sonde_sink sink = sonde_sink_buffer(&text);
+    assert_int_equal(sonde_events_stacks(trace, events, "self_cpu_time_total", &sink, NULL), SONDE_OK);
+    assert_string_equal(text.bytes, "net.py(7):_forward 2\nnet.py(7):_forward 2\n"
+                                    "net.py(7):_forward 3\n");
+    assert_int_equal(sonde_events_stacks(trace, events, "time", &sink, NULL), SONDE_E_ARGUMENT);
+    sonde_buffer_release(&text);
+    sonde_events_free(events);
+
+    struct sonde_averages_options options = { .groups = SONDE_GROUP_STACK, .stack_depth = 1 };
+    struct sonde_averages        *r;
+    assert_int_equal(sonde_averages_new(trace, &options, &r, NULL), SONDE_OK);
+    assert_true(text_is(find_average(r, "aten::mm")->stack, "net.py(7): forward"));
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+}
+
+/* torch's table of events, and of averages with its own sense of top level. */
+static void tables(void **state)
+{
+    struct synth *s = synth_new(scratch_path("table"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_averages      *averages;
+    struct sonde_buffer         text = { 0 };
+    struct sonde_sink           sink = sonde_sink_buffer(&text);
+
+    (void)state;
+    synth_begin(s, t, 0, synth_string(s, "a"), synth_shapes(s, "2,3"));
+    synth_begin(s, t, 1000, synth_string(s, "b"), 0);
+    synth_end(s, t, 3000);
+    synth_end(s, t, 4000);
+    synth_begin(s, t, 5000, synth_string(s, "b"), 0);
+    synth_end(s, t, 6000);
+    synth_close(s, true);
+    struct sonde_trace  *trace = scratch_open(scratch_path("table"));
+    struct sonde_events *events = list(trace);
+    options.sort = "cpu_time_total";
+    assert_int_equal(sonde_events_table(trace, events, &options, 0, &sink, NULL), SONDE_OK);
+    assert_non_null(strstr(text.bytes, "   a        40.00%       2.000us        80.00%       4.000us"));
+    assert_non_null(strstr(text.bytes, "[[2, 3]]"));
+    assert_non_null(strstr(text.bytes, "Self CPU time total: 5.000us"));
+    assert_null(strstr(text.bytes, "CPU Mem"));
+    text.length = 0;
+    assert_int_equal(sonde_averages_new(trace, NULL, &averages, NULL), SONDE_OK);
+    options.top_level = true; /* the first b lies in a: torch does not show its row */
+    assert_int_equal(sonde_averages_table(trace, averages, &options, SONDE_TABLE_MEMORY, &sink, NULL),
+                     SONDE_OK);
+    assert_non_null(strstr(text.bytes, "\n    a  "));
+    assert_null(strstr(text.bytes, "\n    b  "));
+    assert_non_null(strstr(text.bytes, "Self CPU Mem"));
+    assert_non_null(strstr(text.bytes, "This report only display top-level ops statistics"));
+    sonde_averages_free(averages);
+    sonde_events_free(events);
+    sonde_buffer_release(&text);
+    sonde_trace_close(trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_torchs_order),
+        cmocka_unit_test(torchs_rules),
+        cmocka_unit_test(ends_out_of_order),
+        cmocka_unit_test(stacks_of_backward_ranges),
+        cmocka_unit_test(tables),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What operators compute, against numbers worked out by hand. */
+#include <math.h>
+
+#include "format/layout.h"
+#include "model/flops.h"
+#include "scratch.h"
+
+/* One call: shapes as synth_shapes() takes them, arguments as a JSON list or NULL. */
+struct example {
+    const char *name, *shapes, *arguments;
+    double      macs, flops;
+};
+
+#define CONV "[\"\", \"\", \"\", \"[2, 1]\", \"[1, 0]\", \"[1, 1]\", \"1\"]"
+#define GENERAL(transposed) \
+    "[\"\", \"\", \"\", \"[2]\", \"[1]\", \"[1]\", \"" transposed "\", \"[0]\", \"2\"]"
+#define BACKWARD(transposed, mask)                                                      \
+    "[\"\", \"\", \"\", \"[8]\", \"[1, 1]\", \"[1, 1]\", \"[1, 1]\", \"" transposed \
+    "\", \"[0, 0]\", \"1\", \"" mask "\"]"
+
+static const struct example examples[] = {
+    /* matrix products */
+    { "aten::mm", "3,4;4,5", NULL, 3 * 4 * 5, 2 * 3 * 4 * 5 },
+    { "aten::addmm", "5;3,4;4,5;#;#", NULL, 60, 120 },
+    { "aten::bmm", "7,3,4;7,4,5", NULL, 7 * 60, 7 * 120 },
+    { "aten::baddbmm", "7,3,5;7,3,4;7,4,5;#;#", NULL, 420, 840 },
+    { "aten::addbmm", "3,5;7,3,4;7,4,5;#;#", NULL, 420, 840 },
+    { "aten::matmul", "2,1,3,4;6,4,5", NULL, 2 * 6 * 60, 2 * 6 * 120 },
+    { "aten::matmul", "4;4", NULL, 4, 8 },
+    { "aten::matmul", "2,3,4;4", NULL, 24, 48 },
+    { "aten::linear", "2,3,4;5,4;5", NULL, 6 * 20, 6 * 40 },
+    { "aten::linear", "4;5,4", NULL, 20, 40 },
+    { "aten::mv", "3,4;4", NULL, 12, 24 },
+    { "aten::addmv", "3;3,4;4;#;#", NULL, 12, 24 },
+    { "aten::dot", "9;9", NULL, 9, 18 },
+    { "aten::ger", "3;4", NULL, 12, 24 },
+    { "aten::_int_mm", "3,4;4,5", NULL, 60, 120 },
+    { "onednn::qlinear_pointwise", "2,4;#;#;5,4;5;5;-", NULL, 40, 80 },
+    { "aten::mkldnn_linear_backward", "2,4;2,5;5,4;-", NULL, 2 * 2 * 20, 4 * 2 * 20 },
+    { "aten::cdist", "2,3,4;2,5,4;#;-", NULL, 0, 2 * 3 * 5 * (3 * 4 + 1) },
+    /* convolutions: 2 x 6 -> 5 x 6 of 9 x 8, stride 2 and 1, padding 1 and 0, filter 3 x 3 */
+    { "aten::conv2d", "4,2,9,8;6,2,3,3;6;-;-;-;#", CONV, 4 * 5 * 6 * 6 * 18,
+      2.0 * 4 * 5 * 6 * 6 * 18 },
+    { "aten::conv2d", "2,9,8;6,2,3,3;6;-;-;-;#", CONV, 5 * 6 * 6 * 18, 2.0 * 5 * 6 * 6 * 18 },
+    { "aten::convolution", "4,6,10;8,3,5;-;-;-;-;#;-;#", GENERAL("False"), /* 2 groups, 4 out */
+      4 * 4 * 8 * 15, 2 * 4 * 4 * 8 * 15 },
+    { "aten::convolution", "4,6,10;6,4,5;-;-;-;-;#;-;#", GENERAL("True"), /* 10 positions */
+      4 * 10 * 6 * 20, 2 * 4 * 10 * 6 * 20 },
+    { "aten::conv_transpose2d", "1,6,4,4;6,3,2,2;-;-;-;-;#;-",
+      "[\"\", \"\", \"\", \"[2, 2]\", \"[0, 0]\", \"[0, 0]\", \"1\", \"[1, 1]\"]", 16 * 6 * 12,
+      2 * 16 * 6 * 12 },
+    { "aten::mkldnn_convolution", "1,2,4,4;3,2,3,3;3;-;-;-;#",
+      "[\"\", \"\", \"\", \"[1, 1]\", \"[1, 1]\", \"[1, 1]\", \"1\"]", 16 * 54, 2 * 16 * 54 },
+    { "aten::cudnn_convolution", "1,2,4,4;3,2,3,3;-;-;-;#;#;#;#",
+      "[\"\", \"\", \"[1, 1]\", \"[2, 2]\", \"[1, 1]\", \"1\", \"False\", \"False\", \"True\"]",
+      4 * 54, 2 * 4 * 54 },
+    { "aten::_slow_conv2d_forward", "1,2,4,4;3,2,3,3;-;3;-;-",
+      "[\"\", \"\", \"[3, 3]\", \"\", \"[1, 1]\", \"[0, 0]\"]", 4 * 54, 2 * 4 * 54 },
+    { "aten::convolution_backward", "4,8,5,5;4,2,5,5;8,2,3,3;-;-;-;-;#;-;#;-",
+      BACKWARD("False", "[True, True, True]"), 2 * 4 * 25 * 144, 4 * 4 * 25 * 144 },
+    { "aten::convolution_backward", "4,8,5,5;4,2,5,5;8,2,3,3;-;-;-;-;#;-;#;-",
+      BACKWARD("False", "[False, True, False]"), 4 * 25 * 144, 2 * 4 * 25 * 144 },
+    { "aten::convolution_backward", "4,2,8,8;4,8,5,5;8,2,3,3;-;-;-;-;#;-;#;-",
+      BACKWARD("True", "[True, True, False]"), 2 * 4 * 25 * 144, 4 * 4 * 25 * 144 },
+    { "aten::conv_tbc", "9,2,3;4,3,5;5;#", "[\"\", \"\", \"\", \"1\"]", 8 * 2 * 60, 16 * 2 * 60 },
+    /* attention: 2 x 3 heads, 5 queries, 7 keys of 4, values of 6; softmax and scale are 6 */
+    { "aten::scaled_dot_product_attention", "2,3,5,4;2,3,7,4;2,3,7,6;-;#;#;-;#", NULL,
+      6 * 35 * 10, 2 * 6 * 35 * 10 + 6 * 6 * 35 },
+    { "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+      "2,3,5,6;2,3,5,4;2,3,7,4;2,3,7,6;2,3,5,6;2,3,5;#;#;-;-", NULL, 6 * 35 * (3 * 4 + 2 * 6),
+      2 * 6 * 35 * 24 + 8 * 6 * 35 },
+    { "aten::_flash_attention_forward", "2,5,3,4;2,7,3,4;2,7,3,4;-;-;#;#;#;#;#", NULL, 6 * 35 * 8,
+      2 * 6 * 35 * 8 + 6 * 6 * 35 },
+    /* recurrent: 5 steps of 3, 8 in, 6 hidden, one layer */
+    { "aten::lstm", "5,3,8;(1,3,6;1,3,6);(24,8;24,6;24;24);#;#;#;#;#;#",
+      "[\"\", \"\", \"\", \"True\", \"1\", \"0.\", \"False\", \"False\", \"False\"]",
+      15 * 4 * 6 * 14, 2 * 15 * 4 * 6 * 14 + 15 * 6 * 22 },
+    { "aten::gru", "5,3,8;1,3,6;(18,8;18,6);#;#;#;#;#;#",
+      "[\"\", \"\", \"\", \"False\", \"1\", \"0.\", \"False\", \"False\", \"False\"]",
+      15 * 3 * 6 * 14, 2 * 15 * 3 * 6 * 14 + 15 * 6 * 17 },
+    { "aten::mkldnn_rnn_layer", "5,3,8;24,8;24,6;24;24;1,3,6;1,3,6;#", NULL, 15 * 4 * 6 * 14,
+      2 * 15 * 4 * 6 * 14 + 15 * 6 * 22 },
+    { "aten::mkldnn_rnn_layer_backward", "5,3,8;24,8;24,6;24;24;1,3,6;1,3,6", NULL,
+      2 * 15 * 4 * 6 * 14, 4 * 15 * 4 * 6 * 14 + 2 * 15 * 6 * 22 },
+    { "aten::_cudnn_rnn", "5,3,8;(24,8;24,6;24;24);#", "[\"\", \"\", \"4\"]", 15 * 4 * 6 * 14,
+      2 * 15 * 4 * 6 * 14 + 15 * 6 * 22 },
+    { "aten::lstm_cell", "3,8;(3,6;3,6);24,8;24,6;24;24", NULL, 3 * 4 * 6 * 14,
+      2 * 3 * 4 * 6 * 14 + 3 * 6 * 22 },
+    /* norms, softmax, activations */
+    { "aten::layer_norm", "4,10;-;10;10;#;#", NULL, 0, 40 * 7 },
+    { "aten::native_layer_norm", "4,10;-;-;-;#", NULL, 0, 40 * 5 },
+    { "aten::native_group_norm", "2,4,5;4;4;#;#;#;#;#", NULL, 0, 40 * 7 },
+    { "aten::batch_norm", "2,4,5;4;4;4;4;#;#;#;#",
+      "[\"\", \"\", \"\", \"\", \"\", \"True\", \"0.1\", \"1e-05\", \"True\"]", 0, 40 * 7 },
+    { "aten::batch_norm", "2,4,5;4;4;4;4;#;#;#;#",
+      "[\"\", \"\", \"\", \"\", \"\", \"False\", \"0.1\", \"1e-05\", \"True\"]", 0, 40 * 4 },
+    { "aten::native_batch_norm_backward", "2,4,5;2,4,5;4;4;4;4;4;#;#;-", NULL, 0, 40 * 13 },
+    { "aten::_softmax", "4,10;#;#", NULL, 0, 200 },
+    { "aten::_softmax_backward_data", "4,10;4,10;#;#", NULL, 0, 160 },
+    { "aten::relu", "4,10", NULL, 0, 40 },
+    { "aten::relu_", "4,10", NULL, 0, 40 },
+    { "aten::gelu", "4,10;-", NULL, 0, 200 },
+    { "aten::silu_backward", "4,10;4,10", NULL, 0, 360 },
+    /* element-wise: of the broadcast result */
+    { "aten::add", "4,1,6;5,1;#", NULL, 0, 120 },
+    { "aten::mul", "4,6;#", NULL, 0, 24 },
+    { "aten::div_", "4,6;4,6", NULL, 0, 24 },
+    { "aten::add", "0,6;6;#", NULL, 0, 0 },
+    { "aten::addcmul", "4,6;4,6;6;#", NULL, 0, 72 },
+    { "aten::_foreach_add_", "(4,6;3);(4,6;3);#", NULL, 0, 27 },
+    { "aten::_fused_adamw_", "(4,6;3);(4,6;3);(4,6;3);(4,6;3);-;-", NULL, 0, 14 * 27 },
+    /* reductions, pooling */
+    { "aten::sum", "4,6;#", NULL, 0, 24 },
+    { "aten::var", "4,6;#", NULL, 0, 96 },
+    { "aten::topk", "4,8;#;#;#;#", NULL, 0, 32 * 3 },
+    { "aten::max_pool2d", "1,2,7,7;-;-;-;-;#",
+      "[\"\", \"[3, 3]\", \"[2, 2]\", \"[0, 0]\", \"[1, 1]\", \"False\"]", 0, 2 * 9 * 8 },
+    { "aten::max_pool2d", "1,2,8,8;-;-;-;-;#",
+      "[\"\", \"[3, 3]\", \"[2, 2]\", \"[0, 0]\", \"[1, 1]\", \"True\"]", 0, 2 * 16 * 8 },
+    { "aten::avg_pool2d", "1,2,8,8;-;-;-;#;#;-",
+      "[\"\", \"[2, 2]\", \"[]\", \"[0, 0]\", \"False\", \"True\", \"\"]", 0, 2 * 16 * 4 },
+    { "aten::adaptive_avg_pool2d", "1,2,5,6;-", "[\"\", \"[2, 3]\"]", 0, 2 * 6 * 6 },
+    /* embedding, resize */
+    { "aten::embedding", "100,16;3,5;#;#;#", NULL, 0, 0 },
+    { "aten::embedding_bag", "100,16;15;3", NULL, 0, 240 },
+    { "aten::upsample_bilinear2d", "1,2,4,4;-;#;-;-", "[\"\", \"[8, 8]\", \"False\", \"\", \"\"]", 0,
+      2 * 64 * 7 },
+    { "aten::copy_", "4,6;4,6;#", NULL, 0, 0 },
+};
+
+/* The shapes of an example, as the reader has them. */
+static struct sonde_trace *open_shapes(const char *spec)
+{
+    struct synth *s = synth_new(scratch_path("shapes"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+
+    synth_begin(s, t, 1, synth_string(s, "x"), synth_shapes(s, spec));
+    synth_end(s, t, 2);
+    synth_close(s, true);
+    return scratch_open(scratch_path("shapes"));
+}
+
+static enum snd_flops_answer count(const char *name, const char *shapes, const char *arguments,
+                                   enum sonde_flops_mode mode, struct snd_work *work)
+{
+    struct sonde_argument items[64];
+    struct sonde_trace   *trace = open_shapes(shapes);
+    struct snd_call       call = { items, sonde_trace_arguments(trace, 0, 1, items, 64),
+                             { arguments ? arguments : "", arguments ? strlen(arguments) : 0 } };
+
+    enum snd_flops_answer answer =
+        snd_flops_call((struct sonde_text){ name, strlen(name) }, mode, &call, work);
+    sonde_trace_close(trace);
+    return answer;
+}
+
+static void formulas(void **state)
+{
+    struct snd_work work;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof examples / sizeof examples[0]; i++) {
+        const struct example *e = &examples[i];
+        if (count(e->name, e->shapes, e->arguments, SONDE_FLOPS_FULL, &work) != SND_FLOPS_FOUND)
+            fail_msg("%s %s: not counted", e->name, e->shapes);
+        if (work.macs != e->macs || work.flops != e->flops)
+            fail_msg("%s %s: %g MACs, %g FLOPs; expected %g, %g", e->name, e->shapes, work.macs,
+                     work.flops, e->macs, e->flops);
+    }
+}
+
+/* Bytes: what is read and what is written, by the size of each element. */
+static void bytes_moved(void **state)
+{
+    struct snd_work work;
+
+    (void)state;
+    count("aten::mm", "3,4;4,5", NULL, SONDE_FLOPS_FULL, &work);
+    assert_true(work.moved_bytes == 4 * (12 + 20 + 15));
+    count("aten::copy_", "4,6;4,6;#", NULL, SONDE_FLOPS_FULL, &work);
+    assert_true(work.moved_bytes == 4 * (24 + 24 + 24));
+    count("aten::conv2d", "4,2,9,8;6,2,3,3;6;-;-;-;#", CONV, SONDE_FLOPS_FULL, &work);
+    assert_true(work.moved_bytes == 4 * (4 * 2 * 72 + 6 * 18 + 6 + 4 * 6 * 30));
+}
+
+/* What is missing is not guessed, what computes nothing is known to, the rest is not. */
+static void answers(void **state)
+{
+    struct snd_work work;
+
+    (void)state;
+    assert_int_equal(count("aten::conv2d", "4,2,9,8;6,2,3,3;6;-;-;-;#", NULL, SONDE_FLOPS_FULL,
+                           &work), SND_FLOPS_UNKNOWN);
+    assert_int_equal(count("aten::mm", "3,4;#", NULL, SONDE_FLOPS_FULL, &work), SND_FLOPS_UNKNOWN);
+    assert_int_equal(count("aten::view", "3,4;-", NULL, SONDE_FLOPS_FULL, &work), SND_FLOPS_NO_WORK);
+    assert_int_equal(count("mylib::mm", "3,4;4,5", NULL, SONDE_FLOPS_FULL, &work),
+                     SND_FLOPS_NO_FORMULA);
+    assert_int_equal(count("conv2d", "3,4;4,5", NULL, SONDE_FLOPS_FULL, &work),
+                     SND_FLOPS_NO_FORMULA);
+    assert_true(work.flops == 0);
+}
+
+/* A trace is hostile: numbers of any size, lists of any form. */
+static void nonsense(void **state)
+{
+    static const char *const arguments[] = {
+        "", "[", "[\"", "[\"[\", \"[\", \"[\", \"[1\", \"[1,\", \"]\"]", "[\"\\",
+        "[\"\",\"\",\"\",\"[0, 0]\",\"[1, 1]\",\"[1, 1]\",\"1\"]",
+        "[\"\",\"\",\"\",\"[1e308, 1]\",\"[1e308, 1]\",\"[nan, inf]\",\"-1\"]",
+        "[\"\",\"\",\"\",\"[1,1,1,1,1,1,1,1,1,1,1,1]\",\"[1, 1]\",\"[1, 1]\",\"1\"]",
+    };
+    static const char *const shapes[] = {
+        "9223372036854775807,9223372036854775807,3,3;9223372036854775807,2,3,3;-;-;-;-;#",
+        "4,2,9,8;6,2,3,3", "(4;4;4)", "-", "0,0,0,0;0,0,0,0;-;-;-;-;#",
+    };
+    const char *name, *note;
+    struct snd_work work;
+
+    (void)state;
+    for (size_t i = 0; snd_flops_entry(i, &name, &note); i++) {
+        assert_true(strlen(note) > 0);
+        for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
+            struct sonde_argument items[64];
+            struct sonde_trace   *trace = open_shapes(shapes[k]);
+            for (size_t n = 0; n < sizeof arguments / sizeof arguments[0]; n++) {
+                struct snd_call call = { items, sonde_trace_arguments(trace, 0, 1, items, 64),
+                                         { arguments[n], strlen(arguments[n]) } };
+                snd_flops_call((struct sonde_text){ name, strlen(name) }, SONDE_FLOPS_FULL, &call,
+                               &work);
+                assert_true(isfinite(work.flops) && work.flops >= 0);
+                assert_true(isfinite(work.moved_bytes) && work.moved_bytes >= 0);
+            }
+            sonde_trace_close(trace);
+        }
+        if (i > 200) /* enough kinds; every formula is among the first of its line */
+            i += 7;
+    }
+}
+
+static void names_are_given_once(void **state)
+{
+    const char *name, *other, *note;
+
+    (void)state;
+    for (size_t i = 0; snd_flops_entry(i, &name, &note); i++)
+        for (size_t k = i + 1; snd_flops_entry(k, &other, &note); k++)
+            if (strcmp(name, other) == 0)
+                fail_msg("%s is in flops.def twice", name);
+}
+
+/* torch's seven operators, with its own arithmetic. */
+static void torch_mode(void **state)
+{
+    static const struct {
+        const char *name, *shapes, *arguments;
+        double      flops;
+    } cases[] = {
+        { "aten::conv2d", "4,2,9,8;6,2,3,3;6;-;-;-;#", CONV, 2.0 * 4 * 5 * 6 * 9 * 2 * 6 },
+        { "aten::conv2d", "4,4,5,5;6,2,3,3;6;-;-;-;#", /* its channels are the input's */
+          "[\"\", \"\", \"\", \"[1, 1]\", \"[1, 1]\", \"[1, 1]\", \"2\"]",
+          2.0 * 4 * 25 * 9 * 4 * 6 / 2 },
+        { "aten::conv2d", "2,9,8;6,2,3,3;6;-;-;-;#", CONV, 0 },
+        { "aten::mm", "3,4;4,5", NULL, 120 },
+        { "aten::addmm", "5;3,4;4,5;#;#", NULL, 120 },
+        { "aten::bmm", "7,3,4;7,4,5", NULL, 7 * 120 },
+        { "aten::baddbmm", "7,3,5;7,3,4;7,4,5;#;#", NULL, 7 * 120 },
+        { "aten::mul", "4,1;4,9", NULL, 4 },
+        { "aten::add", "4,6;#;#", NULL, 24 },
+        { "aten::add_", "4,6;4,6;#", NULL, 0 },
+        { "aten::linear", "2,4;5,4;5", NULL, 0 },
+    };
+    struct snd_work work;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        count(cases[i].name, cases[i].shapes, cases[i].arguments, SONDE_FLOPS_TORCH, &work);
+        if (work.flops != cases[i].flops)
+            fail_msg("%s %s: %g, expected %g", cases[i].name, cases[i].shapes, work.flops,
+                     cases[i].flops);
+    }
+}
+
+/* The outermost operator with a formula counts; what it calls is how it does it. */
+static void nothing_counts_twice(void **state)
+{
+    struct synth *s = synth_new(scratch_path("nested"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      linear = synth_shapes(s, "3,4;5,4;5"), addmm = synth_shapes(s, "5;3,4;4,5;#;#");
+    struct sonde_averages_options options = { .flops = SONDE_FLOPS_FULL };
+    struct sonde_averages        *r;
+
+    (void)state;
+    synth_begin(s, t, 0, synth_string(s, "wrapper::call"), 0);
+    synth_begin(s, t, 10, synth_string(s, "aten::linear"), linear);
+    synth_begin(s, t, 20, synth_string(s, "aten::addmm"), addmm);
+    synth_end(s, t, 30);
+    synth_end(s, t, 40);
+    synth_begin(s, t, 50, synth_string(s, "aten::addmm"), addmm); /* not in it: counts */
+    synth_end(s, t, 60);
+    synth_end(s, t, 70);
+    synth_begin(s, t, 80, synth_string(s, "mine"), 0); /* marked by the program */
+    synth_attr(s, t, SND_ATTR_FLOPS, 1000);
+    synth_begin(s, t, 90, synth_string(s, "aten::addmm"), addmm);
+    synth_end(s, t, 100);
+    synth_end(s, t, 110);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("nested"));
+    assert_int_equal(sonde_averages_new(trace, &options, &r, NULL), SONDE_OK);
+    assert_true(find_average(r, "aten::linear")->flops == 120);
+    assert_true(find_average(r, "aten::linear")->macs == 60);
+    assert_true(find_average(r, "aten::addmm")->flops == 120);
+    assert_true(find_average(r, "mine")->flops == 1000);
+    sonde_averages_free(r);
+    options.flops = SONDE_FLOPS_TORCH; /* each by itself, as torch shows them */
+    assert_int_equal(sonde_averages_new(trace, &options, &r, NULL), SONDE_OK);
+    assert_true(find_average(r, "aten::linear")->flops == 0);
+    assert_true(find_average(r, "aten::addmm")->flops == 360);
+    assert_true(find_average(r, "mine")->flops == 1000);
+    sonde_averages_free(r);
+    options.flops = SONDE_FLOPS_NONE;
+    assert_int_equal(sonde_averages_new(trace, &options, &r, NULL), SONDE_OK);
+    assert_true(find_average(r, "aten::addmm")->flops == 0);
+    assert_true(find_average(r, "mine")->flops == 1000);
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+}
+
+/* Who works without a formula is named, with its share; who has one, or only calls, is not. */
+static void uncounted_operators_are_named(void **state)
+{
+    struct synth *s = synth_new(scratch_path("uncounted"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), shapes = synth_shapes(s, "3,4");
+    struct sonde_summary *summary;
+
+    (void)state;
+    synth_begin(s, t, 0, synth_string(s, "mylib::wave"), shapes);
+    synth_end(s, t, 300);
+    synth_begin(s, t, 300, synth_string(s, "aten::relu"), shapes);
+    synth_end(s, t, 1000);
+    synth_begin(s, t, 1000, synth_string(s, "aten::view"), shapes);
+    synth_end(s, t, 1001);
+    synth_begin(s, t, 2000, synth_string(s, "my function"), 0);
+    synth_end(s, t, 2001);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("uncounted"));
+    assert_int_equal(sonde_summary_new(trace, &summary, NULL), SONDE_OK);
+    assert_int_equal(ledger_count(summary, "uncounted_operators"), 1);
+    for (size_t i = 0; i < sonde_summary_ledger_count(summary); i++) {
+        const struct sonde_ledger_item *item = sonde_summary_ledger(summary, i);
+        if (strcmp(item->key, "uncounted_operators") == 0)
+            assert_non_null(strstr(item->text, "mylib::wave (29.9 % of self time)"));
+    }
+    sonde_summary_free(summary);
+    sonde_trace_close(trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(formulas),
+        cmocka_unit_test(bytes_moved),
+        cmocka_unit_test(answers),
+        cmocka_unit_test(nonsense),
+        cmocka_unit_test(names_are_given_once),
+        cmocka_unit_test(torch_mode),
+        cmocka_unit_test(nothing_counts_twice),
+        cmocka_unit_test(uncounted_operators_are_named),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Modules: whose time is whose, forward and backward. */
+#include "format/layout.h"
+#include "scratch.h"
+
+#define CPU SND_DEVICE(0, 0xffff)
+
+static const struct sonde_module *find(const struct sonde_modules *modules, const char *path)
+{
+    for (size_t i = 0; i < sonde_modules_count(modules); i++)
+        if (text_is(sonde_modules_node(modules, i)->path, path))
+            return sonde_modules_node(modules, i);
+    fail_msg("no module %s", path);
+    return NULL;
+}
+
+static void op(struct synth *s, uint32_t t, uint64_t start, uint64_t end, const char *name,
+               const char *module, uint64_t sequence)
+{
+    synth_begin(s, t, start, synth_string(s, name), 0);
+    if (module)
+        synth_attr(s, t, SND_ATTR_MODULE, synth_string(s, module));
+    synth_attr(s, t, SND_ATTR_SEQUENCE, sequence);
+    synth_alloc(s, t, start + 1, CPU, start, 8);
+    synth_end(s, t, end);
+}
+
+static void forward_and_backward(void **state)
+{
+    struct synth *s = synth_new(scratch_path("modules"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "autograd", 0);
+    struct sonde_modules *modules;
+
+    (void)state;
+    synth_meta(s, "torch.thread 4242", "1");
+    synth_meta(s, "module net.a", "{\"class\": \"Linear\", \"parameters\": 20, \"parameter_bytes\": 80}");
+    synth_meta(s, "module net.b.0", "{\"class\": \"Conv2d\", \"parameters\": 3, \"parameter_bytes\": 6}");
+    for (uint64_t pass = 0; pass < 2; pass++) { /* nothing between the two calls of net */
+        uint64_t ns = pass * 10000;
+        op(s, t, ns + 1000, ns + 1100, "x::a", "net.a", 10 * pass);
+        op(s, t, ns + 2000, ns + 2200, "x::b", "net.b.0", 10 * pass + 1);
+        synth_begin(s, t, ns + 3000, synth_string(s, "x::outer"), 0); /* its child has no name */
+        synth_attr(s, t, SND_ATTR_MODULE, synth_string(s, "net|Net"));
+        synth_begin(s, t, ns + 3100, synth_string(s, "x::inner"), 0);
+        synth_end(s, t, ns + 3300);
+        synth_end(s, t, ns + 3400);
+    }
+    op(s, t, 20000, 20500, "x::loss", NULL, 99);
+    synth_begin(s, u, 30000, synth_string(s, "autograd::engine::evaluate_function: B"), 0);
+    synth_begin(s, u, 30100, synth_string(s, "B"), 0);
+    synth_attr(s, u, SND_ATTR_SCOPE, 2);
+    synth_attr(s, u, SND_ATTR_SEQUENCE, 11);
+    synth_attr(s, u, SND_ATTR_FWD_THREAD, 1);
+    synth_begin(s, u, 30200, synth_string(s, "x::bb"), 0);
+    synth_end(s, u, 30700);
+    synth_end(s, u, 30800);
+    synth_end(s, u, 31000);
+    /* Without a sequence number: what it accumulates, B made. */
+    synth_begin(s, u, 31000, synth_string(s, "autograd::engine::evaluate_function: Acc"), 0);
+    synth_begin(s, u, 31000, synth_string(s, "Acc"), 0);
+    synth_attr(s, u, SND_ATTR_SCOPE, 2);
+    synth_end(s, u, 31040);
+    synth_end(s, u, 31050);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("modules"));
+    assert_int_equal(sonde_modules_new(trace, SONDE_FLOPS_FULL, &modules, NULL), SONDE_OK);
+    const struct sonde_module *m = find(modules, "net.a");
+    assert_int_equal(m->forward_ns, 200);
+    assert_int_equal(m->calls, 2);
+    assert_int_equal(m->parameters, 20);
+    assert_int_equal(m->activation_bytes, 16);
+    assert_true(text_is(m->name, "a"));
+    assert_true(text_is(m->kind, "Linear"));
+    assert_int_equal(m->depth, 2);
+    m = find(modules, "net.b.0");
+    assert_int_equal(m->forward_ns, 400);
+    assert_int_equal(m->backward_ns, 1000 + 50);
+    assert_int_equal(m->self_backward_ns, 1050);
+    m = find(modules, "net.b");
+    assert_int_equal(m->self_forward_ns, 0);
+    assert_int_equal(m->forward_ns, 400);
+    assert_int_equal(m->calls, 2);
+    m = find(modules, "net");
+    assert_int_equal(m->self_forward_ns, 800);
+    assert_int_equal(m->forward_ns, 200 + 400 + 800);
+    assert_int_equal(m->backward_ns, 1050);
+    assert_int_equal(m->calls, 2);
+    assert_int_equal(m->parameters, 23);
+    assert_int_equal(m->parameter_bytes, 86);
+    assert_true(text_is(m->kind, "Net"));
+    assert_int_equal(sonde_modules_node(modules, 0)->self_forward_ns, 500); /* the loss */
+    assert_null(sonde_modules_node(modules, sonde_modules_count(modules)));
+    sonde_modules_free(modules);
+    sonde_trace_close(trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forward_and_backward),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
+}
