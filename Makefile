@@ -3,7 +3,7 @@
 # The short way in; the build itself is Meson's (meson.build).
 #
 #   make           builds all and installs it in .venv: bin/sonde, lib/, include/, the Python package
-#   make demo      records and shows a small convolutional network; leaves its files in demo/
+#   make demo      profiles ResNet-18 and a training loop in PyTorch; leaves its files in demo/
 #   make test      everything that must hold; the last line says how many passed
 #   make bench     what recording and reading cost, as ratios; makes docs/OVERHEAD.md
 #   make asan tsan valgrind aarch64 clang bare    one stage of `make test` alone
@@ -46,12 +46,19 @@ $(BUILD)/build.ninja: | $(NATIVE)
 	$(MESON) setup $(BUILD) --native-file $(NATIVE) --prefix '$(PREFIX)' --libdir lib \
 	    --buildtype release -Ddebug=true -Dpython=enabled -Dpython.install_env=venv
 
+# PyTorch (some gigabytes, minutes), only for what needs it.
+$(VENV)/.torch: tools/torch-requirements.txt | $(VENV)/bin/python
+	@tools/setup torch
+	@echo "installing PyTorch in $(VENV), once"
+	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
 # Python packages that only the tests need; the stamp makes the second time quick.
-$(VENV)/.test-packages: tools/test-requirements.txt | $(VENV)/bin/python
+$(VENV)/.test-packages: tools/test-requirements.txt $(VENV)/.torch | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
-demo: all
+demo: all $(VENV)/.torch
 	@tools/demo
 
 test: all $(VENV)/.test-packages

@@ -1,13 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde: what a program did, from model to kernel, in one trace.
+"""sonde: profile, and read what was recorded.
+
+    >>> from sonde import profile, record_function       # was: from torch.profiler import ...
+    >>> with profile(record_shapes=True) as prof:
+    ...     model(inputs)
+    >>> print(prof.key_averages().table(sort_by="cpu_time_total", row_limit=10))
 
     >>> import sonde
     >>> with sonde.Trace("prog.sonde") as trace:
     ...     print(trace.report(view="ops", sort="self_cpu_time_total", rows=10))
     ...     trace.export("prog.json.gz", to="chrome")
 
-This package is a thin face: the numbers and the text come from the C library.
+This package is a thin face: the numbers and the text come from the C library. Importing it does
+not import torch; asking for one of torch.profiler's names does, where torch is installed.
 """
+import importlib
+
 from ._core import Error, Trace, __version__
 
-__all__ = ["Error", "Trace", "__version__"]
+_PLACES = {
+    **dict.fromkeys(("profile", "schedule", "record_function", "ProfilerActivity",
+                     "ProfilerAction", "supported_activities", "tensorboard_trace_handler",
+                     "ExecutionTraceObserver"), ".torch"),
+}
+__all__ = ["Error", "Trace", "__version__", *_PLACES]
+_PLACES.update(ProfileKwargs=".accelerate", autograd_profiler=None)  # not for `import *`
+
+
+def __getattr__(name):
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    place = _PLACES[name]
+    module = importlib.import_module(place or f".{name}", __name__)
+    value = getattr(module, name) if place else module
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_PLACES})

@@ -83,7 +83,8 @@ def test_the_readme_as_a_newcomer_reads_it(tmp_path):
     """Its C program, its commands and its Python, copied as they stand."""
     text = (ROOT / "README.md").read_text()
     program, commands, python = (re.search(rf"```{kind}\n({first}.*?)```", text, re.S).group(1)
-                                 for kind, first in (("c", ""), ("sh", "export"), ("python", "")))
+                                 for kind, first in (("c", ""), ("sh", "export"),
+                                                     ("python", "import sonde ")))
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     (tmp_path / "prog.c").write_text(program)
     said = run(["sh", "-ec", commands], cwd=tmp_path)

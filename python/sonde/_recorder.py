@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process's one recording, and whose it is.
+
+A process records once at a time. Who finds it taken is told by whom, and changes nothing.
+"""
+import os
+import threading
+import warnings
+
+from . import _record
+from ._core import Error
+from ._installed import torch_module
+
+_lock = threading.Lock()
+_owner = None
+_guest = False  # the recording is that of `sonde run`, and goes on whatever the owner does
+
+
+def _forget_in_child():
+    """The lock may have been held by a thread that the child does not have."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
+
+
+def start(owner, path, **options):
+    """Begins to record into `path` on behalf of `owner`; returns where it really goes."""
+    global _owner, _guest
+    with _lock:
+        if _owner is not None:
+            raise RuntimeError(
+                f"sonde: {_owner!r} is already recording, and a process has one recording at a "
+                "time: stop it first (a `with` block stops at its end)")
+        _guest = "SONDE_TRACE" in os.environ and _record.path() != ""
+        if _guest:
+            path = _record.path()
+            warnings.warn(f"sonde: this process is recorded by `sonde run` into {path}; a profile "
+                          "shows what is there, from the beginning of the program", stacklevel=5)
+        else:
+            _begin(path, options)
+        _owner = owner
+        return path
+
+
+def _begin(path, options):
+    try:
+        if torch_module() is None:
+            _record.start(path)
+        else:
+            from . import _torch_probe
+            _torch_probe.start(path, **options)
+    except Error as error:
+        raise RuntimeError(f"sonde: {error}") from error
+
+
+def stop(owner):
+    """Ends `owner`'s recording; without effect if it has none."""
+    global _owner
+    with _lock:
+        if _owner is not owner:
+            return
+        _owner = None
+        if _guest:
+            return
+        if torch_module() is None:
+            _record.stop()
+        else:
+            from . import _torch_probe
+            _torch_probe.stop()
+
+
+def pause(owner):
+    """Nothing is marked until resume(); the file stays open."""
+    if _owner is owner and not _guest:
+        _record.pause()
+
+
+def resume(owner):
+    if _owner is owner and not _guest:
+        _record.resume()

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which steps are recorded: torch.profiler's schedule, with torch's enums where there is a torch.
+
+Without torch the enums are ours, of the same names and numbers, so that programs that only
+mark their own ranges have schedules as well.
+"""
+import enum
+import os
+import warnings
+
+from ._installed import torch_module
+
+_profiler = torch_module("torch.profiler")
+
+if _profiler is not None:
+    ProfilerAction = _profiler.ProfilerAction
+    ProfilerActivity = _profiler.ProfilerActivity
+else:
+    class ProfilerAction(enum.Enum):
+        """What happens during a step."""
+        NONE = 0
+        WARMUP = 1
+        RECORD = 2
+        RECORD_AND_SAVE = 3
+
+    class ProfilerActivity(enum.Enum):
+        """What is recorded."""
+        CPU = 0
+        XPU = 1
+        MTIA = 2
+        CUDA = 3
+        HPU = 4
+        PrivateUse1 = 5
+
+
+def supported_activities():
+    """The activities that are recorded here: operators and ranges on the CPU."""
+    return {ProfilerActivity.CPU}
+
+
+def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
+    """A function from the number of a step to its action, for profile(schedule=...).
+
+    After `skip_first` steps come cycles of `wait` steps that are not recorded, `warmup` steps
+    that only prepare, and `active` steps that are recorded: `repeat` cycles, 0 for no end.
+    With `skip_first_wait` the first cycle does not wait.
+    """
+    if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
+        raise AssertionError(
+            f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} "
+            f"(need >= 0), active={active} (need > 0), repeat={repeat} (need >= 0), "
+            f"skip_first={skip_first} (need >= 0).")
+    if warmup == 0:
+        warnings.warn("Profiler won't be using warmup, this can skew profiler results",
+                      stacklevel=2)
+    cycle = wait + warmup + active
+
+    def action_of(step):
+        if step < 0:
+            raise AssertionError(f"Step must be non-negative. Got {step}.")
+        if step < skip_first:
+            return ProfilerAction.NONE
+        step -= skip_first
+        if skip_first_wait != 0:
+            step += wait  # as if the first cycle's wait were over
+        if repeat > 0 and step // cycle >= repeat:
+            return ProfilerAction.NONE
+        at = step % cycle
+        if at < wait:
+            return ProfilerAction.NONE
+        if at < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD if at < cycle - 1 else ProfilerAction.RECORD_AND_SAVE
+
+    return action_of
+
+
+def record_always(_step):
+    """The schedule of a profile that was given none."""
+    return ProfilerAction.RECORD
+
+
+def first_recorded_step(action_of, most=100_000):
+    """The number of the first step that is recorded; None if there is none in sight."""
+    recorded = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+    return next((step for step in range(most) if action_of(step) in recorded), None)
+
+
+def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False, use_python_export=False):
+    """An on_trace_ready that writes each trace into `dir_name`, named as TensorBoard expects."""
+    import socket
+    import time
+
+    def write(prof):
+        try:
+            os.makedirs(dir_name, exist_ok=True)
+        except OSError as error:
+            raise RuntimeError("Can't create directory: " + dir_name) from error
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        name = f"{worker}.{time.time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")
+        prof.export_chrome_trace(os.path.join(dir_name, name))
+
+    return write

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.autograd.profiler, in sonde.
+
+    from sonde import autograd_profiler as profiler      # was: from torch.autograd import profiler
+
+    with profiler.profile(record_shapes=True) as prof:
+        with profiler.record_function("forward"):
+            model(inputs)
+    print(prof.key_averages().table(sort_by="self_cpu_time_total"))
+"""
+import warnings
+
+from ._schedule import ProfilerActivity
+from .torch import profile as _profile
+from .torch import record_function
+
+__all__ = ["profile", "record_function"]
+
+
+class profile(_profile):
+    """The older way in: a context manager alone, without schedule, with results of its own."""
+
+    def __init__(self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False,
+                 with_flops=False, profile_memory=False, with_stack=False, with_modules=False,
+                 use_kineto=False, use_cpu=True, experimental_config=None, acc_events=False,
+                 custom_trace_id_callback=None, post_processing_timeout_s=None):
+        self.enabled = enabled
+        device = "cuda" if use_cuda else use_device
+        if device is not None:
+            warnings.warn(f"sonde: {device} is not recorded, only the CPU is", stacklevel=2)
+        if not use_cpu:
+            warnings.warn("sonde: the CPU is recorded also with use_cpu=False", stacklevel=2)
+        super().__init__(activities=[ProfilerActivity.CPU], record_shapes=record_shapes,
+                         profile_memory=profile_memory, with_stack=with_stack,
+                         with_flops=with_flops, with_modules=with_modules,
+                         experimental_config=experimental_config, acc_events=acc_events,
+                         custom_trace_id_callback=custom_trace_id_callback,
+                         post_processing_timeout_s=post_processing_timeout_s)
+        self.entered = False
+
+    def __enter__(self):
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self.entered = True
+        return super().__enter__()
+
+    def __exit__(self, kind, value, traceback):
+        if self.enabled:
+            super().__exit__(kind, value, traceback)
+        return False
+
+    def __repr__(self):
+        return repr(self.events()) if self._finished() else "<unfinished sonde.autograd_profiler>"
+
+    def __str__(self):
+        return str(self.events()) if self._finished() else repr(self)
+
+    def table(self, sort_by=None, row_limit=100, max_src_column_width=75,
+              max_name_column_width=55, max_shapes_column_width=80, header=None,
+              top_level_events_only=False):
+        """Every event a row."""
+        return self.events().table(sort_by, row_limit, max_src_column_width,
+                                   max_name_column_width, max_shapes_column_width, header,
+                                   top_level_events_only)
+
+    def total_average(self):
+        return self.events().total_average()
+
+    @property
+    def self_cpu_time_total(self):
+        return self.events().self_cpu_time_total

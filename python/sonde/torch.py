@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.profiler, in sonde: the same names, arguments, methods and results.
+
+    from sonde import profile, record_function, ProfilerActivity     # was: from torch.profiler
+
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as prof:
+        model(inputs)
+    print(prof.key_averages().table(sort_by="cpu_time_total", row_limit=10))
+
+What is different is said in docs/TORCH.md: every thread is seen, FLOPs are counted in full,
+the table is there at once, and what torch gets wrong is right.
+"""
+import json
+import uuid
+import warnings
+
+from . import _recorder
+from ._installed import torch_module
+from ._result import Result
+from ._schedule import (ProfilerAction, ProfilerActivity, first_recorded_step, record_always,
+                        schedule, supported_activities, tensorboard_trace_handler)
+
+_torch_profiler = torch_module("torch.profiler")
+
+if _torch_profiler is not None:
+    from torch.profiler import ExecutionTraceObserver, record_function
+else:
+    from ._range import record_function
+
+    ExecutionTraceObserver = None
+
+__all__ = ["profile", "schedule", "record_function", "ProfilerActivity", "ProfilerAction",
+           "supported_activities", "tensorboard_trace_handler", "ExecutionTraceObserver"]
+
+NONE, WARMUP, RECORD, SAVE = (ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD,
+                              ProfilerAction.RECORD_AND_SAVE)
+
+# What moving from one action to the next does, in torch's words; None is the end.
+_MOVES = {
+    (NONE, WARMUP): ("prepare_trace",),
+    (NONE, RECORD): ("prepare_trace", "start_trace"),
+    (NONE, SAVE): ("prepare_trace", "start_trace"),
+    (WARMUP, NONE): ("_say_incorrect", "_discard"),
+    (WARMUP, RECORD): ("start_trace",),
+    (WARMUP, SAVE): ("start_trace",),
+    (RECORD, NONE): ("_say_incorrect", "stop_trace"),
+    (RECORD, WARMUP): ("_say_incorrect", "stop_trace"),
+    (SAVE, NONE): ("stop_trace", "_trace_ready"),
+    (SAVE, WARMUP): ("stop_trace", "_trace_ready", "prepare_trace"),
+    (SAVE, RECORD): ("stop_trace", "_trace_ready", "prepare_trace", "start_trace"),
+    (SAVE, SAVE): ("stop_trace", "_trace_ready", "prepare_trace", "start_trace"),
+    (WARMUP, None): ("_discard",),
+    (RECORD, None): ("stop_trace", "_trace_ready"),
+    (SAVE, None): ("stop_trace", "_trace_ready"),
+}
+
+
+def _observer_of_environment():
+    """The one that ENABLE_PYTORCH_EXECUTION_TRACE=1 asks for."""
+    build = getattr(ExecutionTraceObserver, "build_execution_trace_obs_from_env", None)
+    return build() if build else None
+
+
+def read_activities(activities):
+    """The set of activities that torch's list means; ours and torch's enums are both taken."""
+    if activities is None:
+        return supported_activities()
+    found = set()
+    for item in activities:
+        for one in item if isinstance(item, dict) else (item,):
+            name = getattr(one, "name", None)
+            if not hasattr(ProfilerActivity, name or ""):
+                raise TypeError(f"Expected ProfilerActivity or dict, got {type(one)}")
+            one = getattr(ProfilerActivity, name)
+            if one in found:
+                raise ValueError(f"Activity {one} specified more than once")
+            found.add(one)
+    return found
+
+
+class profile:
+    """Records what PyTorch does between start and stop, or inside a `with` block.
+
+    `with_flops=True` counts every operator that has a formula; "torch" counts as torch does.
+    """
+
+    def __init__(self, *, activities=None, schedule=None, on_trace_ready=None,
+                 record_shapes=False, profile_memory=False, with_stack=False, with_flops=False,
+                 with_modules=False, experimental_config=None, execution_trace_observer=None,
+                 acc_events=False, custom_trace_id_callback=None, post_processing_timeout_s=None):
+        self.activities = read_activities(activities)
+        if not self.activities:
+            raise AssertionError("No valid profiler activities found")
+        self.use_device = None
+        self._say_ignored({
+            "experimental_config (but for overload names)": experimental_config,
+            "post_processing_timeout_s (there is no post-processing)": post_processing_timeout_s})
+        self.record_shapes = record_shapes or bool(with_flops)
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_flops = with_flops
+        self.with_modules = with_modules
+        self.experimental_config = experimental_config
+        self.execution_trace_observer = execution_trace_observer or _observer_of_environment()
+        self.acc_events = acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = post_processing_timeout_s
+        self.on_trace_ready = on_trace_ready
+        self.schedule = schedule or record_always
+        self.record_steps = schedule is not None
+        self.step_num = 0
+        self.current_action = self.schedule(0)
+        self.preset_metadata = {}
+        self._metadata = {}
+        self._trace_id = None
+        self._step_range = None
+        self._next = None    # what is being prepared or recorded
+        self._result = None  # what was recorded last, or is being recorded
+
+    def _say_ignored(self, options):
+        """One warning for all that is accepted and means nothing here."""
+        words = [words for words, value in options.items() if value is not None]
+        if ProfilerActivity.CPU not in self.activities:
+            words.append("activities without CPU (operators are recorded all the same)")
+        beyond = sorted(one.name for one in self.activities - supported_activities())
+        if beyond:
+            words.append(f"activities {', '.join(beyond)} (only the CPU is recorded)")
+        if words:
+            warnings.warn(f"sonde.profile: without effect: {'; '.join(words)}", stacklevel=3)
+
+    def __repr__(self):
+        return f"<sonde.profile at step {self.step_num}, {self.current_action.name}>"
+
+    # ------------------------------------------------------------ start, stop, step
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        self.stop()
+        if self.execution_trace_observer:
+            self.execution_trace_observer.cleanup()
+
+    def start(self):
+        """Begins, as the schedule's first step says."""
+        self._move(NONE, self.current_action)
+        self._enter_step()
+
+    def stop(self):
+        """Ends; calls on_trace_ready if something was being recorded."""
+        self._leave_step()
+        self._move(self.current_action, None)
+        if self.record_steps and self._result is None:
+            self._say_never_recorded()
+
+    def step(self):
+        """The next step of the program begins."""
+        self._leave_step()
+        before, after = self.current_action, self.schedule(self.step_num + 1)
+        self.step_num += 1
+        self.current_action = after
+        self._move(before, after)
+        self._enter_step()
+
+    def _move(self, before, after):
+        self._between = (before, after)
+        for name in _MOVES.get((before, after), ()):
+            getattr(self, name)()
+
+    def _enter_step(self):
+        if self.record_steps:
+            self._step_range = record_function(f"ProfilerStep#{self.step_num}")
+            self._step_range.__enter__()
+
+    def _leave_step(self):
+        if self._step_range:
+            self._step_range.__exit__(None, None, None)
+            self._step_range = None
+
+    def _say_incorrect(self):
+        before, after = self._between
+        warnings.warn(f"Incorrect schedule: {before.name} followed by {after.name}", stacklevel=4)
+
+    def _say_never_recorded(self):
+        first = first_recorded_step(self.schedule)
+        goal = "never records" if first is None else f"first records step {first}"
+        warnings.warn(f"sonde.profile: nothing was recorded: step() was called {self.step_num} "
+                      f"times, and the schedule {goal}. Call step() at the end of each iteration.",
+                      stacklevel=3)
+
+    # ------------------------------------------------------------------ one cycle
+
+    def prepare_trace(self):
+        """Warm-up: all is set up and the file is there, but nothing is marked yet."""
+        result = self._result
+        if result is None or not self.acc_events:
+            result = Result(self.profile_memory, self.with_flops)
+        # torch's one switch for overload names is an experimental option that cannot be read.
+        result.writing = _recorder.start(
+            self, result.next_path(), shapes=self.record_shapes, memory=self.profile_memory,
+            stacks=self.with_stack, modules=self.with_modules,
+            overloads=self.experimental_config is not None)
+        _recorder.pause(self)
+        self._next = result
+        make = self.custom_trace_id_callback
+        self._trace_id = make() if make else f"{uuid.uuid4().int:032X}"
+
+    def start_trace(self):
+        """From here on things are recorded."""
+        if self._next is None:
+            raise AssertionError("sonde.profile: start_trace() comes after prepare_trace()")
+        self._result = self._next
+        if self.execution_trace_observer:
+            self.execution_trace_observer.start()
+        _recorder.resume(self)
+
+    def stop_trace(self):
+        if self._next is None:
+            raise AssertionError("sonde.profile: it is not recording: stop() comes after start()")
+        if self.execution_trace_observer:
+            self.execution_trace_observer.stop()
+        _recorder.stop(self)
+        self._next = None
+        self._result.end()
+        self._result.metadata = self._all_metadata()
+
+    def _discard(self):
+        """The warm-up came to nothing; what was recorded before stays to be asked."""
+        _recorder.stop(self)
+        result, self._next = self._next, None
+        result.end(keep=False)
+
+    def _trace_ready(self):
+        if self.on_trace_ready:
+            self.on_trace_ready(self)
+
+    def toggle_collection_dynamic(self, enable, activities):
+        """Stops and resumes recording in the middle of a cycle."""
+        if self._next is not None and ProfilerActivity.CPU in read_activities(activities):
+            (_recorder.resume if enable else _recorder.pause)(self)
+
+    # -------------------------------------------------------------------- results
+
+    def _results(self, what):
+        if self._result is None:
+            raise AssertionError(f"sonde.profile: there is nothing {what}: nothing was recorded"
+                                 + " (did the program call step()?)" * self.record_steps)
+        return self._result
+
+    def _finished(self):
+        return self._result is not None and self._result.writing is None
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0,
+                     group_by_overload_name=False, include_python_functions=False):
+        """One row for each operator; or for each with these shapes, stack frames, overload."""
+        return self._results("to average").key_averages(group_by_input_shape, group_by_stack_n,
+                                                        group_by_overload_name)
+
+    def events(self):
+        """Every single event, in the order they began."""
+        return self._results("to list").events()
+
+    def export_chrome_trace(self, path, use_python_export=False, cuda_graph_annotations=None,
+                            graph_lanes="none", default_stream=7):
+        """For Perfetto, chrome://tracing, HTA, TensorBoard; compressed if it ends in .gz."""
+        if cuda_graph_annotations or graph_lanes != "none":
+            warnings.warn("sonde.profile: without effect: annotations and lanes of CUDA graphs",
+                          stacklevel=2)
+        result = self._results("to export")
+        result.metadata = self._all_metadata()
+        result.export_chrome_trace(path)
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """Folded stacks, a line each, for a flame graph."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self._results("to export").export_stacks(path, metric)
+
+    def export_memory_timeline(self, path, device=None):
+        """Bytes over time by category: .html, .json, .json.gz, or .raw.json.gz."""
+        if not self.profile_memory:
+            raise ValueError("profile_memory=True required for memory profiling.")
+        self._results("to export").export_memory_timeline(path, device or "cpu")
+
+    def save(self, path):
+        """Keeps the trace itself, for `sonde report`; forked children lie beside it."""
+        self._results("to save").save(path)
+
+    def ledger(self):
+        """What is missing, cut or uncertain: (key, count, sentence) each. Empty: nothing is."""
+        return self._results("to account for").trace().ledger()
+
+    @property
+    def profiler(self):
+        """torch keeps its results in an inner object; here it is this one."""
+        return self if self._result is not None else None
+
+    @property
+    def function_events(self):
+        return self.events()
+
+    # ------------------------------------------------------------------- metadata
+
+    def add_metadata(self, key, value):
+        """A text for the Chrome trace's top level."""
+        self._metadata[key] = json.dumps(value)
+
+    def add_metadata_json(self, key, value):
+        """The same, of a value that is JSON already."""
+        self._metadata[key] = value
+
+    def preset_metadata_json(self, key, value):
+        """The same, of a profile that has not started."""
+        self.preset_metadata[key] = value
+
+    def set_custom_trace_id_callback(self, callback):
+        self.custom_trace_id_callback = callback
+
+    def get_trace_id(self):
+        return self._trace_id
+
+    def _all_metadata(self):
+        flags = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
+        found = {name: "1" for name in flags if getattr(self, name)}
+        distributed = _distributed_info()
+        if distributed:
+            found["distributedInfo"] = json.dumps(distributed)
+        return {"trace_id": json.dumps(self._trace_id), **found, **self.preset_metadata,
+                **self._metadata}
+
+
+def _distributed_info():
+    """Who this process is among its peers, as HTA and others look for it."""
+    dist = torch_module("torch.distributed")
+    if dist is None or not dist.is_available() or not dist.is_initialized():
+        return None
+    info = {"backend": dist.get_backend(), "rank": dist.get_rank(),
+            "world_size": dist.get_world_size(), "pg_count": dist.get_pg_count()}
+    configs = getattr(dist.distributed_c10d, "_get_all_pg_configs", None)
+    if configs:
+        info["pg_config"] = configs()
+    return info

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ranks.py OUT - one rank of a training step over gloo, watched by torch.profiler and sonde."""
+import json
+import os
+import pathlib
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from torch_tools import FULL, seen_by_both, watch  # noqa: E402
+
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+dist.init_process_group("gloo", init_method=os.environ["RENDEZVOUS"], rank=rank, world_size=size)
+model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(16, 32), nn.ReLU(),
+                                                          nn.Linear(32, 4)))
+optimizer = torch.optim.AdamW(model.parameters())
+x = torch.randn(8, 16)
+
+
+def step():
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+
+
+step()
+step()  # the buckets are built anew after the first
+theirs, ours = watch(step, **FULL)
+chrome = pathlib.Path(sys.argv[1] + ".chrome.json")
+ours.export_chrome_trace(str(chrome))
+their_events, our_events = seen_by_both(theirs, ours)
+
+
+def described(events):
+    return [(event.name, event.input_shapes, event.cpu_memory_usage) for event in events]
+
+
+with open(sys.argv[1], "w") as out:
+    json.dump({"theirs": described(their_events), "ours": described(our_events),
+               "distributed": json.loads(chrome.read_text())["distributedInfo"]}, out)
+dist.barrier()
+dist.destroy_process_group()

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The face of torch.profiler: arguments, options, results, files."""
+import gzip
+import inspect
+import json
+import warnings
+import weakref
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: there is nothing to profile")
+
+import sonde  # noqa: E402
+import torch.profiler  # noqa: E402
+from torch_tools import CPU, FourConvolutions, X, counts, quiet, record  # noqa: E402
+
+
+# ------------------------------------------------------------------------ signatures
+
+@pytest.mark.parametrize("name", ["profile", "schedule", "tensorboard_trace_handler",
+                                  "supported_activities"])
+def test_arguments_are_torchs(name):
+    """Each argument of torch's is one of ours, of the same kind and default."""
+    theirs = inspect.signature(getattr(torch.profiler, name)).parameters
+    ours = inspect.signature(getattr(sonde, name)).parameters
+    for key, parameter in theirs.items():
+        assert (ours[key].kind, ours[key].default) == (parameter.kind, parameter.default), key
+
+
+@pytest.mark.parametrize("method", [
+    "start", "stop", "step", "key_averages", "events", "export_chrome_trace", "export_stacks",
+    "export_memory_timeline", "toggle_collection_dynamic", "add_metadata", "add_metadata_json",
+    "preset_metadata_json", "get_trace_id", "set_custom_trace_id_callback", "prepare_trace",
+    "start_trace", "stop_trace"])
+def test_methods_are_torchs(method):
+    theirs = getattr(torch.profiler.profile, method, None)
+    if theirs is None:
+        pytest.skip(f"this torch has no {method}")
+    ours = inspect.signature(getattr(sonde.profile, method)).parameters
+    for key, parameter in inspect.signature(theirs).parameters.items():
+        assert ours[key].default == parameter.default, key
+
+
+def test_arguments_of_the_list():
+    theirs = inspect.signature(torch.autograd.profiler_util.EventList.table).parameters
+    ours = inspect.signature(type(record().key_averages()).table).parameters
+    assert {k: v.default for k, v in theirs.items()} == {k: v.default for k, v in ours.items()}
+
+
+@pytest.mark.parametrize("kind", ["FunctionEventAvg", "FunctionEvent"])
+def test_rows_have_torchs_attributes(kind):
+    with torch.profiler.profile(activities=[CPU], record_shapes=True) as theirs, quiet():
+        X.mul(X)
+    ours = record(record_shapes=True)
+    pick = {"FunctionEventAvg": lambda p: p.key_averages()[0],
+            "FunctionEvent": lambda p: p.events()[0]}[kind]
+    their_row, our_row = pick(theirs), pick(ours)
+    private = {"metadata", "event_metadata", "typed_metadata", "extra_meta", "flow_id",
+               "flow_type", "flow_start", "external_id", "linked_correlation_id",
+               "activity_type", "python_id", "python_parent_id", "python_module_id",
+               "self_cpu_percent", "total_cpu_percent", "total_device_percent"}
+    with quiet():
+        wanted = {name for name in dir(their_row) if not name.startswith("_")
+                  and not callable(getattr(their_row, name))} - private
+        missing = {name for name in wanted if not hasattr(our_row, name)}
+    assert not missing
+    assert our_row.device_type == torch.autograd.DeviceType.CPU
+    assert "aten::mul" in repr(our_row)
+
+
+# --------------------------------------------------------------------------- options
+
+def test_activities():
+    for wrong, kind in (([], AssertionError), ([CPU, CPU], ValueError), (["cpu"], TypeError)):
+        with pytest.raises(kind):
+            sonde.profile(activities=wrong)
+    assert sonde.profile().activities == sonde.supported_activities() == {CPU}
+    assert sonde.ProfilerActivity is torch.profiler.ProfilerActivity
+    assert sonde.ProfilerAction is torch.profiler.ProfilerAction
+    assert sonde.record_function is torch.profiler.record_function
+
+
+def test_what_means_nothing_is_said_once():
+    with pytest.warns(UserWarning) as said:
+        prof = sonde.profile(activities=[CPU, sonde.ProfilerActivity.CUDA],
+                             experimental_config=torch._C._profiler._ExperimentalConfig(),
+                             post_processing_timeout_s=1.0)
+    assert len(said) == 1
+    for word in ("experimental_config", "post_processing_timeout_s", "CUDA"):
+        assert word in str(said[0].message)
+    with prof:
+        X.mul(X)
+    assert counts(prof)["aten::mul"] == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        record(record_shapes=True, with_flops="torch", with_modules=True, acc_events=True)
+
+
+def test_execution_trace_observer(tmp_path):
+    observer = sonde.ExecutionTraceObserver().register_callback(str(tmp_path / "et.json"))
+    record(execution_trace_observer=observer)
+    observer.unregister_callback()
+    names = {node["name"] for node in json.loads((tmp_path / "et.json").read_text())["nodes"]}
+    assert "aten::mul" in names
+
+
+def test_record_function_is_seen():
+    def work():
+        with sonde.record_function("of sonde"), torch.profiler.record_function("of torch"):
+            X.mul(X)
+
+        @sonde.record_function("decorated")
+        def inner():
+            return X.mul(X)
+        inner()
+
+    rows = {row.key: row for row in record(work).key_averages()}
+    assert {"of sonde", "of torch", "decorated"} <= set(rows)
+    assert all(rows[key].is_user_annotation for key in ("of sonde", "of torch", "decorated"))
+    assert not rows["aten::mul"].is_user_annotation
+
+
+def test_modules():
+    model = FourConvolutions()
+    prof = record(lambda: model(torch.randn(1, 3, 8, 8)), with_modules=True)
+    found = {event.module for event in prof.events() if event.name == "aten::conv2d"}
+    assert {name.rsplit(".", 1)[-1] for name in found} == {"conv1", "conv2", "conv3", "conv4"}
+
+
+def test_tensors_are_not_kept():
+    with sonde.profile(activities=[CPU], **{"record_shapes": True, "profile_memory": True}):
+        tensor = torch.randn(1000)
+        gone = weakref.ref(tensor)
+        tensor.add(1)
+        del tensor
+        assert gone() is None
+
+
+# --------------------------------------------------------------------------- results
+
+def test_lists_are_lists():
+    prof = record(lambda: [X.mul(X), X.add(X), X.mul(X)])
+    averages, events = prof.key_averages(), prof.events()
+    assert isinstance(averages, list) and isinstance(events, list)
+    assert [row.key for row in averages] == ["aten::mul", "aten::add"]
+    assert [event.name for event in events] == ["aten::mul", "aten::add", "aten::mul"]
+    assert events[-1].name == "aten::mul" and len(events[1:]) == 2 == len(averages)
+    assert [row.key for row in sorted(averages, key=lambda row: row.count)] == \
+        ["aten::add", "aten::mul"]
+    assert max(averages, key=lambda row: row.count).key == "aten::mul"
+    with pytest.raises(IndexError):
+        events[3]
+    averages.sort(key=lambda row: row.count)
+    assert averages[0].key == "aten::add"
+    table = averages.table()
+    assert table.index("aten::add") < table.index("aten::mul")
+    assert str(events) == events.table()
+
+
+def test_totals():
+    kept = []  # so that no memory is given back outside the operators
+    prof = record(lambda: kept.extend([X.mul(X), X.add(X)]), profile_memory=True)
+    averages, events = prof.key_averages(), prof.events()
+    total = averages.total_average()
+    assert (total.key, total.count) == ("Total", 2)
+    assert total.self_cpu_time_total == pytest.approx(averages.self_cpu_time_total)
+    assert averages.self_cpu_time_total == pytest.approx(events.self_cpu_time_total)
+    assert averages.self_cpu_time_total == \
+        pytest.approx(sum(row.self_cpu_time_total for row in averages))
+    assert total.cpu_memory_usage == sum(row.cpu_memory_usage for row in averages)
+    assert events.total_average().count == 2
+    assert [row.key for row in events.key_averages()] == [row.key for row in averages]
+
+
+def test_rows_know_their_family():
+    prof = record(lambda: torch.nn.functional.linear(X, X))
+    events = prof.events()
+    top = [event for event in events if event.cpu_parent is None]
+    assert [event.name for event in top] == ["aten::linear"]
+    names = {child.name for child in top[0].cpu_children}
+    assert "aten::matmul" in names
+    assert all(child.cpu_parent.name == "aten::linear" for child in top[0].cpu_children)
+    assert top[0].cpu_time_total == pytest.approx(top[0].time_range.elapsed_us())
+    assert top[0].cpu_time_total > 0
+
+
+def test_groupings():
+    def work():
+        X.mul(X)
+        X[:2].mul(X[0])
+        X.add(1)
+        torch.add(X, X, out=torch.empty(8, 8))
+
+    config = torch._C._profiler._ExperimentalConfig(capture_overload_names=True)
+    with quiet():
+        prof = record(work, record_shapes=True, with_stack=True, experimental_config=config)
+    shapes = [row.input_shapes for row in prof.key_averages(group_by_input_shape=True)
+              if row.key == "aten::mul"]
+    assert shapes == [[[8, 8], [8, 8]], [[2, 8], [8]]]
+    stacks = [row.stack for row in prof.key_averages(group_by_stack_n=1) if row.key == "aten::mul"]
+    assert stacks and all(len(stack) == 1 and "test_torch_api.py" in stack[0] for stack in stacks)
+    overloads = {row.overload_name for row in prof.key_averages(group_by_overload_name=True)
+                 if row.key == "aten::add"}
+    assert overloads == {"Tensor", "out"}
+    assert all(row.overload_name == "" for row in prof.key_averages())
+
+
+def test_columns_without_a_copy():
+    numpy = pytest.importorskip("numpy", reason="numpy is not installed")
+    events = record(lambda: [X.mul(X) for _ in range(50)]).events()
+    starts = numpy.asarray(events.column("start_ns"))
+    assert len(starts) == len(events) and (numpy.diff(starts) >= 0).all()
+    assert starts.base is not None
+
+
+# ----------------------------------------------------------------------------- files
+
+def test_chrome_trace(tmp_path):
+    prof = sonde.profile(activities=[CPU], record_shapes=True)
+    prof.preset_metadata_json("preset", '{"a": 1}')
+    with prof:
+        prof.add_metadata("text", 'with "quotes" and \\ and ü')
+        X.mul(X)
+    prof.add_metadata_json("after", "[1, 2]")
+    prof.export_chrome_trace(str(tmp_path / "t.json"))
+    prof.export_chrome_trace(tmp_path / "t.json.gz")
+    document = json.loads((tmp_path / "t.json").read_text())
+    assert json.loads(gzip.decompress((tmp_path / "t.json.gz").read_bytes()))["traceEvents"] == \
+        document["traceEvents"]
+    assert document["preset"] == {"a": 1} and document["after"] == [1, 2]
+    assert document["text"] == 'with "quotes" and \\ and ü'
+    assert document["record_shapes"] == 1 and document["trace_id"] == prof.get_trace_id()
+    assert any(event.get("name") == "aten::mul" and event["cat"] == "cpu_op"
+               for event in document["traceEvents"])
+
+
+def test_trace_ids():
+    ids = iter(["first", "second"])
+    prof = sonde.profile(activities=[CPU], custom_trace_id_callback=lambda: next(ids))
+    assert prof.get_trace_id() is None
+    for wanted in ("first", "second"):
+        with prof:
+            pass
+        assert prof.get_trace_id() == wanted
+    assert len(record().get_trace_id()) == 32
+
+
+def test_tensorboard_handler(tmp_path):
+    for options in ({}, {"worker_name": "me", "use_gzip": True}):
+        record(on_trace_ready=sonde.tensorboard_trace_handler(str(tmp_path / "log"), **options))
+    names = sorted(path.name for path in (tmp_path / "log").iterdir())
+    assert len(names) == 2 and all(".pt.trace.json" in name for name in names)
+    assert any(name.startswith("me.") and name.endswith(".json.gz") for name in names)
+
+
+def test_stacks(tmp_path):
+    with pytest.raises(AssertionError, match="with_stack"):
+        record().export_stacks(tmp_path / "never")
+
+    def busy():
+        for _ in range(20):
+            torch.randn(200, 200).mul(torch.randn(200, 200))
+
+    prof = record(busy, with_stack=True)
+    prof.export_stacks(str(tmp_path / "stacks"), "self_cpu_time_total")
+    lines = (tmp_path / "stacks").read_text().splitlines()
+    assert lines and all(int(line.rsplit(" ", 1)[1]) > 0 for line in lines)
+    assert any("busy" in line for line in lines)
+
+
+@pytest.mark.parametrize("ending", [".json", ".json.gz", ".raw.json.gz", ".html"])
+def test_memory_timeline(tmp_path, ending):
+    with pytest.raises(ValueError, match="profile_memory=True"):
+        record().export_memory_timeline(str(tmp_path / "never"))
+    prof = record(lambda: torch.ones(1000).add(1), profile_memory=True)
+    path = tmp_path / f"memory{ending}"
+    prof.export_memory_timeline(str(path))
+    data = path.read_bytes()
+    if ending.endswith(".gz"):
+        data = gzip.decompress(data)
+    if ending == ".html":
+        assert b"<html" in data.lower()
+        return
+    document = json.loads(data)
+    if ending == ".raw.json.gz":
+        assert {entry[2] for entry in document} >= {4000}
+    else:
+        times, sizes = document
+        assert len(times) == len(sizes) and max(map(sum, sizes)) >= 8000
+
+
+def test_saved_trace_is_a_trace(tmp_path):
+    prof = record(record_shapes=True)
+    prof.save(tmp_path / "mul.sonde")
+    with sonde.Trace(tmp_path / "mul.sonde") as trace:
+        assert "aten::mul" in trace.report()
+    assert (tmp_path / "mul.sonde").stat().st_mode & 0o777 == 0o600
+
+
+def test_saved_cycles_are_a_folder(tmp_path):
+    with quiet(), sonde.profile(activities=[CPU], acc_events=True,
+                                schedule=sonde.schedule(wait=0, warmup=0, active=1)) as prof:
+        for _ in range(3):
+            X.mul(X)
+            prof.step()
+    prof.save(tmp_path / "cycles")
+    with sonde.Trace(tmp_path / "cycles") as trace:
+        assert {row.key: row.count for row in trace.averages()}["aten::mul"] == 3
+
+
+def test_ledger():
+    assert record().ledger() == []
+    held = torch.ones(100)
+    with sonde.profile(activities=[CPU], profile_memory=True) as prof:
+        del held
+    assert [key for key, _count, _sentence in prof.ledger()] == ["unmatched_frees"]
+
+
+def test_after_the_cycle_the_old_list_still_reads_its_own():
+    prof = sonde.profile(activities=[CPU])
+    with prof:
+        X.mul(X)
+    old = prof.key_averages()
+    with prof:
+        X.add(X)
+    assert [row.key for row in old] == ["aten::mul"]
+    assert "aten::mul" in old.table() and "aten::mul" not in prof.key_averages().table()
+
+
+# --------------------------------------------------------------- the older interface
+
+def test_autograd_profiler():
+    from sonde import autograd_profiler as profiler
+    with profiler.profile(record_shapes=True, profile_memory=True) as prof:
+        with profiler.record_function("label"):
+            X.mul(X)
+    assert prof.key_averages().table(sort_by="self_cpu_time_total").count("aten::mul") == 1
+    assert prof.total_average().count == 2 and prof.self_cpu_time_total > 0
+    assert [event.name for event in prof.function_events] == ["label", "aten::mul"]
+    assert "label" in str(prof) and "aten::mul" in prof.table()
+    with profiler.profile(enabled=False) as nothing:
+        X.mul(X)
+    assert nothing is None
+    with pytest.raises(RuntimeError, match="not reentrant"), prof:
+        pass

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Against the real torch.profiler, both on in the same run: the same events, the same numbers."""
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
+pytest.importorskip("torchvision", reason="torchvision is not installed: no networks to run")
+
+from torch_tools import FULL, NETWORKS, both, seen_by_both, watch  # noqa: E402
+
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+MEMORY = "[memory]"
+
+
+@pytest.fixture(scope="module", params=list(NETWORKS))
+def watched(request):
+    return watch(NETWORKS[request.param](), **FULL)
+
+
+def nesting(events):
+    """Each event with the place of its parent in the list. Our rows are known by their index."""
+    def key(event):
+        return getattr(event, "index", id(event))
+
+    place = {key(event): n for n, event in enumerate(events)}
+    return [(event.name, event.cpu_parent and place[key(event.cpu_parent)],
+             [place[key(child)] for child in event.cpu_children]) for event in events]
+
+
+def test_names_order_and_nesting(watched):
+    theirs, ours = seen_by_both(*watched)
+    assert [event.name for event in ours] == [event.name for event in theirs]
+    assert nesting(ours) == nesting(theirs)
+
+
+@pytest.mark.parametrize("field", [
+    "input_shapes", "structured_input_shapes", "structured_input_strides", "input_dtypes",
+    "concrete_inputs", "overload_name", "stack", "kernels", "sequence_nr", "fwd_thread", "scope", "is_async", "is_user_annotation", "is_remote",
+    "cpu_memory_usage", "self_cpu_memory_usage", "device_memory_usage", "flops", "count",
+    "trace_name", "node_id", "thread"])
+def test_fields(watched, field):
+    theirs, ours = seen_by_both(*watched)
+    if theirs and not hasattr(theirs[0], field):
+        pytest.skip(f"this torch's events have no {field}")
+
+    def fields(events):
+        # torch's [memory] rows have None for what they have nothing of, and their own thread as
+        # the forward one; and FLOPs of None where others have 0.
+        return [(event.name, getattr(event, field) or 0 if field == "flops" else
+                 getattr(event, field)) for event in events
+                if event.name != MEMORY or field not in ("structured_input_shapes", "fwd_thread",
+                                                         "structured_input_strides",
+                                                         "input_dtypes", "concrete_inputs")]
+
+    assert fields(ours) == fields(theirs)
+
+
+def rows(averages, by_shape):
+    names = ("count", "cpu_memory_usage", "self_cpu_memory_usage", "flops", "is_user_annotation")
+    return [(row.key, str(row.input_shapes) if by_shape else "",
+             *(getattr(row, name) or 0 for name in names)) for row in averages]
+
+
+@pytest.mark.parametrize("by_shape", [False, True])
+def test_averages(watched, by_shape):
+    theirs, ours = watched
+    # A thread that torch does not see (a loader's pin-memory thread, say) has rows of its own.
+    if len(list(ours.events())) != len(seen_by_both(theirs, ours)[1]):
+        pytest.skip("sonde saw threads that torch did not: the averages differ by them")
+    their_rows = rows(theirs.key_averages(group_by_input_shape=by_shape), by_shape)
+    assert rows(ours.key_averages(group_by_input_shape=by_shape), by_shape) == their_rows
+
+
+@pytest.mark.parametrize("name", ["four_convolutions", "training", "lstm"])
+def test_whichever_starts_first(name):
+    theirs, ours = seen_by_both(*watch(NETWORKS[name](), ours_inside=False, **FULL))
+    assert [(e.name, e.input_shapes, e.cpu_memory_usage) for e in ours] == \
+           [(e.name, e.input_shapes, e.cpu_memory_usage) for e in theirs]
+
+
+# ------------------------------------------------------------------------- times
+
+def wrong_times(theirs, ours, least_us=100, tolerance=0.1):
+    """Operators whose total time is told differently."""
+    their_rows = {row.key: row for row in theirs.key_averages()}
+    wrong = {}
+    for row in ours.key_averages():
+        other = their_rows.get(row.key)
+        if other is None or other.cpu_time < least_us:
+            continue
+        if abs(row.cpu_time_total - other.cpu_time_total) > tolerance * other.cpu_time_total:
+            wrong[row.key] = (row.cpu_time_total, other.cpu_time_total)
+    return wrong
+
+
+@pytest.mark.parametrize("name", list(NETWORKS))
+def test_times(name):
+    """Within 10 %. A page fault of one profiler may fall into the other's range: several runs."""
+    run, wrong = NETWORKS[name](), None
+    for _ in range(6):
+        found = wrong_times(*watch(run))
+        wrong = found if wrong is None else {key: found[key] for key in wrong if key in found}
+        if not wrong:
+            return
+    pytest.fail(f"sonde's and torch's microseconds, in six runs: {wrong}")
+
+
+# ------------------------------------------------------------------- several ranks
+
+def test_two_ranks(tmp_path):
+    """DDP over gloo: each rank compares what it saw (programs/ranks.py)."""
+    environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "2",
+                   "RENDEZVOUS": f"file://{tmp_path}/rendezvous", "OMP_NUM_THREADS": "1"}
+    ranks = [subprocess.Popen([sys.executable, PROGRAMS / "ranks.py", tmp_path / f"{rank}.json"],
+                              env={**environment, "RANK": str(rank)}, stderr=subprocess.PIPE,
+                              text=True) for rank in range(2)]
+    errors = [rank.communicate(timeout=240)[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], errors
+    for rank in range(2):
+        answer = json.loads((tmp_path / f"{rank}.json").read_text())
+        assert answer["ours"] == answer["theirs"]
+        names = collections.Counter(name for name, *_ in answer["ours"])
+        assert any("all_reduce" in name or "allreduce" in name for name in names)
+        assert answer["distributed"]["rank"] == rank
+        assert answer["distributed"]["world_size"] == 2
+
+
+def test_threads_that_torch_does_not_see():
+    """The point of a global callback: threads are all there, and apart."""
+    import threading
+    x = torch.randn(8, 8)
+
+    def work():
+        for _ in range(5):
+            x.mm(x)
+
+    with both(record_shapes=True) as (theirs, ours):
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    count = {row.key: row.count for row in ours.key_averages()}
+    assert count["aten::mm"] == 15
+    assert len({event.thread for event in ours.events()}) == 3
+    assert "aten::mm" not in {row.key for row in theirs.key_averages()}

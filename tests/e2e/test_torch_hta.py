@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holistic Trace Analysis reads our Chrome trace as it reads torch's: the same outcome."""
+import json
+import logging
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
+hta = pytest.importorskip("hta", reason="HolisticTraceAnalysis is not installed")
+
+from hta.trace_analysis import TraceAnalysis  # noqa: E402
+from torch_tools import FULL, both, training  # noqa: E402
+
+import torch.profiler  # noqa: E402
+
+logging.getLogger("hta").setLevel(logging.ERROR)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The same three steps of training, as each of the two writes them."""
+    folder, run = tmp_path_factory.mktemp("hta"), training()
+    run()
+    with both(**FULL) as (theirs, ours):
+        for step in range(3):
+            with torch.profiler.record_function(f"ProfilerStep#{step}"):
+                run()
+    theirs.export_chrome_trace(str(folder / "theirs.json"))
+    ours.export_chrome_trace(str(folder / "ours.json"))
+    ours.export_chrome_trace(str(folder / "ours.json.gz"))
+    return folder
+
+
+def analysis(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return TraceAnalysis(trace_files={0: str(path)})
+
+
+def events(loaded):
+    """Each operator as HTA holds it, in order."""
+    frame, symbols = loaded.t.get_trace(0), loaded.t.symbol_table.get_sym_table()
+    kept = frame[frame["cat"].map(lambda cat: symbols[cat] in ("cpu_op", "user_annotation"))]
+    return [(symbols[row.cat], symbols[row.name]) for row in
+            kept.sort_values(["ts", "index"]).itertuples()]
+
+
+@pytest.mark.parametrize("name", ["ours.json", "ours.json.gz"])
+def test_loads_as_theirs(files, name):
+    ours, theirs = analysis(files / name), analysis(files / "theirs.json")
+    assert sorted(events(ours)) == sorted(events(theirs))
+    assert ours.t.get_iterations() == theirs.t.get_iterations()
+
+
+def outcome(path, question):
+    """What it says, less the numbers; or what it raises."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answer = question(analysis(path))
+    except Exception as error:
+        return type(error).__name__
+    return [sorted(map(str, frame.columns)) if hasattr(frame, "columns") else type(frame).__name__
+            for frame in (answer if isinstance(answer, tuple) else (answer,))]
+
+
+@pytest.mark.parametrize("question", [
+    "get_temporal_breakdown", "get_idle_time_breakdown", "get_gpu_kernel_breakdown",
+    "get_queue_length_summary", "get_memory_bw_summary", "get_comm_comp_overlap",
+    "get_cuda_kernel_launch_stats"])
+def test_questions_end_alike(files, question):
+    def ask(loaded):
+        method = getattr(loaded, question)
+        try:
+            return method(visualize=False)
+        except TypeError:
+            return method()
+
+    assert outcome(files / "ours.json", ask) == outcome(files / "theirs.json", ask)
+
+
+def test_the_document_is_theirs(files):
+    """Top-level names, categories, and the names of each category's arguments."""
+    ours, theirs = (json.loads((files / f"{side}.json").read_text()) for side in ("ours", "theirs"))
+    assert set(theirs) - set(ours) <= {"host_name", "traceName"} - set(ours)
+    ours_cat, theirs_cat = ({event["cat"] for event in document["traceEvents"] if "cat" in event}
+                            for document in (ours, theirs))
+    assert theirs_cat - ours_cat <= {"ac2g", "overhead"}
+
+    def argument_names(document, category):
+        return {key for event in document["traceEvents"] if event.get("cat") == category
+                for key in event.get("args", {})}
+
+    for category in ("cpu_op", "user_annotation", "cpu_instant_event"):
+        missing = argument_names(theirs, category) - argument_names(ours, category)
+        assert missing <= {"Ev Idx", "Record function id", "finished"}, category
+
+
+def test_arrows_from_forward_to_backward(files):
+    def arrows(name):
+        document = json.loads((files / name).read_text())["traceEvents"]
+        begins = {(event["tid"], event["ts"]): event["name"] for event in document
+                  if event.get("ph") == "X" and event.get("cat") == "cpu_op"}
+        found = {}
+        for event in document:
+            if event.get("cat") == "fwdbwd":
+                found.setdefault(event["id"], {})[event["ph"]] = \
+                    begins.get((event["tid"], event["ts"]))
+        return sorted((ends.get("s"), ends.get("f")) for ends in found.values())
+
+    assert arrows("ours.json") == arrows("theirs.json") != []
+
+
+def test_folder_of_ranks(files, tmp_path):
+    """A folder, where HTA looks for the rank in each file."""
+    document = json.loads((files / "ours.json").read_text())
+    for rank in range(2):
+        document["distributedInfo"] = {"rank": rank, "world_size": 2, "backend": "gloo"}
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(document))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loaded = TraceAnalysis(trace_dir=str(tmp_path))
+    assert sorted(loaded.t.get_all_traces()) == [0, 1]
