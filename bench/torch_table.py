@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench/torch_table.py [--quick] - what comes after the run: the table, the file, the memory.
+
+150,000 operators with shapes: from leaving the profile to the printed table, ours over
+torch.profiler's; size of the trace over torch's JSON, as recorded and packed; and the memory that
+1,000,000 operators take, recording and reporting included. Each measurement is a process of its
+own, ours and theirs in turn. Prints as bench/run does and puts its figures into
+bench/results.json. Exit status: 1 if a budget is missed.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import torch_ops  # the same folder: how figures are shown and kept
+
+OPERATORS = 150_000
+MANY = 1_000_000
+MIB = 1 << 20
+
+# One process: run the operators under a profiler, then say how long the table took and so on.
+CHILD = r"""
+import json, os, resource, sys, time, warnings
+warnings.simplefilter("ignore")
+whose, operators, folder, wants_file = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4] == "1"
+import torch
+if whose == "sonde":
+    from sonde import profile, ProfilerActivity
+else:
+    from torch.profiler import profile, ProfilerActivity
+
+torch.set_num_threads(1)
+x = torch.randn(8, 8)
+def work(count):
+    with torch.no_grad():
+        for _ in range(count // 3):
+            torch.add(x, x)
+            torch.mul(x, x)
+            torch.mm(x, x)
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as warm:
+    work(300)
+str(warm.key_averages().table())
+del warm
+before = resident()
+largest = before
+prof = profile(activities=[ProfilerActivity.CPU], record_shapes=True)
+prof.start()
+for _ in range(10):
+    work(operators // 10)
+    largest = max(largest, resident())
+begin = time.perf_counter()
+prof.stop()
+text = prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10)
+seconds = time.perf_counter() - begin
+largest = max(largest, resident())
+rows = {row.key: row.count for row in prof.key_averages()}
+assert rows["aten::add"] == rows["aten::mm"] == operators // 10 // 3 * 10, rows
+said = {"seconds": seconds, "added": largest - before}
+if wants_file:
+    name = os.path.join(folder, whose)
+    if whose == "sonde":
+        prof.save(name + ".sonde")
+    else:
+        prof.export_chrome_trace(name + ".json")
+print(json.dumps(said))
+"""
+
+
+def run(whose, operators, folder, wants_file=False):
+    done = subprocess.run([sys.executable, "-c", CHILD, whose, str(operators), folder,
+                           "1" if wants_file else "0"], check=True, text=True,
+                          stdout=subprocess.PIPE)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def figure(name, what, value, unit, budget, spread=None):
+    return {"name": name, "what": what, "value": value, "unit": unit, "budget": budget,
+            "at_least": False, "met": value <= budget, "spread": spread}
+
+
+def shown(f):
+    spread = f" spread {f['spread'][0]:.5f} .. {f['spread'][1]:.5f}" if f["spread"] else ""
+    return (f"{f['what']:<66} {f['value']:>9.5f} {f['unit']:<10}{spread}  at most {f['budget']:.4f}: "
+            f"{'met' if f['met'] else 'MISSED'}")
+
+
+def bench(folder, rounds):
+    ours, theirs = [], []
+    for turn in range(rounds):
+        ours.append(run("sonde", OPERATORS, folder, turn == 0)["seconds"])
+        theirs.append(run("torch", OPERATORS, folder, turn == 0)["seconds"])
+    pairs = [a / b for a, b in zip(ours, theirs)]
+    print(f"    to the table: {min(ours) * 1000:.1f} ms, torch.profiler {min(theirs):.2f} s")
+    yield figure("torch_table", f"{OPERATORS:,} operators to the printed table, over torch's",
+                 min(ours) / min(theirs), "x", 1 / 200, [min(pairs), max(pairs)])
+    json_bytes = os.path.getsize(f"{folder}/torch.json")
+    trace = f"{folder}/sonde.sonde"
+    print(f"    trace {os.path.getsize(trace) / MIB:.1f} MiB, torch's JSON {json_bytes / MIB:.1f} MiB")
+    yield figure("torch_trace", "trace with shapes, over torch's JSON",
+                 os.path.getsize(trace) / json_bytes, "x", 1 / 20)
+    program = os.path.join(os.path.dirname(sys.executable), "sonde")
+    subprocess.run([program, "pack", trace], check=True)
+    yield figure("torch_packed", "the same, packed", os.path.getsize(trace) / json_bytes, "x", 1 / 60)
+    yield figure("torch_rss", f"memory added by {MANY:,} operators, recorded and reported",
+                 run("sonde", MANY, folder)["added"] / MIB, "MiB", 64)
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--quick", action="store_true")
+    options = options.parse_args()
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        print(f"left out: torch tables: {error}")
+        return
+    figures = []
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
+        for one in bench(folder, 1 if options.quick else 3):
+            figures.append(one)
+            print(shown(one), flush=True)
+    torch_ops.merge(figures)
+    missed = [one["what"] for one in figures if not one["met"]]
+    if missed:
+        sys.exit(f"bench/torch_table.py: over budget: {'; '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()
