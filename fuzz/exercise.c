@@ -129,8 +129,8 @@ static void try_events(struct sonde_trace *trace, enum sonde_flops_mode flops)
         look(sonde_events_text(events, c->name[i]));
         look(sonde_events_text(events, c->arguments[i]));
         sink += (uint64_t)c->self_ns[i] + c->stack[i];
-        if (c->parent[i] >= 0 && ((size_t)c->parent[i] >= c->count ||
-                                  c->start_ns[c->parent[i]] > c->start_ns[i]))
+        if (c->parent[i] >= 0 &&
+            ((size_t)c->parent[i] >= c->count || c->start_ns[c->parent[i]] > c->start_ns[i]))
             abort();
         if (i > 0 && c->start_ns[i - 1] > c->start_ns[i])
             abort();
@@ -164,7 +164,8 @@ static void try_timeline(struct sonde_trace *trace)
     if (sonde_timeline_new(trace, 0, SONDE_NONE, &timeline, NULL) != SONDE_OK)
         return;
     for (int format = SONDE_TIMELINE_JSON; format <= SONDE_TIMELINE_HTML; format++)
-        sonde_timeline_write(trace, timeline, (enum sonde_timeline_format)format, false, &out, NULL);
+        sonde_timeline_write(trace, timeline, (enum sonde_timeline_format)format, false, &out,
+                             NULL);
     sonde_timeline_free(timeline);
 }
 

@@ -45,8 +45,7 @@ struct sonde_trace *core_take(struct trace_object *self)
         return NULL;
     }
     if (self->busy) {
-        PyErr_SetString(core_error,
-                        "the trace is in use by another thread; open it a second time");
+        PyErr_SetString(core_error, "the trace is in use by another thread; open it a second time");
         return NULL;
     }
     self->busy = 1;
@@ -158,12 +157,9 @@ static const struct {
 } formats[] = { { "text", SONDE_REPORT_TEXT },
                 { "json", SONDE_REPORT_JSON },
                 { "csv", SONDE_REPORT_CSV } },
-  groups[] = { { "shape", SONDE_GROUP_SHAPE },
-               { "stack", SONDE_GROUP_STACK },
-               { "thread", SONDE_GROUP_THREAD },
-               { "process", SONDE_GROUP_PROCESS },
-               { "module", SONDE_GROUP_MODULE },
-               { "overload", SONDE_GROUP_OVERLOAD } },
+  groups[] = { { "shape", SONDE_GROUP_SHAPE },   { "stack", SONDE_GROUP_STACK },
+               { "thread", SONDE_GROUP_THREAD }, { "process", SONDE_GROUP_PROCESS },
+               { "module", SONDE_GROUP_MODULE }, { "overload", SONDE_GROUP_OVERLOAD } },
   flops_modes[] = { { "full", SONDE_FLOPS_FULL },
                     { "torch", SONDE_FLOPS_TORCH },
                     { "none", SONDE_FLOPS_NONE } };
@@ -223,8 +219,8 @@ static PyObject *trace_report(struct trace_object *self, PyObject *args, PyObjec
     struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zzLsss:report", names, &options.view,
                                      &options.sort, &rows, &group_by, &format, &flops) ||
-        core_flops(flops, &options.flops) < 0 ||
-        find_format(format, &options.format) < 0 || core_groups(group_by, &options.groups) < 0)
+        core_flops(flops, &options.flops) < 0 || find_format(format, &options.format) < 0 ||
+        core_groups(group_by, &options.groups) < 0)
         return NULL;
     options.rows = rows;
     struct sonde_trace *trace = core_take(self);
@@ -330,7 +326,7 @@ static const char **list_metadata(PyObject *metadata, PyObject *kept)
             PyObject *utf8 = PyUnicode_Check(pair[k])
                                  ? PyUnicode_AsEncodedString(pair[k], "utf-8", "surrogatepass")
                                  : NULL;
-            bool good = utf8 && PyList_Append(kept, utf8) == 0;
+            bool      good = utf8 && PyList_Append(kept, utf8) == 0;
             Py_XDECREF(utf8);
             if (!good) {
                 if (!PyErr_Occurred())
@@ -405,9 +401,8 @@ static PyObject *trace_ledger(struct trace_object *self, PyObject *unused)
     for (size_t i = 0; list && i < sonde_summary_ledger_count(summary); i++) {
         const struct sonde_ledger_item *item = sonde_summary_ledger(summary, i);
         PyObject *text = core_text((struct sonde_text){ item->text, strlen(item->text) });
-        PyObject *row = text ? Py_BuildValue("(sKN)", item->key, (unsigned long long)item->count,
-                                             text)
-                             : NULL;
+        PyObject *row =
+            text ? Py_BuildValue("(sKN)", item->key, (unsigned long long)item->count, text) : NULL;
         if (!row || PyList_Append(list, row) < 0)
             Py_CLEAR(list);
         Py_XDECREF(row);
@@ -510,7 +505,9 @@ PyMODINIT_FUNC PyInit__core(void)
     if (add_object(module, "Error", core_error) &&
         add_object(module, "Trace", PyType_FromSpec(&trace_spec)) &&
         add_object(module, "__version__", PyUnicode_FromString(sonde_version())) &&
-        core_rows_init(module) == 0 && core_table_init(module) == 0)
+        core_averages_init(module) == 0 && core_events_init(module) == 0 &&
+        core_event_init(module) == 0 && core_timeline_init(module) == 0 &&
+        core_table_init(module) == 0)
         return module;
     Py_DECREF(module);
     return NULL;

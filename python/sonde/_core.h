@@ -3,7 +3,8 @@
  * _core.h - what the files of sonde._core share.
  *
  *     _core.c         the module; Trace
- *     _core_rows.c    Averages and Events, and their rows
+ *     _core_averages.c, _core_events.c, _core_event.c, _core_timeline.c
+ *     _core_rows.c    what those have in common
  *     _core_table.c   columns of them, for NumPy and Arrow
  *
  * Built against the limited API of CPython 3.9. All of this runs with the interpreter lock.
@@ -48,13 +49,17 @@ int core_groups(const char *list, unsigned *out);
 /* Opens `path`, lets `write` fill it, and removes it if that fails; NULL or None. */
 typedef enum sonde_status core_write_fn(const struct sonde_sink *sink, bool gzip, void *user,
                                         struct sonde_error *err);
-PyObject *core_write_file(PyObject *path, core_write_fn *write, void *user);
+PyObject                 *core_write_file(PyObject *path, core_write_fn *write, void *user);
 
 PyObject *core_text(struct sonde_text text);
 
-/* -------------------------------------------------------------- _core_rows.c */
+/* --------------------------------------------- _core_averages.c and its siblings */
 
-int       core_rows_init(PyObject *module); /* 0, or -1 with an exception set */
+/* 0, or -1 with an exception set. */
+int       core_averages_init(PyObject *module);
+int       core_events_init(PyObject *module);
+int       core_event_init(PyObject *module);
+int       core_timeline_init(PyObject *module);
 PyObject *core_trace_averages(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_events(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_stacks(struct trace_object *self, PyObject *args, PyObject *kwargs);
@@ -82,7 +87,7 @@ struct core_table {
     PyObject          *texts; /* a list of str, or NULL */
 };
 
-int       core_table_init(PyObject *module);
+int core_table_init(PyObject *module);
 /* A Column that keeps `owner` alive; NULL with an exception set when there is no such name. */
 PyObject *core_table_column(const struct core_table *table, PyObject *owner, const char *name);
 PyObject *core_table_names(const struct core_table *table);

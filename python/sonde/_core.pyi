@@ -196,7 +196,7 @@ class Events:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 class Timeline:
-    """Memory over time. sizes has a row for each time: 0, then bytes by category, as torch's."""
+    """Every change of what a device holds, in order of time."""
 
     categories: List[str]
     def __len__(self) -> int: ...

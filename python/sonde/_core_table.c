@@ -26,7 +26,7 @@ PyObject *core_table_column(const struct core_table *table, PyObject *owner, con
     for (size_t i = 0; i < table->column_count; i++) {
         if (strcmp(table->columns[i].name, name) != 0)
             continue;
-        allocfunc allocate = (allocfunc)PyType_GetSlot(column_type, Py_tp_alloc);
+        allocfunc             allocate = (allocfunc)PyType_GetSlot(column_type, Py_tp_alloc);
         struct column_object *self = (struct column_object *)allocate(column_type, 0);
         if (!self)
             return NULL;
@@ -77,24 +77,36 @@ static PyObject *column_item(struct column_object *self, Py_ssize_t i)
         return NULL;
     }
     switch (self->column.format) {
-    case 'q': return PyLong_FromLongLong(((const int64_t *)data)[i]);
-    case 'Q': return PyLong_FromUnsignedLongLong(((const uint64_t *)data)[i]);
-    case 'i': return PyLong_FromLong(((const int32_t *)data)[i]);
-    case 'I': return PyLong_FromUnsignedLong(((const uint32_t *)data)[i]);
-    case 'B': return PyLong_FromLong(((const uint8_t *)data)[i]);
-    default: return PyFloat_FromDouble(((const double *)data)[i]);
+    case 'q':
+        return PyLong_FromLongLong(((const int64_t *)data)[i]);
+    case 'Q':
+        return PyLong_FromUnsignedLongLong(((const uint64_t *)data)[i]);
+    case 'i':
+        return PyLong_FromLong(((const int32_t *)data)[i]);
+    case 'I':
+        return PyLong_FromUnsignedLong(((const uint32_t *)data)[i]);
+    case 'B':
+        return PyLong_FromLong(((const uint8_t *)data)[i]);
+    default:
+        return PyFloat_FromDouble(((const double *)data)[i]);
     }
 }
 
 static const char *numpy_type(char format)
 {
     switch (format) {
-    case 'q': return "<i8";
-    case 'Q': return "<u8";
-    case 'i': return "<i4";
-    case 'I': return "<u4";
-    case 'B': return "|u1";
-    default: return "<f8";
+    case 'q':
+        return "<i8";
+    case 'Q':
+        return "<u8";
+    case 'i':
+        return "<i4";
+    case 'I':
+        return "<u4";
+    case 'B':
+        return "|u1";
+    default:
+        return "<f8";
     }
 }
 
@@ -203,12 +215,18 @@ static void release_schema(struct ArrowSchema *schema)
 static const char *arrow_format(char format)
 {
     switch (format) {
-    case 'q': return "l";
-    case 'Q': return "L";
-    case 'i': return "i";
-    case 'I': return "I";
-    case 'B': return "C";
-    default: return "g";
+    case 'q':
+        return "l";
+    case 'Q':
+        return "L";
+    case 'i':
+        return "i";
+    case 'I':
+        return "I";
+    case 'B':
+        return "C";
+    default:
+        return "g";
     }
 }
 
@@ -218,13 +236,15 @@ static bool fill_child_schema(struct ArrowSchema *schema, const struct core_colu
     *schema = (struct ArrowSchema){ .format = column->kind == CORE_TEXT
                                                   ? "U"
                                                   : arrow_format(column->format),
-                                    .name = column->name, .release = release_schema };
+                                    .name = column->name,
+                                    .release = release_schema };
     if (column->kind != CORE_DICTIONARY)
         return true;
     schema->dictionary = calloc(1, sizeof *schema->dictionary);
     if (!schema->dictionary)
         return false;
-    *schema->dictionary = (struct ArrowSchema){ .format = "U", .name = "", .release = release_schema };
+    *schema->dictionary =
+        (struct ArrowSchema){ .format = "U", .name = "", .release = release_schema };
     return true;
 }
 
@@ -279,15 +299,18 @@ static bool start_array(struct ArrowArray *array, size_t length, int64_t buffers
 {
     struct kept *kept = calloc(1, sizeof *kept);
 
-    *array = (struct ArrowArray){ .length = (int64_t)length, .n_buffers = buffers,
-                                  .release = release_array, .private_data = kept };
+    *array = (struct ArrowArray){ .length = (int64_t)length,
+                                  .n_buffers = buffers,
+                                  .release = release_array,
+                                  .private_data = kept };
     if (kept)
         array->buffers = kept->buffers;
     return kept != NULL;
 }
 
 /* `count` texts one after another, with 64-bit offsets. */
-static bool fill_texts(struct ArrowArray *array, PyObject *texts, Py_ssize_t first, Py_ssize_t count)
+static bool fill_texts(struct ArrowArray *array, PyObject *texts, Py_ssize_t first,
+                       Py_ssize_t count)
 {
     if (!start_array(array, (size_t)count, 3))
         return false;
@@ -333,7 +356,7 @@ static bool fill_child_array(struct ArrowArray *array, const struct core_table *
                              const struct core_column *column, PyObject *owner)
 {
     if (column->kind == CORE_TEXT) {
-        Py_ssize_t first = table->count > 0 ? (Py_ssize_t)*(const uint32_t *)column->data : 0;
+        Py_ssize_t first = table->count > 0 ? (Py_ssize_t) * (const uint32_t *)column->data : 0;
         return fill_texts(array, table->texts, first, (Py_ssize_t)table->count);
     }
     if (!start_array(array, table->count, 2))

@@ -210,7 +210,7 @@ static bool skip_byte(struct reader *r, char byte)
 static bool skip_hex(struct reader *r)
 {
     for (int i = 0; i < 4; i++, r->at++)
-        if (r->at == r->end || !memchr("0123456789abcdefABCDEF", *r->at, 22))
+        if (r->at == r->end || !*r->at || !strchr("0123456789abcdefABCDEF", *r->at))
             return false;
     return true;
 }
@@ -224,7 +224,7 @@ static bool skip_string(struct reader *r)
             return false;
         if (*r->at++ != '\\')
             continue;
-        if (r->at == r->end || !memchr("\"\\/bfnrtu", *r->at, 9))
+        if (r->at == r->end || !*r->at || !strchr("\"\\/bfnrtu", *r->at))
             return false;
         if (*r->at++ == 'u' && !skip_hex(r))
             return false;

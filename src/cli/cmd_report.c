@@ -114,9 +114,9 @@ static int fill_unit(const struct snd_command *self, const char *unit,
 static int fill_flops(const struct snd_command *self, const char *mode,
                       struct sonde_report_options *report)
 {
-    static const char *const names[] = { [SONDE_FLOPS_FULL] = "full",
-                                         [SONDE_FLOPS_TORCH] = "torch",
-                                         [SONDE_FLOPS_NONE] = "none" };
+    static const char *const names[] = {
+        [SONDE_FLOPS_FULL] = "full", [SONDE_FLOPS_TORCH] = "torch", [SONDE_FLOPS_NONE] = "none"
+    };
 
     for (unsigned i = 0; mode && i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(mode, names[i]) == 0) {
@@ -124,9 +124,10 @@ static int fill_flops(const struct snd_command *self, const char *mode,
             return -1;
         }
     }
-    return mode ? snd_usage_error(self, "cannot count FLOPs by '%s': the ways are full, torch, none",
-                                  mode)
-                : -1;
+    return mode
+               ? snd_usage_error(self, "cannot count FLOPs by '%s': the ways are full, torch, none",
+                                 mode)
+               : -1;
 }
 
 static uint32_t clamp(int64_t width)

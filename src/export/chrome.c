@@ -22,8 +22,9 @@
 #include "export/spans.h"
 #include "export/tensors.h"
 #include "model/stacks.h"
+#include "model/threads.h"
 
-#define WAITING_MAX 65536 /* ranges of a thread that wait; only a made-up trace has more */
+#define WAITING_MAX 65536       /* ranges of a thread that wait; only a made-up trace has more */
 #define FORWARDS_MAX (1u << 20) /* forward operators whose backward is still awaited */
 
 /* Ranges of one thread that start with their parents. */
@@ -39,17 +40,17 @@ struct forward {
 };
 
 struct chrome {
-    struct sonde_trace *trace;
-    struct snd_out     *out;
-    struct snd_json     json;
-    struct snd_spans   *spans;
-    struct snd_live     live;
-    struct waiting     *waiting; /* by thread */
-    struct sonde_buffer text;
-    bool                failed;
+    struct sonde_trace                *trace;
+    struct snd_out                    *out;
+    struct snd_json                    json;
+    struct snd_spans                  *spans;
+    struct snd_live                    live;
+    struct waiting                    *waiting; /* by thread */
+    struct sonde_buffer                text;
+    bool                               failed;
     const struct sonde_export_options *options;
-    bool           *is_torch;    /* by process: its operators are torch's */
-    uint32_t       *torch_ids;   /* by thread: as torch numbers it, 0 not told */
+    bool                              *is_torch;  /* by process: its operators are torch's */
+    uint32_t                          *torch_ids; /* by thread: as torch numbers it, 0 not told */
     struct snd_map  by_sequence; /* (process, torch's thread, sequence) to forwards */
     struct forward *forwards;
     uint32_t        forward_count, forward_room;
@@ -265,8 +266,7 @@ static uint32_t take_forward(struct chrome *chrome)
 static void follow_sequence(struct chrome *chrome, const struct snd_span *span)
 {
     bool     backward = has(span, SND_ATTR_FWD_THREAD) && span->attrs[SND_ATTR_FWD_THREAD] != 0;
-    uint64_t thread = backward ? span->attrs[SND_ATTR_FWD_THREAD]
-                               : chrome->torch_ids[span->thread];
+    uint64_t thread = backward ? span->attrs[SND_ATTR_FWD_THREAD] : chrome->torch_ids[span->thread];
     struct snd_key key = { span->process, thread, span->attrs[SND_ATTR_SEQUENCE] };
     uint32_t       at;
     bool           found = snd_map_get(&chrome->by_sequence, key, &at);
@@ -518,21 +518,21 @@ static void put_thread(struct chrome *chrome, uint32_t i)
 {
     const struct sonde_thread *thread = sonde_trace_thread(chrome->trace, i);
     const struct sonde_text    none = { NULL, 0 };
-    bool                       is_torch = chrome->is_torch[thread->process];
+    bool                       torch = chrome->is_torch[thread->process];
     struct sonde_text          name = thread->name;
 
     snd_buf_clear(&chrome->text);
     snd_buf_format(&chrome->text, "thread %" PRIu32, thread->tid);
-    if (is_torch && name.length > 0) {
+    if (torch && name.length > 0) {
         snd_buf_text(&chrome->text, " (");
         snd_buf_put(&chrome->text, name.bytes, name.length);
         snd_buf_text(&chrome->text, ")");
     }
-    if (is_torch || name.length == 0)
+    if (torch || name.length == 0)
         name = (struct sonde_text){ snd_buf_string(&chrome->text), chrome->text.length };
     put_meta(chrome, thread->process, i, "thread_name", "name", name, 0);
     put_meta(chrome, thread->process, i, "thread_sort_index", "sort_index", none,
-             is_torch ? thread->tid : i);
+             torch ? thread->tid : i);
 }
 
 static void put_names(struct chrome *chrome)
@@ -556,7 +556,7 @@ static const struct sonde_process *find_torch(const struct chrome *chrome)
 static void put_window(struct chrome *chrome, const struct sonde_process *process)
 {
     struct snd_json *json = &chrome->json;
-    int64_t          end_ns = process->stop_ns > chrome->last_ns ? process->stop_ns : chrome->last_ns;
+    int64_t end_ns = process->stop_ns > chrome->last_ns ? process->stop_ns : chrome->last_ns;
 
     snd_json_object(json, NULL);
     snd_json_text(json, "ph", "X");
@@ -612,10 +612,11 @@ static bool is_given(const struct chrome *chrome, const char *key)
 /* A later one of a name replaces an earlier one, and none replaces what is ours. */
 static void put_given(struct chrome *chrome)
 {
-    static const char *const ours[] = { "schemaVersion", "deviceProperties", "displayTimeUnit",
-                                        "baseTimeNanoseconds", "traceEvents", "traceName",
-                                        "metadata", "rangesTooDeep" };
-    const char *const *at = chrome->options->metadata;
+    static const char *const ours[] = { "schemaVersion",   "deviceProperties",
+                                        "displayTimeUnit", "baseTimeNanoseconds",
+                                        "traceEvents",     "traceName",
+                                        "metadata",        "rangesTooDeep" };
+    const char *const       *at = chrome->options->metadata;
 
     for (; at && at[0] && at[1]; at += 2) {
         bool taken = false;
@@ -637,7 +638,7 @@ static void put_flags(struct chrome *chrome)
 {
     static const char *const flags[] = { "record_shapes", "profile_memory", "with_stack",
                                          "with_flops", "with_modules" };
-    struct sonde_text key, value;
+    struct sonde_text        key, value;
 
     for (uint32_t i = 0; i < sonde_trace_process_count(chrome->trace); i++)
         for (uint32_t n = 0; sonde_trace_metadata(chrome->trace, i, n, &key, &value); n++) {
@@ -720,26 +721,15 @@ static void put_tail(struct chrome *chrome)
         snd_json_uint(&chrome->json, "rangesTooDeep", snd_spans_deeper(chrome->spans));
 }
 
-/* ---------------------------------------------------------------- torch's threads */
-
-/* What the probe says in a process's metadata. */
-static void read_notes(struct chrome *chrome, uint32_t process)
+/* torch's probe says so in a process's metadata. */
+static bool is_torch(const struct sonde_trace *trace, uint32_t process)
 {
-    static const char prefix[] = "torch.thread ";
     struct sonde_text key, value;
 
-    for (uint32_t n = 0; sonde_trace_metadata(chrome->trace, process, n, &key, &value); n++) {
+    for (uint32_t n = 0; sonde_trace_metadata(trace, process, n, &key, &value); n++)
         if (starts_with(key, "torch.probe"))
-            chrome->is_torch[process] = true;
-        if (!starts_with(key, prefix))
-            continue;
-        unsigned long tid = strtoul(key.bytes + sizeof prefix - 1, NULL, 10);
-        for (uint32_t i = 0; i < sonde_trace_thread_count(chrome->trace); i++) {
-            const struct sonde_thread *thread = sonde_trace_thread(chrome->trace, i);
-            if (thread->process == process && thread->tid == tid)
-                chrome->torch_ids[i] = (uint32_t)strtoul(value.bytes, NULL, 10);
-        }
-    }
+            return true;
+    return false;
 }
 
 /* ------------------------------------------------------------------- whole */
@@ -772,12 +762,12 @@ static bool prepare(struct chrome *chrome)
     uint32_t processes = sonde_trace_process_count(chrome->trace);
 
     chrome->waiting = calloc((size_t)threads + 1, sizeof *chrome->waiting);
-    chrome->torch_ids = calloc((size_t)threads + 1, sizeof *chrome->torch_ids);
+    chrome->torch_ids = snd_torch_threads(chrome->trace);
     chrome->is_torch = calloc((size_t)processes + 1, sizeof *chrome->is_torch);
     if (!chrome->waiting || !chrome->torch_ids || !chrome->is_torch)
         return false;
     for (uint32_t i = 0; i < processes; i++)
-        read_notes(chrome, i);
+        chrome->is_torch[i] = is_torch(chrome->trace, i);
     return true;
 }
 

@@ -16,7 +16,7 @@
 struct snd_exporter {
     struct sonde_exporter_info info;
     /* Writes as it reads: memory must not grow with the events. */
-    enum sonde_status (*write)(struct sonde_trace *trace,
+    enum sonde_status (*write)(struct sonde_trace                *trace,
                                const struct sonde_export_options *options, struct snd_out *out,
                                struct sonde_error *err);
 };
@@ -24,10 +24,9 @@ struct snd_exporter {
 extern const struct snd_exporter snd_exporters[];
 extern const size_t              snd_exporter_count;
 
-#define SND_EXPORT_WRITE(name)                                                              \
-    enum sonde_status name(struct sonde_trace *trace,                                       \
-                           const struct sonde_export_options *options, struct snd_out *out, \
-                           struct sonde_error *err)
+#define SND_EXPORT_WRITE(name)                                                                    \
+    enum sonde_status name(struct sonde_trace *trace, const struct sonde_export_options *options, \
+                           struct snd_out *out, struct sonde_error *err)
 SND_EXPORT_WRITE(snd_export_chrome);
 SND_EXPORT_WRITE(snd_export_folded);
 SND_EXPORT_WRITE(snd_export_json);

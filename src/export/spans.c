@@ -17,10 +17,10 @@ struct open_ranges {
 };
 
 struct snd_spans {
-    struct snd_spans_calls calls;
-    struct open_ranges    *threads;
-    uint32_t               thread_count;
-    uint64_t               serial, deeper;
+    struct snd_spans_calls    calls;
+    struct open_ranges       *threads;
+    uint32_t                  thread_count;
+    uint64_t                  serial, deeper;
     const struct sonde_trace *trace;
     struct snd_map            keys; /* (process, KEY) of open ranges: their thread */
 };

@@ -27,7 +27,7 @@ struct snd_span {
     int64_t  bytes;       /* net, children included */
     uint32_t attr_mask;
     uint64_t attrs[SND_SPAN_ATTRS]; /* by key, where attr_mask has the bit */
-    uint32_t children;    /* direct ones so far */
+    uint32_t children;              /* direct ones so far */
     bool     unfinished;
     bool     is_async;           /* another thread ended it */
     bool     is_first;           /* nothing of its thread began between its parent and it */

@@ -15,7 +15,7 @@
 struct snd_call_ids {
     uint32_t shapes, strides; /* tensor lists */
     uint32_t arguments;       /* string: JSON list of texts */
-    bool     all; /* torch's: what follows from the shapes or is empty was not recorded, but is shown */
+    bool all; /* torch's: what follows from the shapes or is empty was not recorded, but is shown */
 };
 
 /* "Input Dims", "Input type", "Input Strides", "Concrete Inputs"; nothing without shapes. */

@@ -191,9 +191,9 @@ static void put_page(struct snd_out *out, const struct picture *p)
 
 /* ------------------------------------------------------------------- whole */
 
-static enum sonde_status write_plain(const struct sonde_trace *trace,
+static enum sonde_status write_plain(const struct sonde_trace    *trace,
                                      const struct sonde_timeline *timeline,
-                                     enum sonde_timeline_format format,
+                                     enum sonde_timeline_format   format,
                                      const struct sonde_sink *sink, struct sonde_error *err)
 {
     const struct sonde_timeline_columns *c = sonde_timeline_columns(timeline);

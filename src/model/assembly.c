@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "format/fields.h"
+#include "model/threads.h"
 
 int64_t snd_net_bytes(const uint64_t *words)
 {
@@ -38,8 +39,12 @@ static bool begins_with(struct snd_text text, const char *prefix, size_t length)
 static bool is_hidden(struct snd_text name)
 {
     static const char *const hidden[] = {
-        "aten::is_leaf", "aten::output_nr", "aten::_version", "profiler::_record_function_enter",
-        "profiler::_record_function_enter_new", "profiler::_record_function_exit",
+        "aten::is_leaf",
+        "aten::output_nr",
+        "aten::_version",
+        "profiler::_record_function_enter",
+        "profiler::_record_function_enter_new",
+        "profiler::_record_function_exit",
     };
 
     for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
@@ -160,8 +165,11 @@ static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uin
     }
     struct snd_open_range *above = innermost(lane);
     struct snd_open_range *r = &lane->open[lane->depth++];
-    r->range = (struct snd_range){ .start_ns = ns, .name = number, .shapes = shapes,
-                                   .sequence = SND_NO_SEQUENCE, .serial = ++lane->begins };
+    r->range = (struct snd_range){ .start_ns = ns,
+                                   .name = number,
+                                   .shapes = shapes,
+                                   .sequence = SND_NO_SEQUENCE,
+                                   .serial = ++lane->begins };
     r->range.hidden = (a->name_flags[number] & SND_NAME_HIDDEN) && !(above && above->range.hidden);
     r->holds = false;
     if (above) {
@@ -262,7 +270,7 @@ static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t
                          bool is_async)
 {
     struct snd_open_range closing = lane->open[place];
-    int64_t               own_cpu = closing.range.cpu_bytes, own_device = closing.range.device_bytes;
+    int64_t own_cpu = closing.range.cpu_bytes, own_device = closing.range.device_bytes;
 
     forget_key(a, lane, &closing.range);
     if (!closing.range.judged)
@@ -503,23 +511,14 @@ static void close_all(struct snd_assembly *a)
     }
 }
 
-/* "torch.thread TID": how torch numbers the operating system's thread TID. */
-static void number_threads(struct snd_assembly *a)
+static bool number_threads(struct snd_assembly *a)
 {
-    static const char prefix[] = "torch.thread ";
-    struct sonde_text key, value;
+    uint32_t *numbers = snd_torch_threads(a->trace);
 
-    for (uint32_t p = 0; p < a->trace->process_count; p++) {
-        for (uint32_t n = 0; sonde_trace_metadata(a->trace, p, n, &key, &value); n++) {
-            if (key.length < sizeof prefix || memcmp(key.bytes, prefix, sizeof prefix - 1) != 0)
-                continue;
-            unsigned long tid = strtoul(key.bytes + sizeof prefix - 1, NULL, 10);
-            uint32_t      number = (uint32_t)strtoul(value.bytes, NULL, 10);
-            for (uint32_t i = 0; i < a->trace->thread_count; i++)
-                if (a->lanes[i].process == p && a->trace->threads[i].shown.tid == tid)
-                    a->lanes[i].torch_thread = number;
-        }
-    }
+    for (uint32_t i = 0; numbers && i < a->trace->thread_count; i++)
+        a->lanes[i].torch_thread = numbers[i];
+    free(numbers);
+    return numbers != NULL;
 }
 
 static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err)
@@ -535,7 +534,8 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
         a->lanes[i].process = trace->threads[i].shown.process;
         a->lanes[i].from = &trace->processes[a->lanes[i].process];
     }
-    number_threads(a);
+    if (!number_threads(a))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
     return a->consumer.flops == SONDE_FLOPS_NONE
                ? SONDE_OK
                : snd_flops_new(trace, a->consumer.flops, &a->flops, err);

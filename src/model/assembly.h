@@ -21,7 +21,8 @@
 #include "read/walk.h"
 #include "sonde/model.h"
 
-#define SND_INNER_MAX 1024u  /* open ranges inside one that closes before them; more is no program's */
+#define SND_INNER_MAX \
+    1024u /* open ranges inside one that closes before them; more is no program's */
 #define SND_DEPTH_MAX 65536u /* ranges open at once on one thread; deeper ones are counted only */
 
 /* What a name means to torch. */
@@ -80,7 +81,7 @@ struct snd_assembly;
 
 /* Any function may be NULL. `parent` is NULL for a range that lies in no other. */
 struct snd_consumer {
-    void *user;
+    void                 *user;
     enum sonde_flops_mode flops; /* what to count beyond what is marked */
     void (*open)(void *user, struct snd_lane *lane, struct snd_open_range *range,
                  struct snd_open_range *parent);

@@ -67,7 +67,7 @@ struct sonde_averages {
     struct snd_map      groups;
     struct snd_texts    texts;  /* shapes and stacks as shown */
     struct text_cache  *caches; /* by process */
-    struct snd_sizes    sizes; /* of what is allocated: only if frees do not tell theirs */
+    struct snd_sizes    sizes;  /* of what is allocated: only if frees do not tell theirs */
     bool                tracks_live, needs_live;
     struct snd_map      by_sequence; /* (process, torch's thread, sequence) to forwards */
     struct forward     *forwards;
@@ -105,7 +105,8 @@ static bool format_stack(struct sonde_averages *a, uint32_t process, uint32_t id
     struct sonde_buffer lines = { 0 };
 
     snd_stack_text(a->trace, process, id, a->options.stack_depth, '\n', &lines);
-    bool added = !lines.failed && snd_texts_add(&a->texts, snd_buf_string(&lines), lines.length, text);
+    bool added = !lines.failed &&
+                 snd_texts_add(&a->texts, snd_buf_string(&lines), lines.length, text);
     sonde_buffer_release(&lines);
     return added;
 }
@@ -181,8 +182,8 @@ static uint32_t find_stack(const struct sonde_averages *a, const struct snd_lane
 
 /* ------------------------------------------------------------------- groups */
 
-static const struct group no_group = { 0, SONDE_NONE, SONDE_NONE, SONDE_NONE, SONDE_NONE,
-                                       SONDE_NONE, SONDE_NONE, false };
+static const struct group no_group = { 0,          SONDE_NONE, SONDE_NONE, SONDE_NONE,
+                                       SONDE_NONE, SONDE_NONE, SONDE_NONE, false };
 
 /* Names and threads are fewer than 2^31, so that one bit more is to be had. */
 static struct snd_key make_key(const struct group *g)
@@ -191,8 +192,8 @@ static struct snd_key make_key(const struct group *g)
                      : g->process != SONDE_NONE ? g->process << 1
                                                 : SONDE_NONE;
 
-    return (struct snd_key){ SND_PAIR(g->name << 1 | g->user, where),
-                             SND_PAIR(g->shapes, g->stack), SND_PAIR(g->module, g->overload) };
+    return (struct snd_key){ SND_PAIR(g->name << 1 | g->user, where), SND_PAIR(g->shapes, g->stack),
+                             SND_PAIR(g->module, g->overload) };
 }
 
 static struct group make_group(struct sonde_averages *a, const struct snd_lane *lane,
@@ -472,8 +473,9 @@ static bool prepare(struct sonde_averages *a)
     if (!a->by_name || !a->canonical || !a->caches || (a->options.groups != 0 && !a->latest))
         return false;
     for (uint32_t i = 0; i < count; i++)
-        a->canonical[i] = snd_name_judge(a->trace->names.items[i]) & SND_NAME_STEP ? count + OWN_STEP
-                                                                                   : i;
+        a->canonical[i] = snd_name_judge(a->trace->names.items[i]) & SND_NAME_STEP
+                              ? count + OWN_STEP
+                              : i;
     return true;
 }
 
@@ -510,8 +512,11 @@ static int compare_rows(const void *x, const void *y)
 
 static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
 {
-    const struct snd_consumer consumer = { .user = a, .flops = a->options.flops, .open = on_open,
-                                           .close = on_close, .memory = on_memory };
+    const struct snd_consumer consumer = { .user = a,
+                                           .flops = a->options.flops,
+                                           .open = on_open,
+                                           .close = on_close,
+                                           .memory = on_memory };
     /* A free may be of what another thread took, a backward range of another thread's forward. */
     bool by_time = a->tracks_live || (a->options.groups & SONDE_GROUP_STACK);
 

@@ -6,6 +6,7 @@
  * children of the same name are folded, the list is put into torch's order, and each field
  * becomes a column.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,8 +42,8 @@ struct sonde_events {
     uint32_t                    count, room;
     struct snd_sizes            sizes;
     struct snd_assembly         assembly;
-    uint32_t                    own[OWN_COUNT]; /* names of ours: those of the trace, if it has them */
-    uint32_t                    empty;          /* the trace's name of no length, or UINT32_MAX */
+    uint32_t own[OWN_COUNT]; /* names of ours: those of the trace, if it has them */
+    uint32_t empty;          /* the trace's name of no length, or UINT32_MAX */
     struct sonde_events_columns shown;
     void                       *columns; /* owned: all of them, one after another */
 };
@@ -130,8 +131,8 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
                       struct snd_open_range *innermost)
 {
     struct sonde_events *e = user;
-    bool    is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
-    int64_t told = snd_net_bytes(words), bytes = told;
+    bool                 is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
+    int64_t              told = snd_net_bytes(words), bytes = told;
 
     if (!snd_sizes_event(&e->sizes, lane->process, words, &bytes))
         return;
@@ -146,7 +147,8 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
     struct entry *entry = add_entry(e, lane);
     if (!entry)
         return;
-    entry->range = (struct snd_range){ .start_ns = ns, .sequence = SND_NO_SEQUENCE,
+    entry->range = (struct snd_range){ .start_ns = ns,
+                                       .sequence = SND_NO_SEQUENCE,
                                        .name = e->own[OWN_MEMORY] };
     entry->range.cpu_bytes = is_cpu ? bytes : 0;
     entry->range.device_bytes = is_cpu ? 0 : bytes;
@@ -262,15 +264,18 @@ static void sort_places(struct place *places, uint32_t count)
 
 /* ------------------------------------------------------------------- columns */
 
-#define COLUMNS(X)                                                                           \
-    X(int64_t, start_ns) X(int64_t, end_ns) X(int64_t, self_ns) X(int64_t, sequence)         \
-    X(double, flops) X(double, macs) X(double, moved_bytes)                                  \
-    X(int64_t, cpu_bytes) X(int64_t, self_cpu_bytes)                                         \
-    X(int64_t, device_bytes) X(int64_t, self_device_bytes)                                   \
-    X(uint32_t, name) X(uint32_t, trace_name) X(uint32_t, overload) X(uint32_t, process)     \
-    X(uint32_t, thread) X(uint32_t, torch_thread) X(int32_t, parent) X(uint32_t, shapes)     \
-    X(uint32_t, strides) X(uint32_t, arguments) X(uint32_t, stack) X(uint32_t, module)       \
-    X(uint32_t, fwd_thread) X(uint8_t, scope) X(uint8_t, flags)
+#define COLUMNS(X)                                                                               \
+    X(int64_t, start_ns)                                                                         \
+    X(int64_t, end_ns)                                                                           \
+    X(int64_t, self_ns)                                                                          \
+    X(int64_t, sequence)                                                                         \
+    X(double, flops) X(double, macs) X(double, moved_bytes) X(int64_t, cpu_bytes)                \
+        X(int64_t, self_cpu_bytes) X(int64_t, device_bytes) X(int64_t, self_device_bytes)        \
+            X(uint32_t, name) X(uint32_t, trace_name) X(uint32_t, overload) X(uint32_t, process) \
+                X(uint32_t, thread) X(uint32_t, torch_thread) X(int32_t, parent)                 \
+                    X(uint32_t, shapes) X(uint32_t, strides) X(uint32_t, arguments)              \
+                        X(uint32_t, stack) X(uint32_t, module) X(uint32_t, fwd_thread)           \
+                            X(uint8_t, scope) X(uint8_t, flags)
 
 /* The same, to be written. */
 struct columns {
@@ -279,23 +284,31 @@ struct columns {
 #undef COLUMN
 };
 
+/* Where each column's address goes, and how wide its elements are; the widest first. */
+static const struct {
+    size_t written, shown, size;
+} places_of[] = {
+#define COLUMN(type, name) \
+    { offsetof(struct columns, name), offsetof(struct sonde_events_columns, name), sizeof(type) },
+    COLUMNS(COLUMN)
+#undef COLUMN
+};
+#define COLUMN_COUNT (sizeof places_of / sizeof places_of[0])
+
 static bool take_columns(struct sonde_events *e, struct columns *c, size_t count)
 {
     size_t size = 0;
 
-#define COLUMN(type, name) size += sizeof(type);
-    COLUMNS(COLUMN)
-#undef COLUMN
+    for (size_t i = 0; i < COLUMN_COUNT; i++)
+        size += places_of[i].size;
     e->columns = malloc(size * count + 1);
     if (!e->columns)
         return false;
     char *at = e->columns; /* the widest first, so that each is aligned */
-#define COLUMN(type, name)       \
-    c->name = (type *)(void *)at; \
-    e->shown.name = c->name;      \
-    at += sizeof(type) * count;
-    COLUMNS(COLUMN)
-#undef COLUMN
+    for (size_t i = 0; i < COLUMN_COUNT; at += places_of[i++].size * count) {
+        memcpy((char *)c + places_of[i].written, &at, sizeof at);
+        memcpy((char *)&e->shown + places_of[i].shown, &at, sizeof at);
+    }
     e->shown.count = count;
     return true;
 }
@@ -349,15 +362,15 @@ static bool lend_stacks(const struct sonde_events *e, struct columns *c, const s
 
     for (uint32_t row = 0; row < count && good; row++) {
         const struct snd_range *r = &e->entries[places[row].entry].range;
-        struct snd_key key = { SND_PAIR(c->torch_thread[row], c->process[row]),
-                               (uint64_t)r->sequence, 0 };
+        struct snd_key          key = { SND_PAIR(c->torch_thread[row], c->process[row]),
+                                        (uint64_t)r->sequence, 0 };
         if (r->sequence >= 0 && !r->is_back && !snd_map_get(&forwards, key, &at))
             good = snd_map_put(&forwards, key, row);
     }
     for (uint32_t row = 0; row < count && good; row++) {
         const struct snd_range *r = &e->entries[places[row].entry].range;
-        struct snd_key key = { SND_PAIR(r->back_thread, c->process[row]),
-                               (uint64_t)r->back_sequence, 0 };
+        struct snd_key          key = { SND_PAIR(r->back_thread, c->process[row]),
+                                        (uint64_t)r->back_sequence, 0 };
         if (r->is_back) /* forward rows are not written here */
             c->stack[row] = snd_map_get(&forwards, key, &at) ? c->stack[at] : 0;
     }
@@ -368,8 +381,8 @@ static bool lend_stacks(const struct sonde_events *e, struct columns *c, const s
 static bool build_columns(struct sonde_events *e)
 {
     struct columns c;
-    struct place  *places = malloc(((size_t)e->count + 1) * sizeof *places);
-    uint32_t      *rows = malloc(((size_t)e->count + 1) * sizeof *rows), count = 0;
+    struct place  *places = calloc((size_t)e->count + 1, sizeof *places);
+    uint32_t      *rows = calloc((size_t)e->count + 1, sizeof *rows), count = 0;
     bool           good = false;
 
     if (!places || !rows)
@@ -401,8 +414,11 @@ done:
 
 static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
 {
-    const struct snd_consumer consumer = { .user = e, .flops = e->options.flops, .open = on_open,
-                                           .close = on_close, .memory = on_memory,
+    const struct snd_consumer consumer = { .user = e,
+                                           .flops = e->options.flops,
+                                           .open = on_open,
+                                           .close = on_close,
+                                           .memory = on_memory,
                                            .move = on_move };
     enum sonde_status status = snd_assemble(&e->assembly, e->trace, SONDE_BY_TIME, &consumer, err);
 
@@ -418,7 +434,7 @@ static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
     return status;
 }
 
-enum sonde_status sonde_events_new(struct sonde_trace *trace,
+enum sonde_status sonde_events_new(struct sonde_trace                *trace,
                                    const struct sonde_events_options *options,
                                    struct sonde_events **out, struct sonde_error *err)
 {

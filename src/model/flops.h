@@ -42,7 +42,7 @@ struct snd_flops; /* opaque: answers for the names of one trace */
 SND_CHECKED enum sonde_status snd_flops_new(const struct sonde_trace *trace,
                                             enum sonde_flops_mode mode, struct snd_flops **out,
                                             struct sonde_error *err);
-void snd_flops_free(struct snd_flops *flops);
+void                          snd_flops_free(struct snd_flops *flops);
 
 /* `name` is a number in trace->names; the ids are the process's. */
 enum snd_flops_answer snd_flops_of(struct snd_flops *flops, uint32_t process, uint32_t name,

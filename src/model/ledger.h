@@ -18,7 +18,7 @@ enum snd_ledger_key {
 
 struct snd_ledger {
     uint64_t counts[SND_LEDGER_COUNT];
-    int      os_error; /* why the file could not be extended, or 0 */
+    int      os_error;       /* why the file could not be extended, or 0 */
     char     uncounted[224]; /* operators without FLOPs, with their shares of the time */
 };
 

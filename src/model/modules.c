@@ -19,16 +19,16 @@
 #include "model/assembly.h"
 #include "model/sizes.h"
 
-#define MODULES_MAX (1u << 20)
-#define DEPTH_MAX 64u /* parts of a path; what is deeper is its ancestor's */
-#define NO_MODULE 0u  /* the root: what belongs to none */
+#define MODULES_MAX (1u << 16)
+#define PATH_MAX_BYTES 1024u /* a longer one is no module's */
+#define DEPTH_MAX 64u        /* parts of a path; what is deeper is its ancestor's */
+#define NO_MODULE 0u         /* the root: what belongs to none */
 
 struct own { /* of one module, without its children's */
     int64_t  forward_ns, backward_ns, cpu_bytes, device_bytes, activation_bytes;
     double   flops, backward_flops, macs;
     uint32_t last_child;
-    uint64_t visit;                     /* number of the visit under way, of its thread */
-    uint32_t first_module, first_name;  /* the operator that it began with */
+    uint32_t first_module, first_name; /* the operator that it began with */
 };
 
 struct forward {
@@ -42,7 +42,6 @@ struct visitor {
     uint32_t backward; /* module of the latest backward function */
 };
 
-/* Memory that was taken in a forward pass: whose, and until when it counts as that pass's. */
 struct sonde_modules {
     struct sonde_trace  *trace;
     struct sonde_module *nodes;
@@ -68,7 +67,9 @@ static void give_up(struct sonde_modules *m)
 
 static uint32_t add_module(struct sonde_modules *m, uint32_t parent, uint32_t name, uint32_t path)
 {
-    if (m->count >= MODULES_MAX || !snd_grow(&m->nodes, &m->node_room, m->count, sizeof *m->nodes) ||
+    if (m->count >= MODULES_MAX)
+        return parent; /* what is beyond is its ancestor's */
+    if (!snd_grow(&m->nodes, &m->node_room, m->count, sizeof *m->nodes) ||
         !snd_grow(&m->owns, &m->own_room, m->count, sizeof *m->owns)) {
         give_up(m);
         return NO_MODULE;
@@ -132,6 +133,8 @@ static uint32_t find_path(struct sonde_modules *m, struct sonde_text path)
     size_t      length = bar ? (size_t)(bar - path.bytes) : path.length, start = 0;
     uint32_t    at = NO_MODULE, parts = 0;
 
+    if (length > PATH_MAX_BYTES)
+        return NO_MODULE;
     while (start < length && parts++ < DEPTH_MAX) {
         const char *dot = memchr(path.bytes + start, '.', length - start);
         size_t      end = dot ? (size_t)(dot - path.bytes) : length;
@@ -238,8 +241,8 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     struct sonde_modules   *m = user;
     const struct snd_range *r = &range->range;
     struct visitor         *v = &m->visitors[lane->thread];
-    bool     engine = m->assembly.name_flags[r->name] & SND_NAME_EVALUATE;
-    uint32_t module;
+    bool                    engine = m->assembly.name_flags[r->name] & SND_NAME_EVALUATE;
+    uint32_t                module;
 
     if (r->is_back || engine) {
         module = r->is_back ? find_backward(m, lane, r->back_thread, r->back_sequence)
@@ -332,7 +335,7 @@ static void read_metadata(struct sonde_modules *m)
             uint32_t at = find_path(m, (struct sonde_text){ key.bytes + sizeof prefix - 1,
                                                             key.length - (sizeof prefix - 1) });
             if (at == NO_MODULE)
-                return;
+                continue;
             int64_t parameters = find_number(value, "\"parameters\""),
                     bytes = find_number(value, "\"parameter_bytes\"");
             read_class(m, at, value);
@@ -389,8 +392,9 @@ static void sum_up(struct sonde_modules *m)
 static enum sonde_status build(struct sonde_modules *m, enum sonde_flops_mode flops,
                                struct sonde_error *err)
 {
-    const struct snd_consumer consumer = { .user = m, .flops = flops, .open = on_open,
-                                           .close = on_close, .memory = on_memory };
+    const struct snd_consumer consumer = {
+        .user = m, .flops = flops, .open = on_open, .close = on_close, .memory = on_memory
+    };
     enum sonde_status status = snd_assemble(&m->assembly, m->trace, SONDE_BY_TIME, &consumer, err);
 
     snd_assembly_release(&m->assembly);

@@ -53,7 +53,8 @@ static void note_uncounted(struct sonde_summary *s, const struct snd_range *r)
 }
 
 /* Ranges that lie in no other may still overlap: what one has covered counts once. */
-static void add_busy(struct sonde_summary *s, const struct snd_lane *lane, const struct snd_range *r)
+static void add_busy(struct sonde_summary *s, const struct snd_lane *lane,
+                     const struct snd_range *r)
 {
     int64_t *covered = &s->covered_ns[lane->thread];
     int64_t  end = snd_add(r->start_ns, r->total_ns);
@@ -213,7 +214,9 @@ static void on_open_in_step(void *user, struct snd_lane *lane, struct snd_open_r
 
 static enum sonde_status count_in_steps(struct sonde_summary *s, struct sonde_error *err)
 {
-    const struct snd_consumer consumer = { .user = s, .flops = SONDE_FLOPS_NONE, .open = on_open_in_step };
+    const struct snd_consumer consumer = { .user = s,
+                                           .flops = SONDE_FLOPS_NONE,
+                                           .open = on_open_in_step };
 
     if (s->step_count == 0)
         return SONDE_OK;
@@ -287,8 +290,11 @@ static enum sonde_status fill_ledger(struct sonde_summary            *s,
 
 static enum sonde_status build(struct sonde_summary *s, struct sonde_error *err)
 {
-    const struct snd_consumer consumer = { .user = s, .flops = SONDE_FLOPS_FULL, .close = on_close,
-                                           .memory = on_memory, .other = on_other };
+    const struct snd_consumer consumer = { .user = s,
+                                           .flops = SONDE_FLOPS_FULL,
+                                           .close = on_close,
+                                           .memory = on_memory,
+                                           .other = on_other };
     enum sonde_status status = snd_assemble(&s->assembly, s->trace, SONDE_BY_THREAD, &consumer,
                                             err);
     const struct snd_assembly_stats stats = s->assembly.stats;

@@ -50,14 +50,14 @@ struct sonde_timeline {
     uint32_t            block_count, block_room;
     struct change      *changes;
     uint32_t            change_count, change_room;
-    struct snd_map      live; /* (process, device, address) to a block */
+    struct snd_map      live;      /* (process, device, address) to a block */
     uint64_t           *outermost; /* of each thread: number of its outermost open operator */
     uint64_t            numbers;
     int64_t            *times, *bytes;
     uint64_t           *addresses;
     uint8_t            *categories;
     struct sonde_timeline_columns shown;
-    struct snd_assembly assembly;
+    struct snd_assembly           assembly;
 };
 
 static void give_up(struct sonde_timeline *t)
@@ -144,7 +144,10 @@ static void take(struct sonde_timeline *t, struct snd_key key, const struct snd_
         return;
     }
     struct block *b = &t->blocks[t->block_count];
-    *b = (struct block){ .taken_ns = ns, .given_ns = INT64_MAX, .bytes = bytes, .address = key.b,
+    *b = (struct block){ .taken_ns = ns,
+                         .given_ns = INT64_MAX,
+                         .bytes = bytes,
+                         .address = key.b,
                          .thread = lane->thread };
     b->outermost = innermost ? t->outermost[lane->thread] : 0;
     b->phase = (uint8_t)find_phase(innermost);
@@ -242,8 +245,9 @@ enum sonde_status sonde_timeline_new(struct sonde_trace *trace, uint32_t type, u
     t->trace = trace;
     t->type = type;
     t->index = index;
-    const struct snd_consumer consumer = { .user = t, .flops = SONDE_FLOPS_NONE, .open = on_open,
-                                           .memory = on_memory };
+    const struct snd_consumer consumer = {
+        .user = t, .flops = SONDE_FLOPS_NONE, .open = on_open, .memory = on_memory
+    };
     enum sonde_status status = snd_assemble(&t->assembly, trace, SONDE_BY_TIME, &consumer, err);
     snd_assembly_release(&t->assembly);
     if (status == SONDE_OK && !build_columns(t))

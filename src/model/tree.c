@@ -187,9 +187,10 @@ static enum sonde_status build(struct sonde_trace *trace, bool per_thread, struc
     t->trace = trace;
     t->per_thread = per_thread;
     t->thread_node = calloc((size_t)trace->thread_count + 1, sizeof *t->thread_node);
-    const struct snd_consumer consumer = { .user = t, .flops = SONDE_FLOPS_FULL,
-                                           .open = on_open, .close = on_close, .move = on_open };
-    enum sonde_status         status = SONDE_E_NOMEM;
+    const struct snd_consumer consumer = {
+        .user = t, .flops = SONDE_FLOPS_FULL, .open = on_open, .close = on_close, .move = on_open
+    };
+    enum sonde_status status = SONDE_E_NOMEM;
     if (t->thread_node && add_node(t, 0, (struct sonde_text){ "", 0 }) == 0) {
         status = snd_assemble(&t->assembly, trace, SONDE_BY_THREAD, &consumer, err);
         snd_assembly_release(&t->assembly);

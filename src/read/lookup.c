@@ -199,12 +199,36 @@ size_t sonde_trace_arguments(const struct sonde_trace *trace, uint32_t process, 
 static const char *dtype_name(uint8_t dtype)
 {
     static const char *const names[] = {
-        "unsigned char", "signed char", "short int", "int", "long int", "c10::Half", "float",
-        "double", "c10::complex<c10::Half>", "c10::complex<float>", "c10::complex<double>", "bool",
-        "c10::qint8", "c10::quint8", "c10::qint32", "c10::BFloat16", "c10::quint4x2",
-        "c10::quint2x4", "c10::bits1x8", "c10::bits2x4", "c10::bits4x2", "c10::bits8",
-        "c10::bits16", "c10::Float8_e5m2", "c10::Float8_e4m3fn", "c10::Float8_e5m2fnuz",
-        "c10::Float8_e4m3fnuz", "short unsigned int", "unsigned int", "long unsigned int",
+        "unsigned char",
+        "signed char",
+        "short int",
+        "int",
+        "long int",
+        "c10::Half",
+        "float",
+        "double",
+        "c10::complex<c10::Half>",
+        "c10::complex<float>",
+        "c10::complex<double>",
+        "bool",
+        "c10::qint8",
+        "c10::quint8",
+        "c10::qint32",
+        "c10::BFloat16",
+        "c10::quint4x2",
+        "c10::quint2x4",
+        "c10::bits1x8",
+        "c10::bits2x4",
+        "c10::bits4x2",
+        "c10::bits8",
+        "c10::bits16",
+        "c10::Float8_e5m2",
+        "c10::Float8_e4m3fn",
+        "c10::Float8_e5m2fnuz",
+        "c10::Float8_e4m3fnuz",
+        "short unsigned int",
+        "unsigned int",
+        "long unsigned int",
     };
 
     return dtype < sizeof names / sizeof names[0] ? names[dtype] : "";
@@ -324,7 +348,8 @@ struct sonde_text snd_file_shown(const struct sonde_trace *trace, uint32_t proce
 
     for (uint32_t i = 0; i < t->prefix_count; i++) {
         size_t length = t->prefixes[i].length;
-        if (length > 0 && file.length >= length && memcmp(file.bytes, t->prefixes[i].bytes, length) == 0)
+        if (length > 0 && file.length >= length &&
+            memcmp(file.bytes, t->prefixes[i].bytes, length) == 0)
             return (struct sonde_text){ file.bytes + length, file.length - length };
     }
     return file;

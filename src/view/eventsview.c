@@ -57,6 +57,8 @@ static struct sonde_text find_text(struct texts *t, int kind, uint32_t process, 
             return (struct sonde_text){ "", 0 };
         }
     }
+    if (at >= t->items.count)
+        return (struct sonde_text){ "", 0 };
     return (struct sonde_text){ t->items.items[at].bytes, t->items.items[at].length };
 }
 
@@ -156,8 +158,8 @@ enum sonde_status sonde_events_stacks(const struct sonde_trace  *trace,
                                       const struct sonde_events *events, const char *metric,
                                       const struct sonde_sink *sink, struct sonde_error *err)
 {
-    static const char *const metrics[] = { "self_cpu_time_total", "self_cuda_time_total",
-                                           "self_xpu_time_total", "self_privateuse1_time_total" };
+    static const char *const           metrics[] = { "self_cpu_time_total", "self_cuda_time_total",
+                                                     "self_xpu_time_total", "self_privateuse1_time_total" };
     const struct sonde_events_columns *c = sonde_events_columns(events);
     struct texts                       texts = { .trace = trace };
     struct snd_out                     out;

@@ -39,8 +39,8 @@ static struct snd_cell show_name(struct snd_doc *doc, const struct sonde_module 
         return snd_cell_string("(no module)");
     if (m->kind.length == 0)
         return snd_cell_text(snd_doc_indent(doc, indent, name));
-    return snd_cell_string(snd_doc_format(doc, "%*s%s (%s)", (int)indent, "", name.bytes,
-                                          m->kind.bytes));
+    return snd_cell_string(
+        snd_doc_format(doc, "%*s%s (%s)", (int)indent, "", name.bytes, m->kind.bytes));
 }
 
 static void add_row(struct snd_doc *doc, const struct sonde_module *m, int64_t whole_ns,
@@ -93,7 +93,7 @@ SND_VIEW_BUILD(snd_view_modules)
     if (st != SONDE_OK)
         return st;
     const struct sonde_module *root = sonde_modules_node(doc->modules, 0);
-    int64_t whole = root->forward_ns + root->backward_ns;
+    int64_t                    whole = root->forward_ns + root->backward_ns;
     if (sonde_modules_count(doc->modules) > 1) {
         for (uint32_t at = root->first_child; at != 0; at = next_node(doc->modules, at)) {
             const struct sonde_module *m = sonde_modules_node(doc->modules, at);

@@ -21,7 +21,7 @@ struct page {
     struct snd_out                    *out;
     size_t                             width[SND_COLUMNS_MAX];
     struct snd_flops_unit              flops_unit; /* of all such columns */
-    struct sonde_buffer                text; /* the cell being written */
+    struct sonde_buffer                text;       /* the cell being written */
 };
 
 size_t snd_rows_shown(const struct snd_table *table, const struct sonde_report_options *options)
@@ -124,10 +124,9 @@ static size_t measure_cell(struct page *page, size_t column, const struct snd_ce
 
 static size_t limit_of(const struct page *page, enum snd_fit fit)
 {
-    uint32_t limit = fit == SND_FIT_NAME || fit == SND_FIT_LIKE_NAME
-                         ? page->options->max_name
-                     : fit == SND_FIT_SHAPES ? page->options->max_shapes
-                                             : page->options->max_source;
+    uint32_t limit = fit == SND_FIT_NAME || fit == SND_FIT_LIKE_NAME ? page->options->max_name
+                     : fit == SND_FIT_SHAPES                         ? page->options->max_shapes
+                                                                     : page->options->max_source;
 
     return limit == 0 ? SIZE_MAX : limit < 4 ? 4 : limit;
 }

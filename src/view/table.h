@@ -32,12 +32,12 @@ enum snd_kind {
 
 /* How wide a column of text output is; what is longer is cut as torch cuts it. */
 enum snd_fit {
-    SND_FIT_FIXED,   /* 12, or more where a value needs more; never cut */
-    SND_FIT_NAME,    /* its longest + 4, up to max_name */
+    SND_FIT_FIXED,     /* 12, or more where a value needs more; never cut */
+    SND_FIT_NAME,      /* its longest + 4, up to max_name */
     SND_FIT_LIKE_NAME, /* as wide as the first column, cut as names are */
-    SND_FIT_SHAPES,  /* its longest + 4, up to max_shapes */
-    SND_FIT_SOURCE,  /* its longest + 4, up to max_source; aligned left */
-    SND_FIT_CONTENT, /* its longest; aligned left */
+    SND_FIT_SHAPES,    /* its longest + 4, up to max_shapes */
+    SND_FIT_SOURCE,    /* its longest + 4, up to max_source; aligned left */
+    SND_FIT_CONTENT,   /* its longest; aligned left */
 };
 
 struct snd_column {
@@ -58,7 +58,7 @@ struct snd_table {
     const struct snd_column *columns; /* borrowed */
     size_t                   column_count;
     bool                     hidden[SND_COLUMNS_MAX]; /* left out of text */
-    size_t                   filter; /* plus one: of a flag that a row of text must have */
+    size_t                   filter;      /* plus one: of a flag that a row of text must have */
     bool                     torch_units; /* data in torch's unit, microseconds, not nanoseconds */
     struct snd_cell         *cells;
     size_t                   row_count, capacity;

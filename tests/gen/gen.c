@@ -592,30 +592,34 @@ static uint64_t torch_backward(struct synth *s, uint32_t t, uint64_t ns, const c
 
 static void make_torch(const char *path, uint64_t n)
 {
-    static const struct torch_op conv = { "aten::conv2d", "2,3,8,8;4,3,3,3;4;-;-;-;#",
-                                          "[\"\", \"\", \"\", \"[1, 1]\", \"[1, 1]\", "
-                                          "\"[1, 1]\", \"1\"]", "Net.features.0", 1 },
+    static const struct torch_op
+        conv = { "aten::conv2d", "2,3,8,8;4,3,3,3;4;-;-;-;#",
+                 "[\"\", \"\", \"\", \"[1, 1]\", \"[1, 1]\", "
+                 "\"[1, 1]\", \"1\"]",
+                 "Net.features.0", 1 },
         convolution = { "aten::convolution", "2,3,8,8;4,3,3,3;4;-;-;-;#;-;#",
                         "[\"\", \"\", \"\", \"[1, 1]\", \"[1, 1]\", \"[1, 1]\", \"False\", "
-                        "\"[0, 0]\", \"1\"]", "Net.features.0", 1 },
+                        "\"[0, 0]\", \"1\"]",
+                        "Net.features.0", 1 },
         leaf = { "aten::is_leaf", NULL, NULL, NULL, 0 },
         relu = { "aten::relu", "2,4,8,8", NULL, "Net.features.1", 2 },
         linear = { "aten::linear", "2,256;10,256;10", NULL, "Net.fc", 3 },
-        addmm = { "aten::addmm", "10;2,256;256,10;#;#",
-                  "[\"\", \"\", \"\", \"1\", \"1\"]", "Net.fc", 3 },
+        addmm = { "aten::addmm", "10;2,256;256,10;#;#", "[\"\", \"\", \"\", \"1\", \"1\"]",
+                  "Net.fc", 3 },
         loss = { "aten::sum", "2,10", NULL, NULL, 4 },
         mm = { "aten::mm", "10,2;2,256", NULL, NULL, 0 },
-        threshold = { "aten::threshold_backward", "2,4,8,8;2,4,8,8;#",
-                      "[\"\", \"\", \"0\"]", NULL, 0 },
+        threshold = { "aten::threshold_backward", "2,4,8,8;2,4,8,8;#", "[\"\", \"\", \"0\"]", NULL,
+                      0 },
         convolution_backward = { "aten::convolution_backward",
                                  "2,4,8,8;2,3,8,8;4,3,3,3;-;-;-;-;#;-;#;-",
                                  "[\"\", \"\", \"\", \"[4]\", \"[1, 1]\", \"[1, 1]\", "
                                  "\"[1, 1]\", \"False\", \"[0, 0]\", \"1\", "
-                                 "\"[False, True, True]\"]", NULL, 0 },
+                                 "\"[False, True, True]\"]",
+                                 NULL, 0 },
         update = { "aten::add_", "4,3,3,3;4,3,3,3;#", "[\"\", \"\", \"-0.1\"]", NULL, 0 },
         strange = { "mylib::rotate", "2,4", NULL, NULL, 0 };
     struct synth *s = synth_new(path, NULL);
-    uint32_t t = synth_thread(s, "python", 0), loop = synth_thread(s, "pt_autograd_0", 0);
+    uint32_t      t = synth_thread(s, "python", 0), loop = synth_thread(s, "pt_autograd_0", 0);
     uint32_t file = synth_string(s, "/usr/lib/python3/loss.py"), mean = synth_string(s, "mean");
     uint32_t stack = synth_stack(s, 0, synth_frame(s, mean, file, 12));
     uint64_t ns = 10000;

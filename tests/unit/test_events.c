@@ -35,8 +35,8 @@ static void in_torchs_order(void **state)
     synth_begin(s, t, 250, synth_string(s, "last"), 0);
     synth_end(s, t, 260);
     synth_close(s, true);
-    struct sonde_trace  *trace = scratch_open(scratch_path("order"));
-    struct sonde_events *events = list(trace);
+    struct sonde_trace                *trace = scratch_open(scratch_path("order"));
+    struct sonde_events               *events = list(trace);
     const struct sonde_events_columns *c = sonde_events_columns(events);
     assert_int_equal(c->count, 4);
     assert_true(name_is(events, 0, "longest"));
@@ -66,7 +66,7 @@ static void torchs_rules(void **state)
     synth_attr(s, t, SND_ATTR_SCOPE, 8);
     synth_begin(s, t, 10, add, 0);
     synth_attr(s, t, SND_ATTR_SEQUENCE, 5);
-    synth_begin(s, t, 20, add, 0); /* folds */
+    synth_begin(s, t, 20, add, 0);                              /* folds */
     synth_begin(s, t, 30, synth_string(s, "aten::is_leaf"), 0); /* left out */
     synth_alloc(s, t, 31, CPU, 0x1, 10);
     synth_end(s, t, 40);
@@ -85,8 +85,8 @@ static void torchs_rules(void **state)
     synth_free(s, t, 110, CPU, 0x1, 0);
     synth_free(s, t, 120, CPU, 0x2, 0); /* nobody knows it */
     synth_close(s, true);
-    struct sonde_trace  *trace = scratch_open(scratch_path("rules"));
-    struct sonde_events *events = list(trace);
+    struct sonde_trace                *trace = scratch_open(scratch_path("rules"));
+    struct sonde_events               *events = list(trace);
     const struct sonde_events_columns *c = sonde_events_columns(events);
     assert_int_equal(c->count, 6);
     assert_true(name_is(events, 0, "ProfilerStep*"));
@@ -135,8 +135,8 @@ static void ends_out_of_order(void **state)
     synth_end_key(s, u, 120, 77);
     synth_end(s, t, 130);
     synth_close(s, true);
-    struct sonde_trace  *trace = scratch_open(scratch_path("ends"));
-    struct sonde_events *events = list(trace);
+    struct sonde_trace                *trace = scratch_open(scratch_path("ends"));
+    struct sonde_events               *events = list(trace);
     const struct sonde_events_columns *c = sonde_events_columns(events);
     assert_int_equal(c->count, 6);
     assert_true(name_is(events, 1, "b"));
@@ -156,11 +156,11 @@ static void ends_out_of_order(void **state)
 /* A backward range was called from where its forward operator was. */
 static void stacks_of_backward_ranges(void **state)
 {
-    struct synth *s = synth_new(scratch_path("stacks"), NULL);
-    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "backward", 0);
-    uint32_t      file = synth_string(s, "net.py"), forward = synth_string(s, "forward");
-    uint32_t      stack = synth_stack(s, 0, synth_frame(s, forward, file, 7));
-    uint32_t      inner = synth_stack(s, stack, synth_frame(s, forward, file, 8));
+    struct synth       *s = synth_new(scratch_path("stacks"), NULL);
+    uint32_t            t = synth_thread(s, "main", 0), u = synth_thread(s, "backward", 0);
+    uint32_t            file = synth_string(s, "net.py"), forward = synth_string(s, "forward");
+    uint32_t            stack = synth_stack(s, 0, synth_frame(s, forward, file, 7));
+    uint32_t            inner = synth_stack(s, stack, synth_frame(s, forward, file, 8));
     struct sonde_buffer text = { 0 };
 
     (void)state;
@@ -181,15 +181,16 @@ static void stacks_of_backward_ranges(void **state)
     synth_end(s, u, 9000);
     synth_end(s, u, 10000);
     synth_close(s, true);
-    struct sonde_trace  *trace = scratch_open(scratch_path("stacks"));
-    struct sonde_events *events = list(trace);
+    struct sonde_trace                *trace = scratch_open(scratch_path("stacks"));
+    struct sonde_events               *events = list(trace);
     const struct sonde_events_columns *c = sonde_events_columns(events);
     assert_int_equal(c->stack[0], stack);
     assert_int_equal(c->stack[1], inner);
     assert_int_equal(c->stack[2], stack);
     assert_int_equal(c->stack[3], stack);
     struct sonde_sink sink = sonde_sink_buffer(&text);
-    assert_int_equal(sonde_events_stacks(trace, events, "self_cpu_time_total", &sink, NULL), SONDE_OK);
+    assert_int_equal(sonde_events_stacks(trace, events, "self_cpu_time_total", &sink, NULL),
+                     SONDE_OK);
     assert_string_equal(text.bytes, "net.py(7):_forward 2\nnet.py(7):_forward 2\n"
                                     "net.py(7):_forward 3\n");
     assert_int_equal(sonde_events_stacks(trace, events, "time", &sink, NULL), SONDE_E_ARGUMENT);
@@ -207,8 +208,8 @@ static void stacks_of_backward_ranges(void **state)
 /* torch's table of events, and of averages with its own sense of top level. */
 static void tables(void **state)
 {
-    struct synth *s = synth_new(scratch_path("table"), NULL);
-    uint32_t      t = synth_thread(s, "main", 0);
+    struct synth               *s = synth_new(scratch_path("table"), NULL);
+    uint32_t                    t = synth_thread(s, "main", 0);
     struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
     struct sonde_averages      *averages;
     struct sonde_buffer         text = { 0 };
@@ -226,14 +227,16 @@ static void tables(void **state)
     struct sonde_events *events = list(trace);
     options.sort = "cpu_time_total";
     assert_int_equal(sonde_events_table(trace, events, &options, 0, &sink, NULL), SONDE_OK);
-    assert_non_null(strstr(text.bytes, "   a        40.00%       2.000us        80.00%       4.000us"));
+    assert_non_null(
+        strstr(text.bytes, "   a        40.00%       2.000us        80.00%       4.000us"));
     assert_non_null(strstr(text.bytes, "[[2, 3]]"));
     assert_non_null(strstr(text.bytes, "Self CPU time total: 5.000us"));
     assert_null(strstr(text.bytes, "CPU Mem"));
     text.length = 0;
     assert_int_equal(sonde_averages_new(trace, NULL, &averages, NULL), SONDE_OK);
     options.top_level = true; /* the first b lies in a: torch does not show its row */
-    assert_int_equal(sonde_averages_table(trace, averages, &options, SONDE_TABLE_MEMORY, &sink, NULL),
+    assert_int_equal(sonde_averages_table(trace, averages, &options, SONDE_TABLE_MEMORY, &sink,
+                                          NULL),
                      SONDE_OK);
     assert_non_null(strstr(text.bytes, "\n    a  "));
     assert_null(strstr(text.bytes, "\n    b  "));

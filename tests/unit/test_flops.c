@@ -15,7 +15,7 @@ struct example {
 #define CONV "[\"\", \"\", \"\", \"[2, 1]\", \"[1, 0]\", \"[1, 1]\", \"1\"]"
 #define GENERAL(transposed) \
     "[\"\", \"\", \"\", \"[2]\", \"[1]\", \"[1]\", \"" transposed "\", \"[0]\", \"2\"]"
-#define BACKWARD(transposed, mask)                                                      \
+#define BACKWARD(transposed, mask)                                                  \
     "[\"\", \"\", \"\", \"[8]\", \"[1, 1]\", \"[1, 1]\", \"[1, 1]\", \"" transposed \
     "\", \"[0, 0]\", \"1\", \"" mask "\"]"
 
@@ -65,8 +65,8 @@ static const struct example examples[] = {
       BACKWARD("True", "[True, True, False]"), 2 * 4 * 25 * 144, 4 * 4 * 25 * 144 },
     { "aten::conv_tbc", "9,2,3;4,3,5;5;#", "[\"\", \"\", \"\", \"1\"]", 8 * 2 * 60, 16 * 2 * 60 },
     /* attention: 2 x 3 heads, 5 queries, 7 keys of 4, values of 6; softmax and scale are 6 */
-    { "aten::scaled_dot_product_attention", "2,3,5,4;2,3,7,4;2,3,7,6;-;#;#;-;#", NULL,
-      6 * 35 * 10, 2 * 6 * 35 * 10 + 6 * 6 * 35 },
+    { "aten::scaled_dot_product_attention", "2,3,5,4;2,3,7,4;2,3,7,6;-;#;#;-;#", NULL, 6 * 35 * 10,
+      2 * 6 * 35 * 10 + 6 * 6 * 35 },
     { "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
       "2,3,5,6;2,3,5,4;2,3,7,4;2,3,7,6;2,3,5,6;2,3,5;#;#;-;-", NULL, 6 * 35 * (3 * 4 + 2 * 6),
       2 * 6 * 35 * 24 + 8 * 6 * 35 },
@@ -124,8 +124,8 @@ static const struct example examples[] = {
     /* embedding, resize */
     { "aten::embedding", "100,16;3,5;#;#;#", NULL, 0, 0 },
     { "aten::embedding_bag", "100,16;15;3", NULL, 0, 240 },
-    { "aten::upsample_bilinear2d", "1,2,4,4;-;#;-;-", "[\"\", \"[8, 8]\", \"False\", \"\", \"\"]", 0,
-      2 * 64 * 7 },
+    { "aten::upsample_bilinear2d", "1,2,4,4;-;#;-;-", "[\"\", \"[8, 8]\", \"False\", \"\", \"\"]",
+      0, 2 * 64 * 7 },
     { "aten::copy_", "4,6;4,6;#", NULL, 0, 0 },
 };
 
@@ -146,11 +146,12 @@ static enum snd_flops_answer count(const char *name, const char *shapes, const c
 {
     struct sonde_argument items[64];
     struct sonde_trace   *trace = open_shapes(shapes);
-    struct snd_call       call = { items, sonde_trace_arguments(trace, 0, 1, items, 64),
-                             { arguments ? arguments : "", arguments ? strlen(arguments) : 0 } };
+    struct snd_call       call = { items,
+                                   sonde_trace_arguments(trace, 0, 1, items, 64),
+                                   { arguments ? arguments : "", arguments ? strlen(arguments) : 0 } };
 
-    enum snd_flops_answer answer =
-        snd_flops_call((struct sonde_text){ name, strlen(name) }, mode, &call, work);
+    enum snd_flops_answer answer = snd_flops_call((struct sonde_text){ name, strlen(name) }, mode,
+                                                  &call, work);
     sonde_trace_close(trace);
     return answer;
 }
@@ -191,9 +192,11 @@ static void answers(void **state)
 
     (void)state;
     assert_int_equal(count("aten::conv2d", "4,2,9,8;6,2,3,3;6;-;-;-;#", NULL, SONDE_FLOPS_FULL,
-                           &work), SND_FLOPS_UNKNOWN);
+                           &work),
+                     SND_FLOPS_UNKNOWN);
     assert_int_equal(count("aten::mm", "3,4;#", NULL, SONDE_FLOPS_FULL, &work), SND_FLOPS_UNKNOWN);
-    assert_int_equal(count("aten::view", "3,4;-", NULL, SONDE_FLOPS_FULL, &work), SND_FLOPS_NO_WORK);
+    assert_int_equal(count("aten::view", "3,4;-", NULL, SONDE_FLOPS_FULL, &work),
+                     SND_FLOPS_NO_WORK);
     assert_int_equal(count("mylib::mm", "3,4;4,5", NULL, SONDE_FLOPS_FULL, &work),
                      SND_FLOPS_NO_FORMULA);
     assert_int_equal(count("conv2d", "3,4;4,5", NULL, SONDE_FLOPS_FULL, &work),
@@ -205,16 +208,23 @@ static void answers(void **state)
 static void nonsense(void **state)
 {
     static const char *const arguments[] = {
-        "", "[", "[\"", "[\"[\", \"[\", \"[\", \"[1\", \"[1,\", \"]\"]", "[\"\\",
+        "",
+        "[",
+        "[\"",
+        "[\"[\", \"[\", \"[\", \"[1\", \"[1,\", \"]\"]",
+        "[\"\\",
         "[\"\",\"\",\"\",\"[0, 0]\",\"[1, 1]\",\"[1, 1]\",\"1\"]",
         "[\"\",\"\",\"\",\"[1e308, 1]\",\"[1e308, 1]\",\"[nan, inf]\",\"-1\"]",
         "[\"\",\"\",\"\",\"[1,1,1,1,1,1,1,1,1,1,1,1]\",\"[1, 1]\",\"[1, 1]\",\"1\"]",
     };
     static const char *const shapes[] = {
         "9223372036854775807,9223372036854775807,3,3;9223372036854775807,2,3,3;-;-;-;-;#",
-        "4,2,9,8;6,2,3,3", "(4;4;4)", "-", "0,0,0,0;0,0,0,0;-;-;-;-;#",
+        "4,2,9,8;6,2,3,3",
+        "(4;4;4)",
+        "-",
+        "0,0,0,0;0,0,0,0;-;-;-;-;#",
     };
-    const char *name, *note;
+    const char     *name, *note;
     struct snd_work work;
 
     (void)state;
@@ -224,7 +234,8 @@ static void nonsense(void **state)
             struct sonde_argument items[64];
             struct sonde_trace   *trace = open_shapes(shapes[k]);
             for (size_t n = 0; n < sizeof arguments / sizeof arguments[0]; n++) {
-                struct snd_call call = { items, sonde_trace_arguments(trace, 0, 1, items, 64),
+                struct snd_call call = { items,
+                                         sonde_trace_arguments(trace, 0, 1, items, 64),
                                          { arguments[n], strlen(arguments[n]) } };
                 snd_flops_call((struct sonde_text){ name, strlen(name) }, SONDE_FLOPS_FULL, &call,
                                &work);
@@ -329,8 +340,8 @@ static void nothing_counts_twice(void **state)
 /* Who works without a formula is named, with its share; who has one, or only calls, is not. */
 static void uncounted_operators_are_named(void **state)
 {
-    struct synth *s = synth_new(scratch_path("uncounted"), NULL);
-    uint32_t      t = synth_thread(s, "main", 0), shapes = synth_shapes(s, "3,4");
+    struct synth         *s = synth_new(scratch_path("uncounted"), NULL);
+    uint32_t              t = synth_thread(s, "main", 0), shapes = synth_shapes(s, "3,4");
     struct sonde_summary *summary;
 
     (void)state;

@@ -141,12 +141,21 @@ static void knows_lists_of_integers(void **state)
 static void tells_json_from_other_text(void **state)
 {
     static const char *const values[] = {
-        "1", "-0.5e+10", "0", "true", "null", "\"a \\u00e9 \\n\"", "[]", "{}",
-        " [1, \"x\", {\"a\": [null, false]}] ", "[\"\", \"[1, 1]\"]",
+        "1",
+        "-0.5e+10",
+        "0",
+        "true",
+        "null",
+        "\"a \\u00e9 \\n\"",
+        "[]",
+        "{}",
+        " [1, \"x\", {\"a\": [null, false]}] ",
+        "[\"\", \"[1, 1]\"]",
     };
     static const char *const others[] = {
-        "", " ", "abc", "1 2", "01", "1.", "-", "[1,]", "[1", "{\"a\"}", "{a: 1}", "\"a", "\"\\x\"",
-        "\"\\u12g4\"", "\"\n\"", "[}", "nul", "{\"a\": 1,}", "'a'", "NaN",
+        "",       " ",  "abc",     "1 2",         "01",  "1.",      "-",
+        "[1,]",   "[1", "{\"a\"}", "{a: 1}",      "\"a", "\"\\x\"", "\"\\u12g4\"",
+        "\"\n\"", "[}", "nul",     "{\"a\": 1,}", "'a'", "NaN",
     };
 
     (void)state;

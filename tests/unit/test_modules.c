@@ -27,14 +27,16 @@ static void op(struct synth *s, uint32_t t, uint64_t start, uint64_t end, const 
 
 static void forward_and_backward(void **state)
 {
-    struct synth *s = synth_new(scratch_path("modules"), NULL);
-    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "autograd", 0);
+    struct synth         *s = synth_new(scratch_path("modules"), NULL);
+    uint32_t              t = synth_thread(s, "main", 0), u = synth_thread(s, "autograd", 0);
     struct sonde_modules *modules;
 
     (void)state;
     synth_meta(s, "torch.thread 4242", "1");
-    synth_meta(s, "module net.a", "{\"class\": \"Linear\", \"parameters\": 20, \"parameter_bytes\": 80}");
-    synth_meta(s, "module net.b.0", "{\"class\": \"Conv2d\", \"parameters\": 3, \"parameter_bytes\": 6}");
+    synth_meta(s, "module net.a",
+               "{\"class\": \"Linear\", \"parameters\": 20, \"parameter_bytes\": 80}");
+    synth_meta(s, "module net.b.0",
+               "{\"class\": \"Conv2d\", \"parameters\": 3, \"parameter_bytes\": 6}");
     for (uint64_t pass = 0; pass < 2; pass++) { /* nothing between the two calls of net */
         uint64_t ns = pass * 10000;
         op(s, t, ns + 1000, ns + 1100, "x::a", "net.a", 10 * pass);

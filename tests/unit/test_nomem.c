@@ -167,8 +167,8 @@ static void check_use(const char *path, use_fn *use)
 
 static void models_survive(void **state)
 {
-    static use_fn *const uses[] = { use_averages, use_tree, use_memory, use_summary, use_events,
-                                    use_modules, use_timeline, use_merge };
+    static use_fn *const uses[] = { use_averages, use_tree,    use_memory,   use_summary,
+                                    use_events,   use_modules, use_timeline, use_merge };
     const char          *path = make_trace();
 
     (void)state;

@@ -102,19 +102,22 @@ static void files(void **state)
 
     (void)state;
     assert_int_equal(sonde_timeline_new(trace, 0, SONDE_NONE, &timeline, NULL), SONDE_OK);
-    assert_string_equal(write_as(trace, timeline, SONDE_TIMELINE_JSON, &text),
-                        "[[1700000000000001, 1700000000000003, 1700000000000005, 1700000000000006], "
-                        "[[0, 0, 0, 1, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 10, 0, 0, 0], "
-                        "[0, 0, 0, 1, 0, 0, 1000, 0, 0], [0, 0, 100000, 1, 0, 0, 1000, 0, 0]]]");
+    assert_string_equal(
+        write_as(trace, timeline, SONDE_TIMELINE_JSON, &text),
+        "[[1700000000000001, 1700000000000003, 1700000000000005, 1700000000000006], "
+        "[[0, 0, 0, 1, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 10, 0, 0, 0], "
+        "[0, 0, 0, 1, 0, 0, 1000, 0, 0], [0, 0, 100000, 1, 0, 0, 1000, 0, 0]]]");
     assert_memory_equal(write_as(trace, timeline, SONDE_TIMELINE_RAW, &text),
                         "[[1700000000000001000, 2, 1, 2], [1700000000000003100, 2, 10, 4], ", 66);
     assert_non_null(strstr(text.bytes, "[1700000000000003300, 4, -100, 3]"));
-    assert_non_null(strstr(write_as(trace, timeline, SONDE_TIMELINE_HTML, &text), "at most 101001 bytes"));
+    assert_non_null(
+        strstr(write_as(trace, timeline, SONDE_TIMELINE_HTML, &text), "at most 101001 bytes"));
     assert_non_null(strstr(text.bytes, "<polygon fill=\"goldenrod\""));
     sonde_timeline_free(timeline);
     assert_int_equal(sonde_timeline_new(trace, 12, SONDE_NONE, &timeline, NULL), SONDE_OK);
     assert_string_equal(write_as(trace, timeline, SONDE_TIMELINE_JSON, &text), "[[], []]");
-    assert_non_null(strstr(write_as(trace, timeline, SONDE_TIMELINE_HTML, &text), "at most 0 bytes"));
+    assert_non_null(
+        strstr(write_as(trace, timeline, SONDE_TIMELINE_HTML, &text), "at most 0 bytes"));
     sonde_timeline_free(timeline);
     sonde_buffer_release(&text);
     sonde_trace_close(trace);

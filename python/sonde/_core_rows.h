@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * _core_rows.h - for the files that make rows and lists of them.
+ */
+#ifndef SONDE_CORE_ROWS_H
+#define SONDE_CORE_ROWS_H
+
+#include "_core.h"
+
+/* An entry of a PyGetSetDef whose getter is told `which`. */
+#define GET(name, getter_, which)                                      \
+    {                                                                  \
+        name, (getter)(getter_), NULL, NULL, (void *)(intptr_t)(which) \
+    }
+#define END_GETSET                   \
+    {                                \
+        NULL, NULL, NULL, NULL, NULL \
+    }
+
+PyObject *core_new_object(PyTypeObject *type);
+void      core_free_object(void *self);
+/* tp_new of what only a trace makes. */
+PyObject *core_no_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
+/* Makes the type and adds it to the module; 0, or -1 with an exception set. */
+int core_add_type(PyObject *module, const char *name, PyType_Spec *spec, PyTypeObject **type);
+
+/* Nanoseconds as microseconds; a time as torch writes it; a count that is a double. */
+PyObject *core_us(int64_t ns);
+PyObject *core_time_text(double us);
+PyObject *core_whole(double value);
+/* torch's DeviceType.CPU where torch is loaded, else its number. */
+PyObject *core_cpu_type(void);
+PyObject *core_split_lines(const char *bytes, size_t length);
+/* module.function(argument) */
+PyObject *core_call(const char *module, const char *function, PyObject *argument);
+/* list[key], of a list of `count` rows that `make` makes. */
+PyObject *core_slice(PyObject *self, PyObject *key, Py_ssize_t count,
+                     PyObject *(*make)(PyObject *self, Py_ssize_t index));
+
+struct table_options {
+    struct sonde_report_options report;
+    unsigned                    columns;
+};
+
+/* torch's arguments of table(). */
+int       core_parse_table(PyObject *args, PyObject *kwargs, struct table_options *out);
+PyObject *core_finish_text(enum sonde_status status, struct sonde_buffer *text,
+                           const struct sonde_error *err);
+
+/* A row that keeps `owner`, whose texts it has. */
+PyObject *core_make_average(PyObject *owner, const struct sonde_average *row, bool by_shape);
+void      core_add_up(struct sonde_average *sum, const struct sonde_average *row);
+extern const struct sonde_average core_no_average; /* "Total", of nothing */
+
+#endif
