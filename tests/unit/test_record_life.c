@@ -124,7 +124,7 @@ static void test_start_and_stop_under_load(void **state)
 {
     (void)state;
     enum { THREADS = 3 };
-    int       cycles = is_instrumented() ? 50 : 1000;
+    int       cycles = is_instrumented() ? 50 : 2000;
     pthread_t threads[THREADS];
     long      maps = 0, memory = 0;
     struct sonde_options options = recorded_options("load.sonde");

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ranks.py OUT - one rank of training steps over gloo, each watched by torch.profiler and sonde.
-
-Several steps: torch counts what gloo's own thread frees towards whatever the main thread is doing at
-that moment, so that a step in which it falls between two operators compares nothing.
-"""
+"""ranks.py OUT - one rank of a training step over gloo, watched by torch.profiler and sonde."""
 import json
 import os
 import pathlib
@@ -32,22 +28,18 @@ def step():
 
 step()
 step()  # the buckets are built anew after the first
+theirs, ours = watch(step, **FULL)
 chrome = pathlib.Path(sys.argv[1] + ".chrome.json")
+ours.export_chrome_trace(str(chrome))
+their_events, our_events = seen_by_both(theirs, ours)
 
 
 def described(events):
     return [(event.name, event.input_shapes, event.cpu_memory_usage) for event in events]
 
 
-def watch_step():
-    theirs, ours = watch(step, **FULL)
-    ours.export_chrome_trace(str(chrome))
-    their_events, our_events = seen_by_both(theirs, ours)
-    return {"theirs": described(their_events), "ours": described(our_events)}
-
-
-steps = [watch_step() for _ in range(6)]  # as many on each rank: a step is a collective
 with open(sys.argv[1], "w") as out:
-    json.dump({"steps": steps, "distributed": json.loads(chrome.read_text())["distributedInfo"]}, out)
+    json.dump({"theirs": described(their_events), "ours": described(our_events),
+               "distributed": json.loads(chrome.read_text())["distributedInfo"]}, out)
 dist.barrier()
 dist.destroy_process_group()
