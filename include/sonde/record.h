@@ -270,6 +270,18 @@ SONDE_API uint32_t sonde_intern_frame_in(uint32_t function, uint32_t first_line,
                                          uint32_t line);
 SONDE_API uint32_t sonde_intern_stack(uint32_t parent, uint32_t frame);
 
+/*
+ * Counters that live in the trace: `count` words (8 at most), zero at first, found again by kind,
+ * key and other (ids of frames). The caller adds to them in place, one thread at a time; what
+ * they hold when the process dies is in the file. NULL when nothing records or there is no room.
+ * They are valid while sonde_epoch() stays what it was before the call.
+ */
+enum sonde_tally_kind { /* format/tallies.def */
+    SONDE_TALLY_CALLS = 1, SONDE_TALLY_LINE = 2, SONDE_TALLY_LINE_MEMORY = 3,
+};
+SONDE_API uint64_t *sonde_tally(enum sonde_tally_kind kind, uint32_t key, uint32_t other,
+                                unsigned count);
+
 /* A range by ids; `shapes` 0 for none. */
 static inline void sonde_begin_id(uint32_t name, uint32_t shapes);
 

@@ -115,6 +115,21 @@ struct sonde_frame {
 SONDE_API size_t sonde_trace_stack(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                                    struct sonde_frame *frames, size_t size);
 
+/* A frame by id; false if there is none. */
+SONDE_API bool sonde_trace_frame(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                                 struct sonde_frame *frame);
+
+/* What a program counted in place (sonde_tally): kinds and words are docs/FORMAT.md's. */
+struct sonde_tally_row {
+    uint32_t kind;
+    uint32_t key, other; /* frames; 0 none */
+    uint32_t count;      /* words that were recorded; those beyond are 0 */
+    uint64_t words[8];   /* times in ticks of the trace's clock */
+};
+/* The n-th of a process, from 0; false past the last. An unused place has kind 0. */
+SONDE_API bool sonde_trace_tally(const struct sonde_trace *trace, uint32_t process, uint32_t n,
+                                 struct sonde_tally_row *row);
+
 enum sonde_event_kind {
     SONDE_EVENT_BEGIN,
     SONDE_EVENT_END,

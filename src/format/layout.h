@@ -202,6 +202,9 @@ enum snd_record_type {
     SND_REC_THREAD = 5, /* struct snd_thread_record */
     SND_REC_CLOCK = 6,  /* struct snd_clock_pair */
     SND_REC_META = 7,   /* u32 key string, u32 value string; a later one of the key replaces */
+    SND_REC_TALLY = 8,  /* struct snd_tally_record, then its words */
+    SND_REC_CALL = 9,   /* struct snd_call_record */
+    SND_REC_TYPES
 };
 
 /*
@@ -239,6 +242,21 @@ struct snd_frame_record {
 };
 #define SND_FRAME_FLAGS(first_line) ((uint32_t)(first_line) << 1)
 #define SND_FRAME_FIRST_LINE(flags) ((uint32_t)(flags) >> 1)
+
+/* Counters that the program adds to in place: found by kind, key and other. */
+struct snd_tally_record {
+    uint32_t kind;  /* enum snd_tally_kind */
+    uint32_t key;   /* what is counted: a frame */
+    uint32_t other; /* in which relation: a frame, or 0 */
+    uint32_t count; /* of 64-bit words that follow, live */
+};
+#define SND_TALLY_WORDS_MAX 8u
+
+enum snd_tally_kind {
+#define SND_TALLY(name, kind, words, summary) SND_TALLY_##name = kind,
+#include "format/tallies.def"
+#undef SND_TALLY
+};
 
 struct snd_thread_record {
     uint32_t tid;

@@ -50,6 +50,20 @@ bool sonde_trace_metadata(const struct sonde_trace *trace, uint32_t process, uin
     return true;
 }
 
+bool sonde_trace_tally(const struct sonde_trace *trace, uint32_t process, uint32_t n,
+                       struct sonde_tally_row *row)
+{
+    static_assert(sizeof row->words / sizeof row->words[0] == SND_TALLY_WORDS_MAX, "copied whole");
+
+    if (process >= trace->process_count || n + 1 >= trace->processes[process].tables.tally_count)
+        return false;
+    const struct snd_tally *tally = &trace->processes[process].tables.tallies[n + 1];
+    *row = (struct sonde_tally_row){ .kind = tally->head.kind, .key = tally->head.key,
+                                     .other = tally->head.other, .count = tally->head.count };
+    memcpy(row->words, tally->words, sizeof row->words);
+    return true;
+}
+
 /* ------------------------------------------------------------------ shapes */
 
 /* Text of which only the first `size` bytes are kept, and all are counted. */
@@ -253,6 +267,23 @@ const char *sonde_argument_type(const struct sonde_argument *arguments, size_t c
 
 /* ------------------------------------------------------------------ stacks */
 
+bool sonde_trace_frame(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                       struct sonde_frame *frame)
+{
+    *frame = (struct sonde_frame){ unknown, { "", 0 }, 0, 0 };
+    if (process >= trace->process_count)
+        return false;
+    const struct snd_tables *t = &trace->processes[process].tables;
+    if (id == 0 || id >= t->frame_count || t->frames[id].function == 0)
+        return false;
+    frame->function = sonde_trace_string(trace, process, t->frames[id].function);
+    if (t->frames[id].file != 0)
+        frame->file = sonde_trace_string(trace, process, t->frames[id].file);
+    frame->line = t->frames[id].line;
+    frame->first_line = SND_FRAME_FIRST_LINE(t->frames[id].flags);
+    return true;
+}
+
 size_t snd_stack_frames(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                         struct sonde_frame *frames, size_t size, size_t most)
 {
@@ -261,19 +292,9 @@ size_t snd_stack_frames(const struct sonde_trace *trace, uint32_t process, uint3
     const struct snd_tables *t = &trace->processes[process].tables;
     size_t                   count = 0;
     /* A parent's id is less than its child's, so this ends. */
-    for (; id != 0 && id < t->stack_count && count < most; id = t->stacks[id].parent, count++) {
-        uint32_t frame = t->stacks[id].frame;
-        if (count >= size)
-            continue;
-        frames[count] = (struct sonde_frame){ unknown, { "", 0 }, 0, 0 };
-        if (frame == 0 || frame >= t->frame_count || t->frames[frame].function == 0)
-            continue;
-        frames[count].function = sonde_trace_string(trace, process, t->frames[frame].function);
-        if (t->frames[frame].file != 0)
-            frames[count].file = sonde_trace_string(trace, process, t->frames[frame].file);
-        frames[count].line = t->frames[frame].line;
-        frames[count].first_line = SND_FRAME_FIRST_LINE(t->frames[frame].flags);
-    }
+    for (; id != 0 && id < t->stack_count && count < most; id = t->stacks[id].parent, count++)
+        if (count < size)
+            sonde_trace_frame(trace, process, t->stacks[id].frame, &frames[count]);
     return count;
 }
 

@@ -165,10 +165,31 @@ static bool parse_meta(struct parser *p, uint32_t id, const uint8_t *data, size_
     return true;
 }
 
+static bool parse_tally(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
+{
+    struct snd_tables *t = p->tables;
+    struct snd_tally   tally = { 0 };
+
+    if (size < sizeof tally.head || !is_plausible(p, id, t->tally_count))
+        return true;
+    memcpy(&tally.head, data, sizeof tally.head);
+    if (tally.head.count > SND_TALLY_WORDS_MAX)
+        tally.head.count = SND_TALLY_WORDS_MAX; /* a later version's: the first ones are known */
+    if (tally.head.count > (size - sizeof tally.head) / 8) {
+        p->process->damage.bad_ids++;
+        return true;
+    }
+    memcpy(tally.words, data + sizeof tally.head, tally.head.count * sizeof tally.words[0]);
+    if (!make_entry(&t->tallies, &t->tally_count, &t->tally_room, id, sizeof *t->tallies))
+        return false;
+    t->tallies[id] = tally;
+    return true;
+}
+
 static bool (*const parsers[])(struct parser *, uint32_t, const uint8_t *, size_t) = {
     [SND_REC_STRING] = parse_string, [SND_REC_SHAPES] = parse_shapes, [SND_REC_FRAME] = parse_frame,
     [SND_REC_STACK] = parse_stack,   [SND_REC_THREAD] = parse_thread, [SND_REC_CLOCK] = parse_clock,
-    [SND_REC_META] = parse_meta,
+    [SND_REC_META] = parse_meta,     [SND_REC_TALLY] = parse_tally,
 };
 
 /* ------------------------------------------------------------------ chunks */
@@ -249,6 +270,7 @@ void snd_tables_release(struct snd_tables *t)
     free(t->stacks);
     free(t->threads);
     free(t->metas);
+    free(t->tallies);
     snd_map_release(&t->meta_index);
     free(t->prefixes);
     snd_arena_release(&t->arena);

@@ -2,6 +2,7 @@
 #include "record/intern.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "record/clock.h"
 #include "record/file.h"
@@ -11,6 +12,8 @@
 #define TABLE_NEXT ((uint64_t)1 << 18)
 #define TABLE_MAX ((uint64_t)64 << 20) /* a program that makes up names for ever is stopped here */
 #define SLOTS_FIRST 1024u
+#define TALLIES_FIRST 512u
+#define PARKED_MAX (TABLE_MAX / TABLE_NEXT + 2) /* chunks with tallies */
 
 static size_t payload_room(size_t size)
 {
@@ -128,6 +131,76 @@ uint32_t snd_table_intern(enum snd_record_type type, struct snd_hash hash, const
     return id;
 }
 
+/* ----------------------------------------------------------------- tallies */
+
+static bool grow_tallies(void)
+{
+    size_t     room = snd_rec.tally_room ? snd_rec.tally_room * 2 : TALLIES_FIRST;
+    uint64_t **tallies = snd_pages_new(room * sizeof(*tallies));
+
+    if (!tallies)
+        return false;
+    if (snd_rec.tally_room)
+        memcpy(tallies, snd_rec.tallies, snd_rec.tally_room * sizeof(*tallies));
+    snd_pages_free(snd_rec.tallies, snd_rec.tally_room * sizeof(*tallies));
+    snd_rec.tallies = tallies;
+    snd_rec.tally_room = room;
+    return true;
+}
+
+uint64_t *snd_table_tally(const struct snd_tally_record *tally)
+{
+    struct {
+        struct snd_tally_record head;
+        uint64_t                words[SND_TALLY_WORDS_MAX];
+    } record = { *tally, { 0 } };
+    size_t          size = sizeof record.head + tally->count * sizeof record.words[0];
+    struct snd_hash hash = snd_hash_bytes(&record.head, sizeof record.head, SND_REC_TALLY);
+
+    /* Room first: after it nobody lets go of the lock, and a new id is the last in the table. */
+    if (!make_room(payload_room(size)))
+        return NULL;
+    uint32_t before = snd_rec.next_id[SND_REC_TALLY];
+    if (before + 1 >= snd_rec.tally_room && !grow_tallies())
+        return NULL;
+    uint32_t id = snd_table_intern(SND_REC_TALLY, hash, &record, size);
+    if (id == 0)
+        return NULL;
+    if (id > before) {
+        struct snd_chunk *chunk = &snd_rec.chunks[snd_rec.table_chunk];
+        chunk->tallied = true;
+        snd_rec.tallies[id] = (uint64_t *)((char *)chunk->map + snd_rec.table_used) - tally->count;
+    }
+    return snd_rec.tallies[id];
+}
+
+static void drop_parked(void)
+{
+    for (size_t i = 0; i < snd_rec.parked_count; i++)
+        munmap(snd_rec.parked[i].map, snd_rec.parked[i].size);
+    snd_rec.parked_count = 0;
+}
+
+void snd_tallies_park(void)
+{
+    drop_parked();
+    if (!snd_rec.parked)
+        snd_rec.parked = snd_pages_new(PARKED_MAX * sizeof(*snd_rec.parked));
+    for (uint32_t i = 0; i < snd_rec.chunk_count; i++) {
+        struct snd_chunk *chunk = &snd_rec.chunks[i];
+        if (!chunk->tallied || !chunk->map)
+            continue;
+        void *again = mmap(NULL, chunk->size, PROT_READ | PROT_WRITE, MAP_SHARED, snd_rec.fd,
+                           (off_t)chunk->offset);
+        snd_file_park(chunk->map, chunk->size);
+        if (snd_rec.parked && snd_rec.parked_count < PARKED_MAX)
+            snd_rec.parked[snd_rec.parked_count++] = (struct snd_parked){ chunk->map, chunk->size };
+        chunk->map = again == MAP_FAILED ? NULL : again; /* unsealed, but all there */
+    }
+}
+
+/* ---------------------------------------------------------- begin and end */
+
 bool snd_table_start(void)
 {
     static const struct {
@@ -150,5 +223,8 @@ void snd_table_stop(void)
     snd_pages_free(snd_rec.slots, snd_rec.slot_count * sizeof *snd_rec.slots);
     snd_rec.slots = NULL;
     snd_rec.slot_count = 0;
+    snd_pages_free(snd_rec.tallies, snd_rec.tally_room * sizeof(*snd_rec.tallies));
+    snd_rec.tallies = NULL;
+    snd_rec.tally_room = 0;
     snd_rec.table_chunk = SND_NO_CHUNK;
 }

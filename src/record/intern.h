@@ -31,4 +31,13 @@ void snd_table_clock(void);
 uint32_t snd_table_intern(enum snd_record_type type, struct snd_hash hash, const void *payload,
                           size_t size);
 
+/* The words of the tally of a kind, key and other, made if it is new; NULL without room. */
+uint64_t *snd_table_tally(const struct snd_tally_record *tally);
+
+/*
+ * Before the tables are sealed: a thread that still adds to a tally does so to memory that nobody
+ * reads, which stays where it is until the next recording has ended.
+ */
+void snd_tallies_park(void);
+
 #endif

@@ -159,6 +159,21 @@ uint32_t sonde_intern_stack(uint32_t parent, uint32_t frame)
     return intern_alone(SND_REC_STACK, record, sizeof record);
 }
 
+uint64_t *sonde_tally(enum sonde_tally_kind kind, uint32_t key, uint32_t other, unsigned count)
+{
+    struct snd_tally_record record = { (uint32_t)kind, key, other, count };
+    uint64_t               *words = NULL;
+
+    if (count > SND_TALLY_WORDS_MAX || snd_thread_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
+        return NULL;
+    snd_lock();
+    if (snd_rec.phase == SND_OPEN && snd_thread_self()->serial == snd_rec.serial)
+        words = snd_table_tally(&record);
+    snd_unlock();
+    snd_thread_leave();
+    return words;
+}
+
 /* ------------------------------------------------------------------ ranges */
 
 void sonde_begin_slow_(struct sonde_site *site, const char *name)

@@ -227,6 +227,7 @@ static void close_recording(void)
     snd_threads_park(now);
     if (snd_rec.table_chunk != SND_NO_CHUNK)
         snd_rec.chunks[snd_rec.table_chunk].used = snd_rec.table_used;
+    snd_tallies_park();
     seal_list(&snd_rec.partial);
     seal_list(&snd_rec.tables);
     uint64_t end = end_of_use();

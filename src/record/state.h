@@ -39,6 +39,7 @@ struct snd_chunk {
     uint64_t                 used; /* set when retired */
     uint32_t                 next; /* in one list */
     uint64_t                 left; /* snd_rec.seq when its thread left it: its age */
+    bool                     tallied; /* probes add to words in it, without a lock */
 };
 
 /* A queue of chunks, by index. */
@@ -144,7 +145,14 @@ struct snd_recording {
     struct snd_intern_slot *slots;
     size_t                  slot_count, slot_used;
     uint64_t                table_bytes;
-    uint32_t                next_id[8]; /* by record type */
+    uint32_t                next_id[SND_REC_TYPES];
+    uint64_t              **tallies; /* by id: the words in the file */
+    size_t                  tally_room;
+    struct snd_parked {
+        void  *map;
+        size_t size;
+    } *parked; /* where the tallies of the recording before were: late writers may still be there */
+    size_t parked_count;
 
     /* threads */
     struct snd_thread *threads;

@@ -228,7 +228,7 @@ uint32_t snd_chunk_reserve(uint64_t size, enum snd_chunk_kind kind)
     bool     lets_go = snd_rec.phase == SND_OPEN;
     uint64_t offset = snd_rec.file_end;
     snd_rec.file_end += size;
-    snd_rec.chunks[chunk] = (struct snd_chunk){ offset, size, NULL, 0, SND_NO_CHUNK, 0 };
+    snd_rec.chunks[chunk] = (struct snd_chunk){ .offset = offset, .size = size, .next = SND_NO_CHUNK };
     snd_rec.in_flight++;
     if (lets_go)
         pthread_mutex_unlock(&snd_rec.lock);
