@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sonde._python - the probes of Python programs: functions, lines, memory of lines, samples.
+ *
+ * Only the module and the list of its tables: what they do is in src/probes/python/. Not the
+ * limited API: built for one series of CPython, since it hangs on its evaluation loop.
+ */
+#include "probes/python/common.h"
+
+static PyMethodDef *const tables[] = {
+    snd_py_functions_methods,
+};
+
+static struct PyModuleDef python_module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "sonde._python",
+    .m_doc = "Probes of Python programs: see the package.",
+    .m_size = -1,
+};
+
+static int fill(PyObject *module)
+{
+    PyObject *core = PyImport_ImportModule("sonde._core");
+
+    snd_py_error_class = core ? PyObject_GetAttrString(core, "Error") : NULL;
+    Py_XDECREF(core);
+    if (!snd_py_error_class)
+        return -1;
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        if (PyModule_AddFunctions(module, tables[i]) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+PyMODINIT_FUNC PyInit__python(void);
+PyMODINIT_FUNC PyInit__python(void)
+{
+    PyObject *module = PyModule_Create(&python_module);
+
+    if (module && fill(module) != 0)
+        Py_CLEAR(module);
+    return module;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "probes/python/common.h"
+
+PyObject *snd_py_error_class;
+
+uint32_t snd_py_intern(PyObject *text)
+{
+    Py_ssize_t  length = 0;
+    const char *bytes = PyUnicode_AsUTF8AndSize(text, &length);
+
+    if (bytes)
+        return sonde_intern(bytes, (size_t)length);
+    PyErr_Clear(); /* lone surrogates, of a file name that is no UTF-8 */
+    PyObject *encoded = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
+    if (!encoded) {
+        PyErr_Clear();
+        return 0;
+    }
+    uint32_t id = sonde_intern(PyBytes_AS_STRING(encoded), (size_t)PyBytes_GET_SIZE(encoded));
+    Py_DECREF(encoded);
+    return id;
+}
+
+uint32_t snd_py_line_frame(PyCodeObject *code, int line)
+{
+    if (sonde_epoch() == 0)
+        return 0;
+    return sonde_intern_frame_in(snd_py_intern(code->co_name), (uint32_t)code->co_firstlineno,
+                                 snd_py_intern(code->co_filename), (uint32_t)line);
+}
+
+uint32_t snd_py_function_frame(PyCodeObject *code)
+{
+    return snd_py_line_frame(code, code->co_firstlineno);
+}
+
+Py_ssize_t snd_py_extra_index(freefunc release)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return PyUnstable_Eval_RequestCodeExtraIndex(release);
+#else
+    return _PyEval_RequestCodeExtraIndex(release);
+#endif
+}
+
+bool snd_py_set_extra(PyCodeObject *code, Py_ssize_t index, void *extra)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return PyUnstable_Code_SetExtra((PyObject *)code, index, extra) == 0;
+#else
+    return _PyCode_SetExtra((PyObject *)code, index, extra) == 0;
+#endif
+}

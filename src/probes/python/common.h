@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/common.h - what the probes of Python programs share: names of code objects,
+ * a place of a probe's own in each code object, errors.
+ *
+ * sonde._python is one extension module, built for one CPython. Each probe is a file here with a
+ * table of methods; python/sonde/_python.c joins the tables.
+ *
+ * Layer:   probes.
+ * Threads: everything is called with the interpreter lock held.
+ */
+#ifndef SND_PROBES_PYTHON_COMMON_H
+#define SND_PROBES_PYTHON_COMMON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sonde/record.h>
+
+#if PY_VERSION_HEX < 0x03090000
+#error "CPython 3.9 or later"
+#endif
+
+/* METH_FASTCALL, METH_KEYWORDS and METH_NOARGS functions in a table of PyMethodDef. */
+#define SND_PY_METHOD(f) ((PyCFunction)(void (*)(void))(f))
+
+/* Methods of each probe, ended by a NULL name. */
+extern PyMethodDef snd_py_functions_methods[];
+
+/* sonde.Error; set once by the module. */
+extern PyObject *snd_py_error_class;
+
+/* ---------------------------------------------------------------------- names */
+
+/* Id of a str in the recording that is on; 0 when none is, or memory ran out (no exception). */
+uint32_t snd_py_intern(PyObject *text);
+
+/* Of the function as such: co_name, first line, file, first line again. */
+uint32_t snd_py_function_frame(PyCodeObject *code);
+
+/* Of one of its lines. */
+uint32_t snd_py_line_frame(PyCodeObject *code, int line);
+
+/* ------------------------------------------- a probe's own word in a code object */
+
+/*
+ * Takes an index of code objects' extra words; `release` is called with the word of a code
+ * object that goes, if it has one. Once for each probe and process: CPython has 255.
+ * Returns -1 when there is none left.
+ */
+Py_ssize_t snd_py_extra_index(freefunc release);
+
+/* NULL if none was set. */
+static inline void *snd_py_extra(PyCodeObject *code, Py_ssize_t index)
+{
+    void *extra = NULL;
+
+#if PY_VERSION_HEX >= 0x030C0000
+    PyUnstable_Code_GetExtra((PyObject *)code, index, &extra);
+#else
+    _PyCode_GetExtra((PyObject *)code, index, &extra);
+#endif
+    return extra;
+}
+
+/* False when memory ran out, with an exception set. A word that was there is not released. */
+bool snd_py_set_extra(PyCodeObject *code, Py_ssize_t index, void *extra);
+
+#endif
