@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sonde run: runs a program that uses <sonde/record.h>, or a Python program with PyTorch, and
- * has it record.
+ * sonde run: runs a program that uses <sonde/record.h>, or a Python program, and has it record.
  *
  * The program is told through its environment; nothing is put into it, but that its Python
  * processes find a sitecustomize of ours before their own (autostart.h). Each process of it
@@ -9,31 +8,33 @@
  * The program has the terminal, stdin, stdout and stderr as if it had been run alone, and its
  * exit status becomes ours; a signal that ends it ends us too.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "cli/afterrun.h"
 #include "cli/autostart.h"
 #include "cli/child.h"
 #include "cli/commands.h"
+#include "cli/runfolder.h"
 
 struct run_args {
-    const char *output, *schedule;
-    uint64_t    max_size;
-    bool        keep_last, verbose;
-    bool        ops, shapes, memory, modules, stacks;
+    const char          *schedule, *lines, *line_memory;
+    uint64_t             max_size;
+    int64_t              sample;
+    bool                 keep_last, verbose;
+    bool                 ops, shapes, memory, modules, stacks, functions;
+    struct snd_after_run after;
 };
 
 #define AT(member) offsetof(struct run_args, member)
 static const struct snd_option options[] = {
-    { 'o', "output", "TRACE", "the trace to write (PROGRAM.sonde in the current folder)",
-      SND_OPTION_TEXT, AT(output), 0 },
+    { 'o', "output", "TRACE",
+      "the trace to write (PROGRAM.sonde in the current folder), or a file of "
+      "another format by its ending: .prof, .lprof, .json",
+      SND_OPTION_TEXT, AT(after.output), 0 },
     { 0, "ops", NULL, "record PyTorch's operators (without any of these: if the program has them)",
       SND_OPTION_FLAG, AT(ops), 0 },
     { 0, "shapes", NULL, "operators with the shapes of their inputs", SND_OPTION_FLAG, AT(shapes),
@@ -43,6 +44,22 @@ static const struct snd_option options[] = {
       AT(modules), 0 },
     { 0, "stacks", NULL, "operators with the Python stack that called them", SND_OPTION_FLAG,
       AT(stacks), 0 },
+    { 0, "functions", NULL, "every call of a Python function (cProfile's job)", SND_OPTION_FLAG,
+      AT(functions), 0 },
+    { 0, "lines", "LIST",
+      "time of each line of these Python functions (line_profiler's job): "
+      "module.function, Class.method, file.py:function, @profile",
+      SND_OPTION_TEXT, AT(lines), 0 },
+    { 0, "line-memory", "LIST", "bytes of each line of these (memory_profiler's job)",
+      SND_OPTION_TEXT, AT(line_memory), 0 },
+    { 0, "sample", "[HZ]", "Python stacks of every thread, so many times a second",
+      SND_OPTION_MAYBE, AT(sample), 0 },
+    { 'p', "print", NULL, "show what was recorded; the trace is kept only with -o", SND_OPTION_FLAG,
+      AT(after.print), 0 },
+    { 0, "view", "LIST", "with --print: the views to show (those of what was recorded)",
+      SND_OPTION_TEXT, AT(after.view), 0 },
+    { 's', "sort", "KEY", "with --print: as report's", SND_OPTION_TEXT, AT(after.sort), 0 },
+    { 'n', "rows", "N", "with --print: as report's", SND_OPTION_NUMBER, AT(after.rows), -1 },
     { 0, "max-size", "SIZE", "stop recording when a trace file has this size: 500M, 2G",
       SND_OPTION_SIZE, AT(max_size), 0 },
     { 0, "keep-last", NULL, "at --max-size, give up the oldest instead of stopping",
@@ -104,169 +121,112 @@ static void set_environment(const struct run_args *args, const char *folder)
 
 /* ----------------------------------------------------------------- probes */
 
-/*
- * The probes that were asked for, or the operators if none was: a program that has none is
- * not disturbed. -1, or an exit status when what was asked for cannot be had.
- */
-static int set_probes(const struct run_args *args)
+enum probe_kind { PROBE_FLAG, PROBE_LIST, PROBE_RATE };
+
+/* What can be recorded of a Python program: its name in SONDE_PROBES, the variable that has its
+   value, and the view that shows it. */
+static const struct probe {
+    const char     *name;
+    enum probe_kind kind;
+    size_t          offset;
+    const char     *variable, *view;
+} probes[] = {
+    { "ops", PROBE_FLAG, AT(ops), NULL, "ops" },
+    { "shapes", PROBE_FLAG, AT(shapes), NULL, "ops" },
+    { "memory", PROBE_FLAG, AT(memory), NULL, "ops" },
+    { "modules", PROBE_FLAG, AT(modules), NULL, "ops" },
+    { "stacks", PROBE_FLAG, AT(stacks), NULL, "ops" },
+    { "functions", PROBE_FLAG, AT(functions), NULL, "functions" },
+    { "lines", PROBE_LIST, AT(lines), "SONDE_LINES", "lines" },
+    { "line-memory", PROBE_LIST, AT(line_memory), "SONDE_LINE_MEMORY", "line-memory" },
+    { "sample", PROBE_RATE, AT(sample), "SONDE_SAMPLE", "samples" },
+};
+
+/* Is the probe asked for? Its value, as text, in `value`: NULL for none. */
+static bool is_asked(const struct probe *probe, const struct run_args *args, char number[32],
+                     const char **value)
 {
-    const struct {
-        const char *name;
-        bool        is_on;
-    } probes[] = { { "shapes", args->shapes },
-                   { "memory", args->memory },
-                   { "modules", args->modules },
-                   { "stacks", args->stacks } };
+    const char *place = (const char *)args + probe->offset;
+    int64_t     rate;
+
+    *value = NULL;
+    switch (probe->kind) {
+    case PROBE_FLAG:
+        return *(const bool *)place;
+    case PROBE_LIST:
+        *value = *(const char *const *)place;
+        return *value != NULL;
+    case PROBE_RATE:
+        rate = *(const int64_t *)place;
+        snprintf(number, 32, "%lld", (long long)rate);
+        *value = rate > 0 ? number : NULL;
+        return rate != 0;
+    }
+    return false;
+}
+
+static void add_word(struct sonde_buffer *list, const char *word)
+{
+    snd_buf_format(list, "%s%s", list->length ? "," : "", word);
+}
+
+/* Fills `list` with the probes that were asked for and `views` with what shows them. */
+static void list_probes(const struct run_args *args, struct sonde_buffer *list,
+                        struct sonde_buffer *views)
+{
+    const char *view = ""; /* the table has those of one view together */
+
+    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
+        const char *value;
+        char        number[32];
+        bool        asked = is_asked(&probes[i], args, number, &value);
+        if (probes[i].variable)
+            set_or_clear(probes[i].variable, value);
+        if (!asked)
+            continue;
+        if (strcmp(view, probes[i].view) != 0) {
+            view = probes[i].view;
+            add_word(views, view);
+            if (i > 0 && strcmp(view, probes[0].view) == 0)
+                add_word(list, probes[0].name); /* shapes and the like are of operators */
+        }
+        add_word(list, probes[i].name);
+    }
+}
+
+/*
+ * Has the Python processes load the probes that were asked for, or the operators if none was: a
+ * program that has none is not disturbed. -1, or an exit status when what was asked for cannot
+ * be had.
+ */
+static int set_probes(struct run_args *args, struct sonde_buffer *views)
+{
     struct sonde_buffer list = { 0 }, folder = { 0 };
-    bool                asked = args->ops;
     int                 status = -1;
 
-    snd_buf_text(&list, "ops");
-    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
-        if (!probes[i].is_on)
-            continue;
-        asked = true;
-        snd_buf_format(&list, ",%s", probes[i].name);
+    list_probes(args, &list, views);
+    bool asked = list.length > 0;
+    if (!asked) {
+        snd_buf_text(&list, "ops");
+        snd_buf_text(views, "ops");
     }
     if (!snd_autostart_find(&folder)) {
         if (asked)
-            status = snd_failure("run: cannot record operators: no Python package of sonde is "
+            status = snd_failure("run: cannot record %s: no Python package of sonde is "
                                  "beside this program; install it (make, or pip install .) or "
-                                 "set SONDE_PYTHON to its folder");
-    } else if (list.failed || !snd_autostart_set(folder.bytes, list.bytes)) {
+                                 "set SONDE_PYTHON to its folder",
+                                 list.bytes);
+    } else if (list.failed || views->failed || !snd_autostart_set(folder.bytes, list.bytes)) {
         status = snd_failure("run: out of memory");
     }
+    if (!args->after.view && !views->failed)
+        args->after.view = views->bytes;
     sonde_buffer_release(&list);
     sonde_buffer_release(&folder);
     return status;
 }
 
-/* ------------------------------------------------------------- the folder */
-
-static bool is_dots(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
-static void remove_folder(const char *path)
-{
-    DIR *dir = opendir(path);
-
-    if (!dir)
-        return;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
-        if (!is_dots(entry->d_name))
-            unlinkat(dirfd(dir), entry->d_name, 0);
-    closedir(dir);
-    rmdir(path);
-}
-
-/* Where an older trace waits until there is a newer one. */
-static void name_aside(const char *path, struct sonde_buffer *aside)
-{
-    snd_buf_format(aside, "%s.%ld.old", path, (long)getpid());
-}
-
-/* Makes the empty folder `path` and puts an older trace aside. -1 or an exit status. */
-static int make_folder(const char *path, const char *aside)
-{
-    enum snd_path_kind kind = snd_path_kind(path);
-
-    if (kind == SND_PATH_OTHER)
-        return snd_failure("run: will not replace %s, which is not a trace; give another name "
-                           "with -o",
-                           path);
-    if (kind != SND_PATH_NONE && rename(path, aside) != 0)
-        return snd_failure("run: cannot replace %s: %s", path, strerror(errno));
-    if (mkdir(path, 0700) == 0)
-        return -1;
-    int status = snd_failure("run: cannot create %s: %s; give another place with -o", path,
-                             strerror(errno));
-    if (kind != SND_PATH_NONE && rename(aside, path) != 0)
-        snd_failure("run: the older trace is in %s", aside);
-    return status;
-}
-
-/* Nothing was recorded: the older trace, if there was one, stays. */
-static void undo_folder(const char *path, const char *aside)
-{
-    rmdir(path);
-    if (rename(aside, path) != 0 && errno != ENOENT)
-        snd_failure("run: the older trace is in %s", aside);
-}
-
-/* snd_path_kind has seen that there is nothing but a trace. */
-static void drop_aside(const char *aside)
-{
-    if (unlink(aside) != 0 && errno != ENOENT)
-        remove_folder(aside);
-}
-
-/* How many files are in the folder; the name of the last one seen in `name`. */
-static size_t count_files(const char *folder, char name[NAME_MAX + 1])
-{
-    DIR   *dir = opendir(folder);
-    size_t count = 0;
-
-    if (!dir)
-        return 0;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        if (is_dots(entry->d_name))
-            continue;
-        count++;
-        snprintf(name, NAME_MAX + 1, "%s", entry->d_name);
-    }
-    closedir(dir);
-    return count;
-}
-
-/* TRACE/PID.sonde becomes TRACE. If any step fails the folder stays, which reads as well. */
-static void flatten(const char *folder, const char *name)
-{
-    struct sonde_buffer from = { 0 }, aside = { 0 };
-
-    snd_buf_format(&from, "%s/%s", folder, name);
-    snd_buf_format(&aside, "%s.%ld.sonde", folder, (long)getpid());
-    if (!from.failed && !aside.failed && rename(from.bytes, aside.bytes) == 0) {
-        if (rmdir(folder) != 0) {
-            if (rename(aside.bytes, from.bytes) != 0)
-                snd_failure("run: the trace is in %s", aside.bytes);
-        } else if (rename(aside.bytes, folder) != 0) {
-            snd_failure("run: the trace is in %s", aside.bytes);
-        }
-    }
-    sonde_buffer_release(&from);
-    sonde_buffer_release(&aside);
-}
-
-static void finish(const char *path, const char *aside, const char *program, bool verbose)
-{
-    char   name[NAME_MAX + 1] = "";
-    size_t count = count_files(path, name);
-
-    if (count == 0) {
-        undo_folder(path, aside);
-        fprintf(stderr,
-                "sonde: run: %s recorded nothing: it neither imports torch nor uses "
-                "<sonde/record.h>, or ended before its first event; see 'man sonde-run'\n",
-                program);
-        return;
-    }
-    drop_aside(aside);
-    if (count == 1)
-        flatten(path, name);
-    if (verbose || isatty(STDERR_FILENO))
-        fprintf(stderr, "sonde: recorded %s; next: sonde report %s\n", path, path);
-}
-
 /* ------------------------------------------------------------------ whole */
-
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash && slash[1] ? slash + 1 : path;
-}
 
 /* The program may change its folder, so it is told an absolute path; it ends in '/': a folder. */
 static bool absolute_folder(const char *path, struct sonde_buffer *out)
@@ -282,40 +242,59 @@ static bool absolute_folder(const char *path, struct sonde_buffer *out)
     return !out->failed;
 }
 
-static int record_into(const struct run_args *args, const char *path, const char *aside,
-                       char **program)
+static void finish(const struct run_args *args, const char *path, const char *aside,
+                   const char *program)
+{
+    if (snd_run_folder_settle(path, aside) == 0) {
+        fprintf(stderr,
+                "sonde: run: %s recorded nothing: it neither imports torch nor uses "
+                "<sonde/record.h>, or ended before its first event; see 'man sonde-run'\n",
+                program);
+        return;
+    }
+    snd_after_run_finish(&args->after, path);
+    if (args->after.is_kept && (args->verbose || isatty(STDERR_FILENO)))
+        fprintf(stderr, "sonde: recorded %s; next: sonde report %s\n", path, path);
+}
+
+/* Runs the program; -1, or the exit status when it could not be. */
+static int run_program(struct run_args *args, const char *path, char **program,
+                       struct sonde_buffer *views, struct snd_child *child)
 {
     struct sonde_buffer folder = { 0 };
-    struct snd_child    child;
+    int                 status;
 
-    int status = make_folder(path, aside);
-    if (status >= 0)
-        return status;
     if (!absolute_folder(path, &folder)) {
         status = snd_failure("run: cannot tell the current folder: %s", strerror(errno));
     } else {
         set_environment(args, folder.bytes);
-        status = set_probes(args);
+        status = set_probes(args, views);
         if (status < 0)
-            status = snd_child_run(program, &child);
+            status = snd_child_run(program, child);
     }
     sonde_buffer_release(&folder);
-    if (status >= 0) {
-        undo_folder(path, aside);
-        return status;
-    }
-    finish(path, aside, program[0], args->verbose);
-    return snd_child_status(&child);
+    return status;
 }
 
-static int record(const struct run_args *args, const char *path, char **program)
+static int record(struct run_args *args, const char *path, char **program)
 {
-    struct sonde_buffer aside = { 0 };
+    struct sonde_buffer aside = { 0 }, views = { 0 };
+    struct snd_child    child;
 
-    name_aside(path, &aside);
+    snd_buf_format(&aside, "%s.%ld.old", path, (long)getpid());
     int status = aside.failed ? snd_failure("run: out of memory")
-                              : record_into(args, path, aside.bytes, program);
+                              : snd_run_folder_make(path, aside.bytes);
+    if (status < 0) {
+        status = run_program(args, path, program, &views, &child);
+        if (status >= 0)
+            snd_run_folder_undo(path, aside.bytes);
+        else
+            finish(args, path, aside.bytes, program[0]);
+        if (status < 0)
+            status = snd_child_status(&child);
+    }
     sonde_buffer_release(&aside);
+    sonde_buffer_release(&views);
     return status;
 }
 
@@ -335,12 +314,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (args.schedule && (status = check_schedule(self, args.schedule)) >= 0)
         return status;
     argv[operands] = NULL; /* operands are fewer than arguments, so there is room */
-    if (args.output)
-        snd_buf_text(&path, args.output);
-    else
-        snd_buf_format(&path, "%s.sonde", last_part(argv[0]));
-    while (path.length > 1 && path.bytes[path.length - 1] == '/')
-        path.bytes[--path.length] = '\0';
+    snd_after_run_place(&args.after, argv[0], &path);
     status = path.failed || path.length == 0 ? snd_usage_error(self, "the trace needs a name")
                                              : record(&args, path.bytes, argv);
     sonde_buffer_release(&path);
@@ -350,7 +324,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
 const struct snd_command snd_command_run = {
     "run",
     "[--] PROGRAM [ARGS]",
-    "run a program and record it: PyTorch, or what uses <sonde/record.h>",
+    "run a program and record it: Python, PyTorch, or what uses <sonde/record.h>",
     options,
     SND_OPTION_COUNT(options),
     true,

@@ -129,6 +129,12 @@ static int store(const struct snd_command *command, const struct snd_option *opt
             return -1;
         return snd_usage_error(command, "--%s needs a size such as 500M or 2G, not '%s'",
                                option->name, value);
+    case SND_OPTION_MAYBE:
+        *(int64_t *)place = -1;
+        if (!value || parse_number(value, 1, place))
+            return -1;
+        return snd_usage_error(command, "--%s takes a whole number from 1, not '%s'", option->name,
+                               value);
     }
     return -1;
 }
@@ -152,6 +158,13 @@ static const struct snd_option *find_letter(const struct snd_command *command, c
     return NULL;
 }
 
+/* A value that may be left out is one that the next word can only be. */
+static bool may_follow(const struct snd_option *option, const char *next)
+{
+    return option->kind != SND_OPTION_MAYBE ||
+           (*next && strspn(next, "0123456789") == strlen(next));
+}
+
 /* "--name", "--name=value", "--name value", "-x", "-xvalue", "-x value". -1 or exit status. */
 static int parse_one(const struct snd_command *command, int argc, char **argv, int *at,
                      void *values)
@@ -169,10 +182,10 @@ static int parse_one(const struct snd_command *command, int argc, char **argv, i
     if (!option->argument) {
         if (value)
             return snd_usage_error(command, "'%s' takes no value", text);
-    } else if (!value) {
-        if (*at + 1 >= argc)
-            return snd_usage_error(command, "--%s needs %s", option->name, option->argument);
+    } else if (!value && *at + 1 < argc && may_follow(option, argv[*at + 1])) {
         value = argv[++*at];
+    } else if (!value && option->kind != SND_OPTION_MAYBE) {
+        return snd_usage_error(command, "--%s needs %s", option->name, option->argument);
     }
     return store(command, option, value, values);
 }

@@ -16,6 +16,7 @@ struct values {
     const char *text;
     int64_t     number;
     uint64_t    size;
+    int64_t     maybe;
 };
 
 static const struct snd_option table[] = {
@@ -23,6 +24,8 @@ static const struct snd_option table[] = {
     { 't', "text", "TEXT", "a text", SND_OPTION_TEXT, offsetof(struct values, text), 0 },
     { 0, "number", "N", "a number", SND_OPTION_NUMBER, offsetof(struct values, number), -1 },
     { 's', "size", "SIZE", "a size", SND_OPTION_SIZE, offsetof(struct values, size), 0 },
+    { 'm', "maybe", "[HZ]", "a number or none", SND_OPTION_MAYBE, offsetof(struct values, maybe),
+      0 },
 };
 static const struct snd_command plain = { "plain", "",  "", table, SND_OPTION_COUNT(table),
                                           false,   NULL };
@@ -68,6 +71,29 @@ static void reads_every_form(void **state)
     assert_int_equal(operands, 2);
     assert_string_equal(words[0], "-f");
     assert_string_equal(words[1], "-");
+}
+
+static void a_number_may_be_left_out(void **state)
+{
+    static const struct {
+        const char *line;
+        int64_t     maybe;
+        int         operands;
+    } cases[] = {
+        { "--maybe prog", -1, 1 },   { "--maybe 250 prog", 250, 1 }, { "--maybe=250 prog", 250, 1 },
+        { "-m -f prog 7", -1, 2 },   { "-m9 prog", 9, 1 },           { "prog --maybe", -1, 1 },
+        { "--maybe -- 250", -1, 1 }, { "--maybe 2x", -1, 1 },        { "prog", 0, 1 },
+    };
+    struct values values;
+    char         *words[32];
+    int           operands;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(parse(&plain, cases[i].line, &values, words, &operands), -1);
+        assert_int_equal(values.maybe, cases[i].maybe);
+        assert_int_equal(operands, cases[i].operands);
+    }
 }
 
 static void a_programs_options_are_its_own(void **state)
@@ -153,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_form),
+        cmocka_unit_test(a_number_may_be_left_out),
         cmocka_unit_test(a_programs_options_are_its_own),
         cmocka_unit_test_setup_teardown(sizes_have_units, hide_stderr, show_stderr),
         cmocka_unit_test_setup_teardown(refuses_nonsense, hide_stderr, show_stderr),

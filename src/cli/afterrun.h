@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli/afterrun.h - what `sonde run` does with a trace once its program has ended: keeps it,
+ * writes it in another format, shows it.
+ *
+ * Layer: cli. Threads: one.
+ */
+#ifndef SND_CLI_AFTERRUN_H
+#define SND_CLI_AFTERRUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct snd_after_run {
+    const char *output; /* what -o says, or NULL */
+    bool        print;
+    const char *view;    /* what to show, with commas */
+    const char *sort;    /* or NULL */
+    int64_t     rows;    /* 0: as report has it */
+    const char *format;  /* of `output`, when it is not to be a trace: set by _place */
+    bool        is_kept; /* the trace itself stays: set by _place */
+};
+
+/*
+ * Where the trace of `program` goes: as -o says; beside the file that is made of it; or, when it
+ * is only shown, into the folder for temporary files.
+ */
+void snd_after_run_place(struct snd_after_run *after, const char *program,
+                         struct sonde_buffer *trace);
+
+/*
+ * Shows and writes what was asked for. A trace that was not asked for is removed, unless what
+ * was to be made of it failed: then it says where the trace is.
+ */
+void snd_after_run_finish(const struct snd_after_run *after, const char *trace);
+
+#endif
