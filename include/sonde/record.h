@@ -93,12 +93,13 @@ struct sonde_options {
     void    *user;
     uint32_t rank, world_size; /* UINT32_MAX: from $RANK and $WORLD_SIZE, if set */
     bool     overwrite;        /* replace an existing file instead of failing */
+    uint32_t subject_pid;      /* the process that the recording is about; 0: this one */
 };
 
 #define SONDE_OPTIONS_INIT                                                                  \
     {                                                                                       \
         sizeof(struct sonde_options), NULL, 0, SONDE_LIMIT_STOP, 0, { 0, 0, 0, 0, 0, 0 },   \
-            NULL, NULL, UINT32_MAX, UINT32_MAX, true                                        \
+            NULL, NULL, UINT32_MAX, UINT32_MAX, true, 0                                     \
     }
 
 /*
@@ -268,6 +269,8 @@ SONDE_API uint32_t sonde_intern_frame(uint32_t function, uint32_t file, uint32_t
 /* The same with the line where the function begins: torch shows that one. */
 SONDE_API uint32_t sonde_intern_frame_in(uint32_t function, uint32_t first_line, uint32_t file,
                                          uint32_t line);
+/* A frame of native code: `file` is the library, and there is no line. */
+SONDE_API uint32_t sonde_intern_native(uint32_t function, uint32_t file);
 SONDE_API uint32_t sonde_intern_stack(uint32_t parent, uint32_t frame);
 
 /*
@@ -278,6 +281,7 @@ SONDE_API uint32_t sonde_intern_stack(uint32_t parent, uint32_t frame);
  */
 enum sonde_tally_kind { /* format/tallies.def */
     SONDE_TALLY_CALLS = 1, SONDE_TALLY_LINE = 2, SONDE_TALLY_LINE_MEMORY = 3,
+    SONDE_TALLY_SAMPLER = 4,
 };
 SONDE_API uint64_t *sonde_tally(enum sonde_tally_kind kind, uint32_t key, uint32_t other,
                                 unsigned count);
@@ -291,6 +295,7 @@ enum sonde_attr {
     SONDE_ATTR_FWD_THREAD = 5, SONDE_ATTR_SCOPE = 6, SONDE_ATTR_OVERLOAD = 7,
     SONDE_ATTR_ARGUMENTS = 8, SONDE_ATTR_STRIDES = 9, SONDE_ATTR_MODULE = 10,
     SONDE_ATTR_MACS = 11, SONDE_ATTR_BYTES = 12, SONDE_ATTR_KEY = 13,
+    SONDE_ATTR_FRAME = 14, /* a Python function's range: frame id, bit 32: resumed, not called */
 };
 SONDE_API void sonde_attr(enum sonde_attr key, uint64_t value);
 
@@ -304,6 +309,30 @@ SONDE_API void sonde_end_key(uint64_t key);
 
 /* One end of an arrow of a kind: 1 the user's, 2 forward to backward, 3 launch to device work. */
 SONDE_API void sonde_link(uint32_t kind, bool arrives, uint64_t id);
+
+/*
+ * Samplers. sonde_thread_of: the id of a thread of this process (or, by an observer of another
+ * process, of that one), by which samples name it; `name` may be NULL, and matters when the
+ * thread is new. 0 when nothing records or there is no room.
+ */
+SONDE_API uint32_t sonde_thread_of(uint32_t tid, const char *name);
+
+/* What a sampled thread was doing; none of the first three: idle. As in sonde/trace.h. */
+enum sonde_sampled_state {
+    SONDE_SAMPLED_GIL = 1,      /* it held the interpreter's lock */
+    SONDE_SAMPLED_ON_CPU = 2,   /* it ran, or was ready to */
+    SONDE_SAMPLED_GIL_WAIT = 4, /* it waited for the interpreter's lock */
+    SONDE_SAMPLED_NATIVE = 8,   /* the stack has native frames */
+};
+/* A thread was found in one stack and one state by some samples in a row, up to now. */
+struct sonde_sample {
+    uint32_t stack;      /* of sonde_intern_stack(); 0 none */
+    uint32_t thread;     /* of sonde_thread_of(); 0: the caller */
+    uint32_t state;      /* enum sonde_sampled_state */
+    uint32_t samples;    /* how many */
+    uint64_t covered_ns; /* how long */
+};
+SONDE_API void sonde_sample(const struct sonde_sample *sample);
 
 /* The clock that stamps events, as recorded. */
 static inline uint64_t sonde_clock(void);

@@ -148,15 +148,25 @@ enum sonde_event_kind {
 
 struct sonde_event {
     enum sonde_event_kind kind;
-    uint32_t              process, thread; /* indices */
+    uint32_t              process, thread; /* indices; sample: the thread that was sampled */
     int64_t               time_ns;         /* since the trace began */
-    uint32_t              name;            /* begin, mark, counter: string id; alloc, free: tag */
+    uint32_t              name;            /* begin, mark, counter: string id; alloc, free: tag;
+                                              sample: how many in a row */
     uint32_t aux;   /* begin: shapes; mark, sample: stack; link: kind; alloc, free: device;
                                  attr: key; gap: ends lost; end_at: ranges open inside */
     uint64_t value; /* step: number; link: id; alloc, free: address; attr: value;
-                                 gap: events lost; sample: weight; counter: bits of the double;
+                                 gap: events lost; sample: ns that it covers, up to its
+                                 time; counter: bits of the double;
                                  end_key: key */
-    uint64_t size;  /* alloc, free: bytes; link: 1 if it arrives; sample: state */
+    uint64_t size;  /* alloc, free: bytes; link: 1 if it arrives; sample: enum sonde_sample_state */
+};
+
+/* What a sampled thread was doing; none of the first three: idle. */
+enum sonde_sample_state {
+    SONDE_SAMPLE_GIL = 1,      /* it held the interpreter's lock */
+    SONDE_SAMPLE_ON_CPU = 2,   /* it ran, or was ready to */
+    SONDE_SAMPLE_GIL_WAIT = 4, /* it waited for the interpreter's lock */
+    SONDE_SAMPLE_NATIVE = 8,   /* the stack has native frames */
 };
 
 enum sonde_order {

@@ -439,7 +439,8 @@ static void put_sample(struct chrome *chrome, const struct sonde_event *event)
     put_instant(chrome, event, "sample", "t", plain("sample"));
     snd_json_object(&chrome->json, "args");
     put_stack(chrome, event->process, event->aux);
-    snd_json_uint(&chrome->json, "Weight", event->value);
+    snd_json_uint(&chrome->json, "Covered ns", event->value);
+    snd_json_uint(&chrome->json, "Samples", event->name);
     snd_json_end(&chrome->json);
     snd_json_end(&chrome->json);
 }

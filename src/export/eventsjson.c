@@ -170,7 +170,8 @@ static void put_link(struct dump *dump, const struct sonde_event *event)
 
 static void put_sample(struct dump *dump, const struct sonde_event *event)
 {
-    snd_json_uint(&dump->json, "weight", event->value);
+    snd_json_uint(&dump->json, "covered_ns", event->value);
+    snd_json_uint(&dump->json, "samples", event->name);
     snd_json_uint(&dump->json, "state", event->size);
     put_stack(dump, event, event->aux);
 }

@@ -13,7 +13,7 @@
  *     END_KEY   key (64 bits)                             -              -
  *     COUNTER   name                0                     double         -
  *     LINK      kind                1 if it arrives       id             -
- *     SAMPLE    stack               state                 weight         -
+ *     SAMPLE    stack               state, samples << 8   thread, ns     -
  *     ALLOC     device              tag                   address        size
  *     FREE      device              tag                   address        size
  *     ATTR      (key and value are in word 0)

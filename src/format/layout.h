@@ -179,6 +179,21 @@ static inline unsigned snd_event_weight(const uint64_t *words)
 #define SND_ATTR_VALUE(word0) ((uint64_t)(word0) >> 16)
 #define SND_ATTR_SMALL_MAX (UINT64_MAX >> 16)
 
+/*
+ * SAMPLE: in the upper half of word 1 what the thread was doing, and how many samples in a row
+ * found it so; in word 2 the record of the thread that was sampled (0: the lane's own), and for
+ * how long, up to the event's time.
+ */
+enum snd_sample_state { /* none of the first three: idle, waiting for a lock, a socket, a clock */
+    SND_SAMPLE_GIL = 1,      /* it held the interpreter's lock */
+    SND_SAMPLE_ON_CPU = 2,   /* it ran, or was ready to */
+    SND_SAMPLE_GIL_WAIT = 4, /* it waited for the interpreter's lock */
+    SND_SAMPLE_NATIVE = 8,   /* the stack has native frames */
+};
+#define SND_SAMPLE_STATE(word1) ((uint32_t)((uint64_t)(word1) >> 32) & 0xffu)
+#define SND_SAMPLE_COUNT(word1) ((uint32_t)((uint64_t)(word1) >> 40)) /* 0 is one, too */
+#define SND_SAMPLE_COUNT_MAX (UINT32_MAX >> 8)
+
 #define SND_GAP_ALL UINT32_MAX /* GAP: every range that was open is to be closed */
 
 enum snd_link_kind {
@@ -240,6 +255,7 @@ struct snd_frame_record {
     uint32_t line;
     uint32_t flags; /* bit 0: native; above: line where the function begins, 0 unknown */
 };
+#define SND_FRAME_NATIVE 1u
 #define SND_FRAME_FLAGS(first_line) ((uint32_t)(first_line) << 1)
 #define SND_FRAME_FIRST_LINE(flags) ((uint32_t)(flags) >> 1)
 

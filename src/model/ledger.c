@@ -6,6 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What samplers of stacks say of themselves. */
+static void fill_samplers(struct snd_ledger *l, const struct snd_process *p)
+{
+    for (uint32_t i = 1; i < p->tables.tally_count; i++) {
+        const struct snd_tally *t = &p->tables.tallies[i];
+        if (t->head.kind != SND_TALLY_SAMPLER)
+            continue;
+        l->counts[SND_LEDGER_missed_samples] += t->words[1];
+        l->counts[SND_LEDGER_torn_samples] += t->words[2];
+        l->counts[SND_LEDGER_unread_samples] += t->words[3];
+    }
+}
+
 static void fill_process(struct snd_ledger *l, const struct snd_process *p)
 {
     const struct snd_file_header *h = &p->header;
@@ -28,6 +41,7 @@ static void fill_process(struct snd_ledger *l, const struct snd_process *p)
     l->counts[SND_LEDGER_skipped_bytes] += p->damage.skipped_bytes;
     l->counts[SND_LEDGER_unknown_chunks] += p->damage.unknown_chunks;
     l->counts[SND_LEDGER_missing_ids] += p->damage.bad_ids;
+    fill_samplers(l, p);
 }
 
 void snd_ledger_fill(struct snd_ledger *l, const struct sonde_trace *trace,

@@ -264,6 +264,14 @@ enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_order order,
     return status;
 }
 
+uint32_t snd_sampled_thread(const struct sonde_trace *trace, uint32_t lane, const uint64_t *words)
+{
+    const struct snd_process *p = &trace->processes[trace->threads[lane].shown.process];
+    uint32_t                  id = SND_LOW(words[2]);
+
+    return id == 0 || id >= p->tables.thread_count ? lane : p->first_thread + id - 1;
+}
+
 /* ------------------------------------------------------------- latest event */
 
 static uint64_t find_latest(struct snd_cursor *c, uint64_t near)
@@ -387,8 +395,9 @@ static void fill_link(struct sonde_event *e, const uint64_t *w)
 static void fill_sample(struct sonde_event *e, const uint64_t *w)
 {
     e->aux = SND_LOW(w[1]);
-    e->size = SND_HIGH(w[1]);
-    e->value = w[2];
+    e->size = SND_SAMPLE_STATE(w[1]);
+    e->name = SND_SAMPLE_COUNT(w[1]) ? SND_SAMPLE_COUNT(w[1]) : 1;
+    e->value = SND_HIGH(w[2]);
 }
 
 static void fill_memory(struct sonde_event *e, const uint64_t *w)
@@ -430,13 +439,16 @@ static void hand_other(void *user, uint32_t thread, int64_t ns, const uint64_t *
         { SND_EV_ATTR, SONDE_EVENT_ATTR, fill_attr },
         { SND_EV_ATTR64, SONDE_EVENT_ATTR, fill_attr64 },
     };
-    struct sonde_event event = { 0 };
+    struct public_walk *walk = user;
+    struct sonde_event  event = { 0 };
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (kinds[i].kind == SND_EVENT_KIND(words[0])) {
             event.kind = kinds[i].shown;
             kinds[i].fill(&event, words);
-            hand_over(user, &event, thread, ns);
+            if (event.kind == SONDE_EVENT_SAMPLE)
+                thread = snd_sampled_thread(walk->trace, thread, words);
+            hand_over(walk, &event, thread, ns);
             return;
         }
 }

@@ -41,6 +41,12 @@ SND_CHECKED enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_ord
                                        struct snd_visitor *visitor, struct snd_walk_stats *stats,
                                        struct sonde_error *err);
 
+/*
+ * The thread that a SAMPLE is about. The visitor is handed the thread that wrote it: the events of
+ * one thread come in order, and a sample may be read before or after what its thread did itself.
+ */
+uint32_t snd_sampled_thread(const struct sonde_trace *trace, uint32_t lane, const uint64_t *words);
+
 /* The raw clock of the last event of a file that was not closed; 0 if it has none. */
 SND_CHECKED enum sonde_status snd_walk_latest(const struct snd_process *process, uint64_t *latest,
                                               struct sonde_error *err);

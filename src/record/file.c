@@ -144,7 +144,7 @@ static bool name_file(char *out, size_t size, uint32_t number)
     if (number > 0)
         snprintf(suffix, sizeof suffix, "-%u", number + 1);
     if (length > 0 && path[length - 1] == '/') {
-        n = snprintf(out, size, "%s%d%s.sonde", path, (int)getpid(), suffix);
+        n = snprintf(out, size, "%s%u%s.sonde", path, snd_subject(), suffix);
     } else {
         const char *slash = strrchr(path, '/');
         const char *dot = strrchr(slash ? slash : path, '.');
@@ -207,9 +207,17 @@ static uint64_t read_boot_id(void)
     return n > 0 ? snd_hash_bytes(text, (size_t)n, 0).low : 0;
 }
 
+uint32_t snd_subject(void)
+{
+    return snd_rec.subject_pid ? snd_rec.subject_pid : (uint32_t)getpid();
+}
+
 static void read_program(char *out, size_t size)
 {
-    ssize_t n = readlink("/proc/self/exe", out, size - 1);
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%u/exe", snd_subject());
+    ssize_t n = readlink(path, out, size - 1);
 
     out[n > 0 ? n : 0] = '\0';
 }
@@ -224,7 +232,7 @@ static void fill_header(struct snd_file_header *h)
     h->clock_kind = snd_clock_kind();
     memcpy(h->session, snd_rec.session, sizeof h->session);
     h->boot_id = read_boot_id();
-    h->pid = (uint32_t)getpid();
+    h->pid = snd_subject();
     h->parent_pid = snd_rec.parent_pid;
     h->rank = snd_rec.rank;
     h->world_size = snd_rec.world_size;

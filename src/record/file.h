@@ -18,6 +18,9 @@
  */
 SND_CHECKED enum sonde_status snd_file_create(struct sonde_error *err);
 
+/* The process that the recording is about: this one, unless the options name another. */
+uint32_t snd_subject(void);
+
 /*
  * Gives [offset, offset + size) real blocks, so that a store into a mapping of it does not raise
  * SIGBUS when the disk is full. (A file system that moves blocks when they are written again, such

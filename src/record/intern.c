@@ -6,6 +6,7 @@
 
 #include "record/clock.h"
 #include "record/file.h"
+#include "record/sampled.h"
 #include "record/supply.h"
 
 #define TABLE_FIRST ((uint64_t)SND_GRAIN)
@@ -220,6 +221,7 @@ bool snd_table_start(void)
 
 void snd_table_stop(void)
 {
+    snd_sampled_clear();
     snd_pages_free(snd_rec.slots, snd_rec.slot_count * sizeof *snd_rec.slots);
     snd_rec.slots = NULL;
     snd_rec.slot_count = 0;

@@ -152,6 +152,13 @@ uint32_t sonde_intern_frame(uint32_t function, uint32_t file, uint32_t line)
     return sonde_intern_frame_in(function, 0, file, line);
 }
 
+uint32_t sonde_intern_native(uint32_t function, uint32_t file)
+{
+    struct snd_frame_record record = { function, file, 0, SND_FRAME_NATIVE };
+
+    return intern_alone(SND_REC_FRAME, &record, sizeof record);
+}
+
 uint32_t sonde_intern_stack(uint32_t parent, uint32_t frame)
 {
     uint32_t record[2] = { parent, frame };
@@ -304,6 +311,27 @@ void sonde_link(uint32_t kind, bool arrives, uint64_t id)
         return;
     const uint64_t words[3] = { stamp(SND_EV_LINK), (uint64_t)arrives << 32 | kind, id };
     put(words, 3, SND_INTENT_OTHER);
+}
+
+void sonde_sample(const struct sonde_sample *sample)
+{
+    uint32_t samples = sample->samples < SND_SAMPLE_COUNT_MAX ? sample->samples
+                                                              : SND_SAMPLE_COUNT_MAX;
+    uint64_t left = sample->covered_ns;
+
+    if (sonde_epoch() == 0)
+        return;
+    /* What is longer than the field holds is several events; the samples are told of once. */
+    do {
+        uint64_t       covered = left < UINT32_MAX ? left : UINT32_MAX;
+        const uint64_t words[3] = {
+            stamp(SND_EV_SAMPLE),
+            (uint64_t)(sample->state & 0xff) << 32 | (uint64_t)samples << 40 | sample->stack,
+            covered << 32 | sample->thread,
+        };
+        put(words, 3, SND_INTENT_OTHER);
+        left -= covered;
+    } while (left > 0);
 }
 
 void sonde_link_from(uint64_t id)

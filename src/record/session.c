@@ -127,7 +127,10 @@ static void write_notes(void)
 static void write_command_line(void)
 {
     char text[4096];
-    int  fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%u/cmdline", snd_subject());
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0)
         return;
@@ -413,6 +416,7 @@ static enum sonde_status take_options(const struct sonde_options *o, struct sond
     snd_rec.overwrite = given.overwrite;
     snd_rec.rank = number_from_environment("RANK", given.rank);
     snd_rec.world_size = number_from_environment("WORLD_SIZE", given.world_size);
+    snd_rec.subject_pid = given.subject_pid;
     snd_rec.parent_pid = 0;
     snd_rec.step = 0;
     snd_rec.cycle = 0;
@@ -600,6 +604,7 @@ void snd_session_in_child(void)
     init_wake();
     snd_rec.has_supplier = false;
     snd_rec.parent_pid = (uint32_t)getppid();
+    snd_rec.subject_pid = 0;
     if (snd_rec.phase != SND_OPEN && snd_rec.phase != SND_FORKED)
         return;
     if (snd_rec.phase == SND_OPEN) {

@@ -105,6 +105,7 @@ struct snd_recording {
     size_t   chunk_bytes;
     bool     keep_last, overwrite;
     uint32_t rank, world_size;
+    uint32_t subject_pid; /* the process that the recording is about */
     struct sonde_schedule schedule;
     void (*on_cycle)(const struct sonde_cycle *cycle, void *user);
     void    *user;

@@ -10,6 +10,7 @@
 #include "record/clock.h"
 #include "record/file.h"
 #include "record/intern.h"
+#include "record/sampled.h"
 #include "record/session.h"
 #include "record/supply.h"
 
@@ -130,11 +131,15 @@ static uint32_t intern_thread_name(const char *name)
 
 static bool write_thread_record(struct snd_thread *thread)
 {
-    char name[17] = "";
+    char     name[17] = "";
+    uint32_t tid = (uint32_t)syscall(SYS_gettid);
 
+    thread->record = snd_sampled_claim(tid, &thread->id);
+    if (thread->record)
+        return true;
     prctl(PR_GET_NAME, name);
     struct snd_thread_record record = {
-        .tid = (uint32_t)syscall(SYS_gettid),
+        .tid = tid,
         .name = name[0] ? intern_thread_name(name) : 0,
         .start = sonde_clock(),
     };

@@ -481,7 +481,7 @@ static void make_stacks(const char *path, uint64_t n)
         synth_attr(s, t, SND_ATTR_SHAPES, shapes[(i >> 2) & 1]);
         synth_attr(s, t, SND_ATTR_FLOPS, (uint64_t)1 << (46 + i % 3)); /* also beyond 48 bits */
         synth_end(s, t, 1500 + i * 1000 + i);
-        synth_sample(s, t, 1600 + i * 1000, stacks[i & 1], 0, 1000);
+        synth_sample(s, t, 1600 + i * 1000, stacks[i & 1], 0, 0, 1000);
     }
     synth_close(s, true);
 }

@@ -473,9 +473,9 @@ void synth_span(struct synth *s, uint32_t thread, uint64_t ns, uint32_t name, ui
 }
 
 void synth_sample(struct synth *s, uint32_t thread, uint64_t ns, uint32_t stack, uint32_t state,
-                  uint64_t weight)
+                  uint32_t sampled, uint32_t covered_ns)
 {
-    put(s, thread, SND_EV_SAMPLE, ns, SND_PAIR(stack, state), weight, 0);
+    put(s, thread, SND_EV_SAMPLE, ns, SND_PAIR(stack, state), SND_PAIR(sampled, covered_ns), 0);
 }
 
 void synth_attr(struct synth *s, uint32_t thread, uint8_t key, uint64_t value)

@@ -80,7 +80,7 @@ void synth_end_key(struct synth *s, uint32_t thread, uint64_t ns, uint64_t key);
 /* A range in one event; `duration_ns` 0 leaves it open. */
 void synth_span(struct synth *s, uint32_t thread, uint64_t ns, uint32_t name, uint64_t duration_ns);
 void synth_sample(struct synth *s, uint32_t thread, uint64_t ns, uint32_t stack, uint32_t state,
-                  uint64_t weight);
+                  uint32_t sampled, uint32_t covered_ns);
 /* Words as they are, for damage. */
 void synth_raw(struct synth *s, uint32_t thread, const uint64_t *words, size_t count);
 

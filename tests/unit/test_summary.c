@@ -37,7 +37,7 @@ static void totals_threads_and_steps(void **state)
     synth_counter(s, t, 410, a, 1);
     synth_alloc(s, t, 420, 0, 1, 1);
     synth_free(s, t, 430, 0, 1, 1);
-    synth_sample(s, t, 440, 0, 0, 1);
+    synth_sample(s, t, 440, 0, 0, 0, 1);
     synth_close(s, true);
     struct sonde_trace                *trace = scratch_open(scratch_path("totals"));
     struct sonde_summary              *m = build(trace);

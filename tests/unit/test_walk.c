@@ -58,7 +58,7 @@ static void fields_arrive(void **state)
 {
     const char   *path = scratch_path("fields");
     struct synth *s = synth_new(path, NULL);
-    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      t = synth_thread(s, "main", 0), other = synth_thread(s, "worker", 0);
 
     (void)state;
     synth_begin(s, t, 10, 3, 4);
@@ -69,7 +69,9 @@ static void fields_arrive(void **state)
     synth_gap(s, t, 40, 7, 1);
     synth_counter(s, t, 50, 8, -2.5);
     synth_link(s, t, 60, SND_LINK_LAUNCH, true, 99);
-    synth_sample(s, t, 70, 9, 2, 1000);
+    synth_sample(s, t, 70, 9, SND_SAMPLE_ON_CPU, 0, 1000);
+    synth_sample(s, t, 75, 9, SND_SAMPLE_GIL | 7 << 8, other, 7000);
+    synth_sample(s, t, 77, 9, 0, 99, 1); /* of nobody: the lane's */
     synth_alloc(s, t, 80, SND_DEVICE(1, 0), 0xabc, 64);
     synth_free(s, t, 90, SND_DEVICE(1, 0), 0xabc, 64);
     synth_close(s, true);
@@ -87,13 +89,16 @@ static void fields_arrive(void **state)
         { SONDE_EVENT_GAP, 0, 0, 40, 0, 1, 7, 0 },
         { SONDE_EVENT_COUNTER, 0, 0, 50, 8, 0, bits, 0 },
         { SONDE_EVENT_LINK, 0, 0, 60, 0, SND_LINK_LAUNCH, 99, 1 },
-        { SONDE_EVENT_SAMPLE, 0, 0, 70, 0, 9, 1000, 2 },
+        { SONDE_EVENT_SAMPLE, 0, 0, 70, 1, 9, 1000, SONDE_SAMPLE_ON_CPU },
+        { SONDE_EVENT_SAMPLE, 0, 1, 75, 7, 9, 7000, SONDE_SAMPLE_GIL },
+        { SONDE_EVENT_SAMPLE, 0, 0, 77, 1, 9, 1, 0 },
         { SONDE_EVENT_ALLOC, 0, 0, 80, 0, SND_DEVICE(1, 0), 0xabc, 64 },
         { SONDE_EVENT_FREE, 0, 0, 90, 0, SND_DEVICE(1, 0), 0xabc, 64 },
     };
     assert_int_equal(e.count, sizeof expected / sizeof expected[0]);
     for (size_t i = 0; i < e.count; i++) {
         assert_int_equal(e.list[i].kind, expected[i].kind);
+        assert_int_equal(e.list[i].thread, expected[i].thread);
         assert_int_equal(e.list[i].time_ns, expected[i].time_ns);
         assert_int_equal(e.list[i].name, expected[i].name);
         assert_int_equal(e.list[i].aux, expected[i].aux);

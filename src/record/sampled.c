@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/sampled.h"
+
+#include <string.h>
+
+#include "record/file.h"
+#include "record/intern.h"
+#include "record/thread.h"
+
+#define FIRST_ROOM 64u
+
+struct sampled {
+    uint32_t                  tid, id;
+    struct snd_thread_record *record; /* in the mapped file */
+};
+
+static struct sampled *known; /* owned; those that have no lane of their own */
+static size_t          count, room;
+
+struct snd_thread_record *snd_sampled_claim(uint32_t tid, uint32_t *id)
+{
+    for (size_t i = 0; i < count; i++)
+        if (known[i].tid == tid) {
+            struct snd_thread_record *record = known[i].record;
+            *id = known[i].id;
+            known[i] = known[--count];
+            return record;
+        }
+    return NULL;
+}
+
+void snd_sampled_clear(void)
+{
+    snd_pages_free(known, room * sizeof *known);
+    known = NULL;
+    count = room = 0;
+}
+
+static bool make_place(void)
+{
+    if (count < room)
+        return true;
+    size_t          wanted = room ? room * 2 : FIRST_ROOM;
+    struct sampled *grown = snd_pages_grow(known, room * sizeof *known, wanted * sizeof *known);
+    if (!grown)
+        return false;
+    known = grown;
+    room = wanted;
+    return true;
+}
+
+/* A thread that marks for itself, or one that was asked for before. */
+static uint32_t find(uint32_t tid)
+{
+    for (const struct snd_thread *t = snd_rec.threads; t; t = t->next)
+        if (t->record->tid == tid)
+            return t->id;
+    for (size_t i = 0; i < count; i++)
+        if (known[i].tid == tid)
+            return known[i].id;
+    return 0;
+}
+
+static uint32_t add(uint32_t tid, uint32_t name)
+{
+    struct snd_thread_record record = { .tid = tid, .name = name, .start = sonde_clock() };
+    uint32_t                 id = 0;
+
+    if (!make_place())
+        return 0;
+    struct snd_thread_record *at = snd_table_append(SND_REC_THREAD, &id, &record, sizeof record);
+    if (!at)
+        return 0;
+    known[count++] = (struct sampled){ tid, id, at };
+    return id;
+}
+
+uint32_t sonde_thread_of(uint32_t tid, const char *name)
+{
+    uint32_t text = name && *name ? sonde_intern(name, strlen(name)) : 0, id = 0;
+
+    if (snd_thread_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
+        return 0;
+    snd_lock();
+    if (snd_rec.phase == SND_OPEN && snd_thread_self()->serial == snd_rec.serial) {
+        id = find(tid);
+        if (id == 0)
+            id = add(tid, text);
+    }
+    snd_unlock();
+    snd_thread_leave();
+    return id;
+}

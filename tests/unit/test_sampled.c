@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples: events about other threads than the one that writes them, and a trace about another
+ * process than the one that writes it.
+ */
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "recorded.h"
+
+struct seen {
+    struct sonde_event list[16];
+    size_t             count;
+};
+
+static bool keep_samples(const struct sonde_event *event, void *user)
+{
+    struct seen *seen = user;
+
+    if (event->kind == SONDE_EVENT_SAMPLE && seen->count < 16)
+        seen->list[seen->count++] = *event;
+    return true;
+}
+
+static uint32_t one_stack(void)
+{
+    uint32_t function = sonde_intern("work", 4), file = sonde_intern("w.py", 4);
+    uint32_t native = sonde_intern_native(sonde_intern("memcpy", 6), sonde_intern("libc.so", 7));
+
+    return sonde_intern_stack(sonde_intern_stack(0, sonde_intern_frame_in(function, 3, file, 5)),
+                              native);
+}
+
+static void test_sampled_threads(void **state)
+{
+    (void)state;
+    struct sonde_options options = recorded_options("sampled.sonde");
+    struct seen          seen = { .count = 0 };
+
+    assert_int_equal(sonde_thread_of(77, "early"), 0); /* nothing records */
+    recorded_start(&options);
+    uint32_t worker = sonde_thread_of(77, "worker");
+    assert_int_not_equal(worker, 0);
+    assert_int_equal(sonde_thread_of(77, "whatever"), worker);
+    assert_int_not_equal(sonde_thread_of(78, NULL), worker);
+    struct sonde_sample sample = { one_stack(), worker, SONDE_SAMPLED_ON_CPU, 3, 3000 };
+    sonde_sample(&sample);
+    sample = (struct sonde_sample){ 0, 0, 0, 1, 10000000000u }; /* longer than a field */
+    sonde_sample(&sample);
+    recorded_stop();
+
+    struct sonde_trace *trace = recorded_open("sampled.sonde");
+    recorded_walk(trace, keep_samples, &seen);
+    assert_int_equal(seen.count, 4);
+    const struct sonde_thread *thread = sonde_trace_thread(trace, seen.list[0].thread);
+    assert_int_equal(thread->tid, 77);
+    assert_string_equal(thread->name.bytes, "worker");
+    assert_int_equal(seen.list[0].name, 3);
+    assert_int_equal(seen.list[0].value, 3000);
+    assert_int_equal(seen.list[0].size, SONDE_SAMPLE_ON_CPU);
+    struct sonde_frame frames[4];
+    assert_int_equal(sonde_trace_stack(trace, 0, seen.list[0].aux, frames, 4), 2);
+    assert_string_equal(frames[0].function.bytes, "memcpy");
+    assert_string_equal(frames[1].function.bytes, "work");
+    assert_int_equal(frames[1].first_line, 3);
+    assert_int_equal(frames[1].line, 5);
+    uint64_t covered = 0;
+    for (size_t i = 1; i < 4; i++)
+        covered += seen.list[i].value;
+    assert_true(covered == 10000000000u);
+    assert_int_equal(sonde_trace_thread(trace, seen.list[1].thread)->tid, getpid());
+    sonde_trace_close(trace);
+}
+
+static pthread_barrier_t told;
+
+static void *mark_late(void *tid)
+{
+    *(uint32_t *)tid = (uint32_t)syscall(SYS_gettid);
+    pthread_barrier_wait(&told);
+    pthread_barrier_wait(&told); /* by now it has been sampled */
+    sonde_mark("its own");
+    return NULL;
+}
+
+/* A thread that is sampled first and marks later is one thread, and so is one that marked first. */
+static void test_one_thread_each(void **state)
+{
+    (void)state;
+    struct sonde_options options = recorded_options("claimed.sonde");
+    pthread_t            thread;
+    uint32_t             tid = 0, before, after;
+
+    pthread_barrier_init(&told, NULL, 2);
+    recorded_start(&options);
+    sonde_mark("main's own");
+    assert_int_equal(sonde_thread_of((uint32_t)getpid(), "main"), 1);
+    assert_int_equal(pthread_create(&thread, NULL, mark_late, &tid), 0);
+    pthread_barrier_wait(&told);
+    before = sonde_thread_of(tid, "late");
+    pthread_barrier_wait(&told);
+    pthread_join(thread, NULL);
+    after = sonde_thread_of(tid, "next of that number");
+    assert_int_not_equal(before, after); /* it ended: a thread of the same number is another */
+    recorded_stop();
+
+    struct sonde_trace *trace = recorded_open("claimed.sonde");
+    assert_int_equal(sonde_trace_thread_count(trace), 3);
+    sonde_trace_close(trace);
+}
+
+/* What an observer records is about whom it observes. */
+static void test_subject(void **state)
+{
+    (void)state;
+    struct sonde_options options = recorded_options("subject.sonde");
+
+    options.subject_pid = (uint32_t)getppid();
+    recorded_start(&options);
+    sonde_mark("seen");
+    recorded_stop();
+    struct sonde_trace *trace = recorded_open("subject.sonde");
+    assert_int_equal(sonde_trace_process(trace, 0)->pid, getppid());
+    sonde_trace_close(trace);
+}
+
+/* What the sampler says of itself is in the ledger. */
+static void test_ledger(void **state)
+{
+    (void)state;
+    struct sonde_options options = recorded_options("ledger.sonde");
+
+    recorded_start(&options);
+    uint64_t *words = sonde_tally(SONDE_TALLY_SAMPLER, 0, 0, 6);
+    assert_non_null(words);
+    words[0] = 100, words[1] = 5, words[2] = 7, words[3] = 2;
+    recorded_stop();
+    struct sonde_trace *trace = recorded_open("ledger.sonde");
+    assert_int_equal(recorded_ledger(trace, "missed_samples"), 5);
+    assert_int_equal(recorded_ledger(trace, "torn_samples"), 7);
+    assert_int_equal(recorded_ledger(trace, "unread_samples"), 2);
+    sonde_trace_close(trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sampled_threads),
+        cmocka_unit_test(test_one_thread_each),
+        cmocka_unit_test(test_subject),
+        cmocka_unit_test(test_ledger),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
