@@ -9,6 +9,7 @@
 
 static PyMethodDef *const tables[] = {
     snd_py_functions_methods,
+    snd_py_imports_methods,
 };
 
 static struct PyModuleDef python_module = {

@@ -1,3 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from types import CodeType
+from typing import Callable, Optional
 
 def functions_running() -> bool: ...
+def watch_code(callable: Optional[Callable[[CodeType], object]], /) -> None: ...

@@ -2,8 +2,9 @@
 """Starts sonde's probes in a Python program that was not changed for it (`sonde run`).
 
 `sonde run` puts this folder first on PYTHONPATH, so that every Python process of the job runs
-this file before its own code. It does nothing but wait for `import torch` to finish, and then
-has torch recorded. Whatever goes wrong is said in one line; the program goes on as if alone.
+this file before its own code. It waits for `import torch` to finish and then has torch recorded,
+and starts the probes of Python itself. Whatever goes wrong is said in one line; the program goes
+on as if alone.
 """
 import importlib.abc
 import importlib.machinery
@@ -44,13 +45,13 @@ def is_helper():
     except OSError:
         words = sys.argv
     text = " ".join(words)
-    return ("torch.distributed.run" in text or "torch.distributed.launch" in text
+    return ("multiprocessing.resource_tracker" in text or "torch.distributed.run" in text or "torch.distributed.launch" in text
             or "torch/_inductor/compile_worker" in text or "torch._inductor.compile_worker" in text
             or any(os.path.basename(word) in ("torchrun", "accelerate", "deepspeed")
                    for word in words[:3]))
 
 
-def start(probes):
+def start_torch(probes):
     try:
         load_package()
         from sonde import _torch_probe
@@ -59,10 +60,10 @@ def start(probes):
         say(f"torch is not recorded: {error}")
 
 
-# ------------------------------------------------------------------- after import torch
+# ---------------------------------------------------------------------- after an import
 
 class Loader(importlib.abc.Loader):
-    """torch's own loader, and one thing more once it is done."""
+    """A module's own loader, and one thing more once it is done."""
 
     def __init__(self, real, then):
         self.real, self.then = real, then
@@ -76,28 +77,33 @@ class Loader(importlib.abc.Loader):
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self.real
         self.real.exec_module(module)
-        self.then()
+        self.then(module)
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finds nothing itself: it stands in front of the others until torch is asked for."""
+    """Finds nothing itself: it stands in front of the others until a module is asked for."""
 
-    def __init__(self, then):
-        self.then, self.busy = then, False
+    def __init__(self, wanted, then):
+        self.wanted, self.then, self.busy = wanted, then, False
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch" or self.busy:
+        if name != self.wanted or self.busy:
             return None
         self.busy = True
         try:
-            spec = importlib.util.find_spec("torch")
+            spec = importlib.util.find_spec(name)
         finally:
             self.busy = False
-        if spec is not None and spec.loader is not None:
+        if spec is not None and spec.loader is not None and spec.origin != "sonde":
             if self in sys.meta_path:
                 sys.meta_path.remove(self)
             spec.loader = Loader(spec.loader, self.then)
         return spec
+
+
+def after_import(name, then):
+    """Has then(module) called once the module `name` is there."""
+    sys.meta_path.insert(0, Finder(name, then))
 
 
 # ------------------------------------------------------------------------------- main
@@ -112,12 +118,47 @@ def run_shadowed():
     spec.loader.exec_module(module)
 
 
+def start_last(probes):
+    """Once nothing of the start-up is left to run: usercustomize comes after us, if at all."""
+    import site
+    from sonde import _start
+    if not site.ENABLE_USER_SITE or not hasattr(site, "execusercustomize"):
+        _start.last(probes)
+        return
+    real = site.execusercustomize
+
+    def execusercustomize():
+        site.execusercustomize = real
+        real()
+        _start.last(probes)
+
+    site.execusercustomize = execusercustomize
+
+
+def start_python(probes):
+    try:
+        load_package()
+        from sonde import _start
+        _start.before(probes, after_import)
+        return lambda: start_last(probes)
+    except Exception as error:
+        say(f"this Python program is not recorded: {error}")
+        return lambda: None
+
+
 def main():
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != HERE]
-    probes = os.environ.get("SONDE_PROBES", "")
-    if "ops" in probes.split(",") and os.environ.get("SONDE_TRACE") and not is_helper():
-        sys.meta_path.insert(0, Finder(lambda: start(probes)))
+    text = os.environ.get("SONDE_PROBES", "")
+    probes = set(text.split(","))
+    then = None
+    if os.environ.get("SONDE_TRACE") and not is_helper():
+        if "ops" in probes:
+            after_import("torch", lambda module: start_torch(text))
+        if probes & {"functions", "lines", "line-memory", "sample"}:
+            then = start_python(probes)
     run_shadowed()
+    if then:
+        then()
 
 
 main()

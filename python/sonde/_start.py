@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts what `sonde run` asks for, in a Python process that was not changed for it.
+
+_autostart/sitecustomize.py calls this before the program's own code. The recording itself is on
+as soon as sonde._record is loaded. What cannot be started is said in one line, and the program
+runs on without it.
+"""
+import atexit
+import builtins
+import os
+import sys
+
+_sessions = {}  # by name, kept for the life of the process
+_FIRST = "SONDE_FIRST_PROCESS"
+
+
+def say(text):
+    print(f"sonde: {text}", file=sys.stderr, flush=True)
+
+
+def _attempt(what, function, *arguments):
+    try:
+        return function(*arguments)
+    except Exception as error:  # the program must not suffer for it
+        say(f"{what}: {error}")
+        return None
+
+
+# ------------------------------------------------------------------ functions by name
+
+class _Watch:
+    """Hands the code of named functions to their probes as it comes up."""
+
+    def __init__(self):
+        self.wanted = []  # (option, Name, session)
+
+    def add(self, option, text, session):
+        from . import _names
+        for name in _names.parse(text):
+            self.wanted.append((option, name, session))
+            for code in name.loaded(sys.modules):
+                session.add_code(code)
+
+    def __call__(self, code):
+        roots = {os.path.abspath(folder or ".") for folder in sys.path}
+        for _, name, session in self.wanted:
+            for found in name.codes(code, roots):
+                session.add_code(found)
+
+    def tell(self):
+        """At the end: what never came up."""
+        for option, name, _ in self.wanted:
+            if not name.found:
+                say(f"{option}: the program has no Python function {name.text!r}")
+
+
+def _by_name(watch, option, variable, make):
+    """A probe that takes code objects, with the names of its list."""
+    session = make()
+    watch.add(option, os.environ.get(variable, ""), session)
+    session.enable()
+    return session
+
+
+def _start_named(probes, first):
+    """--lines and --line-memory; and `@profile`, which is theirs."""
+    watch, started = _Watch(), []
+    for name, module, kind in (("lines", "_lines", "lines"),
+                               ("line-memory", "_line_memory", "line_memory")):
+        if name not in probes:
+            continue
+        session = _attempt(f"--{name} is not recorded", lambda: _by_name(
+            watch, f"--{name}", "SONDE_" + name.replace("-", "_").upper(),
+            getattr(__import__(f"sonde.{module}", fromlist=[kind]), kind)))
+        if session is not None:
+            _sessions[name] = session
+            started.append(session)
+    if watch.wanted:
+        from . import _python
+        _attempt("functions are not found by name", _python.watch_code, watch)
+        if first:
+            atexit.register(watch.tell)
+    return started
+
+
+def start_decorator(probes, after_import, first):
+    """`@profile`, wherever the program has it from."""
+    from . import _decorated
+    sessions = _start_named(probes, first)
+    profile = _decorated.Profile(sessions)
+    builtins.profile = profile
+    if sessions:
+        for package in _decorated.PEERS:
+            after_import(package, lambda module: _decorated.take_over(module, profile))
+        sys.meta_path.append(_decorated.Finder(profile))
+
+
+# ---------------------------------------------------------------------------- the rest
+
+def _start_sample():
+    from ._sample import sample
+    rate = os.environ.get("SONDE_SAMPLE")
+    session = sample(hz=int(rate)) if rate else sample()
+    session.enable()
+    return session
+
+
+def _start_functions():
+    from ._functions import functions
+    session = functions()
+    session.enable()
+    return session
+
+
+def _run_setup():
+    """kernprof's -s: a file to be run before the program, in its first process only."""
+    path = os.environ.pop("SONDE_SETUP", None)
+    if path:
+        import runpy
+        runpy.run_path(path, run_name="__main__")
+
+
+def before(probes, after_import):
+    """What must be ready when the program's code is loaded."""
+    first = _FIRST not in os.environ
+    os.environ[_FIRST] = str(os.getpid())
+    _run_setup()
+    start_decorator(probes, after_import, first)
+
+
+def last(probes):
+    """What would see our own doing: the last thing before the program."""
+    if "sample" in probes:
+        _sessions["sample"] = _attempt("--sample is not recorded", _start_sample)
+    if "functions" in probes:
+        _sessions["functions"] = _attempt("--functions is not recorded", _start_functions)
