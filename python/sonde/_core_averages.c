@@ -366,7 +366,7 @@ enum field {
     F_TOTAL,
     F_SELF,
     F_MEAN,
-    F_ZERO,
+    F_NOUGHT,
     F_TOTAL_TEXT,
     F_SELF_TEXT,
     F_MEAN_TEXT,
@@ -451,7 +451,7 @@ static PyObject *average_get(struct average_object *self, void *which)
         return core_us(r->self_ns);
     case F_MEAN:
         return PyFloat_FromDouble(mean_us(r));
-    case F_ZERO:
+    case F_NOUGHT:
         return PyLong_FromLong(0);
     case F_TOTAL_TEXT:
         return core_time_text((double)r->total_ns / 1000.0);
@@ -538,12 +538,12 @@ static PyGetSetDef average_getset[] = {
     GET("cpu_time_total", average_get, F_TOTAL),
     GET("self_cpu_time_total", average_get, F_SELF),
     GET("cpu_time", average_get, F_MEAN),
-    GET("device_time_total", average_get, F_ZERO),
-    GET("self_device_time_total", average_get, F_ZERO),
-    GET("device_time", average_get, F_ZERO),
-    GET("cuda_time", average_get, F_ZERO),
-    GET("cuda_time_total", average_get, F_ZERO),
-    GET("self_cuda_time_total", average_get, F_ZERO),
+    GET("device_time_total", average_get, F_NOUGHT),
+    GET("self_device_time_total", average_get, F_NOUGHT),
+    GET("device_time", average_get, F_NOUGHT),
+    GET("cuda_time", average_get, F_NOUGHT),
+    GET("cuda_time_total", average_get, F_NOUGHT),
+    GET("self_cuda_time_total", average_get, F_NOUGHT),
     GET("cpu_time_str", average_get, F_MEAN_TEXT),
     GET("cpu_time_total_str", average_get, F_TOTAL_TEXT),
     GET("self_cpu_time_total_str", average_get, F_SELF_TEXT),

@@ -1,15 +1,256 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/python/common.h"
+/*
+ * probes/python/functions.c - the probe of Python calls: on, off, and what functions are called.
+ */
+#include "probes/python/functions.h"
 
-static PyObject *functions_running(PyObject *module, PyObject *unused)
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+
+#define BUILTINS_CACHED 512u
+
+Py_ssize_t snd_py_functions_index = -1;
+
+static struct {
+    const struct snd_py_way *way;
+    bool                     builtins;
+    const char              *switched; /* why it is not the way that was chosen first; or NULL */
+    char                    *package;  /* folder whose functions are not shown */
+} probe;
+
+/* --------------------------------------------------------------- Python functions */
+
+/* Bytes of a str, or of `spare` when it has none. Borrowed; PyErr untouched. */
+static const char *text_of(PyObject *text, PyObject **owned, size_t *length)
+{
+    Py_ssize_t  size = 0;
+    const char *bytes = PyUnicode_AsUTF8AndSize(text, &size);
+
+    if (!bytes) { /* lone surrogates, of a file name that is no UTF-8 */
+        PyErr_Clear();
+        *owned = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
+        if (!*owned) {
+            PyErr_Clear();
+            *length = 1;
+            return "?";
+        }
+        bytes = PyBytes_AS_STRING(*owned);
+        size = PyBytes_GET_SIZE(*owned);
+    }
+    *length = (size_t)size;
+    return bytes;
+}
+
+static bool is_ours(const char *file)
+{
+    size_t length = probe.package ? strlen(probe.package) : 0;
+
+    return length > 0 && strncmp(file, probe.package, length) == 0 && file[length] == '/';
+}
+
+uint32_t snd_py_number_slow(PyCodeObject *code)
+{
+    PyObject *error[3], *name_owner = NULL, *file_owner = NULL;
+    size_t    name_length, file_length;
+    uint32_t  number = 0;
+
+    PyErr_Fetch(&error[0], &error[1], &error[2]); /* a frame may be entered by throwing into it */
+    const char *name = text_of(code->co_name, &name_owner, &name_length);
+    const char *file = text_of(code->co_filename, &file_owner, &file_length);
+    if (!is_ours(file))
+        number = snd_calls_function(name, name_length, file, file_length,
+                                    (uint32_t)code->co_firstlineno);
+    /* The word is all there is: nothing to free when the code object goes. */
+    if (!snd_py_set_extra(code, snd_py_functions_index, (void *)((uintptr_t)number << 1 | 1)))
+        PyErr_Clear();
+    Py_XDECREF(name_owner);
+    Py_XDECREF(file_owner);
+    PyErr_Restore(error[0], error[1], error[2]);
+    return number;
+}
+
+/* -------------------------------------------------------------------- functions in C */
+
+/* Methods by address and name: an address may be another method's after a while. */
+static struct {
+    PyMethodDef *method;
+    const char  *name;
+    uint32_t     number;
+} builtins[BUILTINS_CACHED];
+static struct snd_map builtin_map;
+
+/* repr() of the method descriptor that `method` is of; NULL without an exception if none. */
+static PyObject *describe_descriptor(PyTypeObject *type, PyMethodDef *method)
+{
+    PyObject *mro = type->tp_mro;
+
+    for (Py_ssize_t i = 0; mro && i < PyTuple_GET_SIZE(mro); i++) {
+        PyObject *base = PyTuple_GET_ITEM(mro, i);
+        PyObject *dict = PyObject_GetAttrString(base, "__dict__");
+        PyObject *found = dict ? PyMapping_GetItemString(dict, method->ml_name) : NULL;
+        PyObject *text = found && !PyFunction_Check(found) ? PyObject_Repr(found) : NULL;
+        Py_XDECREF(found);
+        Py_XDECREF(dict);
+        PyErr_Clear();
+        if (text)
+            return text;
+    }
+    return NULL;
+}
+
+/* What cProfile calls it. NULL with an exception set. */
+static PyObject *describe_builtin(PyMethodDef *method, PyObject *callable)
+{
+    if (!PyCFunction_Check(callable))
+        return PyObject_Repr(callable);
+    PyCFunctionObject *function = (PyCFunctionObject *)callable;
+    PyObject          *module = function->m_module;
+    if (!function->m_self)
+        return module && PyUnicode_Check(module)
+                   ? PyUnicode_FromFormat("<%U.%s>", module, method->ml_name)
+                   : PyUnicode_FromFormat("<%s>", method->ml_name);
+    PyObject *text = describe_descriptor(Py_TYPE(function->m_self), method);
+    if (text)
+        return text;
+    return module && PyUnicode_Check(module)
+               ? PyUnicode_FromFormat("<built-in method %S.%s>", module, method->ml_name)
+               : PyUnicode_FromFormat("<built-in method %s>", method->ml_name);
+}
+
+static uint32_t number_builtin(PyMethodDef *method, PyObject *callable)
+{
+    PyObject *error[3], *owner = NULL;
+    size_t    length;
+
+    PyErr_Fetch(&error[0], &error[1], &error[2]);
+    PyObject *text = describe_builtin(method, callable);
+    PyErr_Clear();
+    const char *name = text ? text_of(text, &owner, &length) : method->ml_name;
+    uint32_t    number = snd_calls_function(name, text ? length : strlen(name), "~", 1, 0);
+    Py_XDECREF(owner);
+    Py_XDECREF(text);
+    PyErr_Restore(error[0], error[1], error[2]);
+    return number;
+}
+
+uint32_t snd_py_builtin_number(PyMethodDef *method, PyObject *callable)
+{
+    size_t         at = ((uintptr_t)method >> 4 ^ (uintptr_t)method >> 13) % BUILTINS_CACHED;
+    struct snd_key key = { (uintptr_t)method, (uintptr_t)method->ml_name, 0 };
+    uint32_t       number;
+
+    if (SONDE_LIKELY_(builtins[at].method == method && builtins[at].name == method->ml_name))
+        return builtins[at].number;
+    if (!snd_map_get(&builtin_map, key, &number)) {
+        number = number_builtin(method, callable);
+        if (number == 0 || !snd_map_put(&builtin_map, key, number))
+            return number;
+    }
+    builtins[at].method = method;
+    builtins[at].name = method->ml_name;
+    builtins[at].number = number;
+    return number;
+}
+
+/* ---------------------------------------------------------------------- on and off */
+
+static const struct snd_py_way *choose_way(bool with_builtins)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    (void)with_builtins;
+    return &snd_py_monitoring;
+#else
+    return with_builtins ? &snd_py_set_profile : &snd_py_eval_hook;
+#endif
+}
+
+void snd_py_functions_switch(const struct snd_py_way *way, const char *why)
+{
+    if (!snd_calls.on || probe.way == way)
+        return;
+    probe.way->stop();
+    probe.way = way;
+    probe.switched = why;
+    if (!way->start(probe.builtins))
+        PyErr_Clear(); /* a profile function needs nothing that could fail */
+}
+
+/* False with an exception set. */
+static bool prepare(const char *package)
+{
+#ifdef Py_GIL_DISABLED
+    PyErr_SetString(snd_py_error_class,
+                    "cannot record Python calls: this Python has no interpreter lock; use one with");
+    return false;
+#endif
+    if (snd_py_functions_index < 0)
+        snd_py_functions_index = snd_py_extra_index(NULL);
+    if (snd_py_functions_index < 0) {
+        PyErr_SetString(snd_py_error_class, "cannot record Python calls: other tools hold every "
+                                            "place that code objects have for them");
+        return false;
+    }
+    if (!probe.package)
+        probe.package = strdup(package);
+    return true;
+}
+
+static PyObject *functions_start(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "package", "builtins", "traced", NULL };
+    PyObject    *package = NULL;
+    int          with_builtins = 1, traced = 0;
+
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|pp:functions_start", names,
+                                     PyUnicode_FSConverter, &package, &with_builtins, &traced))
+        return NULL;
+    bool ready = !snd_calls.on && prepare(PyBytes_AS_STRING(package));
+    Py_DECREF(package);
+    if (snd_calls.on)
+        PyErr_SetString(snd_py_error_class, "Python calls are being recorded already");
+    if (!ready)
+        return NULL;
+    probe.builtins = with_builtins != 0;
+    probe.way = choose_way(probe.builtins);
+    probe.switched = NULL;
+    snd_calls_start(traced != 0);
+    if (!probe.way->start(probe.builtins)) {
+        snd_calls_stop();
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *functions_stop(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
-    Py_RETURN_FALSE;
+    if (snd_calls.on) {
+        probe.way->stop();
+        snd_calls_stop();
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *functions_describe(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return Py_BuildValue("{s:O,s:s,s:z,s:K,s:K}", "on", snd_calls.on ? Py_True : Py_False, "way",
+                         probe.way ? probe.way->name : "", "switched", probe.switched,
+                         "unbalanced", (unsigned long long)snd_calls.unbalanced, "lost",
+                         (unsigned long long)snd_calls.lost);
 }
 
 PyMethodDef snd_py_functions_methods[] = {
-    { "functions_running", SND_PY_METHOD(functions_running), METH_NOARGS,
-      "functions_running() -> bool: Python calls are being recorded" },
+    { "functions_start", SND_PY_METHOD(functions_start), METH_VARARGS | METH_KEYWORDS,
+      "functions_start(package, builtins=True, traced=False): every Python call from now on; "
+      "not those of `package`, a folder" },
+    { "functions_stop", SND_PY_METHOD(functions_stop), METH_NOARGS, NULL },
+    { "functions_describe", SND_PY_METHOD(functions_describe), METH_NOARGS,
+      "functions_describe() -> dict: on, way, switched (why not the first way), unbalanced, lost" },
     { NULL, NULL, 0, NULL },
 };

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "probes/python/callcount.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+
+#define FUNCTIONS_MAX (1u << 18) /* a program that makes up functions for ever is stopped here */
+#define STACK_FIRST 256u
+#define EDGES_A_BLOCK 256u
+
+struct snd_calls_state              snd_calls;
+SONDE_THREAD_LOCAL_ struct snd_calls_thread *snd_calls_self_;
+
+/* Where counts go while nothing records. */
+static uint64_t void_words[SND_CALLS_WORDS];
+
+static struct snd_calls_thread *threads; /* all there ever were; those that ended are used again */
+static pthread_key_t            end_key;
+
+/* ------------------------------------------------------------------- functions */
+
+/* A function's texts lie in `texts` as "name\0file\0line"; what is interned depends on the epoch. */
+static struct function {
+    uint32_t epoch, frame, name;
+    uint32_t name_length, file_length, line;
+} * functions;
+static uint32_t         function_room;
+static struct snd_texts texts;
+
+uint32_t snd_calls_function(const char *name, size_t name_length, const char *file,
+                            size_t file_length, uint32_t line)
+{
+    if (texts.count >= FUNCTIONS_MAX) {
+        name = "(functions lost)";
+        name_length = strlen(name);
+        file = "~";
+        file_length = 1;
+        line = 0;
+    }
+    size_t length = name_length + 1 + file_length + 1 + sizeof line;
+    char  *text = malloc(length);
+    if (!text)
+        return 0;
+    memcpy(text, name, name_length);
+    text[name_length] = 0;
+    memcpy(text + name_length + 1, file, file_length);
+    text[name_length + 1 + file_length] = 0;
+    memcpy(text + length - sizeof line, &line, sizeof line);
+    uint32_t id, before = texts.count;
+    bool     added = snd_grow(&functions, &function_room, before, sizeof *functions) &&
+                 snd_texts_add(&texts, text, length, &id);
+    free(text);
+    if (!added)
+        return 0;
+    if (id == before)
+        functions[id] = (struct function){ .name_length = (uint32_t)name_length,
+                                           .file_length = (uint32_t)file_length,
+                                           .line = line };
+    return id + 1;
+}
+
+/* Its ids in the recording that is on. */
+static const struct function *interned(uint32_t number, uint32_t epoch)
+{
+    struct function *f = &functions[number - 1];
+    const char      *text = texts.items[number - 1].bytes;
+
+    if (f->epoch != epoch) {
+        f->name = sonde_intern(text, f->name_length);
+        f->frame = sonde_intern_frame_in(f->name, f->line,
+                                         sonde_intern(text + f->name_length + 1, f->file_length),
+                                         f->line);
+        f->epoch = f->frame != 0 ? epoch : 0;
+    }
+    return f;
+}
+
+/* ----------------------------------------------------------------------- edges */
+
+struct block {
+    struct block         *next;
+    uint32_t              used;
+    struct snd_calls_edge edges[EDGES_A_BLOCK];
+};
+
+struct snd_calls_edges {
+    struct snd_map map; /* (caller, callee) to a number: block and place, newest block first */
+    struct block  *blocks;
+    struct block **by_number;
+    uint32_t       block_count, block_room;
+};
+
+static void fetch_words(struct snd_calls_edge *edge, uint32_t epoch)
+{
+    uint64_t *words = NULL;
+
+    if (epoch != 0 && !snd_calls.traced) {
+        uint32_t caller = edge->caller ? interned(edge->caller, epoch)->frame : 0;
+        uint32_t callee = interned(edge->callee, epoch)->frame;
+        if (callee != 0)
+            words = sonde_tally(SONDE_TALLY_CALLS, callee, caller, SND_CALLS_WORDS);
+    }
+    edge->words = words ? words : void_words;
+    edge->epoch = epoch;
+}
+
+static struct snd_calls_edge *new_edge(struct snd_calls_edges *edges, uint32_t caller,
+                                       uint32_t callee)
+{
+    if (!edges->blocks || edges->blocks->used == EDGES_A_BLOCK) {
+        if (!snd_grow(&edges->by_number, &edges->block_room, edges->block_count,
+                      sizeof *edges->by_number))
+            return NULL;
+        struct block *block = malloc(sizeof *block);
+        if (!block)
+            return NULL;
+        block->next = edges->blocks;
+        block->used = 0;
+        edges->blocks = block;
+        edges->by_number[edges->block_count++] = block;
+    }
+    struct block *block = edges->blocks;
+    uint32_t      number = (edges->block_count - 1) * EDGES_A_BLOCK + block->used;
+    if (!snd_map_put(&edges->map, (struct snd_key){ caller, callee, 0 }, number))
+        return NULL;
+    struct snd_calls_edge *edge = &block->edges[block->used++];
+    *edge = (struct snd_calls_edge){ .words = void_words, .caller = caller, .callee = callee };
+    return edge;
+}
+
+struct snd_calls_edge *snd_calls_edge_(struct snd_calls_thread *t, uint32_t caller, uint32_t callee)
+{
+    struct snd_calls_edges *edges = t->edges;
+    struct snd_calls_edge  *edge;
+    uint32_t                number;
+
+    if (snd_map_get(&edges->map, (struct snd_key){ caller, callee, 0 }, &number)) {
+        edge = &edges->by_number[number / EDGES_A_BLOCK]->edges[number % EDGES_A_BLOCK];
+    } else {
+        edge = new_edge(edges, caller, callee);
+        if (!edge) {
+            snd_calls.lost++;
+            return NULL;
+        }
+        edge->epoch = t->epoch + 1;
+    }
+    if (edge->epoch != t->epoch)
+        fetch_words(edge, t->epoch);
+    t->functions[callee].edge = edge;
+    t->functions[callee].caller = caller + 1;
+    return edge;
+}
+
+static void drop_edges(struct snd_calls_edges *edges)
+{
+    while (edges->blocks) {
+        struct block *block = edges->blocks;
+        edges->blocks = block->next;
+        free(block);
+    }
+    snd_map_release(&edges->map);
+    free(edges->by_number);
+    memset(edges, 0, sizeof *edges);
+}
+
+/* --------------------------------------------------------------------- threads */
+
+/* Without the interpreter's lock: only says that the context may be used again. */
+static void end_thread(void *context)
+{
+    struct snd_calls_thread *t = context;
+
+    __atomic_store_n(&t->ended, 1, __ATOMIC_RELEASE);
+}
+
+/* Only the thread that forked lives on. */
+static void forget_others_in_child(void)
+{
+    for (struct snd_calls_thread *t = threads; t; t = t->next)
+        if (t != snd_calls_self_) {
+            t->session = snd_calls.session - 1; /* their open calls are the parent's */
+            t->ended = 1;
+        }
+}
+
+static bool make_key(void)
+{
+    static int made; /* 1 yes, -1 failed */
+
+    if (made == 0)
+        made = pthread_key_create(&end_key, end_thread) == 0 &&
+                       pthread_atfork(NULL, NULL, forget_others_in_child) == 0
+                   ? 1
+                   : -1;
+    return made > 0;
+}
+
+static char *find_stack_low(void)
+{
+    pthread_attr_t attr;
+    void          *low = NULL;
+    size_t         size;
+
+    if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+        if (pthread_attr_getstack(&attr, &low, &size) != 0)
+            low = NULL;
+        pthread_attr_destroy(&attr);
+    }
+    return low;
+}
+
+static void reset(struct snd_calls_thread *t)
+{
+    drop_edges(t->edges);
+    free(t->functions);
+    t->functions = NULL;
+    t->function_room = 0;
+    t->depth = 0;
+    t->epoch = sonde_epoch();
+    t->session = snd_calls.session;
+}
+
+static struct snd_calls_thread *new_thread(void)
+{
+    struct snd_calls_thread *t = calloc(1, sizeof *t);
+
+    if (!t)
+        return NULL;
+    t->edges = calloc(1, sizeof *t->edges);
+    t->stack = calloc(STACK_FIRST, sizeof *t->stack);
+    t->room = STACK_FIRST;
+    t->session = snd_calls.session - 1;
+    if (!t->edges || !t->stack) {
+        free(t->edges);
+        free(t->stack);
+        free(t);
+        return NULL;
+    }
+    t->next = threads;
+    threads = t;
+    return t;
+}
+
+/* Calls left open by a thread that ended are not of the next one. */
+static void close_all(struct snd_calls_thread *t)
+{
+    while (t->depth > 0)
+        snd_calls_leave(t);
+}
+
+struct snd_calls_thread *snd_calls_attach_(void)
+{
+    struct snd_calls_thread *t = snd_calls_self_;
+
+    if (!t) {
+        if (!make_key())
+            return NULL;
+        for (t = threads; t && !__atomic_load_n(&t->ended, __ATOMIC_ACQUIRE); t = t->next)
+            ;
+        if (!t)
+            t = new_thread();
+        if (!t || pthread_setspecific(end_key, t) != 0)
+            return NULL;
+        t->stack_low = find_stack_low();
+        if (t->ended && t->session == snd_calls.session)
+            close_all(t);
+        t->ended = 0;
+        snd_calls_self_ = t;
+    }
+    if (t->session != snd_calls.session)
+        reset(t);
+    return t;
+}
+
+bool snd_calls_room_(struct snd_calls_thread *t, uint32_t function)
+{
+    if (t->depth + 1 >= t->room) {
+        size_t                  room = (size_t)t->room * 2;
+        struct snd_calls_entry *stack = realloc(t->stack, room * sizeof *stack);
+        if (!stack)
+            goto fail;
+        t->stack = stack;
+        t->room = (uint32_t)room;
+    }
+    if (function >= t->function_room) {
+        size_t room = function_room > function ? function_room : (size_t)function + 1;
+        struct snd_calls_function *list = realloc(t->functions, room * sizeof *list);
+        if (!list)
+            goto fail;
+        memset(list + t->function_room, 0, (room - t->function_room) * sizeof *list);
+        t->functions = list;
+        t->function_room = (uint32_t)room;
+    }
+    return true;
+
+fail:
+    snd_calls.lost++;
+    return false;
+}
+
+/*
+ * Another recording, or none: what is open goes on from now. Edges are found anew when they are
+ * used next.
+ */
+void snd_calls_renew_(struct snd_calls_thread *t)
+{
+    uint64_t now = sonde_clock();
+
+    t->epoch = sonde_epoch();
+    for (uint32_t i = 0; i < t->function_room; i++)
+        t->functions[i].caller = 0;
+    for (uint32_t i = 1; i <= t->depth; i++) {
+        struct snd_calls_entry *entry = &t->stack[i];
+        if (entry->edge->epoch != t->epoch)
+            fetch_words(entry->edge, t->epoch);
+        entry->start = now;
+        entry->inner = 0;
+    }
+}
+
+bool snd_calls_unwind_(struct snd_calls_thread *t, const void *key)
+{
+    uint32_t at = t->depth;
+
+    while (at > 0 && t->stack[at].key != key)
+        at--;
+    if (at == 0)
+        return false;
+    for (; t->depth > at; snd_calls.unbalanced++)
+        snd_calls_leave(t);
+    return true;
+}
+
+void snd_calls_begin_range_(uint32_t function, bool resumed)
+{
+    uint32_t epoch = sonde_epoch();
+
+    if (epoch == 0)
+        return;
+    const struct function *f = interned(function, epoch);
+    sonde_begin_id(f->name, 0);
+    sonde_attr(SONDE_ATTR_FRAME, f->frame | (uint64_t)resumed << 32);
+}
+
+/* ---------------------------------------------------------------------- awaiting */
+
+/* Coroutines that are suspended, and since when. */
+static struct {
+    struct snd_map map; /* key to a place in `since` */
+    uint64_t      *since;
+    uint32_t      *unused; /* places */
+    uint32_t       count, room, unused_count, unused_room;
+} suspended;
+
+void snd_calls_suspend(const void *key)
+{
+    struct snd_key k = { (uintptr_t)key, 0, 0 };
+    uint32_t       place;
+
+    if (!snd_map_get(&suspended.map, k, &place)) {
+        if (suspended.unused_count > 0) {
+            place = suspended.unused[suspended.unused_count - 1];
+        } else {
+            /* Room to give every place back, so that resuming needs none. */
+            if (!snd_grow(&suspended.since, &suspended.room, suspended.count, sizeof(uint64_t)) ||
+                !snd_grow(&suspended.unused, &suspended.unused_room, suspended.count,
+                          sizeof(uint32_t)))
+                return;
+            place = suspended.count;
+        }
+        if (!snd_map_put(&suspended.map, k, place))
+            return;
+        if (place == suspended.count)
+            suspended.count++;
+        else
+            suspended.unused_count--;
+    }
+    suspended.since[place] = sonde_clock();
+}
+
+void snd_calls_resume(struct snd_calls_thread *t, const void *key)
+{
+    struct snd_key k = { (uintptr_t)key, 0, 0 };
+    uint32_t       place;
+
+    if (!snd_map_get(&suspended.map, k, &place))
+        return;
+    snd_map_remove(&suspended.map, k);
+    suspended.unused[suspended.unused_count++] = place;
+    struct snd_calls_entry *entry = &t->stack[t->depth];
+    if (entry->start > suspended.since[place])
+        entry->edge->words[SND_CALLS_AWAITING_TICKS] += entry->start - suspended.since[place];
+}
+
+static void forget_suspended(void)
+{
+    snd_map_release(&suspended.map);
+    free(suspended.since);
+    free(suspended.unused);
+    memset(&suspended, 0, sizeof suspended);
+}
+
+/* -------------------------------------------------------------------- on and off */
+
+void snd_calls_start(bool traced)
+{
+    snd_calls.session++;
+    snd_calls.traced = traced;
+    snd_calls.unbalanced = 0;
+    snd_calls.lost = 0;
+    snd_calls.on = true;
+}
+
+void snd_calls_stop(void)
+{
+    bool traced = snd_calls.traced;
+
+    snd_calls.on = false;
+    for (struct snd_calls_thread *t = threads; t; t = t->next) {
+        if (t->session != snd_calls.session)
+            continue;
+        /* Ranges can be ended by their own thread alone; the reader ends the others. */
+        snd_calls.traced = traced && t == snd_calls_self_;
+        close_all(t);
+        reset(t);
+    }
+    snd_calls.traced = traced;
+    forget_suspended();
+}

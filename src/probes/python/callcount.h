@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/callcount.h - calls counted as they are made: who called whom, how often, how long.
+ *
+ * Each thread has a stack of the calls under way on it. An entry is a function and the edge
+ * (caller, callee) by which it was called; leaving it adds to the edge's tally, which lives in
+ * the trace. A function's and an edge's recursion are counted as cProfile counts them, for each
+ * thread by itself. In trace mode a call is a range instead, and nothing is added up.
+ *
+ * The hot path is here, inline: one clock read and a handful of loads and stores at each end.
+ *
+ * Layer:   probes. Knows nothing of Python: functions are numbers.
+ * Threads: a caller holds one lock around everything (the interpreter's), but for a thread's end.
+ */
+#ifndef SND_PROBES_PYTHON_CALLCOUNT_H
+#define SND_PROBES_PYTHON_CALLCOUNT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sonde/record.h>
+
+/* Words of a CALLS tally: docs/FORMAT.md. */
+enum snd_calls_word {
+    SND_CALLS_CALLS,
+    SND_CALLS_PRIMITIVE,       /* the edge was not open already */
+    SND_CALLS_TOTAL_TICKS,     /* of those */
+    SND_CALLS_SELF_TICKS,
+    SND_CALLS_RESUMPTIONS,
+    SND_CALLS_AWAITING_TICKS,
+    SND_CALLS_OUTERMOST,       /* the function was not open already */
+    SND_CALLS_OUTERMOST_TICKS, /* of those */
+    SND_CALLS_WORDS
+};
+
+struct snd_calls_edge {
+    uint64_t *words; /* in the trace; or in the void, while nothing records */
+    uint32_t  caller, callee;
+    uint32_t  level; /* of it on the stack */
+    uint32_t  epoch; /* of words */
+};
+
+/* What a thread knows of a function: how often it is on the stack, and the edge used last. */
+struct snd_calls_function {
+    uint32_t               level;
+    uint32_t               caller; /* of the edge, plus one; 0: no edge yet */
+    struct snd_calls_edge *edge;
+};
+
+struct snd_calls_entry {
+    struct snd_calls_edge *edge;  /* NULL in entry 0, which stands for whoever is not recorded */
+    const void            *key;   /* who must leave it: a code object, a method */
+    uint64_t               start; /* ticks */
+    uint64_t               inner; /* ticks in what it called */
+    uint32_t               function;
+    uint32_t               calls; /* 1, or 0: a resumption */
+};
+
+struct snd_calls_thread {
+    struct snd_calls_entry    *stack;
+    struct snd_calls_function *functions; /* by number */
+    uint32_t                   depth, room, function_room;
+    uint32_t                   epoch;
+    uint32_t                   session;   /* that it was last prepared for */
+    uint32_t                   ended;     /* its thread is gone: another may have it */
+    char                      *stack_low; /* lowest address of the thread's C stack */
+    struct snd_calls_edges    *edges;
+    struct snd_calls_thread   *next;
+};
+
+/* One process, one probe. */
+struct snd_calls_state {
+    bool     on;
+    bool     traced;  /* ranges, not tallies */
+    uint32_t session; /* numbers the times it was on */
+    uint64_t unbalanced; /* calls whose return was not seen */
+    uint64_t lost;       /* calls for which there was no memory */
+};
+extern struct snd_calls_state snd_calls;
+extern SONDE_THREAD_LOCAL_ struct snd_calls_thread *snd_calls_self_;
+
+/* ------------------------------------------------------------------- functions */
+
+/* The number of a function, from 1; the same for equal texts. 0: no memory. */
+uint32_t snd_calls_function(const char *name, size_t name_length, const char *file,
+                            size_t file_length, uint32_t line);
+
+/* ---------------------------------------------------------------- on and off */
+
+void snd_calls_start(bool traced);
+/* Calls still open count as if they ended now. */
+void snd_calls_stop(void);
+
+/* ------------------------------------------------------------------ hot path */
+
+struct snd_calls_thread *snd_calls_attach_(void);
+struct snd_calls_edge   *snd_calls_edge_(struct snd_calls_thread *t, uint32_t caller,
+                                         uint32_t callee);
+bool                     snd_calls_room_(struct snd_calls_thread *t, uint32_t function);
+void                     snd_calls_renew_(struct snd_calls_thread *t);
+void                     snd_calls_begin_range_(uint32_t function, bool resumed);
+/* Unwinds to the entry of `key`, if there is one; what lies above it ended unseen. */
+bool                     snd_calls_unwind_(struct snd_calls_thread *t, const void *key);
+
+/* The calling thread's; NULL: no memory. */
+static inline struct snd_calls_thread *snd_calls_mine(void)
+{
+    struct snd_calls_thread *t = snd_calls_self_;
+
+    if (SONDE_UNLIKELY_(!t || t->session != snd_calls.session))
+        t = snd_calls_attach_();
+    return t;
+}
+
+/* A call begins, or goes on after a suspension. False: no memory, and it must not be left. */
+static inline bool snd_calls_enter(struct snd_calls_thread *t, uint32_t function, const void *key,
+                                   bool resumed)
+{
+    if (SONDE_UNLIKELY_(t->depth + 1 >= t->room || function >= t->function_room) &&
+        !snd_calls_room_(t, function))
+        return false;
+    if (SONDE_UNLIKELY_(t->epoch != sonde_epoch()))
+        snd_calls_renew_(t);
+    struct snd_calls_entry    *entry = &t->stack[t->depth];
+    struct snd_calls_function *f = &t->functions[function];
+    struct snd_calls_edge     *edge = f->edge;
+    if (SONDE_UNLIKELY_(f->caller != entry->function + 1)) {
+        edge = snd_calls_edge_(t, entry->function, function);
+        if (!edge)
+            return false;
+    }
+    f->level++;
+    edge->level++;
+    t->depth++;
+    entry++;
+    entry->edge = edge;
+    entry->key = key;
+    entry->inner = 0;
+    entry->function = function;
+    entry->calls = !resumed;
+    if (SONDE_UNLIKELY_(snd_calls.traced))
+        snd_calls_begin_range_(function, resumed);
+    entry->start = sonde_clock();
+    return true;
+}
+
+/* The innermost call ends, or is suspended. Returns the time. */
+static inline uint64_t snd_calls_leave(struct snd_calls_thread *t)
+{
+    uint64_t now = sonde_clock();
+
+    if (SONDE_UNLIKELY_(t->epoch != sonde_epoch()))
+        snd_calls_renew_(t);
+    struct snd_calls_entry *entry = &t->stack[t->depth--];
+    struct snd_calls_edge  *edge = entry->edge;
+    uint64_t                ticks = now - entry->start, *words = edge->words;
+    uint32_t                level = --t->functions[entry->function].level;
+    entry[-1].inner += ticks;
+    words[SND_CALLS_CALLS] += entry->calls;
+    words[SND_CALLS_SELF_TICKS] += ticks - entry->inner;
+    if (--edge->level == 0) {
+        words[SND_CALLS_PRIMITIVE] += entry->calls;
+        words[SND_CALLS_TOTAL_TICKS] += ticks;
+    }
+    if (level == 0) {
+        words[SND_CALLS_OUTERMOST] += entry->calls;
+        words[SND_CALLS_OUTERMOST_TICKS] += ticks;
+    }
+    if (SONDE_UNLIKELY_(!entry->calls))
+        words[SND_CALLS_RESUMPTIONS]++;
+    if (SONDE_UNLIKELY_(snd_calls.traced))
+        sonde_end();
+    return now;
+}
+
+/* The call of `key` ends. False if it never began: it was open before all this was on. */
+static inline bool snd_calls_leave_key(struct snd_calls_thread *t, const void *key)
+{
+    if (SONDE_UNLIKELY_(t->stack[t->depth].key != key) && !snd_calls_unwind_(t, key))
+        return false;
+    snd_calls_leave(t);
+    return true;
+}
+
+/* ----------------------------------------------------------------- awaiting */
+
+/* A coroutine (`key`: its frame) is suspended now; goes on as the innermost call. */
+void snd_calls_suspend(const void *key);
+void snd_calls_resume(struct snd_calls_thread *t, const void *key);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/functions.h - between the probe of Python calls and the ways to see a call.
+ *
+ * A way turns what CPython tells (sys.monitoring, a profile function, the evaluation of a frame)
+ * into snd_calls_enter() and snd_calls_leave(); there is one way on at a time.
+ *
+ * Layer:   probes.
+ * Threads: with the interpreter lock held.
+ */
+#ifndef SND_PROBES_PYTHON_FUNCTIONS_H
+#define SND_PROBES_PYTHON_FUNCTIONS_H
+
+#include "probes/python/common.h"
+
+#include "probes/python/callcount.h"
+#include "probes/torch/pyframes.h"
+
+/* False with an exception set. `builtins`: functions written in C too. */
+struct snd_py_way {
+    const char *name;
+    bool (*start)(bool builtins);
+    void (*stop)(void);
+};
+extern const struct snd_py_way snd_py_monitoring;  /* sys.monitoring, 3.12 and later */
+extern const struct snd_py_way snd_py_set_profile; /* PyEval_SetProfile, before */
+extern const struct snd_py_way snd_py_eval_hook;   /* PEP 523, before: quicker, sees no C */
+
+/* What is recorded from now on goes that way: the one before it found that it cannot. */
+void snd_py_functions_switch(const struct snd_py_way *way, const char *why);
+
+/* ------------------------------------------------------------------- functions */
+
+#define SND_PY_GENERATES (CO_GENERATOR | CO_COROUTINE | CO_ITERABLE_COROUTINE | CO_ASYNC_GENERATOR)
+#define SND_PY_AWAITS (CO_COROUTINE | CO_ITERABLE_COROUTINE)
+
+extern Py_ssize_t snd_py_functions_index; /* of code objects' extra words */
+
+uint32_t snd_py_number_slow(PyCodeObject *code);
+
+/* As CPython lays them out, since 3.6. */
+struct snd_py_extras {
+    Py_ssize_t size;
+    void      *words[1];
+};
+
+/* The function's number; 0: not to be recorded, it is one of this package. */
+static inline uint32_t snd_py_number(PyCodeObject *code)
+{
+    const struct snd_py_extras *extras = code->co_extra;
+
+    if (SONDE_LIKELY_(extras && extras->size > snd_py_functions_index)) {
+        uintptr_t word = (uintptr_t)extras->words[snd_py_functions_index];
+        if (SONDE_LIKELY_(word != 0))
+            return (uint32_t)(word >> 1);
+    }
+    return snd_py_number_slow(code);
+}
+
+/* Of a function in C; `callable`: PyCFunction or method descriptor. */
+uint32_t snd_py_builtin_number(PyMethodDef *method, PyObject *callable);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/setprofile.c - calls seen by a profile function in every thread: CPython 3.9 to
+ * 3.11, when functions in C are to be seen too, or the frame-evaluation function cannot stay.
+ *
+ * A thread has one profile function. One that is there already is called after us. One that is
+ * set later, or ours being taken away (cProfile's disable() does), shows as an audit event; as
+ * soon as the interpreter lets us we are in front again. Threads that begin later are found in
+ * the interpreter's list, whose newest is looked at on every event.
+ */
+#include "probes/python/oldframes.h"
+
+#if PY_VERSION_HEX < 0x030C0000
+
+/* The profile function that was there before ours, of one thread: our own's object. */
+struct link {
+    PyObject_HEAD
+    Py_tracefunc function;
+    PyObject    *object; /* owned */
+};
+
+static struct {
+    PyInterpreterState *interpreter;
+    uint64_t            newest;  /* id of the thread state that was the newest when we looked */
+    bool                on, builtins;
+    bool                setting; /* it is us who set a profile function */
+    bool                audited;
+} state;
+
+static int on_event(PyObject *self, PyFrameObject *object, int what, PyObject *arg);
+
+static void release_link(PyObject *self)
+{
+    Py_XDECREF(((struct link *)self)->object);
+    PyObject_Free(self);
+}
+
+static PyTypeObject link_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "sonde._python.link",
+    .tp_basicsize = sizeof(struct link),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_dealloc = release_link,
+};
+
+/* ----------------------------------------------------------------- every thread */
+
+static void set_function(PyThreadState *thread, Py_tracefunc function, PyObject *object)
+{
+    state.setting = true;
+    if (_PyEval_SetProfile(thread, function, object) != 0)
+        PyErr_Clear(); /* an audit hook forbids it: the thread stays as it is */
+    state.setting = false;
+}
+
+static void put_in_front(PyThreadState *thread)
+{
+    struct link *link = NULL;
+
+    if (thread->c_profilefunc == on_event)
+        return;
+    if (thread->c_profilefunc) {
+        link = PyObject_New(struct link, &link_type);
+        if (!link) {
+            PyErr_Clear();
+            return; /* theirs goes on; ours sees nothing of this thread */
+        }
+        link->function = thread->c_profilefunc;
+        link->object = thread->c_profileobj;
+        Py_XINCREF(link->object);
+    }
+    set_function(thread, on_event, (PyObject *)link);
+    Py_XDECREF(link);
+}
+
+static void take_away(PyThreadState *thread)
+{
+    if (thread->c_profilefunc != on_event)
+        return;
+    struct link *link = (struct link *)thread->c_profileobj;
+    Py_XINCREF(link);
+    set_function(thread, link ? link->function : NULL, link ? link->object : NULL);
+    Py_XDECREF(link);
+}
+
+static void for_every_thread(void (*function)(PyThreadState *))
+{
+    PyThreadState *thread = PyInterpreterState_ThreadHead(state.interpreter);
+
+    state.newest = thread ? thread->id : 0;
+    for (; thread; thread = PyThreadState_Next(thread))
+        function(thread);
+}
+
+static void look_for_threads(void)
+{
+    PyThreadState *newest = PyInterpreterState_ThreadHead(state.interpreter);
+
+    if (SONDE_UNLIKELY_(newest && newest->id != state.newest))
+        for_every_thread(put_in_front);
+}
+
+/* ---------------------------------------------------------------------- events */
+
+static void enter_function(struct snd_calls_thread *t, snd_py_frame *frame, PyCodeObject *code,
+                           uint32_t number)
+{
+    bool resumed = code->co_flags & SND_PY_GENERATES && snd_oldframe_is_resumed(frame);
+
+    if (snd_calls_enter(t, number, frame, resumed) && resumed && code->co_flags & SND_PY_AWAITS)
+        snd_calls_resume(t, frame);
+}
+
+static void leave_function(struct snd_calls_thread *t, snd_py_frame *frame, PyCodeObject *code)
+{
+    if (snd_calls_leave_key(t, frame) && code->co_flags & SND_PY_AWAITS &&
+        snd_oldframe_is_suspended(frame))
+        snd_calls_suspend(frame);
+}
+
+static void record(struct snd_calls_thread *t, snd_py_frame *frame, int what, PyObject *arg)
+{
+    PyCodeObject *code = snd_oldframe_code(frame);
+    uint32_t      number = snd_py_number(code);
+    PyMethodDef  *method;
+
+    if (number == 0)
+        return;
+    switch (what) {
+    case PyTrace_CALL:
+        enter_function(t, frame, code, number);
+        break;
+    case PyTrace_RETURN:
+        leave_function(t, frame, code);
+        break;
+    case PyTrace_C_CALL:
+        if (!state.builtins || !PyCFunction_Check(arg))
+            break;
+        method = ((PyCFunctionObject *)arg)->m_ml;
+        number = snd_py_builtin_number(method, arg);
+        if (number != 0)
+            snd_calls_enter(t, number, method, false);
+        break;
+    case PyTrace_C_RETURN:
+    case PyTrace_C_EXCEPTION:
+        if (state.builtins && PyCFunction_Check(arg))
+            snd_calls_leave_key(t, ((PyCFunctionObject *)arg)->m_ml);
+        break;
+    default:
+        break;
+    }
+}
+
+static int on_event(PyObject *self, PyFrameObject *object, int what, PyObject *arg)
+{
+    struct snd_calls_thread *t = state.on ? snd_calls_mine() : NULL;
+
+    if (t) {
+        record(t, snd_oldframe_of(object), what, arg);
+        look_for_threads();
+    }
+    if (SONDE_UNLIKELY_(self)) {
+        struct link *link = (struct link *)self;
+        Py_INCREF(link);
+        int result = link->function(link->object, object, what, arg);
+        Py_DECREF(link);
+        return result;
+    }
+    return 0;
+}
+
+/* --------------------------------------------------------------------- on and off */
+
+static int come_back(void *unused)
+{
+    (void)unused;
+    if (state.on)
+        for_every_thread(put_in_front);
+    return 0;
+}
+
+/* It comes before the function is set, so that there is nothing to do here yet. */
+static int on_audit(const char *event, PyObject *args, void *unused)
+{
+    (void)args;
+    (void)unused;
+    if (state.on && !state.setting && strcmp(event, "sys.setprofile") == 0)
+        Py_AddPendingCall(come_back, NULL);
+    return 0;
+}
+
+static bool start(bool builtins)
+{
+    if (!(link_type.tp_flags & Py_TPFLAGS_READY) && PyType_Ready(&link_type) != 0)
+        return false;
+    if (!state.audited) {
+        if (PySys_AddAuditHook(on_audit, NULL) != 0)
+            PyErr_Clear(); /* another hook forbids it: whoever sets a function then displaces us */
+        state.audited = true;
+    }
+    state.interpreter = PyInterpreterState_Get();
+    state.builtins = builtins;
+    state.on = true;
+    for_every_thread(put_in_front);
+    return true;
+}
+
+static void stop(void)
+{
+    state.on = false;
+    for_every_thread(take_away);
+}
+
+const struct snd_py_way snd_py_set_profile = { "profile function", start, stop };
+
+#endif
