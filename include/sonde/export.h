@@ -26,6 +26,16 @@ extern "C" {
 enum sonde_report_format { SONDE_REPORT_TEXT, SONDE_REPORT_JSON, SONDE_REPORT_CSV };
 enum sonde_time_unit { SONDE_TIME_AUTO, SONDE_TIME_US, SONDE_TIME_MS, SONDE_TIME_S };
 
+/* What of a view is shown, where it has several parts. */
+enum sonde_report_part {
+    SONDE_PART_MAIN,
+    SONDE_PART_CALLERS,  /* functions: who called them */
+    SONDE_PART_CALLEES,  /* functions: whom they called */
+    SONDE_PART_TREE,     /* functions: the call tree */
+    SONDE_PART_AWAITING, /* functions: resumptions of generators and coroutines, time awaited */
+    SONDE_PART_SUMMARY,  /* lines: and, after them, one line a function */
+};
+
 struct sonde_report_options {
     size_t      struct_size; /* sizeof(struct sonde_report_options): set by the INIT macro */
     const char *view;        /* a name of sonde_views(); NULL: "ops" */
@@ -40,12 +50,17 @@ struct sonde_report_options {
     uint32_t    max_name, max_shapes, max_source; /* columns' widths in text; 0: no limit */
     const char *header;                           /* ops: a title over the table, or NULL */
     enum sonde_flops_mode flops;                  /* ops, modules: what is counted */
+    enum sonde_report_part part;
+    bool skip_zero; /* lines: leave out functions that did not run */
+    bool show_all;  /* samples: hide nothing */
+    bool peak;      /* line-memory: a column more, the peak above what was in use before */
 };
 
 #define SONDE_REPORT_OPTIONS_INIT                                                      \
     {                                                                                  \
         sizeof(struct sonde_report_options), NULL, NULL, 100, 0, 0, SONDE_REPORT_TEXT, \
-            SONDE_TIME_AUTO, false, false, 55, 80, 75, NULL, SONDE_FLOPS_FULL                            \
+            SONDE_TIME_AUTO, false, false, 55, 80, 75, NULL, SONDE_FLOPS_FULL,            \
+            SONDE_PART_MAIN, false, false, false                                       \
     }
 
 /*

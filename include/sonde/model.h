@@ -47,6 +47,7 @@ enum sonde_scope {
     SONDE_SCOPE_BACKWARD = 1,
     SONDE_SCOPE_SCRIPT = 2,
     SONDE_SCOPE_USER = 7, /* a range that a person named */
+    SONDE_SCOPE_PYTHON = 32, /* a call of a Python function: beyond torch's numbers */
 };
 
 /* One row. Text is borrowed from the averages it belongs to. */
@@ -274,6 +275,141 @@ SONDE_API const struct sonde_memory_holder *sonde_memory_holder(const struct son
 SONDE_API size_t sonde_memory_point_count(const struct sonde_memory *memory);
 SONDE_API const struct sonde_memory_point *sonde_memory_point(const struct sonde_memory *memory,
                                                               size_t                     i);
+
+/* -------------------------------------------------------------- functions */
+
+/*
+ * The functions of a Python program and who calls whom, by cProfile's rules: self time is a
+ * function's own, total time is that of its outermost calls, a call is primitive if the function
+ * was not running already. A resumption of a generator or coroutine is not a call; what it runs
+ * is counted, what it awaits is kept apart. C functions have the file "~" and the line 0.
+ * Counted in place (tallies) or from ranges, whichever a process has; equal functions of several
+ * processes are one.
+ */
+struct sonde_function {
+    struct sonde_text file, name;
+    uint32_t          line; /* where it begins */
+    uint64_t          calls, primitive_calls;
+    int64_t           self_ns, total_ns;
+    uint64_t          resumptions;
+    int64_t           awaiting_ns;
+    uint32_t          first_caller, caller_count; /* numbers of sonde_functions_caller */
+    uint32_t          first_callee, callee_count; /* numbers of sonde_functions_callee */
+};
+struct sonde_call {
+    uint32_t caller, callee; /* functions; caller SONDE_NONE: called from outside */
+    uint64_t calls, primitive_calls;
+    int64_t  self_ns, total_ns; /* of the callee, when called by this caller */
+};
+struct sonde_functions; /* opaque */
+/* Owns: the caller, until sonde_functions_free(). */
+SONDE_API enum sonde_status sonde_functions_new(struct sonde_trace      *trace,
+                                                struct sonde_functions **out,
+                                                struct sonde_error      *err);
+SONDE_API void              sonde_functions_free(struct sonde_functions *functions);
+SONDE_API size_t            sonde_functions_count(const struct sonde_functions *functions);
+/* In the order in which they were first seen; NULL past the last. */
+SONDE_API const struct sonde_function *sonde_functions_row(const struct sonde_functions *functions,
+                                                           size_t                        index);
+/* Calls by callee, and the same by caller: of a function, `count` from its `first`. */
+SONDE_API const struct sonde_call *sonde_functions_caller(const struct sonde_functions *functions,
+                                                          size_t                        index);
+SONDE_API const struct sonde_call *sonde_functions_callee(const struct sonde_functions *functions,
+                                                          size_t                        index);
+
+/*
+ * A call tree from who calls whom: the time of a function with several callers is shared out
+ * among them in proportion to what they were measured to spend in it, as gprof does, so that the
+ * whole is the whole. A function is not expanded inside itself. Node 0 is the root, of no
+ * function; paths below a thousandth of the whole are left out.
+ */
+struct sonde_call_node {
+    uint32_t function; /* SONDE_NONE: the root */
+    uint32_t parent, first_child, next_sibling; /* 0: none; children longest first */
+    uint32_t depth;
+    double   calls; /* shared out as the times are */
+    int64_t  total_ns, self_ns;
+};
+struct sonde_call_tree; /* opaque */
+SONDE_API enum sonde_status sonde_call_tree_new(const struct sonde_functions *functions,
+                                                struct sonde_call_tree **out,
+                                                struct sonde_error      *err);
+SONDE_API void              sonde_call_tree_free(struct sonde_call_tree *tree);
+SONDE_API size_t            sonde_call_tree_count(const struct sonde_call_tree *tree);
+SONDE_API const struct sonde_call_node *sonde_call_tree_node(const struct sonde_call_tree *tree,
+                                                             size_t                        index);
+
+/* ------------------------------------------------------------------ lines */
+
+/* What was counted for lines: time (line_profiler's job) or memory (memory_profiler's). */
+enum sonde_line_kind { SONDE_LINES_TIME, SONDE_LINES_MEMORY };
+
+struct sonde_line {
+    uint32_t line;
+    uint64_t hits; /* times it ran */
+    int64_t  time_ns;
+    int64_t  increment_bytes; /* net, of all its runs */
+    uint64_t allocated_bytes, freed_bytes;
+    uint64_t usage_bytes; /* of the process after the line: the latest run's */
+    uint64_t peak_bytes;  /* most above what was in use when it began */
+};
+/* A function whose lines were counted; its lines are `count` from `first`, in their order. */
+struct sonde_line_function {
+    struct sonde_text file, name;
+    uint32_t          line; /* where it begins */
+    uint32_t          first, count;
+    uint64_t          hits;
+    int64_t           time_ns; /* of its lines */
+    bool              has_stat; /* what the file was when it was recorded: */
+    uint64_t          stat_size;
+    int64_t           stat_mtime_ns;
+};
+struct sonde_lines; /* opaque */
+SONDE_API enum sonde_status sonde_lines_new(struct sonde_trace *trace, enum sonde_line_kind kind,
+                                            struct sonde_lines **out, struct sonde_error *err);
+SONDE_API void              sonde_lines_free(struct sonde_lines *lines);
+SONDE_API size_t            sonde_lines_function_count(const struct sonde_lines *lines);
+/* In the order in which they were registered; NULL past the last. */
+SONDE_API const struct sonde_line_function *sonde_lines_function(const struct sonde_lines *lines,
+                                                                 size_t                    index);
+SONDE_API const struct sonde_line *sonde_lines_line(const struct sonde_lines *lines, size_t index);
+
+/* ---------------------------------------------------------------- samples */
+
+/*
+ * The stacks that threads were found in, as a tree for each thread: equal paths merged, a function
+ * being its file, its name and the line where it begins. The root stands for the thread.
+ * `hide_imports`: the import system's own functions count for those that import.
+ */
+struct sonde_sample_node {
+    struct sonde_text function, file; /* empty: the root */
+    uint32_t          line;           /* where the function begins; 0 unknown */
+    bool              is_native;
+    uint32_t          parent, first_child, next_sibling; /* 0: none; children longest first */
+    uint32_t          depth;                             /* root 0 */
+    uint64_t          samples;                           /* of it and all below */
+    int64_t           time_ns, self_ns;                  /* wall time; self: it was innermost */
+    int64_t           cpu_ns, gil_ns;                    /* of time_ns: on the CPU, with the lock */
+};
+struct sonde_sample_thread {
+    uint32_t thread; /* index of the trace */
+    uint32_t root;   /* node */
+    uint64_t samples;
+    int64_t  time_ns, cpu_ns, gil_ns, gil_wait_ns, idle_ns;
+    int64_t  first_ns, last_ns; /* from the begin of the first sample to the end of the last */
+};
+struct sonde_samples; /* opaque */
+SONDE_API enum sonde_status sonde_samples_new(struct sonde_trace *trace, bool hide_imports,
+                                              struct sonde_samples **out, struct sonde_error *err);
+SONDE_API void              sonde_samples_free(struct sonde_samples *samples);
+/* Threads with samples: a process's main thread before its others. NULL past the last. */
+SONDE_API size_t            sonde_samples_thread_count(const struct sonde_samples *samples);
+SONDE_API const struct sonde_sample_thread *
+sonde_samples_thread(const struct sonde_samples *samples, size_t index);
+SONDE_API const struct sonde_sample_node *sonde_samples_node(const struct sonde_samples *samples,
+                                                             size_t                      index);
+/* Samples a second that were asked for; 0 unknown. */
+SONDE_API double sonde_samples_rate(const struct sonde_samples *samples);
 
 /* ------------------------------------------- summary: threads, steps, ledger */
 

@@ -312,8 +312,8 @@ SONDE_API void sonde_link(uint32_t kind, bool arrives, uint64_t id);
 
 /*
  * Samplers. sonde_thread_of: the id of a thread of this process (or, by an observer of another
- * process, of that one), by which samples name it; `name` may be NULL, and matters when the
- * thread is new. 0 when nothing records or there is no room.
+ * process, of that one), by which samples name it; `name` is its new name, NULL: as it was.
+ * 0 when nothing records or there is no room.
  */
 SONDE_API uint32_t sonde_thread_of(uint32_t tid, const char *name);
 
@@ -331,6 +331,7 @@ struct sonde_sample {
     uint32_t state;      /* enum sonde_sampled_state */
     uint32_t samples;    /* how many */
     uint64_t covered_ns; /* how long */
+    uint64_t at;         /* sonde_clock() when that ended; 0: now. Never before the last sample's */
 };
 SONDE_API void sonde_sample(const struct sonde_sample *sample);
 

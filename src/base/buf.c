@@ -105,6 +105,12 @@ const char *snd_number_fixed(char text[SND_NUMBER_MAX], int decimals, double val
     return make_neutral(text);
 }
 
+const char *snd_number_general(char text[SND_NUMBER_MAX], int digits, double value)
+{
+    snprintf(text, SND_NUMBER_MAX, "%.*g", digits, value);
+    return make_neutral(text);
+}
+
 const char *snd_number_shortest(char text[SND_NUMBER_MAX], double value)
 {
     if (fabs(value) < 9007199254740992.0 && floor(value) == value) {

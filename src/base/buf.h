@@ -25,6 +25,8 @@ const char *snd_buf_string(const struct sonde_buffer *buf);
 
 /* `value` with `decimals` decimals and a full stop, whatever the locale. */
 const char *snd_number_fixed(char text[SND_NUMBER_MAX], int decimals, double value);
+/* `value` with `digits` significant digits at most, as printf's %g writes it, likewise. */
+const char *snd_number_general(char text[SND_NUMBER_MAX], int digits, double value);
 /* The shortest text that reads back as the same double; it must be finite. */
 const char *snd_number_shortest(char text[SND_NUMBER_MAX], double value);
 

@@ -10,13 +10,14 @@ struct report_args {
     const char *view, *sort, *groups, *time_unit, *header, *flops;
     int64_t     rows, stack_depth, max_name, max_shapes, max_source;
     bool        json, csv, top_level;
+    bool        callers, callees, tree, awaiting, summary, skip_zero, show_all, peak;
 };
 
 #define AT(member) offsetof(struct report_args, member)
 static const struct snd_option options[] = {
     { 'v', "view", "VIEW",
-      "what to show: summary, ops (the default), tree, modules, memory, "
-      "threads, steps, ledger",
+      "what to show: summary, ops (the default), tree, modules, functions, lines, "
+      "line-memory, samples, memory, threads, steps, ledger",
       SND_OPTION_TEXT, AT(view), 0 },
     { 's', "sort", "KEY",
       "sort by this column, greatest first; 'none' keeps the order of the "
@@ -26,7 +27,7 @@ static const struct snd_option options[] = {
       SND_OPTION_NUMBER, AT(rows), -1 },
     { 'g', "group-by", "LIST",
       "ops: shape, stack, thread, process, module, overload, with "
-      "commas; tree: thread",
+      "commas; tree, samples: thread",
       SND_OPTION_TEXT, AT(groups), 0 },
     { 0, "stack-depth", "N", "ops: frames that count when grouped by stack (5)", SND_OPTION_NUMBER,
       AT(stack_depth), 1 },
@@ -34,6 +35,19 @@ static const struct snd_option options[] = {
       0 },
     { 0, "flops", "MODE", "ops, modules: full (the default), torch (its seven operators), none",
       SND_OPTION_TEXT, AT(flops), 0 },
+    { 0, "callers", NULL, "functions: by whom each was called", SND_OPTION_FLAG, AT(callers), 0 },
+    { 0, "callees", NULL, "functions: whom each called", SND_OPTION_FLAG, AT(callees), 0 },
+    { 0, "tree", NULL, "functions: the call tree, times shared out among callers", SND_OPTION_FLAG,
+      AT(tree), 0 },
+    { 0, "awaiting", NULL, "functions: resumptions of generators and coroutines, time awaited",
+      SND_OPTION_FLAG, AT(awaiting), 0 },
+    { 0, "summary", NULL, "lines: and one line a function after them", SND_OPTION_FLAG, AT(summary),
+      0 },
+    { 0, "skip-zero", NULL, "lines: leave out functions that did not run", SND_OPTION_FLAG,
+      AT(skip_zero), 0 },
+    { 0, "show-all", NULL, "samples: hide no frames, however short or whosever", SND_OPTION_FLAG,
+      AT(show_all), 0 },
+    { 0, "peak", NULL, "line-memory: a column with each line's peak", SND_OPTION_FLAG, AT(peak), 0 },
     { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, AT(json), 0 },
     { 0, "csv", NULL, "write CSV", SND_OPTION_FLAG, AT(csv), 0 },
     { 0, "time-unit", "UNIT", "text: us, ms or s for every time (each its own)", SND_OPTION_TEXT,
@@ -130,6 +144,39 @@ static int fill_flops(const struct snd_command *self, const char *mode,
                : -1;
 }
 
+/* Parts of a view; -1 to go on, or the exit status. */
+static int fill_part(const struct snd_command *self, const struct report_args *args,
+                     struct sonde_report_options *report)
+{
+    const struct {
+        bool                   asked;
+        const char            *option, *view;
+        enum sonde_report_part part;
+    } parts[] = {
+        { args->callers, "callers", "functions", SONDE_PART_CALLERS },
+        { args->callees, "callees", "functions", SONDE_PART_CALLEES },
+        { args->tree, "tree", "functions", SONDE_PART_TREE },
+        { args->awaiting, "awaiting", "functions", SONDE_PART_AWAITING },
+        { args->summary, "summary", "lines", SONDE_PART_SUMMARY },
+    };
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (!parts[i].asked)
+            continue;
+        if (report->part != SONDE_PART_MAIN)
+            return snd_usage_error(self, "--callers, --callees, --tree, --awaiting or --summary: "
+                                         "one of them");
+        if (!args->view || strcmp(args->view, parts[i].view) != 0)
+            return snd_usage_error(self, "--%s belongs to --view %s", parts[i].option,
+                                   parts[i].view);
+        report->part = parts[i].part;
+    }
+    report->skip_zero = args->skip_zero;
+    report->show_all = args->show_all;
+    report->peak = args->peak;
+    return -1;
+}
+
 static uint32_t clamp(int64_t width)
 {
     return width > 1000000 ? 1000000 : (uint32_t)width;
@@ -162,6 +209,8 @@ static int fill(const struct snd_command *self, const struct report_args *args,
     int status = fill_groups(self, args->groups, report);
     if (status < 0)
         status = fill_flops(self, args->flops, report);
+    if (status < 0)
+        status = fill_part(self, args, report);
     return status >= 0 ? status : fill_unit(self, args->time_unit, report);
 }
 

@@ -432,6 +432,10 @@ static void apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8
     case SND_ATTR_BYTES:
         r->range.moved_bytes += (double)value;
         break;
+    case SND_ATTR_FRAME:
+        r->range.frame = value;
+        r->range.scope = SONDE_SCOPE_PYTHON;
+        break;
     case SND_ATTR_KEY:
         set_key(a, lane, &r->range, value);
         break;

@@ -60,6 +60,16 @@ static inline int64_t snd_scale_ns(const struct snd_scale *scale, uint64_t raw)
     return snd_add(scale->ns0, (int64_t)(product >> SND_SCALE_SHIFT));
 }
 
+/* A duration, or a sum of durations, in nanoseconds; at most what a trace can last. */
+static inline int64_t snd_scale_ticks(const struct snd_scale *scale, uint64_t ticks)
+{
+    __extension__ typedef unsigned __int128 wide;
+    wide ns = ((wide)ticks * (uint64_t)scale->rate + ((wide)1 << (SND_SCALE_SHIFT - 1))) >>
+              SND_SCALE_SHIFT;
+
+    return ns > (wide)SND_TIME_MAX ? SND_TIME_MAX : (int64_t)ns;
+}
+
 /* The widest base line seen so far of one process's clock. All zero: none yet. */
 struct snd_baseline {
     struct snd_clock_pair first, last;

@@ -20,6 +20,11 @@ void snd_doc_release(struct snd_doc *doc)
     sonde_tree_free(doc->tree);
     sonde_memory_free(doc->memory);
     sonde_modules_free(doc->modules);
+    sonde_functions_free(doc->functions);
+    sonde_call_tree_free(doc->call_tree);
+    sonde_lines_free(doc->lines);
+    sonde_samples_free(doc->samples);
+    free(doc->text_data);
     sonde_summary_free(doc->summary);
     while (doc->texts) {
         struct snd_doc_text *next = doc->texts->next;

@@ -7,7 +7,8 @@
 #ifndef SND_VIEW_DOC_H
 #define SND_VIEW_DOC_H
 
-#include "sonde/model.h"
+#include "base/sink.h"
+#include "sonde/export.h"
 #include "view/table.h"
 
 #define SND_TOTALS_MAX 32
@@ -20,7 +21,8 @@ struct snd_total {
 };
 
 struct snd_doc {
-    const char      *view;
+    const char               *view;
+    const struct sonde_trace *trace; /* of a view: always there */
     struct snd_table rows;
     struct snd_total totals[SND_TOTALS_MAX];
     size_t           total_count;
@@ -33,11 +35,20 @@ struct snd_doc {
     const char *empty;      /* said in text when there are no rows; NULL: nothing at all is said */
     bool        unsaid_cut; /* text does not say that rows were left out: torch does not */
 
+    /* Where text is another tool's, to the letter: writes it in place of the tables. */
+    void (*text)(const struct snd_doc *doc, const struct sonde_report_options *options,
+                 struct snd_out *out);
+    void *text_data; /* of `text`: freed with the document by free() */
+
     /* What the cells borrow from, freed with the document. */
     struct sonde_averages *averages;
     struct sonde_tree     *tree;
     struct sonde_memory   *memory;
     struct sonde_modules  *modules;
+    struct sonde_functions *functions;
+    struct sonde_call_tree *call_tree;
+    struct sonde_lines     *lines;
+    struct sonde_samples   *samples;
     struct sonde_summary  *summary; /* of a view: always there */
     struct snd_doc_text   *texts;
 };

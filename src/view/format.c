@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/utf8.h"
 
@@ -76,5 +77,18 @@ void snd_format_text(struct sonde_buffer *buf, const char *bytes, size_t length)
             snd_buf_put(buf, bytes + at, step);
         }
         at += step ? step : 1;
+    }
+}
+
+void snd_format_source(struct sonde_buffer *buf, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        const char *tab = memchr(bytes, '\t', length);
+        size_t      part = tab ? (size_t)(tab - bytes) : length;
+        snd_format_text(buf, bytes, part);
+        snd_buf_text(buf, tab ? "\t" : "");
+        part += tab != NULL;
+        bytes += part;
+        length -= part;
     }
 }

@@ -30,4 +30,7 @@ struct snd_flops_unit snd_flops_unit(double least);
  */
 void snd_format_text(struct sonde_buffer *buf, const char *bytes, size_t length);
 
+/* The same for a line of source, in which tabs stay. */
+void snd_format_source(struct sonde_buffer *buf, const char *bytes, size_t length);
+
 #endif

@@ -403,6 +403,11 @@ void snd_render_text(const struct snd_doc *doc, const struct sonde_report_option
 {
     size_t shown = snd_rows_shown(&doc->rows, options);
 
+    if (doc->text) {
+        doc->text(doc, options, out);
+        put_ledger_note(doc, options, out);
+        return;
+    }
     if (doc->totals_first)
         put_totals(doc, options, out);
     if (doc->section_key && doc->section.row_count > 0) {

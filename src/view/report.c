@@ -40,7 +40,7 @@ static enum sonde_status build(struct sonde_trace *trace, const struct snd_view 
                       "the view '%s' has an order of its own: leave out the "
                       "sort key",
                       view->info.name);
-    else if (st == SONDE_OK && options->sort)
+    else if (st == SONDE_OK && options->sort && !view->own_order)
         st = snd_table_sort(&doc->rows, options->sort, err);
     if (st == SONDE_OK && (doc->rows.failed || doc->section.failed))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the view '%s'", view->info.name);
@@ -70,7 +70,7 @@ enum sonde_status sonde_report(struct sonde_trace                *trace,
     if (!view)
         return refuse_view(name, err);
 
-    struct snd_doc    doc = { .view = view->info.name };
+    struct snd_doc    doc = { .view = view->info.name, .trace = trace };
     enum sonde_status st = build(trace, view, &used, &doc, err);
     if (st == SONDE_OK) {
         struct snd_out out;

@@ -20,6 +20,7 @@ struct snd_view {
                                const struct sonde_report_options *options, struct snd_doc *doc,
                                struct sonde_error *err);
     bool fixed_order; /* a sort key makes no sense */
+    bool own_order;   /* the view has read the sort key itself */
 };
 
 extern const struct snd_view snd_views[];
@@ -32,6 +33,10 @@ SND_VIEW_BUILD(snd_view_summary);
 SND_VIEW_BUILD(snd_view_ops);
 SND_VIEW_BUILD(snd_view_tree);
 SND_VIEW_BUILD(snd_view_modules);
+SND_VIEW_BUILD(snd_view_functions);
+SND_VIEW_BUILD(snd_view_lines);
+SND_VIEW_BUILD(snd_view_line_memory);
+SND_VIEW_BUILD(snd_view_samples);
 SND_VIEW_BUILD(snd_view_memory);
 SND_VIEW_BUILD(snd_view_threads);
 SND_VIEW_BUILD(snd_view_steps);

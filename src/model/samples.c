@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/samples.c - sampled stacks as a tree for each thread.
+ *
+ * A stack is a chain of records, parent before child, so the node of a stack is a child of the
+ * node of its parent stack. Nodes of stacks that were met are remembered by thread: of a new
+ * stack only the part that is new is walked.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "format/fields.h"
+#include "read/reader.h"
+#include "read/walk.h"
+#include "sonde/model.h"
+
+#define NODES_MAX (1u << 22) /* beyond: what is deeper counts for the node that is there */
+
+struct sonde_samples {
+    struct sonde_trace         *trace;
+    struct sonde_sample_node   *nodes; /* 0: not used */
+    uint32_t                    count, room;
+    struct sonde_sample_thread *threads;
+    uint32_t                    thread_count, thread_room;
+    uint32_t                   *thread_of; /* of each of the trace, plus one; 0: no samples yet */
+    struct snd_map              by_stack;  /* (thread, stack) to a node */
+    struct snd_map              by_child;  /* (parent, place) to a node */
+    struct snd_map              by_place;  /* (file, line, function) to a number */
+    uint32_t                    place_count;
+    uint32_t                   *chain; /* stacks on the way down to the one asked for */
+    uint32_t                    chain_room;
+    double                      rate;
+    bool                        hide_imports, failed;
+};
+
+/* --------------------------------------------------------------------- nodes */
+
+static uint32_t add_node(struct sonde_samples *s, uint32_t parent)
+{
+    if (!snd_grow(&s->nodes, &s->room, s->count, sizeof *s->nodes)) {
+        s->failed = true;
+        return 0;
+    }
+    s->nodes[s->count] = (struct sonde_sample_node){
+        .parent = parent, .depth = parent ? s->nodes[parent].depth + 1 : 0
+    };
+    if (parent) {
+        s->nodes[s->count].next_sibling = s->nodes[parent].first_child;
+        s->nodes[parent].first_child = s->count;
+    }
+    return s->count++;
+}
+
+/* A number for a function, whatever process it was seen in. False when memory is out. */
+static bool find_place(struct sonde_samples *s, const struct sonde_frame *frame, uint32_t *place)
+{
+    struct snd_key key = { (uint64_t)(uintptr_t)frame->file.bytes,
+                           frame->first_line ? frame->first_line : frame->line,
+                           (uint64_t)(uintptr_t)frame->function.bytes };
+
+    if (snd_map_get(&s->by_place, key, place))
+        return true;
+    *place = s->place_count++;
+    return snd_map_put(&s->by_place, key, *place);
+}
+
+static bool is_native(const struct snd_tables *t, uint32_t frame)
+{
+    return frame < t->frame_count && (t->frames[frame].flags & 1);
+}
+
+static bool is_import(struct sonde_text file)
+{
+    static const char part[] = "<frozen importlib._bootstrap";
+
+    return memmem(file.bytes, file.length, part, sizeof part - 1) != NULL;
+}
+
+static uint32_t find_child(struct sonde_samples *s, uint32_t parent, uint32_t process,
+                           uint32_t frame_id)
+{
+    struct sonde_frame frame;
+    uint32_t           place, node;
+
+    sonde_trace_frame(s->trace, process, frame_id, &frame);
+    if (s->hide_imports && s->nodes[parent].parent != 0 && is_import(frame.file))
+        return parent;
+    if (!find_place(s, &frame, &place)) {
+        s->failed = true;
+        return parent;
+    }
+    struct snd_key key = { parent, place, 0 };
+    if (snd_map_get(&s->by_child, key, &node))
+        return node;
+    if (s->count >= NODES_MAX)
+        return parent;
+    node = add_node(s, parent);
+    if (node == 0 || !snd_map_put(&s->by_child, key, node)) {
+        s->failed = true;
+        return parent;
+    }
+    s->nodes[node].function = frame.function;
+    s->nodes[node].file = frame.file;
+    s->nodes[node].line = frame.first_line ? frame.first_line : frame.line;
+    s->nodes[node].is_native = is_native(&s->trace->processes[process].tables, frame_id);
+    return node;
+}
+
+static uint32_t find_node(struct sonde_samples *s, const struct sonde_sample_thread *thread,
+                          uint32_t process, uint32_t stack)
+{
+    const struct snd_tables *t = &s->trace->processes[process].tables;
+    uint32_t                 node = thread->root, depth = 0;
+
+    for (; stack != 0 && stack < t->stack_count; stack = t->stacks[stack].parent) {
+        if (snd_map_get(&s->by_stack, (struct snd_key){ thread->thread, stack, 0 }, &node))
+            break;
+        if (depth >= SND_STACK_MAX ||
+            !snd_grow(&s->chain, &s->chain_room, depth, sizeof *s->chain)) {
+            s->failed |= depth < SND_STACK_MAX;
+            break;
+        }
+        s->chain[depth++] = stack;
+        node = thread->root;
+    }
+    while (depth-- > 0 && !s->failed) {
+        node = find_child(s, node, process, t->stacks[s->chain[depth]].frame);
+        if (!snd_map_put(&s->by_stack, (struct snd_key){ thread->thread, s->chain[depth], 0 }, node))
+            s->failed = true;
+    }
+    return node;
+}
+
+/* -------------------------------------------------------------------- events */
+
+static struct sonde_sample_thread *find_thread(struct sonde_samples *s, uint32_t index)
+{
+    if (s->thread_of[index] != 0)
+        return &s->threads[s->thread_of[index] - 1];
+    uint32_t root = add_node(s, 0);
+    if (root == 0 ||
+        !snd_grow(&s->threads, &s->thread_room, s->thread_count, sizeof *s->threads)) {
+        s->failed = true;
+        return NULL;
+    }
+    s->threads[s->thread_count] = (struct sonde_sample_thread){ .thread = index, .root = root };
+    s->thread_of[index] = ++s->thread_count;
+    return &s->threads[s->thread_count - 1];
+}
+
+static void add_states(struct sonde_sample_thread *t, uint64_t state, int64_t ns)
+{
+    t->time_ns = snd_add(t->time_ns, ns);
+    if (state & SONDE_SAMPLE_ON_CPU)
+        t->cpu_ns = snd_add(t->cpu_ns, ns);
+    if (state & SONDE_SAMPLE_GIL)
+        t->gil_ns = snd_add(t->gil_ns, ns);
+    if (state & SONDE_SAMPLE_GIL_WAIT)
+        t->gil_wait_ns = snd_add(t->gil_wait_ns, ns);
+    if (!(state & (SONDE_SAMPLE_ON_CPU | SONDE_SAMPLE_GIL | SONDE_SAMPLE_GIL_WAIT)))
+        t->idle_ns = snd_add(t->idle_ns, ns);
+}
+
+/* The innermost alone is counted here; what lies above it is added up at the end. */
+static bool on_event(const struct sonde_event *event, void *user)
+{
+    struct sonde_samples *s = user;
+
+    if (event->kind != SONDE_EVENT_SAMPLE)
+        return true;
+    struct sonde_sample_thread *t = find_thread(s, event->thread);
+    if (!t)
+        return false;
+    int64_t  ns = (int64_t)(event->value & UINT32_MAX);
+    uint32_t node = find_node(s, t, event->process, event->aux);
+    if (t->samples == 0 || snd_sub(event->time_ns, ns) < t->first_ns)
+        t->first_ns = snd_sub(event->time_ns, ns);
+    if (t->samples == 0 || event->time_ns > t->last_ns)
+        t->last_ns = event->time_ns;
+    t->samples += event->name;
+    add_states(t, event->size, ns);
+    struct sonde_sample_node *n = &s->nodes[node];
+    n->samples += event->name;
+    n->self_ns = snd_add(n->self_ns, ns);
+    n->cpu_ns = snd_add(n->cpu_ns, event->size & SONDE_SAMPLE_ON_CPU ? ns : 0);
+    n->gil_ns = snd_add(n->gil_ns, event->size & SONDE_SAMPLE_GIL ? ns : 0);
+    return !s->failed;
+}
+
+/* --------------------------------------------------------------------- order */
+
+/* A child's number is greater than its parent's. */
+static void add_up(struct sonde_samples *s)
+{
+    for (uint32_t i = s->count; i-- > 1;) {
+        struct sonde_sample_node *n = &s->nodes[i];
+        n->time_ns = snd_add(n->time_ns, n->self_ns);
+        if (n->parent == 0)
+            continue;
+        struct sonde_sample_node *up = &s->nodes[n->parent];
+        up->samples += n->samples;
+        up->time_ns = snd_add(up->time_ns, n->time_ns);
+        up->cpu_ns = snd_add(up->cpu_ns, n->cpu_ns);
+        up->gil_ns = snd_add(up->gil_ns, n->gil_ns);
+    }
+}
+
+struct order {
+    int64_t  time_ns;
+    uint32_t parent, node;
+};
+
+static int compare_order(const void *left, const void *right)
+{
+    const struct order *x = left, *y = right;
+
+    if (x->parent != y->parent)
+        return x->parent < y->parent ? -1 : 1;
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1; /* the shortest is put in front first */
+    return x->node < y->node ? 1 : -1;
+}
+
+static bool sort_children(struct sonde_samples *s)
+{
+    struct order *order = calloc((size_t)s->count + 1, sizeof *order);
+    uint32_t      count = 0;
+
+    if (!order)
+        return false;
+    for (uint32_t i = 1; i < s->count; i++) {
+        s->nodes[i].first_child = 0;
+        if (s->nodes[i].parent != 0)
+            order[count++] = (struct order){ s->nodes[i].time_ns, s->nodes[i].parent, i };
+    }
+    qsort(order, count, sizeof *order, compare_order);
+    for (uint32_t i = 0; i < count; i++) {
+        struct sonde_sample_node *up = &s->nodes[order[i].parent];
+        s->nodes[order[i].node].next_sibling = up->first_child;
+        up->first_child = order[i].node;
+    }
+    free(order);
+    return true;
+}
+
+static bool is_main(const struct sonde_trace *trace, uint32_t thread)
+{
+    const struct sonde_thread *t = &trace->threads[thread].shown;
+
+    return t->tid == trace->processes[t->process].shown.pid;
+}
+
+struct thread_order {
+    struct sonde_sample_thread thread;
+    uint32_t                   process;
+    bool                       main;
+};
+
+static int compare_threads(const void *left, const void *right)
+{
+    const struct thread_order *x = left, *y = right;
+
+    if (x->process != y->process)
+        return x->process < y->process ? -1 : 1;
+    if (x->main != y->main)
+        return x->main ? -1 : 1;
+    return (x->thread.thread > y->thread.thread) - (x->thread.thread < y->thread.thread);
+}
+
+/* By process, its main thread first. */
+static bool sort_threads(struct sonde_samples *s)
+{
+    struct thread_order *order = calloc((size_t)s->thread_count + 1, sizeof *order);
+
+    if (!order)
+        return false;
+    for (uint32_t i = 0; i < s->thread_count; i++)
+        order[i] = (struct thread_order){
+            s->threads[i], s->trace->threads[s->threads[i].thread].shown.process,
+            is_main(s->trace, s->threads[i].thread)
+        };
+    qsort(order, s->thread_count, sizeof *order, compare_threads);
+    for (uint32_t i = 0; i < s->thread_count; i++)
+        s->threads[i] = order[i].thread;
+    free(order);
+    return true;
+}
+
+/* ----------------------------------------------------------------- the whole */
+
+static void read_rate(struct sonde_samples *s)
+{
+    static const char wanted[] = "python.sample.hz";
+    struct sonde_text key, value;
+
+    for (uint32_t p = 0; p < s->trace->process_count; p++)
+        for (uint32_t n = 0; sonde_trace_metadata(s->trace, p, n, &key, &value); n++)
+            if (key.length == sizeof wanted - 1 && memcmp(key.bytes, wanted, key.length) == 0)
+                s->rate = (double)strtoll(value.bytes, NULL, 10);
+}
+
+enum sonde_status sonde_samples_new(struct sonde_trace *trace, bool hide_imports,
+                                    struct sonde_samples **out, struct sonde_error *err)
+{
+    struct sonde_samples *s = calloc(1, sizeof *s);
+    enum sonde_status     st = SONDE_E_NOMEM;
+
+    *out = NULL;
+    if (s) {
+        s->trace = trace;
+        s->hide_imports = hide_imports;
+        s->thread_of = calloc((size_t)trace->thread_count + 1, sizeof *s->thread_of);
+    }
+    if (s && s->thread_of && snd_grow(&s->nodes, &s->room, 0, sizeof *s->nodes)) {
+        s->nodes[0] = (struct sonde_sample_node){ 0 };
+        s->count = 1;
+        st = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, s, err);
+        if (st != SONDE_OK) {
+            sonde_samples_free(s);
+            return st;
+        }
+        add_up(s);
+        st = s->failed || !sort_children(s) || !sort_threads(s) ? SONDE_E_NOMEM : SONDE_OK;
+    }
+    if (st != SONDE_OK) {
+        sonde_samples_free(s);
+        return snd_fail(err, st, "out of memory for the samples");
+    }
+    read_rate(s);
+    *out = s;
+    return SONDE_OK;
+}
+
+void sonde_samples_free(struct sonde_samples *s)
+{
+    if (!s)
+        return;
+    free(s->nodes);
+    free(s->threads);
+    free(s->thread_of);
+    free(s->chain);
+    snd_map_release(&s->by_stack);
+    snd_map_release(&s->by_child);
+    snd_map_release(&s->by_place);
+    free(s);
+}
+
+size_t sonde_samples_thread_count(const struct sonde_samples *samples)
+{
+    return samples->thread_count;
+}
+
+const struct sonde_sample_thread *sonde_samples_thread(const struct sonde_samples *samples,
+                                                       size_t                      index)
+{
+    return index < samples->thread_count ? &samples->threads[index] : NULL;
+}
+
+const struct sonde_sample_node *sonde_samples_node(const struct sonde_samples *samples,
+                                                   size_t                      index)
+{
+    return index > 0 && index < samples->count ? &samples->nodes[index] : NULL;
+}
+
+double sonde_samples_rate(const struct sonde_samples *samples)
+{
+    return samples->rate;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The line-memory view: memory in use after each line, and what the line added. As text it is
+ * memory_profiler's, to the character; a column more with the peak, where asked for.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "view/format.h"
+#include "view/pysource.h"
+#include "view/view.h"
+
+static const struct snd_column columns[] = {
+    { "file", "File", SND_TEXT, SND_FIT_CONTENT },
+    { "function", "Function", SND_TEXT, SND_FIT_CONTENT },
+    { "first_line", "First Line", SND_COUNT, SND_FIT_FIXED },
+    { "line", "Line", SND_COUNT, SND_FIT_FIXED },
+    { "usage_bytes", "Mem Usage", SND_BYTES, SND_FIT_FIXED },
+    { "increment_bytes", "Increment", SND_BYTES, SND_FIT_FIXED },
+    { "occurrences", "Occurrences", SND_COUNT, SND_FIT_FIXED },
+    { "allocated_bytes", "Allocated", SND_BYTES, SND_FIT_FIXED },
+    { "freed_bytes", "Freed", SND_BYTES, SND_FIT_FIXED },
+    { "peak_bytes", "Peak", SND_BYTES, SND_FIT_FIXED },
+    { "source", "Line Contents", SND_TEXT, SND_FIT_CONTENT },
+};
+
+#define MIB (1024.0 * 1024.0)
+
+struct page {
+    const struct sonde_lines *lines;
+    struct snd_out           *out;
+    bool                      peak;
+    struct sonde_buffer       text;
+};
+
+static void put_text(struct page *page, struct sonde_text text)
+{
+    snd_buf_clear(&page->text);
+    snd_format_text(&page->text, text.bytes, text.length);
+    snd_out_put(page->out, snd_buf_string(&page->text), page->text.length);
+}
+
+static void put_source(struct page *page, struct sonde_text line)
+{
+    snd_buf_clear(&page->text);
+    snd_format_source(&page->text, line.bytes, line.length);
+    snd_out_put(page->out, snd_buf_string(&page->text), page->text.length);
+    snd_out_text(page->out, "\n");
+}
+
+static void put_cells(struct page *page, const char *line, const char *usage, const char *increment,
+                      const char *peak, const char *occurrences)
+{
+    snd_out_format(page->out, "%6s %12s %12s", line, usage, increment);
+    if (page->peak)
+        snd_out_format(page->out, " %12s", peak);
+    snd_out_format(page->out, "  %10s   ", occurrences);
+}
+
+static void show_mib(char out[48], double bytes)
+{
+    char number[SND_NUMBER_MAX];
+
+    snprintf(out, 48, "%5.40s MiB", snd_number_fixed(number, 1, bytes / MIB));
+}
+
+static void put_line(struct page *page, uint64_t number, const struct sonde_line *line,
+                     struct sonde_text source)
+{
+    char text[24], usage[48] = "", increment[48] = "", peak[48] = "", occurrences[24] = "";
+
+    snprintf(text, sizeof text, "%" PRIu64, number);
+    if (line) {
+        show_mib(usage, (double)line->usage_bytes);
+        show_mib(increment, (double)line->increment_bytes);
+        show_mib(peak, (double)line->peak_bytes);
+        snprintf(occurrences, sizeof occurrences, "%" PRIu64, line->hits);
+    }
+    put_cells(page, text, usage, increment, peak, occurrences);
+    put_source(page, source);
+}
+
+/* All lines of the function; those counted alone where there is no source. */
+static void put_lines(struct page *page, const struct sonde_line_function *f,
+                      const struct snd_pysource *source)
+{
+    size_t   at = 0;
+    uint64_t end = (uint64_t)f->line + snd_pysource_block(source, f->line);
+
+    for (uint64_t line = f->line; line < end; line++) {
+        while (at < f->count && sonde_lines_line(page->lines, f->first + at)->line < line)
+            at++;
+        const struct sonde_line *found = at < f->count
+                                             ? sonde_lines_line(page->lines, f->first + at)
+                                             : NULL;
+        put_line(page, line, found && found->line == line ? found : NULL,
+                 snd_pysource_line(source, line));
+    }
+    for (size_t i = 0; !source->bytes && i < f->count; i++) {
+        const struct sonde_line *line = sonde_lines_line(page->lines, f->first + i);
+        put_line(page, line->line, line, (struct sonde_text){ "", 0 });
+    }
+}
+
+static void put_function(struct page *page, const struct sonde_line_function *f)
+{
+    struct snd_pysource source;
+    bool              found = snd_pysource_open(&source, f->file.bytes);
+
+    snd_out_text(page->out, "Filename: ");
+    put_text(page, f->file);
+    snd_out_text(page->out, "\n");
+    if (!found)
+        snd_out_text(page->out, "The file is not there: its lines are not shown.\n");
+    else if (!snd_pysource_fits(&source, f))
+        snd_out_text(page->out,
+                     "The file has changed since: its lines may not be those that ran.\n");
+    snd_out_text(page->out, "\n");
+    put_cells(page, "Line #", "Mem usage", "Increment", "Peak", "Occurrences");
+    snd_out_text(page->out, "Line Contents\n");
+    snd_out_repeat(page->out, '=', page->peak ? 74 : 61);
+    snd_out_text(page->out, "\n");
+    put_lines(page, f, &source);
+    snd_out_text(page->out, "\n\n");
+    snd_pysource_close(&source);
+}
+
+static void put_page(const struct snd_doc *doc, const struct sonde_report_options *options,
+                     struct snd_out *out)
+{
+    struct page page = { .lines = doc->lines, .out = out, .peak = options->peak };
+
+    /* memory_profiler shows no function that did not run. */
+    for (size_t i = 0; i < sonde_lines_function_count(doc->lines); i++)
+        if (sonde_lines_function(doc->lines, i)->count > 0)
+            put_function(&page, sonde_lines_function(doc->lines, i));
+    sonde_buffer_release(&page.text);
+}
+
+static void add_lines(struct snd_doc *doc, const struct sonde_line_function *f)
+{
+    struct snd_pysource source;
+
+    snd_pysource_open(&source, f->file.bytes);
+    bool fits = snd_pysource_fits(&source, f);
+    for (uint32_t i = 0; i < f->count; i++) {
+        const struct sonde_line *line = sonde_lines_line(doc->lines, f->first + i);
+        struct snd_cell         *cell = snd_table_add(&doc->rows);
+        struct sonde_text        text = snd_pysource_line(&source, line->line);
+        *cell++ = snd_cell_text(f->file);
+        *cell++ = snd_cell_text(f->name);
+        *cell++ = snd_cell_number(f->line);
+        *cell++ = snd_cell_number(line->line);
+        *cell++ = snd_cell_number((int64_t)line->usage_bytes);
+        *cell++ = snd_cell_number(line->increment_bytes);
+        *cell++ = snd_cell_number((int64_t)line->hits);
+        *cell++ = snd_cell_number((int64_t)line->allocated_bytes);
+        *cell++ = snd_cell_number((int64_t)line->freed_bytes);
+        *cell++ = snd_cell_number((int64_t)line->peak_bytes);
+        *cell++ = source.bytes && fits ? snd_cell_text(snd_doc_indent(doc, 0, text))
+                                       : snd_cell_none();
+    }
+    snd_pysource_close(&source);
+}
+
+SND_VIEW_BUILD(snd_view_line_memory)
+{
+    (void)options;
+    snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    doc->empty = "The trace has no memory by line: record it with --line-memory.";
+    enum sonde_status st = sonde_lines_new(trace, SONDE_LINES_MEMORY, &doc->lines, err);
+    if (st != SONDE_OK)
+        return st;
+    for (size_t i = 0; i < sonde_lines_function_count(doc->lines); i++)
+        add_lines(doc, sonde_lines_function(doc->lines, i));
+    doc->text = doc->rows.row_count > 0 ? put_page : NULL;
+    snd_doc_total(doc, "functions", NULL, SND_COUNT,
+                  snd_cell_number((int64_t)sonde_lines_function_count(doc->lines)));
+    return SONDE_OK;
+}

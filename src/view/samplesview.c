@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The samples view: what sampled stacks add up to. As text it is Pyinstrument's tree of the main
+ * thread, or of each thread; as data every node of every thread.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "snd_config.h"
+#include "view/format.h"
+#include "view/sampletree.h"
+
+#define BANNER 36 /* characters before the first field, as in Pyinstrument's */
+
+static const struct snd_column columns[] = {
+    { "process", "Process", SND_COUNT, SND_FIT_FIXED },
+    { "thread", "Thread", SND_COUNT, SND_FIT_FIXED },
+    { "depth", "Depth", SND_COUNT, SND_FIT_FIXED },
+    { "function", "Function", SND_TEXT, SND_FIT_CONTENT },
+    { "file", "File", SND_TEXT, SND_FIT_CONTENT },
+    { "line", "Line", SND_COUNT, SND_FIT_FIXED },
+    { "is_native", "Native", SND_FLAG, SND_FIT_FIXED },
+    { "samples", "Samples", SND_COUNT, SND_FIT_FIXED },
+    { "time_ns", "Time", SND_TIME, SND_FIT_FIXED },
+    { "self_ns", "Self", SND_TIME, SND_FIT_FIXED },
+    { "cpu_ns", "On CPU", SND_TIME, SND_FIT_FIXED },
+    { "gil_ns", "With GIL", SND_TIME, SND_FIT_FIXED },
+};
+
+static const struct snd_column thread_columns[] = {
+    { "process", "Process", SND_COUNT, SND_FIT_FIXED },
+    { "thread", "Thread", SND_COUNT, SND_FIT_FIXED },
+    { "name", "Name", SND_TEXT, SND_FIT_CONTENT },
+    { "samples", "Samples", SND_COUNT, SND_FIT_FIXED },
+    { "time_ns", "Time", SND_TIME, SND_FIT_FIXED },
+    { "cpu_ns", "On CPU", SND_TIME, SND_FIT_FIXED },
+    { "gil_ns", "With GIL", SND_TIME, SND_FIT_FIXED },
+    { "gil_wait_ns", "Waits for GIL", SND_TIME, SND_FIT_FIXED },
+    { "idle_ns", "Idle", SND_TIME, SND_FIT_FIXED },
+};
+
+/* ------------------------------------------------------------------ the root */
+
+static bool ends_with(struct sonde_text text, const char *end)
+{
+    size_t length = strlen(end);
+
+    return text.length >= length && memcmp(text.bytes + text.length - length, end, length) == 0;
+}
+
+/* sonde's own files: .../sonde/_runner.py. */
+static bool is_runner(const struct sonde_sample_node *node)
+{
+    static const char folder[] = "/sonde/_";
+    const char       *slash = memrchr(node->file.bytes, '/', node->file.length);
+
+    return slash && slash - node->file.bytes >= (long)sizeof folder - 3 &&
+           memcmp(slash - (sizeof folder - 3), folder, sizeof folder - 1) == 0 &&
+           ends_with(node->file, ".py");
+}
+
+/* What runs a module or a script for the runner. */
+static bool is_runpy(const struct sonde_sample_node *node)
+{
+    return ends_with(node->file, "/runpy.py") || ends_with(node->file, "<frozen runpy>") ||
+           ends_with(node->file, "<string>");
+}
+
+/*
+ * The node to begin at: a thread's only outermost function, and not that of what ran the program
+ * for us, as Pyinstrument does not show itself.
+ */
+static uint32_t find_start(const struct sonde_samples *samples, uint32_t root)
+{
+    const struct sonde_sample_node *node = sonde_samples_node(samples, root);
+    uint32_t                        start = root, at = root;
+
+    if (node->self_ns == 0 && node->first_child != 0 &&
+        sonde_samples_node(samples, node->first_child)->next_sibling == 0)
+        start = at = node->first_child;
+    bool seen = false;
+    for (;;) {
+        node = sonde_samples_node(samples, at);
+        if (at != root && !is_runner(node) && !is_runpy(node))
+            break;
+        seen |= at != root && is_runner(node);
+        const struct sonde_sample_node *child = node->first_child
+                                                    ? sonde_samples_node(samples, node->first_child)
+                                                    : NULL;
+        if (!child || (double)child->time_ns < 0.8 * (double)node->time_ns)
+            break;
+        at = node->first_child;
+    }
+    return seen && !is_runner(node) && !is_runpy(node) ? at : start;
+}
+
+/* -------------------------------------------------------------------- banner */
+
+static struct sonde_text find_command(const struct sonde_trace *trace, uint32_t process)
+{
+    static const char wanted[] = "command";
+    struct sonde_text key, value;
+
+    for (uint32_t n = 0; sonde_trace_metadata(trace, process, n, &key, &value); n++)
+        if (key.length == sizeof wanted - 1 && memcmp(key.bytes, wanted, key.length) == 0)
+            return value;
+    const char *program = sonde_trace_process(trace, process)->program;
+    return (struct sonde_text){ program, strlen(program) };
+}
+
+struct page {
+    const struct sonde_trace   *trace;
+    const struct sonde_samples *samples;
+    struct snd_out             *out;
+    int                         decimals;
+    bool                        colour, show_all;
+};
+
+static void put_banner(struct page *page, uint32_t process, uint64_t samples, double duration,
+                       double cpu)
+{
+    const struct sonde_process *p = sonde_trace_process(page->trace, process);
+    time_t                      start = (time_t)(p->start_real_ns / 1000000000);
+    struct tm                   local;
+    char                        when[16] = "", number[SND_NUMBER_MAX];
+    struct sonde_buffer         text = { 0 };
+
+    if (localtime_r(&start, &local))
+        strftime(when, sizeof when, "%H:%M:%S", &local);
+    snd_out_format(page->out, "\n%-*s Recorded: %-9s Samples:  %" PRIu64 "\n", BANNER, "  sonde",
+                   when, samples);
+    snd_out_format(page->out, "%-*s Duration: %-9s", BANNER, "  " SND_VERSION,
+                   snd_number_fixed(number, 3, duration));
+    snd_out_format(page->out, " CPU time: %s\n\n", snd_number_fixed(number, 3, cpu));
+    struct sonde_text command = find_command(page->trace, process);
+    snd_format_text(&text, command.bytes, command.length);
+    snd_out_format(page->out, "Program: %s\n\n", snd_buf_string(&text));
+    sonde_buffer_release(&text);
+}
+
+static uint32_t process_of(const struct page *page, const struct sonde_sample_thread *t)
+{
+    return sonde_trace_thread(page->trace, t->thread)->process;
+}
+
+static void put_heading(struct page *page, const struct sonde_sample_thread *t)
+{
+    const struct sonde_thread *thread = sonde_trace_thread(page->trace, t->thread);
+    struct sonde_buffer        name = { 0 };
+    char                       cpu[SND_NUMBER_MAX], idle[SND_NUMBER_MAX];
+
+    snd_format_text(&name, thread->name.bytes, thread->name.length);
+    snd_out_format(page->out,
+                   "Thread %" PRIu32 "%s%s of process %" PRIu32 ": %" PRIu64
+                   " samples, %s s on the CPU, %s s idle\n",
+                   thread->tid, name.length ? " " : "", snd_buf_string(&name),
+                   sonde_trace_process(page->trace, thread->process)->pid, t->samples,
+                   snd_number_fixed(cpu, 3, (double)t->cpu_ns / 1e9),
+                   snd_number_fixed(idle, 3, (double)t->idle_ns / 1e9));
+    sonde_buffer_release(&name);
+}
+
+static void put_tree(struct page *page, const struct sonde_sample_thread *t,
+                     const struct snd_pypaths *paths)
+{
+    struct snd_sample_style style = { paths, page->decimals, page->colour, page->show_all };
+
+    if (!snd_sample_tree_put(page->samples, find_start(page->samples, t->root), &style, page->out))
+        page->out->failed = true;
+    snd_out_text(page->out, "\n");
+}
+
+/* The first thread alone, or each under its name. */
+static void put_threads(struct page *page, bool all)
+{
+    size_t             count = sonde_samples_thread_count(page->samples), shown = all ? count : 1;
+    struct snd_pypaths paths = { 0 };
+    uint32_t           of = UINT32_MAX;
+
+    for (size_t i = 0; i < shown && !page->out->failed; i++) {
+        const struct sonde_sample_thread *t = sonde_samples_thread(page->samples, i);
+        if (process_of(page, t) != of) {
+            of = process_of(page, t);
+            snd_pypaths_release(&paths);
+            page->out->failed |= !snd_pypaths_read(&paths, page->trace, of);
+        }
+        if (all)
+            put_heading(page, t);
+        put_tree(page, t, &paths);
+    }
+    snd_pypaths_release(&paths);
+    if (shown < count)
+        snd_out_format(page->out, "%zu more threads were sampled: --group-by thread shows them\n",
+                       count - shown);
+}
+
+/* Digits of a second that the sampling interval resolves. */
+static int count_decimals(double rate)
+{
+    double interval = rate > 0 ? 1 / rate : 0.001;
+
+    interval = interval < 1e-9 ? 1e-9 : interval > 1 ? 1 : interval;
+    return (int)ceil(-log10(interval));
+}
+
+static void put_page(const struct snd_doc *doc, const struct sonde_report_options *options,
+                     struct snd_out *out)
+{
+    bool        all = options->groups & SONDE_GROUP_THREAD;
+    struct page page = { doc->trace, doc->samples, out,
+                         count_decimals(sonde_samples_rate(doc->samples)), options->colour,
+                         options->show_all };
+    uint64_t    samples = 0;
+    int64_t     cpu = 0, first = INT64_MAX, last = INT64_MIN;
+    size_t      count = sonde_samples_thread_count(doc->samples);
+
+    for (size_t i = 0; i < (all ? count : 1); i++) {
+        const struct sonde_sample_thread *t = sonde_samples_thread(doc->samples, i);
+        samples += t->samples;
+        cpu = (int64_t)((uint64_t)cpu + (uint64_t)t->cpu_ns);
+        first = t->first_ns < first ? t->first_ns : first;
+        last = t->last_ns > last ? t->last_ns : last;
+    }
+    put_banner(&page, process_of(&page, sonde_samples_thread(doc->samples, 0)), samples,
+               ((double)last - (double)first) / 1e9, (double)cpu / 1e9);
+    snd_out_text(out, "\n");
+    put_threads(&page, all);
+}
+
+/* ---------------------------------------------------------------------- rows */
+
+static uint32_t next_node(const struct sonde_samples *samples, uint32_t at, uint32_t root)
+{
+    const struct sonde_sample_node *node = sonde_samples_node(samples, at);
+
+    if (node->first_child != 0)
+        return node->first_child;
+    while (at != root && node->next_sibling == 0) {
+        at = node->parent;
+        node = sonde_samples_node(samples, at);
+    }
+    return at == root ? 0 : node->next_sibling;
+}
+
+static void add_nodes(struct snd_doc *doc, const struct sonde_thread *thread, uint32_t pid,
+                      uint32_t root)
+{
+    for (uint32_t at = root; at != 0; at = next_node(doc->samples, at, root)) {
+        const struct sonde_sample_node *n = sonde_samples_node(doc->samples, at);
+        struct snd_cell                *cell = snd_table_add(&doc->rows);
+        *cell++ = snd_cell_number(pid);
+        *cell++ = snd_cell_number(thread->tid);
+        *cell++ = snd_cell_number(n->depth);
+        *cell++ = at == root ? snd_cell_string("[root]") : snd_cell_text(n->function);
+        *cell++ = at == root ? snd_cell_none() : snd_cell_text(n->file);
+        *cell++ = snd_cell_number(n->line);
+        *cell++ = snd_cell_number(n->is_native);
+        *cell++ = snd_cell_number((int64_t)n->samples);
+        *cell++ = snd_cell_number(n->time_ns);
+        *cell++ = snd_cell_number(n->self_ns);
+        *cell++ = snd_cell_number(n->cpu_ns);
+        *cell++ = snd_cell_number(n->gil_ns);
+    }
+}
+
+static void add_thread(struct snd_doc *doc, const struct sonde_sample_thread *t,
+                       const struct sonde_thread *thread, uint32_t pid)
+{
+    struct snd_cell *cell = snd_table_add(&doc->section);
+
+    *cell++ = snd_cell_number(pid);
+    *cell++ = snd_cell_number(thread->tid);
+    *cell++ = snd_cell_text(thread->name);
+    *cell++ = snd_cell_number((int64_t)t->samples);
+    *cell++ = snd_cell_number(t->time_ns);
+    *cell++ = snd_cell_number(t->cpu_ns);
+    *cell++ = snd_cell_number(t->gil_ns);
+    *cell++ = snd_cell_number(t->gil_wait_ns);
+    *cell++ = snd_cell_number(t->idle_ns);
+}
+
+SND_VIEW_BUILD(snd_view_samples)
+{
+    uint64_t samples = 0;
+
+    snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    snd_table_init(&doc->section, thread_columns, SND_COUNT_OF(thread_columns));
+    doc->section_key = "threads";
+    doc->empty = "The trace has no samples: record them with --sample.";
+    enum sonde_status st = sonde_samples_new(trace, !options->show_all, &doc->samples, err);
+    if (st != SONDE_OK)
+        return st;
+    for (size_t i = 0; i < sonde_samples_thread_count(doc->samples); i++) {
+        const struct sonde_sample_thread *t = sonde_samples_thread(doc->samples, i);
+        const struct sonde_thread        *thread = sonde_trace_thread(trace, t->thread);
+        uint32_t                          pid = sonde_trace_process(trace, thread->process)->pid;
+        samples += t->samples;
+        add_thread(doc, t, thread, pid);
+        if (options->format != SONDE_REPORT_TEXT)
+            add_nodes(doc, thread, pid, t->root);
+    }
+    snd_doc_total(doc, "samples", NULL, SND_COUNT, snd_cell_number((int64_t)samples));
+    doc->text = samples > 0 ? put_page : NULL;
+    return SONDE_OK;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * view/sampletree.h - a tree of samples as Pyinstrument shows it.
+ *
+ * Layer: view. Threads: as a document.
+ */
+#ifndef SND_VIEW_SAMPLETREE_H
+#define SND_VIEW_SAMPLETREE_H
+
+#include "base/buf.h"
+#include "base/sink.h"
+#include "view/view.h"
+
+/* What file names are shown by, and what tells a library from a program: of one process. */
+struct snd_pypaths {
+    struct sonde_text *folders; /* sys.path: names are shown from the nearest on */
+    size_t             folder_count;
+    struct sonde_text *prefixes; /* where the interpreter and its libraries are installed */
+    size_t             prefix_count;
+    char              *bytes; /* of all of them */
+};
+
+/* From the metadata python.sys_path (or python.prefixes) and python.sys_prefixes. False: no memory. */
+bool snd_pypaths_read(struct snd_pypaths *paths, const struct sonde_trace *trace, uint32_t process);
+void snd_pypaths_release(struct snd_pypaths *paths);
+bool snd_pypaths_is_library(const struct snd_pypaths *paths, struct sonde_text file);
+/* Appends `file` from the folder that leaves least of it. */
+void snd_pypaths_shorten(const struct snd_pypaths *paths, struct sonde_text file,
+                         struct sonde_buffer *out);
+
+/* What a frame is called: no "f.<locals>." before it. */
+struct sonde_text snd_sample_function(const struct sonde_sample_node *node);
+
+struct snd_sample_style {
+    const struct snd_pypaths *paths;
+    int                       decimals;
+    bool                      colour, show_all;
+};
+/* Writes the tree below node `root` of a thread. False: memory is out. */
+bool snd_sample_tree_put(const struct sonde_samples *samples, uint32_t root,
+                         const struct snd_sample_style *style, struct snd_out *out);
+
+#endif
