@@ -10,6 +10,7 @@
 static PyMethodDef *const tables[] = {
     snd_py_functions_methods,
     snd_py_imports_methods,
+    snd_py_sampler_methods,
 };
 
 static struct PyModuleDef python_module = {

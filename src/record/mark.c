@@ -325,7 +325,7 @@ void sonde_sample(const struct sonde_sample *sample)
     do {
         uint64_t       covered = left < UINT32_MAX ? left : UINT32_MAX;
         const uint64_t words[3] = {
-            stamp(SND_EV_SAMPLE),
+            (sample->at ? sample->at : sonde_clock()) << 8 | SND_EV_SAMPLE,
             (uint64_t)(sample->state & 0xff) << 32 | (uint64_t)samples << 40 | sample->stack,
             covered << 32 | sample->thread,
         };

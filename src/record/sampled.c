@@ -50,15 +50,19 @@ static bool make_place(void)
 }
 
 /* A thread that marks for itself, or one that was asked for before. */
-static uint32_t find(uint32_t tid)
+static struct snd_thread_record *find(uint32_t tid, uint32_t *id)
 {
     for (const struct snd_thread *t = snd_rec.threads; t; t = t->next)
-        if (t->record->tid == tid)
-            return t->id;
+        if (t->record->tid == tid) {
+            *id = t->id;
+            return t->record;
+        }
     for (size_t i = 0; i < count; i++)
-        if (known[i].tid == tid)
-            return known[i].id;
-    return 0;
+        if (known[i].tid == tid) {
+            *id = known[i].id;
+            return known[i].record;
+        }
+    return NULL;
 }
 
 static uint32_t add(uint32_t tid, uint32_t name)
@@ -83,9 +87,11 @@ uint32_t sonde_thread_of(uint32_t tid, const char *name)
         return 0;
     snd_lock();
     if (snd_rec.phase == SND_OPEN && snd_thread_self()->serial == snd_rec.serial) {
-        id = find(tid);
-        if (id == 0)
+        struct snd_thread_record *record = find(tid, &id);
+        if (!record)
             id = add(tid, text);
+        else if (text != 0)
+            __atomic_store_n(&record->name, text, __ATOMIC_RELAXED);
     }
     snd_unlock();
     snd_thread_leave();

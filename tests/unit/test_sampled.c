@@ -40,13 +40,14 @@ static void test_sampled_threads(void **state)
 
     assert_int_equal(sonde_thread_of(77, "early"), 0); /* nothing records */
     recorded_start(&options);
-    uint32_t worker = sonde_thread_of(77, "worker");
+    uint32_t worker = sonde_thread_of(77, "its first name");
     assert_int_not_equal(worker, 0);
-    assert_int_equal(sonde_thread_of(77, "whatever"), worker);
+    assert_int_equal(sonde_thread_of(77, NULL), worker);
     assert_int_not_equal(sonde_thread_of(78, NULL), worker);
-    struct sonde_sample sample = { one_stack(), worker, SONDE_SAMPLED_ON_CPU, 3, 3000 };
+    struct sonde_sample sample = { one_stack(), worker, SONDE_SAMPLED_ON_CPU, 3, 3000, 0 };
     sonde_sample(&sample);
-    sample = (struct sonde_sample){ 0, 0, 0, 1, 10000000000u }; /* longer than a field */
+    assert_int_equal(sonde_thread_of(77, "worker"), worker);
+    sample = (struct sonde_sample){ 0, 0, 0, 1, 10000000000u, 0 }; /* longer than a field */
     sonde_sample(&sample);
     recorded_stop();
 

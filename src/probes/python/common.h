@@ -29,6 +29,7 @@
 /* Methods of each probe, ended by a NULL name. */
 extern PyMethodDef snd_py_functions_methods[];
 extern PyMethodDef snd_py_imports_methods[];
+extern PyMethodDef snd_py_sampler_methods[];
 
 /* sonde.Error; set once by the module. */
 extern PyObject *snd_py_error_class;

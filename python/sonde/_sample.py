@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde.sample: stacks of every thread, so many times a second. What Pyinstrument and py-spy do.
+
+    >>> with sonde.sample(hz=1000) as seen:
+    ...     main()
+    >>> seen.print()                        # Pyinstrument's tree
+    >>> seen.dump_stats("main.speedscope.json")
+
+A thread in C reads the stacks; nothing is added to a call. A process has one sampler: who asks
+while it is on shares it.
+"""
+import atexit
+import os
+import sys
+import threading
+import warnings
+
+from . import _python
+from ._session import Session
+
+DEFAULT_HZ = 100
+
+_lock = threading.Lock()
+_users = 0
+_hz = None
+
+
+def _name_threads():
+    """The names that Python has for its threads, which the system does not know."""
+    if "threading" not in sys.modules:
+        return
+    for thread in list(threading._active.values()):
+        number = getattr(thread, "native_id", None)
+        if number:
+            _python.name_thread(number, thread.name)
+
+
+def _start(hz):
+    global _users, _hz
+    with _lock:
+        if _users == 0:
+            _python.start_sampling(hz)
+            _hz = hz
+            _name_threads()
+        elif hz != _hz:
+            warnings.warn(f"sonde: this process is being sampled already, {_hz:g} times a second; "
+                          f"the {hz:g} asked for are ignored", stacklevel=5)
+        _users += 1
+
+
+def _stop():
+    global _users
+    with _lock:
+        _users -= 1
+        if _users == 0:
+            _name_threads()
+            _python.stop_sampling()
+
+
+def _stop_at_exit():
+    """The threads' names, and the last tenth of a second."""
+    global _users
+    with _lock:
+        if _users > 0:
+            _users = 0
+            _name_threads()
+            _python.stop_sampling()
+
+
+def _in_child():
+    """The sampler's thread stayed in the parent: the child has one of its own, in its own file."""
+    global _lock, _users
+    _lock = threading.Lock()
+    hz = _python.forget_sampling()
+    if hz is None or _users == 0:
+        return
+    try:
+        _python.start_sampling(hz)
+    except Exception as error:  # the program must not suffer for it
+        _users = 0
+        print(f"sonde: process {os.getpid()} is not sampled: {error}", file=sys.stderr)
+
+
+os.register_at_fork(after_in_child=_in_child)
+atexit.register(_stop_at_exit)
+
+
+class sample(Session):
+    """A context manager and decorator: samples all threads `hz` times a second."""
+
+    _view = "samples"
+    _format = "speedscope"
+
+    def __init__(self, hz=DEFAULT_HZ, path=None, **options):
+        if not 0.01 <= hz <= 20000:
+            raise ValueError(f"sonde: hz is from 0.01 to 20000, not {hz!r}")
+        super().__init__(path, **options)
+        self.hz = hz
+
+    def _attach(self):
+        _start(self.hz)
+
+    def _detach(self):
+        if _users > 0:
+            _stop()
+
+    def __repr__(self):
+        return f"sonde.sample(hz={self.hz!r})"

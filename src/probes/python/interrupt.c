@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "probes/python/interrupt.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE_NS 20000000 /* a thread that has not answered by then is not waited for */
+
+enum phase { IDLE, ASKED, READING, DONE };
+
+/* One question at a time. The phase says whose the rest is: the asker's unless READING. */
+static struct {
+    uint32_t            phase; /* a futex */
+    uint64_t            state;
+    enum snd_py_read    read;
+    struct snd_py_stack stack;
+    struct snd_python   python;
+    struct sigaction    before;
+    bool                on;
+} question;
+
+static bool move_phase(uint32_t from, uint32_t to)
+{
+    return __atomic_compare_exchange_n(&question.phase, &from, to, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
+
+static void wait_for(uint32_t seen, const struct timespec *most)
+{
+    syscall(SYS_futex, &question.phase, FUTEX_WAIT_PRIVATE, seen, most, NULL, 0);
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    int saved = errno;
+
+    (void)number, (void)info, (void)context;
+    if (move_phase(ASKED, READING)) {
+        question.read = snd_python_frames(&question.python, question.state, &question.stack);
+        __atomic_store_n(&question.phase, DONE, __ATOMIC_RELEASE);
+        syscall(SYS_futex, &question.phase, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    }
+    errno = saved;
+}
+
+static bool is_ours(void)
+{
+    struct sigaction now;
+
+    return sigaction(SIGURG, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+           now.sa_sigaction == on_signal;
+}
+
+bool snd_interrupt_start(const struct snd_python *python)
+{
+    struct sigaction action = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK }, before;
+
+    action.sa_sigaction = on_signal;
+    sigfillset(&action.sa_mask);
+    if (sigaction(SIGURG, NULL, &before) != 0 || (before.sa_flags & SA_SIGINFO) ||
+        (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN))
+        return false;
+    question.python = *python;
+    question.before = before;
+    question.on = sigaction(SIGURG, &action, NULL) == 0;
+    return question.on;
+}
+
+void snd_interrupt_stop(void)
+{
+    if (question.on && is_ours())
+        sigaction(SIGURG, &question.before, NULL);
+    question.on = false;
+}
+
+void snd_interrupt_in_child(void)
+{
+    __atomic_store_n(&question.phase, IDLE, __ATOMIC_RELEASE);
+    snd_interrupt_stop();
+}
+
+/* The thread answers, or is not waited for any longer. */
+static bool wait_answer(void)
+{
+    struct timespec most = { 0, PATIENCE_NS };
+    uint32_t        phase;
+
+    while ((phase = __atomic_load_n(&question.phase, __ATOMIC_ACQUIRE)) != DONE) {
+        struct timespec begin, now;
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        wait_for(phase, phase == ASKED ? &most : NULL);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        int64_t spent = (now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec;
+        most.tv_nsec -= spent < most.tv_nsec ? (long)spent : most.tv_nsec;
+        if (most.tv_nsec == 0 && move_phase(ASKED, IDLE))
+            return false;
+    }
+    return true;
+}
+
+enum snd_py_read snd_interrupt_read(void *user, uint32_t tid, uint64_t state,
+                                    struct snd_py_stack *stack)
+{
+    (void)user;
+    if (!question.on || !is_ours()) /* the program may have taken the signal meanwhile */
+        return SND_PY_UNREAD;
+    question.state = state;
+    __atomic_store_n(&question.phase, ASKED, __ATOMIC_RELEASE);
+    if (syscall(SYS_tgkill, getpid(), tid, SIGURG) != 0 || !wait_answer()) {
+        if (!move_phase(ASKED, IDLE))
+            __atomic_store_n(&question.phase, IDLE, __ATOMIC_RELEASE);
+        return SND_PY_UNREAD;
+    }
+    stack->count = question.stack.count;
+    stack->cut = question.stack.cut;
+    memcpy(stack->frames, question.stack.frames, stack->count * sizeof stack->frames[0]);
+    enum snd_py_read read = question.read;
+    __atomic_store_n(&question.phase, IDLE, __ATOMIC_RELEASE);
+    return read;
+}

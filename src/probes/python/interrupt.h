@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/interrupt.h - a running thread reads its own stack, when asked to by a signal.
+ *
+ * A thread that holds the interpreter's lock changes its frames every few dozen nanoseconds: from
+ * outside, what it does in short functions can hardly ever be read whole, and leaving that out
+ * would favour the long ones. So it is interrupted, and reads its stack itself: nothing changes
+ * meanwhile. Only the thread that holds the lock and runs is ever interrupted: a thread that waits
+ * in a system call is not, so that none of its calls returns early.
+ *
+ * The signal is SIGURG: nobody's unless a program asks for it, and ignored by default, so that
+ * one that comes late (after exec, after the sampler stopped) does no harm. Where a program has a
+ * handler of its own for it, threads are not interrupted, and stacks are read from outside.
+ *
+ * Layer:   probes.
+ * Threads: one thread asks.
+ */
+#ifndef SND_PROBES_PYTHON_INTERRUPT_H
+#define SND_PROBES_PYTHON_INTERRUPT_H
+
+#include "pystack/process.h"
+
+/* False: the signal is somebody's. `python` is copied. */
+bool snd_interrupt_start(const struct snd_python *python);
+void snd_interrupt_stop(void);
+/* In a forked child: whoever asked is not there. */
+void snd_interrupt_in_child(void);
+
+/* A snd_running_fn (pystack/sampling.h): UNREAD when the thread cannot be interrupted. */
+enum snd_py_read snd_interrupt_read(void *user, uint32_t tid, uint64_t state,
+                                    struct snd_py_stack *stack);
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/sampler.c - samples of this process: a thread of its own, outside the interpreter.
+ *
+ * It never takes the interpreter's lock, runs no Python code and holds no object: what it knows it
+ * reads from memory, as a stranger would. Rounds are a period apart on average, and not exactly:
+ * a program that does everything in time with the sampler would be seen at one thing only.
+ */
+#include "probes/python/common.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "probes/python/interrupt.h"
+#include "pystack/sampling.h"
+
+#define HZ_MOST 20000.0
+#define HZ_LEAST 0.01
+
+static struct {
+    pthread_t            thread;
+    pthread_mutex_t      lock;
+    pthread_cond_t       wake;
+    bool                 on, quit;
+    uint64_t             period_ns;
+    struct snd_sampling *sampling; /* the thread's, while it runs */
+    uint64_t             last[SND_SAMPLER_WORDS];
+    bool                 interrupts;
+} sampler = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static uint64_t clock_now(void)
+{
+    return sonde_clock();
+}
+
+static const struct snd_recorder recorder = {
+    .epoch = &sonde_epoch_,
+    .clock = clock_now,
+    .intern = sonde_intern,
+    .frame = sonde_intern_frame_in,
+    .stack = sonde_intern_stack,
+    .thread = sonde_thread_of,
+    .sample = sonde_sample,
+    .tally = sonde_tally,
+};
+
+/* --------------------------------------------------------------- the thread */
+
+static uint64_t mono_ns(void)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
+}
+
+/* Between three and five quarters of a period. */
+static uint64_t next_step(uint64_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return sampler.period_ns * 3 / 4 + *seed % (sampler.period_ns / 2 + 1);
+}
+
+/* False when the sampler is to end. */
+static bool wait_until(uint64_t ns)
+{
+    struct timespec at = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+
+    pthread_mutex_lock(&sampler.lock);
+    while (!sampler.quit && mono_ns() < ns)
+        pthread_cond_timedwait(&sampler.wake, &sampler.lock, &at);
+    bool go_on = !sampler.quit;
+    pthread_mutex_unlock(&sampler.lock);
+    return go_on;
+}
+
+static void *run(void *unused)
+{
+    uint64_t seed = mono_ns() | 1, due = mono_ns(), missed = 0;
+
+    prctl(PR_SET_NAME, "sonde sampler");
+    prctl(PR_SET_TIMERSLACK, 1ul);
+    while (wait_until(due)) {
+        if (!snd_sampling_round(sampler.sampling, missed))
+            break; /* the interpreter has come to its end */
+        uint64_t now = mono_ns();
+        missed = 0;
+        for (due += next_step(&seed); due + sampler.period_ns < now; due += sampler.period_ns)
+            missed++;
+    }
+    return unused;
+}
+
+/* -------------------------------------------------------------- on and off */
+
+static void init_wake(void)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&sampler.wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&sampler.lock, NULL);
+}
+
+static enum sonde_status open_self(struct snd_python *python, struct sonde_error *err)
+{
+    const void *runtime = dlsym(RTLD_DEFAULT, "_PyRuntime");
+    char        byte;
+
+    if (!runtime)
+        return snd_fail(err, SONDE_E_UNSUPPORTED, "cannot sample: this Python hides _PyRuntime");
+    if (!snd_memory_read(getpid(), (uint64_t)(uintptr_t)runtime, &byte, 1))
+        return snd_fail_os(err, SONDE_E_UNSUPPORTED, "cannot sample: the system does not let a "
+                           "process read its own memory with process_vm_readv (a container's "
+                           "seccomp profile?)");
+    return snd_python_open(python, getpid(), PY_MINOR_VERSION, (uint64_t)(uintptr_t)runtime,
+                           (uint64_t)(uintptr_t)&PyCode_Type, err);
+}
+
+/* No signal of the program's is ever for this thread. */
+static int start_thread(void)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&sampler.thread, NULL, run, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+static enum sonde_status start(double hz, struct sonde_error *err)
+{
+    struct snd_python python;
+
+    if (sampler.on)
+        return snd_fail(err, SONDE_E_BUSY, "cannot sample: this process is being sampled already");
+    enum sonde_status status = open_self(&python, err);
+    if (status != SONDE_OK)
+        return status;
+    sampler.period_ns = (uint64_t)(1e9 / hz);
+    sampler.quit = false;
+    init_wake();
+    status = snd_sampling_new(&python, &recorder, sampler.period_ns, &sampler.sampling, err);
+    if (status != SONDE_OK)
+        return status;
+    sampler.interrupts = snd_interrupt_start(&python);
+    if (sampler.interrupts)
+        snd_sampling_on_running(sampler.sampling, snd_interrupt_read, NULL);
+    int failed = start_thread();
+    if (failed != 0) {
+        snd_interrupt_stop();
+        snd_sampling_drop(sampler.sampling);
+        errno = failed;
+        return snd_fail_os(err, SONDE_E_NOMEM, "cannot sample: no thread can be made");
+    }
+    sampler.on = true;
+    return SONDE_OK;
+}
+
+static void stop(void)
+{
+    pthread_mutex_lock(&sampler.lock);
+    sampler.quit = true;
+    pthread_cond_signal(&sampler.wake);
+    pthread_mutex_unlock(&sampler.lock);
+    pthread_join(sampler.thread, NULL);
+    snd_interrupt_stop();
+    snd_sampling_counts(sampler.sampling, sampler.last);
+    snd_sampling_free(sampler.sampling);
+    sampler.sampling = NULL;
+    sampler.on = false;
+}
+
+/* ------------------------------------------------------------------ methods */
+
+static PyObject *start_sampling(PyObject *self, PyObject *argument)
+{
+    struct sonde_error err = { 0 };
+    double             hz = PyFloat_AsDouble(argument);
+
+    (void)self;
+    if (hz == -1.0 && PyErr_Occurred())
+        return NULL;
+    if (!(hz >= HZ_LEAST && hz <= HZ_MOST))
+        return PyErr_Format(PyExc_ValueError, "sonde: hz is from 0.01 to 20000, not %R", argument);
+    if (start(hz, &err) != SONDE_OK) {
+        PyErr_SetString(snd_py_error_class, err.message);
+        return NULL;
+    }
+    sonde_metadata("python.sample", sampler.interrupts ? "on" : "on, from outside");
+    Py_RETURN_NONE;
+}
+
+static PyObject *stop_sampling(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    if (sampler.on) {
+        Py_BEGIN_ALLOW_THREADS
+        stop();
+        Py_END_ALLOW_THREADS
+    }
+    Py_RETURN_NONE;
+}
+
+/* The child has no sampler: the thread stayed behind. Returns the rate that it had, or None. */
+static PyObject *forget_sampling(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    if (!sampler.on)
+        Py_RETURN_NONE;
+    sampler.on = false;
+    snd_interrupt_in_child();
+    snd_sampling_drop(sampler.sampling);
+    sampler.sampling = NULL;
+    return PyFloat_FromDouble(1e9 / (double)sampler.period_ns);
+}
+
+static PyObject *name_thread(PyObject *self, PyObject *arguments)
+{
+    unsigned    tid;
+    const char *name;
+
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "Is", &tid, &name))
+        return NULL;
+    sonde_thread_of(tid, name);
+    Py_RETURN_NONE;
+}
+
+static PyObject *count_samples(PyObject *self, PyObject *unused)
+{
+    const uint64_t *w = sampler.last;
+
+    (void)self, (void)unused;
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "rounds", w[SND_SAMPLER_ROUNDS], "missed",
+                         w[SND_SAMPLER_MISSED], "torn", w[SND_SAMPLER_TORN], "unread",
+                         w[SND_SAMPLER_UNREAD], "period_ns", w[SND_SAMPLER_PERIOD_NS], "cpu_ns",
+                         w[SND_SAMPLER_CPU_NS]);
+}
+
+PyMethodDef snd_py_sampler_methods[] = {
+    { "start_sampling", start_sampling, METH_O, "start_sampling(hz): begins to sample" },
+    { "stop_sampling", stop_sampling, METH_NOARGS, "ends what start_sampling() began, if it did" },
+    { "forget_sampling", forget_sampling, METH_NOARGS,
+      "in a forked child: forgets its parent's sampler; returns its hz, or None" },
+    { "name_thread", name_thread, METH_VARARGS, "name_thread(tid, name): in the trace" },
+    { "count_samples", count_samples, METH_NOARGS, "what the last sampler did, as a dict" },
+    { NULL, NULL, 0, NULL },
+};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pystack/codes.h - code objects of a Python process: names, files, lines; looked up once.
+ *
+ * A code object is known by its address, which another may get when it is freed. Each time a
+ * stack is named, what is known of its code objects is compared with what is there now:
+ * snd_codes_check() first, once for the whole stack, then snd_codes_get() for each.
+ *
+ * Layer:   pystack. Threads: one at a time.
+ */
+#ifndef SND_PYSTACK_CODES_H
+#define SND_PYSTACK_CODES_H
+
+#include "base/map.h"
+#include "pystack/layout.h"
+#include "pystack/memory.h"
+
+#define SND_CODE_WITNESS 192 /* bytes of the object that are compared, at most */
+#define SND_CODE_NAME 48     /* bytes of the name that are */
+#define SND_CODES_CHECKED (SND_PIECES_MAX / 2) /* different ones of one stack, at most */
+
+struct snd_code {
+    uint32_t serial;  /* no other code has it, whatever its address */
+    uint64_t address;
+    uint64_t checked; /* the round in which it was last found to be as it was */
+    char    *function, *file; /* owned; UTF-8 */
+    uint32_t first_line;
+    uint8_t *lines; /* owned */
+    size_t   line_bytes;
+    uint64_t instr_count; /* 3.11 on: units of two bytes */
+    uint64_t name_at;     /* the name's length and letters: where, and as they were */
+    uint32_t name_bytes;
+    char     witness[SND_CODE_WITNESS], name[SND_CODE_NAME];
+};
+
+struct snd_codes {
+    pid_t                       pid;
+    const struct snd_py_layout *layout;
+    uint64_t                    type; /* of code objects: the address of PyCode_Type */
+    struct snd_map              by_address;
+    struct snd_code           **list; /* owned; by number */
+    uint32_t                    count, capacity, serials;
+    uint64_t                    round;
+    /* what is there now, while it is compared */
+    char now[SND_CODES_CHECKED][SND_CODE_WITNESS], names[SND_CODES_CHECKED][SND_CODE_NAME];
+};
+
+void snd_codes_init(struct snd_codes *codes, pid_t pid, const struct snd_py_layout *layout,
+                    uint64_t type);
+void snd_codes_release(struct snd_codes *codes);
+
+/* Compares what is known of these addresses with what is there now. One call to the kernel. */
+void snd_codes_check(struct snd_codes *codes, const uint64_t *addresses, size_t count);
+
+/*
+ * The code at an address that has been checked; read now if it is new or has changed. NULL: it
+ * is no code object, or out of memory. Borrowed until the next call of this or of check.
+ */
+const struct snd_code *snd_codes_get(struct snd_codes *codes, uint64_t address);
+
+/* The instruction that a frame of this code is at, in bytes; false if it cannot be this code's. */
+bool snd_code_offset(const struct snd_codes *codes, const struct snd_code *code, uint64_t instr,
+                     int64_t *offset);
+
+#endif

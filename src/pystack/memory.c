@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pystack/memory.h"
+
+#include <errno.h>
+#include <sys/uio.h>
+
+#define PAGE ((uint64_t)4096)
+
+/* A number from another process becomes a pointer only for the kernel, which checks it. */
+static struct iovec vector(uint64_t address, size_t size)
+{
+    return (struct iovec){ (void *)(uintptr_t)address, size };
+}
+
+bool snd_memory_read(pid_t pid, uint64_t address, void *out, size_t size)
+{
+    struct iovec local = { out, size }, remote = vector(address, size);
+    ssize_t      n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+
+    if (n >= 0 && (size_t)n != size)
+        errno = EFAULT;
+    return n >= 0 && (size_t)n == size;
+}
+
+size_t snd_memory_read_many(pid_t pid, const struct snd_piece *pieces, size_t count)
+{
+    struct iovec local[SND_PIECES_MAX], remote[SND_PIECES_MAX];
+    size_t       whole = 0;
+
+    if (count == 0)
+        return 0;
+    if (count > SND_PIECES_MAX)
+        count = SND_PIECES_MAX;
+    for (size_t i = 0; i < count; i++) {
+        local[i] = (struct iovec){ pieces[i].out, pieces[i].size };
+        remote[i] = vector(pieces[i].address, pieces[i].size);
+    }
+    ssize_t n = process_vm_readv(pid, local, count, remote, count, 0);
+    for (; whole < count && n >= (ssize_t)pieces[whole].size; whole++)
+        n -= (ssize_t)pieces[whole].size;
+    return whole;
+}
+
+/*
+ * Stacks grow upwards, so that callers lie before what they call: from the beginning of the page
+ * up to what is asked for.
+ */
+const char *snd_window_at(struct snd_window *window, pid_t pid, uint64_t address, size_t size)
+{
+    if (address >= window->from && address + size <= window->to && address + size > address)
+        return window->bytes + (address - window->from);
+    uint64_t from = address & ~(PAGE - 1), to = address + size;
+    if (to - from > sizeof window->bytes)
+        from = address;
+    window->from = window->to = 0;
+    if (size > sizeof window->bytes || to < address ||
+        !snd_memory_read(pid, from, window->bytes, (size_t)(to - from)))
+        return NULL;
+    window->from = from;
+    window->to = to;
+    return window->bytes + (address - from);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pystack/names.h - stacks of code objects and lines to the recorder's ids, each asked for once.
+ *
+ * Layer:   pystack. Threads: one at a time.
+ */
+#ifndef SND_PYSTACK_NAMES_H
+#define SND_PYSTACK_NAMES_H
+
+#include "base/map.h"
+#include "pystack/codes.h"
+#include "pystack/sampling.h"
+
+struct snd_names {
+    struct snd_map stacks; /* (parent, serial of the code, line) to id */
+    struct snd_map lines;  /* (serial of the code, offset) to line */
+};
+
+void snd_names_release(struct snd_names *names);
+/* The ids are of another recording: none is known. */
+void snd_names_clear(struct snd_names *names);
+
+/* The id of the stack that goes on from `parent` into `code` at `offset`. */
+uint32_t snd_names_stack(struct snd_names *names, const struct snd_recorder *recorder,
+                         enum snd_py_lines lines, uint32_t parent, const struct snd_code *code,
+                         int64_t offset);
+
+/* The stack that stands for frames too many to be read. */
+uint32_t snd_names_cut(struct snd_names *names, const struct snd_recorder *recorder);
+
+#endif

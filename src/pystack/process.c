@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pystack/process.h"
+
+#include <string.h>
+
+#define THREADS_MAX 65536 /* more is a loop */
+
+static bool read_word(const struct snd_python *python, uint64_t address, uint64_t *value)
+{
+    return snd_memory_read(python->pid, address, value, sizeof *value);
+}
+
+/* ------------------------------------------------------------------ opening */
+
+/* A thread of every interpreter names its interpreter: then the offsets are right. */
+static bool is_plausible(const struct snd_python *python)
+{
+    const struct snd_py_layout *l = &python->layout;
+    uint64_t                    interp, thread, back, type;
+
+    return read_word(python, python->runtime + l->runtime_interpreters, &interp) && interp &&
+           read_word(python, interp + l->interp_threads, &thread) && thread &&
+           read_word(python, thread + l->thread_interp, &back) && back == interp &&
+           read_word(python, python->code_type + l->object_type, &type) && type != 0;
+}
+
+enum sonde_status snd_python_open(struct snd_python *python, pid_t pid, unsigned minor,
+                                  uint64_t runtime, uint64_t code_type, struct sonde_error *err)
+{
+    const struct snd_py_layout *known = snd_py_layout(minor);
+    char                        offsets[SND_PY_OFFSETS_SIZE];
+    bool                        free_threaded = false;
+
+    if (!known)
+        return snd_fail(err, SONDE_E_UNSUPPORTED, "Python 3.%u is not known here: 3.%u to 3.%u are",
+                        minor, snd_py_minor_least, snd_py_minor_most);
+    *python = (struct snd_python){ pid, runtime, code_type, *known };
+    if (minor >= 13 && (!snd_memory_read(pid, runtime, offsets, sizeof offsets) ||
+                        !snd_py_layout_refine(&python->layout, offsets, sizeof offsets,
+                                              &free_threaded)))
+        return snd_fail(err, SONDE_E_UNSUPPORTED,
+                        free_threaded ? "Python 3.%u without its lock (free-threaded) is not "
+                                        "supported"
+                                      : "Python 3.%u is not laid out as it should be",
+                        minor);
+    if (!is_plausible(python))
+        return snd_fail(err, SONDE_E_UNSUPPORTED,
+                        "Python 3.%u is not laid out as it should be, or has not started yet",
+                        minor);
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------ threads */
+
+static uint64_t find_gil(const struct snd_python *python, uint64_t interp)
+{
+    uint64_t gil = 0;
+
+    if (!python->layout.interp_gil)
+        return python->runtime + python->layout.runtime_gil;
+    return read_word(python, interp + python->layout.interp_gil, &gil) ? gil : 0;
+}
+
+uint64_t snd_python_gil_holder(const struct snd_python *python, uint64_t interp)
+{
+    const struct snd_py_layout *l = &python->layout;
+    uint64_t                    gil = find_gil(python, interp);
+    char                        bytes[32];
+
+    if (gil == 0 || !snd_memory_read(python->pid, gil + l->gil_holder, bytes, 16))
+        return 0;
+    /* The holder's name stays when the lock is free; -1: not made yet. */
+    uint32_t locked = snd_u32(bytes + (l->gil_locked - l->gil_holder));
+    return (int32_t)locked == 1 ? snd_u64(bytes) : 0;
+}
+
+bool snd_python_is_gil(const struct snd_python *python, uint64_t interp, uint64_t address)
+{
+    uint64_t gil = find_gil(python, interp);
+
+    return gil != 0 && address >= gil && address < gil + python->layout.gil_size;
+}
+
+static size_t list_threads(const struct snd_python *python, uint64_t interp,
+                           struct snd_py_thread *threads, size_t size, size_t count)
+{
+    const struct snd_py_layout *l = &python->layout;
+    uint64_t                    holder = snd_python_gil_holder(python, interp), state;
+    char                        bytes[256];
+    size_t                      need = (l->thread_native > l->thread_ident ? l->thread_native
+                                                                           : l->thread_ident) + 8;
+
+    if (!read_word(python, interp + l->interp_threads, &state) || need > sizeof bytes)
+        return count;
+    while (state != 0 && count < THREADS_MAX && snd_memory_read(python->pid, state, bytes, need)) {
+        if (snd_u64(bytes + l->thread_interp) != interp)
+            break; /* it was freed while we came by */
+        if (count < size)
+            threads[count] = (struct snd_py_thread){
+                .state = state,
+                .interp = interp,
+                .ident = snd_u64(bytes + l->thread_ident),
+                .tid = l->thread_native ? snd_u32(bytes + l->thread_native) : 0,
+                .holds_gil = state == holder,
+            };
+        count++;
+        state = snd_u64(bytes + l->thread_next);
+    }
+    return count;
+}
+
+size_t snd_python_threads(const struct snd_python *python, struct snd_py_thread *threads,
+                          size_t size)
+{
+    const struct snd_py_layout *l = &python->layout;
+    uint64_t                    interp;
+    size_t                      count = 0;
+
+    if (!read_word(python, python->runtime + l->runtime_interpreters, &interp))
+        return 0;
+    for (unsigned i = 0; interp != 0 && i < SND_INTERPRETERS_MAX; i++) {
+        count = list_threads(python, interp, threads, size, count);
+        if (!read_word(python, interp + l->interp_next, &interp))
+            break;
+    }
+    return count;
+}
+
+/* ------------------------------------------------------------------- frames */
+
+static bool read_top(const struct snd_python *python, uint64_t state, uint64_t *top)
+{
+    const struct snd_py_layout *l = &python->layout;
+
+    if (!read_word(python, state + l->thread_frame, top))
+        return false;
+    return !l->has_cframe || *top == 0 || read_word(python, *top + l->cframe_frame, top);
+}
+
+enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t state,
+                                   struct snd_py_stack *stack)
+{
+    const struct snd_py_layout *l = &python->layout;
+    uint64_t                    frame;
+
+    stack->count = 0;
+    stack->cut = false;
+    stack->window.from = stack->window.to = 0;
+    if (!read_top(python, state, &frame))
+        return SND_PY_UNREAD;
+    for (unsigned steps = 0; frame != 0; steps++) {
+        if (steps >= 2 * SND_FRAMES_MAX || stack->count == SND_FRAMES_MAX) {
+            stack->cut = true;
+            break;
+        }
+        const char *bytes = snd_window_at(&stack->window, python->pid, frame, l->frame_size);
+        if (!bytes)
+            return stack->count == 0 ? SND_PY_UNREAD : SND_PY_TORN;
+        if (!l->frame_owner || bytes[l->frame_owner] != SND_PY_OWNED_BY_C)
+            stack->frames[stack->count++] = (struct snd_py_frame){
+                .address = frame,
+                .code = snd_u64(bytes + l->frame_code),
+                .instr = l->code_first_instr ? snd_u64(bytes + l->frame_instr)
+                                             : snd_u32(bytes + l->frame_instr),
+            };
+        frame = snd_u64(bytes + l->frame_previous);
+    }
+    return SND_PY_READ;
+}
+
+/* The innermost frame may have gone on to its next instruction: the same function, another line. */
+static bool is_same(const struct snd_py_stack *a, const struct snd_py_stack *b)
+{
+    if (a->count != b->count || a->cut != b->cut)
+        return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (a->frames[i].address != b->frames[i].address ||
+            a->frames[i].code != b->frames[i].code ||
+            (i > 0 && a->frames[i].instr != b->frames[i].instr))
+            return false;
+    return true;
+}
+
+enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t state,
+                                  struct snd_py_stack *stack, struct snd_py_stack *spare)
+{
+    enum snd_py_read read = snd_python_frames(python, state, stack);
+
+    if (read != SND_PY_READ)
+        return read;
+    read = snd_python_frames(python, state, spare);
+    return read == SND_PY_READ && !is_same(stack, spare) ? SND_PY_TORN : read;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pystack/process.h - the threads and frames of a Python process, its own or another.
+ *
+ * Nothing is stopped and nothing is written: what is read may change meanwhile. A thread that
+ * does not hold the interpreter's lock cannot change its frames; of one that does, a stack counts
+ * only if a second look finds the same (snd_python_stack).
+ *
+ * Layer:   pystack. Threads: one at a time uses a struct snd_python; snd_python_frames also in a
+ *          signal handler.
+ */
+#ifndef SND_PYSTACK_PROCESS_H
+#define SND_PYSTACK_PROCESS_H
+
+#include "base/error.h"
+#include "pystack/layout.h"
+#include "pystack/memory.h"
+
+#define SND_FRAMES_MAX 1024 /* of one stack, innermost first; what is further out is left out */
+#define SND_INTERPRETERS_MAX 64
+
+struct snd_python {
+    pid_t                pid;
+    uint64_t             runtime;   /* address of _PyRuntime */
+    uint64_t             code_type; /* of PyCode_Type */
+    struct snd_py_layout layout;
+};
+
+struct snd_py_thread {
+    uint64_t state;  /* address of its PyThreadState */
+    uint64_t interp; /* of its interpreter */
+    uint64_t ident;  /* pthread_t */
+    uint32_t tid;    /* 0: the version does not tell (before 3.11) */
+    bool     holds_gil;
+};
+
+struct snd_py_frame {
+    uint64_t address, code, instr;
+};
+
+struct snd_py_stack {
+    struct snd_py_frame frames[SND_FRAMES_MAX];
+    size_t              count;
+    bool                cut; /* there were more */
+    struct snd_window   window;
+};
+
+enum snd_py_read {
+    SND_PY_READ,   /* it is as told */
+    SND_PY_TORN,   /* it changed meanwhile */
+    SND_PY_UNREAD, /* memory that is not there: the thread is starting or ending */
+};
+
+/*
+ * The interpreter whose _PyRuntime and PyCode_Type lie at these addresses.
+ * Errors: SONDE_E_UNSUPPORTED: version unknown, free-threaded, or not laid out as it should be.
+ */
+SND_CHECKED enum sonde_status snd_python_open(struct snd_python *python, pid_t pid, unsigned minor,
+                                              uint64_t runtime, uint64_t code_type,
+                                              struct sonde_error *err);
+
+/* Stores at most `size`; returns how many there are, or 0 when the list cannot be read. */
+size_t snd_python_threads(const struct snd_python *python, struct snd_py_thread *threads,
+                          size_t size);
+
+/* The thread state that holds the lock of the interpreter, 0 if none does. */
+uint64_t snd_python_gil_holder(const struct snd_python *python, uint64_t interp);
+/* Is this address inside that lock? A thread that waits there waits for it. */
+bool snd_python_is_gil(const struct snd_python *python, uint64_t interp, uint64_t address);
+
+/* The frames of a thread as they are found; no second look. Also in a signal handler. */
+enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t state,
+                                   struct snd_py_stack *stack);
+/* The same with a second look: TORN if it differs. `spare` is the caller's, for that look. */
+enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t state,
+                                  struct snd_py_stack *stack, struct snd_py_stack *spare);
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pystack/sampling.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/map.h"
+#include "pystack/codes.h"
+#include "pystack/names.h"
+#include "pystack/task.h"
+
+#define REFRESH_NS 10000000u   /* how often the list of threads is read anew */
+#define WRITE_NS 100000000u    /* a run of equal samples is written at least so often */
+#define IDLE_ROUNDS 8u         /* a thread that has not run for so many rounds is asked less often */
+#define IDLE_NS 16000000u      /* but at least so often */
+#define THREADS_FIRST 64u
+
+/* What a thread was doing, in a run of equal samples. */
+struct run {
+    uint32_t stack, state, samples;
+    uint64_t covered_ns;
+};
+
+struct thread {
+    struct snd_py_thread python;
+    struct snd_task      task;
+    uint32_t             record;  /* the recorder's number, 0: not asked yet */
+    uint64_t             cpu_ns;
+    uint64_t             seen_ns; /* up to when its time is accounted for */
+    uint32_t             quiet;   /* rounds without processor time */
+    bool                 known;   /* stack and state are those it has now, if it has not run */
+    bool                 blocked; /* when last asked, it waited */
+    bool                 listed;
+    uint32_t             stack, state;
+    struct run           run;
+};
+
+struct snd_sampling {
+    struct snd_python    python;
+    struct snd_recorder  recorder;
+    struct snd_codes     codes;
+    struct snd_names     names;
+    uint64_t             period_ns;
+    struct thread       *threads; /* owned */
+    uint32_t             thread_count, thread_room;
+    struct snd_py_thread *list; /* owned; as read last */
+    size_t               list_room;
+    uint64_t             list_ns, list_head, round;
+    uint32_t             tid_offset, epoch;
+    uint64_t             last_clock; /* the recorder's, of the round before */
+    uint64_t            *tally;      /* in the trace, or NULL */
+    uint64_t             counts[SND_SAMPLER_WORDS];
+    snd_running_fn      *read_running;
+    void                *user;
+    struct snd_py_stack  stack, spare;
+};
+
+static uint64_t now_ns(clockid_t clock)
+{
+    struct timespec at;
+
+    clock_gettime(clock, &at);
+    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
+}
+
+/* ------------------------------------------------------------------- making */
+
+enum sonde_status snd_sampling_new(const struct snd_python   *python,
+                                   const struct snd_recorder *recorder, uint64_t period_ns,
+                                   struct snd_sampling **out, struct sonde_error *err)
+{
+    struct snd_sampling *s = calloc(1, sizeof *s);
+
+    *out = s;
+    if (!s)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the sampler");
+    s->python = *python;
+    s->recorder = *recorder;
+    s->period_ns = period_ns;
+    s->counts[SND_SAMPLER_PERIOD_NS] = period_ns;
+    snd_codes_init(&s->codes, python->pid, &s->python.layout, python->code_type);
+    return SONDE_OK;
+}
+
+void snd_sampling_on_running(struct snd_sampling *s, snd_running_fn *function, void *user)
+{
+    s->read_running = function;
+    s->user = user;
+}
+
+void snd_sampling_counts(const struct snd_sampling *s, uint64_t words[SND_SAMPLER_WORDS])
+{
+    memcpy(words, s->counts, sizeof s->counts);
+}
+
+static void count(struct snd_sampling *s, enum snd_sampler_word word, uint64_t n)
+{
+    s->counts[word] += n;
+    if (s->tally)
+        s->tally[word] += n;
+}
+
+/* ------------------------------------------------------------------ writing */
+
+static void write_run(struct snd_sampling *s, struct thread *t, uint64_t at)
+{
+    const struct sonde_sample sample = { t->run.stack, t->record,         t->run.state,
+                                         t->run.samples, t->run.covered_ns, at };
+
+    if (t->run.samples > 0 && t->record != 0)
+        s->recorder.sample(&sample);
+    t->run = (struct run){ 0 };
+}
+
+/* The thread is as its fields say, and has been since it was last accounted for. */
+static void account(struct snd_sampling *s, struct thread *t, uint64_t now)
+{
+    struct run *run = &t->run;
+
+    if (run->samples > 0 && (run->stack != t->stack || run->state != t->state))
+        write_run(s, t, s->last_clock);
+    run->stack = t->stack;
+    run->state = t->state;
+    run->samples++;
+    run->covered_ns += now - t->seen_ns;
+    t->seen_ns = now;
+    if (run->covered_ns >= WRITE_NS)
+        write_run(s, t, 0);
+}
+
+static void close_thread(struct snd_sampling *s, uint32_t at)
+{
+    write_run(s, &s->threads[at], s->last_clock);
+    snd_task_close(&s->threads[at].task);
+    s->threads[at] = s->threads[--s->thread_count];
+}
+
+static void release(struct snd_sampling *s)
+{
+    snd_codes_release(&s->codes);
+    snd_names_release(&s->names);
+    free(s->threads);
+    free(s->list);
+    free(s);
+}
+
+void snd_sampling_free(struct snd_sampling *s)
+{
+    if (!s)
+        return;
+    while (s->thread_count > 0)
+        close_thread(s, s->thread_count - 1);
+    release(s);
+}
+
+void snd_sampling_drop(struct snd_sampling *s)
+{
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->thread_count; i++)
+        snd_task_close(&s->threads[i].task);
+    release(s);
+}
+
+/* ------------------------------------------------------------------ threads */
+
+static struct thread *find_thread(struct snd_sampling *s, uint64_t state, uint32_t tid)
+{
+    for (uint32_t i = 0; i < s->thread_count; i++)
+        if (s->threads[i].python.state == state && (tid == 0 || s->threads[i].task.tid == tid))
+            return &s->threads[i];
+    return NULL;
+}
+
+static struct thread *add_thread(struct snd_sampling *s, const struct snd_py_thread *found,
+                                 uint64_t now)
+{
+    uint32_t tid = found->tid ? found->tid
+                              : snd_task_tid(s->python.pid, found->ident, &s->tid_offset);
+
+    /* Without a number it has not begun to run, or has ended: nothing can be said of it. */
+    if (tid == 0 || !snd_grow(&s->threads, &s->thread_room, s->thread_count, sizeof *s->threads))
+        return NULL;
+    struct thread *t = &s->threads[s->thread_count++];
+    *t = (struct thread){ .python = *found, .seen_ns = now - s->period_ns };
+    snd_task_open(&t->task, s->python.pid, tid);
+    return t;
+}
+
+/* Reads the list of threads; false when it is empty, or cannot be read at all. */
+static bool refresh(struct snd_sampling *s, uint64_t now)
+{
+    size_t n = snd_python_threads(&s->python, s->list, s->list_room);
+
+    if (n > s->list_room) {
+        size_t                room = n + THREADS_FIRST;
+        struct snd_py_thread *list = realloc(s->list, room * sizeof *list);
+        if (!list)
+            return true;
+        s->list = list;
+        s->list_room = room;
+        n = snd_python_threads(&s->python, s->list, s->list_room);
+        n = n < room ? n : room;
+    }
+    for (uint32_t i = 0; i < s->thread_count; i++)
+        s->threads[i].listed = false;
+    for (size_t i = 0; i < n; i++) {
+        struct thread *t = find_thread(s, s->list[i].state, s->list[i].tid);
+        if (!t)
+            t = add_thread(s, &s->list[i], now);
+        if (t)
+            t->listed = true;
+    }
+    for (uint32_t i = 0; i < s->thread_count;)
+        if (s->threads[i].listed)
+            i++;
+        else
+            close_thread(s, i);
+    s->list_ns = now;
+    return n > 0;
+}
+
+/* The recording changed: numbers of another one mean nothing. */
+static bool follow_epoch(struct snd_sampling *s)
+{
+    uint32_t epoch = __atomic_load_n(s->recorder.epoch, __ATOMIC_RELAXED);
+
+    if (epoch == s->epoch)
+        return epoch != 0;
+    s->epoch = epoch;
+    s->tally = NULL;
+    snd_names_clear(&s->names);
+    for (uint32_t i = 0; i < s->thread_count; i++) {
+        s->threads[i].record = 0;
+        s->threads[i].known = false;
+        s->threads[i].run = (struct run){ 0 };
+        s->threads[i].seen_ns = now_ns(CLOCK_MONOTONIC);
+    }
+    if (epoch == 0)
+        return false;
+    s->tally = s->recorder.tally(SONDE_TALLY_SAMPLER, 0, 0, SND_SAMPLER_WORDS);
+    if (s->tally)
+        s->tally[SND_SAMPLER_PERIOD_NS] = s->period_ns;
+    return true;
+}
+
+/* ------------------------------------------------------------------- stacks */
+
+/* Names the frames of s->stack: the id of the stack; false when a frame is not what it should be. */
+static bool name_stack(struct snd_sampling *s, uint32_t *id)
+{
+    uint64_t *addresses = (uint64_t *)(void *)s->spare.frames; /* its content is of no more use */
+    uint32_t  stack = 0;
+
+    for (size_t i = 0; i < s->stack.count; i++)
+        addresses[i] = s->stack.frames[i].code;
+    snd_codes_check(&s->codes, addresses, s->stack.count);
+    if (s->stack.cut)
+        stack = snd_names_cut(&s->names, &s->recorder);
+    for (size_t i = s->stack.count; i-- > 0;) {
+        const struct snd_code *code = snd_codes_get(&s->codes, s->stack.frames[i].code);
+        int64_t                offset;
+        if (!code || !snd_code_offset(&s->codes, code, s->stack.frames[i].instr, &offset))
+            return false;
+        stack = snd_names_stack(&s->names, &s->recorder, s->python.layout.lines, stack, code,
+                                offset);
+    }
+    *id = stack;
+    return true;
+}
+
+static enum snd_py_read read_stack(struct snd_sampling *s, struct thread *t, bool running)
+{
+    enum snd_py_read read = SND_PY_UNREAD;
+
+    if (running && s->read_running)
+        read = s->read_running(s->user, t->task.tid, t->python.state, &s->stack);
+    for (int tries = 0; tries < 4 && read != SND_PY_READ; tries++)
+        read = snd_python_stack(&s->python, t->python.state, &s->stack, &s->spare);
+    if (read == SND_PY_READ && !name_stack(s, &t->stack))
+        read = SND_PY_TORN;
+    return read;
+}
+
+/* ------------------------------------------------------------------- states */
+
+static uint32_t tell_state(struct snd_sampling *s, struct thread *t, bool holds)
+{
+    uint64_t futex;
+
+    t->blocked = !snd_task_is_running(&t->task, &futex);
+    if (!t->blocked)
+        return SONDE_SAMPLED_ON_CPU | (holds ? SONDE_SAMPLED_GIL : 0u);
+    if (holds)
+        return SONDE_SAMPLED_GIL;
+    return futex != 0 && snd_python_is_gil(&s->python, t->python.interp, futex)
+               ? SONDE_SAMPLED_GIL_WAIT
+               : 0u;
+}
+
+static bool is_due(const struct snd_sampling *s, const struct thread *t)
+{
+    uint64_t every = IDLE_NS / s->period_ns;
+
+    if (t->quiet < IDLE_ROUNDS || every < 2)
+        return true;
+    return (s->round + t->task.tid) % every == 0;
+}
+
+/* False: the thread has ended. */
+static bool look_at(struct snd_sampling *s, struct thread *t, bool holds, uint64_t now)
+{
+    uint64_t cpu_ns;
+
+    if (!holds && t->known && !is_due(s, t)) {
+        account(s, t, now);
+        return true;
+    }
+    if (!snd_task_cpu_ns(&t->task, &cpu_ns))
+        return false;
+    bool moved = cpu_ns != t->cpu_ns, ran = moved || !t->known;
+    t->cpu_ns = cpu_ns;
+    t->quiet = ran ? 0 : t->quiet + 1;
+    uint32_t state = t->state;
+    if (holds && moved)
+        state = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU;
+    else if (ran || holds || !t->blocked)
+        state = tell_state(s, t, holds);
+    if (ran || (holds && (state & SONDE_SAMPLED_ON_CPU))) {
+        bool             running = holds && (state & SONDE_SAMPLED_ON_CPU);
+        enum snd_py_read read = read_stack(s, t, running);
+        t->known = read == SND_PY_READ && !running;
+        if (read != SND_PY_READ) {
+            count(s, read == SND_PY_TORN ? SND_SAMPLER_TORN : SND_SAMPLER_UNREAD, 1);
+            return true;
+        }
+    }
+    t->state = state;
+    account(s, t, now);
+    return true;
+}
+
+static void introduce(struct snd_sampling *s, struct thread *t)
+{
+    char name[17];
+
+    snd_task_name(&t->task, name);
+    t->record = s->recorder.thread(t->task.tid, name[0] ? name : NULL);
+}
+
+bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
+{
+    uint64_t now = now_ns(CLOCK_MONOTONIC), head = 0, interp = 0, holder = 0;
+    uint64_t own = now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+    if (!follow_epoch(s))
+        return true;
+    snd_memory_read(s->python.pid, s->python.runtime + s->python.layout.runtime_interpreters,
+                    &interp, sizeof interp);
+    if (interp == 0 || !snd_memory_read(s->python.pid, interp + s->python.layout.interp_threads,
+                                        &head, sizeof head))
+        return false;
+    if ((head != s->list_head || now - s->list_ns >= REFRESH_NS) && !refresh(s, now))
+        return false;
+    s->list_head = head;
+    s->round++;
+    count(s, SND_SAMPLER_ROUNDS, 1);
+    count(s, SND_SAMPLER_MISSED, missed);
+    interp = 0;
+    for (uint32_t i = 0; i < s->thread_count;) {
+        struct thread *t = &s->threads[i];
+        if (t->python.interp != interp) {
+            interp = t->python.interp;
+            holder = snd_python_gil_holder(&s->python, interp);
+        }
+        if (t->record == 0)
+            introduce(s, t);
+        if (look_at(s, t, t->python.state == holder, now))
+            i++;
+        else
+            close_thread(s, i);
+    }
+    s->last_clock = s->recorder.clock();
+    count(s, SND_SAMPLER_CPU_NS, now_ns(CLOCK_THREAD_CPUTIME_ID) - own);
+    return true;
+}

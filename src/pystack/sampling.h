@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pystack/sampling.h - rounds of samples: every thread's stack and state, handed to a recorder.
+ *
+ *     snd_sampling_new(&python, &recorder, period_ns, &sampling, &err);
+ *     while (..) { wait until it is time; snd_sampling_round(sampling, missed); }
+ *     snd_sampling_free(sampling);
+ *
+ * A round costs by the threads that did something since the last one: one that did not run has
+ * the stack that it had. Threads that have not run for a while are asked less often.
+ *
+ * Samples that find a thread as it was are one event, written when it changes or after a tenth
+ * of a second. What could not be read is counted, and never shown.
+ *
+ * Layer:   pystack (the recorder through its public functions alone, as a table: the program that
+ *          observes another one loads it at run time).
+ * Threads: one at a time.
+ */
+#ifndef SND_PYSTACK_SAMPLING_H
+#define SND_PYSTACK_SAMPLING_H
+
+#include "pystack/process.h"
+#include "sonde/record.h"
+
+/* The recorder: functions of sonde/record.h. */
+struct snd_recorder {
+    const uint32_t *epoch;
+    uint64_t (*clock)(void);
+    uint32_t (*intern)(const char *text, size_t length);
+    uint32_t (*frame)(uint32_t function, uint32_t first_line, uint32_t file, uint32_t line);
+    uint32_t (*stack)(uint32_t parent, uint32_t frame);
+    uint32_t (*thread)(uint32_t tid, const char *name);
+    void (*sample)(const struct sonde_sample *sample);
+    uint64_t *(*tally)(enum sonde_tally_kind kind, uint32_t key, uint32_t other, unsigned count);
+};
+
+/* Words of the tally SAMPLER. */
+enum snd_sampler_word {
+    SND_SAMPLER_ROUNDS,
+    SND_SAMPLER_MISSED,
+    SND_SAMPLER_TORN,
+    SND_SAMPLER_UNREAD,
+    SND_SAMPLER_PERIOD_NS,
+    SND_SAMPLER_CPU_NS,
+    SND_SAMPLER_WORDS,
+};
+
+struct snd_sampling; /* opaque */
+
+/*
+ * Reads the stack of a thread that holds the interpreter's lock and runs, better than by looking
+ * twice; UNREAD: it could not, look twice.
+ */
+typedef enum snd_py_read snd_running_fn(void *user, uint32_t tid, uint64_t state,
+                                        struct snd_py_stack *stack);
+
+/*
+ * `python` and `recorder` are copied.
+ * Owns:   the caller owns *out and ends it with snd_sampling_free().
+ * Errors: SONDE_E_NOMEM.
+ */
+SND_CHECKED enum sonde_status snd_sampling_new(const struct snd_python   *python,
+                                               const struct snd_recorder *recorder,
+                                               uint64_t period_ns, struct snd_sampling **out,
+                                               struct sonde_error *err);
+/* Writes what has not been written yet. */
+void snd_sampling_free(struct snd_sampling *sampling);
+/* In a forked child: only the memory; nothing is written. */
+void snd_sampling_drop(struct snd_sampling *sampling);
+
+void snd_sampling_on_running(struct snd_sampling *sampling, snd_running_fn *function, void *user);
+
+/*
+ * One round, after `missed` that came too late. False when the process has ended or has become
+ * another program, or no longer has a thread that runs Python.
+ */
+bool snd_sampling_round(struct snd_sampling *sampling, uint64_t missed);
+
+/* What was counted so far, by enum snd_sampler_word. */
+void snd_sampling_counts(const struct snd_sampling *sampling, uint64_t words[SND_SAMPLER_WORDS]);
+
+#endif
