@@ -7,6 +7,10 @@
     >>> print(prof.key_averages().table(sort_by="cpu_time_total", row_limit=10))
 
     >>> import sonde
+    >>> with sonde.functions() as calls:                 # as cProfile; also lines, line_memory, sample
+    ...     main()
+    >>> calls.print(sort="cumulative")
+
     >>> with sonde.Trace("prog.sonde") as trace:
     ...     print(trace.report(view="ops", sort="self_cpu_time_total", rows=10))
     ...     trace.export("prog.json.gz", to="chrome")
@@ -22,6 +26,10 @@ _PLACES = {
     **dict.fromkeys(("profile", "schedule", "record_function", "ProfilerActivity",
                      "ProfilerAction", "supported_activities", "tensorboard_trace_handler",
                      "ExecutionTraceObserver"), ".torch"),
+    "functions": "._functions",
+    "lines": "._lines",
+    "line_memory": "._line_memory",
+    "sample": "._sample",
 }
 __all__ = ["Error", "Trace", "__version__", *_PLACES]
 _PLACES.update(ProfileKwargs=".accelerate", autograd_profiler=None)  # not for `import *`
@@ -35,6 +43,12 @@ def __getattr__(name):
     value = getattr(module, name) if place else module
     globals()[name] = value
     return value
+
+
+def load_ipython_extension(shell):
+    """%load_ext sonde"""
+    from . import _magics
+    _magics.load(shell)
 
 
 def __dir__():

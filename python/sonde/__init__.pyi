@@ -3,6 +3,10 @@ from . import autograd_profiler as autograd_profiler
 from ._core import Error as Error
 from ._core import Trace as Trace
 from ._core import __version__ as __version__
+from ._functions import functions as functions
+from ._line_memory import line_memory as line_memory
+from ._lines import lines as lines
+from ._sample import sample as sample
 from .accelerate import ProfileKwargs as ProfileKwargs
 from .torch import ExecutionTraceObserver as ExecutionTraceObserver
 from .torch import ProfilerAction as ProfilerAction
@@ -12,3 +16,5 @@ from .torch import record_function as record_function
 from .torch import schedule as schedule
 from .torch import supported_activities as supported_activities
 from .torch import tensorboard_trace_handler as tensorboard_trace_handler
+
+def load_ipython_extension(shell: object) -> None: ...

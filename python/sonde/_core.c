@@ -151,41 +151,68 @@ static PyObject *trace_exit(struct trace_object *self, PyObject *args)
 
 /* ------------------------------------------------------------------- reports */
 
-static const struct {
+struct word {
     const char *name;
     int         value;
-} formats[] = { { "text", SONDE_REPORT_TEXT },
-                { "json", SONDE_REPORT_JSON },
-                { "csv", SONDE_REPORT_CSV } },
-  groups[] = { { "shape", SONDE_GROUP_SHAPE },   { "stack", SONDE_GROUP_STACK },
-               { "thread", SONDE_GROUP_THREAD }, { "process", SONDE_GROUP_PROCESS },
-               { "module", SONDE_GROUP_MODULE }, { "overload", SONDE_GROUP_OVERLOAD } },
-  flops_modes[] = { { "full", SONDE_FLOPS_FULL },
-                    { "torch", SONDE_FLOPS_TORCH },
-                    { "none", SONDE_FLOPS_NONE } };
+};
+static const struct word formats[] = { { "text", SONDE_REPORT_TEXT },
+                                       { "json", SONDE_REPORT_JSON },
+                                       { "csv", SONDE_REPORT_CSV },
+                                       { NULL, 0 } },
+                         groups[] = { { "shape", SONDE_GROUP_SHAPE },
+                                      { "stack", SONDE_GROUP_STACK },
+                                      { "thread", SONDE_GROUP_THREAD },
+                                      { "process", SONDE_GROUP_PROCESS },
+                                      { "module", SONDE_GROUP_MODULE },
+                                      { "overload", SONDE_GROUP_OVERLOAD },
+                                      { NULL, 0 } },
+                         flops_modes[] = { { "full", SONDE_FLOPS_FULL },
+                                           { "torch", SONDE_FLOPS_TORCH },
+                                           { "none", SONDE_FLOPS_NONE },
+                                           { NULL, 0 } },
+                         units[] = { { "auto", SONDE_TIME_AUTO },
+                                     { "us", SONDE_TIME_US },
+                                     { "ms", SONDE_TIME_MS },
+                                     { "s", SONDE_TIME_S },
+                                     { NULL, 0 } },
+                         parts[] = { { "main", SONDE_PART_MAIN },
+                                     { "callers", SONDE_PART_CALLERS },
+                                     { "callees", SONDE_PART_CALLEES },
+                                     { "tree", SONDE_PART_TREE },
+                                     { "awaiting", SONDE_PART_AWAITING },
+                                     { "summary", SONDE_PART_SUMMARY },
+                                     { NULL, 0 } };
 
-int core_flops(const char *name, enum sonde_flops_mode *out)
+/* Those of a list, for a message. */
+static void list_words(const struct word *words, char text[128])
 {
-    for (size_t i = 0; i < sizeof flops_modes / sizeof flops_modes[0]; i++) {
-        if (strcmp(name, flops_modes[i].name) == 0) {
-            *out = (enum sonde_flops_mode)flops_modes[i].value;
-            return 0;
-        }
-    }
-    PyErr_Format(core_error, "cannot count FLOPs by '%s'; there are: full, torch, none", name);
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (; words->name && length < 100; words++)
+        length += (size_t)snprintf(text + length, 128 - length, "%s%s", length ? ", " : "",
+                                   words->name);
+}
+
+/* The value of `name`; -1 with an exception that says `what` and lists those there are. */
+static int find_word(const struct word *words, const char *name, const char *what)
+{
+    char text[128];
+
+    for (const struct word *word = words; word->name; word++)
+        if (strcmp(name, word->name) == 0)
+            return word->value;
+    list_words(words, text);
+    PyErr_Format(core_error, "%s '%s'; there are: %s", what, name, text);
     return -1;
 }
 
-static int find_format(const char *name, enum sonde_report_format *out)
+int core_flops(const char *name, enum sonde_flops_mode *out)
 {
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
-        if (strcmp(name, formats[i].name) == 0) {
-            *out = (enum sonde_report_format)formats[i].value;
-            return 0;
-        }
-    }
-    PyErr_Format(core_error, "no format '%s'; there are: text, json, csv", name);
-    return -1;
+    int value = find_word(flops_modes, name, "cannot count FLOPs by");
+
+    *out = value < 0 ? SONDE_FLOPS_FULL : (enum sonde_flops_mode)value;
+    return value < 0 ? -1 : 0;
 }
 
 /* "shape,thread" as the command line takes it. */
@@ -193,11 +220,11 @@ int core_groups(const char *list, unsigned *out)
 {
     while (*list) {
         size_t length = strcspn(list, ",");
-        size_t i = 0, count = sizeof groups / sizeof groups[0];
-        while (i < count &&
+        size_t i = 0;
+        while (groups[i].name &&
                !(strlen(groups[i].name) == length && strncmp(groups[i].name, list, length) == 0))
             i++;
-        if (i == count) {
+        if (!groups[i].name) {
             PyErr_Format(core_error,
                          "cannot group by '%s'; there are: shape, stack, thread, process, module, "
                          "overload",
@@ -210,19 +237,41 @@ int core_groups(const char *list, unsigned *out)
     return 0;
 }
 
+/* What report() takes, into `options`. */
+static int parse_report(PyObject *args, PyObject *kwargs, struct sonde_report_options *options)
+{
+    static char *names[] = { "view", "sort",      "rows",      "group_by", "format", "flops",
+                             "part", "time_unit", "skip_zero", "show_all", "peak",   NULL };
+    const char  *group_by = "", *format = "text", *flops = "full", *part = "main", *unit = "auto";
+    long long    rows = 100;
+    int          skip_zero = 0, show_all = 0, peak = 0;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zzLsss$ssppp:report", names, &options->view,
+                                     &options->sort, &rows, &group_by, &format, &flops, &part,
+                                     &unit, &skip_zero, &show_all, &peak))
+        return -1;
+    int format_value = find_word(formats, format, "no format");
+    int part_value = format_value < 0 ? -1 : find_word(parts, part, "no part");
+    int unit_value = part_value < 0 ? -1 : find_word(units, unit, "no time unit");
+    if (unit_value < 0 || core_flops(flops, &options->flops) < 0 ||
+        core_groups(group_by, &options->groups) < 0)
+        return -1;
+    options->format = (enum sonde_report_format)format_value;
+    options->part = (enum sonde_report_part)part_value;
+    options->time_unit = (enum sonde_time_unit)unit_value;
+    options->rows = rows;
+    options->skip_zero = skip_zero;
+    options->show_all = show_all;
+    options->peak = peak;
+    return 0;
+}
+
 static PyObject *trace_report(struct trace_object *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "view", "sort", "rows", "group_by", "format", "flops", NULL };
-    const char  *group_by = "", *format = "text", *flops = "full";
-    long long    rows = 100;
-
     struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zzLsss:report", names, &options.view,
-                                     &options.sort, &rows, &group_by, &format, &flops) ||
-        core_flops(flops, &options.flops) < 0 || find_format(format, &options.format) < 0 ||
-        core_groups(group_by, &options.groups) < 0)
+
+    if (parse_report(args, kwargs, &options) != 0)
         return NULL;
-    options.rows = rows;
     struct sonde_trace *trace = core_take(self);
     if (!trace)
         return NULL;
@@ -438,7 +487,8 @@ static PyObject *trace_metadata(struct trace_object *self, PyObject *args, PyObj
 
 static PyMethodDef trace_methods[] = {
     { "report", METHOD(trace_report), METH_VARARGS | METH_KEYWORDS,
-      "report(view='ops', sort=None, rows=100, group_by='', format='text', flops='full') -> str" },
+      "report(view='ops', sort=None, rows=100, group_by='', format='text', flops='full', *, "
+      "part='main', time_unit='auto', skip_zero=False, show_all=False, peak=False) -> str" },
     { "averages", METHOD(core_trace_averages), METH_VARARGS | METH_KEYWORDS,
       "averages(group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False, *, "
       "group_by='', flops='full', top_level=False) -> Averages" },

@@ -213,6 +213,12 @@ class Trace:
         group_by: str = "",
         format: Literal["text", "json", "csv"] = "text",
         flops: _Flops = "full",
+        *,
+        part: Literal["main", "callers", "callees", "tree", "awaiting", "summary"] = "main",
+        time_unit: Literal["auto", "us", "ms", "s"] = "auto",
+        skip_zero: bool = False,  # lines
+        show_all: bool = False,  # samples
+        peak: bool = False,  # line-memory
     ) -> str: ...
     def averages(
         self,

@@ -31,20 +31,20 @@ what to do with it:
   -v, --view              show it too
   -s, --sort KEY          order of the rows; with -l, --setup FILE: run FILE before the program
   -n, --rows N            at most so many rows
-  -u, --unit UNIT         seconds, of the times of lines
-  -z, --skip-zero         no functions without hits
+  -u, --unit UNIT         seconds, of the times of lines: 1e-9, 1e-6, 1e-3, 1
+  -z, --skip-zero         no functions that did not run
 """
 
-# What an option is called by `sonde run`, and whether it has a value; None: handled here.
+# Whether an option has a value. Those that `sonde run` has too, and those that are only here.
 _PASSED = {
     "--functions": False, "--ops": False, "--shapes": False, "--memory": False,
     "--modules": False, "--stacks": False, "--keep-last": False, "--lines": True,
     "--line-memory": True, "--max-size": True, "--schedule": True, "--sort": True,
-    "--rows": True, "--unit": True, "--skip-zero": False,
+    "--rows": True, "--skip-zero": False,
 }
 _OWN = {
     "--outfile": True, "--output": True, "--line-by-line": False, "--view": False,
-    "--prof-mod": True, "--setup": True, "--builtin": False, "--no-builtin": False,
+    "--prof-mod": True, "--setup": True, "--unit": True, "--builtin": False, "--no-builtin": False,
     "--help": False,
 }
 _LETTERS = {
@@ -53,6 +53,9 @@ _LETTERS = {
 }
 _RECORDS = ("--functions", "--lines", "--line-memory", "--sample", "--ops", "--shapes", "--memory",
             "--modules", "--stacks")
+
+
+_UNITS = {1e-6: "us", 1e-3: "ms", 1.0: "s", 1e-9: None}  # seconds; None: the table's own
 
 
 class UsageError(Exception):
@@ -127,6 +130,14 @@ def _line_by_line(options, program):
     options.setdefault("--outfile", f"{os.path.basename(program)}.lprof")
 
 
+def time_unit(text):
+    """kernprof's unit as report's; None: the table's own."""
+    try:
+        return _UNITS[float(text)]
+    except (KeyError, ValueError):
+        raise UsageError(f"--unit takes 1e-9, 1e-6, 1e-3 or 1 (seconds), not {text!r}") from None
+
+
 def translate(options, program):
     """The options of `sonde run`, as a list."""
     options = dict(options)
@@ -140,6 +151,9 @@ def translate(options, program):
         options.pop(name, None)
     if not any(name in options for name in _RECORDS):
         options["--functions"] = None
+    unit = time_unit(options.pop("--unit")) if "--unit" in options else None
+    if unit:
+        options["--time-unit"] = unit
     output, shown = options.pop("--outfile", None), "--view" in options
     options.pop("--view", None)
     result = ["--output", output] if output else []

@@ -158,15 +158,20 @@ class Session:
         if self._path is not None and self._finished:
             raise Error(f"cannot record into {self._path} again: it holds this session's trace; "
                         "make a new session, or leave out the path")
-        if self._path is None and self._folder is None:
-            self._folder = tempfile.mkdtemp(prefix="sonde-")
-            weakref.finalize(self, _remove, self._folder, os.getpid())
-        path = self._path or os.path.join(self._folder, f"{len(self._finished)}.sonde")
+        path = self._path
+        if path is None and _current is None and not _is_on():
+            path = os.path.join(self._own_folder(), f"{len(self._finished)}.sonde")
         self._recording = _join(path, self._options)
         if self._path is not None and self._recording.path != self._path \
                 and not self._path.endswith("/") and not os.path.isdir(self._path):
             warnings.warn(f"sonde: a recording is on already; what was asked to go to {self._path} "
                           f"is in {self._recording.path}", stacklevel=4)
+
+    def _own_folder(self):
+        if self._folder is None:
+            self._folder = tempfile.mkdtemp(prefix="sonde-")
+            weakref.finalize(self, _remove, self._folder, os.getpid())
+        return self._folder
 
     def _end(self, keep):
         recording, self._recording = self._recording, None
@@ -205,7 +210,7 @@ class Session:
 
     def _gathered(self, parts):
         """A folder with the files of several recordings, and nothing else."""
-        folder = os.path.join(self._folder, "all")
+        folder = os.path.join(self._own_folder(), "all")
         os.makedirs(folder, exist_ok=True)
         for number, part in enumerate(parts):
             link = os.path.join(folder, f"{number}.sonde")

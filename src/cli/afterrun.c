@@ -97,6 +97,9 @@ static bool show_one(const struct snd_after_run *after, const char *trace, const
     add_option(&words, "--view", view);
     add_option(&words, "--sort", after->sort);
     add_option(&words, "--rows", after->rows ? rows : NULL);
+    add_option(&words, "--time-unit", after->time_unit);
+    if (after->skip_zero)
+        add(&words, "--skip-zero");
     return run_command(&snd_command_report, &words);
 }
 

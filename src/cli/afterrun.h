@@ -16,9 +16,11 @@
 struct snd_after_run {
     const char *output; /* what -o says, or NULL */
     bool        print;
-    const char *view;    /* what to show, with commas */
-    const char *sort;    /* or NULL */
-    int64_t     rows;    /* 0: as report has it */
+    const char *view; /* what to show, with commas */
+    const char *sort; /* this and the next three: as report's, NULL and 0 if not given */
+    const char *time_unit;
+    int64_t     rows;
+    bool        skip_zero;
     const char *format;  /* of `output`, when it is not to be a trace: set by _place */
     bool        is_kept; /* the trace itself stays: set by _place */
 };

@@ -60,6 +60,9 @@ static const struct snd_option options[] = {
       SND_OPTION_TEXT, AT(after.view), 0 },
     { 's', "sort", "KEY", "with --print: as report's", SND_OPTION_TEXT, AT(after.sort), 0 },
     { 'n', "rows", "N", "with --print: as report's", SND_OPTION_NUMBER, AT(after.rows), -1 },
+    { 0, "time-unit", "UNIT", "with --print: as report's", SND_OPTION_TEXT, AT(after.time_unit),
+      0 },
+    { 0, "skip-zero", NULL, "with --print: as report's", SND_OPTION_FLAG, AT(after.skip_zero), 0 },
     { 0, "max-size", "SIZE", "stop recording when a trace file has this size: 500M, 2G",
       SND_OPTION_SIZE, AT(max_size), 0 },
     { 0, "keep-last", NULL, "at --max-size, give up the oldest instead of stopping",
@@ -246,10 +249,12 @@ static void finish(const struct run_args *args, const char *path, const char *as
                    const char *program)
 {
     if (snd_run_folder_settle(path, aside) == 0) {
-        fprintf(stderr,
-                "sonde: run: %s recorded nothing: it neither imports torch nor uses "
-                "<sonde/record.h>, or ended before its first event; see 'man sonde-run'\n",
-                program);
+        fprintf(stderr, "sonde: run: %s recorded nothing: %s; see 'man sonde-run'\n", program,
+                strcmp(args->after.view, "ops") == 0
+                    ? "it neither imports torch nor uses <sonde/record.h>, or ended before its "
+                      "first event"
+                    : "no Python of it could be told to (python -I, -E and -S do not listen), or "
+                      "it ended before its first event");
         return;
     }
     snd_after_run_finish(&args->after, path);

@@ -70,6 +70,8 @@ def test_export(trace_path, tmp_path):
     lambda trace: trace.report(sort="nothing"),
     lambda trace: trace.report(group_by="nothing"),
     lambda trace: trace.report(format="nothing"),
+    lambda trace: trace.report(part="nothing"),
+    lambda trace: trace.report(time_unit="nothing"),
     lambda trace: trace.export("/nowhere/file", to="chrome"),
 ])
 def test_wrong_use_says_what(trace_path, wrong):

@@ -130,8 +130,8 @@ def test_code_of_what_can_be_decorated():
     ("-oout.prof -v x.py", "--output out.prof --print --functions"),
     ("-l x.py", "--output x.py.lprof --lines=@profile"),
     ("-lv dir/x.py", "--output x.py.lprof --print --lines=@profile"),
-    ("-lvz -u 1e-3 -p a.b -p c x.py", "--output x.py.lprof --print --skip-zero --unit=1e-3 "
-                                      "--lines=a.b,c,@profile"),
+    ("-lvz -u 1e-3 -p a.b -p c x.py", "--output x.py.lprof --print --skip-zero "
+                                      "--lines=a.b,c,@profile --time-unit=ms"),
     ("--line-by-line --outfile=o.lprof x.py", "--output o.lprof --lines=@profile"),
     ("--lines a,b --lines c x.py", "--print --lines=a,b,c"),
     ("--line-memory f --ops --shapes x.py", "--print --line-memory=f --ops --shapes"),
@@ -148,7 +148,8 @@ def test_options_of_cprofile_and_kernprof(words, run):
     assert _runner.is_ours(words.split()) or words.startswith("--")
 
 
-@pytest.mark.parametrize("words", ["--nothing x.py", "-o", "--functions=3 x.py", "-p a x.py", "-q x.py"])
+@pytest.mark.parametrize("words", ["--nothing x.py", "-o", "--functions=3 x.py", "-p a x.py", "-q x.py",
+                                   "-l -u 2 x.py"])
 def test_wrong_options_are_refused(words):
     with pytest.raises(_runner.UsageError):
         options, rest = _runner.parse(words.split())
