@@ -360,6 +360,7 @@ struct sonde_line_function {
     uint32_t          first, count;
     uint64_t          hits;
     int64_t           time_ns; /* of its lines */
+    struct sonde_text source;  /* the file's text, of what is in no file (a notebook's cell) */
     bool              has_stat; /* what the file was when it was recorded: */
     uint64_t          stat_size;
     int64_t           stat_mtime_ns;

@@ -29,6 +29,11 @@ extern const size_t              snd_exporter_count;
                            struct snd_out *out, struct sonde_error *err)
 SND_EXPORT_WRITE(snd_export_chrome);
 SND_EXPORT_WRITE(snd_export_folded);
+SND_EXPORT_WRITE(snd_export_speedscope);
+SND_EXPORT_WRITE(snd_export_pstats);
+SND_EXPORT_WRITE(snd_export_callgrind);
+SND_EXPORT_WRITE(snd_export_lprof);
+SND_EXPORT_WRITE(snd_export_mprof);
 SND_EXPORT_WRITE(snd_export_json);
 SND_EXPORT_WRITE(snd_export_csv);
 

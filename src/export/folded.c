@@ -2,10 +2,16 @@
 /*
  * Folded stacks: "thread;range;range 1234", one line a path, with its self time in whole
  * microseconds; what flamegraph.pl, speedscope and inferno read.
+ *
+ * Of a trace with samples, their stacks: "thread;main (prog.py:1);work (prog.py:9) 1234". Of one
+ * that has neither those nor ranges, Python functions that were counted, by their call tree.
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/buf.h"
+#include "base/map.h"
 #include "export/exporter.h"
 #include "sonde/model.h"
 
@@ -48,24 +54,204 @@ static void put_tree(struct snd_out *out, const struct sonde_tree *tree, uint32_
     }
 }
 
-SND_EXPORT_WRITE(snd_export_folded)
+static enum sonde_status write_ranges(const struct sonde_tree *tree, struct snd_out *out,
+                                      struct sonde_error *err)
 {
-    struct sonde_tree *tree;
-    size_t             deepest = 1;
+    size_t deepest = 1;
 
-    (void)options;
-    enum sonde_status st = sonde_tree_new(trace, true, &tree, err);
-    if (st != SONDE_OK)
-        return st;
     for (size_t i = 0; i < sonde_tree_count(tree); i++)
         if (sonde_tree_node(tree, i)->depth > deepest)
             deepest = sonde_tree_node(tree, i)->depth;
     uint32_t *path = calloc(deepest, sizeof *path);
-    if (path)
-        put_tree(out, tree, path, deepest);
-    else
-        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for stacks of %zu frames", deepest);
+    if (!path)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for stacks of %zu frames", deepest);
+    put_tree(out, tree, path, deepest);
     free(path);
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------- samples and functions */
+
+/* "function (file:line)"; what separates frames or lines is no part of it. */
+static void add_frame(struct sonde_buffer *path, struct sonde_text name, struct sonde_text file,
+                      uint32_t line)
+{
+    size_t start = path->length + 1;
+
+    snd_buf_text(path, ";");
+    snd_buf_put(path, name.bytes, name.length);
+    if (file.length > 0) {
+        snd_buf_text(path, " (");
+        snd_buf_put(path, file.bytes, file.length);
+        if (line > 0)
+            snd_buf_format(path, ":%" PRIu32, line);
+        snd_buf_text(path, ")");
+    }
+    for (size_t i = start; i < path->length; i++)
+        if (path->bytes[i] == ';' || (unsigned char)path->bytes[i] < ' ')
+            path->bytes[i] = '_';
+}
+
+static void put_path(struct snd_out *out, const struct sonde_buffer *path, int64_t self_ns)
+{
+    if (self_ns < 1000 || path->length == 0)
+        return;
+    snd_out_put(out, path->bytes, path->length);
+    snd_out_format(out, " %" PRId64 "\n", self_ns / 1000);
+}
+
+/* The length of the path down to each node on the way, so that going up cuts it. */
+struct way {
+    struct sonde_buffer path;
+    uint32_t           *lengths;
+    uint32_t            room;
+    bool                failed;
+};
+
+/* Goes to a node `depth` below the first: what lay deeper is cut off. */
+static bool go_to(struct way *way, uint32_t depth)
+{
+    while (depth >= way->room)
+        if (!snd_grow(&way->lengths, &way->room, way->room, sizeof *way->lengths))
+            return !(way->failed = true);
+    if (depth > 0 && way->path.bytes) {
+        way->path.length = way->lengths[depth - 1];
+        way->path.bytes[way->path.length] = '\0';
+    }
+    return true;
+}
+
+static bool keep_length(struct way *way, uint32_t depth)
+{
+    if (way->path.length > UINT32_MAX)
+        way->failed = true;
+    way->lengths[depth] = (uint32_t)way->path.length;
+    return !way->failed && !way->path.failed;
+}
+
+static void put_thread_name(const struct sonde_trace *trace, uint32_t thread,
+                            struct sonde_buffer *path)
+{
+    const struct sonde_thread *t = sonde_trace_thread(trace, thread);
+
+    snd_buf_clear(path);
+    if (t->name.length > 0)
+        snd_buf_put(path, t->name.bytes, t->name.length);
+    else
+        snd_buf_format(path, "thread %" PRIu32, t->tid);
+    for (size_t i = 0; i < path->length; i++)
+        if (path->bytes[i] == ';' || (unsigned char)path->bytes[i] <= ' ')
+            path->bytes[i] = '_';
+}
+
+static uint32_t next_node(const struct sonde_samples *samples, uint32_t at, uint32_t root)
+{
+    const struct sonde_sample_node *node = sonde_samples_node(samples, at);
+
+    if (node->first_child != 0)
+        return node->first_child;
+    while (at != root && node->next_sibling == 0) {
+        at = node->parent;
+        node = sonde_samples_node(samples, at);
+    }
+    return at == root ? 0 : node->next_sibling;
+}
+
+static void put_samples(const struct sonde_trace *trace, const struct sonde_samples *samples,
+                        struct snd_out *out, struct way *way)
+{
+    for (size_t i = 0; i < sonde_samples_thread_count(samples); i++) {
+        const struct sonde_sample_thread *t = sonde_samples_thread(samples, i);
+        for (uint32_t at = t->root; at != 0; at = next_node(samples, at, t->root)) {
+            const struct sonde_sample_node *n = sonde_samples_node(samples, at);
+            if (!go_to(way, n->depth))
+                return;
+            if (at == t->root)
+                put_thread_name(trace, t->thread, &way->path);
+            else
+                add_frame(&way->path, n->function, n->file, n->line);
+            if (!keep_length(way, n->depth))
+                return;
+            put_path(out, &way->path, n->self_ns);
+        }
+    }
+}
+
+static void put_functions(const struct sonde_trace *trace, const struct sonde_functions *functions,
+                          const struct sonde_call_tree *tree, struct snd_out *out, struct way *way)
+{
+    const char *program = sonde_trace_process(trace, 0)->program;
+
+    for (uint32_t at = 0; at < sonde_call_tree_count(tree); at++) {
+        const struct sonde_call_node *n = sonde_call_tree_node(tree, at);
+        if (!go_to(way, n->depth))
+            return;
+        if (n->function == SONDE_NONE) {
+            add_frame(&way->path, (struct sonde_text){ program, strlen(program) },
+                      (struct sonde_text){ "", 0 }, 0);
+            if (way->path.length > 0) /* nothing before the first */
+                memmove(way->path.bytes, way->path.bytes + 1, way->path.length--);
+        } else {
+            const struct sonde_function *f = sonde_functions_row(functions, n->function);
+            bool is_c = f->line == 0 && f->file.length == 1 && f->file.bytes[0] == '~';
+            add_frame(&way->path, f->name, is_c ? (struct sonde_text){ "", 0 } : f->file, f->line);
+        }
+        if (!keep_length(way, n->depth))
+            return;
+        put_path(out, &way->path, n->self_ns);
+    }
+}
+
+static enum sonde_status write_functions(struct sonde_trace *trace, struct snd_out *out,
+                                         struct way *way, struct sonde_error *err)
+{
+    struct sonde_functions *functions;
+    struct sonde_call_tree *tree = NULL;
+    enum sonde_status       st = sonde_functions_new(trace, &functions, err);
+
+    if (st != SONDE_OK)
+        return st;
+    st = sonde_call_tree_new(functions, &tree, err);
+    if (st == SONDE_OK && sonde_functions_count(functions) > 0)
+        put_functions(trace, functions, tree, out, way);
+    sonde_call_tree_free(tree);
+    sonde_functions_free(functions);
+    return st;
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+static enum sonde_status write_others(struct sonde_trace *trace, struct snd_out *out,
+                                      struct way *way, struct sonde_error *err)
+{
+    struct sonde_tree *tree;
+    enum sonde_status  st = sonde_tree_new(trace, true, &tree, err);
+
+    if (st != SONDE_OK)
+        return st;
+    st = sonde_tree_count(tree) > 1 ? write_ranges(tree, out, err)
+                                    : write_functions(trace, out, way, err);
     sonde_tree_free(tree);
+    return st;
+}
+
+SND_EXPORT_WRITE(snd_export_folded)
+{
+    struct sonde_samples *samples;
+    struct way            way = { 0 };
+
+    (void)options;
+    enum sonde_status st = sonde_samples_new(trace, false, &samples, err);
+    if (st != SONDE_OK)
+        return st;
+    if (sonde_samples_thread_count(samples) > 0)
+        put_samples(trace, samples, out, &way);
+    else
+        st = write_others(trace, out, &way, err);
+    if (st == SONDE_OK && (way.failed || way.path.failed))
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the stacks");
+    sonde_buffer_release(&way.path);
+    free(way.lengths);
+    sonde_samples_free(samples);
     return st;
 }

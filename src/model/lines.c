@@ -42,7 +42,8 @@ static uint32_t find_function(struct sonde_lines *l, const struct sonde_frame *f
         return UINT32_MAX;
     l->functions[l->function_count] = (struct sonde_line_function){ .file = frame->file,
                                                                     .name = frame->function,
-                                                                    .line = (uint32_t)place.b };
+                                                                    .line = (uint32_t)place.b,
+                                                                    .source = { "", 0 } };
     return l->function_count++;
 }
 
@@ -136,27 +137,38 @@ static bool arrange(struct sonde_lines *l)
 /* ------------------------------------------------------------------ sources */
 
 struct stat_read {
-    bool     any;
-    uint64_t size;
-    int64_t  mtime_ns;
+    bool              any;
+    uint64_t          size;
+    int64_t           mtime_ns;
+    struct sonde_text text;
 };
 
-/* "python.source FILE": "SIZE MTIME_NS", as the file was when it ran. False: memory is out. */
+/*
+ * "python.source FILE": "SIZE MTIME_NS", as the file was when it ran; "python.source:FILE": its
+ * text. False: memory is out.
+ */
 static bool read_stat(struct snd_texts *files, struct stat_read *stats, uint32_t count,
                       struct sonde_text key, struct sonde_text value)
 {
-    static const char prefix[] = "python.source ";
-    size_t            length = sizeof prefix - 1;
+    static const char prefix[] = "python.source";
+    size_t            length = sizeof prefix;
     uint32_t          file;
     char             *end;
 
-    if (key.length <= length || memcmp(key.bytes, prefix, length) != 0)
+    if (key.length <= length || memcmp(key.bytes, prefix, length - 1) != 0 ||
+        (key.bytes[length - 1] != ' ' && key.bytes[length - 1] != ':'))
         return true;
     if (!snd_texts_add(files, key.bytes + length, key.length - length, &file))
         return false;
-    uint64_t size = strtoull(value.bytes, &end, 10);
-    if (file < count && end != value.bytes && *end == ' ')
-        stats[file] = (struct stat_read){ true, size, strtoll(end, NULL, 10) };
+    if (file >= count)
+        return true;
+    if (key.bytes[length - 1] == ':') {
+        stats[file].text = value;
+        return true;
+    }
+    stats[file].size = strtoull(value.bytes, &end, 10);
+    stats[file].any = end != value.bytes && *end == ' ';
+    stats[file].mtime_ns = strtoll(end, NULL, 10);
     return true;
 }
 
@@ -178,6 +190,7 @@ static bool read_stats(struct sonde_lines *l)
             good = read_stat(&files, stats, count, key, value);
     for (uint32_t i = 0; good && i < l->function_count; i++) {
         const struct stat_read *stat = &stats[numbers[i]];
+        l->functions[i].source = stat->text.bytes ? stat->text : (struct sonde_text){ "", 0 };
         l->functions[i].has_stat = stat->any;
         l->functions[i].stat_size = stat->size;
         l->functions[i].stat_mtime_ns = stat->mtime_ns;

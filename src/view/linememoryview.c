@@ -107,7 +107,7 @@ static void put_lines(struct page *page, const struct sonde_line_function *f,
 static void put_function(struct page *page, const struct sonde_line_function *f)
 {
     struct snd_pysource source;
-    bool              found = snd_pysource_open(&source, f->file.bytes);
+    bool              found = snd_pysource_open(&source, f);
 
     snd_out_text(page->out, "Filename: ");
     put_text(page, f->file);
@@ -143,7 +143,7 @@ static void add_lines(struct snd_doc *doc, const struct sonde_line_function *f)
 {
     struct snd_pysource source;
 
-    snd_pysource_open(&source, f->file.bytes);
+    snd_pysource_open(&source, f);
     bool fits = snd_pysource_fits(&source, f);
     for (uint32_t i = 0; i < f->count; i++) {
         const struct sonde_line *line = sonde_lines_line(doc->lines, f->first + i);

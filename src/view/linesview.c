@@ -182,7 +182,7 @@ static void put_function(struct page *page, const struct sonde_line_function *f)
         page->out->failed = true;
         return;
     }
-    bool found = snd_pysource_open(&source, f->file.bytes);
+    bool found = snd_pysource_open(&source, f);
     for (size_t i = 0; i < f->count; i++)
         show_line(&shown[i], sonde_lines_line(page->lines, f->first + i), f->time_ns,
                   page->unit_ns);
@@ -238,7 +238,7 @@ static void add_lines(struct snd_doc *doc, const struct sonde_line_function *f)
 {
     struct snd_pysource source;
 
-    snd_pysource_open(&source, f->file.bytes);
+    snd_pysource_open(&source, f);
     bool fits = snd_pysource_fits(&source, f);
     for (uint32_t i = 0; i < f->count; i++) {
         const struct sonde_line *line = sonde_lines_line(doc->lines, f->first + i);

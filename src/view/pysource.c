@@ -70,11 +70,10 @@ static bool find_lines(struct snd_pysource *s)
     return true;
 }
 
-bool snd_pysource_open(struct snd_pysource *s, const char *path)
+static bool read_file(struct snd_pysource *s, const char *path)
 {
     struct stat st;
 
-    memset(s, 0, sizeof *s);
     /* Not blocking: a trace may name a pipe. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
@@ -85,6 +84,27 @@ bool snd_pysource_open(struct snd_pysource *s, const char *path)
     if (good) {
         s->size = (uint64_t)st.st_size;
         s->mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    }
+    return good;
+}
+
+static bool copy_text(struct snd_pysource *s, const struct sonde_line_function *f)
+{
+    s->bytes = malloc(f->source.length + 1);
+    if (!s->bytes)
+        return false;
+    memcpy(s->bytes, f->source.bytes, f->source.length + 1);
+    s->length = f->source.length;
+    s->size = f->stat_size; /* it is what ran */
+    s->mtime_ns = f->stat_mtime_ns;
+    return true;
+}
+
+bool snd_pysource_open(struct snd_pysource *s, const struct sonde_line_function *f)
+{
+    memset(s, 0, sizeof *s);
+    bool good = f->source.length > 0 ? copy_text(s, f) : read_file(s, f->file.bytes);
+    if (good) {
         unify_ends(s);
         good = find_lines(s);
     }

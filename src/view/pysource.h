@@ -21,8 +21,11 @@ struct snd_pysource {
     int64_t  mtime_ns;
 };
 
-/* False: it cannot be read (or is no text that fits in memory); then it has no lines. */
-bool snd_pysource_open(struct snd_pysource *source, const char *path);
+/*
+ * The text that was recorded, or else the file. False: it cannot be read (or does not fit in
+ * memory); then it has no lines.
+ */
+bool snd_pysource_open(struct snd_pysource *source, const struct sonde_line_function *function);
 void snd_pysource_close(struct snd_pysource *source);
 
 /* Whether the file is still what it was when `function` was recorded, as far as is known. */

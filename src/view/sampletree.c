@@ -75,7 +75,7 @@ static bool is_app(const struct tree *t, const struct sonde_sample_node *node, u
     if (node->file.bytes[0] != '<')
         return true;
     if (is_text(node->file, "<string>") || is_text(node->file, "<stdin>"))
-        return parent == NO_GROUP || t->frames[parent].is_app;
+        return parent == NO_GROUP || t->frames[parent].what == A_ROOT || t->frames[parent].is_app;
     return begins_with(node->file, "<ipython-input-");
 }
 

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mprof: what `mprof run` writes and `mprof plot` reads.
+ *
+ *     CMDLINE python script.py
+ *     MEM 31.203125 1700000000.0123           MiB in use by the process, and when
+ *     CHLD 0 12.500000 1700000000.0124        the same of its children, by number
+ *     FUNC module.f 31.2031 1700000000.0123 40.1250 1700000001.0124 1
+ *                                             memory and time at a function's begin and end, depth
+ *
+ * Memory is the counter process.rss; functions are the ranges that a person named.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "export/exporter.h"
+#include "export/spans.h"
+#include "read/scale.h"
+#include "sonde/model.h"
+
+#define MIB (1024.0 * 1024.0)
+
+struct writer {
+    const struct sonde_trace *trace;
+    struct snd_out           *out;
+    struct snd_spans         *spans;
+    double                   *bytes; /* of each process, as last told */
+    uint64_t                  told;  /* how often */
+    bool                      failed;
+};
+
+static const char *show(char text[SND_NUMBER_MAX], int decimals, double value)
+{
+    return snd_number_fixed(text, decimals, value);
+}
+
+static double epoch_of(const struct writer *w, uint32_t process, int64_t ns)
+{
+    const struct sonde_process *p = sonde_trace_process(w->trace, process);
+
+    return (double)p->start_real_ns / 1e9 + (double)snd_sub(ns, p->start_ns) / 1e9;
+}
+
+static bool is_memory(const struct writer *w, const struct sonde_event *event)
+{
+    static const char wanted[] = "process.rss";
+    struct sonde_text name = sonde_trace_string(w->trace, event->process, event->name);
+
+    return name.length == sizeof wanted - 1 && memcmp(name.bytes, wanted, name.length) == 0;
+}
+
+static void put_memory(struct writer *w, const struct sonde_event *event)
+{
+    char   mib[SND_NUMBER_MAX], when[SND_NUMBER_MAX];
+    double bytes;
+
+    memcpy(&bytes, &event->value, sizeof bytes);
+    if (!(bytes >= 0 && bytes < 1e18))
+        return; /* no memory of a process */
+    w->bytes[event->process] = bytes;
+    w->told++;
+    if (event->process == 0)
+        snd_out_text(w->out, "MEM ");
+    else
+        snd_out_format(w->out, "CHLD %" PRIu32 " ", event->process - 1);
+    snd_out_format(w->out, "%s %s\n", show(mib, 6, bytes / MIB),
+                   show(when, 4, epoch_of(w, event->process, event->time_ns)));
+}
+
+/* A name is one word in this format. */
+static void put_name(struct snd_out *out, struct sonde_text name)
+{
+    for (size_t i = 0; i < name.length; i++) {
+        unsigned char c = (unsigned char)name.bytes[i];
+        snd_out_put(out, c <= ' ' ? "_" : (const char *)&c, 1);
+    }
+    if (name.length == 0)
+        snd_out_text(out, "_");
+}
+
+static bool is_function(const struct snd_span *span)
+{
+    return (span->attr_mask >> SND_ATTR_SCOPE & 1) &&
+           span->attrs[SND_ATTR_SCOPE] == SONDE_SCOPE_USER + 1;
+}
+
+/* What the process had in use when the range began is the range's `number`. */
+static void begin_function(struct snd_span *span, void *user)
+{
+    const struct writer *w = user;
+
+    span->number = (uint64_t)w->bytes[span->process];
+}
+
+static void put_function(const struct snd_span *span, void *user)
+{
+    struct writer *w = user;
+    char           a[SND_NUMBER_MAX], b[SND_NUMBER_MAX], c[SND_NUMBER_MAX], d[SND_NUMBER_MAX];
+
+    if (!is_function(span))
+        return;
+    snd_out_text(w->out, "FUNC ");
+    put_name(w->out, sonde_trace_string(w->trace, span->process, span->name));
+    snd_out_format(w->out, " %s %s %s %s %" PRIu32 "\n", show(a, 4, (double)span->number / MIB),
+                   show(b, 4, epoch_of(w, span->process, span->start_ns)),
+                   show(c, 4, w->bytes[span->process] / MIB),
+                   show(d, 4, epoch_of(w, span->process, span->end_ns)), span->depth + 1);
+}
+
+static bool on_event(const struct sonde_event *event, void *user)
+{
+    struct writer *w = user;
+
+    if (event->kind == SONDE_EVENT_COUNTER && is_memory(w, event))
+        put_memory(w, event);
+    else if (!snd_spans_event(w->spans, event, 0))
+        w->failed = true;
+    return !w->failed && !w->out->failed;
+}
+
+static void put_command(struct writer *w)
+{
+    struct sonde_text key, value;
+
+    snd_out_text(w->out, "CMDLINE ");
+    for (uint32_t n = 0; sonde_trace_metadata(w->trace, 0, n, &key, &value); n++) {
+        if (key.length == 7 && memcmp(key.bytes, "command", 7) == 0) {
+            for (size_t i = 0; i < value.length; i++)
+                snd_out_put(w->out, value.bytes[i] == '\n' ? " " : &value.bytes[i], 1);
+            snd_out_text(w->out, "\n");
+            return;
+        }
+    }
+    snd_out_text(w->out, sonde_trace_process(w->trace, 0)->program);
+    snd_out_text(w->out, "\n");
+}
+
+SND_EXPORT_WRITE(snd_export_mprof)
+{
+    struct writer          w = { .trace = trace, .out = out };
+    struct snd_spans_calls calls = { begin_function, put_function, &w };
+
+    (void)options;
+    enum sonde_status st = snd_spans_new(trace, &calls, &w.spans, err);
+    if (st != SONDE_OK)
+        return st;
+    w.bytes = calloc((size_t)sonde_trace_process_count(trace) + 1, sizeof *w.bytes);
+    w.failed = !w.bytes;
+    if (!w.failed) {
+        put_command(&w);
+        st = sonde_trace_walk(trace, SONDE_BY_TIME, on_event, &w, err);
+    }
+    if (st == SONDE_OK && !w.failed)
+        snd_spans_finish(w.spans);
+    if (st == SONDE_OK && w.failed)
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the ranges that are open at once");
+    else if (st == SONDE_OK && w.told == 0)
+        st = snd_fail(err, SONDE_E_ARGUMENT,
+                      "the trace has no memory over time (the counter process.rss); record it with "
+                      "--line-memory");
+    snd_spans_free(w.spans);
+    free(w.bytes);
+    return st;
+}

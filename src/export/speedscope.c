@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * speedscope: a profile for each thread, for www.speedscope.app.
+ *
+ * Where the trace has samples, "sampled" profiles: stacks in the order in which they were found,
+ * Python and native frames, each with the nanoseconds that it stands for. Otherwise "evented"
+ * ones, of the ranges.
+ *
+ * The format wants all frames before the profiles, and a thread's stacks before their weights, so
+ * samples are gathered first: twelve bytes for each run of equal ones.
+ */
+#include "export/speedscope.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "export/exporter.h"
+#include "read/reader.h"
+#include "snd_config.h"
+
+struct sample {
+    uint32_t stack, weight_ns;
+    uint32_t next; /* of the same thread, plus one; 0: none */
+};
+
+struct gathered {
+    struct snd_speedscope common;
+    struct sample        *samples;
+    uint32_t              count, room;
+    uint32_t             *first, *last; /* of each thread, plus one; 0: none */
+    bool                  failed;
+};
+
+/* -------------------------------------------------------------------- frames */
+
+uint32_t snd_speedscope_frame(struct snd_speedscope *s, struct sonde_text name,
+                              struct sonde_text file, uint32_t line)
+{
+    struct snd_key key = { (uint64_t)(uintptr_t)name.bytes, (uint64_t)(uintptr_t)file.bytes, line };
+    uint32_t       at;
+
+    if (snd_map_get(&s->by_place, key, &at))
+        return at;
+    if (!snd_grow(&s->frames, &s->frame_room, s->frame_count, sizeof *s->frames) ||
+        !snd_map_put(&s->by_place, key, s->frame_count)) {
+        s->failed = true;
+        return 0;
+    }
+    s->frames[s->frame_count] = (struct snd_speedscope_frame){ name, file, line };
+    return s->frame_count++;
+}
+
+void snd_speedscope_begin(struct snd_speedscope *s, struct snd_json *json)
+{
+    static const char schema[] = "https://www.speedscope.app/file-format-schema.json";
+
+    snd_json_object(json, NULL);
+    snd_json_text(json, "$schema", schema);
+    snd_json_text(json, "exporter", "sonde " SND_VERSION);
+    snd_json_text(json, "name", sonde_trace_process(s->trace, 0)->program);
+    snd_json_int(json, "activeProfileIndex", 0);
+    snd_json_object(json, "shared");
+    snd_json_array(json, "frames");
+    for (uint32_t i = 0; i < s->frame_count; i++) {
+        const struct snd_speedscope_frame *f = &s->frames[i];
+        snd_json_object(json, NULL);
+        snd_json_string(json, "name", f->name.bytes, f->name.length);
+        if (f->file.length > 0)
+            snd_json_string(json, "file", f->file.bytes, f->file.length);
+        if (f->line > 0)
+            snd_json_uint(json, "line", f->line);
+        snd_json_end(json);
+    }
+    snd_json_end(json);
+    snd_json_end(json);
+    snd_json_array(json, "profiles");
+}
+
+void snd_speedscope_profile(struct snd_speedscope *s, struct snd_json *json, uint32_t thread,
+                            const char *type, int64_t end_ns)
+{
+    const struct sonde_thread *t = sonde_trace_thread(s->trace, thread);
+    struct sonde_buffer        name = { 0 };
+
+    if (sonde_trace_process_count(s->trace) > 1)
+        snd_buf_format(&name, "process %" PRIu32 ", ",
+                       sonde_trace_process(s->trace, t->process)->pid);
+    if (t->name.length > 0)
+        snd_buf_put(&name, t->name.bytes, t->name.length);
+    else
+        snd_buf_format(&name, "thread %" PRIu32, t->tid);
+    snd_json_object(json, NULL);
+    snd_json_text(json, "type", type);
+    snd_json_string(json, "name", snd_buf_string(&name), name.length);
+    snd_json_text(json, "unit", "nanoseconds");
+    snd_json_int(json, "startValue", 0);
+    snd_json_int(json, "endValue", end_ns);
+    sonde_buffer_release(&name);
+}
+
+void snd_speedscope_release(struct snd_speedscope *s)
+{
+    free(s->frames);
+    snd_map_release(&s->by_place);
+}
+
+/* ------------------------------------------------------------------- samples */
+
+static bool on_event(const struct sonde_event *event, void *user)
+{
+    struct gathered *g = user;
+
+    if (event->kind != SONDE_EVENT_SAMPLE)
+        return true;
+    if (!snd_grow(&g->samples, &g->room, g->count, sizeof *g->samples)) {
+        g->failed = true;
+        return false;
+    }
+    uint32_t at = g->count++;
+    g->samples[at] = (struct sample){ event->aux, (uint32_t)event->value, 0 };
+    if (g->last[event->thread] != 0)
+        g->samples[g->last[event->thread] - 1].next = at + 1;
+    else
+        g->first[event->thread] = at + 1;
+    g->last[event->thread] = at + 1;
+    return true;
+}
+
+/* The number of the stack's innermost frame among those of the file. */
+static uint32_t frame_of(struct gathered *g, uint32_t process, const struct snd_tables *t,
+                         uint32_t stack)
+{
+    struct sonde_frame frame;
+
+    sonde_trace_frame(g->common.trace, process, t->stacks[stack].frame, &frame);
+    return snd_speedscope_frame(&g->common, frame.function, frame.file,
+                                frame.first_line ? frame.first_line : frame.line);
+}
+
+/* Every frame that some sampled stack has; stacks that no sample has may be an operator's. */
+static bool number_frames(struct gathered *g)
+{
+    const struct sonde_trace *trace = g->common.trace;
+    uint32_t                  of = UINT32_MAX;
+    uint8_t                  *seen = NULL;
+
+    for (uint32_t thread = 0; thread < trace->thread_count && !g->common.failed; thread++) {
+        uint32_t                 process = trace->threads[thread].shown.process;
+        const struct snd_tables *t = &trace->processes[process].tables;
+        if (g->first[thread] != 0 && process != of) {
+            free(seen);
+            seen = calloc((size_t)t->stack_count + 1, 1);
+            of = process;
+            if (!seen)
+                return false;
+        }
+        for (uint32_t i = g->first[thread]; i != 0; i = g->samples[i - 1].next) {
+            uint32_t stack = g->samples[i - 1].stack;
+            for (; stack != 0 && stack < t->stack_count && !seen[stack];
+                 stack = t->stacks[stack].parent) {
+                seen[stack] = 1;
+                frame_of(g, process, t, stack);
+            }
+        }
+    }
+    free(seen);
+    return !g->common.failed;
+}
+
+/* Outermost first: the chain is walked to its root and written backwards. */
+static bool put_stack(struct gathered *g, struct snd_json *json, uint32_t process, uint32_t stack,
+                      uint32_t **chain, uint32_t *room)
+{
+    const struct snd_tables *t = &g->common.trace->processes[process].tables;
+    uint32_t                 depth = 0;
+
+    for (; stack != 0 && stack < t->stack_count && depth < SND_STACK_MAX;
+         stack = t->stacks[stack].parent) {
+        if (!snd_grow(chain, room, depth, sizeof **chain))
+            return false;
+        (*chain)[depth++] = stack;
+    }
+    snd_json_array(json, NULL);
+    while (depth-- > 0)
+        snd_json_uint(json, NULL, frame_of(g, process, t, (*chain)[depth]));
+    snd_json_end(json);
+    return true;
+}
+
+static bool put_thread(struct gathered *g, struct snd_json *json, uint32_t thread)
+{
+    uint32_t  process = g->common.trace->threads[thread].shown.process, room = 0;
+    uint32_t *chain = NULL;
+    int64_t   total = 0;
+    bool      good = true;
+
+    for (uint32_t i = g->first[thread]; i != 0; i = g->samples[i - 1].next)
+        total += g->samples[i - 1].weight_ns;
+    snd_speedscope_profile(&g->common, json, thread, "sampled", total);
+    snd_json_array(json, "samples");
+    for (uint32_t i = g->first[thread]; i != 0 && good; i = g->samples[i - 1].next)
+        good = put_stack(g, json, process, g->samples[i - 1].stack, &chain, &room);
+    snd_json_end(json);
+    snd_json_array(json, "weights");
+    for (uint32_t i = g->first[thread]; i != 0; i = g->samples[i - 1].next)
+        snd_json_uint(json, NULL, g->samples[i - 1].weight_ns);
+    snd_json_end(json);
+    snd_json_end(json);
+    free(chain);
+    return good;
+}
+
+static enum sonde_status put_samples(struct gathered *g, struct snd_out *out,
+                                     struct sonde_error *err)
+{
+    struct snd_json json;
+    bool            good = number_frames(g);
+
+    if (good) {
+        snd_json_init(&json, out);
+        snd_json_break_at(&json, 2);
+        snd_speedscope_begin(&g->common, &json);
+        for (uint32_t i = 0; i < g->common.trace->thread_count && good; i++)
+            if (g->first[i] != 0)
+                good = put_thread(g, &json, i);
+        snd_json_end(&json);
+        snd_json_end(&json);
+    }
+    return good ? SONDE_OK : snd_fail(err, SONDE_E_NOMEM, "out of memory for the stacks");
+}
+
+SND_EXPORT_WRITE(snd_export_speedscope)
+{
+    struct gathered   g = { .common = { .trace = trace } };
+    enum sonde_status st = SONDE_OK;
+
+    (void)options;
+    g.first = calloc((size_t)trace->thread_count + 1, sizeof *g.first);
+    g.last = calloc((size_t)trace->thread_count + 1, sizeof *g.last);
+    if (!g.first || !g.last)
+        g.failed = true;
+    else
+        st = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, &g, err);
+    if (st == SONDE_OK && g.failed)
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
+    if (st == SONDE_OK && g.count > 0)
+        st = put_samples(&g, out, err);
+    else if (st == SONDE_OK)
+        st = snd_speedscope_ranges(trace, out, err);
+    snd_speedscope_release(&g.common);
+    free(g.samples);
+    free(g.first);
+    free(g.last);
+    return st;
+}

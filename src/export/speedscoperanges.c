@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Speedscope's "evented" profiles: begins and ends of ranges. They must nest: where a range ends
+ * before what lies in it, that is closed and opened again; ranges that another thread ends are
+ * left out of what their own does.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/speedscope.h"
+#include "format/layout.h"
+#include "read/reader.h"
+
+struct event {
+    int64_t  at_ns;
+    uint32_t frame;
+    uint32_t next; /* of the same thread, plus one; 0: none */
+    bool     closes;
+};
+
+/* What is open on a thread, and its events so far. */
+struct thread {
+    uint32_t *open; /* events that opened */
+    uint32_t  depth, room;
+    uint32_t  first, last; /* event, plus one */
+    int64_t   start_ns, end_ns;
+};
+
+struct ranges {
+    struct snd_speedscope common;
+    struct thread        *threads;
+    struct event         *events;
+    uint32_t              count, room;
+    bool                  failed;
+};
+
+static uint32_t add_event(struct ranges *r, struct thread *t, int64_t ns, uint32_t frame,
+                          bool closes)
+{
+    if (!snd_grow(&r->events, &r->room, r->count, sizeof *r->events)) {
+        r->failed = true;
+        return 0;
+    }
+    if (t->last == 0)
+        t->start_ns = ns;
+    else if (ns < t->end_ns)
+        ns = t->end_ns; /* times of a thread never fall */
+    t->end_ns = ns;
+    uint32_t at = r->count++;
+    r->events[at] = (struct event){ ns, frame, 0, closes };
+    if (t->last != 0)
+        r->events[t->last - 1].next = at + 1;
+    else
+        t->first = at + 1;
+    t->last = at + 1;
+    return at;
+}
+
+static void open_range(struct ranges *r, struct thread *t, int64_t ns, uint32_t frame)
+{
+    uint32_t at = add_event(r, t, ns, frame, false);
+
+    if (r->failed || !snd_grow(&t->open, &t->room, t->depth, sizeof *t->open)) {
+        r->failed = true;
+        return;
+    }
+    t->open[t->depth++] = at;
+}
+
+/* Closes the range inside which `inner` others are open; those go on. */
+static void close_range(struct ranges *r, struct thread *t, int64_t ns, uint64_t inner)
+{
+    if (inner >= t->depth || inner > 1024)
+        return;
+    uint32_t place = t->depth - 1 - (uint32_t)inner;
+    for (uint32_t i = t->depth; i-- > place;)
+        add_event(r, t, ns, r->events[t->open[i]].frame, true);
+    for (uint32_t i = place + 1; i < t->depth && !r->failed; i++)
+        t->open[i - 1] = add_event(r, t, ns, r->events[t->open[i]].frame, false);
+    t->depth--;
+}
+
+/* A Python function has its file and line; they come after its begin. */
+static void tell_frame(struct ranges *r, const struct thread *t, const struct sonde_event *event)
+{
+    struct sonde_frame frame;
+
+    if (event->aux != SND_ATTR_FRAME || t->depth == 0 ||
+        !sonde_trace_frame(r->common.trace, event->process, (uint32_t)event->value, &frame))
+        return;
+    r->events[t->open[t->depth - 1]].frame =
+        snd_speedscope_frame(&r->common, frame.function, frame.file,
+                             frame.first_line ? frame.first_line : frame.line);
+}
+
+static bool on_event(const struct sonde_event *event, void *user)
+{
+    struct ranges *r = user;
+    struct thread *t = &r->threads[event->thread];
+
+    switch (event->kind) {
+    case SONDE_EVENT_BEGIN:
+        open_range(r, t, event->time_ns,
+                   snd_speedscope_frame(
+                       &r->common, sonde_trace_string(r->common.trace, event->process, event->name),
+                       (struct sonde_text){ "", 0 }, 0));
+        break;
+    case SONDE_EVENT_ATTR:
+        tell_frame(r, t, event);
+        break;
+    case SONDE_EVENT_END:
+        close_range(r, t, event->time_ns, 0);
+        break;
+    case SONDE_EVENT_END_AT:
+        close_range(r, t, event->time_ns, event->aux);
+        break;
+    case SONDE_EVENT_GAP:
+        for (uint64_t ends = event->aux == SND_GAP_ALL ? UINT64_MAX : event->aux;
+             ends > 0 && t->depth > 0 && !r->failed; ends--)
+            close_range(r, t, event->time_ns, 0);
+        break;
+    default:
+        break;
+    }
+    return !r->failed && !r->common.failed;
+}
+
+static void put_thread(struct ranges *r, struct snd_json *json, uint32_t index)
+{
+    const struct thread *t = &r->threads[index];
+
+    snd_speedscope_profile(&r->common, json, index, "evented", t->end_ns - t->start_ns);
+    snd_json_array(json, "events");
+    for (uint32_t i = t->first; i != 0; i = r->events[i - 1].next) {
+        const struct event *e = &r->events[i - 1];
+        snd_json_object(json, NULL);
+        snd_json_text(json, "type", e->closes ? "C" : "O");
+        snd_json_uint(json, "frame", e->frame);
+        snd_json_int(json, "at", e->at_ns - t->start_ns);
+        snd_json_end(json);
+    }
+    snd_json_end(json);
+    snd_json_end(json);
+}
+
+static void put_all(struct ranges *r, struct snd_out *out)
+{
+    struct snd_json json;
+
+    snd_json_init(&json, out);
+    snd_json_break_at(&json, 2);
+    snd_speedscope_begin(&r->common, &json);
+    for (uint32_t i = 0; i < r->common.trace->thread_count; i++)
+        if (r->threads[i].first != 0)
+            put_thread(r, &json, i);
+    snd_json_end(&json);
+    snd_json_end(&json);
+}
+
+enum sonde_status snd_speedscope_ranges(struct sonde_trace *trace, struct snd_out *out,
+                                        struct sonde_error *err)
+{
+    struct ranges     r = { .common = { .trace = trace } };
+    enum sonde_status st = SONDE_OK;
+
+    r.threads = calloc((size_t)trace->thread_count + 1, sizeof *r.threads);
+    r.failed = !r.threads;
+    if (!r.failed)
+        st = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, &r, err);
+    for (uint32_t i = 0; st == SONDE_OK && !r.failed && i < trace->thread_count; i++)
+        while (r.threads[i].depth > 0 && !r.failed)
+            close_range(&r, &r.threads[i], r.threads[i].end_ns, 0);
+    if (st == SONDE_OK && (r.failed || r.common.failed))
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the ranges");
+    if (st == SONDE_OK)
+        put_all(&r, out);
+    for (uint32_t i = 0; r.threads && i < trace->thread_count; i++)
+        free(r.threads[i].open);
+    free(r.threads);
+    free(r.events);
+    snd_speedscope_release(&r.common);
+    return st;
+}
