@@ -1,29 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/evalhook.c - calls seen by standing before the evaluation of frames (PEP 523):
- * CPython 3.9 to 3.11, where it costs a third of a profile function. Sees no functions in C.
+ * probes/python/evalhook.c - calls seen by standing before the evaluation of frames (PEP 523).
  *
- * There is one place for such a function in an interpreter. Whoever takes it after us and calls
- * the one before (TorchDynamo does) is welcome. Whoever does not is noticed when a call that we
- * saw begin ends while none begins any more; then a profile function goes on in our place.
- * In 3.11 a Python call costs no C stack of its own, but one that goes through here does: a
- * program that recurses deeper than the C stack allows is handed over in the same way.
+ * The quickest way there is, in every CPython so far; but it sees no functions in C. There is one
+ * place for such a function in an interpreter. Whoever takes it after us and calls the one before
+ * (TorchDynamo does) is welcome. Whoever does not is noticed when calls that we saw begin end
+ * while none begins any more; then another way goes on in our place. Since 3.11 a Python call
+ * costs no C stack of its own, but one that goes through here does: a program that recurses
+ * deeper than the C stack allows is handed over likewise.
  */
-#include "probes/python/oldframes.h"
-
-#if PY_VERSION_HEX < 0x030C0000
+#include "probes/python/evalframes.h"
 
 #define STACK_KEPT_FREE ((ptrdiff_t)256 * 1024)
+#define LEVELS_KEPT_FREE 300  /* of CPython's own count of the C stack, since 3.12 */
+#define ENDS_UNTIL_LOOK 64u
 #define ENDS_WITHOUT_BEGIN 8u /* that many: nobody calls us any more */
+
+#if PY_VERSION_HEX >= 0x030C0000
+#define OTHER_WAY snd_py_monitoring
+#else
+#define OTHER_WAY snd_py_set_profile
+#endif
 
 static struct {
     PyInterpreterState  *interpreter;
-    _PyFrameEvalFunction before; /* us: calls it; the default one for most */
+    _PyFrameEvalFunction before; /* the one that we call; CPython's own, for most */
     bool                 on;
-    uint32_t             unannounced; /* ends since the last begin, while another holds our place */
+    uint32_t             until_look; /* ends until we look who stands in our place */
+    uint32_t             doubts;     /* ends since the last begin, while another stands there */
 } hook;
 
-static PyObject *evaluate(PyThreadState *thread, snd_py_frame *frame, int throwing);
+static PyObject *evaluate(PyThreadState *thread, snd_evalframe *frame, int throwing);
 
 static bool is_ours(void)
 {
@@ -32,48 +39,86 @@ static bool is_ours(void)
 
 static void hand_over(const char *why)
 {
-    snd_py_functions_switch(&snd_py_set_profile, why);
+    snd_py_functions_switch(&OTHER_WAY, why);
 }
 
-/* Someone stands before us. As long as calls begin here, they pass them on. */
+/* As long as calls begin here, whoever stands before us passes them on. */
 static void look_who_is_there(void)
 {
-    if (++hook.unannounced > ENDS_WITHOUT_BEGIN)
+    hook.until_look = ENDS_UNTIL_LOOK;
+    if (!hook.on || is_ours())
+        return;
+    hook.until_look = 1;
+    if (++hook.doubts > ENDS_WITHOUT_BEGIN)
         hand_over("another tool took the place of the frame-evaluation function");
 }
 
-static PyObject *evaluate(PyThreadState *thread, snd_py_frame *frame, int throwing)
+static bool has_stack_left(const PyThreadState *thread, const struct snd_calls_thread *t)
 {
-    PyCodeObject            *code = snd_oldframe_code(frame);
-    uint32_t                 number = hook.on ? snd_py_number(code) : 0;
-    struct snd_calls_thread *t = number != 0 ? snd_calls_mine() : NULL;
-    bool                     generates = code->co_flags & SND_PY_GENERATES;
+#if PY_VERSION_HEX >= 0x030C0000
+    if (SONDE_UNLIKELY_(thread->c_recursion_remaining < LEVELS_KEPT_FREE))
+        return false;
+#else
+    (void)thread;
+#endif
+    return (char *)__builtin_frame_address(0) - t->stack_low > STACK_KEPT_FREE;
+}
 
-    hook.unannounced = 0;
-    if (!t || (generates && snd_oldframe_only_makes(frame)))
-        return hook.before(thread, frame, throwing);
-    if (SONDE_UNLIKELY_((char *)__builtin_frame_address(0) - t->stack_low < STACK_KEPT_FREE)) {
-        hand_over("the program recurses deeper than its C stack allows");
-        return hook.before(thread, frame, throwing);
-    }
-    bool resumed = generates && snd_oldframe_is_resumed(frame);
-    if (!snd_calls_enter(t, number, frame, resumed))
+/*
+ * The stack is not as it was when the call at `depth` began: the probe was turned off meanwhile
+ * (then it is lower), or calls in it were seen to begin only. False: there is nothing to leave.
+ */
+static bool put_right(struct snd_calls_thread *t, uint32_t depth)
+{
+    for (; t->depth > depth; snd_calls.unbalanced++)
+        snd_calls_leave(t);
+    return t->depth == depth;
+}
+
+static PyObject *evaluate_generator(PyThreadState *thread, snd_evalframe *frame, int throwing,
+                                    struct snd_calls_thread *t, uint32_t number)
+{
+    PyCodeObject *code = snd_evalframe_code(frame);
+    bool          resumed = snd_evalframe_is_resumed(frame);
+
+    if (snd_evalframe_only_makes(frame) || !snd_calls_enter(t, number, code, resumed))
         return hook.before(thread, frame, throwing);
     if (resumed && code->co_flags & SND_PY_AWAITS)
         snd_calls_resume(t, frame);
-    uint32_t  depth = t->depth, session = t->session;
+    uint32_t  depth = t->depth;
     PyObject *result = hook.before(thread, frame, throwing);
-    /* The probe may have been turned off meanwhile, and on again. */
-    if (SONDE_UNLIKELY_(t->session != session || t->depth < depth || !snd_calls.on))
+    if (SONDE_UNLIKELY_(t->depth != depth) && !put_right(t, depth))
         return result;
-    while (SONDE_UNLIKELY_(t->depth > depth)) {
-        snd_calls.unbalanced++;
-        snd_calls_leave(t);
-    }
     snd_calls_leave(t);
-    if (generates && code->co_flags & SND_PY_AWAITS && snd_oldframe_is_suspended(frame))
+    if (code->co_flags & SND_PY_AWAITS && snd_evalframe_is_suspended(frame))
         snd_calls_suspend(frame);
-    if (SONDE_UNLIKELY_(!is_ours()) && hook.on)
+    return result;
+}
+
+static PyObject *evaluate(PyThreadState *thread, snd_evalframe *frame, int throwing)
+{
+    PyCodeObject            *code = snd_evalframe_code(frame);
+    uint32_t                 number = hook.on ? snd_py_number(code) : 0;
+    struct snd_calls_thread *t = number != 0 ? snd_calls_mine() : NULL;
+
+    if (SONDE_UNLIKELY_(hook.doubts))
+        hook.doubts = 0;
+    if (SONDE_UNLIKELY_(!t))
+        return hook.before(thread, frame, throwing);
+    if (SONDE_UNLIKELY_(!has_stack_left(thread, t))) {
+        hand_over("the program recurses deeper than its C stack allows");
+        return hook.before(thread, frame, throwing);
+    }
+    if (SONDE_UNLIKELY_(code->co_flags & SND_PY_GENERATES))
+        return evaluate_generator(thread, frame, throwing, t, number);
+    if (!snd_calls_enter(t, number, code, false))
+        return hook.before(thread, frame, throwing);
+    uint32_t  depth = t->depth;
+    PyObject *result = hook.before(thread, frame, throwing);
+    if (SONDE_UNLIKELY_(t->depth != depth) && !put_right(t, depth))
+        return result;
+    snd_calls_leave(t);
+    if (SONDE_UNLIKELY_(--hook.until_look == 0))
         look_who_is_there();
     return result;
 }
@@ -82,7 +127,8 @@ static bool start(bool builtins)
 {
     (void)builtins;
     hook.interpreter = PyInterpreterState_Get();
-    hook.unannounced = 0;
+    hook.until_look = ENDS_UNTIL_LOOK;
+    hook.doubts = 0;
     hook.on = true;
     if (is_ours())
         return true; /* left there since someone stood before us */
@@ -100,5 +146,3 @@ static void stop(void)
 }
 
 const struct snd_py_way snd_py_eval_hook = { "frame evaluation", start, stop };
-
-#endif

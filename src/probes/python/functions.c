@@ -158,11 +158,12 @@ uint32_t snd_py_builtin_number(PyMethodDef *method, PyObject *callable)
 
 static const struct snd_py_way *choose_way(bool with_builtins)
 {
+    if (!with_builtins)
+        return &snd_py_eval_hook;
 #if PY_VERSION_HEX >= 0x030C0000
-    (void)with_builtins;
     return &snd_py_monitoring;
 #else
-    return with_builtins ? &snd_py_set_profile : &snd_py_eval_hook;
+    return &snd_py_set_profile;
 #endif
 }
 

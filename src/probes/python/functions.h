@@ -24,7 +24,7 @@ struct snd_py_way {
 };
 extern const struct snd_py_way snd_py_monitoring;  /* sys.monitoring, 3.12 and later */
 extern const struct snd_py_way snd_py_set_profile; /* PyEval_SetProfile, before */
-extern const struct snd_py_way snd_py_eval_hook;   /* PEP 523, before: quicker, sees no C */
+extern const struct snd_py_way snd_py_eval_hook;   /* PEP 523: quicker, sees no C */
 
 /* What is recorded from now on goes that way: the one before it found that it cannot. */
 void snd_py_functions_switch(const struct snd_py_way *way, const char *why);

@@ -8,7 +8,7 @@
  * soon as the interpreter lets us we are in front again. Threads that begin later are found in
  * the interpreter's list, whose newest is looked at on every event.
  */
-#include "probes/python/oldframes.h"
+#include "probes/python/evalframes.h"
 
 #if PY_VERSION_HEX < 0x030C0000
 
@@ -102,25 +102,25 @@ static void look_for_threads(void)
 
 /* ---------------------------------------------------------------------- events */
 
-static void enter_function(struct snd_calls_thread *t, snd_py_frame *frame, PyCodeObject *code,
+static void enter_function(struct snd_calls_thread *t, snd_evalframe *frame, PyCodeObject *code,
                            uint32_t number)
 {
-    bool resumed = code->co_flags & SND_PY_GENERATES && snd_oldframe_is_resumed(frame);
+    bool resumed = code->co_flags & SND_PY_GENERATES && snd_evalframe_is_resumed(frame);
 
-    if (snd_calls_enter(t, number, frame, resumed) && resumed && code->co_flags & SND_PY_AWAITS)
+    if (snd_calls_enter(t, number, code, resumed) && resumed && code->co_flags & SND_PY_AWAITS)
         snd_calls_resume(t, frame);
 }
 
-static void leave_function(struct snd_calls_thread *t, snd_py_frame *frame, PyCodeObject *code)
+static void leave_function(struct snd_calls_thread *t, snd_evalframe *frame, PyCodeObject *code)
 {
-    if (snd_calls_leave_key(t, frame) && code->co_flags & SND_PY_AWAITS &&
-        snd_oldframe_is_suspended(frame))
+    if (snd_calls_leave_key(t, code) && code->co_flags & SND_PY_AWAITS &&
+        snd_evalframe_is_suspended(frame))
         snd_calls_suspend(frame);
 }
 
-static void record(struct snd_calls_thread *t, snd_py_frame *frame, int what, PyObject *arg)
+static void record(struct snd_calls_thread *t, snd_evalframe *frame, int what, PyObject *arg)
 {
-    PyCodeObject *code = snd_oldframe_code(frame);
+    PyCodeObject *code = snd_evalframe_code(frame);
     uint32_t      number = snd_py_number(code);
     PyMethodDef  *method;
 
@@ -156,7 +156,7 @@ static int on_event(PyObject *self, PyFrameObject *object, int what, PyObject *a
     struct snd_calls_thread *t = state.on ? snd_calls_mine() : NULL;
 
     if (t) {
-        record(t, snd_oldframe_of(object), what, arg);
+        record(t, snd_evalframe_of(object), what, arg);
         look_for_threads();
     }
     if (SONDE_UNLIKELY_(self)) {
