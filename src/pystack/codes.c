@@ -253,3 +253,12 @@ bool snd_code_offset(const struct snd_codes *codes, const struct snd_code *code,
     *offset = at;
     return at >= -2 && at <= (int64_t)code->instr_count * 2 && at % 2 == 0;
 }
+
+#define IS_GENERATOR 0x2a0u /* CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR */
+
+bool snd_code_may_begin(const struct snd_codes *codes, const struct snd_code *code)
+{
+    const struct snd_py_layout *l = codes->layout;
+
+    return !l->code_flags || !(snd_u32(code->witness + l->code_flags) & IS_GENERATOR);
+}

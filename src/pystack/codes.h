@@ -62,4 +62,10 @@ const struct snd_code *snd_codes_get(struct snd_codes *codes, uint64_t address);
 bool snd_code_offset(const struct snd_codes *codes, const struct snd_code *code, uint64_t instr,
                      int64_t *offset);
 
+/*
+ * May a stack begin with it? A generator is let go of when it yields: a chain that was read at that
+ * moment ends with it, and is none. From 3.11 on the frames themselves tell.
+ */
+bool snd_code_may_begin(const struct snd_codes *codes, const struct snd_code *code);
+
 #endif

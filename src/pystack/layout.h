@@ -37,7 +37,9 @@ struct snd_py_layout {
     uint32_t frame_previous, frame_code;
     uint32_t frame_instr; /* a pointer, or before 3.11 a number */
     uint32_t frame_owner; /* 0: frames have no owner */
+    uint32_t frame_entry; /* 3.11: one byte, 1 where C code entered Python; 0: none */
     uint32_t frame_size;  /* of the part that is read */
+    uint32_t code_flags;  /* before 3.11 only, where it tells generators; else 0 */
     uint32_t code_firstline, code_file, code_name, code_lines;
     uint32_t code_qualname;    /* 0: none */
     uint32_t code_first_instr; /* 0: the instructions lie elsewhere */

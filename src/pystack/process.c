@@ -4,6 +4,8 @@
 #include <string.h>
 
 #define THREADS_MAX 65536 /* more is a loop */
+#define LOOKS 1           /* further ones, that must agree */
+#define LOOKS_FAR 3       /* the same, of frames that were not read at one go */
 
 static bool read_word(const struct snd_python *python, uint64_t address, uint64_t *value)
 {
@@ -128,35 +130,68 @@ size_t snd_python_threads(const struct snd_python *python, struct snd_py_thread 
 
 /* ------------------------------------------------------------------- frames */
 
-static bool read_top(const struct snd_python *python, uint64_t state, uint64_t *top)
+/* Where the pointer to the innermost frame lies; false when that cannot be read. */
+static bool find_link(const struct snd_python *python, uint64_t state, uint64_t *link)
 {
-    const struct snd_py_layout *l = &python->layout;
-
-    if (!read_word(python, state + l->thread_frame, top))
+    *link = state + python->layout.thread_frame;
+    if (!python->layout.has_cframe)
+        return true;
+    if (!read_word(python, *link, link) || *link == 0)
         return false;
-    return !l->has_cframe || *top == 0 || read_word(python, *top + l->cframe_frame, top);
+    *link += python->layout.cframe_frame;
+    return true;
 }
 
-enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t state,
-                                   struct snd_py_stack *stack)
+/* The page with the innermost frame, and the pointer to it before and after. */
+static enum snd_py_read open_window(const struct snd_python *python, uint64_t link,
+                                    struct snd_py_stack *stack, uint64_t *top)
+{
+    struct snd_window *w = &stack->window;
+    uint64_t           before, after, size = python->layout.frame_size;
+
+    if (!read_word(python, link, top))
+        return SND_PY_UNREAD;
+    w->from = w->to = 0;
+    if (*top == 0)
+        return SND_PY_READ;
+    uint64_t from = *top & ~(uint64_t)4095, to = *top + size;
+    if (to - from > sizeof w->bytes)
+        from = *top;
+    const struct snd_piece pieces[] = { { link, &before, 8 },
+                                        { from, w->bytes, (size_t)(to - from) },
+                                        { link, &after, 8 } };
+    if (snd_memory_read_many(python->pid, pieces, 3) != 3)
+        return SND_PY_TORN;
+    w->from = from;
+    w->to = to;
+    return before == *top && after == *top ? SND_PY_READ : SND_PY_TORN;
+}
+
+/* Walks from `frame` outwards. What lies in another page is read when it is come to. */
+static enum snd_py_read walk(const struct snd_python *python, uint64_t frame,
+                             struct snd_py_stack *stack)
 {
     const struct snd_py_layout *l = &python->layout;
-    uint64_t                    frame;
 
     stack->count = 0;
-    stack->cut = false;
-    stack->window.from = stack->window.to = 0;
-    if (!read_top(python, state, &frame))
-        return SND_PY_UNREAD;
+    stack->cut = stack->far = false;
+    stack->ends = true;
     for (unsigned steps = 0; frame != 0; steps++) {
+        uint64_t    from = stack->window.from;
+        const char *bytes = snd_window_at(&stack->window, python->pid, frame, l->frame_size);
         if (steps >= 2 * SND_FRAMES_MAX || stack->count == SND_FRAMES_MAX) {
             stack->cut = true;
             break;
         }
-        const char *bytes = snd_window_at(&stack->window, python->pid, frame, l->frame_size);
         if (!bytes)
             return stack->count == 0 ? SND_PY_UNREAD : SND_PY_TORN;
-        if (!l->frame_owner || bytes[l->frame_owner] != SND_PY_OWNED_BY_C)
+        stack->far |= steps > 0 && from != stack->window.from;
+        bool is_c = l->frame_owner && bytes[l->frame_owner] == SND_PY_OWNED_BY_C;
+        if (l->frame_entry)
+            stack->ends = bytes[l->frame_entry] != 0;
+        else if (l->frame_owner)
+            stack->ends = is_c;
+        if (!is_c)
             stack->frames[stack->count++] = (struct snd_py_frame){
                 .address = frame,
                 .code = snd_u64(bytes + l->frame_code),
@@ -166,6 +201,34 @@ enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t sta
         frame = snd_u64(bytes + l->frame_previous);
     }
     return SND_PY_READ;
+}
+
+enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t state,
+                                   struct snd_py_stack *stack)
+{
+    uint64_t link, top;
+
+    if (!find_link(python, state, &link) || !read_word(python, link, &top))
+        return SND_PY_UNREAD;
+    stack->window.from = stack->window.to = 0;
+    return walk(python, top, stack);
+}
+
+static enum snd_py_read look(const struct snd_python *python, uint64_t state,
+                             struct snd_py_stack *stack)
+{
+    uint64_t link, top, after;
+
+    if (!find_link(python, state, &link))
+        return SND_PY_UNREAD;
+    enum snd_py_read read = open_window(python, link, stack, &top);
+    if (read == SND_PY_READ)
+        read = walk(python, top, stack);
+    if (read != SND_PY_READ)
+        return read;
+    return !stack->cut && !stack->ends ? SND_PY_TORN
+           : !read_word(python, link, &after) || after != top ? SND_PY_TORN
+                                                              : SND_PY_READ;
 }
 
 /* The innermost frame may have gone on to its next instruction: the same function, another line. */
@@ -184,10 +247,12 @@ static bool is_same(const struct snd_py_stack *a, const struct snd_py_stack *b)
 enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t state,
                                   struct snd_py_stack *stack, struct snd_py_stack *spare)
 {
-    enum snd_py_read read = snd_python_frames(python, state, stack);
+    enum snd_py_read read = look(python, state, stack);
 
-    if (read != SND_PY_READ)
-        return read;
-    read = snd_python_frames(python, state, spare);
-    return read == SND_PY_READ && !is_same(stack, spare) ? SND_PY_TORN : read;
+    for (unsigned i = 0; read == SND_PY_READ && i < (stack->far ? LOOKS_FAR : LOOKS); i++) {
+        read = look(python, state, spare);
+        if (read == SND_PY_READ && !is_same(stack, spare))
+            read = SND_PY_TORN;
+    }
+    return read;
 }

@@ -41,7 +41,9 @@ struct snd_py_frame {
 struct snd_py_stack {
     struct snd_py_frame frames[SND_FRAMES_MAX];
     size_t              count;
-    bool                cut; /* there were more */
+    bool                cut;  /* there were more */
+    bool                far;  /* they lie in several pages, read one after another */
+    bool                ends; /* the outermost is one that C code entered, or may be */
     struct snd_window   window;
 };
 
@@ -68,10 +70,16 @@ uint64_t snd_python_gil_holder(const struct snd_python *python, uint64_t interp)
 /* Is this address inside that lock? A thread that waits there waits for it. */
 bool snd_python_is_gil(const struct snd_python *python, uint64_t interp, uint64_t address);
 
-/* The frames of a thread as they are found; no second look. Also in a signal handler. */
+/* The frames of a thread that does not change them meanwhile. Also in a signal handler. */
 enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t state,
                                    struct snd_py_stack *stack);
-/* The same with a second look: TORN if it differs. `spare` is the caller's, for that look. */
+/*
+ * Those of a thread that may: TORN if they changed. A thread's frames lie one after another, so
+ * that its calls and returns write over the same addresses again and again: that the innermost
+ * frame is where it was does not mean that nothing happened. The pointer to it is read before and
+ * after the frames in the same call to the kernel, the chain must end where stacks begin, and
+ * several looks must agree. `spare` is the caller's, for the later looks.
+ */
 enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t state,
                                   struct snd_py_stack *stack, struct snd_py_stack *spare);
 

@@ -118,15 +118,15 @@ static void account(struct snd_sampling *s, struct thread *t, uint64_t now)
 {
     struct run *run = &t->run;
 
-    if (run->samples > 0 && (run->stack != t->stack || run->state != t->state))
+    /* All events of a round bear the clock of the round before, which is where they end. */
+    if (run->samples > 0 && (run->stack != t->stack || run->state != t->state ||
+                             run->covered_ns >= WRITE_NS))
         write_run(s, t, s->last_clock);
     run->stack = t->stack;
     run->state = t->state;
     run->samples++;
     run->covered_ns += now - t->seen_ns;
     t->seen_ns = now;
-    if (run->covered_ns >= WRITE_NS)
-        write_run(s, t, 0);
 }
 
 static void close_thread(struct snd_sampling *s, uint32_t at)
@@ -261,7 +261,8 @@ static bool name_stack(struct snd_sampling *s, uint32_t *id)
     for (size_t i = s->stack.count; i-- > 0;) {
         const struct snd_code *code = snd_codes_get(&s->codes, s->stack.frames[i].code);
         int64_t                offset;
-        if (!code || !snd_code_offset(&s->codes, code, s->stack.frames[i].instr, &offset))
+        if (!code || !snd_code_offset(&s->codes, code, s->stack.frames[i].instr, &offset) ||
+            (i + 1 == s->stack.count && !s->stack.cut && !snd_code_may_begin(&s->codes, code)))
             return false;
         stack = snd_names_stack(&s->names, &s->recorder, s->python.layout.lines, stack, code,
                                 offset);

@@ -3,8 +3,7 @@
  * probes/python/sampler.c - samples of this process: a thread of its own, outside the interpreter.
  *
  * It never takes the interpreter's lock, runs no Python code and holds no object: what it knows it
- * reads from memory, as a stranger would. Rounds are a period apart on average, and not exactly:
- * a program that does everything in time with the sampler would be seen at one thing only.
+ * reads from memory, as a stranger would.
  */
 #include "probes/python/common.h"
 
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "probes/python/interrupt.h"
+#include "pystack/pace.h"
 #include "pystack/sampling.h"
 
 #define HZ_MOST 20000.0
@@ -52,30 +52,13 @@ static const struct snd_recorder recorder = {
 
 /* --------------------------------------------------------------- the thread */
 
-static uint64_t mono_ns(void)
-{
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
-}
-
-/* Between three and five quarters of a period. */
-static uint64_t next_step(uint64_t *seed)
-{
-    *seed ^= *seed << 13;
-    *seed ^= *seed >> 7;
-    *seed ^= *seed << 17;
-    return sampler.period_ns * 3 / 4 + *seed % (sampler.period_ns / 2 + 1);
-}
-
 /* False when the sampler is to end. */
 static bool wait_until(uint64_t ns)
 {
     struct timespec at = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
 
     pthread_mutex_lock(&sampler.lock);
-    while (!sampler.quit && mono_ns() < ns)
+    while (!sampler.quit && snd_pace_now() < ns)
         pthread_cond_timedwait(&sampler.wake, &sampler.lock, &at);
     bool go_on = !sampler.quit;
     pthread_mutex_unlock(&sampler.lock);
@@ -84,18 +67,13 @@ static bool wait_until(uint64_t ns)
 
 static void *run(void *unused)
 {
-    uint64_t seed = mono_ns() | 1, due = mono_ns(), missed = 0;
+    struct snd_pace pace = snd_pace_begin(sampler.period_ns);
+    uint64_t        missed = 0;
 
     prctl(PR_SET_NAME, "sonde sampler");
     prctl(PR_SET_TIMERSLACK, 1ul);
-    while (wait_until(due)) {
-        if (!snd_sampling_round(sampler.sampling, missed))
-            break; /* the interpreter has come to its end */
-        uint64_t now = mono_ns();
-        missed = 0;
-        for (due += next_step(&seed); due + sampler.period_ns < now; due += sampler.period_ns)
-            missed++;
-    }
+    while (wait_until(pace.due_ns) && snd_sampling_round(sampler.sampling, missed))
+        missed = snd_pace_next(&pace); /* or the interpreter has come to its end */
     return unused;
 }
 

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sonde attach: samples a running Python process and its descendants, from outside.
+ *
+ * Nothing is put into it and it is not stopped: its memory is read (process_vm_readv), which the
+ * kernel permits to its user and to root (ptrace(2), "Ptrace access mode checking").
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "cli/commands.h"
+#include "cli/observers.h"
+#include "cli/runfolder.h"
+#include "pystack/observe.h"
+
+#define HZ_DEFAULT 100
+#define HZ_MOST 20000
+
+struct attach_args {
+    const char *output, *duration;
+    int64_t     hz;
+    bool        verbose;
+};
+
+#define AT(member) offsetof(struct attach_args, member)
+static const struct snd_option options[] = {
+    { 'o', "output", "TRACE", "the trace to write (PID.sonde in the current folder)",
+      SND_OPTION_TEXT, AT(output), 0 },
+    { 0, "sample", "[HZ]", "Python stacks of every thread, so many times a second (100)",
+      SND_OPTION_MAYBE, AT(hz), 0 },
+    { 'd', "duration", "SECONDS", "for so long (until it ends, or Ctrl-C)", SND_OPTION_TEXT,
+      AT(duration), 0 },
+    { 'v', "verbose", NULL, "say where the trace is, also when stderr is no terminal",
+      SND_OPTION_FLAG, AT(verbose), 0 },
+};
+
+static volatile int quit;
+
+static void on_signal(int signal)
+{
+    (void)signal;
+    quit = 1;
+}
+
+static void take_signals(void)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction action = { .sa_handler = on_signal };
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        sigaction(numbers[i], &action, NULL);
+}
+
+static bool parse_pid(const char *text, pid_t *pid)
+{
+    char *end;
+    long  value = strtol(text, &end, 10);
+
+    *pid = (pid_t)value;
+    return *text != '\0' && *end == '\0' && value > 0 && value <= INT32_MAX;
+}
+
+static bool parse_duration(const char *text, uint64_t *ns)
+{
+    char  *end;
+    double seconds = strtod(text, &end);
+
+    if (*text == '\0' || *end != '\0' || !(seconds > 0 && seconds < 1e9))
+        return false;
+    *ns = (uint64_t)(seconds * 1e9);
+    return true;
+}
+
+/* What can be said before anything is made: is it there, is it Python, may it be read? */
+static int check(const struct snd_command *self, const char *name, pid_t pid)
+{
+    struct snd_python  python;
+    struct sonde_error err = { 0 };
+
+    if (pid == getpid())
+        return snd_failure("attach %s: that is this very program", name);
+    if (snd_python_find(&python, pid, &err) != SONDE_OK || snd_observe_check(&err) != SONDE_OK)
+        return snd_report_error(self, name, &err);
+    return -1;
+}
+
+static int observe(const struct attach_args *args, const char *path, struct snd_observers *o)
+{
+    struct sonde_buffer aside = { 0 }, folder = { 0 };
+
+    snd_buf_format(&aside, "%s.%ld.old", path, (long)getpid());
+    snd_buf_format(&folder, "%s/", path);
+    int status = aside.failed || folder.failed ? snd_failure("attach: out of memory")
+                                               : snd_run_folder_make(path, aside.bytes);
+    if (status < 0) {
+        o->folder = folder.bytes;
+        take_signals();
+        snd_observers_run(o);
+        status = SND_EXIT_OK;
+        if (snd_run_folder_settle(path, aside.bytes) == 0)
+            status = snd_failure("attach %d: nothing was recorded: it ended before its first sample",
+                                 (int)o->root);
+        else if (args->verbose || isatty(STDERR_FILENO))
+            fprintf(stderr, "sonde: recorded %s; next: sonde report --view samples %s\n", path,
+                    path);
+    }
+    sonde_buffer_release(&aside);
+    sonde_buffer_release(&folder);
+    return status;
+}
+
+static int run(const struct snd_command *self, int argc, char **argv)
+{
+    struct attach_args   args = { 0 };
+    struct snd_observers o = { .quit = &quit };
+    struct sonde_buffer  path = { 0 };
+    int                  operands;
+
+    int status = snd_options_parse(self, argc, argv, &args, &operands);
+    if (status >= 0)
+        return status;
+    if (operands != 1)
+        return snd_usage_error(self, operands == 0 ? "no process is given" : "one process at a time");
+    if (!parse_pid(argv[0], &o.root))
+        return snd_usage_error(self, "'%s' is not the number of a process", argv[0]);
+    if (args.duration && !parse_duration(args.duration, &o.duration_ns))
+        return snd_usage_error(self, "--duration: '%s' is not a number of seconds", args.duration);
+    int64_t hz = args.hz > 0 ? args.hz : HZ_DEFAULT;
+    if (hz > HZ_MOST)
+        return snd_usage_error(self, "--sample is from 1 to %d", HZ_MOST);
+    o.period_ns = 1000000000u / (uint64_t)hz;
+    status = check(self, argv[0], o.root);
+    if (status >= 0)
+        return status;
+    snd_buf_format(&path, "%s", args.output ? args.output : argv[0]);
+    if (!args.output)
+        snd_buf_text(&path, ".sonde");
+    while (path.length > 1 && path.bytes[path.length - 1] == '/')
+        path.bytes[--path.length] = '\0';
+    status = path.failed || path.length == 0 ? snd_usage_error(self, "the trace needs a name")
+                                             : observe(&args, path.bytes, &o);
+    sonde_buffer_release(&path);
+    return status;
+}
+
+const struct snd_command snd_command_attach = {
+    "attach",
+    "PID",
+    "sample a running Python process and its children, from outside",
+    options,
+    SND_OPTION_COUNT(options),
+    false,
+    run,
+};

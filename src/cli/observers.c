@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/observers.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "cli/options.h"
+#include "pystack/observe.h"
+#include "pystack/pace.h"
+
+#define LOOK_NS 50000000u /* how often new descendants are looked for */
+#define TRIES_MOST 40u    /* of a process that runs no Python, a look apart: two seconds */
+
+enum { WORKER_FINE = 0, WORKER_FAILED = 1, WORKER_NO_PYTHON = 3 };
+
+struct subject {
+    pid_t    pid, parent, worker; /* worker 0: none now */
+    unsigned tries;
+    bool     there, done; /* in the last look; never again */
+};
+
+struct family {
+    const struct snd_observers *o;
+    struct subject             *list; /* owned; the root first */
+    uint32_t                    count, capacity, working;
+};
+
+/* ------------------------------------------------------------------ workers */
+
+static volatile int worker_quit;
+
+static void end_worker(int signal)
+{
+    (void)signal;
+    worker_quit = 1;
+}
+
+/* Does not return. A person's Ctrl-C is for the parent, which then ends its workers in order. */
+static void work(const struct snd_observers *o, pid_t pid, pid_t parent)
+{
+    struct sigaction   end = { .sa_handler = end_worker }, ignore = { .sa_handler = SIG_IGN };
+    struct sonde_error err = { 0 };
+    struct snd_observation observation = { pid, o->folder, o->period_ns, &worker_quit };
+
+    sigaction(SIGTERM, &end, NULL);
+    sigaction(SIGINT, &ignore, NULL);
+    sigaction(SIGHUP, &ignore, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(WORKER_FAILED);
+    enum sonde_status status = snd_observe(&observation, &err);
+    if (status == SONDE_OK)
+        _exit(WORKER_FINE);
+    /* One that ended, or became another program, while we came near is no failure. */
+    if (kill(pid, 0) != 0 || (status == SONDE_E_UNSUPPORTED && pid != o->root))
+        _exit(WORKER_NO_PYTHON);
+    snd_failure("attach %d: %s", (int)pid, err.message);
+    _exit(WORKER_FAILED);
+}
+
+static void start_worker(struct family *f, struct subject *subject)
+{
+    pid_t self = getpid(), worker = fork();
+
+    subject->tries++;
+    if (worker == 0)
+        work(f->o, subject->pid, self);
+    if (worker < 0) {
+        snd_failure("attach %d: cannot fork: %s", (int)subject->pid, strerror(errno));
+        subject->done = true;
+        return;
+    }
+    subject->worker = worker;
+    f->working++;
+}
+
+static void note_end(struct family *f, pid_t worker, int status)
+{
+    for (uint32_t i = 0; i < f->count; i++) {
+        struct subject *s = &f->list[i];
+        if (s->worker != worker)
+            continue;
+        s->worker = 0;
+        f->working--;
+        int code = WIFEXITED(status) ? WEXITSTATUS(status) : WORKER_FAILED;
+        if (code == WORKER_FAILED || s->tries >= TRIES_MOST)
+            s->done = true;
+        if (code == WORKER_FINE) /* it ended, or it is another program now: that is looked at anew */
+            s->tries = 0;
+    }
+}
+
+static void gather(struct family *f, bool wait)
+{
+    int   status;
+    pid_t worker;
+
+    while (f->working > 0 && (worker = waitpid(-1, &status, wait ? 0 : WNOHANG)) != 0) {
+        if (worker < 0 && errno != EINTR)
+            break;
+        if (worker > 0)
+            note_end(f, worker, status);
+    }
+}
+
+/* -------------------------------------------------------------- descendants */
+
+static struct subject *find(struct family *f, pid_t pid)
+{
+    for (uint32_t i = 0; i < f->count; i++)
+        if (f->list[i].pid == pid)
+            return &f->list[i];
+    return NULL;
+}
+
+/* The parent of a process; 0 when it has ended, is a zombie, or is one of our own observers. */
+static pid_t parent_of(pid_t pid)
+{
+    char  path[64], text[512], state = 'Z';
+    FILE *file;
+    int   parent = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    file = fopen(path, "re");
+    if (!file)
+        return 0;
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[n] = '\0';
+    const char *end = strrchr(text, ')');
+    if (!end || sscanf(end + 1, " %c %d", &state, &parent) != 2 || state == 'Z' || state == 'X')
+        return 0;
+    return parent == getpid() ? 0 : parent;
+}
+
+static bool add(struct family *f, pid_t pid, pid_t parent)
+{
+    if (!snd_grow(&f->list, &f->capacity, f->count, sizeof *f->list))
+        return false;
+    f->list[f->count++] = (struct subject){ .pid = pid, .parent = parent, .there = true };
+    return true;
+}
+
+/* Marks those that are there; adds children of those that are known. False: nobody is new. */
+static bool look_once(struct family *f)
+{
+    DIR *dir = opendir("/proc");
+    bool found = false;
+
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        pid_t pid = (pid_t)atoi(entry->d_name), parent = parent_of(pid);
+        if (parent == 0)
+            continue;
+        struct subject *known = find(f, pid);
+        if (known)
+            known->there = true;
+        else if (find(f, parent))
+            found |= add(f, pid, parent);
+    }
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+static void look(struct family *f)
+{
+    for (uint32_t i = 0; i < f->count; i++)
+        f->list[i].there = false;
+    while (look_once(f))
+        ;
+}
+
+/* -------------------------------------------------------------------- whole */
+
+static void start_missing(struct family *f)
+{
+    for (uint32_t i = 0; i < f->count; i++) {
+        struct subject *s = &f->list[i];
+        if (s->there && !s->done && s->worker == 0)
+            start_worker(f, s);
+    }
+}
+
+static bool is_anyone_left(const struct family *f)
+{
+    for (uint32_t i = 0; i < f->count; i++)
+        if (f->list[i].worker != 0 || (f->list[i].there && !f->list[i].done))
+            return true;
+    return false;
+}
+
+static void end_all(struct family *f)
+{
+    for (uint32_t i = 0; i < f->count; i++)
+        if (f->list[i].worker != 0)
+            kill(f->list[i].worker, SIGTERM);
+    gather(f, true);
+}
+
+void snd_observers_run(const struct snd_observers *o)
+{
+    struct family         f = { .o = o };
+    const struct timespec rest = { 0, LOOK_NS };
+    uint64_t              end = o->duration_ns ? snd_pace_now() + o->duration_ns : UINT64_MAX;
+
+    if (!add(&f, o->root, 0))
+        return;
+    while (!*o->quit && snd_pace_now() < end) {
+        look(&f);
+        start_missing(&f);
+        if (!is_anyone_left(&f))
+            break;
+        uint64_t        now = snd_pace_now(), left = end > now ? end - now : 0;
+        struct timespec last = { 0, (long)(left < LOOK_NS ? left : LOOK_NS) };
+        clock_nanosleep(CLOCK_MONOTONIC, 0, left < LOOK_NS ? &last : &rest, NULL);
+        gather(&f, false);
+    }
+    end_all(&f);
+    free(f.list);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pystack/observe.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "pystack/pace.h"
+#include "pystack/sampling.h"
+
+#define LIBRARY "libsonde_record.so.1"
+
+/* ------------------------------------------------------------- the recorder */
+
+/* Beside the program as it is built and as it is installed, then where the system looks. */
+static void *open_library(void)
+{
+    static const char *const places[] = {
+        "/../lib/" LIBRARY, "/../lib64/" LIBRARY,
+#if defined(__x86_64__)
+        "/../lib/x86_64-linux-gnu/" LIBRARY,
+#elif defined(__aarch64__)
+        "/../lib/aarch64-linux-gnu/" LIBRARY,
+#endif
+        "/../" LIBRARY,
+    };
+    char    folder[PATH_MAX], path[PATH_MAX + 64];
+    ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
+
+    folder[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        *slash = '\0';
+    for (size_t i = 0; slash && i < sizeof places / sizeof places[0]; i++) {
+        snprintf(path, sizeof path, "%s%s", folder, places[i]);
+        void *library = access(path, R_OK) == 0 ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+        if (library)
+            return library;
+    }
+    return dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+}
+
+static struct {
+    enum sonde_status (*start)(const struct sonde_options *options, struct sonde_error *err);
+    enum sonde_status (*stop)(struct sonde_error *err);
+    void (*metadata)(const char *key, const char *value);
+    const uint32_t *clock_trust;
+    uint64_t (*clock_fallback)(void);
+} calls;
+
+/* As sonde_clock() of record.h, with the library's own word on the processor's counter. */
+static uint64_t clock_now(void)
+{
+#if defined(__x86_64__)
+    if (*calls.clock_trust)
+        return __rdtsc();
+#elif defined(__aarch64__)
+    if (*calls.clock_trust) {
+        uint64_t ticks;
+        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+        return ticks;
+    }
+#endif
+    return calls.clock_fallback();
+}
+
+static enum sonde_status load(struct snd_recorder *recorder, struct sonde_error *err)
+{
+    const struct {
+        const char *name;
+        void       *into;
+    } wanted[] = {
+        { "sonde_start", &calls.start },
+        { "sonde_stop", &calls.stop },
+        { "sonde_metadata", &calls.metadata },
+        { "sonde_clock_trust_", &calls.clock_trust },
+        { "sonde_clock_fallback_", &calls.clock_fallback },
+        { "sonde_epoch_", &recorder->epoch },
+        { "sonde_intern", &recorder->intern },
+        { "sonde_intern_frame_in", &recorder->frame },
+        { "sonde_intern_stack", &recorder->stack },
+        { "sonde_thread_of", &recorder->thread },
+        { "sonde_sample", &recorder->sample },
+        { "sonde_tally", &recorder->tally },
+    };
+
+    unsetenv("SONDE_TRACE"); /* under `sonde run` this program would be recorded itself */
+    void *library = open_library();
+    if (!library)
+        return snd_fail(err, SONDE_E_UNSUPPORTED, "the recorder " LIBRARY " cannot be loaded (%s); "
+                        "install it beside this program or where the system looks", dlerror());
+    recorder->clock = clock_now;
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        void *found = dlsym(library, wanted[i].name);
+        if (!found)
+            return snd_fail(err, SONDE_E_UNSUPPORTED, "the recorder " LIBRARY " is of another "
+                            "version: it has no %s", wanted[i].name);
+        memcpy(wanted[i].into, &found, sizeof found);
+    }
+    return SONDE_OK;
+}
+
+enum sonde_status snd_observe_check(struct sonde_error *err)
+{
+    struct snd_recorder recorder;
+
+    return load(&recorder, err);
+}
+
+/* ----------------------------------------------------------------- sampling */
+
+static void say_what_it_is(const struct snd_python *python, uint64_t period_ns)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "3.%u", python->layout.minor);
+    calls.metadata("python.version", text);
+    snprintf(text, sizeof text, "%g", 1e9 / (double)period_ns);
+    calls.metadata("python.sample.hz", text);
+    calls.metadata("python.sample", "on, by sonde attach");
+}
+
+/* In pieces, to notice the end. */
+static void wait_until(uint64_t ns, const volatile int *quit)
+{
+    const uint64_t most = 100000000;
+    uint64_t       now;
+
+    while (!*quit && (now = snd_pace_now()) < ns) {
+        uint64_t        left = ns - now;
+        struct timespec rest = { 0, (long)(left < most ? left : most) };
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, NULL);
+    }
+}
+
+static void sample(struct snd_sampling *sampling, const struct snd_observation *o)
+{
+    struct snd_pace pace = snd_pace_begin(o->period_ns);
+    uint64_t        missed = 0;
+
+    prctl(PR_SET_TIMERSLACK, 1ul);
+    while (!*o->quit && snd_sampling_round(sampling, missed)) {
+        missed = snd_pace_next(&pace);
+        wait_until(pace.due_ns, o->quit);
+    }
+}
+
+enum sonde_status snd_observe(const struct snd_observation *o, struct sonde_error *err)
+{
+    struct snd_python    python;
+    struct snd_recorder  recorder = { 0 };
+    struct snd_sampling *sampling;
+    struct sonde_options options = SONDE_OPTIONS_INIT;
+    enum sonde_status    status = snd_python_find(&python, o->pid, err);
+
+    if (status != SONDE_OK)
+        return status;
+    status = load(&recorder, err);
+    if (status != SONDE_OK)
+        return status;
+    status = snd_sampling_new(&python, &recorder, o->period_ns, &sampling, err);
+    if (status != SONDE_OK)
+        return status;
+    options.path = o->path;
+    options.subject_pid = (uint32_t)o->pid;
+    status = calls.start(&options, err);
+    if (status == SONDE_OK) {
+        say_what_it_is(&python, o->period_ns);
+        sample(sampling, o);
+    }
+    snd_sampling_free(sampling);
+    return status == SONDE_OK ? calls.stop(err) : status;
+}
