@@ -139,7 +139,7 @@ SND_EXPORT_WRITE(snd_export_callgrind)
     size_t        count = sonde_functions_count(functions);
     w.told = calloc(count + 1, sizeof *w.told);
     if (count == 0) {
-        st = snd_fail(err, SONDE_E_ARGUMENT,
+        st = snd_fail(err, SONDE_E_STATE,
                       "the trace has no Python functions; record them with --functions");
     } else if (w.told && count_names(&w)) {
         put_head(&w, trace);

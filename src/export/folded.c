@@ -4,7 +4,7 @@
  * microseconds; what flamegraph.pl, speedscope and inferno read.
  *
  * Of a trace with samples, their stacks: "thread;main (prog.py:1);work (prog.py:9) 1234". Of one
- * that has neither those nor ranges, Python functions that were counted, by their call tree.
+ * without them whose Python functions were counted, those, by their call tree.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "export/exporter.h"
+#include "format/layout.h"
 #include "sonde/model.h"
 
 /* As torch's export_stacks: what separates frames or lines cannot be in a name. */
@@ -221,16 +222,28 @@ static enum sonde_status write_functions(struct sonde_trace *trace, struct snd_o
 
 /* ---------------------------------------------------------------- the whole */
 
+static bool counts_calls(const struct sonde_trace *trace)
+{
+    struct sonde_tally_row row;
+
+    for (uint32_t p = 0; p < sonde_trace_process_count(trace); p++)
+        for (uint32_t n = 0; sonde_trace_tally(trace, p, n, &row); n++)
+            if (row.kind == SND_TALLY_CALLS)
+                return true;
+    return false;
+}
+
 static enum sonde_status write_others(struct sonde_trace *trace, struct snd_out *out,
                                       struct way *way, struct sonde_error *err)
 {
     struct sonde_tree *tree;
-    enum sonde_status  st = sonde_tree_new(trace, true, &tree, err);
 
+    if (counts_calls(trace))
+        return write_functions(trace, out, way, err);
+    enum sonde_status st = sonde_tree_new(trace, true, &tree, err);
     if (st != SONDE_OK)
         return st;
-    st = sonde_tree_count(tree) > 1 ? write_ranges(tree, out, err)
-                                    : write_functions(trace, out, way, err);
+    st = write_ranges(tree, out, err);
     sonde_tree_free(tree);
     return st;
 }

@@ -157,7 +157,7 @@ SND_EXPORT_WRITE(snd_export_mprof)
     if (st == SONDE_OK && w.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the ranges that are open at once");
     else if (st == SONDE_OK && w.told == 0)
-        st = snd_fail(err, SONDE_E_ARGUMENT,
+        st = snd_fail(err, SONDE_E_STATE,
                       "the trace has no memory over time (the counter process.rss); record it with "
                       "--line-memory");
     snd_spans_free(w.spans);

@@ -67,7 +67,7 @@ SND_EXPORT_WRITE(snd_export_pstats)
         return st;
     struct writer w = { .functions = functions, .out = out };
     if (sonde_functions_count(functions) == 0)
-        st = snd_fail(err, SONDE_E_ARGUMENT,
+        st = snd_fail(err, SONDE_E_STATE,
                       "the trace has no Python functions; record them with --functions");
     else
         put_functions(&w);

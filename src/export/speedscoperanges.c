@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Speedscope's "evented" profiles: begins and ends of ranges. They must nest: where a range ends
- * before what lies in it, that is closed and opened again; ranges that another thread ends are
- * left out of what their own does.
+ * before what lies in it, that is closed and opened again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +17,19 @@ struct event {
     bool     closes;
 };
 
+#define INNER_MAX 1024u /* open ranges inside one that ends before them; more is no program's */
+
+struct open_range {
+    uint64_t key;   /* by which it may be ended; 0 none */
+    uint32_t event; /* that opened it */
+};
+
 /* What is open on a thread, and its events so far. */
 struct thread {
-    uint32_t *open; /* events that opened */
-    uint32_t  depth, room;
-    uint32_t  first, last; /* event, plus one */
-    int64_t   start_ns, end_ns;
+    struct open_range *open;
+    uint32_t           depth, room;
+    uint32_t           first, last; /* event, plus one */
+    int64_t            start_ns, end_ns;
 };
 
 struct ranges {
@@ -31,6 +37,7 @@ struct ranges {
     struct thread        *threads;
     struct event         *events;
     uint32_t              count, room;
+    struct snd_map        keys; /* (process, key) to a thread */
     bool                  failed;
 };
 
@@ -64,20 +71,49 @@ static void open_range(struct ranges *r, struct thread *t, int64_t ns, uint32_t 
         r->failed = true;
         return;
     }
-    t->open[t->depth++] = at;
+    t->open[t->depth++] = (struct open_range){ 0, at };
 }
 
 /* Closes the range inside which `inner` others are open; those go on. */
 static void close_range(struct ranges *r, struct thread *t, int64_t ns, uint64_t inner)
 {
-    if (inner >= t->depth || inner > 1024)
+    if (inner >= t->depth || inner > INNER_MAX)
         return;
     uint32_t place = t->depth - 1 - (uint32_t)inner;
     for (uint32_t i = t->depth; i-- > place;)
-        add_event(r, t, ns, r->events[t->open[i]].frame, true);
+        add_event(r, t, ns, r->events[t->open[i].event].frame, true);
     for (uint32_t i = place + 1; i < t->depth && !r->failed; i++)
-        t->open[i - 1] = add_event(r, t, ns, r->events[t->open[i]].frame, false);
+        t->open[i - 1] = (struct open_range){
+            t->open[i].key, add_event(r, t, ns, r->events[t->open[i].event].frame, false)
+        };
     t->depth--;
+}
+
+/* The range may be another thread's. */
+static void close_key(struct ranges *r, const struct sonde_event *event)
+{
+    struct snd_key key = { event->process, event->value, 0 };
+    uint32_t       thread;
+
+    if (!snd_map_get(&r->keys, key, &thread))
+        return;
+    struct thread *t = &r->threads[thread];
+    for (uint32_t inner = 0; inner < t->depth && inner <= INNER_MAX; inner++) {
+        if (t->open[t->depth - 1 - inner].key == event->value) {
+            close_range(r, t, event->time_ns, inner);
+            break;
+        }
+    }
+    snd_map_remove(&r->keys, key);
+}
+
+static void tell_key(struct ranges *r, struct thread *t, const struct sonde_event *event)
+{
+    if (t->depth == 0 || event->value == 0 || t->open[t->depth - 1].key != 0)
+        return;
+    t->open[t->depth - 1].key = event->value;
+    r->failed |= !snd_map_put(&r->keys, (struct snd_key){ event->process, event->value, 0 },
+                              event->thread);
 }
 
 /* A Python function has its file and line; they come after its begin. */
@@ -85,10 +121,10 @@ static void tell_frame(struct ranges *r, const struct thread *t, const struct so
 {
     struct sonde_frame frame;
 
-    if (event->aux != SND_ATTR_FRAME || t->depth == 0 ||
+    if (t->depth == 0 ||
         !sonde_trace_frame(r->common.trace, event->process, (uint32_t)event->value, &frame))
         return;
-    r->events[t->open[t->depth - 1]].frame =
+    r->events[t->open[t->depth - 1].event].frame =
         snd_speedscope_frame(&r->common, frame.function, frame.file,
                              frame.first_line ? frame.first_line : frame.line);
 }
@@ -106,7 +142,13 @@ static bool on_event(const struct sonde_event *event, void *user)
                        (struct sonde_text){ "", 0 }, 0));
         break;
     case SONDE_EVENT_ATTR:
-        tell_frame(r, t, event);
+        if (event->aux == SND_ATTR_FRAME)
+            tell_frame(r, t, event);
+        else if (event->aux == SND_ATTR_KEY)
+            tell_key(r, t, event);
+        break;
+    case SONDE_EVENT_END_KEY:
+        close_key(r, event);
         break;
     case SONDE_EVENT_END:
         close_range(r, t, event->time_ns, 0);
@@ -166,7 +208,7 @@ enum sonde_status snd_speedscope_ranges(struct sonde_trace *trace, struct snd_ou
     r.threads = calloc((size_t)trace->thread_count + 1, sizeof *r.threads);
     r.failed = !r.threads;
     if (!r.failed)
-        st = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, &r, err);
+        st = sonde_trace_walk(trace, SONDE_BY_TIME, on_event, &r, err);
     for (uint32_t i = 0; st == SONDE_OK && !r.failed && i < trace->thread_count; i++)
         while (r.threads[i].depth > 0 && !r.failed)
             close_range(&r, &r.threads[i], r.threads[i].end_ns, 0);
@@ -178,6 +220,7 @@ enum sonde_status snd_speedscope_ranges(struct sonde_trace *trace, struct snd_ou
         free(r.threads[i].open);
     free(r.threads);
     free(r.events);
+    snd_map_release(&r.keys);
     snd_speedscope_release(&r.common);
     return st;
 }

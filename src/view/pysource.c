@@ -203,7 +203,7 @@ struct reader {
     size_t      row;
     size_t      indents[INDENTS_MAX];
     unsigned    depth;    /* of indents */
-    unsigned    brackets; /* open */
+    long        brackets; /* open; below 0: the block begins inside some, as Python counts */
 };
 
 static const char *skip_string(const char *at, const char *end, bool is_format, unsigned nesting);
@@ -358,7 +358,7 @@ static bool eat_other(struct reader *r, struct finder *f)
     const char *stop = c == '"' || c == '\'' ? skip_string(r->at, r->end, false, 0) : r->at + 1;
 
     r->brackets += c == '(' || c == '[' || c == '{';
-    r->brackets -= r->brackets > 0 && (c == ')' || c == ']' || c == '}');
+    r->brackets -= c == ')' || c == ']' || c == '}';
     bool ended = eat(f, TOKEN_OTHER, r->at, 1, r->row, 0);
     move_to(r, stop);
     return ended;
@@ -382,7 +382,7 @@ static bool eat_token(struct reader *r, struct finder *f, bool *line_ended)
         return eat_comment(r, f);
     if (c == '\n') {
         *line_ended = r->brackets == 0;
-        bool ended = eat(f, r->brackets ? TOKEN_NL : TOKEN_NEWLINE, "\n", 1, r->row, 0);
+        bool ended = eat(f, r->brackets > 0 ? TOKEN_NL : TOKEN_NEWLINE, "\n", 1, r->row, 0);
         move_to(r, r->at + 1);
         return ended;
     }

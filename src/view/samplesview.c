@@ -192,8 +192,9 @@ static void put_threads(struct page *page, bool all)
     }
     snd_pypaths_release(&paths);
     if (shown < count)
-        snd_out_format(page->out, "%zu more threads were sampled: --group-by thread shows them\n",
-                       count - shown);
+        snd_out_format(page->out, "%zu more %s sampled: --group-by thread shows %s\n", count - shown,
+                       count - shown > 1 ? "threads were" : "thread was",
+                       count - shown > 1 ? "them" : "it");
 }
 
 /* Digits of a second that the sampling interval resolves. */

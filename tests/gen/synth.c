@@ -43,7 +43,7 @@ struct synth {
     struct lane           *lanes;
     struct thread         *threads;
     uint32_t               lane_count, thread_count;
-    uint32_t               ids[8]; /* latest id by record type */
+    uint32_t               ids[SND_REC_TYPES]; /* latest id by record type */
 };
 
 size_t synth_grain = SND_GRAIN;
@@ -307,6 +307,27 @@ uint32_t synth_frame(struct synth *s, uint32_t function, uint32_t file, uint32_t
 
     synth_record(s, SND_REC_FRAME, ++s->ids[SND_REC_FRAME], &frame, sizeof frame);
     return s->ids[SND_REC_FRAME];
+}
+
+uint32_t synth_frame_in(struct synth *s, uint32_t function, uint32_t first_line, uint32_t file,
+                        uint32_t line, bool native)
+{
+    struct snd_frame_record frame = { function, file, line, SND_FRAME_FLAGS(first_line) | native };
+
+    synth_record(s, SND_REC_FRAME, ++s->ids[SND_REC_FRAME], &frame, sizeof frame);
+    return s->ids[SND_REC_FRAME];
+}
+
+void synth_tally(struct synth *s, uint32_t kind, uint32_t key, uint32_t other,
+                 const uint64_t *words, uint32_t count)
+{
+    uint8_t                 record[sizeof(struct snd_tally_record) + 64 * 8];
+    struct snd_tally_record head = { kind, key, other, count };
+    size_t                  bytes = (count < 64 ? count : 64) * sizeof *words;
+
+    memcpy(record, &head, sizeof head);
+    memcpy(record + sizeof head, words, bytes);
+    synth_record(s, SND_REC_TALLY, ++s->ids[SND_REC_TALLY], record, sizeof head + bytes);
 }
 
 uint32_t synth_stack(struct synth *s, uint32_t parent, uint32_t frame)

@@ -53,7 +53,13 @@ uint32_t synth_string_n(struct synth *s, const char *bytes, size_t length);
 /* "8,3,224,224;64,3,3,3;-;#;(2;2,2)": tensors by `;`, `-` none, `#` scalar, `( )` a list. */
 uint32_t synth_shapes(struct synth *s, const char *spec);
 uint32_t synth_frame(struct synth *s, uint32_t function, uint32_t file, uint32_t line);
+/* With the line where the function begins, and whether it is native code. */
+uint32_t synth_frame_in(struct synth *s, uint32_t function, uint32_t first_line, uint32_t file,
+                        uint32_t line, bool native);
 uint32_t synth_stack(struct synth *s, uint32_t parent, uint32_t frame);
+/* Counters, as they stand at the end; `count` is not checked. */
+void synth_tally(struct synth *s, uint32_t kind, uint32_t key, uint32_t other,
+                 const uint64_t *words, uint32_t count);
 uint32_t synth_thread(struct synth *s, const char *name, uint64_t start_ns);
 void     synth_thread_done(struct synth *s, uint32_t thread, uint64_t end_ns, uint64_t lost);
 void     synth_meta(struct synth *s, const char *key, const char *value);
