@@ -10,6 +10,8 @@
 static PyMethodDef *const tables[] = {
     snd_py_functions_methods,
     snd_py_imports_methods,
+    snd_py_lines_methods,
+    snd_py_line_memory_methods,
     snd_py_sampler_methods,
 };
 

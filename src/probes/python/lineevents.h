@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/lineevents.h - which line of a chosen function runs, and since when.
+ *
+ * A chosen function's code object has a table: for each of its lines the place of its tally in
+ * the trace. A source (sys.monitoring, or a trace function before 3.12) says when a line begins
+ * and when a frame is left; each thread has a stack of the frames of chosen functions that have a
+ * line under way. Time and memory are two uses of the same events.
+ *
+ *     thread -> [frame, table, line, since] [frame, table, line, since] ..
+ *                        |
+ *                        +-> time[line]   -> hits, ticks in the trace
+ *                        +-> memory[line] -> occurrences, increment, .. in the trace
+ *
+ * A line's time is that from its beginning to the next line's of the same frame, or to the
+ * frame's end: what it calls is in it. It is counted when it ends, as line_profiler does.
+ *
+ * Layer:   probes.
+ * Threads: with the interpreter lock held.
+ */
+#ifndef SND_PROBES_PYTHON_LINEEVENTS_H
+#define SND_PROBES_PYTHON_LINEEVENTS_H
+
+#include "probes/python/common.h"
+
+enum { SND_LINE_TIME = 1, SND_LINE_MEMORY = 2 };
+
+struct snd_line_table {
+    PyCodeObject *code;
+    PyCodeObject *owner; /* whose lines these are: a nested function's may be its outer one's */
+    uint32_t      first, count;
+    uint32_t      epoch; /* of the recording that the places belong to */
+    uint32_t      wanted;
+    uint32_t      uses[2];          /* by how many sessions, for time and for memory */
+    uint32_t      function, file;   /* ids of names in the recording */
+    uint64_t      last_usage_bytes; /* of memory, when the function was left; 0: it never ran */
+    uint64_t    **time, **memory;   /* places, NULL until a line is run */
+};
+
+/* What a line had found when it began: counters of its thread (memorycounts.h). */
+struct snd_line_memory {
+    uint64_t allocated_bytes, freed_bytes;
+    int64_t  net_bytes, first_net_bytes; /* the latter also counts what inner lines took since */
+    int64_t  outer_peak_bytes;
+    bool     is_begun;
+};
+
+struct snd_line_run {
+    const void            *frame;
+    struct snd_line_table *table;
+    uint32_t               line;  /* index in the table */
+    uint64_t               since; /* 0: not to be counted as time */
+    struct snd_line_memory memory;
+};
+
+struct snd_line_thread {
+    struct snd_line_run *base, *top, *end; /* top: the innermost, base - 1 when there is none */
+    void                *outer;            /* the trace function that ours stands before */
+    const void          *adopted;          /* a frame that was under way when tracing began */
+    char                *stack_low;        /* where the C stack must not reach */
+};
+
+extern Py_ssize_t                       snd_line_index; /* of code objects' extra words */
+extern bool                             snd_lines_on;
+extern __thread struct snd_line_thread *snd_line_thread_ __attribute__((tls_model("initial-exec")));
+
+/* As CPython lays them out, since 3.6. */
+struct snd_line_extras {
+    Py_ssize_t size;
+    void      *words[1];
+};
+
+/* The table of a chosen function; NULL for any other. */
+static inline struct snd_line_table *snd_line_table_of(PyCodeObject *code)
+{
+    const struct snd_line_extras *extras = (const struct snd_line_extras *)code->co_extra;
+
+    if (SONDE_LIKELY_(!extras || extras->size <= snd_line_index))
+        return NULL;
+    struct snd_line_table *table = extras->words[snd_line_index];
+    return table && table->wanted ? table : NULL;
+}
+
+/* NULL when memory ran out. */
+struct snd_line_thread               *snd_line_thread_new(void);
+static inline struct snd_line_thread *snd_line_mine(void)
+{
+    struct snd_line_thread *mine = snd_line_thread_;
+
+    return SONDE_LIKELY_(mine != NULL) ? mine : snd_line_thread_new();
+}
+
+uint64_t *snd_line_place(struct snd_line_table *table, uint32_t line, unsigned use);
+void      snd_line_renew(struct snd_line_table *table);
+bool snd_line_push(struct snd_line_thread *mine, const void *frame, struct snd_line_table *table);
+bool snd_line_find(struct snd_line_thread *mine, const void *frame);
+
+/* The table of `code`, made if there is none; NULL with an exception set. */
+struct snd_line_table *snd_line_table_get(PyCodeObject *code, PyCodeObject *owner);
+
+/* linememory.c */
+void snd_line_memory_begin(struct snd_line_run *run);
+void snd_line_memory_end(struct snd_line_run *run, uint64_t *place);
+void snd_line_memory_leave(struct snd_line_run *run);
+/* A chosen function is called, or goes on, at `line`. */
+void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_line_table *table,
+                    int line, bool resumed);
+
+/* -------------------------------------------------------------------- the hot path */
+
+/* The line under way ends at `now`. */
+static inline void snd_line_close(struct snd_line_run *run, uint64_t now)
+{
+    struct snd_line_table *table = run->table;
+
+    if (SONDE_UNLIKELY_(table->epoch != sonde_epoch()) && table->wanted)
+        snd_line_renew(table);
+    if (SONDE_LIKELY_(table->wanted & SND_LINE_TIME && run->since)) {
+        uint64_t *place = table->time[run->line];
+        if (SONDE_UNLIKELY_(!place))
+            place = snd_line_place(table, run->line, SND_LINE_TIME);
+        if (SONDE_LIKELY_(place != NULL)) {
+            place[0]++;
+            place[1] += now - run->since;
+        }
+    }
+    if (SONDE_UNLIKELY_(table->wanted & SND_LINE_MEMORY))
+        snd_line_memory_end(run, snd_line_place(table, run->line, SND_LINE_MEMORY));
+}
+
+/* Line number `line` of `frame`, which runs `code`, begins. */
+static inline void snd_line_begin(struct snd_line_thread *mine, const void *frame,
+                                  PyCodeObject *code, long line)
+{
+    uint64_t             now = sonde_clock();
+    struct snd_line_run *run = mine->top;
+
+    if (SONDE_LIKELY_(run >= mine->base && run->frame == frame && run->table->code == code)) {
+        snd_line_close(run, now);
+    } else if (snd_line_find(mine, frame) && mine->top->table->code == code) {
+        run = mine->top;
+        snd_line_close(run, now);
+    } else {
+        struct snd_line_table *table = snd_line_table_of(code);
+        if (!table || !snd_line_push(mine, frame, table))
+            return;
+        run = mine->top;
+    }
+    uint32_t index = (uint32_t)(line - (long)run->table->first);
+    if (SONDE_UNLIKELY_(index >= run->table->count)) {
+        mine->top--;
+        return;
+    }
+    run->line = index;
+    run->since = now;
+    if (SONDE_UNLIKELY_(run->table->wanted & SND_LINE_MEMORY))
+        snd_line_memory_begin(run);
+}
+
+/* The frame is left: it returns, yields or is unwound. Without effect if no line is under way. */
+static inline void snd_line_end(struct snd_line_thread *mine, const void *frame)
+{
+    uint64_t now = sonde_clock();
+
+    if (mine->top < mine->base)
+        return;
+    if (SONDE_UNLIKELY_(mine->top->frame != frame) && !snd_line_find(mine, frame))
+        return;
+    snd_line_close(mine->top, now);
+    if (SONDE_UNLIKELY_(mine->top->table->wanted & SND_LINE_MEMORY))
+        snd_line_memory_leave(mine->top);
+    mine->top--;
+}
+
+/* ------------------------------------------------------------------------- sources */
+
+/* False with an exception set. `watch`: one more chosen code object, or one less. */
+struct snd_line_source {
+    const char *name;
+    bool (*start)(void);
+    void (*stop)(void);
+    bool (*watch)(PyCodeObject *code, uint32_t wanted);
+};
+extern const struct snd_line_source snd_line_monitoring; /* 3.12 and later */
+extern const struct snd_line_source snd_line_tracing;    /* before */
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/linememory.c - what a line takes and gives back: counters of its thread, read when
+ * it begins and when it ends.
+ *
+ * The lines of a function and of what is defined in it are one table, and each byte counts in one
+ * of its lines: that of the innermost frame. So increments add up to what is in use at the end,
+ * the line of `def` having what was in use at the function's first call, and what changed between
+ * calls. That is memory_profiler's rule, on exact bytes.
+ */
+#include "probes/python/lineevents.h"
+#include "probes/python/memorycounts.h"
+
+#define OUTER_LOOKED_AT 64
+
+void snd_line_memory_begin(struct snd_line_run *run)
+{
+    struct snd_memory_thread *mine = &snd_memory_mine_;
+
+    run->memory = (struct snd_line_memory){ mine->allocated_bytes, mine->freed_bytes,
+                                            mine->net_bytes,       mine->net_bytes,
+                                            mine->peak_bytes,      true };
+    mine->peak_bytes = mine->net_bytes;
+}
+
+/* The innermost run, from `run` on outwards, of lines of `owner`; NULL if there is none. */
+static struct snd_line_run *find_outer(const struct snd_line_thread *mine, struct snd_line_run *run,
+                                       const PyCodeObject *owner)
+{
+    for (int i = 0; i < OUTER_LOOKED_AT && run >= mine->base; i++, run--)
+        if (run->table->owner == owner)
+            return run;
+    return NULL;
+}
+
+void snd_line_memory_end(struct snd_line_run *run, uint64_t *place)
+{
+    struct snd_memory_thread *mine = &snd_memory_mine_;
+    struct snd_line_memory   *began = &run->memory;
+
+    if (!began->is_begun)
+        return;
+    uint64_t allocated = mine->allocated_bytes - began->allocated_bytes;
+    uint64_t freed = mine->freed_bytes - began->freed_bytes;
+    int64_t  net = mine->net_bytes - began->net_bytes;
+    int64_t  peak = mine->peak_bytes - began->first_net_bytes;
+
+    if (mine->peak_bytes < began->outer_peak_bytes)
+        mine->peak_bytes = began->outer_peak_bytes;
+    struct snd_line_run *outer = find_outer(snd_line_thread_, run - 1, run->table->owner);
+    if (outer) {
+        outer->memory.allocated_bytes += allocated;
+        outer->memory.freed_bytes += freed;
+        outer->memory.net_bytes += net;
+    }
+    snd_memory_look_again();
+    if (!place)
+        return;
+    place[0]++;
+    place[1] += (uint64_t)net;
+    place[2] += allocated;
+    place[3] += freed;
+    place[4] = snd_memory_in_use();
+    if (peak > (int64_t)place[5])
+        place[5] = (uint64_t)peak;
+}
+
+void snd_line_memory_leave(struct snd_line_run *run)
+{
+    if (!find_outer(snd_line_thread_, run - 1, run->table->owner))
+        run->table->last_usage_bytes = snd_memory_in_use();
+}
+
+void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_line_table *table,
+                    int line, bool resumed)
+{
+    uint32_t index = (uint32_t)(line - (int)table->first);
+
+    if (table->epoch != sonde_epoch())
+        snd_line_renew(table);
+    if (index >= table->count)
+        return;
+    if (resumed) { /* the rest of the line that yielded */
+        if (snd_line_push(mine, frame, table)) {
+            mine->top->line = index;
+            snd_line_memory_begin(mine->top);
+        }
+        return;
+    }
+    uint64_t *place = snd_line_place(table, index, SND_LINE_MEMORY);
+    if (!place)
+        return;
+    place[0]++;
+    place[4] = snd_memory_in_use();
+    if (!find_outer(mine, mine->top, table->owner) && table->code == table->owner)
+        place[1] += place[4] - table->last_usage_bytes;
+}
+
+/* ------------------------------------------------------------------------ the module */
+
+static PyObject *memory_start(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    if (!snd_memory_start())
+        return NULL;
+    sonde_metadata("python.line_memory", "Python's allocators, malloc");
+    Py_RETURN_NONE;
+}
+
+static PyObject *memory_stop(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    snd_memory_stop();
+    Py_RETURN_NONE;
+}
+
+/* Calls a function; most bytes in use meanwhile, and before. */
+static PyObject *memory_peak(PyObject *module, PyObject *function)
+{
+    struct snd_memory_thread *mine = &snd_memory_mine_;
+
+    (void)module;
+    if (!snd_memory_start())
+        return NULL;
+    int64_t  outer = mine->peak_bytes, base = mine->net_bytes;
+    uint64_t before = snd_memory_in_use();
+    mine->peak_bytes = base;
+    PyObject *result = PyObject_CallObject(function, NULL);
+    uint64_t  most = (uint64_t)(mine->peak_bytes - base);
+    if (outer > mine->peak_bytes)
+        mine->peak_bytes = outer;
+    snd_memory_stop();
+    if (!result)
+        return NULL;
+    return Py_BuildValue("NKK", result, (unsigned long long)(before + most),
+                         (unsigned long long)before);
+}
+
+PyMethodDef snd_py_line_memory_methods[] = {
+    { "memory_start", memory_start, METH_NOARGS, "memory_start(): allocations are counted" },
+    { "memory_stop", memory_stop, METH_NOARGS, "memory_stop(): takes one start back" },
+    { "memory_peak", memory_peak, METH_O,
+      "memory_peak(function) -> (result, most, before): bytes in use while it runs, and before" },
+    { NULL, NULL, 0, NULL },
+};

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/lines.c - the probe of lines: which functions are chosen, on and off.
+ */
+#include "probes/python/lineevents.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+bool snd_lines_on;
+
+static const struct snd_line_source *source_of_this_python(void)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return &snd_line_monitoring;
+#else
+    return &snd_line_tracing;
+#endif
+}
+
+static unsigned  users;  /* sessions that have the probe on */
+static PyObject *chosen; /* code objects by address: equal ones are not the same function */
+
+/* ------------------------------------------------------------------------- choosing */
+
+/* Goes through them; *at is 0 at first. NULL after the last. */
+static struct snd_line_table *next_chosen(Py_ssize_t *at)
+{
+    PyObject *key, *code;
+
+    while (chosen && PyDict_Next(chosen, at, &key, &code)) {
+        struct snd_line_table *table = snd_line_table_of((PyCodeObject *)code);
+        if (table)
+            return table;
+    }
+    return NULL;
+}
+
+static bool list_chosen(PyCodeObject *code, bool wanted)
+{
+    if (!chosen)
+        chosen = PyDict_New();
+    PyObject *key = chosen ? PyLong_FromVoidPtr(code) : NULL;
+    if (!key)
+        return false;
+    int done = wanted                             ? PyDict_SetItem(chosen, key, (PyObject *)code)
+               : PyDict_Contains(chosen, key) > 0 ? PyDict_DelItem(chosen, key)
+                                                  : 0;
+    Py_DECREF(key);
+    return done == 0;
+}
+
+/* What the file is now: who shows its lines later can tell whether they are those that ran. */
+static void note_source(PyObject *file)
+{
+    struct stat about;
+    const char *path = PyUnicode_AsUTF8(file);
+    char        key[PATH_MAX + 32], value[64];
+
+    if (!path)
+        PyErr_Clear();
+    if (!path || stat(path, &about) != 0)
+        return;
+    snprintf(key, sizeof key, "python.source %s", path);
+    snprintf(value, sizeof value, "%lld %lld", (long long)about.st_size,
+             (long long)about.st_mtim.tv_sec * 1000000000 + about.st_mtim.tv_nsec);
+    sonde_metadata(key, value);
+}
+
+/* A function that is chosen is known in the trace, even if it is never called. */
+static void announce(struct snd_line_table *table)
+{
+    if (sonde_epoch() == 0 || table->code != table->owner)
+        return;
+    if (table->epoch != sonde_epoch())
+        snd_line_renew(table);
+    note_source(table->code->co_filename);
+    uint32_t first = (uint32_t)table->code->co_firstlineno - table->first;
+    if (table->wanted & SND_LINE_TIME)
+        snd_line_place(table, first, SND_LINE_TIME);
+    if (table->wanted & SND_LINE_MEMORY)
+        snd_line_place(table, first, SND_LINE_MEMORY);
+}
+
+static bool set_wanted(struct snd_line_table *table)
+{
+    uint32_t before = table->wanted;
+
+    table->wanted = (table->uses[0] ? SND_LINE_TIME : 0u) | (table->uses[1] ? SND_LINE_MEMORY : 0u);
+    if (before == table->wanted)
+        return true;
+    PyCodeObject *code = table->code;
+    Py_INCREF(code);
+    if (!before) /* an owner that goes would take its names along */
+        Py_INCREF(table->owner);
+    bool done = list_chosen(code, table->wanted != 0);
+    if (done && users > 0)
+        done = source_of_this_python()->watch(code, table->wanted);
+    if (!table->wanted)
+        Py_DECREF(table->owner);
+    else
+        announce(table);
+    Py_DECREF(code);
+    return done;
+}
+
+static PyObject *lines_choose(PyObject *module, PyObject *args)
+{
+    PyCodeObject *code, *owner;
+    int           memory = 0, more = 1;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O!p|p:lines_choose", &PyCode_Type, &code, &PyCode_Type, &owner,
+                          &memory, &more))
+        return NULL;
+    struct snd_line_table *table = snd_line_table_get(code, owner);
+    if (!table)
+        return NULL;
+    if (!table->wanted)
+        table->owner = owner;
+    uint32_t *uses = &table->uses[memory != 0];
+    if (!more && *uses == 0)
+        Py_RETURN_NONE;
+    *uses += more ? 1u : UINT32_MAX;
+    if (!set_wanted(table))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ----------------------------------------------------------------------- on and off */
+
+static bool watch_all(void)
+{
+    struct snd_line_table *table;
+    Py_ssize_t             at = 0;
+
+    while ((table = next_chosen(&at)))
+        if (!source_of_this_python()->watch(table->code, table->wanted))
+            return false;
+    return true;
+}
+
+static bool enter(void)
+{
+    if (users == 0) {
+        if (!source_of_this_python()->start())
+            return false;
+        if (!watch_all()) {
+            source_of_this_python()->stop();
+            return false;
+        }
+        snd_lines_on = true;
+    }
+    users++;
+    return true;
+}
+
+static PyObject *lines_enter(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    if (!enter())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *lines_leave(PyObject *module, PyObject *unused)
+{
+    struct snd_line_thread *mine = snd_line_thread_;
+
+    (void)module;
+    (void)unused;
+    if (users == 0 || --users > 0)
+        Py_RETURN_NONE;
+    snd_lines_on = false;
+    source_of_this_python()->stop();
+    if (mine) /* lines under way are given up here, as line_profiler does */
+        mine->top = mine->base - 1;
+    Py_RETURN_NONE;
+}
+
+static PyObject *lines_announce(PyObject *module, PyObject *unused)
+{
+    struct snd_line_table *table;
+    Py_ssize_t             at = 0;
+
+    (void)module;
+    (void)unused;
+    while ((table = next_chosen(&at)))
+        announce(table);
+    sonde_metadata("python.lines", source_of_this_python()->name);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef snd_py_lines_methods[] = {
+    { "lines_choose", lines_choose, METH_VARARGS,
+      "lines_choose(code, owner, memory, more=True): its lines are recorded as those of `owner`, "
+      "their time or their memory; more=False takes one such call back" },
+    { "lines_announce", lines_announce, METH_NOARGS,
+      "lines_announce(): what is chosen is known in the recording, run or not" },
+    { "lines_enter", lines_enter, METH_NOARGS, "lines_enter(): chosen functions are recorded" },
+    { "lines_leave", lines_leave, METH_NOARGS, "lines_leave(): takes one enter back" },
+    { NULL, NULL, 0, NULL },
+};

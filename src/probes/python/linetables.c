@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/linetables.c - tables of chosen functions, stacks of threads.
+ */
+#include "probes/python/lineevents.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUNS_AT_FIRST 64u
+#define RUNS_LOOKED_AT 64 /* further out no line is under way but after a frame was left unseen */
+
+Py_ssize_t                       snd_line_index = -1;
+__thread struct snd_line_thread *snd_line_thread_ __attribute__((tls_model("initial-exec")));
+
+/* ------------------------------------------------------------------------- threads */
+
+static pthread_key_t  ending;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void free_thread(void *thread)
+{
+    struct snd_line_thread *mine = thread;
+
+    snd_line_thread_ = NULL;
+    free(mine->base);
+    free(mine);
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&ending, free_thread);
+}
+
+struct snd_line_thread *snd_line_thread_new(void)
+{
+    struct snd_line_thread *mine = calloc(1, sizeof *mine);
+
+    pthread_once(&once, make_key);
+    if (mine)
+        mine->base = malloc(RUNS_AT_FIRST * sizeof *mine->base);
+    if (!mine || !mine->base) {
+        free(mine);
+        return NULL;
+    }
+    mine->top = mine->base - 1;
+    mine->end = mine->base + RUNS_AT_FIRST;
+    snd_line_thread_ = mine;
+    pthread_setspecific(ending, mine);
+    return mine;
+}
+
+static bool grow(struct snd_line_thread *mine)
+{
+    size_t               used = (size_t)(mine->end - mine->base);
+    struct snd_line_run *more = realloc(mine->base, 2 * used * sizeof *more);
+
+    if (!more)
+        return false;
+    mine->base = more;
+    mine->top = more + used - 1;
+    mine->end = more + 2 * used;
+    return true;
+}
+
+bool snd_line_push(struct snd_line_thread *mine, const void *frame, struct snd_line_table *table)
+{
+    if (mine->top + 1 == mine->end && !grow(mine))
+        return false;
+    struct snd_line_run *run = ++mine->top;
+    memset(run, 0, sizeof *run);
+    run->frame = frame;
+    run->table = table;
+    return true;
+}
+
+/* What lies above it was left unseen, and is given up. */
+bool snd_line_find(struct snd_line_thread *mine, const void *frame)
+{
+    struct snd_line_run *run = mine->top;
+
+    for (int i = 0; i < RUNS_LOOKED_AT && run >= mine->base; i++, run--) {
+        if (run->frame == frame) {
+            mine->top = run;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------------- tallies */
+
+static PyObject *name_of(PyCodeObject *code)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return code->co_qualname; /* as line_profiler names it */
+#else
+    return code->co_name;
+#endif
+}
+
+/* Another recording: every place is to be asked for again. */
+void snd_line_renew(struct snd_line_table *table)
+{
+    PyObject *error[3];
+
+    memset(table->time, 0, table->count * sizeof *table->time);
+    memset(table->memory, 0, table->count * sizeof *table->memory);
+    table->last_usage_bytes = 0;
+    PyErr_Fetch(&error[0], &error[1], &error[2]); /* a frame may be left by an exception */
+    table->epoch = sonde_epoch();
+    table->function = table->epoch ? snd_py_intern(name_of(table->owner)) : 0;
+    table->file = table->epoch ? snd_py_intern(table->owner->co_filename) : 0;
+    PyErr_Restore(error[0], error[1], error[2]);
+}
+
+static const struct {
+    enum sonde_tally_kind kind;
+    unsigned              words;
+} kinds[] = {
+    [SND_LINE_TIME] = { SONDE_TALLY_LINE, 2 },
+    [SND_LINE_MEMORY] = { SONDE_TALLY_LINE_MEMORY, 6 },
+};
+
+uint64_t *snd_line_place(struct snd_line_table *table, uint32_t line, unsigned use)
+{
+    uint64_t **places = use == SND_LINE_TIME ? table->time : table->memory;
+
+    if (places[line] || table->epoch == 0)
+        return places[line];
+    uint32_t frame = sonde_intern_frame_in(table->function, (uint32_t)table->owner->co_firstlineno,
+                                           table->file, table->first + line);
+    places[line] = sonde_tally(kinds[use].kind, frame, 0, kinds[use].words);
+    return places[line];
+}
+
+/* -------------------------------------------------------------------------- tables */
+
+static void free_table(void *word)
+{
+    struct snd_line_table *table = word;
+
+    free(table->time);
+    free(table->memory);
+    free(table);
+}
+
+/* Code objects outlive their tables' users: the last of these is a running frame's. */
+static struct snd_line_table *new_table(PyCodeObject *code, PyCodeObject *owner, uint32_t first,
+                                        uint32_t last)
+{
+    struct snd_line_table *table = calloc(1, sizeof *table);
+
+    if (!table)
+        return NULL;
+    table->code = code;
+    table->owner = owner;
+    table->first = first;
+    table->count = last - first + 1;
+    table->time = calloc(table->count, sizeof *table->time);
+    table->memory = calloc(table->count, sizeof *table->memory);
+    if (!table->time || !table->memory) {
+        free_table(table);
+        return NULL;
+    }
+    return table;
+}
+
+/* The lines that its instructions have; False with an exception set. */
+static bool find_lines(PyCodeObject *code, uint32_t *first, uint32_t *last)
+{
+    PyObject *bytes = PyObject_GetAttrString((PyObject *)code, "co_code");
+    if (!bytes)
+        return false;
+    int size = (int)PyBytes_GET_SIZE(bytes), low = code->co_firstlineno, high = low;
+    Py_DECREF(bytes);
+    for (int at = 0; at < size; at += 2) {
+        int line = PyCode_Addr2Line(code, at);
+        if (line > high)
+            high = line;
+        if (line > 0 && line < low)
+            low = line;
+    }
+    *first = (uint32_t)low;
+    *last = (uint32_t)high;
+    return true;
+}
+
+struct snd_line_table *snd_line_table_get(PyCodeObject *code, PyCodeObject *owner)
+{
+    uint32_t first = 0, last = 0;
+
+    if (snd_line_index < 0)
+        snd_line_index = snd_py_extra_index(free_table);
+    if (snd_line_index < 0) {
+        PyErr_SetString(snd_py_error_class, "cannot record lines: other tools hold all of the "
+                                            "places that CPython has for them in functions");
+        return NULL;
+    }
+    struct snd_line_table *table = snd_py_extra(code, snd_line_index);
+    if (table || !find_lines(code, &first, &last))
+        return table;
+    table = new_table(code, owner, first, last);
+    if (!table) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    if (!snd_py_set_extra(code, snd_line_index, table)) {
+        free_table(table);
+        return NULL;
+    }
+    return table;
+}

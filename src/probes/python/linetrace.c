@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/linetrace.c - lines seen by a trace function: CPython 3.9 to 3.11.
+ *
+ * A trace function makes every instruction of a thread slow. Ours is on in frames of chosen
+ * functions only: standing before the evaluation of frames (PEP 523) it is put in place when such
+ * a frame begins, taken away for what that calls, and put back. Another's trace function (a
+ * debugger's, coverage's) stays where it is otherwise, and is called by ours in chosen frames;
+ * sys.gettrace() tells that one.
+ *
+ * In 3.11 a Python call costs no C stack of its own, but one that goes through here does: where
+ * the stack gets low, frames are no longer evaluated through here, and ours is on in all of them.
+ */
+#include "probes/python/evalframes.h"
+
+#include "probes/python/lineevents.h"
+
+#if PY_VERSION_HEX < 0x030C0000
+
+#include <pthread.h>
+#include <string.h>
+
+#define STACK_KEPT_FREE ((ptrdiff_t)192 * 1024)
+
+static struct {
+    PyInterpreterState  *interpreter;
+    _PyFrameEvalFunction before;
+    bool                 on;
+} hook;
+
+static int trace(PyObject *object, PyFrameObject *frame, int what, PyObject *argument);
+
+static void set_tracing(PyThreadState *thread, Py_tracefunc function)
+{
+    bool any = function || thread->c_profilefunc;
+
+    thread->c_tracefunc = function;
+#if PY_VERSION_HEX >= 0x030B0000
+    thread->cframe->use_tracing = any ? 255 : 0;
+#elif PY_VERSION_HEX >= 0x030A0000
+    thread->cframe->use_tracing = any;
+#else
+    thread->use_tracing = any;
+#endif
+}
+
+static Py_tracefunc outer_of(const struct snd_line_thread *mine)
+{
+    Py_tracefunc function;
+
+    memcpy(&function, &mine->outer, sizeof function);
+    return function;
+}
+
+static void set_outer(struct snd_line_thread *mine, Py_tracefunc function)
+{
+    memcpy(&mine->outer, &function, sizeof function);
+}
+
+/* -------------------------------------------------------------------------- events */
+
+static int line_of(PyFrameObject *frame)
+{
+#if PY_VERSION_HEX >= 0x030B0000
+    return PyFrame_GetLineNumber(frame);
+#else
+    return frame->f_lineno; /* set before each event */
+#endif
+}
+
+static int trace(PyObject *object, PyFrameObject *frame, int what, PyObject *argument)
+{
+    struct snd_line_thread *mine = snd_line_thread_;
+    snd_evalframe          *data = snd_evalframe_of(frame);
+
+    if (SONDE_UNLIKELY_(!mine))
+        return 0;
+    if (SONDE_LIKELY_(what == PyTrace_LINE)) {
+        if (SONDE_LIKELY_(snd_lines_on))
+            snd_line_begin(mine, data, snd_evalframe_code(data), line_of(frame));
+    } else if (what == PyTrace_RETURN) {
+        snd_line_end(mine, data);
+    } else if (what == PyTrace_CALL && snd_lines_on) {
+        struct snd_line_table *table = snd_line_table_of(snd_evalframe_code(data));
+        if (table && table->wanted & SND_LINE_MEMORY)
+            snd_line_enter(mine, data, table, line_of(frame), snd_evalframe_is_resumed(data));
+    }
+    Py_tracefunc outer = outer_of(mine);
+    int          result = outer ? outer(object, frame, what, argument) : 0;
+    if (SONDE_UNLIKELY_(what == PyTrace_RETURN && mine->adopted == data)) {
+        PyThreadState *thread = PyThreadState_Get();
+        mine->adopted = NULL;
+        if (thread->c_tracefunc == trace) /* what follows from it is set when we return */
+            thread->c_tracefunc = outer;
+    }
+    return result;
+}
+
+/* ---------------------------------------------------------------- where it is on */
+
+static char *find_stack_low(void)
+{
+    pthread_attr_t attributes;
+    void          *low = NULL;
+    size_t         size = 0;
+
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return (char *)__builtin_frame_address(0) - (ptrdiff_t)1024 * 1024;
+    pthread_attr_getstack(&attributes, &low, &size);
+    pthread_attr_destroy(&attributes);
+    return low;
+}
+
+static PyObject *evaluate(PyThreadState *thread, snd_evalframe *frame, int throwing);
+
+/* From here on inwards nothing comes through evaluate(): the trace function sees it all. */
+static PyObject *evaluate_deep(PyThreadState *thread, snd_evalframe *frame, int throwing)
+{
+    bool      ours = _PyInterpreterState_GetEvalFrameFunc(hook.interpreter) == evaluate;
+    PyObject *result;
+
+    if (ours)
+        _PyInterpreterState_SetEvalFrameFunc(hook.interpreter, hook.before);
+    result = hook.before(thread, frame, throwing);
+    if (ours && hook.on)
+        _PyInterpreterState_SetEvalFrameFunc(hook.interpreter, evaluate);
+    return result;
+}
+
+static PyObject *evaluate_chosen(PyThreadState *thread, snd_evalframe *frame, int throwing,
+                                 _PyFrameEvalFunction next)
+{
+    struct snd_line_thread *mine = snd_line_mine();
+
+    if (!mine)
+        return next(thread, frame, throwing);
+    Py_tracefunc before = thread->c_tracefunc, outer = outer_of(mine);
+    set_outer(mine, before);
+    set_tracing(thread, trace);
+    PyObject *result = next(thread, frame, throwing);
+    /* The program may have set another by now, which then stays. */
+    set_tracing(thread, thread->c_tracefunc == trace ? outer_of(mine) : thread->c_tracefunc);
+    set_outer(mine, outer);
+    return result;
+}
+
+static PyObject *evaluate_other(PyThreadState *thread, snd_evalframe *frame, int throwing)
+{
+    struct snd_line_thread *mine = snd_line_thread_;
+
+    set_tracing(thread, outer_of(mine));
+    PyObject *result = hook.before(thread, frame, throwing);
+    set_outer(mine, thread->c_tracefunc);
+    set_tracing(thread, trace);
+    return result;
+}
+
+static PyObject *evaluate(PyThreadState *thread, snd_evalframe *frame, int throwing)
+{
+    bool chosen = hook.on && snd_line_table_of(snd_evalframe_code(frame));
+    bool tracing = thread->c_tracefunc == trace;
+
+    struct snd_line_thread *mine = chosen || tracing ? snd_line_mine() : snd_line_thread_;
+    if (mine && SONDE_UNLIKELY_(!mine->stack_low))
+        mine->stack_low = find_stack_low() + STACK_KEPT_FREE;
+    if (mine && SONDE_UNLIKELY_((char *)__builtin_frame_address(0) < mine->stack_low))
+        return tracing ? evaluate_deep(thread, frame, throwing)
+                       : evaluate_chosen(thread, frame, throwing, evaluate_deep);
+    if (chosen == tracing)
+        return hook.before(thread, frame, throwing);
+    return chosen ? evaluate_chosen(thread, frame, throwing, hook.before)
+                  : evaluate_other(thread, frame, throwing);
+}
+
+/* --------------------------------------------------------------------- on and off */
+
+#if PY_VERSION_HEX < 0x030A0000
+/* 3.9 looks for trace functions only where one was set the ordinary way, in any thread. */
+static void announce(PyThreadState *thread, bool on)
+{
+    Py_tracefunc function = thread->c_tracefunc;
+    PyObject    *object = thread->c_traceobj;
+
+    thread->c_traceobj = NULL; /* or its reference would be dropped */
+    thread->c_tracefunc = on ? NULL : trace;
+    PyEval_SetTrace(on ? trace : NULL, NULL);
+    thread->c_traceobj = object;
+    set_tracing(thread, function);
+}
+#else
+static void announce(PyThreadState *thread, bool on)
+{
+    (void)thread;
+    (void)on;
+}
+#endif
+
+/* A function that turned it on from inside: its further lines count. */
+static void adopt(PyThreadState *thread)
+{
+    struct snd_pyframe     *frame = snd_pyframe_top(thread);
+    struct snd_line_thread *mine = snd_line_mine();
+
+    while (frame && !snd_line_table_of(snd_pyframe_code(frame)))
+        frame = snd_pyframe_caller(frame);
+    if (!frame || !mine || thread->c_tracefunc == trace)
+        return;
+    mine->adopted = frame;
+    set_outer(mine, thread->c_tracefunc);
+    set_tracing(thread, trace);
+}
+
+static bool start(void)
+{
+    PyThreadState *thread = PyThreadState_Get();
+
+    hook.interpreter = PyInterpreterState_Get();
+    hook.on = true;
+    announce(thread, true);
+    if (_PyInterpreterState_GetEvalFrameFunc(hook.interpreter) != evaluate) {
+        hook.before = _PyInterpreterState_GetEvalFrameFunc(hook.interpreter);
+        _PyInterpreterState_SetEvalFrameFunc(hook.interpreter, evaluate);
+    }
+    adopt(thread);
+    return true;
+}
+
+/* Where another stands before us, we stay, and only pass on. */
+static void stop(void)
+{
+    PyThreadState          *thread = PyThreadState_Get();
+    struct snd_line_thread *mine = snd_line_thread_;
+
+    hook.on = false;
+    if (mine && mine->adopted && thread->c_tracefunc == trace) {
+        mine->adopted = NULL;
+        set_tracing(thread, outer_of(mine));
+    }
+    announce(thread, false);
+    if (_PyInterpreterState_GetEvalFrameFunc(hook.interpreter) == evaluate)
+        _PyInterpreterState_SetEvalFrameFunc(hook.interpreter, hook.before);
+}
+
+static bool watch(PyCodeObject *code, uint32_t wanted)
+{
+    (void)code;
+    (void)wanted;
+    return true;
+}
+
+const struct snd_line_source snd_line_tracing = { "trace function", start, stop, watch };
+
+#endif

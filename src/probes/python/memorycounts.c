@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/memorycounts.c - counters of threads, and standing before Python's allocators.
+ *
+ * Hooks that another tool (tracemalloc) has put over ours cannot be taken out from under it: ours
+ * stay then, and only pass on. Whether they are still there is found out by taking a byte.
+ */
+#include "probes/python/memorycounts.h"
+
+#include <link.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+__thread struct snd_memory_thread snd_memory_mine_ __attribute__((tls_model("initial-exec")));
+uint32_t                          snd_memory_on;
+
+static struct {
+    pthread_mutex_t           lock; /* of the list */
+    struct snd_memory_thread *threads;
+    int64_t                   departed_bytes; /* net, of threads that ended */
+    uint64_t                  base_bytes;     /* resident when nothing had been counted */
+    unsigned long long        libraries;      /* loaded so far, when last looked */
+    pthread_key_t             ending;
+} memory = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ------------------------------------------------------------------------- threads */
+
+static void end_thread(void *thread)
+{
+    struct snd_memory_thread *mine = thread;
+
+    pthread_mutex_lock(&memory.lock);
+    *mine->link = mine->next;
+    if (mine->next)
+        mine->next->link = mine->link;
+    mine->known = 0;
+    mine->ended = 1;
+    memory.departed_bytes += mine->net_bytes;
+    pthread_mutex_unlock(&memory.lock);
+}
+
+static void begin_thread(struct snd_memory_thread *mine)
+{
+    uint32_t inside = mine->inside;
+
+    mine->inside = 1; /* the library of threads may take memory for it */
+    pthread_mutex_lock(&memory.lock);
+    mine->next = memory.threads;
+    mine->link = &memory.threads;
+    if (mine->next)
+        mine->next->link = &mine->next;
+    memory.threads = mine;
+    mine->known = 1;
+    pthread_mutex_unlock(&memory.lock);
+    pthread_setspecific(memory.ending, mine);
+    mine->inside = inside;
+}
+
+void snd_memory_count(int64_t allocated, int64_t freed)
+{
+    struct snd_memory_thread *mine = &snd_memory_mine_;
+
+    if (SONDE_UNLIKELY_(!mine->known)) {
+        if (mine->ended) { /* its own last frees */
+            __atomic_fetch_add(&memory.departed_bytes, allocated - freed, __ATOMIC_RELAXED);
+            return;
+        }
+        begin_thread(mine);
+    }
+    mine->allocated_bytes += (uint64_t)allocated;
+    mine->freed_bytes += (uint64_t)freed;
+    mine->net_bytes += allocated - freed;
+    if (mine->net_bytes > mine->peak_bytes)
+        mine->peak_bytes = mine->net_bytes;
+}
+
+static int64_t net_of_all(void)
+{
+    pthread_mutex_lock(&memory.lock);
+    int64_t net = memory.departed_bytes;
+    for (const struct snd_memory_thread *one = memory.threads; one; one = one->next)
+        net += __atomic_load_n(&one->net_bytes, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&memory.lock);
+    return net;
+}
+
+uint64_t snd_memory_in_use(void)
+{
+    int64_t bytes = (int64_t)memory.base_bytes + net_of_all();
+
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+/*
+ * CPython makes a number for each event and drops it afterwards. That of the event before has
+ * been freed by now.
+ */
+void snd_memory_leave_out(PyObject *number)
+{
+    struct snd_memory_thread *mine = &snd_memory_mine_;
+    size_t                    size = snd_blocks_size(number);
+
+    mine->allocated_bytes -= size;
+    mine->freed_bytes -= mine->own_bytes;
+    mine->net_bytes += (int64_t)mine->own_bytes - (int64_t)size;
+    mine->own_bytes = size;
+}
+
+/* -------------------------------------------------------------- Python's allocators */
+
+static struct domain {
+    PyMemAllocatorDomain id;
+    PyMemAllocatorEx     before;
+} domains[] = { { PYMEM_DOMAIN_RAW, { 0 } },
+                { PYMEM_DOMAIN_MEM, { 0 } },
+                { PYMEM_DOMAIN_OBJ, { 0 } } };
+#define DOMAINS (sizeof domains / sizeof domains[0])
+
+static bool counts(const struct snd_memory_thread *mine)
+{
+    return !mine->inside && __atomic_load_n(&snd_memory_on, __ATOMIC_RELAXED);
+}
+
+static void note_taken(void *block, size_t size)
+{
+    if (block && snd_blocks_put(block, size))
+        snd_memory_count((int64_t)size, 0);
+}
+
+static void *take(void *context, size_t size)
+{
+    struct domain            *domain = context;
+    struct snd_memory_thread *mine = &snd_memory_mine_;
+
+    if (!counts(mine))
+        return domain->before.malloc(domain->before.ctx, size);
+    mine->inside = 1;
+    void *block = domain->before.malloc(domain->before.ctx, size);
+    mine->inside = 0;
+    note_taken(block, size);
+    return block;
+}
+
+static void *take_zeroed(void *context, size_t count, size_t size)
+{
+    struct domain            *domain = context;
+    struct snd_memory_thread *mine = &snd_memory_mine_;
+
+    if (!counts(mine))
+        return domain->before.calloc(domain->before.ctx, count, size);
+    mine->inside = 1;
+    void *block = domain->before.calloc(domain->before.ctx, count, size);
+    mine->inside = 0;
+    note_taken(block, count * size);
+    return block;
+}
+
+/* ---- blocks that were there before: how large they are */
+
+#define POOL_BYTES (PY_VERSION_HEX >= 0x030A0000 ? 16384u : 4096u)
+
+/*
+ * Of a small block, by the head of the pool that it would lie in: 16 bytes a class. Read so that
+ * a page that is not there does no harm; whether it was a small one at all turns out later.
+ */
+static size_t size_by_pool(const void *block)
+{
+    uintptr_t    pool = (uintptr_t)block & ~(uintptr_t)(POOL_BYTES - 1);
+    uint32_t     index = 0;
+    struct iovec here = { &index, sizeof index };
+    struct iovec there = { (void *)(pool + 36), sizeof index };
+
+    if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != (ssize_t)sizeof index || index >= 32)
+        return 0;
+    return 16 * ((size_t)index + 1);
+}
+
+/*
+ * A block that Python's allocator for small ones does not know as its own is passed on, as a raw
+ * one; `inside` is set then, and its size noted on the way (give_raw).
+ */
+static size_t give_unknown(struct domain *domain, void *block)
+{
+    struct snd_memory_thread *mine = &snd_memory_mine_;
+    size_t size = domain->id == PYMEM_DOMAIN_RAW ? malloc_usable_size(block) : size_by_pool(block);
+
+    mine->passed_bytes = 0;
+    mine->inside = 1;
+    domain->before.free(domain->before.ctx, block);
+    mine->inside = 0;
+    return mine->passed_bytes ? mine->passed_bytes : size;
+}
+
+static void give(void *context, void *block)
+{
+    struct domain            *domain = context;
+    struct snd_memory_thread *mine = &snd_memory_mine_;
+    size_t                    size = 0;
+
+    if (!block || !counts(mine)) {
+        if (block && mine->inside && domain->id == PYMEM_DOMAIN_RAW && snd_memory_on)
+            mine->passed_bytes = malloc_usable_size(block);
+        domain->before.free(domain->before.ctx, block);
+        return;
+    }
+    if (snd_blocks_take(block, &size)) {
+        mine->inside = 1;
+        domain->before.free(domain->before.ctx, block);
+        mine->inside = 0;
+    } else {
+        size = give_unknown(domain, block);
+    }
+    snd_memory_count(0, (int64_t)size);
+}
+
+/* Growing takes the difference, shrinking gives it back. */
+static void *resize(void *context, void *block, size_t size)
+{
+    struct domain            *domain = context;
+    struct snd_memory_thread *mine = &snd_memory_mine_;
+    size_t                    before = 0;
+
+    if (!block)
+        return take(context, size);
+    if (!counts(mine)) {
+        if (mine->inside && domain->id == PYMEM_DOMAIN_RAW && snd_memory_on)
+            mine->passed_bytes = malloc_usable_size(block);
+        return domain->before.realloc(domain->before.ctx, block, size);
+    }
+    bool known = snd_blocks_take(block, &before);
+    if (!known)
+        before = domain->id == PYMEM_DOMAIN_RAW ? malloc_usable_size(block) : size_by_pool(block);
+    mine->passed_bytes = 0;
+    mine->inside = 1;
+    void *moved = domain->before.realloc(domain->before.ctx, block, size);
+    mine->inside = 0;
+    if (!known && mine->passed_bytes)
+        before = mine->passed_bytes;
+    if (!moved) { /* it is as it was */
+        if (known)
+            snd_blocks_put(block, before);
+        return NULL;
+    }
+    snd_blocks_put(moved, size);
+    snd_memory_count(size > before ? (int64_t)(size - before) : 0,
+                     before > size ? (int64_t)(before - size) : 0);
+    return moved;
+}
+
+/* ----------------------------------------------------------------------- on and off */
+
+/* Whether what the domain is asked for comes through us. */
+static bool is_there(const struct domain *domain)
+{
+    static void *(*const take_one[])(size_t) = { PyMem_RawMalloc, PyMem_Malloc, PyObject_Malloc };
+    static void (*const give_one[])(void *) = { PyMem_RawFree, PyMem_Free, PyObject_Free };
+    void *byte = take_one[domain->id](1);
+    bool  there = byte && snd_blocks_size(byte) != 0;
+
+    give_one[domain->id](byte);
+    return there;
+}
+
+static void stand_before(struct domain *domain)
+{
+    PyMemAllocatorEx ours = { domain, take, take_zeroed, resize, give };
+
+    if (is_there(domain))
+        return;
+    PyMem_GetAllocator(domain->id, &domain->before);
+    PyMem_SetAllocator(domain->id, &ours);
+}
+
+static void step_aside(struct domain *domain)
+{
+    PyMemAllocatorEx now;
+
+    PyMem_GetAllocator(domain->id, &now);
+    if (now.ctx == domain && now.malloc == take)
+        PyMem_SetAllocator(domain->id, &domain->before);
+}
+
+static int see_number(struct dl_phdr_info *info, size_t size, void *number)
+{
+    (void)size;
+    *(unsigned long long *)number = info->dlpi_adds;
+    return 1;
+}
+
+void snd_memory_look_again(void)
+{
+    unsigned long long number = 0;
+
+    dl_iterate_phdr(see_number, &number);
+    if (SONDE_LIKELY_(number == memory.libraries))
+        return;
+    memory.libraries = number;
+    snd_divert_malloc();
+}
+
+/* The child has one thread, this one; locks may have been held by others. */
+static void renew_in_child(void)
+{
+    struct snd_memory_thread *mine = &snd_memory_mine_;
+    int64_t                   net = memory.departed_bytes;
+
+    for (const struct snd_memory_thread *one = memory.threads; one; one = one->next)
+        net += one == mine ? 0 : one->net_bytes;
+    memory.departed_bytes = net;
+    memory.threads = mine->known ? mine : NULL;
+    mine->next = NULL;
+    mine->link = &memory.threads;
+    pthread_mutex_init(&memory.lock, NULL);
+    snd_blocks_unlock();
+    snd_rss_forget();
+    if (snd_memory_on)
+        snd_rss_start();
+}
+
+static bool prepare(void)
+{
+    static bool done;
+
+    if (done)
+        return true;
+    if (pthread_key_create(&memory.ending, end_thread) != 0) {
+        PyErr_SetString(snd_py_error_class, "cannot count memory: no key for threads is left");
+        return false;
+    }
+    pthread_atfork(NULL, NULL, renew_in_child);
+    done = true;
+    return true;
+}
+
+bool snd_memory_start(void)
+{
+    if (!prepare())
+        return false;
+    if (snd_memory_on > 0) {
+        snd_memory_on++;
+        return true;
+    }
+    uint64_t resident = snd_rss_bytes();
+    int64_t  before = net_of_all();
+    memory.base_bytes = resident - (uint64_t)before;
+    __atomic_store_n(&snd_memory_on, 1, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < DOMAINS; i++)
+        stand_before(&domains[i]);
+    memory.libraries = 0;
+    snd_memory_look_again();
+    snd_rss_start();
+    return true;
+}
+
+void snd_memory_stop(void)
+{
+    if (snd_memory_on == 0)
+        return;
+    if (snd_memory_on > 1) {
+        snd_memory_on--;
+        return;
+    }
+    __atomic_store_n(&snd_memory_on, 0, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < DOMAINS; i++)
+        step_aside(&domains[i]);
+    snd_divert_undo();
+    snd_blocks_forget();
+    snd_rss_stop();
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/memorycounts.h - bytes taken and given back, counted thread by thread as the
+ * allocators are called.
+ *
+ * Python's allocators (raw, mem, obj) are stood before with PyMem_SetAllocator: there a block
+ * counts as what was asked for, as in tracemalloc. Whatever else calls malloc and its kin (a
+ * library's C and C++ code, torch's tensors) is diverted through the libraries' tables of
+ * addresses: there a block counts as what malloc gave. Where one calls the other, the outer
+ * counts. Memory that is mapped directly is not seen.
+ *
+ * Layer:   probes.
+ * Threads: counters are their thread's own; snd_memory_in_use() adds them all up. Start and stop
+ *          are called with the interpreter lock held.
+ */
+#ifndef SND_PROBES_PYTHON_MEMORYCOUNTS_H
+#define SND_PROBES_PYTHON_MEMORYCOUNTS_H
+
+#include "probes/python/common.h"
+
+struct snd_memory_thread {
+    uint64_t allocated_bytes, freed_bytes;
+    int64_t  net_bytes, peak_bytes;
+    uint64_t own_bytes;    /* of the number that an event brought, until it is freed */
+    size_t   passed_bytes; /* of the block that Python's own allocator handed on to free() */
+    uint32_t inside;       /* an allocator runs that counts for itself */
+    uint8_t  known, ended; /* in the list of threads; taken out of it for good */
+    struct snd_memory_thread *next, **link;
+};
+extern __thread struct snd_memory_thread snd_memory_mine_
+    __attribute__((tls_model("initial-exec")));
+extern uint32_t snd_memory_on; /* sessions that count */
+
+/* One session more; false with an exception set. */
+bool snd_memory_start(void);
+void snd_memory_stop(void);
+
+/* Libraries that were loaded since are counted too. */
+void snd_memory_look_again(void);
+
+/* Of the process: what was resident at the start, and all that was taken and not given back. */
+uint64_t snd_memory_in_use(void);
+
+/* Leaves out what reporting an event takes: `number` was made for it, and goes after it. */
+void snd_memory_leave_out(PyObject *number);
+
+/* Of a thread: counts from then on are 0. */
+void snd_memory_count(int64_t allocated, int64_t freed);
+
+/* memoryblocks.c: sizes of live blocks of Python's allocators. */
+bool   snd_blocks_put(const void *block, size_t size);
+bool   snd_blocks_take(const void *block, size_t *size);
+size_t snd_blocks_size(const void *block);
+void   snd_blocks_forget(void);
+void   snd_blocks_unlock(void); /* in a forked child */
+
+/* memorydivert.c */
+int snd_divert_malloc(void); /* slots diverted */
+int snd_divert_undo(void);
+
+/* memoryrss.c: the resident size every 100 ms, as the counter process.rss. */
+uint64_t snd_rss_bytes(void);
+void     snd_rss_start(void);
+void     snd_rss_stop(void);
+void     snd_rss_forget(void); /* in a forked child */
+
+#endif
