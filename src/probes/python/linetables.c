@@ -137,10 +137,13 @@ uint64_t *snd_line_place(struct snd_line_table *table, uint32_t line, unsigned u
 
 /* -------------------------------------------------------------------------- tables */
 
+/* Of code in which another tool has a word, CPython asks for ours too: there may be none. */
 static void free_table(void *word)
 {
     struct snd_line_table *table = word;
 
+    if (!table)
+        return;
     free(table->time);
     free(table->memory);
     free(table);
