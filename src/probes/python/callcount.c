@@ -22,7 +22,7 @@ static pthread_key_t            end_key;
 
 /* ------------------------------------------------------------------- functions */
 
-/* A function's texts lie in `texts` as "name\0file\0line"; what is interned depends on the epoch. */
+/* A function's texts lie in `texts`, one after the other; what is interned depends on the epoch. */
 static struct function {
     uint32_t epoch, frame, name;
     uint32_t name_length, file_length, line;
@@ -30,25 +30,23 @@ static struct function {
 static uint32_t         function_room;
 static struct snd_texts texts;
 
-uint32_t snd_calls_function(const char *name, size_t name_length, const char *file,
-                            size_t file_length, uint32_t line)
+uint32_t snd_calls_function(const struct snd_calls_name *name)
 {
-    if (texts.count >= FUNCTIONS_MAX) {
-        name = "(functions lost)";
-        name_length = strlen(name);
-        file = "~";
-        file_length = 1;
-        line = 0;
-    }
-    size_t length = name_length + 1 + file_length + 1 + sizeof line;
+    static const struct snd_calls_name lost = { "(functions lost)", "~", 16, 1, 0, 0 };
+
+    if (texts.count >= FUNCTIONS_MAX)
+        name = &lost;
+    struct {
+        uint64_t body;
+        uint32_t line, name_length;
+    } tail = { name->body, name->line, (uint32_t)name->name_length };
+    size_t length = name->name_length + name->file_length + sizeof tail;
     char  *text = malloc(length);
     if (!text)
         return 0;
-    memcpy(text, name, name_length);
-    text[name_length] = 0;
-    memcpy(text + name_length + 1, file, file_length);
-    text[name_length + 1 + file_length] = 0;
-    memcpy(text + length - sizeof line, &line, sizeof line);
+    memcpy(text, name->name, name->name_length);
+    memcpy(text + name->name_length, name->file, name->file_length);
+    memcpy(text + length - sizeof tail, &tail, sizeof tail);
     uint32_t id, before = texts.count;
     bool     added = snd_grow(&functions, &function_room, before, sizeof *functions) &&
                  snd_texts_add(&texts, text, length, &id);
@@ -56,9 +54,9 @@ uint32_t snd_calls_function(const char *name, size_t name_length, const char *fi
     if (!added)
         return 0;
     if (id == before)
-        functions[id] = (struct function){ .name_length = (uint32_t)name_length,
-                                           .file_length = (uint32_t)file_length,
-                                           .line = line };
+        functions[id] = (struct function){ .name_length = (uint32_t)name->name_length,
+                                           .file_length = (uint32_t)name->file_length,
+                                           .line = name->line };
     return id + 1;
 }
 
@@ -71,7 +69,7 @@ static const struct function *interned(uint32_t number, uint32_t epoch)
     if (f->epoch != epoch) {
         f->name = sonde_intern(text, f->name_length);
         f->frame = sonde_intern_frame_in(f->name, f->line,
-                                         sonde_intern(text + f->name_length + 1, f->file_length),
+                                         sonde_intern(text + f->name_length, f->file_length),
                                          f->line);
         f->epoch = f->frame != 0 ? epoch : 0;
     }

@@ -82,9 +82,15 @@ extern SONDE_THREAD_LOCAL_ struct snd_calls_thread *snd_calls_self_;
 
 /* ------------------------------------------------------------------- functions */
 
-/* The number of a function, from 1; the same for equal texts. 0: no memory. */
-uint32_t snd_calls_function(const char *name, size_t name_length, const char *file,
-                            size_t file_length, uint32_t line);
+struct snd_calls_name {
+    const char *name, *file;
+    size_t      name_length, file_length;
+    uint32_t    line;
+    uint64_t    body; /* tells functions of one name and line apart, which are counted together */
+};
+
+/* The number of a function, from 1; the same for equal names. 0: no memory. */
+uint32_t snd_calls_function(const struct snd_calls_name *name);
 
 /* ---------------------------------------------------------------- on and off */
 

@@ -50,18 +50,29 @@ static bool is_ours(const char *file)
     return length > 0 && strncmp(file, probe.package, length) == 0 && file[length] == '/';
 }
 
+/* Comprehensions and lambdas of one line have one name, and may lie in each other. */
+static uint64_t hash_body(PyCodeObject *code)
+{
+    Py_hash_t hash = PyObject_Hash((PyObject *)code); /* equal for equal code, made anew */
+
+    if (hash == -1)
+        PyErr_Clear();
+    return (uint64_t)hash;
+}
+
 uint32_t snd_py_number_slow(PyCodeObject *code)
 {
-    PyObject *error[3], *name_owner = NULL, *file_owner = NULL;
-    size_t    name_length, file_length;
-    uint32_t  number = 0;
+    PyObject             *error[3], *name_owner = NULL, *file_owner = NULL;
+    struct snd_calls_name name = { .line = (uint32_t)code->co_firstlineno };
+    uint32_t              number = 0;
 
     PyErr_Fetch(&error[0], &error[1], &error[2]); /* a frame may be entered by throwing into it */
-    const char *name = text_of(code->co_name, &name_owner, &name_length);
-    const char *file = text_of(code->co_filename, &file_owner, &file_length);
-    if (!is_ours(file))
-        number = snd_calls_function(name, name_length, file, file_length,
-                                    (uint32_t)code->co_firstlineno);
+    name.name = text_of(code->co_name, &name_owner, &name.name_length);
+    name.file = text_of(code->co_filename, &file_owner, &name.file_length);
+    if (!is_ours(name.file)) {
+        name.body = hash_body(code);
+        number = snd_calls_function(&name);
+    }
     /* The word is all there is: nothing to free when the code object goes. */
     if (!snd_py_set_extra(code, snd_py_functions_index, (void *)((uintptr_t)number << 1 | 1)))
         PyErr_Clear();
@@ -121,14 +132,16 @@ static PyObject *describe_builtin(PyMethodDef *method, PyObject *callable)
 
 static uint32_t number_builtin(PyMethodDef *method, PyObject *callable)
 {
-    PyObject *error[3], *owner = NULL;
-    size_t    length;
+    PyObject             *error[3], *owner = NULL;
+    struct snd_calls_name name = { .file = "~", .file_length = 1 };
 
     PyErr_Fetch(&error[0], &error[1], &error[2]);
     PyObject *text = describe_builtin(method, callable);
     PyErr_Clear();
-    const char *name = text ? text_of(text, &owner, &length) : method->ml_name;
-    uint32_t    number = snd_calls_function(name, text ? length : strlen(name), "~", 1, 0);
+    name.name = text ? text_of(text, &owner, &name.name_length) : method->ml_name;
+    if (!text)
+        name.name_length = strlen(name.name);
+    uint32_t number = snd_calls_function(&name);
     Py_XDECREF(owner);
     Py_XDECREF(text);
     PyErr_Restore(error[0], error[1], error[2]);
