@@ -176,6 +176,23 @@ static bool look_at_output(void *user, const void *data, size_t length)
     return true;
 }
 
+/* What views have besides their main part. */
+static void try_parts(struct sonde_trace *trace, const struct sonde_sink *out)
+{
+    static const char *const views[] = { "functions", "lines", "line-memory", "samples" };
+
+    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
+        for (int part = SONDE_PART_CALLERS; part <= SONDE_PART_SUMMARY; part++) {
+            struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+            options.view = views[i];
+            options.part = (enum sonde_report_part)part;
+            options.show_all = options.peak = options.colour = part % 2;
+            if (sonde_report(trace, &options, out, NULL) == SONDE_E_ARGUMENT)
+                abort();
+        }
+    }
+}
+
 /* Every view in every form, and every export. */
 static void try_outputs(struct sonde_trace *trace)
 {
@@ -193,6 +210,7 @@ static void try_outputs(struct sonde_trace *trace)
                 abort();
         }
     }
+    try_parts(trace, &out);
     for (size_t i = 0; (exporter = sonde_exporter_info(i)) != NULL; i++)
         if (sonde_export(trace, exporter->name, NULL, &out, NULL) == SONDE_E_ARGUMENT)
             abort();
