@@ -63,47 +63,72 @@ static uint64_t find_gil(const struct snd_python *python, uint64_t interp)
     return read_word(python, interp + python->layout.interp_gil, &gil) ? gil : 0;
 }
 
-uint64_t snd_python_gil_holder(const struct snd_python *python, uint64_t interp)
+size_t snd_python_interpreters(const struct snd_python *python, struct snd_py_interp *interps,
+                               size_t size)
+{
+    uint64_t interp;
+    size_t   count = 0;
+
+    if (!read_word(python, python->runtime + python->layout.runtime_interpreters, &interp))
+        return 0;
+    while (interp != 0 && count < size) {
+        interps[count++] = (struct snd_py_interp){ interp, find_gil(python, interp), 0, 0 };
+        if (!read_word(python, interp + python->layout.interp_next, &interp))
+            break;
+    }
+    return count;
+}
+
+bool snd_python_update(const struct snd_python *python, struct snd_py_interp *interps, size_t count)
 {
     const struct snd_py_layout *l = &python->layout;
-    uint64_t                    gil = find_gil(python, interp);
-    char                        bytes[32];
+    struct snd_piece            pieces[2 * SND_INTERPRETERS_MAX];
+    char                        locks[SND_INTERPRETERS_MAX][16];
+    size_t                      n = 0;
 
-    if (gil == 0 || !snd_memory_read(python->pid, gil + l->gil_holder, bytes, 16))
-        return 0;
-    /* The holder's name stays when the lock is free; -1: not made yet. */
-    uint32_t locked = snd_u32(bytes + (l->gil_locked - l->gil_holder));
-    return (int32_t)locked == 1 ? snd_u64(bytes) : 0;
+    for (size_t i = 0; i < count && i < SND_INTERPRETERS_MAX; i++) {
+        memset(locks[i], 0, sizeof locks[i]);
+        pieces[n++] = (struct snd_piece){ interps[i].address + l->interp_threads, &interps[i].head, 8 };
+        if (interps[i].gil != 0)
+            pieces[n++] = (struct snd_piece){ interps[i].gil + l->gil_holder, locks[i], 16 };
+    }
+    if (n == 0 || snd_memory_read_many(python->pid, pieces, n) != n)
+        return false;
+    for (size_t i = 0; i < count && i < SND_INTERPRETERS_MAX; i++) {
+        /* The holder's name stays when the lock is free; -1: not made yet. */
+        uint32_t locked = snd_u32(locks[i] + (l->gil_locked - l->gil_holder));
+        interps[i].holder = locked == 1 ? snd_u64(locks[i]) : 0;
+    }
+    return true;
 }
 
-bool snd_python_is_gil(const struct snd_python *python, uint64_t interp, uint64_t address)
+bool snd_python_is_gil(const struct snd_python *python, const struct snd_py_interp *interp,
+                       uint64_t address)
 {
-    uint64_t gil = find_gil(python, interp);
-
-    return gil != 0 && address >= gil && address < gil + python->layout.gil_size;
+    return interp->gil != 0 && address >= interp->gil &&
+           address < interp->gil + python->layout.gil_size;
 }
 
-static size_t list_threads(const struct snd_python *python, uint64_t interp,
+static size_t list_threads(const struct snd_python *python, const struct snd_py_interp *interp,
                            struct snd_py_thread *threads, size_t size, size_t count)
 {
     const struct snd_py_layout *l = &python->layout;
-    uint64_t                    holder = snd_python_gil_holder(python, interp), state;
+    uint64_t                    state;
     char                        bytes[256];
     size_t                      need = (l->thread_native > l->thread_ident ? l->thread_native
                                                                            : l->thread_ident) + 8;
 
-    if (!read_word(python, interp + l->interp_threads, &state) || need > sizeof bytes)
+    if (!read_word(python, interp->address + l->interp_threads, &state) || need > sizeof bytes)
         return count;
     while (state != 0 && count < THREADS_MAX && snd_memory_read(python->pid, state, bytes, need)) {
-        if (snd_u64(bytes + l->thread_interp) != interp)
+        if (snd_u64(bytes + l->thread_interp) != interp->address)
             break; /* it was freed while we came by */
         if (count < size)
             threads[count] = (struct snd_py_thread){
                 .state = state,
-                .interp = interp,
+                .interp = interp->address,
                 .ident = snd_u64(bytes + l->thread_ident),
                 .tid = l->thread_native ? snd_u32(bytes + l->thread_native) : 0,
-                .holds_gil = state == holder,
             };
         count++;
         state = snd_u64(bytes + l->thread_next);
@@ -111,20 +136,13 @@ static size_t list_threads(const struct snd_python *python, uint64_t interp,
     return count;
 }
 
-size_t snd_python_threads(const struct snd_python *python, struct snd_py_thread *threads,
-                          size_t size)
+size_t snd_python_threads(const struct snd_python *python, const struct snd_py_interp *interps,
+                          size_t interp_count, struct snd_py_thread *threads, size_t size)
 {
-    const struct snd_py_layout *l = &python->layout;
-    uint64_t                    interp;
-    size_t                      count = 0;
+    size_t count = 0;
 
-    if (!read_word(python, python->runtime + l->runtime_interpreters, &interp))
-        return 0;
-    for (unsigned i = 0; interp != 0 && i < SND_INTERPRETERS_MAX; i++) {
-        count = list_threads(python, interp, threads, size, count);
-        if (!read_word(python, interp + l->interp_next, &interp))
-            break;
-    }
+    for (size_t i = 0; i < interp_count; i++)
+        count = list_threads(python, &interps[i], threads, size, count);
     return count;
 }
 

@@ -17,7 +17,7 @@
 #include "pystack/memory.h"
 
 #define SND_FRAMES_MAX 1024 /* of one stack, innermost first; what is further out is left out */
-#define SND_INTERPRETERS_MAX 64
+#define SND_INTERPRETERS_MAX 32
 
 struct snd_python {
     pid_t                pid;
@@ -31,7 +31,6 @@ struct snd_py_thread {
     uint64_t interp; /* of its interpreter */
     uint64_t ident;  /* pthread_t */
     uint32_t tid;    /* 0: the version does not tell (before 3.11) */
-    bool     holds_gil;
 };
 
 struct snd_py_frame {
@@ -61,14 +60,25 @@ SND_CHECKED enum sonde_status snd_python_open(struct snd_python *python, pid_t p
                                               uint64_t runtime, uint64_t code_type,
                                               struct sonde_error *err);
 
+/* What of an interpreter is asked for in every round. */
+struct snd_py_interp {
+    uint64_t address;
+    uint64_t gil;    /* address of its lock, 0: not there yet */
+    uint64_t head;   /* the thread state that was made last */
+    uint64_t holder; /* the one that holds the lock, 0: none */
+};
+/* Those there are, at most `size`; returns how many were stored. */
+size_t snd_python_interpreters(const struct snd_python *python, struct snd_py_interp *interps,
+                               size_t size);
+/* Brings head and holder up to date, in one call to the kernel; false when they cannot be read. */
+bool snd_python_update(const struct snd_python *python, struct snd_py_interp *interps, size_t count);
 /* Stores at most `size`; returns how many there are, or 0 when the list cannot be read. */
-size_t snd_python_threads(const struct snd_python *python, struct snd_py_thread *threads,
-                          size_t size);
+size_t snd_python_threads(const struct snd_python *python, const struct snd_py_interp *interps,
+                          size_t interp_count, struct snd_py_thread *threads, size_t size);
 
-/* The thread state that holds the lock of the interpreter, 0 if none does. */
-uint64_t snd_python_gil_holder(const struct snd_python *python, uint64_t interp);
-/* Is this address inside that lock? A thread that waits there waits for it. */
-bool snd_python_is_gil(const struct snd_python *python, uint64_t interp, uint64_t address);
+/* Is this address inside the lock? A thread that waits there waits for it. */
+bool snd_python_is_gil(const struct snd_python *python, const struct snd_py_interp *interp,
+                       uint64_t address);
 
 /* The frames of a thread that does not change them meanwhile. Also in a signal handler. */
 enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t state,

@@ -46,6 +46,8 @@ struct snd_sampling {
     uint32_t             thread_count, thread_room;
     struct snd_py_thread *list; /* owned; as read last */
     size_t               list_room;
+    struct snd_py_interp interps[SND_INTERPRETERS_MAX];
+    size_t               interp_count;
     uint64_t             list_ns, list_head, round;
     uint32_t             tid_offset, epoch;
     uint64_t             last_clock; /* the recorder's, of the round before */
@@ -191,8 +193,10 @@ static struct thread *add_thread(struct snd_sampling *s, const struct snd_py_thr
 /* Reads the list of threads; false when it is empty, or cannot be read at all. */
 static bool refresh(struct snd_sampling *s, uint64_t now)
 {
-    size_t n = snd_python_threads(&s->python, s->list, s->list_room);
-
+    s->interp_count = snd_python_interpreters(&s->python, s->interps, SND_INTERPRETERS_MAX);
+    if (!snd_python_update(&s->python, s->interps, s->interp_count))
+        return false;
+    size_t n = snd_python_threads(&s->python, s->interps, s->interp_count, s->list, s->list_room);
     if (n > s->list_room) {
         size_t                room = n + THREADS_FIRST;
         struct snd_py_thread *list = realloc(s->list, room * sizeof *list);
@@ -200,7 +204,7 @@ static bool refresh(struct snd_sampling *s, uint64_t now)
             return true;
         s->list = list;
         s->list_room = room;
-        n = snd_python_threads(&s->python, s->list, s->list_room);
+        n = snd_python_threads(&s->python, s->interps, s->interp_count, s->list, s->list_room);
         n = n < room ? n : room;
     }
     for (uint32_t i = 0; i < s->thread_count; i++)
@@ -218,6 +222,7 @@ static bool refresh(struct snd_sampling *s, uint64_t now)
         else
             close_thread(s, i);
     s->list_ns = now;
+    s->list_head = s->interps[0].head;
     return n > 0;
 }
 
@@ -286,6 +291,14 @@ static enum snd_py_read read_stack(struct snd_sampling *s, struct thread *t, boo
 
 /* ------------------------------------------------------------------- states */
 
+static const struct snd_py_interp *interp_of(const struct snd_sampling *s, const struct thread *t)
+{
+    for (size_t i = 1; i < s->interp_count; i++)
+        if (s->interps[i].address == t->python.interp)
+            return &s->interps[i];
+    return &s->interps[0];
+}
+
 static uint32_t tell_state(struct snd_sampling *s, struct thread *t, bool holds)
 {
     uint64_t futex;
@@ -295,7 +308,7 @@ static uint32_t tell_state(struct snd_sampling *s, struct thread *t, bool holds)
         return SONDE_SAMPLED_ON_CPU | (holds ? SONDE_SAMPLED_GIL : 0u);
     if (holds)
         return SONDE_SAMPLED_GIL;
-    return futex != 0 && snd_python_is_gil(&s->python, t->python.interp, futex)
+    return futex != 0 && snd_python_is_gil(&s->python, interp_of(s, t), futex)
                ? SONDE_SAMPLED_GIL_WAIT
                : 0u;
 }
@@ -352,32 +365,22 @@ static void introduce(struct snd_sampling *s, struct thread *t)
 
 bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
 {
-    uint64_t now = now_ns(CLOCK_MONOTONIC), head = 0, interp = 0, holder = 0;
-    uint64_t own = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t now = now_ns(CLOCK_MONOTONIC), own = now_ns(CLOCK_THREAD_CPUTIME_ID);
 
     if (!follow_epoch(s))
         return true;
-    snd_memory_read(s->python.pid, s->python.runtime + s->python.layout.runtime_interpreters,
-                    &interp, sizeof interp);
-    if (interp == 0 || !snd_memory_read(s->python.pid, interp + s->python.layout.interp_threads,
-                                        &head, sizeof head))
+    bool read = s->interp_count > 0 && snd_python_update(&s->python, s->interps, s->interp_count);
+    if ((!read || s->interps[0].head != s->list_head || now - s->list_ns >= REFRESH_NS) &&
+        !refresh(s, now))
         return false;
-    if ((head != s->list_head || now - s->list_ns >= REFRESH_NS) && !refresh(s, now))
-        return false;
-    s->list_head = head;
     s->round++;
     count(s, SND_SAMPLER_ROUNDS, 1);
     count(s, SND_SAMPLER_MISSED, missed);
-    interp = 0;
     for (uint32_t i = 0; i < s->thread_count;) {
         struct thread *t = &s->threads[i];
-        if (t->python.interp != interp) {
-            interp = t->python.interp;
-            holder = snd_python_gil_holder(&s->python, interp);
-        }
         if (t->record == 0)
             introduce(s, t);
-        if (look_at(s, t, t->python.state == holder, now))
+        if (look_at(s, t, t->python.state == interp_of(s, t)->holder, now))
             i++;
         else
             close_thread(s, i);
