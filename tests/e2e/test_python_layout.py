@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of where CPython keeps what a stack is made of, against the headers of each version."""
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from test_pyframes import interpreters
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+
+PROGRAM = r"""
+#define Py_BUILD_CORE 1
+#include <Python.h>
+#include "internal/pycore_runtime.h"
+#include "internal/pycore_interp.h"
+#include "internal/pycore_gil.h"
+#if PY_VERSION_HEX >= 0x030b0000
+#include "internal/pycore_frame.h"
+#include "internal/pycore_code.h"
+#define FRAME _PyInterpreterFrame
+#else
+#include "frameobject.h"
+#define FRAME PyFrameObject
+#endif
+#include <stdio.h>
+#include "pystack/layout.h"
+
+static int wrong;
+
+static void check(const char *name, size_t table, size_t header)
+{
+    if (table != header) {
+        printf("%s: %zu in the table, %zu in the headers\n", name, table, header);
+        wrong = 1;
+    }
+}
+#define AT(member, type, field) check(#member, l.member, offsetof(type, field))
+
+int main(int argc, char **argv)
+{
+    struct snd_py_layout l = *snd_py_layout(PY_MINOR_VERSION);
+
+    if (argc > 1) { /* what the interpreter says of itself, which is the same */
+        char told[SND_PY_OFFSETS_SIZE];
+        bool free_threaded;
+        memset(&l.runtime_interpreters, 0xff, sizeof l.runtime_interpreters);
+        if (fread(told, 1, sizeof told, fopen(argv[1], "rb")) != sizeof told ||
+            !snd_py_layout_refine(&l, told, sizeof told, &free_threaded) || free_threaded) {
+            puts("the offsets are not understood");
+            return 1;
+        }
+    }
+    AT(runtime_interpreters, _PyRuntimeState, interpreters.head);
+    AT(interp_next, PyInterpreterState, next);
+#if PY_VERSION_HEX >= 0x030b0000
+    AT(interp_threads, PyInterpreterState, threads.head);
+    AT(thread_native, PyThreadState, native_thread_id);
+    AT(frame_previous, FRAME, previous);
+    AT(frame_owner, FRAME, owner);
+    AT(code_qualname, PyCodeObject, co_qualname);
+    AT(code_first_instr, PyCodeObject, co_code_adaptive);
+    check("owner of C", SND_PY_OWNED_BY_C, 3);
+#else
+    AT(interp_threads, PyInterpreterState, tstate_head);
+    AT(frame_previous, FRAME, f_back);
+    AT(frame_instr, FRAME, f_lasti);
+    AT(code_flags, PyCodeObject, co_flags);
+#endif
+#if PY_VERSION_HEX >= 0x030c0000
+    AT(interp_gil, PyInterpreterState, ceval.gil);
+    AT(code_version, PyCodeObject, co_version);
+    check("FRAME_OWNED_BY_CSTACK", SND_PY_OWNED_BY_C, FRAME_OWNED_BY_CSTACK);
+#else
+    AT(runtime_gil, _PyRuntimeState, ceval.gil);
+#endif
+    AT(gil_holder, struct _gil_runtime_state, last_holder);
+    AT(gil_locked, struct _gil_runtime_state, locked);
+    check("gil_size", l.gil_size, sizeof(struct _gil_runtime_state));
+    AT(thread_next, PyThreadState, next);
+    AT(thread_interp, PyThreadState, interp);
+    AT(thread_ident, PyThreadState, thread_id);
+#if PY_VERSION_HEX >= 0x030d0000
+    AT(thread_frame, PyThreadState, current_frame);
+    AT(frame_code, FRAME, f_executable);
+    AT(frame_instr, FRAME, instr_ptr);
+    check("has_cframe", l.has_cframe, 0);
+#elif PY_VERSION_HEX >= 0x030b0000
+    AT(thread_frame, PyThreadState, cframe);
+    AT(cframe_frame, _PyCFrame, current_frame);
+    AT(frame_code, FRAME, f_code);
+    AT(frame_instr, FRAME, prev_instr);
+    check("has_cframe", l.has_cframe, 1);
+#else
+    AT(thread_frame, PyThreadState, frame);
+    AT(frame_code, FRAME, f_code);
+#endif
+#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
+    AT(frame_entry, FRAME, is_entry);
+#else
+    check("frame_entry", l.frame_entry, 0);
+#endif
+    AT(code_firstline, PyCodeObject, co_firstlineno);
+    AT(code_file, PyCodeObject, co_filename);
+    AT(code_name, PyCodeObject, co_name);
+#if PY_VERSION_HEX >= 0x030a0000
+    AT(code_lines, PyCodeObject, co_linetable);
+#else
+    AT(code_lines, PyCodeObject, co_lnotab);
+#endif
+    AT(object_type, PyObject, ob_type);
+    AT(var_size, PyVarObject, ob_size);
+    AT(bytes_data, PyBytesObject, ob_sval);
+    AT(unicode_length, PyASCIIObject, length);
+    AT(unicode_state, PyASCIIObject, state);
+    check("unicode_ascii", l.unicode_ascii, sizeof(PyASCIIObject));
+    check("unicode_compact", l.unicode_compact, sizeof(PyCompactUnicodeObject));
+    check("what is read of a frame ends behind it", l.frame_size > sizeof(FRAME), 0);
+    check("what is read of a frame ends too soon",
+          l.frame_size <= l.frame_instr + 3 || l.frame_size <= l.frame_owner, 0);
+    check("what is read of a code object ends behind it", l.code_size > sizeof(PyCodeObject), 0);
+    check("what is read of a code object ends too soon", l.code_size < l.code_lines + 8, 0);
+    return wrong;
+}
+"""
+
+# From 3.13 on _PyRuntime begins with its own offsets.
+TELL = """
+import ctypes, sys
+if sys.version_info >= (3, 13):
+    runtime = (ctypes.c_char * 600).in_dll(ctypes.pythonapi, "_PyRuntime")
+    sys.stdout.buffer.write(bytes(runtime))
+"""
+
+
+@pytest.mark.skipif(not COMPILER, reason="no C compiler")
+@pytest.mark.parametrize("python, include", interpreters())
+def test_table_is_the_headers(tmp_path, python, include):
+    if not os.path.exists(os.path.join(include, "internal/pycore_runtime.h")):
+        pytest.skip(f"no internal headers in {include}")
+    (tmp_path / "layout.c").write_text(PROGRAM)
+    subprocess.run([COMPILER, "-w", "-D_GNU_SOURCE", "-isystem", include, "-isystem", f"{include}/internal",
+                    "-I", ROOT / "src", "-I", ROOT / "include", tmp_path / "layout.c",
+                    ROOT / "src/pystack/layout.c", "-o", tmp_path / "layout"], check=True)
+    done = subprocess.run([tmp_path / "layout"], stdout=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done.stdout
+    told = subprocess.run([python, "-c", TELL], stdout=subprocess.PIPE, check=True).stdout
+    if told:
+        (tmp_path / "told").write_bytes(told)
+        done = subprocess.run([tmp_path / "layout", tmp_path / "told"], stdout=subprocess.PIPE,
+                              text=True)
+        assert done.returncode == 0, done.stdout

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a reader of Python stacks is made of, without a Python: line tables of each kind (bytes and
+ * lines as CPython gave them), memory that is not there, symbols of this very program.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "pystack/lines.h"
+#include "pystack/locate.h"
+#include "pystack/pace.h"
+#include "pystack/task.h"
+
+/* -------------------------------------------------------------- line tables */
+
+struct stretch {
+    uint32_t line;  /* 0: of no line, which is shown as the function's first */
+    unsigned units; /* of two bytes */
+};
+
+/* co_lnotab of 3.9: a function with a try, a comprehension and an expression over two lines. */
+static const uint8_t lnotab[] = { 0, 1, 2, 1, 2, 255, 4, 3, 8, 1, 6, 1, 6, 255, 6, 3, 4,
+                                  1, 18, 1, 4, 1, 12, 1, 12, 1, 12, 2, 12, 1, 2, 1, 2, 255 };
+static const struct stretch lnotab_lines[] = {
+    { 3, 1 },  { 4, 1 },  { 3, 2 },  { 6, 4 },  { 7, 3 },  { 8, 3 },  { 7, 3 },  { 10, 2 }, { 11, 9 },
+    { 12, 2 }, { 13, 6 }, { 14, 6 }, { 15, 6 }, { 17, 6 }, { 18, 1 }, { 19, 1 }, { 18, 2 },
+};
+/* co_linetable of 3.10: of the same. */
+static const uint8_t linetable[] = { 2, 1, 2, 1, 4, 255, 8, 3, 6, 1, 6, 1, 6, 255, 4, 3, 16, 1,
+                                     4, 255, 4, 2, 12, 1, 12, 1, 8, 1, 2, 255, 2, 255, 4, 4, 2, 1,
+                                     2, 1, 4, 255, 2, 253, 4, 2, 2, 1, 2, 1, 4, 255, 6, 255 };
+static const struct stretch linetable_lines[] = {
+    { 3, 1 },  { 4, 1 },  { 3, 2 },  { 6, 4 },  { 7, 3 },  { 8, 3 },  { 7, 3 },  { 10, 2 }, { 11, 8 },
+    { 10, 2 }, { 12, 2 }, { 13, 6 }, { 14, 6 }, { 15, 4 }, { 14, 1 }, { 13, 1 }, { 17, 2 }, { 18, 1 },
+    { 19, 1 }, { 18, 2 }, { 15, 1 }, { 17, 2 }, { 18, 1 }, { 19, 1 }, { 18, 2 }, { 17, 3 },
+};
+/* co_linetable of 3.13: of the same. */
+static const uint8_t locations[] = {
+    128, 0,   216, 9,   10,  216, 9,   10,  241, 3,   1,   10,  11,  128, 65,  240, 6,   0,
+    8,   9,   136, 49,  131, 117, 228, 23,  28,  152, 81,  148, 120, 243, 3,   2,   16,  10,
+    217, 23,  31,  144, 33,  138, 65,  145, 120, 241, 3,   2,   16,  10,  240, 0,   2,   9,
+    10,  246, 6,   0,   11,  12,  216, 8,   9,   136, 81,  137, 6,   136, 1,   144, 81,  145,
+    6,   144, 1,   247, 3,   0,   11,  12,  136, 33,  240, 4,   5,   5,   14,  216, 12,  13,
+    137, 69,  136, 1,   240, 8,   0,   13,  14,  136, 1,   216, 12,  13,  216, 12,  13,  240,
+    3,   1,   12,  15,  240, 0,   1,   5,   15,  249, 242, 23,  2,   16,  10,  248, 244, 14,
+    0,   12,  29,  243, 0,   1,   5,   14,  216, 12,  13,  138, 1,   240, 3,   1,   5,   14,
+    251, 240, 6,   0,   13,  14,  137, 1,   250
+};
+static const struct stretch location_lines[] = {
+    { 2, 1 },  { 3, 1 },  { 4, 1 },  { 3, 3 },  { 6, 6 },  { 8, 11 }, { 7, 4 },  { 8, 8 },  { 7, 3 },
+    { 10, 7 }, { 11, 9 }, { 10, 9 }, { 12, 1 }, { 13, 4 }, { 17, 2 }, { 18, 1 }, { 19, 1 }, { 18, 2 },
+    { 0, 2 },  { 7, 3 },  { 0, 1 },  { 14, 9 }, { 15, 4 }, { 14, 1 }, { 0, 4 },  { 17, 3 }, { 0, 3 },
+};
+/* A jump of two hundred lines: 3.9 and 3.10 need two entries, 3.11 on a longer number. */
+static const uint8_t lnotab_far[] = { 0, 1, 4, 127, 0, 74, 4, 1 };
+static const uint8_t linetable_far[] = { 4, 1, 0, 127, 4, 74, 8, 1 };
+static const uint8_t location_far[] = { 128, 0,  216, 8,   9,   128, 65, 240, 82, 6,   0,
+                                        9,   10, 128, 65,  216, 11,  12, 137, 53, 128, 76 };
+static const struct stretch old_far_lines[] = { { 321, 2 }, { 522, 2 }, { 523, 4 } };
+static const struct stretch far_lines[] = { { 320, 1 }, { 321, 2 }, { 522, 2 }, { 523, 4 } };
+
+static const struct {
+    enum snd_py_lines     kind;
+    uint32_t              first;
+    const uint8_t        *table;
+    size_t                size;
+    const struct stretch *lines;
+    size_t                count;
+} tables[] = {
+#define TABLE(kind, first, table, lines) \
+    { kind, first, table, sizeof(table), lines, sizeof(lines) / sizeof((lines)[0]) }
+    TABLE(SND_PY_LNOTAB, 2, lnotab, lnotab_lines),
+    TABLE(SND_PY_LINETABLE, 2, linetable, linetable_lines),
+    TABLE(SND_PY_LOCATIONS, 2, locations, location_lines),
+    TABLE(SND_PY_LNOTAB, 320, lnotab_far, old_far_lines),
+    TABLE(SND_PY_LINETABLE, 320, linetable_far, old_far_lines),
+    TABLE(SND_PY_LOCATIONS, 320, location_far, far_lines),
+#undef TABLE
+};
+
+static void test_lines(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+        int64_t offset = 0;
+        for (size_t i = 0; i < tables[t].count; i++)
+            for (unsigned unit = 0; unit < tables[t].lines[i].units; unit++, offset += 2) {
+                uint32_t expected = tables[t].lines[i].line;
+                assert_int_equal(snd_py_line(tables[t].kind, tables[t].table, tables[t].size,
+                                             tables[t].first, offset),
+                                 expected ? expected : tables[t].first);
+            }
+        /* Before its first instruction a function is at its first line. */
+        assert_int_equal(snd_py_line(tables[t].kind, tables[t].table, tables[t].size,
+                                     tables[t].first, -2),
+                         tables[t].first);
+    }
+}
+
+/* A table read while its memory was given away may hold anything, and end anywhere. */
+static void test_any_bytes(void **state)
+{
+    uint8_t  bytes[64];
+    uint32_t seed = 1;
+
+    (void)state;
+    for (int round = 0; round < 20000; round++) {
+        for (size_t i = 0; i < sizeof bytes; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            bytes[i] = (uint8_t)(seed >> 24);
+        }
+        size_t   size = seed % (sizeof bytes + 1);
+        uint8_t *exact = malloc(size ? size : 1); /* so that a sanitizer sees its end */
+        memcpy(exact, bytes, size);
+        for (enum snd_py_lines kind = SND_PY_LNOTAB; kind <= SND_PY_LOCATIONS; kind++)
+            for (int64_t offset = 0; offset < 300; offset += 50) {
+                uint32_t line = snd_py_line(kind, exact, size, 7, offset);
+                assert_true(line >= 1 && line <= INT32_MAX);
+            }
+        free(exact);
+    }
+}
+
+/* ------------------------------------------------------------------- memory */
+
+static void test_memory(void **state)
+{
+    char  *pages = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char   out[8192];
+    pid_t  self = getpid();
+    struct snd_window window = { 0 };
+
+    (void)state;
+    assert_true(pages != MAP_FAILED);
+    munmap(pages + 4096, 4096); /* a hole */
+    memset(pages, 'a', 4096);
+    memset(pages + 8192, 'c', 4096);
+    uint64_t at = (uint64_t)(uintptr_t)pages;
+    assert_true(snd_memory_read(self, at, out, 4096));
+    assert_int_equal(out[4095], 'a');
+    assert_false(snd_memory_read(self, at + 4000, out, 200)); /* into the hole */
+    assert_false(snd_memory_read(self, 0, out, 8));
+    assert_false(snd_memory_read(self, UINT64_MAX - 4, out, 8));
+    const struct snd_piece pieces[] = { { at, out, 8 }, { at + 8192, out + 8, 8 },
+                                        { at + 4096, out + 16, 8 }, { at, out + 24, 8 } };
+    assert_int_equal(snd_memory_read_many(self, pieces, 4), 2); /* up to the hole */
+    assert_int_equal(snd_memory_read_many(self, pieces, 0), 0);
+    assert_int_equal(out[8], 'c');
+    assert_non_null(snd_window_at(&window, self, at + 100, 50));
+    assert_non_null(snd_window_at(&window, self, at, 100)); /* the same page, no new read */
+    assert_null(snd_window_at(&window, self, at + 4090, 50));
+    assert_null(snd_window_at(&window, self, UINT64_MAX - 10, 50));
+    const char *found = snd_window_at(&window, self, at + 8192, 50);
+    assert_non_null(found);
+    assert_int_equal(found[49], 'c');
+    munmap(pages, 4096);
+    munmap(pages + 8192, 4096);
+}
+
+/* ---------------------------------------------------------- symbols, processes */
+
+int a_symbol_of_ours = 42;
+
+static uint64_t base_of_self(void)
+{
+    FILE              *maps = fopen("/proc/self/maps", "re");
+    char               line[4096 + 128], exe[4096] = "";
+    unsigned long long base = 0;
+
+    assert_non_null(maps);
+    assert_true(readlink("/proc/self/exe", exe, sizeof exe - 1) > 0);
+    while (base == 0 && fgets(line, sizeof line, maps))
+        if (strstr(line, exe))
+            base = strtoull(line, NULL, 16);
+    fclose(maps);
+    return base;
+}
+
+static void test_symbols(void **state)
+{
+    struct snd_symbol symbols[] = { { "a_symbol_of_ours", 0 }, { "nobody_s_symbol", 0 } };
+
+    (void)state;
+    assert_true(snd_elf_symbols("/proc/self/exe", base_of_self(), symbols, 2));
+    assert_int_equal(symbols[0].address, (uint64_t)(uintptr_t)&a_symbol_of_ours);
+    assert_int_equal(symbols[1].address, 0);
+    assert_false(snd_elf_symbols("/proc/self/maps", 0, symbols, 2));
+    assert_false(snd_elf_symbols("/", 0, symbols, 2));
+    assert_int_equal(snd_elf_python_minor("/dev/null"), 0);
+}
+
+static void test_not_python(void **state)
+{
+    struct snd_python  python;
+    struct sonde_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(snd_python_find(&python, getpid(), &err), SONDE_E_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "not a Python program"));
+    assert_int_equal(snd_python_find(&python, 4194305, &err), SONDE_E_IO);
+    assert_non_null(strstr(err.message, "no such process"));
+    assert_int_equal(snd_python_open(&python, getpid(), 8, 0, 0, &err), SONDE_E_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "3.8"));
+    /* Addresses that hold something else: not believed. */
+    for (unsigned minor = snd_py_minor_least; minor <= snd_py_minor_most; minor++)
+        assert_int_equal(snd_python_open(&python, getpid(), minor,
+                                         (uint64_t)(uintptr_t)&a_symbol_of_ours,
+                                         (uint64_t)(uintptr_t)&a_symbol_of_ours, &err),
+                         SONDE_E_UNSUPPORTED);
+}
+
+static volatile uint32_t spinner, waiter;
+static volatile bool     over;
+static pthread_mutex_t   held = PTHREAD_MUTEX_INITIALIZER;
+
+static void *spin(void *unused)
+{
+    spinner = (uint32_t)syscall(SYS_gettid);
+    while (!over)
+        ;
+    return unused;
+}
+
+static void *wait_for_it(void *unused)
+{
+    waiter = (uint32_t)syscall(SYS_gettid);
+    pthread_mutex_lock(&held);
+    pthread_mutex_unlock(&held);
+    return unused;
+}
+
+static void test_task(void **state)
+{
+    struct snd_task task;
+    uint64_t        before, after, futex = 0;
+    char            name[17];
+    uint32_t        offset = 0;
+    pthread_t       threads[2];
+
+    (void)state;
+    pthread_mutex_lock(&held);
+    pthread_create(&threads[0], NULL, spin, NULL);
+    pthread_create(&threads[1], NULL, wait_for_it, NULL);
+    while (spinner == 0 || waiter == 0)
+        sched_yield();
+    snd_task_open(&task, getpid(), spinner);
+    assert_true(snd_task_cpu_ns(&task, &before));
+    do
+        assert_true(snd_task_cpu_ns(&task, &after));
+    while (after == before);
+    task.own = false; /* as another process would be asked */
+    assert_true(snd_task_cpu_ns(&task, &before));
+    assert_true(before > 0);
+    assert_true(snd_task_is_running(&task, &futex));
+    assert_int_equal(snd_task_tid(getpid(), (uint64_t)threads[0], &offset), spinner);
+    snd_task_name(&task, name);
+    assert_string_equal(name, "test_pystack");
+    snd_task_close(&task);
+
+    snd_task_open(&task, getpid(), waiter);
+    while (snd_task_is_running(&task, &futex)) /* until it has come to wait */
+        sched_yield();
+    if (futex != 0) /* where the kernel tells */
+        assert_int_equal(futex, (uint64_t)(uintptr_t)&held);
+    snd_task_close(&task);
+    over = true;
+    pthread_mutex_unlock(&held);
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+
+    snd_task_open(&task, getpid(), 4194305); /* nobody */
+    assert_false(snd_task_cpu_ns(&task, &before));
+    assert_false(snd_task_is_running(&task, &futex));
+    snd_task_close(&task);
+}
+
+/* Rounds are a period apart on average; those that came too late are counted. */
+static void test_pace(void **state)
+{
+    struct snd_pace pace = snd_pace_begin(1000000);
+    uint64_t        first = pace.due_ns + 3600000000000u, missed = 0;
+
+    (void)state;
+    pace.due_ns = first; /* an hour ahead: none is late */
+    for (int i = 0; i < 10000; i++) {
+        uint64_t before = pace.due_ns;
+        missed += snd_pace_next(&pace);
+        assert_in_range(pace.due_ns - before, 750000, 1250000);
+    }
+    assert_int_equal(missed, 0);
+    assert_in_range((pace.due_ns - first) / 10000, 980000, 1020000);
+    pace.due_ns = snd_pace_now() - 50000000; /* fifty rounds ago */
+    missed = snd_pace_next(&pace);
+    assert_true(missed >= 47);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines),    cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_memory),   cmocka_unit_test(test_symbols),
+        cmocka_unit_test(test_not_python), cmocka_unit_test(test_task),
+        cmocka_unit_test(test_pace),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
