@@ -33,15 +33,17 @@ struct snd_line_table {
     uint32_t      wanted;
     uint32_t      uses[2];          /* by how many sessions, for time and for memory */
     uint32_t      function, file;   /* ids of names in the recording */
-    uint64_t      last_usage_bytes; /* of memory, when the function was left; 0: it never ran */
+    uint32_t      running;          /* lines under way, in all threads */
+    int           process;          /* that the places belong to */
+    uint64_t      last_usage_bytes; /* of memory, when it was left; 0: it never ran */
     uint64_t    **time, **memory;   /* places, NULL until a line is run */
 };
 
 /* What a line had found when it began: counters of its thread (memorycounts.h). */
 struct snd_line_memory {
     uint64_t allocated_bytes, freed_bytes;
-    int64_t  net_bytes, first_net_bytes; /* the latter also counts what inner lines took since */
-    int64_t  outer_peak_bytes;
+    int64_t  net_bytes, outer_peak_bytes;
+    uint64_t inner_allocated_bytes, inner_freed_bytes; /* by lines of the same table, inside it */
     bool     is_begun;
 };
 
@@ -75,7 +77,8 @@ static inline struct snd_line_table *snd_line_table_of(PyCodeObject *code)
 {
     const struct snd_line_extras *extras = (const struct snd_line_extras *)code->co_extra;
 
-    if (SONDE_LIKELY_(!extras || extras->size <= snd_line_index))
+    /* Unsigned: the index is -1 until a first function is chosen. */
+    if (SONDE_LIKELY_(!extras || (size_t)extras->size <= (size_t)snd_line_index))
         return NULL;
     struct snd_line_table *table = extras->words[snd_line_index];
     return table && table->wanted ? table : NULL;
@@ -92,6 +95,7 @@ static inline struct snd_line_thread *snd_line_mine(void)
 
 uint64_t *snd_line_place(struct snd_line_table *table, uint32_t line, unsigned use);
 void      snd_line_renew(struct snd_line_table *table);
+void      snd_line_pop(struct snd_line_thread *mine);
 bool snd_line_push(struct snd_line_thread *mine, const void *frame, struct snd_line_table *table);
 bool snd_line_find(struct snd_line_thread *mine, const void *frame);
 
@@ -101,7 +105,7 @@ struct snd_line_table *snd_line_table_get(PyCodeObject *code, PyCodeObject *owne
 /* linememory.c */
 void snd_line_memory_begin(struct snd_line_run *run);
 void snd_line_memory_end(struct snd_line_run *run, uint64_t *place);
-void snd_line_memory_leave(struct snd_line_run *run);
+void snd_line_memory_leave(struct snd_line_table *table);
 /* A chosen function is called, or goes on, at `line`. */
 void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_line_table *table,
                     int line, bool resumed);
@@ -148,7 +152,7 @@ static inline void snd_line_begin(struct snd_line_thread *mine, const void *fram
     }
     uint32_t index = (uint32_t)(line - (long)run->table->first);
     if (SONDE_UNLIKELY_(index >= run->table->count)) {
-        mine->top--;
+        snd_line_pop(mine);
         return;
     }
     run->line = index;
@@ -167,9 +171,10 @@ static inline void snd_line_end(struct snd_line_thread *mine, const void *frame)
     if (SONDE_UNLIKELY_(mine->top->frame != frame) && !snd_line_find(mine, frame))
         return;
     snd_line_close(mine->top, now);
-    if (SONDE_UNLIKELY_(mine->top->table->wanted & SND_LINE_MEMORY))
-        snd_line_memory_leave(mine->top);
-    mine->top--;
+    struct snd_line_table *table = mine->top->table;
+    snd_line_pop(mine);
+    if (SONDE_UNLIKELY_(table->wanted & SND_LINE_MEMORY) && table->running == 0)
+        snd_line_memory_leave(table);
 }
 
 /* ------------------------------------------------------------------------- sources */

@@ -17,9 +17,9 @@ void snd_line_memory_begin(struct snd_line_run *run)
 {
     struct snd_memory_thread *mine = &snd_memory_mine_;
 
-    run->memory = (struct snd_line_memory){ mine->allocated_bytes, mine->freed_bytes,
-                                            mine->net_bytes,       mine->net_bytes,
-                                            mine->peak_bytes,      true };
+    run->memory = (struct snd_line_memory){
+        mine->allocated_bytes, mine->freed_bytes, mine->net_bytes, mine->peak_bytes, 0, 0, true
+    };
     mine->peak_bytes = mine->net_bytes;
 }
 
@@ -42,22 +42,22 @@ void snd_line_memory_end(struct snd_line_run *run, uint64_t *place)
         return;
     uint64_t allocated = mine->allocated_bytes - began->allocated_bytes;
     uint64_t freed = mine->freed_bytes - began->freed_bytes;
-    int64_t  net = mine->net_bytes - began->net_bytes;
-    int64_t  peak = mine->peak_bytes - began->first_net_bytes;
+    int64_t  peak = mine->peak_bytes - began->net_bytes;
 
     if (mine->peak_bytes < began->outer_peak_bytes)
         mine->peak_bytes = began->outer_peak_bytes;
     struct snd_line_run *outer = find_outer(snd_line_thread_, run - 1, run->table->owner);
     if (outer) {
-        outer->memory.allocated_bytes += allocated;
-        outer->memory.freed_bytes += freed;
-        outer->memory.net_bytes += net;
+        outer->memory.inner_allocated_bytes += allocated;
+        outer->memory.inner_freed_bytes += freed;
     }
+    allocated -= began->inner_allocated_bytes;
+    freed -= began->inner_freed_bytes;
     snd_memory_look_again();
     if (!place)
         return;
     place[0]++;
-    place[1] += (uint64_t)net;
+    place[1] += allocated - freed;
     place[2] += allocated;
     place[3] += freed;
     place[4] = snd_memory_in_use();
@@ -65,10 +65,9 @@ void snd_line_memory_end(struct snd_line_run *run, uint64_t *place)
         place[5] = (uint64_t)peak;
 }
 
-void snd_line_memory_leave(struct snd_line_run *run)
+void snd_line_memory_leave(struct snd_line_table *table)
 {
-    if (!find_outer(snd_line_thread_, run - 1, run->table->owner))
-        run->table->last_usage_bytes = snd_memory_in_use();
+    table->last_usage_bytes = snd_memory_in_use();
 }
 
 void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_line_table *table,
@@ -92,8 +91,10 @@ void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_
         return;
     place[0]++;
     place[4] = snd_memory_in_use();
-    if (!find_outer(mine, mine->top, table->owner) && table->code == table->owner)
+    if (table->running == 0 && table->code == table->owner) {
         place[1] += place[4] - table->last_usage_bytes;
+        table->last_usage_bytes = place[4];
+    }
 }
 
 /* ------------------------------------------------------------------------ the module */

@@ -3,10 +3,12 @@
  * probes/python/linetables.c - tables of chosen functions, stacks of threads.
  */
 #include "probes/python/lineevents.h"
+#include "probes/python/memorycounts.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RUNS_AT_FIRST 64u
 #define RUNS_LOOKED_AT 64 /* further out no line is under way but after a frame was left unseen */
@@ -72,7 +74,14 @@ bool snd_line_push(struct snd_line_thread *mine, const void *frame, struct snd_l
     memset(run, 0, sizeof *run);
     run->frame = frame;
     run->table = table;
+    table->running++;
     return true;
+}
+
+void snd_line_pop(struct snd_line_thread *mine)
+{
+    mine->top->table->running--;
+    mine->top--;
 }
 
 /* What lies above it was left unseen, and is given up. */
@@ -82,7 +91,8 @@ bool snd_line_find(struct snd_line_thread *mine, const void *frame)
 
     for (int i = 0; i < RUNS_LOOKED_AT && run >= mine->base; i++, run--) {
         if (run->frame == frame) {
-            mine->top = run;
+            while (mine->top > run)
+                snd_line_pop(mine);
             return true;
         }
     }
@@ -107,11 +117,16 @@ void snd_line_renew(struct snd_line_table *table)
 
     memset(table->time, 0, table->count * sizeof *table->time);
     memset(table->memory, 0, table->count * sizeof *table->memory);
-    table->last_usage_bytes = 0;
+    if (table->process != getpid()) /* a forked child goes on from where its parent was */
+        table->process = getpid();
+    else
+        table->last_usage_bytes = 0;
     PyErr_Fetch(&error[0], &error[1], &error[2]); /* a frame may be left by an exception */
+    snd_memory_mine_.inside++;
     table->epoch = sonde_epoch();
     table->function = table->epoch ? snd_py_intern(name_of(table->owner)) : 0;
     table->file = table->epoch ? snd_py_intern(table->owner->co_filename) : 0;
+    snd_memory_mine_.inside--;
     PyErr_Restore(error[0], error[1], error[2]);
 }
 
@@ -129,9 +144,11 @@ uint64_t *snd_line_place(struct snd_line_table *table, uint32_t line, unsigned u
 
     if (places[line] || table->epoch == 0)
         return places[line];
+    snd_memory_mine_.inside++; /* what this takes is not the line's */
     uint32_t frame = sonde_intern_frame_in(table->function, (uint32_t)table->owner->co_firstlineno,
                                            table->file, table->first + line);
     places[line] = sonde_tally(kinds[use].kind, frame, 0, kinds[use].words);
+    snd_memory_mine_.inside--;
     return places[line];
 }
 
