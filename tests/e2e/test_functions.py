@@ -204,11 +204,15 @@ def test_functions_of_one_name_and_line(options):
 
 @pytest.mark.parametrize("c_functions", [True, False])
 def test_every_thread(c_functions):
-    """Threads that begin while it is on, of `threading` and without it; cProfile sees none."""
+    """Threads that begin while it is on, of `threading` and without it.
+
+    Before 3.12 cProfile sees none; since then it takes all threads' calls for one stack.
+    """
     got = record(calls.threads, c_functions=c_functions)
     assert got["busy"]["calls"] == got["busy"]["primitive_calls"] == 3
     assert got["step"]["calls"] == 300
-    assert not [key for key in theirs(calls.threads) if key[2] == "busy"]
+    if sys.version_info < (3, 12):
+        assert not [key for key in theirs(calls.threads) if key[2] == "busy"]
 
     import _thread
     done = threading.Semaphore(0)
