@@ -11,6 +11,7 @@ import builtins
 import contextlib
 import gc
 import html
+import inspect
 import json
 import linecache
 import os
@@ -293,14 +294,19 @@ class _Operators:
 
 
 def _remember_sources(functions):
-    """A cell's source is in no file: it goes into the trace, for whoever shows its lines."""
+    """A cell's source is in no file: what is needed goes into the trace, to be shown with it."""
+    files = {}
     for function in functions:
         for code in _names.functions_of(function):
-            path = code.co_filename
-            if not os.path.exists(path):
-                source = "".join(linecache.getlines(path))
-                if source:
-                    _record.metadata(f"python.source:{path}", source)
+            lines = linecache.getlines(code.co_filename)
+            if not lines or os.path.exists(code.co_filename):
+                continue
+            kept = files.setdefault(code.co_filename, ["\n"] * len(lines))
+            first = code.co_firstlineno - 1
+            block = inspect.getblock(lines[first:])
+            kept[first:first + len(block)] = block
+    for path, kept in files.items():
+        _record.metadata(f"python.source:{path}", "".join(kept))
 
 
 def _keep(sessions, path):

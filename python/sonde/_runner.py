@@ -18,6 +18,8 @@ Runs a Python program as it is, records it, and shows what was recorded when it 
 
 what to record:
       --functions         every call (the default), as cProfile
+      --timeline          every call with its time, for -o FILE.json
+      --python-only       without functions written in C
       --lines LIST        time of each line: module.function, Class.method, file.py:function
       --line-memory LIST  bytes of each line, of the same
   -l, --line-by-line      time of each line of what is decorated with @profile, as kernprof;
@@ -37,10 +39,10 @@ what to do with it:
 
 # Whether an option has a value. Those that `sonde run` has too, and those that are only here.
 _PASSED = {
-    "--functions": False, "--ops": False, "--shapes": False, "--memory": False,
-    "--modules": False, "--stacks": False, "--keep-last": False, "--lines": True,
-    "--line-memory": True, "--max-size": True, "--schedule": True, "--sort": True,
-    "--rows": True, "--skip-zero": False,
+    **dict.fromkeys(("--functions", "--timeline", "--python-only", "--ops", "--shapes", "--memory",
+                     "--modules", "--stacks", "--keep-last", "--skip-zero"), False),
+    **dict.fromkeys(("--lines", "--line-memory", "--max-size", "--schedule", "--sort", "--rows"),
+                    True),
 }
 _OWN = {
     "--outfile": True, "--output": True, "--line-by-line": False, "--view": False,
@@ -51,10 +53,8 @@ _LETTERS = {
     "-o": "--outfile", "-l": "--line-by-line", "-v": "--view", "-s": "--sort", "-n": "--rows",
     "-u": "--unit", "-z": "--skip-zero", "-p": "--prof-mod", "-b": "--builtin", "-h": "--help",
 }
-_RECORDS = ("--functions", "--lines", "--line-memory", "--sample", "--ops", "--shapes", "--memory",
-            "--modules", "--stacks")
-
-
+_RECORDS = ("--functions", "--timeline", "--python-only", "--lines", "--line-memory", "--sample",
+            "--ops", "--shapes", "--memory", "--modules", "--stacks")
 _UNITS = {1e-6: "us", 1e-3: "ms", 1.0: "s", 1e-9: None}  # seconds; None: the table's own
 
 

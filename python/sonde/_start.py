@@ -21,9 +21,14 @@ def say(text):
 def _attempt(what, function, *arguments):
     try:
         return function(*arguments)
+    except ImportError as error:
+        if error.name != "sonde._python":
+            raise
+        say(f"{what}: this Python is {sys.version_info[0]}.{sys.version_info[1]}, and the probes "
+            "were built for another; install sonde for this one too")
     except Exception as error:  # the program must not suffer for it
         say(f"{what}: {error}")
-        return None
+    return None
 
 
 # ------------------------------------------------------------------ functions by name
@@ -87,9 +92,8 @@ def start_decorator(probes, after_import, first):
     """`@profile`, wherever the program has it from."""
     from . import _decorated
     sessions = _start_named(probes, first)
-    profile = _decorated.Profile(sessions)
-    builtins.profile = profile
     if sessions:
+        builtins.profile = profile = _decorated.Profile(sessions)
         for package in _decorated.PEERS:
             after_import(package, lambda module: _decorated.take_over(module, profile))
         sys.meta_path.append(_decorated.Finder(profile))
@@ -105,9 +109,10 @@ def _start_sample():
     return session
 
 
-def _start_functions():
+def _start_functions(probes):
     from ._functions import functions
-    session = functions()
+    session = functions(c_functions="python-only" not in probes,
+                        mode="trace" if "timeline" in probes else "aggregate")
     session.enable()
     return session
 
@@ -133,4 +138,5 @@ def last(probes):
     if "sample" in probes:
         _sessions["sample"] = _attempt("--sample is not recorded", _start_sample)
     if "functions" in probes:
-        _sessions["functions"] = _attempt("--functions is not recorded", _start_functions)
+        _sessions["functions"] = _attempt("--functions is not recorded", _start_functions,
+                                          probes)

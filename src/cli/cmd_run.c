@@ -3,7 +3,7 @@
  * sonde run: runs a program that uses <sonde/record.h>, or a Python program, and has it record.
  *
  * The program is told through its environment; nothing is put into it, but that its Python
- * processes find a sitecustomize of ours before their own (autostart.h). Each process of it
+ * processes find a sitecustomize of ours before their own (runprobes.h). Each process of it
  * writes its file into the folder TRACE; a single one then becomes the file TRACE itself.
  * The program has the terminal, stdin, stdout and stderr as if it had been run alone, and its
  * exit status becomes ours; a signal that ends it ends us too.
@@ -15,18 +15,17 @@
 
 #include "base/buf.h"
 #include "cli/afterrun.h"
-#include "cli/autostart.h"
 #include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/runfolder.h"
+#include "cli/runprobes.h"
 
 struct run_args {
-    const char          *schedule, *lines, *line_memory;
-    uint64_t             max_size;
-    int64_t              sample;
-    bool                 keep_last, verbose;
-    bool                 ops, shapes, memory, modules, stacks, functions;
-    struct snd_after_run after;
+    const char           *schedule;
+    uint64_t              max_size;
+    bool                  keep_last, verbose;
+    struct snd_run_probes probes;
+    struct snd_after_run  after;
 };
 
 #define AT(member) offsetof(struct run_args, member)
@@ -36,24 +35,29 @@ static const struct snd_option options[] = {
       "another format by its ending: .prof, .lprof, .json",
       SND_OPTION_TEXT, AT(after.output), 0 },
     { 0, "ops", NULL, "record PyTorch's operators (without any of these: if the program has them)",
-      SND_OPTION_FLAG, AT(ops), 0 },
-    { 0, "shapes", NULL, "operators with the shapes of their inputs", SND_OPTION_FLAG, AT(shapes),
-      0 },
-    { 0, "memory", NULL, "tensors' memory, taken and given back", SND_OPTION_FLAG, AT(memory), 0 },
+      SND_OPTION_FLAG, AT(probes.ops), 0 },
+    { 0, "shapes", NULL, "operators with the shapes of their inputs", SND_OPTION_FLAG,
+      AT(probes.shapes), 0 },
+    { 0, "memory", NULL, "tensors' memory, taken and given back", SND_OPTION_FLAG,
+      AT(probes.memory), 0 },
     { 0, "modules", NULL, "operators with the module that they belong to", SND_OPTION_FLAG,
-      AT(modules), 0 },
+      AT(probes.modules), 0 },
     { 0, "stacks", NULL, "operators with the Python stack that called them", SND_OPTION_FLAG,
-      AT(stacks), 0 },
+      AT(probes.stacks), 0 },
     { 0, "functions", NULL, "every call of a Python function (cProfile's job)", SND_OPTION_FLAG,
-      AT(functions), 0 },
+      AT(probes.functions), 0 },
+    { 0, "timeline", NULL, "functions: each call with its time, not only what they add up to",
+      SND_OPTION_FLAG, AT(probes.timeline), 0 },
+    { 0, "python-only", NULL, "functions: none of those that are written in C", SND_OPTION_FLAG,
+      AT(probes.python_only), 0 },
     { 0, "lines", "LIST",
       "time of each line of these Python functions (line_profiler's job): "
       "module.function, Class.method, file.py:function, @profile",
-      SND_OPTION_TEXT, AT(lines), 0 },
+      SND_OPTION_TEXT, AT(probes.lines), 0 },
     { 0, "line-memory", "LIST", "bytes of each line of these (memory_profiler's job)",
-      SND_OPTION_TEXT, AT(line_memory), 0 },
+      SND_OPTION_TEXT, AT(probes.line_memory), 0 },
     { 0, "sample", "[HZ]", "Python stacks of every thread, so many times a second",
-      SND_OPTION_MAYBE, AT(sample), 0 },
+      SND_OPTION_MAYBE, AT(probes.sample), 0 },
     { 'p', "print", NULL, "show what was recorded; the trace is kept only with -o", SND_OPTION_FLAG,
       AT(after.print), 0 },
     { 0, "view", "LIST", "with --print: the views to show (those of what was recorded)",
@@ -122,113 +126,6 @@ static void set_environment(const struct run_args *args, const char *folder)
     set_or_clear("SONDE_SCHEDULE", args->schedule);
 }
 
-/* ----------------------------------------------------------------- probes */
-
-enum probe_kind { PROBE_FLAG, PROBE_LIST, PROBE_RATE };
-
-/* What can be recorded of a Python program: its name in SONDE_PROBES, the variable that has its
-   value, and the view that shows it. */
-static const struct probe {
-    const char     *name;
-    enum probe_kind kind;
-    size_t          offset;
-    const char     *variable, *view;
-} probes[] = {
-    { "ops", PROBE_FLAG, AT(ops), NULL, "ops" },
-    { "shapes", PROBE_FLAG, AT(shapes), NULL, "ops" },
-    { "memory", PROBE_FLAG, AT(memory), NULL, "ops" },
-    { "modules", PROBE_FLAG, AT(modules), NULL, "ops" },
-    { "stacks", PROBE_FLAG, AT(stacks), NULL, "ops" },
-    { "functions", PROBE_FLAG, AT(functions), NULL, "functions" },
-    { "lines", PROBE_LIST, AT(lines), "SONDE_LINES", "lines" },
-    { "line-memory", PROBE_LIST, AT(line_memory), "SONDE_LINE_MEMORY", "line-memory" },
-    { "sample", PROBE_RATE, AT(sample), "SONDE_SAMPLE", "samples" },
-};
-
-/* Is the probe asked for? Its value, as text, in `value`: NULL for none. */
-static bool is_asked(const struct probe *probe, const struct run_args *args, char number[32],
-                     const char **value)
-{
-    const char *place = (const char *)args + probe->offset;
-    int64_t     rate;
-
-    *value = NULL;
-    switch (probe->kind) {
-    case PROBE_FLAG:
-        return *(const bool *)place;
-    case PROBE_LIST:
-        *value = *(const char *const *)place;
-        return *value != NULL;
-    case PROBE_RATE:
-        rate = *(const int64_t *)place;
-        snprintf(number, 32, "%lld", (long long)rate);
-        *value = rate > 0 ? number : NULL;
-        return rate != 0;
-    }
-    return false;
-}
-
-static void add_word(struct sonde_buffer *list, const char *word)
-{
-    snd_buf_format(list, "%s%s", list->length ? "," : "", word);
-}
-
-/* Fills `list` with the probes that were asked for and `views` with what shows them. */
-static void list_probes(const struct run_args *args, struct sonde_buffer *list,
-                        struct sonde_buffer *views)
-{
-    const char *view = ""; /* the table has those of one view together */
-
-    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
-        const char *value;
-        char        number[32];
-        bool        asked = is_asked(&probes[i], args, number, &value);
-        if (probes[i].variable)
-            set_or_clear(probes[i].variable, value);
-        if (!asked)
-            continue;
-        if (strcmp(view, probes[i].view) != 0) {
-            view = probes[i].view;
-            add_word(views, view);
-            if (i > 0 && strcmp(view, probes[0].view) == 0)
-                add_word(list, probes[0].name); /* shapes and the like are of operators */
-        }
-        add_word(list, probes[i].name);
-    }
-}
-
-/*
- * Has the Python processes load the probes that were asked for, or the operators if none was: a
- * program that has none is not disturbed. -1, or an exit status when what was asked for cannot
- * be had.
- */
-static int set_probes(struct run_args *args, struct sonde_buffer *views)
-{
-    struct sonde_buffer list = { 0 }, folder = { 0 };
-    int                 status = -1;
-
-    list_probes(args, &list, views);
-    bool asked = list.length > 0;
-    if (!asked) {
-        snd_buf_text(&list, "ops");
-        snd_buf_text(views, "ops");
-    }
-    if (!snd_autostart_find(&folder)) {
-        if (asked)
-            status = snd_failure("run: cannot record %s: no Python package of sonde is "
-                                 "beside this program; install it (make, or pip install .) or "
-                                 "set SONDE_PYTHON to its folder",
-                                 list.bytes);
-    } else if (list.failed || views->failed || !snd_autostart_set(folder.bytes, list.bytes)) {
-        status = snd_failure("run: out of memory");
-    }
-    if (!args->after.view && !views->failed)
-        args->after.view = views->bytes;
-    sonde_buffer_release(&list);
-    sonde_buffer_release(&folder);
-    return status;
-}
-
 /* ------------------------------------------------------------------ whole */
 
 /* The program may change its folder, so it is told an absolute path; it ends in '/': a folder. */
@@ -273,7 +170,9 @@ static int run_program(struct run_args *args, const char *path, char **program,
         status = snd_failure("run: cannot tell the current folder: %s", strerror(errno));
     } else {
         set_environment(args, folder.bytes);
-        status = set_probes(args, views);
+        status = snd_run_probes_set(&args->probes, views);
+        if (!args->after.view)
+            args->after.view = snd_buf_string(views);
         if (status < 0)
             status = snd_child_run(program, child);
     }

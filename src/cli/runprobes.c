@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/runprobes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/autostart.h"
+#include "cli/options.h"
+
+#define AT(member) offsetof(struct snd_run_probes, member)
+
+enum probe_kind { PROBE_FLAG, PROBE_LIST, PROBE_RATE };
+
+/*
+ * What can be recorded of a Python program: its name in SONDE_PROBES, the variable that has its
+ * value, and the view that shows it. Those of one view are together; the first is meant by any.
+ */
+static const struct probe {
+    const char     *name;
+    enum probe_kind kind;
+    size_t          offset;
+    const char     *variable, *view;
+} probes[] = {
+    { "ops", PROBE_FLAG, AT(ops), NULL, "ops" },
+    { "shapes", PROBE_FLAG, AT(shapes), NULL, "ops" },
+    { "memory", PROBE_FLAG, AT(memory), NULL, "ops" },
+    { "modules", PROBE_FLAG, AT(modules), NULL, "ops" },
+    { "stacks", PROBE_FLAG, AT(stacks), NULL, "ops" },
+    { "functions", PROBE_FLAG, AT(functions), NULL, "functions" },
+    { "timeline", PROBE_FLAG, AT(timeline), NULL, "functions" },
+    { "python-only", PROBE_FLAG, AT(python_only), NULL, "functions" },
+    { "lines", PROBE_LIST, AT(lines), "SONDE_LINES", "lines" },
+    { "line-memory", PROBE_LIST, AT(line_memory), "SONDE_LINE_MEMORY", "line-memory" },
+    { "sample", PROBE_RATE, AT(sample), "SONDE_SAMPLE", "samples" },
+};
+
+/* Is the probe asked for? Its value, as text, in `value`: NULL for none. */
+static bool is_asked(const struct probe *probe, const struct snd_run_probes *asked, char number[32],
+                     const char **value)
+{
+    const char *place = (const char *)asked + probe->offset;
+    int64_t     rate;
+
+    *value = NULL;
+    switch (probe->kind) {
+    case PROBE_FLAG:
+        return *(const bool *)place;
+    case PROBE_LIST:
+        *value = *(const char *const *)place;
+        return *value != NULL;
+    case PROBE_RATE:
+        rate = *(const int64_t *)place;
+        snprintf(number, 32, "%lld", (long long)rate);
+        *value = rate > 0 ? number : NULL;
+        return rate != 0;
+    }
+    return false;
+}
+
+static void set_or_clear(const char *name, const char *value)
+{
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
+static void add_word(struct sonde_buffer *list, const char *word)
+{
+    snd_buf_format(list, "%s%s", list->length ? "," : "", word);
+}
+
+/* Fills `list` with the probes that were asked for and `views` with what shows them. */
+static void list_probes(const struct snd_run_probes *chosen, struct sonde_buffer *list,
+                        struct sonde_buffer *views)
+{
+    const char *view = "", *first = "", *shown = "";
+
+    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
+        const char *value;
+        char        number[32];
+        bool        asked = is_asked(&probes[i], chosen, number, &value);
+        if (strcmp(view, probes[i].view) != 0) {
+            view = probes[i].view;
+            first = probes[i].name;
+        }
+        if (probes[i].variable)
+            set_or_clear(probes[i].variable, value);
+        if (!asked)
+            continue;
+        if (strcmp(shown, view) != 0) {
+            shown = view;
+            add_word(views, view);
+            add_word(list, first);
+        }
+        if (strcmp(probes[i].name, first) != 0)
+            add_word(list, probes[i].name);
+    }
+}
+
+int snd_run_probes_set(const struct snd_run_probes *chosen, struct sonde_buffer *views)
+{
+    struct sonde_buffer list = { 0 }, folder = { 0 };
+    int                 status = -1;
+
+    list_probes(chosen, &list, views);
+    bool asked = list.length > 0;
+    if (!asked) {
+        snd_buf_text(&list, "ops");
+        snd_buf_text(views, "ops");
+    }
+    if (!snd_autostart_find(&folder)) {
+        if (asked)
+            status = snd_failure("run: cannot record %s: no Python package of sonde is "
+                                 "beside this program; install it (make, or pip install .) or "
+                                 "set SONDE_PYTHON to its folder",
+                                 list.bytes);
+    } else if (list.failed || views->failed || !snd_autostart_set(folder.bytes, list.bytes)) {
+        status = snd_failure("run: out of memory");
+    }
+    sonde_buffer_release(&list);
+    sonde_buffer_release(&folder);
+    return status;
+}

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of Python programs share: running one under sonde and under a peer tool."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import sysconfig
+
+PROGRAMS = pathlib.Path(__file__).parent / "programs/python"
+SONDE = os.path.join(sysconfig.get_path("scripts"), "sonde")
+
+
+def run(*words, cwd, status=0, **extra):
+    """A finished process, which ended as it should; its output is text."""
+    done = subprocess.run([str(word) for word in words], cwd=cwd, text=True, timeout=120,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, **extra)
+    if status is not None:
+        assert done.returncode == status, f"{done.args}: {done.returncode}\n{done.stderr}"
+    return done
+
+
+def python(*words, **extra):
+    return run(sys.executable, *words, **extra)
+
+
+def sonde_run(options, *program, **extra):
+    """`sonde run OPTIONS -- python PROGRAM`."""
+    return run(SONDE, "run", *options, "--", sys.executable, *program, **extra)
+
+
+def rows(trace, view, *options):
+    """The rows of a view, as its JSON has them."""
+    done = run(SONDE, "report", trace, "--view", view, "--json", *options, cwd=".")
+    return json.loads(done.stdout)["rows"]

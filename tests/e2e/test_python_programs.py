@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ten programs, each profiled by sonde and by the tool that its users have: both say the same.
+
+Counts must be equal where the peer is right; where it is not (a generator's resumptions counted
+as calls, only the main thread seen) the difference must be exactly that. Times are compared after
+what each tool adds is taken off, and measured again where the machine was busy.
+"""
+import collections
+import marshal
+import pickle
+import pstats
+import re
+
+import pytest
+from sonde import _names
+
+from python_tools import PROGRAMS, SONDE, python, rows, run, sonde_run
+
+PLAIN = ["recursion", "generators", "comprehensions", "classes", "exceptions", "scheduler"]
+
+
+# -------------------------------------------------------------------------------- calls
+
+def stats_of(path, program):
+    """{(line, function): (calls, primitive calls)} of the program's own file."""
+    with open(path, "rb") as file:
+        return {(line, name): (calls, primitive)
+                for (where, line, name), (primitive, calls, *_) in marshal.load(file).items()
+                if where.endswith(f"/{program}.py")}
+
+
+def own_calls(name, folder):
+    sonde_run(["--functions", "-o", "ours.sonde"], PROGRAMS / f"{name}.py", cwd=folder)
+    return calls_of(folder, name)
+
+
+def calls_of(folder, name):
+    """{(line, function): row} of the program's own file."""
+    return {(row["line"], row["function"]): row for row in rows(folder / "ours.sonde", "functions")
+            if row["file"].endswith(f"/{name}.py")}
+
+
+def calls_by_both(name, folder):
+    ours = own_calls(name, folder)
+    python("-m", "cProfile", "-o", "theirs.prof", PROGRAMS / f"{name}.py", cwd=folder)
+    return ours, stats_of(folder / "theirs.prof", name)
+
+
+def shared_lines(name):
+    """Of several functions that begin on one line with one name, cProfile shows the last."""
+    code = compile((PROGRAMS / f"{name}.py").read_text(), name, "exec")
+    found = collections.Counter((inner.co_firstlineno, inner.co_name)
+                                for _, inner in _names.walk(code))
+    return {key for key, count in found.items() if count > 1}
+
+
+@pytest.mark.parametrize("name", PLAIN + ["asynchronous"])
+def test_calls_are_those_of_cprofile(name, tmp_path):
+    same_calls(name, *calls_by_both(name, tmp_path))
+
+
+def same_calls(name, ours, theirs):
+    assert ours.keys() == theirs.keys()
+    for key, (calls, primitive) in theirs.items():
+        row = ours[key]
+        if key in shared_lines(name):
+            assert row["calls"] > calls, key
+            continue
+        # To cProfile, a generator or coroutine is called again each time that it goes on.
+        assert row["calls"] + row["resumptions"] == calls, key
+        if not row["resumptions"]:
+            assert row["primitive_calls"] == primitive, key
+    if name in ("generators", "asynchronous", "training"):
+        assert any(row["resumptions"] for row in ours.values())
+
+
+def test_generators_are_called_once(tmp_path):
+    ours, _ = calls_by_both("generators", tmp_path)
+    by_name = {function: row for (_, function), row in ours.items()}
+    assert (by_name["count_up"]["calls"], by_name["running_mean"]["calls"]) == (2, 1)
+    assert by_name["running_mean"]["resumptions"] == 501  # 500 values, and close()
+    assert by_name["squares"]["resumptions"] == 2000
+
+
+def test_every_thread_is_seen(tmp_path):
+    """cProfile sees the main thread; the others' calls are known from the program."""
+    ours, theirs = calls_by_both("threads", tmp_path)
+    by_name = {function: row["calls"] for (_, function), row in ours.items()}
+    assert by_name["consume"] == 3 and by_name["in_a_thread"] == 40
+    assert by_name["collatz"] == 100 and by_name["step"] == 1457 + 709
+    assert all(ours[key]["calls"] == calls for key, (calls, _) in theirs.items())
+    assert ("consume" in {name for _, name in theirs}) is False
+
+
+def test_every_process_is_seen(tmp_path):
+    """The parent's 12 jobs, and those of two pools; of a subprocess, its own functions.
+
+    cProfile cannot run it: it hides the __main__ that pickle looks for.
+    """
+    by_name = {name: row["calls"] for (_, name), row in own_calls("processes", tmp_path).items()}
+    jobs = sum(50 + n for n in range(12))
+    assert by_name["work"] == 3 * 12 and by_name["digit_sum"] == 3 * jobs
+    inner = [row for row in rows(tmp_path / "ours.sonde", "functions") if row["function"] == "inner"]
+    assert [row["calls"] for row in inner] == [2]
+
+
+@pytest.mark.parametrize("name", ["recursion", "classes"])
+def test_c_functions_are_those_of_cprofile(name, tmp_path):
+    """What the program calls in C: the same names, the same counts."""
+    script = PROGRAMS / f"{name}.py"
+    sonde_run(["--functions", "-o", "ours.prof"], script, cwd=tmp_path)
+    python("-m", "cProfile", "-o", "theirs.prof", script, cwd=tmp_path)
+
+    def called(path):
+        found = collections.Counter()
+        for (where, _, function), entry in marshal.loads((tmp_path / path).read_bytes()).items():
+            if where == "~":
+                for (caller, *_), counts in entry[4].items():
+                    if caller.endswith(f"/{name}.py"):
+                        found[re.sub("0x[0-9a-f]+", "0x", function)] += counts[0]
+        return found
+
+    assert called("ours.prof") == called("theirs.prof")
+
+
+def test_the_file_is_what_pstats_reads(tmp_path, capsys):
+    sonde_run(["--functions", "-o", "p.prof"], PROGRAMS / "recursion.py", cwd=tmp_path)
+    stats = pstats.Stats(str(tmp_path / "p.prof"))
+    stats.strip_dirs().sort_stats("cumulative").print_stats("fib")
+    stats.print_callers("fib")
+    text = capsys.readouterr().out
+    assert "1973/1" in text and "recursion.py" in text
+
+
+# -------------------------------------------------------------------------------- lines
+
+def timings(path):
+    with open(path, "rb") as file:
+        return {(pathlib_name(file_name), line, function.split(".")[-1]):
+                {number: hits for number, hits, _ in lines}
+                for (file_name, line, function), lines in pickle.load(file).timings.items() if lines}
+
+
+def pathlib_name(path):
+    return path.rpartition("/")[2]
+
+
+@pytest.mark.parametrize("name", PLAIN + ["asynchronous", "threads"])
+def test_hits_are_those_of_line_profiler(name, tmp_path):
+    pytest.importorskip("line_profiler", reason="line_profiler is not installed: it is compared with")
+    script = PROGRAMS / f"{name}.py"
+    python("-m", "sonde", "-l", "-o", "ours.lprof", script, cwd=tmp_path)
+    python("-m", "kernprof", "-q", "-l", "-o", "theirs.lprof", script, cwd=tmp_path)
+    ours, theirs = timings(tmp_path / "ours.lprof"), timings(tmp_path / "theirs.lprof")
+    assert ours == theirs and theirs
+
+
+def test_hits_in_every_process(tmp_path):
+    """line_profiler sees the parent alone; the children do its work twice more."""
+    python("-m", "sonde", "-l", "-o", "ours.lprof", PROGRAMS / "processes.py", cwd=tmp_path)
+    (lines,) = timings(tmp_path / "ours.lprof").values()
+    jobs = sum(50 + n for n in range(12))
+    assert list(lines.values()) == [36, 3 * (jobs + 12), 3 * jobs, 36]
+
+
+# ---------------------------------------------------------------- a torch training script
+
+def test_training_by_all_at_once(tmp_path):
+    """cProfile and sonde in one run; line_profiler in another."""
+    pytest.importorskip("torch", reason="torch is not installed: the program needs it")
+    pytest.importorskip("line_profiler", reason="line_profiler is not installed: it is compared with")
+    script = PROGRAMS / "training.py"
+    sonde_run(["--functions", "--lines", "@profile", "-o", "ours.sonde"], "-m", "cProfile", "-o",
+              "theirs.prof", script, cwd=tmp_path)
+    same_calls("training", calls_of(tmp_path, "training"),
+               stats_of(tmp_path / "theirs.prof", "training"))
+    python("-m", "kernprof", "-q", "-l", "-o", "theirs.lprof", script, cwd=tmp_path)
+    run(SONDE, "export", "ours.sonde", "--to", "lprof", "-o", "ours.lprof", cwd=tmp_path)
+    assert timings(tmp_path / "ours.lprof") == timings(tmp_path / "theirs.lprof") != {}
