@@ -175,6 +175,13 @@ void snd_out_csv(struct snd_out *out, const char *bytes, size_t length)
     snd_out_text(out, "\"");
 }
 
+void snd_out_fail(struct snd_out *out, int os_error)
+{
+    if (!out->failed)
+        out->os_error = os_error;
+    out->failed = true;
+}
+
 enum sonde_status snd_out_finish(struct snd_out *out, struct sonde_error *err)
 {
     flush(out);

@@ -36,6 +36,9 @@ void snd_out_format(struct snd_out *out, const char *format, ...) SONDE_PRINTF(2
 /* A field of CSV (RFC 4180): quoted where it must be. */
 void snd_out_csv(struct snd_out *out, const char *bytes, size_t length);
 
+/* What was to be written cannot be had: `os_error` says why (ENOMEM). */
+void snd_out_fail(struct snd_out *out, int os_error);
+
 /* Writes what is left. Errors: SONDE_E_IO, now or earlier. */
 enum sonde_status snd_out_finish(struct snd_out *out, struct sonde_error *err);
 

@@ -3,6 +3,7 @@
  * The lines view: runs and time of each line. As text it is line_profiler's, to the character,
  * with the source as it is in the file now; where that is not what ran, it says so.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,7 +180,7 @@ static void put_function(struct page *page, const struct sonde_line_function *f)
     char              number[SND_NUMBER_MAX];
 
     if (!shown) {
-        page->out->failed = true;
+        snd_out_fail(page->out, ENOMEM);
         return;
     }
     bool found = snd_pysource_open(&source, f);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions, callers and callees as Python's pstats prints them, to the character. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,7 +221,8 @@ static void put_calls(struct page *page, bool callers)
         most++;
     struct related *related = calloc(most + 1, sizeof *related);
     if (!related || page->shown == 0) {
-        page->out->failed |= !related;
+        if (!related)
+            snd_out_fail(page->out, ENOMEM);
         free(related);
         return;
     }

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SIZE_LIMIT ((off_t)64 << 20)
+#define SIZE_LIMIT ((off_t)16 << 20)
 #define INDENTS_MAX 100 /* Python's own limit */
 #define NESTING_MAX 64  /* strings in replacement fields in strings .. */
 
@@ -208,8 +208,8 @@ struct reader {
 
 static const char *skip_string(const char *at, const char *end, bool is_format, unsigned nesting);
 
-/* A replacement field of an f-string, from after its brace to after the closing one. */
-static const char *skip_field(const char *at, const char *end, unsigned nesting)
+/* A replacement field of an f-string in `quote`, from after its brace to after the closing one. */
+static const char *skip_field(const char *at, const char *end, char quote, unsigned nesting)
 {
     unsigned open = 0;
     bool     in_spec = false;
@@ -219,14 +219,14 @@ static const char *skip_field(const char *at, const char *end, unsigned nesting)
         if (c == '}' && open == 0)
             return at + 1;
         if (in_spec && c == '{' && nesting < NESTING_MAX) {
-            at = skip_field(at + 1, end, nesting + 1);
+            at = skip_field(at + 1, end, quote, nesting + 1);
             continue;
         }
         if (!in_spec && (c == '"' || c == '\'') && nesting < NESTING_MAX) {
             at = skip_string(at, end, at[-1] == 'f' || at[-1] == 'F', nesting + 1);
             continue;
         }
-        if (in_spec && (c == '"' || c == '\'' || c == '\n'))
+        if (in_spec && (c == quote || c == '\n'))
             return at; /* the string ends: it was no field after all */
         open += !in_spec && (c == '(' || c == '[' || c == '{');
         open -= !in_spec && open > 0 && (c == ')' || c == ']' || c == '}');
@@ -236,7 +236,10 @@ static const char *skip_field(const char *at, const char *end, unsigned nesting)
     return at;
 }
 
-/* From its opening quote to after its closing one; one step where it does not end. */
+/*
+ * From its opening quote to after its closing one. One that does not end is a step of one; inside
+ * another it is as long as it was looked at, or looking would begin again at each.
+ */
 static const char *skip_string(const char *at, const char *end, bool is_format, unsigned nesting)
 {
     char   quote = *at;
@@ -249,15 +252,15 @@ static const char *skip_string(const char *at, const char *end, bool is_format, 
         else if (is_format && *c == '{' && c + 1 < end && c[1] == '{')
             c += 2;
         else if (is_format && *c == '{')
-            c = skip_field(c + 1, end, nesting);
+            c = skip_field(c + 1, end, quote, nesting);
         else if (*c == '\n' && !triple)
-            return at + 1;
+            return nesting > 0 ? c : at + 1;
         else if (*c == quote && (!triple || (end - c >= 3 && c[1] == quote && c[2] == quote)))
             return c + width;
         else
             c++;
     }
-    return triple ? end : at + 1;
+    return triple || nesting > 0 ? end : at + 1;
 }
 
 /* ------------------------------------------------------------------ tokens */

@@ -3,6 +3,7 @@
  * The samples view: what sampled stacks add up to. As text it is Pyinstrument's tree of the main
  * thread, or of each thread; as data every node of every thread.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -168,7 +169,7 @@ static void put_tree(struct page *page, const struct sonde_sample_thread *t,
     struct snd_sample_style style = { paths, page->decimals, page->colour, page->show_all };
 
     if (!snd_sample_tree_put(page->samples, find_start(page->samples, t->root), &style, page->out))
-        page->out->failed = true;
+        snd_out_fail(page->out, ENOMEM);
     snd_out_text(page->out, "\n");
 }
 
@@ -184,7 +185,8 @@ static void put_threads(struct page *page, bool all)
         if (process_of(page, t) != of) {
             of = process_of(page, t);
             snd_pypaths_release(&paths);
-            page->out->failed |= !snd_pypaths_read(&paths, page->trace, of);
+            if (!snd_pypaths_read(&paths, page->trace, of))
+                snd_out_fail(page->out, ENOMEM);
         }
         if (all)
             put_heading(page, t);

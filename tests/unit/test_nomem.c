@@ -58,8 +58,37 @@ static const char *make_trace(void)
         synth_step(s, u, 102 + i * 10, i);
         synth_link(s, u, 103 + i * 10, SND_LINK_FLOW, false, i);
     }
+    uint32_t line = synth_frame_in(s, file, 7, file, 8, false);
+    for (unsigned i = 0; i < 20; i++) {
+        static const uint64_t words[8] = { 1, 1, 10, 5, 0, 0, 1, 10 };
+        line = synth_frame_in(s, file, 7, file, 8 + i, false);
+        stack = synth_stack(s, stack, line);
+        synth_tally(s, SND_TALLY_LINE, line, 0, words, 2);
+        synth_sample(s, u, 890, stack, 1 << 8 | 3, t, 100);
+    }
     synth_free(s, u, 900, 0, 0, 0);
     synth_free(s, u, 900, 1, 1, 0);
+    synth_close(s, true);
+    return path;
+}
+
+/* Twenty functions, each calling the next: counted, or as ranges. */
+static const char *make_calls(bool counted)
+{
+    const char   *path = scratch_path(counted ? "counted" : "ranges");
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0), file = synth_string(s, "f.py");
+
+    for (uint32_t i = 1; i <= 20; i++) {
+        static const uint64_t words[8] = { 1, 1, 1000, 5, 0, 0, 1, 1000 };
+        uint32_t              frame = synth_frame_in(s, file, i, file, i, false);
+        if (counted)
+            synth_tally(s, SND_TALLY_CALLS, frame, i - 1, words, 8);
+        synth_begin(s, t, 100 + i, file, 0);
+        synth_attr(s, t, SND_ATTR_FRAME, frame);
+    }
+    for (uint32_t i = 0; i < 20; i++)
+        synth_end(s, t, 1000 + i);
     synth_close(s, true);
     return path;
 }
@@ -143,6 +172,47 @@ static enum sonde_status use_timeline(struct sonde_trace *trace)
     return status;
 }
 
+static enum sonde_status use_functions(struct sonde_trace *trace)
+{
+    struct sonde_functions *functions;
+    struct sonde_call_tree *tree = NULL;
+    enum sonde_status       status = sonde_functions_new(trace, &functions, NULL);
+
+    assert_int_equal(functions == NULL, status != SONDE_OK);
+    if (status == SONDE_OK) {
+        assert_int_equal(sonde_functions_count(functions), 20);
+        status = sonde_call_tree_new(functions, &tree, NULL);
+        assert_int_equal(tree == NULL, status != SONDE_OK);
+    }
+    sonde_call_tree_free(tree);
+    sonde_functions_free(functions);
+    return status;
+}
+
+static enum sonde_status use_lines(struct sonde_trace *trace)
+{
+    struct sonde_lines *lines;
+    enum sonde_status   status = sonde_lines_new(trace, SONDE_LINES_TIME, &lines, NULL);
+
+    assert_int_equal(lines == NULL, status != SONDE_OK);
+    if (status == SONDE_OK)
+        assert_int_equal(sonde_lines_function_count(lines), 1);
+    sonde_lines_free(lines);
+    return status;
+}
+
+static enum sonde_status use_samples(struct sonde_trace *trace)
+{
+    struct sonde_samples *samples;
+    enum sonde_status     status = sonde_samples_new(trace, true, &samples, NULL);
+
+    assert_int_equal(samples == NULL, status != SONDE_OK);
+    if (status == SONDE_OK)
+        assert_int_equal(sonde_samples_thread_count(samples), 1);
+    sonde_samples_free(samples);
+    return status;
+}
+
 static enum sonde_status use_merge(struct sonde_trace *trace)
 {
     return sonde_trace_walk(trace, SONDE_BY_TIME, pass, NULL, NULL);
@@ -168,12 +238,15 @@ static void check_use(const char *path, use_fn *use)
 static void models_survive(void **state)
 {
     static use_fn *const uses[] = { use_averages, use_tree,    use_memory,   use_summary,
-                                    use_events,   use_modules, use_timeline, use_merge };
+                                    use_events,   use_modules, use_timeline, use_merge,
+                                    use_lines,    use_samples };
     const char          *path = make_trace();
 
     (void)state;
     for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
         check_use(path, uses[i]);
+    check_use(make_calls(true), use_functions);
+    check_use(make_calls(false), use_functions);
 }
 
 static void opening_survives(void **state)

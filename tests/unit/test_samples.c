@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/layout.h"
+#include "scratch.h"
+
+static uint32_t frame_of(struct synth *s, const char *name, uint32_t first, uint32_t line)
+{
+    return synth_frame_in(s, synth_string(s, name), first, synth_string(s, "p.py"), line, false);
+}
+
+/* f is seen at two lines, which are one function; both are below main. */
+static struct sonde_trace *make_trace(void)
+{
+    const char   *path = scratch_path("samples");
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      sampler = synth_thread(s, "sonde", 0);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "worker", 0);
+    uint32_t      lib = synth_string(s, "libm.so");
+    uint32_t      m = synth_stack(s, 0, frame_of(s, "main", 1, 3));
+    uint32_t      f1 = synth_stack(s, m, frame_of(s, "f", 10, 11));
+    uint32_t      f2 = synth_stack(s, m, frame_of(s, "f", 10, 12));
+    uint32_t      exp = synth_stack(s, f2, synth_frame_in(s, lib, 0, lib, 0, true));
+    uint32_t      import = synth_stack(
+        s, m,
+        synth_frame_in(s, lib, 1, synth_string(s, "<frozen importlib._bootstrap>"), 1, false));
+
+    synth_sample(s, sampler, 1000, f1, 3 | 10 << 8, t, 1000);
+    synth_sample(s, sampler, 1500, f2, 2 | 5 << 8, t, 500);
+    synth_sample(s, sampler, 1700, exp, 10 | 2 << 8, t, 200);
+    synth_sample(s, sampler, 1800, m, 4 | 1 << 8, t, 100);
+    synth_sample(s, sampler, 1850, import, 3, t, 50); /* a count of 0 is one */
+    synth_sample(s, sampler, 2000, 0, 0 | 7 << 8, u, 700);
+    synth_sample(s, sampler, 2100, 9999, 3 | 1 << 8, u, 100); /* a stack that is not there */
+    synth_meta(s, "python.sample.hz", "250");
+    synth_close(s, true);
+    return scratch_open(path);
+}
+
+static void stacks_make_trees(void **state)
+{
+    struct sonde_trace   *trace = make_trace();
+    struct sonde_samples *samples;
+
+    (void)state;
+    assert_int_equal(sonde_samples_new(trace, true, &samples, NULL), SONDE_OK);
+    assert_int_equal(sonde_samples_thread_count(samples), 2);
+    const struct sonde_sample_thread *t = sonde_samples_thread(samples, 0);
+    assert_int_equal(t->samples, 19);
+    assert_int_equal(t->time_ns, 1850);
+    assert_int_equal(t->cpu_ns, 1750);
+    assert_int_equal(t->gil_ns, 1050);
+    assert_int_equal(t->gil_wait_ns, 100);
+    assert_int_equal(t->idle_ns, 0);
+    assert_int_equal(t->last_ns - t->first_ns, 1850);
+    const struct sonde_sample_node *root = sonde_samples_node(samples, t->root);
+    const struct sonde_sample_node *node = sonde_samples_node(samples, root->first_child);
+    assert_true(text_is(node->function, "main"));
+    assert_int_equal(node->line, 1);
+    assert_int_equal(node->time_ns, 1850);
+    assert_int_equal(node->self_ns, 150); /* what imports counts as its caller */
+    node = sonde_samples_node(samples, node->first_child);
+    assert_true(text_is(node->function, "f"));
+    assert_int_equal(node->line, 10);
+    assert_int_equal(node->next_sibling, 0);
+    assert_int_equal(node->samples, 17);
+    assert_int_equal(node->time_ns, 1700);
+    assert_int_equal(node->self_ns, 1500);
+    assert_int_equal(node->gil_ns, 1000);
+    node = sonde_samples_node(samples, node->first_child);
+    assert_true(node->is_native);
+    assert_int_equal(node->depth, 3);
+    assert_true(sonde_samples_rate(samples) > 249 && sonde_samples_rate(samples) < 251);
+    sonde_samples_free(samples);
+    sonde_trace_close(trace);
+}
+
+static void idle_threads_are_told_apart(void **state)
+{
+    struct sonde_trace   *trace = make_trace();
+    struct sonde_samples *samples;
+
+    (void)state;
+    assert_int_equal(sonde_samples_new(trace, false, &samples, NULL), SONDE_OK);
+    const struct sonde_sample_thread *u = sonde_samples_thread(samples, 1);
+    assert_int_equal(u->idle_ns, 700);
+    assert_int_equal(u->time_ns, 800);
+    assert_int_equal(sonde_samples_node(samples, u->root)->self_ns, 800);
+    assert_int_equal(sonde_samples_node(samples, u->root)->first_child, 0);
+    const struct sonde_sample_node *root =
+        sonde_samples_node(samples, sonde_samples_thread(samples, 0)->root);
+    const struct sonde_sample_node *main_node = sonde_samples_node(samples, root->first_child);
+    assert_int_equal(main_node->self_ns, 100); /* imports are shown */
+    assert_null(sonde_samples_thread(samples, 2));
+    sonde_samples_free(samples);
+    sonde_trace_close(trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stacks_make_trees),
+        cmocka_unit_test(idle_threads_are_told_apart),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
+}
