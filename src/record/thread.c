@@ -153,15 +153,12 @@ static bool first_chunk(struct snd_thread *thread)
         snd_lane_write(thread->lane, words, 2);
         return true;
     }
-    /* At the limit there may still be stock. */
-    if (snd_rec.exhausted || snd_rec.keep_last)
+    if (snd_rec.keep_last) /* recycled chunks are all of one size */
+        chunk = snd_chunk_take();
+    else if (snd_rec.exhausted) /* at the limit there may still be stock */
         chunk = snd_list_pop(&snd_rec.ready);
-    if (chunk == SND_NO_CHUNK && !snd_may_reserve())
-        return false;
-    /* Recycled chunks are all of one size. */
-    uint64_t size = snd_rec.keep_last ? snd_rec.chunk_bytes : FIRST_CHUNK;
-    if (chunk == SND_NO_CHUNK)
-        chunk = snd_chunk_reserve(size, SND_CHUNK_LANE);
+    else if (snd_may_reserve())
+        chunk = snd_chunk_reserve(FIRST_CHUNK, SND_CHUNK_LANE);
     if (chunk == SND_NO_CHUNK)
         return false;
     snd_chunk_open(chunk, thread->id);
