@@ -83,6 +83,7 @@ static void point_lane_at(struct snd_thread *thread, uint32_t chunk, uint64_t us
     thread->lane->leaf = NULL;
     thread->lane->cur = (uint64_t *)((char *)it->map + used);
     thread->lane->end = (uint64_t *)((char *)it->map + it->size);
+    thread->lane->chunks++;
 }
 
 static uint64_t lane_used(const struct snd_thread *thread)
@@ -247,7 +248,7 @@ static void detach(void *argument)
     self = NULL;
     snd_pages_free(thread->spare, SND_SPARE_SIZE);
     snd_pages_free(thread, sizeof *thread);
-    sonde_lane_ = (struct sonde_lane){ NULL, NULL, NULL, 0, 0 };
+    sonde_lane_ = (struct sonde_lane){ .epoch = 0 };
 }
 
 static struct snd_thread *make_self(struct sonde_lane *lane)
