@@ -493,6 +493,22 @@ void synth_span(struct synth *s, uint32_t thread, uint64_t ns, uint32_t name, ui
         s->latest_ns = ns + duration_ns;
 }
 
+uint32_t synth_call(struct synth *s, const struct snd_call_record *call)
+{
+    synth_record(s, SND_REC_CALL, ++s->ids[SND_REC_CALL], call, sizeof *call);
+    return s->ids[SND_REC_CALL];
+}
+
+void synth_call_range(struct synth *s, uint32_t thread, uint64_t ns, uint32_t call,
+                      uint64_t duration_ns)
+{
+    uint64_t ticks = synth_raw_clock(s, ns + duration_ns) - synth_raw_clock(s, ns);
+
+    put(s, thread, SND_EV_CALL, ns, SND_PAIR(call, ticks), 0, 0);
+    if (ns + duration_ns > s->latest_ns)
+        s->latest_ns = ns + duration_ns;
+}
+
 void synth_sample(struct synth *s, uint32_t thread, uint64_t ns, uint32_t stack, uint32_t state,
                   uint32_t sampled, uint32_t covered_ns)
 {
