@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pipe/yaml_write.c - a tree to text as PyYAML's safe dumper writes it, and text to a file.
+ */
+#include "pipe/yaml.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "pipe/scalar.h"
+#include "pipe/whole_file.h"
+#include "snd_config.h"
+
+#if SND_HAVE_YAML
+#include <yaml.h>
+
+/* ----------------------------------------------------------------- sorting */
+
+struct pair {
+    struct snd_node *key, *value;
+};
+
+static int compare_texts(const void *a, const void *b)
+{
+    const struct snd_node *left = ((const struct pair *)a)->key;
+    const struct snd_node *right = ((const struct pair *)b)->key;
+    size_t                 shared = left->length < right->length ? left->length : right->length;
+    int                    order = memcmp(left->text, right->text, shared);
+
+    return order ? order : (left->length > right->length) - (left->length < right->length);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    double left = ((const struct pair *)a)->key->real;
+    double right = ((const struct pair *)b)->key->real;
+
+    return (left > right) - (left < right);
+}
+
+/* Keys of one sort are put in order; a mixture stays as it is, as Python cannot compare it. */
+static void sort_map(struct snd_node *map)
+{
+    bool texts = true, numbers = true;
+
+    for (uint32_t i = 0; i < map->count; i += 2) {
+        texts = texts && map->items[i]->kind == SND_NODE_TEXT;
+        numbers = numbers && snd_node_is_number(map->items[i]);
+    }
+    if (map->count > 2 && (texts || numbers))
+        qsort(map->items, map->count / 2, sizeof(struct pair),
+              texts ? compare_texts : compare_numbers);
+}
+
+/* ---------------------------------------------------------------- emitting */
+
+static int append(void *user, unsigned char *bytes, size_t length)
+{
+    struct sonde_buffer *text = user;
+
+    snd_buf_put(text, bytes, length);
+    return !text->failed;
+}
+
+static bool emit_scalar(yaml_emitter_t *emitter, const struct snd_node *node)
+{
+    yaml_event_t event;
+    /* Unquoted where it is read back as what it is; quotes make text of anything. */
+    int plain = node->kind != SND_NODE_TEXT || !snd_scalar_is_special(node->text, node->length);
+    int quoted = node->kind == SND_NODE_TEXT;
+
+    /* An empty null would be written '', which is text. */
+    const char *text = node->kind == SND_NODE_NULL ? "null" : node->text;
+    size_t      length = node->kind == SND_NODE_NULL ? 4 : node->length;
+    return yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)text, (int)length,
+                                        plain, quoted, YAML_ANY_SCALAR_STYLE) &&
+           yaml_emitter_emit(emitter, &event);
+}
+
+/* What holds scalars alone goes on one line, and around. */
+static bool is_flow(const struct snd_node *node)
+{
+    for (uint32_t i = 0; i < node->count; i++)
+        if (!snd_node_is_scalar(node->items[i]))
+            return false;
+    return true;
+}
+
+static bool emit(yaml_emitter_t *emitter, struct snd_node *node)
+{
+    yaml_event_t event;
+    bool         is_map = node->kind == SND_NODE_MAP, good;
+
+    if (snd_node_is_scalar(node))
+        return emit_scalar(emitter, node);
+    if (is_map) {
+        sort_map(node);
+        good = yaml_mapping_start_event_initialize(&event, NULL, NULL, 1,
+                                                   is_flow(node) ? YAML_FLOW_MAPPING_STYLE
+                                                                 : YAML_BLOCK_MAPPING_STYLE);
+    } else {
+        good = yaml_sequence_start_event_initialize(&event, NULL, NULL, 1,
+                                                    is_flow(node) ? YAML_FLOW_SEQUENCE_STYLE
+                                                                  : YAML_BLOCK_SEQUENCE_STYLE);
+    }
+    good = good && yaml_emitter_emit(emitter, &event);
+    for (uint32_t i = 0; i < node->count && good; i++)
+        good = emit(emitter, node->items[i]);
+    good = good && (is_map ? yaml_mapping_end_event_initialize(&event)
+                           : yaml_sequence_end_event_initialize(&event));
+    return good && yaml_emitter_emit(emitter, &event);
+}
+
+static bool emit_document(yaml_emitter_t *emitter, struct snd_node *root)
+{
+    yaml_event_t event;
+
+    return yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) &&
+           yaml_emitter_emit(emitter, &event) &&
+           yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1) &&
+           yaml_emitter_emit(emitter, &event) && emit(emitter, root) &&
+           yaml_document_end_event_initialize(&event, 1) && yaml_emitter_emit(emitter, &event) &&
+           yaml_stream_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event);
+}
+
+enum sonde_status snd_yaml_write(struct snd_document *doc, struct sonde_buffer *text,
+                                 struct sonde_error *err)
+{
+    yaml_emitter_t    emitter;
+    enum sonde_status status = SONDE_OK;
+
+    if (doc->failed || !doc->root || !yaml_emitter_initialize(&emitter))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory writing YAML");
+    yaml_emitter_set_output(&emitter, append, text);
+    if (!emit_document(&emitter, doc->root)) {
+        if (emitter.error == YAML_MEMORY_ERROR || text->failed)
+            status = snd_fail(err, SONDE_E_NOMEM, "out of memory writing YAML");
+        else
+            status = snd_fail(err, SONDE_E_FORMAT, "cannot be written as YAML: %s",
+                              emitter.problem ? emitter.problem : "text that is not UTF-8");
+    }
+    yaml_emitter_delete(&emitter);
+    return status;
+}
+
+#else
+
+enum sonde_status snd_yaml_write(struct snd_document *doc, struct sonde_buffer *text,
+                                 struct sonde_error *err)
+{
+    (void)doc;
+    (void)text;
+    return snd_fail(err, SONDE_E_UNSUPPORTED,
+                    "cannot write YAML: this build lacks libyaml; build it again with libyaml-dev");
+}
+
+#endif
+
+enum sonde_status snd_yaml_save(struct snd_document *doc, const char *path, struct sonde_error *err)
+{
+    struct sonde_buffer text = { 0 };
+    enum sonde_status   status = snd_yaml_write(doc, &text, err);
+
+    if (status == SONDE_OK)
+        status = snd_whole_file_write(path, snd_buf_string(&text), text.length, err);
+    sonde_buffer_release(&text);
+    return status;
+}
