@@ -7,6 +7,7 @@
 #ifndef SND_VIEW_DOC_H
 #define SND_VIEW_DOC_H
 
+#include "sonde/layers.h"
 #include "sonde/model.h"
 #include "view/table.h"
 
@@ -38,6 +39,7 @@ struct snd_doc {
     struct sonde_tree     *tree;
     struct sonde_memory   *memory;
     struct sonde_modules  *modules;
+    struct sonde_layers   *layers;
     struct sonde_summary  *summary; /* of a view: always there */
     struct snd_doc_text   *texts;
 };

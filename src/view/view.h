@@ -32,6 +32,7 @@ SND_VIEW_BUILD(snd_view_summary);
 SND_VIEW_BUILD(snd_view_ops);
 SND_VIEW_BUILD(snd_view_tree);
 SND_VIEW_BUILD(snd_view_modules);
+SND_VIEW_BUILD(snd_view_layers);
 SND_VIEW_BUILD(snd_view_memory);
 SND_VIEW_BUILD(snd_view_threads);
 SND_VIEW_BUILD(snd_view_steps);
