@@ -76,6 +76,9 @@ static enum sonde_status refuse_value(const struct place *place, const char *key
 
     if (snd_node_is(value, SND_NODE_TEXT) && snd_scalar_is_near_number(value->text, value->length))
         hint = "; YAML 1.1 takes it for text: write 1.0e-05, not 1e-05";
+    if (!value)
+        return snd_fail(err, place->status, "%s: %s has no %s", place->path,
+                        name_place(place, where), key);
     return snd_fail(err, place->status, "%s: %s: %s is %s, not %s%s", place->path,
                     name_place(place, where), key, snd_node_said(value, said), expected, hint);
 }
@@ -133,12 +136,30 @@ static enum sonde_status check_row(const struct snd_results *results, const stru
     const struct snd_node *layer = snd_node_get(row, "layer");
     if (!snd_node_is(layer, SND_NODE_INT) || !layer->in_range || layer->integer < 0)
         return refuse_value(&place, "layer", layer, "a whole number from 1", err);
-    status = check_amount(&place, "memory", err);
-    if (status == SONDE_OK)
-        status = check_amount(&place, "time", err);
-    if (status == SONDE_OK)
-        status = check_shapes(&place, "shape_in", err);
+    status = check_shapes(&place, "shape_in", err);
     return status == SONDE_OK ? check_shapes(&place, "shape_out", err) : status;
+}
+
+static enum sonde_status check_amounts_of(const struct snd_results *results,
+                                          const struct snd_node *row, enum sonde_status fault,
+                                          struct sonde_error *err)
+{
+    struct place      place = { results->path, row, fault };
+    enum sonde_status status = check_amount(&place, "memory", err);
+
+    return status == SONDE_OK ? check_amount(&place, "time", err) : status;
+}
+
+enum sonde_status snd_results_check_amounts(const struct snd_results *results, const char *key,
+                                            struct sonde_error *err)
+{
+    enum sonde_status status = SONDE_OK;
+
+    for (uint32_t i = 0; i < results->rows->count && status == SONDE_OK; i++) {
+        struct place place = { results->path, results->rows->items[i], SONDE_E_FORMAT };
+        status = check_amount(&place, key, err);
+    }
+    return status;
 }
 
 int64_t snd_row_layer(const struct snd_node *row)
@@ -172,8 +193,10 @@ static enum sonde_status check_text(const struct snd_results *r, const char *key
     if (snd_node_is(value, SND_NODE_TEXT) && value->length > 0 &&
         strlen(value->text) == value->length)
         return SONDE_OK;
-    return snd_fail(err, SONDE_E_FORMAT, "%s: %s is %s, not a text; is this a results file?",
-                    r->path, key, snd_node_said(value, said));
+    if (!value)
+        return snd_fail(err, SONDE_E_FORMAT, "%s has no %s: it is no results file", r->path, key);
+    return snd_fail(err, SONDE_E_FORMAT, "%s: %s is %s, not a text", r->path, key,
+                    snd_node_said(value, said));
 }
 
 static enum sonde_status check_count(const struct snd_results *r, const char *key, int64_t least,
@@ -184,12 +207,13 @@ static enum sonde_status check_count(const struct snd_results *r, const char *ke
 
     if (snd_node_is(value, SND_NODE_INT) && value->in_range && value->integer >= least)
         return SONDE_OK;
-    return snd_fail(err, SONDE_E_FORMAT,
-                    "%s: %s is %s, not a whole number from %" PRId64 "; is this a results file?",
-                    r->path, key, snd_node_said(value, said), least);
+    if (!value)
+        return snd_fail(err, SONDE_E_FORMAT, "%s has no %s: it is no results file", r->path, key);
+    return snd_fail(err, SONDE_E_FORMAT, "%s: %s is %s, not a whole number from %" PRId64, r->path,
+                    key, snd_node_said(value, said), least);
 }
 
-/* Keys and kinds of everything; whether layers are missing is another matter. */
+/* Keys and kinds; amounts, and whether layers are missing, are other matters. */
 static enum sonde_status check_file(struct snd_results *r, struct sonde_error *err)
 {
     char              said[SND_NODE_SAID_MAX];
@@ -323,6 +347,8 @@ enum sonde_status snd_results_open(const char *path, const struct snd_results_he
         status = check_file(*out, err);
     if (status == SONDE_OK)
         status = check_agrees(*out, head, err);
+    for (uint32_t i = 0; status == SONDE_OK && i < (*out)->rows->count; i++)
+        status = check_amounts_of(*out, (*out)->rows->items[i], SONDE_E_FORMAT, err);
     if (status == SONDE_OK)
         status = sort_rows(*out, err);
     if (status != SONDE_OK) {
@@ -392,6 +418,8 @@ static enum sonde_status insert(struct snd_results *r, struct snd_node *row, boo
     if (!row || r->doc.failed)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for %s", r->path);
     status = check_row(r, row, SONDE_E_ARGUMENT, err);
+    if (status == SONDE_OK)
+        status = check_amounts_of(r, row, SONDE_E_ARGUMENT, err);
     if (status != SONDE_OK)
         return status;
     int64_t  layer = snd_row_layer(row), layers = snd_results_head(r).layers;
@@ -474,7 +502,8 @@ enum sonde_status snd_results_check_whole(const struct snd_results *results,
 
     if (head.layers != (int64_t)rows->count)
         return snd_fail(err, SONDE_E_STATE,
-                        "%s declares %" PRId64 " layers and has rows of %u; profile the others",
+                        "%s declares %" PRId64
+                        " layers and has %u rows; profile the other layers first",
                         results->path, head.layers, rows->count);
     if (rows->count == 0)
         return snd_fail(err, SONDE_E_STATE, "%s has no rows: there is nothing to convert",

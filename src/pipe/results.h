@@ -31,7 +31,10 @@ struct snd_results_head {
 SND_CHECKED enum sonde_status snd_results_open(const char                    *path,
                                                const struct snd_results_head *head,
                                                struct snd_results **out, struct sonde_error *err);
-/* Opens the results at `path`, whatever they are of; they must be there. */
+/*
+ * Opens the results at `path`, whatever they are of; they must be there. Times and sizes are not
+ * looked at: snd_results_check_amounts does.
+ */
 SND_CHECKED enum sonde_status snd_results_load(const char *path, struct snd_results **out,
                                                struct sonde_error *err);
 void                          snd_results_free(struct snd_results *results);
@@ -73,6 +76,10 @@ SND_CHECKED enum sonde_status snd_results_save(struct snd_results *results,
  */
 SND_CHECKED enum sonde_status snd_results_check_whole(const struct snd_results *results,
                                                       struct sonde_error       *err);
+
+/* Whether `key` ("time", "memory") is a number from 0 in every row. Errors: SONDE_E_FORMAT. */
+SND_CHECKED enum sonde_status snd_results_check_amounts(const struct snd_results *results,
+                                                        const char *key, struct sonde_error *err);
 
 /* The elements of a list of shapes: the sum of their products; -1 if that is past an int64_t. */
 int64_t snd_shapes_elements(const struct snd_node *shapes);
