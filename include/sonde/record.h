@@ -285,12 +285,30 @@ SONDE_API uint64_t *sonde_tally(enum sonde_tally_kind kind, uint32_t key, uint32
 /* A range by ids; `shapes` 0 for none. */
 static inline void sonde_begin_id(uint32_t name, uint32_t shapes);
 
+/*
+ * A way in which an operator is called: what is the same each time, told once. A range is then
+ * its id, and 16 bytes. Zero what does not apply; `fwd_thread` is SONDE_ATTR_FWD_THREAD's.
+ */
+struct sonde_call {
+    uint32_t name, shapes, strides, arguments; /* ids of interned things */
+    uint32_t overload, stack, module;
+    uint32_t scope;
+    uint32_t has_sequence; /* each has an autograd number: given when it begins */
+    uint32_t reserved;
+    uint64_t fwd_thread;
+};
+SONDE_API uint32_t sonde_intern_call(const struct sonde_call *call);
+
+/* `sequence` counts only if the call has one. */
+SONDE_API void sonde_begin_call(uint32_t call, uint64_t sequence);
+
 /* Attributes of the innermost open range: keys of format/attrs.def. */
 enum sonde_attr {
     SONDE_ATTR_FLOPS = 1, SONDE_ATTR_SHAPES = 2, SONDE_ATTR_STACK = 3, SONDE_ATTR_SEQUENCE = 4,
     SONDE_ATTR_FWD_THREAD = 5, SONDE_ATTR_SCOPE = 6, SONDE_ATTR_OVERLOAD = 7,
     SONDE_ATTR_ARGUMENTS = 8, SONDE_ATTR_STRIDES = 9, SONDE_ATTR_MODULE = 10,
     SONDE_ATTR_MACS = 11, SONDE_ATTR_BYTES = 12, SONDE_ATTR_KEY = 13,
+    SONDE_ATTR_CALLS_SEQUENCE = 14,
 };
 SONDE_API void sonde_attr(enum sonde_attr key, uint64_t value);
 
@@ -320,9 +338,10 @@ static inline uint64_t sonde_clock(void);
  */
 struct sonde_lane {
     uint64_t *cur, *end;
-    uint64_t *leaf;  /* the bare range that was begun last, while nothing was written after it */
+    uint64_t *leaf;  /* the range that was begun last and can close in place, until more is written */
     uint32_t  epoch; /* of the recording that gave the chunk */
     uint32_t  busy;
+    uint32_t  chunks; /* how many it was given: what is said once a chunk is said again */
 };
 #define SONDE_THREAD_LOCAL_ __thread __attribute__((tls_model("initial-exec")))
 SONDE_API extern SONDE_THREAD_LOCAL_ struct sonde_lane sonde_lane_;
@@ -336,7 +355,9 @@ SONDE_API void     sonde_end_slow_(uint64_t now);
 
 #define SONDE_KIND_BEGIN_ 0x21u
 #define SONDE_KIND_SPAN_ 0x27u
+#define SONDE_KIND_CALL_ 0x2au
 #define SONDE_KIND_END_ 0x01u
+#define SONDE_KIND_ATTR_ 0x02u
 
 static inline uint32_t sonde_epoch(void)
 {
@@ -393,8 +414,18 @@ static inline void sonde_begin_at_(struct sonde_lane *lane, uint64_t payload)
                      __ATOMIC_RELEASE);
 }
 
+static inline void sonde_begin_call_at_(struct sonde_lane *lane, uint32_t call)
+{
+    uint64_t *at = lane->cur;
+
+    lane->cur = at + 2;
+    lane->leaf = at;
+    at[1] = call;
+    __atomic_store_n(at, sonde_clock() << 8 | SONDE_KIND_CALL_, __ATOMIC_RELEASE);
+}
+
 /*
- * The end of a bare range in which nothing was recorded goes into the upper half of its own
+ * The end of a range without tensor list in which nothing was recorded goes into the upper half of its own
  * second word, as a duration: a leaf costs 16 bytes, and no room.
  */
 static inline bool sonde_end_leaf_(struct sonde_lane *lane, uint64_t now)

@@ -24,9 +24,9 @@ from ._core import Error
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _SOURCES = ("probes/torch/got.h", "probes/torch/pyframes.h", "probes/torch/shim.cpp",
-            "probes/torch/shim.h", "probes/torch/torch_hooks.h", "probes/torch/torch_inputs.h",
-            "probes/torch/torch_places.h", "probes/torch/torch_thread.h", "sonde/record.h",
-            "sonde/error.h")
+            "probes/torch/shim.h", "probes/torch/torch_calls.h", "probes/torch/torch_hooks.h",
+            "probes/torch/torch_inputs.h", "probes/torch/torch_places.h",
+            "probes/torch/torch_thread.h", "sonde/record.h", "sonde/error.h")
 _SAID_AFTER_S = 2
 
 _library = None  # where it is, once known

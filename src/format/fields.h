@@ -9,6 +9,7 @@
  *     THREAD    thread              0                     -              -
  *     GAP       events lost         ends among them       -              -
  *     SPAN      name                ticks, 0 while open   -              -
+ *     CALL      call                ticks, 0 while open   -              -
  *     END_AT    ranges inside it    0                     -              -
  *     END_KEY   key (64 bits)                             -              -
  *     COUNTER   name                0                     double         -

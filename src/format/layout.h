@@ -162,16 +162,21 @@ static inline uint64_t snd_time_extend(uint64_t time56, uint64_t near_raw)
 }
 
 /*
- * SPAN: the name in the low half of word 1 and, once the range has closed with nothing recorded
- * in it, its duration in raw ticks in the high half. 0: still open; an END closes it.
+ * SPAN, CALL: the name (the call) in the low half of word 1 and, once the range has closed with
+ * nothing recorded in it, its duration in raw ticks in the high half. 0: still open; an END
+ * closes it.
  */
+static inline int snd_closes_in_place(uint8_t kind)
+{
+    return kind == SND_EV_SPAN || kind == SND_EV_CALL;
+}
 #define SND_SPAN_NAME(word1) ((uint32_t)(word1))
 #define SND_SPAN_TICKS(word1) ((uint32_t)((uint64_t)(word1) >> 32))
 
 /* How many events a stored one stands for: a closed span is a begin and an end. */
 static inline unsigned snd_event_weight(const uint64_t *words)
 {
-    return SND_EVENT_KIND(words[0]) == SND_EV_SPAN && SND_SPAN_TICKS(words[1]) != 0 ? 2 : 1;
+    return snd_closes_in_place(SND_EVENT_KIND(words[0])) && SND_SPAN_TICKS(words[1]) != 0 ? 2 : 1;
 }
 
 /* ATTR: kind | key << 8 | value << 16. */
@@ -203,7 +208,7 @@ enum snd_record_type {
     SND_REC_CLOCK = 6,  /* struct snd_clock_pair */
     SND_REC_META = 7,   /* u32 key string, u32 value string; a later one of the key replaces */
     SND_REC_TALLY = 8,  /* struct snd_tally_record, then its words */
-    SND_REC_CALL = 9,   /* struct snd_call_record */
+    SND_REC_CALL = 9,   /* struct snd_call_record; may grow at its end */
     SND_REC_TYPES
 };
 
@@ -256,6 +261,21 @@ enum snd_tally_kind {
 #define SND_TALLY(name, kind, words, summary) SND_TALLY_##name = kind,
 #include "format/tallies.def"
 #undef SND_TALLY
+};
+
+/* All that is the same each time an operator is called in the same way. Ids; 0: none. */
+struct snd_call_record {
+    uint32_t name, shapes, strides, arguments;
+    uint32_t overload, stack, module;
+    uint32_t scope;      /* SCOPE's value */
+    uint32_t flags;      /* enum snd_call_flag */
+    uint32_t reserved;
+    uint64_t fwd_thread; /* FWD_THREAD's value */
+};
+static_assert(sizeof(struct snd_call_record) == 48, "no holes");
+
+enum snd_call_flag {
+    SND_CALL_SEQUENCE = 1, /* its sequence number is what CALLS_SEQUENCE said last */
 };
 
 struct snd_thread_record {

@@ -186,10 +186,23 @@ static bool parse_tally(struct parser *p, uint32_t id, const uint8_t *data, size
     return true;
 }
 
+static bool parse_call(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
+{
+    struct snd_tables *t = p->tables;
+
+    if (size < sizeof *t->calls || !is_plausible(p, id, t->call_count))
+        return true;
+    if (!make_entry(&t->calls, &t->call_count, &t->call_room, id, sizeof *t->calls))
+        return false;
+    memcpy(&t->calls[id], data, sizeof *t->calls);
+    return true;
+}
+
 static bool (*const parsers[])(struct parser *, uint32_t, const uint8_t *, size_t) = {
     [SND_REC_STRING] = parse_string, [SND_REC_SHAPES] = parse_shapes, [SND_REC_FRAME] = parse_frame,
     [SND_REC_STACK] = parse_stack,   [SND_REC_THREAD] = parse_thread, [SND_REC_CLOCK] = parse_clock,
     [SND_REC_META] = parse_meta,     [SND_REC_TALLY] = parse_tally,
+    [SND_REC_CALL] = parse_call,
 };
 
 /* ------------------------------------------------------------------ chunks */
@@ -271,6 +284,7 @@ void snd_tables_release(struct snd_tables *t)
     free(t->threads);
     free(t->metas);
     free(t->tallies);
+    free(t->calls);
     snd_map_release(&t->meta_index);
     free(t->prefixes);
     snd_arena_release(&t->arena);

@@ -25,6 +25,7 @@ void snd_place_switch(struct snd_walker *w, struct snd_place *place, uint32_t th
 
     if (at >= defined)
         at = defined; /* the thread for undefined ids, if there is one */
+    place->has_sequence = false;
     if (at >= p->thread_count) {
         place->thread = NULL;
         return;
@@ -104,8 +105,8 @@ static inline bool advance_clock(struct snd_walker *w, struct snd_place *place, 
     return true;
 }
 
-/* Hands an event whose time has been told to the visitor, unless it was warm-up. */
-static inline void show(struct snd_walker *w, struct snd_place *place, uint8_t kind,
+/* Hands an event whose time has been told to the visitor, unless it was warm-up: then false. */
+static inline bool show(struct snd_walker *w, struct snd_place *place, uint8_t kind,
                         const uint64_t *words)
 {
     struct snd_walk_thread *t = place->thread;
@@ -113,7 +114,7 @@ static inline void show(struct snd_walker *w, struct snd_place *place, uint8_t k
 
     if (place->process->valid_from != 0 && !is_shown(place->process, t, kind, words)) {
         w->stats.warmup_events++;
-        return;
+        return false;
     }
     w->stats.events++;
     if (kind == SND_EV_BEGIN)
@@ -122,6 +123,7 @@ static inline void show(struct snd_walker *w, struct snd_place *place, uint8_t k
         v->end(v->user, place->index, t->last_ns);
     else
         v->other(v->user, place->index, t->last_ns, words);
+    return true;
 }
 
 bool snd_deliver_end(struct snd_walker *w, struct snd_place *place)
@@ -136,18 +138,64 @@ bool snd_deliver_end(struct snd_walker *w, struct snd_place *place)
     return true;
 }
 
-/* A span is a begin and, once it has its duration, an end. */
-static inline bool deliver_span(struct snd_walker *w, struct snd_place *place,
-                                const uint64_t *words)
+/* The end of a range that has its duration in it. */
+static inline bool deliver_ticks(struct snd_walker *w, struct snd_place *place, uint32_t ticks)
 {
-    const uint64_t begin[2] = { words[0], SND_SPAN_NAME(words[1]) };
-    uint32_t       ticks = SND_SPAN_TICKS(words[1]);
-
-    show(w, place, SND_EV_BEGIN, begin);
     if (ticks == 0)
         return true;
     place->span_end = place->thread->last_raw + ticks;
     return place->defers_ends || snd_deliver_end(w, place);
+}
+
+static inline bool deliver_span(struct snd_walker *w, struct snd_place *place,
+                                const uint64_t *words)
+{
+    const uint64_t begin[2] = { words[0], SND_SPAN_NAME(words[1]) };
+
+    show(w, place, SND_EV_BEGIN, begin);
+    return deliver_ticks(w, place, SND_SPAN_TICKS(words[1]));
+}
+
+/* What a call record says of its range, handed over as the attributes that it stands for. */
+static void describe_call(struct snd_walker *w, const struct snd_place *place,
+                          const struct snd_call_record *call)
+{
+    const struct {
+        uint8_t  key;
+        uint64_t value;
+    } attrs[] = {
+        { SND_ATTR_STRIDES, call->strides },     { SND_ATTR_ARGUMENTS, call->arguments },
+        { SND_ATTR_SCOPE, call->scope },         { SND_ATTR_FWD_THREAD, call->fwd_thread },
+        { SND_ATTR_OVERLOAD, call->overload },   { SND_ATTR_STACK, call->stack },
+        { SND_ATTR_MODULE, call->module },
+    };
+    struct snd_visitor *v = w->visitor;
+    int64_t             ns = place->thread->last_ns;
+
+    if ((call->flags & SND_CALL_SEQUENCE) && place->has_sequence) { /* number 0 is one too */
+        const uint64_t words[2] = { SND_WORD0_ATTR64(SND_ATTR_SEQUENCE), place->sequence };
+        v->other(v->user, place->index, ns, words);
+    }
+    for (size_t i = 0; i < sizeof attrs / sizeof attrs[0]; i++) {
+        if (attrs[i].value == 0)
+            continue;
+        const uint64_t words[2] = { SND_WORD0_ATTR64(attrs[i].key), attrs[i].value };
+        v->other(v->user, place->index, ns, words);
+    }
+}
+
+static inline bool deliver_call(struct snd_walker *w, struct snd_place *place,
+                                const uint64_t *words)
+{
+    static const struct snd_call_record none = { 0 };
+    const struct snd_tables            *t = &place->process->tables;
+    uint32_t                            id = SND_LOW(words[1]);
+    const struct snd_call_record       *call = id < t->call_count ? &t->calls[id] : &none;
+    const uint64_t begin[2] = { words[0], SND_PAIR(call->name, call->shapes) };
+
+    if (show(w, place, SND_EV_BEGIN, begin))
+        describe_call(w, place, call);
+    return deliver_ticks(w, place, SND_SPAN_TICKS(words[1]));
 }
 
 bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
@@ -171,6 +219,13 @@ bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *
         return false;
     if (kind == SND_EV_SPAN)
         return deliver_span(w, place, words);
+    if (kind == SND_EV_CALL)
+        return deliver_call(w, place, words);
+    if (kind == SND_EV_ATTR && SND_ATTR_KEY(words[0]) == SND_ATTR_CALLS_SEQUENCE) {
+        place->sequence = SND_ATTR_VALUE(words[0]);
+        place->has_sequence = true;
+        return true;
+    }
     show(w, place, kind, words);
     return true;
 }
@@ -278,7 +333,7 @@ static uint64_t find_latest(struct snd_cursor *c, uint64_t near)
                 break;
             if (snd_event_class[SND_EVENT_KIND(word)] == 1) {
                 near = snd_time_extend(SND_EVENT_TIME56(word), near);
-                if (SND_EVENT_KIND(word) == SND_EV_SPAN)
+                if (snd_closes_in_place(SND_EVENT_KIND(word)))
                     near += SND_SPAN_TICKS(c->words[c->at + 1]);
                 latest = near > latest ? near : latest;
             }

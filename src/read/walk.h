@@ -64,6 +64,8 @@ struct snd_place {
     uint64_t                  limit;  /* raw clock that nothing can pass: the file was closed */
     bool                      defers_ends; /* the end of a span waits for snd_deliver_end() */
     uint64_t                  span_end;    /* raw clock of that end, 0 when none waits */
+    uint64_t                  sequence;    /* what CALLS_SEQUENCE said last */
+    bool                      has_sequence; /* one was seen in this chunk, for this thread */
 };
 
 struct snd_walker {

@@ -121,7 +121,7 @@ uint64_t snd_clock_range_cost(void)
     uint64_t least = UINT64_MAX;
 
     for (int round = 0; round < ROUNDS; round++) {
-        struct sonde_lane lane = { events, events + RANGES * 3, NULL, 1, 0 };
+        struct sonde_lane lane = { .cur = events, .end = events + RANGES * 3, .epoch = 1 };
         uint64_t          before = sonde_clock();
         for (int i = 0; i < RANGES; i++) {
             sonde_begin_at_(&lane, 1);

@@ -197,6 +197,30 @@ void sonde_begin_id_slow_(uint32_t name, uint32_t shapes)
     }
 }
 
+uint32_t sonde_intern_call(const struct sonde_call *call)
+{
+    struct snd_call_record record = {
+        .name = call->name,           .shapes = call->shapes,     .strides = call->strides,
+        .arguments = call->arguments, .overload = call->overload, .stack = call->stack,
+        .module = call->module,       .scope = call->scope,
+        .flags = call->has_sequence ? SND_CALL_SEQUENCE : 0,      .fwd_thread = call->fwd_thread,
+    };
+
+    return intern_alone(SND_REC_CALL, &record, sizeof record);
+}
+
+/* The number goes before the call, each time: this is the slow way, the probe's own is not. */
+void sonde_begin_call(uint32_t call, uint64_t sequence)
+{
+    const uint64_t number = sequence << 16 | SND_ATTR_CALLS_SEQUENCE << 8 | SND_EV_ATTR;
+
+    if (snd_thread_enter(3, SND_INTENT_BEGIN) == SND_ENTRY_READY) {
+        snd_lane_write(&sonde_lane_, &number, 1);
+        sonde_begin_call_at_(&sonde_lane_, call);
+        snd_thread_leave();
+    }
+}
+
 void sonde_begin_text(const char *name)
 {
     if (snd_thread_enter(2, SND_INTENT_BEGIN) != SND_ENTRY_READY)

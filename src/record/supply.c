@@ -158,6 +158,8 @@ static struct snd_chunk_list *oldest(void)
 /* The oldest chunk, emptied: keep-last mode at its limit. */
 static uint32_t recycle(uint64_t size)
 {
+    while (oldest()->count == 0 && snd_rec.retired.count > 0)
+        seal_one(); /* the helper has not come to it */
     uint32_t chunk = snd_list_pop(oldest());
 
     if (chunk == SND_NO_CHUNK)
@@ -262,18 +264,36 @@ bool snd_may_reserve(void)
     return snd_rec.retry_at == 0 || snd_monotonic_ns() >= snd_rec.retry_at;
 }
 
+/*
+ * In keep-last mode with few chunks all of them may be in other threads' hands, on their way from
+ * one list to the next. To wait for them is short, and loses nothing. False: there is none.
+ */
+static bool wait_for_recycling(void)
+{
+    uint32_t serial = snd_rec.serial;
+
+    if (!snd_rec.keep_last || snd_rec.in_flight == 0)
+        return false;
+    pthread_cond_wait(&snd_rec.settled, &snd_rec.lock);
+    return snd_rec.phase == SND_OPEN && snd_rec.serial == serial;
+}
+
 uint32_t snd_chunk_take(void)
 {
-    uint32_t chunk = snd_list_pop(&snd_rec.ready);
-
-    if (snd_rec.has_supplier && snd_rec.ready.count <= READY_MAX / 2)
-        pthread_cond_signal(&snd_rec.wake);
-    if (chunk != SND_NO_CHUNK)
-        return chunk;
-    if (!snd_may_reserve())
-        return SND_NO_CHUNK;
-    snd_count(&snd_header->late_chunks, 1);
-    return snd_chunk_reserve(snd_rec.chunk_bytes, SND_CHUNK_LANE);
+    do {
+        uint32_t chunk = snd_list_pop(&snd_rec.ready);
+        if (snd_rec.has_supplier && snd_rec.ready.count <= READY_MAX / 2)
+            pthread_cond_signal(&snd_rec.wake);
+        if (chunk != SND_NO_CHUNK)
+            return chunk;
+        if (!snd_may_reserve())
+            return SND_NO_CHUNK;
+        snd_count(&snd_header->late_chunks, 1);
+        chunk = snd_chunk_reserve(snd_rec.chunk_bytes, SND_CHUNK_LANE);
+        if (chunk != SND_NO_CHUNK)
+            return chunk;
+    } while (wait_for_recycling());
+    return SND_NO_CHUNK;
 }
 
 void snd_chunk_open(uint32_t chunk, uint32_t thread)

@@ -83,6 +83,7 @@ static void point_lane_at(struct snd_thread *thread, uint32_t chunk, uint64_t us
     thread->lane->leaf = NULL;
     thread->lane->cur = (uint64_t *)((char *)it->map + used);
     thread->lane->end = (uint64_t *)((char *)it->map + it->size);
+    thread->lane->chunks++;
 }
 
 static uint64_t lane_used(const struct snd_thread *thread)
@@ -153,15 +154,12 @@ static bool first_chunk(struct snd_thread *thread)
         snd_lane_write(thread->lane, words, 2);
         return true;
     }
-    /* At the limit there may still be stock. */
-    if (snd_rec.exhausted || snd_rec.keep_last)
+    if (snd_rec.keep_last) /* recycled chunks are all of one size */
+        chunk = snd_chunk_take();
+    else if (snd_rec.exhausted) /* at the limit there may still be stock */
         chunk = snd_list_pop(&snd_rec.ready);
-    if (chunk == SND_NO_CHUNK && !snd_may_reserve())
-        return false;
-    /* Recycled chunks are all of one size. */
-    uint64_t size = snd_rec.keep_last ? snd_rec.chunk_bytes : FIRST_CHUNK;
-    if (chunk == SND_NO_CHUNK)
-        chunk = snd_chunk_reserve(size, SND_CHUNK_LANE);
+    else if (snd_may_reserve())
+        chunk = snd_chunk_reserve(FIRST_CHUNK, SND_CHUNK_LANE);
     if (chunk == SND_NO_CHUNK)
         return false;
     snd_chunk_open(chunk, thread->id);
@@ -250,7 +248,7 @@ static void detach(void *argument)
     self = NULL;
     snd_pages_free(thread->spare, SND_SPARE_SIZE);
     snd_pages_free(thread, sizeof *thread);
-    sonde_lane_ = (struct sonde_lane){ NULL, NULL, NULL, 0, 0 };
+    sonde_lane_ = (struct sonde_lane){ .epoch = 0 };
 }
 
 static struct snd_thread *make_self(struct sonde_lane *lane)

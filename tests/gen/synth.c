@@ -43,7 +43,7 @@ struct synth {
     struct lane           *lanes;
     struct thread         *threads;
     uint32_t               lane_count, thread_count;
-    uint32_t               ids[8]; /* latest id by record type */
+    uint32_t               ids[SND_REC_TYPES]; /* latest id by record type */
 };
 
 size_t synth_grain = SND_GRAIN;
@@ -468,6 +468,22 @@ void synth_span(struct synth *s, uint32_t thread, uint64_t ns, uint32_t name, ui
     uint64_t ticks = synth_raw_clock(s, ns + duration_ns) - synth_raw_clock(s, ns);
 
     put(s, thread, SND_EV_SPAN, ns, SND_PAIR(name, ticks), 0, 0);
+    if (ns + duration_ns > s->latest_ns)
+        s->latest_ns = ns + duration_ns;
+}
+
+uint32_t synth_call(struct synth *s, const struct snd_call_record *call)
+{
+    synth_record(s, SND_REC_CALL, ++s->ids[SND_REC_CALL], call, sizeof *call);
+    return s->ids[SND_REC_CALL];
+}
+
+void synth_call_range(struct synth *s, uint32_t thread, uint64_t ns, uint32_t call,
+                      uint64_t duration_ns)
+{
+    uint64_t ticks = synth_raw_clock(s, ns + duration_ns) - synth_raw_clock(s, ns);
+
+    put(s, thread, SND_EV_CALL, ns, SND_PAIR(call, ticks), 0, 0);
     if (ns + duration_ns > s->latest_ns)
         s->latest_ns = ns + duration_ns;
 }

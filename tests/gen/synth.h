@@ -42,6 +42,7 @@ struct synth_options {
 extern size_t synth_grain;
 
 struct synth;
+struct snd_call_record;
 
 struct synth *synth_new(const char *path, const struct synth_options *options);
 /* Seals the chunks and the header, if `closed`; otherwise leaves the file as a kill would. */
@@ -79,6 +80,10 @@ void synth_end_at(struct synth *s, uint32_t thread, uint64_t ns, uint32_t inside
 void synth_end_key(struct synth *s, uint32_t thread, uint64_t ns, uint64_t key);
 /* A range in one event; `duration_ns` 0 leaves it open. */
 void synth_span(struct synth *s, uint32_t thread, uint64_t ns, uint32_t name, uint64_t duration_ns);
+/* A way of calling, and a range of it; `duration_ns` as above. */
+uint32_t synth_call(struct synth *s, const struct snd_call_record *call);
+void     synth_call_range(struct synth *s, uint32_t thread, uint64_t ns, uint32_t call,
+                          uint64_t duration_ns);
 void synth_sample(struct synth *s, uint32_t thread, uint64_t ns, uint32_t stack, uint32_t state,
                   uint64_t weight);
 /* Words as they are, for damage. */

@@ -292,12 +292,61 @@ static void test_metadata_and_folder(void **state)
     sonde_trace_close(trace);
 }
 
+/* ------------------------------------------------------------------- calls */
+
+struct call_counts {
+    uint64_t begins, ends, numbered, scoped;
+};
+
+static bool count_calls(const struct sonde_event *event, void *user)
+{
+    struct call_counts *counts = user;
+    bool                is_attr = event->kind == SONDE_EVENT_ATTR;
+
+    counts->begins += event->kind == SONDE_EVENT_BEGIN;
+    counts->ends += event->kind == SONDE_EVENT_END;
+    counts->numbered += is_attr && event->aux == SONDE_ATTR_SEQUENCE && event->value == 77;
+    counts->scoped += is_attr && event->aux == SONDE_ATTR_SCOPE && event->value == 2;
+    return true;
+}
+
+/* A number that changes seldom is told again in each chunk, so that none depends on another. */
+static void test_calls(void **state)
+{
+    (void)state;
+    enum { CALLS = 20000 }; /* over several chunks */
+    struct sonde_options options = recorded_options("calls.sonde");
+
+    options.chunk_bytes = 65536;
+    recorded_start(&options);
+    struct sonde_call call = { .name = sonde_intern("aten::mm", 8), .has_sequence = 1, .scope = 2 };
+    uint32_t          id = sonde_intern_call(&call);
+    assert_int_not_equal(id, 0);
+    assert_int_equal(sonde_intern_call(&call), id);
+    call.scope = 3;
+    assert_int_not_equal(sonde_intern_call(&call), id);
+    for (int i = 0; i < CALLS; i++) {
+        sonde_begin_call(id, 77);
+        sonde_end();
+    }
+    recorded_stop();
+    struct call_counts  counts = { 0, 0, 0, 0 };
+    struct sonde_trace *trace = recorded_open("calls.sonde");
+    recorded_walk(trace, count_calls, &counts);
+    assert_int_equal(counts.begins, CALLS);
+    assert_int_equal(counts.ends, CALLS);
+    assert_int_equal(counts.numbered, CALLS);
+    assert_int_equal(counts.scoped, CALLS);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_of_everything), cmocka_unit_test(test_names),
         cmocka_unit_test(test_endless_names),     cmocka_unit_test(test_errors),
         cmocka_unit_test(test_off),               cmocka_unit_test(test_metadata_and_folder),
+        cmocka_unit_test(test_calls),
     };
     return cmocka_run_group_tests_name("record", tests, NULL, NULL);
 }

@@ -104,6 +104,79 @@ static void fields_arrive(void **state)
     sonde_trace_close(trace);
 }
 
+static void expect_attrs(const struct events *e, size_t at, const struct sonde_event *expected,
+                         size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(e->list[at + i].kind, SONDE_EVENT_ATTR);
+        assert_int_equal(e->list[at + i].aux, expected[i].aux);
+        assert_int_equal(e->list[at + i].value, expected[i].value);
+    }
+}
+
+/* A call arrives as the range and the attributes that its record stands for. */
+static void calls_are_described(void **state)
+{
+    const char   *path = scratch_path("calls");
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0), other = synth_thread(s, "other", 0);
+    struct snd_call_record all = { .name = 3, .shapes = 4, .strides = 5, .arguments = 6,
+                                   .overload = 7, .stack = 8, .module = 9, .scope = 2,
+                                   .flags = SND_CALL_SEQUENCE, .fwd_thread = 10 };
+    struct snd_call_record bare = { .name = 3, .flags = SND_CALL_SEQUENCE };
+    uint32_t               full_id = synth_call(s, &all), bare_id = synth_call(s, &bare);
+
+    (void)state;
+    synth_attr(s, t, SND_ATTR_CALLS_SEQUENCE, 0);
+    synth_call_range(s, t, 10, full_id, 5); /* closed in place */
+    synth_call_range(s, t, 20, bare_id, 0); /* the same number, until it changes */
+    synth_end(s, t, 30);
+    synth_seal(s, t);
+    synth_call_range(s, t, 40, bare_id, 5); /* another chunk, where none was told */
+    synth_call_range(s, other, 50, bare_id, 5);
+    synth_close(s, true);
+    const struct sonde_event described[] = {
+        { .aux = SND_ATTR_SEQUENCE, .value = 0 },  { .aux = SND_ATTR_STRIDES, .value = 5 },
+        { .aux = SND_ATTR_ARGUMENTS, .value = 6 }, { .aux = SND_ATTR_SCOPE, .value = 2 },
+        { .aux = SND_ATTR_FWD_THREAD, .value = 10 }, { .aux = SND_ATTR_OVERLOAD, .value = 7 },
+        { .aux = SND_ATTR_STACK, .value = 8 },     { .aux = SND_ATTR_MODULE, .value = 9 },
+    };
+    struct sonde_trace *trace = scratch_open(path);
+    for (int order = 0; order < 2; order++) {
+        struct events e = walk(trace, order ? SONDE_BY_TIME : SONDE_BY_THREAD);
+        assert_int_equal(e.count, 4 * 2 + 8 + 1);
+        assert_int_equal(e.list[0].name, 3);
+        assert_int_equal(e.list[0].aux, 4);
+        expect_attrs(&e, 1, described, 8);
+        assert_int_equal(e.list[9].kind, SONDE_EVENT_END);
+        assert_int_equal(e.list[9].time_ns, 15);
+        assert_int_equal(e.list[10].kind, SONDE_EVENT_BEGIN);
+        expect_attrs(&e, 11, described, 1);
+        for (size_t i = 12; i < e.count; i++)
+            assert_int_not_equal(e.list[i].kind, SONDE_EVENT_ATTR);
+        free(e.list);
+    }
+    sonde_trace_close(trace);
+}
+
+/* A call whose record is not there: a range without a name, and nothing else is disturbed. */
+static void unknown_call(void **state)
+{
+    const char   *path = scratch_path("nocall");
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+
+    (void)state;
+    synth_call_range(s, t, 10, 77, 5);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(path);
+    struct events       e = walk(trace, SONDE_BY_THREAD);
+    assert_int_equal(e.count, 2);
+    assert_int_equal(e.list[0].name, 0);
+    free(e.list);
+    sonde_trace_close(trace);
+}
+
 /* Many chunks of several threads, some shared: merged, no event is lost or out of order. */
 static void time_order_holds(void **state)
 {
@@ -279,6 +352,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_arrive),
+        cmocka_unit_test(calls_are_described),
+        cmocka_unit_test(unknown_call),
+       
         cmocka_unit_test(time_order_holds),
         cmocka_unit_test(walks_end_early),
         cmocka_unit_test(clocks_do_not_run_backwards),

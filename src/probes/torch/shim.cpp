@@ -3,8 +3,8 @@
  * probes/torch/shim.cpp - see shim.h.
  *
  * What an operator costs is, first of all, torch's own machinery around an empty callback;
- * then two clock reads; then what is here. So the common case is one line of cache for the
- * name, one hash of the inputs, one of the frames, and one write into the thread's lane. Ids
+ * then two clock reads; then what is here. So the common case is one hash of name, inputs and
+ * frames, one line of cache that has the id for it, and one write into the thread's lane. Ids
  * belong to one epoch of the recorder: every cache entry carries it, and none is ever cleared.
  *
  * Build with the flags of the torch it is for (NDEBUG above all: RecordFunction's layout
@@ -16,9 +16,8 @@
 #include <torch/version.h>
 
 #include "probes/torch/shim.h"
+#include "probes/torch/torch_calls.h"
 #include "probes/torch/torch_hooks.h"
-#include "probes/torch/torch_inputs.h"
-#include "probes/torch/torch_places.h"
 #include "probes/torch/torch_thread.h"
 
 namespace
@@ -26,11 +25,9 @@ namespace
 
 /* ---------------------------------------------------------------- callbacks */
 
-constexpr uint64_t KEY_MASK = (UINT64_C(1) << 48) - 1;
-
 inline uint64_t key_of(const at::RecordFunction &fn)
 {
-    return reinterpret_cast<uintptr_t>(&fn) & KEY_MASK;
+    return reinterpret_cast<uintptr_t>(&fn) & VALUE_MASK;
 }
 
 NOINLINE bool grow(Thread *thread)
@@ -55,52 +52,26 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &fn)
     if (UNLIKELY(!thread || (thread->depth == thread->room && !grow(thread))))
         return nullptr;
 
-    Attrs           attrs;
-    uint32_t        shapes = 0;
-    at::RecordScope scope = fn.scope();
-    int64_t         sequence = fn.seqNr();
-    Name            name = name_of(thread, fn);
-    Open           *open = &thread->open[thread->depth++];
+    Open            *open = &thread->open[thread->depth++];
+    const PlaceSlot *place = &NOWHERE;
     open->function = &fn;
-
-    if (FLAGS & SONDE_TORCH_SHAPES) {
-        if (!fn.inputs().empty()) {
-            const InputSlot *inputs = inputs_of(thread, fn, name.which);
-            shapes = inputs->shapes;
-            if (inputs->strides)
-                attrs.add(SONDE_ATTR_STRIDES, inputs->strides);
-            if (inputs->arguments)
-                attrs.add(SONDE_ATTR_ARGUMENTS, inputs->arguments);
-        }
-    }
-    if (sequence >= 0)
-        attrs.add(SONDE_ATTR_SEQUENCE, static_cast<uint64_t>(sequence) & KEY_MASK);
-    if (UNLIKELY(scope != at::RecordScope::FUNCTION)) {
-        attrs.add(SONDE_ATTR_SCOPE, static_cast<uint64_t>(scope) + 1);
-        if (scope == at::RecordScope::BACKWARD_FUNCTION)
-            attrs.add(SONDE_ATTR_FWD_THREAD, fn.forwardThreadId());
-        else if (scope == at::RecordScope::USER_SCOPE)
-            attrs.add(SONDE_ATTR_KEY, key_of(fn));
-    }
-    if ((FLAGS & SONDE_TORCH_OVERLOADS) && name.overload)
-        attrs.add(SONDE_ATTR_OVERLOAD, name.overload);
 #ifndef SND_PYFRAMES_MISSING
     if (FLAGS & (SONDE_TORCH_STACKS | SONDE_TORCH_MODULES)) {
         snd_pyframe *top = snd_pyframe_mine();
         /* Inside a backward function its forward operator's place counts: the reader knows it. */
         open->resumed = thread->backward_frame;
-        if (scope == at::RecordScope::BACKWARD_FUNCTION) {
+        if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION)
             thread->backward_frame = top;
-        } else if (top && top != thread->backward_frame && !thread->is_inside) {
-            const PlaceSlot *place = place_of<FLAGS>(thread, top);
-            if ((FLAGS & SONDE_TORCH_STACKS) && place->stack)
-                attrs.add(SONDE_ATTR_STACK, place->stack);
-            if ((FLAGS & SONDE_TORCH_MODULES) && place->module)
-                attrs.add(SONDE_ATTR_MODULE, place->module);
-        }
+        else if (top && top != thread->backward_frame && !thread->is_inside)
+            place = place_of<FLAGS>(thread, top);
     }
 #endif
-    begin(epoch, name.id, shapes, attrs);
+    uint32_t call = call_of<FLAGS>(thread, fn, place);
+    if (UNLIKELY(call == 0))
+        sonde_begin_id(text_id(thread, fn.name()), 0); /* no room for more ways: the name alone */
+    else
+        begin(thread, epoch, call, fn.seqNr(),
+              UNLIKELY(fn.scope() == at::RecordScope::USER_SCOPE) ? key_of(fn) : 0);
     return nullptr;
 }
 

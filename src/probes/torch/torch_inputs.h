@@ -34,19 +34,16 @@ inline uint32_t text_id(Thread *thread, const char *text)
 }
 
 struct Name {
-    uint32_t  id, overload;
     uintptr_t which; /* the same for the same operator, overloads apart */
+    NameSlot *slot;  /* of one whose name stays where it is, or NULL */
 };
 
 inline Name name_of_text(Thread *thread, const char *text)
 {
-    uint32_t id = text_id(thread, text);
-
-    return { id, 0, id };
+    return { text_id(thread, text), nullptr };
 }
 
-NOINLINE Name name_slow(Thread *thread, NameSlot *slot, const at::RecordFunction &fn,
-                        const char *name)
+NOINLINE Name name_slow(Thread *thread, NameSlot *slot, const char *name)
 {
     size_t length = strlen(name);
 
@@ -54,15 +51,13 @@ NOINLINE Name name_slow(Thread *thread, NameSlot *slot, const at::RecordFunction
     if (length + 1 < WORD || length + 1 >= sizeof slot->text ||
         strncmp(name, "autograd::", 10) == 0)
         return name_of_text(thread, name);
-    const char *overload = fn.overload_name();
-    slot->id = sonde_intern(name, length);
-    slot->overload = *overload ? sonde_intern(overload, strlen(overload)) : 0;
-    slot->address = slot->id ? name : nullptr;
+    slot->calls[0] = slot->calls[1] = 0;
+    slot->address = name;
     slot->epoch = thread->epoch;
     slot->length = static_cast<uint32_t>(length);
     memcpy(slot->text, name, length / WORD * WORD);
     memcpy(&slot->text[length / WORD], name + length + 1 - WORD, WORD);
-    return { slot->id, slot->overload, reinterpret_cast<uintptr_t>(name) };
+    return { reinterpret_cast<uintptr_t>(name), slot };
 }
 
 /* As strcmp() == 0, without the call. */
@@ -91,8 +86,8 @@ inline Name name_of(Thread *thread, const at::RecordFunction &fn)
     NameSlot *slot = &thread->names[hash >> 54];
     static_assert(NAME_SLOTS == 1u << 10, "the shift above");
     if (UNLIKELY(slot->address != name || slot->epoch != thread->epoch || !is_same(slot, name)))
-        return name_slow(thread, slot, fn, name);
-    return { slot->id, slot->overload, reinterpret_cast<uintptr_t>(name) };
+        return name_slow(thread, slot, name);
+    return { reinterpret_cast<uintptr_t>(name), slot };
 }
 
 /* ------------------------------------------------------------------- inputs */
@@ -369,29 +364,6 @@ class Inputs
         }
     }
 };
-
-NOINLINE void inputs_slow(InputSlot *slot, uint64_t hash, const at::RecordFunction &fn)
-{
-    try {
-        Inputs inputs(fn.inputs());
-        slot->shapes = inputs.shapes();
-        slot->strides = inputs.strides();
-        slot->arguments = inputs.arguments();
-        slot->hash = hash;
-    } catch (const std::exception &) { /* out of memory, or a value that cannot be printed */
-        *slot = { 0, 0, 0, 0 };
-    }
-}
-
-inline const InputSlot *inputs_of(Thread *thread, const at::RecordFunction &fn, uint64_t which)
-{
-    uint64_t   hash = hash_inputs(fn.inputs(), stir(thread->seed, which));
-    InputSlot *slot = &thread->inputs[hash % INPUT_SLOTS];
-
-    if (UNLIKELY(slot->hash != hash))
-        inputs_slow(slot, hash, fn);
-    return slot;
-}
 
 } // namespace
 

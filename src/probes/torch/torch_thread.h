@@ -73,13 +73,14 @@ inline uint64_t hash_text(const char *text, size_t length, uint64_t hash)
 
 /* ------------------------------------------------------------------ threads */
 
-constexpr size_t NAME_SLOTS = 1024, TEXT_SLOTS = 1024, INPUT_SLOTS = 4096, PLACE_SLOTS = 4096,
-                 FRAME_SLOTS = 4096, OPEN_FIRST = 256, NAME_WORDS = 5;
+constexpr size_t NAME_SLOTS = 1024, TEXT_SLOTS = 1024, CALL_LINES = 4096, CALL_WAYS = 4,
+                 PLACE_SLOTS = 4096, FRAME_SLOTS = 4096, OPEN_FIRST = 256, NAME_WORDS = 5;
 
 /* By the address of an operator's name, which may be reused: the text decides. A cache line. */
 struct alignas(64) NameSlot {
     const char *address;
-    uint32_t    epoch, id, overload, length;
+    uint32_t    epoch, length;
+    uint32_t    calls[2];         /* when nothing but the name is recorded: without, with a number */
     uint64_t    text[NAME_WORDS]; /* whole words, then the last eight bytes with the NUL */
 };
 /* By a hash of 64 bits into which the epoch went: equal hashes are taken for equal things. */
@@ -87,9 +88,9 @@ struct IdSlot {
     uint64_t hash;
     uint32_t id;
 };
-struct InputSlot {
-    uint64_t hash;
-    uint32_t shapes, strides, arguments;
+/* Ways of calling an operator. Four to a cache line, so that few push each other out. */
+struct alignas(64) CallLine {
+    IdSlot ways[CALL_WAYS];
 };
 struct PlaceSlot {
     uint64_t hash;
@@ -101,17 +102,21 @@ struct Open {
     const void *resumed;  /* of a backward function: Thread::backward_frame as it was before */
 };
 
+constexpr int64_t NO_SEQUENCE = -1;
+
 struct Thread {
     uint32_t    epoch;
     uint64_t    seed;      /* of the hashes: the epoch, well stirred */
     bool        is_inside; /* of our own slow path: whatever it runs is not looked into */
     uint64_t    number;    /* torch's */
+    int64_t     sequence;  /* that was recorded last, in the lane's `chunk`-th chunk */
+    uint32_t    chunk;
     Open       *open;      /* innermost last */
     size_t      depth, room;
     const void *backward_frame; /* innermost Python frame when a backward function began */
     NameSlot    names[NAME_SLOTS];
     IdSlot      texts[TEXT_SLOTS];
-    InputSlot   inputs[INPUT_SLOTS];
+    CallLine    calls[CALL_LINES];
     PlaceSlot   places[PLACE_SLOTS];
     IdSlot      frames[FRAME_SLOTS];
 };
@@ -197,6 +202,7 @@ NOINLINE Thread *renew(uint32_t epoch)
     sonde_intern("torch", 5); /* a forked child has no file, to note things in, before this */
     thread->depth = 0;        /* what was begun in another epoch ends unrecorded */
     thread->backward_frame = nullptr;
+    thread->sequence = NO_SEQUENCE;
     thread->epoch = epoch;
     thread->seed = stir(stir(0x243F6A8885A308D3ull, epoch), epoch);
     write_notes(epoch);
@@ -216,45 +222,46 @@ inline Thread *this_thread(uint32_t epoch)
 
 /* ------------------------------------------------------------------ writing */
 
-constexpr uint64_t EVENT_ATTR = 0x02, EVENT_ALLOC = 0x61, EVENT_FREE = 0x62;
-constexpr size_t   ATTRS_MAX = 8;
+constexpr uint64_t EVENT_ALLOC = 0x61, EVENT_FREE = 0x62;
+constexpr uint64_t VALUE_MASK = (UINT64_C(1) << 48) - 1;
 
-struct Attrs {
-    uint64_t words[ATTRS_MAX];
-    size_t   count = 0;
+inline uint64_t attr_word(enum sonde_attr key, uint64_t value)
+{
+    return value << 16 | static_cast<uint64_t>(key) << 8 | SONDE_KIND_ATTR_;
+}
 
-    void add(enum sonde_attr key, uint64_t value)
-    {
-        words[count++] = value << 16 | static_cast<uint64_t>(key) << 8 | EVENT_ATTR;
-    }
-};
-
-NOINLINE void begin_slow(uint32_t epoch, uint32_t name, uint32_t shapes, const Attrs &attrs)
+NOINLINE void begin_slow(uint32_t epoch, uint32_t call, int64_t sequence, uint64_t key)
 {
     if (sonde_epoch() != epoch) /* these ids are another recording's */
         return;
-    sonde_begin_id(name, shapes);
-    for (size_t i = 0; i < attrs.count; i++)
-        sonde_attr(static_cast<enum sonde_attr>(attrs.words[i] >> 8 & 0xFF), attrs.words[i] >> 16);
+    sonde_begin_call(call, static_cast<uint64_t>(sequence) & VALUE_MASK);
+    if (key)
+        sonde_attr(SONDE_ATTR_KEY, key);
 }
 
 /*
- * A range and its attributes in one go: they lie behind it, and its first word, stored last,
- * publishes all of them. Before that the clock is read, so this work is not the range's.
+ * A range, before it autograd's number if that has changed, behind it a key if it has one. The
+ * range's first word is stored last. Before that the clock is read, so this work is not its own.
  */
-inline void begin(uint32_t epoch, uint32_t name, uint32_t shapes, const Attrs &attrs)
+inline void begin(Thread *thread, uint32_t epoch, uint32_t call, int64_t sequence, uint64_t key)
 {
     struct sonde_lane *lane = &sonde_lane_;
 
-    if (UNLIKELY(!sonde_lane_take_(lane, epoch, 2 + attrs.count)))
-        return begin_slow(epoch, name, shapes, attrs);
+    if (UNLIKELY(!sonde_lane_take_(lane, epoch, 4)))
+        return begin_slow(epoch, call, sequence, key);
     uint64_t *at = lane->cur;
-    for (size_t i = 0; i < attrs.count; i++)
-        at[2 + i] = attrs.words[i];
-    sonde_begin_at_(lane, static_cast<uint64_t>(shapes) << 32 | name);
-    if (attrs.count > 0) {
+    if (sequence >= 0 && (thread->sequence != sequence || thread->chunk != lane->chunks)) {
+        thread->sequence = sequence;
+        thread->chunk = lane->chunks;
+        *at++ = attr_word(SONDE_ATTR_CALLS_SEQUENCE, static_cast<uint64_t>(sequence) & VALUE_MASK);
+        lane->cur = at;
+    }
+    if (UNLIKELY(key))
+        at[2] = attr_word(SONDE_ATTR_KEY, key);
+    sonde_begin_call_at_(lane, call);
+    if (UNLIKELY(key)) {
         lane->leaf = nullptr;
-        lane->cur = at + 2 + attrs.count;
+        lane->cur = at + 3;
     }
     sonde_lane_leave_(lane);
 }

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/torch/torch_calls.h - ways of calling an operator: name, inputs and place as one id.
+ *
+ * All that is the same each time is told to the recorder once; what remains of an operator is an
+ * id and its times. Here a hash of all that finds the id.
+ *
+ * A part of shim.cpp, which includes it once.
+ * Layer: probes.
+ */
+#ifndef SND_PROBES_TORCH_CALLS_H
+#define SND_PROBES_TORCH_CALLS_H
+
+#include "probes/torch/shim.h"
+#include "probes/torch/torch_inputs.h"
+#include "probes/torch/torch_places.h"
+
+namespace
+{
+
+constexpr PlaceSlot NOWHERE = { 0, 0, 0 };
+
+/* What of a call is neither its name, its inputs nor its place. */
+inline uint64_t traits_of(const at::RecordFunction &fn)
+{
+    at::RecordScope scope = fn.scope();
+    uint64_t        forward = scope == at::RecordScope::BACKWARD_FUNCTION ? fn.forwardThreadId() : 0;
+
+    return static_cast<uint64_t>(scope) | static_cast<uint64_t>(fn.seqNr() >= 0) << 8 |
+           forward << 16;
+}
+
+/* The id that the recorder has for this way of calling; 0: it has no room for more. */
+NOINLINE uint32_t describe_call(const at::RecordFunction &fn, uint32_t flags, const PlaceSlot *place)
+{
+    struct sonde_call call = {};
+
+    call.name = sonde_intern(fn.name(), strlen(fn.name()));
+    if (fn.scope() != at::RecordScope::FUNCTION)
+        call.scope = static_cast<uint32_t>(fn.scope()) + 1;
+    if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION)
+        call.fwd_thread = fn.forwardThreadId();
+    call.has_sequence = fn.seqNr() >= 0;
+    call.stack = place->stack;
+    call.module = place->module;
+    if ((flags & SONDE_TORCH_OVERLOADS) && *fn.overload_name())
+        call.overload = sonde_intern(fn.overload_name(), strlen(fn.overload_name()));
+    if ((flags & SONDE_TORCH_SHAPES) && !fn.inputs().empty()) {
+        try {
+            Inputs inputs(fn.inputs());
+            call.shapes = inputs.shapes();
+            call.strides = inputs.strides();
+            call.arguments = inputs.arguments();
+        } catch (const std::exception &) {
+            /* out of memory, or a value that cannot be printed: without its inputs */
+        }
+    }
+    return call.name ? sonde_intern_call(&call) : 0;
+}
+
+NOINLINE uint32_t call_slow(CallLine *line, uint64_t hash, const at::RecordFunction &fn,
+                            uint32_t flags, const PlaceSlot *place)
+{
+    uint32_t id = describe_call(fn, flags, place);
+
+    if (id)
+        line->ways[hash >> 62] = { hash, id };
+    return id;
+}
+
+inline uint32_t call_by_hash(Thread *thread, uint64_t hash, const at::RecordFunction &fn,
+                             uint32_t flags, const PlaceSlot *place)
+{
+    CallLine *line = &thread->calls[hash % CALL_LINES];
+
+    for (const IdSlot &way : line->ways)
+        if (way.hash == hash)
+            return way.id;
+    return call_slow(line, hash, fn, flags, place);
+}
+
+/* An operator of which only the name is recorded: its slot has the id. */
+inline uint32_t call_by_name(NameSlot *slot, const at::RecordFunction &fn, uint32_t flags)
+{
+    uint32_t *id = &slot->calls[fn.seqNr() >= 0];
+
+    if (UNLIKELY(*id == 0))
+        *id = describe_call(fn, flags, &NOWHERE);
+    return *id;
+}
+
+template <uint32_t FLAGS>
+inline uint32_t call_of(Thread *thread, const at::RecordFunction &fn, const PlaceSlot *place)
+{
+    Name name = name_of(thread, fn);
+
+    if (!(FLAGS & (SONDE_TORCH_SHAPES | SONDE_TORCH_STACKS | SONDE_TORCH_MODULES)) && name.slot)
+        return call_by_name(name.slot, fn, FLAGS);
+    uint64_t hash = stir(thread->seed, name.which);
+    if (FLAGS & SONDE_TORCH_SHAPES)
+        hash = hash_inputs(fn.inputs(), hash);
+    hash = fold(hash ^ traits_of(fn), ODD ^ place->hash);
+    return call_by_hash(thread, hash, fn, FLAGS, place);
+}
+
+} // namespace
+
+#endif
