@@ -102,6 +102,15 @@ static struct snd_node *make_row(struct snd_document *doc, const struct sonde_la
     return row;
 }
 
+/* A whole one: a version such as 3.10 is none, but a text. */
+static bool is_number(struct sonde_text text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (text.bytes[i] < '0' || text.bytes[i] > '9')
+            return false;
+    return text.length > 0 && text.length <= 18;
+}
+
 /* Under which conditions the latest rows were measured. */
 static enum sonde_status set_environment(struct snd_results        *results,
                                          const struct sonde_layers *layers, struct sonde_error *err)
@@ -115,7 +124,9 @@ static enum sonde_status set_environment(struct snd_results        *results,
     snd_node_set(doc, map, "memory", snd_node_text(doc, head->memory_is_rss ? "rss" : "weights"));
     snd_node_set(doc, map, "sonde", snd_node_text(doc, sonde_version()));
     for (size_t n = 0; sonde_layers_environment(layers, n, &key, &value); n++)
-        set_text(doc, map, key.bytes, value);
+        snd_node_set(doc, map, key.bytes,
+                     is_number(value) ? snd_node_plain(doc, value.bytes, value.length)
+                                      : snd_node_bytes(doc, value.bytes, value.length));
     if (head->pass.count > 0)
         set_seconds(doc, map, "pass_time_median", head->pass.median_ns);
     if (head->model.count > 0)
