@@ -9,7 +9,8 @@
  * transfer, so halving among those times, sorted, ends at the least.
  *
  * Types that are alike in everything count as one kind. Of the last device only the bandwidth
- * matters to what follows, so sets are kept by bandwidth, not by kind.
+ * matters to what follows, so sets are kept by bandwidth, not by kind. Where a later start can
+ * always replace an earlier one, only the last of a set is gone on from (see is_monotone).
  */
 #include "pipe/plan.h"
 
@@ -28,6 +29,7 @@ struct kind {
     uint32_t level;  /* number of its bandwidth, the least first */
     uint64_t stride; /* what one device of it adds to a state */
     uint32_t used;   /* in the state at hand */
+    uint32_t span;   /* layers that one device of it can take within the period, at most */
 };
 
 struct search {
@@ -43,6 +45,7 @@ struct search {
     uint64_t                  *sendable; /* [level]: ends whose transfer is within the period */
     uint64_t                  *reach;    /* [state][level] */
     uint64_t                  *start;    /* a set to work in */
+    bool                       monotone; /* of starts in a set, the last is as good as any */
     double                    *periods;  /* what the least can be, sorted */
     size_t                     period_count, period_room;
 };
@@ -245,18 +248,46 @@ static bool fill_periods(struct search *s)
     return good;
 }
 
+/*
+ * Whether a start may be put off: the stages that end before the later start are dropped, and the
+ * one around it gets shorter. That holds if a shorter stage with the same end is allowed whenever
+ * the longer is (buffers may forbid it), and a cut that can be sent to one device to any.
+ */
+static bool is_monotone(const struct search *s)
+{
+    for (uint32_t level = 1; level < s->level_count; level++)
+        if (memcmp(s->sendable, s->sendable + (size_t)level * s->words, s->words * 8) != 0)
+            return false;
+    for (uint32_t k = 0; k < s->kind_count; k++)
+        for (uint32_t i = 0; i + 1 < s->layers; i++) {
+            const uint64_t *longer = row(s, s->allowed, k, i),
+                           *shorter = row(s, s->allowed, k, i + 1);
+            for (uint32_t w = 0; w < s->words; w++) {
+                uint64_t lost = longer[w] & ~shorter[w];
+                if (w == (i + 1) / 64)
+                    lost &= ~((uint64_t)1 << ((i + 1) % 64));
+                if (lost)
+                    return false;
+            }
+        }
+    return true;
+}
+
 static void fill_allowed(struct search *s, double period)
 {
     memset(s->allowed, 0, (size_t)s->kind_count * s->layers * s->words * 8);
     memset(s->sendable, 0, (size_t)s->level_count * s->words * 8);
     for (uint32_t k = 0; k < s->kind_count; k++) {
         const double *time = s->p->types[s->kinds[k].type].time_s;
+        s->kinds[k].span = 0;
         for (uint32_t i = 0; i < s->layers; i++) {
             double sum = 0;
             for (uint32_t j = i + 1; j <= s->layers; j++) {
                 sum += time[j - 1];
-                if (sum <= period && has(row(s, s->fits, k, i), j))
-                    put(row(s, s->allowed, k, i), j);
+                if (sum > period || !has(row(s, s->fits, k, i), j))
+                    continue;
+                put(row(s, s->allowed, k, i), j);
+                s->kinds[k].span = j - i > s->kinds[k].span ? j - i : s->kinds[k].span;
             }
         }
     }
@@ -264,6 +295,7 @@ static void fill_allowed(struct search *s, double period)
         for (uint32_t j = 1; j < s->layers; j++)
             if (send_time(s->p, j, s->bandwidths[level]) <= period)
                 put(s->sendable + (size_t)level * s->words, j);
+    s->monotone = is_monotone(s);
 }
 
 /* ------------------------------------------------------------- the question */
@@ -302,14 +334,15 @@ static void extend(struct search *s, uint64_t state, uint32_t k)
     if (!fill_start(s, state, kind))
         return;
     uint64_t *next = reach_of(s, state + kind->stride, kind->level);
-    for (uint32_t w = 0; w < s->words; w++) {
-        for (uint64_t left = s->start[w]; left; left &= left - 1) {
-            uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(left);
-            if (i >= s->layers)
-                break;
-            const uint64_t *ends = row(s, s->allowed, k, i);
+    for (uint32_t w = s->words; w-- > 0;) {
+        for (uint64_t left = s->start[w]; left;) {
+            uint32_t        bit = 63 - (uint32_t)__builtin_clzll(left);
+            const uint64_t *ends = row(s, s->allowed, k, w * 64 + bit);
             for (uint32_t v = w; v < s->words; v++)
                 next[v] |= ends[v];
+            if (s->monotone)
+                return;
+            left &= ~((uint64_t)1 << bit);
         }
     }
 }
@@ -324,6 +357,31 @@ static void step(struct search *s)
         }
         s->kinds[k].used = 0;
     }
+}
+
+/* The last layer that a state reaches, whatever the bandwidth. */
+static uint32_t last_reached(const struct search *s, uint64_t state)
+{
+    for (uint32_t w = s->words; w-- > 0;) {
+        uint64_t any = 0;
+        for (uint32_t level = 0; level < s->level_count; level++)
+            any |= reach_of(s, state, level)[w];
+        if (any)
+            return w * 64 + 63 - (uint32_t)__builtin_clzll(any);
+    }
+    return 0;
+}
+
+/* Whether the devices that are left can take the layers that are, even at their best. */
+static bool can_end(const struct search *s, uint64_t state)
+{
+    uint64_t most = last_reached(s, state);
+
+    if (most == 0 && state > 0)
+        return false;
+    for (uint32_t k = 0; k < s->kind_count && most < s->layers; k++)
+        most += (uint64_t)(s->kinds[k].count - s->kinds[k].used) * s->kinds[k].span;
+    return most >= s->layers;
 }
 
 struct end {
@@ -357,6 +415,8 @@ static bool ask(struct search *s, double period, bool fewest, struct end *end)
             return true;
         if (found && used + 1 >= end->used)
             continue; /* one more device is not fewer */
+        if (!can_end(s, state))
+            continue;
         for (uint32_t k = 0; k < s->kind_count; k++)
             if (s->kinds[k].used < s->kinds[k].count)
                 extend(s, state, k);
