@@ -22,6 +22,9 @@ _PLACES = {
     **dict.fromkeys(("profile", "schedule", "record_function", "ProfilerActivity",
                      "ProfilerAction", "supported_activities", "tensorboard_trace_handler",
                      "ExecutionTraceObserver"), ".torch"),
+    **dict.fromkeys(("benchmark", "summary"), "._benchmark"),
+    **dict.fromkeys(("memory_report", "tensor_lines"), "._tensors"),
+    "layers": "._layers", "LayersError": "._layers",
 }
 __all__ = ["Error", "Trace", "__version__", *_PLACES]
 _PLACES.update(ProfileKwargs=".accelerate", autograd_profiler=None)  # not for `import *`

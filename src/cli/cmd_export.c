@@ -17,7 +17,8 @@ struct export_args {
 
 #define AT(member) offsetof(struct export_args, member)
 static const struct snd_option options[] = {
-    { 't', "to", "FORMAT", "what to write: chrome, folded, json, csv", SND_OPTION_TEXT, AT(to), 0 },
+    { 't', "to", "FORMAT", "what to write: chrome, folded, json, csv, benchmark, benchmark-json",
+      SND_OPTION_TEXT, AT(to), 0 },
     { 'o', "output", "FILE",
       "where to: '-' is standard output; NAME.gz is compressed (TRACE with "
       "the format's ending)",
@@ -30,7 +31,7 @@ static int list_formats(const struct snd_command *self)
     const struct sonde_exporter_info *info;
 
     for (size_t i = 0; (info = sonde_exporter_info(i)) != NULL; i++)
-        printf("%-8s  %-12s  %s%s%s%s\n", info->name, info->suffix, info->summary,
+        printf("%-14s  %-12s  %s%s%s%s\n", info->name, info->suffix, info->summary,
                info->missing ? " (" : "", info->missing ? info->missing : "",
                info->missing ? ")" : "");
     return snd_finish_stdout(self);

@@ -31,5 +31,7 @@ SND_EXPORT_WRITE(snd_export_chrome);
 SND_EXPORT_WRITE(snd_export_folded);
 SND_EXPORT_WRITE(snd_export_json);
 SND_EXPORT_WRITE(snd_export_csv);
+SND_EXPORT_WRITE(snd_export_benchmark);
+SND_EXPORT_WRITE(snd_export_benchmark_json);
 
 #endif

@@ -17,6 +17,7 @@
 
 #include "format/layout.h"
 #include "sonde/model.h"
+#include "gen_bench.h"
 #include "synth.h"
 
 #define CPU SND_DEVICE(0, 0xffff)
@@ -752,6 +753,9 @@ static const struct {
     { "stacks", make_stacks, "stacks, modules, shapes and samples" },
     { "torch", make_torch, "two training steps, as torch's probe records them" },
     { "layers", make_layers, "a profile of layers, killed in the last one" },
+    { "bench", make_bench, "a folder: a model's timed runs and passes, as sonde model records them" },
+    { "tensors", make_tensors, "tensors of a model, two of them with one storage" },
+    { "tensor_lines", make_tensor_lines, "tensor memory of the lines of a function" },
     { "empty", make_empty, "a trace without a chunk" },
     { "unknown", make_unknown, "kinds of a later version, undefined ids" },
     { "large", make_large, "N begins and ends on four threads" },
