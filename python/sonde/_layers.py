@@ -281,13 +281,14 @@ class _Profile:
                         failed = error
                         if not self._keep_before(runner, error.number):
                             return error
-                for iteration in range(self.options.iterations):
+                runner.run_pass(after_layer=saver.save)
+                for _ in range(self.options.iterations - 1):
                     _record.begin("pass")
-                    runner.run_pass("", saver.perhaps if iteration == 0 else None)
+                    runner.run_pass()
                     _record.end()
                     if self.options.whole and not failed:
                         self._run_whole(runner)
-                    saver.now()
+                    saver.save()
                 if runner.device.type == "cuda":
                     runner.measure_copies(self.options.iterations)
                 for _ in range(self.options.iterations if self.options.backward else 0):
@@ -296,7 +297,7 @@ class _Profile:
             failed = error
         finally:
             if runner.said:
-                saver.now()
+                saver.save()
         return failed
 
     def _keep_before(self, runner, number):
@@ -309,8 +310,9 @@ class _Profile:
     def _run_whole(self, runner):
         """The model as it is, beside its layers."""
         if runner.first == 1 and runner.last == runner.cut.count:
+            values = runner.inputs()
             _record.begin("model")
-            runner.cut.model(*runner.values)
+            runner.cut.model(*values)
             if runner.device.type == "cuda":
                 self.torch.cuda.synchronize(runner.device)
             _record.end()

@@ -10,14 +10,11 @@ import contextlib
 import ctypes
 import gc
 import os
-import time
 
 import torch
 
 from . import _core, _record
 from ._layers_cut import leaves
-
-_SAVING_SHARE = 20  # a save between two layers waits until it is this much rarer than it is long
 
 
 class LayerFailed(Exception):
@@ -134,6 +131,10 @@ class Runner:
         self.same[layer.number] = like
         return like
 
+    def inputs(self):
+        """A copy: a layer may work in place on what it takes."""
+        return tuple(one.clone() if torch.is_tensor(one) else one for one in self.values)
+
     def _describe(self, layer, takes, values, like):
         if layer.number in self.said or layer.number not in self.wanted:
             return
@@ -142,7 +143,7 @@ class Runner:
 
     def run_pass(self, what="", after_layer=None):
         """Every layer once; LayerFailed when one of them fails."""
-        values, given = self.values, {}
+        values, given = self.inputs(), {}
         repeated = self.repeat_once
         for number in range(self.first, self.last + 1):
             layer = self.cut.layers[number]
@@ -207,7 +208,7 @@ class Runner:
 
     def measure_copies(self, iterations):
         """What a layer takes from the host to the device, and what it gives back."""
-        values = self.values
+        values = self.inputs()
         for number in range(self.first, self.last + 1):
             layer = self.cut.layers[number]
             takes = [one.cpu() for one in leaves(values)]
@@ -247,22 +248,13 @@ def _pair_gradients(values, gradients):
 # -------------------------------------------------------------------------- saving
 
 class Saver:
-    """Puts what the trace has into the results file, without taking much of the time."""
+    """Puts what the trace has into the results file."""
 
     def __init__(self, trace, results):
         self.trace, self.results = trace, results
-        self.cost_s, self.last_s = 0.0, 0.0
 
-    def now(self):
-        start = time.monotonic()
-        count = _core.layers_save(self.trace, self.results)
-        self.last_s = time.monotonic()
-        self.cost_s = self.last_s - start
-        return count
-
-    def perhaps(self):
-        if time.monotonic() - self.last_s > _SAVING_SHARE * self.cost_s:
-            self.now()
+    def save(self):
+        return _core.layers_save(self.trace, self.results)
 
 
 @contextlib.contextmanager

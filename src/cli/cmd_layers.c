@@ -61,13 +61,12 @@ static const struct snd_option options[] = {
 /* "1,8,32": whole numbers from 1. */
 static bool is_list(const char *text)
 {
-    do {
-        char *end;
+    for (char *end;; text = end + 1) {
         if (*text < '0' || *text > '9' || strtoll(text, &end, 10) < 1)
             return false;
-        text = end;
-    } while (*text == ',' && *++text);
-    return *text == '\0';
+        if (*end != ',')
+            return *end == '\0';
+    }
 }
 
 /* -1 to go on, or the exit status. */
