@@ -3,6 +3,8 @@ from . import autograd_profiler as autograd_profiler
 from ._core import Error as Error
 from ._core import Trace as Trace
 from ._core import __version__ as __version__
+from ._layers import LayersError as LayersError
+from ._layers import layers as layers
 from .accelerate import ProfileKwargs as ProfileKwargs
 from .torch import ExecutionTraceObserver as ExecutionTraceObserver
 from .torch import ProfilerAction as ProfilerAction
