@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde convert: results of layers to the files of a pipeline scheduler. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,6 +109,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
     char **made = calloc((size_t)argc + 1, sizeof *made);
     int    status = -1;
 
+    signal(SIGXFSZ, SIG_IGN); /* a limit on sizes is an error to tell, and to clean up after */
     for (int i = 1; made && i < argc && strcmp(argv[i], "--") != 0; i++)
         if (!spell_out(&argv[i], &made[i]))
             status = snd_failure("convert: out of memory");

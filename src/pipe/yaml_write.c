@@ -63,18 +63,26 @@ static int append(void *user, unsigned char *bytes, size_t length)
     return !text->failed;
 }
 
-static bool emit_scalar(yaml_emitter_t *emitter, const struct snd_node *node)
+/* Shown only where a scalar that is no text cannot stand unquoted: [!!int '1:30']. */
+static const char *const tags[] = {
+    [SND_NODE_NULL] = YAML_NULL_TAG, [SND_NODE_BOOL] = YAML_BOOL_TAG,
+    [SND_NODE_INT] = YAML_INT_TAG,   [SND_NODE_REAL] = YAML_FLOAT_TAG,
+    [SND_NODE_TEXT] = YAML_STR_TAG,  [SND_NODE_STAMP] = YAML_TIMESTAMP_TAG,
+};
+
+static bool emit_scalar(yaml_emitter_t *emitter, const struct snd_node *node, bool in_flow)
 {
     yaml_event_t event;
-    /* Unquoted where it is read back as what it is; quotes make text of anything. */
-    int plain = node->kind != SND_NODE_TEXT || !snd_scalar_is_special(node->text, node->length);
-    int quoted = node->kind == SND_NODE_TEXT;
-
+    bool         is_text = node->kind == SND_NODE_TEXT, is_null = node->kind == SND_NODE_NULL;
     /* An empty null would be written '', which is text. */
-    const char *text = node->kind == SND_NODE_NULL ? "null" : node->text;
-    size_t      length = node->kind == SND_NODE_NULL ? 4 : node->length;
-    return yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)text, (int)length,
-                                        plain, quoted, YAML_ANY_SCALAR_STYLE) &&
+    const char *text = is_null ? "null" : node->text;
+    size_t      length = is_null ? 4 : node->length;
+    /* Unquoted where it is read back as what it is; quotes make text of anything. */
+    bool plain = is_text ? !snd_scalar_is_special(text, length) : !in_flow || !strchr(text, ':');
+
+    return yaml_scalar_event_initialize(&event, NULL, (const yaml_char_t *)tags[node->kind],
+                                        (const yaml_char_t *)text, (int)length, plain, is_text,
+                                        YAML_ANY_SCALAR_STYLE) &&
            yaml_emitter_emit(emitter, &event);
 }
 
@@ -87,26 +95,26 @@ static bool is_flow(const struct snd_node *node)
     return true;
 }
 
-static bool emit(yaml_emitter_t *emitter, struct snd_node *node)
+static bool emit(yaml_emitter_t *emitter, struct snd_node *node, bool in_flow)
 {
     yaml_event_t event;
-    bool         is_map = node->kind == SND_NODE_MAP, good;
+    bool         is_map = node->kind == SND_NODE_MAP, flow = is_flow(node), good;
 
     if (snd_node_is_scalar(node))
-        return emit_scalar(emitter, node);
+        return emit_scalar(emitter, node, in_flow);
     if (is_map) {
         sort_map(node);
         good = yaml_mapping_start_event_initialize(&event, NULL, NULL, 1,
-                                                   is_flow(node) ? YAML_FLOW_MAPPING_STYLE
-                                                                 : YAML_BLOCK_MAPPING_STYLE);
+                                                   flow ? YAML_FLOW_MAPPING_STYLE
+                                                        : YAML_BLOCK_MAPPING_STYLE);
     } else {
         good = yaml_sequence_start_event_initialize(&event, NULL, NULL, 1,
-                                                    is_flow(node) ? YAML_FLOW_SEQUENCE_STYLE
-                                                                  : YAML_BLOCK_SEQUENCE_STYLE);
+                                                    flow ? YAML_FLOW_SEQUENCE_STYLE
+                                                         : YAML_BLOCK_SEQUENCE_STYLE);
     }
     good = good && yaml_emitter_emit(emitter, &event);
     for (uint32_t i = 0; i < node->count && good; i++)
-        good = emit(emitter, node->items[i]);
+        good = emit(emitter, node->items[i], flow);
     good = good && (is_map ? yaml_mapping_end_event_initialize(&event)
                            : yaml_sequence_end_event_initialize(&event));
     return good && yaml_emitter_emit(emitter, &event);
@@ -119,7 +127,7 @@ static bool emit_document(yaml_emitter_t *emitter, struct snd_node *root)
     return yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) &&
            yaml_emitter_emit(emitter, &event) &&
            yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1) &&
-           yaml_emitter_emit(emitter, &event) && emit(emitter, root) &&
+           yaml_emitter_emit(emitter, &event) && emit(emitter, root, false) &&
            yaml_document_end_event_initialize(&event, 1) && yaml_emitter_emit(emitter, &event) &&
            yaml_stream_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event);
 }

@@ -67,6 +67,9 @@ static void keeps_what_it_read(void **state)
     skip_without_yaml(state);
     expect_same("[0x10, 1_000, 1.50, 010, yes, 2024-01-31, .inf]\n",
                 "[0x10, 1_000, 1.50, 010, yes, 2024-01-31, .inf]\n");
+    expect_same("[1:30, 1:30.5, 2024-1-3 4:05:06Z]\n",
+                "[!!int '1:30', !!float '1:30.5', !!timestamp '2024-1-3 4:05:06Z']\n");
+    expect_same("- [[]]\n- 1:30\n", "- - []\n- 1:30\n");
     expect_same("['10', \"yes\", '1e-05', 'a: b', '', ' x', '=', '~']\n",
                 "['10', 'yes', 1e-05, 'a: b', '', ' x', '=', '~']\n");
     expect_same("[!!str 10, !!float 1.5, !!int 3]\n", "['10', 1.5, 3]\n");
