@@ -42,7 +42,7 @@ def measure_round(torch, sonde, name, path):
     plain, _ = seconds(passes)
     del cut
     whole, _ = seconds(lambda: sonde.layers(name, results=path, batch_size=BATCH,
-                                            iterations=ITERATIONS))
+                                            iterations=ITERATIONS, rss=True))
     return plain, whole - loading, loading
 
 

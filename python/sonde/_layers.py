@@ -245,9 +245,12 @@ class _Profile:
         from . import _layers_run as run
         options = self.options
         rss = {}
-        if options.memory == "rss":
+        if options.rss or options.memory == "rss":
             for number in wanted:
                 rss[number] = run.measure_resident(cut.layers[number])
+                if rss[number] is None and options.memory == "rss":
+                    raise LayersError(f"--memory rss: the process that was to make layer {number} "
+                                      "failed; is there memory for a second copy of it?")
         if options.device.type != "cpu":
             for layer in cut.layers.values():
                 layer.module.to(options.device)
@@ -322,13 +325,14 @@ class _Profile:
 
 def layers(model=DEFAULT_MODEL, inputs=None, *, name=None, results=DEFAULT_RESULTS, device=None,
            model_file=None, layer_start=1, layer_end=None, shape_input=None, batch_size=8,
-           warmup=True, iterations=1, cut=(), paired=False, memory="weights", repeat_once=False,
-           resume=False, backward=False, whole=False, trace=None):
+           warmup=True, iterations=1, cut=(), paired=False, memory="weights", rss=False,
+           repeat_once=False, resume=False, backward=False, whole=False, trace=None):
     """Measures every layer of `model` and writes PipeEdge's profiler_results.yml.
 
     `model` is one of PipeEdge's names, a SPEC (torchvision:NAME, package.module:callable,
     file.py:callable) or a module, which is run as it is: call its eval() before. The options are
-    those of `sonde layers` (see its manual). LayersError when a layer fails; what was measured is
+    those of `sonde layers` (see its manual), which also measures RSS: that forks this process, so
+    here it is done only with rss=True or memory="rss". LayersError when a layer fails; what was measured is
     in the file then.
     """
     from ._spec import SpecError, device_of
@@ -341,7 +345,7 @@ def layers(model=DEFAULT_MODEL, inputs=None, *, name=None, results=DEFAULT_RESUL
         layer_end=layer_end, shapes=[tuple(one) for one in shape_input] if shape_input else None,
         batch_sizes=sizes, warmup=warmup, iterations=iterations,
         cut=tuple(filter(None, cut.split(",") if isinstance(cut, str) else cut or ())), paired=paired,
-        memory=memory, repeat_once=repeat_once, resume=resume, backward=backward, whole=whole)
+        memory=memory, rss=rss, repeat_once=repeat_once, resume=resume, backward=backward, whole=whole)
     made = Layers()
     try:
         _check(options)
@@ -430,7 +434,7 @@ def _run(given):
                   shape_input=[_shape(one) for one in given.shape_input or ()],
                   batch_size=_numbers("batch-size", given.batch_size), warmup=given.warmup,
                   iterations=given.iterations, cut=given.cut, paired=given.paired,
-                  memory=given.memory, repeat_once=given.repeat_once, resume=given.resume,
+                  memory=given.memory, rss=True, repeat_once=given.repeat_once, resume=given.resume,
                   backward=given.backward, whole=given.whole, trace=given.trace)
     if made.same:
         _say(f"{len(made.same)} layers do what an earlier one does and were not run: they have its "

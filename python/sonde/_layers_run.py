@@ -280,12 +280,13 @@ def _resident_bytes():
 def _grow_by(layer):
     """How much larger the process gets by another copy of the layer's weights."""
     torch.set_num_threads(1)  # the threads of a forked process are not there
-    gc.collect()
+    held = (*layer.parameters, *layer.buffers)
+    for one in held[:1]:  # the code that copies comes into memory too, once
+        one.detach().clone()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)  # what lies free must not be taken for the copy
     before = _resident_bytes()
-    copies = [one.detach().clone() for one in (*layer.parameters, *layer.buffers)]
-    gc.collect()
+    copies = [one.detach().clone() for one in held]
     grown = _resident_bytes() - before
     del copies
     return max(grown, 0)

@@ -150,6 +150,10 @@ enum sonde_status sonde_layers_save(const struct sonde_layers *layers, const cha
         const struct sonde_layer *layer = sonde_layers_row(layers, i);
         if (layer->time[SONDE_LAYER_FORWARD].count == 0)
             continue;
+        if (head->memory_is_rss && layer->rss_bytes < 0) {
+            status = snd_fail(err, SONDE_E_FORMAT, "layer %u has no resident size", layer->number);
+            break;
+        }
         status = snd_results_put(results, make_row(snd_results_doc(results), head, layer), err);
         done++;
     }
