@@ -2,11 +2,10 @@
 #include "pipe/results.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipe/scalar.h"
+#include "pipe/results_rows.h"
 #include "pipe/yaml.h"
 
 struct snd_results {
@@ -43,143 +42,6 @@ int64_t snd_known_layers(const char *model_name)
         if (strcmp(known[i].name, model_name) == 0)
             return known[i].layers;
     return 0;
-}
-
-/* ------------------------------------------------------------------- rows */
-
-/* Which row a message is about: "row 3, line 12" of a file, or "the new row". */
-struct place {
-    const char            *path;
-    const struct snd_node *row;
-    enum sonde_status      status; /* what a fault is */
-};
-
-static const char *name_place(const struct place *place, char text[64])
-{
-    const struct snd_node *layer = snd_node_get(place->row, "layer");
-    char                   number[24] = "", line[24] = "";
-
-    if (layer && snd_node_is_scalar(layer))
-        snprintf(number, sizeof number, " of layer %.8s", layer->text);
-    if (place->row->line)
-        snprintf(line, sizeof line, ", line %u", place->row->line);
-    snprintf(text, 64, "the row%s%s", number, line);
-    return text;
-}
-
-static enum sonde_status refuse_value(const struct place *place, const char *key,
-                                      const struct snd_node *value, const char *expected,
-                                      struct sonde_error *err)
-{
-    char        said[SND_NODE_SAID_MAX], where[64];
-    const char *hint = "";
-
-    if (snd_node_is(value, SND_NODE_TEXT) && snd_scalar_is_near_number(value->text, value->length))
-        hint = "; YAML 1.1 takes it for text: write 1.0e-05, not 1e-05";
-    if (!value)
-        return snd_fail(err, place->status, "%s: %s has no %s", place->path,
-                        name_place(place, where), key);
-    return snd_fail(err, place->status, "%s: %s: %s is %s, not %s%s", place->path,
-                    name_place(place, where), key, snd_node_said(value, said), expected, hint);
-}
-
-/* A number that a time or a size can be. */
-static enum sonde_status check_amount(const struct place *place, const char *key,
-                                      struct sonde_error *err)
-{
-    const struct snd_node *value = snd_node_get(place->row, key);
-
-    if (!snd_node_is_number(value) || !isfinite(value->real) || value->real < 0)
-        return refuse_value(place, key, value, "a number from 0", err);
-    return SONDE_OK;
-}
-
-static bool is_shape(const struct snd_node *node)
-{
-    if (!snd_node_is(node, SND_NODE_LIST))
-        return false;
-    for (uint32_t i = 0; i < node->count; i++) {
-        const struct snd_node *size = node->items[i];
-        if (size->kind != SND_NODE_INT || !size->in_range || size->integer < 0)
-            return false;
-    }
-    return true;
-}
-
-static enum sonde_status check_shapes(const struct place *place, const char *key,
-                                      struct sonde_error *err)
-{
-    const struct snd_node *list = snd_node_get(place->row, key);
-
-    if (!snd_node_is(list, SND_NODE_LIST))
-        return refuse_value(place, key, list, "a list of shapes", err);
-    for (uint32_t i = 0; i < list->count; i++)
-        if (!is_shape(list->items[i]))
-            return refuse_value(place, key, list->items[i],
-                                "a list of shapes, such as [[197, 768]]", err);
-    if (snd_shapes_elements(list) < 0)
-        return refuse_value(place, key, list, "small enough to be counted", err);
-    return SONDE_OK;
-}
-
-/* Faults of a row of a file are E_FORMAT, of one that is handed over E_ARGUMENT. */
-static enum sonde_status check_row(const struct snd_results *results, const struct snd_node *row,
-                                   enum sonde_status fault, struct sonde_error *err)
-{
-    struct place      place = { results->path, row, fault };
-    char              said[SND_NODE_SAID_MAX];
-    enum sonde_status status;
-
-    if (!snd_node_is(row, SND_NODE_MAP))
-        return snd_fail(err, fault, "%s: %s is no map, but %s", results->path, "a row of " KEY_ROWS,
-                        snd_node_said(row, said));
-    const struct snd_node *layer = snd_node_get(row, "layer");
-    if (!snd_node_is(layer, SND_NODE_INT) || !layer->in_range || layer->integer < 0)
-        return refuse_value(&place, "layer", layer, "a whole number from 1", err);
-    status = check_shapes(&place, "shape_in", err);
-    return status == SONDE_OK ? check_shapes(&place, "shape_out", err) : status;
-}
-
-static enum sonde_status check_amounts_of(const struct snd_results *results,
-                                          const struct snd_node *row, enum sonde_status fault,
-                                          struct sonde_error *err)
-{
-    struct place      place = { results->path, row, fault };
-    enum sonde_status status = check_amount(&place, "memory", err);
-
-    return status == SONDE_OK ? check_amount(&place, "time", err) : status;
-}
-
-enum sonde_status snd_results_check_amounts(const struct snd_results *results, const char *key,
-                                            struct sonde_error *err)
-{
-    enum sonde_status status = SONDE_OK;
-
-    for (uint32_t i = 0; i < results->rows->count && status == SONDE_OK; i++) {
-        struct place place = { results->path, results->rows->items[i], SONDE_E_FORMAT };
-        status = check_amount(&place, key, err);
-    }
-    return status;
-}
-
-int64_t snd_row_layer(const struct snd_node *row)
-{
-    return snd_node_get(row, "layer")->integer;
-}
-
-int64_t snd_shapes_elements(const struct snd_node *shapes)
-{
-    int64_t sum = 0;
-
-    for (uint32_t i = 0; i < shapes->count; i++) {
-        int64_t product = 1;
-        for (uint32_t k = 0; k < shapes->items[i]->count; k++)
-            if (__builtin_mul_overflow(product, shapes->items[i]->items[k]->integer, &product))
-                return -1;
-        if (__builtin_add_overflow(sum, product, &sum))
-            return -1;
-    }
-    return sum;
 }
 
 /* --------------------------------------------------------------- the file */
@@ -232,7 +94,7 @@ static enum sonde_status check_file(struct snd_results *r, struct sonde_error *e
         return snd_fail(err, SONDE_E_FORMAT, "%s: %s is %s, not a list of rows", r->path, KEY_ROWS,
                         snd_node_said(r->rows, said));
     for (uint32_t i = 0; i < r->rows->count && status == SONDE_OK; i++)
-        status = check_row(r, r->rows->items[i], SONDE_E_FORMAT, err);
+        status = snd_row_check(r->path, r->rows->items[i], SONDE_E_FORMAT, err);
     return status;
 }
 
@@ -331,6 +193,18 @@ static enum sonde_status sort_rows(struct snd_results *r, struct sonde_error *er
     return SONDE_OK;
 }
 
+static enum sonde_status check_existing(struct snd_results *r, const struct snd_results_head *head,
+                                        struct sonde_error *err)
+{
+    enum sonde_status status = check_file(r, err);
+
+    if (status == SONDE_OK)
+        status = check_agrees(r, head, err);
+    for (uint32_t i = 0; status == SONDE_OK && i < r->rows->count; i++)
+        status = snd_row_check_amounts(r->path, r->rows->items[i], SONDE_E_FORMAT, err);
+    return status == SONDE_OK ? sort_rows(r, err) : status;
+}
+
 enum sonde_status snd_results_open(const char *path, const struct snd_results_head *head,
                                    struct snd_results **out, struct sonde_error *err)
 {
@@ -341,16 +215,9 @@ enum sonde_status snd_results_open(const char *path, const struct snd_results_he
     enum sonde_status status = make(path, out, err);
     if (status == SONDE_OK)
         status = snd_yaml_load_map(&(*out)->doc, path, true, err);
-    if (status == SONDE_OK && (*out)->doc.root->count == 0)
-        return start_file(*out, head, err);
     if (status == SONDE_OK)
-        status = check_file(*out, err);
-    if (status == SONDE_OK)
-        status = check_agrees(*out, head, err);
-    for (uint32_t i = 0; status == SONDE_OK && i < (*out)->rows->count; i++)
-        status = check_amounts_of(*out, (*out)->rows->items[i], SONDE_E_FORMAT, err);
-    if (status == SONDE_OK)
-        status = sort_rows(*out, err);
+        status = (*out)->doc.root->count == 0 ? start_file(*out, head, err)
+                                              : check_existing(*out, head, err);
     if (status != SONDE_OK) {
         snd_results_free(*out);
         *out = NULL;
@@ -417,9 +284,9 @@ static enum sonde_status insert(struct snd_results *r, struct snd_node *row, boo
 
     if (!row || r->doc.failed)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for %s", r->path);
-    status = check_row(r, row, SONDE_E_ARGUMENT, err);
+    status = snd_row_check(r->path, row, SONDE_E_ARGUMENT, err);
     if (status == SONDE_OK)
-        status = check_amounts_of(r, row, SONDE_E_ARGUMENT, err);
+        status = snd_row_check_amounts(r->path, row, SONDE_E_ARGUMENT, err);
     if (status != SONDE_OK)
         return status;
     int64_t  layer = snd_row_layer(row), layers = snd_results_head(r).layers;
@@ -516,5 +383,16 @@ enum sonde_status snd_results_check_whole(const struct snd_results *results,
             status = snd_fail(err, SONDE_E_FORMAT,
                               "%s, line %u: shape_in of layer %u is not shape_out of layer %u",
                               results->path, rows->items[i]->line, i + 1, i);
+    return status;
+}
+
+enum sonde_status snd_results_check_amounts(const struct snd_results *results, const char *key,
+                                            struct sonde_error *err)
+{
+    enum sonde_status status = SONDE_OK;
+
+    for (uint32_t i = 0; i < results->rows->count && status == SONDE_OK; i++)
+        status = snd_row_check_amount(results->path, results->rows->items[i], key, SONDE_E_FORMAT,
+                                      err);
     return status;
 }

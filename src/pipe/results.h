@@ -53,7 +53,8 @@ bool                   snd_results_has(const struct snd_results *results, int64_
 struct snd_document *snd_results_doc(struct snd_results *results);
 
 /*
- * Adds a row, a map with at least the five keys, made in snd_results_doc().
+ * Adds a row, a map with at least the five keys, made in snd_results_doc(), to results that
+ * snd_results_open() opened.
  * snd_results_put takes the place of a row of the same layer.
  * Errors: SONDE_E_ARGUMENT for a row that a results file cannot have, or (add) a layer that is
  *         there; SONDE_E_NOMEM.

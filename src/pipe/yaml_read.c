@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -103,16 +104,40 @@ static enum sonde_status find_anchor(struct reader *r, const yaml_event_t *event
 
 /* -------------------------------------------------------------------- maps */
 
+static int compare_texts(const struct snd_node *left, const struct snd_node *right)
+{
+    size_t shared = left->length < right->length ? left->length : right->length;
+    int    order = memcmp(left->text, right->text, shared);
+
+    return order ? order : (left->length > right->length) - (left->length < right->length);
+}
+
+/* 0 for keys that are one: ~ and null, 16 and 0x10. Of numbers past an int64_t the texts count. */
 static int compare_keys(const void *a, const void *b)
 {
     const struct snd_node *left = *(struct snd_node *const *)a;
     const struct snd_node *right = *(struct snd_node *const *)b;
-    size_t                 shared = left->length < right->length ? left->length : right->length;
 
     if (left->kind != right->kind)
         return left->kind < right->kind ? -1 : 1;
-    int order = memcmp(left->text, right->text, shared);
-    return order ? order : (left->length > right->length) - (left->length < right->length);
+    switch (left->kind) {
+    case SND_NODE_NULL:
+        return 0;
+    case SND_NODE_BOOL:
+        return (int)(left->integer - right->integer);
+    case SND_NODE_INT:
+        if (left->in_range != right->in_range)
+            return left->in_range ? -1 : 1;
+        if (left->in_range)
+            return (left->integer > right->integer) - (left->integer < right->integer);
+        return compare_texts(left, right);
+    case SND_NODE_REAL:
+        if (isnan(left->real) || isnan(right->real))
+            return isnan(left->real) - isnan(right->real);
+        return (left->real > right->real) - (left->real < right->real);
+    default:
+        return compare_texts(left, right);
+    }
 }
 
 /* Of two equal keys PyYAML takes the last and says nothing; to write the map would lose one. */

@@ -96,6 +96,10 @@ static void refuses_with_the_line(void **state)
     skip_without_yaml(state);
     expect_refused("a: 1\nb: 2\na: 3\n", SONDE_E_FORMAT,
                    "x.yml, lines 1 and 3: the key 'a' stands twice in one map");
+    expect_refused("{~: 1, null: 2}\n", SONDE_E_FORMAT,
+                   "x.yml, lines 1 and 1: the key 'null' stands twice in one map");
+    expect_refused("16: 1\n0x10: 2\n", SONDE_E_FORMAT,
+                   "x.yml, lines 1 and 2: the key '0x10' stands twice in one map");
     expect_refused("a: 1\n---\nb: 1\n", SONDE_E_FORMAT,
                    "x.yml, line 2: a second document begins; one is expected");
     expect_refused("? [1, 2]\n: 3\n", SONDE_E_FORMAT,
