@@ -117,8 +117,14 @@ class _Calls:
     def __init__(self, model):
         root = type(model).__name__
         self._paths = {}
+        self._own = {}  # parameters of each module itself; a shared one is the first module's
+        counted = set()
         for name, module in model.named_modules():
-            self._paths.setdefault(id(module), f"{root}.{name}" if name else root)
+            path = self._paths[id(module)] = f"{root}.{name}" if name else root
+            own = [one for one in module.parameters(recurse=False) if id(one) not in counted]
+            counted.update(map(id, own))
+            self._own[path] = {"parameters": sum(one.numel() for one in own),
+                               "parameter_bytes": byte_count(own)}
         self.open = []
         self.seen = {}
 
@@ -152,8 +158,8 @@ class _Calls:
         return f"in {self._paths[id(module)]} ({type(module).__name__})"
 
     def note(self):
-        for path, members in self.seen.items():
-            note(f"model.io {path}", **members)
+        for path, members in self._own.items():
+            note(f"model.io {path}", **members, **self.seen.get(path, {}))
 
 
 # ------------------------------------------------------------------------------ bench

@@ -376,37 +376,44 @@ static void read_module(struct sonde_modules *m, uint32_t at, struct sonde_text 
         node->parameter_bytes = bytes;
 }
 
-/* "model.io PATH": {"in": "[[1, 3]]", "out": "[[1, 8]]", "out_bytes": N}, of its first call. */
+/*
+ * "model.io PATH": {"in": "[[1, 3]]", "out": "[[1, 8]]", "out_bytes": N}, of its first call; and as
+ * above, of parameters that are shared once.
+ */
 static void read_shapes(struct sonde_modules *m, uint32_t at, struct sonde_text value)
 {
     struct sonde_module *node = &m->nodes[at];
 
+    read_module(m, at, value);
     set_text(m, value, "in", &node->input_shapes);
     set_text(m, value, "out", &node->output_shapes);
     node->output_bytes = snd_member_number(value.bytes, value.length, "out_bytes", -1);
 }
 
-static void read_metadata(struct sonde_modules *m)
+/* Every "PREFIX PATH" of the trace. */
+static void read_notes(struct sonde_modules *m, const char *prefix,
+                       void (*read)(struct sonde_modules *m, uint32_t at, struct sonde_text value))
 {
-    static const struct {
-        const char *prefix;
-        void (*read)(struct sonde_modules *m, uint32_t at, struct sonde_text value);
-    } notes[] = { { "module ", read_module }, { "model.io ", read_shapes } };
     struct sonde_text key, value;
+    size_t            length = strlen(prefix);
 
     for (uint32_t p = 0; p < m->trace->process_count; p++) {
         for (uint32_t n = 0; sonde_trace_metadata(m->trace, p, n, &key, &value); n++) {
-            for (size_t i = 0; i < sizeof notes / sizeof notes[0]; i++) {
-                size_t length = strlen(notes[i].prefix);
-                if (key.length <= length || memcmp(key.bytes, notes[i].prefix, length) != 0)
-                    continue;
-                uint32_t at =
-                    find_path(m, (struct sonde_text){ key.bytes + length, key.length - length });
-                if (at != NO_MODULE)
-                    notes[i].read(m, at, value);
-            }
+            if (key.length <= length || memcmp(key.bytes, prefix, length) != 0)
+                continue;
+            uint32_t at = find_path(m,
+                                    (struct sonde_text){ key.bytes + length, key.length - length });
+            if (at != NO_MODULE)
+                read(m, at, value);
         }
     }
+}
+
+/* What a benchmark says of a module holds against what the probe found. */
+static void read_metadata(struct sonde_modules *m)
+{
+    read_notes(m, "module ", read_module);
+    read_notes(m, "model.io ", read_shapes);
 }
 
 /* ---------------------------------------------------------------------- sums */
