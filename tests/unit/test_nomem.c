@@ -7,6 +7,7 @@
 #include "read/reader.h"
 #include "scratch.h"
 #include "sonde/bench.h"
+#include "sonde/layers.h"
 #include "sonde/tensorlines.h"
 
 void *__real_malloc(size_t size);
@@ -54,6 +55,9 @@ static const char *make_trace(void)
     synth_meta(s, "model.lines 1",
                "{\"name\": \"f.c\", \"file\": \"f.c\", \"first\": 1, "
                "\"lines\": [\"a\", \"b\"]}");
+    synth_meta(s, "layers", "model_name=m\nbatch_size=1\nlayers=1\nenvironment.a=b");
+    synth_meta(s, "layer 1", "name=a\nin=torch.float32 [3] 12\nout=torch.float32 [] 4");
+    synth_span(s, t, 80, synth_string(s, "layer 1"), 5);
     synth_begin(s, t, 90, synth_string(s, "model.forward batch=1"), 0);
     synth_end(s, t, 95);
     synth_begin(s, t, 96, synth_string(s, "model.pass batch=1"), 0);
@@ -154,6 +158,16 @@ static enum sonde_status use_bench(struct sonde_trace *trace)
     return status;
 }
 
+static enum sonde_status use_layers(struct sonde_trace *trace)
+{
+    struct sonde_layers *layers;
+    enum sonde_status    status = sonde_layers_new(trace, &layers, NULL);
+
+    assert_int_equal(layers == NULL, status != SONDE_OK);
+    sonde_layers_free(layers);
+    return status;
+}
+
 static enum sonde_status use_tensor_lines(struct sonde_trace *trace)
 {
     struct sonde_tensor_lines *lines;
@@ -198,9 +212,9 @@ static void check_use(const char *path, use_fn *use)
 
 static void models_survive(void **state)
 {
-    static use_fn *const uses[] = { use_averages, use_tree,        use_memory,   use_summary,
-                                    use_events,   use_modules,     use_timeline, use_merge,
-                                    use_bench,    use_tensor_lines };
+    static use_fn *const uses[] = { use_averages, use_tree,         use_memory,   use_summary,
+                                    use_events,   use_modules,      use_timeline, use_merge,
+                                    use_bench,    use_tensor_lines, use_layers };
     const char          *path = make_trace();
 
     (void)state;
