@@ -35,7 +35,7 @@ needs_tools = pytest.mark.skipif(not (SONDE and GEN), reason="the programs sonde
 def sonde(*arguments, **extra):
     """Runs it; the result has stdout and stderr as bytes."""
     return subprocess.run([SONDE, *map(str, arguments)], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, timeout=60, **extra)
+                          stderr=subprocess.PIPE, timeout=300, **extra)
 
 
 def read(*arguments):
@@ -50,5 +50,5 @@ def read_json(*arguments):
 
 
 def generate(case, path, *more):
-    subprocess.run([GEN, case, str(path), *more], check=True, timeout=60)
+    subprocess.run([GEN, case, str(path), *more], check=True, timeout=300)
     return path

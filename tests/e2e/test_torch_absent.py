@@ -11,7 +11,7 @@ WITHOUT = 'import sys; sys.modules["torch"] = None\n'
 
 def run(text, *arguments):
     done = subprocess.run([sys.executable, "-c", text, *map(str, arguments)], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -217,7 +217,7 @@ def concrete(text):
 def assert_equal(theirs, ours):
     assert [event.name() for event in theirs] == [one.name for one in ours]
     index = {id(one): i for i, one in enumerate(ours)}
-    above = parents(theirs, lambda e: e.start_ns(), lambda e: e.end_ns(),
+    above = parents(theirs, lambda e: e.start_ns(), lambda e: e.start_ns() + e.duration_ns(),
                     lambda e: e.start_thread_id())
     for i, (event, one) in enumerate(zip(theirs, ours)):
         where = (i, one.name)

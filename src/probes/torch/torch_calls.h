@@ -30,6 +30,16 @@ inline uint64_t traits_of(const at::RecordFunction &fn)
            forward << 16;
 }
 
+/* A RecordFunction tells its overload from torch 2.7 on; the operator's full name has it in all. */
+uint32_t overload_id(const at::RecordFunction &fn)
+{
+    auto name = fn.operator_name();
+
+    return name && !name->overload_name.empty()
+               ? sonde_intern(name->overload_name.data(), name->overload_name.size())
+               : 0;
+}
+
 /* The id that the recorder has for this way of calling; 0: it has no room for more. */
 NOINLINE uint32_t describe_call(const at::RecordFunction &fn, uint32_t flags, const PlaceSlot *place)
 {
@@ -43,8 +53,8 @@ NOINLINE uint32_t describe_call(const at::RecordFunction &fn, uint32_t flags, co
     call.has_sequence = fn.seqNr() >= 0;
     call.stack = place->stack;
     call.module = place->module;
-    if ((flags & SONDE_TORCH_OVERLOADS) && *fn.overload_name())
-        call.overload = sonde_intern(fn.overload_name(), strlen(fn.overload_name()));
+    if (flags & SONDE_TORCH_OVERLOADS)
+        call.overload = overload_id(fn);
     if ((flags & SONDE_TORCH_SHAPES) && !fn.inputs().empty()) {
         try {
             Inputs inputs(fn.inputs());
