@@ -7,6 +7,7 @@
 #include "format/codec.h"
 #include "read/reader.h"
 #include "sonde/export.h"
+#include "sonde/layers.h"
 #include "sonde/model.h"
 
 static uint64_t sink; /* what was looked at, so that looking is not optimised away */
@@ -154,6 +155,29 @@ static void try_modules(struct sonde_trace *trace)
     sonde_modules_free(modules);
 }
 
+static void try_layers(struct sonde_trace *trace)
+{
+    struct sonde_layers *layers;
+    struct sonde_text    key, value;
+
+    if (sonde_layers_new(trace, &layers, NULL) != SONDE_OK)
+        return;
+    for (size_t i = 0; i < sonde_layers_count(layers); i++) {
+        const struct sonde_layer *layer = sonde_layers_row(layers, i);
+        look(layer->name);
+        for (uint32_t k = 0; k < layer->out_count; k++) {
+            look(layer->out[k].dtype);
+            for (uint32_t n = 0; n < layer->out[k].ndim; n++)
+                sink += (uint64_t)layer->out[k].dims[n];
+        }
+    }
+    for (size_t n = 0; sonde_layers_environment(layers, n, &key, &value); n++) {
+        look(key);
+        look(value);
+    }
+    sonde_layers_free(layers);
+}
+
 static bool look_at_output(void *user, const void *data, size_t length);
 
 static void try_timeline(struct sonde_trace *trace)
@@ -239,6 +263,7 @@ void exercise_trace(const uint8_t *data, size_t size)
     try_events(trace, SONDE_FLOPS_FULL);
     try_events(trace, SONDE_FLOPS_TORCH);
     try_modules(trace);
+    try_layers(trace);
     try_timeline(trace);
     try_outputs(trace);
     sonde_trace_close(trace);

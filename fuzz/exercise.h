@@ -14,5 +14,10 @@
 void exercise_trace(const uint8_t *data, size_t size);
 /* Unpacks; and packs and unpacks again, which must give the same: aborts if it does not. */
 void exercise_codec(const uint8_t *data, size_t size);
+/*
+ * Reads a pipeline file; writes it, reads that and writes it again, which must give the same:
+ * aborts if it does not.
+ */
+void exercise_yaml(const uint8_t *data, size_t size);
 
 #endif

@@ -2,10 +2,12 @@
 /*
  * fuzz/replay.c - the harnesses without libFuzzer, as an ordinary test.
  *
- *     replay ROUNDS FILE...     each file as it is, cut short, and changed ROUNDS times
+ *     replay ROUNDS FILE...     each file as it is, cut short, and changed ROUNDS times;
+ *                               NAME.yml is a pipeline file, anything else a trace
  *
  * Changes are drawn from a fixed seed: a failure comes back.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,8 +83,12 @@ static void change(uint8_t *bytes, size_t size)
     }
 }
 
-static void try_bytes(const uint8_t *bytes, size_t size)
+static void try_bytes(const uint8_t *bytes, size_t size, bool is_yaml)
 {
+    if (is_yaml) {
+        exercise_yaml(bytes, size);
+        return;
+    }
     exercise_trace(bytes, size);
     if (size > 4096 + 64)
         exercise_codec(bytes + 4096 + 64, size - 4096 - 64 < 65536 ? size - 4096 - 64 : 65536);
@@ -98,9 +104,11 @@ int main(int argc, char **argv)
     if (getenv("SONDE_TEST_SLOW")) /* sanitizers, emulation */
         rounds /= 10;
     for (int i = 2; i < argc; i++) {
-        size_t   size;
-        uint8_t *bytes = load(argv[i], &size);
-        try_bytes(bytes, size);
+        size_t      size;
+        uint8_t    *bytes = load(argv[i], &size);
+        const char *suffix = strrchr(argv[i], '.');
+        bool        is_yaml = suffix && strcmp(suffix, ".yml") == 0;
+        try_bytes(bytes, size, is_yaml);
         for (long k = 0; k < rounds && size > 0; k++) {
             /* Exactly as large as it claims, so that a byte too far is seen. */
             size_t   length = draw(8) ? size : (size_t)draw(size);
@@ -110,7 +118,7 @@ int main(int argc, char **argv)
             memcpy(copy, bytes, length);
             if (length > 0)
                 change(copy, length);
-            try_bytes(copy, length);
+            try_bytes(copy, length, is_yaml);
             free(copy);
         }
         free(bytes);

@@ -136,14 +136,17 @@ struct sonde_exporter_info {
 /* The exporters, by number; NULL past the last. Static. */
 SONDE_API const struct sonde_exporter_info *sonde_exporter_info(size_t index);
 
+enum sonde_level { SONDE_LEVEL_MODEL = 1, SONDE_LEVEL_LAYER = 2, SONDE_LEVEL_OP = 4 };
+
 struct sonde_export_options {
     size_t struct_size; /* sizeof(struct sonde_export_options): set by the INIT macro */
     bool   gzip;        /* compress what is written */
     /* chrome: members added at the top level, key and JSON text in turn, then NULL; or NULL */
     const char *const *metadata;
     const char        *name; /* chrome: traceName; NULL: that of the trace's own file */
+    unsigned           levels; /* benchmark: enum sonde_level, or-ed; 0: all */
 };
-#define SONDE_EXPORT_OPTIONS_INIT { sizeof(struct sonde_export_options), false, NULL, NULL }
+#define SONDE_EXPORT_OPTIONS_INIT { sizeof(struct sonde_export_options), false, NULL, NULL, 0 }
 
 /*
  * Writes `trace` in the format named `format`. `options` may be NULL.

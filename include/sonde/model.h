@@ -171,10 +171,13 @@ struct sonde_module {
     uint32_t          depth;
     uint64_t          calls; /* forward */
     int64_t           forward_ns, self_forward_ns, backward_ns, self_backward_ns;
-    double            flops, self_flops, backward_flops, macs;
+    double            flops, self_flops, backward_flops, macs, backward_macs;
     int64_t           parameters; /* -1: not recorded */
     int64_t           parameter_bytes;
     int64_t           activation_bytes; /* taken in its forward pass and not given back in it */
+    int64_t           peak_bytes; /* most held in a forward pass above what was when it began */
+    struct sonde_text input_shapes, output_shapes; /* of its first call; "" if not recorded */
+    int64_t           output_bytes;                /* likewise; -1 */
     int64_t           cpu_bytes, device_bytes; /* net, forward and backward */
 };
 struct sonde_modules; /* opaque */
@@ -183,6 +186,8 @@ SONDE_API enum sonde_status          sonde_modules_new(struct sonde_trace    *tr
                                                        struct sonde_modules **out, struct sonde_error *err);
 SONDE_API void                       sonde_modules_free(struct sonde_modules *modules);
 SONDE_API size_t                     sonde_modules_count(const struct sonde_modules *modules);
+/* Passes of a benchmark (bench.h) that all of this is the sum of; 0: it is no benchmark's. */
+SONDE_API uint64_t                   sonde_modules_passes(const struct sonde_modules *modules);
 SONDE_API const struct sonde_module *sonde_modules_node(const struct sonde_modules *modules,
                                                         size_t                      index);
 

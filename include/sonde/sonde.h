@@ -3,9 +3,12 @@
 #ifndef SONDE_SONDE_H
 #define SONDE_SONDE_H
 
+#include "sonde/bench.h"
 #include "sonde/error.h"
 #include "sonde/export.h"
+#include "sonde/layers.h"
 #include "sonde/model.h"
+#include "sonde/tensorlines.h"
 #include "sonde/trace.h"
 
 #endif

@@ -30,6 +30,9 @@ _PLACES = {
     "lines": "._lines",
     "line_memory": "._line_memory",
     "sample": "._sample",
+    **dict.fromkeys(("benchmark", "summary"), "._benchmark"),
+    **dict.fromkeys(("memory_report", "tensor_lines"), "._tensors"),
+    "layers": "._layers", "LayersError": "._layers",
 }
 __all__ = ["Error", "Trace", "__version__", *_PLACES]
 _PLACES.update(ProfileKwargs=".accelerate", autograd_profiler=None)  # not for `import *`

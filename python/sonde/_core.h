@@ -5,6 +5,7 @@
  *     _core.c         the module; Trace
  *     _core_averages.c, _core_events.c, _core_event.c, _core_timeline.c
  *     _core_rows.c    what those have in common
+ *     _core_layers.c  profiles of layers into results files
  *     _core_table.c   columns of them, for NumPy and Arrow
  *
  * Built against the limited API of CPython 3.9. All of this runs with the interpreter lock.
@@ -60,6 +61,7 @@ int       core_averages_init(PyObject *module);
 int       core_events_init(PyObject *module);
 int       core_event_init(PyObject *module);
 int       core_timeline_init(PyObject *module);
+int       core_layers_init(PyObject *module);
 PyObject *core_trace_averages(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_events(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_stacks(struct trace_object *self, PyObject *args, PyObject *kwargs);

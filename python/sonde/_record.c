@@ -285,6 +285,18 @@ static PyObject *record_thread_name(PyObject *module, PyObject *name)
     return with_text(name, sonde_thread_name);
 }
 
+static PyObject *record_counter(PyObject *module, PyObject *args)
+{
+    const char *name;
+    double      value;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "sd:counter", &name, &value))
+        return NULL;
+    sonde_counter(name, value);
+    Py_RETURN_NONE;
+}
+
 static PyObject *record_end(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -451,6 +463,7 @@ static PyMethodDef methods[] = {
     { "begin", METHOD(record_begin), METH_O, "begin(name): a range of this thread, until end()" },
     { "end", METHOD(record_end), METH_NOARGS, NULL },
     { "mark", METHOD(record_mark), METH_O, "mark(name): a moment" },
+    { "counter", METHOD(record_counter), METH_VARARGS, "counter(name, value): a number, now" },
     { "thread_name", METHOD(record_thread_name), METH_O, NULL },
     { "library", METHOD(record_library), METH_NOARGS, "library() -> str: the recorder's file" },
     { "torch_start", METHOD(torch_start), METH_VARARGS | METH_KEYWORDS,

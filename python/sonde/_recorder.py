@@ -45,8 +45,9 @@ def start(owner, path, **options):
 
 
 def _begin(path, options):
+    bare = options.pop("bare", False)  # nothing is marked but what is marked by hand
     try:
-        if torch_module() is None:
+        if bare or torch_module() is None:
             _record.start(path)
         else:
             from . import _torch_probe

@@ -166,6 +166,15 @@ static void check_zlib(struct finding *finding)
         find(finding, ABSENT, "built without zlib: exports cannot be compressed");
 }
 
+static void check_yaml(struct finding *finding)
+{
+    if (SND_HAVE_YAML)
+        find(finding, FINE, "pipeline files are read and written: 'sonde convert', 'sonde plan'");
+    else
+        find(finding, ABSENT,
+             "built without libyaml: 'sonde convert' and 'sonde plan' do not work");
+}
+
 static void check_perf(struct finding *finding)
 {
     char text[128];
@@ -265,6 +274,7 @@ static const struct {
     { "torch", check_torch },
     { "zstd", check_zstd },
     { "zlib", check_zlib },
+    { "yaml", check_yaml },
 };
 #define CHECKS (sizeof checks / sizeof checks[0])
 

@@ -30,7 +30,7 @@ static int list_formats(const struct snd_command *self)
     const struct sonde_exporter_info *info;
 
     for (size_t i = 0; (info = sonde_exporter_info(i)) != NULL; i++)
-        printf("%-10s  %-16s  %s%s%s%s\n", info->name, info->suffix, info->summary,
+        printf("%-14s  %-16s  %s%s%s%s\n", info->name, info->suffix, info->summary,
                info->missing ? " (" : "", info->missing ? info->missing : "",
                info->missing ? ")" : "");
     return snd_finish_stdout(self);

@@ -27,6 +27,9 @@ const struct snd_exporter snd_exporters[] = {
     { { "json", ".events.json", "every event and table of the trace, as JSON", NULL },
       snd_export_json },
     { { "csv", ".csv", "one line a range: where, when, how long, what", NULL }, snd_export_csv },
+    { { "benchmark", ".yml", "a model's cost as pytorch-benchmark writes it (YAML)", NULL },
+      snd_export_benchmark },
+    { { "benchmark-json", ".json", "the same as JSON", NULL }, snd_export_benchmark_json },
 };
 const size_t snd_exporter_count = sizeof snd_exporters / sizeof snd_exporters[0];
 

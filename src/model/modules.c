@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/member.h"
 #include "format/fields.h"
 #include "model/assembly.h"
 #include "model/sizes.h"
@@ -26,7 +27,8 @@
 
 struct own { /* of one module, without its children's */
     int64_t  forward_ns, backward_ns, cpu_bytes, device_bytes, activation_bytes;
-    double   flops, backward_flops, macs;
+    double   flops, backward_flops, macs, backward_macs;
+    int64_t  base_bytes, peak_bytes; /* held when its latest call began; most above that */
     uint32_t last_child;
     uint32_t first_module, first_name; /* the operator that it began with */
 };
@@ -40,6 +42,7 @@ struct forward {
 struct visitor {
     uint32_t module;   /* of the latest outermost forward operator */
     uint32_t backward; /* module of the latest backward function */
+    uint32_t taker;    /* of the latest memory taken or given back by a forward operator */
 };
 
 struct sonde_modules {
@@ -55,6 +58,8 @@ struct sonde_modules {
     uint32_t             forward_count, forward_room;
     struct visitor      *visitors; /* by thread */
     struct snd_sizes     sizes;
+    int64_t              live_bytes; /* of all that was seen taken */
+    uint64_t             passes;
     struct snd_assembly  assembly;
 };
 
@@ -76,7 +81,12 @@ static uint32_t add_module(struct sonde_modules *m, uint32_t parent, uint32_t na
     }
     uint32_t             at = m->count++;
     struct sonde_module *node = &m->nodes[at];
-    *node = (struct sonde_module){ .parent = parent, .parameters = -1, .kind = { "", 0 } };
+    *node = (struct sonde_module){ .parent = parent,
+                                   .parameters = -1,
+                                   .output_bytes = -1,
+                                   .kind = { "", 0 },
+                                   .input_shapes = { "", 0 },
+                                   .output_shapes = { "", 0 } };
     node->name = (struct sonde_text){ m->texts.items[name].bytes, m->texts.items[name].length };
     node->path = (struct sonde_text){ m->texts.items[path].bytes, m->texts.items[path].length };
     m->owns[at] = (struct own){ 0 };
@@ -189,12 +199,28 @@ static void visit(struct sonde_modules *m, struct visitor *v, uint32_t module, u
 
 /* ---------------------------------------------------------------------- ranges */
 
+/* A benchmark marks its passes: docs/MODEL.md. */
+static bool is_pass(const struct snd_text *name)
+{
+    static const char *const prefixes[] = { "model.pass batch=", "model.train batch=" };
+
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (strncmp(name->bytes, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
                     struct snd_open_range *parent)
 {
-    (void)user, (void)lane;
+    struct sonde_modules *m = user;
+
     if (parent) /* unless an attribute says otherwise */
         range->range.module = parent->range.module;
+    if (is_pass(&m->trace->names.items[range->range.name])) {
+        m->passes++;
+        m->visitors[lane->thread].taker = NO_MODULE;
+    }
 }
 
 static struct snd_key sequence_key(const struct snd_lane *lane, uint32_t thread, int64_t sequence)
@@ -249,7 +275,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
                             : find_backward(m, lane, r->fwd_thread, r->sequence);
         if (r->scope == SONDE_SCOPE_BACKWARD && r->sequence >= 0)
             v->backward = module;
-        v->module = NO_MODULE; /* the forward pass is over */
+        v->module = v->taker = NO_MODULE; /* the forward pass is over */
     } else {
         module = find_module(m, lane, r->module);
         if (r->sequence >= 0)
@@ -267,13 +293,30 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     int64_t    *time = back ? &own->backward_ns : &own->forward_ns;
     *time = snd_add(*time, self_ns);
     *(back ? &own->backward_flops : &own->flops) += r->flops;
-    own->macs += r->macs;
+    *(back ? &own->backward_macs : &own->macs) += r->macs;
     int64_t cpu = snd_sub(r->cpu_bytes, r->child_cpu_bytes);
     int64_t device = snd_sub(r->device_bytes, r->child_device_bytes);
     own->cpu_bytes = snd_add(own->cpu_bytes, cpu);
     own->device_bytes = snd_add(own->device_bytes, device);
     if (!back)
         own->activation_bytes = snd_add(own->activation_bytes, snd_add(cpu, device));
+}
+
+/* Memory in a forward operator of `module`: peaks of it and of what it lies in. */
+static void note_peak(struct sonde_modules *m, struct visitor *v, uint32_t module, int64_t bytes)
+{
+    int64_t after = snd_add(m->live_bytes, bytes);
+
+    for (uint32_t at = module; at != NO_MODULE; at = m->nodes[at].parent) {
+        struct own *own = &m->owns[at];
+        bool        goes_on = v->taker != NO_MODULE && lies_in(m, v->taker, at);
+        if (!goes_on)
+            own->base_bytes = m->live_bytes;
+        int64_t above = snd_sub(after, own->base_bytes);
+        if (above > own->peak_bytes)
+            own->peak_bytes = above;
+    }
+    v->taker = module;
 }
 
 static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
@@ -287,6 +330,12 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
         return;
     if (m->sizes.failed)
         give_up(m);
+    if (innermost && !innermost->range.is_back) {
+        uint32_t module = find_module(m, lane, innermost->range.module);
+        if (module != NO_MODULE)
+            note_peak(m, &m->visitors[lane->thread], module, bytes);
+    }
+    m->live_bytes = snd_add(m->live_bytes, bytes);
     if (innermost && bytes != told) { /* the assembly has added what the event told */
         bool     is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
         int64_t *sum = is_cpu ? &innermost->range.cpu_bytes : &innermost->range.device_bytes;
@@ -296,55 +345,75 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
 
 /* -------------------------------------------------------------------- metadata */
 
-/* The number of a member of a flat JSON object; -1 if it is not there. */
-static int64_t find_number(struct sonde_text json, const char *key)
+static void set_text(struct sonde_modules *m, struct sonde_text json, const char *key,
+                     struct sonde_text *out)
 {
-    const char *at = memmem(json.bytes, json.length, key, strlen(key));
+    struct sonde_buffer text = { 0 };
+    uint32_t            number;
 
-    if (!at)
-        return -1;
-    at += strlen(key);
-    while (*at == '"' || *at == ':' || *at == ' ')
-        at++;
-    return *at >= '0' && *at <= '9' ? strtoll(at, NULL, 10) : -1;
-}
-
-static void read_class(struct sonde_modules *m, uint32_t at, struct sonde_text json)
-{
-    static const char key[] = "\"class\": \"";
-    const char       *start = memmem(json.bytes, json.length, key, sizeof key - 1);
-
-    if (!start)
-        return;
-    start += sizeof key - 1;
-    const char *end = strchr(start, '"');
-    if (end)
-        set_kind(m, at, start, (size_t)(end - start));
+    if (snd_member_text(json.bytes, json.length, key, &text)) {
+        if (snd_texts_add(&m->texts, text.bytes ? text.bytes : "", text.length, &number))
+            *out = (struct sonde_text){ m->texts.items[number].bytes, text.length };
+        else
+            m->assembly.out_of_memory = true;
+    }
+    m->assembly.out_of_memory |= text.failed;
+    sonde_buffer_release(&text);
 }
 
 /* "module PATH": {"class": "Conv2d", "parameters": N, "parameter_bytes": N}, its own ones. */
-static void read_metadata(struct sonde_modules *m)
+static void read_module(struct sonde_modules *m, uint32_t at, struct sonde_text value)
 {
-    static const char prefix[] = "module ";
+    struct sonde_module *node = &m->nodes[at];
+    int64_t parameters = snd_member_number(value.bytes, value.length, "parameters", -1);
+    int64_t bytes = snd_member_number(value.bytes, value.length, "parameter_bytes", -1);
+
+    if (node->kind.length == 0)
+        set_text(m, value, "class", &node->kind);
+    if (parameters >= 0)
+        node->parameters = parameters; /* of a rank: the same in each process */
+    if (bytes >= 0)
+        node->parameter_bytes = bytes;
+}
+
+/*
+ * "model.io PATH": {"in": "[[1, 3]]", "out": "[[1, 8]]", "out_bytes": N}, of its first call; and as
+ * above, of parameters that are shared once.
+ */
+static void read_shapes(struct sonde_modules *m, uint32_t at, struct sonde_text value)
+{
+    struct sonde_module *node = &m->nodes[at];
+
+    read_module(m, at, value);
+    set_text(m, value, "in", &node->input_shapes);
+    set_text(m, value, "out", &node->output_shapes);
+    node->output_bytes = snd_member_number(value.bytes, value.length, "out_bytes", -1);
+}
+
+/* Every "PREFIX PATH" of the trace. */
+static void read_notes(struct sonde_modules *m, const char *prefix,
+                       void (*read)(struct sonde_modules *m, uint32_t at, struct sonde_text value))
+{
     struct sonde_text key, value;
+    size_t            length = strlen(prefix);
 
     for (uint32_t p = 0; p < m->trace->process_count; p++) {
         for (uint32_t n = 0; sonde_trace_metadata(m->trace, p, n, &key, &value); n++) {
-            if (key.length < sizeof prefix || memcmp(key.bytes, prefix, sizeof prefix - 1) != 0)
+            if (key.length <= length || memcmp(key.bytes, prefix, length) != 0)
                 continue;
-            uint32_t at = find_path(m, (struct sonde_text){ key.bytes + sizeof prefix - 1,
-                                                            key.length - (sizeof prefix - 1) });
-            if (at == NO_MODULE)
-                continue;
-            int64_t parameters = find_number(value, "\"parameters\""),
-                    bytes = find_number(value, "\"parameter_bytes\"");
-            read_class(m, at, value);
-            if (parameters >= 0)
-                m->nodes[at].parameters = parameters; /* of a rank: the same in each process */
-            if (bytes >= 0)
-                m->nodes[at].parameter_bytes = bytes;
+            uint32_t at = find_path(m,
+                                    (struct sonde_text){ key.bytes + length, key.length - length });
+            if (at != NO_MODULE)
+                read(m, at, value);
         }
     }
+}
+
+/* What a benchmark says of a module holds against what the probe found. */
+static void read_metadata(struct sonde_modules *m)
+{
+    read_notes(m, "module ", read_module);
+    read_notes(m, "model.io ", read_shapes);
 }
 
 /* ---------------------------------------------------------------------- sums */
@@ -357,6 +426,8 @@ static void show_own(struct sonde_module *node, const struct own *own)
     node->flops = own->flops;
     node->backward_flops = own->backward_flops;
     node->macs = own->macs;
+    node->backward_macs = own->backward_macs;
+    node->peak_bytes = own->peak_bytes;
     node->cpu_bytes = own->cpu_bytes;
     node->device_bytes = own->device_bytes;
     node->activation_bytes = own->activation_bytes;
@@ -369,6 +440,7 @@ static void add_child(struct sonde_module *up, const struct sonde_module *node)
     up->flops += node->flops;
     up->backward_flops += node->backward_flops;
     up->macs += node->macs;
+    up->backward_macs += node->backward_macs;
     up->cpu_bytes = snd_add(up->cpu_bytes, node->cpu_bytes);
     up->device_bytes = snd_add(up->device_bytes, node->device_bytes);
     up->activation_bytes = snd_add(up->activation_bytes, node->activation_bytes);
@@ -448,6 +520,11 @@ void sonde_modules_free(struct sonde_modules *m)
     snd_texts_release(&m->texts);
     snd_sizes_release(&m->sizes);
     free(m);
+}
+
+uint64_t sonde_modules_passes(const struct sonde_modules *modules)
+{
+    return modules->passes;
 }
 
 size_t sonde_modules_count(const struct sonde_modules *modules)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "view/format.h"
+
 struct snd_doc_text {
     struct snd_doc_text *next;
     char                 bytes[];
@@ -25,6 +27,9 @@ void snd_doc_release(struct snd_doc *doc)
     sonde_lines_free(doc->lines);
     sonde_samples_free(doc->samples);
     free(doc->text_data);
+    sonde_bench_free(doc->bench);
+    sonde_tensor_lines_free(doc->tensor_lines);
+    sonde_layers_free(doc->layers);
     sonde_summary_free(doc->summary);
     while (doc->texts) {
         struct snd_doc_text *next = doc->texts->next;
@@ -67,6 +72,16 @@ const char *snd_doc_format(struct snd_doc *doc, const char *format, ...)
         vsnprintf(bytes, (size_t)length + 1, format, again);
     va_end(again);
     return bytes ? bytes : "";
+}
+
+const char *snd_doc_count(struct snd_doc *doc, double value)
+{
+    struct sonde_buffer text = { 0 };
+
+    snd_format_count(&text, value);
+    const char *kept = snd_doc_format(doc, "%s", snd_buf_string(&text));
+    sonde_buffer_release(&text);
+    return kept;
 }
 
 struct sonde_text snd_doc_indent(struct snd_doc *doc, size_t indent, struct sonde_text text)

@@ -9,6 +9,10 @@
 
 #include "base/sink.h"
 #include "sonde/export.h"
+#include "sonde/layers.h"
+#include "sonde/bench.h"
+#include "sonde/model.h"
+#include "sonde/tensorlines.h"
 #include "view/table.h"
 
 #define SND_TOTALS_MAX 32
@@ -41,16 +45,19 @@ struct snd_doc {
     void *text_data; /* of `text`: freed with the document by free() */
 
     /* What the cells borrow from, freed with the document. */
-    struct sonde_averages *averages;
-    struct sonde_tree     *tree;
-    struct sonde_memory   *memory;
-    struct sonde_modules  *modules;
-    struct sonde_functions *functions;
-    struct sonde_call_tree *call_tree;
-    struct sonde_lines     *lines;
-    struct sonde_samples   *samples;
-    struct sonde_summary  *summary; /* of a view: always there */
-    struct snd_doc_text   *texts;
+    struct sonde_averages     *averages;
+    struct sonde_tree         *tree;
+    struct sonde_memory       *memory;
+    struct sonde_modules      *modules;
+    struct sonde_bench        *bench;
+    struct sonde_tensor_lines *tensor_lines;
+    struct sonde_layers       *layers;
+    struct sonde_functions    *functions;
+    struct sonde_call_tree    *call_tree;
+    struct sonde_lines        *lines;
+    struct sonde_samples      *samples;
+    struct sonde_summary      *summary; /* of a view: always there */
+    struct snd_doc_text       *texts;
 };
 
 void snd_doc_release(struct snd_doc *doc);
@@ -59,6 +66,9 @@ void snd_doc_total(struct snd_doc *doc, const char *key, const char *title, enum
 
 /* Formatted text that lives as long as the document; "" when memory ran out. */
 const char *snd_doc_format(struct snd_doc *doc, const char *format, ...) SONDE_PRINTF(2, 3);
+
+/* "4.089 G", living as long. */
+const char *snd_doc_count(struct snd_doc *doc, double value);
 
 /* `text` after `indent` blanks, living as long. */
 struct sonde_text snd_doc_indent(struct snd_doc *doc, size_t indent, struct sonde_text text);

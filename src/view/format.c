@@ -43,6 +43,18 @@ void snd_format_bytes(struct sonde_buffer *buf, int64_t bytes)
     snd_buf_format(buf, "%" PRId64 " B", bytes);
 }
 
+void snd_format_count(struct sonde_buffer *buf, double value)
+{
+    static const char *const units[] = { "", " K", " M", " G", " T", " P" };
+    size_t                   unit = 0;
+
+    while (fabs(value) >= 1000 && unit + 1 < sizeof units / sizeof units[0]) {
+        value /= 1000;
+        unit++;
+    }
+    put_fixed(buf, unit ? 3 : 0, value, units[unit]);
+}
+
 void snd_format_share(struct sonde_buffer *buf, double percent)
 {
     if (isfinite(percent))

@@ -14,6 +14,8 @@
 void snd_format_time(struct sonde_buffer *buf, double us, enum sonde_time_unit unit);
 /* "640 B", "1.50 KB": base 1024. */
 void snd_format_bytes(struct sonde_buffer *buf, int64_t bytes);
+/* "4.089 G": base 1000, three decimals. */
+void snd_format_count(struct sonde_buffer *buf, double value);
 /* "12.34%"; "NaN" for a share of nothing. */
 void snd_format_share(struct sonde_buffer *buf, double percent);
 

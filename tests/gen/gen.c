@@ -17,6 +17,7 @@
 
 #include "format/layout.h"
 #include "sonde/model.h"
+#include "gen_bench.h"
 #include "synth.h"
 
 #define CPU SND_DEVICE(0, 0xffff)
@@ -1006,6 +1007,51 @@ static void make_python_random(const char *path, uint64_t n)
     synth_close(s, true);
 }
 
+/* ------------------------------------------------------------- a profile of layers */
+
+static void layer(struct synth *s, uint32_t t, uint64_t ns, const char *name, uint64_t duration)
+{
+    synth_span(s, t, ns, synth_string(s, name), duration);
+}
+
+static void make_layers(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0), pass = synth_string(s, "pass");
+
+    (void)n;
+    synth_meta(s, "layers",
+               "model_name=test/net\ndtype=torch.float32\nbatch_size=2\nlayers=4\ndevice=cpu\n"
+               "memory=weights\npaired=0\nlater=unknown\nenvironment.torch=2.0\n"
+               "environment.threads=1");
+    synth_meta(s, "layer 1",
+               "name=stem\nin=torch.float32 [3, 8, 8] 1536\nout=torch.float32 [16, 4] 512\n"
+               "out=torch.int64 [] 16\nparameter_count=112\nparameter_bytes=448\nbuffer_bytes=0");
+    synth_meta(s, "layer 2",
+               "name=block.0\nin=torch.float32 [16, 4] 512\nin=torch.int64 [] 16\n"
+               "out=torch.float32 [16, 4] 512\nparameter_count=64\nparameter_bytes=256\n"
+               "buffer_bytes=8\nrss_bytes=4096");
+    synth_meta(s, "layer 3",
+               "name=block.1\nin=torch.float32 [16, 4] 512\nout=torch.float32 [16, 4] 512\n"
+               "parameter_count=64\nparameter_bytes=256\nbuffer_bytes=8\nsame_as=2");
+    synth_meta(s, "layer 4", "name=never run\nparameter_count=1\nparameter_bytes=4\n"
+                             "buffer_bytes=0");
+    synth_meta(s, "layer x", "name=none");
+    layer(s, t, 1000, "layer 1 warmup", 90000);
+    for (uint64_t i = 0; i < 4; i++) {
+        uint64_t ns = 100000 + i * 100000;
+        synth_begin(s, t, ns, pass, 0);
+        layer(s, t, ns + 100, "layer 1", 10000 + 1000 * i);
+        layer(s, t, ns + 20100, "layer 2", 20000 + i * i * 1000);
+        layer(s, t, ns + 60100, "layer 2 backward", 30000);
+        synth_end(s, t, ns + 95000);
+        synth_counter(s, t, ns + 96000, synth_string(s, "layer 2 copy"), 2500);
+    }
+    layer(s, t, 600000, "model", 33000);
+    synth_begin(s, t, 700000, synth_string(s, "layer 4"), 0); /* killed meanwhile */
+    synth_close(s, false);
+}
+
 static const struct {
     const char *name;
     void (*make)(const char *path, uint64_t n);
@@ -1033,6 +1079,10 @@ static const struct {
     { "python_names", make_python_names, "functions with names of all kinds, and great numbers" },
     { "python_random", make_python_random, "calls, lines and samples drawn from the number N" },
     { "samples", make_samples, "sampled stacks of two threads, native frames among them" },
+    { "layers", make_layers, "a profile of layers, killed in the last one" },
+    { "bench", make_bench, "a folder: a model's timed runs and passes, as sonde model records them" },
+    { "tensors", make_tensors, "tensors of a model, two of them with one storage" },
+    { "tensor_lines", make_tensor_lines, "tensor memory of the lines of a function" },
     { "empty", make_empty, "a trace without a chunk" },
     { "unknown", make_unknown, "kinds of a later version, undefined ids" },
     { "large", make_large, "N begins and ends on four threads" },

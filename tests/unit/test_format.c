@@ -56,6 +56,16 @@ static void shares_are_torchs(void **state)
     EXPECT(snd_format_share(buf, (double)NAN), "NaN");
 }
 
+static void counts_have_units_of_thousands(void **state)
+{
+    (void)state;
+    EXPECT(snd_format_count(buf, 0), "0");
+    EXPECT(snd_format_count(buf, 999), "999");
+    EXPECT(snd_format_count(buf, 1000), "1.000 K");
+    EXPECT(snd_format_count(buf, 4089184256.0), "4.089 G");
+    EXPECT(snd_format_count(buf, 2e18), "2000.000 P");
+}
+
 static void flops_follow_the_smallest(void **state)
 {
     static const struct {
@@ -89,6 +99,7 @@ int main(void)
         cmocka_unit_test(times_are_torchs),
         cmocka_unit_test(bytes_are_torchs),
         cmocka_unit_test(shares_are_torchs),
+        cmocka_unit_test(counts_have_units_of_thousands),
         cmocka_unit_test(flops_follow_the_smallest),
         cmocka_unit_test(text_cannot_speak_to_a_terminal),
     };

@@ -96,10 +96,55 @@ static void forward_and_backward(void **state)
     sonde_trace_close(trace);
 }
 
+/* Two passes of a benchmark: peaks are of one call, shapes are what the metadata says. */
+static void passes_and_peaks(void **state)
+{
+    struct synth         *s = synth_new(scratch_path("passes"), NULL);
+    uint32_t              t = synth_thread(s, "main", 0);
+    struct sonde_modules *modules;
+
+    (void)state;
+    synth_meta(s, "model.io net.b",
+               "{\"in\": \"[[2, 3]]\", \"out\": \"[[2, 4]]\", \"out_bytes\": 32}");
+    synth_alloc(s, t, 10, CPU, 7, 100000); /* held before: above it is counted */
+    for (uint64_t pass = 0; pass < 2; pass++) {
+        uint64_t ns = (pass + 1) * 10000, at = ns;
+        synth_begin(s, t, ns, synth_string(s, "model.pass batch=2"), 0);
+        for (uint64_t i = 0; i < 2; i++) {
+            synth_begin(s, t, ns + 1000 * i + 1, synth_string(s, "x::op"), 0);
+            synth_attr(s, t, SND_ATTR_MODULE, synth_string(s, i ? "net.b" : "net.a"));
+            synth_attr(s, t, SND_ATTR_MACS, 5 + i);
+            synth_alloc(s, t, ns + 1000 * i + 2, CPU, at + i * 2, i ? 30 : 100);
+            synth_alloc(s, t, ns + 1000 * i + 3, CPU, at + i * 2 + 1, 50);
+            synth_free(s, t, ns + 1000 * i + 4, CPU, at + i * 2 + 1, 50);
+            synth_end(s, t, ns + 1000 * i + 500);
+        }
+        synth_free(s, t, ns + 3000, CPU, at, 100);
+        synth_end(s, t, ns + 4000);
+        synth_alloc(s, t, ns + 5000, CPU, at + 9, 777); /* stays: the next pass begins above it */
+    }
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("passes"));
+    assert_int_equal(sonde_modules_new(trace, SONDE_FLOPS_FULL, &modules, NULL), SONDE_OK);
+    assert_int_equal(sonde_modules_passes(modules), 2);
+    assert_int_equal(find(modules, "net.a")->peak_bytes, 150);
+    assert_int_equal(find(modules, "net.b")->peak_bytes, 80);
+    assert_int_equal(find(modules, "net")->peak_bytes, 180);
+    const struct sonde_module *m = find(modules, "net.b");
+    assert_true(text_is(m->input_shapes, "[[2, 3]]") && text_is(m->output_shapes, "[[2, 4]]"));
+    assert_int_equal(m->output_bytes, 32);
+    assert_true(m->macs == 12 && m->backward_macs == 0);
+    assert_true(find(modules, "net")->macs == 22);
+    assert_int_equal(find(modules, "net.a")->output_bytes, -1);
+    sonde_modules_free(modules);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_and_backward),
+        cmocka_unit_test(passes_and_peaks),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -6,6 +6,9 @@
 #include "format/layout.h"
 #include "read/reader.h"
 #include "scratch.h"
+#include "sonde/bench.h"
+#include "sonde/layers.h"
+#include "sonde/tensorlines.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
@@ -46,6 +49,18 @@ static const char *make_trace(void)
     uint32_t             stack = synth_stack(s, 0, synth_frame(s, file, file, 1));
 
     synth_meta(s, "key", "value");
+    synth_meta(s, "model", "{\"name\": \"n\", \"device\": \"cpu\"}");
+    synth_meta(s, "module net.a", "{\"class\": \"Linear\"}");
+    synth_meta(s, "model.io net.a", "{\"in\": \"[[1]]\", \"out\": \"[[2]]\"}");
+    synth_meta(s, "model.lines 1",
+               "{\"name\": \"f.c\", \"file\": \"f.c\", \"first\": 1, "
+               "\"lines\": [\"a\", \"b\"]}");
+    synth_meta(s, "layers", "model_name=m\nbatch_size=1\nlayers=1\nenvironment.a=b");
+    synth_meta(s, "layer 1", "name=a\nin=torch.float32 [3] 12\nout=torch.float32 [] 4");
+    synth_span(s, t, 80, synth_string(s, "layer 1"), 5);
+    synth_begin(s, t, 90, synth_string(s, "model.forward batch=1"), 0);
+    synth_end(s, t, 95);
+    synth_begin(s, t, 96, synth_string(s, "model.pass batch=1"), 0);
     for (unsigned i = 0; i < 40; i++) {
         char name[16];
         snprintf(name, sizeof name, "name %u", i);
@@ -162,6 +177,36 @@ static enum sonde_status use_modules(struct sonde_trace *trace)
     return status;
 }
 
+static enum sonde_status use_bench(struct sonde_trace *trace)
+{
+    struct sonde_bench *bench;
+    enum sonde_status   status = sonde_bench_new(trace, &bench, NULL);
+
+    assert_int_equal(bench == NULL, status != SONDE_OK);
+    sonde_bench_free(bench);
+    return status;
+}
+
+static enum sonde_status use_layers(struct sonde_trace *trace)
+{
+    struct sonde_layers *layers;
+    enum sonde_status    status = sonde_layers_new(trace, &layers, NULL);
+
+    assert_int_equal(layers == NULL, status != SONDE_OK);
+    sonde_layers_free(layers);
+    return status;
+}
+
+static enum sonde_status use_tensor_lines(struct sonde_trace *trace)
+{
+    struct sonde_tensor_lines *lines;
+    enum sonde_status          status = sonde_tensor_lines_new(trace, &lines, NULL);
+
+    assert_int_equal(lines == NULL, status != SONDE_OK);
+    sonde_tensor_lines_free(lines);
+    return status;
+}
+
 static enum sonde_status use_timeline(struct sonde_trace *trace)
 {
     struct sonde_timeline *timeline;
@@ -239,7 +284,8 @@ static void models_survive(void **state)
 {
     static use_fn *const uses[] = { use_averages, use_tree,    use_memory,   use_summary,
                                     use_events,   use_modules, use_timeline, use_merge,
-                                    use_lines,    use_samples };
+                                    use_lines,    use_samples, use_bench,    use_tensor_lines,
+                                    use_layers };
     const char          *path = make_trace();
 
     (void)state;

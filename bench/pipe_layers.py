@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench/pipe_layers.py [--quick] - what a profile of layers costs over plain forward passes.
+
+ViT-Base, batch 8, 10 iterations and a warm-up: the time of sonde.layers, loading left out, over
+that of 12 forward passes of the same model, both in one process, in turn. A figure is the ratio of
+the best rounds, its spread that of the paired rounds. Needs torch and the installed package. Prints
+as bench/run does and puts its figure into bench/results.json. Exit status: 1 if the budget is
+missed. --quick: one round, of DeiT-tiny.
+"""
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from torch_ops import deciles, merge  # noqa: E402
+
+BUDGET, PASSES, ITERATIONS, BATCH = 1.3, 12, 10, 8
+MODEL, QUICK = "google/vit-base-patch16-224", "facebook/deit-tiny-distilled-patch16-224"
+
+
+def seconds(work):
+    begin = time.perf_counter()
+    result = work()
+    return time.perf_counter() - begin, result
+
+
+def measure_round(torch, sonde, name, path):
+    """Seconds of the passes, of the profile, and of loading, which both need."""
+    from sonde import _layers_cut, _pipeedge_models as models
+    size, count = models.SIZES[name], models.layer_count(name)
+    loading, cut = seconds(lambda: _layers_cut.cut_pipeedge(name, 1, count))
+    values = models.make_inputs(size, 1, models.shapes_before(size, 1, size.tokens), BATCH)
+
+    def passes():
+        with torch.no_grad():
+            for _ in range(PASSES):
+                cut.model(*values)
+    plain, _ = seconds(passes)
+    del cut
+    whole, _ = seconds(lambda: sonde.layers(name, results=path, batch_size=BATCH,
+                                            iterations=ITERATIONS, rss=True))
+    return plain, whole - loading, loading
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--quick", action="store_true")
+    options = options.parse_args()
+    try:
+        import torch
+        import sonde
+        sonde.layers  # what it needs is there
+    except (ImportError, AttributeError) as error:
+        print(f"left out: profiles of layers: {error}")
+        return
+    name = QUICK if options.quick else MODEL
+    rounds = []
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
+        for number in range(1 if options.quick else 3):
+            rounds.append(measure_round(torch, sonde, name, f"{folder}/{number}.yml"))
+    best = [min(one[part] for one in rounds) for part in range(2)]
+    ratios = [profile / plain for plain, profile, _ in rounds]
+    figure = {"name": "pipe_layers_quick" if options.quick else "pipe_layers",
+              "what": f"layers of {name.split('/')[-1]}, batch {BATCH}, {ITERATIONS} iterations, over "
+                      f"{PASSES} passes", "value": best[1] / best[0], "unit": "x", "budget": BUDGET,
+              "at_least": False, "met": best[1] / best[0] <= BUDGET, "spread": deciles(ratios),
+              "median": statistics.median(ratios), "best_ns": [best[1] * 1e9, best[0] * 1e9],
+              "loading_s": min(one[2] for one in rounds)}
+    print(f"{figure['what']:<66} {figure['value']:>9.2f} x          spread {figure['spread'][0]:.2f} .. "
+          f"{figure['spread'][1]:.2f}  at most {BUDGET:.2f}: {'met' if figure['met'] else 'MISSED'}  "
+          f"({best[1]:.1f} / {best[0]:.1f} s, loading {figure['loading_s']:.1f} s)", flush=True)
+    merge([figure])
+    if not figure["met"]:
+        sys.exit(f"bench/pipe_layers.py: over budget: {figure['what']}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sonde/layers.h - what each layer of a model cost, as `sonde layers` recorded it.
+ *
+ * A profile of layers is a trace with words about the model and its layers (metadata) and one
+ * range for each run of a layer; docs/PIPELINES.md names them. Nothing here was computed before:
+ * means, medians and sums are made from the samples in the trace.
+ *
+ * Threads: as a trace.
+ */
+#ifndef SONDE_LAYERS_H
+#define SONDE_LAYERS_H
+
+#include "sonde/trace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A tensor at the border of a layer. */
+struct sonde_layer_tensor {
+    struct sonde_text dtype; /* "torch.float32" */
+    uint32_t          ndim;
+    const int64_t    *dims;       /* without the batch dimension, where the tensor has one */
+    int64_t           size_bytes; /* of the whole batch */
+};
+
+/* Of nothing, all is 0. The deviation is the sample's (n - 1); percentiles are nearest ranks. */
+struct sonde_spread {
+    uint64_t count;
+    double   mean_ns, std_ns, median_ns;
+    int64_t  min_ns, max_ns, p90_ns, p99_ns;
+};
+
+enum sonde_layer_time {
+    SONDE_LAYER_FORWARD,  /* on a GPU: between two events on its stream */
+    SONDE_LAYER_BACKWARD, /* likewise */
+    SONDE_LAYER_COPY,     /* its inputs to the device and its outputs back */
+    SONDE_LAYER_HOST,     /* on a GPU: until the layer's work was handed over */
+    SONDE_LAYER_TIMES
+};
+
+struct sonde_layer {
+    uint32_t                         number;  /* from 1 */
+    uint32_t                         same_as; /* the layer whose samples these are; 0: its own */
+    struct sonde_text                name;
+    const struct sonde_layer_tensor *in, *out;
+    uint32_t                         in_count, out_count;
+    int64_t parameter_count, parameter_bytes, buffer_bytes; /* its own: shared ones count once */
+    int64_t rss_bytes;                                      /* -1: not measured */
+    int64_t in_bytes, out_bytes;                            /* of the tensors that cross */
+    struct sonde_spread time[SONDE_LAYER_TIMES];
+};
+
+struct sonde_layers_head {
+    struct sonde_text   model_name, dtype, device;
+    int64_t             batch_size;
+    uint32_t            layers;        /* of the whole model; fewer may have been measured */
+    bool                memory_is_rss; /* what the user calls memory */
+    bool                paired;
+    struct sonde_spread pass;  /* all layers one after another, with what lies between them */
+    struct sonde_spread model; /* the model as it is, uncut; where it was run beside */
+};
+
+struct sonde_layers; /* opaque */
+
+/*
+ * Owns:   the caller ends *out with sonde_layers_free(), before the trace is closed.
+ * Errors: SONDE_E_NOMEM; SONDE_E_FORMAT when what is said of the layers cannot be. A trace
+ *         without a profile of layers gives one without layers.
+ */
+SONDE_API enum sonde_status sonde_layers_new(struct sonde_trace *trace, struct sonde_layers **out,
+                                             struct sonde_error *err);
+SONDE_API void              sonde_layers_free(struct sonde_layers *layers);
+
+SONDE_API const struct sonde_layers_head *sonde_layers_head(const struct sonde_layers *layers);
+/* Layers that the trace describes, by number; measured or not (time[..].count). */
+SONDE_API size_t                    sonde_layers_count(const struct sonde_layers *layers);
+SONDE_API const struct sonde_layer *sonde_layers_row(const struct sonde_layers *layers, size_t i);
+
+/* What else was said of the run: versions, threads, processor; false past the last. */
+SONDE_API bool sonde_layers_environment(const struct sonde_layers *layers, size_t n,
+                                        struct sonde_text *key, struct sonde_text *value);
+
+/*
+ * Puts every measured layer into the profiler_results.yml at `path`, which is made if it is not
+ * there; other layers in it stay. Written aside, then renamed. `saved`, if not NULL: how many.
+ * Errors: SONDE_E_STATE when the file is another model's; SONDE_E_FORMAT, SONDE_E_IO,
+ *         SONDE_E_UNSUPPORTED when built without libyaml.
+ */
+SONDE_API enum sonde_status sonde_layers_save(const struct sonde_layers *layers, const char *path,
+                                              size_t *saved, struct sonde_error *err);
+
+/* What a results file says it is of. */
+struct sonde_results_head {
+    const char *model_name, *dtype;
+    int64_t     batch_size, layers;
+};
+struct sonde_results_row {
+    int64_t layer;
+    int64_t runs; /* that it was measured in; 0: it does not say */
+};
+
+/*
+ * Which layers the results file at `path` has; at most `size` are stored, *count is how many there
+ * are. No file, or an empty one: none.
+ * Errors: SONDE_E_STATE when it is of something else than `head`; as sonde_layers_save.
+ */
+SONDE_API enum sonde_status sonde_results_layers(const char                      *path,
+                                                 const struct sonde_results_head *head,
+                                                 struct sonde_results_row *rows, size_t size,
+                                                 size_t *count, struct sonde_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

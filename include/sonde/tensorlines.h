@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sonde/tensorlines.h - tensor memory by source line, of functions that were chosen.
+ *
+ * The trace has operators with memory and stacks, and the functions' source as metadata,
+ * "model.lines N": {"function": "f", "name": "f", "file": "/a/b.py", "first": 10,
+ * "lines": ["def f(x):", ..]}. What an operator takes is that of the innermost chosen line in its
+ * stack; it stays that line's until it is given back, wherever that happens.
+ *
+ * Threads: as a trace.
+ */
+#ifndef SONDE_TENSORLINES_H
+#define SONDE_TENSORLINES_H
+
+#include "sonde/trace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sonde_tensor_line {
+    struct sonde_text function, file, source;
+    uint32_t          line;
+    uint64_t          allocs;
+    int64_t           taken_bytes; /* in all */
+    int64_t           peak_bytes;  /* most that it held at once of what it had taken */
+    int64_t           end_bytes;   /* held at the end */
+    int64_t           active_bytes; /* most that all held while it took some; 0: it took none */
+};
+
+struct sonde_tensor_lines; /* opaque */
+/* Owns: the caller, until sonde_tensor_lines_free(). */
+SONDE_API enum sonde_status sonde_tensor_lines_new(struct sonde_trace         *trace,
+                                                   struct sonde_tensor_lines **out,
+                                                   struct sonde_error         *err);
+SONDE_API void              sonde_tensor_lines_free(struct sonde_tensor_lines *lines);
+/* Every line of every chosen function, in order. */
+SONDE_API size_t sonde_tensor_lines_count(const struct sonde_tensor_lines *lines);
+SONDE_API const struct sonde_tensor_line *
+sonde_tensor_lines_row(const struct sonde_tensor_lines *lines, size_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the machine says of itself: processor, memory, GPUs, and the energy it has used.
+
+Facts as the system tells them, for the trace; what is shown of them is libsonde's to say.
+"""
+import contextlib
+import ctypes
+import glob
+import os
+
+
+def _read(path):
+    with contextlib.suppress(OSError):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    return ""
+
+
+def _fields(path):
+    """The "key : value" lines of a file, as a list of pairs."""
+    pairs = (line.partition(":") for line in _read(path).splitlines())
+    return [(key.strip(), value.strip()) for key, colon, value in pairs if colon]
+
+
+def _processor():
+    fields = _fields("/proc/cpuinfo")
+    names = [value for key, value in fields if key in ("model name", "Model")]
+    cores, package = set(), "0"
+    for key, value in fields:
+        if key == "physical id":
+            package = value
+        elif key == "core id":
+            cores.add((package, value))
+    clock = _read("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").strip()
+    megahertz = [value for key, value in fields if key == "cpu MHz"]
+    hertz = int(clock) * 1000 if clock.isdigit() else 0
+    if not hertz and megahertz:
+        hertz = int(max(map(float, megahertz)) * 1e6)
+    total = os.cpu_count() or 1
+    return {"model": names[0] if names else "", "architecture": os.uname().machine,
+            "physical": len(cores) or total, "total": total, "hertz": hertz}
+
+
+def _memory():
+    sizes = {key: int(value.split()[0]) * 1024 for key, value in _fields("/proc/meminfo")
+             if value.endswith("kB")}
+    total, available = sizes.get("MemTotal", 0), sizes.get("MemAvailable", 0)
+    return {"total": total, "available": available, "used": total - available}
+
+
+def _gpus(torch):
+    if torch is None or not torch.cuda.is_available():
+        return []
+    found = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
+    return [{"name": one.name, "memory": one.total_memory} for one in found]
+
+
+def describe(torch=None):
+    system = os.uname()
+    return {"system": {"system": system.sysname, "node": system.nodename,
+                       "release": system.release},
+            "cpu": _processor(), "memory": _memory(), "gpus": _gpus(torch)}
+
+
+# ---------------------------------------------------------------------------- energy
+
+class Rapl:
+    """The processor packages' counters (Intel and AMD), where they may be read."""
+
+    source = "RAPL, processor packages"
+
+    def __init__(self):
+        self._paths = [path for path in sorted(glob.glob("/sys/class/powercap/*-rapl:?/energy_uj"))
+                       if os.access(path, os.R_OK)]
+        self._wraps = [int(_read(os.path.join(os.path.dirname(path), "max_energy_range_uj")) or 0)
+                       for path in self._paths]
+        self._last = [0] * len(self._paths)
+        self._turns = [0] * len(self._paths)
+
+    def usable(self):
+        return bool(self._paths) and self.microjoules() is not None
+
+    def microjoules(self):
+        total = 0
+        for i, path in enumerate(self._paths):
+            text = _read(path).strip()
+            if not text.isdigit():
+                return None
+            now = int(text)
+            if now < self._last[i]:
+                self._turns[i] += 1  # the counter began anew
+            self._last[i] = now
+            total += now + self._turns[i] * self._wraps[i]
+        return total
+
+
+class Nvml:
+    """The GPU's own counter."""
+
+    source = "NVML, the whole GPU"
+
+    def __init__(self, index):
+        self._library = self._device = None
+        with contextlib.suppress(OSError):
+            library = ctypes.CDLL("libnvidia-ml.so.1")
+            device = ctypes.c_void_p()
+            if (library.nvmlInit_v2() == 0 and
+                    library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) == 0):
+                self._library, self._device = library, device
+
+    def usable(self):
+        return self._library is not None and self.microjoules() is not None
+
+    def microjoules(self):
+        value = ctypes.c_ulonglong()
+        ask = self._library.nvmlDeviceGetTotalEnergyConsumption
+        return value.value * 1000 if ask(self._device, ctypes.byref(value)) == 0 else None
+
+
+def energy_meter(device):
+    """Of the device; (None, why) if nobody tells."""
+    if device.type == "cuda":
+        meter = Nvml(device.index or 0)
+        return (meter, "") if meter.usable() else (None, "NVML does not tell the GPU's energy")
+    meter = Rapl()
+    if meter.usable():
+        return meter, ""
+    there = glob.glob("/sys/class/powercap/*-rapl:?")
+    return None, ("RAPL may not be read: ask root to allow reading "
+                  "/sys/class/powercap/*/energy_uj" if there else "this machine has no RAPL")

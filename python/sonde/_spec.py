@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which model is meant, and what goes in: SPEC of `sonde model` and `sonde layers`.
+
+    torchvision:NAME           one of torchvision's, with random weights
+    transformers:NAME          one of Hugging Face's classes or kinds, from its default configuration
+    package.module:callable    what the callable returns, or the module that it is
+    file.py:callable           the same, of a file
+
+Nothing is downloaded. What cannot be had is a SpecError with one line that says why.
+"""
+import contextlib
+import difflib
+import importlib
+import importlib.util
+import os
+import sys
+
+IMAGE = (3, 224, 224)
+TOKENS = (128,)
+_DTYPES = ("float32", "float16", "bfloat16", "float64")
+# What torchvision's models of other things than pictures take, by the package they are in.
+_TORCHVISION_INPUTS = {"video": (3, 16, 112, 112), "optical_flow": None, "detection": None}
+
+
+class SpecError(ValueError):
+    """One line: what was asked for, and why it cannot be had."""
+
+
+# ----------------------------------------------------------------------------- models
+
+def load(spec):
+    """The module that `spec` names, in evaluation mode, and its name."""
+    import torch
+    kind, colon, name = spec.partition(":")
+    if spec.endswith(".onnx") or kind.endswith(".onnx"):
+        raise SpecError(f"{spec}: ONNX models cannot be run yet; give a PyTorch model")
+    if not colon or not name:
+        raise SpecError(f"{spec}: not a model: give torchvision:NAME, transformers:NAME, "
+                        "package.module:callable or file.py:callable")
+    if kind == "torchvision":
+        model = _from_torchvision(name)
+    elif kind == "transformers":
+        model = _from_transformers(name)
+    else:
+        model = _from_callable(kind, name)
+    if not isinstance(model, torch.nn.Module):
+        raise SpecError(f"{spec}: {name} gave a {type(model).__name__}, not a torch.nn.Module")
+    return model.eval(), name
+
+
+def _near(name, names):
+    found = difflib.get_close_matches(name, names, n=3)
+    return f"; near it: {', '.join(found)}" if found else ""
+
+
+def _package(name, spec):
+    try:
+        if importlib.util.find_spec(name) is None:
+            raise SpecError(f"{spec}: the package {name} is not installed here: "
+                            f"pip install {name}")
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise SpecError(f"{spec}: cannot import {name}: {error}") from error
+
+
+def _from_torchvision(name):
+    spec = f"torchvision:{name}"
+    models = _package("torchvision", spec).models
+    names = models.list_models()
+    if name not in names:
+        raise SpecError(f"{spec}: torchvision has no model of that name{_near(name, names)}")
+    options = {"init_weights": False} if name in ("inception_v3", "googlenet") else {}
+    if models.get_model_builder(name).__module__.rpartition(".")[0].endswith(
+            ("detection", "segmentation")):
+        options["weights_backbone"] = None
+    return models.get_model(name, weights=None, **options)
+
+
+def _from_transformers(name):
+    """A class (BertModel) or a kind of configuration (bert), of its default size."""
+    spec = f"transformers:{name}"
+    package = _package("transformers", spec)
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    kinds = list(CONFIG_MAPPING.keys())
+    if name in kinds:
+        config = CONFIG_MAPPING[name]()
+        return package.AutoModel.from_config(config)
+    made = getattr(package, name, None)
+    if getattr(made, "config_class", None) is None:
+        raise SpecError(f"{spec}: transformers has neither a class nor a kind of model of that name "
+                        f"(weights are not downloaded){_near(name, kinds)}")
+    return made(made.config_class())
+
+
+def _import(place, spec):
+    if not (place.endswith(".py") or os.sep in place):
+        with _here():
+            try:
+                return importlib.import_module(place)
+            except Exception as error:
+                raise SpecError(f"{spec}: cannot import {place}: "
+                                f"{type(error).__name__}: {error}") from error
+    if not os.path.isfile(place):
+        raise SpecError(f"{spec}: there is no file {place}")
+    name = os.path.splitext(os.path.basename(place))[0]
+    found = importlib.util.spec_from_file_location(name, place)
+    if found is None:
+        raise SpecError(f"{spec}: {place} is not a Python file")
+    module = importlib.util.module_from_spec(found)
+    sys.modules.setdefault(name, module)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(place)))
+    try:
+        found.loader.exec_module(module)
+    except Exception as error:
+        raise SpecError(f"{spec}: running {place} failed: {type(error).__name__}: "
+                        f"{error}") from error
+    finally:
+        del sys.path[0]
+    return module
+
+
+@contextlib.contextmanager
+def _here():
+    """A package beside the user is found, as `python -m` finds it."""
+    sys.path.insert(0, os.getcwd())
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(os.getcwd())
+
+
+def _from_callable(place, name):
+    import torch
+    spec = f"{place}:{name}"
+    found = _import(place, spec)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            names = [one for one in dir(found) if not one.startswith("_")]
+            raise SpecError(f"{spec}: {place} has no {part!r}{_near(part, names)}")
+        found = getattr(found, part)
+    if isinstance(found, torch.nn.Module):
+        return found
+    if not callable(found):
+        raise SpecError(f"{spec}: {name} is a {type(found).__name__}, which cannot be called")
+    try:
+        return found()
+    except Exception as error:
+        raise SpecError(f"{spec}: calling {name}() failed: {type(error).__name__}: "
+                        f"{error}") from error
+
+
+# ----------------------------------------------------------------------------- inputs
+
+def parse_shapes(text):
+    """"3x224x224" or "3,224,224"; several inputs with ";". Without the batch."""
+    shapes = []
+    for one in text.split(";"):
+        try:
+            shape = tuple(int(part) for part in one.replace("x", ",").split(",") if part.strip())
+        except ValueError:
+            shape = (0,)
+        if any(size < 1 for size in shape):
+            raise SpecError(f"--input {text}: {one.strip()!r} is not a shape: write it without the "
+                            "batch, as 3x224x224, several with ';'")
+        shapes.append(shape)
+    return shapes
+
+
+def dtype_of(name):
+    import torch
+    if name.removeprefix("torch.") not in _DTYPES:
+        raise SpecError(f"--dtype {name}: the types are {', '.join(_DTYPES)}")
+    return getattr(torch, name.removeprefix("torch."))
+
+
+def device_of(name):
+    import torch
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise SpecError(f"--device {name}: {_first_line(error)}") from error
+    return device
+
+
+def _first_line(error):
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def default_shapes(spec, model):
+    """What a model of this kind usually takes; None if there is no telling."""
+    kind, _, name = spec.partition(":")
+    if kind == "torchvision":
+        place = type(model).__module__.split(".")
+        for part, shape in _TORCHVISION_INPUTS.items():
+            if part in place:
+                return [shape] if shape else None
+        return [(3, 299, 299)] if name == "inception_v3" else [IMAGE]
+    if kind == "transformers":
+        return _config_shapes(model)
+    shape = getattr(model, "input_shape", None)
+    if shape is None:
+        return None
+    return [tuple(one) for one in shape] if isinstance(shape[0], (tuple, list)) else [tuple(shape)]
+
+
+def _config_shapes(model):
+    config = model.config
+    size = getattr(config, "image_size", None)
+    if getattr(model, "main_input_name", "input_ids") == "pixel_values" and size:
+        sides = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
+        return [(getattr(config, "num_channels", 3), *sides)]
+    return [(min(TOKENS[0], getattr(config, "max_position_embeddings", TOKENS[0])),)]
+
+
+def wants_tokens(model):
+    """Whether its first layer looks numbers of tokens up."""
+    import torch
+    config = getattr(model, "config", None)
+    if config is not None and hasattr(model, "main_input_name"):
+        return model.main_input_name == "input_ids"
+    first = next((m for m in model.modules() if not list(m.children())), None)
+    return isinstance(first, (torch.nn.Embedding, torch.nn.EmbeddingBag))
+
+
+def make_inputs(model, shapes, batch, dtype, device="cpu"):
+    """Random tensors, one a shape, each with the batch before it."""
+    import torch
+    generator = torch.Generator().manual_seed(0)
+    tokens = wants_tokens(model)
+    made = []
+    for shape in shapes:
+        if tokens:
+            words = _vocabulary(model)
+            one = torch.randint(0, words, (batch, *shape), generator=generator)
+        else:
+            one = torch.randn((batch, *shape), generator=generator).to(dtype)
+        made.append(one.to(device))
+    return tuple(made)
+
+
+def _vocabulary(model):
+    import torch
+    sizes = [m.num_embeddings for m in model.modules()
+             if isinstance(m, (torch.nn.Embedding, torch.nn.EmbeddingBag))]
+    return sizes[0]

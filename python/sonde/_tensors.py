@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde.memory_report, sonde.tensor_lines: which tensors hold memory, and which lines took it.
+
+Rows are collected here and handed to libsonde in a trace, which sorts, sums and prints.
+"""
+import functools
+import gc
+import inspect
+import json
+import os
+import shutil
+import tempfile
+import weakref
+
+from . import _record, _recorder
+from ._core import Trace
+
+
+class _Kept:
+    """A trace of ours, in a temporary folder that goes with the object."""
+
+    _view = None
+
+    def __init__(self):
+        self._folder = tempfile.mkdtemp(prefix="sonde-")
+        self._path = os.path.join(self._folder, "trace.sonde")
+        weakref.finalize(self, shutil.rmtree, self._folder, True)
+
+    def report(self, **options):
+        with Trace(self._path) as trace:
+            return trace.report(**{"view": self._view, "rows": -1, **options})
+
+    def rows(self):
+        """A dict a row; memory in bytes."""
+        return json.loads(self.report(format="json"))["rows"]
+
+    def totals(self):
+        return json.loads(self.report(format="json"))["totals"]
+
+    def __str__(self):
+        return self.report()
+
+    def print(self):
+        print(self)
+
+    def save(self, path):
+        """Keeps the trace, for `sonde report PATH --view .. `."""
+        shutil.copy(self._path, path)
+
+
+# --------------------------------------------------------------------- tensor by tensor
+
+class MemoryReport(_Kept):
+    _view = "tensors"
+
+    def __repr__(self):
+        return "<sonde.MemoryReport>"
+
+
+def _note(number, name, kind, tensor):
+    storage = tensor.untyped_storage() if not tensor.is_sparse else None
+    _record.metadata(f"tensor {number}", json.dumps({
+        "name": name, "kind": kind, "dtype": str(tensor.dtype).removeprefix("torch."),
+        "shape": str(list(tensor.shape)), "device": str(tensor.device),
+        "bytes": tensor.numel() * tensor.element_size(),
+        "storage": storage.data_ptr() if storage is not None else 0,
+        "storage_bytes": storage.nbytes() if storage is not None else
+        tensor._nnz() * tensor.element_size()}))
+
+
+def _of_model(model, root):
+    for kind, pairs in (("parameter", model.named_parameters(remove_duplicate=False)),
+                        ("buffer", model.named_buffers(remove_duplicate=False))):
+        for name, tensor in pairs:
+            yield f"{root}.{name}", kind, tensor
+            if kind == "parameter" and tensor.grad is not None:
+                yield f"{root}.{name}.grad", "gradient", tensor.grad
+
+
+def _of_optimizer(optimizer, names):
+    import torch
+    kind = type(optimizer).__name__
+    for parameter, state in optimizer.state.items():
+        name = names.get(id(parameter), "?")
+        for key, value in state.items():
+            if isinstance(value, torch.Tensor):
+                yield f"{kind}.{name}.{key}", "optimizer", value
+
+
+def _of_program(seen):
+    """Every other tensor that the collector knows of."""
+    import torch
+    others = (one for one in gc.get_objects() if issubclass(type(one), torch.Tensor))
+    for number, tensor in enumerate(one for one in others if id(one) not in seen):
+        yield f"Tensor{number}", "tensor", tensor
+
+
+def memory_report(model=None, optimizer=None, *, everything=False):
+    """What `model` and `optimizer` hold, tensor by tensor: storage that is shared counts once.
+
+    `everything`: also all other tensors of the program that the collector knows of.
+    """
+    found = []
+    if model is not None:
+        found += _of_model(model, type(model).__name__)
+    if optimizer is not None:
+        names = {id(tensor): name for name, kind, tensor in found if kind == "parameter"}
+        found += _of_optimizer(optimizer, names)
+    if everything:
+        found += _of_program({id(tensor) for _, _, tensor in found})
+    report = MemoryReport()
+    _recorder.start(report, report._path, bare=True)
+    try:
+        for number, row in enumerate(found, 1):
+            _note(number, *row)
+    finally:
+        _recorder.stop(report)
+    return report
+
+
+# ------------------------------------------------------------------------- line by line
+
+class tensor_lines(_Kept):
+    """Tensor memory by source line of chosen functions, while the block runs.
+
+        with sonde.tensor_lines(Net.forward, train_step) as lines:
+            train_step(batch)
+        lines.print()
+
+    What an operator takes is that of the innermost chosen line that called it, and stays that
+    line's until it is given back.
+    """
+
+    _view = "tensor-lines"
+
+    def __init__(self, *functions):
+        super().__init__()
+        self._functions = [self._source(one) for one in functions]
+        if not functions:
+            raise ValueError("sonde.tensor_lines: give at least one function")
+
+    def __repr__(self):
+        return "<sonde.tensor_lines>"
+
+    @staticmethod
+    def _source(function):
+        plain = inspect.unwrap(getattr(function, "__func__", function))
+        if not hasattr(plain, "__code__"):
+            raise TypeError(f"sonde.tensor_lines: {function!r} is not a Python function")
+        try:
+            lines, first = inspect.getsourcelines(plain)
+        except OSError as error:
+            raise ValueError(f"sonde.tensor_lines: no source of {plain.__qualname__}: "
+                             f"{error}") from error
+        return {"function": plain.__qualname__, "name": plain.__code__.co_name,
+                "file": plain.__code__.co_filename, "first": first,
+                "lines": [line.rstrip("\n").expandtabs(4) for line in lines]}
+
+    def __enter__(self):
+        _recorder.start(self, self._path, memory=True, stacks=True)
+        for number, source in enumerate(self._functions, 1):
+            _record.metadata(f"model.lines {number}", json.dumps(source, ensure_ascii=False))
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        _recorder.stop(self)
+
+    def __call__(self, function):
+        """As a decorator: each call is recorded anew; print() shows the latest."""
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            with self:
+                return function(*args, **kwargs)
+        return wrapper

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sonde model: what a PyTorch model costs, as a whole, by layer and by operator.
+ *
+ * Python loads the model and runs it, recorded, into a folder of traces (python/sonde/_model.py);
+ * everything that is shown is read from those, here. What was measured before something failed is
+ * shown all the same, and the exit status says that it did.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "cli/commands.h"
+#include "cli/pyfind.h"
+
+struct model_args {
+    const char *batches, *input, *dtype, *device, *levels, *output, *trace;
+    int64_t     warmup, iterations, passes, rows;
+    bool        backward, json;
+};
+
+#define AT(member) offsetof(struct model_args, member)
+static const struct snd_option options[] = {
+    { 'b', "batch", "LIST", "batch sizes, with commas (1)", SND_OPTION_TEXT, AT(batches), 0 },
+    { 0, "input", "SHAPE",
+      "shape of the input without the batch, 3x224x224; several with ';' (by the model)",
+      SND_OPTION_TEXT, AT(input), 0 },
+    { 0, "dtype", "TYPE", "float32, float16, bfloat16, float64 (the model's)", SND_OPTION_TEXT,
+      AT(dtype), 0 },
+    { 0, "device", "DEVICE", "cpu, cuda, cuda:1 (cpu)", SND_OPTION_TEXT, AT(device), 0 },
+    { 0, "warmup", "N", "runs before those that are timed (3)", SND_OPTION_NUMBER, AT(warmup), 0 },
+    { 'i', "iterations", "N", "runs that are timed, for each batch size (20)", SND_OPTION_NUMBER,
+      AT(iterations), 1 },
+    { 0, "passes", "N", "passes with layers and operators recorded (3)", SND_OPTION_NUMBER,
+      AT(passes), 1 },
+    { 0, "backward", NULL, "also the way back: layers and operators of training passes",
+      SND_OPTION_FLAG, AT(backward), 0 },
+    { 0, "level", "LIST", "what to show: model, layer, op, with commas (all three)",
+      SND_OPTION_TEXT, AT(levels), 0 },
+    { 'n', "rows", "N", "text: operators shown (20); -1 shows all", SND_OPTION_NUMBER, AT(rows),
+      -1 },
+    { 'o', "output", "FILE",
+      "write to a file: .yml as pytorch-benchmark, .json the same, any other "
+      "name text",
+      SND_OPTION_TEXT, AT(output), 0 },
+    { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, AT(json), 0 },
+    { 0, "trace", "FOLDER", "keep the traces in a new folder", SND_OPTION_TEXT, AT(trace), 0 },
+};
+
+/* ---------------------------------------------------------------- options */
+
+/* -1 to go on, or the exit status. */
+static int check_batches(const struct snd_command *self, const char *list)
+{
+    for (const char *at = list;;) {
+        size_t length = strcspn(at, ","), digits = strspn(at, "0123456789");
+        if (digits == 0 || digits != length || digits > 7 || strtol(at, NULL, 10) < 1)
+            return snd_usage_error(self,
+                                   "-b: '%.*s' is not a batch size: whole numbers from 1, with "
+                                   "commas",
+                                   (int)length, at);
+        if (at[length] == '\0')
+            return -1;
+        at += length + 1;
+    }
+}
+
+static int read_levels(const struct snd_command *self, const char *list, unsigned *levels)
+{
+    static const struct {
+        const char *name;
+        unsigned    level;
+    } names[] = { { "model", SONDE_LEVEL_MODEL },
+                  { "layer", SONDE_LEVEL_LAYER },
+                  { "op", SONDE_LEVEL_OP } };
+
+    *levels = 0;
+    for (const char *at = list; *at;) {
+        size_t   length = strcspn(at, ",");
+        unsigned found = 0;
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+            if (strlen(names[i].name) == length && strncmp(names[i].name, at, length) == 0)
+                found = names[i].level;
+        if (!found)
+            return snd_usage_error(self, "--level: '%.*s' is not one of model, layer, op",
+                                   (int)length, at);
+        *levels |= found;
+        at += length + (at[length] == ',');
+    }
+    return *levels ? -1 : snd_usage_error(self, "--level needs one of model, layer, op");
+}
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), tail = strlen(ending);
+
+    return length >= tail && strcmp(text + length - tail, ending) == 0;
+}
+
+/* ------------------------------------------------------------- the folder */
+
+/* Makes the folder for the traces; -1 to go on, or the exit status. */
+static int make_folder(const struct snd_command *self, const char *asked, struct sonde_buffer *path)
+{
+    const char *base = getenv("TMPDIR");
+
+    if (asked) {
+        snd_buf_text(path, asked);
+        if (!path->failed && mkdir(path->bytes, 0700) == 0)
+            return -1;
+        return snd_failure("%s: cannot create %s: %s; give another folder with --trace", self->name,
+                           asked, strerror(errno));
+    }
+    snd_buf_format(path, "%s/sonde-model-XXXXXX", base && *base ? base : "/tmp");
+    if (!path->failed && mkdtemp(path->bytes))
+        return -1;
+    return snd_failure("%s: cannot create a folder in %s: %s; set TMPDIR to one of yours",
+                       self->name, base && *base ? base : "/tmp", strerror(errno));
+}
+
+/* Files in it; all of them are ours. */
+static size_t visit_files(const char *path, bool remove_them)
+{
+    DIR   *dir = opendir(path);
+    size_t count = 0;
+
+    if (!dir)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        if (entry->d_name[0] == '.')
+            continue;
+        count++;
+        if (remove_them)
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    }
+    closedir(dir);
+    if (remove_them)
+        rmdir(path);
+    return count;
+}
+
+/* ---------------------------------------------------------------- running */
+
+static int measure(const struct snd_command *self, const struct model_args *args, const char *spec,
+                   const char *folder)
+{
+    char        numbers[3][24];
+    const char *list[24], *const pairs[][2] = {
+        { "--batches", args->batches }, { "--warmup", numbers[0] }, { "--runs", numbers[1] },
+        { "--passes", numbers[2] },     { "--input", args->input }, { "--dtype", args->dtype },
+        { "--device", args->device }
+    };
+    size_t n = 0;
+
+    snprintf(numbers[0], sizeof numbers[0], "%lld", (long long)args->warmup);
+    snprintf(numbers[1], sizeof numbers[1], "%lld", (long long)args->iterations);
+    snprintf(numbers[2], sizeof numbers[2], "%lld", (long long)args->passes);
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        if (!pairs[i][1])
+            continue;
+        list[n++] = pairs[i][0];
+        list[n++] = pairs[i][1];
+    }
+    if (args->backward)
+        list[n++] = "--backward";
+    list[n++] = "--"; /* a SPEC may begin with a dash, and is then refused as one */
+    list[n++] = spec;
+    list[n++] = folder;
+    list[n] = NULL;
+    return snd_python_run(self, "_model", (char *const *)(uintptr_t)list);
+}
+
+/* ---------------------------------------------------------------- showing */
+
+/* One view of the largest batch size's passes, under a title. */
+static enum sonde_status show_passes(const struct sonde_bench *bench, const char *title,
+                                     const struct sonde_report_options *report,
+                                     const struct sonde_sink *sink, struct sonde_error *err)
+{
+    const struct sonde_bench_batch *last = NULL;
+    struct sonde_trace             *trace;
+    char                            line[160];
+
+    for (size_t i = 0; i < sonde_bench_count(bench); i++)
+        if (sonde_bench_batch(bench, i)->path)
+            last = sonde_bench_batch(bench, i);
+    if (!last)
+        return SONDE_OK;
+    enum sonde_status st = sonde_trace_open(last->train_path ? last->train_path : last->path,
+                                            &trace, err);
+    if (st != SONDE_OK)
+        return st;
+    snprintf(line, sizeof line, "\n%s, batch size %llu%s\n", title, (unsigned long long)last->size,
+             last->train_path ? ", forward and backward" : "");
+    sink->write(sink->user, line, strlen(line));
+    st = sonde_report(trace, report, sink, err);
+    sonde_trace_close(trace);
+    return st;
+}
+
+static enum sonde_status show_text(struct sonde_trace *trace, unsigned levels, int64_t rows,
+                                   const struct sonde_sink *sink, struct sonde_error *err)
+{
+    struct sonde_report_options report = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_bench         *bench;
+    enum sonde_status           st = sonde_bench_new(trace, &bench, err);
+
+    if (st != SONDE_OK)
+        return st;
+    report.rows = -1;
+    report.view = "model";
+    if (levels & SONDE_LEVEL_MODEL)
+        st = sonde_report(trace, &report, sink, err);
+    report.view = "modules";
+    if (st == SONDE_OK && levels & SONDE_LEVEL_LAYER)
+        st = show_passes(bench, "Layers", &report, sink, err);
+    report.view = "depths";
+    if (st == SONDE_OK && levels & SONDE_LEVEL_LAYER)
+        st = show_passes(bench, "Kinds of module, by depth", &report, sink, err);
+    report.view = "ops";
+    report.sort = "self_cpu_time_total";
+    report.rows = rows;
+    if (st == SONDE_OK && levels & SONDE_LEVEL_OP)
+        st = show_passes(bench, "Operators", &report, sink, err);
+    sonde_bench_free(bench);
+    return st;
+}
+
+static int write_file(const struct snd_command *self, const char *path,
+                      const struct sonde_buffer *text)
+{
+    struct sonde_buffer aside = { 0 };
+    int                 status = SND_EXIT_FAILED;
+
+    snd_buf_format(&aside, "%s.XXXXXX", path);
+    int  fd = aside.failed ? -1 : mkostemp(aside.bytes, O_CLOEXEC);
+    bool good = false;
+    if (fd >= 0) {
+        struct sonde_sink out = sonde_sink_fd(fd);
+        good = text->length == 0 || out.write(out.user, text->bytes, text->length);
+        good = fchmod(fd, 0644) == 0 && good;
+        good = close(fd) == 0 && good;
+        good = good && rename(aside.bytes, path) == 0;
+    }
+    if (good)
+        status = SND_EXIT_OK;
+    else
+        snd_failure("%s: cannot write %s: %s", self->name, path, strerror(errno));
+    if (fd >= 0 && !good)
+        unlink(aside.bytes);
+    sonde_buffer_release(&aside);
+    return status;
+}
+
+static int show(const struct snd_command *self, const struct model_args *args, const char *spec,
+                unsigned levels, const char *folder)
+{
+    struct sonde_export_options exporting = SONDE_EXPORT_OPTIONS_INIT;
+    struct sonde_buffer         text = { 0 };
+    struct sonde_sink           sink = sonde_sink_buffer(&text);
+    struct sonde_trace         *trace;
+    struct sonde_error          err;
+    bool                        is_yaml = args->output &&
+                   (ends_with(args->output, ".yml") || ends_with(args->output, ".yaml"));
+    bool is_json = args->json || (args->output && ends_with(args->output, ".json"));
+
+    if (sonde_trace_open(folder, &trace, &err) != SONDE_OK)
+        return snd_report_error(self, spec, &err);
+    exporting.levels = levels;
+    enum sonde_status st = is_json || is_yaml
+                               ? sonde_export(trace, is_yaml ? "benchmark" : "benchmark-json",
+                                              &exporting, &sink, &err)
+                               : show_text(trace, levels, args->rows, &sink, &err);
+    sonde_trace_close(trace);
+    int status;
+    if (st != SONDE_OK) {
+        status = snd_report_error(self, spec, &err);
+    } else if (text.failed) {
+        status = snd_failure("%s: out of memory", self->name);
+    } else if (args->output) {
+        status = write_file(self, args->output, &text);
+    } else {
+        fwrite(snd_buf_string(&text), 1, text.length, stdout);
+        status = snd_finish_stdout(self);
+    }
+    sonde_buffer_release(&text);
+    return status;
+}
+
+static int run(const struct snd_command *self, int argc, char **argv)
+{
+    struct model_args   args = { .batches = "1",
+                                 .levels = "model,layer,op",
+                                 .warmup = 3,
+                                 .iterations = 20,
+                                 .passes = 3,
+                                 .rows = 20 };
+    struct sonde_buffer folder = { 0 };
+    unsigned            levels;
+    int                 operands;
+
+    int status = snd_options_parse(self, argc, argv, &args, &operands);
+    if (status >= 0)
+        return status;
+    if (operands != 1)
+        return snd_usage_error(self, operands == 0 ? "no model is given" : "one model at a time");
+    if ((status = check_batches(self, args.batches)) >= 0 ||
+        (status = read_levels(self, args.levels, &levels)) >= 0)
+        return status;
+    if (ends_with(argv[0], ".onnx"))
+        return snd_failure("model %s: ONNX models cannot be run yet; give a PyTorch model",
+                           argv[0]);
+    status = make_folder(self, args.trace, &folder);
+    if (status < 0) {
+        status = measure(self, &args, argv[0], folder.bytes);
+        if (visit_files(folder.bytes, false) > 0) {
+            int shown = show(self, &args, argv[0], levels, folder.bytes);
+            status = status ? status : shown;
+        }
+        if (!args.trace || visit_files(folder.bytes, false) == 0)
+            visit_files(folder.bytes, true);
+    }
+    sonde_buffer_release(&folder);
+    return status;
+}
+
+const struct snd_command snd_command_model = {
+    "model",
+    "SPEC",
+    "what a PyTorch model costs: as a whole, by layer, by operator",
+    options,
+    SND_OPTION_COUNT(options),
+    false,
+    run,
+};

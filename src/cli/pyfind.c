@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/pyfind.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "cli/autostart.h"
+#include "cli/child.h"
+
+#define ARGS_MAX 64u
+#define PYTHONS_MAX 3u
+
+/* -c leaves the user's folder first on the path, as `python -m` does; our package comes last. */
+static const char starter[] = "import sys; sys.path.append(sys.argv.pop(1)); "
+                              "from importlib import import_module; "
+                              "sys.exit(import_module('sonde.' + sys.argv[1]).main(sys.argv[2:]))";
+
+/* The folder that holds the package: two above its `_autostart`. */
+static bool find_package(struct sonde_buffer *folder)
+{
+    if (!snd_autostart_find(folder))
+        return false;
+    for (int up = 0; up < 2; up++) {
+        char *slash = strrchr(folder->bytes, '/');
+        if (!slash || slash == folder->bytes)
+            return false;
+        *slash = '\0';
+        folder->length = (size_t)(slash - folder->bytes);
+    }
+    return true;
+}
+
+/* PREFIX/bin/python3, of the program PREFIX/bin/sonde; "" if there is none. */
+static void find_beside(char path[PATH_MAX])
+{
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 16);
+
+    path[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    if (!slash) {
+        path[0] = '\0';
+        return;
+    }
+    memcpy(slash, "/python3", sizeof "/python3");
+    if (access(path, X_OK) != 0)
+        path[0] = '\0';
+}
+
+/* The exit status of one try; its signal becomes ours. */
+static int run_one(const char *python, const char *package, const char *module, char *const *args)
+{
+    char            *command[ARGS_MAX + 6];
+    struct snd_child child;
+    size_t           n = 0;
+    const char      *head[] = { python, "-c", starter, package, module };
+
+    for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
+        command[n++] = (char *)(uintptr_t)head[i];
+    for (size_t i = 0; args[i] && i < ARGS_MAX; i++)
+        command[n++] = args[i];
+    command[n] = NULL;
+    int status = snd_child_run(command, &child);
+    return status >= 0 ? status : snd_child_status(&child);
+}
+
+int snd_python_run(const struct snd_command *self, const char *module, char *const *args)
+{
+    struct sonde_buffer package = { 0 };
+    char                beside[PATH_MAX];
+    const char         *given = getenv("SONDE_PYTHON_EXE"), *pythons[PYTHONS_MAX];
+    size_t              count = 0;
+    int                 status = SND_EXIT_NO_TORCH;
+
+    find_beside(beside);
+    if (given && *given) {
+        pythons[count++] = given;
+    } else {
+        if (beside[0])
+            pythons[count++] = beside;
+        pythons[count++] = "python3";
+    }
+    if (!find_package(&package)) {
+        sonde_buffer_release(&package);
+        return snd_failure("%s: no Python package of sonde is beside this program; install it "
+                           "(make, or pip install .) or set SONDE_PYTHON to its folder",
+                           self->name);
+    }
+    for (size_t i = 0; i < count && status == SND_EXIT_NO_TORCH; i++)
+        status = run_one(pythons[i], package.bytes, module, args);
+    sonde_buffer_release(&package);
+    if (status == SND_EXIT_NO_TORCH)
+        status = snd_failure("%s: %s has no torch: pip install torch there, or name another "
+                             "Python with SONDE_PYTHON_EXE",
+                             self->name, pythons[count - 1]);
+    return status;
+}

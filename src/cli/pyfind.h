@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli/pyfind.h - runs a part of the Python package, in the Python that has torch.
+ *
+ * Layer: cli. Threads: one.
+ */
+#ifndef SND_CLI_PYFIND_H
+#define SND_CLI_PYFIND_H
+
+#include "cli/options.h"
+
+/* What a part of the package exits with when its Python has no torch: the next one is tried. */
+#define SND_EXIT_NO_TORCH 78
+
+/*
+ * Calls `main(args)` of the module sonde.MODULE; `args` ends with NULL. The Pythons are that of
+ * $SONDE_PYTHON_EXE alone, or the one installed beside this program, then python3 of the PATH.
+ * They find the package that belongs to this program after all of their own.
+ * Returns the exit status, having said what went wrong if none of them could be run; a signal
+ * that ends the child ends us too.
+ */
+int snd_python_run(const struct snd_command *self, const char *module, char *const *args);
+
+#endif

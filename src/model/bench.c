@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/bench.c - what a model costs as a whole: from marked runs and passes to numbers.
+ *
+ * Ranges are told by their names, "model.PART batch=N":
+ *
+ *     total, to_device, forward, to_host   parts of a timed run
+ *     pass                                 forward, with operators, shapes and memory recorded
+ *     train, backward                      the same keeping gradients, and the way back
+ *     peak flops=N                         a matrix product of N floating-point operations
+ *
+ * What happens between the begin and the end of a pass, on any thread of its process, is the
+ * pass's: operators' FLOPs, and memory. Only blocks that were taken in it count, so that what
+ * others give back meanwhile does not make it smaller. A backward pass belongs to the pass
+ * before it: what that one has not given back is still held.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/member.h"
+#include "format/fields.h"
+#include "model/assembly.h"
+#include "model/spread.h"
+#include "sonde/bench.h"
+
+#define BATCHES_MAX 256u
+#define SAMPLES_MAX (1u << 24)
+
+enum part {
+    PART_RUN_LAST = SONDE_BENCH_PARTS - 1,
+    PART_PASS,
+    PART_TRAIN,
+    PART_BACKWARD,
+    PART_PEAK,
+    PART_NONE
+};
+
+struct label {     /* what a name of the trace means */
+    uint8_t  part; /* enum sonde_bench_part, or enum part */
+    uint64_t number;
+};
+
+struct samples {
+    int64_t *ns;
+    uint32_t count, room;
+};
+
+struct pass {             /* of one process */
+    uint32_t       batch; /* plus one; 0: none is under way */
+    uint8_t        part;
+    double         flops, macs;
+    int64_t        live_bytes, peak_bytes;
+    struct snd_map blocks; /* (device, address) to a place in sizes */
+    int64_t       *sizes;
+    uint32_t       size_count, size_room;
+};
+
+struct sonde_bench {
+    struct sonde_trace      *trace;
+    struct sonde_bench_model model;
+    struct sonde_bench_batch batches[BATCHES_MAX];
+    struct samples           samples[BATCHES_MAX][SONDE_BENCH_PARTS];
+    uint32_t                 batch_count, device_type;
+    struct label            *labels; /* by name of the trace */
+    struct pass             *passes; /* by process */
+    struct snd_texts         texts;
+    struct snd_assembly      assembly;
+};
+
+static void give_up(struct sonde_bench *b)
+{
+    snd_assembly_stop(&b->assembly);
+}
+
+/* ---------------------------------------------------------------------- names */
+
+static const struct {
+    const char *prefix;
+    uint8_t     part;
+} parts[] = {
+    { "model.forward batch=", SONDE_BENCH_ON_DEVICE },
+    { "model.to_device batch=", SONDE_BENCH_TO_DEVICE },
+    { "model.to_host batch=", SONDE_BENCH_TO_HOST },
+    { "model.total batch=", SONDE_BENCH_TOTAL },
+    { "model.pass batch=", PART_PASS },
+    { "model.train batch=", PART_TRAIN },
+    { "model.backward batch=", PART_BACKWARD },
+    { "model.peak flops=", PART_PEAK },
+};
+
+static struct label read_label(const struct snd_text *name)
+{
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        size_t length = strlen(parts[i].prefix);
+        char  *end;
+        if (name->length <= length || memcmp(name->bytes, parts[i].prefix, length) != 0)
+            continue;
+        unsigned long long number = strtoull(name->bytes + length, &end, 10);
+        if (*end == '\0' && number > 0)
+            return (struct label){ parts[i].part, number };
+    }
+    return (struct label){ PART_NONE, 0 };
+}
+
+static struct sonde_bench_batch *find_batch(struct sonde_bench *b, uint64_t size, uint32_t *index)
+{
+    for (*index = 0; *index < b->batch_count; ++*index)
+        if (b->batches[*index].size == size)
+            return &b->batches[*index];
+    if (b->batch_count == BATCHES_MAX)
+        return NULL;
+    struct sonde_bench_batch *batch = &b->batches[b->batch_count++];
+    *batch = (struct sonde_bench_batch){
+        .size = size, .input_bytes = -1, .before_bytes = -1, .joules = (double)NAN
+    };
+    return batch;
+}
+
+/* --------------------------------------------------------------------- passes */
+
+static void begin_pass(struct sonde_bench *b, struct pass *p, const struct label *label)
+{
+    uint32_t index;
+
+    if (!find_batch(b, label->number, &index))
+        return;
+    p->part = label->part;
+    if (p->part != PART_BACKWARD) {
+        snd_map_release(&p->blocks);
+        memset(&p->blocks, 0, sizeof p->blocks);
+        p->size_count = 0;
+        p->live_bytes = p->peak_bytes = 0;
+    }
+    p->batch = index + 1;
+    p->flops = p->macs = 0;
+}
+
+static bool is_pass(const struct label *label)
+{
+    return label->part >= PART_PASS && label->part <= PART_BACKWARD;
+}
+
+static void add_mean(double *mean, uint64_t before, double value)
+{
+    *mean += (value - *mean) / (double)(before + 1);
+}
+
+static void end_pass(struct sonde_bench *b, struct pass *p, bool is_whole)
+{
+    struct sonde_bench_batch *batch = &b->batches[p->batch - 1];
+
+    p->batch = 0;
+    if (!is_whole)
+        return;
+    if (p->part == PART_TRAIN)
+        return;
+    if (p->part == PART_BACKWARD) {
+        add_mean(&batch->backward_flops, batch->backward_passes, p->flops);
+        add_mean(&batch->backward_macs, batch->backward_passes++, p->macs);
+        if (p->peak_bytes > batch->backward_peak_bytes)
+            batch->backward_peak_bytes = p->peak_bytes;
+        return;
+    }
+    add_mean(&batch->flops, batch->passes, p->flops);
+    add_mean(&batch->macs, batch->passes++, p->macs);
+    if (p->peak_bytes >= batch->peak_bytes) {
+        batch->peak_bytes = p->peak_bytes;
+        batch->held_bytes = p->live_bytes;
+    }
+}
+
+static void take(struct sonde_bench *b, struct pass *p, struct snd_key key, int64_t bytes)
+{
+    if (!snd_grow(&p->sizes, &p->size_room, p->size_count, sizeof *p->sizes) ||
+        !snd_map_put(&p->blocks, key, p->size_count)) {
+        give_up(b);
+        return;
+    }
+    p->sizes[p->size_count++] = bytes;
+    p->live_bytes = snd_add(p->live_bytes, bytes);
+    if (p->live_bytes > p->peak_bytes)
+        p->peak_bytes = p->live_bytes;
+}
+
+static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
+                      struct snd_open_range *innermost)
+{
+    struct sonde_bench *b = user;
+    struct pass        *p = &b->passes[lane->process];
+    struct snd_key      key = { SND_LOW(words[1]), words[2], 0 };
+    uint32_t            place;
+
+    (void)ns, (void)innermost;
+    if (SND_DEVICE_TYPE(SND_LOW(words[1])) != b->device_type || p->batch == 0)
+        return;
+    bool known = snd_map_get(&p->blocks, key, &place);
+    if (known) { /* given back; or taken anew, its free not in the trace */
+        p->live_bytes = snd_sub(p->live_bytes, p->sizes[place]);
+        snd_map_remove(&p->blocks, key);
+    }
+    if (SND_EVENT_KIND(words[0]) == SND_EV_ALLOC)
+        take(b, p, key, snd_net_bytes(words));
+}
+
+/* --------------------------------------------------------------------- ranges */
+
+static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent)
+{
+    struct sonde_bench *b = user;
+    const struct label *label = &b->labels[range->range.name];
+
+    (void)parent;
+    if (is_pass(label))
+        begin_pass(b, &b->passes[lane->process], label);
+}
+
+static void add_sample(struct sonde_bench *b, const struct label *label, int64_t ns)
+{
+    uint32_t index;
+
+    if (!find_batch(b, label->number, &index))
+        return;
+    struct samples *s = &b->samples[index][label->part];
+    if (s->count >= SAMPLES_MAX)
+        return;
+    if (!snd_grow(&s->ns, &s->room, s->count, sizeof *s->ns)) {
+        give_up(b);
+        return;
+    }
+    s->ns[s->count++] = ns;
+}
+
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                     struct snd_open_range *parent)
+{
+    struct sonde_bench     *b = user;
+    struct pass            *p = &b->passes[lane->process];
+    const struct snd_range *r = &range->range;
+    const struct label     *label = &b->labels[r->name];
+
+    (void)parent;
+    if (label->part <= PART_RUN_LAST) {
+        if (!r->unfinished && r->total_ns > 0)
+            add_sample(b, label, r->total_ns);
+    } else if (is_pass(label)) {
+        if (p->batch != 0)
+            end_pass(b, p, !r->unfinished);
+    } else if (label->part == PART_PEAK) {
+        double rate = r->total_ns > 0 ? (double)label->number * 1e9 / (double)r->total_ns : 0;
+        if (!r->unfinished && rate > b->model.peak_flops)
+            b->model.peak_flops = rate;
+    } else if (p->batch != 0) {
+        p->flops += r->flops;
+        p->macs += r->macs;
+    }
+}
+
+/* ------------------------------------------------------------------- metadata */
+
+static struct sonde_text keep_text(struct sonde_bench *b, const char *bytes, size_t length)
+{
+    uint32_t number;
+
+    if (!snd_texts_add(&b->texts, bytes ? bytes : "", length, &number)) {
+        b->assembly.out_of_memory = true;
+        return (struct sonde_text){ "", 0 };
+    }
+    return (struct sonde_text){ b->texts.items[number].bytes, length };
+}
+
+static void read_text(struct sonde_bench *b, struct sonde_text json, const char *key,
+                      struct sonde_text *out)
+{
+    struct sonde_buffer text = { 0 };
+
+    if (snd_member_text(json.bytes, json.length, key, &text))
+        *out = keep_text(b, text.bytes, text.length);
+    b->assembly.out_of_memory |= text.failed;
+    sonde_buffer_release(&text);
+}
+
+static void read_model(struct sonde_bench *b, struct sonde_text json)
+{
+    struct sonde_bench_model *m = &b->model;
+
+    read_text(b, json, "name", &m->name);
+    read_text(b, json, "class", &m->kind);
+    read_text(b, json, "device", &m->device);
+    read_text(b, json, "dtype", &m->dtype);
+    m->parameters = snd_member_number(json.bytes, json.length, "parameters", -1);
+    m->trainable = snd_member_number(json.bytes, json.length, "trainable", -1);
+    m->parameter_bytes = snd_member_number(json.bytes, json.length, "parameter_bytes", -1);
+    m->buffer_bytes = snd_member_number(json.bytes, json.length, "buffer_bytes", -1);
+}
+
+static void read_batch(struct sonde_bench *b, uint32_t process, struct sonde_text json)
+{
+    int64_t  size = snd_member_number(json.bytes, json.length, "batch", 0);
+    uint32_t index;
+
+    struct sonde_bench_batch *batch = size > 0 ? find_batch(b, (uint64_t)size, &index) : NULL;
+    if (!batch)
+        return;
+    batch->input_bytes = snd_member_number(json.bytes, json.length, "input_bytes", -1);
+    batch->before_bytes = snd_member_number(json.bytes, json.length, "before_bytes", -1);
+    const char *path = sonde_trace_process(b->trace, process)->path;
+    if (snd_member_number(json.bytes, json.length, "backward", 0))
+        batch->train_path = path;
+    else
+        batch->path = path;
+}
+
+/* {"batch": 8, "source": "..", "before_uj": N, "after_uj": N, "runs": N} or {"absent": "why"} */
+static void read_energy(struct sonde_bench *b, struct sonde_text json)
+{
+    int64_t  size = snd_member_number(json.bytes, json.length, "batch", 0);
+    int64_t  runs = snd_member_number(json.bytes, json.length, "runs", 0);
+    double   before = snd_member_real(json.bytes, json.length, "before_uj", (double)NAN);
+    double   after = snd_member_real(json.bytes, json.length, "after_uj", (double)NAN);
+    uint32_t index;
+
+    read_text(b, json, "absent", &b->model.energy);
+    read_text(b, json, "source", &b->model.energy);
+    struct sonde_bench_batch *batch = size > 0 ? find_batch(b, (uint64_t)size, &index) : NULL;
+    if (batch && runs > 0 && after >= before)
+        batch->joules = (after - before) / 1e6 / (double)runs;
+}
+
+static bool key_is(struct sonde_text key, const char *text)
+{
+    return key.length == strlen(text) && memcmp(key.bytes, text, key.length) == 0;
+}
+
+static void read_metadata(struct sonde_bench *b)
+{
+    struct sonde_text key, value;
+
+    for (uint32_t p = 0; p < b->trace->process_count; p++) {
+        for (uint32_t n = 0; sonde_trace_metadata(b->trace, p, n, &key, &value); n++) {
+            if (key_is(key, "model"))
+                read_model(b, value);
+            else if (key_is(key, "model.machine"))
+                b->model.machine = keep_text(b, value.bytes, value.length);
+            else if (key_is(key, "model.batch"))
+                read_batch(b, p, value);
+            else if (key_is(key, "model.energy"))
+                read_energy(b, value);
+            else if (key_is(key, "model.failure"))
+                b->model.failure = keep_text(b, value.bytes, value.length);
+        }
+    }
+    struct sonde_text device = b->model.device;
+    b->device_type = device.length >= 4 && memcmp(device.bytes, "cuda", 4) == 0;
+}
+
+/* ---------------------------------------------------------------------- sums */
+
+static void sum_rates(struct sonde_bench_time *time, const struct samples *s)
+{
+    double squares = 0;
+
+    time->sigma_ns = time->spread.std_ns * sqrt((double)(s->count - 1) / (double)s->count);
+    time->rate_max = 1e9 / (double)s->ns[0];
+    time->rate_min = 1e9 / (double)s->ns[s->count - 1];
+    for (uint32_t i = 0; i < s->count; i++)
+        time->rate_mean += 1e9 / (double)s->ns[i] / (double)s->count;
+    for (uint32_t i = 0; i < s->count; i++) {
+        double away = 1e9 / (double)s->ns[i] - time->rate_mean;
+        squares += away * away;
+    }
+    time->rate_sigma = sqrt(squares / (double)s->count);
+}
+
+static void sum_up(struct sonde_bench *b)
+{
+    for (uint32_t i = 0; i < b->batch_count; i++) {
+        for (unsigned part = 0; part < SONDE_BENCH_PARTS; part++) {
+            struct samples          *s = &b->samples[i][part];
+            struct sonde_bench_time *time = &b->batches[i].time[part];
+            snd_spread(s->ns, s->count, &time->spread);
+            if (s->count > 0)
+                sum_rates(time, s);
+        }
+    }
+}
+
+static int compare_batches(const void *left, const void *right)
+{
+    const struct sonde_bench_batch *x = left, *y = right;
+
+    return (x->size > y->size) - (x->size < y->size);
+}
+
+/* ----------------------------------------------------------------- the whole */
+
+static enum sonde_status build(struct sonde_bench *b, struct sonde_error *err)
+{
+    const struct snd_consumer consumer = { .user = b,
+                                           .flops = SONDE_FLOPS_FULL,
+                                           .open = on_open,
+                                           .close = on_close,
+                                           .memory = on_memory };
+
+    read_metadata(b);
+    bool              failed = b->assembly.out_of_memory;
+    enum sonde_status status = snd_assemble(&b->assembly, b->trace, SONDE_BY_TIME, &consumer, err);
+    snd_assembly_release(&b->assembly);
+    if (status != SONDE_OK)
+        return status;
+    if (failed || b->assembly.out_of_memory)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the benchmark");
+    sum_up(b);
+    qsort(b->batches, b->batch_count, sizeof b->batches[0], compare_batches);
+    return SONDE_OK;
+}
+
+enum sonde_status sonde_bench_new(struct sonde_trace *trace, struct sonde_bench **out,
+                                  struct sonde_error *err)
+{
+    const struct sonde_text none = { "", 0 };
+    enum sonde_status       status = SONDE_E_NOMEM;
+
+    *out = NULL;
+    struct sonde_bench *b = calloc(1, sizeof *b);
+    if (b) {
+        b->trace = trace;
+        b->model = (struct sonde_bench_model){ none, none, none, none, none, none,
+                                               none, -1,   -1,   -1,   -1,   0 };
+        b->passes = calloc((size_t)trace->process_count + 1, sizeof *b->passes);
+        b->labels = calloc((size_t)trace->names.count + 1, sizeof *b->labels);
+    }
+    if (b && b->passes && b->labels) {
+        for (uint32_t i = 0; i < trace->names.count; i++)
+            b->labels[i] = read_label(&trace->names.items[i]);
+        status = build(b, err);
+    } else {
+        snd_fail(err, SONDE_E_NOMEM, "out of memory for the benchmark");
+    }
+    if (status == SONDE_OK)
+        *out = b;
+    else
+        sonde_bench_free(b);
+    return status;
+}
+
+void sonde_bench_free(struct sonde_bench *b)
+{
+    if (!b)
+        return;
+    for (uint32_t i = 0; b->passes && i < b->trace->process_count; i++) {
+        snd_map_release(&b->passes[i].blocks);
+        free(b->passes[i].sizes);
+    }
+    for (uint32_t i = 0; i < BATCHES_MAX; i++)
+        for (unsigned part = 0; part < SONDE_BENCH_PARTS; part++)
+            free(b->samples[i][part].ns);
+    free(b->passes);
+    free(b->labels);
+    snd_texts_release(&b->texts);
+    free(b);
+}
+
+const struct sonde_bench_model *sonde_bench_model(const struct sonde_bench *bench)
+{
+    return &bench->model;
+}
+
+size_t sonde_bench_count(const struct sonde_bench *bench)
+{
+    return bench->batch_count;
+}
+
+const struct sonde_bench_batch *sonde_bench_batch(const struct sonde_bench *bench, size_t index)
+{
+    return index < bench->batch_count ? &bench->batches[index] : NULL;
+}

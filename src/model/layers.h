@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/layers.h - a profile of layers while it is built: what was said of them
+ * (layers_words.c), and their samples (layers.c).
+ *
+ * Layer: model. Threads: as a trace.
+ */
+#ifndef SND_MODEL_LAYERS_H
+#define SND_MODEL_LAYERS_H
+
+#include <string.h>
+
+#include "model/assembly.h"
+#include "model/spread.h"
+#include "sonde/layers.h"
+
+#define SND_LAYERS_NONE UINT32_MAX
+
+enum snd_layer_series {
+    SND_SERIES_FORWARD,
+    SND_SERIES_BACKWARD,
+    SND_SERIES_COPY,
+    SND_SERIES_DEVICE,
+    SND_SERIES_DEVICE_BACKWARD,
+    SND_SERIES
+};
+
+struct snd_samples {
+    int64_t *ns;
+    uint32_t count, room;
+};
+
+/* What a name of the trace stands for. */
+struct snd_layer_meaning {
+    uint32_t layer;  /* place; SND_LAYERS_NONE: not a layer's */
+    uint8_t  series; /* enum snd_layer_series */
+    bool     is_pass, is_model;
+};
+
+struct snd_layer_own {
+    struct snd_samples series[SND_SERIES];
+};
+
+struct snd_layer_pair {
+    struct sonde_text key, value;
+};
+
+struct sonde_layers {
+    struct sonde_trace       *trace;
+    uint32_t                  process; /* the one that was profiled, or SND_LAYERS_NONE */
+    struct sonde_layers_head  head;
+    struct sonde_layer       *rows; /* by number */
+    struct snd_layer_own     *owns; /* beside them */
+    uint32_t                  count, row_room, own_room;
+    struct snd_layer_pair    *environment;
+    uint32_t                  environment_count, environment_room;
+    struct snd_layer_meaning *meanings; /* by number in trace->names */
+    struct snd_samples        passes, models;
+    struct snd_arena          arena; /* texts and shapes */
+    struct snd_assembly       assembly;
+};
+
+static inline bool snd_text_is(struct sonde_text text, const char *word)
+{
+    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
+}
+
+/* Reads the metadata into head and rows. Errors: SONDE_E_NOMEM, SONDE_E_FORMAT. */
+SND_CHECKED enum sonde_status snd_layers_read_words(struct sonde_layers *layers,
+                                                    struct sonde_error  *err);
+
+/* "layer 12" and what follows it; 0: it is no layer's name. */
+uint32_t snd_layer_number(struct sonde_text name, struct sonde_text *rest);
+
+/* Place of the layer of that number, or SND_LAYERS_NONE. */
+uint32_t snd_layers_find(const struct sonde_layers *layers, uint32_t number);
+
+#endif

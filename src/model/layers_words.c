@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/layers_words.c - what a trace says of a model and its layers: lines of key=value.
+ *
+ *     layers    model_name=.. dtype=.. batch_size=8 layers=48 device=cpu memory=weights
+ *               environment.torch=..
+ *     layer 1   name=.. in=torch.float32 [3, 224, 224] 4816896  out=.. parameter_bytes=..
+ *
+ * Lines that are not known are passed over; numbers that are none are refused.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/layers.h"
+
+/* ------------------------------------------------------------------ words */
+
+/* The next line of `text`, taken apart; false at its end. */
+static bool next_line(struct sonde_text *text, struct snd_layer_pair *line)
+{
+    if (text->length == 0)
+        return false;
+    const char *end = memchr(text->bytes, '\n', text->length);
+    size_t      length = end ? (size_t)(end - text->bytes) : text->length;
+    const char *equals = memchr(text->bytes, '=', length);
+    size_t      key = equals ? (size_t)(equals - text->bytes) : length;
+
+    line->key = (struct sonde_text){ text->bytes, key };
+    line->value = (struct sonde_text){ text->bytes + key + (equals != NULL),
+                                       length - key - (equals != NULL) };
+    text->bytes += length + (end != NULL);
+    text->length -= length + (end != NULL);
+    return true;
+}
+
+/* A number of at most 18 digits from `*at` on; -1 for none. */
+static int64_t take_number(const char **at, const char *end)
+{
+    const char *start = *at;
+    int64_t     number = 0;
+
+    while (*at < end && **at >= '0' && **at <= '9' && *at - start < 18)
+        number = 10 * number + (*(*at)++ - '0');
+    return *at == start ? -1 : number;
+}
+
+static int64_t whole_number(struct sonde_text text)
+{
+    const char *at = text.bytes, *end = text.bytes + text.length;
+    int64_t     number = take_number(&at, end);
+
+    return at == end ? number : -1;
+}
+
+/* The text with a NUL after it, for as long as the layers live; NULL: memory is out. */
+static const char *keep(struct sonde_layers *l, struct sonde_text text)
+{
+    return snd_arena_copy(&l->arena, text.bytes, text.length);
+}
+
+static enum sonde_status no_memory(struct sonde_error *err)
+{
+    return snd_fail(err, SONDE_E_NOMEM, "out of memory for the layers");
+}
+
+static enum sonde_status set_text(struct sonde_layers *l, struct sonde_text *place,
+                                  struct sonde_text value, struct sonde_error *err)
+{
+    place->bytes = keep(l, value);
+    place->length = value.length;
+    return place->bytes ? SONDE_OK : no_memory(err);
+}
+
+/* ----------------------------------------------------------------- tensors */
+
+/* "torch.float32 [197, 768] 4841472" */
+static enum sonde_status read_tensor(struct sonde_layers *l, struct sonde_text text,
+                                     struct sonde_layer_tensor *out, struct sonde_error *err)
+{
+    const char *end = text.bytes + text.length, *open = memchr(text.bytes, '[', text.length);
+    int64_t     dims[64];
+    uint32_t    ndim = 0;
+
+    if (!open || open == text.bytes)
+        return snd_fail(err, SONDE_E_FORMAT, "a tensor of a layer is not described as one");
+    const char *at = open + 1;
+    while (at < end && *at != ']' && ndim < 64) {
+        dims[ndim] = take_number(&at, end);
+        if (dims[ndim++] < 0)
+            return snd_fail(err, SONDE_E_FORMAT, "a tensor of a layer has no proper shape");
+        while (at < end && (*at == ',' || *at == ' '))
+            at++;
+    }
+    if (at + 2 >= end || *at != ']' || at[1] != ' ')
+        return snd_fail(err, SONDE_E_FORMAT, "a tensor of a layer has no proper size");
+    out->size_bytes = whole_number((struct sonde_text){ at + 2, (size_t)(end - at - 2) });
+    if (out->size_bytes < 0)
+        return snd_fail(err, SONDE_E_FORMAT, "a tensor of a layer has no proper size");
+    int64_t *kept = snd_arena_take(&l->arena, (ndim ? ndim : 1) * sizeof *kept);
+    if (!kept)
+        return no_memory(err);
+    memcpy(kept, dims, ndim * sizeof *kept);
+    out->dims = kept;
+    out->ndim = ndim;
+    size_t dtype = (size_t)(open - text.bytes);
+    while (dtype > 0 && text.bytes[dtype - 1] == ' ')
+        dtype--;
+    return set_text(l, &out->dtype, (struct sonde_text){ text.bytes, dtype }, err);
+}
+
+/* All lines `key`=TENSOR of `text`. */
+static enum sonde_status read_tensors(struct sonde_layers *l, struct sonde_text text,
+                                      const char *key, const struct sonde_layer_tensor **out,
+                                      uint32_t *count, struct sonde_error *err)
+{
+    struct sonde_text     again = text;
+    struct snd_layer_pair line;
+    uint32_t              n = 0;
+
+    while (next_line(&again, &line))
+        n += snd_text_is(line.key, key);
+    struct sonde_layer_tensor *list = snd_arena_take(&l->arena, (n ? n : 1) * sizeof *list);
+    if (!list)
+        return no_memory(err);
+    n = 0;
+    while (next_line(&text, &line)) {
+        if (!snd_text_is(line.key, key))
+            continue;
+        enum sonde_status status = read_tensor(l, line.value, &list[n++], err);
+        if (status != SONDE_OK)
+            return status;
+    }
+    *out = list;
+    *count = n;
+    return SONDE_OK;
+}
+
+static int64_t sum_bytes(const struct sonde_layer_tensor *list, uint32_t count)
+{
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        sum = snd_add(sum, list[i].size_bytes);
+    return sum;
+}
+
+/* -------------------------------------------------------------- one layer's */
+
+static enum sonde_status read_layer(struct sonde_layers *l, struct sonde_layer *row,
+                                    struct sonde_text text, struct sonde_error *err)
+{
+    const struct {
+        const char *key;
+        int64_t    *place;
+    } numbers[] = {
+        { "parameter_count", &row->parameter_count },
+        { "parameter_bytes", &row->parameter_bytes },
+        { "buffer_bytes", &row->buffer_bytes },
+        { "rss_bytes", &row->rss_bytes },
+    };
+    struct sonde_text     again = text;
+    struct snd_layer_pair line;
+
+    enum sonde_status status = read_tensors(l, text, "in", &row->in, &row->in_count, err);
+    if (status == SONDE_OK)
+        status = read_tensors(l, text, "out", &row->out, &row->out_count, err);
+    while (status == SONDE_OK && next_line(&again, &line)) {
+        for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+            if (snd_text_is(line.key, numbers[i].key) &&
+                (*numbers[i].place = whole_number(line.value)) < 0)
+                return snd_fail(err, SONDE_E_FORMAT, "layer %u: %s is not a number", row->number,
+                                numbers[i].key);
+        if (snd_text_is(line.key, "same_as") && whole_number(line.value) < row->number)
+            row->same_as = (uint32_t)whole_number(line.value);
+        if (snd_text_is(line.key, "name"))
+            status = set_text(l, &row->name, line.value, err);
+    }
+    row->in_bytes = sum_bytes(row->in, row->in_count);
+    row->out_bytes = sum_bytes(row->out, row->out_count);
+    return status;
+}
+
+uint32_t snd_layer_number(struct sonde_text name, struct sonde_text *rest)
+{
+    static const char prefix[] = "layer ";
+    const char       *end = name.bytes + name.length, *at = name.bytes + sizeof prefix - 1;
+
+    if (name.length < sizeof prefix || memcmp(name.bytes, prefix, sizeof prefix - 1) != 0)
+        return 0;
+    int64_t number = take_number(&at, end);
+    if (number < 1 || number > 1 << 20 || (at < end && *at != ' '))
+        return 0;
+    *rest = (struct sonde_text){ at, (size_t)(end - at) };
+    return (uint32_t)number;
+}
+
+static enum sonde_status add_layer(struct sonde_layers *l, uint32_t number, struct sonde_text text,
+                                   struct sonde_error *err)
+{
+    if (!snd_grow(&l->rows, &l->row_room, l->count, sizeof *l->rows) ||
+        !snd_grow(&l->owns, &l->own_room, l->count, sizeof *l->owns))
+        return no_memory(err);
+    struct sonde_layer *row = &l->rows[l->count];
+    *row = (struct sonde_layer){ .number = number, .name = { "", 0 }, .rss_bytes = -1 };
+    l->owns[l->count++] = (struct snd_layer_own){ 0 };
+    return read_layer(l, row, text, err);
+}
+
+/* ----------------------------------------------------------------- metadata */
+
+static enum sonde_status read_head(struct sonde_layers *l, struct sonde_text text,
+                                   struct sonde_error *err)
+{
+    static const char     about[] = "environment.";
+    enum sonde_status     status = SONDE_OK;
+    int64_t               layers = 0;
+    struct snd_layer_pair line;
+
+    while (status == SONDE_OK && next_line(&text, &line)) {
+        if (snd_text_is(line.key, "model_name"))
+            status = set_text(l, &l->head.model_name, line.value, err);
+        else if (snd_text_is(line.key, "dtype"))
+            status = set_text(l, &l->head.dtype, line.value, err);
+        else if (snd_text_is(line.key, "device"))
+            status = set_text(l, &l->head.device, line.value, err);
+        else if (snd_text_is(line.key, "batch_size"))
+            l->head.batch_size = whole_number(line.value);
+        else if (snd_text_is(line.key, "layers"))
+            layers = whole_number(line.value);
+        else if (snd_text_is(line.key, "memory"))
+            l->head.memory_is_rss = snd_text_is(line.value, "rss");
+        else if (snd_text_is(line.key, "paired"))
+            l->head.paired = snd_text_is(line.value, "1");
+        else if (line.key.length > sizeof about - 1 &&
+                 memcmp(line.key.bytes, about, sizeof about - 1) == 0) {
+            if (!snd_grow(&l->environment, &l->environment_room, l->environment_count,
+                          sizeof *l->environment))
+                return no_memory(err);
+            struct snd_layer_pair *kept = &l->environment[l->environment_count++];
+            *kept = (struct snd_layer_pair){ { "", 0 }, { "", 0 } };
+            line.key.bytes += sizeof about - 1;
+            line.key.length -= sizeof about - 1;
+            status = set_text(l, &kept->key, line.key, err);
+            if (status == SONDE_OK)
+                status = set_text(l, &kept->value, line.value, err);
+        }
+    }
+    l->head.layers = (uint32_t)(layers > 0 ? layers : 0);
+    if (status == SONDE_OK && (l->head.batch_size < 1 || layers < 1 || layers > UINT32_MAX))
+        status = snd_fail(err, SONDE_E_FORMAT,
+                          "the profile of layers tells no batch size or "
+                          "number of layers");
+    return status;
+}
+
+/* The first process that has a profile. */
+static bool find_head(struct sonde_layers *l, struct sonde_text *head)
+{
+    struct sonde_text key;
+
+    for (l->process = 0; l->process < l->trace->process_count; l->process++)
+        for (uint32_t n = 0; sonde_trace_metadata(l->trace, l->process, n, &key, head); n++)
+            if (snd_text_is(key, "layers"))
+                return true;
+    l->process = SND_LAYERS_NONE;
+    return false;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+    const struct sonde_layer *x = left, *y = right;
+
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+enum sonde_status snd_layers_read_words(struct sonde_layers *l, struct sonde_error *err)
+{
+    struct sonde_text key, value, rest;
+    enum sonde_status status = SONDE_OK;
+
+    if (!find_head(l, &value))
+        return SONDE_OK;
+    status = read_head(l, value, err);
+    for (uint32_t n = 0;
+         status == SONDE_OK && sonde_trace_metadata(l->trace, l->process, n, &key, &value); n++) {
+        uint32_t number = snd_layer_number(key, &rest);
+        if (number != 0 && rest.length == 0)
+            status = add_layer(l, number, value, err);
+    }
+    if (l->count > 0)
+        qsort(l->rows, l->count, sizeof *l->rows, compare_numbers);
+    return status;
+}
+
+uint32_t snd_layers_find(const struct sonde_layers *l, uint32_t number)
+{
+    const struct sonde_layer  key = { .number = number };
+    const struct sonde_layer *row =
+        l->count ? bsearch(&key, l->rows, l->count, sizeof key, compare_numbers) : NULL;
+
+    return row ? (uint32_t)(row - l->rows) : SND_LAYERS_NONE;
+}

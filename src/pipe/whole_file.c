@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipe/whole_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool write_all(int fd, const char *at, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, at, length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        at += n;
+        length -= (size_t)n;
+    }
+    return true;
+}
+
+/* A new file beside `target`, with the mode that any new file gets; its name is the caller's. */
+static int create_aside(const char *target, char **name)
+{
+    const char *slash = strrchr(target, '/');
+    int         folder = slash ? (int)(slash - target) + 1 : 0;
+
+    for (unsigned try = 0; try < 1000; try++) {
+        if (asprintf(name, "%.*s.%s.%ld-%u", folder, target, target + folder, (long)getpid(), try) <
+            0) {
+            *name = NULL;
+            errno = ENOMEM;
+            return -1;
+        }
+        int fd = open(*name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+        free(*name);
+    }
+    *name = NULL;
+    errno = EEXIST;
+    return -1;
+}
+
+static void sync_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char       *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    int         fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (fd >= 0) {
+        fsync(fd); /* the file is whole either way: a failure here loses only the new name */
+        close(fd);
+    }
+    free(folder);
+}
+
+/* Everything that can run out of room happens before the name changes hands. */
+static bool fill_and_rename(int fd, const char *aside, const char *target, const struct stat *old,
+                            const char *bytes, size_t length)
+{
+    bool good = write_all(fd, bytes, length) && (!old || fchmod(fd, old->st_mode & 07777) == 0) &&
+                fsync(fd) == 0;
+    int why = errno;
+
+    if (close(fd) != 0 && good) {
+        good = false;
+        why = errno;
+    }
+    if (good && rename(aside, target) == 0)
+        return true;
+    why = good ? errno : why;
+    unlink(aside);
+    errno = why;
+    return false;
+}
+
+/* `old`: of the file that is replaced, or NULL. */
+static enum sonde_status replace(const char *path, const char *target, const struct stat *old,
+                                 const char *bytes, size_t length, struct sonde_error *err)
+{
+    enum sonde_status status = SONDE_OK;
+    char             *aside;
+    int               fd = create_aside(target, &aside);
+
+    if (fd < 0)
+        status = snd_fail_os(err, SONDE_E_IO, "cannot create a file beside %s", path);
+    else if (fill_and_rename(fd, aside, target, old, bytes, length))
+        sync_folder(target);
+    else
+        status = snd_fail_os(err, SONDE_E_IO, "cannot write %s%s", path,
+                             old ? ", which is left as it was" : "");
+    free(aside);
+    return status;
+}
+
+static enum sonde_status write_through(const char *path, const char *bytes, size_t length,
+                                       struct sonde_error *err)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return snd_fail_os(err, SONDE_E_IO, "cannot open %s", path);
+    bool good = write_all(fd, bytes, length);
+    int  why = errno;
+    if (close(fd) != 0 && good) {
+        good = false;
+        why = errno;
+    }
+    errno = why;
+    return good ? SONDE_OK : snd_fail_os(err, SONDE_E_IO, "cannot write %s", path);
+}
+
+enum sonde_status snd_whole_file_write(const char *path, const char *bytes, size_t length,
+                                       struct sonde_error *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        return replace(path, path, NULL, bytes, length, err);
+    if (!S_ISREG(st.st_mode))
+        return write_through(path, bytes, length, err);
+    char *target = realpath(path, NULL); /* where a link leads: the link itself stays */
+    if (!target)
+        return snd_fail_os(err, SONDE_E_IO, "cannot find where %s leads", path);
+    enum sonde_status status = replace(path, target, &st, bytes, length, err);
+    free(target);
+    return status;
+}

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small networks for the tests of `sonde model`."""
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    """Two convolutions, a head, and a batch norm with buffers."""
+
+    input_shape = (3, 16, 16)
+
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(),
+                                      nn.Conv2d(8, 16, 3, padding=1, stride=2), nn.ReLU())
+        self.head = nn.Linear(16, 10)
+
+    def forward(self, x):
+        return self.head(self.features(x).mean((2, 3)))
+
+
+class FailsInside(Net):
+    """The head gets what it cannot take."""
+
+    def forward(self, x):
+        return self.head(self.features(x))
+
+
+class FailsWhenLarge(Net):
+    def forward(self, x):
+        if x.shape[0] > 2:
+            raise RuntimeError("no room for\nso many")
+        return super().forward(x)
+
+
+class TwoInputs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = nn.Linear(4, 8), nn.Linear(6, 8)
+
+    def forward(self, a, b):
+        return {"sum": self.left(a) + self.right(b), "a": a}
+
+
+class Tied(nn.Module):
+    """The head's weight is the embedding's."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(50, 8)
+        self.body = nn.Linear(8, 8)
+        self.head = nn.Linear(8, 50, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, x):
+        return self.head(self.body(self.embed(x)))
+
+
+def not_a_model():
+    return 5
+
+
+def broken():
+    raise ValueError("no such file")
+
+
+ready = nn.Linear(4, 2)
+torch.manual_seed(0)

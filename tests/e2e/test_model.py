@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde model, sonde.benchmark, sonde.summary: numbers against the published ones and the peers."""
+import json
+import os
+import statistics
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: there is no model to run")
+torchvision = pytest.importorskip("torchvision", reason="torchvision is not installed")
+yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: nothing reads our YAML")
+
+import torch.utils.benchmark  # noqa: E402
+from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
+
+import sonde  # noqa: E402
+from cli_tools import ROOT, SONDE  # noqa: E402
+
+PROGRAMS = ROOT / "tests/e2e/programs"
+sys.path.insert(0, str(PROGRAMS))
+import nets  # noqa: E402
+
+warnings.filterwarnings("ignore", category=FutureWarning)
+
+# Name and size of the input.
+MODELS = [("resnet18", 64), ("squeezenet1_1", 64), ("mobilenet_v2", 64), ("mobilenet_v3_small", 64),
+          ("shufflenet_v2_x0_5", 64), ("regnet_y_400mf", 64), ("efficientnet_b0", 64),
+          ("swin_t", 64)]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads that wait for each other on a loaded machine would be what is measured."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def run(*arguments, **extra):
+    assert SONDE, "the program sonde is not built: run `make`, or set SONDE"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "SONDE_PYTHON_EXE": sys.executable}
+    return subprocess.run([SONDE, "model", *map(str, arguments)], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, encoding="utf-8", env=environment, timeout=120,
+                          **extra)
+
+
+def whole(model, *inputs, **options):
+    """The row of the model itself."""
+    return sonde.summary(model, inputs, **options).rows()[0]
+
+
+# ----------------------------------------------------------------- counted as published
+
+@pytest.mark.parametrize("name, macs, parameters, weights", [
+    ("resnet50", 4.09, 25.557, "ResNet50_Weights"), ("vit_b_16", 17.56, 86.57, "ViT_B_16_Weights")])
+def test_the_published_numbers(name, macs, parameters, weights):
+    row = whole(getattr(torchvision.models, name)(), torch.randn(1, 3, 224, 224))
+    assert round(row["macs"] / 1e9, 2) == macs
+    assert abs(row["parameters"] / 1e6 - parameters) < 0.005
+    meta = getattr(torchvision.models, weights).IMAGENET1K_V1.meta
+    assert round(row["macs"] / 1e9, 3) == meta["_ops"]
+    assert row["parameters"] == meta["num_params"]
+
+
+def count_by_fvcore(model, x):
+    """Its multiply-accumulates; norms, pooling and the like are not among them in either."""
+    analysis = pytest.importorskip("fvcore.nn", reason="fvcore is not installed").FlopCountAnalysis
+    counted = analysis(model, x).unsupported_ops_warnings(False).by_operator()
+    return sum(counted[name] for name in ("conv", "linear", "addmm", "matmul", "bmm", "mm"))
+
+
+@pytest.mark.parametrize("name, size", MODELS, ids=[name for name, size in MODELS])
+def test_models_count_as_flop_counter_mode_and_fvcore(name, size):
+    model, x = getattr(torchvision.models, name)().eval(), torch.randn(1, 3, size, size)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(x)
+    row = whole(model, x)
+    assert 2 * row["macs"] == counter.get_total_flops() > 0
+    assert row["macs"] == count_by_fvcore(model, x)
+    assert row["parameters"] == sum(one.numel() for one in model.parameters())
+
+
+def test_the_layers_are_torchinfos_and_flops_profilers():
+    torchinfo = pytest.importorskip("torchinfo", reason="torchinfo is not installed")
+    profiler = pytest.importorskip("flops_profiler.profiler", reason="flops_profiler is missing")
+    model, x = nets.Net().eval(), torch.randn(2, 3, 16, 16)
+    theirs = torchinfo.summary(model, input_data=x, verbose=0, depth=9)
+    ours = {row["path"].rpartition(".")[2]: row for row in sonde.summary(model, x).rows()
+            if row["path"]}
+    for layer in theirs.summary_list:
+        row = ours[layer.var_name]
+        assert row["output_shapes"] == [list(layer.output_size)]
+        assert row["class"] == layer.class_name
+        assert row["parameters"] == layer.num_params
+        if layer.class_name in ("Conv2d", "Linear"):
+            bias = 0 if layer.module.bias is None else layer.module.bias.numel()
+            # torchinfo counts a bias like a weight: it counts weights at each position.
+            positions = row["output_bytes"] // 4 // layer.module.weight.shape[0]
+            assert row["macs"] + bias * positions == layer.macs
+    _, macs, parameters = profiler.get_model_profile(model, args=[x], print_profile=False,
+                                                     as_string=False, warm_up=1)
+    assert (ours["Net"]["macs"], ours["Net"]["parameters"]) == (macs, parameters)
+
+
+def test_a_shared_parameter_counts_once():
+    model = nets.Tied()
+    rows = {row["path"]: row for row in sonde.summary(model, torch.zeros(2, 5).long()).rows()}
+    assert rows["Tied"]["parameters"] == sum(one.numel() for one in model.parameters())
+    assert (rows["Tied.embed"]["parameters"], rows["Tied.head"]["parameters"]) == (400, 0)
+
+
+# -------------------------------------------------------------------------------- time
+
+def measure_both(rounds=7, runs=15):
+    """Medians of the same model by sonde and by torch's Timer, in turn."""
+    model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(),
+                                torch.nn.Linear(512, 512)).eval()
+    x = torch.randn(128, 512)
+    timer = torch.utils.benchmark.Timer("model(x)", globals={"model": model, "x": x})
+    ours, theirs = [], []
+    with torch.no_grad():
+        for _ in range(rounds):
+            theirs.append(statistics.median(timer.timeit(1).median for _ in range(runs)))
+            result = sonde.benchmark(model, x, runs, batch_sizes=[128], passes=0,
+                                     measure_peak=False)
+            times = result["timing"]["batch_size_128"]["on_device_inference"]["metrics"]
+            assert times["runs"] == runs
+            ours.append(times["seconds_per_batch_median"])
+    return statistics.median(ours), statistics.median(theirs)
+
+
+def test_latency_is_that_of_torchs_timer():
+    tried = []
+    for _ in range(8):  # another program may come between: then both are measured anew
+        ours, theirs = measure_both()
+        tried.append(ours / theirs)
+        if abs(ours / theirs - 1) < 0.05:
+            return
+    pytest.fail(f"sonde's medians over torch's: {tried}")
+
+
+def test_spreads_are_those_of_the_samples(tmp_path):
+    result = sonde.benchmark(nets.Net(), torch.randn(2, 3, 16, 16), 9, batch_sizes=[2], passes=0,
+                             measure_peak=False)
+    result.save_trace(tmp_path / "traces")
+    with sonde.Trace(tmp_path / "traces/timing-2.sonde") as trace:
+        seconds = [event.cpu_time_total / 1e6 for event in trace.events()
+                   if event.name == "model.forward batch=2"]
+    found = result["timing"]["batch_size_2"]["on_device_inference"]["metrics"]
+    rates = [1 / one for one in seconds]
+    close = pytest.approx
+    assert len(seconds) == found["runs"] == 9
+    assert found["seconds_per_batch_mean"] == close(statistics.fmean(seconds))
+    assert found["seconds_per_batch_std"] == close(statistics.pstdev(seconds))
+    assert found["seconds_per_batch_median"] == close(statistics.median(seconds))
+    assert found["seconds_per_batch_min"] == close(min(seconds))
+    assert found["seconds_per_batch_max"] == close(max(seconds))
+    assert found["seconds_per_batch_p90"] == close(sorted(seconds)[8])
+    assert found["batches_per_second_mean"] == close(statistics.fmean(rates))
+    assert found["batches_per_second_std"] == close(statistics.pstdev(rates))
+    assert found["samples_per_second"] == close(2 / statistics.median(seconds))
+
+
+# ------------------------------------------------------------------------------ memory
+
+def replay(trace_path, folder):
+    """The most that a pass held of what it took, from the events alone."""
+    out = folder / "events.json"
+    with sonde.Trace(trace_path) as trace:
+        trace.export(out, to="json")
+    events = json.loads(out.read_text())["events"]
+    peak, live, inside = 0, None, False
+    for event in events:
+        kind = event["kind"]
+        if kind in ("begin", "call", "span") and str(event.get("name", "")).startswith("model.pass"):
+            live, inside = {}, True
+        if not inside:
+            continue
+        if kind == "alloc" and event["device_type"] == 0:
+            live[event["address"]] = event["size_bytes"]
+            peak = max(peak, sum(live.values()))
+        elif kind == "free" and event["device_type"] == 0:
+            live.pop(event["address"], None)
+    return peak
+
+
+def peak_by_torch(model, x):
+    """The same from torch.profiler's own record of allocations."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
+                                profile_memory=True, record_shapes=True) as prof, torch.no_grad():
+        with torch.profiler.record_function("the pass"):
+            kept = model(x)
+    del kept
+    found, todo, bounds = [], list(prof.profiler.kineto_results.experimental_event_tree()), None
+    while todo:
+        event = todo.pop()
+        todo += event.children
+        if event.name == "the pass":
+            bounds = event.start_time_ns, event.end_time_ns
+        fields = event.extra_fields
+        if hasattr(fields, "alloc_size"):
+            found.append((event.start_time_ns, fields.alloc_size, fields.ptr))
+    live, peak = {}, 0
+    for when, size, address in sorted(found):
+        if not bounds[0] <= when <= bounds[1]:
+            continue
+        if size > 0:
+            live[address] = size
+        else:
+            live.pop(address, None)
+        peak = max(peak, sum(live.values()))
+    return peak
+
+
+def test_peak_activations_are_the_allocators(tmp_path):
+    model, x = nets.Net().eval(), torch.randn(4, 3, 16, 16)
+    result = sonde.benchmark(model, x, 1, batch_sizes=[4], passes=2, measure_peak=False)
+    memory = result["memory"]["batch_size_4"]
+    result.save_trace(tmp_path / "traces")
+    peak = memory["peak_activation_bytes"]
+    assert peak == replay(tmp_path / "traces/pass-4.sonde", tmp_path) > 0
+    assert peak == peak_by_torch(model, x)
+    held = sum(one.numel() * one.element_size() for one in
+               [*model.parameters(), *model.buffers(), x])
+    assert memory["pre_inference_bytes"] == held
+    assert memory["max_inference_bytes"] == held + peak
+    assert memory["post_inference_bytes"] == held + 4 * 10 * 4  # the output
+
+
+def test_a_modules_peak_is_what_its_call_held():
+    """By hand: a layer that makes two tensors of 4,000 bytes and returns one of them."""
+    class Doubles(torch.nn.Module):
+        def forward(self, x):
+            return x.exp().neg()
+
+    model = torch.nn.Sequential(Doubles(), torch.nn.ReLU())
+    rows = {row["path"]: row for row in sonde.summary(model, torch.randn(1, 1000)).rows()}
+    assert rows["Sequential.0"]["peak_bytes"] == 8000
+    assert rows["Sequential.0"]["output_bytes"] == 4000
+    assert rows["Sequential.1"]["peak_bytes"] == 4000
+    assert rows["Sequential"]["peak_bytes"] == 8000
+
+
+# --------------------------------------------------------------------- the benchmark
+
+def test_the_mapping_is_pytorch_benchmarks(tmp_path):
+    result = sonde.benchmark(nets.Net(), torch.randn(2, 3, 16, 16), num_runs=3, backward=True)
+    assert list(result["timing"]) == ["batch_size_1", "batch_size_2"]
+    assert set(result["machine_info"]) == {"system", "cpu", "memory", "gpus"}
+    assert set(result["machine_info"]["cpu"]) >= {"model", "architecture", "cores"}
+    assert set(result["machine_info"]["cpu"]["cores"]) == {"physical", "total"}
+    times = result["timing"]["batch_size_2"]["on_device_inference"]
+    kinds = [f"{what}_{how}" for what in ("batches_per_second", "seconds_per_batch")
+             for how in ("mean", "std", "min", "max")]
+    assert set(kinds) <= set(times["metrics"])
+    assert set(times["human_readable"]) == {"batches_per_second", "batch_latency"}
+    assert result["device"] == "cpu"
+    assert result["params"] == sum(one.numel() for one in nets.Net().parameters())
+    assert result["macs"] * 2 < result["flops"]
+    compute = result["compute"]
+    assert compute["batch_size_2"]["macs"] == 2 * result["macs"]
+    assert compute["batch_size_2"]["backward_macs"] > compute["batch_size_2"]["macs"]
+    assert compute["batch_size_2"]["share_of_peak"] == pytest.approx(
+        compute["batch_size_2"]["flops_per_second"] / compute["peak_flops_per_second"])
+    assert "absent" in result["energy"] or result["energy"]["batch_size_1"]["joules"] > 0
+    assert {row["path"] for row in result["layers"]["batch_size_2"]} >= {"Net", "Net.features.0"}
+    assert any(row["name"] == "aten::convolution_backward"
+               for row in result["operators"]["batch_size_2"])
+    for name in ("b.yml", "b.json"):
+        result.save(tmp_path / name)
+    read = yaml.safe_load((tmp_path / "b.yml").read_text())
+    assert read == json.loads((tmp_path / "b.json").read_text()) == dict(result)
+    with pytest.raises(ValueError, match="cannot tell a format"):
+        result.save(tmp_path / "b.txt")
+
+
+def test_keys_and_types_beside_pytorch_benchmark_itself():
+    peer = pytest.importorskip("pytorch_benchmark", reason="pytorch-benchmark is not installed")
+    model, x = nets.Net(), torch.randn(2, 3, 16, 16)
+    theirs = peer.benchmark(model, x, num_runs=2, print_fn=lambda text: None)
+    ours = sonde.benchmark(model, x, num_runs=2, measure_peak=False)
+
+    def compare(left, right, where):
+        assert type(left) is type(right), where
+        if isinstance(left, dict):
+            assert set(left) <= set(right), where
+            for key in left:
+                compare(left[key], right[key], f"{where}.{key}")
+
+    compare(theirs, dict(ours), "")
+    assert theirs["params"] == ours["params"]
+    assert theirs["machine_info"]["cpu"] | {"frequency": ""} == \
+        ours["machine_info"]["cpu"] | {"frequency": ""}
+
+
+def test_the_model_is_left_as_it_was():
+    model = nets.Net().train()
+    model.head.weight.grad = torch.ones_like(model.head.weight)
+    before = {name: one.clone() for name, one in model.state_dict().items()}
+    sonde.benchmark(model, torch.randn(2, 3, 16, 16), 1, backward=True, measure_peak=False)
+    assert model.training
+    assert all(torch.equal(one, before[name]) for name, one in model.state_dict().items())
+    assert model.head.weight.grad.sum() == model.head.weight.numel()
+    assert model.head.bias.grad is None
+
+
+def test_inputs_of_every_form(capsys):
+    pair = torch.randn(3, 4), torch.randn(3, 6)
+    result = sonde.benchmark(nets.TwoInputs(), pair, 1, batch_sizes=[1, 3], measure_peak=False)
+    assert result["layers"]["batch_size_3"][0]["shape_in"] == [[3, 4], [3, 6]]
+    assert result["layers"]["batch_size_1"][0]["shape_in"] == [[1, 4], [1, 6]]
+    assert result["layers"]["batch_size_3"][0]["shape_out"] == [[3, 8], [3, 4]]
+    named = sonde.summary(nets.TwoInputs(), {"a": pair[0], "b": pair[1]})
+    assert named.rows()[0]["input_shapes"] == [[3, 4], [3, 6]]
+    result.print("model,layer,op")
+    text = capsys.readouterr().out
+    assert "TwoInputs" in text and "aten::linear" in text and "Linear" in text
+    with pytest.raises(ValueError, match="not one of model, layer, op"):
+        result.print("layers")
+
+
+@pytest.mark.parametrize("options", [{"batch_sizes": [0]}, {"batch_sizes": []}, {"num_runs": 0}])
+def test_senseless_numbers_are_refused(options):
+    with pytest.raises(ValueError, match="sonde.benchmark: "):
+        sonde.benchmark(nets.Net(), torch.randn(2, 3, 16, 16), **{"num_runs": 1, **options})
+
+
+def test_one_recording_at_a_time():
+    with sonde.profile():
+        with pytest.raises(RuntimeError, match="already recording"):
+            sonde.summary(nets.Net(), torch.randn(1, 3, 16, 16))
+    assert sonde.summary(nets.Net(), torch.randn(1, 3, 16, 16)).rows()  # nothing was left on
+
+
+# ------------------------------------------------------------------------ command line
+
+def test_three_levels_on_the_command_line(tmp_path):
+    done = run("programs/nets.py:Net", "-b", "1,2", "-i", 3, "--trace", tmp_path / "traces",
+               cwd=PROGRAMS.parent)
+    assert (done.returncode, done.stderr) == (0, "")
+    for words in ("Forward pass, by batch size", "Layers, batch size 2", "features (Sequential)",
+                  "Kinds of module, by depth", "Operators, batch size 2", "aten::conv2d",
+                  f"Parameters: {sum(one.numel() for one in nets.Net().parameters())}"):
+        assert words in done.stdout
+    with sonde.Trace(tmp_path / "traces") as trace:
+        rows = json.loads(trace.report(view="model", format="json"))["rows"]
+    assert [(row["batch_size"], row["runs"]) for row in rows] == [(1, 3), (2, 3)]
+
+
+def test_a_file_and_backward(tmp_path):
+    done = run(f"{PROGRAMS}/nets.py:Net", "-b", "2", "-i", 2, "--backward", "-o", tmp_path / "n.yml")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    read = yaml.safe_load((tmp_path / "n.yml").read_text())
+    layer = read["layers"]["batch_size_2"][0]
+    assert layer["class"] == "Net" and layer["backward_seconds"] > 0
+    assert read["timing"]["batch_size_2"]["on_device_inference"]["metrics"]["runs"] == 2
+    assert os.listdir(tmp_path) == ["n.yml"]
+
+
+def test_what_was_measured_before_a_failure_is_kept(tmp_path):
+    done = run(f"{PROGRAMS}/nets.py:FailsWhenLarge", "-b", "1,2,4", "-i", 2, "-o",
+               tmp_path / "n.json")
+    assert done.returncode == 1
+    assert done.stderr == (f"sonde: model {PROGRAMS}/nets.py:FailsWhenLarge: batch 4: the forward "
+                           "pass failed in FailsWhenLarge (FailsWhenLarge): RuntimeError: no room "
+                           "for\n")
+    read = json.loads((tmp_path / "n.json").read_text())
+    assert list(read["timing"]) == ["batch_size_1", "batch_size_2"]
+    assert read["failure"].startswith("batch 4: ")
+
+
+def test_the_layer_that_fails_is_named_and_those_before_it_are_measured():
+    done = run(f"{PROGRAMS}/nets.py:FailsInside", "--level", "layer")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "failed in FailsInside.head (Linear): RuntimeError: " in done.stderr
+    assert "0 (Conv2d)" in done.stdout and "[[1, 8, 16, 16]]" in done.stdout
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["torchvision:resnet51"], "torchvision:resnet51: torchvision has no model of that name; near it"),
+    (["nets:Nett"], "nets:Nett: nets has no 'Nett'; near it: Net"),
+    (["nets:not_a_model"], "gave a int, not a torch.nn.Module"),
+    (["nets:broken"], "calling broken() failed: ValueError: no such file"),
+    (["nowhere:x"], "cannot import nowhere: ModuleNotFoundError"),
+    (["nowhere.py:x"], "there is no file nowhere.py"),
+    (["resnet18"], "not a model: give torchvision:NAME"),
+    (["net.onnx"], "ONNX models cannot be run yet"),
+    (["nets:TwoInputs"], "nobody knows what it takes: give --input SHAPE"),
+    (["nets:Net", "--input", "3x0x3"], "--input 3x0x3: '3x0x3' is not a shape"),
+    (["nets:Net", "--input", "5x16x16"], "failed in Net.features.0 (Conv2d): RuntimeError"),
+    (["nets:Net", "--dtype", "int8"], "--dtype int8: the types are float32"),
+    (["nets:Net", "--device", "abacus"], "--device abacus: "),
+])
+def test_one_line_says_what_is_wrong(arguments, words, tmp_path, capsys, monkeypatch):
+    """In this process: what the command runs, without a new torch for each."""
+    from sonde import _model
+    monkeypatch.chdir(PROGRAMS)
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    status = _model.main(["--batches", "1", "--warmup", "0", "--runs", "1", "--passes", "1",
+                          *arguments[1:], "--", arguments[0], str(folder)])
+    told = capsys.readouterr()
+    assert status == 1 and told.out == ""
+    assert told.err.startswith("sonde: model ") and told.err.count("\n") == 1
+    assert words in told.err
+
+
+def test_a_python_without_torch_says_so(tmp_path):
+    """The package is found, torch is not: in a Python of its own without site-packages."""
+    stub = tmp_path / "python3"
+    stub.write_text(f"#!/bin/sh\nexec {sys.executable} -S \"$@\"\n")
+    stub.chmod(0o755)
+    environment = {**os.environ, "SONDE_PYTHON_EXE": str(stub), "PYTHONPATH": ""}
+    place = os.path.dirname(sonde.__file__)
+    lonely = tmp_path / "packages"
+    lonely.mkdir()
+    os.symlink(place, lonely / "sonde")
+    environment["SONDE_PYTHON"] = str(lonely / "sonde")
+    done = subprocess.run([SONDE, "model", "torchvision:resnet18"], env=environment,
+                          encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (f"sonde: model: {stub} has no torch: pip install torch there, or name "
+                           "another Python with SONDE_PYTHON_EXE\n")
