@@ -68,10 +68,10 @@ $(STAGES): setup
 	@tools/test $@
 
 # Each part prints its figures whatever the one before it said; over budget is the exit status.
-bench: all $(VENV)/.torch
+bench: all $(VENV)/.test-packages
 	@tools/setup bench
 	@status=0; bench/run || status=1; \
-	for part in torch_ops torch_table; do $(VENV)/bin/python bench/$$part.py || status=1; done; \
+	for part in torch_ops torch_table python_lines; do $(VENV)/bin/python bench/$$part.py || status=1; done; \
 	tools/overhead; exit $$status
 
 soak: all
