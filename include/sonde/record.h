@@ -293,7 +293,7 @@ static inline void sonde_begin_id(uint32_t name, uint32_t shapes);
  * A way in which an operator is called: what is the same each time, told once. A range is then
  * its id, and 16 bytes. Zero what does not apply; `fwd_thread` is SONDE_ATTR_FWD_THREAD's.
  */
-struct sonde_call {
+struct sonde_op_call {
     uint32_t name, shapes, strides, arguments; /* ids of interned things */
     uint32_t overload, stack, module;
     uint32_t scope;
@@ -301,7 +301,7 @@ struct sonde_call {
     uint32_t reserved;
     uint64_t fwd_thread;
 };
-SONDE_API uint32_t sonde_intern_call(const struct sonde_call *call);
+SONDE_API uint32_t sonde_intern_call(const struct sonde_op_call *call);
 
 /* `sequence` counts only if the call has one. */
 SONDE_API void sonde_begin_call(uint32_t call, uint64_t sequence);

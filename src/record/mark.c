@@ -204,7 +204,7 @@ void sonde_begin_id_slow_(uint32_t name, uint32_t shapes)
     }
 }
 
-uint32_t sonde_intern_call(const struct sonde_call *call)
+uint32_t sonde_intern_call(const struct sonde_op_call *call)
 {
     struct snd_call_record record = {
         .name = call->name,           .shapes = call->shapes,     .strides = call->strides,

@@ -319,7 +319,7 @@ static void test_calls(void **state)
 
     options.chunk_bytes = 65536;
     recorded_start(&options);
-    struct sonde_call call = { .name = sonde_intern("aten::mm", 8), .has_sequence = 1, .scope = 2 };
+    struct sonde_op_call call = { .name = sonde_intern("aten::mm", 8), .has_sequence = 1, .scope = 2 };
     uint32_t          id = sonde_intern_call(&call);
     assert_int_not_equal(id, 0);
     assert_int_equal(sonde_intern_call(&call), id);

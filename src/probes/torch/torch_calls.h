@@ -43,7 +43,7 @@ uint32_t overload_id(const at::RecordFunction &fn)
 /* The id that the recorder has for this way of calling; 0: it has no room for more. */
 NOINLINE uint32_t describe_call(const at::RecordFunction &fn, uint32_t flags, const PlaceSlot *place)
 {
-    struct sonde_call call = {};
+    struct sonde_op_call call = {};
 
     call.name = sonde_intern(fn.name(), strlen(fn.name()));
     if (fn.scope() != at::RecordScope::FUNCTION)
