@@ -20,6 +20,7 @@ BUILD        := build
 VENV         := .venv
 PREFIX       := $(CURDIR)/$(VENV)
 NATIVE       := $(VENV)/meson-native.ini
+BENCHES      := torch_ops torch_table python_functions python_lines python_sample pipe_layers
 STAGES       := asan tsan valgrind aarch64 clang bare
 
 export MESON ?= meson
@@ -68,10 +69,10 @@ $(STAGES): setup
 	@tools/test $@
 
 # Each part prints its figures whatever the one before it said; over budget is the exit status.
-bench: all $(VENV)/.torch
+bench: all $(VENV)/.test-packages
 	@tools/setup bench
 	@status=0; bench/run || status=1; \
-	for part in torch_ops torch_table pipe_layers; do $(VENV)/bin/python bench/$$part.py || status=1; done; \
+	for part in $(BENCHES); do $(VENV)/bin/python bench/$$part.py || status=1; done; \
 	tools/overhead; exit $$status
 
 soak: all

@@ -17,10 +17,14 @@ PEERS = ("line_profiler", "memory_profiler")
 
 
 class Profile:
-    """The decorator. `sessions`: of the probes that take code objects."""
+    """The decorator. `sessions`: of the probes that take code objects.
 
-    def __init__(self, sessions):
+    `on_add` is called with a list of what was decorated.
+    """
+
+    def __init__(self, sessions, on_add=None):
         self._sessions = sessions
+        self._on_add = on_add
 
     def __call__(self, function=None, **options):
         if function is None:  # @profile(precision=4)
@@ -32,6 +36,8 @@ class Profile:
         for code in _names.functions_of(function):
             for session in self._sessions:
                 session.add_code(code)
+        if self._on_add:
+            self._on_add([function])
 
     add_callable = add_module = add_class = wrap_callable = __call__
 

@@ -12,6 +12,7 @@ import contextlib
 import gc
 import html
 import inspect
+import itertools
 import json
 import linecache
 import os
@@ -23,6 +24,8 @@ from IPython.display import display
 from . import _decorated, _names, _record, _runner
 
 _MIB = 1 << 20
+_numbers = itertools.count(1)  # of what was run
+_sources = {}  # of functions in no file, by its name: their lines, the others blank
 
 
 # ------------------------------------------------------------------------------ results
@@ -81,7 +84,7 @@ def _builtin_profile(sessions):
     """`@profile` in what is run, as the other tools have it."""
     absent = object()
     before = getattr(builtins, "profile", absent)
-    builtins.profile = _decorated.Profile(sessions)
+    builtins.profile = _decorated.Profile(sessions, _remember_sources)
     try:
         yield
     finally:
@@ -102,7 +105,11 @@ class SondeMagics(Magics):
             raise UsageError(f"Could not find {what} {name}.\n{type(error).__name__}: {error}")
 
     def _compile(self, text):
-        return compile(self.shell.transform_cell(text), "<sonde>", "exec")
+        """What is defined in it has a source to show, too."""
+        text = self.shell.transform_cell(text)
+        name = f"<sonde-{next(_numbers)}>"
+        linecache.cache[name] = len(text), None, text.splitlines(True), name
+        return compile(text, name, "exec")
 
     def _run(self, code):
         """What the statement ended by, if that is not the end of the session."""
@@ -229,7 +236,7 @@ class SondeMagics(Magics):
         -r N   the most of N runs      -o   return it      -q   say nothing
         -t, -i, -c are memory_profiler's: nothing is polled here, so they have no effect.
         """
-        from ._line_memory import peak_of
+        from ._line_memory import memit
         opts, text = self.parse_options(line, "r:t:i:coq", posix=False, strict=False)
         if cell is not None:
             exec(self._compile(text), self.shell.user_ns)
@@ -238,8 +245,8 @@ class SondeMagics(Magics):
         gc.collect()
         usage, baseline = [], None
         for _ in range(max(1, int(opts.get("r", 1)))):
-            before, most = peak_of(lambda: exec(code, self.shell.user_ns))
-            baseline = before if baseline is None else baseline
+            most, more = memit(lambda: exec(code, self.shell.user_ns))
+            baseline = most - more if baseline is None else baseline
             usage.append(most / _MIB)
         result = MemitResult(usage, baseline / _MIB)
         if "q" not in opts:
@@ -295,18 +302,15 @@ class _Operators:
 
 def _remember_sources(functions):
     """A cell's source is in no file: what is needed goes into the trace, to be shown with it."""
-    files = {}
     for function in functions:
         for code in _names.functions_of(function):
-            lines = linecache.getlines(code.co_filename)
-            if not lines or os.path.exists(code.co_filename):
-                continue
-            kept = files.setdefault(code.co_filename, ["\n"] * len(lines))
-            first = code.co_firstlineno - 1
-            block = inspect.getblock(lines[first:])
-            kept[first:first + len(block)] = block
-    for path, kept in files.items():
-        _record.metadata(f"python.source:{path}", "".join(kept))
+            path, first = code.co_filename, code.co_firstlineno - 1
+            lines = linecache.getlines(path)
+            if lines and not os.path.exists(path):
+                kept = _sources.setdefault(path, ["\n"] * len(lines))
+                block = inspect.getblock(lines[first:])
+                kept[first:first + len(block)] = block
+                _record.metadata(f"python.source:{path}", "".join(kept))
 
 
 def _keep(sessions, path):

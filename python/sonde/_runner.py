@@ -159,6 +159,7 @@ def translate(options, program):
     result = ["--output", output] if output else []
     if shown or not output:
         result.append("--print")
+        options.setdefault("--rows", "-1")  # all, as theirs
     for name, value in options.items():
         result.append(name if value is None else f"{name}={value}")
     return result

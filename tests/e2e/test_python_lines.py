@@ -15,7 +15,11 @@ import pytest
 import sonde
 from python_tools import PROGRAMS, python
 
-line_profiler = pytest.importorskip("line_profiler")
+try:
+    import line_profiler
+except ImportError:
+    line_profiler = None
+needs_peer = pytest.mark.skipif(line_profiler is None, reason="line_profiler is not installed")
 SHAPES = str(PROGRAMS / "line_shapes.py")
 
 
@@ -50,6 +54,8 @@ def bind(program, wrap):
 
 @pytest.fixture(scope="module")
 def theirs():
+    if line_profiler is None:
+        pytest.skip("line_profiler is not installed")
     profiler, program = line_profiler.LineProfiler(), load()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -202,6 +208,7 @@ def busy_times(path):
              for line, _, spent in lines})
 
 
+@needs_peer
 def test_times_are_line_profilers(tmp_path):
     """The best of some runs: in the others another program had the processor."""
     (tmp_path / "busy.py").write_text(BUSY)
@@ -255,6 +262,7 @@ def test_the_text_is_line_profilers(theirs, capsys):
     assert masked(capsys.readouterr().out) == masked(expected)
 
 
+@needs_peer
 def test_python_m_line_profiler_reads_the_file(tmp_path):
     program = load()
     with sonde.lines(program["loop"]) as ours:

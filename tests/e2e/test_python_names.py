@@ -144,7 +144,8 @@ def test_code_of_what_can_be_decorated():
 def test_options_of_cprofile_and_kernprof(words, run):
     options, rest = _runner.parse(words.split())
     assert rest[0] == ("mod" if "mod" in words and "-m" in words else rest[0])
-    assert _runner.translate(options, rest[0]) == run.split()
+    rows = ["--rows=-1"] if "--print" in run else []
+    assert _runner.translate(options, rest[0]) == run.split() + rows
     assert _runner.is_ours(words.split()) or words.startswith("--")
 
 

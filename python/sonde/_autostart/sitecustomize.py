@@ -118,21 +118,35 @@ def run_shadowed():
     spec.loader.exec_module(module)
 
 
+def find_importer():
+    """What Python asks of the script's name before it runs it: answered now, it is not counted."""
+    name = sys.argv[0] if getattr(sys, "argv", None) else ""
+    path = os.path.abspath(name)
+    if name in ("", "-", "-c", "-m") or path in sys.path_importer_cache:
+        return
+    sys.path_importer_cache[path] = None
+    for hook in sys.path_hooks:
+        try:
+            sys.path_importer_cache[path] = hook(path)
+            return
+        except ImportError:
+            pass
+
+
 def start_last(probes):
-    """Once nothing of the start-up is left to run: usercustomize comes after us, if at all."""
+    """Once nothing of the start-up is left to run: in the place of usercustomize, or after it."""
     import site
     from sonde import _start
-    if not site.ENABLE_USER_SITE or not hasattr(site, "execusercustomize"):
-        _start.last(probes)
-        return
-    real = site.execusercustomize
+    find_importer()
+    enabled, real = site.ENABLE_USER_SITE, site.execusercustomize
 
     def execusercustomize():
-        site.execusercustomize = real
-        real()
+        site.ENABLE_USER_SITE, site.execusercustomize = enabled, real
+        if enabled:
+            real()
         _start.last(probes)
 
-    site.execusercustomize = execusercustomize
+    site.ENABLE_USER_SITE, site.execusercustomize = True, execusercustomize
 
 
 def start_python(probes):
@@ -158,7 +172,10 @@ def main():
             then = start_python(probes)
     run_shadowed()
     if then:
-        then()
+        try:
+            then()
+        except Exception as error:
+            say(f"this Python program is not recorded: {error}")
 
 
 main()

@@ -135,6 +135,8 @@ struct snd_calls_edge *snd_calls_edge_(struct snd_calls_thread *t, uint32_t call
     struct snd_calls_edge  *edge;
     uint32_t                number;
 
+    if (t->epoch != sonde_epoch())
+        snd_calls_renew_(t);
     if (snd_map_get(&edges->map, (struct snd_key){ caller, callee, 0 }, &number)) {
         edge = &edges->by_number[number / EDGES_A_BLOCK]->edges[number % EDGES_A_BLOCK];
     } else {

@@ -37,13 +37,13 @@ enum snd_calls_word {
 struct snd_calls_edge {
     uint64_t *words; /* in the trace; or in the void, while nothing records */
     uint32_t  caller, callee;
-    uint32_t  level; /* of it on the stack */
+    uint32_t  open;  /* it is on the stack; the outermost entry of it says and unsays so */
     uint32_t  epoch; /* of words */
 };
 
-/* What a thread knows of a function: how often it is on the stack, and the edge used last. */
+/* What a thread knows of a function: whether it is on the stack, and the edge used last. */
 struct snd_calls_function {
-    uint32_t               level;
+    uint32_t               open;
     uint32_t               caller; /* of the edge, plus one; 0: no edge yet */
     struct snd_calls_edge *edge;
 };
@@ -54,7 +54,8 @@ struct snd_calls_entry {
     uint64_t               start; /* ticks */
     uint64_t               inner; /* ticks in what it called */
     uint32_t               function;
-    uint32_t               calls; /* 1, or 0: a resumption */
+    uint8_t                calls; /* 1, or 0: a resumption */
+    bool                   outermost, edge_outermost; /* of its function, its edge */
 };
 
 struct snd_calls_thread {
@@ -126,8 +127,6 @@ static inline bool snd_calls_enter(struct snd_calls_thread *t, uint32_t function
     if (SONDE_UNLIKELY_(t->depth + 1 >= t->room || function >= t->function_room) &&
         !snd_calls_room_(t, function))
         return false;
-    if (SONDE_UNLIKELY_(t->epoch != sonde_epoch()))
-        snd_calls_renew_(t);
     struct snd_calls_entry    *entry = &t->stack[t->depth];
     struct snd_calls_function *f = &t->functions[function];
     struct snd_calls_edge     *edge = f->edge;
@@ -136,8 +135,6 @@ static inline bool snd_calls_enter(struct snd_calls_thread *t, uint32_t function
         if (!edge)
             return false;
     }
-    f->level++;
-    edge->level++;
     t->depth++;
     entry++;
     entry->edge = edge;
@@ -145,6 +142,10 @@ static inline bool snd_calls_enter(struct snd_calls_thread *t, uint32_t function
     entry->inner = 0;
     entry->function = function;
     entry->calls = !resumed;
+    entry->outermost = !f->open;
+    entry->edge_outermost = !edge->open;
+    f->open = 1;
+    edge->open = 1;
     if (SONDE_UNLIKELY_(snd_calls.traced))
         snd_calls_begin_range_(function, resumed);
     entry->start = sonde_clock();
@@ -161,15 +162,16 @@ static inline uint64_t snd_calls_leave(struct snd_calls_thread *t)
     struct snd_calls_entry *entry = &t->stack[t->depth--];
     struct snd_calls_edge  *edge = entry->edge;
     uint64_t                ticks = now - entry->start, *words = edge->words;
-    uint32_t                level = --t->functions[entry->function].level;
     entry[-1].inner += ticks;
     words[SND_CALLS_CALLS] += entry->calls;
     words[SND_CALLS_SELF_TICKS] += ticks - entry->inner;
-    if (--edge->level == 0) {
+    if (entry->edge_outermost) {
+        edge->open = 0;
         words[SND_CALLS_PRIMITIVE] += entry->calls;
         words[SND_CALLS_TOTAL_TICKS] += ticks;
     }
-    if (level == 0) {
+    if (entry->outermost) {
+        t->functions[entry->function].open = 0;
         words[SND_CALLS_OUTERMOST] += entry->calls;
         words[SND_CALLS_OUTERMOST_TICKS] += ticks;
     }

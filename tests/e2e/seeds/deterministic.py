@@ -1,0 +1,7 @@
+import cProfile
+
+def my_function():
+    # Your code here
+    pass
+
+cProfile.run('my_function()')

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs as they are: `python -m sonde`, `sonde run --lines F`, `@profile`."""
+import json
+import pickle
+import sys
+
+import pytest
+
+from python_tools import PROGRAMS, SONDE, python, rows, run, sonde_run
+
+SEEDS = PROGRAMS.parents[1] / "seeds"
+
+# What a program can know of how it was started.
+SELF = """
+import __main__, json, os, sys, traceback
+def frames():
+    return [frame.name for frame in traceback.extract_stack()]
+print(json.dumps({
+    "argv": sys.argv, "path": sys.path[:2], "main": sorted(vars(__main__)), "file": __file__,
+    "name": __name__, "spec": str(__spec__ and __spec__.name), "frames": frames(),
+    "module": sys.modules["__main__"] is __main__, "flags": str(sys.flags), "cwd": os.getcwd(),
+    "warn": sys.warnoptions, "x": sorted(sys._xoptions), "recursion": sys.getrecursionlimit(),
+    "stdin": sys.stdin.read(),
+}))
+"""
+
+
+@pytest.mark.parametrize("words", [["prog.py", "a", "-o", "--lines"], ["-m", "prog", "-x", "b c"],
+                                   ["folder"], ["-W", "error", "-X", "dev", "prog.py"],
+                                   ["-u", "-O", "-m", "package.inner"]])
+def test_a_program_cannot_tell(words, tmp_path):
+    """Not by argv, path, __main__, flags, standard input, nor by its own stack."""
+    for name in ("prog.py", "folder/__main__.py", "package/inner.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(SELF)
+    alone = json.loads(python(*words, cwd=tmp_path, input="typed").stdout)
+    at = next(i for i, word in enumerate(words) if word in ("-m", "prog.py", "folder"))
+    for option in (["--functions"], ["--lines", "frames", "--sample"]):
+        done = python(*words[:at], "-m", "sonde", "-o", "t.sonde", *option, *words[at:],
+                      cwd=tmp_path, input="typed") if words[at] != "folder" else \
+            sonde_run([*option, "-o", "t.sonde"], *words, cwd=tmp_path, input="typed")
+        assert json.loads(done.stdout) == alone
+        assert done.stderr == "" and rows(tmp_path / "t.sonde", option[0][2:])
+
+
+def test_what_a_program_pickles_and_spawns_works(tmp_path):
+    done = python("-m", "sonde", PROGRAMS / "processes.py", cwd=tmp_path)
+    assert "processes.py" in done.stdout and "work)" in done.stdout
+
+
+def test_the_table_is_that_of_cprofile(tmp_path):
+    """Letter for letter but for the digits; `-s` orders it."""
+    import re
+    (tmp_path / "prog.py").write_text("def f(n):\n    return n and f(n - 1)\nf(5)\nlen('x')\n")
+
+    def masked(text):
+        rows = [re.sub(r"\d+\.\d+", "0.000", line) for line in text.splitlines()]
+        table = [line for line in rows if "prog.py" in line or "built-in method builtins.len" in line]
+        return rows[1:5], [re.sub(r"\S*prog\.py", "prog.py", line) for line in table]
+
+    ours = masked(python("-m", "sonde", "-s", "ncalls", "prog.py", cwd=tmp_path).stdout)
+    theirs = masked(python("-m", "cProfile", "-s", "ncalls", "prog.py", cwd=tmp_path).stdout)
+    assert ours == theirs and len(ours[1]) == 3
+
+
+@pytest.mark.parametrize("words, status", [
+    (["-o"], 2), (["--nothing", "x.py"], 2), (["-m"], 2), (["absent.py"], 2),
+    (["report", "absent.sonde"], 1), (["nonsense"], 2)])
+def test_wrong_use_is_one_line(words, status, tmp_path):
+    done = python("-m", "sonde", *words, cwd=tmp_path, status=status)
+    assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_python_that_does_not_listen(tmp_path):
+    (tmp_path / "prog.py").write_text("print('ran')")
+    done = python("-E", "-m", "sonde", "prog.py", cwd=tmp_path, status=2)
+    assert "-E" in done.stderr
+    done = run(SONDE, "run", "--functions", "-o", "t.sonde", "--", sys.executable, "-I", "prog.py",
+               cwd=tmp_path)
+    assert done.stdout == "ran\n" and "recorded nothing" in done.stderr and "-I" in done.stderr
+
+
+def test_help(tmp_path):
+    assert "python -m sonde" in python("-m", "sonde", "-l", "--help", cwd=tmp_path).stdout
+
+
+# -------------------------------------------------------------------------- names
+
+def write_package(folder):
+    (folder / "pkg").mkdir()
+    (folder / "pkg/__init__.py").write_text("def top():\n    return 1\n")
+    (folder / "pkg/net.py").write_text(
+        "class Net:\n"
+        "    def forward(self, x):\n"
+        "        return self.inner(x) + 1\n"
+        "    def inner(self, x):\n"
+        "        return [i for i in range(x)][-1]\n")
+    (folder / "prog.py").write_text(
+        "import json\n"
+        "def outer():\n"
+        "    def inside():\n"
+        "        return 3\n"
+        "    return inside()\n"
+        "def main():\n"
+        "    import pkg.net\n"
+        "    outer()\n"
+        "    json.dumps({})\n"
+        "    return pkg.net.Net().forward(3) + pkg.top()\n"
+        "main()\n")
+
+
+@pytest.mark.parametrize("names, functions", [
+    ("pkg.net.Net.forward", {"forward"}),
+    ("pkg.net.Net", {"forward", "inner"}),
+    ("Net.forward,main", {"forward", "main"}),
+    ("pkg.net", {"forward", "inner"}),
+    ("pkg.top", {"top"}),
+    ("prog.py:main", {"main"}),
+    ("outer.inside", {"inside"}),
+    ("prog.py", {"main", "outer"}),
+    ("json.dumps", {"dumps"}),
+    ("json.encoder.JSONEncoder.encode", {"encode"}),
+])
+def test_functions_are_found_by_name(names, functions, tmp_path):
+    write_package(tmp_path)
+    done = sonde_run(["--lines", names, "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    assert {row["function"].rpartition(".")[2] for row in rows(tmp_path / "t.sonde", "lines")
+            if row["hits"]} == functions
+    assert done.stderr == ""
+
+
+def test_a_name_that_never_comes_up_is_said(tmp_path):
+    write_package(tmp_path)
+    done = sonde_run(["--lines", "main,pkg.nothing", "--line-memory", "math.sin", "-o", "t.sonde"],
+                     "prog.py", cwd=tmp_path)
+    assert done.stderr.splitlines() == [
+        "sonde: --lines: the program has no Python function 'pkg.nothing'",
+        "sonde: --line-memory: the program has no Python function 'math.sin'"]
+    assert rows(tmp_path / "t.sonde", "lines")
+
+
+# ----------------------------------------------------------------------- @profile
+
+DECORATED = """
+@profile
+def f(n):
+    keep = []
+    for i in range(n):
+        keep.append(bytes(1000))
+    return keep
+
+class Thing:
+    @profile
+    def method(self):
+        return f(3)
+
+    @staticmethod
+    @profile
+    def static():
+        return 1
+
+@profile
+def steps(n):
+    for i in range(n):
+        yield i
+
+assert f.__name__ == "f" and f.__code__.co_name == "f"
+f(10), Thing().method(), Thing.static(), list(steps(4))
+import pickle
+assert pickle.loads(pickle.dumps(f)) is f
+"""
+HITS = {"f": [2, 15, 13, 2], "method": [1], "static": [1], "steps": [5, 4]}
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory):
+    """A Python with an empty site-packages: no peer is installed there, nor is sonde."""
+    import venv
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder, with_pip=False, symlinks=True)
+    return folder / "bin/python"
+
+
+@pytest.mark.parametrize("source", ["", "from line_profiler import profile",
+                                    "from memory_profiler import profile",
+                                    "import line_profiler\nprofile = line_profiler.profile"])
+@pytest.mark.parametrize("installed", [True, False])
+def test_unchanged_scripts(source, installed, bare_python, tmp_path):
+    """Wherever `profile` comes from, and whether that is there or not."""
+    if installed and source:
+        pytest.importorskip(source.split()[1], reason="the package is not installed")
+    (tmp_path / "prog.py").write_text(source + DECORATED)
+    done = run(SONDE, "run", "--lines", "@profile", "-o", "t.sonde", "--",
+               sys.executable if installed else bare_python, "prog.py", cwd=tmp_path)
+    found = {}
+    for row in rows(tmp_path / "t.sonde", "lines"):
+        if row["hits"]:
+            found.setdefault(row["function"].rpartition(".")[2], []).append(row["hits"])
+    assert found == HITS and done.stderr == "" and done.stdout == ""
+
+
+def test_the_stand_in_says_what_it_is(bare_python, tmp_path):
+    (tmp_path / "prog.py").write_text("from line_profiler import LineProfiler")
+    done = run(SONDE, "run", "--lines", "@profile", "-o", "t.sonde", "--", bare_python, "prog.py",
+               cwd=tmp_path, status=1)
+    assert "pip install line_profiler" in done.stderr or "cannot import name" in done.stderr
+
+
+def test_bytes_of_what_is_decorated(bare_python, tmp_path):
+    (tmp_path / "prog.py").write_text("from memory_profiler import profile" + DECORATED)
+    done = run(SONDE, "run", "--line-memory", "@profile", "-p", "--", bare_python, "prog.py",
+               cwd=tmp_path)
+    assert "Line #    Mem usage    Increment  Occurrences   Line Contents" in done.stdout
+    assert done.stderr == ""
+
+
+def test_kernprof_options(tmp_path):
+    """-l writes SCRIPT.lprof, which line_profiler opens; -s runs a file before; -p names more."""
+    (tmp_path / "prog.py").write_text("import os\n" + DECORATED
+                                      + "\ndef more():\n    return os.environ['READY']\nmore()\n")
+    (tmp_path / "setup.py").write_text("import os\nos.environ['READY'] = 'yes'\n")
+    done = python("-m", "sonde", "-l", "-v", "-z", "-u", "1e-3", "-s", "setup.py", "-p", "more",
+                  "prog.py", cwd=tmp_path)
+    assert "Timer unit: 0.001 s" in done.stdout and "Function: more at line" in done.stdout
+    with open(tmp_path / "prog.py.lprof", "rb") as file:
+        stats = pickle.load(file)
+    assert {name.rpartition(".")[2] for _, _, name in stats.timings} >= {"f", "more", "steps"}
+    if __import__("importlib").util.find_spec("line_profiler"):
+        shown = python("-m", "line_profiler", "prog.py.lprof", cwd=tmp_path).stdout
+        assert "Function: f at line" in shown.replace("Function: f ", "Function: f ")
+        assert "keep.append(bytes(1000))" in shown
+
+
+# -------------------------------------------------------------------------- seeds
+
+@pytest.mark.parametrize("probe", ["--lines", "--line-memory"])
+@pytest.mark.parametrize("package", ["line_profiler", "memory_profiler"])
+def test_line_by_line_as_users_write_it(package, probe, bare_python, tmp_path):
+    text = (SEEDS / "line_by_line.py").read_text()
+    if package == "memory_profiler":
+        text = text.replace("from line_profiler import profile\n# ", "")
+    (tmp_path / "test_profile.py").write_text(text)
+    done = run(SONDE, "run", probe, "@profile", "-p", "--", bare_python, "test_profile.py",
+               cwd=tmp_path)
+    assert "sum += 1" in done.stdout and " 1001 " in done.stdout and done.stderr == ""
+
+
+def test_cprofile_as_users_write_it(tmp_path):
+    """Under sonde, the program's own cProfile.run still prints its table."""
+    alone = python(SEEDS / "deterministic.py", cwd=tmp_path).stdout
+    done = sonde_run(["--functions", "-o", "t.sonde"], SEEDS / "deterministic.py", cwd=tmp_path)
+    assert done.stdout.splitlines()[2:] == alone.splitlines()[2:]
+    assert [row["calls"] for row in rows(tmp_path / "t.sonde", "functions")
+            if row["function"] == "my_function"] == [1]
