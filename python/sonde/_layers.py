@@ -115,14 +115,24 @@ class _Source:
             shapes = pipeedge.shapes_before(self.known, first, tokens, options.paired)
             return (cut_pipeedge(self.name, first, last, options.paired, options.weights),
                     pipeedge.make_inputs(self.known, first, shapes, batch))
-        dtype = next((one.dtype for one in self.model.parameters() if one.is_floating_point()),
-                     None)
+        if options.device.type != "cpu":
+            self.model.to(options.device)  # before: its graph may say where tensors are made
         if options.inputs is not None:
-            inputs = options.inputs
+            inputs = tuple(_to(one, options.device) for one in options.inputs)
         else:
-            import torch
-            inputs = make_inputs(self.model, self.shapes(), batch, dtype or torch.get_default_dtype())
+            inputs = make_inputs(self.model, self.shapes(), batch, _dtype_of(self.model),
+                                 options.device)
         return cut_model(self.model, self.name, inputs, options.cut), inputs
+
+
+def _to(value, device):
+    return value.to(device) if hasattr(value, "to") else value
+
+
+def _dtype_of(model):
+    import torch
+    return next((one.dtype for one in model.parameters() if one.is_floating_point()),
+                torch.get_default_dtype())
 
 
 class _Options:
@@ -254,8 +264,7 @@ class _Profile:
         if options.device.type != "cpu":
             for layer in cut.layers.values():
                 layer.module.to(options.device)
-            values = tuple(one.to(options.device) if self.torch.is_tensor(one) else one
-                           for one in values)
+            values = tuple(_to(one, options.device) for one in values)
         _record.start(self.trace)
         if os.path.realpath(_record.path()) != os.path.realpath(self.trace):
             raise LayersError("this process is recorded by sonde run, and a profile of layers is a "

@@ -432,6 +432,56 @@ def test_backward_is_the_models(tmp_path, monkeypatch):
                for row in load(path)["profile_data"])
 
 
+class FakeEvent:
+    """Two and a half milliseconds from any event to any other."""
+    made = 0
+
+    def __init__(self, enable_timing):
+        assert enable_timing
+        FakeEvent.made += 1
+
+    def record(self, stream):
+        assert stream == "the stream"
+
+    def elapsed_time(self, other):
+        return 2.5
+
+
+def test_events_are_the_clock_of_a_gpu(tmp_path, monkeypatch):
+    """The way from CUDA's events to the file, with events of our own: there may be no GPU here."""
+    monkeypatch.setattr(torch.cuda, "Event", FakeEvent)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: "the stream")
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+    monkeypatch.setattr(_layers_run, "HostClock", lambda: _layers_run.CudaClock("a device"))
+    real = _layers._Profile._passes
+
+    def passes(self, runner, saver):
+        failed = real(self, runner, saver)
+        with torch.no_grad():
+            runner.measure_copies(2)
+        saver.save()
+        return failed
+    monkeypatch.setattr(_layers._Profile, "_passes", passes)
+    path = tmp_path / "results.yml"
+    sonde.layers(Skips().eval(), results=path, batch_size=2, iterations=3, backward=True)
+    for row in load(path)["profile_data"]:
+        assert row["count"] == 3 and row["time"] == row["time_max"] == 0.0025
+        assert row["backward_time"] == row["copy_time"] == 0.0025
+        assert 0 < row["time_host"] < 10
+    assert FakeEvent.made <= 2 * 5 * 2  # used again, pass after pass
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_on_a_gpu(tmp_path):
+    path = tmp_path / "results.yml"
+    sonde.layers(TINY, results=path, batch_size=8, iterations=5, device="cuda", backward=True)
+    results = load(path)
+    check_pipeedge(results)
+    assert all(row["copy_time"] > 0 and row["backward_time"] > 0 and row["time_host"] > 0
+               for row in results["profile_data"])
+    assert results["environment"]["gpu"] == torch.cuda.get_device_name()
+
+
 # ------------------------------------------------------------------------------- numbers
 
 def test_layers_sum_to_the_model(tmp_path):
