@@ -10,6 +10,7 @@ numbers and the file come from the C library, which reads them from the trace.
 import os
 import sys
 import tempfile
+import time
 
 from ._core import Error
 
@@ -47,14 +48,15 @@ def results_path(path, batch, count):
 def layers(model=DEFAULT_MODEL, inputs=None, *, name=None, results=DEFAULT_RESULTS, device=None,
            model_file=None, layer_start=1, layer_end=None, shape_input=None, batch_size=8,
            warmup=True, iterations=1, cut=(), paired=False, memory="weights", rss=False,
-           repeat_once=False, resume=False, backward=False, whole=False, trace=None):
+           repeat_once=False, resume=False, backward=False, whole=False, trace=None,
+           progress=None):
     """Measures every layer of `model` and writes PipeEdge's profiler_results.yml.
 
     `model` is one of PipeEdge's names, a SPEC (torchvision:NAME, package.module:callable,
     file.py:callable) or a module, which is run as it is: call its eval() before. The options are
     those of `sonde layers` (see its manual), which also measures RSS: that forks this process, so
     here it is done only with rss=True or memory="rss". LayersError when a layer fails; what was
-    measured is in the file then.
+    measured is in the file then. `progress` is called with a line of text now and then.
     """
     from ._layers_profile import Options, Source, check
     from ._spec import SpecError, device_of
@@ -68,7 +70,7 @@ def layers(model=DEFAULT_MODEL, inputs=None, *, name=None, results=DEFAULT_RESUL
         batch_sizes=sizes, warmup=warmup, iterations=iterations,
         cut=tuple(filter(None, cut.split(",") if isinstance(cut, str) else cut or ())),
         paired=paired, memory=memory, rss=rss, repeat_once=repeat_once, resume=resume,
-        backward=backward, whole=whole)
+        backward=backward, whole=whole, tell=progress or (lambda text: None))
     made = Layers()
     try:
         check(options)
@@ -149,7 +151,23 @@ def _say(text):
     print(f"sonde: layers: {text}", file=sys.stderr)
 
 
-def _run(given):
+class _Progress:
+    """What goes on, on a terminal, once it takes longer than two seconds."""
+
+    def __init__(self):
+        self.start, self.shown = time.monotonic(), False
+
+    def __call__(self, text):
+        if sys.stderr.isatty() and time.monotonic() - self.start > 2:
+            print(f"\r\033[Ksonde: layers: {text}", end="", file=sys.stderr, flush=True)
+            self.shown = True
+
+    def clear(self):
+        if self.shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def _run(given, progress):
     if given.spec and given.model_name:
         raise LayersError(f"{given.spec}, {given.model_name}: give one model")
     made = layers(given.spec or given.model_name or DEFAULT_MODEL, results=given.results_yml,
@@ -159,7 +177,9 @@ def _run(given):
                   batch_size=_numbers("batch-size", given.batch_size), warmup=given.warmup,
                   iterations=given.iterations, cut=given.cut, paired=given.paired,
                   memory=given.memory, rss=True, repeat_once=given.repeat_once, resume=given.resume,
-                  backward=given.backward, whole=given.whole, trace=given.trace)
+                  backward=given.backward, whole=given.whole, trace=given.trace,
+                  progress=progress)
+    progress.clear()
     if made.same:
         _say(f"{len(made.same)} layers do what an earlier one does and were not run: they have its "
              "times, and say so (same_as)")
@@ -172,12 +192,15 @@ def main(arguments=None):
     from ._installed import torch_module
     if torch_module() is None:
         return EXIT_NO_TORCH
+    progress = _Progress()
     try:
-        _run(_parser().parse_args(arguments))
+        _run(_parser().parse_args(arguments), progress)
     except Error as error:
+        progress.clear()
         _say(str(error))
         return 1
     except KeyboardInterrupt:
+        progress.clear()
         _say("interrupted; what was measured is kept, and --resume goes on")
         return 130
     return 0

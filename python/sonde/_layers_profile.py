@@ -208,6 +208,7 @@ class Profile:
     def _record(self, cut, values, wanted):
         options = self.options
         rss = {}
+        self._tell("resident memory")
         if options.rss or options.memory == "rss":
             for number in wanted:
                 rss[number] = run.measure_resident(cut.layers[number])
@@ -239,23 +240,22 @@ class Profile:
         try:
             with torch.no_grad(), run.steady():
                 if self.options.warmup:
+                    self._tell("warm-up")
                     try:
                         runner.run_pass(" warmup")
                     except LayerFailed as error:
                         failed = error
                         if not self._keep_before(runner, error.number):
                             return error
-                runner.run_pass(after_layer=saver.save)
-                for _ in range(self.options.iterations - 1):
-                    _record.begin("pass")
-                    runner.run_pass()
-                    _record.end()
+                for iteration in range(self.options.iterations):
+                    self._tell(f"pass {iteration + 1} of {self.options.iterations}")
+                    self._run_pass(runner, saver, iteration == 0)
                     if self.options.whole and not failed:
                         self._run_whole(runner)
-                    saver.save()
                 if runner.device.type == "cuda":
                     runner.measure_copies(self.options.iterations)
-                for _ in range(self.options.iterations if self.options.backward else 0):
+                for iteration in range(self.options.iterations if self.options.backward else 0):
+                    self._tell(f"backward pass {iteration + 1} of {self.options.iterations}")
                     runner.measure_backward()
         except LayerFailed as error:
             failed = error
@@ -263,6 +263,19 @@ class Profile:
             if runner.said:
                 saver.save()
         return failed
+
+    def _run_pass(self, runner, saver, is_first):
+        """Saved after every layer of the first one, after all of a later one."""
+        if is_first:
+            runner.run_pass(after_layer=saver.save)
+            return
+        _record.begin("pass")  # with nothing in it but the layers
+        runner.run_pass()
+        _record.end()
+        saver.save()
+
+    def _tell(self, what):
+        self.options.tell(f"{self.source.name}, batch size {self.batch}: {what}")
 
     def _keep_before(self, runner, number):
         """The layers before the one that fails can still be measured."""
