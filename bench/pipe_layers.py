@@ -65,13 +65,14 @@ def main():
     best = [min(one[part] for one in rounds) for part in range(2)]
     ratios = [profile / plain for plain, profile, _ in rounds]
     figure = {"name": "pipe_layers_quick" if options.quick else "pipe_layers",
-              "what": f"layers of {name.split('/')[-1]}, batch {BATCH}, {ITERATIONS} iterations, over "
-                      f"{PASSES} passes", "value": best[1] / best[0], "unit": "x", "budget": BUDGET,
+              "what": f"layers of {name.split('/')[-1]}, batch {BATCH}, {ITERATIONS} iterations, "
+                      f"over {PASSES} passes", "value": best[1] / best[0], "unit": "x", "budget": BUDGET,
               "at_least": False, "met": best[1] / best[0] <= BUDGET, "spread": deciles(ratios),
               "median": statistics.median(ratios), "best_ns": [best[1] * 1e9, best[0] * 1e9],
               "loading_s": min(one[2] for one in rounds)}
-    print(f"{figure['what']:<66} {figure['value']:>9.2f} x          spread {figure['spread'][0]:.2f} .. "
-          f"{figure['spread'][1]:.2f}  at most {BUDGET:.2f}: {'met' if figure['met'] else 'MISSED'}  "
+    print(f"{figure['what']:<66} {figure['value']:>9.2f} x          "
+          f"spread {figure['spread'][0]:.2f} .. {figure['spread'][1]:.2f}  "
+          f"at most {BUDGET:.2f}: {'met' if figure['met'] else 'MISSED'}  "
           f"({best[1]:.1f} / {best[0]:.1f} s, loading {figure['loading_s']:.1f} s)", flush=True)
     merge([figure])
     if not figure["met"]:

@@ -178,6 +178,10 @@ struct sonde_module {
     int64_t           peak_bytes; /* most held in a forward pass above what was when it began */
     struct sonde_text input_shapes, output_shapes; /* of its first call; "" if not recorded */
     int64_t           output_bytes;                /* likewise; -1 */
+    /* On a GPU: of one forward pass, between two events on its stream. -1: not measured; then,
+       and there, the times above are those of handing work over. */
+    int64_t device_forward_ns;
+    bool    on_device; /* the model is on a GPU */
     int64_t           cpu_bytes, device_bytes; /* net, forward and backward */
 };
 struct sonde_modules; /* opaque */

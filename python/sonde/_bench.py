@@ -116,11 +116,11 @@ class _Calls:
 
     def __init__(self, model):
         root = type(model).__name__
-        self._paths = {}
+        self.paths = {}
         self._own = {}  # parameters of each module itself; a shared one is the first module's
         counted = set()
         for name, module in model.named_modules():
-            path = self._paths[id(module)] = f"{root}.{name}" if name else root
+            path = self.paths[id(module)] = f"{root}.{name}" if name else root
             own = [one for one in module.parameters(recurse=False) if id(one) not in counted]
             counted.update(map(id, own))
             self._own[path] = {"parameters": sum(one.numel() for one in own),
@@ -144,22 +144,68 @@ class _Calls:
     def _leave(self, module, args, kwargs, output):
         if self.open:
             self.open.pop()
-        path = self._paths.get(id(module))
+        path = self.paths.get(id(module))
         if path and path not in self.seen:
             self.seen[path] = {"in": _shapes([args, kwargs]), "out": _shapes(output),
                                "out_bytes": byte_count(tensors_of(output))}
 
+    def add_device_times(self, passes):
+        """Time on the GPU of each module in each pass, between two events on its stream."""
+        for one in passes:
+            for path, milliseconds in one.items():
+                self._own[path].setdefault("device_ns", []).append(round(milliseconds * 1e6))
+
     def where(self):
         """The module in which it failed."""
-        known = [module for module in self.open if id(module) in self._paths]
+        known = [module for module in self.open if id(module) in self.paths]
         if not known:
             return ""
         module = known[-1]
-        return f"in {self._paths[id(module)]} ({type(module).__name__})"
+        return f"in {self.paths[id(module)]} ({type(module).__name__})"
 
     def note(self):
         for path, members in self._own.items():
             note(f"model.io {path}", **members, **self.seen.get(path, {}))
+
+
+class _DeviceTimes:
+    """One pass with an event on the GPU's stream before and after each call: nobody waits."""
+
+    def __init__(self, torch, paths):
+        self._torch = torch
+        self._paths = paths
+        self._open, self._pairs = [], []
+
+    def __enter__(self):
+        from torch.nn.modules import module as hooks
+        self._handles = [hooks.register_module_forward_pre_hook(self._enter),
+                         hooks.register_module_forward_hook(self._leave)]
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        for handle in self._handles:
+            handle.remove()
+
+    def _event(self):
+        event = self._torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def _enter(self, module, args):
+        self._open.append(self._event())
+
+    def _leave(self, module, args, output):
+        begun = self._open.pop()
+        path = self._paths.get(id(module))
+        if path:
+            self._pairs.append((path, begun, self._event()))
+
+    def milliseconds(self):
+        """By path; the device is done by then."""
+        total = {}
+        for path, begun, ended in self._pairs:
+            total[path] = total.get(path, 0.0) + begun.elapsed_time(ended)
+        return total
 
 
 # ------------------------------------------------------------------------------ bench
@@ -286,9 +332,13 @@ class Bench:
                         result = call(placed)
                         end()
                         del result
+                after = meter.microjoules() if meter else None
+                if meter and after == before:
+                    meter, why = None, (f"the counter ({meter.source}) did not move in {runs} runs "
+                                        "of this batch size: ask for more")
                 if meter:
                     note("model.energy", batch=batch, source=meter.source, before_uj=before,
-                         after_uj=meter.microjoules(), runs=runs)
+                         after_uj=after, runs=runs)
                 else:
                     note("model.energy", absent=why)
 
@@ -326,6 +376,8 @@ class Bench:
         self._say(f"batch {batch}: {passes} passes with operators")
         placed, name = move(inputs, self.device), f"model.pass batch={batch}"
         with self.torch.no_grad():
+            if self.device.type == "cuda":
+                self._calls.add_device_times([self._time_modules(placed) for _ in range(passes)])
             with self._recording("pass", batch, placed):
                 for _ in range(passes):
                     _record.begin(name)
@@ -333,6 +385,12 @@ class Bench:
                     self._done()
                     _record.end()
                     del result
+
+    def _time_modules(self, placed):
+        with self.torch.cuda.device(self.device), _DeviceTimes(self.torch, self._calls.paths) as times:
+            self._call(placed)
+        self._done()
+        return times.milliseconds()
 
     def _record_training(self, batch, inputs, passes):
         """Forward and backward, of the sum of all outputs."""

@@ -97,7 +97,7 @@ class CudaClock(HostClock):
 
     def finish(self):
         torch.cuda.synchronize(self.device)
-        words = {"": " device_ns", " backward": " device_backward_ns", " copy": " copy"}
+        words = {"": " device_ns", " backward": " device_backward_ns", " copy": " device_copy_ns"}
         for number, what, start, stop in self.pending:
             if what in words and stop is not None:
                 _record.counter(f"layer {number}{words[what]}", start.elapsed_time(stop) * 1e6)
@@ -278,17 +278,17 @@ def _resident_bytes():
 
 
 def _grow_by(layer):
-    """How much larger the process gets by another copy of the layer's weights."""
+    """How much larger the process gets by weights of the layer's sizes, in the host's memory."""
     torch.set_num_threads(1)  # the threads of a forked process are not there
-    held = (*layer.parameters, *layer.buffers)
-    for one in held[:1]:  # the code that copies comes into memory too, once
-        one.detach().clone()
+    held = [(one.shape, one.dtype) for one in (*layer.parameters, *layer.buffers)]
+    for shape, dtype in held[:1]:  # the code that fills them comes into memory too, once
+        torch.zeros(shape, dtype=dtype).fill_(1)
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)  # what lies free must not be taken for the copy
     before = _resident_bytes()
-    copies = [one.detach().clone() for one in held]
+    made = [torch.empty(shape, dtype=dtype).fill_(1) for shape, dtype in held]
     grown = _resident_bytes() - before
-    del copies
+    del made
     return max(grown, 0)
 
 

@@ -308,7 +308,8 @@ _BERT_FIRST = (("embeddings.words.weight", "embeddings.word_embeddings.weight", 
                *_pair("embeddings.norm", "embeddings.LayerNorm"))
 _BERT_LAST = _pair("head.pooler", "pooler.dense")
 
-_NAMES = {"vit": (_vit_names, _VIT_FIRST, _VIT_LAST), "deit": (_deit_names, _DEIT_FIRST, _DEIT_LAST),
+_NAMES = {"vit": (_vit_names, _VIT_FIRST, _VIT_LAST),
+          "deit": (_deit_names, _DEIT_FIRST, _DEIT_LAST),
           "bert": (_bert_names, _BERT_FIRST, _BERT_LAST)}
 
 
@@ -327,7 +328,7 @@ def weight_names(size, number):
     return names
 
 
-def _open_weights(path):
+def open_weights(path):
     """Arrays by name; of a NumPy archive only those that are asked for are read."""
     import numpy
     try:
@@ -350,7 +351,7 @@ def _open_weights(path):
 
 def load_weights(size, layers, path):
     """Fills `layers` {number: Layer} from a file; a SpecError says what does not fit."""
-    weights, wrong = _open_weights(path), []
+    weights, wrong = open_weights(path), []
     for number, layer in layers.items():
         own = dict(layer.named_parameters())
         for ours, theirs, turn in weight_names(size, number):

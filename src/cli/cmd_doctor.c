@@ -169,10 +169,11 @@ static void check_zlib(struct finding *finding)
 static void check_yaml(struct finding *finding)
 {
     if (SND_HAVE_YAML)
-        find(finding, FINE, "pipeline files are read and written: 'sonde convert', 'sonde plan'");
+        find(finding, FINE,
+             "pipeline files are read and written: 'sonde layers', 'sonde convert', 'sonde plan'");
     else
         find(finding, ABSENT,
-             "built without libyaml: 'sonde convert' and 'sonde plan' do not work");
+             "built without libyaml: 'sonde layers', 'sonde convert' and 'sonde plan' do not work");
 }
 
 static void check_perf(struct finding *finding)

@@ -14,6 +14,7 @@
 #include "base/member.h"
 #include "export/emit.h"
 #include "export/exporter.h"
+#include "read/scale.h"
 #include "sonde/bench.h"
 
 /* ------------------------------------------------------- pytorch-benchmark's words */
@@ -179,7 +180,8 @@ static void put_model(struct snd_emit *e, const struct sonde_bench_model *m)
         snd_emit_int(e, "parameter_bytes", m->parameter_bytes);
         snd_emit_int(e, "buffer_bytes", m->buffer_bytes);
         snd_emit_string(e, "size",
-                        format_number(text, (double)(m->parameter_bytes + m->buffer_bytes), true));
+                        format_number(text, (double)m->parameter_bytes + (double)m->buffer_bytes,
+                                      true));
     }
     snd_emit_end(e);
     if (m->failure.length > 0)
@@ -195,8 +197,8 @@ static void put_memory(struct snd_emit *e, const struct sonde_bench_batch *b)
     double before = (double)b->before_bytes;
 
     snd_emit_int(e, "pre_inference_bytes", b->before_bytes);
-    snd_emit_int(e, "max_inference_bytes", b->before_bytes + b->peak_bytes);
-    snd_emit_int(e, "post_inference_bytes", b->before_bytes + b->held_bytes);
+    snd_emit_int(e, "max_inference_bytes", snd_add(b->before_bytes, b->peak_bytes));
+    snd_emit_int(e, "post_inference_bytes", snd_add(b->before_bytes, b->held_bytes));
     put_number(e, "pre_inference", before, true);
     put_number(e, "max_inference", before + (double)b->peak_bytes, true);
     put_number(e, "post_inference", before + (double)b->held_bytes, true);
@@ -348,6 +350,7 @@ static void put_energy(struct snd_emit *e, const struct sonde_bench *bench)
 static void put_layer(struct snd_emit *e, const struct sonde_module *m, double passes)
 {
     double forward_ns = (double)m->forward_ns / passes;
+    double work_ns = m->on_device ? (double)m->device_forward_ns : forward_ns;
 
     snd_emit_item(e);
     snd_emit_text(e, "path", m->path.bytes, m->path.length);
@@ -360,11 +363,14 @@ static void put_layer(struct snd_emit *e, const struct sonde_module *m, double p
     snd_emit_int(e, "macs", llround(m->macs / passes));
     snd_emit_int(e, "flops", llround(m->flops / passes));
     snd_emit_real(e, "forward_seconds", forward_ns / 1e9);
+    if (m->device_forward_ns >= 0)
+        snd_emit_real(e, "device_forward_seconds", (double)m->device_forward_ns / 1e9);
     if (m->backward_ns > 0) {
         snd_emit_real(e, "backward_seconds", (double)m->backward_ns / passes / 1e9);
         snd_emit_int(e, "backward_flops", llround(m->backward_flops / passes));
     }
-    snd_emit_real(e, "flops_per_second", forward_ns > 0 ? m->flops / passes * 1e9 / forward_ns : 0);
+    if (work_ns > 0)
+        snd_emit_real(e, "flops_per_second", m->flops / passes * 1e9 / work_ns);
     snd_emit_int(e, "activation_bytes", llround((double)m->activation_bytes / passes));
     snd_emit_int(e, "peak_bytes", m->peak_bytes);
     snd_emit_end(e);

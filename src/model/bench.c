@@ -325,7 +325,7 @@ static void read_energy(struct sonde_bench *b, struct sonde_text json)
     read_text(b, json, "absent", &b->model.energy);
     read_text(b, json, "source", &b->model.energy);
     struct sonde_bench_batch *batch = size > 0 ? find_batch(b, (uint64_t)size, &index) : NULL;
-    if (batch && runs > 0 && after >= before)
+    if (batch && runs > 0 && after > before)
         batch->joules = (after - before) / 1e6 / (double)runs;
 }
 

@@ -24,8 +24,9 @@ static enum sonde_status no_memory(struct sonde_error *err)
 
 static struct snd_layer_meaning judge(const struct sonde_layers *l, struct sonde_text name)
 {
-    static const char *const words[SND_SERIES] = { "", " backward", " copy", " device_ns",
-                                                   " device_backward_ns" };
+    static const char *const words[SND_SERIES] = {
+        "", " backward", " copy", " device_ns", " device_backward_ns", " device_copy_ns"
+    };
     struct snd_layer_meaning m = { SND_LAYERS_NONE, SND_SERIES, snd_text_is(name, "pass"),
                                    snd_text_is(name, "model") };
     struct sonde_text        rest;
@@ -82,13 +83,18 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
         return;
     const struct snd_layer_meaning *m = &l->meanings[name];
     memcpy(&value, &words[2], sizeof value);
-    if (m->layer != SND_LAYERS_NONE &&
-        (m->series == SND_SERIES_COPY || m->series >= SND_SERIES_DEVICE) && value >= 0 &&
-        value < 1e18)
+    if (m->layer != SND_LAYERS_NONE && m->series >= SND_SERIES_DEVICE && value >= 0 && value < 1e18)
         add_sample(l, &l->owns[m->layer].series[m->series], (int64_t)value);
 }
 
 /* ------------------------------------------------------------------- the whole */
+
+/* The device's own times where it told them, or the host's. */
+static struct snd_samples *choose(struct snd_layer_own *own, enum snd_layer_series device,
+                                  enum snd_layer_series host)
+{
+    return &own->series[own->series[device].count > 0 ? device : host];
+}
 
 static void spread_times(struct sonde_layers *l)
 {
@@ -96,15 +102,13 @@ static void spread_times(struct sonde_layers *l)
         struct sonde_spread  *time = l->rows[i].time;
         struct snd_layer_own *own = &l->owns[i];
         bool                  device = own->series[SND_SERIES_DEVICE].count > 0;
-        bool                  back = own->series[SND_SERIES_DEVICE_BACKWARD].count > 0;
         const struct {
             enum sonde_layer_time time;
             struct snd_samples   *from;
         } table[] = {
-            { SONDE_LAYER_FORWARD, &own->series[device ? SND_SERIES_DEVICE : SND_SERIES_FORWARD] },
-            { SONDE_LAYER_BACKWARD,
-              &own->series[back ? SND_SERIES_DEVICE_BACKWARD : SND_SERIES_BACKWARD] },
-            { SONDE_LAYER_COPY, &own->series[SND_SERIES_COPY] },
+            { SONDE_LAYER_FORWARD, choose(own, SND_SERIES_DEVICE, SND_SERIES_FORWARD) },
+            { SONDE_LAYER_BACKWARD, choose(own, SND_SERIES_DEVICE_BACKWARD, SND_SERIES_BACKWARD) },
+            { SONDE_LAYER_COPY, choose(own, SND_SERIES_DEVICE_COPY, SND_SERIES_COPY) },
             { SONDE_LAYER_HOST, device ? &own->series[SND_SERIES_FORWARD] : NULL },
         };
         for (size_t k = 0; k < sizeof table / sizeof table[0]; k++)

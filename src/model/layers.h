@@ -22,6 +22,7 @@ enum snd_layer_series {
     SND_SERIES_COPY,
     SND_SERIES_DEVICE,
     SND_SERIES_DEVICE_BACKWARD,
+    SND_SERIES_DEVICE_COPY,
     SND_SERIES
 };
 

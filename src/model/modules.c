@@ -84,6 +84,7 @@ static uint32_t add_module(struct sonde_modules *m, uint32_t parent, uint32_t na
     *node = (struct sonde_module){ .parent = parent,
                                    .parameters = -1,
                                    .output_bytes = -1,
+                                   .device_forward_ns = -1,
                                    .kind = { "", 0 },
                                    .input_shapes = { "", 0 },
                                    .output_shapes = { "", 0 } };
@@ -376,9 +377,23 @@ static void read_module(struct sonde_modules *m, uint32_t at, struct sonde_text 
         node->parameter_bytes = bytes;
 }
 
+/* The mean of a list of times; -1 of none. */
+static int64_t read_mean(struct sonde_text json, const char *key)
+{
+    struct snd_value list, one;
+    size_t           at = 0, count = 0;
+    double           sum = 0;
+
+    if (!snd_member_find(json.bytes, json.length, key, &list))
+        return -1;
+    for (; snd_value_next(list, &at, NULL, &one); count++)
+        sum += strtod(one.bytes, NULL);
+    return count > 0 && sum >= 0 && sum < 1e18 ? (int64_t)(sum / (double)count) : -1;
+}
+
 /*
- * "model.io PATH": {"in": "[[1, 3]]", "out": "[[1, 8]]", "out_bytes": N}, of its first call; and as
- * above, of parameters that are shared once.
+ * "model.io PATH": {"in": "[[1, 3]]", "out": "[[1, 8]]", "out_bytes": N}, of its first call; as
+ * above, of parameters that are shared once; and "device_ns": [N, ..], a pass each, of a GPU.
  */
 static void read_shapes(struct sonde_modules *m, uint32_t at, struct sonde_text value)
 {
@@ -388,6 +403,7 @@ static void read_shapes(struct sonde_modules *m, uint32_t at, struct sonde_text 
     set_text(m, value, "in", &node->input_shapes);
     set_text(m, value, "out", &node->output_shapes);
     node->output_bytes = snd_member_number(value.bytes, value.length, "out_bytes", -1);
+    node->device_forward_ns = read_mean(value, "device_ns");
 }
 
 /* Every "PREFIX PATH" of the trace. */
@@ -409,11 +425,27 @@ static void read_notes(struct sonde_modules *m, const char *prefix,
     }
 }
 
+static void note_device(struct sonde_modules *m, struct sonde_text model)
+{
+    struct snd_value device;
+    bool             on_gpu = snd_member_find(model.bytes, model.length, "device", &device) &&
+                  device.length > 5 && memcmp(device.bytes, "\"cuda", 5) == 0;
+
+    for (uint32_t i = 0; i < m->count && on_gpu; i++)
+        m->nodes[i].on_device = true;
+}
+
 /* What a benchmark says of a module holds against what the probe found. */
 static void read_metadata(struct sonde_modules *m)
 {
+    struct sonde_text key, value;
+
     read_notes(m, "module ", read_module);
     read_notes(m, "model.io ", read_shapes);
+    for (uint32_t p = 0; p < m->trace->process_count; p++)
+        for (uint32_t n = 0; sonde_trace_metadata(m->trace, p, n, &key, &value); n++)
+            if (key.length == 5 && memcmp(key.bytes, "model", 5) == 0)
+                note_device(m, value);
 }
 
 /* ---------------------------------------------------------------------- sums */

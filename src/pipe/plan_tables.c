@@ -151,7 +151,8 @@ static bool fill_periods(struct snd_search *s)
     for (uint32_t level = 0; level < s->level_count; level++)
         for (uint32_t j = 1; j < s->layers && good; j++)
             good = add_period(s, snd_send_time(s->p, j, s->bandwidths[level]), least);
-    qsort(s->periods, s->period_count, sizeof *s->periods, compare_doubles);
+    if (s->period_count > 1)
+        qsort(s->periods, s->period_count, sizeof *s->periods, compare_doubles);
     size_t kept = 0;
     for (size_t i = 0; i < s->period_count; i++)
         if (kept == 0 || s->periods[kept - 1] != s->periods[i])

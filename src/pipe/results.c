@@ -184,7 +184,8 @@ static int compare_rows(const void *a, const void *b)
 
 static enum sonde_status sort_rows(struct snd_results *r, struct sonde_error *err)
 {
-    qsort(r->rows->items, r->rows->count, sizeof *r->rows->items, compare_rows);
+    if (r->rows->count > 1)
+        qsort(r->rows->items, r->rows->count, sizeof *r->rows->items, compare_rows);
     for (uint32_t i = 1; i < r->rows->count; i++)
         if (compare_rows(&r->rows->items[i - 1], &r->rows->items[i]) == 0)
             return snd_fail(err, SONDE_E_FORMAT, "%s, lines %u and %u: layer %" PRId64 " twice",

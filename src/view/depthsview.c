@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "read/scale.h"
 #include "view/view.h"
 
 static const struct snd_column columns[] = {
@@ -45,7 +46,8 @@ static struct kind *find_kind(struct kind *kinds, size_t *count, const struct so
 static int compare_kinds(const void *left, const void *right)
 {
     const struct kind *x = left, *y = right;
-    int64_t            a = x->forward_ns + x->backward_ns, b = y->forward_ns + y->backward_ns;
+    int64_t            a = snd_add(x->forward_ns, x->backward_ns);
+    int64_t            b = snd_add(y->forward_ns, y->backward_ns);
 
     if (x->depth != y->depth)
         return (x->depth > y->depth) - (x->depth < y->depth);
@@ -63,7 +65,7 @@ static void add_row(struct snd_doc *doc, const struct kind *k, int64_t passes, i
     *cell++ = snd_cell_string(snd_doc_count(doc, k->macs / (double)passes));
     *cell++ = snd_cell_real(k->flops / (double)passes);
     *cell++ = snd_cell_string(snd_doc_count(doc, k->flops / (double)passes));
-    *cell++ = snd_cell_share(k->forward_ns + k->backward_ns, whole_ns);
+    *cell++ = snd_cell_share(snd_add(k->forward_ns, k->backward_ns), whole_ns);
     *cell++ = snd_cell_number(k->forward_ns / passes);
     *cell++ = snd_cell_number(k->backward_ns / passes);
     *cell++ = k->name.length ? snd_cell_text(k->name) : snd_cell_string("(unknown)");
@@ -88,9 +90,9 @@ SND_VIEW_BUILD(snd_view_depths)
         const struct sonde_module *m = sonde_modules_node(doc->modules, i);
         struct kind               *k = find_kind(kinds, &count, m);
         k->modules++;
-        k->parameters += m->parameters < 0 ? 0 : m->parameters;
-        k->forward_ns += m->forward_ns;
-        k->backward_ns += m->backward_ns;
+        k->parameters = snd_add(k->parameters, m->parameters < 0 ? 0 : m->parameters);
+        k->forward_ns = snd_add(k->forward_ns, m->forward_ns);
+        k->backward_ns = snd_add(k->backward_ns, m->backward_ns);
         k->macs += m->macs;
         k->flops += m->flops;
         backward |= m->backward_ns > 0;
@@ -100,7 +102,7 @@ SND_VIEW_BUILD(snd_view_depths)
     uint64_t                   passes = sonde_modules_passes(doc->modules);
     for (size_t i = 0; i < count; i++)
         add_row(doc, &kinds[i], passes > 0 && passes < INT32_MAX ? (int64_t)passes : 1,
-                root->forward_ns + root->backward_ns);
+                snd_add(root->forward_ns, root->backward_ns));
     free(kinds);
     doc->rows.hidden[COLUMN_BACKWARD] = !backward;
     doc->empty = "The trace names no modules: record them with --modules.";

@@ -89,8 +89,8 @@ static void add_row(struct snd_doc *doc, const struct sonde_bench_batch *b, doub
     *cell++ = show_real(rate * 100 / peak, known && rate > 0 && peak > 0);
     *cell++ = show_number((double)b->peak_bytes, known);
     *cell++ = show_number((double)b->before_bytes, held);
-    *cell++ = show_number((double)(b->before_bytes + b->peak_bytes), held);
-    *cell++ = show_number((double)(b->before_bytes + b->held_bytes), held);
+    *cell++ = show_number((double)b->before_bytes + (double)b->peak_bytes, held);
+    *cell++ = show_number((double)b->before_bytes + (double)b->held_bytes, held);
     *cell++ = show_number((double)b->backward_peak_bytes, b->backward_passes > 0);
     *cell++ = show_real(b->joules, !isnan(b->joules));
 }

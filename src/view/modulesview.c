@@ -11,6 +11,7 @@ static const struct snd_column columns[] = {
     { "depth", NULL, SND_COUNT, SND_FIT_FIXED },
     { "time_percent", "Time %", SND_SHARE, SND_FIT_FIXED },
     { "forward_ns", "Forward", SND_TIME, SND_FIT_FIXED },
+    { "device_forward_ns", "On GPU", SND_TIME, SND_FIT_FIXED },
     { "backward_ns", "Backward", SND_TIME, SND_FIT_FIXED },
     { "self_ns", "Self", SND_TIME, SND_FIT_FIXED },
     { "self_forward_ns", NULL, SND_TIME, SND_FIT_FIXED },
@@ -39,15 +40,16 @@ static const struct snd_column columns[] = {
     { NULL, "Module", SND_TEXT, SND_FIT_CONTENT },
 };
 enum {
-    COLUMN_BACKWARD = 5,
-    COLUMN_FLOPS = 12,
-    COLUMN_RATE = 16,
-    COLUMN_WORK = 17,
-    COLUMN_PARAMETERS = 20,
-    COLUMN_ACTIVATIONS = 23,
-    COLUMN_DEVICE = 25,
-    COLUMN_PEAK = 26,
-    COLUMN_SHAPES = 28
+    COLUMN_ON_GPU = 5,
+    COLUMN_BACKWARD = 6,
+    COLUMN_FLOPS = 13,
+    COLUMN_RATE = 17,
+    COLUMN_WORK = 18,
+    COLUMN_PARAMETERS = 21,
+    COLUMN_ACTIVATIONS = 24,
+    COLUMN_DEVICE = 26,
+    COLUMN_PEAK = 27,
+    COLUMN_SHAPES = 29
 };
 
 /* What all of the rows are shares of, and of how many passes they are the mean. */
@@ -87,9 +89,15 @@ static struct snd_cell show_known(int64_t value, bool known)
     return known ? snd_cell_number(value) : snd_cell_none();
 }
 
-static struct snd_cell show_rate(double flops, int64_t ns)
+/* On a GPU the operators' own times are those of handing work over: no rate comes of them. */
+static struct snd_cell show_rate(const struct sonde_module *m, double flops,
+                                 const struct whole *whole)
 {
-    return flops > 0 && ns > 0 ? snd_cell_real(flops / (double)ns) : snd_cell_none();
+    double one = flops / (double)whole->passes;
+    double ns = m->on_device ? (double)m->device_forward_ns
+                             : (double)m->forward_ns / (double)whole->passes;
+
+    return one > 0 && ns > 0 ? snd_cell_real(one / ns) : snd_cell_none();
 }
 
 static struct snd_cell show_shapes(struct sonde_text shapes)
@@ -114,6 +122,7 @@ static struct snd_cell *add_costs(struct snd_doc *doc, struct snd_cell *cell,
 
     *cell++ = snd_cell_share(forward + backward, whole->time_ns);
     *cell++ = show_mean(forward, whole);
+    *cell++ = show_known(m->device_forward_ns, m->device_forward_ns >= 0);
     *cell++ = show_mean(backward, whole);
     *cell++ = show_mean(m->self_forward_ns + m->self_backward_ns, whole);
     *cell++ = show_mean(m->self_forward_ns, whole);
@@ -125,7 +134,7 @@ static struct snd_cell *add_costs(struct snd_doc *doc, struct snd_cell *cell,
     *cell++ = show_work(none ? 0 : m->backward_flops, whole);
     *cell++ = show_work(m->self_flops, whole);
     *cell++ = whole->flops > 0 ? snd_cell_real(both * 100 / whole->flops) : snd_cell_none();
-    *cell++ = show_rate(flops, forward);
+    *cell++ = none ? snd_cell_none() : show_rate(m, flops, whole);
     *cell++ = show_count(doc, none ? 0 : m->macs, whole);
     *cell++ = show_count(doc, flops, whole);
     *cell++ = show_count(doc, both - flops, whole);
@@ -169,11 +178,12 @@ static uint32_t next_node(const struct sonde_modules *modules, uint32_t at)
 
 /* Columns that would hold nothing are left out of text. */
 struct seen {
-    bool backward, parameters, memory, device, peak, shapes, work;
+    bool on_gpu, backward, parameters, memory, device, peak, shapes, work;
 };
 
 static void note_seen(struct seen *seen, const struct sonde_module *m, bool is_benchmark)
 {
+    seen->on_gpu |= m->device_forward_ns >= 0;
     seen->backward |= m->backward_ns != 0;
     seen->parameters |= m->parameters >= 0;
     seen->memory |= m->cpu_bytes != 0 || m->activation_bytes != 0;
@@ -185,6 +195,7 @@ static void note_seen(struct seen *seen, const struct sonde_module *m, bool is_b
 
 static void hide_columns(struct snd_table *rows, const struct seen *seen)
 {
+    rows->hidden[COLUMN_ON_GPU] = !seen->on_gpu;
     rows->hidden[COLUMN_BACKWARD] = !seen->backward;
     /* A benchmark's numbers are in units of their own: they reach from thousands to billions. */
     rows->hidden[COLUMN_FLOPS] = rows->hidden[COLUMN_FLOPS + 1] = seen->work;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tensor-lines view: tensor memory by source line; pytorch_memlab's line profiler. */
+#include "read/scale.h"
 #include "sonde/tensorlines.h"
 #include "view/view.h"
 
@@ -41,7 +42,7 @@ SND_VIEW_BUILD(snd_view_tensor_lines)
         *cell++ = show(row->end_bytes, row->allocs);
         *cell++ = show(row->active_bytes, row->allocs);
         *cell++ = snd_cell_text(row->source);
-        taken += row->taken_bytes;
+        taken = snd_add(taken, row->taken_bytes);
     }
     doc->empty = "The trace has no chosen functions: sonde.tensor_lines(f) records them.";
     snd_doc_total(doc, "taken_bytes", "Taken", SND_BYTES, snd_cell_number(taken));

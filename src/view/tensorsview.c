@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/member.h"
+#include "read/scale.h"
 #include "view/view.h"
 
 static const struct snd_column columns[] = {
@@ -57,10 +58,10 @@ static const char *read_text(struct snd_doc *doc, struct sonde_text json, const 
 
 static void add_bytes(struct sums *sums, const char *kind, int64_t bytes)
 {
-    sums->all += bytes;
+    sums->all = snd_add(sums->all, bytes);
     for (size_t i = 0; i < SND_COUNT_OF(kinds); i++)
         if (strcmp(kinds[i].kind, kind) == 0)
-            sums->by_kind[i] += bytes;
+            sums->by_kind[i] = snd_add(sums->by_kind[i], bytes);
 }
 
 /* The name of the row that has this storage already; NULL: it is new. */

@@ -245,6 +245,29 @@ def test_a_modules_peak_is_what_its_call_held():
     assert rows["Sequential"]["peak_bytes"] == 8000
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+def test_on_a_gpu_peaks_are_torchs_and_copies_are_apart():
+    model, x = nets.Net().cuda().eval(), torch.randn(64, 3, 64, 64)
+    result = sonde.benchmark(model, x, 20, batch_sizes=[64])
+    placed = x.cuda()
+    with torch.no_grad():
+        model(placed)
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        kept = model(placed)
+        torch.cuda.synchronize()
+    assert kept is not None
+    memory = result["memory"]["batch_size_64"]
+    assert memory["peak_activation_bytes"] == torch.cuda.max_memory_allocated() - before
+    assert set(result["timing"]["batch_size_64"]) == {"on_device_inference", "cpu_to_gpu",
+                                                      "gpu_to_cpu", "total"}
+    layers = {row["path"]: row for row in result["layers"]["batch_size_64"]}
+    parts = layers["Net.features"]["device_forward_seconds"] + \
+        layers["Net.head"]["device_forward_seconds"]
+    assert 0 < parts <= layers["Net"]["device_forward_seconds"]
+
+
 # --------------------------------------------------------------------- the benchmark
 
 def test_the_mapping_is_pytorch_benchmarks(tmp_path):

@@ -1045,7 +1045,7 @@ static void make_layers(const char *path, uint64_t n)
         layer(s, t, ns + 20100, "layer 2", 20000 + i * i * 1000);
         layer(s, t, ns + 60100, "layer 2 backward", 30000);
         synth_end(s, t, ns + 95000);
-        synth_counter(s, t, ns + 96000, synth_string(s, "layer 2 copy"), 2500);
+        synth_counter(s, t, ns + 96000, synth_string(s, "layer 2 device_copy_ns"), 2500);
     }
     layer(s, t, 600000, "model", 33000);
     synth_begin(s, t, 700000, synth_string(s, "layer 4"), 0); /* killed meanwhile */

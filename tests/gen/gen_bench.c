@@ -88,7 +88,8 @@ static void note_modules(struct synth *s, const char *batch)
     synth_meta(s, "module Net.b",
                "{\"class\": \"Linear\", \"parameters\": 16, \"parameter_bytes\": 64}");
     synth_meta(s, "model.io Net.a",
-               "{\"in\": \"[[2, 8]]\", \"out\": \"[[2, 16]]\", \"out_bytes\": 128}");
+               "{\"in\": \"[[2, 8]]\", \"out\": \"[[2, 16]]\", \"out_bytes\": 128, \"device_ns\": "
+               "[400, 600]}");
     synth_meta(s, "model.batch", batch);
 }
 

@@ -77,7 +77,8 @@ static void device_times(void **state)
     run(s, t, 100, "layer 1", 7);
     synth_counter(s, t, 200, synth_string(s, "layer 1 device_ns"), 5000.0);
     synth_counter(s, t, 210, synth_string(s, "layer 1 device_ns"), -1.0);
-    synth_counter(s, t, 220, synth_string(s, "layer 1 copy"), 800.0);
+    synth_counter(s, t, 220, synth_string(s, "layer 1 device_copy_ns"), 800.0);
+    run(s, t, 225, "layer 1 copy", 3);                         /* the host's */
     synth_counter(s, t, 230, synth_string(s, "layer 1"), 1.0); /* no sample */
     synth_close(s, true);
     struct sonde_trace *trace = scratch_open(scratch_path("device"));

@@ -87,6 +87,25 @@ static void grows_layer_by_layer(void **state)
     expect_file(path, HEAD ROW("1", "5", "6") ROW("3", "7", "8"));
 }
 
+static void goes_on_from_a_file_without_rows(void **state)
+{
+    static const char *const texts[] = {
+        "", "{}\n",
+        "batch_size: 2\ndtype: torch.float32\nlayers: 3\nmodel_name: toy\nprofile_data: []\n"
+    };
+    const char *path = scratch_path("norows.yml");
+
+    needs_yaml(state);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        write_text(path, texts[i]);
+        struct snd_results *results = open_results(path, &toy);
+        add_row(results, 2, 6, 7);
+        assert_int_equal(snd_results_save(results, &err), SONDE_OK);
+        snd_results_free(results);
+        expect_file(path, HEAD ROW("2", "6", "7"));
+    }
+}
+
 static void keeps_keys_it_does_not_know(void **state)
 {
     const char *path = scratch_path("extra.yml");
@@ -260,6 +279,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grows_layer_by_layer),
+        cmocka_unit_test(goes_on_from_a_file_without_rows),
         cmocka_unit_test(keeps_keys_it_does_not_know),
         cmocka_unit_test(refuses_results_of_another_thing),
         cmocka_unit_test(refuses_rows_that_cannot_be),
