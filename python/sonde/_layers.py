@@ -184,7 +184,7 @@ def _run(given, progress):
         _say(f"{len(made.same)} layers do what an earlier one does and were not run: they have its "
              "times, and say so (same_as)")
     if sys.stderr.isatty():
-        _say(f"wrote {', '.join(made.results)}; next: sonde convert models -i {made.results[0]}")
+        _say(f"wrote {', '.join(made.results)}")
 
 
 def main(arguments=None):

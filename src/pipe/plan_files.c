@@ -40,9 +40,12 @@ static enum sonde_status refuse(struct loader *l, const struct field *field,
     char        said[SND_NODE_SAID_MAX], line[24] = "";
     const char *hint = "";
 
-    if (value && value->line)
+    if (!value)
+        return snd_fail(l->err, SONDE_E_FORMAT, "%s: %s has no %s", field->path, field->owner,
+                        field->key);
+    if (value->line)
         snprintf(line, sizeof line, ", line %u", value->line);
-    if (snd_node_is(value, SND_NODE_TEXT) && snd_scalar_is_near_number(value->text, value->length))
+    if (value->kind == SND_NODE_TEXT && snd_scalar_is_near_number(value->text, value->length))
         hint = "; YAML 1.1 takes it for text: write 1.0e-05, not 1e-05";
     return snd_fail(l->err, SONDE_E_FORMAT, "%s%s: %s of %s is %s, not %s%s", field->path, line,
                     field->key, field->owner, snd_node_said(value, said), expected, hint);

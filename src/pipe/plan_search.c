@@ -193,7 +193,7 @@ static enum sonde_status build_plan(struct snd_search *s, struct end end, struct
 {
     uint32_t last = s->layers, place = end.used;
 
-    plan->stages = calloc(end.used, sizeof *plan->stages);
+    plan->stages = calloc(end.used + 1, sizeof *plan->stages);
     if (!plan->stages)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the plan");
     plan->count = end.used;

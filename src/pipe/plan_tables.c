@@ -217,6 +217,8 @@ static bool make_tables(struct snd_search *s)
 {
     size_t rows = (size_t)s->kind_count * s->layers * s->words;
 
+    if (rows == 0 || s->level_count == 0) /* never: there is a device, and a layer */
+        return false;
     s->fits = calloc(rows, sizeof *s->fits);
     s->allowed = calloc(rows, sizeof *s->allowed);
     s->sendable = calloc((size_t)s->level_count * s->words, sizeof *s->sendable);

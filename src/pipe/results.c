@@ -98,17 +98,17 @@ static enum sonde_status check_file(struct snd_results *r, struct sonde_error *e
     return status;
 }
 
-static enum sonde_status make(const char *path, struct snd_results **out, struct sonde_error *err)
+static struct snd_results *make(const char *path, struct sonde_error *err)
 {
     struct snd_results *r = calloc(1, sizeof *r);
 
-    *out = NULL;
-    if (!r || !(r->path = strdup(path))) {
-        free(r);
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for %s", path);
-    }
-    *out = r;
-    return SONDE_OK;
+    if (r)
+        r->path = strdup(path);
+    if (r && r->path)
+        return r;
+    free(r);
+    (void)snd_fail(err, SONDE_E_NOMEM, "out of memory for %s", path);
+    return NULL;
 }
 
 void snd_results_free(struct snd_results *results)
@@ -120,20 +120,29 @@ void snd_results_free(struct snd_results *results)
     free(results);
 }
 
+/* Hands over `r` when all is well, and ends it otherwise. */
+static enum sonde_status hand_over(struct snd_results *r, enum sonde_status status,
+                                   struct snd_results **out)
+{
+    if (status == SONDE_OK)
+        *out = r;
+    else
+        snd_results_free(r);
+    return status;
+}
+
 enum sonde_status snd_results_load(const char *path, struct snd_results **out,
                                    struct sonde_error *err)
 {
-    enum sonde_status status = make(path, out, err);
+    struct snd_results *r = make(path, err);
 
+    *out = NULL;
+    if (!r)
+        return SONDE_E_NOMEM;
+    enum sonde_status status = snd_yaml_load_map(&r->doc, path, false, err);
     if (status == SONDE_OK)
-        status = snd_yaml_load_map(&(*out)->doc, path, false, err);
-    if (status == SONDE_OK)
-        status = check_file(*out, err);
-    if (status != SONDE_OK) {
-        snd_results_free(*out);
-        *out = NULL;
-    }
-    return status;
+        status = check_file(r, err);
+    return hand_over(r, status, out);
 }
 
 static enum sonde_status start_file(struct snd_results *r, const struct snd_results_head *head,
@@ -213,17 +222,13 @@ enum sonde_status snd_results_open(const char *path, const struct snd_results_he
     if (head->batch_size < 1 || head->layers < 1 || !*head->dtype || !*head->model_name)
         return snd_fail(err, SONDE_E_ARGUMENT,
                         "results of no model, no dtype, or batch_size or layers below 1");
-    enum sonde_status status = make(path, out, err);
+    struct snd_results *r = make(path, err);
+    if (!r)
+        return SONDE_E_NOMEM;
+    enum sonde_status status = snd_yaml_load_map(&r->doc, path, true, err);
     if (status == SONDE_OK)
-        status = snd_yaml_load_map(&(*out)->doc, path, true, err);
-    if (status == SONDE_OK)
-        status = (*out)->doc.root->count == 0 ? start_file(*out, head, err)
-                                              : check_existing(*out, head, err);
-    if (status != SONDE_OK) {
-        snd_results_free(*out);
-        *out = NULL;
-    }
-    return status;
+        status = r->doc.root->count == 0 ? start_file(r, head, err) : check_existing(r, head, err);
+    return hand_over(r, status, out);
 }
 
 /* ------------------------------------------------------------------ using */

@@ -85,8 +85,8 @@ static enum sonde_status add_anchor(struct reader *r, const yaml_char_t *name,
     return SONDE_OK;
 }
 
-static enum sonde_status find_anchor(struct reader *r, const yaml_event_t *event,
-                                     struct snd_node **node)
+/* What an alias stands for; NULL, with the reason said, if that is nothing. */
+static struct snd_node *find_anchor(struct reader *r, const yaml_event_t *event)
 {
     const char *name = (const char *)event->data.alias.anchor;
 
@@ -94,12 +94,13 @@ static enum sonde_status find_anchor(struct reader *r, const yaml_event_t *event
         struct anchor *anchor = &r->anchors[i - 1];
         if (strcmp(anchor->name, name) != 0)
             continue;
-        if (anchor->open)
-            return refuse(r, event_line(event), "an alias stands inside what it stands for");
-        *node = anchor->node;
-        return SONDE_OK;
+        if (!anchor->open)
+            return anchor->node;
+        (void)refuse(r, event_line(event), "an alias stands inside what it stands for");
+        return NULL;
     }
-    return refuse(r, event_line(event), "an alias without its anchor");
+    (void)refuse(r, event_line(event), "an alias without its anchor");
+    return NULL;
 }
 
 /* -------------------------------------------------------------------- maps */
@@ -252,11 +253,11 @@ static enum sonde_status read_scalar(struct reader *r, const yaml_event_t *event
 
 static enum sonde_status read_alias(struct reader *r, const yaml_event_t *event)
 {
-    struct snd_node  *node = NULL;
-    enum sonde_status status = find_anchor(r, event, &node);
+    struct snd_node *node = find_anchor(r, event);
 
-    if (status == SONDE_OK)
-        status = count_nodes(r, event_line(event), node->weight);
+    if (!node)
+        return SONDE_E_FORMAT;
+    enum sonde_status status = count_nodes(r, event_line(event), node->weight);
     return status == SONDE_OK ? place(r, node, event_line(event)) : status;
 }
 

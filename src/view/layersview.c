@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The layers view: what each layer of a model cost, as `sonde layers` measured it. */
 #include "base/buf.h"
+#include "read/scale.h"
 #include "view/view.h"
 
 static const struct snd_column columns[] = {
@@ -48,9 +49,15 @@ static struct snd_cell show_shapes(struct snd_doc *doc, const struct sonde_layer
     return snd_cell_string(kept);
 }
 
+/* A hostile trace may have times that no int64_t holds once they are summed. */
+static int64_t round_ns(double ns)
+{
+    return ns < 9e18 ? (int64_t)(ns + 0.5) : INT64_MAX;
+}
+
 static struct snd_cell show_ns(const struct sonde_spread *spread, double ns)
 {
-    return spread->count == 0 ? snd_cell_none() : snd_cell_number((int64_t)(ns + 0.5));
+    return spread->count == 0 ? snd_cell_none() : snd_cell_number(round_ns(ns));
 }
 
 static void add_row(struct snd_doc *doc, const struct sonde_layer *layer, int64_t whole_ns)
@@ -62,7 +69,7 @@ static void add_row(struct snd_doc *doc, const struct sonde_layer *layer, int64_
     struct snd_cell           *cell = snd_table_add(&doc->rows);
 
     *cell++ = snd_cell_number(layer->number);
-    *cell++ = time->count ? snd_cell_share((int64_t)time->mean_ns, whole_ns) : snd_cell_none();
+    *cell++ = time->count ? snd_cell_share(round_ns(time->mean_ns), whole_ns) : snd_cell_none();
     *cell++ = show_ns(time, time->mean_ns);
     *cell++ = show_ns(time, time->median_ns);
     *cell++ = show_ns(time, (double)time->min_ns);
@@ -100,8 +107,8 @@ static void add_totals(struct snd_doc *doc, const struct sonde_layers *layers)
 
     for (size_t i = 0; i < sonde_layers_count(layers); i++) {
         const struct sonde_layer *layer = sonde_layers_row(layers, i);
-        weights += layer->parameter_bytes + layer->buffer_bytes;
-        parameters += layer->parameter_count;
+        weights = snd_add(weights, layer->parameter_bytes + layer->buffer_bytes);
+        parameters = snd_add(parameters, layer->parameter_count);
         medians += layer->time[SONDE_LAYER_FORWARD].median_ns;
     }
     snd_doc_total(doc, "model_name", "Model", SND_TEXT, snd_cell_text(head->model_name));
@@ -110,8 +117,7 @@ static void add_totals(struct snd_doc *doc, const struct sonde_layers *layers)
     snd_doc_total(doc, "layers", "Layers", SND_COUNT, snd_cell_number(head->layers));
     snd_doc_total(doc, "parameters", "Parameters", SND_COUNT, snd_cell_number(parameters));
     snd_doc_total(doc, "weight_bytes", "Weights", SND_BYTES, snd_cell_number(weights));
-    snd_doc_total(doc, "median_ns", "Sum of medians", SND_TIME,
-                  snd_cell_number((int64_t)(medians + 0.5)));
+    snd_doc_total(doc, "median_ns", "Sum of medians", SND_TIME, snd_cell_number(round_ns(medians)));
     add_spread(doc, "pass_ns", "Pass (median)", &head->pass);
     add_spread(doc, "model_ns", "Model uncut (median)", &head->model);
 }
@@ -131,7 +137,7 @@ SND_VIEW_BUILD(snd_view_layers)
         whole += sonde_layers_row(doc->layers, i)->time[SONDE_LAYER_FORWARD].mean_ns;
     for (size_t i = 0; i < sonde_layers_count(doc->layers); i++) {
         const struct sonde_layer *layer = sonde_layers_row(doc->layers, i);
-        add_row(doc, layer, (int64_t)whole);
+        add_row(doc, layer, round_ns(whole));
         backward |= layer->time[SONDE_LAYER_BACKWARD].count > 0;
         copy |= layer->time[SONDE_LAYER_COPY].count > 0;
         rss |= layer->rss_bytes >= 0;

@@ -1034,8 +1034,9 @@ static void make_layers(const char *path, uint64_t n)
     synth_meta(s, "layer 3",
                "name=block.1\nin=torch.float32 [16, 4] 512\nout=torch.float32 [16, 4] 512\n"
                "parameter_count=64\nparameter_bytes=256\nbuffer_bytes=8\nsame_as=2");
-    synth_meta(s, "layer 4", "name=never run\nparameter_count=1\nparameter_bytes=4\n"
-                             "buffer_bytes=0");
+    synth_meta(s, "layer 4",
+               "name=never run\nparameter_count=1\nparameter_bytes=4\n"
+               "buffer_bytes=0");
     synth_meta(s, "layer x", "name=none");
     layer(s, t, 1000, "layer 1 warmup", 90000);
     for (uint64_t i = 0; i < 4; i++) {

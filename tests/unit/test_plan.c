@@ -341,7 +341,7 @@ static void refuses_files_that_do_not_fit(void **state)
         const char *models, *types, *devices, *says;
     } cases[] = {
         { "x: 1\n", "{}\n", "{}\n", "holds no model toy" },
-        { "toy: 1\n", "{}\n", "{}\n", "layers of toy is missing, not a whole number" },
+        { "toy: 1\n", "{}\n", "{}\n", "toy has no layers" },
         { "toy: {layers: 2, mem_MB: [1]}\n", "{}\n", "{}\n",
           "mem_MB of toy has 1 numbers for 2 layers" },
         { "toy: {layers: 2, mem_MB: [1, -1]}\n", "{}\n", "{}\n",
