@@ -23,10 +23,10 @@ struct snd_total {
 struct snd_doc {
     const char               *view;
     const struct sonde_trace *trace; /* of a view: always there */
-    struct snd_table rows;
-    struct snd_total totals[SND_TOTALS_MAX];
-    size_t           total_count;
-    bool             totals_first; /* above the table, in text */
+    struct snd_table          rows;
+    struct snd_total          totals[SND_TOTALS_MAX];
+    size_t                    total_count;
+    bool                      totals_first; /* above the table, in text */
 
     struct snd_table section;     /* a second table: in text before the rows, in JSON in totals */
     const char      *section_key; /* NULL: none */
@@ -41,16 +41,16 @@ struct snd_doc {
     void *text_data; /* of `text`: freed with the document by free() */
 
     /* What the cells borrow from, freed with the document. */
-    struct sonde_averages *averages;
-    struct sonde_tree     *tree;
-    struct sonde_memory   *memory;
-    struct sonde_modules  *modules;
+    struct sonde_averages  *averages;
+    struct sonde_tree      *tree;
+    struct sonde_memory    *memory;
+    struct sonde_modules   *modules;
     struct sonde_functions *functions;
     struct sonde_call_tree *call_tree;
     struct sonde_lines     *lines;
     struct sonde_samples   *samples;
-    struct sonde_summary  *summary; /* of a view: always there */
-    struct snd_doc_text   *texts;
+    struct sonde_summary   *summary; /* of a view: always there */
+    struct snd_doc_text    *texts;
 };
 
 void snd_doc_release(struct snd_doc *doc);

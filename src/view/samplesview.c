@@ -194,8 +194,8 @@ static void put_threads(struct page *page, bool all)
     }
     snd_pypaths_release(&paths);
     if (shown < count)
-        snd_out_format(page->out, "%zu more %s sampled: --group-by thread shows %s\n", count - shown,
-                       count - shown > 1 ? "threads were" : "thread was",
+        snd_out_format(page->out, "%zu more %s sampled: --group-by thread shows %s\n",
+                       count - shown, count - shown > 1 ? "threads were" : "thread was",
                        count - shown > 1 ? "them" : "it");
 }
 
@@ -212,12 +212,13 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
                      struct snd_out *out)
 {
     bool        all = options->groups & SONDE_GROUP_THREAD;
-    struct page page = { doc->trace, doc->samples, out,
-                         count_decimals(sonde_samples_rate(doc->samples)), options->colour,
-                         options->show_all };
-    uint64_t    samples = 0;
-    int64_t     cpu = 0, first = INT64_MAX, last = INT64_MIN;
-    size_t      count = sonde_samples_thread_count(doc->samples);
+    struct page page = {
+        doc->trace,      doc->samples,     out, count_decimals(sonde_samples_rate(doc->samples)),
+        options->colour, options->show_all
+    };
+    uint64_t samples = 0;
+    int64_t  cpu = 0, first = INT64_MAX, last = INT64_MIN;
+    size_t   count = sonde_samples_thread_count(doc->samples);
 
     for (size_t i = 0; i < (all ? count : 1); i++) {
         const struct sonde_sample_thread *t = sonde_samples_thread(doc->samples, i);

@@ -237,10 +237,11 @@ static void check_use(const char *path, use_fn *use)
 
 static void models_survive(void **state)
 {
-    static use_fn *const uses[] = { use_averages, use_tree,    use_memory,   use_summary,
-                                    use_events,   use_modules, use_timeline, use_merge,
-                                    use_lines,    use_samples };
-    const char          *path = make_trace();
+    static use_fn *const uses[] = {
+        use_averages, use_tree,     use_memory, use_summary, use_events,
+        use_modules,  use_timeline, use_merge,  use_lines,   use_samples
+    };
+    const char *path = make_trace();
 
     (void)state;
     for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
