@@ -81,8 +81,8 @@ class Chosen(_session.Session):
 
     def _attach(self):
         self._choose(True)
-        _python.lines_announce()
         _python.lines_enter()
+        _python.lines_announce()
 
     def _detach(self):
         _python.lines_leave()

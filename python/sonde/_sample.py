@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 
-from . import _python
+from . import _python, _record
 from ._session import Session
 
 DEFAULT_HZ = 100
@@ -35,11 +35,26 @@ def _name_threads():
             _python.name_thread(number, thread.name)
 
 
+def _as_list(texts):
+    """JSON; the program may not have imported the module, and is not made to."""
+    quoted = [text.replace("\\", "\\\\").replace('"', '\\"') for text in texts]
+    return "[" + ", ".join(f'"{text}"' for text in quoted) + "]"
+
+
+def _tell_paths():
+    """By which a tree shortens the names of files, and tells libraries from the program."""
+    _record.metadata("python.sys_path", _as_list(p for p in sys.path if isinstance(p, str) and p))
+    _record.metadata("python.sys_prefixes", _as_list(dict.fromkeys(
+        [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])))
+
+
 def _start(hz):
     global _users, _hz
     with _lock:
         if _users == 0:
             _python.start_sampling(hz)
+            _record.metadata("python.sample.hz", f"{hz:g}")
+            _tell_paths()
             _hz = hz
             _name_threads()
         elif hz != _hz:
@@ -54,6 +69,7 @@ def _stop():
         _users -= 1
         if _users == 0:
             _name_threads()
+            _tell_paths()  # the script's own folder came after the start
             _python.stop_sampling()
 
 
@@ -64,6 +80,7 @@ def _stop_at_exit():
         if _users > 0:
             _users = 0
             _name_threads()
+            _tell_paths()
             _python.stop_sampling()
 
 

@@ -37,24 +37,12 @@ struct family {
 
 /* ------------------------------------------------------------------ workers */
 
-static volatile int worker_quit;
-
-static void end_worker(int signal)
-{
-    (void)signal;
-    worker_quit = 1;
-}
-
-/* Does not return. A person's Ctrl-C is for the parent, which then ends its workers in order. */
+/* Does not return. The handler that sets *quit was there before the fork, so no signal is missed. */
 static void work(const struct snd_observers *o, pid_t pid, pid_t parent)
 {
-    struct sigaction   end = { .sa_handler = end_worker }, ignore = { .sa_handler = SIG_IGN };
-    struct sonde_error err = { 0 };
-    struct snd_observation observation = { pid, o->folder, o->period_ns, &worker_quit };
+    struct sonde_error     err = { 0 };
+    struct snd_observation observation = { pid, o->folder, o->period_ns, o->quit };
 
-    sigaction(SIGTERM, &end, NULL);
-    sigaction(SIGINT, &ignore, NULL);
-    sigaction(SIGHUP, &ignore, NULL);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(WORKER_FAILED);

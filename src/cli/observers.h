@@ -20,7 +20,7 @@ struct snd_observers {
     const char        *folder; /* where the traces go, ending in '/' */
     uint64_t           period_ns;
     uint64_t           duration_ns; /* 0: until all have ended */
-    const volatile int *quit;       /* not 0: end */
+    const volatile int *quit;       /* not 0: end; what SIGTERM sets it, too */
 };
 
 /* Returns when all have ended, the time is over, or *quit. Says on stderr what went wrong. */

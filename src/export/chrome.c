@@ -162,11 +162,28 @@ static void put_attr(struct chrome *chrome, const struct snd_span *span, unsigne
     }
 }
 
+/* "prog.py(12): main", as torch writes Python's functions; one in C is its name alone. */
+static struct sonde_text python_name(struct chrome *chrome, const struct snd_span *span)
+{
+    struct sonde_frame frame;
+
+    sonde_trace_frame(chrome->trace, span->process, (uint32_t)span->attrs[SND_ATTR_FRAME], &frame);
+    snd_buf_clear(&chrome->text);
+    if (frame.first_line != 0) {
+        snd_buf_put(&chrome->text, frame.file.bytes, frame.file.length);
+        snd_buf_format(&chrome->text, "(%" PRIu32 "): ", frame.first_line);
+    }
+    snd_buf_put(&chrome->text, frame.function.bytes, frame.function.length);
+    return (struct sonde_text){ snd_buf_string(&chrome->text), chrome->text.length };
+}
+
 /* "aten::add.Tensor", where torch was asked for overloads. */
 static struct sonde_text span_name(struct chrome *chrome, const struct snd_span *span)
 {
     struct sonde_text name = sonde_trace_string(chrome->trace, span->process, span->name);
 
+    if (span->attr_mask >> SND_ATTR_FRAME & 1)
+        return python_name(chrome, span);
     if (!chrome->is_torch[span->process] || !(span->attr_mask >> SND_ATTR_OVERLOAD & 1))
         return name;
     struct sonde_text overload = sonde_trace_string(chrome->trace, span->process,
@@ -213,8 +230,10 @@ static void put_span(struct chrome *chrome, const struct snd_span *span)
         .all = chrome->is_torch[span->process],
     };
 
-    open_event(chrome, "X", user ? "user_annotation" : "cpu_op", span_name(chrome, span),
-               span->process, span->thread);
+    bool        python = has(span, SND_ATTR_FRAME);
+    const char *category = python ? "python_function" : user ? "user_annotation" : "cpu_op";
+
+    open_event(chrome, "X", category, span_name(chrome, span), span->process, span->thread);
     snd_json_us(&chrome->json, "ts", span->start_ns);
     snd_json_us(&chrome->json, "dur", span->end_ns - span->start_ns);
     snd_json_object(&chrome->json, "args");
@@ -222,7 +241,7 @@ static void put_span(struct chrome *chrome, const struct snd_span *span)
     for (unsigned key = 0; key < SND_SPAN_ATTRS; key++)
         if (is_shown(chrome, span, key))
             put_attr(chrome, span, key);
-    if (chrome->is_torch[span->process])
+    if (chrome->is_torch[span->process] && !python)
         put_torch_args(chrome, span);
     snd_tensors_json(&chrome->json, chrome->trace, span->process, &inputs, &chrome->text);
     if (span->unfinished)

@@ -44,8 +44,7 @@ SND_EXPORT_WRITE(snd_export_lprof)
         return st;
     if (sonde_lines_function_count(lines) == 0) {
         sonde_lines_free(lines);
-        return snd_fail(err, SONDE_E_STATE,
-                        "the trace counts no lines; record them with --lines");
+        return snd_fail(err, SONDE_E_STATE, "the trace counts no lines; record them with --lines");
     }
     snd_out_text(out, PROTO "cline_profiler.line_profiler\nLineStats\n)" NEWOBJ "}(");
     snd_pickle_text(out, text_of("timings", 7), &text);

@@ -151,7 +151,9 @@ static bool number_frames(struct gathered *g)
     for (uint32_t thread = 0; thread < trace->thread_count && !g->common.failed; thread++) {
         uint32_t                 process = trace->threads[thread].shown.process;
         const struct snd_tables *t = &trace->processes[process].tables;
-        if (g->first[thread] != 0 && process != of) {
+        if (g->first[thread] == 0)
+            continue;
+        if (!seen || process != of) {
             free(seen);
             seen = calloc((size_t)t->stack_count + 1, 1);
             of = process;

@@ -137,9 +137,10 @@ static bool on_event(const struct sonde_event *event, void *user)
     switch (event->kind) {
     case SONDE_EVENT_BEGIN:
         open_range(r, t, event->time_ns,
-                   snd_speedscope_frame(
-                       &r->common, sonde_trace_string(r->common.trace, event->process, event->name),
-                       (struct sonde_text){ "", 0 }, 0));
+                   snd_speedscope_frame(&r->common,
+                                        sonde_trace_string(r->common.trace, event->process,
+                                                           event->name),
+                                        (struct sonde_text){ "", 0 }, 0));
         break;
     case SONDE_EVENT_ATTR:
         if (event->aux == SND_ATTR_FRAME)

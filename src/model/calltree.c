@@ -126,10 +126,9 @@ static size_t find_roots(const struct sonde_functions *functions, struct child *
     for (uint32_t i = 0; i < sonde_functions_count(functions); i++) {
         const struct sonde_function *f = sonde_functions_row(functions, i);
         if (i == 0 || f->total_ns > longest->total_ns)
-            *longest = (struct sonde_call){ .caller = SONDE_NONE,
-                                            .callee = i,
-                                            .calls = f->calls,
-                                            .total_ns = f->total_ns };
+            *longest = (struct sonde_call){
+                .caller = SONDE_NONE, .callee = i, .calls = f->calls, .total_ns = f->total_ns
+            };
     }
     roots[0] = (struct child){ longest, (double)longest->total_ns, (double)longest->calls };
     return 1;

@@ -87,7 +87,7 @@ static bool add_tally(struct sonde_functions *f, uint32_t process,
     if (callee == UINT32_MAX || (tally->other && caller == UINT32_MAX))
         return false;
     uint32_t at = snd_call_of(f, caller, callee);
-    if (at == UINT32_MAX)
+    if (at == UINT32_MAX || !f->calls)
         return false;
     struct sonde_call     *call = &f->calls[at];
     struct sonde_function *row = &f->rows[callee];

@@ -29,8 +29,7 @@ uint32_t snd_function_of(struct sonde_functions *f, uint32_t process, uint32_t f
 uint32_t snd_call_of(struct sonde_functions *f, uint32_t caller, uint32_t callee);
 
 /* Adds what the ranges of those processes say that have no tallies (`counted`: those that have). */
-SND_CHECKED enum sonde_status snd_functions_from_ranges(struct sonde_functions *f,
-                                                        const bool             *counted,
-                                                        struct sonde_error     *err);
+SND_CHECKED enum sonde_status
+snd_functions_from_ranges(struct sonde_functions *f, const bool *counted, struct sonde_error *err);
 
 #endif

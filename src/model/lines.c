@@ -40,10 +40,9 @@ static uint32_t find_function(struct sonde_lines *l, const struct sonde_frame *f
     if (!snd_grow(&l->functions, &l->function_room, l->function_count, sizeof *l->functions) ||
         !snd_map_put(&l->by_place, place, l->function_count))
         return UINT32_MAX;
-    l->functions[l->function_count] = (struct sonde_line_function){ .file = frame->file,
-                                                                    .name = frame->function,
-                                                                    .line = (uint32_t)place.b,
-                                                                    .source = { "", 0 } };
+    l->functions[l->function_count] = (struct sonde_line_function){
+        .file = frame->file, .name = frame->function, .line = (uint32_t)place.b, .source = { "", 0 }
+    };
     return l->function_count++;
 }
 
@@ -97,7 +96,7 @@ static bool add_tally(struct sonde_lines *l, uint32_t process, enum sonde_line_k
 
 static bool gather(struct sonde_lines *l, enum sonde_line_kind kind)
 {
-    uint32_t               wanted = kind == SONDE_LINES_TIME ? SND_TALLY_LINE : SND_TALLY_LINE_MEMORY;
+    uint32_t wanted = kind == SONDE_LINES_TIME ? SND_TALLY_LINE : SND_TALLY_LINE_MEMORY;
     struct sonde_tally_row row;
 
     for (uint32_t p = 0; p < l->trace->process_count; p++)

@@ -42,9 +42,9 @@ static uint32_t add_node(struct sonde_samples *s, uint32_t parent)
         s->failed = true;
         return 0;
     }
-    s->nodes[s->count] = (struct sonde_sample_node){
-        .parent = parent, .depth = parent ? s->nodes[parent].depth + 1 : 0
-    };
+    s->nodes[s->count] = (struct sonde_sample_node){ .parent = parent,
+                                                     .depth = parent ? s->nodes[parent].depth + 1
+                                                                     : 0 };
     if (parent) {
         s->nodes[s->count].next_sibling = s->nodes[parent].first_child;
         s->nodes[parent].first_child = s->count;
@@ -126,7 +126,8 @@ static uint32_t find_node(struct sonde_samples *s, const struct sonde_sample_thr
     }
     while (depth-- > 0 && !s->failed) {
         node = find_child(s, node, process, t->stacks[s->chain[depth]].frame);
-        if (!snd_map_put(&s->by_stack, (struct snd_key){ thread->thread, s->chain[depth], 0 }, node))
+        if (!snd_map_put(&s->by_stack, (struct snd_key){ thread->thread, s->chain[depth], 0 },
+                         node))
             s->failed = true;
     }
     return node;
@@ -139,8 +140,7 @@ static struct sonde_sample_thread *find_thread(struct sonde_samples *s, uint32_t
     if (s->thread_of[index] != 0)
         return &s->threads[s->thread_of[index] - 1];
     uint32_t root = add_node(s, 0);
-    if (root == 0 ||
-        !snd_grow(&s->threads, &s->thread_room, s->thread_count, sizeof *s->threads)) {
+    if (root == 0 || !snd_grow(&s->threads, &s->thread_room, s->thread_count, sizeof *s->threads)) {
         s->failed = true;
         return NULL;
     }
@@ -276,10 +276,9 @@ static bool sort_threads(struct sonde_samples *s)
     if (!order)
         return false;
     for (uint32_t i = 0; i < s->thread_count; i++)
-        order[i] = (struct thread_order){
-            s->threads[i], s->trace->threads[s->threads[i].thread].shown.process,
-            is_main(s->trace, s->threads[i].thread)
-        };
+        order[i] = (struct thread_order){ s->threads[i],
+                                          s->trace->threads[s->threads[i].thread].shown.process,
+                                          is_main(s->trace, s->threads[i].thread) };
     qsort(order, s->thread_count, sizeof *order, compare_threads);
     for (uint32_t i = 0; i < s->thread_count; i++)
         s->threads[i] = order[i].thread;

@@ -37,7 +37,7 @@ struct snd_py_layout {
     uint32_t frame_previous, frame_code;
     uint32_t frame_instr; /* a pointer, or before 3.11 a number */
     uint32_t frame_owner; /* 0: frames have no owner */
-    uint32_t frame_entry; /* 3.11: one byte, 1 where C code entered Python; 0: none */
+    bool     has_entries; /* from 3.12 on: where C code enters Python there is a frame of its own */
     uint32_t frame_size;  /* of the part that is read */
     uint32_t code_flags;  /* before 3.11 only, where it tells generators; else 0 */
     uint32_t code_firstline, code_file, code_name, code_lines;
@@ -49,7 +49,9 @@ struct snd_py_layout {
     uint32_t unicode_length, unicode_state, unicode_ascii, unicode_compact;
 };
 
-#define SND_PY_OWNED_BY_C 3 /* frame_owner: a frame of the interpreter's own, with no function */
+/* frame_owner */
+#define SND_PY_OWNED_BY_GENERATOR 1
+#define SND_PY_OWNED_BY_C 3 /* a frame of the interpreter's own, with no function */
 
 /* The table's layout of 3.`minor`; NULL when it is not known. Static. */
 const struct snd_py_layout *snd_py_layout(unsigned minor);

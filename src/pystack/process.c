@@ -205,10 +205,10 @@ static enum snd_py_read walk(const struct snd_python *python, uint64_t frame,
             return stack->count == 0 ? SND_PY_UNREAD : SND_PY_TORN;
         stack->far |= steps > 0 && from != stack->window.from;
         bool is_c = l->frame_owner && bytes[l->frame_owner] == SND_PY_OWNED_BY_C;
-        if (l->frame_entry)
-            stack->ends = bytes[l->frame_entry] != 0;
-        else if (l->frame_owner)
+        if (l->has_entries)
             stack->ends = is_c;
+        else if (l->frame_owner) /* one that has yielded has nobody before it */
+            stack->ends = bytes[l->frame_owner] != SND_PY_OWNED_BY_GENERATOR;
         if (!is_c)
             stack->frames[stack->count++] = (struct snd_py_frame){
                 .address = frame,

@@ -42,7 +42,7 @@ struct snd_py_stack {
     size_t              count;
     bool                cut;  /* there were more */
     bool                far;  /* they lie in several pages, read one after another */
-    bool                ends; /* the outermost is one that C code entered, or may be */
+    bool                ends; /* the outermost is one that a stack can begin with, or may be */
     struct snd_window   window;
 };
 

@@ -27,10 +27,10 @@ struct snd_total {
 struct snd_doc {
     const char               *view;
     const struct sonde_trace *trace; /* of a view: always there */
-    struct snd_table rows;
-    struct snd_total totals[SND_TOTALS_MAX];
-    size_t           total_count;
-    bool             totals_first; /* above the table, in text */
+    struct snd_table          rows;
+    struct snd_total          totals[SND_TOTALS_MAX];
+    size_t                    total_count;
+    bool                      totals_first; /* above the table, in text */
 
     struct snd_table section;     /* a second table: in text before the rows, in JSON in totals */
     const char      *section_key; /* NULL: none */

@@ -107,7 +107,7 @@ static void put_lines(struct page *page, const struct sonde_line_function *f,
 static void put_function(struct page *page, const struct sonde_line_function *f)
 {
     struct snd_pysource source;
-    bool              found = snd_pysource_open(&source, f);
+    bool                found = snd_pysource_open(&source, f);
 
     snd_out_text(page->out, "Filename: ");
     put_text(page, f->file);

@@ -141,7 +141,7 @@ static size_t put_place(struct page *page, const struct sonde_line_function *f,
         return 1;
     uint32_t least = sonde_lines_line(page->lines, f->first)->line;
     uint32_t most = sonde_lines_line(page->lines, f->first + f->count - 1)->line;
-    size_t count = (size_t)most - (least < f->line ? least : f->line) + 1;
+    size_t   count = (size_t)most - (least < f->line ? least : f->line) + 1;
     return count < BLANK_MAX ? count : BLANK_MAX;
 }
 
@@ -175,9 +175,9 @@ static void put_lines(struct page *page, const struct sonde_line_function *f,
 
 static void put_function(struct page *page, const struct sonde_line_function *f)
 {
-    struct shown     *shown = calloc((size_t)f->count + 1, sizeof *shown);
+    struct shown       *shown = calloc((size_t)f->count + 1, sizeof *shown);
     struct snd_pysource source;
-    char              number[SND_NUMBER_MAX];
+    char                number[SND_NUMBER_MAX];
 
     if (!shown) {
         snd_out_fail(page->out, ENOMEM);
@@ -211,10 +211,9 @@ static void put_summary(struct page *page, const struct sonde_line_function *f)
 static void put_page(const struct snd_doc *doc, const struct sonde_report_options *options,
                      struct snd_out *out)
 {
-    static const double units_ns[] = { [SONDE_TIME_AUTO] = 1,
-                                       [SONDE_TIME_US] = 1e3,
-                                       [SONDE_TIME_MS] = 1e6,
-                                       [SONDE_TIME_S] = 1e9 };
+    static const double units_ns[] = {
+        [SONDE_TIME_AUTO] = 1, [SONDE_TIME_US] = 1e3, [SONDE_TIME_MS] = 1e6, [SONDE_TIME_S] = 1e9
+    };
     const struct order *order = doc->text_data;
     struct page page = { .lines = doc->lines, .out = out, .unit_ns = units_ns[options->time_unit] };
     char        number[SND_NUMBER_MAX];
@@ -252,9 +251,8 @@ static void add_lines(struct snd_doc *doc, const struct sonde_line_function *f)
         *cell++ = snd_cell_number((int64_t)line->hits);
         *cell++ = snd_cell_number(line->time_ns);
         *cell++ = snd_cell_real((double)line->time_ns / (double)line->hits);
-        *cell++ = f->time_ns == 0
-                      ? snd_cell_none()
-                      : snd_cell_real(100 * (double)line->time_ns / (double)f->time_ns);
+        *cell++ = f->time_ns == 0 ? snd_cell_none()
+                                  : snd_cell_real(100 * (double)line->time_ns / (double)f->time_ns);
         *cell++ = source.bytes && fits ? snd_cell_text(snd_doc_indent(doc, 0, text))
                                        : snd_cell_none();
     }

@@ -166,13 +166,16 @@ enum sonde_status snd_pstats_sort(const struct sonde_functions *functions, const
     struct sorted      *rows = calloc(count + 1, sizeof *rows);
     struct sonde_buffer text = { 0 };
     enum column         columns[KEYS_MAX * 3];
-    enum sonde_status   st = SONDE_OK;
+    enum sonde_status   st;
 
     *out = NULL;
-    if (p && rows)
-        st = read_keys(words, columns, &column_count, p, err);
-    if (st == SONDE_OK &&
-        (!p || !rows || !make_rows(functions, rows, count, columns, column_count, &text)))
+    if (!p || !rows) {
+        free(p);
+        free(rows);
+        return snd_fail(err, SONDE_E_NOMEM, "cannot sort %zu functions", count);
+    }
+    st = read_keys(words, columns, &column_count, p, err);
+    if (st == SONDE_OK && !make_rows(functions, rows, count, columns, column_count, &text))
         st = snd_fail(err, SONDE_E_NOMEM, "cannot sort %zu functions", count);
     if (st == SONDE_OK) {
         qsort(rows, count, sizeof *rows, compare);

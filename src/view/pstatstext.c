@@ -163,13 +163,13 @@ static size_t find_related(const struct page *page, const struct sonde_function 
     size_t most = callers ? f->caller_count : f->callee_count;
 
     for (size_t i = 0; i < most; i++) {
-        const struct sonde_call *call = callers ? sonde_functions_caller(page->functions, first + i)
-                                                : sonde_functions_callee(page->functions, first + i);
+        const struct sonde_call *call = callers
+                                            ? sonde_functions_caller(page->functions, first + i)
+                                            : sonde_functions_callee(page->functions, first + i);
         uint32_t                 other = callers ? call->caller : call->callee;
         if (other != SONDE_NONE)
-            related[count++] = (struct related){
-                call, sonde_functions_row(page->functions, other), other
-            };
+            related[count++] = (struct related){ call, sonde_functions_row(page->functions, other),
+                                                 other };
     }
     qsort(related, count, sizeof *related, compare_related);
     return count;

@@ -29,7 +29,8 @@ bool snd_pysource_open(struct snd_pysource *source, const struct sonde_line_func
 void snd_pysource_close(struct snd_pysource *source);
 
 /* Whether the file is still what it was when `function` was recorded, as far as is known. */
-bool snd_pysource_fits(const struct snd_pysource *source, const struct sonde_line_function *function);
+bool snd_pysource_fits(const struct snd_pysource        *source,
+                       const struct sonde_line_function *function);
 
 /* Line `number`, from 1, without its end; empty past the last. */
 struct sonde_text snd_pysource_line(const struct snd_pysource *source, size_t number);

@@ -69,17 +69,27 @@ static bool is_runpy(const struct sonde_sample_node *node)
            ends_with(node->file, "<string>");
 }
 
+/* Whether its longest child is all that would be shown of it: the rest is the interpreter's end. */
+static bool is_nearly_all(const struct sonde_samples *samples, const struct sonde_sample_node *root,
+                          bool show_all)
+{
+    const struct sonde_sample_node *child = sonde_samples_node(samples, root->first_child);
+
+    if (show_all)
+        return root->self_ns == 0 && child->next_sibling == 0;
+    return (double)(root->time_ns - child->time_ns) < 0.01 * (double)root->time_ns;
+}
+
 /*
  * The node to begin at: a thread's only outermost function, and not that of what ran the program
  * for us, as Pyinstrument does not show itself.
  */
-static uint32_t find_start(const struct sonde_samples *samples, uint32_t root)
+static uint32_t find_start(const struct sonde_samples *samples, uint32_t root, bool show_all)
 {
     const struct sonde_sample_node *node = sonde_samples_node(samples, root);
     uint32_t                        start = root, at = root;
 
-    if (node->self_ns == 0 && node->first_child != 0 &&
-        sonde_samples_node(samples, node->first_child)->next_sibling == 0)
+    if (node->first_child != 0 && is_nearly_all(samples, node, show_all))
         start = at = node->first_child;
     bool seen = false;
     for (;;) {
@@ -168,7 +178,8 @@ static void put_tree(struct page *page, const struct sonde_sample_thread *t,
 {
     struct snd_sample_style style = { paths, page->decimals, page->colour, page->show_all };
 
-    if (!snd_sample_tree_put(page->samples, find_start(page->samples, t->root), &style, page->out))
+    if (!snd_sample_tree_put(page->samples, find_start(page->samples, t->root, page->show_all),
+                             &style, page->out))
         snd_out_fail(page->out, ENOMEM);
     snd_out_text(page->out, "\n");
 }
@@ -194,8 +205,8 @@ static void put_threads(struct page *page, bool all)
     }
     snd_pypaths_release(&paths);
     if (shown < count)
-        snd_out_format(page->out, "%zu more %s sampled: --group-by thread shows %s\n", count - shown,
-                       count - shown > 1 ? "threads were" : "thread was",
+        snd_out_format(page->out, "%zu more %s sampled: --group-by thread shows %s\n",
+                       count - shown, count - shown > 1 ? "threads were" : "thread was",
                        count - shown > 1 ? "them" : "it");
 }
 
@@ -212,12 +223,13 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
                      struct snd_out *out)
 {
     bool        all = options->groups & SONDE_GROUP_THREAD;
-    struct page page = { doc->trace, doc->samples, out,
-                         count_decimals(sonde_samples_rate(doc->samples)), options->colour,
-                         options->show_all };
-    uint64_t    samples = 0;
-    int64_t     cpu = 0, first = INT64_MAX, last = INT64_MIN;
-    size_t      count = sonde_samples_thread_count(doc->samples);
+    struct page page = {
+        doc->trace,      doc->samples,     out, count_decimals(sonde_samples_rate(doc->samples)),
+        options->colour, options->show_all
+    };
+    uint64_t samples = 0;
+    int64_t  cpu = 0, first = INT64_MAX, last = INT64_MIN;
+    size_t   count = sonde_samples_thread_count(doc->samples);
 
     for (size_t i = 0; i < (all ? count : 1); i++) {
         const struct sonde_sample_thread *t = sonde_samples_thread(doc->samples, i);
@@ -228,7 +240,6 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
     }
     put_banner(&page, process_of(&page, sonde_samples_thread(doc->samples, 0)), samples,
                ((double)last - (double)first) / 1e9, (double)cpu / 1e9);
-    snd_out_text(out, "\n");
     put_threads(&page, all);
 }
 

@@ -29,7 +29,7 @@ struct frame {
     uint32_t                        parent, end; /* end: of what lies below it */
     uint32_t                        depth, group;
     int64_t                         time_ns, self_ns; /* self: that of no shown function below */
-    bool is_app, is_exit, rendered;
+    bool                            is_app, is_exit, rendered;
 };
 
 struct tree {
@@ -301,7 +301,8 @@ static void put_group(struct tree *t, uint32_t group)
     snd_out_format(t->out, "%s   [%" PRIu32 " frames hidden]  %s", snd_buf_string(&t->indent),
                    hidden, t->style->colour ? FAINT : "");
     bool cut = list.length > LIBRARIES_MAX;
-    put_text(t, (struct sonde_text){ snd_buf_string(&list), cut ? LIBRARIES_MAX - 3 : list.length });
+    put_text(t,
+             (struct sonde_text){ snd_buf_string(&list), cut ? LIBRARIES_MAX - 3 : list.length });
     snd_out_format(t->out, "%s%s\n", cut ? "..." : "", t->style->colour ? PLAIN : "");
     sonde_buffer_release(&list);
 }

@@ -98,11 +98,10 @@ int main(int argc, char **argv)
     AT(thread_frame, PyThreadState, frame);
     AT(frame_code, FRAME, f_code);
 #endif
-#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030c0000
-    AT(frame_entry, FRAME, is_entry);
-#else
-    check("frame_entry", l.frame_entry, 0);
+#if PY_VERSION_HEX >= 0x030b0000
+    check("FRAME_OWNED_BY_GENERATOR", SND_PY_OWNED_BY_GENERATOR, FRAME_OWNED_BY_GENERATOR);
 #endif
+    check("has_entries", l.has_entries, PY_VERSION_HEX >= 0x030c0000);
     AT(code_firstline, PyCodeObject, co_firstlineno);
     AT(code_file, PyCodeObject, co_filename);
     AT(code_name, PyCodeObject, co_name);

@@ -165,8 +165,8 @@ def test_samples_are_pyinstruments_tree(seed, show_all, tmp_path):
     text = read("report", trace, "--view", "samples", *["--show-all"] * show_all).decode()
     renderer = ConsoleRenderer(unicode=True, color=False, show_all=show_all)
     expected = renderer.render(session_of(trace))
-    tree = text.split("Program: prog.py\n\n\n")[1]
-    assert tree == expected.split("Program: prog.py\n\n")[1].lstrip("\n")
+    tree = text.split("Program: prog.py\n\n")[1]
+    assert tree == expected.split("Program: prog.py\n\n")[1]
     assert "[self]" in tree
     if not show_all:
         assert "frames hidden]" in tree

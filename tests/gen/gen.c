@@ -712,11 +712,11 @@ static void python_calls(struct synth *s, const uint32_t f[6])
 {
     /* calls, primitive, total, self, resumptions, awaited, outermost, their total */
     static const uint64_t words[6][8] = {
-        { 1, 1, 5000000, 1000000, 0, 0, 1, 5000000 },  /* the module, from outside */
-        { 1, 1, 4000000, 400000, 0, 0, 1, 4000000 },   /* main, by the module */
-        { 3, 3, 3500000, 1200000, 0, 0, 3, 3500000 },  /* fib, by main */
-        { 12, 6, 2300000, 2300000, 0, 0, 0, 0 },       /* fib, by itself */
-        { 1, 1, 100000, 100000, 0, 0, 1, 100000 },     /* len, by main */
+        { 1, 1, 5000000, 1000000, 0, 0, 1, 5000000 },      /* the module, from outside */
+        { 1, 1, 4000000, 400000, 0, 0, 1, 4000000 },       /* main, by the module */
+        { 3, 3, 3500000, 1200000, 0, 0, 3, 3500000 },      /* fib, by main */
+        { 12, 6, 2300000, 2300000, 0, 0, 0, 0 },           /* fib, by itself */
+        { 1, 1, 100000, 100000, 0, 0, 1, 100000 },         /* len, by main */
         { 2, 2, 900000, 300000, 7, 250000000, 2, 900000 }, /* a coroutine, from outside */
     };
 
@@ -873,10 +873,10 @@ static void make_samples(const char *path, uint64_t n)
         unsigned stack, state, count, ms;
         bool     worker;
     } samples[] = {
-        { 0, 3, 1, 1, false },   { 2, 3, 10, 10, false }, { 3, 3, 40, 40, false },
+        { 0, 3, 1, 1, false },   { 2, 3, 10, 10, false },  { 3, 3, 40, 40, false },
         { 1, 3, 2, 2, false },   { 7, 11, 20, 20, false }, { 6, 3, 3, 3, false },
-        { 8, 3, 5, 5, false },   { 10, 3, 4, 4, false },  { 9, 3, 1, 1, false },
-        { 11, 0, 90, 90, true }, { 11, 4, 5, 5, true },   { 12, 2, 1, 1, true },
+        { 8, 3, 5, 5, false },   { 10, 3, 4, 4, false },   { 9, 3, 1, 1, false },
+        { 11, 0, 90, 90, true }, { 11, 4, 5, 5, true },    { 12, 2, 1, 1, true },
     };
     uint64_t ns = 0;
 
@@ -921,8 +921,10 @@ static void random_calls(struct synth *s, const uint32_t *frames)
             uint64_t calls = 1 + draw(1u << draw(20)), primitive = 1 + draw(calls);
             if (draw(3) != 0)
                 continue;
-            uint64_t words[8] = { calls, primitive, draw(3000000000u), draw(900000000u),
-                                  draw(3), draw(1000000000u), primitive, draw(5000000000u) };
+            uint64_t words[8] = {
+                calls,   primitive,         draw(3000000000u), draw(900000000u),
+                draw(3), draw(1000000000u), primitive,         draw(5000000000u)
+            };
             synth_tally(s, SND_TALLY_CALLS, frames[callee], caller ? frames[caller - 1] : 0, words,
                         8);
         }
@@ -941,8 +943,9 @@ static void random_lines(struct synth *s)
             bool     runs = line > first && i % 5 != 4 && draw(4) != 0;
             uint64_t time[2] = { runs ? 1 + draw((uint64_t)1 << draw(34)) : 0,
                                  runs ? draw((uint64_t)1 << draw(45)) : 0 };
-            uint64_t memory[6] = { 1 + draw(5000), draw(1u << 28) - (1u << 27), draw(1u << 30),
-                                   draw(1u << 30), draw(1u << 31), draw(1u << 28) };
+            uint64_t memory[6] = { 1 + draw(5000), draw(1u << 28) - (1u << 27),
+                                   draw(1u << 30), draw(1u << 30),
+                                   draw(1u << 31), draw(1u << 28) };
             if (runs || line == first)
                 synth_tally(s, SND_TALLY_LINE, frame, 0, time, 2);
             if (runs)
@@ -954,9 +957,12 @@ static void random_lines(struct synth *s)
 /* Where frames of samples may lie: the program, two libraries, native code, the import system. */
 static uint32_t random_frame(struct synth *s, uint32_t depth)
 {
-    static const char *const files[] = { "/app/prog.py", "/app/tools/part.py",
-                                         "/py/lib/json/encoder.py", "/py/lib/site/lib.one/two.py",
-                                         "/py/lib/libm.so", "<frozen importlib._bootstrap>" };
+    static const char *const files[] = { "/app/prog.py",
+                                         "/app/tools/part.py",
+                                         "/py/lib/json/encoder.py",
+                                         "/py/lib/site/lib.one/two.py",
+                                         "/py/lib/libm.so",
+                                         "<frozen importlib._bootstrap>" };
     uint32_t                 kind = depth == 0 ? 0 : (uint32_t)draw(6);
     uint32_t                 which = (uint32_t)draw(5);
     char                     name[16];

@@ -236,10 +236,10 @@ static void call_tree_shares_out(void **state)
         { 1, 1, 300, 0, 0, 0, 1, 300 },     { 1, 1, 600, 400, 0, 0, 1, 600 },
         { 1, 1, 300, 100, 0, 0, 1, 300 },   { 8, 4, 400, 400, 0, 0, 0, 0 },
     };
-    const char   *path = scratch_path("tree");
-    struct synth *s = synth_new(path, NULL);
-    uint32_t      m = frame_of(s, "main", 1), f = frame_of(s, "f", 2), g = frame_of(s, "g", 3);
-    uint32_t      h = frame_of(s, "h", 4);
+    const char    *path = scratch_path("tree");
+    struct synth  *s = synth_new(path, NULL);
+    uint32_t       m = frame_of(s, "main", 1), f = frame_of(s, "f", 2), g = frame_of(s, "g", 3);
+    uint32_t       h = frame_of(s, "h", 4);
     const uint32_t pairs[6][2] = { { m, 0 }, { f, m }, { g, m }, { h, f }, { h, g }, { h, h } };
 
     (void)state;
@@ -252,8 +252,8 @@ static void call_tree_shares_out(void **state)
     static const struct {
         uint32_t depth;
         int64_t  total_ns, self_ns;
-    } expected[] = { { 0, 1000, 0 }, { 1, 1000, 100 }, { 2, 600, 0 },
-                     { 3, 600, 600 }, { 2, 300, 0 },   { 3, 300, 300 } };
+    } expected[] = { { 0, 1000, 0 },  { 1, 1000, 100 }, { 2, 600, 0 },
+                     { 3, 600, 600 }, { 2, 300, 0 },    { 3, 300, 300 } };
 
     assert_int_equal(sonde_call_tree_new(functions, &tree, NULL), SONDE_OK);
     assert_int_equal(sonde_call_tree_count(tree), 6);

@@ -67,8 +67,14 @@ static void blocks_end_where_python_says(void **state)
 /* Any bytes give lines, or none, and end. */
 static void anything_ends(void **state)
 {
-    static const char *const odd[] = { "def f(:\n'''", "f'{{{{{'''{f'{", "((((((((\n\n\n", "\\",
-                                       "def f():\n f\"{x:\n",   ")))]]]}}}\n:\n", "\"\\",  "@",
+    static const char *const odd[] = { "def f(:\n'''",
+                                       "f'{{{{{'''{f'{",
+                                       "((((((((\n\n\n",
+                                       "\\",
+                                       "def f():\n f\"{x:\n",
+                                       ")))]]]}}}\n:\n",
+                                       "\"\\",
+                                       "@",
                                        "\f\t \n#" };
     char                     deep[400];
 
@@ -83,7 +89,8 @@ static void anything_ends(void **state)
 
 static void lines_are_pythons(void **state)
 {
-    struct snd_pysource source = open_text("\xef\xbb\xbf" "one\r\ntwo\rthree\n\nlast");
+    struct snd_pysource source = open_text("\xef\xbb\xbf"
+                                           "one\r\ntwo\rthree\n\nlast");
 
     (void)state;
     assert_int_equal(source.line_count, 5);

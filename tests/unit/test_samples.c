@@ -19,9 +19,10 @@ static struct sonde_trace *make_trace(void)
     uint32_t      f1 = synth_stack(s, m, frame_of(s, "f", 10, 11));
     uint32_t      f2 = synth_stack(s, m, frame_of(s, "f", 10, 12));
     uint32_t      exp = synth_stack(s, f2, synth_frame_in(s, lib, 0, lib, 0, true));
-    uint32_t      import = synth_stack(
-        s, m,
-        synth_frame_in(s, lib, 1, synth_string(s, "<frozen importlib._bootstrap>"), 1, false));
+    uint32_t      import = synth_stack(s, m,
+                                       synth_frame_in(s, lib, 1,
+                                                      synth_string(s, "<frozen importlib._bootstrap>"),
+                                                      1, false));
 
     synth_sample(s, sampler, 1000, f1, 3 | 10 << 8, t, 1000);
     synth_sample(s, sampler, 1500, f2, 2 | 5 << 8, t, 500);

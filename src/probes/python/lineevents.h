@@ -185,6 +185,7 @@ struct snd_line_source {
     bool (*start)(void);
     void (*stop)(void);
     bool (*watch)(PyCodeObject *code, uint32_t wanted);
+    void (*adopt)(void); /* chosen functions that run already are recorded too; or NULL */
 };
 extern const struct snd_line_source snd_line_monitoring; /* 3.12 and later */
 extern const struct snd_line_source snd_line_tracing;    /* before */

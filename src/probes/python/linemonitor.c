@@ -238,6 +238,6 @@ static bool watch(PyCodeObject *code, uint32_t wanted)
         PyObject_CallMethod(state.monitoring, "set_local_events", "iOl", state.tool, code, set));
 }
 
-const struct snd_line_source snd_line_monitoring = { "sys.monitoring", start, stop, watch };
+const struct snd_line_source snd_line_monitoring = { "sys.monitoring", start, stop, watch, NULL };
 
 #endif

@@ -189,6 +189,8 @@ static PyObject *lines_announce(PyObject *module, PyObject *unused)
     (void)unused;
     while ((table = next_chosen(&at)))
         announce(table);
+    if (users > 0 && source_of_this_python()->adopt)
+        source_of_this_python()->adopt();
     sonde_metadata("python.lines", source_of_this_python()->name);
     Py_RETURN_NONE;
 }
@@ -198,7 +200,7 @@ PyMethodDef snd_py_lines_methods[] = {
       "lines_choose(code, owner, memory, more=True): its lines are recorded as those of `owner`, "
       "their time or their memory; more=False takes one such call back" },
     { "lines_announce", lines_announce, METH_NOARGS,
-      "lines_announce(): what is chosen is known in the recording, run or not" },
+      "lines_announce(): what is chosen is known in the recording, and recorded if it runs now" },
     { "lines_enter", lines_enter, METH_NOARGS, "lines_enter(): chosen functions are recorded" },
     { "lines_leave", lines_leave, METH_NOARGS, "lines_leave(): takes one enter back" },
     { NULL, NULL, 0, NULL },

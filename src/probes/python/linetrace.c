@@ -26,6 +26,9 @@ static struct {
     PyInterpreterState  *interpreter;
     _PyFrameEvalFunction before;
     bool                 on;
+    bool                 left;    /* another stood before us when we were turned off */
+    bool                 reached; /* a frame came by */
+    PyObject            *probe;   /* a function that does nothing */
 } hook;
 
 static int trace(PyObject *object, PyFrameObject *frame, int what, PyObject *argument);
@@ -160,6 +163,7 @@ static PyObject *evaluate(PyThreadState *thread, snd_evalframe *frame, int throw
     bool chosen = hook.on && snd_line_table_of(snd_evalframe_code(frame));
     bool tracing = thread->c_tracefunc == trace;
 
+    hook.reached = true;
     struct snd_line_thread *mine = chosen || tracing ? snd_line_mine() : snd_line_thread_;
     if (mine && SONDE_UNLIKELY_(!mine->stack_low))
         mine->stack_low = find_stack_low() + STACK_KEPT_FREE;
@@ -196,8 +200,9 @@ static void announce(PyThreadState *thread, bool on)
 #endif
 
 /* A function that turned it on from inside: its further lines count. */
-static void adopt(PyThreadState *thread)
+static void adopt(void)
 {
+    PyThreadState          *thread = PyThreadState_Get();
     struct snd_pyframe     *frame = snd_pyframe_top(thread);
     struct snd_line_thread *mine = snd_line_mine();
 
@@ -210,18 +215,34 @@ static void adopt(PyThreadState *thread)
     set_tracing(thread, trace);
 }
 
+/* Whether we are still called by whoever stands before us: then once is enough. */
+static bool is_reached(void)
+{
+    if (!hook.left)
+        return false;
+    if (!hook.probe) {
+        PyObject *names = PyDict_New();
+        hook.probe = names ? PyRun_String("lambda: None", Py_eval_input, names, names) : NULL;
+        Py_XDECREF(names);
+    }
+    hook.reached = false;
+    PyObject *result = hook.probe ? PyObject_CallObject(hook.probe, NULL) : NULL;
+    Py_XDECREF(result);
+    PyErr_Clear();
+    return hook.reached;
+}
+
 static bool start(void)
 {
-    PyThreadState *thread = PyThreadState_Get();
-
     hook.interpreter = PyInterpreterState_Get();
     hook.on = true;
-    announce(thread, true);
-    if (_PyInterpreterState_GetEvalFrameFunc(hook.interpreter) != evaluate) {
-        hook.before = _PyInterpreterState_GetEvalFrameFunc(hook.interpreter);
+    announce(PyThreadState_Get(), true);
+    _PyFrameEvalFunction now = _PyInterpreterState_GetEvalFrameFunc(hook.interpreter);
+    if (now != evaluate && !is_reached()) {
+        hook.before = now;
         _PyInterpreterState_SetEvalFrameFunc(hook.interpreter, evaluate);
     }
-    adopt(thread);
+    hook.left = false;
     return true;
 }
 
@@ -237,7 +258,8 @@ static void stop(void)
         set_tracing(thread, outer_of(mine));
     }
     announce(thread, false);
-    if (_PyInterpreterState_GetEvalFrameFunc(hook.interpreter) == evaluate)
+    hook.left = _PyInterpreterState_GetEvalFrameFunc(hook.interpreter) != evaluate;
+    if (!hook.left)
         _PyInterpreterState_SetEvalFrameFunc(hook.interpreter, hook.before);
 }
 
@@ -248,6 +270,6 @@ static bool watch(PyCodeObject *code, uint32_t wanted)
     return true;
 }
 
-const struct snd_line_source snd_line_tracing = { "trace function", start, stop, watch };
+const struct snd_line_source snd_line_tracing = { "trace function", start, stop, watch, adopt };
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/memoryblocks.c - a table of live blocks and their sizes.
- *
- * Parted by address, each part behind a lock that is held for a few instructions. Open addressing,
- * in pages of its own: it is used where malloc cannot be.
+ * probes/python/memoryblocks.c - open addressing, in pages of its own: it is used where malloc
+ * cannot be.
  */
-#include <sys/mman.h>
+#include "probes/python/memoryblocks.h"
 
-#include "probes/python/memorycounts.h"
+#include <stdint.h>
+#include <sys/mman.h>
 
 #define PARTS 64u
 #define SLOTS_AT_FIRST 1024u

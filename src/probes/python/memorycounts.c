@@ -293,6 +293,7 @@ void snd_memory_look_again(void)
 {
     unsigned long long number = 0;
 
+    snd_rss_start();
     dl_iterate_phdr(see_number, &number);
     if (SONDE_LIKELY_(number == memory.libraries))
         return;
@@ -314,9 +315,7 @@ static void renew_in_child(void)
     mine->link = &memory.threads;
     pthread_mutex_init(&memory.lock, NULL);
     snd_blocks_unlock();
-    snd_rss_forget();
-    if (snd_memory_on)
-        snd_rss_start();
+    snd_rss_forget(); /* most children go on to another program: its thread comes with a line */
 }
 
 static bool prepare(void)
@@ -350,7 +349,6 @@ bool snd_memory_start(void)
         stand_before(&domains[i]);
     memory.libraries = 0;
     snd_memory_look_again();
-    snd_rss_start();
     return true;
 }
 

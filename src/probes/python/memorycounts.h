@@ -17,6 +17,7 @@
 #define SND_PROBES_PYTHON_MEMORYCOUNTS_H
 
 #include "probes/python/common.h"
+#include "probes/python/memoryblocks.h"
 
 struct snd_memory_thread {
     uint64_t allocated_bytes, freed_bytes;
@@ -46,13 +47,6 @@ void snd_memory_leave_out(PyObject *number);
 
 /* Of a thread: counts from then on are 0. */
 void snd_memory_count(int64_t allocated, int64_t freed);
-
-/* memoryblocks.c: sizes of live blocks of Python's allocators. */
-bool   snd_blocks_put(const void *block, size_t size);
-bool   snd_blocks_take(const void *block, size_t *size);
-size_t snd_blocks_size(const void *block);
-void   snd_blocks_forget(void);
-void   snd_blocks_unlock(void); /* in a forked child */
 
 /* memorydivert.c */
 int snd_divert_malloc(void); /* slots diverted */

@@ -21,7 +21,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t  wake;
     pthread_t       thread;
-    bool            on, stopping;
+    bool            on, tried, stopping;
 } rss = { .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER };
 
 uint64_t snd_rss_bytes(void)
@@ -64,8 +64,9 @@ void snd_rss_start(void)
 {
     sigset_t all, before;
 
-    if (rss.on)
+    if (rss.tried)
         return;
+    rss.tried = true;
     rss.stopping = false;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -75,6 +76,7 @@ void snd_rss_start(void)
 
 void snd_rss_stop(void)
 {
+    rss.tried = false;
     if (!rss.on)
         return;
     pthread_mutex_lock(&rss.lock);
@@ -88,7 +90,7 @@ void snd_rss_stop(void)
 
 void snd_rss_forget(void)
 {
-    rss.on = false;
+    rss.on = rss.tried = false;
     pthread_mutex_init(&rss.lock, NULL);
     pthread_cond_init(&rss.wake, NULL);
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/memoryblocks.h - a table of live blocks and their sizes.
+ *
+ * For the blocks of Python's allocators: a small one does not tell what was asked for when it is
+ * given back.
+ *
+ * Layer:   probes.
+ * Threads: any; parted by address, each part behind a lock that is held for a few instructions.
+ */
+#ifndef SND_PROBES_PYTHON_MEMORYBLOCKS_H
+#define SND_PROBES_PYTHON_MEMORYBLOCKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Puts it in, or gives it another size. False when memory ran out. */
+bool snd_blocks_put(const void *block, size_t size);
+
+/* Takes it out; false if it was not there. */
+bool snd_blocks_take(const void *block, size_t *size);
+
+/* 0 if it is not there. */
+size_t snd_blocks_size(const void *block);
+
+void snd_blocks_forget(void);
+void snd_blocks_unlock(void); /* in a forked child, whose parent's threads may have held locks */
+
+#endif

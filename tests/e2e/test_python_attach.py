@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sonde attach`: stacks of a running process, read from outside, for each CPython there is."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from sample_tools import GIL, ON_CPU, POSSIBLE, SONDE, impossible, ledger, samples, shares
+from test_pyframes import interpreters
+
+
+def attach(pid, trace, *options, status=0):
+    done = subprocess.run([SONDE, "attach", str(pid), "-o", str(trace), *map(str, options)],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30)
+    assert done.returncode == status, done.stderr
+    return done.stderr
+
+
+class Program:
+    """A Python program that says when it is ready; ended with the block."""
+
+    def __init__(self, python, folder, text, **extra):
+        path = folder / "program.py"
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+        self.process = subprocess.Popen([python, str(path)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, **extra)
+        self.pid = self.process.pid
+
+    def __enter__(self):
+        self.said = self.process.stdout.readline()
+        return self
+
+    def say(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+
+# At each stop it says what its stack is, and waits in a read.
+STOPS = """
+import json, os, sys, threading
+
+def stop(note=None):
+    frames, frame = [], sys._getframe()
+    while frame is not None:
+        code = frame.f_code
+        frames.append([getattr(code, "co_qualname", code.co_name), code.co_filename,
+                       frame.f_lineno, code.co_firstlineno])
+        frame = frame.f_back
+    os.write(1, (json.dumps(frames) + chr(10)).encode())
+    os.read(0, 1)
+
+def deep(n):
+    return deep(n - 1) if n else stop()
+
+# One stack through everything that calls: C code, generators, properties, lambdas, coroutines,
+# code made up at run time, names of any script, calls over several lines.
+def naïve_名():
+    stop()
+
+async def coroutine():
+    async def awaited():
+        exec(compile("def made(): naïve_名()" + chr(10) * 300 + "made()", "<made up>", "exec"),
+             globals())
+    await awaited()
+
+class Thing:
+    @property
+    def value(self):
+        return (lambda: coroutine().send(None))()
+
+    def __lt__(self, other):
+        list(generator())
+
+def generator():
+    yield 1
+    yield from inner()
+
+def inner():
+    x = [
+        y
+        for y in (1, 2)
+    ]
+    setattr(
+        Thing, "seen",
+        Thing().value
+    )
+    yield x
+
+def run():
+    try:
+        sorted([Thing(), Thing()])
+    except StopIteration:
+        pass
+    except RuntimeError:
+        stop()
+    deep(200)
+
+run()
+"""
+
+
+@pytest.mark.parametrize("python, include", interpreters())
+def test_stacks_are_the_program_s_own(tmp_path, python, include):
+    with Program(python, tmp_path, STOPS) as program:
+        said, stops = program.said, 0
+        while said:
+            expected = json.loads(said)
+            attach(program.pid, tmp_path / "t.sonde", "--sample", 200, "--duration", 0.1)
+            found = [s for s in samples(tmp_path / "t.sonde") if s["tid"] == program.pid]
+            assert found, "nothing was sampled"
+            for sample in found:
+                stack = [[f["function"], f["file"], f["line"]] for f in sample["stack"]]
+                # In stop() itself the line goes on from that of the report to that of the read.
+                assert [f[:2] for f in stack] == [f[:2] for f in expected]
+                assert [f[2] for f in stack[1:]] == [f[2] for f in expected[1:]]
+                assert sample["state"] == 0, "it waits in a read, without the lock"
+            stops += 1
+            said = program.say()
+    assert stops == 3
+
+
+MIXTURE = """
+import os, time
+def spin(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(range(50))
+def one(): spin(0.010)
+def two(): spin(0.020)
+def three(): spin(0.030)
+print("ready", flush=True)
+while True:
+    one(); two(); three()
+"""
+
+
+@pytest.mark.parametrize("python, include", interpreters())
+def test_shares(tmp_path, python, include):
+    with Program(python, tmp_path, MIXTURE) as program:
+        for attempt in range(4):  # a loaded machine may starve the sampler for a while
+            attach(program.pid, tmp_path / "t.sonde", "--sample", 500, "--duration", 2)
+            spent = {"one": 0, "two": 0, "three": 0}
+            for sample in samples(tmp_path / "t.sonde"):
+                for name in spent:
+                    if name in sample["functions"] and sample["state"] & ON_CPU:
+                        spent[name] += sample["covered_ns"]
+            whole = sum(spent.values())
+            assert whole > 0
+            share = {name: 100 * ns / whole for name, ns in spent.items()}
+            if all(abs(share[name] - true) < 3
+                   for name, true in (("one", 16.7), ("two", 33.3), ("three", 50))):
+                return
+    pytest.fail(f"{share}")
+
+
+@pytest.mark.parametrize("python, include", interpreters())
+def test_every_stack_is_possible(tmp_path, python, include):
+    with Program(python, tmp_path, POSSIBLE + "print('ready', flush=True)\n"
+                 "main(lambda: False)\n") as program:
+        attach(program.pid, tmp_path / "t.sonde", "--sample", 5000, "--duration", 2)
+    found = samples(tmp_path / "t.sonde")
+    assert sum(sample["samples"] for sample in found) > 100
+    assert impossible(found) == []
+    # A stack of another shape than any: cut off, or mixed with what ran before main().
+    assert {sample["functions"][-1] for sample in found} == {"<module>"}
+
+
+THREADS = """
+import select, socket, threading, time
+def sleeper(): time.sleep(60)
+pair = socket.socketpair()
+def selecter(): select.select([pair[0]], [], [], 60)
+lock = threading.Lock(); lock.acquire()
+def locker(): lock.acquire()
+def busy():
+    while True: pass
+for target in (sleeper, selecter, locker, busy):
+    threading.Thread(target=target, daemon=True).start()
+time.sleep(0.2)
+print("ready", flush=True)
+busy()
+"""
+
+
+@pytest.mark.parametrize("python, include", interpreters())
+def test_idle_threads_are_told_apart(tmp_path, python, include):
+    with Program(python, tmp_path, THREADS) as program:
+        attach(program.pid, tmp_path / "t.sonde", "--sample", 200, "--duration", 2)
+    found = samples(tmp_path / "t.sonde")
+    by_function = {}
+    for sample in found:
+        name = next((f for f in ("sleeper", "selecter", "locker", "busy")
+                     if f in sample["functions"]), None)
+        if name:
+            by_function.setdefault(name, []).append(sample)
+    for name in ("sleeper", "selecter", "locker"):
+        assert all(sample["state"] == 0 for sample in by_function[name]), name
+    busy = by_function["busy"]
+    assert len({sample["tid"] for sample in busy}) == 2
+    holding = sum(s["covered_ns"] for s in busy if s["state"] & GIL)
+    idle = sum(s["covered_ns"] for s in busy if s["state"] == 0)
+    whole = sum(s["covered_ns"] for s in busy)
+    assert holding > 0.3 * whole      # one of two has the lock at any time
+    assert idle < 0.1 * whole         # the other waits for it, which is not idleness
+
+
+CHILDREN = """
+import os, subprocess, sys, time
+def parent_work():
+    while True: time.sleep(0.01)
+def child_work():
+    while True: sum(range(1000))
+if len(sys.argv) > 1:
+    child_work()
+if os.fork() == 0:
+    child_work()
+subprocess.Popen([sys.executable, __file__, "again"])
+subprocess.Popen(["sleep", "30"])
+print("ready", flush=True)
+time.sleep(0.6)
+if os.fork() == 0:     # one that comes later
+    child_work()
+parent_work()
+"""
+
+
+def test_children(tmp_path):
+    with Program(sys.executable, tmp_path, CHILDREN, start_new_session=True) as program:
+        try:
+            attach(program.pid, tmp_path / "t.sonde", "--sample", 200, "--duration", 3)
+        finally:
+            os.killpg(program.pid, signal.SIGKILL)
+    assert (tmp_path / "t.sonde").is_dir()
+    assert len(list((tmp_path / "t.sonde").iterdir())) == 4  # `sleep` is no Python
+    workers = {sample["process"] for sample in samples(tmp_path / "t.sonde")
+               if "child_work" in sample["functions"]}
+    assert len(workers) == 3
+
+
+def test_until_it_ends(tmp_path):
+    with Program(sys.executable, tmp_path, """
+            import time
+            print("ready", flush=True)
+            end = time.time() + 0.7
+            while time.time() < end: pass
+            """) as program:
+        attach(program.pid, tmp_path / "t.sonde", "--sample", 300)
+    assert samples(tmp_path / "t.sonde")
+    assert "not_closed" not in ledger(tmp_path / "t.sonde")
+
+
+def test_it_becomes_another_program(tmp_path):
+    with Program(sys.executable, tmp_path, """
+            import os, sys, time
+            if len(sys.argv) > 1:
+                def second():
+                    while True: sum(range(1000))
+                second()
+            print("ready", flush=True)
+            def first():
+                end = time.time() + 1
+                while time.time() < end: sum(range(1000))
+            first()
+            os.execv(sys.executable, [sys.executable, __file__, "again"])
+            """) as program:
+        attach(program.pid, tmp_path / "t.sonde", "--sample", 300, "--duration", 4)
+    seen = {name for sample in samples(tmp_path / "t.sonde") for name in sample["functions"]}
+    assert {"first", "second"} <= seen
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_what_there_is(tmp_path, how):
+    with Program(sys.executable, tmp_path, MIXTURE) as program:
+        sonde = subprocess.Popen([SONDE, "attach", str(program.pid), "-o", str(tmp_path / "t.sonde")],
+                                 stderr=subprocess.PIPE)
+        time.sleep(1)
+        sonde.send_signal(how)
+        assert sonde.wait(timeout=20) == 0, sonde.stderr.read()
+        assert program.process.poll() is None  # it is left alone
+    assert samples(tmp_path / "t.sonde")
+    assert "not_closed" not in ledger(tmp_path / "t.sonde")
+
+
+def test_the_target_is_not_held_up(tmp_path):
+    """It goes on while it is sampled, and nothing is left in it."""
+    with Program(sys.executable, tmp_path, MIXTURE) as program:
+        before = open(f"/proc/{program.pid}/maps").read().count("sonde")
+        attach(program.pid, tmp_path / "t.sonde", "--sample", 1000, "--duration", 1)
+        status = open(f"/proc/{program.pid}/status").read()
+        assert "TracerPid:\t0" in status
+        assert open(f"/proc/{program.pid}/maps").read().count("sonde") == before == 0
+        assert program.process.poll() is None
+
+
+# ------------------------------------------------------------------------------ refusals
+
+def test_not_python(tmp_path):
+    process = subprocess.Popen(["sleep", "30"])
+    try:
+        said = attach(process.pid, tmp_path / "t.sonde", status=1)
+    finally:
+        process.kill()
+        process.wait()
+    assert said == (f"sonde: attach {process.pid}: it is not a Python program (no interpreter of 3.9 to "
+                    "3.13 was found in it)\n")
+    assert not (tmp_path / "t.sonde").exists()
+
+
+def test_a_python_that_is_not_known(tmp_path):
+    old = os.path.expanduser("~/.pyenv/versions/3.8.18/bin/python3")
+    if not os.path.exists(old):
+        pytest.skip("no Python 3.8 here")
+    with Program(old, tmp_path, MIXTURE) as program:
+        said = attach(program.pid, tmp_path / "t.sonde", status=1)
+    assert "Python 3.8 is not known here: 3.9 to 3.13 are" in said
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_not_permitted(tmp_path):
+    with Program(sys.executable, tmp_path, MIXTURE) as program:
+        done = subprocess.run(["sh", "-c", f"exec {SONDE} attach {program.pid} -o /tmp/never.sonde"],
+                              user=65534, group=65534, extra_groups=[], stderr=subprocess.PIPE,
+                              text=True)
+    if done.returncode in (126, 127):
+        pytest.skip("the installed program cannot be run by another user")
+    assert done.returncode == 1
+    assert "not permitted" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_nothing_else_is_replaced(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with Program(sys.executable, tmp_path, MIXTURE) as program:
+        said = attach(program.pid, tmp_path / "mine.txt", "--duration", 1, status=1)
+    assert "will not replace" in said
+    assert (tmp_path / "mine.txt").read_text() == "mine"
