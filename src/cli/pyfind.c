@@ -11,7 +11,6 @@
 #include "cli/autostart.h"
 #include "cli/child.h"
 
-#define ARGS_MAX 64u
 #define PYTHONS_MAX 3u
 
 /* -c leaves the user's folder first on the path, as `python -m` does; our package comes last. */
@@ -53,17 +52,20 @@ static void find_beside(char path[PATH_MAX])
 /* The exit status of one try; its signal becomes ours. */
 static int run_one(const char *python, const char *package, const char *module, char *const *args)
 {
-    char            *command[ARGS_MAX + 6];
-    struct snd_child child;
-    size_t           n = 0;
     const char      *head[] = { python, "-c", starter, package, module };
+    struct snd_child child;
+    size_t           n = 0, count = 0;
 
+    while (args[count])
+        count++;
+    char **command = calloc(sizeof head / sizeof head[0] + count + 1, sizeof *command);
+    if (!command)
+        return snd_failure("out of memory for the command line");
     for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
         command[n++] = (char *)(uintptr_t)head[i];
-    for (size_t i = 0; args[i] && i < ARGS_MAX; i++)
-        command[n++] = args[i];
-    command[n] = NULL;
+    memcpy(command + n, args, count * sizeof *command);
     int status = snd_child_run(command, &child);
+    free(command);
     return status >= 0 ? status : snd_child_status(&child);
 }
 
