@@ -47,7 +47,7 @@ def shapes(results):
 
 def run(*arguments, status=0, **extra):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "SONDE_PYTHON_EXE": sys.executable,
-                   **extra.pop("env", {})}
+                   "SONDE_PYTHON": os.path.dirname(sonde.__file__), **extra.pop("env", {})}
     done = subprocess.run([SONDE, "layers", *map(str, arguments)], env=environment, timeout=300,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", **extra)
     assert done.returncode == status, done.stderr
