@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not SONDE, reason="the program sonde is not buil
 DATA = ROOT / "tests/data/pipeedge"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def has_yaml():
     checks = {check["name"]: check["verdict"] for check in read_json("doctor", "--json")["checks"]}
     if checks["yaml"] != "ok":
