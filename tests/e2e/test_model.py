@@ -42,7 +42,8 @@ def one_thread():
 
 def run(*arguments, **extra):
     assert SONDE, "the program sonde is not built: run `make`, or set SONDE"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "SONDE_PYTHON_EXE": sys.executable}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "SONDE_PYTHON_EXE": sys.executable,
+                   "SONDE_PYTHON": os.path.dirname(sonde.__file__)}
     return subprocess.run([SONDE, "model", *map(str, arguments)], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, encoding="utf-8", env=environment, timeout=120,
                           **extra)
