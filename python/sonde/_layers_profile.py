@@ -30,8 +30,8 @@ class Source:
             return
         if isinstance(model, str) and ":" not in model:
             raise SpecError(f"{model}: unknown model: PipeEdge's are {', '.join(pipeedge.SIZES)}; "
-                            "others are torchvision:NAME, package.module:callable, "
-                            "file.py:callable")
+                            "others are torchvision:NAME, transformers:NAME, "
+                            "package.module:callable, file.py:callable")
         if options.paired:
             raise SpecError("--paired is for PipeEdge's models: others pass on what crosses")
         if isinstance(model, str):

@@ -56,17 +56,14 @@ static bool spell_out(char **word, char **made)
 typedef enum sonde_status convert_fn(const struct snd_convert_options *, struct sonde_buffer *,
                                      struct sonde_error *);
 
-static int convert(convert_fn *function, const struct snd_convert_options *asked)
+static int convert(const struct snd_command *self, convert_fn *function,
+                   const struct snd_convert_options *asked)
 {
     struct sonde_error  err;
     struct sonde_buffer notes = { 0 };
     enum sonde_status   status = function(asked, &notes, &err);
 
-    for (char *line = notes.bytes; line && *line;) {
-        size_t length = strcspn(line, "\n");
-        fprintf(stderr, "sonde: convert: %.*s\n", (int)length, line);
-        line += length + (line[length] == '\n');
-    }
+    snd_say_notes(self, &notes);
     sonde_buffer_release(&notes);
     return status == SONDE_OK ? SND_EXIT_OK : snd_failure("convert: %s", err.message);
 }
@@ -101,7 +98,7 @@ static int run_parsed(const struct snd_command *self, int argc, char **argv)
         .memory_mb = args.memory_mb,
         .bandwidth_mbps = args.bandwidth_mbps,
     };
-    return convert(models ? snd_convert_models : snd_convert_device_types, &asked);
+    return convert(self, models ? snd_convert_models : snd_convert_device_types, &asked);
 }
 
 static int run(const struct snd_command *self, int argc, char **argv)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde plan: stages of a pipeline, in the form of PipeEdge's scheduler. */
-#include <string.h>
-
 #include "base/buf.h"
 #include "cli/commands.h"
 #include "pipe/plan.h"
@@ -30,15 +28,6 @@ static const struct snd_option options[] = {
       AT(plan.buffers_out), 0 },
     { 'v', "verbose", NULL, "say of each stage what it takes", SND_OPTION_FLAG, AT(verbose), 0 },
 };
-
-static void say_notes(const struct sonde_buffer *notes)
-{
-    for (const char *line = notes->bytes; line && *line;) {
-        size_t length = strcspn(line, "\n");
-        fprintf(stderr, "sonde: plan: %.*s\n", (int)length, line);
-        line += length + (line[length] == '\n');
-    }
-}
 
 static enum sonde_status make_plan(const struct plan_args *args, struct sonde_buffer *text,
                                    struct sonde_buffer *notes, struct sonde_error *err)
@@ -76,7 +65,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
     snd_progress_start("sonde: planning");
     enum sonde_status made = make_plan(&args, &text, &notes, &err);
     snd_progress_stop();
-    say_notes(&notes);
+    snd_say_notes(self, &notes);
     if (made == SONDE_E_ARGUMENT)
         status = snd_usage_error(self, "%s", err.message);
     else if (made != SONDE_OK || text.failed)

@@ -41,6 +41,17 @@ int snd_report_error(const struct snd_command *command, const char *object,
     return snd_failure("%s %s: %s", command->name, object, err->message);
 }
 
+void snd_say_notes(const struct snd_command *command, const struct sonde_buffer *notes)
+{
+    for (char *line = notes->bytes; line && *line;) {
+        char *end = line + strcspn(line, "\n");
+        bool  more = *end != '\0';
+        *end = '\0';
+        fprintf(stderr, "sonde: %s: %s\n", command->name, snd_make_plain(line));
+        line = end + more;
+    }
+}
+
 int snd_finish_stdout(const struct snd_command *command)
 {
     if (fflush(stdout) != 0 || ferror(stdout))

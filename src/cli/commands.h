@@ -28,6 +28,8 @@ int snd_open_trace(const struct snd_command *command, int operands, char **argv,
 /* "sonde: NAME OBJECT: why" on stderr; the exit status that fits the error. */
 int snd_report_error(const struct snd_command *command, const char *object,
                      const struct sonde_error *err);
+/* "sonde: NAME: line" on stderr for each line; the buffer is used up. */
+void snd_say_notes(const struct snd_command *command, const struct sonde_buffer *notes);
 /* Flushes stdout; the exit status. */
 int snd_finish_stdout(const struct snd_command *command);
 

@@ -11,10 +11,20 @@
 __attribute__((__format__(__printf__, 2, 0))) static void
 say(const char *before, const char *format, va_list args, const char *after)
 {
+    char text[1024];
+
     fflush(stdout);
-    fprintf(stderr, "sonde: %s", before);
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "%s\n", after);
+    vsnprintf(text, sizeof text, format, args);
+    fprintf(stderr, "sonde: %s%s%s\n", before, snd_make_plain(text), after);
+}
+
+/* Names come from files, and must not drive a terminal. */
+char *snd_make_plain(char *text)
+{
+    for (char *at = text; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            *at = '?';
+    return text;
 }
 
 int snd_usage_error(const struct snd_command *command, const char *format, ...)

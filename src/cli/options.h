@@ -56,6 +56,9 @@ int snd_options_parse(const struct snd_command *command, int argc, char **argv, 
 
 void snd_command_help(const struct snd_command *command, FILE *out);
 
+/* Makes control characters question marks; returns `text`. */
+char *snd_make_plain(char *text);
+
 /* "sonde: NAME: message" on stderr, with a pointer to the help; returns SND_EXIT_USAGE. */
 int snd_usage_error(const struct snd_command *command, const char *format, ...)
     __attribute__((__format__(__printf__, 2, 3)));

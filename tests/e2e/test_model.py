@@ -42,7 +42,8 @@ def one_thread():
 
 def run(*arguments, **extra):
     assert SONDE, "the program sonde is not built: run `make`, or set SONDE"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "SONDE_PYTHON_EXE": sys.executable}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "SONDE_PYTHON_EXE": sys.executable,
+                   "SONDE_PYTHON": os.path.dirname(sonde.__file__)}
     return subprocess.run([SONDE, "model", *map(str, arguments)], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, encoding="utf-8", env=environment, timeout=120,
                           **extra)
@@ -362,11 +363,12 @@ def test_one_recording_at_a_time():
 # ------------------------------------------------------------------------ command line
 
 def test_three_levels_on_the_command_line(tmp_path):
-    done = run("programs/nets.py:Net", "-b", "1,2", "-i", 3, "--trace", tmp_path / "traces",
-               cwd=PROGRAMS.parent)
+    done = run("programs/nets.py:Net", "-b", "1,2", "-i", 3, "--backward", "--trace",
+               tmp_path / "traces", cwd=PROGRAMS.parent)
     assert (done.returncode, done.stderr) == (0, "")
-    for words in ("Forward pass, by batch size", "Layers, batch size 2", "features (Sequential)",
-                  "Kinds of module, by depth", "Operators, batch size 2", "aten::conv2d",
+    for words in ("Forward pass, by batch size", "Layers, batch size 2, forward and backward",
+                  "features (Sequential)", "Kinds of module, by depth", "Operators, batch size 2",
+                  "aten::convolution_backward",
                   f"Parameters: {sum(one.numel() for one in nets.Net().parameters())}"):
         assert words in done.stdout
     with sonde.Trace(tmp_path / "traces") as trace:
@@ -374,20 +376,10 @@ def test_three_levels_on_the_command_line(tmp_path):
     assert [(row["batch_size"], row["runs"]) for row in rows] == [(1, 3), (2, 3)]
 
 
-def test_a_file_and_backward(tmp_path):
-    done = run(f"{PROGRAMS}/nets.py:Net", "-b", "2", "-i", 2, "--backward", "-o", tmp_path / "n.yml")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    read = yaml.safe_load((tmp_path / "n.yml").read_text())
-    layer = read["layers"]["batch_size_2"][0]
-    assert layer["class"] == "Net" and layer["backward_seconds"] > 0
-    assert read["timing"]["batch_size_2"]["on_device_inference"]["metrics"]["runs"] == 2
-    assert os.listdir(tmp_path) == ["n.yml"]
-
-
 def test_what_was_measured_before_a_failure_is_kept(tmp_path):
     done = run(f"{PROGRAMS}/nets.py:FailsWhenLarge", "-b", "1,2,4", "-i", 2, "-o",
                tmp_path / "n.json")
-    assert done.returncode == 1
+    assert done.returncode == 1 and os.listdir(tmp_path) == ["n.json"]
     assert done.stderr == (f"sonde: model {PROGRAMS}/nets.py:FailsWhenLarge: batch 4: the forward "
                            "pass failed in FailsWhenLarge (FailsWhenLarge): RuntimeError: no room "
                            "for\n")
@@ -396,12 +388,24 @@ def test_what_was_measured_before_a_failure_is_kept(tmp_path):
     assert read["failure"].startswith("batch 4: ")
 
 
-def test_the_layer_that_fails_is_named_and_those_before_it_are_measured():
-    done = run(f"{PROGRAMS}/nets.py:FailsInside", "--level", "layer")
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "failed in FailsInside.head (Linear): RuntimeError: " in done.stderr
-    assert "0 (Conv2d)" in done.stdout and "[[1, 8, 16, 16]]" in done.stdout
+def run_here(spec, folder, *more):
+    """What the command runs, in this process, without a new torch for each."""
+    from sonde import _model
+    folder.mkdir()
+    return _model.main(["--batches", "1", "--warmup", "0", "--runs", "1", "--passes", "1", *more,
+                        "--", spec, str(folder)])
+
+
+def test_the_layer_that_fails_is_named_and_those_before_it_are_measured(tmp_path, capsys):
+    assert run_here(f"{PROGRAMS}/nets.py:FailsInside", tmp_path / "traces") == 1
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.count("\n") == 1
+    assert "failed in FailsInside.head (Linear): RuntimeError: " in told.err
+    with sonde.Trace(tmp_path / "traces/pass-1.sonde") as trace:
+        rows = {row["path"]: row for row in
+                json.loads(trace.report(view="modules", format="json"))["rows"]}
+    first = rows["FailsInside.features.0"]
+    assert first["forward_ns"] > 0 and first["output_shapes"] == [[1, 8, 16, 16]]
 
 
 @pytest.mark.parametrize("arguments, words", [
@@ -420,13 +424,8 @@ def test_the_layer_that_fails_is_named_and_those_before_it_are_measured():
     (["nets:Net", "--device", "abacus"], "--device abacus: "),
 ])
 def test_one_line_says_what_is_wrong(arguments, words, tmp_path, capsys, monkeypatch):
-    """In this process: what the command runs, without a new torch for each."""
-    from sonde import _model
     monkeypatch.chdir(PROGRAMS)
-    folder = tmp_path / "traces"
-    folder.mkdir()
-    status = _model.main(["--batches", "1", "--warmup", "0", "--runs", "1", "--passes", "1",
-                          *arguments[1:], "--", arguments[0], str(folder)])
+    status = run_here(arguments[0], tmp_path / "traces", *arguments[1:])
     told = capsys.readouterr()
     assert status == 1 and told.out == ""
     assert told.err.startswith("sonde: model ") and told.err.count("\n") == 1

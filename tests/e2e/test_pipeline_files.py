@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not SONDE, reason="the program sonde is not buil
 DATA = ROOT / "tests/data/pipeedge"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def has_yaml():
     checks = {check["name"]: check["verdict"] for check in read_json("doctor", "--json")["checks"]}
     if checks["yaml"] != "ok":
@@ -235,6 +235,24 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / "models.yml").write_text("google/vit-base-patch16-224: {\n")
     refused("convert", "models", "-i", DATA / "current/results_rcc.yml", cwd=tmp_path, says="not YAML")
     assert (tmp_path / "models.yml").read_text() == "google/vit-base-patch16-224: {\n"
+
+
+def test_names_cannot_drive_a_terminal(tmp_path):
+    """Text of a file that is shown has no control characters left."""
+    results = load(DATA / "current/results_rcc.yml")
+    results["model_name"] = results["dtype"] = "evil \x1b[2J\x07 name"
+    (tmp_path / "profiler_results.yml").write_bytes(dumped(results))
+    good("convert", "models", cwd=tmp_path)
+    lines = refused("convert", "models", cwd=tmp_path, says="evil ?[2J? name already")
+    done = good("convert", "device-types", "x", "-dtm", 1, "-dtb", 1, cwd=tmp_path)
+    assert b"evil ?[2J? name" in done.stderr and not any(byte < 32 for byte in done.stderr.replace(b"\n", b""))
+    assert len(lines) == 1
+    good("convert", "device-types", "x", "-f", "-i", DATA / "current/results_rcc.yml", cwd=tmp_path)
+    good("convert", "models", "-i", DATA / "current/results_rcc.yml", cwd=tmp_path)
+    (tmp_path / "types.yml").write_bytes((DATA / "current/device_types.yml").read_bytes())
+    (tmp_path / "devices.yml").write_text('RCC-VE-C2000: ["a\\e[2J\\nb"]\n')
+    done = good("plan", "-T", "types.yml", cwd=tmp_path)
+    assert b"\x1b" not in done.stdout and yaml.safe_load(done.stdout) == [{"a\x1b[2J\nb": [1, 48]}]
 
 
 # ----------------------------------------------------------------- full disk
