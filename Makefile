@@ -71,7 +71,7 @@ $(STAGES): setup
 bench: all $(VENV)/.test-packages
 	@tools/setup bench
 	@status=0; bench/run || status=1; \
-	for part in torch_ops torch_table python_functions python_lines; do $(VENV)/bin/python bench/$$part.py || status=1; done; \
+	for part in torch_ops torch_table python_functions python_lines python_sample; do $(VENV)/bin/python bench/$$part.py || status=1; done; \
 	tools/overhead; exit $$status
 
 soak: all
