@@ -7,13 +7,16 @@ import os
 import threading
 import warnings
 
-from . import _record
+from . import _record, _session
 from ._core import Error
 from ._installed import torch_module
 
+# Options of the operators' probe; the others are the recording's.
+_ATTACHED = ("shapes", "memory", "stacks", "modules", "overloads", "notes")
+
 _lock = threading.Lock()
 _owner = None
-_guest = False  # the recording is that of `sonde run`, and goes on whatever the owner does
+_guest = None  # "run", "session": the recording is theirs, and goes on whatever the owner does
 
 
 def _forget_in_child():
@@ -33,15 +36,35 @@ def start(owner, path, **options):
             raise RuntimeError(
                 f"sonde: {_owner!r} is already recording, and a process has one recording at a "
                 "time: stop it first (a `with` block stops at its end)")
-        _guest = "SONDE_TRACE" in os.environ and _record.path() != ""
-        if _guest:
+        _guest = _host()
+        if _guest == "run":
             path = _record.path()
             warnings.warn(f"sonde: this process is recorded by `sonde run` into {path}; a profile "
                           "shows what is there, from the beginning of the program", stacklevel=5)
+        elif _guest == "session":
+            path = _session.recording_path()
+            _join(options)
         else:
             _begin(path, options)
         _owner = owner
         return path
+
+
+def _host():
+    if "SONDE_TRACE" in os.environ and _record.path() != "":
+        return "run"
+    return "session" if _session.recording_path() is not None else None
+
+
+def _join(options):
+    """Operators go into the recording of sonde.functions and its like."""
+    if torch_module() is not None:
+        from . import _torch_probe
+        options = {name: value for name, value in options.items() if name in _ATTACHED}
+        try:
+            _torch_probe.attach(**options)
+        except Error as error:
+            raise RuntimeError(f"sonde: {error}") from error
 
 
 def _begin(path, options):
@@ -63,13 +86,15 @@ def stop(owner):
         if _owner is not owner:
             return
         _owner = None
-        if _guest:
+        if _guest == "run":
             return
-        if torch_module() is None:
-            _record.stop()
-        else:
+        if torch_module() is not None:
             from . import _torch_probe
-            _torch_probe.stop()
+            _torch_probe.detach()
+        if _guest is None:
+            path = _record.path()
+            _record.stop()
+            _session.ending(path)
 
 
 def pause(owner):

@@ -21,6 +21,7 @@ from ._core import Error, Trace
 
 _lock = threading.RLock()
 _current = None  # the Recording that sessions share, while it is on
+_guests = weakref.WeakSet()  # Recordings whose file is someone else's
 
 
 def _forget_in_child():
@@ -49,6 +50,8 @@ class Recording:
         self.path = _record.path()
         self.users = 1
         self.kept = None  # read for the last time when its owner took the file away
+        if not self.owned:
+            _guests.add(self)
 
     def leave(self):
         global _current
@@ -75,11 +78,18 @@ def _join(path, options):
     return _current
 
 
+def recording_path():
+    """Where sessions record to by themselves, or None."""
+    with _lock:
+        return _current.path if _current is not None and _current.owned else None
+
+
 def ending(path):
     """Whoever owns the recording at `path` has ended it, and is about to move the file."""
     with _lock:
-        if _current is not None and not _current.owned and _current.path == path:
-            _current.kept = Trace(path)
+        for guest in list(_guests):
+            if guest.path == path and guest.kept is None:
+                guest.kept = Trace(path)
 
 
 # -------------------------------------------------------------------------- sessions

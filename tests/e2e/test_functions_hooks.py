@@ -133,3 +133,27 @@ def test_dynamo_below(c_functions):
             calls.busy(50)
         assert counts(recorded)["step"] == 50
     assert torch.equal(model(x), (x + 1) * 2)
+
+
+# --------------------------------------------------------------------- sonde.profile
+
+@pytest.mark.parametrize("outside", ["profile", "functions"])
+def test_with_a_profile(outside):
+    """One recording for both, whoever comes first; each shows its own after both have ended."""
+    torch = pytest.importorskip("torch")
+    x = torch.ones(3)
+
+    def add():
+        return x + 1
+    outer, inner = sonde.profile(), sonde.functions(c_functions=False)
+    if outside == "functions":
+        outer, inner = inner, outer
+    with outer, inner:
+        for _ in range(7):
+            add()
+    profile, recorded = (outer, inner) if outside == "profile" else (inner, outer)
+    assert {row.key: row.count for row in profile.key_averages()}["aten::add"] == 7
+    assert counts(recorded)["add"] == 7
+    with sonde.profile() as alone:
+        x + 1
+    assert {row.key: row.count for row in alone.key_averages()}["aten::add"] == 1

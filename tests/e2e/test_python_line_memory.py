@@ -204,6 +204,20 @@ def test_threads_count_their_own():
     assert rows[first]["increment_bytes"] < rows[first]["usage_bytes"] + MIB
 
 
+def test_local_variables_go_after_the_last_line():
+    """What a call left behind is given back by the next: increments stay what is in use."""
+    def work():
+        block = bytearray(1_000_000)
+        return len(block)
+    first = work.__code__.co_firstlineno
+    with sonde.line_memory(work) as ours:
+        for _ in range(10):
+            work()
+    rows = by_line(ours)
+    assert rows[first + 1]["increment_bytes"] == 10 * 1_000_057
+    assert sum(row["increment_bytes"] for row in rows.values()) == rows[first + 2]["usage_bytes"]
+
+
 def test_exceptions_and_generators():
     def generate(n):
         for i in range(n):

@@ -17,6 +17,7 @@ from pyinstrument.renderers import ConsoleRenderer
 from pyinstrument.session import Session
 
 import cli_tools
+import python_tools
 from cli_tools import needs_tools, read, read_json
 
 pytestmark = needs_tools
@@ -114,6 +115,22 @@ def test_lines_without_the_file(trace, tmp_path):
     text = read("report", trace, "--view", "lines").decode()
     assert text == lines_text(trace)
     assert "Could not find file prog.py" in text
+
+
+def test_a_file_that_changed_is_said(tmp_path):
+    program = tmp_path / "prog.py"
+    program.write_text("def f():\n    return 1\n\nf()\n", encoding="utf-8")
+    for options, view in ((["--lines", "prog.py:f"], "lines"),
+                          (["--line-memory", "prog.py:f"], "line-memory")):
+        program.write_text("def f():\n    return 1\n\nf()\n", encoding="utf-8")
+        python_tools.sonde_run([*options, "-o", tmp_path / "l.sonde"], "prog.py", cwd=tmp_path)
+        text = read("report", tmp_path / "l.sonde", "--view", view).decode()
+        assert "    return 1\n" in text and "changed" not in text
+        program.write_text("def f():\n    return 'changed since'\n\nf()\n", encoding="utf-8")
+        text = read("report", tmp_path / "l.sonde", "--view", view).decode()
+        assert "The file has changed since: its lines may not be those that ran.\n" in text
+        data = read_json("report", tmp_path / "l.sonde", "--view", view, "--json")
+        assert all(row["source"] is None for row in data["rows"])
 
 
 # -------------------------------------------------------------------- line memory

@@ -31,12 +31,11 @@ struct snd_line_table {
     uint32_t      first, count;
     uint32_t      epoch; /* of the recording that the places belong to */
     uint32_t      wanted;
-    uint32_t      uses[2];          /* by how many sessions, for time and for memory */
-    uint32_t      function, file;   /* ids of names in the recording */
-    uint32_t      running;          /* lines under way, in all threads */
-    int           process;          /* that the places belong to */
-    uint64_t      last_usage_bytes; /* of memory, when it was left; 0: it never ran */
-    uint64_t    **time, **memory;   /* places, NULL until a line is run */
+    uint32_t      uses[2];        /* by how many sessions, for time and for memory */
+    uint32_t      function, file; /* ids of names in the recording */
+    bool          has_base;       /* what was in use at its first call is counted */
+    int           process;        /* that has it */
+    uint64_t    **time, **memory; /* places, NULL until a line is run */
 };
 
 /* What a line had found when it began: counters of its thread (memorycounts.h). */
@@ -55,11 +54,22 @@ struct snd_line_run {
     struct snd_line_memory memory;
 };
 
+#define SND_LINE_LEFT 16u
+
+/* A function that the thread has left, and what the thread held then. */
+struct snd_line_left {
+    const struct snd_line_table *table;
+    uint32_t                     epoch;
+    int64_t                      net_bytes;
+};
+
 struct snd_line_thread {
-    struct snd_line_run *base, *top, *end; /* top: the innermost, base - 1 when there is none */
-    void                *outer;            /* the trace function that ours stands before */
-    const void          *adopted;          /* a frame that was under way when tracing began */
-    char                *stack_low;        /* where the C stack must not reach */
+    struct snd_line_run *base, *top, *end;    /* top: the innermost, base - 1 when there is none */
+    void                *outer;               /* the trace function that ours stands before */
+    const void          *adopted;             /* a frame that was under way when tracing began */
+    char                *stack_low;           /* where the C stack must not reach */
+    struct snd_line_left left[SND_LINE_LEFT]; /* the latest ones */
+    uint32_t             left_next;
 };
 
 extern Py_ssize_t                       snd_line_index; /* of code objects' extra words */
@@ -95,7 +105,6 @@ static inline struct snd_line_thread *snd_line_mine(void)
 
 uint64_t *snd_line_place(struct snd_line_table *table, uint32_t line, unsigned use);
 void      snd_line_renew(struct snd_line_table *table);
-void      snd_line_pop(struct snd_line_thread *mine);
 bool snd_line_push(struct snd_line_thread *mine, const void *frame, struct snd_line_table *table);
 bool snd_line_find(struct snd_line_thread *mine, const void *frame);
 
@@ -105,7 +114,7 @@ struct snd_line_table *snd_line_table_get(PyCodeObject *code, PyCodeObject *owne
 /* linememory.c */
 void snd_line_memory_begin(struct snd_line_run *run);
 void snd_line_memory_end(struct snd_line_run *run, uint64_t *place);
-void snd_line_memory_leave(struct snd_line_table *table);
+void snd_line_memory_leave(struct snd_line_thread *mine, struct snd_line_table *table);
 /* A chosen function is called, or goes on, at `line`. */
 void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_line_table *table,
                     int line, bool resumed);
@@ -152,7 +161,7 @@ static inline void snd_line_begin(struct snd_line_thread *mine, const void *fram
     }
     uint32_t index = (uint32_t)(line - (long)run->table->first);
     if (SONDE_UNLIKELY_(index >= run->table->count)) {
-        snd_line_pop(mine);
+        mine->top--;
         return;
     }
     run->line = index;
@@ -172,9 +181,9 @@ static inline void snd_line_end(struct snd_line_thread *mine, const void *frame)
         return;
     snd_line_close(mine->top, now);
     struct snd_line_table *table = mine->top->table;
-    snd_line_pop(mine);
-    if (SONDE_UNLIKELY_(table->wanted & SND_LINE_MEMORY) && table->running == 0)
-        snd_line_memory_leave(table);
+    mine->top--;
+    if (SONDE_UNLIKELY_(table->wanted & SND_LINE_MEMORY))
+        snd_line_memory_leave(mine, table);
 }
 
 /* ------------------------------------------------------------------------- sources */

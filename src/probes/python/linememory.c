@@ -65,9 +65,40 @@ void snd_line_memory_end(struct snd_line_run *run, uint64_t *place)
         place[5] = (uint64_t)peak;
 }
 
-void snd_line_memory_leave(struct snd_line_table *table)
+static struct snd_line_left *find_left(struct snd_line_thread      *mine,
+                                       const struct snd_line_table *table)
 {
-    table->last_usage_bytes = snd_memory_in_use();
+    for (uint32_t i = 0; i < SND_LINE_LEFT; i++)
+        if (mine->left[i].table == table && mine->left[i].epoch == table->epoch)
+            return &mine->left[i];
+    return NULL;
+}
+
+void snd_line_memory_leave(struct snd_line_thread *mine, struct snd_line_table *table)
+{
+    if (table->code != table->owner || find_outer(mine, mine->top, table->owner))
+        return;
+    struct snd_line_left *left = find_left(mine, table);
+    if (!left)
+        left = &mine->left[mine->left_next++ % SND_LINE_LEFT];
+    *left = (struct snd_line_left){ table, table->epoch, snd_memory_mine_.net_bytes };
+}
+
+/*
+ * What the line of `def` has: at the function's first call all that is in use, at others what the
+ * thread took and gave back since it left the function, its local variables for one.
+ */
+static uint64_t count_since(struct snd_line_thread *mine, struct snd_line_table *table,
+                            uint64_t in_use)
+{
+    if (table->code != table->owner || find_outer(mine, mine->top, table->owner))
+        return 0;
+    if (!table->has_base) {
+        table->has_base = true;
+        return in_use;
+    }
+    const struct snd_line_left *left = find_left(mine, table);
+    return left ? (uint64_t)(snd_memory_mine_.net_bytes - left->net_bytes) : 0;
 }
 
 void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_line_table *table,
@@ -91,10 +122,7 @@ void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_
         return;
     place[0]++;
     place[4] = snd_memory_in_use();
-    if (table->running == 0 && table->code == table->owner) {
-        place[1] += place[4] - table->last_usage_bytes;
-        table->last_usage_bytes = place[4];
-    }
+    place[1] += count_since(mine, table, place[4]);
 }
 
 /* ------------------------------------------------------------------------ the module */

@@ -74,14 +74,7 @@ bool snd_line_push(struct snd_line_thread *mine, const void *frame, struct snd_l
     memset(run, 0, sizeof *run);
     run->frame = frame;
     run->table = table;
-    table->running++;
     return true;
-}
-
-void snd_line_pop(struct snd_line_thread *mine)
-{
-    mine->top->table->running--;
-    mine->top--;
 }
 
 /* What lies above it was left unseen, and is given up. */
@@ -91,8 +84,7 @@ bool snd_line_find(struct snd_line_thread *mine, const void *frame)
 
     for (int i = 0; i < RUNS_LOOKED_AT && run >= mine->base; i++, run--) {
         if (run->frame == frame) {
-            while (mine->top > run)
-                snd_line_pop(mine);
+            mine->top = run;
             return true;
         }
     }
@@ -117,10 +109,9 @@ void snd_line_renew(struct snd_line_table *table)
 
     memset(table->time, 0, table->count * sizeof *table->time);
     memset(table->memory, 0, table->count * sizeof *table->memory);
-    if (table->process != getpid()) /* a forked child goes on from where its parent was */
-        table->process = getpid();
-    else
-        table->last_usage_bytes = 0;
+    if (table->process == getpid()) /* a forked child has what its parent had counted */
+        table->has_base = false;
+    table->process = getpid();
     PyErr_Fetch(&error[0], &error[1], &error[2]); /* a frame may be left by an exception */
     snd_memory_mine_.inside++;
     table->epoch = sonde_epoch();

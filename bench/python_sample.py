@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench/python_sample.py [--quick] - what sampling a Python program costs.
+
+The time of a program that is sampled 1,000 times a second over its time alone: fib, and a torch
+program of 64 threads that hand each other small products. Beside sonde: Pyinstrument at the same
+rate, and py-spy where it may run. Bare and sampled stretches run in turn, round after round; a
+figure is the ratio of the best rounds, its spread that of the paired rounds, first to ninth decile.
+A stretch has a dozen samples or so. Prints as bench/run does and puts its figures into
+bench/results.json. Exit status: 1 if sonde's budget is missed.
+"""
+import argparse
+import contextlib
+import os
+import queue
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from python_functions import deciles, fib, merge
+
+os.environ.setdefault("PYINSTRUMENT_IGNORE_OVERHEAD_WARNING", "1")
+BUDGET = 1.02
+HZ = 1000
+THREADS = 64
+# Long enough for a dozen samples, short enough to be left alone now and then on any machine.
+STRETCH_NS, STRETCHES = 12_000_000, 10
+
+
+# --------------------------------------------------------------------- workloads
+
+def fib_work():
+    return lambda: fib(18)
+
+
+def torch_work():
+    try:
+        import torch
+    except ImportError:
+        return None
+    torch.set_num_threads(1)
+    tasks, done = queue.SimpleQueue(), queue.SimpleQueue()
+    x = torch.randn(96, 96)
+
+    def serve():
+        while tasks.get():
+            torch.mm(x, x)
+            done.put(1)
+
+    for _ in range(THREADS):
+        threading.Thread(target=serve, daemon=True).start()
+
+    def work():
+        for _ in range(THREADS):
+            tasks.put(1)
+        for _ in range(THREADS):
+            done.get()
+    return work
+
+
+# ---------------------------------------------------------------------- samplers
+
+@contextlib.contextmanager
+def sonde_on(folder):
+    import sonde
+    with sonde.sample(hz=HZ, path=f"{folder}/{time.monotonic_ns()}.sonde"):
+        yield
+
+
+@contextlib.contextmanager
+def pyinstrument_on(folder):
+    import pyinstrument
+    profiler = pyinstrument.Profiler(interval=1 / HZ)
+    profiler.start()
+    try:
+        yield
+    finally:
+        profiler.stop()
+
+
+@contextlib.contextmanager
+def py_spy_on(folder):
+    spy = shutil.which("py-spy", path=os.path.dirname(sys.executable)) or shutil.which("py-spy")
+    process = subprocess.Popen([spy, "record", "-r", str(HZ), "-f", "raw", "-o", f"{folder}/spy",
+                                "-d", "60", "-p", str(os.getpid())], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    time.sleep(1)
+    try:
+        if process.poll() is not None:
+            raise RuntimeError("py-spy cannot run here")
+        yield
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+
+
+def can(sampler, folder):
+    try:
+        with sampler(folder):
+            return True
+    except Exception as error:
+        print(f"bench/python_sample.py: left out: {error}", file=sys.stderr)
+        return False
+
+
+# --------------------------------------------------------------------- measuring
+
+def stretch_ns(work):
+    """Nanoseconds of one piece of work, on average over a stretch: the least of a few stretches."""
+    best = float("inf")
+    for _ in range(STRETCHES):
+        count, begin, spent = 0, time.perf_counter_ns(), 0
+        while spent < STRETCH_NS:
+            work()
+            count += 1
+            spent = time.perf_counter_ns() - begin
+        best = min(best, spent / count)
+    return best
+
+
+def measure(work, samplers, rounds, folder):
+    times = {"bare": [], **{name: [] for name in samplers}}
+    work()
+    for _ in range(rounds):
+        times["bare"].append(stretch_ns(work))
+        for name, sampler in samplers.items():
+            with sampler(folder):
+                work()
+                times[name].append(stretch_ns(work))
+    return times
+
+
+def figure(program, what, name, times, budget):
+    bare, sampled = times["bare"], times[name]
+    pairs = [a / b for a, b in zip(sampled, bare)]
+    value = min(sampled) / min(bare)
+    return {"name": f"python_sample_{program}_{name}",
+            "what": f"{what}, sampled {HZ} times a second by {name}", "value": value, "unit": "x",
+            "budget": budget, "at_least": False,
+            "met": None if budget is None else value <= budget, "spread": deciles(pairs),
+            "median": statistics.median(pairs), "best_ns": [min(sampled), min(bare)]}
+
+
+def shown(f):
+    text = (f"{f['what']:<66} {f['value']:>9.3f} {f['unit']:<10} spread {f['spread'][0]:.2f} .. "
+            f"{f['spread'][1]:.2f}")
+    if f["budget"] is not None:
+        text += f"  at most {f['budget']:.2f}: {'met' if f['met'] else 'MISSED'}"
+    return text
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--quick", action="store_true")
+    rounds = 10 if options.parse_args().quick else 40
+    figures = []
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
+        peers = {name: sampler for name, sampler in (("pyinstrument", pyinstrument_on),
+                                                     ("py-spy", py_spy_on)) if can(sampler, folder)}
+        for program, what, make in (("fib", "fib", fib_work),
+                                    ("torch", f"torch, {THREADS} threads", torch_work)):
+            work = make()
+            if work is None:
+                print("bench/python_sample.py: torch is not installed", file=sys.stderr)
+                continue
+            # The peers change the time of a round by themselves: fewer rounds, of their own.
+            found = measure(work, {"sonde": sonde_on}, rounds, folder)
+            figures.append(figure(program, what, "sonde", found, BUDGET))
+            print(shown(figures[-1]), flush=True)
+            for name, sampler in peers.items():
+                found = measure(work, {name: sampler}, max(3, rounds // 10), folder)
+                figures.append(figure(program, what, name, found, None))
+                print(shown(figures[-1]), flush=True)
+    merge(figures)
+    missed = [one["what"] for one in figures if one["met"] is False]
+    if missed:
+        sys.exit(f"bench/python_sample.py: over budget: {'; '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()
