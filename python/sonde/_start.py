@@ -125,10 +125,28 @@ def _run_setup():
         runpy.run_path(path, run_name="__main__")
 
 
+class _OnlyOurs:
+    """Matches Python's warning of fork() beside threads, where the other thread is the recorder's.
+
+    The recorder's helper does nothing that a child could miss; to warn of it would be wrong.
+    """
+
+    def match(self, text):
+        return text.startswith("This process (pid=") and len(sys._current_frames()) == 1
+
+
+def _allow_fork():
+    import warnings
+    if sys.version_info >= (3, 12):
+        warnings.filters.insert(0, ("ignore", _OnlyOurs(), DeprecationWarning, None, 0))
+        warnings._filters_mutated()
+
+
 def before(probes, after_import):
     """What must be ready when the program's code is loaded."""
     first = _FIRST not in os.environ
     os.environ[_FIRST] = str(os.getpid())
+    _allow_fork()
     _run_setup()
     start_decorator(probes, after_import, first)
 

@@ -229,7 +229,9 @@ enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t sta
     if (!find_link(python, state, &link) || !read_word(python, link, &top))
         return SND_PY_UNREAD;
     stack->window.from = stack->window.to = 0;
-    return walk(python, top, stack);
+    enum snd_py_read read = walk(python, top, stack);
+    /* Between two instructions a generator may have been let go of and still be the innermost. */
+    return read == SND_PY_READ && !stack->cut && !stack->ends ? SND_PY_TORN : read;
 }
 
 static enum snd_py_read look(const struct snd_python *python, uint64_t state,
@@ -244,9 +246,9 @@ static enum snd_py_read look(const struct snd_python *python, uint64_t state,
         read = walk(python, top, stack);
     if (read != SND_PY_READ)
         return read;
-    return !stack->cut && !stack->ends ? SND_PY_TORN
-           : !read_word(python, link, &after) || after != top ? SND_PY_TORN
-                                                              : SND_PY_READ;
+    if ((!stack->cut && !stack->ends) || !read_word(python, link, &after) || after != top)
+        return SND_PY_TORN;
+    return SND_PY_READ;
 }
 
 /* The innermost frame may have gone on to its next instruction: the same function, another line. */

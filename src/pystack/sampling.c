@@ -167,12 +167,22 @@ void snd_sampling_drop(struct snd_sampling *s)
 
 /* ------------------------------------------------------------------ threads */
 
-static struct thread *find_thread(struct snd_sampling *s, uint64_t state, uint32_t tid)
+static struct thread *find_thread(struct snd_sampling *s, const struct snd_py_thread *found)
 {
     for (uint32_t i = 0; i < s->thread_count; i++)
-        if (s->threads[i].python.state == state && (tid == 0 || s->threads[i].task.tid == tid))
+        if (s->threads[i].python.state == found->state &&
+            s->threads[i].python.ident == found->ident && s->threads[i].python.tid == found->tid)
             return &s->threads[i];
     return NULL;
+}
+
+/* Until a new thread runs, its state bears the name of the one that made it. */
+static bool has_begun(const struct snd_sampling *s, size_t n, size_t at)
+{
+    for (size_t i = at + 1; i < n; i++) /* newest first */
+        if (s->list[i].ident == s->list[at].ident)
+            return false;
+    return s->list[at].ident != 0;
 }
 
 static struct thread *add_thread(struct snd_sampling *s, const struct snd_py_thread *found,
@@ -210,8 +220,8 @@ static bool refresh(struct snd_sampling *s, uint64_t now)
     for (uint32_t i = 0; i < s->thread_count; i++)
         s->threads[i].listed = false;
     for (size_t i = 0; i < n; i++) {
-        struct thread *t = find_thread(s, s->list[i].state, s->list[i].tid);
-        if (!t)
+        struct thread *t = find_thread(s, &s->list[i]);
+        if (!t && has_begun(s, n, i))
             t = add_thread(s, &s->list[i], now);
         if (t)
             t->listed = true;
@@ -278,9 +288,9 @@ static bool name_stack(struct snd_sampling *s, uint32_t *id)
 
 static enum snd_py_read read_stack(struct snd_sampling *s, struct thread *t, bool running)
 {
-    enum snd_py_read read = SND_PY_UNREAD;
+    enum snd_py_read read = SND_PY_TORN;
 
-    if (running && s->read_running)
+    for (int tries = 0; tries < 3 && read == SND_PY_TORN && running && s->read_running; tries++)
         read = s->read_running(s->user, t->task.tid, t->python.state, &s->stack);
     for (int tries = 0; tries < 4 && read != SND_PY_READ; tries++)
         read = snd_python_stack(&s->python, t->python.state, &s->stack, &s->spare);

@@ -8,7 +8,7 @@ import sys
 import sysconfig
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs/python"
-SONDE = os.path.join(sysconfig.get_path("scripts"), "sonde")
+SONDE = os.environ.get("SONDE") or os.path.join(sysconfig.get_path("scripts"), "sonde")
 
 
 def run(*words, cwd, status=0, **extra):
