@@ -172,7 +172,8 @@ static void fix_real(char text[SND_NUMBER_MAX])
 
     if (memchr(text, '.', digits) == NULL) {
         memmove(text + digits + 2, text + digits, strlen(text + digits) + 1);
-        memcpy(text + digits, ".0", 2);
+        text[digits] = '.';
+        text[digits + 1] = '0';
         power = strchr(text, 'e');
     }
     if (power && power[1] != '-' && power[1] != '+') {
