@@ -9,8 +9,7 @@ to ninth decile. The Python of .venv, and every other that tools/test has built 
 (build-py3.*). Prints as bench/run does and puts its figures into bench/results.json. Exit status:
 1 if a budget is missed.
 
-The budget is that of .venv's Python and of calls between Python functions, which is all that fib
-does. For functions in C a profiler has to be told of every call by the interpreter, which costs
+The budget is that of calls between Python functions, which is all that fib does. For functions in C a profiler has to be told of every call by the interpreter, which costs
 more than that by itself up to 3.11; the figure with them is shown without a budget.
 """
 import argparse
@@ -159,8 +158,6 @@ def main():
         said = json.loads(done.stdout)
         for name, what, mode, budget in (("python", "Python alone", "", BUDGET),
                                          ("all", "functions in C too", ", C too", None)):
-            if env is not None:
-                budget = None
             figures.append(figure(said["version"], name, what, said["times"], mode, budget))
             print(shown(figures[-1]), flush=True)
     merge(figures)

@@ -4,8 +4,8 @@
 
 A loop of two lines: the time that sonde.lines adds over what line_profiler adds, the time that
 sonde.line_memory adds over what memory_profiler adds, and what a function that was not chosen pays
-while one that was is running. Bare, ours and theirs run in turn in one process, round after round; a
-figure is the ratio of the best rounds' added times, its spread that of the paired rounds, first to
+while one that was is running. Bare, ours and theirs run in turn in one process, round after round;
+a figure is the ratio of the best rounds' added times, its spread that of the paired rounds, first to
 ninth decile. Needs the installed package and the peers. Prints as bench/run does and puts its
 figures into bench/results.json. Exit status: 1 if a budget is missed.
 """

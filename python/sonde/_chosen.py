@@ -62,8 +62,8 @@ class Chosen(_session.Session):
         """
         codes = _codes_of(thing)
         if not codes and not isinstance(thing, (type, types.ModuleType)):
-            raise TypeError(f"sonde: {self._what} of {thing!r} cannot be recorded: it has no Python "
-                            "code; give a function written in Python")
+            raise TypeError(f"sonde: {self._what} of {thing!r} cannot be recorded: it has no "
+                            "Python code; give a function written in Python")
         for code in codes:
             self.add_code(code)
         return len(codes)

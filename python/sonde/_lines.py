@@ -17,7 +17,7 @@ Hits and times are line_profiler's: a line counts when it ends, what it calls is
 """
 from ._chosen import Chosen
 
-_UNITS = {1e-6: "us", 1e-3: "ms", 1.0: "s"}
+_UNITS = {1e-9: "auto", 1e-6: "us", 1e-3: "ms", 1.0: "s"}
 
 
 class lines(Chosen):
@@ -26,7 +26,7 @@ class lines(Chosen):
 
     def print_stats(self, stream=None, output_unit=None, stripzeros=False, details=True,
                     summarize=False, sort=False, rich=False):
-        """As line_profiler's; `rich` colours nothing. Without details, the summary alone."""
+        """As line_profiler's; `rich` colours nothing."""
         options = {}
         if output_unit is not None:
             if output_unit not in _UNITS:
@@ -34,9 +34,10 @@ class lines(Chosen):
                                  f"{', '.join(map(str, _UNITS))}")
             options["time_unit"] = _UNITS[output_unit]
         if sort:
-            options["sort"] = "time_ns"
-        text = self.report(skip_zero=stripzeros, part="summary" if summarize or not details
-                           else "main", **options)
-        if not details:
-            text = text[text.rindex("\n\n") + 2:] if "\n\n" in text else text
+            options["sort"] = "time"
+        text = self.report(skip_zero=stripzeros, part="summary" if summarize else "main",
+                           **options)
+        if not details:  # the unit, and one line a function
+            unit, _, rest = text.partition("\n")
+            text = f"{unit}\n\n{rest[rest.rindex(chr(10) * 2) + 2:] if summarize else ''}"
         print(text, end="", file=stream)

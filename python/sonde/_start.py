@@ -153,8 +153,8 @@ def before(probes, after_import):
 
 def last(probes):
     """What would see our own doing: the last thing before the program."""
-    if "sample" in probes:
-        _sessions["sample"] = _attempt("--sample is not recorded", _start_sample)
     if "functions" in probes:
         _sessions["functions"] = _attempt("--functions is not recorded", _start_functions,
                                           probes)
+    if "sample" in probes:
+        _sessions["sample"] = _attempt("--sample is not recorded", _start_sample)

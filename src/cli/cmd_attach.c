@@ -102,8 +102,9 @@ static int observe(const struct attach_args *args, const char *path, struct snd_
         snd_observers_run(o);
         status = SND_EXIT_OK;
         if (snd_run_folder_settle(path, aside.bytes) == 0)
-            status = snd_failure("attach %d: nothing was recorded: it ended before its first sample",
-                                 (int)o->root);
+            status =
+                snd_failure("attach %d: nothing was recorded: it ended before its first sample",
+                            (int)o->root);
         else if (args->verbose || isatty(STDERR_FILENO))
             fprintf(stderr, "sonde: recorded %s; next: sonde report --view samples %s\n", path,
                     path);
@@ -124,7 +125,8 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (status >= 0)
         return status;
     if (operands != 1)
-        return snd_usage_error(self, operands == 0 ? "no process is given" : "one process at a time");
+        return snd_usage_error(self,
+                               operands == 0 ? "no process is given" : "one process at a time");
     if (!parse_pid(argv[0], &o.root))
         return snd_usage_error(self, "'%s' is not the number of a process", argv[0]);
     if (args.duration && !parse_duration(args.duration, &o.duration_ns))

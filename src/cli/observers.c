@@ -37,7 +37,7 @@ struct family {
 
 /* ------------------------------------------------------------------ workers */
 
-/* Does not return. The handler that sets *quit was there before the fork, so no signal is missed. */
+/* Does not return. The handler that sets *quit is older than the fork: no signal is missed. */
 static void work(const struct snd_observers *o, pid_t pid, pid_t parent)
 {
     struct sonde_error     err = { 0 };
@@ -83,7 +83,8 @@ static void note_end(struct family *f, pid_t worker, int status)
         int code = WIFEXITED(status) ? WEXITSTATUS(status) : WORKER_FAILED;
         if (code == WORKER_FAILED || s->tries >= TRIES_MOST)
             s->done = true;
-        if (code == WORKER_FINE) /* it ended, or it is another program now: that is looked at anew */
+        if (code ==
+            WORKER_FINE) /* it ended, or it is another program now: that is looked at anew */
             s->tries = 0;
     }
 }

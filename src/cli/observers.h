@@ -16,11 +16,11 @@
 #include <sys/types.h>
 
 struct snd_observers {
-    pid_t              root;
-    const char        *folder; /* where the traces go, ending in '/' */
-    uint64_t           period_ns;
-    uint64_t           duration_ns; /* 0: until all have ended */
-    const volatile int *quit;       /* not 0: end; what SIGTERM sets it, too */
+    pid_t               root;
+    const char         *folder; /* where the traces go, ending in '/' */
+    uint64_t            period_ns;
+    uint64_t            duration_ns; /* 0: until all have ended */
+    const volatile int *quit;        /* not 0: end; what SIGTERM sets it, too */
 };
 
 /* Returns when all have ended, the time is over, or *quit. Says on stderr what went wrong. */

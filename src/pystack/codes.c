@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_MAX 4096         /* characters of a name or a path */
-#define TABLE_MAX (1u << 22)  /* bytes of a line table */
+#define TEXT_MAX 4096        /* characters of a name or a path */
+#define TABLE_MAX (1u << 22) /* bytes of a line table */
 #define CODES_MAX 65536u /* a program that makes up functions for ever: all are looked up anew */
 
 void snd_codes_init(struct snd_codes *codes, pid_t pid, const struct snd_py_layout *layout,
@@ -40,7 +40,7 @@ static size_t put_utf8(char *out, uint32_t c)
         out[0] = (char)c;
         return 1;
     }
-    unsigned more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    unsigned             more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
     static const uint8_t leads[] = { 0, 0xc0, 0xe0, 0xf0 };
     out[0] = (char)(leads[more] | c >> 6 * more);
     for (unsigned i = 1; i <= more; i++)
@@ -80,8 +80,8 @@ static char *read_text(const struct snd_codes *codes, uint64_t object, uint64_t 
         return NULL;
     char *data = malloc((size_t)length * width + 1), *text = NULL;
     *data_at = object + (ascii ? l->unicode_ascii : l->unicode_compact);
-    if (data && (length == 0 ||
-                 snd_memory_read(codes->pid, *data_at, data, (size_t)length * width)))
+    if (data &&
+        (length == 0 || snd_memory_read(codes->pid, *data_at, data, (size_t)length * width)))
         text = encode(data, (size_t)length, width);
     free(data);
     return text;
@@ -125,15 +125,14 @@ static struct snd_code *read_code(const struct snd_codes *codes, uint64_t addres
     code->first_line = snd_u32(code->witness + l->code_firstline);
     code->instr_count = l->code_first_instr ? word(code, l->var_size) : UINT32_MAX;
     code->file = read_text(codes, word(code, l->code_file), &data);
-    code->function = read_text(codes, word(code, l->code_qualname ? l->code_qualname : l->code_name),
-                               &data);
+    code->function =
+        read_text(codes, word(code, l->code_qualname ? l->code_qualname : l->code_name), &data);
     if (!code->file || !code->function || !read_lines(codes, word(code, l->code_lines), code))
         goto fail;
     code->name_at = data;
     size_t length = strlen(code->function);
     code->name_bytes = (uint32_t)(length < SND_CODE_NAME ? length : SND_CODE_NAME);
-    if (code->name_bytes > 0 &&
-        !snd_memory_read(codes->pid, data, code->name, code->name_bytes))
+    if (code->name_bytes > 0 && !snd_memory_read(codes->pid, data, code->name, code->name_bytes))
         goto fail;
     return code;
 fail:
@@ -146,7 +145,8 @@ fail:
 /* Are the fields that name the code what they were? The others change while it runs. */
 static bool is_same(const struct snd_py_layout *l, const struct snd_code *code, const char *now)
 {
-    const uint32_t words[] = { l->object_type, l->var_size, l->code_file, l->code_name,
+    const uint32_t words[] = { l->object_type, l->var_size,
+                               l->code_file,   l->code_name,
                                l->code_lines,  l->code_qualname ? l->code_qualname : l->code_name };
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -165,9 +165,8 @@ static bool has_version(const struct snd_py_layout *l, const struct snd_code *co
 
 static struct snd_code *find(const struct snd_codes *codes, uint64_t address, uint32_t *at)
 {
-    return snd_map_get(&codes->by_address, (struct snd_key){ address, 0, 0 }, at)
-               ? codes->list[*at]
-               : NULL;
+    return snd_map_get(&codes->by_address, (struct snd_key){ address, 0, 0 }, at) ? codes->list[*at]
+                                                                                  : NULL;
 }
 
 static void forget(struct snd_codes *codes, uint32_t at)
@@ -210,7 +209,8 @@ void snd_codes_check(struct snd_codes *codes, const uint64_t *addresses, size_t 
         uint32_t         at;
         bool             same = k++ < whole && is_same(l, code, codes->now[i]);
         if (!has_version(l, code) && code->name_bytes > 0)
-            same = k++ < whole && same && memcmp(codes->names[i], code->name, code->name_bytes) == 0;
+            same = k++ < whole && same &&
+                   memcmp(codes->names[i], code->name, code->name_bytes) == 0;
         if (!same && find(codes, code->address, &at))
             forget(codes, at);
     }

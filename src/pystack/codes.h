@@ -15,14 +15,14 @@
 #include "pystack/layout.h"
 #include "pystack/memory.h"
 
-#define SND_CODE_WITNESS 192 /* bytes of the object that are compared, at most */
-#define SND_CODE_NAME 48     /* bytes of the name that are */
+#define SND_CODE_WITNESS 192                   /* bytes of the object that are compared, at most */
+#define SND_CODE_NAME 48                       /* bytes of the name that are */
 #define SND_CODES_CHECKED (SND_PIECES_MAX / 2) /* different ones of one stack, at most */
 
 struct snd_code {
-    uint32_t serial;  /* no other code has it, whatever its address */
+    uint32_t serial; /* no other code has it, whatever its address */
     uint64_t address;
-    uint64_t checked; /* the round in which it was last found to be as it was */
+    uint64_t checked;         /* the round in which it was last found to be as it was */
     char    *function, *file; /* owned; UTF-8 */
     uint32_t first_line;
     uint8_t *lines; /* owned */

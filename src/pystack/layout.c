@@ -202,27 +202,17 @@ const struct snd_py_layout *snd_py_layout(unsigned minor)
 static const struct {
     uint16_t at, member;
 } places[] = {
-#define PLACE(word, name) { (word) * 8, offsetof(struct snd_py_layout, name) }
-    PLACE(5, runtime_interpreters),
-    PLACE(8, interp_next),
-    PLACE(9, interp_threads),
-    PLACE(14, interp_gil),
-    PLACE(21, thread_next),
-    PLACE(22, thread_interp),
-    PLACE(23, thread_frame),
-    PLACE(24, thread_ident),
-    PLACE(25, thread_native),
-    PLACE(29, frame_previous),
-    PLACE(30, frame_code),
-    PLACE(31, frame_instr),
-    PLACE(33, frame_owner),
-    PLACE(35, code_file),
-    PLACE(36, code_name),
-    PLACE(37, code_qualname),
-    PLACE(38, code_lines),
-    PLACE(39, code_firstline),
-    PLACE(43, code_first_instr),
-    PLACE(45, object_type),
+#define PLACE(word, name)                                \
+    {                                                    \
+        (word) * 8, offsetof(struct snd_py_layout, name) \
+    }
+    PLACE(5, runtime_interpreters), PLACE(8, interp_next),   PLACE(9, interp_threads),
+    PLACE(14, interp_gil),          PLACE(21, thread_next),  PLACE(22, thread_interp),
+    PLACE(23, thread_frame),        PLACE(24, thread_ident), PLACE(25, thread_native),
+    PLACE(29, frame_previous),      PLACE(30, frame_code),   PLACE(31, frame_instr),
+    PLACE(33, frame_owner),         PLACE(35, code_file),    PLACE(36, code_name),
+    PLACE(37, code_qualname),       PLACE(38, code_lines),   PLACE(39, code_firstline),
+    PLACE(43, code_first_instr),    PLACE(45, object_type),
 #undef PLACE
 };
 

@@ -23,10 +23,10 @@ enum snd_py_lines {
 };
 
 struct snd_py_layout {
-    unsigned minor; /* 3.MINOR */
+    unsigned          minor; /* 3.MINOR */
     enum snd_py_lines lines;
-    uint32_t runtime_interpreters;
-    uint32_t interp_next, interp_threads;
+    uint32_t          runtime_interpreters;
+    uint32_t          interp_next, interp_threads;
     uint32_t runtime_gil, interp_gil; /* one of them: in the runtime itself, or a pointer to it */
     uint32_t gil_holder, gil_locked, gil_size;
     uint32_t thread_next, thread_interp, thread_ident;
@@ -55,7 +55,7 @@ struct snd_py_layout {
 
 /* The table's layout of 3.`minor`; NULL when it is not known. Static. */
 const struct snd_py_layout *snd_py_layout(unsigned minor);
-extern const unsigned snd_py_minor_least, snd_py_minor_most;
+extern const unsigned       snd_py_minor_least, snd_py_minor_most;
 
 #define SND_PY_OFFSETS_SIZE 600 /* bytes at the beginning of _PyRuntime that hold them, at most */
 

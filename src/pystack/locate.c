@@ -37,9 +37,12 @@ static enum sonde_status check_access(pid_t pid, uint64_t address, struct sonde_
         return snd_fail_os(err, SONDE_E_IO, "its memory cannot be read");
     int scope = read_ptrace_scope();
     if (geteuid() != 0 && scope > 0)
-        return snd_fail(err, SONDE_E_IO, "not permitted (kernel.yama.ptrace_scope is %d): run as "
-                        "root, give the program CAP_SYS_PTRACE, or set it to 0", scope);
-    return snd_fail(err, SONDE_E_IO, "not permitted: it belongs to another user, or this "
+        return snd_fail(err, SONDE_E_IO,
+                        "not permitted (kernel.yama.ptrace_scope is %d): run as "
+                        "root, give the program CAP_SYS_PTRACE, or set it to 0",
+                        scope);
+    return snd_fail(err, SONDE_E_IO,
+                    "not permitted: it belongs to another user, or this "
                     "process lacks CAP_SYS_PTRACE (in a container: --cap-add SYS_PTRACE); run as "
                     "its user or as root");
 }
@@ -112,7 +115,8 @@ enum sonde_status snd_python_find(struct snd_python *python, pid_t pid, struct s
         return check_access(pid, 0, err);
     enum sonde_status status = SONDE_E_UNSUPPORTED;
     while (status == SONDE_E_UNSUPPORTED && next_file(maps, &mapping)) {
-        struct snd_symbol symbols[SYMBOLS] = { { "_PyRuntime", 0 }, { "PyCode_Type", 0 },
+        struct snd_symbol symbols[SYMBOLS] = { { "_PyRuntime", 0 },
+                                               { "PyCode_Type", 0 },
                                                { "Py_Version", 0 } };
         if (!any) {
             any = true;
@@ -120,8 +124,10 @@ enum sonde_status snd_python_find(struct snd_python *python, pid_t pid, struct s
             if (status != SONDE_OK)
                 break;
             status = SONDE_E_UNSUPPORTED;
-            snd_fail(err, status, "it is not a Python program (no interpreter of 3.%u to 3.%u was "
-                     "found in it)", snd_py_minor_least, snd_py_minor_most);
+            snd_fail(err, status,
+                     "it is not a Python program (no interpreter of 3.%u to 3.%u was "
+                     "found in it)",
+                     snd_py_minor_least, snd_py_minor_most);
         }
         if (strcmp(mapping.path, exe) == 0) /* also when it has been deleted meanwhile */
             snprintf(file, sizeof file, "/proc/%d/exe", (int)pid);
@@ -132,14 +138,16 @@ enum sonde_status snd_python_find(struct snd_python *python, pid_t pid, struct s
             symbols[RUNTIME].address == 0 || symbols[CODE_TYPE].address == 0)
             continue;
         unsigned minor = tell_minor(pid, file, symbols[VERSION].address);
-        status = minor == 0 ? snd_fail(err, SONDE_E_UNSUPPORTED, "which Python it is cannot be told")
-                            : snd_python_open(python, pid, minor, symbols[RUNTIME].address,
-                                              symbols[CODE_TYPE].address, err);
+        status = minor == 0
+                     ? snd_fail(err, SONDE_E_UNSUPPORTED, "which Python it is cannot be told")
+                     : snd_python_open(python, pid, minor, symbols[RUNTIME].address,
+                                       symbols[CODE_TYPE].address, err);
         break;
     }
     fclose(maps);
     if (!any) /* a process that has ended, or one of the kernel's */
-        return snd_fail(err, SONDE_E_UNSUPPORTED, "it has no memory of its own: it has ended, or "
+        return snd_fail(err, SONDE_E_UNSUPPORTED,
+                        "it has no memory of its own: it has ended, or "
                         "is one of the kernel's");
     return status;
 }

@@ -21,7 +21,8 @@
 static void *open_library(void)
 {
     static const char *const places[] = {
-        "/../lib/" LIBRARY, "/../lib64/" LIBRARY,
+        "/../lib/" LIBRARY,
+        "/../lib64/" LIBRARY,
 #if defined(__x86_64__)
         "/../lib/x86_64-linux-gnu/" LIBRARY,
 #elif defined(__aarch64__)
@@ -92,14 +93,18 @@ static enum sonde_status load(struct snd_recorder *recorder, struct sonde_error 
     unsetenv("SONDE_TRACE"); /* under `sonde run` this program would be recorded itself */
     void *library = open_library();
     if (!library)
-        return snd_fail(err, SONDE_E_UNSUPPORTED, "the recorder " LIBRARY " cannot be loaded (%s); "
-                        "install it beside this program or where the system looks", dlerror());
+        return snd_fail(err, SONDE_E_UNSUPPORTED,
+                        "the recorder " LIBRARY " cannot be loaded (%s); "
+                        "install it beside this program or where the system looks",
+                        dlerror());
     recorder->clock = clock_now;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         void *found = dlsym(library, wanted[i].name);
         if (!found)
-            return snd_fail(err, SONDE_E_UNSUPPORTED, "the recorder " LIBRARY " is of another "
-                            "version: it has no %s", wanted[i].name);
+            return snd_fail(err, SONDE_E_UNSUPPORTED,
+                            "the recorder " LIBRARY " is of another "
+                            "version: it has no %s",
+                            wanted[i].name);
         memcpy(wanted[i].into, &found, sizeof found);
     }
     return SONDE_OK;
@@ -123,6 +128,7 @@ static void say_what_it_is(const struct snd_python *python, uint64_t period_ns)
     snprintf(text, sizeof text, "%g", 1e9 / (double)period_ns);
     calls.metadata("python.sample.hz", text);
     calls.metadata("python.sample", "on, by sonde attach");
+    calls.metadata("python.sample.native", "no");
 }
 
 /* In pieces, to notice the end. */

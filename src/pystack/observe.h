@@ -13,10 +13,10 @@
 #include "pystack/locate.h"
 
 struct snd_observation {
-    pid_t                pid;
-    const char          *path; /* of the trace: a file, or a folder ending in '/' */
-    uint64_t             period_ns;
-    const volatile int  *quit; /* not 0: end */
+    pid_t               pid;
+    const char         *path; /* of the trace: a file, or a folder ending in '/' */
+    uint64_t            period_ns;
+    const volatile int *quit; /* not 0: end */
 };
 
 /*
@@ -24,7 +24,7 @@ struct snd_observation {
  * Errors: as snd_python_find(); SONDE_E_IO: the trace; SONDE_E_UNSUPPORTED: no recorder.
  */
 SND_CHECKED enum sonde_status snd_observe(const struct snd_observation *observation,
-                                          struct sonde_error *err);
+                                          struct sonde_error           *err);
 
 /* Is the recorder there? Errors: SONDE_E_UNSUPPORTED, with where it was looked for. */
 SND_CHECKED enum sonde_status snd_observe_check(struct sonde_error *err);

@@ -37,9 +37,9 @@ enum sonde_status snd_python_open(struct snd_python *python, pid_t pid, unsigned
         return snd_fail(err, SONDE_E_UNSUPPORTED, "Python 3.%u is not known here: 3.%u to 3.%u are",
                         minor, snd_py_minor_least, snd_py_minor_most);
     *python = (struct snd_python){ pid, runtime, code_type, *known };
-    if (minor >= 13 && (!snd_memory_read(pid, runtime, offsets, sizeof offsets) ||
-                        !snd_py_layout_refine(&python->layout, offsets, sizeof offsets,
-                                              &free_threaded)))
+    if (minor >= 13 &&
+        (!snd_memory_read(pid, runtime, offsets, sizeof offsets) ||
+         !snd_py_layout_refine(&python->layout, offsets, sizeof offsets, &free_threaded)))
         return snd_fail(err, SONDE_E_UNSUPPORTED,
                         free_threaded ? "Python 3.%u without its lock (free-threaded) is not "
                                         "supported"
@@ -88,7 +88,8 @@ bool snd_python_update(const struct snd_python *python, struct snd_py_interp *in
 
     for (size_t i = 0; i < count && i < SND_INTERPRETERS_MAX; i++) {
         memset(locks[i], 0, sizeof locks[i]);
-        pieces[n++] = (struct snd_piece){ interps[i].address + l->interp_threads, &interps[i].head, 8 };
+        pieces[n++] = (struct snd_piece){ interps[i].address + l->interp_threads, &interps[i].head,
+                                          8 };
         if (interps[i].gil != 0)
             pieces[n++] = (struct snd_piece){ interps[i].gil + l->gil_holder, locks[i], 16 };
     }
@@ -115,8 +116,7 @@ static size_t list_threads(const struct snd_python *python, const struct snd_py_
     const struct snd_py_layout *l = &python->layout;
     uint64_t                    state;
     char                        bytes[256];
-    size_t                      need = (l->thread_native > l->thread_ident ? l->thread_native
-                                                                           : l->thread_ident) + 8;
+    size_t need = (l->thread_native > l->thread_ident ? l->thread_native : l->thread_ident) + 8;
 
     if (!read_word(python, interp->address + l->interp_threads, &state) || need > sizeof bytes)
         return count;

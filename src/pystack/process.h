@@ -71,7 +71,8 @@ struct snd_py_interp {
 size_t snd_python_interpreters(const struct snd_python *python, struct snd_py_interp *interps,
                                size_t size);
 /* Brings head and holder up to date, in one call to the kernel; false when they cannot be read. */
-bool snd_python_update(const struct snd_python *python, struct snd_py_interp *interps, size_t count);
+bool snd_python_update(const struct snd_python *python, struct snd_py_interp *interps,
+                       size_t count);
 /* Stores at most `size`; returns how many there are, or 0 when the list cannot be read. */
 size_t snd_python_threads(const struct snd_python *python, const struct snd_py_interp *interps,
                           size_t interp_count, struct snd_py_thread *threads, size_t size);

@@ -10,10 +10,10 @@
 #include "pystack/names.h"
 #include "pystack/task.h"
 
-#define REFRESH_NS 10000000u   /* how often the list of threads is read anew */
-#define WRITE_NS 100000000u    /* a run of equal samples is written at least so often */
-#define IDLE_ROUNDS 8u         /* a thread that has not run for so many rounds is asked less often */
-#define IDLE_NS 16000000u      /* but at least so often */
+#define REFRESH_NS 10000000u /* how often the list of threads is read anew */
+#define WRITE_NS 100000000u  /* a run of equal samples is written at least so often */
+#define IDLE_ROUNDS 8u       /* a thread that has not run for so many rounds is asked less often */
+#define IDLE_NS 16000000u    /* but at least so often */
 #define THREADS_FIRST 64u
 
 /* What a thread was doing, in a run of equal samples. */
@@ -25,7 +25,7 @@ struct run {
 struct thread {
     struct snd_py_thread python;
     struct snd_task      task;
-    uint32_t             record;  /* the recorder's number, 0: not asked yet */
+    uint32_t             record; /* the recorder's number, 0: not asked yet */
     uint64_t             cpu_ns;
     uint64_t             seen_ns; /* up to when its time is accounted for */
     uint32_t             quiet;   /* rounds without processor time */
@@ -37,25 +37,25 @@ struct thread {
 };
 
 struct snd_sampling {
-    struct snd_python    python;
-    struct snd_recorder  recorder;
-    struct snd_codes     codes;
-    struct snd_names     names;
-    uint64_t             period_ns;
-    struct thread       *threads; /* owned */
-    uint32_t             thread_count, thread_room;
+    struct snd_python     python;
+    struct snd_recorder   recorder;
+    struct snd_codes      codes;
+    struct snd_names      names;
+    uint64_t              period_ns;
+    struct thread        *threads; /* owned */
+    uint32_t              thread_count, thread_room;
     struct snd_py_thread *list; /* owned; as read last */
-    size_t               list_room;
-    struct snd_py_interp interps[SND_INTERPRETERS_MAX];
-    size_t               interp_count;
-    uint64_t             list_ns, list_head, round;
-    uint32_t             tid_offset, epoch;
-    uint64_t             last_clock; /* the recorder's, of the round before */
-    uint64_t            *tally;      /* in the trace, or NULL */
-    uint64_t             counts[SND_SAMPLER_WORDS];
-    snd_running_fn      *read_running;
-    void                *user;
-    struct snd_py_stack  stack, spare;
+    size_t                list_room;
+    struct snd_py_interp  interps[SND_INTERPRETERS_MAX];
+    size_t                interp_count;
+    uint64_t              list_ns, list_head, round;
+    uint32_t              tid_offset, epoch;
+    uint64_t              last_clock; /* the recorder's, of the round before */
+    uint64_t             *tally;      /* in the trace, or NULL */
+    uint64_t              counts[SND_SAMPLER_WORDS];
+    snd_running_fn       *read_running;
+    void                 *user;
+    struct snd_py_stack   stack, spare;
 };
 
 static uint64_t now_ns(clockid_t clock)
@@ -107,7 +107,7 @@ static void count(struct snd_sampling *s, enum snd_sampler_word word, uint64_t n
 
 static void write_run(struct snd_sampling *s, struct thread *t, uint64_t at)
 {
-    const struct sonde_sample sample = { t->run.stack, t->record,         t->run.state,
+    const struct sonde_sample sample = { t->run.stack,   t->record,         t->run.state,
                                          t->run.samples, t->run.covered_ns, at };
 
     if (t->run.samples > 0 && t->record != 0)
@@ -121,8 +121,8 @@ static void account(struct snd_sampling *s, struct thread *t, uint64_t now)
     struct run *run = &t->run;
 
     /* All events of a round bear the clock of the round before, which is where they end. */
-    if (run->samples > 0 && (run->stack != t->stack || run->state != t->state ||
-                             run->covered_ns >= WRITE_NS))
+    if (run->samples > 0 &&
+        (run->stack != t->stack || run->state != t->state || run->covered_ns >= WRITE_NS))
         write_run(s, t, s->last_clock);
     run->stack = t->stack;
     run->state = t->state;
@@ -262,7 +262,7 @@ static bool follow_epoch(struct snd_sampling *s)
 
 /* ------------------------------------------------------------------- stacks */
 
-/* Names the frames of s->stack: the id of the stack; false when a frame is not what it should be. */
+/* Names the frames of s->stack: its id; false when a frame is not what it should be. */
 static bool name_stack(struct snd_sampling *s, uint32_t *id)
 {
     uint64_t *addresses = (uint64_t *)(void *)s->spare.frames; /* its content is of no more use */

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """sonde.line_memory against tracemalloc, to the byte, and memory_profiler, to the character."""
-import ctypes
 import gc
 import json
 import re
 import runpy
-import sys
 import threading
 import tracemalloc
 
@@ -89,9 +87,6 @@ def test_increments_add_up_to_what_is_in_use(tmp_path):
 
 
 def test_memory_of_malloc_is_seen():
-    libc = ctypes.CDLL(None)
-    libc.malloc.restype = ctypes.c_void_p
-    libc.free.argtypes = [ctypes.c_void_p]
     np = pytest.importorskip("numpy")
 
     def native():

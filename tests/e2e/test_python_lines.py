@@ -246,6 +246,7 @@ def masked(text):
     lines = []
     for line in text.splitlines():
         line = re.sub(r"(Total time: ).* s$", r"\1# s", line)
+        line = re.sub(r"^ *[\d.]+ seconds", "# seconds", line)
         if re.match(r" *\d+ ", line[:7]):
             cells = [line[:6], *(("#" if line[a:b].strip() else " ") * (b - a)
                                  for a, b in ((6, 16), (16, 29), (29, 38), (38, 47)))]
@@ -254,14 +255,28 @@ def masked(text):
     return "\n".join(lines).rstrip()
 
 
-def test_the_text_is_line_profilers(theirs, capsys):
-    theirs.print_stats()
+@pytest.mark.parametrize("options", [
+    {}, {"output_unit": 1e-3}, {"stripzeros": True}, {"summarize": True}, {"details": False},
+    {"summarize": True, "details": False}], ids=str)
+def test_the_text_is_line_profilers(theirs, capsys, options):
+    theirs.print_stats(**options)
     expected = capsys.readouterr().out
     program = load()
     with sonde.lines(*(program[name] for name in program["NAMES"])) as ours:
         program["main"]()
-    ours.print_stats()
+    ours.print_stats(**options)
     assert masked(capsys.readouterr().out) == masked(expected)
+
+
+def test_functions_sorted_by_time(tmp_path, capsys):
+    (tmp_path / "busy.py").write_text(BUSY)
+    program = load(tmp_path / "busy.py")
+    with sonde.lines(program["work"], program["inner"]) as ours:
+        program["work"]()
+    ours.print_stats(sort=True)
+    assert re.findall(r"Function: (\w+) at", capsys.readouterr().out) == ["inner", "work"]
+    with pytest.raises(ValueError, match="output_unit=2: it is one of"):
+        ours.print_stats(output_unit=2)
 
 
 @needs_peer

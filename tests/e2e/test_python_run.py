@@ -252,3 +252,17 @@ def test_cprofile_as_users_write_it(tmp_path):
     assert done.stdout.splitlines()[2:] == alone.splitlines()[2:]
     assert [row["calls"] for row in rows(tmp_path / "t.sonde", "functions")
             if row["function"] == "my_function"] == [1]
+
+
+@pytest.mark.parametrize("options, shown", [
+    (["--functions"], "bodies.py:26(accelerate)"),
+    (["--lines", "accelerate"], "24000"),
+    (["--line-memory", "main"], "Occurrences"),
+    (["--sample", "500"], "Program: "),
+])
+def test_the_example(options, shown, tmp_path):
+    """As its README has it."""
+    script = PROGRAMS.parents[3] / "examples/python/bodies.py"
+    done = sonde_run([*options, "--print"], script, cwd=tmp_path)
+    assert done.stdout.startswith("the first body is at 0.069, 0.332, 0.563\n")
+    assert shown in done.stdout and not list(tmp_path.iterdir())

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """With others who hook the interpreter too: a debugger, coverage, cProfile, TorchDynamo.
 
-They see what they see without sonde, and so does sonde; where it cannot be, one line says so and
-the program runs on.
+They see what they see without sonde, and so does sonde.
 """
 import re
 
@@ -104,16 +103,13 @@ def test_both_see_everything(other, probe, tmp_path):
     alone = python("prog.py", cwd=tmp_path)
     done = sonde_run([*CHECKS[probe], "-o", "t.sonde"], "prog.py", cwd=tmp_path)
     assert done.stdout == alone.stdout
+    trace = tmp_path / "t.sonde"
     if probe == "functions":
-        found = {row["function"]: row["calls"] for row in rows(tmp_path / "t.sonde", "functions")}
-        calls = found["work"], found["helper"]
-        everything = calls == (3, 30)
-    elif probe in ("lines", "line-memory"):
-        everything = runs_of_lines(tmp_path / "t.sonde", probe) == 3 * (1 + 11 + 10 + 1)
-    else:
-        everything = True
-    # All of it, or a word about what is missing: in the ledger or at once.
-    assert everything or said(done) or rows(tmp_path / "t.sonde", "ledger"), (done.stderr, probe)
+        found = {row["function"]: row["calls"] for row in rows(trace, "functions")}
+        assert (found["work"], found["helper"]) == (3, 30)
+    elif probe != "sample":
+        assert runs_of_lines(trace, probe) == 3 * (1 + 11 + 10 + 1)
+        assert not said(done) and not rows(trace, "ledger")
 
 
 def test_torch_compile_runs_on(tmp_path):
@@ -139,6 +135,6 @@ work(10)
     assert [runs_of_lines(trace, view) for view in ("lines", "line-memory")] == [46, 46]
     found = {row["function"]: row["calls"] for row in rows(trace, "functions")
              if row["file"].endswith("prog.py")}
-    assert found["work"] == 2 or said(done) or rows(trace, "ledger")
+    assert found["work"] == 2 and found["helper"] >= 20
     assert {row["key"]: row["count"] for row in rows(trace, "ops")}["aten::relu"] >= 2
     assert rows(trace, "samples")

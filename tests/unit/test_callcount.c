@@ -151,7 +151,8 @@ static void test_recursion_as_cprofile(void **state)
     struct sonde_trace *trace = stop_and_open("random.sonde");
     for (unsigned callee = 0; callee < FUNCTIONS; callee++) {
         for (unsigned caller = 0; caller <= FUNCTIONS; caller++) {
-            struct sonde_tally_row row = edge(trace, callee, caller == FUNCTIONS ? -1 : (int)caller);
+            struct sonde_tally_row row = edge(trace, callee,
+                                              caller == FUNCTIONS ? -1 : (int)caller);
             assert_int_equal(row.words[SND_CALLS_CALLS], expected[callee][caller].calls);
             assert_int_equal(row.words[SND_CALLS_PRIMITIVE], expected[callee][caller].primitive);
             assert_int_equal(row.words[SND_CALLS_OUTERMOST], expected[callee][caller].outermost);
@@ -175,7 +176,8 @@ static void test_times_add_up(void **state)
     leave(2);
     leave(1);
     struct sonde_trace    *trace = stop_and_open("times.sonde");
-    struct sonde_tally_row one = edge(trace, 1, -1), two = edge(trace, 2, 1), in = edge(trace, 2, 2);
+    struct sonde_tally_row one = edge(trace, 1, -1), two = edge(trace, 2, 1),
+                           in = edge(trace, 2, 2);
     assert_int_equal(one.words[SND_CALLS_TOTAL_TICKS],
                      one.words[SND_CALLS_SELF_TICKS] + two.words[SND_CALLS_TOTAL_TICKS]);
     assert_int_equal(two.words[SND_CALLS_TOTAL_TICKS],
@@ -226,7 +228,7 @@ static void test_suspended(void **state)
     snd_calls_resume(t, &coroutine);
     snd_calls_resume(t, &coroutine); /* known no more: adds nothing */
     leave(1);
-    uint64_t elapsed = sonde_clock() - begin;
+    uint64_t               elapsed = sonde_clock() - begin;
     struct sonde_trace    *trace = stop_and_open("suspended.sonde");
     struct sonde_tally_row row = edge(trace, 1, -1);
     assert_int_equal(row.words[SND_CALLS_CALLS], 1);
@@ -254,7 +256,7 @@ static void test_another_epoch(void **state)
     enter(2);
     leave(2);
     leave(1);
-    uint64_t elapsed = sonde_clock() - since;
+    uint64_t            elapsed = sonde_clock() - since;
     struct sonde_trace *trace = stop_and_open("epochs.sonde");
     assert_int_equal(edge(trace, 2, 1).words[SND_CALLS_CALLS], 1);
     assert_int_equal(edge(trace, 1, -1).words[SND_CALLS_CALLS], 1);
@@ -327,9 +329,12 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recursion_as_cprofile), cmocka_unit_test(test_times_add_up),
-        cmocka_unit_test(test_unseen_ends),           cmocka_unit_test(test_suspended),
-        cmocka_unit_test(test_another_epoch),         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_recursion_as_cprofile),
+        cmocka_unit_test(test_times_add_up),
+        cmocka_unit_test(test_unseen_ends),
+        cmocka_unit_test(test_suspended),
+        cmocka_unit_test(test_another_epoch),
+        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_no_memory),
     };
 

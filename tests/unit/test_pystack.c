@@ -30,43 +30,47 @@ struct stretch {
 };
 
 /* co_lnotab of 3.9: a function with a try, a comprehension and an expression over two lines. */
-static const uint8_t lnotab[] = { 0, 1, 2, 1, 2, 255, 4, 3, 8, 1, 6, 1, 6, 255, 6, 3, 4,
-                                  1, 18, 1, 4, 1, 12, 1, 12, 1, 12, 2, 12, 1, 2, 1, 2, 255 };
+static const uint8_t        lnotab[] = { 0, 1,  2, 1, 2, 255, 4, 3,  8, 1,  6, 1,  6, 255, 6, 3, 4,
+                                         1, 18, 1, 4, 1, 12,  1, 12, 1, 12, 2, 12, 1, 2,   1, 2, 255 };
 static const struct stretch lnotab_lines[] = {
-    { 3, 1 },  { 4, 1 },  { 3, 2 },  { 6, 4 },  { 7, 3 },  { 8, 3 },  { 7, 3 },  { 10, 2 }, { 11, 9 },
-    { 12, 2 }, { 13, 6 }, { 14, 6 }, { 15, 6 }, { 17, 6 }, { 18, 1 }, { 19, 1 }, { 18, 2 },
+    { 3, 1 },  { 4, 1 },  { 3, 2 },  { 6, 4 },  { 7, 3 },  { 8, 3 },
+    { 7, 3 },  { 10, 2 }, { 11, 9 }, { 12, 2 }, { 13, 6 }, { 14, 6 },
+    { 15, 6 }, { 17, 6 }, { 18, 1 }, { 19, 1 }, { 18, 2 },
 };
 /* co_linetable of 3.10: of the same. */
-static const uint8_t linetable[] = { 2, 1, 2, 1, 4, 255, 8, 3, 6, 1, 6, 1, 6, 255, 4, 3, 16, 1,
-                                     4, 255, 4, 2, 12, 1, 12, 1, 8, 1, 2, 255, 2, 255, 4, 4, 2, 1,
-                                     2, 1, 4, 255, 2, 253, 4, 2, 2, 1, 2, 1, 4, 255, 6, 255 };
+static const uint8_t        linetable[] = { 2,   1, 2,   1,   4, 255, 8,   3, 6, 1,  6,   1,  6,
+                                            255, 4, 3,   16,  1, 4,   255, 4, 2, 12, 1,   12, 1,
+                                            8,   1, 2,   255, 2, 255, 4,   4, 2, 1,  2,   1,  4,
+                                            255, 2, 253, 4,   2, 2,   1,   2, 1, 4,  255, 6,  255 };
 static const struct stretch linetable_lines[] = {
-    { 3, 1 },  { 4, 1 },  { 3, 2 },  { 6, 4 },  { 7, 3 },  { 8, 3 },  { 7, 3 },  { 10, 2 }, { 11, 8 },
-    { 10, 2 }, { 12, 2 }, { 13, 6 }, { 14, 6 }, { 15, 4 }, { 14, 1 }, { 13, 1 }, { 17, 2 }, { 18, 1 },
-    { 19, 1 }, { 18, 2 }, { 15, 1 }, { 17, 2 }, { 18, 1 }, { 19, 1 }, { 18, 2 }, { 17, 3 },
+    { 3, 1 },  { 4, 1 },  { 3, 2 },  { 6, 4 },  { 7, 3 },  { 8, 3 },  { 7, 3 },
+    { 10, 2 }, { 11, 8 }, { 10, 2 }, { 12, 2 }, { 13, 6 }, { 14, 6 }, { 15, 4 },
+    { 14, 1 }, { 13, 1 }, { 17, 2 }, { 18, 1 }, { 19, 1 }, { 18, 2 }, { 15, 1 },
+    { 17, 2 }, { 18, 1 }, { 19, 1 }, { 18, 2 }, { 17, 3 },
 };
 /* co_linetable of 3.13: of the same. */
 static const uint8_t locations[] = {
-    128, 0,   216, 9,   10,  216, 9,   10,  241, 3,   1,   10,  11,  128, 65,  240, 6,   0,
-    8,   9,   136, 49,  131, 117, 228, 23,  28,  152, 81,  148, 120, 243, 3,   2,   16,  10,
-    217, 23,  31,  144, 33,  138, 65,  145, 120, 241, 3,   2,   16,  10,  240, 0,   2,   9,
-    10,  246, 6,   0,   11,  12,  216, 8,   9,   136, 81,  137, 6,   136, 1,   144, 81,  145,
-    6,   144, 1,   247, 3,   0,   11,  12,  136, 33,  240, 4,   5,   5,   14,  216, 12,  13,
-    137, 69,  136, 1,   240, 8,   0,   13,  14,  136, 1,   216, 12,  13,  216, 12,  13,  240,
-    3,   1,   12,  15,  240, 0,   1,   5,   15,  249, 242, 23,  2,   16,  10,  248, 244, 14,
-    0,   12,  29,  243, 0,   1,   5,   14,  216, 12,  13,  138, 1,   240, 3,   1,   5,   14,
-    251, 240, 6,   0,   13,  14,  137, 1,   250
+    128, 0,   216, 9,   10,  216, 9,   10,  241, 3,   1,   10,  11,  128, 65,  240, 6,
+    0,   8,   9,   136, 49,  131, 117, 228, 23,  28,  152, 81,  148, 120, 243, 3,   2,
+    16,  10,  217, 23,  31,  144, 33,  138, 65,  145, 120, 241, 3,   2,   16,  10,  240,
+    0,   2,   9,   10,  246, 6,   0,   11,  12,  216, 8,   9,   136, 81,  137, 6,   136,
+    1,   144, 81,  145, 6,   144, 1,   247, 3,   0,   11,  12,  136, 33,  240, 4,   5,
+    5,   14,  216, 12,  13,  137, 69,  136, 1,   240, 8,   0,   13,  14,  136, 1,   216,
+    12,  13,  216, 12,  13,  240, 3,   1,   12,  15,  240, 0,   1,   5,   15,  249, 242,
+    23,  2,   16,  10,  248, 244, 14,  0,   12,  29,  243, 0,   1,   5,   14,  216, 12,
+    13,  138, 1,   240, 3,   1,   5,   14,  251, 240, 6,   0,   13,  14,  137, 1,   250
 };
 static const struct stretch location_lines[] = {
-    { 2, 1 },  { 3, 1 },  { 4, 1 },  { 3, 3 },  { 6, 6 },  { 8, 11 }, { 7, 4 },  { 8, 8 },  { 7, 3 },
-    { 10, 7 }, { 11, 9 }, { 10, 9 }, { 12, 1 }, { 13, 4 }, { 17, 2 }, { 18, 1 }, { 19, 1 }, { 18, 2 },
-    { 0, 2 },  { 7, 3 },  { 0, 1 },  { 14, 9 }, { 15, 4 }, { 14, 1 }, { 0, 4 },  { 17, 3 }, { 0, 3 },
+    { 2, 1 },  { 3, 1 },  { 4, 1 },  { 3, 3 },  { 6, 6 },  { 8, 11 }, { 7, 4 },
+    { 8, 8 },  { 7, 3 },  { 10, 7 }, { 11, 9 }, { 10, 9 }, { 12, 1 }, { 13, 4 },
+    { 17, 2 }, { 18, 1 }, { 19, 1 }, { 18, 2 }, { 0, 2 },  { 7, 3 },  { 0, 1 },
+    { 14, 9 }, { 15, 4 }, { 14, 1 }, { 0, 4 },  { 17, 3 }, { 0, 3 },
 };
 /* A jump of two hundred lines: 3.9 and 3.10 need two entries, 3.11 on a longer number. */
-static const uint8_t lnotab_far[] = { 0, 1, 4, 127, 0, 74, 4, 1 };
-static const uint8_t linetable_far[] = { 4, 1, 0, 127, 4, 74, 8, 1 };
-static const uint8_t location_far[] = { 128, 0,  216, 8,   9,   128, 65, 240, 82, 6,   0,
-                                        9,   10, 128, 65,  216, 11,  12, 137, 53, 128, 76 };
+static const uint8_t        lnotab_far[] = { 0, 1, 4, 127, 0, 74, 4, 1 };
+static const uint8_t        linetable_far[] = { 4, 1, 0, 127, 4, 74, 8, 1 };
+static const uint8_t        location_far[] = { 128, 0,  216, 8,  9,   128, 65, 240, 82, 6,   0,
+                                               9,   10, 128, 65, 216, 11,  12, 137, 53, 128, 76 };
 static const struct stretch old_far_lines[] = { { 321, 2 }, { 522, 2 }, { 523, 4 } };
 static const struct stretch far_lines[] = { { 320, 1 }, { 321, 2 }, { 522, 2 }, { 523, 4 } };
 
@@ -78,8 +82,10 @@ static const struct {
     const struct stretch *lines;
     size_t                count;
 } tables[] = {
-#define TABLE(kind, first, table, lines) \
-    { kind, first, table, sizeof(table), lines, sizeof(lines) / sizeof((lines)[0]) }
+#define TABLE(kind, first, table, lines)                                             \
+    {                                                                                \
+        kind, first, table, sizeof(table), lines, sizeof(lines) / sizeof((lines)[0]) \
+    }
     TABLE(SND_PY_LNOTAB, 2, lnotab, lnotab_lines),
     TABLE(SND_PY_LINETABLE, 2, linetable, linetable_lines),
     TABLE(SND_PY_LOCATIONS, 2, locations, location_lines),
@@ -136,9 +142,9 @@ static void test_any_bytes(void **state)
 
 static void test_memory(void **state)
 {
-    char  *pages = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    char   out[8192];
-    pid_t  self = getpid();
+    char *pages = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char  out[8192];
+    pid_t self = getpid();
     struct snd_window window = { 0 };
 
     (void)state;
@@ -152,8 +158,9 @@ static void test_memory(void **state)
     assert_false(snd_memory_read(self, at + 4000, out, 200)); /* into the hole */
     assert_false(snd_memory_read(self, 0, out, 8));
     assert_false(snd_memory_read(self, UINT64_MAX - 4, out, 8));
-    const struct snd_piece pieces[] = { { at, out, 8 }, { at + 8192, out + 8, 8 },
-                                        { at + 4096, out + 16, 8 }, { at, out + 24, 8 } };
+    const struct snd_piece pieces[] = {
+        { at, out, 8 }, { at + 8192, out + 8, 8 }, { at + 4096, out + 16, 8 }, { at, out + 24, 8 }
+    };
     assert_int_equal(snd_memory_read_many(self, pieces, 4), 2); /* up to the hole */
     assert_int_equal(snd_memory_read_many(self, pieces, 0), 0);
     assert_int_equal(out[8], 'c');
@@ -308,8 +315,8 @@ static void test_pace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),    cmocka_unit_test(test_any_bytes),
-        cmocka_unit_test(test_memory),   cmocka_unit_test(test_symbols),
+        cmocka_unit_test(test_lines),      cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_memory),     cmocka_unit_test(test_symbols),
         cmocka_unit_test(test_not_python), cmocka_unit_test(test_task),
         cmocka_unit_test(test_pace),
     };

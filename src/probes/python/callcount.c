@@ -11,7 +11,7 @@
 #define STACK_FIRST 256u
 #define EDGES_A_BLOCK 256u
 
-struct snd_calls_state              snd_calls;
+struct snd_calls_state                       snd_calls;
 SONDE_THREAD_LOCAL_ struct snd_calls_thread *snd_calls_self_;
 
 /* Where counts go while nothing records. */

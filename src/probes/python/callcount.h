@@ -24,8 +24,8 @@
 /* Words of a CALLS tally: docs/FORMAT.md. */
 enum snd_calls_word {
     SND_CALLS_CALLS,
-    SND_CALLS_PRIMITIVE,       /* the edge was not open already */
-    SND_CALLS_TOTAL_TICKS,     /* of those */
+    SND_CALLS_PRIMITIVE,   /* the edge was not open already */
+    SND_CALLS_TOTAL_TICKS, /* of those */
     SND_CALLS_SELF_TICKS,
     SND_CALLS_RESUMPTIONS,
     SND_CALLS_AWAITING_TICKS,
@@ -54,7 +54,7 @@ struct snd_calls_entry {
     uint64_t               start; /* ticks */
     uint64_t               inner; /* ticks in what it called */
     uint32_t               function;
-    uint8_t                calls; /* 1, or 0: a resumption */
+    uint8_t                calls;                     /* 1, or 0: a resumption */
     bool                   outermost, edge_outermost; /* of its function, its edge */
 };
 
@@ -73,12 +73,12 @@ struct snd_calls_thread {
 /* One process, one probe. */
 struct snd_calls_state {
     bool     on;
-    bool     traced;  /* ranges, not tallies */
-    uint32_t session; /* numbers the times it was on */
+    bool     traced;     /* ranges, not tallies */
+    uint32_t session;    /* numbers the times it was on */
     uint64_t unbalanced; /* calls whose return was not seen */
     uint64_t lost;       /* calls for which there was no memory */
 };
-extern struct snd_calls_state snd_calls;
+extern struct snd_calls_state                       snd_calls;
 extern SONDE_THREAD_LOCAL_ struct snd_calls_thread *snd_calls_self_;
 
 /* ------------------------------------------------------------------- functions */
@@ -108,7 +108,7 @@ bool                     snd_calls_room_(struct snd_calls_thread *t, uint32_t fu
 void                     snd_calls_renew_(struct snd_calls_thread *t);
 void                     snd_calls_begin_range_(uint32_t function, bool resumed);
 /* Unwinds to the entry of `key`, if there is one; what lies above it ended unseen. */
-bool                     snd_calls_unwind_(struct snd_calls_thread *t, const void *key);
+bool snd_calls_unwind_(struct snd_calls_thread *t, const void *key);
 
 /* The calling thread's; NULL: no memory. */
 static inline struct snd_calls_thread *snd_calls_mine(void)

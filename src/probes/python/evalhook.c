@@ -12,7 +12,7 @@
 #include "probes/python/evalframes.h"
 
 #define STACK_KEPT_FREE ((ptrdiff_t)256 * 1024)
-#define LEVELS_KEPT_FREE 300  /* of CPython's own count of the C stack, since 3.12 */
+#define LEVELS_KEPT_FREE 300 /* of CPython's own count of the C stack, since 3.12 */
 #define ENDS_UNTIL_LOOK 64u
 #define ENDS_WITHOUT_BEGIN 8u /* that many: nobody calls us any more */
 

@@ -195,8 +195,9 @@ void snd_py_functions_switch(const struct snd_py_way *way, const char *why)
 static bool prepare(const char *package)
 {
 #ifdef Py_GIL_DISABLED
-    PyErr_SetString(snd_py_error_class,
-                    "cannot record Python calls: this Python has no interpreter lock; use one with");
+    PyErr_SetString(
+        snd_py_error_class,
+        "cannot record Python calls: this Python has no interpreter lock; use one with");
     return false;
 #endif
     if (snd_py_functions_index < 0)
@@ -254,8 +255,8 @@ static PyObject *functions_describe(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     return Py_BuildValue("{s:O,s:s,s:z,s:K,s:K}", "on", snd_calls.on ? Py_True : Py_False, "way",
-                         probe.way ? probe.way->name : "", "switched", probe.switched,
-                         "unbalanced", (unsigned long long)snd_calls.unbalanced, "lost",
+                         probe.way ? probe.way->name : "", "switched", probe.switched, "unbalanced",
+                         (unsigned long long)snd_calls.unbalanced, "lost",
                          (unsigned long long)snd_calls.lost);
 }
 

@@ -45,7 +45,7 @@ uint64_t snd_memory_in_use(void);
 /* Leaves out what reporting an event takes: `number` was made for it, and goes after it. */
 void snd_memory_leave_out(PyObject *number);
 
-/* Of a thread: counts from then on are 0. */
+/* Adds to the calling thread's counters. */
 void snd_memory_count(int64_t allocated, int64_t freed);
 
 /* memorydivert.c */

@@ -135,8 +135,7 @@ struct callback {
 };
 
 static PyTypeObject callback_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "sonde._python.callback",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "sonde._python.callback",
     .tp_basicsize = sizeof(struct callback),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_vectorcall_offset = offsetof(struct callback, call),

@@ -98,7 +98,8 @@ static enum sonde_status open_self(struct snd_python *python, struct sonde_error
     if (!runtime)
         return snd_fail(err, SONDE_E_UNSUPPORTED, "cannot sample: this Python hides _PyRuntime");
     if (!snd_memory_read(getpid(), (uint64_t)(uintptr_t)runtime, &byte, 1))
-        return snd_fail_os(err, SONDE_E_UNSUPPORTED, "cannot sample: the system does not let a "
+        return snd_fail_os(err, SONDE_E_UNSUPPORTED,
+                           "cannot sample: the system does not let a "
                            "process read its own memory with process_vm_readv (a container's "
                            "seccomp profile?)");
     return snd_python_open(python, getpid(), PY_MINOR_VERSION, (uint64_t)(uintptr_t)runtime,
@@ -177,6 +178,7 @@ static PyObject *start_sampling(PyObject *self, PyObject *argument)
         return NULL;
     }
     sonde_metadata("python.sample", sampler.interrupts ? "on" : "on, from outside");
+    sonde_metadata("python.sample.native", "no");
     Py_RETURN_NONE;
 }
 

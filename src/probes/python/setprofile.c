@@ -21,7 +21,7 @@ struct link {
 
 static struct {
     PyInterpreterState *interpreter;
-    uint64_t            newest;  /* id of the thread state that was the newest when we looked */
+    uint64_t            newest; /* id of the thread state that was the newest when we looked */
     bool                on, builtins;
     bool                setting; /* it is us who set a profile function */
     bool                audited;
@@ -36,8 +36,7 @@ static void release_link(PyObject *self)
 }
 
 static PyTypeObject link_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "sonde._python.link",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "sonde._python.link",
     .tp_basicsize = sizeof(struct link),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_dealloc = release_link,
