@@ -73,25 +73,24 @@ static const char *find_owner(struct snd_doc *doc, struct sums *sums, const char
 
     if (address == 0)
         return NULL;
-    if (snd_map_get(&sums->storages, key, &row))
-        return snd_table_row(&doc->rows, row)[7].text.bytes;
+    if (snd_map_get(&sums->storages, key, &row)) /* its row may be lost for want of memory */
+        return row < doc->rows.row_count ? snd_table_row(&doc->rows, row)[7].text.bytes : NULL;
     sums->failed |= !snd_map_put(&sums->storages, key, (uint32_t)doc->rows.row_count);
     return NULL;
 }
 
 static void add_tensor(struct snd_doc *doc, struct sums *sums, struct sonde_text json)
 {
-    const char      *kind = read_text(doc, json, "kind"), *device = read_text(doc, json, "device");
+    const char *kind = read_text(doc, json, "kind"), *device = read_text(doc, json, "device");
+
+    if (!kind[0]) /* metadata of someone else's */
+        return;
     int64_t          storage = snd_member_number(json.bytes, json.length, "storage_bytes", 0);
     uint64_t         address = (uint64_t)snd_member_number(json.bytes, json.length, "storage", 0);
     const char      *owner = find_owner(doc, sums, device, address);
     const char      *texts[] = { kind, read_text(doc, json, "dtype"), device,
                                  read_text(doc, json, "shape") };
-    struct snd_cell *cell;
-
-    if (!kind[0]) /* metadata of someone else's */
-        return;
-    cell = snd_table_add(&doc->rows);
+    struct snd_cell *cell = snd_table_add(&doc->rows);
     for (size_t i = 0; i < SND_COUNT_OF(texts); i++)
         *cell++ = snd_cell_string(texts[i]);
     *cell++ = snd_cell_number(snd_member_number(json.bytes, json.length, "bytes", 0));

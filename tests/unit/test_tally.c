@@ -4,6 +4,7 @@
  * to one file each, and never lead a late writer into a closed one.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -120,7 +121,7 @@ static void test_child_counts_for_itself(void **state)
 
 /* ---------------------------------------------------------- a late writer */
 
-static uint64_t *volatile target;
+static uint64_t *volatile target, *volatile written;
 static volatile bool done;
 
 static void *write_on(void *argument)
@@ -129,8 +130,16 @@ static void *write_on(void *argument)
         uint64_t *words = target;
         if (words)
             words[1]++; /* in the middle of whatever stop does */
+        written = words;
     }
     return argument;
+}
+
+/* A counter may be written to until the next recording has ended, and not longer. */
+static void wait_for_writer(void)
+{
+    while (written != target)
+        sched_yield();
 }
 
 static void test_written_while_it_stops(void **state)
@@ -147,6 +156,7 @@ static void test_written_while_it_stops(void **state)
         recorded_start(&options);
         target = count_line(1, 0);
         target[0] = (uint64_t)i;
+        wait_for_writer();
         recorded_stop();
         struct sonde_trace *trace = recorded_open("late.sonde");
         assert_int_equal(read_line(trace, 0, 1), i);
