@@ -290,11 +290,12 @@ static bool name_stack(struct snd_sampling *s, uint32_t *id)
 
 static enum snd_py_read read_stack(struct snd_sampling *s, struct thread *t, bool running)
 {
-    enum snd_py_read read = SND_PY_TORN;
+    enum snd_py_read read = snd_python_stack(&s->python, t->python.state, &s->stack, &s->spare);
 
+    /* Only what cannot be read from outside is worth an interruption. */
     for (int tries = 0; tries < 3 && read == SND_PY_TORN && running && s->read_running; tries++)
         read = s->read_running(s->user, t->task.tid, t->python.state, &s->stack);
-    for (int tries = 0; tries < 4 && read != SND_PY_READ; tries++)
+    for (int tries = 0; tries < 3 && read != SND_PY_READ; tries++)
         read = snd_python_stack(&s->python, t->python.state, &s->stack, &s->spare);
     if (read == SND_PY_READ && !name_stack(s, &t->stack))
         read = SND_PY_TORN;

@@ -49,8 +49,8 @@ enum snd_sampler_word {
 struct snd_sampling; /* opaque */
 
 /*
- * Reads the stack of a thread that holds the interpreter's lock and runs, better than by looking
- * twice; UNREAD: it could not, look twice.
+ * Reads the stack of a thread that holds the interpreter's lock and runs, where looks from outside
+ * did not agree; UNREAD: it could not.
  */
 typedef enum snd_py_read snd_running_fn(void *user, uint32_t tid, uint64_t state,
                                         struct snd_py_stack *stack);
