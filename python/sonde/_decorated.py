@@ -6,7 +6,6 @@ Under `sonde run` and `python -m sonde` it is a builtin, as kernprof's, and it i
 packages are installed or not. A function so decorated is recorded by what was asked for, line by
 line, its bytes, or both, and is returned as it is: without a wrapper.
 """
-import importlib.abc
 import importlib.machinery
 import sys
 import types
@@ -68,7 +67,7 @@ def _refuse(package):
     return get
 
 
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class Finder:
     """The last of all finders: it has `profile` where the package itself is not installed."""
 
     def __init__(self, profile):

@@ -9,9 +9,7 @@ for; while the recording is still on, that is what was counted so far.
 """
 import functools
 import os
-import shutil
 import sys
-import tempfile
 import threading
 import warnings
 import weakref
@@ -97,6 +95,7 @@ def ending(path):
 def _remove(folder, owner):
     """A forked child has the object too, but the folder is its parent's."""
     if os.getpid() == owner:
+        import shutil
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -179,6 +178,7 @@ class Session:
 
     def _own_folder(self):
         if self._folder is None:
+            import tempfile  # not in programs that are recorded from outside
             self._folder = tempfile.mkdtemp(prefix="sonde-")
             weakref.finalize(self, _remove, self._folder, os.getpid())
         return self._folder
@@ -257,6 +257,7 @@ class Session:
 
 
 def _copy_with_children(source, target):
+    import shutil
     if os.path.exists(target) and os.path.samefile(source, target):
         return
     shutil.copy(source, target)

@@ -148,7 +148,8 @@ def before(probes, after_import):
     os.environ[_FIRST] = str(os.getpid())
     _allow_fork()
     _run_setup()
-    start_decorator(probes, after_import, first)
+    if probes & {"lines", "line-memory"}:
+        start_decorator(probes, after_import, first)
 
 
 def last(probes):

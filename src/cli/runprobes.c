@@ -104,6 +104,7 @@ int snd_run_probes_set(const struct snd_run_probes *chosen, struct sonde_buffer 
     struct sonde_buffer list = { 0 }, folder = { 0 };
     int                 status = -1;
 
+    unsetenv("SONDE_FIRST_PROCESS"); /* of a run that we may be part of: _start.py's */
     list_probes(chosen, &list, views);
     bool asked = list.length > 0;
     if (!asked) {

@@ -10,10 +10,9 @@
 #include "pystack/names.h"
 #include "pystack/task.h"
 
-#define REFRESH_NS 10000000u /* how often the list of threads is read anew */
+#define REFRESH_NS 50000000u /* how often the list of threads is read, if no new one is seen */
 #define WRITE_NS 100000000u  /* a run of equal samples is written at least so often */
-#define IDLE_ROUNDS 8u       /* a thread that has not run for so many rounds is asked less often */
-#define IDLE_NS 16000000u    /* but at least so often */
+#define SHARE 100u /* of a period is spent on threads that do not hold the lock, but for one */
 #define THREADS_FIRST 64u
 
 /* What a thread was doing, in a run of equal samples. */
@@ -28,10 +27,10 @@ struct thread {
     uint32_t             record; /* the recorder's number, 0: not asked yet */
     uint64_t             cpu_ns;
     uint64_t             seen_ns; /* up to when its time is accounted for */
-    uint32_t             quiet;   /* rounds without processor time */
     bool                 known;   /* stack and state are those it has now, if it has not run */
     bool                 blocked; /* when last asked, it waited */
     bool                 listed;
+    bool                 held; /* it holds the lock, in this round */
     uint32_t             stack, state;
     struct run           run;
 };
@@ -48,8 +47,8 @@ struct snd_sampling {
     size_t                list_room;
     struct snd_py_interp  interps[SND_INTERPRETERS_MAX];
     size_t                interp_count;
-    uint64_t              list_ns, list_head, round;
-    uint32_t              tid_offset, epoch;
+    uint64_t              list_ns, list_head;
+    uint32_t              tid_offset, epoch, turn;
     uint64_t              last_clock; /* the recorder's, of the round before */
     uint64_t             *tally;      /* in the trace, or NULL */
     uint64_t              counts[SND_SAMPLER_WORDS];
@@ -217,12 +216,15 @@ static bool refresh(struct snd_sampling *s, uint64_t now)
         n = snd_python_threads(&s->python, s->interps, s->interp_count, s->list, s->list_room);
         n = n < room ? n : room;
     }
+    bool pending = false;
     for (uint32_t i = 0; i < s->thread_count; i++)
         s->threads[i].listed = false;
     for (size_t i = 0; i < n; i++) {
         struct thread *t = find_thread(s, &s->list[i]);
         if (!t && has_begun(s, n, i))
             t = add_thread(s, &s->list[i], now);
+        else
+            pending |= !t;
         if (t)
             t->listed = true;
     }
@@ -231,7 +233,7 @@ static bool refresh(struct snd_sampling *s, uint64_t now)
             i++;
         else
             close_thread(s, i);
-    s->list_ns = now;
+    s->list_ns = pending ? 0 : now; /* one that is about to begin is looked for in the next round */
     s->list_head = s->interps[0].head;
     return n > 0;
 }
@@ -288,11 +290,12 @@ static bool name_stack(struct snd_sampling *s, uint32_t *id)
 
 static enum snd_py_read read_stack(struct snd_sampling *s, struct thread *t, bool running)
 {
-    enum snd_py_read read = SND_PY_TORN;
+    enum snd_py_read read = snd_python_stack(&s->python, t->python.state, &s->stack, &s->spare);
 
+    /* Only what cannot be read from outside is worth an interruption. */
     for (int tries = 0; tries < 3 && read == SND_PY_TORN && running && s->read_running; tries++)
         read = s->read_running(s->user, t->task.tid, t->python.state, &s->stack);
-    for (int tries = 0; tries < 4 && read != SND_PY_READ; tries++)
+    for (int tries = 0; tries < 3 && read != SND_PY_READ; tries++)
         read = snd_python_stack(&s->python, t->python.state, &s->stack, &s->spare);
     if (read == SND_PY_READ && !name_stack(s, &t->stack))
         read = SND_PY_TORN;
@@ -323,29 +326,15 @@ static uint32_t tell_state(struct snd_sampling *s, struct thread *t, bool holds)
                : 0u;
 }
 
-static bool is_due(const struct snd_sampling *s, const struct thread *t)
-{
-    uint64_t every = IDLE_NS / s->period_ns;
-
-    if (t->quiet < IDLE_ROUNDS || every < 2)
-        return true;
-    return (s->round + t->task.tid) % every == 0;
-}
-
 /* False: the thread has ended. */
 static bool look_at(struct snd_sampling *s, struct thread *t, bool holds, uint64_t now)
 {
     uint64_t cpu_ns;
 
-    if (!holds && t->known && !is_due(s, t)) {
-        account(s, t, now);
-        return true;
-    }
     if (!snd_task_cpu_ns(&t->task, &cpu_ns))
         return false;
     bool moved = cpu_ns != t->cpu_ns, ran = moved || !t->known;
     t->cpu_ns = cpu_ns;
-    t->quiet = ran ? 0 : t->quiet + 1;
     uint32_t state = t->state;
     if (holds && moved)
         state = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU;
@@ -373,6 +362,48 @@ static void introduce(struct snd_sampling *s, struct thread *t)
     t->record = s->recorder.thread(t->task.tid, name[0] ? name : NULL);
 }
 
+/* The threads that hold a lock, which are those that run Python: in every round. */
+static void look_at_holders(struct snd_sampling *s, uint64_t now)
+{
+    for (uint32_t i = 0; i < s->thread_count;) {
+        struct thread *t = &s->threads[i];
+        t->held = t->python.state == interp_of(s, t)->holder;
+        if (t->held && t->record == 0)
+            introduce(s, t);
+        if (!t->held || look_at(s, t, true, now))
+            i++;
+        else
+            close_thread(s, i);
+    }
+}
+
+/*
+ * The others in turn, as many as there is time for. Where there are many, each has fewer samples;
+ * a sample stands for the time since the one before it, whenever that was.
+ */
+static void look_at_others(struct snd_sampling *s, uint64_t now)
+{
+    uint64_t end = now_ns(CLOCK_MONOTONIC) + s->period_ns / SHARE;
+
+    for (uint32_t left = s->thread_count; left > 0 && s->thread_count > 0; left--) {
+        if (s->turn >= s->thread_count)
+            s->turn = 0;
+        struct thread *t = &s->threads[s->turn];
+        if (t->held) {
+            s->turn++;
+            continue;
+        }
+        if (t->record == 0)
+            introduce(s, t);
+        if (look_at(s, t, false, now))
+            s->turn++;
+        else
+            close_thread(s, s->turn);
+        if (now_ns(CLOCK_MONOTONIC) >= end)
+            break;
+    }
+}
+
 bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
 {
     uint64_t now = now_ns(CLOCK_MONOTONIC), own = now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -383,18 +414,10 @@ bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
     if ((!read || s->interps[0].head != s->list_head || now - s->list_ns >= REFRESH_NS) &&
         !refresh(s, now))
         return false;
-    s->round++;
     count(s, SND_SAMPLER_ROUNDS, 1);
     count(s, SND_SAMPLER_MISSED, missed);
-    for (uint32_t i = 0; i < s->thread_count;) {
-        struct thread *t = &s->threads[i];
-        if (t->record == 0)
-            introduce(s, t);
-        if (look_at(s, t, t->python.state == interp_of(s, t)->holder, now))
-            i++;
-        else
-            close_thread(s, i);
-    }
+    look_at_holders(s, now);
+    look_at_others(s, now);
     s->last_clock = s->recorder.clock();
     count(s, SND_SAMPLER_CPU_NS, now_ns(CLOCK_THREAD_CPUTIME_ID) - own);
     return true;

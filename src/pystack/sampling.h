@@ -7,7 +7,8 @@
  *     snd_sampling_free(sampling);
  *
  * A round costs by the threads that did something since the last one: one that did not run has
- * the stack that it had. Threads that have not run for a while are asked less often.
+ * the stack that it had. The thread that holds the interpreter's lock is looked at in every round,
+ * the others in turn, as far as a hundredth of the period goes.
  *
  * Samples that find a thread as it was are one event, written when it changes or after a tenth
  * of a second. What could not be read is counted, and never shown.
@@ -48,8 +49,8 @@ enum snd_sampler_word {
 struct snd_sampling; /* opaque */
 
 /*
- * Reads the stack of a thread that holds the interpreter's lock and runs, better than by looking
- * twice; UNREAD: it could not, look twice.
+ * Reads the stack of a thread that holds the interpreter's lock and runs, where looks from outside
+ * did not agree; UNREAD: it could not.
  */
 typedef enum snd_py_read snd_running_fn(void *user, uint32_t tid, uint64_t state,
                                         struct snd_py_stack *stack);

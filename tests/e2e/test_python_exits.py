@@ -33,15 +33,19 @@ def check_line_memory(trace, forked):
     assert counts[3]["allocated_bytes"] >= 20 * sum(range(2000))  # bytes(i), and its header
 
 
+def is_seen(trace):
+    return any(row["function"] == "work" and row["samples"] > 0 for row in rows(trace, "samples"))
+
+
 def check_samples(trace, forked):
-    assert any(row["function"] == "work" and row["samples"] > 0 for row in rows(trace, "samples"))
+    assert is_seen(trace)
 
 
 PROBES = {
-    "functions": (["--functions"], [], check_functions),
-    "lines": (["--lines", "work"], [], check_lines),
-    "line-memory": (["--line-memory", "endings.py:work"], [], check_line_memory),
-    "sample": (["--sample", "500"], ["0.3"], check_samples),
+    "functions": (["--functions"], [[]], check_functions),
+    "lines": (["--lines", "work"], [[]], check_lines),
+    "line-memory": (["--line-memory", "endings.py:work"], [[]], check_line_memory),
+    "sample": (["--sample", "500"], [["0.3"], ["1"], ["3"]], check_samples),
 }
 
 
@@ -55,11 +59,15 @@ def alone(tmp_path_factory):
 @pytest.mark.parametrize("how", STATUS)
 @pytest.mark.parametrize("probe", PROBES)
 def test_it_ends_as_if_alone(probe, how, alone, tmp_path):
-    options, more, check = PROBES[probe]
-    done = sonde_run([*options, "-o", "t.sonde"], SCRIPT, how, *more, cwd=tmp_path,
-                     status=STATUS[how])
-    assert (done.stdout, done.stderr) == (alone[how].stdout, alone[how].stderr)
-    check(tmp_path / "t.sonde", how == "fork")
+    options, seconds, check = PROBES[probe]
+    for more in seconds:
+        done = sonde_run([*options, "-o", "t.sonde"], SCRIPT, how, *more, cwd=tmp_path,
+                         status=STATUS[how])
+        assert (done.stdout, done.stderr) == (alone[how].stdout, alone[how].stderr)
+        if more != seconds[-1] and not is_seen(tmp_path / "t.sonde"):
+            continue  # the machine was too busy to let the sampler run: the same for longer
+        check(tmp_path / "t.sonde", how == "fork")
+        break
 
 
 @pytest.mark.parametrize("how", ["raise", "_exit", "sigkill", "interrupt", "exec"])
@@ -95,5 +103,4 @@ def test_an_interrupt_is_passed_on_and_waited_for(tmp_path):
     assert child.stdout.readline() == "ready\n"
     os.kill(child.pid, signal.SIGINT)
     assert child.stdout.read() == "told\n" and child.wait(60) == 7
-    assert any(row["function"] == "<built-in method time.sleep>"
-               for row in rows(tmp_path / "t.sonde", "functions"))
+    assert any(row["file"].endswith("wait.py") for row in rows(tmp_path / "t.sonde", "functions"))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs as they are: `python -m sonde`, `sonde run --lines F`, `@profile`."""
 import json
+import os
 import pickle
 import sys
 
@@ -83,6 +84,29 @@ def test_a_python_that_does_not_listen(tmp_path):
 
 def test_help(tmp_path):
     assert "python -m sonde" in python("-m", "sonde", "-l", "--help", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("options, said", [
+    ([], "ops . . ."), (["--shapes"], "ops,shapes . . ."), (["--timeline"], "functions,timeline . . ."),
+    (["--ops", "--lines", "a,b.c", "--sample"], "ops,lines,sample a,b.c . ."),
+    (["--line-memory", "f", "--sample", "250", "--python-only"],
+     "functions,python-only,line-memory,sample . f 250"),
+])
+def test_what_the_program_is_told(options, said, tmp_path):
+    text = "echo $SONDE_PROBES ${SONDE_LINES-.} ${SONDE_LINE_MEMORY-.} ${SONDE_SAMPLE-.}"
+    done = run(SONDE, "run", *options, "--", "sh", "-c", text, cwd=tmp_path,
+               env={**os.environ, "SONDE_LINES": "of an outer run", "SONDE_SAMPLE": "7"})
+    assert done.stdout.split() == said.split()
+
+
+def test_calls_on_the_timeline(tmp_path):
+    """Every call with its time, as a file for Perfetto."""
+    (tmp_path / "prog.py").write_text("def f(n):\n    return n and f(n - 1)\nf(5)\n")
+    python("-m", "sonde", "--timeline", "--python-only", "-o", "t.json", "prog.py", cwd=tmp_path)
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    calls = [event for event in events if event.get("name", "").endswith("prog.py(1): f")]
+    assert len(calls) == 6 and all(event["dur"] > 0 for event in calls)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "prog.py"] == ["t.json"]
 
 
 # -------------------------------------------------------------------------- names

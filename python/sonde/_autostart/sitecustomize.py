@@ -6,7 +6,6 @@ this file before its own code. It waits for `import torch` to finish and then ha
 and starts the probes of Python itself. Whatever goes wrong is said in one line; the program goes
 on as if alone.
 """
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
@@ -62,7 +61,7 @@ def start_torch(probes):
 
 # ---------------------------------------------------------------------- after an import
 
-class Loader(importlib.abc.Loader):
+class Loader:
     """A module's own loader, and one thing more once it is done."""
 
     def __init__(self, real, then):
@@ -80,7 +79,7 @@ class Loader(importlib.abc.Loader):
         self.then(module)
 
 
-class Finder(importlib.abc.MetaPathFinder):
+class Finder:
     """Finds nothing itself: it stands in front of the others until a module is asked for."""
 
     def __init__(self, wanted, then):

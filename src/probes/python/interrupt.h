@@ -3,8 +3,8 @@
  * probes/python/interrupt.h - a running thread reads its own stack, when asked to by a signal.
  *
  * A thread that holds the interpreter's lock changes its frames every few dozen nanoseconds: from
- * outside, what it does in short functions can hardly ever be read whole, and leaving that out
- * would favour the long ones. So it is interrupted, and reads its stack itself: nothing changes
+ * outside, what it does in short functions cannot always be read whole, and leaving that out would
+ * favour the long ones. Then it is interrupted, and reads its stack itself: nothing changes
  * meanwhile. Only the thread that holds the lock and runs is ever interrupted: a thread that waits
  * in a system call is not, so that none of its calls returns early.
  *
