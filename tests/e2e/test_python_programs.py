@@ -11,6 +11,7 @@ import marshal
 import pickle
 import pstats
 import re
+import statistics
 
 import pytest
 from sonde import _names
@@ -185,15 +186,16 @@ def test_training_by_all_at_once(tmp_path):
 
 TIMED = {"comprehensions": ["primes"], "scheduler": ["accelerate", "Worker.handle"],
          "exceptions": [], "recursion": ["hanoi"], "generators": ["running_mean"]}
-ATTEMPTS = 6  # a busy machine: measured again, never judged more mildly
+# A busy machine disturbs a run, not most of them: the median of the attempts is judged.
+ATTEMPTS, ATTEMPTS_LEAST = 7, 3
 
 
 def differences(name, kind, times):
-    """{what: how far apart, in parts of theirs}, where most of the time is the program's own."""
+    """{what: how far from theirs, in parts of it}, where most of the time is the program's own."""
     ours, theirs = times["ours"], times["theirs"]
     whole = sum(max(own, 0) for own, _ in theirs.values())
     shared = {f"{line}:{function}" for line, function in shared_lines(name)}
-    return {key: abs(ours[key][0] / own - 1) for key, (own, raw) in theirs.items()
+    return {key: ours[key][0] / own - 1 for key, (own, raw) in theirs.items()
             if key not in shared and own > 0.1 * whole
             and (kind == "lines" or min(own / raw, ours[key][0] / ours[key][1]) > 0.8)}
 
@@ -201,15 +203,16 @@ def differences(name, kind, times):
 @pytest.mark.parametrize("name", TIMED)
 def test_times_agree_once_the_tools_own_cost_is_taken_off(name, tmp_path):
     pytest.importorskip("line_profiler", reason="line_profiler is not installed: it is compared with")
-    best = {}
-    for _ in range(ATTEMPTS):
+    seen = collections.defaultdict(list)
+    for attempt in range(1, ATTEMPTS + 1):
         done = python(PROGRAMS.parent / "python_times.py", name, "9", *TIMED[name], cwd=tmp_path)
         for kind, times in json.loads(done.stdout).items():
             for key, apart in (differences(name, kind, times) if times else {}).items():
-                best[kind, key] = min(apart, best.get((kind, key), apart))
-        if best and max(best.values()) < 0.15:
+                seen[kind, key].append(apart)
+        medians = {key: statistics.median(all_of) for key, all_of in seen.items()}
+        if attempt >= ATTEMPTS_LEAST and medians and all(abs(one) < 0.15 for one in medians.values()):
             return
-    raise AssertionError({key: round(apart, 2) for key, apart in best.items() if apart >= 0.15})
+    raise AssertionError({key: round(one, 2) for key, one in medians.items() if abs(one) >= 0.15})
 
 
 # -------------------------------------------------------------------------------- memory
@@ -260,13 +263,16 @@ def test_bytes_of_lines_are_those_of_tracemalloc(program, function, arguments, t
 def test_samples_share_out_as_the_program_does(tmp_path):
     """Each function within 3 points, on both threads: a known mixture."""
     shares = {"half": 50, "third": 30, "fifth": 20}
-    for _ in range(ATTEMPTS):
+    seen = collections.defaultdict(list)
+    for attempt in range(1, ATTEMPTS + 1):
         sonde_run(["--sample", "1000", "-o", "t.sonde"], PROGRAMS / "mixture.py", "2", cwd=tmp_path)
         found = collections.Counter()
         for row in rows(tmp_path / "t.sonde", "samples"):
             found[row["function"]] += row["cpu_ns"] if "cpu_ns" in row else row["samples"]
         whole = sum(found[name] for name in shares)
-        apart = {name: abs(100 * found[name] / whole - share) for name, share in shares.items()}
-        if max(apart.values()) <= 3:
+        for name, share in shares.items():
+            seen[name].append(100 * found[name] / whole - share)
+        medians = {name: statistics.median(all_of) for name, all_of in seen.items()}
+        if attempt >= ATTEMPTS_LEAST and all(abs(one) <= 3 for one in medians.values()):
             return
-    raise AssertionError(apart)
+    raise AssertionError(medians)
