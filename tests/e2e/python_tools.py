@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -11,10 +12,16 @@ PROGRAMS = pathlib.Path(__file__).parent / "programs/python"
 SONDE = os.environ.get("SONDE") or os.path.join(sysconfig.get_path("scripts"), "sonde")
 
 
+def can_be_interrupted():
+    """In a child: whoever ran the tests in the background left SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def run(*words, cwd, status=0, **extra):
     """A finished process, which ended as it should; its output is text."""
-    done = subprocess.run([str(word) for word in words], cwd=cwd, text=True, timeout=120,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, **extra)
+    done = subprocess.run([str(word) for word in words], cwd=cwd, text=True, timeout=300,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          preexec_fn=can_be_interrupted, **extra)
     if status is not None:
         assert done.returncode == status, f"{done.args}: {done.returncode}\n{done.stderr}"
     return done
