@@ -16,7 +16,7 @@
 struct snd_native {
     uint64_t       eval, eval_end;          /* the evaluation loop's function */
     const void    *interpreter;             /* where the file that has it is loaded */
-    struct snd_map frames;                  /* address to the recorder's frame, 0: left out */
+    struct snd_map frames;                  /* function to the recorder's frame, 0: left out */
     struct snd_map stacks;                  /* (parent, frame) to id */
     uint32_t       callers[SND_NATIVE_MAX]; /* by native frame: the Python frame that called it */
     size_t         left;                    /* native frames that have not been put yet */
@@ -146,10 +146,11 @@ static uint32_t name_frame(const struct snd_native *n, const struct snd_recorder
                             recorder->intern(info.dli_fname, strlen(info.dli_fname)));
 }
 
+/* By function, not by address: dladdr() looks through all names of a library, which may be many. */
 static uint32_t find_frame(struct snd_native *n, const struct snd_recorder *recorder,
-                           uint64_t address)
+                           const struct snd_native_frame *f, uint64_t address)
 {
-    struct snd_key key = { address, 0, 0 };
+    struct snd_key key = { f->function ? f->function : address, 0, 0 };
     uint32_t       frame;
 
     if (snd_map_get(&n->frames, key, &frame))
@@ -188,7 +189,7 @@ uint32_t snd_native_stack(struct snd_native *n, const struct snd_recorder *recor
         if (n->callers[i] != at)
             break;
         /* A return address is after the call, and may be the next function's. */
-        uint32_t frame = find_frame(n, recorder, stack->native[i].pc - (i > 0));
+        uint32_t frame = find_frame(n, recorder, &stack->native[i], stack->native[i].pc - (i > 0));
         if (frame != 0 && frame != before)
             id = find_stack(n, recorder, id, frame);
         before = frame ? frame : before;

@@ -45,8 +45,9 @@ struct snd_py_frame {
 #define SND_PY_ENTRY 1 /* the version does not tell the address */
 
 struct snd_native_frame {
-    uint64_t pc;    /* where it is, or where it goes on */
-    uint64_t stack; /* its lowest address; its caller's is where it ends */
+    uint64_t pc;       /* where it is, or where it goes on */
+    uint64_t function; /* where its code begins, by the tables for exceptions; 0: not known */
+    uint64_t stack;    /* its lowest address; its caller's is where it ends */
 };
 
 struct snd_py_stack {

@@ -69,7 +69,8 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *use
         stack->native_cut = pc != 0;
         return _URC_END_OF_STACK;
     }
-    stack->native[stack->native_count++] = (struct snd_native_frame){ pc, _Unwind_GetCFA(context) };
+    stack->native[stack->native_count++] =
+        (struct snd_native_frame){ pc, _Unwind_GetRegionStart(context), _Unwind_GetCFA(context) };
     return _URC_NO_REASON;
 }
 
