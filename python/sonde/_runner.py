@@ -26,6 +26,7 @@ what to record:
                           writes SCRIPT.lprof
   -p, --prof-mod LIST     with -l: these too
       --sample [HZ]       stacks, so many times a second
+      --native            samples with the C functions between the Python ones
       --ops --shapes --memory --modules --stacks      PyTorch's operators
 
 what to do with it:
@@ -40,7 +41,7 @@ what to do with it:
 # Whether an option has a value. Those that `sonde run` has too, and those that are only here.
 _PASSED = {
     **dict.fromkeys(("--functions", "--timeline", "--python-only", "--ops", "--shapes", "--memory",
-                     "--modules", "--stacks", "--keep-last", "--skip-zero"), False),
+                     "--modules", "--stacks", "--native", "--keep-last", "--skip-zero"), False),
     **dict.fromkeys(("--lines", "--line-memory", "--max-size", "--schedule", "--sort", "--rows"),
                     True),
 }
@@ -54,7 +55,7 @@ _LETTERS = {
     "-u": "--unit", "-z": "--skip-zero", "-p": "--prof-mod", "-b": "--builtin", "-h": "--help",
 }
 _RECORDS = ("--functions", "--timeline", "--python-only", "--lines", "--line-memory", "--sample",
-            "--ops", "--shapes", "--memory", "--modules", "--stacks")
+            "--native", "--ops", "--shapes", "--memory", "--modules", "--stacks")
 _UNITS = {1e-6: "us", 1e-3: "ms", 1.0: "s", 1e-9: None}  # seconds; None: the table's own
 
 

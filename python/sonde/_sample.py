@@ -23,6 +23,7 @@ DEFAULT_HZ = 100
 _lock = threading.Lock()
 _users = 0
 _hz = None
+_native = False
 
 
 def _name_threads():
@@ -48,18 +49,21 @@ def _tell_paths():
         [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])))
 
 
-def _start(hz):
-    global _users, _hz
+def _start(hz, native):
+    global _users, _hz, _native
     with _lock:
         if _users == 0:
-            _python.start_sampling(hz)
+            _python.start_sampling(hz, native)
             _record.metadata("python.sample.hz", f"{hz:g}")
             _tell_paths()
-            _hz = hz
+            _hz, _native = hz, native
             _name_threads()
         elif hz != _hz:
             warnings.warn(f"sonde: this process is being sampled already, {_hz:g} times a second; "
                           f"the {hz:g} asked for are ignored", stacklevel=5)
+        elif native and not _native:
+            warnings.warn("sonde: this process is being sampled already, without native frames; "
+                          "none are added", stacklevel=5)
         _users += 1
 
 
@@ -92,7 +96,7 @@ def _in_child():
     if hz is None or _users == 0:
         return
     try:
-        _python.start_sampling(hz)
+        _python.start_sampling(hz, _native)
     except Exception as error:  # the program must not suffer for it
         _users = 0
         print(f"sonde: process {os.getpid()} is not sampled: {error}", file=sys.stderr)
@@ -103,23 +107,28 @@ atexit.register(_stop_at_exit)
 
 
 class sample(Session):
-    """A context manager and decorator: samples all threads `hz` times a second."""
+    """A context manager and decorator: samples all threads `hz` times a second.
+
+    `native`: of threads that run, with the functions of C libraries between the Python frames.
+    """
 
     _view = "samples"
     _format = "speedscope"
 
-    def __init__(self, hz=DEFAULT_HZ, path=None, **options):
+    def __init__(self, hz=DEFAULT_HZ, path=None, native=False, **options):
         if not 0.01 <= hz <= 20000:
             raise ValueError(f"sonde: hz is from 0.01 to 20000, not {hz!r}")
         super().__init__(path, **options)
         self.hz = hz
+        self.native = native
 
     def _attach(self):
-        _start(self.hz)
+        _start(self.hz, self.native)
 
     def _detach(self):
         if _users > 0:
             _stop()
 
     def __repr__(self):
-        return f"sonde.sample(hz={self.hz!r})"
+        native = ", native=True" if self.native else ""
+        return f"sonde.sample(hz={self.hz!r}{native})"

@@ -101,10 +101,11 @@ def start_decorator(probes, after_import, first):
 
 # ---------------------------------------------------------------------------- the rest
 
-def _start_sample():
+def _start_sample(probes):
     from ._sample import sample
     rate = os.environ.get("SONDE_SAMPLE")
-    session = sample(hz=int(rate)) if rate else sample()
+    native = "native" in probes
+    session = sample(hz=int(rate), native=native) if rate else sample(native=native)
     session.enable()
     return session
 
@@ -158,4 +159,4 @@ def last(probes):
         _sessions["functions"] = _attempt("--functions is not recorded", _start_functions,
                                           probes)
     if "sample" in probes:
-        _sessions["sample"] = _attempt("--sample is not recorded", _start_sample)
+        _sessions["sample"] = _attempt("--sample is not recorded", _start_sample, probes)

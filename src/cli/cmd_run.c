@@ -58,6 +58,8 @@ static const struct snd_option options[] = {
       SND_OPTION_TEXT, AT(probes.line_memory), 0 },
     { 0, "sample", "[HZ]", "Python stacks of every thread, so many times a second",
       SND_OPTION_MAYBE, AT(probes.sample), 0 },
+    { 0, "native", NULL, "samples: with the C functions between the Python ones", SND_OPTION_FLAG,
+      AT(probes.native), 0 },
     { 'p', "print", NULL, "show what was recorded; the trace is kept only with -o", SND_OPTION_FLAG,
       AT(after.print), 0 },
     { 0, "view", "LIST", "with --print: the views to show (those of what was recorded)",

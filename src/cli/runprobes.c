@@ -33,6 +33,7 @@ static const struct probe {
     { "lines", PROBE_LIST, AT(lines), "SONDE_LINES", "lines" },
     { "line-memory", PROBE_LIST, AT(line_memory), "SONDE_LINE_MEMORY", "line-memory" },
     { "sample", PROBE_RATE, AT(sample), "SONDE_SAMPLE", "samples" },
+    { "native", PROBE_FLAG, AT(native), NULL, "samples" },
 };
 
 /* Is the probe asked for? Its value, as text, in `value`: NULL for none. */

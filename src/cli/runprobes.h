@@ -17,6 +17,7 @@ struct snd_run_probes {
     bool        functions, timeline, python_only;
     const char *lines, *line_memory; /* names of functions, with commas; NULL: not asked for */
     int64_t     sample;              /* a second; 0: not asked for, -1: as often as is usual */
+    bool        native;              /* samples with native frames */
 };
 
 /*

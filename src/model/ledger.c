@@ -16,6 +16,7 @@ static void fill_samplers(struct snd_ledger *l, const struct snd_process *p)
         l->counts[SND_LEDGER_missed_samples] += t->words[1];
         l->counts[SND_LEDGER_torn_samples] += t->words[2];
         l->counts[SND_LEDGER_unread_samples] += t->words[3];
+        l->counts[SND_LEDGER_native_unmatched] += t->words[6];
     }
 }
 

@@ -34,9 +34,11 @@ struct snd_py_layout {
     uint32_t thread_frame;
     bool     has_cframe; /* thread_frame leads to a block on the C stack, cframe_frame there */
     uint32_t cframe_frame;
+    uint32_t cframe_previous; /* 3.11 only, where it tells what frame_entry does not; else 0 */
     uint32_t frame_previous, frame_code;
     uint32_t frame_instr; /* a pointer, or before 3.11 a number */
     uint32_t frame_owner; /* 0: frames have no owner */
+    uint32_t frame_entry; /* 3.11 only: a flag, where C code enters Python */
     bool     has_entries; /* from 3.12 on: where C code enters Python there is a frame of its own */
     uint32_t frame_size;  /* of the part that is read */
     uint32_t code_flags;  /* before 3.11 only, where it tells generators; else 0 */

@@ -185,11 +185,36 @@ static enum snd_py_read open_window(const struct snd_python *python, uint64_t li
     return before == *top && after == *top ? SND_PY_READ : SND_PY_TORN;
 }
 
+/*
+ * Tells of the frame just stored, or of the one before it where C's own frame was come to, whether
+ * C code entered Python there. Each run of the loop of 3.11 has a block on the C stack (`*cframe`).
+ */
+static void mark_entry(const struct snd_python *python, const char *bytes, uint64_t frame,
+                       bool is_c, uint64_t *cframe, struct snd_py_stack *stack)
+{
+    const struct snd_py_layout *l = &python->layout;
+
+    if (stack->count == 0)
+        return;
+    uint64_t *entry = &stack->frames[stack->count - 1].entry;
+    if (l->has_entries) {
+        if (is_c && *entry == 0)
+            *entry = frame;
+    } else if (!l->frame_entry) {
+        *entry = SND_PY_ENTRY;
+    } else if (bytes[l->frame_entry]) {
+        *entry = *cframe;
+        if (!read_word(python, *cframe + l->cframe_previous, cframe))
+            *cframe = 0;
+    }
+}
+
 /* Walks from `frame` outwards. What lies in another page is read when it is come to. */
-static enum snd_py_read walk(const struct snd_python *python, uint64_t frame,
+static enum snd_py_read walk(const struct snd_python *python, uint64_t link, uint64_t frame,
                              struct snd_py_stack *stack)
 {
     const struct snd_py_layout *l = &python->layout;
+    uint64_t                    cframe = link - l->cframe_frame;
 
     stack->count = 0;
     stack->cut = stack->far = false;
@@ -216,6 +241,8 @@ static enum snd_py_read walk(const struct snd_python *python, uint64_t frame,
                 .instr = l->code_first_instr ? snd_u64(bytes + l->frame_instr)
                                              : snd_u32(bytes + l->frame_instr),
             };
+        if (stack->whole)
+            mark_entry(python, bytes, frame, is_c, &cframe, stack);
         frame = snd_u64(bytes + l->frame_previous);
     }
     return SND_PY_READ;
@@ -229,7 +256,7 @@ enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t sta
     if (!find_link(python, state, &link) || !read_word(python, link, &top))
         return SND_PY_UNREAD;
     stack->window.from = stack->window.to = 0;
-    enum snd_py_read read = walk(python, top, stack);
+    enum snd_py_read read = walk(python, link, top, stack);
     /* Between two instructions a generator may have been let go of and still be the innermost. */
     return read == SND_PY_READ && !stack->cut && !stack->ends ? SND_PY_TORN : read;
 }
@@ -243,7 +270,7 @@ static enum snd_py_read look(const struct snd_python *python, uint64_t state,
         return SND_PY_UNREAD;
     enum snd_py_read read = open_window(python, link, stack, &top);
     if (read == SND_PY_READ)
-        read = walk(python, top, stack);
+        read = walk(python, link, top, stack);
     if (read != SND_PY_READ)
         return read;
     if ((!stack->cut && !stack->ends) || !read_word(python, link, &after) || after != top)

@@ -17,6 +17,7 @@
 #include "pystack/memory.h"
 
 #define SND_FRAMES_MAX 1024 /* of one stack, innermost first; what is further out is left out */
+#define SND_NATIVE_MAX 128
 #define SND_INTERPRETERS_MAX 32
 
 struct snd_python {
@@ -35,15 +36,33 @@ struct snd_py_thread {
 
 struct snd_py_frame {
     uint64_t address, code, instr;
+    /*
+     * Of the frame that a C function's call of the evaluation loop began with, where the stack is
+     * `whole`: an address in the loop's own native frame, or SND_PY_ENTRY. Else 0.
+     */
+    uint64_t entry;
+};
+#define SND_PY_ENTRY 1 /* the version does not tell the address */
+
+struct snd_native_frame {
+    uint64_t pc;       /* where it is, or where it goes on */
+    uint64_t function; /* where its code begins, by the tables for exceptions; 0: not known */
+    uint64_t stack;    /* its lowest address; its caller's is where it ends */
 };
 
 struct snd_py_stack {
     struct snd_py_frame frames[SND_FRAMES_MAX];
     size_t              count;
-    bool                cut;  /* there were more */
-    bool                far;  /* they lie in several pages, read one after another */
-    bool                ends; /* the outermost is one that a stack can begin with, or may be */
+    bool                cut;   /* there were more */
+    bool                far;   /* they lie in several pages, read one after another */
+    bool                ends;  /* the outermost is one that a stack can begin with, or may be */
+    bool                whole; /* asked for: entries are to be told */
     struct snd_window   window;
+
+    /* Filled by who asks the thread itself, innermost first. */
+    struct snd_native_frame native[SND_NATIVE_MAX];
+    size_t                  native_count;
+    bool                    native_cut; /* there may be more */
 };
 
 enum snd_py_read {

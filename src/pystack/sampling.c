@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "pystack/codes.h"
 #include "pystack/names.h"
+#include "pystack/native.h"
 #include "pystack/task.h"
 
 #define REFRESH_NS 50000000u /* how often the list of threads is read, if no new one is seen */
@@ -30,7 +31,8 @@ struct thread {
     bool                 known;   /* stack and state are those it has now, if it has not run */
     bool                 blocked; /* when last asked, it waited */
     bool                 listed;
-    bool                 held; /* it holds the lock, in this round */
+    bool                 held;   /* it holds the lock, in this round */
+    bool                 native; /* the stack has native frames */
     uint32_t             stack, state;
     struct run           run;
 };
@@ -40,6 +42,7 @@ struct snd_sampling {
     struct snd_recorder   recorder;
     struct snd_codes      codes;
     struct snd_names      names;
+    struct snd_native    *native; /* owned; NULL: native frames are not wanted */
     uint64_t              period_ns;
     struct thread        *threads; /* owned */
     uint32_t              thread_count, thread_room;
@@ -88,6 +91,12 @@ void snd_sampling_on_running(struct snd_sampling *s, snd_running_fn *function, v
 {
     s->read_running = function;
     s->user = user;
+}
+
+bool snd_sampling_with_native(struct snd_sampling *s)
+{
+    s->native = snd_native_new();
+    return s->native != NULL;
 }
 
 void snd_sampling_counts(const struct snd_sampling *s, uint64_t words[SND_SAMPLER_WORDS])
@@ -141,6 +150,7 @@ static void release(struct snd_sampling *s)
 {
     snd_codes_release(&s->codes);
     snd_names_release(&s->names);
+    snd_native_free(s->native);
     free(s->threads);
     free(s->list);
     free(s);
@@ -248,6 +258,7 @@ static bool follow_epoch(struct snd_sampling *s)
     s->epoch = epoch;
     s->tally = NULL;
     snd_names_clear(&s->names);
+    snd_native_clear(s->native);
     for (uint32_t i = 0; i < s->thread_count; i++) {
         s->threads[i].record = 0;
         s->threads[i].known = false;
@@ -264,8 +275,11 @@ static bool follow_epoch(struct snd_sampling *s)
 
 /* ------------------------------------------------------------------- stacks */
 
-/* Names the frames of s->stack: its id; false when a frame is not what it should be. */
-static bool name_stack(struct snd_sampling *s, uint32_t *id)
+/*
+ * Names the frames of s->stack: its id; false when a frame is not what it should be. Its native
+ * frames have been matched if `native`.
+ */
+static bool name_stack(struct snd_sampling *s, bool native, uint32_t *id)
 {
     uint64_t *addresses = (uint64_t *)(void *)s->spare.frames; /* its content is of no more use */
     uint32_t  stack = 0;
@@ -283,22 +297,39 @@ static bool name_stack(struct snd_sampling *s, uint32_t *id)
             return false;
         stack = snd_names_stack(&s->names, &s->recorder, s->python.layout.lines, stack, code,
                                 offset);
+        if (native)
+            stack = snd_native_stack(s->native, &s->recorder, &s->stack, i, stack);
     }
     *id = stack;
     return true;
 }
 
-static enum snd_py_read read_stack(struct snd_sampling *s, struct thread *t, bool running)
+/* The thread, which runs, reads its stack itself. */
+static enum snd_py_read ask(struct snd_sampling *s, struct thread *t, bool on_cpu)
 {
-    enum snd_py_read read = snd_python_stack(&s->python, t->python.state, &s->stack, &s->spare);
+    s->stack.native_count = 0;
+    return on_cpu && s->native ? s->read_running(s->user, t->task.tid, t->python.state, &s->stack)
+                               : SND_PY_UNREAD;
+}
 
+static enum snd_py_read read_stack(struct snd_sampling *s, struct thread *t, bool running,
+                                   bool on_cpu)
+{
+    enum snd_py_read read = ask(s, t, on_cpu);
+    bool             native = read == SND_PY_READ && snd_native_match(s->native, &s->stack);
+
+    if (s->native && on_cpu && !native)
+        count(s, SND_SAMPLER_UNMATCHED, 1);
+    if (read != SND_PY_READ)
+        read = snd_python_stack(&s->python, t->python.state, &s->stack, &s->spare);
     /* Only what cannot be read from outside is worth an interruption. */
     for (int tries = 0; tries < 3 && read == SND_PY_TORN && running && s->read_running; tries++)
         read = s->read_running(s->user, t->task.tid, t->python.state, &s->stack);
     for (int tries = 0; tries < 3 && read != SND_PY_READ; tries++)
         read = snd_python_stack(&s->python, t->python.state, &s->stack, &s->spare);
-    if (read == SND_PY_READ && !name_stack(s, &t->stack))
+    if (read == SND_PY_READ && !name_stack(s, native, &t->stack))
         read = SND_PY_TORN;
+    t->native = read == SND_PY_READ && native;
     return read;
 }
 
@@ -335,21 +366,21 @@ static bool look_at(struct snd_sampling *s, struct thread *t, bool holds, uint64
         return false;
     bool moved = cpu_ns != t->cpu_ns, ran = moved || !t->known;
     t->cpu_ns = cpu_ns;
-    uint32_t state = t->state;
+    uint32_t state = t->state & ~(uint32_t)SONDE_SAMPLED_NATIVE;
     if (holds && moved)
         state = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU;
     else if (ran || holds || !t->blocked)
         state = tell_state(s, t, holds);
     if (ran || (holds && (state & SONDE_SAMPLED_ON_CPU))) {
-        bool             running = holds && (state & SONDE_SAMPLED_ON_CPU);
-        enum snd_py_read read = read_stack(s, t, running);
+        bool             on_cpu = state & SONDE_SAMPLED_ON_CPU, running = holds && on_cpu;
+        enum snd_py_read read = read_stack(s, t, running, on_cpu);
         t->known = read == SND_PY_READ && !running;
         if (read != SND_PY_READ) {
             count(s, read == SND_PY_TORN ? SND_SAMPLER_TORN : SND_SAMPLER_UNREAD, 1);
             return true;
         }
     }
-    t->state = state;
+    t->state = state | (t->native ? SONDE_SAMPLED_NATIVE : 0u);
     account(s, t, now);
     return true;
 }

@@ -29,6 +29,7 @@ struct snd_recorder {
     uint64_t (*clock)(void);
     uint32_t (*intern)(const char *text, size_t length);
     uint32_t (*frame)(uint32_t function, uint32_t first_line, uint32_t file, uint32_t line);
+    uint32_t (*native)(uint32_t function, uint32_t file); /* NULL: no native frames */
     uint32_t (*stack)(uint32_t parent, uint32_t frame);
     uint32_t (*thread)(uint32_t tid, const char *name);
     void (*sample)(const struct sonde_sample *sample);
@@ -43,6 +44,7 @@ enum snd_sampler_word {
     SND_SAMPLER_UNREAD,
     SND_SAMPLER_PERIOD_NS,
     SND_SAMPLER_CPU_NS,
+    SND_SAMPLER_UNMATCHED, /* stacks without the native frames that they should have */
     SND_SAMPLER_WORDS,
 };
 
@@ -50,7 +52,8 @@ struct snd_sampling; /* opaque */
 
 /*
  * Reads the stack of a thread that holds the interpreter's lock and runs, where looks from outside
- * did not agree; UNREAD: it could not.
+ * did not agree; UNREAD: it could not. With native frames, where they are wanted: of any thread
+ * that runs.
  */
 typedef enum snd_py_read snd_running_fn(void *user, uint32_t tid, uint64_t state,
                                         struct snd_py_stack *stack);
@@ -70,6 +73,11 @@ void snd_sampling_free(struct snd_sampling *sampling);
 void snd_sampling_drop(struct snd_sampling *sampling);
 
 void snd_sampling_on_running(struct snd_sampling *sampling, snd_running_fn *function, void *user);
+/*
+ * Every thread that runs is asked, and tells its native frames too. This process's own only, and
+ * after snd_sampling_on_running(). False when memory is out.
+ */
+bool snd_sampling_with_native(struct snd_sampling *sampling);
 
 /*
  * One round, after `missed` that came too late. False when the process has ended or has become

@@ -7,7 +7,7 @@ import subprocess
 import sysconfig
 import tempfile
 
-SONDE = os.path.join(sysconfig.get_path("scripts"), "sonde")
+SONDE = os.environ.get("SONDE") or os.path.join(sysconfig.get_path("scripts"), "sonde")
 
 GIL, ON_CPU, GIL_WAIT = 1, 2, 4
 

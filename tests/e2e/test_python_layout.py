@@ -70,6 +70,10 @@ int main(int argc, char **argv)
     AT(frame_instr, FRAME, f_lasti);
     AT(code_flags, PyCodeObject, co_flags);
 #endif
+#if PY_MINOR_VERSION == 11
+    AT(frame_entry, FRAME, is_entry);
+    AT(cframe_previous, _PyCFrame, previous);
+#endif
 #if PY_VERSION_HEX >= 0x030c0000
     AT(interp_gil, PyInterpreterState, ceval.gil);
     AT(code_version, PyCodeObject, co_version);

@@ -133,14 +133,15 @@ static void test_ledger(void **state)
     struct sonde_options options = recorded_options("ledger.sonde");
 
     recorded_start(&options);
-    uint64_t *words = sonde_tally(SONDE_TALLY_SAMPLER, 0, 0, 6);
+    uint64_t *words = sonde_tally(SONDE_TALLY_SAMPLER, 0, 0, 7);
     assert_non_null(words);
-    words[0] = 100, words[1] = 5, words[2] = 7, words[3] = 2;
+    words[0] = 100, words[1] = 5, words[2] = 7, words[3] = 2, words[6] = 3;
     recorded_stop();
     struct sonde_trace *trace = recorded_open("ledger.sonde");
     assert_int_equal(recorded_ledger(trace, "missed_samples"), 5);
     assert_int_equal(recorded_ledger(trace, "torn_samples"), 7);
     assert_int_equal(recorded_ledger(trace, "unread_samples"), 2);
+    assert_int_equal(recorded_ledger(trace, "native_unmatched"), 3);
     sonde_trace_close(trace);
 }
 

@@ -6,7 +6,8 @@
  * outside, what it does in short functions cannot always be read whole, and leaving that out would
  * favour the long ones. Then it is interrupted, and reads its stack itself: nothing changes
  * meanwhile. Only the thread that holds the lock and runs is ever interrupted: a thread that waits
- * in a system call is not, so that none of its calls returns early.
+ * in a system call is not, so that none of its calls returns early. Where native frames are
+ * wanted, every thread that runs is asked, in every round: only it can walk its own C stack.
  *
  * The signal is SIGURG: nobody's unless a program asks for it, and ignored by default, so that
  * one that comes late (after exec, after the sampler stopped) does no harm. Where a program has a
@@ -20,8 +21,8 @@
 
 #include "pystack/process.h"
 
-/* False: the signal is somebody's. `python` is copied. */
-bool snd_interrupt_start(const struct snd_python *python);
+/* False: the signal is somebody's. `python` is copied. `native`: with native frames. */
+bool snd_interrupt_start(const struct snd_python *python, bool native);
 void snd_interrupt_stop(void);
 /* In a forked child: whoever asked is not there. */
 void snd_interrupt_in_child(void);

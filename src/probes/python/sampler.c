@@ -44,6 +44,7 @@ static const struct snd_recorder recorder = {
     .clock = clock_now,
     .intern = sonde_intern,
     .frame = sonde_intern_frame_in,
+    .native = sonde_intern_native,
     .stack = sonde_intern_stack,
     .thread = sonde_thread_of,
     .sample = sonde_sample,
@@ -118,13 +119,42 @@ static int start_thread(void)
     return failed;
 }
 
-static enum sonde_status start(double hz, struct sonde_error *err)
+static enum sonde_status check_native(struct sonde_error *err)
+{
+#if !defined(__x86_64__) && !defined(__aarch64__)
+    return snd_fail(err, SONDE_E_UNSUPPORTED, "cannot sample native frames on this processor");
+#endif
+    if (!dlsym(RTLD_DEFAULT, "_dl_find_object"))
+        return snd_fail(err, SONDE_E_UNSUPPORTED,
+                        "cannot sample native frames: this C library has no "
+                        "_dl_find_object (glibc has it from 2.35 on); sample without them");
+    return SONDE_OK;
+}
+
+static enum sonde_status start_interrupts(const struct snd_python *python, bool native,
+                                          struct sonde_error *err)
+{
+    sampler.interrupts = snd_interrupt_start(python, native);
+    if (sampler.interrupts)
+        snd_sampling_on_running(sampler.sampling, snd_interrupt_read, NULL);
+    else if (native)
+        return snd_fail(err, SONDE_E_BUSY,
+                        "cannot sample native frames: the program has a handler of its own for "
+                        "SIGURG; sample without them");
+    if (native && !snd_sampling_with_native(sampler.sampling))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the sampler");
+    return SONDE_OK;
+}
+
+static enum sonde_status start(double hz, bool native, struct sonde_error *err)
 {
     struct snd_python python;
 
     if (sampler.on)
         return snd_fail(err, SONDE_E_BUSY, "cannot sample: this process is being sampled already");
-    enum sonde_status status = open_self(&python, err);
+    enum sonde_status status = native ? check_native(err) : SONDE_OK;
+    if (status == SONDE_OK)
+        status = open_self(&python, err);
     if (status != SONDE_OK)
         return status;
     sampler.period_ns = (uint64_t)(1e9 / hz);
@@ -133,9 +163,12 @@ static enum sonde_status start(double hz, struct sonde_error *err)
     status = snd_sampling_new(&python, &recorder, sampler.period_ns, &sampler.sampling, err);
     if (status != SONDE_OK)
         return status;
-    sampler.interrupts = snd_interrupt_start(&python);
-    if (sampler.interrupts)
-        snd_sampling_on_running(sampler.sampling, snd_interrupt_read, NULL);
+    status = start_interrupts(&python, native, err);
+    if (status != SONDE_OK) {
+        snd_interrupt_stop();
+        snd_sampling_drop(sampler.sampling);
+        return status;
+    }
     int failed = start_thread();
     if (failed != 0) {
         snd_interrupt_stop();
@@ -163,22 +196,24 @@ static void stop(void)
 
 /* ------------------------------------------------------------------ methods */
 
-static PyObject *start_sampling(PyObject *self, PyObject *argument)
+static PyObject *start_sampling(PyObject *self, PyObject *arguments)
 {
     struct sonde_error err = { 0 };
-    double             hz = PyFloat_AsDouble(argument);
+    double             hz;
+    int                native = 0;
 
     (void)self;
-    if (hz == -1.0 && PyErr_Occurred())
+    if (!PyArg_ParseTuple(arguments, "d|p", &hz, &native))
         return NULL;
     if (!(hz >= HZ_LEAST && hz <= HZ_MOST))
-        return PyErr_Format(PyExc_ValueError, "sonde: hz is from 0.01 to 20000, not %R", argument);
-    if (start(hz, &err) != SONDE_OK) {
+        return PyErr_Format(PyExc_ValueError, "sonde: hz is from 0.01 to 20000, not %R",
+                            PyTuple_GET_ITEM(arguments, 0));
+    if (start(hz, native != 0, &err) != SONDE_OK) {
         PyErr_SetString(snd_py_error_class, err.message);
         return NULL;
     }
     sonde_metadata("python.sample", sampler.interrupts ? "on" : "on, from outside");
-    sonde_metadata("python.sample.native", "no");
+    sonde_metadata("python.sample.native", native ? "yes" : "no");
     Py_RETURN_NONE;
 }
 
@@ -223,14 +258,15 @@ static PyObject *count_samples(PyObject *self, PyObject *unused)
     const uint64_t *w = sampler.last;
 
     (void)self, (void)unused;
-    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "rounds", w[SND_SAMPLER_ROUNDS], "missed",
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "rounds", w[SND_SAMPLER_ROUNDS], "missed",
                          w[SND_SAMPLER_MISSED], "torn", w[SND_SAMPLER_TORN], "unread",
                          w[SND_SAMPLER_UNREAD], "period_ns", w[SND_SAMPLER_PERIOD_NS], "cpu_ns",
-                         w[SND_SAMPLER_CPU_NS]);
+                         w[SND_SAMPLER_CPU_NS], "native_unmatched", w[SND_SAMPLER_UNMATCHED]);
 }
 
 PyMethodDef snd_py_sampler_methods[] = {
-    { "start_sampling", start_sampling, METH_O, "start_sampling(hz): begins to sample" },
+    { "start_sampling", start_sampling, METH_VARARGS,
+      "start_sampling(hz, native=False): begins to sample" },
     { "stop_sampling", stop_sampling, METH_NOARGS, "ends what start_sampling() began, if it did" },
     { "forget_sampling", forget_sampling, METH_NOARGS,
       "in a forked child: forgets its parent's sampler; returns its hz, or None" },

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pystack/native.h - native frames of this very process: where they go between the Python frames,
+ * and what they are called.
+ *
+ * Each time that C code calls Python, the evaluation loop has a native frame. From 3.11 on something
+ * of Python's own lies in it, by whose address it is found; before, its function is known by name.
+ * Frames of the interpreter itself are left out, as are those further out than the outermost
+ * Python frame: what remains are extension modules and libraries.
+ *
+ * Layer:   pystack. Threads: one at a time uses a struct snd_native. dladdr() waits while a library
+ *          is being loaded: never in a signal handler.
+ */
+#ifndef SND_PYSTACK_NATIVE_H
+#define SND_PYSTACK_NATIVE_H
+
+#include "pystack/sampling.h"
+
+struct snd_native; /* opaque */
+
+/* NULL when memory is out. The caller's, who ends it with snd_native_free(). */
+struct snd_native *snd_native_new(void);
+void               snd_native_free(struct snd_native *native); /* may be NULL */
+/* The ids are of another recording: none is known. May be NULL. */
+void snd_native_clear(struct snd_native *native);
+
+/* False when the native frames of the stack do not fit its Python frames. */
+bool snd_native_match(struct snd_native *native, const struct snd_py_stack *stack);
+
+/*
+ * After snd_native_match(), from the outermost Python frame to the innermost: the id of the stack
+ * that goes on from `id`, which ends with Python frame `at`, into the native frames called by it.
+ */
+uint32_t snd_native_stack(struct snd_native *native, const struct snd_recorder *recorder,
+                          const struct snd_py_stack *stack, size_t at, uint32_t id);
+
+#endif

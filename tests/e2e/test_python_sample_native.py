@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde.sample(native=True): the functions of C libraries between the Python frames."""
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from sample_tools import ON_CPU, POSSIBLE, SONDE, impossible, ledger, samples
+
+NATIVE = 8
+
+
+def run(folder, text, *words, status=0, **extra):
+    path = folder / "program.py"
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    done = subprocess.run([sys.executable, str(path), *words], cwd=folder, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=100, **extra)
+    assert done.returncode == status, (done.returncode, done.stderr)
+    return done
+
+
+def on_cpu(folder, function, trace="t.sonde"):
+    """Samples of a function that ran."""
+    return [s for s in samples(folder / trace)
+            if function in s["functions"] and s["state"] & ON_CPU]
+
+
+def time_of(found):
+    return sum(s["covered_ns"] for s in found)
+
+
+def has(frames, library, name):
+    """Is a function of this library, its name beginning so, among them?"""
+    return any(library in os.path.basename(f["file"]) for f in frames) and \
+        any(f["function"].startswith(name) for f in frames)
+
+
+def test_a_library_s_function_is_called_by_the_right_function(tmp_path):
+    """zlib lets go of the interpreter's lock, json does not."""
+    for attempt in range(4):  # a thread that is not let run does not answer
+        run(tmp_path, """
+            import json, time, zlib, sonde
+            data, text = bytes(range(256)) * 4000, json.dumps([{"a": [1, 2]}] * 5000)
+            def squeeze(): zlib.compress(data, 9)
+            def scan(): json.loads(text)
+            with sonde.sample(hz=1000, native=True) as seen:
+                end = time.time() + 2
+                while time.time() < end: squeeze(); scan()
+            seen.save("t.sonde")
+            """)
+        share = {}
+        for function, library, name in (("squeeze", "libz", "deflate"), ("raw_decode", "_json", "[")):
+            found = on_cpu(tmp_path, function)
+            inside = [s for s in found
+                      if has(s["stack"][:s["functions"].index(function)], library, name)]
+            assert all(s["state"] & NATIVE for s in inside)
+            assert not any(has(s["stack"][s["functions"].index(function):], library, "") for s in found)
+            share[function] = time_of(inside) / max(time_of(found), 1)
+        if all(part > 0.8 for part in share.values()):
+            return
+    pytest.fail(f"{share} {ledger(tmp_path / 't.sonde')}")
+
+
+def test_what_calls_back_lies_between(tmp_path):
+    """The C library's qsort() calls a Python function: Python, native, Python."""
+    run(tmp_path, """
+        import ctypes, random, time, sonde
+        libc = ctypes.CDLL(None)
+        kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_int))
+        def work(n):
+            for _ in range(n): pass
+        def compare(a, b):
+            work(200)
+            return a[0] - b[0]
+        def order():
+            values = (ctypes.c_int * 500)(*random.sample(range(500), 500))
+            libc.qsort(values, 500, 4, kind(compare))
+        with sonde.sample(hz=1000, native=True) as seen:
+            end = time.time() + 1.5
+            while time.time() < end: order()
+        seen.save("t.sonde")
+        """)
+    found = on_cpu(tmp_path, "compare")
+    between = []
+    for sample in found:
+        names = sample["functions"]
+        inner, outer = names.index("compare"), names.index("order")
+        assert inner < outer
+        if any("qsort" in name for name in names[inner + 1:outer]):
+            between.append(sample)
+        assert "qsort" not in names[:inner] and "qsort" not in names[outer:]
+        assert names[-1] == "<module>"  # nothing of the interpreter's own start
+    assert len(found) > 20
+    assert time_of(between) > 0.8 * time_of(found)
+
+
+def test_every_stack_is_possible(tmp_path):
+    run(tmp_path, POSSIBLE + textwrap.dedent("""
+        import time, sonde
+        end = time.time() + 2
+        with sonde.sample(hz=2000, native=True) as seen:
+            main(lambda: time.time() > end)
+        seen.save("t.sonde")
+        """))
+    found = samples(tmp_path / "t.sonde")
+    for sample in found:  # only Python's own frames
+        pure = [f for f in sample["stack"] if f["file"].endswith(".py")]
+        sample["functions"] = [f["function"].rpartition(".")[2] for f in pure]
+    assert sum(sample["samples"] for sample in found) > 100
+    assert impossible(found) == []
+    assert ledger(tmp_path / "t.sonde").get("native_unmatched", 0) < 0.1 * len(found)
+
+
+def test_shares_of_python_functions_are_the_program_s_own(tmp_path):
+    for attempt in range(4):  # a loaded machine may starve the sampler for a while
+        done = run(tmp_path, """
+            import json, time, zlib, sonde
+            data, spent = bytes(range(256)) * 20, {"one": 0, "two": 0, "three": 0}
+            def spin(name, seconds):
+                begin, end = time.perf_counter(), time.thread_time() + seconds
+                while time.thread_time() < end: zlib.crc32(data)
+                spent[name] += time.perf_counter() - begin
+            def one(): spin("one", 0.010)
+            def two(): spin("two", 0.020)
+            def three(): spin("three", 0.030)
+            with sonde.sample(hz=1000, native=True) as seen:
+                for _ in range(15): one(); two(); three()
+            seen.save("t.sonde")
+            print(json.dumps(spent))
+            """)
+        true, whole = json.loads(done.stdout), samples(tmp_path / "t.sonde")
+        seen = {name: time_of([s for s in whole if name in s["functions"]]) for name in true}
+        off = {name: 100 * seen[name] / sum(seen.values()) - 100 * true[name] / sum(true.values())
+               for name in true}
+        if all(abs(points) < 3 for points in off.values()):
+            return
+    pytest.fail(f"{off}")
+
+
+def test_threads_forks_and_signals_survive(tmp_path):
+    """Interrupted a thousand times a second, in C code with and without the lock, for two seconds."""
+    done = run(tmp_path, """
+        import faulthandler, hashlib, os, sys, threading, time, zlib, sonde
+        faulthandler.enable()
+        data, over, made = os.urandom(200_000), time.time() + 2, []
+        want = (zlib.crc32(zlib.compress(data)), hashlib.sha256(data).hexdigest())
+        def deep(n): return deep(n - 1) if n else zlib.crc32(zlib.compress(data))
+        def work():
+            while time.time() < over:
+                made.append((deep(60), hashlib.sha256(data).hexdigest()) == want)
+                sorted(range(2000), key=lambda x: -x)
+                time.sleep(0.001)
+        session = sonde.sample(hz=1000, native=True, path="t.sonde")
+        session.enable()
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads: thread.start()
+        while time.time() < over:
+            child = os.fork()
+            if child == 0:
+                end = time.time() + 0.05
+                while time.time() < end: zlib.compress(data)
+                os._exit(7)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        for thread in threads: thread.join()
+        session.disable()
+        print(len(made), all(made))
+        """)
+    count, fine = done.stdout.split()
+    assert int(count) > 10 and fine == "True"
+    found = on_cpu(tmp_path, "work")
+    assert any(s["state"] & NATIVE for s in found)
+    assert len({s["tid"] for s in found if s["state"] & NATIVE}) == 3
+
+
+def test_run_and_what_shows_it(tmp_path):
+    (tmp_path / "program.py").write_text(textwrap.dedent("""
+        import time, zlib
+        data, end = bytes(range(256)) * 4000, time.time() + 1
+        def squeeze(): zlib.compress(data, 9)
+        while time.time() < end: squeeze()
+        """))
+    subprocess.run([SONDE, "run", "--sample", "500", "--native", "-o", "t.sonde", "--", sys.executable,
+                    "program.py"], cwd=tmp_path, check=True, timeout=60)
+    rows = json.loads(subprocess.run([SONDE, "report", "t.sonde", "--view", "samples", "--json", "--show-all"],
+                                     cwd=tmp_path, check=True, stdout=subprocess.PIPE).stdout)["rows"]
+    native = [row for row in rows if row["is_native"]]
+    assert any(row["function"].startswith("deflate") and "libz" in row["file"] for row in native)
+    subprocess.run([SONDE, "export", "t.sonde", "--to", "folded", "-o", "t.txt"], cwd=tmp_path, check=True)
+    assert any("squeeze" in line.partition("deflate")[0]
+               for line in (tmp_path / "t.txt").read_text().splitlines() if "deflate" in line)
+    subprocess.run([SONDE, "export", "t.sonde", "--to", "json", "-o", "t.json"], cwd=tmp_path, check=True)
+    told = json.loads((tmp_path / "t.json").read_text())["processes"][0]["metadata"]
+    assert {"key": "python.sample.native", "value": "yes"} in told
+
+
+def test_off_by_default(tmp_path):
+    run(tmp_path, """
+        import time, zlib, sonde
+        with sonde.sample(hz=500) as seen:
+            end = time.time() + 0.5
+            while time.time() < end: zlib.compress(bytes(range(256)) * 4000, 9)
+        seen.save("t.sonde")
+        """)
+    found = samples(tmp_path / "t.sonde")
+    assert found and not any(s["state"] & NATIVE for s in found)
+    assert {f["file"].rpartition(".")[2] for s in found for f in s["stack"]} == {"py"}
+
+
+def test_a_program_with_the_signal_is_refused(tmp_path):
+    done = run(tmp_path, """
+        import signal, sonde
+        signal.signal(signal.SIGURG, lambda *_: None)
+        with sonde.sample(native=True): pass
+        """, status=1)
+    assert "cannot sample native frames: the program has a handler of its own for SIGURG" in done.stderr
