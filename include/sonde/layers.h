@@ -85,7 +85,8 @@ SONDE_API bool sonde_layers_environment(const struct sonde_layers *layers, size_
 /*
  * Puts every measured layer into the profiler_results.yml at `path`, which is made if it is not
  * there; other layers in it stay. Written aside, then renamed. `saved`, if not NULL: how many.
- * Errors: SONDE_E_STATE when the file is another model's; SONDE_E_FORMAT, SONDE_E_IO,
+ * Errors: SONDE_E_STATE when the file is another model's, or its rows were measured on another
+ *         device, with another memory or other borders; SONDE_E_FORMAT, SONDE_E_IO,
  *         SONDE_E_UNSUPPORTED when built without libyaml.
  */
 SONDE_API enum sonde_status sonde_layers_save(const struct sonde_layers *layers, const char *path,

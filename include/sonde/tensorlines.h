@@ -4,8 +4,9 @@
  *
  * The trace has operators with memory and stacks, and the functions' source as metadata,
  * "model.lines N": {"function": "f", "name": "f", "file": "/a/b.py", "first": 10,
- * "lines": ["def f(x):", ..]}. What an operator takes is that of the innermost chosen line in its
- * stack; it stays that line's until it is given back, wherever that happens.
+ * "lines": ["def f(x):", ..]}; of a long function "model.lines N K", each from its own "first" on.
+ * What an operator takes is that of the innermost chosen line in its stack; it stays that line's
+ * until it is given back, wherever that happens.
  *
  * Threads: as a trace.
  */

@@ -16,6 +16,7 @@ from . import _machine, _record, _recorder
 PASSES = 3
 _PEAK_SIZES = {"cpu": 1024, "cuda": 8192}
 _PEAK_SECONDS = 0.3
+_DEVICE_PASSES = 128  # whose times on the GPU fit into a note, with the shapes
 
 
 class ModelError(RuntimeError):
@@ -151,7 +152,7 @@ class _Calls:
 
     def add_device_times(self, passes):
         """Time on the GPU of each module in each pass, between two events on its stream."""
-        for one in passes:
+        for one in passes[:_DEVICE_PASSES]:
             for path, milliseconds in one.items():
                 self._own[path].setdefault("device_ns", []).append(round(milliseconds * 1e6))
 

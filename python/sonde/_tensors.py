@@ -57,15 +57,42 @@ class MemoryReport(_Kept):
         return "<sonde.MemoryReport>"
 
 
+_BY_ROWS = ("crow_indices", "col_indices", "values")
+_BY_COLUMNS = ("ccol_indices", "row_indices", "values")
+_PARTS = {"torch.sparse_coo": ("_indices", "_values"), "torch.sparse_csr": _BY_ROWS,
+          "torch.sparse_bsr": _BY_ROWS, "torch.sparse_csc": _BY_COLUMNS,
+          "torch.sparse_bsc": _BY_COLUMNS, "torch.jagged": ("values", "offsets")}
+
+
+def _size(tensor):
+    return tensor.numel() * tensor.element_size()
+
+
+def _storage(tensor):
+    """Where its bytes lie and how many; 0 of one in parts, or whose place nobody is told."""
+    try:
+        storage = tensor.untyped_storage()
+        return storage.data_ptr(), storage.nbytes()
+    except RuntimeError:  # NotImplementedError is one
+        plain = tensor.detach()
+        parts = [getattr(plain, part)() for part in _PARTS.get(str(tensor.layout), ())]
+        return 0, sum(map(_size, parts or [plain]))
+
+
+def _shape(tensor):
+    """-1 where rows differ in length."""
+    try:
+        return [side if isinstance(side, int) else -1 for side in tensor.shape]
+    except RuntimeError:
+        return [tensor.size(0)] + [-1] * (tensor.dim() - 1)
+
+
 def _note(number, name, kind, tensor):
-    storage = tensor.untyped_storage() if not tensor.is_sparse else None
+    address, held = _storage(tensor)
     _record.metadata(f"tensor {number}", json.dumps({
         "name": name, "kind": kind, "dtype": str(tensor.dtype).removeprefix("torch."),
-        "shape": str(list(tensor.shape)), "device": str(tensor.device),
-        "bytes": tensor.numel() * tensor.element_size(),
-        "storage": storage.data_ptr() if storage is not None else 0,
-        "storage_bytes": storage.nbytes() if storage is not None else
-        tensor._nnz() * tensor.element_size()}))
+        "shape": str(_shape(tensor)), "device": str(tensor.device), "bytes": _size(tensor),
+        "storage": address, "storage_bytes": held}))
 
 
 def _of_model(model, root):
@@ -120,6 +147,42 @@ def memory_report(model=None, optimizer=None, *, everything=False):
 
 # ------------------------------------------------------------------------- line by line
 
+_NOTE_BYTES = 4096  # what the recorder keeps of a note
+_PATH_BYTES = 1024
+
+
+def _json(value):
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _bytes_of(value):
+    return len(_json(value).encode("utf-8", "surrogatepass"))
+
+
+def _cut(text, limit):
+    """As much of its beginning as surely has room in `limit` bytes."""
+    while _bytes_of(text) > limit:
+        text = text[:len(text) * 3 // 4]
+    return text
+
+
+def _in_notes(source):
+    """The source of a function in as many notes as it needs; each tells its first line."""
+    head = {**source, "function": _cut(source["function"], _PATH_BYTES // 2),
+            "name": _cut(source["name"], _PATH_BYTES // 2),
+            "file": _cut(source["file"][::-1], _PATH_BYTES)[::-1]}  # its end is what tells it
+    room = _NOTE_BYTES - _bytes_of({**head, "lines": []}) - 16
+    first, lines, used = source["first"], [], 0
+    for place, line in enumerate(source["lines"]):
+        text = _cut(line, room)
+        size = _bytes_of(text) + 2
+        if lines and used + size > room:
+            yield _json({**head, "first": first, "lines": lines})
+            first, lines, used = source["first"] + place, [], 0
+        lines.append(text)
+        used += size
+    yield _json({**head, "first": first, "lines": lines})
+
 class tensor_lines(_Kept):
     """Tensor memory by source line of chosen functions, while the block runs.
 
@@ -159,7 +222,8 @@ class tensor_lines(_Kept):
     def __enter__(self):
         _recorder.start(self, self._path, memory=True, stacks=True)
         for number, source in enumerate(self._functions, 1):
-            _record.metadata(f"model.lines {number}", json.dumps(source, ensure_ascii=False))
+            for place, text in enumerate(_in_notes(source), 1):
+                _record.metadata(f"model.lines {number} {place}", text)
         return self
 
     def __exit__(self, kind, value, traceback):

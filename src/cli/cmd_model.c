@@ -8,7 +8,6 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +16,7 @@
 #include "base/buf.h"
 #include "cli/commands.h"
 #include "cli/pyfind.h"
+#include "pipe/whole_file.h"
 
 struct model_args {
     const char *batches, *input, *dtype, *device, *levels, *output, *trace;
@@ -231,32 +231,6 @@ static enum sonde_status show_text(struct sonde_trace *trace, unsigned levels, i
     return st;
 }
 
-static int write_file(const struct snd_command *self, const char *path,
-                      const struct sonde_buffer *text)
-{
-    struct sonde_buffer aside = { 0 };
-    int                 status = SND_EXIT_FAILED;
-
-    snd_buf_format(&aside, "%s.XXXXXX", path);
-    int  fd = aside.failed ? -1 : mkostemp(aside.bytes, O_CLOEXEC);
-    bool good = false;
-    if (fd >= 0) {
-        struct sonde_sink out = sonde_sink_fd(fd);
-        good = text->length == 0 || out.write(out.user, text->bytes, text->length);
-        good = fchmod(fd, 0644) == 0 && good;
-        good = close(fd) == 0 && good;
-        good = good && rename(aside.bytes, path) == 0;
-    }
-    if (good)
-        status = SND_EXIT_OK;
-    else
-        snd_failure("%s: cannot write %s: %s", self->name, path, strerror(errno));
-    if (fd >= 0 && !good)
-        unlink(aside.bytes);
-    sonde_buffer_release(&aside);
-    return status;
-}
-
 static int show(const struct snd_command *self, const struct model_args *args, const char *spec,
                 unsigned levels, const char *folder)
 {
@@ -283,7 +257,8 @@ static int show(const struct snd_command *self, const struct model_args *args, c
     } else if (text.failed) {
         status = snd_failure("%s: out of memory", self->name);
     } else if (args->output) {
-        status = write_file(self, args->output, &text);
+        st = snd_whole_file_write(args->output, snd_buf_string(&text), text.length, &err);
+        status = st == SONDE_OK ? SND_EXIT_OK : snd_report_error(self, spec, &err);
     } else {
         fwrite(snd_buf_string(&text), 1, text.length, stdout);
         status = snd_finish_stdout(self);
@@ -301,6 +276,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
                                  .passes = 3,
                                  .rows = 20 };
     struct sonde_buffer folder = { 0 };
+    struct sonde_error  err;
     unsigned            levels;
     int                 operands;
 
@@ -315,6 +291,8 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (ends_with(argv[0], ".onnx"))
         return snd_failure("model %s: ONNX models cannot be run yet; give a PyTorch model",
                            argv[0]);
+    if (args.output && snd_whole_file_check(args.output, &err) != SONDE_OK)
+        return snd_report_error(self, argv[0], &err); /* before anything is measured for it */
     status = make_folder(self, args.trace, &folder);
     if (status < 0) {
         status = measure(self, &args, argv[0], folder.bytes);

@@ -49,7 +49,7 @@ static void find_beside(char path[PATH_MAX])
         path[0] = '\0';
 }
 
-/* The exit status of one try; its signal becomes ours. */
+/* The exit status of one try; of one that a signal ended, what a shell says of it. */
 static int run_one(const char *python, const char *package, const char *module, char *const *args)
 {
     const char      *head[] = { python, "-c", starter, package, module };
@@ -66,7 +66,14 @@ static int run_one(const char *python, const char *package, const char *module, 
     memcpy(command + n, args, count * sizeof *command);
     int status = snd_child_run(command, &child);
     free(command);
-    return status >= 0 ? status : snd_child_status(&child);
+    if (status >= 0)
+        return status;
+    if (WIFSIGNALED(child.wait_status)) { /* what was measured until then is still to be shown */
+        (void)snd_failure("%s was ended by signal %d (%s)", python, WTERMSIG(child.wait_status),
+                          strsignal(WTERMSIG(child.wait_status)));
+        return 128 + WTERMSIG(child.wait_status);
+    }
+    return snd_child_status(&child);
 }
 
 int snd_python_run(const struct snd_command *self, const char *module, char *const *args)

@@ -16,8 +16,8 @@
  * Calls `main(args)` of the module sonde.MODULE; `args` ends with NULL. The Pythons are that of
  * $SONDE_PYTHON_EXE alone, or the one installed beside this program, then python3 of the PATH.
  * They find the package that belongs to this program after all of their own.
- * Returns the exit status, having said what went wrong if none of them could be run; a signal
- * that ends the child ends us too.
+ * Returns the exit status, having said what went wrong if none of them could be run; 128 and the
+ * signal's number, having said so, if a signal ended it.
  */
 int snd_python_run(const struct snd_command *self, const char *module, char *const *args);
 

@@ -18,6 +18,7 @@ struct event {
 };
 
 #define INNER_MAX 1024u /* open ranges inside one that ends before them; more is no program's */
+#define REOPENED_MAX (1u << 20) /* in all: each makes two events of none */
 
 struct open_range {
     uint64_t key;   /* by which it may be ended; 0 none */
@@ -37,7 +38,8 @@ struct ranges {
     struct thread        *threads;
     struct event         *events;
     uint32_t              count, room;
-    struct snd_map        keys; /* (process, key) to a thread */
+    uint32_t              reopened; /* ranges, so far */
+    struct snd_map        keys;     /* (process, key) to a thread */
     bool                  failed;
 };
 
@@ -77,8 +79,9 @@ static void open_range(struct ranges *r, struct thread *t, int64_t ns, uint32_t 
 /* Closes the range inside which `inner` others are open; those go on. */
 static void close_range(struct ranges *r, struct thread *t, int64_t ns, uint64_t inner)
 {
-    if (inner >= t->depth || inner > INNER_MAX)
+    if (inner >= t->depth || inner > INNER_MAX || inner > REOPENED_MAX - r->reopened)
         return;
+    r->reopened += (uint32_t)inner;
     uint32_t place = t->depth - 1 - (uint32_t)inner;
     for (uint32_t i = t->depth; i-- > place;)
         add_event(r, t, ns, r->events[t->open[i].event].frame, true);

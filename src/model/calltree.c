@@ -41,6 +41,14 @@ static int compare_children(const void *left, const void *right)
     return (x->call->callee > y->call->callee) - (x->call->callee < y->call->callee);
 }
 
+/* Sums of times that no clock told may be past what an int64_t holds. */
+static int64_t whole_ns(double ns)
+{
+    if (ns >= 0x1p63)
+        return INT64_MAX;
+    return ns > -0x1p63 ? (int64_t)ns : INT64_MIN;
+}
+
 static uint32_t add_node(struct sonde_call_tree *t, uint32_t parent, uint32_t last,
                          const struct child *child)
 {
@@ -57,8 +65,8 @@ static uint32_t add_node(struct sonde_call_tree *t, uint32_t parent, uint32_t la
         .parent = parent,
         .depth = t->nodes[parent].depth + 1,
         .calls = child->calls,
-        .total_ns = (int64_t)child->total_ns,
-        .self_ns = (int64_t)((double)f->self_ns * (share > 1 ? 1 : share)),
+        .total_ns = whole_ns(child->total_ns),
+        .self_ns = whole_ns((double)f->self_ns * (share > 1 ? 1 : share)),
     };
     if (last == 0)
         t->nodes[parent].first_child = t->count;
@@ -155,7 +163,7 @@ static bool build(struct sonde_call_tree *t)
         double whole = 0;
         for (size_t i = 0; i < count; i++)
             whole += roots[i].total_ns;
-        t->nodes[0].total_ns = (int64_t)whole;
+        t->nodes[0].total_ns = whole_ns(whole);
         t->least_ns = whole * LEAST_SHARE;
         add_children(t, 0, roots, count);
     }

@@ -72,8 +72,6 @@ static void give_up(struct sonde_modules *m)
 
 static uint32_t add_module(struct sonde_modules *m, uint32_t parent, uint32_t name, uint32_t path)
 {
-    if (m->count >= MODULES_MAX)
-        return parent; /* what is beyond is its ancestor's */
     if (!snd_grow(&m->nodes, &m->node_room, m->count, sizeof *m->nodes) ||
         !snd_grow(&m->owns, &m->own_room, m->count, sizeof *m->owns)) {
         give_up(m);
@@ -114,6 +112,8 @@ static uint32_t find_child(struct sonde_modules *m, uint32_t parent, const char 
     struct snd_key key = { parent, name, 0 };
     if (snd_map_get(&m->by_name, key, &at))
         return at;
+    if (m->count >= MODULES_MAX)
+        return parent; /* what is beyond is its ancestor's, and its path is not kept */
     if (!snd_texts_add(&m->texts, path, end, &whole)) {
         give_up(m);
         return NO_MODULE;

@@ -46,6 +46,11 @@ struct sonde_tensor_lines {
 
 /* ------------------------------------------------------------------- functions */
 
+static bool text_equals(struct sonde_text a, struct sonde_text b)
+{
+    return a.length == b.length && memcmp(a.bytes, b.bytes, a.length) == 0;
+}
+
 static struct sonde_text keep_text(struct sonde_tensor_lines *t, struct sonde_buffer *text)
 {
     uint32_t number;
@@ -79,6 +84,23 @@ static bool add_row(struct sonde_tensor_lines *t, const struct sonde_tensor_line
     return true;
 }
 
+/* A long function's source is in several notes, each from where the one before it ended. */
+static bool goes_on(const struct function *last, const struct function *f)
+{
+    return f->first == last->first + last->rows && f->first_row == last->first_row + last->rows &&
+           text_equals(f->name, last->name) && text_equals(f->file, last->file);
+}
+
+static void add_function(struct sonde_tensor_lines *t, const struct function *f)
+{
+    if (t->function_count > 0 && goes_on(&t->functions[t->function_count - 1], f))
+        t->functions[t->function_count - 1].rows += f->rows;
+    else if (snd_grow(&t->functions, &t->function_room, t->function_count, sizeof *t->functions))
+        t->functions[t->function_count++] = *f;
+    else
+        t->assembly.out_of_memory = true;
+}
+
 static void read_function(struct sonde_tensor_lines *t, struct sonde_text json)
 {
     struct snd_value lines, one;
@@ -103,11 +125,8 @@ static void read_function(struct sonde_tensor_lines *t, struct sonde_text json)
         }
         f.rows++;
     }
-    if (!snd_grow(&t->functions, &t->function_room, t->function_count, sizeof *t->functions)) {
-        t->assembly.out_of_memory = true;
-        return;
-    }
-    t->functions[t->function_count++] = f;
+    if (f.rows > 0)
+        add_function(t, &f);
 }
 
 static void read_functions(struct sonde_tensor_lines *t)
@@ -128,11 +147,6 @@ static bool ends_with(struct sonde_text whole, struct sonde_text end)
 {
     return end.length > 0 && whole.length >= end.length &&
            memcmp(whole.bytes + whole.length - end.length, end.bytes, end.length) == 0;
-}
-
-static bool text_equals(struct sonde_text a, struct sonde_text b)
-{
-    return a.length == b.length && memcmp(a.bytes, b.bytes, a.length) == 0;
 }
 
 static uint32_t match_frame(const struct sonde_tensor_lines *t, const struct sonde_frame *frame)

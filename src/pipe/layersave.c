@@ -111,6 +111,16 @@ static bool is_number(struct sonde_text text)
     return text.length > 0 && text.length <= 18;
 }
 
+static const char *memory_kind(const struct sonde_layers_head *head)
+{
+    return head->memory_is_rss ? "rss" : "weights";
+}
+
+static const char *borders_kind(const struct sonde_layers_head *head)
+{
+    return head->paired ? "paired" : "single";
+}
+
 /* Under which conditions the latest rows were measured. */
 static enum sonde_status set_environment(struct snd_results        *results,
                                          const struct sonde_layers *layers, struct sonde_error *err)
@@ -121,7 +131,8 @@ static enum sonde_status set_environment(struct snd_results        *results,
     struct sonde_text               key, value;
 
     set_text(doc, map, "device", head->device);
-    snd_node_set(doc, map, "memory", snd_node_text(doc, head->memory_is_rss ? "rss" : "weights"));
+    snd_node_set(doc, map, "memory", snd_node_text(doc, memory_kind(head)));
+    snd_node_set(doc, map, "borders", snd_node_text(doc, borders_kind(head)));
     snd_node_set(doc, map, "sonde", snd_node_text(doc, sonde_version()));
     for (size_t n = 0; sonde_layers_environment(layers, n, &key, &value); n++)
         snd_node_set(doc, map, key.bytes,
@@ -132,6 +143,28 @@ static enum sonde_status set_environment(struct snd_results        *results,
     if (head->model.count > 0)
         set_seconds(doc, map, "model_time_median", head->model.median_ns);
     return snd_results_set(results, "environment", map, err);
+}
+
+/* Rows of different kinds in one column would be taken for alike; another program's do not say. */
+static enum sonde_status check_environment(struct snd_results             *results,
+                                           const struct sonde_layers_head *head,
+                                           struct sonde_error             *err)
+{
+    const struct {
+        const char *key, *value;
+    } kept[] = { { "memory", memory_kind(head) },
+                 { "device", head->device.bytes },
+                 { "borders", borders_kind(head) } };
+    const struct snd_node *has = snd_node_get(snd_results_doc(results)->root, "environment");
+
+    for (size_t i = 0; snd_results_count(results) > 0 && i < sizeof kept / sizeof kept[0]; i++) {
+        const struct snd_node *old = snd_node_get(has, kept[i].key);
+        if (snd_node_is(old, SND_NODE_TEXT) && !snd_node_is_text(old, kept[i].value))
+            return snd_fail(err, SONDE_E_STATE,
+                            "%s holds results of %s %.80s, not %s; give another file with -o",
+                            snd_results_path(results), kept[i].key, old->text, kept[i].value);
+    }
+    return SONDE_OK;
 }
 
 enum sonde_status sonde_layers_save(const struct sonde_layers *layers, const char *path,
@@ -146,6 +179,7 @@ enum sonde_status sonde_layers_save(const struct sonde_layers *layers, const cha
     enum sonde_status status = snd_results_open(path, &of, &results, err);
     if (status != SONDE_OK)
         return status;
+    status = check_environment(results, head, err);
     for (size_t i = 0; status == SONDE_OK && i < sonde_layers_count(layers); i++) {
         const struct sonde_layer *layer = sonde_layers_row(layers, i);
         if (layer->time[SONDE_LAYER_FORWARD].count == 0)

@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/map.h"
 #include "pipe/dtypes.h"
 #include "pipe/plan.h"
 #include "pipe/scalar.h"
 #include "pipe/yaml.h"
 
 #define LAYERS_MAX 2048
+#define HOSTS_MAX 65536u
 
 struct loader {
     const struct snd_plan_options *options;
@@ -22,6 +24,7 @@ struct loader {
     struct sonde_buffer           *notes;
     struct sonde_error            *err;
     struct snd_document            models, types, devices;
+    struct snd_texts               hosts; /* so far */
 };
 
 static enum sonde_status no_memory(struct loader *l)
@@ -141,23 +144,28 @@ static const struct snd_node *find_profile(const struct loader *l, const struct 
     return found;
 }
 
-static bool is_listed(const struct snd_pipeline *p, const struct snd_device_type *last,
-                      const char *host)
+/* Each host once, in whatever type, and no more than a plan can be made for. */
+static enum sonde_status count_host(struct loader *l, const struct snd_node *host)
 {
-    for (uint32_t t = 0; t <= p->type_count; t++) {
-        const struct snd_device_type *type = t < p->type_count ? &p->types[t] : last;
-        for (uint32_t i = 0; i < type->count; i++)
-            if (strcmp(type->hosts[i], host) == 0)
-                return true;
-    }
-    return false;
+    const char *path = l->options->devices_path;
+    uint32_t    before = l->hosts.count, number;
+
+    if (before >= HOSTS_MAX)
+        return snd_fail(l->err, SONDE_E_LIMIT, "%s, line %u: more than %u hosts", path, host->line,
+                        HOSTS_MAX);
+    if (!snd_texts_add(&l->hosts, host->text, host->length, &number))
+        return no_memory(l);
+    if (number < before)
+        return snd_fail(l->err, SONDE_E_FORMAT,
+                        "%s, line %u: the host %s stands there twice; a host has one stage", path,
+                        host->line, host->text);
+    return SONDE_OK;
 }
 
 static enum sonde_status read_hosts(struct loader *l, const struct snd_node *hosts,
                                     struct snd_device_type *type)
 {
-    const char  *path = l->options->devices_path;
-    struct field field = { path, type->name, "the list of hosts" };
+    struct field field = { l->options->devices_path, type->name, "the list of hosts" };
 
     type->hosts = snd_arena_take(l->arena, (hosts->count + 1) * sizeof *type->hosts);
     if (!type->hosts)
@@ -166,10 +174,9 @@ static enum sonde_status read_hosts(struct loader *l, const struct snd_node *hos
         const struct snd_node *host = hosts->items[i];
         if (!snd_node_is_scalar(host) || host->length == 0 || strlen(host->text) != host->length)
             return refuse(l, &field, host, "a name of a host");
-        if (is_listed(l->pipeline, type, host->text))
-            return snd_fail(l->err, SONDE_E_FORMAT,
-                            "%s, line %u: the host %s stands there twice; a host has one stage",
-                            path, host->line, host->text);
+        enum sonde_status status = count_host(l, host);
+        if (status != SONDE_OK)
+            return status;
         type->hosts[type->count] = snd_arena_copy(l->arena, host->text, host->length);
         if (!type->hosts[type->count++])
             return no_memory(l);
@@ -177,13 +184,23 @@ static enum sonde_status read_hosts(struct loader *l, const struct snd_node *hos
     return SONDE_OK;
 }
 
+/* The value under a key of another file; both may be what YAML takes for numbers. */
+static const struct snd_node *find_equal(const struct snd_node *map, const struct snd_node *key)
+{
+    for (uint32_t i = 0; i < map->count; i += 2)
+        if (snd_node_equal(map->items[i], key))
+            return map->items[i + 1];
+    return NULL;
+}
+
 /* One type of devices.yml; without a profile to go by, its hosts are left out. */
-static enum sonde_status read_type(struct loader *l, const char *name, const struct snd_node *hosts)
+static enum sonde_status read_type(struct loader *l, const struct snd_node *key, const char *name,
+                                   const struct snd_node *hosts)
 {
     const struct snd_plan_options *o = l->options;
     struct field                   field = { o->types_path, name, "mem_MB" };
     struct snd_device_type         type = { .name = name };
-    const struct snd_node         *entry = snd_node_get(l->types.root, name);
+    const struct snd_node         *entry = find_equal(l->types.root, key);
     const struct snd_node         *profile = find_profile(l, entry);
 
     if (hosts->kind == SND_NODE_NULL || (hosts->kind == SND_NODE_LIST && hosts->count == 0))
@@ -224,7 +241,7 @@ static enum sonde_status read_devices(struct loader *l)
         return no_memory(l);
     for (uint32_t i = 0; i < root->count && status == SONDE_OK; i += 2) {
         const char *name = snd_arena_copy(l->arena, root->items[i]->text, root->items[i]->length);
-        status = name ? read_type(l, name, root->items[i + 1]) : no_memory(l);
+        status = name ? read_type(l, root->items[i], name, root->items[i + 1]) : no_memory(l);
     }
     if (status == SONDE_OK && l->pipeline->type_count == 0)
         return snd_fail(l->err, SONDE_E_STATE,
@@ -252,8 +269,14 @@ enum sonde_status snd_pipeline_load(const struct snd_plan_options *options, stru
                                     struct sonde_error *err)
 {
     struct loader l = {
-        options,          arena, pipeline, notes, err, SND_DOCUMENT_INIT, SND_DOCUMENT_INIT,
-        SND_DOCUMENT_INIT
+        .options = options,
+        .arena = arena,
+        .pipeline = pipeline,
+        .notes = notes,
+        .err = err,
+        .models = SND_DOCUMENT_INIT,
+        .types = SND_DOCUMENT_INIT,
+        .devices = SND_DOCUMENT_INIT,
     };
     enum sonde_status status;
 
@@ -275,6 +298,7 @@ enum sonde_status snd_pipeline_load(const struct snd_plan_options *options, stru
     snd_document_release(&l.models);
     snd_document_release(&l.types);
     snd_document_release(&l.devices);
+    snd_texts_release(&l.hosts);
     return status;
 }
 

@@ -198,26 +198,34 @@ static bool ends_after_exponent(const char *at)
     return *at == '\0';
 }
 
-/* The digits of `text` without underscores, read as a real; base 60 where colons say so. */
-static double read_spaced_real(const char *text)
+/*
+ * The digits of `text` without underscores, read as a real; base 60 where colons say so. False
+ * if there are more of them than fit: cut short, it would be another number.
+ */
+static bool read_spaced_real(const char *text, double *real)
 {
     double value = 0, sign = *text == '-' ? -1 : 1;
-    char   digits[512]; /* longer ones are cut: far past what a double can tell apart */
+    char   digits[512];
     size_t length = 0;
 
     text += *text == '-' || *text == '+';
     for (;; text++) {
+        if (*text == '_')
+            continue;
         if (*text != '\0' && *text != ':') {
-            if (*text != '_' && length < sizeof digits - 1)
-                digits[length++] = *text;
+            if (length == sizeof digits - 1)
+                return false;
+            digits[length++] = *text;
             continue;
         }
         digits[length] = '\0';
         value = value * 60 + read_real(digits);
         length = 0;
         if (*text == '\0')
-            return sign * value;
+            break;
     }
+    *real = sign * value;
+    return true;
 }
 
 static bool is_one_of(const char *text, const char *const *list)
@@ -254,9 +262,11 @@ static bool resolve_real(struct snd_node *node)
         node->real = *text == '-' ? -INFINITY : INFINITY;
     else if (is_one_of(text, none))
         node->real = NAN;
-    else if (is_decimal_real(text))
-        node->real = read_spaced_real(text);
-    else
+    else if (!is_decimal_real(text))
+        return false;
+    else if (!text[strcspn(text, "_:")])
+        node->real = read_real(text);
+    else if (!read_spaced_real(text, &node->real))
         return false;
     node->kind = SND_NODE_REAL;
     return true;

@@ -3,8 +3,8 @@
  * pipe/yaml.h - documents from and to YAML files, over libyaml.
  *
  * Read as PyYAML's safe loader reads them, written as its dumper writes them (sorted keys, flow
- * style for what holds scalars only). A file is hostile: size, depth and the nodes that aliases
- * unfold to are bounded, and what PyYAML would not build (foreign tags, maps as keys, several
+ * style for what holds scalars only). A file is hostile: size, depth, anchors and the nodes that
+ * aliases unfold to are bounded, and what PyYAML would not build (foreign tags, maps as keys, several
  * documents) is refused, with its line; so are a key that stands twice and merge keys.
  *
  * Layer: pipe. Threads: a document belongs to one thread.
@@ -18,6 +18,7 @@
 #define SND_YAML_BYTES_MAX ((size_t)64 << 20)
 #define SND_YAML_DEPTH_MAX 64
 #define SND_YAML_NODES_MAX ((uint32_t)4 << 20)
+#define SND_YAML_ANCHORS_MAX ((uint32_t)4096)
 
 /* False if this build lacks libyaml: every call below then fails with SONDE_E_UNSUPPORTED. */
 bool snd_yaml_works(void);

@@ -75,6 +75,9 @@ static enum sonde_status add_anchor(struct reader *r, const yaml_char_t *name,
     *number = 0;
     if (!name)
         return SONDE_OK;
+    if (r->anchor_count >= SND_YAML_ANCHORS_MAX) /* an alias looks through all of them */
+        return snd_fail(r->err, SONDE_E_LIMIT, "%s, line %u: more than %u anchors", r->name,
+                        node->line, SND_YAML_ANCHORS_MAX);
     if (!snd_grow(&r->anchors, &r->anchor_room, r->anchor_count, sizeof *r->anchors))
         return no_memory(r);
     char *copy = snd_arena_copy(&r->doc->arena, name, strlen((const char *)name));

@@ -105,7 +105,7 @@ static void keep_note(const char *key, const char *value)
     if (!snd_rec.notes)
         snd_rec.notes = snd_pages_new(SND_NOTES_SIZE);
     if (!snd_rec.notes || snd_rec.note_bytes + key_size + value_size > SND_NOTES_SIZE) {
-        if (snd_header)
+        if (snd_header && snd_rec.phase != SND_OPEN) /* else the file of now gets it whole */
             snd_count(&snd_header->cut_names, 1);
         return;
     }

@@ -33,6 +33,7 @@ struct page {
     struct snd_out           *out;
     bool                      peak;
     struct sonde_buffer       text;
+    struct snd_pysource       source; /* of the latest function */
 };
 
 static void put_text(struct page *page, struct sonde_text text)
@@ -106,15 +107,15 @@ static void put_lines(struct page *page, const struct sonde_line_function *f,
 
 static void put_function(struct page *page, const struct sonde_line_function *f)
 {
-    struct snd_pysource source;
-    bool                found = snd_pysource_open(&source, f);
+    struct snd_pysource *source = &page->source;
+    bool                 found = snd_pysource_turn(source, f);
 
     snd_out_text(page->out, "Filename: ");
     put_text(page, f->file);
     snd_out_text(page->out, "\n");
     if (!found)
         snd_out_text(page->out, "The file is not there: its lines are not shown.\n");
-    else if (!snd_pysource_fits(&source, f))
+    else if (!snd_pysource_fits(source, f))
         snd_out_text(page->out,
                      "The file has changed since: its lines may not be those that ran.\n");
     snd_out_text(page->out, "\n");
@@ -122,9 +123,8 @@ static void put_function(struct page *page, const struct sonde_line_function *f)
     snd_out_text(page->out, "Line Contents\n");
     snd_out_repeat(page->out, '=', page->peak ? 74 : 61);
     snd_out_text(page->out, "\n");
-    put_lines(page, f, &source);
+    put_lines(page, f, source);
     snd_out_text(page->out, "\n\n");
-    snd_pysource_close(&source);
 }
 
 static void put_page(const struct snd_doc *doc, const struct sonde_report_options *options,
@@ -137,18 +137,18 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
         if (sonde_lines_function(doc->lines, i)->count > 0)
             put_function(&page, sonde_lines_function(doc->lines, i));
     sonde_buffer_release(&page.text);
+    snd_pysource_close(&page.source);
 }
 
-static void add_lines(struct snd_doc *doc, const struct sonde_line_function *f)
+static void add_lines(struct snd_doc *doc, struct snd_pysource *source,
+                      const struct sonde_line_function *f)
 {
-    struct snd_pysource source;
-
-    snd_pysource_open(&source, f);
-    bool fits = snd_pysource_fits(&source, f);
+    snd_pysource_turn(source, f);
+    bool fits = snd_pysource_fits(source, f);
     for (uint32_t i = 0; i < f->count; i++) {
         const struct sonde_line *line = sonde_lines_line(doc->lines, f->first + i);
         struct snd_cell         *cell = snd_table_add(&doc->rows);
-        struct sonde_text        text = snd_pysource_line(&source, line->line);
+        struct sonde_text        text = snd_pysource_line(source, line->line);
         *cell++ = snd_cell_text(f->file);
         *cell++ = snd_cell_text(f->name);
         *cell++ = snd_cell_number(f->line);
@@ -159,10 +159,9 @@ static void add_lines(struct snd_doc *doc, const struct sonde_line_function *f)
         *cell++ = snd_cell_number((int64_t)line->allocated_bytes);
         *cell++ = snd_cell_number((int64_t)line->freed_bytes);
         *cell++ = snd_cell_number((int64_t)line->peak_bytes);
-        *cell++ = source.bytes && fits ? snd_cell_text(snd_doc_indent(doc, 0, text))
-                                       : snd_cell_none();
+        *cell++ = source->bytes && fits ? snd_cell_text(snd_doc_indent(doc, 0, text))
+                                        : snd_cell_none();
     }
-    snd_pysource_close(&source);
 }
 
 SND_VIEW_BUILD(snd_view_line_memory)
@@ -173,8 +172,10 @@ SND_VIEW_BUILD(snd_view_line_memory)
     enum sonde_status st = sonde_lines_new(trace, SONDE_LINES_MEMORY, &doc->lines, err);
     if (st != SONDE_OK)
         return st;
+    struct snd_pysource source = { 0 };
     for (size_t i = 0; i < sonde_lines_function_count(doc->lines); i++)
-        add_lines(doc, sonde_lines_function(doc->lines, i));
+        add_lines(doc, &source, sonde_lines_function(doc->lines, i));
+    snd_pysource_close(&source);
     doc->text = doc->rows.row_count > 0 ? put_page : NULL;
     snd_doc_total(doc, "functions", NULL, SND_COUNT,
                   snd_cell_number((int64_t)sonde_lines_function_count(doc->lines)));

@@ -79,6 +79,7 @@ struct page {
     struct snd_out           *out;
     double                    unit_ns; /* of times shown */
     struct sonde_buffer       text;
+    struct snd_pysource       source; /* of the latest function */
 };
 
 static void put_text(struct page *page, struct sonde_text text)
@@ -175,24 +176,22 @@ static void put_lines(struct page *page, const struct sonde_line_function *f,
 
 static void put_function(struct page *page, const struct sonde_line_function *f)
 {
-    struct shown       *shown = calloc((size_t)f->count + 1, sizeof *shown);
-    struct snd_pysource source;
-    char                number[SND_NUMBER_MAX];
+    struct shown *shown = calloc((size_t)f->count + 1, sizeof *shown);
+    char          number[SND_NUMBER_MAX];
 
     if (!shown) {
         snd_out_fail(page->out, ENOMEM);
         return;
     }
-    bool found = snd_pysource_open(&source, f);
+    bool found = snd_pysource_turn(&page->source, f);
     for (size_t i = 0; i < f->count; i++)
         show_line(&shown[i], sonde_lines_line(page->lines, f->first + i), f->time_ns,
                   page->unit_ns);
     snd_out_format(page->out, "Total time: %s s\n",
                    snd_number_general(number, 6, (double)f->time_ns * 1e-9));
-    size_t count = put_place(page, f, &source, found);
-    put_lines(page, f, shown, &source, count);
+    size_t count = put_place(page, f, &page->source, found);
+    put_lines(page, f, shown, &page->source, count);
     snd_out_text(page->out, "\n");
-    snd_pysource_close(&source);
     free(shown);
 }
 
@@ -230,20 +229,20 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
             put_summary(&page, f);
     }
     sonde_buffer_release(&page.text);
+    snd_pysource_close(&page.source);
 }
 
 /* -------------------------------------------------------------------- rows */
 
-static void add_lines(struct snd_doc *doc, const struct sonde_line_function *f)
+static void add_lines(struct snd_doc *doc, struct snd_pysource *source,
+                      const struct sonde_line_function *f)
 {
-    struct snd_pysource source;
-
-    snd_pysource_open(&source, f);
-    bool fits = snd_pysource_fits(&source, f);
+    snd_pysource_turn(source, f);
+    bool fits = snd_pysource_fits(source, f);
     for (uint32_t i = 0; i < f->count; i++) {
         const struct sonde_line *line = sonde_lines_line(doc->lines, f->first + i);
         struct snd_cell         *cell = snd_table_add(&doc->rows);
-        struct sonde_text        text = snd_pysource_line(&source, line->line);
+        struct sonde_text        text = snd_pysource_line(source, line->line);
         *cell++ = snd_cell_text(f->file);
         *cell++ = snd_cell_text(f->name);
         *cell++ = snd_cell_number(f->line);
@@ -253,10 +252,9 @@ static void add_lines(struct snd_doc *doc, const struct sonde_line_function *f)
         *cell++ = snd_cell_real((double)line->time_ns / (double)line->hits);
         *cell++ = f->time_ns == 0 ? snd_cell_none()
                                   : snd_cell_real(100 * (double)line->time_ns / (double)f->time_ns);
-        *cell++ = source.bytes && fits ? snd_cell_text(snd_doc_indent(doc, 0, text))
-                                       : snd_cell_none();
+        *cell++ = source->bytes && fits ? snd_cell_text(snd_doc_indent(doc, 0, text))
+                                        : snd_cell_none();
     }
-    snd_pysource_close(&source);
 }
 
 struct by_time {
@@ -312,8 +310,10 @@ SND_VIEW_BUILD(snd_view_lines)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the lines");
     doc->text_data = order;
     doc->text = order->count > 0 ? put_page : NULL;
+    struct snd_pysource source = { 0 };
     for (size_t i = 0; i < order->count; i++)
-        add_lines(doc, sonde_lines_function(doc->lines, order->functions[i]));
+        add_lines(doc, &source, sonde_lines_function(doc->lines, order->functions[i]));
+    snd_pysource_close(&source);
     snd_doc_total(doc, "functions", NULL, SND_COUNT, snd_cell_number((int64_t)order->count));
     return SONDE_OK;
 }

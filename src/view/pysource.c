@@ -18,6 +18,7 @@
 #define SIZE_LIMIT ((off_t)16 << 20)
 #define INDENTS_MAX 100 /* Python's own limit */
 #define NESTING_MAX 64  /* strings in replacement fields in strings .. */
+#define LOOKED_MAX 4096 /* of a string that does not end: no more is looked at twice */
 
 /* --------------------------------------------------------------------- file */
 
@@ -111,6 +112,21 @@ bool snd_pysource_open(struct snd_pysource *s, const struct sonde_line_function 
     if (!good)
         snd_pysource_close(s);
     return good;
+}
+
+bool snd_pysource_turn(struct snd_pysource *s, const struct sonde_line_function *f)
+{
+    bool is_file = f->source.length == 0;
+
+    if (is_file && s->bytes && s->file.length == f->file.length &&
+        memcmp(s->file.bytes, f->file.bytes, f->file.length) == 0 && s->file.length > 0)
+        return true;
+    snd_pysource_close(s);
+    if (!snd_pysource_open(s, f))
+        return false;
+    if (is_file)
+        s->file = f->file;
+    return true;
 }
 
 void snd_pysource_close(struct snd_pysource *s)
@@ -238,7 +254,8 @@ static const char *skip_field(const char *at, const char *end, char quote, unsig
 
 /*
  * From its opening quote to after its closing one. One that does not end is a step of one; inside
- * another it is as long as it was looked at, or looking would begin again at each.
+ * another, or if it is long, it is as long as it was looked at, or looking would begin again at
+ * each quote in it.
  */
 static const char *skip_string(const char *at, const char *end, bool is_format, unsigned nesting)
 {
@@ -254,13 +271,13 @@ static const char *skip_string(const char *at, const char *end, bool is_format, 
         else if (is_format && *c == '{')
             c = skip_field(c + 1, end, quote, nesting);
         else if (*c == '\n' && !triple)
-            return nesting > 0 ? c : at + 1;
+            return nesting > 0 || c - at > LOOKED_MAX ? c : at + 1;
         else if (*c == quote && (!triple || (end - c >= 3 && c[1] == quote && c[2] == quote)))
             return c + width;
         else
             c++;
     }
-    return triple || nesting > 0 ? end : at + 1;
+    return triple || nesting > 0 || end - at > LOOKED_MAX ? end : at + 1;
 }
 
 /* ------------------------------------------------------------------ tokens */

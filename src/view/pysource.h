@@ -13,12 +13,13 @@
 #include "sonde/model.h"
 
 struct snd_pysource {
-    char    *bytes;
-    size_t   length;
-    size_t  *starts; /* of each line, and of what follows the last */
-    size_t   line_count;
-    uint64_t size; /* of the file, and when it was changed: as stat() told */
-    int64_t  mtime_ns;
+    char             *bytes;
+    size_t            length;
+    size_t           *starts; /* of each line, and of what follows the last */
+    size_t            line_count;
+    uint64_t          size; /* of the file, and when it was changed: as stat() told */
+    int64_t           mtime_ns;
+    struct sonde_text file; /* that is open, of the function it was opened for; or empty */
 };
 
 /*
@@ -26,6 +27,11 @@ struct snd_pysource {
  * memory); then it has no lines.
  */
 bool snd_pysource_open(struct snd_pysource *source, const struct sonde_line_function *function);
+/*
+ * The same for the next of several functions: a file that is open already is not read again. The
+ * first time `source` is all zeros; the functions outlive it.
+ */
+bool snd_pysource_turn(struct snd_pysource *source, const struct sonde_line_function *function);
 void snd_pysource_close(struct snd_pysource *source);
 
 /* Whether the file is still what it was when `function` was recorded, as far as is known. */

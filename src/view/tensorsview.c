@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/member.h"
 #include "read/scale.h"
@@ -40,7 +41,7 @@ static const struct {
 struct sums {
     int64_t        by_kind[SND_COUNT_OF(kinds)], all;
     uint64_t       count;
-    struct snd_map storages; /* (device, address) to the row that has it */
+    struct snd_map storages; /* (address, device, process) to the row that has it */
     bool           failed, shared;
 };
 
@@ -65,10 +66,10 @@ static void add_bytes(struct sums *sums, const char *kind, int64_t bytes)
 }
 
 /* The name of the row that has this storage already; NULL: it is new. */
-static const char *find_owner(struct snd_doc *doc, struct sums *sums, const char *device,
-                              uint64_t address)
+static const char *find_owner(struct snd_doc *doc, struct sums *sums, uint32_t process,
+                              const char *device, uint64_t address)
 {
-    struct snd_key key = { address, device[0] ? (uint64_t)device[strlen(device) - 1] : 0, 0 };
+    struct snd_key key = { address, snd_hash_bytes(device, strlen(device), 0).low, process };
     uint32_t       row;
 
     if (address == 0)
@@ -79,7 +80,8 @@ static const char *find_owner(struct snd_doc *doc, struct sums *sums, const char
     return NULL;
 }
 
-static void add_tensor(struct snd_doc *doc, struct sums *sums, struct sonde_text json)
+static void add_tensor(struct snd_doc *doc, struct sums *sums, uint32_t process,
+                       struct sonde_text json)
 {
     const char *kind = read_text(doc, json, "kind"), *device = read_text(doc, json, "device");
 
@@ -87,7 +89,7 @@ static void add_tensor(struct snd_doc *doc, struct sums *sums, struct sonde_text
         return;
     int64_t          storage = snd_member_number(json.bytes, json.length, "storage_bytes", 0);
     uint64_t         address = (uint64_t)snd_member_number(json.bytes, json.length, "storage", 0);
-    const char      *owner = find_owner(doc, sums, device, address);
+    const char      *owner = find_owner(doc, sums, process, device, address);
     const char      *texts[] = { kind, read_text(doc, json, "dtype"), device,
                                  read_text(doc, json, "shape") };
     struct snd_cell *cell = snd_table_add(&doc->rows);
@@ -115,7 +117,7 @@ SND_VIEW_BUILD(snd_view_tensors)
     for (uint32_t p = 0; p < sonde_trace_process_count(trace); p++)
         for (uint32_t n = 0; sonde_trace_metadata(trace, p, n, &key, &value); n++)
             if (key.length > sizeof prefix - 1 && memcmp(key.bytes, prefix, sizeof prefix - 1) == 0)
-                add_tensor(doc, &sums, value);
+                add_tensor(doc, &sums, p, value);
     snd_map_release(&sums.storages);
     doc->rows.failed |= sums.failed;
     doc->rows.hidden[SND_COUNT_OF(columns) - 1] = !sums.shared;

@@ -76,12 +76,34 @@ def test_everything_that_lives():
     assert sonde.memory_report().rows() == []
 
 
+def test_tensors_without_a_storage_of_their_own():
+    """Sparse ones hold indices and values, others tell no place at all; the rest is listed too."""
+    dense = torch.eye(60)
+    kept = {"coo": dense.to_sparse(), "csr": dense.to_sparse_csr(), "csc": dense.to_sparse_csc(),
+            "bsr": dense.to_sparse_bsr((2, 2)), "packed": dense.to_mkldnn(),
+            "jagged": torch.nested.nested_tensor([dense, dense[:7]], layout=torch.jagged),
+            "plain": dense}
+    model = torch.nn.Module()
+    for name, tensor in kept.items():
+        model.register_buffer(name, tensor)
+    rows = {row["name"].partition(".")[2]: row for row in sonde.memory_report(model).rows()}
+    assert set(rows) == set(kept)
+    held = {name: row["storage_bytes"] for name, row in rows.items()}
+    assert held["coo"] == 60 * (2 * 8 + 4)
+    assert held["csr"] == held["csc"] == (60 + 61) * 8 + 60 * 4
+    assert held["bsr"] == (30 + 31) * 8 + 30 * 4 * 4
+    assert held["packed"] == held["plain"] == 60 * 60 * 4
+    assert held["jagged"] == 67 * 60 * 4 + 3 * 8
+    assert rows["jagged"]["shape"] == [2, -1, 60] and rows["csr"]["shape"] == [60, 60]
+    assert all(row["shared_with"] in ("", None) for row in rows.values())
+    assert len(sonde.memory_report(everything=True).rows()) >= len(kept)
+
+
 def test_names_and_shapes_are_memreporters():
     """pytorch_memlab's own list, of the same model."""
-    reporter = pytest.importorskip("pytorch_memlab.mem_reporter",
-                                   reason="pytorch_memlab is not installed")
+    from pytorch_memlab import mem_reporter
     model = nets.Tied()
-    theirs = reporter.MemReporter(model)
+    theirs = mem_reporter.MemReporter(model)
     theirs.collect_tensor()
     theirs.get_stats()
     shown = {}
@@ -156,6 +178,25 @@ def test_methods_and_decorated_calls():
     taken = [row["taken_bytes"] for row in lines.rows() if "self.head" in row["source"]]
     assert taken[0] > 2 * 8 * 16 * 16 * 4  # at least the first convolution's result
     assert "return self.head" in str(lines)
+
+
+def test_a_function_of_any_length(tmp_path, monkeypatch):
+    """Its source is far more than one note of the trace holds, and has a line that alone is."""
+    body = [f"    x = x.neg()  # {number} {'abc déf ' * 5}" for number in range(300)]
+    body[150] = f"    x = x.neg()  # {'long ' * 2000}"
+    path = tmp_path / "long_one.py"
+    path.write_text("\n".join(["def long_one(x):", *body, "    return x", ""]), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    import long_one
+    with sonde.tensor_lines(long_one.long_one, helper) as lines:
+        long_one.long_one(torch.zeros(1000))
+    rows = [row for row in lines.rows() if row["function"] == "long_one"]
+    assert [row["line"] for row in rows] == list(range(1, 303))
+    assert [row["taken_bytes"] for row in rows] == [None] + 300 * [4000] + [None]
+    sources = path.read_text(encoding="utf-8").splitlines()
+    assert all(row["source"] == source for row, source in zip(rows, sources) if row["line"] != 152)
+    assert sources[151].startswith(rows[151]["source"]) and len(rows[151]["source"]) > 1000
+    assert [row["source"] for row in lines.rows()][302:] == ["def helper(x):", "    return x.neg()"]
 
 
 def test_what_is_no_function_is_refused():

@@ -268,6 +268,31 @@ static void call_tree_shares_out(void **state)
     sonde_trace_close(trace);
 }
 
+/* Times that no clock told: together they are past what is held. */
+static void call_tree_of_eternities(void **state)
+{
+    const uint64_t words[8] = { 1, 1, INT64_MAX, INT64_MAX, 0, 0, 1, INT64_MAX };
+    const char    *path = scratch_path("eternities");
+    struct synth  *s = synth_new(path, NULL);
+
+    (void)state;
+    for (uint32_t i = 1; i <= 16; i++)
+        synth_tally(s, SND_TALLY_CALLS, frame_of(s, "f", i), 0, words, 8);
+    synth_close(s, true);
+    struct sonde_trace     *trace = scratch_open(path);
+    struct sonde_functions *functions = functions_of(trace);
+    struct sonde_call_tree *tree;
+
+    assert_int_equal(sonde_call_tree_new(functions, &tree, NULL), SONDE_OK);
+    assert_int_equal(sonde_call_tree_count(tree), 17);
+    assert_true(sonde_call_tree_node(tree, 0)->total_ns == INT64_MAX);
+    for (size_t i = 1; i < 17; i++)
+        assert_true(sonde_call_tree_node(tree, i)->total_ns > 0);
+    sonde_call_tree_free(tree);
+    sonde_functions_free(functions);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +302,7 @@ int main(void)
         cmocka_unit_test(tallies_are_added_up),
         cmocka_unit_test(tallies_go_before_ranges),
         cmocka_unit_test(call_tree_shares_out),
+        cmocka_unit_test(call_tree_of_eternities),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

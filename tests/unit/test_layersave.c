@@ -154,12 +154,40 @@ static void what_is_refused(void **state)
     assert_int_equal(save("r3", 1, "weights", "/nowhere/x.yml", &saved), SONDE_E_IO);
 }
 
+/* Rows measured another way would stand in one column with those that are there. */
+static void other_kinds_of_rows_are_refused(void **state)
+{
+    static const struct {
+        const char *memory, *says;
+    } cases[] = { { "rss", "of memory weights, not rss" },
+                  { "weights\npaired=1", "of borders single, not paired" },
+                  { "weights\ndevice=cuda", "of device cpu, not cuda" } };
+    size_t saved;
+
+    (void)state;
+    if (!snd_yaml_works())
+        skip();
+    name_results("kinds.yml");
+    assert_int_equal(save("k", 1, "weights", path, &saved), SONDE_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(save("k", 1, cases[i].memory, path, &saved), SONDE_E_STATE);
+        assert_int_equal(saved, 0);
+        if (!strstr(err.message, cases[i].says))
+            fail_msg("%s", err.message);
+    }
+    assert_int_equal(save("k", 3, "weights", path, &saved), SONDE_OK);
+    struct snd_results *results = load();
+    assert_true(real_of(snd_results_row(results, 0), "count") == 3);
+    snd_results_free(results);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_and_extra_keys),
         cmocka_unit_test(other_rows_stay),
         cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(other_kinds_of_rows_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -140,11 +140,35 @@ static void passes_and_peaks(void **state)
     sonde_trace_close(trace);
 }
 
+/* 65,536 are kept, the root among them; the time of others is their ancestor's. */
+static void more_modules_than_are_kept(void **state)
+{
+    struct synth         *s = synth_new(scratch_path("many"), NULL);
+    uint32_t              t = synth_thread(s, "main", 0);
+    struct sonde_modules *modules;
+    char                  name[64];
+
+    (void)state;
+    for (unsigned i = 0; i < 66000; i++) {
+        snprintf(name, sizeof name, "net.m%u.inner", i < 40000 ? i : 90000 - i);
+        op(s, t, 1000 + 100ull * i, 1010 + 100ull * i, "x::op", name, i);
+    }
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("many"));
+    assert_int_equal(sonde_modules_new(trace, SONDE_FLOPS_NONE, &modules, NULL), SONDE_OK);
+    assert_int_equal(sonde_modules_count(modules), 65536);
+    assert_int_equal(find(modules, "net")->forward_ns, 66000 * 10);
+    assert_int_equal(find(modules, "net.m5.inner")->forward_ns, 10);
+    sonde_modules_free(modules);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_and_backward),
         cmocka_unit_test(passes_and_peaks),
+        cmocka_unit_test(more_modules_than_are_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

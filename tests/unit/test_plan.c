@@ -335,6 +335,50 @@ static void reads_a_pipeline(void **state)
     snd_arena_release(&arena);
 }
 
+/* 1, 0x1 and 1.0 are one key to YAML, '1' is another. */
+static void types_may_be_numbers(void **state)
+{
+    struct snd_arena    arena = SND_ARENA_INIT;
+    struct snd_pipeline p;
+    struct sonde_buffer notes = { 0 };
+
+    (void)state;
+    if (!snd_yaml_works())
+        skip();
+    if (load(MODEL, TYPE("1", "1, 2") TYPE("'2'", "1, 2"), "0x1: [7]\n2: [x]\n", &arena, &p,
+             &notes) != SONDE_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(p.type_count, 1);
+    assert_string_equal(p.types[0].hosts[0], "7");
+    assert_non_null(strstr(notes.bytes, "hosts of type 2 are left out"));
+    sonde_buffer_release(&notes);
+    snd_arena_release(&arena);
+}
+
+static void bounds_the_hosts(void **state)
+{
+    struct snd_arena    arena = SND_ARENA_INIT;
+    struct snd_pipeline p;
+    struct sonde_buffer notes = { 0 }, devices = { 0 };
+
+    (void)state;
+    if (!snd_yaml_works())
+        skip();
+    snd_buf_text(&devices, "fast:\n");
+    for (unsigned i = 0; i < 65536; i++)
+        snd_buf_format(&devices, "- h%u\n", i);
+    if (load(MODEL, TYPE("fast", "1, 2"), devices.bytes, &arena, &p, &notes) != SONDE_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(p.types[0].count, 65536);
+    snd_buf_text(&devices, "- one-more\n");
+    assert_int_equal(load(MODEL, TYPE("fast", "1, 2"), devices.bytes, &arena, &p, &notes),
+                     SONDE_E_LIMIT);
+    assert_non_null(strstr(err.message, "line 65538: more than 65536 hosts"));
+    sonde_buffer_release(&devices);
+    sonde_buffer_release(&notes);
+    snd_arena_release(&arena);
+}
+
 static void refuses_files_that_do_not_fit(void **state)
 {
     static const struct {
@@ -355,6 +399,8 @@ static void refuses_files_that_do_not_fit(void **state)
         { MODEL, TYPE("fast", "1, 1e-05"), "fast: [a]\n",
           "the text '1e-05', not a number from 0; YAML 1.1" },
         { MODEL, TYPE("fast", "1, 2"), "fast: [a, a]\n", "the host a stands there twice" },
+        { MODEL, TYPE("fast", "1, 2") TYPE("odd", "1, 2"), "fast: [a]\nodd: [b, a]\n",
+          "line 2: the host a stands there twice" },
         { MODEL, TYPE("fast", "1, 2"), "fast: [[a]]\n", "is a list, not a name of a host" },
         { MODEL, TYPE("fast", "1, 2"), "fast: a\n", "the text 'a', not a list of hosts" },
     };
@@ -385,6 +431,8 @@ int main(void)
         cmocka_unit_test(does_not_fill_a_device_to_the_last_byte),
         cmocka_unit_test(refuses_too_many_combinations),
         cmocka_unit_test(reads_a_pipeline),
+        cmocka_unit_test(types_may_be_numbers),
+        cmocka_unit_test(bounds_the_hosts),
         cmocka_unit_test(refuses_files_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -87,6 +87,47 @@ static void anything_ends(void **state)
     assert_int_equal(block_of(deep, 1), 1);
 }
 
+/* Each quote begins a string that does not end: looked through from each, it would take hours. */
+static void strings_that_do_not_end(void **state)
+{
+    static char text[1 << 20];
+
+    (void)state;
+    memcpy(text, "def f():\n  ", 11);
+    for (size_t i = 11; i + 2 < sizeof text; i += 2)
+        memcpy(text + i, "'\\", 2);
+    memcpy(text + sizeof text - 4, "\ny\n", 4);
+    text[sizeof text - 1] = '\0';
+    assert_int_equal(block_of(text, 1), 2);
+    memset(text + sizeof text - 4, '\\', 3);
+    assert_int_equal(block_of(text, 1), 2);
+}
+
+/* Of two functions of a file it is read once; another file, or a recorded text, is another. */
+static void turns_to_the_next_function(void **state)
+{
+    const char                *a = scratch_path("a.py"), *b = scratch_path("b.py");
+    struct sonde_line_function f = { .file = { a, strlen(a) }, .source = { "", 0 } };
+    struct sonde_line_function g = { .file = { b, strlen(b) }, .source = { "", 0 } };
+    struct sonde_line_function text = { .file = { a, strlen(a) }, .source = { "t\n", 2 } };
+    struct snd_pysource        source = { 0 };
+
+    (void)state;
+    scratch_save(a, "a\n", 2);
+    assert_true(snd_pysource_turn(&source, &f));
+    assert_int_equal(unlink(a), 0);
+    assert_true(snd_pysource_turn(&source, &f));
+    assert_true(text_is(snd_pysource_line(&source, 1), "a"));
+    assert_true(snd_pysource_turn(&source, &text));
+    assert_true(text_is(snd_pysource_line(&source, 1), "t"));
+    assert_false(snd_pysource_turn(&source, &f));
+    assert_int_equal(source.line_count, 0);
+    scratch_save(b, "b\n", 2);
+    assert_true(snd_pysource_turn(&source, &g));
+    assert_true(text_is(snd_pysource_line(&source, 1), "b"));
+    snd_pysource_close(&source);
+}
+
 static void lines_are_pythons(void **state)
 {
     struct snd_pysource source = open_text("\xef\xbb\xbf"
@@ -136,6 +177,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_end_where_python_says),
         cmocka_unit_test(anything_ends),
+        cmocka_unit_test(strings_that_do_not_end),
+        cmocka_unit_test(turns_to_the_next_function),
         cmocka_unit_test(lines_are_pythons),
         cmocka_unit_test(a_changed_file_does_not_fit),
     };

@@ -230,6 +230,35 @@ static void test_metadata_in_every_cycle(void **state)
     assert_int_equal(found, 2);
 }
 
+/* More than is kept for later files; the file of now has it all, and nothing of it was cut. */
+static void test_more_metadata_than_is_kept(void **state)
+{
+    (void)state;
+    enum { NOTES = 40, LENGTH = 4000 };
+    struct sonde_options  options = recorded_options("many-notes.sonde");
+    struct sonde_summary *summary;
+    struct sonde_text     key, said;
+    uint32_t              found = 0;
+    char                  name[16], value[LENGTH + 1];
+
+    recorded_start(&options);
+    for (int i = 0; i < NOTES; i++) {
+        snprintf(value, sizeof value, "%0*d", LENGTH, i);
+        snprintf(name, sizeof name, "long %d", i);
+        sonde_metadata(name, value);
+    }
+    recorded_stop();
+    struct sonde_trace *trace = recorded_open("many-notes.sonde");
+    for (uint32_t n = 0; sonde_trace_metadata(trace, 0, n, &key, &said); n++)
+        found += strncmp(key.bytes, "long ", 5) == 0 && said.length == LENGTH;
+    assert_int_equal(found, NOTES);
+    assert_int_equal(sonde_summary_new(trace, &summary, NULL), SONDE_OK);
+    for (size_t i = 0; i < sonde_summary_ledger_count(summary); i++)
+        assert_string_not_equal(sonde_summary_ledger(summary, i)->key, "cut_names");
+    sonde_summary_free(summary);
+    sonde_trace_close(trace);
+}
+
 /* ------------------------------------------------------------------ limits */
 
 static void *mark_once(void *argument)
@@ -326,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_handler_while_the_lock_is_held),
         cmocka_unit_test(test_another_recording_in_the_callback),
         cmocka_unit_test(test_metadata_in_every_cycle),
+        cmocka_unit_test(test_more_metadata_than_is_kept),
         cmocka_unit_test(test_keep_last_after_many_threads),
         cmocka_unit_test(test_small_limit_and_odd_chunks),
         cmocka_unit_test(test_ranges_end_at_the_pause),

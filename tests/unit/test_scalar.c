@@ -95,6 +95,23 @@ static void knows_kinds(void **state)
     assert_int_equal(resolve("+.nan").kind, SND_NODE_TEXT);
 }
 
+/* Longer than any number is written: all of it counts, or it is none. */
+static void never_cuts_a_real(void **state)
+{
+    char text[1024];
+
+    (void)state;
+    snprintf(text, sizeof text, "1%0700d.0e-700", 0);
+    assert_int_equal(resolve(text).kind, SND_NODE_REAL);
+    assert_true(resolve(text).real == 1);
+    snprintf(text, sizeof text, "-1%0700d.0e-0700", 0);
+    assert_true(resolve(text).real == -1);
+    snprintf(text, sizeof text, "1_%0700d.0e-700", 0);
+    assert_int_equal(resolve(text).kind, SND_NODE_TEXT);
+    snprintf(text, sizeof text, "1_%0500d.0e-500", 0);
+    assert_true(resolve(text).real == 1);
+}
+
 static void knows_the_ends_of_integers(void **state)
 {
     (void)state;
@@ -206,6 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knows_kinds),
+        cmocka_unit_test(never_cuts_a_real),
         cmocka_unit_test(knows_the_ends_of_integers),
         cmocka_unit_test(tells_near_numbers),
         cmocka_unit_test(writes_reals),

@@ -72,10 +72,46 @@ static void the_innermost_chosen_line(void **state)
     sonde_trace_close(trace);
 }
 
+static void a_source_in_several_notes(void **state)
+{
+    struct synth              *s = synth_new(scratch_path("notes"), NULL);
+    uint32_t                   t = synth_thread(s, "main", 0);
+    struct sonde_tensor_lines *lines;
+
+    (void)state;
+    synth_meta(s, "model.lines 1 1",
+               "{\"function\": \"A.f\", \"name\": \"f\", \"file\": \"/x/a.py\", \"first\": 5, "
+               "\"lines\": [\"def f():\", \" one\"]}");
+    synth_meta(s, "model.lines 1 2",
+               "{\"function\": \"A.f\", \"name\": \"f\", \"file\": \"/x/a.py\", \"first\": 7, "
+               "\"lines\": [\" two\", \" three\"]}");
+    synth_meta(s, "model.lines 1 3", "{\"name\": \"f\", \"file\": \"/x/a.py\", \"first\": 9, "
+                                     "\"lines\": []}"); /* nothing more */
+    synth_meta(s, "model.lines 2 1",
+               "{\"function\": \"B.f\", \"name\": \"f\", \"file\": \"/x/a.py\", \"first\": 20, "
+               "\"lines\": [\"def f():\"]}");
+    op(s, t, 1000, synth_stack(s, 0, frame(s, "f", "a.py", 8)), 1, 100);
+    op(s, t, 2000, synth_stack(s, 0, frame(s, "f", "a.py", 9)), 2, 200); /* after its end */
+    op(s, t, 3000, synth_stack(s, 0, frame(s, "f", "a.py", 20)), 3, 400);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("notes"));
+    assert_int_equal(sonde_tensor_lines_new(trace, &lines, NULL), SONDE_OK);
+    assert_int_equal(sonde_tensor_lines_count(lines), 5);
+    static const int64_t taken[] = { 0, 0, 0, 100, 400 };
+    static const int     at[] = { 5, 6, 7, 8, 20 };
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(sonde_tensor_lines_row(lines, i)->line, at[i]);
+        assert_int_equal(sonde_tensor_lines_row(lines, i)->taken_bytes, taken[i]);
+    }
+    sonde_tensor_lines_free(lines);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_innermost_chosen_line),
+        cmocka_unit_test(a_source_in_several_notes),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -66,6 +67,44 @@ static void follows_a_link(void **state)
     assert_int_equal(count_files(), 2);
 }
 
+/* Also to where no file is yet; the links are relative, one leads to the other. */
+static void follows_a_link_to_a_new_file(void **state)
+{
+    char path[PATH_MAX];
+
+    (void)state;
+    int before = count_files();
+    assert_int_equal(mkdir(scratch_path("below"), 0700), 0);
+    assert_int_equal(symlink("below/second", scratch_path("first")), 0);
+    assert_int_equal(symlink("new.yml", scratch_path("below/second")), 0);
+    assert_int_equal(snd_whole_file_check(scratch_path("first"), &err), SONDE_OK);
+    assert_int_equal(access(scratch_path("below/new.yml"), F_OK), -1);
+    assert_int_equal(snd_whole_file_write(scratch_path("first"), "new", 3, &err), SONDE_OK);
+    expect_file(scratch_path("below/new.yml"), "new");
+    assert_true(readlink(scratch_path("first"), path, sizeof path) > 0);
+    assert_int_equal(count_files(), before + 2);
+    assert_int_equal(symlink("round", scratch_path("round")), 0);
+    assert_int_equal(snd_whole_file_write(scratch_path("round"), "x", 1, &err), SONDE_E_IO);
+    assert_int_equal(err.os_error, ELOOP);
+}
+
+static void checks_before_it_writes(void **state)
+{
+    (void)state;
+    scratch_save(scratch_path("there"), "old", 3);
+    assert_int_equal(snd_whole_file_check(scratch_path("there"), &err), SONDE_OK);
+    assert_int_equal(snd_whole_file_check(scratch_path("not-there"), &err), SONDE_OK);
+    assert_int_equal(access(scratch_path("not-there"), F_OK), -1);
+    expect_file(scratch_path("there"), "old");
+    assert_int_equal(snd_whole_file_check("/dev/null", &err), SONDE_OK);
+    assert_int_equal(snd_whole_file_check(scratch_path("no/such/folder"), &err), SONDE_E_IO);
+    assert_int_equal(err.os_error, ENOENT);
+    assert_int_equal(snd_whole_file_check(scratch_folder, &err), SONDE_E_IO);
+    assert_int_equal(err.os_error, EISDIR);
+    assert_int_equal(snd_whole_file_check(scratch_path("there/x"), &err), SONDE_E_IO);
+    assert_int_equal(err.os_error, ENOTDIR);
+}
+
 /* A limit on a file's size is a disk that is full: some is written, then nothing more. */
 static void loses_nothing_when_the_disk_is_full(void **state)
 {
@@ -111,6 +150,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_and_replaces),
         cmocka_unit_test(follows_a_link),
+        cmocka_unit_test(follows_a_link_to_a_new_file),
+        cmocka_unit_test(checks_before_it_writes),
         cmocka_unit_test(loses_nothing_when_the_disk_is_full),
         cmocka_unit_test(says_what_is_in_the_way),
     };

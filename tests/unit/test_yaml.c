@@ -155,6 +155,23 @@ static void bounds_what_aliases_unfold_to(void **state)
     sonde_buffer_release(&text);
 }
 
+static void bounds_the_anchors(void **state)
+{
+    struct sonde_buffer text = { 0 };
+    struct snd_document doc;
+
+    skip_without_yaml(state);
+    for (unsigned i = 0; i < SND_YAML_ANCHORS_MAX; i++)
+        snd_buf_format(&text, "- &a%u x\n", i);
+    assert_int_equal(parse(&doc, text.bytes), SONDE_OK);
+    snd_document_release(&doc);
+    snd_buf_text(&text, "- &more x\n");
+    assert_int_equal(parse(&doc, text.bytes), SONDE_E_LIMIT);
+    assert_string_equal(err.message, "x.yml, line 4097: more than 4096 anchors");
+    snd_document_release(&doc);
+    sonde_buffer_release(&text);
+}
+
 static void builds_a_tree(void **state)
 {
     struct snd_document doc = SND_DOCUMENT_INIT;
@@ -235,6 +252,7 @@ int main(void)
         cmocka_unit_test(refuses_with_the_line),
         cmocka_unit_test(bounds_the_depth),
         cmocka_unit_test(bounds_what_aliases_unfold_to),
+        cmocka_unit_test(bounds_the_anchors),
         cmocka_unit_test(builds_a_tree),
         cmocka_unit_test(compares_as_python),
         cmocka_unit_test(loads_maps),
