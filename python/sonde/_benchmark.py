@@ -119,12 +119,14 @@ class Summary(_Measured):
 
 @contextlib.contextmanager
 def _evaluating(model):
-    was_training = model.training
+    """Every module has its own mode again after it: parts of a model are often frozen."""
+    modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         yield
     finally:
-        model.train(was_training)
+        for module, was_training in modes:
+            module.training = was_training
 
 
 def _batch_of(sample):

@@ -192,9 +192,9 @@ def main(arguments=None):
     from ._installed import torch_module
     if torch_module() is None:
         return EXIT_NO_TORCH
-    progress = _Progress()
+    progress, given = _Progress(), _parser().parse_args(arguments)
     try:
-        _run(_parser().parse_args(arguments), progress)
+        _run(given, progress)
     except Error as error:
         progress.clear()
         _say(str(error))
@@ -203,4 +203,12 @@ def main(arguments=None):
         progress.clear()
         _say("interrupted; what was measured is kept, and --resume goes on")
         return 130
+    except Exception as error:  # torch's or the user's own code, somewhere: a line, not a page
+        if os.environ.get("SONDE_TRACEBACK"):
+            raise
+        from ._bench import describe_error
+        progress.clear()
+        model = given.spec or given.model_name or DEFAULT_MODEL
+        _say(f"{model}: {describe_error(error)} (SONDE_TRACEBACK=1 shows where)")
+        return 1
     return 0

@@ -95,17 +95,18 @@ class Rapl:
 
 
 class Nvml:
-    """The GPU's own counter."""
+    """The GPU's own counter. By its UUID: NVML numbers GPUs that CUDA does not show, or otherwise."""
 
     source = "NVML, the whole GPU"
 
-    def __init__(self, index):
+    def __init__(self, uuid):
         self._library = self._device = None
         with contextlib.suppress(OSError):
             library = ctypes.CDLL("libnvidia-ml.so.1")
             device = ctypes.c_void_p()
+            name = f"GPU-{uuid}".encode()
             if (library.nvmlInit_v2() == 0 and
-                    library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) == 0):
+                    library.nvmlDeviceGetHandleByUUID(name, ctypes.byref(device)) == 0):
                 self._library, self._device = library, device
 
     def usable(self):
@@ -120,8 +121,11 @@ class Nvml:
 def energy_meter(device):
     """Of the device; (None, why) if nobody tells."""
     if device.type == "cuda":
-        meter = Nvml(device.index or 0)
-        return (meter, "") if meter.usable() else (None, "NVML does not tell the GPU's energy")
+        import torch
+        uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+        meter = Nvml(uuid) if uuid is not None else None
+        return (meter, "") if meter and meter.usable() else (
+            None, "NVML does not tell the GPU's energy")
     meter = Rapl()
     if meter.usable():
         return meter, ""

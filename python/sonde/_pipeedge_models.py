@@ -346,7 +346,15 @@ def open_weights(path):
     found = found.get("state_dict", found) if isinstance(found, dict) else found
     if not isinstance(found, dict) or not all(torch.is_tensor(one) for one in found.values()):
         raise SpecError(f"--model-file {path}: holds no state_dict")
-    return {name: tensor.numpy() for name, tensor in found.items()}
+    return {name: _array(tensor) for name, tensor in found.items()}
+
+
+def _array(tensor):
+    """NumPy has no bfloat16 and nothing smaller: as float32, which holds every value of them."""
+    tensor = tensor.detach()
+    if tensor.is_floating_point() and tensor.dtype not in (torch.float16, torch.float64):
+        tensor = tensor.float()
+    return tensor.numpy()
 
 
 def load_weights(size, layers, path):

@@ -21,6 +21,7 @@ from sonde import _pipeedge_models as pipeedge  # noqa: E402
 from sonde._spec import SpecError  # noqa: E402
 
 from cli_tools import ROOT, SONDE, read_json  # noqa: E402
+from test_full_disk import SPACE  # noqa: E402
 
 DATA = ROOT / "tests/data/pipeedge"
 TINY = "facebook/deit-tiny-distilled-patch16-224"
@@ -480,29 +481,29 @@ def test_on_a_gpu(tmp_path):
 
 # ------------------------------------------------------------------------------- numbers
 
-def test_layers_sum_to_the_model(tmp_path):
-    """Pass by pass, the uncut model after each; medians. A machine under load is asked again.
+def file_over_model(name, folder, batch, iterations):
+    """The times in the file, summed, over the mean of the uncut model, run after each pass."""
+    path, trace = folder / "results.yml", folder / "t.sonde"
+    folder.mkdir()
+    sonde.layers(name, results=path, batch_size=batch, iterations=iterations, whole=True,
+                 trace=trace)
+    with sonde.Trace(trace) as recorded:
+        whole = [event.time_range.elapsed_us() / 1e6 for event in recorded.events()
+                 if event.name == "model"]
+    rows = load(path)["profile_data"]
+    assert len(rows) == 48 and len(whole) == iterations
+    return sum(row["time"] for row in rows) / statistics.mean(whole)
 
-    The layers are summed within a pass: where something else takes the processor now and then, a
-    short layer's median does not see it, and a long pass does every time.
-    """
+
+@pytest.mark.parametrize("name, batch, iterations, least", [(TINY, 2, 8, 3), (VIT, 1, 3, 1)])
+def test_layers_sum_to_the_model(name, batch, iterations, least, tmp_path):
+    """A machine under load is asked again; the median of all that it answered is judged."""
     ratios = []
-    for attempt in range(8):
-        trace = tmp_path / f"{attempt}.sonde"
-        sonde.layers(TINY, results=tmp_path / f"{attempt}.yml", batch_size=2, iterations=8,
-                     whole=True, trace=trace)
-        with sonde.Trace(trace) as recorded:
-            times = {}
-            for event in recorded.events():
-                times.setdefault(event.name, []).append(event.time_range.elapsed_us())
-        # Not the first: the results are saved between its layers.
-        runs = [times[f"layer {number}"][1:] for number in range(1, 49)]
-        whole = times["model"][1:]
-        assert len(whole) == 7 and all(len(run) == 7 for run in runs)
-        ratios.append(statistics.median(map(sum, zip(*runs))) / statistics.median(whole))
-        if abs(ratios[-1] - 1) < 0.1:
-            return
-    pytest.fail(f"the layers sum to {ratios} of the model")
+    for attempt in range(7):
+        ratios.append(file_over_model(name, tmp_path / str(attempt), batch, iterations))
+        if len(ratios) >= least and abs(statistics.median(ratios) - 1) < 0.1:
+            break
+    assert statistics.median(ratios) == pytest.approx(1, abs=0.1), ratios
 
 
 def test_numbers_are_those_of_the_samples(tmp_path):
@@ -591,7 +592,7 @@ def test_a_layer_that_fails_later(breaking, tmp_path, call):
 def test_killed_in_a_layer(breaking, tmp_path, call):
     """Saved after every layer: what ran before the kill is in the file."""
     path = tmp_path / "results.yml"
-    run(breaking, "-b", 2, "-i", 1, "-o", path, status=-signal.SIGKILL,
+    run(breaking, "-b", 2, "-i", 1, "-o", path, status=128 + signal.SIGKILL,
         env={"BREAK_AT": "2", "KILL": "1", "SLEEP": "0.01"})
     assert counts(path) == {1: 1, 2: 1, 3: 1}
     call(breaking, "-b", 2, "-i", 1, "-o", path, "--resume", env={"BREAK_AT": "99"})
@@ -636,6 +637,7 @@ def test_existing_results(breaking, tmp_path, call):
     (1, "at least one element", ["-m", TINY, "-s", "3,0,224"]),
     (1, "whole numbers", ["-m", TINY, "-s", "3,x"]),
     (1, "the model has layers 1 to 48", ["-m", TINY, "-L", "49"]),
+    (1, "(SONDE_TRACEBACK=1 shows where)", ["torchvision:resnet18", "-s", "999999999,99999"]),
     (1, "No such file", ["-m", TINY, "-M", "/nowhere.npz"]),
     (2, "whole numbers from 1", ["-m", TINY, "-b", "0"]),
     (2, "whole numbers from 1", ["-m", TINY, "-b", "8,"]),
@@ -662,3 +664,67 @@ def test_a_weight_file_that_does_not_fit(tmp_path):
     with pytest.raises(sonde.LayersError, match="neither a NumPy archive"):
         sonde.layers(TINY, model_file=path, results=tmp_path / "r.yml")
     assert not (tmp_path / "r.yml").exists()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_weights_of_other_types_are_read(dtype, tmp_path):
+    """Also those that NumPy has no type for."""
+    model = Skips().eval()
+    kept = {name: nn.Parameter(one.to(dtype)) for name, one in model.state_dict().items()}
+    torch.save(kept, tmp_path / "w.pt")
+    made = Skips().eval()
+    sonde.layers(made, model_file=tmp_path / "w.pt", batch_size=2, results=tmp_path / "r.yml")
+    for name, one in made.state_dict().items():
+        assert torch.equal(one, kept[name].detach().float()), name
+
+
+# ------------------------------------------------------------------------------ a full disk
+
+FILLING = """
+    import os, torch
+
+    class Fills(torch.nn.Module):
+        def forward(self, x):
+            with open(os.environ["DISK"] + "/filler", "wb", buffering=0) as file:
+                try:
+                    while True:
+                        file.write(bytes(4096))
+                except OSError:
+                    return x
+
+    def model():
+        made = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), Fills(),
+                                   torch.nn.Linear(4, 4))
+        made.input_shape = (4,)
+        return made
+"""
+
+
+@pytest.mark.parametrize("command, options", [
+    ("layers", ["--no-warmup"]), ("model", ["-i", "2", "--passes", "1"])])
+def test_a_disk_that_fills_on_the_way(command, options, tmp_path):
+    """The third layer takes all room that the results were to have: what was there stays."""
+    disk, program = tmp_path / "disk", tmp_path / "fills.py"
+    disk.mkdir()
+    program.write_text(textwrap.dedent(FILLING), encoding="utf-8")
+    mount = 'mount -t tmpfs -o size=32k none "$DISK"'
+    environment = {**os.environ, "DISK": str(disk), "KEPT": str(tmp_path / "kept"), "SONDE": SONDE,
+                   "TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1",
+                   "SONDE_PYTHON_EXE": sys.executable,
+                   "SONDE_PYTHON": os.path.dirname(sonde.__file__)}
+    if subprocess.run([*SPACE, "sh", "-c", mount], env=environment,
+                      capture_output=True).returncode != 0:
+        pytest.skip("this machine lets nobody mount a small file system")
+    old = "" if command == "layers" else 'echo "an: old file" >"$DISK/results.yml";'
+    words = " ".join([command, f"{program}:model", "-b", "2", *options])
+    done = subprocess.run(
+        [*SPACE, "sh", "-c", f'''{mount} && {old} "$SONDE" {words} -o "$DISK/results.yml"
+        echo $?; ls -A "$DISK"; cp "$DISK/results.yml" "$KEPT"'''],
+        env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["1", "filler", "results.yml"], (done.stdout, done.stderr)
+    assert "No space left on device" in done.stderr and "Traceback" not in done.stderr
+    assert done.stderr.startswith("sonde: ") and done.stderr.count("\n") == 1
+    if command == "layers":
+        assert counts(tmp_path / "kept") == {1: 1, 2: 1}
+    else:
+        assert (tmp_path / "kept").read_text(encoding="utf-8") == "an: old file\n"

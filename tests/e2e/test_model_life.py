@@ -131,7 +131,7 @@ def test_what_is_no_file_stays_what_it_is(spec, tmp_path):
     assert stat.S_ISFIFO(fifo.stat().st_mode)
 
 
-def test_a_full_disk_leaves_the_file_as_it_was(spec, tmp_path):
+def test_a_full_disk_is_said(spec, tmp_path):
     """The device that is always full; a limit would stop the traces before."""
     if not pathlib.Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
@@ -142,15 +142,13 @@ def test_a_full_disk_leaves_the_file_as_it_was(spec, tmp_path):
     assert link.is_symlink()
 
 
-def test_layers_of_a_file_that_cannot_grow(spec, tmp_path):
-    """As on a full disk: the rows that are there stay."""
+def test_layers_without_room_for_a_trace(spec, tmp_path):
+    """A limit on a file's size is a disk that is full: one line says so, and no results are made."""
     path = tmp_path / "r.yml"
-    assert run(tmp_path, "layers", spec, "-b", 2, "-s", "4", "-o", path).returncode == 0
-    before = path.read_bytes()
-    path.write_bytes(before + b"# " + b"x" * 70000 + b"\n")
-    before = path.read_bytes()
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    done = run(tmp_path, "layers", spec, "-b", 2, "-s", "4", "-o", path, "--resume", "-i", 50,
+    done = run(tmp_path, "layers", spec, "-b", 2, "-s", "4", "-o", path,
                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, most)))
-    assert done.returncode != 0
-    assert path.read_bytes() == before
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("sonde: layers: cannot reserve space for the trace")
+    assert not path.exists()

@@ -57,8 +57,8 @@ def test_the_model_level(capsys, tmp_path):
     result.print()
     assert f"Parameters: {PARAMETERS}" in capsys.readouterr().out
     result.save(tmp_path / "results.yml")
-    peer = pytest.importorskip("pytorch_benchmark", reason="pytorch-benchmark is not installed")
-    theirs = peer.benchmark(MODEL, INPUT, num_runs=2, print_fn=lambda text: None)
+    import pytorch_benchmark
+    theirs = pytorch_benchmark.benchmark(MODEL, INPUT, num_runs=2, print_fn=lambda text: None)
     assert theirs["params"] == result["params"]
     # Its "flops" are multiply-accumulates, and a bias is one of them at each position.
     assert theirs["flops"] == MACS + 4 * 3 * 32 * 32
@@ -77,9 +77,9 @@ def test_the_layers_profile(capsys):
     assert rows["MyModel.conv2"]["backward_ns"] > 0 and rows["MyModel.conv2"]["forward_ns"] > 0
     assert sum(rows[f"MyModel.conv{i}"]["forward_ns"] for i in (1, 2, 3, 4)) == \
         pytest.approx(rows["MyModel"]["forward_ns"], abs=4)
-    peer = pytest.importorskip("flops_profiler.profiler", reason="flops-profiler is not installed")
-    _, macs, parameters = peer.get_model_profile(MODEL, args=[INPUT], print_profile=False,
-                                                 as_string=False, warm_up=1)
+    from flops_profiler import profiler
+    _, macs, parameters = profiler.get_model_profile(MODEL, args=[INPUT], print_profile=False,
+                                                     as_string=False, warm_up=1)
     assert (macs, parameters) == (rows["MyModel"]["macs"], rows["MyModel"]["parameters"])
 
 
