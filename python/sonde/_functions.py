@@ -60,8 +60,6 @@ def _tell(key, value):
 
 def _tell_what_went_wrong():
     said = _python.functions_describe()
-    if said["switched"]:
-        _tell("python.functions.switched", said["switched"])
     for key in ("unbalanced", "lost"):
         if said[key]:
             _tell(f"python.functions.{key}", str(said[key]))

@@ -269,6 +269,31 @@ def _copy_with_children(source, target):
 
 # ------------------------------------------------------------------------ decorators
 
+def _wrap_async_generator(session, function):
+    async def wrapper(*args, **kwargs):
+        inner, sent, error = function(*args, **kwargs), None, None
+        session.enable()
+        try:
+            while True:
+                try:
+                    value = await (inner.asend(sent) if error is None else inner.athrow(error))
+                except StopAsyncIteration:
+                    return
+                sent = error = None
+                try:
+                    sent = yield value
+                except GeneratorExit:
+                    raise
+                except BaseException as raised:
+                    error = raised
+        finally:
+            try:
+                await inner.aclose()
+            finally:
+                session.disable()
+    return wrapper
+
+
 def _wrap(session, function):
     """By kind: that of a generator or coroutine is on from its first step to its last."""
     import inspect
@@ -280,6 +305,8 @@ def _wrap(session, function):
                 return await function(*args, **kwargs)
             finally:
                 session.disable()
+    elif inspect.isasyncgenfunction(function):
+        wrapper = functools.wraps(function)(_wrap_async_generator(session, function))
     elif inspect.isgeneratorfunction(function):
         @functools.wraps(function)
         def wrapper(*args, **kwargs):

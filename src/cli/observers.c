@@ -31,7 +31,7 @@ struct subject {
 
 struct family {
     const struct snd_observers *o;
-    struct subject             *list; /* owned; the root first */
+    struct subject             *list; /* owned */
     uint32_t                    count, capacity, working;
 };
 
@@ -169,6 +169,12 @@ static void look(struct family *f)
         f->list[i].there = false;
     while (look_once(f))
         ;
+    /* Whoever has ended is no longer known: the number may become a stranger's. */
+    for (uint32_t i = 0; i < f->count;)
+        if (f->list[i].there || f->list[i].worker != 0)
+            i++;
+        else
+            f->list[i] = f->list[--f->count];
 }
 
 /* -------------------------------------------------------------------- whole */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What samplers of stacks say of themselves. */
@@ -17,6 +18,29 @@ static void fill_samplers(struct snd_ledger *l, const struct snd_process *p)
         l->counts[SND_LEDGER_torn_samples] += t->words[2];
         l->counts[SND_LEDGER_unread_samples] += t->words[3];
         l->counts[SND_LEDGER_native_unmatched] += t->words[6];
+    }
+}
+
+/* What the probe of Python calls says of itself. */
+static void fill_calls(struct snd_ledger *l, const struct sonde_trace *trace, uint32_t process)
+{
+    static const struct {
+        const char         *key;
+        enum snd_ledger_key count;
+    } said[] = {
+        { "python.functions.unbalanced", SND_LEDGER_unseen_returns },
+        { "python.functions.lost", SND_LEDGER_lost_calls },
+    };
+    struct sonde_text key, value;
+
+    for (uint32_t n = 0; sonde_trace_metadata(trace, process, n, &key, &value); n++) {
+        if (strcmp(key.bytes, "python.functions.switched") == 0) {
+            l->counts[SND_LEDGER_switched_calls]++;
+            snprintf(l->switched, sizeof l->switched, "%s", value.bytes);
+        }
+        for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
+            if (strcmp(key.bytes, said[i].key) == 0)
+                l->counts[said[i].count] += strtoull(value.bytes, NULL, 10);
     }
 }
 
@@ -48,8 +72,10 @@ static void fill_process(struct snd_ledger *l, const struct snd_process *p)
 void snd_ledger_fill(struct snd_ledger *l, const struct sonde_trace *trace,
                      const struct snd_assembly_stats *stats)
 {
-    for (uint32_t i = 0; i < trace->process_count; i++)
+    for (uint32_t i = 0; i < trace->process_count; i++) {
         fill_process(l, &trace->processes[i]);
+        fill_calls(l, trace, i);
+    }
     for (uint32_t i = 0; i < trace->thread_count; i++)
         l->counts[SND_LEDGER_lost_events] += trace->threads[i].shown.lost_events;
     l->counts[SND_LEDGER_refused_files] += trace->refused;
@@ -87,6 +113,8 @@ size_t snd_ledger_list(const struct snd_ledger *l, struct sonde_ledger_item item
         }
         if (i == SND_LEDGER_uncounted_operators)
             advice = l->uncounted;
+        if (i == SND_LEDGER_switched_calls)
+            advice = l->switched;
         item->key = texts[i].key;
         item->count = l->counts[i];
         snprintf(item->text, sizeof item->text, "%" PRIu64 " %s: %s", l->counts[i],

@@ -20,6 +20,7 @@ struct snd_ledger {
     uint64_t counts[SND_LEDGER_COUNT];
     int      os_error;       /* why the file could not be extended, or 0 */
     char     uncounted[224]; /* operators without FLOPs, with their shares of the time */
+    char     switched[192];  /* why Python calls were not seen in the way chosen first */
 };
 
 /* Adds what opening and walking the trace found. */

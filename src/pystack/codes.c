@@ -124,6 +124,8 @@ static struct snd_code *read_code(const struct snd_codes *codes, uint64_t addres
         goto fail;
     code->first_line = snd_u32(code->witness + l->code_firstline);
     code->instr_count = l->code_first_instr ? word(code, l->var_size) : UINT32_MAX;
+    if (code->instr_count > UINT32_MAX)
+        goto fail;
     code->file = read_text(codes, word(code, l->code_file), &data);
     code->function =
         read_text(codes, word(code, l->code_qualname ? l->code_qualname : l->code_name), &data);
@@ -249,7 +251,7 @@ bool snd_code_offset(const struct snd_codes *codes, const struct snd_code *code,
         *offset = l->lines == SND_PY_LNOTAB ? last : (int64_t)last * 2;
         return last >= -1;
     }
-    int64_t at = (int64_t)(instr - code->address) - l->code_first_instr;
+    int64_t at = (int64_t)(instr - code->address - l->code_first_instr);
     *offset = at;
     return at >= -2 && at <= (int64_t)code->instr_count * 2 && at % 2 == 0;
 }

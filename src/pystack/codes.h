@@ -15,7 +15,7 @@
 #include "pystack/layout.h"
 #include "pystack/memory.h"
 
-#define SND_CODE_WITNESS 192                   /* bytes of the object that are compared, at most */
+#define SND_CODE_WITNESS SND_PY_CODE_READ      /* bytes of the object that are compared, at most */
 #define SND_CODE_NAME 48                       /* bytes of the name that are */
 #define SND_CODES_CHECKED (SND_PIECES_MAX / 2) /* different ones of one stack, at most */
 

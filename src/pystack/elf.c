@@ -1,109 +1,131 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/elf.c - symbols of an ELF file. Another process's file: nothing in it is believed.
+ * pystack/elf.c - symbols of an ELF file. Another process's file: nothing in it is believed, and
+ * it is read, not mapped: memory of a file that is cut short meanwhile is no memory any more.
  */
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "pystack/locate.h"
 
+#define PART_MOST ((uint64_t)1 << 28) /* bytes of one table */
+#define CHUNK 65536u
+#define KEPT 16u /* of a chunk's end: the longest word that is looked for, and more */
+
 struct image {
-    const char *bytes;
-    size_t      size;
+    int      fd;
+    uint64_t size;
 };
 
-static bool map_file(const char *path, struct image *image)
+/* Not blocking: a name that led to a library may lead to a pipe by now. */
+static bool open_file(const char *path, struct image *image)
 {
     struct stat st;
-    int         fd = open(path, O_RDONLY | O_CLOEXEC);
-    void       *map = MAP_FAILED;
 
-    if (fd < 0)
+    image->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (image->fd < 0)
         return false;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > (off_t)sizeof(Elf64_Ehdr))
-        map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    close(fd);
-    if (map == MAP_FAILED)
+    if (fstat(image->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(image->fd);
         return false;
-    *image = (struct image){ map, (size_t)st.st_size };
+    }
+    image->size = (uint64_t)st.st_size;
     return true;
 }
 
-static bool is_inside(const struct image *image, uint64_t at, uint64_t size)
+static bool read_at(const struct image *image, uint64_t at, void *out, size_t size)
 {
-    return at <= image->size && size <= image->size - at;
+    for (size_t done = 0; done < size;) {
+        ssize_t n = pread(image->fd, (char *)out + done, size - done, (off_t)(at + done));
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return false;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+/* A part of the file, the caller's to free; NULL: it is empty, too large, or not there. */
+static void *read_part(const struct image *image, uint64_t at, uint64_t size)
+{
+    if (size == 0 || size > PART_MOST || at > image->size || size > image->size - at)
+        return NULL;
+    void *part = malloc((size_t)size);
+    if (part && !read_at(image, at, part, (size_t)size)) {
+        free(part);
+        return NULL;
+    }
+    return part;
 }
 
 /* Where the file's addresses begin: those of its first segment, as the loader rounds them. */
 static bool find_bias(const struct image *image, const Elf64_Ehdr *head, uint64_t base,
                       uint64_t *bias)
 {
-    if (!is_inside(image, head->e_phoff, (uint64_t)head->e_phnum * sizeof(Elf64_Phdr)))
-        return false;
-    for (unsigned i = 0; i < head->e_phnum; i++) {
-        Elf64_Phdr segment;
-        memcpy(&segment, image->bytes + head->e_phoff + i * sizeof segment, sizeof segment);
-        if (segment.p_type != PT_LOAD)
+    Elf64_Phdr *segments = read_part(image, head->e_phoff,
+                                     (uint64_t)head->e_phnum * sizeof *segments);
+    bool        found = false;
+
+    for (unsigned i = 0; segments && !found && i < head->e_phnum; i++) {
+        if (segments[i].p_type != PT_LOAD)
             continue;
-        *bias = base - (segment.p_vaddr - segment.p_offset % 4096) / 4096 * 4096;
-        return true;
+        *bias = base - (segments[i].p_vaddr - segments[i].p_offset % 4096) / 4096 * 4096;
+        found = true;
     }
-    return false;
+    free(segments);
+    return found;
 }
 
 static void search_table(const struct image *image, const Elf64_Shdr *table,
                          const Elf64_Shdr *names, uint64_t bias, struct snd_symbol *symbols,
                          size_t count)
 {
-    if (!is_inside(image, table->sh_offset, table->sh_size) ||
-        !is_inside(image, names->sh_offset, names->sh_size) || names->sh_size == 0)
-        return;
-    const char *text = image->bytes + names->sh_offset;
-    if (text[names->sh_size - 1] != '\0')
-        return;
-    for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table->sh_size; at += sizeof(Elf64_Sym)) {
-        Elf64_Sym symbol;
-        memcpy(&symbol, image->bytes + table->sh_offset + at, sizeof symbol);
-        if (symbol.st_shndx == SHN_UNDEF || symbol.st_name >= names->sh_size)
+    char      *text = read_part(image, names->sh_offset, names->sh_size);
+    Elf64_Sym *list = read_part(image, table->sh_offset, table->sh_size);
+
+    if (!text || !list || text[names->sh_size - 1] != '\0')
+        goto done;
+    for (uint64_t k = 0; k < table->sh_size / sizeof *list; k++) {
+        if (list[k].st_shndx == SHN_UNDEF || list[k].st_name >= names->sh_size)
             continue;
         for (size_t i = 0; i < count; i++)
-            if (symbols[i].address == 0 && strcmp(text + symbol.st_name, symbols[i].name) == 0)
-                symbols[i].address = symbol.st_value + bias;
+            if (symbols[i].address == 0 && strcmp(text + list[k].st_name, symbols[i].name) == 0)
+                symbols[i].address = list[k].st_value + bias;
     }
+done:
+    free(text);
+    free(list);
+}
+
+static bool is_known(const Elf64_Ehdr *head)
+{
+    return memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 && head->e_ident[EI_CLASS] == ELFCLASS64 &&
+           head->e_shentsize == sizeof(Elf64_Shdr) && head->e_phentsize == sizeof(Elf64_Phdr);
 }
 
 bool snd_elf_symbols(const char *file, uint64_t base, struct snd_symbol *symbols, size_t count)
 {
     struct image image;
     Elf64_Ehdr   head;
+    Elf64_Shdr  *tables = NULL;
     uint64_t     bias;
-    bool         done = false;
 
-    if (!map_file(file, &image))
+    if (!open_file(file, &image))
         return false;
-    memcpy(&head, image.bytes, sizeof head);
-    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
-        head.e_shentsize != sizeof(Elf64_Shdr) || head.e_phentsize != sizeof(Elf64_Phdr) ||
-        !is_inside(&image, head.e_shoff, (uint64_t)head.e_shnum * sizeof(Elf64_Shdr)) ||
-        !find_bias(&image, &head, base, &bias))
-        goto done;
-    for (unsigned i = 0; i < head.e_shnum; i++) {
-        Elf64_Shdr table, names;
-        memcpy(&table, image.bytes + head.e_shoff + i * sizeof table, sizeof table);
-        if ((table.sh_type != SHT_SYMTAB && table.sh_type != SHT_DYNSYM) ||
-            table.sh_link >= head.e_shnum)
-            continue;
-        memcpy(&names, image.bytes + head.e_shoff + table.sh_link * sizeof names, sizeof names);
-        search_table(&image, &table, &names, bias, symbols, count);
-    }
-    done = true;
-done:
-    munmap((void *)(uintptr_t)image.bytes, image.size);
+    if (read_at(&image, 0, &head, sizeof head) && is_known(&head) &&
+        find_bias(&image, &head, base, &bias))
+        tables = read_part(&image, head.e_shoff, (uint64_t)head.e_shnum * sizeof *tables);
+    for (unsigned i = 0; tables && i < head.e_shnum; i++)
+        if ((tables[i].sh_type == SHT_SYMTAB || tables[i].sh_type == SHT_DYNSYM) &&
+            tables[i].sh_link < head.e_shnum)
+            search_table(&image, &tables[i], &tables[tables[i].sh_link], bias, symbols, count);
+    bool done = tables != NULL;
+    free(tables);
+    close(image.fd);
     return done;
 }
 
@@ -117,19 +139,37 @@ static unsigned take_minor(const char *at, const char *end)
     return at < end && *at == '\0' ? minor : 0;
 }
 
-unsigned snd_elf_python_minor(const char *file)
+static unsigned find_minor(const char *at, const char *end)
 {
     static const char text[] = "python3.";
-    struct image      image;
     unsigned          minor = 0;
 
-    if (!map_file(file, &image))
-        return 0;
-    const char *at = image.bytes, *end = at + image.size;
     while (minor == 0 && (at = memmem(at, (size_t)(end - at), text, sizeof text - 1)) != NULL) {
         at += sizeof text - 1;
         minor = take_minor(at, end);
     }
-    munmap((void *)(uintptr_t)image.bytes, image.size);
+    return minor;
+}
+
+unsigned snd_elf_python_minor(const char *file)
+{
+    char         bytes[KEPT + CHUNK];
+    struct image image;
+    size_t       kept = 0;
+    unsigned     minor = 0;
+
+    if (!open_file(file, &image))
+        return 0;
+    for (uint64_t at = 0; minor == 0 && at < image.size; at += CHUNK) {
+        uint64_t left = image.size - at;
+        size_t   size = left < CHUNK ? (size_t)left : CHUNK;
+        if (!read_at(&image, at, bytes + kept, size))
+            break;
+        minor = find_minor(bytes, bytes + kept + size);
+        size += kept;
+        kept = size < KEPT ? size : KEPT;
+        memmove(bytes, bytes + size - kept, kept);
+    }
+    close(image.fd);
     return minor;
 }

@@ -5,6 +5,8 @@
 
 const unsigned snd_py_minor_least = 9, snd_py_minor_most = 13;
 
+#define FRAME_READ 72 /* of a frame of 3.13 */
+
 static const struct snd_py_layout layouts[] = {
     {
         .minor = 9,
@@ -168,7 +170,7 @@ static const struct snd_py_layout layouts[] = {
         .frame_instr = 56,
         .frame_owner = 70,
         .has_entries = true,
-        .frame_size = 72,
+        .frame_size = FRAME_READ,
         .code_firstline = 68,
         .code_file = 112,
         .code_name = 120,
@@ -200,21 +202,31 @@ const struct snd_py_layout *snd_py_layout(unsigned minor)
 #define COOKIE "xdebugpy"
 #define FREE_THREADED_AT 16
 
+/* The most that an offset may be: the kernel checks addresses, nobody an index into a buffer. */
+#define ADDRESS UINT32_MAX
+#define IN_THREAD (SND_PY_THREAD_READ - 8)
+#define IN_FRAME (FRAME_READ - 8)
+#define IN_CODE (SND_PY_CODE_READ - 8)
+
 /* Where in the block the offset of a member lies: CPython's order, 8 bytes each. */
 static const struct {
     uint16_t at, member;
+    uint32_t most;
 } places[] = {
-#define PLACE(word, name)                                \
-    {                                                    \
-        (word) * 8, offsetof(struct snd_py_layout, name) \
+#define PLACE(word, name, most)                                  \
+    {                                                            \
+        (word) * 8, offsetof(struct snd_py_layout, name), (most) \
     }
-    PLACE(5, runtime_interpreters), PLACE(8, interp_next),   PLACE(9, interp_threads),
-    PLACE(14, interp_gil),          PLACE(21, thread_next),  PLACE(22, thread_interp),
-    PLACE(23, thread_frame),        PLACE(24, thread_ident), PLACE(25, thread_native),
-    PLACE(29, frame_previous),      PLACE(30, frame_code),   PLACE(31, frame_instr),
-    PLACE(33, frame_owner),         PLACE(35, code_file),    PLACE(36, code_name),
-    PLACE(37, code_qualname),       PLACE(38, code_lines),   PLACE(39, code_firstline),
-    PLACE(43, code_first_instr),    PLACE(45, object_type),
+    PLACE(5, runtime_interpreters, ADDRESS), PLACE(8, interp_next, ADDRESS),
+    PLACE(9, interp_threads, ADDRESS),       PLACE(14, interp_gil, ADDRESS),
+    PLACE(21, thread_next, IN_THREAD),       PLACE(22, thread_interp, IN_THREAD),
+    PLACE(23, thread_frame, ADDRESS),        PLACE(24, thread_ident, IN_THREAD),
+    PLACE(25, thread_native, IN_THREAD),     PLACE(29, frame_previous, IN_FRAME),
+    PLACE(30, frame_code, IN_FRAME),         PLACE(31, frame_instr, IN_FRAME),
+    PLACE(33, frame_owner, FRAME_READ - 1),  PLACE(35, code_file, IN_CODE),
+    PLACE(36, code_name, IN_CODE),           PLACE(37, code_qualname, IN_CODE),
+    PLACE(38, code_lines, IN_CODE),          PLACE(39, code_firstline, IN_CODE),
+    PLACE(43, code_first_instr, ADDRESS),    PLACE(45, object_type, IN_CODE),
 #undef PLACE
 };
 
@@ -233,7 +245,7 @@ bool snd_py_layout_refine(struct snd_py_layout *layout, const void *offsets, siz
         return false;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         memcpy(&value, bytes + places[i].at, 8);
-        if (value > UINT32_MAX)
+        if (value > places[i].most)
             return false;
         uint32_t offset = (uint32_t)value;
         memcpy((char *)layout + places[i].member, &offset, sizeof offset);

@@ -15,6 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Bytes of a thread state and of a code object that are read, at most. */
+#define SND_PY_THREAD_READ 256
+#define SND_PY_CODE_READ 192
+
 /* How a version writes down which line an instruction belongs to. */
 enum snd_py_lines {
     SND_PY_LNOTAB,    /* 3.9: increments of address and line */
@@ -62,8 +66,9 @@ extern const unsigned       snd_py_minor_least, snd_py_minor_most;
 #define SND_PY_OFFSETS_SIZE 600 /* bytes at the beginning of _PyRuntime that hold them, at most */
 
 /*
- * Puts what _PyRuntime's first bytes say into the layout; false when they are no offsets, or those
- * of an interpreter without a lock (free-threaded), which *free_threaded then tells.
+ * Puts what _PyRuntime's first bytes say into the layout; false when they are no offsets, lead out
+ * of what is read (another process wrote them: they are not believed), or are those of an
+ * interpreter without a lock (free-threaded), which *free_threaded then tells.
  */
 bool snd_py_layout_refine(struct snd_py_layout *layout, const void *offsets, size_t size,
                           bool *free_threaded);

@@ -110,13 +110,24 @@ bool snd_python_is_gil(const struct snd_python *python, const struct snd_py_inte
            address < interp->gil + python->layout.gil_size;
 }
 
+/* How much of a thread state is read: up to the last of what is wanted. */
+static size_t thread_size(const struct snd_py_layout *l)
+{
+    const uint32_t ends[] = { l->thread_next, l->thread_interp, l->thread_ident, l->thread_native };
+    size_t         most = 0;
+
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        most = ends[i] > most ? ends[i] : most;
+    return most + 8;
+}
+
 static size_t list_threads(const struct snd_python *python, const struct snd_py_interp *interp,
                            struct snd_py_thread *threads, size_t size, size_t count)
 {
     const struct snd_py_layout *l = &python->layout;
     uint64_t                    state;
-    char                        bytes[256];
-    size_t need = (l->thread_native > l->thread_ident ? l->thread_native : l->thread_ident) + 8;
+    char                        bytes[SND_PY_THREAD_READ];
+    size_t                      need = thread_size(l);
 
     if (!read_word(python, interp->address + l->interp_threads, &state) || need > sizeof bytes)
         return count;

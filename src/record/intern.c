@@ -159,11 +159,16 @@ uint64_t *snd_table_tally(const struct snd_tally_record *tally)
     struct snd_hash hash = snd_hash_bytes(&record.head, sizeof record.head, SND_REC_TALLY);
 
     /* Room first: after it nobody lets go of the lock, and a new id is the last in the table. */
-    if (!make_room(payload_room(size)))
+    uint32_t before = 0;
+    bool     ready = make_room(payload_room(size));
+    if (ready) {
+        before = snd_rec.next_id[SND_REC_TALLY];
+        ready = before + 1 < snd_rec.tally_room || grow_tallies();
+    }
+    if (!ready) {
+        lose(SND_REC_TALLY);
         return NULL;
-    uint32_t before = snd_rec.next_id[SND_REC_TALLY];
-    if (before + 1 >= snd_rec.tally_room && !grow_tallies())
-        return NULL;
+    }
     uint32_t id = snd_table_intern(SND_REC_TALLY, hash, &record, size);
     if (id == 0)
         return NULL;

@@ -68,6 +68,86 @@ def test_displaced():
     assert installed() == default
 
 
+def test_displaced_while_an_exception_is_raised():
+    """The other way is taken up between a raise and its except: the exception is the program's."""
+    default = installed()
+
+    def nested(n):
+        if n == 0:
+            install(default)
+            raise KeyError("mine")
+        nested(n - 1)
+    with sonde.functions(c_functions=False) as recorded:
+        with pytest.raises(KeyError, match="mine"):
+            nested(200)
+        calls.busy(30)
+    assert "another tool" in _python.functions_describe()["switched"]
+    got = counts(recorded)
+    assert got["nested"] == 201 and got["step"] == 30
+
+
+def test_displaced_is_in_the_ledger(tmp_path):
+    default = installed()
+
+    def nested(n):
+        install(default) if n == 0 else nested(n - 1)
+    with sonde.functions(c_functions=False, path=tmp_path / "t.sonde"):
+        nested(100)
+    with sonde.Trace(str(tmp_path / "t.sonde")) as trace:
+        said = json.loads(trace.report(view="ledger", format="json"))["rows"]
+    (row,) = [row for row in said if row["key"] == "switched_calls"]
+    assert "took the place of the frame-evaluation function" in row["text"]
+    assert "missing" not in row["text"]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="before 3.12 there is no sys.monitoring")
+def test_no_way_is_free(tmp_path):
+    """Every number of sys.monitoring is another's: said at the start, and said of a displacement."""
+    default = installed()
+
+    def nested(n):
+        install(default) if n == 0 else nested(n - 1)
+    for tool in (2, 3, 4):
+        sys.monitoring.use_tool_id(tool, "another")
+    try:
+        with pytest.raises(Exception, match="other tools hold numbers 2, 3 and 4"):
+            sonde.functions().enable()
+        with sonde.functions(c_functions=False, path=tmp_path / "t.sonde") as recorded:
+            nested(100)
+            calls.busy(30)
+    finally:
+        for tool in (2, 3, 4):
+            sys.monitoring.free_tool_id(tool)
+    assert counts(recorded)["nested"] == 101
+    with sonde.Trace(str(tmp_path / "t.sonde")) as trace:
+        said = json.loads(trace.report(view="ledger", format="json"))["rows"]
+    (row,) = [row for row in said if row["key"] == "switched_calls"]
+    assert "no other way was free: calls after that are missing" in row["text"]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="since 3.12 nothing of ours stands there")
+def test_a_profile_function_saved_and_put_back():
+    """What sys.getprofile() gives works as the program's own, however often it is put back."""
+    seen = []
+
+    def own(frame, event, arg):
+        if frame.f_code is calls.step.__code__:
+            seen.append(event)
+    with sonde.functions() as recorded:
+        sys.setprofile(own)
+        for i in range(4):
+            calls.step(i)
+            saved = sys.getprofile()
+            sys.setprofile(None)
+            calls.step(i)
+            sys.setprofile(saved)
+        calls.step(4)
+    assert sys.getprofile() is own
+    sys.setprofile(None)
+    assert seen == ["call", "return"] * 5
+    assert counts(recorded)["step"] == 9
+
+
 def test_turned_off_and_on_inside_a_call():
     """The call that was open when it was turned off ends without harm."""
     recorded = sonde.functions(c_functions=False)

@@ -88,12 +88,28 @@ def test_the_runner_writes_what_there_is(how, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["p.prof"]
 
 
+def sleeps(trace):
+    return [row for row in rows(trace, "functions") if row["function"] == "<built-in method time.sleep>"]
+
+
+@pytest.mark.parametrize("how", ["_exit", "sigkill", "exec"])
+@pytest.mark.parametrize("options", [[], ["--python-only"]])
+def test_calls_that_are_open_are_counted(options, how, tmp_path):
+    """Those that a program never returns from, and what they called has them for callers."""
+    sonde_run(["--functions", *options, "-o", "t.sonde"], SCRIPT, how, cwd=tmp_path,
+              status=STATUS[how])
+    found = {(row["function"], row["calls"]) for row in rows(tmp_path / "t.sonde", "functions")
+             if row["file"].endswith("endings.py")}
+    assert {("<module>", 1), ("main", 1), ("work", 20), ("<lambda>", 1)} <= found
+
+
 def test_an_interrupt_is_passed_on_and_waited_for(tmp_path):
     """The program has it once, does what it does about it, and its status is ours."""
     import os
     import signal
     import subprocess
     import sys
+    import time
     (tmp_path / "wait.py").write_text(
         "import time\n"
         "try:\n    print('ready', flush=True)\n    time.sleep(60)\n"
@@ -102,6 +118,10 @@ def test_an_interrupt_is_passed_on_and_waited_for(tmp_path):
                               "wait.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True,
                              preexec_fn=can_be_interrupted)
     assert child.stdout.readline() == "ready\n"
+    end = time.monotonic() + 60
+    while not sleeps(tmp_path / "t.sonde"):  # the trace has a call from its begin on
+        assert child.poll() is None and time.monotonic() < end
     os.kill(child.pid, signal.SIGINT)
     assert child.stdout.read() == "told\n" and child.wait(60) == 7
-    assert any(row["file"].endswith("wait.py") for row in rows(tmp_path / "t.sonde", "functions"))
+    (row,) = sleeps(tmp_path / "t.sonde")
+    assert row["calls"] == 1 and row["total_ns"] > 0

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import signal
 import sys
 import warnings
@@ -13,7 +14,7 @@ import warnings
 import pytest
 
 import sonde
-from python_tools import PROGRAMS, python
+from python_tools import PROGRAMS, python, run
 
 try:
     import line_profiler
@@ -336,6 +337,11 @@ def test_only_chosen_functions_are_instrumented():
         assert sys.monitoring.get_local_events(tools[0], program["loop"].__code__) != 0
         assert sys.monitoring.get_local_events(tools[0], program["helper"].__code__) == 0
     assert "sonde lines" not in map(sys.monitoring.get_tool, range(6))
+    sys.monitoring.use_tool_id(tools[0], "test")  # it asks only whoever holds the number
+    try:  # or the function would stay slower than it was
+        assert sys.monitoring.get_local_events(tools[0], program["loop"].__code__) == 0
+    finally:
+        sys.monitoring.free_tool_id(tools[0])
 
 
 DEEP = """
@@ -367,6 +373,76 @@ def test_deep_recursion_does_not_run_out_of_stack(tmp_path):
     (tmp_path / "deep.py").write_text(DEEP.replace("DEPTH", str(depth)))
     said = python("deep.py", cwd=tmp_path).stdout
     assert json.loads(said) == [1, depth, depth + 1]
+
+
+UNDER_WAY = """
+import gc, json, queue, sys, threading
+import sonde
+asked, done = queue.Queue(), queue.Queue()
+def work():
+    for function, inside, go in iter(asked.get, None):
+        function(inside, go)
+        del function
+        done.put(1)
+thread = threading.Thread(target=work)
+thread.start()
+
+def make():
+    space = {}
+    source = "def f(inside, go):\\n    inside.set() or go.wait()\\n    return 1\\n"
+    exec(compile(source, "f.py", "exec"), space)
+    return space["f"]
+def run_once(function, meanwhile):
+    inside, go = threading.Event(), threading.Event()
+    asked.put((function, inside, go))
+    inside.wait()
+    meanwhile()
+    go.set()
+    done.get()
+
+session_of = getattr(sonde, sys.argv[1])
+another_stays_on, is_gone = (word == "1" for word in sys.argv[2:])
+another = session_of(make)
+if another_stays_on:
+    another.enable()
+f = make()
+first = session_of(f)
+first.enable()
+run_once(f, first.stop)  # its line is under way, in another thread
+if is_gone:
+    del f, first
+    gc.collect()
+    f = make()
+second = session_of(f)
+second.enable()
+run_once(f, lambda: None)
+second.stop()
+another.stop()
+asked.put(None)
+thread.join()
+print(second.report(format="json"))
+"""
+
+
+@pytest.mark.parametrize("another_stays_on", [0, 1])
+def test_a_line_under_way_in_another_thread_is_given_up(tmp_path, another_stays_on):
+    """Its frame's address may be the next call's: nothing of it counts in the next session."""
+    (tmp_path / "under_way.py").write_text(UNDER_WAY)
+    said = python("under_way.py", "lines", another_stays_on, 0, cwd=tmp_path).stdout
+    rows = json.loads(said)["rows"]
+    hits = {row["line"]: row["hits"] for row in rows if row["function"] == "f" and row["hits"]}
+    assert hits == {2: 1, 3: 1}
+
+
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="before, the frame's end is seen")
+def test_a_function_that_is_gone_is_not_looked_at(tmp_path):
+    (tmp_path / "under_way.py").write_text(UNDER_WAY)
+    done = run("valgrind", "--trace-children=no", sys.executable, "under_way.py", "line_memory",
+               0, 1, cwd=tmp_path, env={**os.environ, "PYTHONMALLOC": "malloc"})
+    assert "ERROR SUMMARY" in done.stderr
+    found = [part for part in re.split(r"==\d+== \n", done.stderr) if "Invalid read" in part]
+    assert not [part for part in found if re.search(r"snd_line|linem\w+\.c", part)]
 
 
 def test_killed_while_it_runs(tmp_path):
@@ -414,9 +490,9 @@ def test_equal_code_is_not_the_same_function():
 def test_functions_and_lines_in_every_order():
     """Both may stand before the evaluation of frames; neither may forget the other, or itself."""
     loop = load()["loop"]
-    sessions = {"l": sonde.lines(loop), "f": sonde.functions()}
+    sessions = {"l": sonde.lines(loop), "f": sonde.functions(c_functions=False)}
     on, expected = set(), {"l": 0, "f": 0}
-    for name in "lflf" "lffl" "flfl" "fllf" "lfllflff":  # each turns one on or off
+    for name in "lflf" "lffl" "flfl" "fllf" "lfllflff" "flffllfl" "lfllfflf":  # each turns one on or off
         on ^= {name}
         sessions[name].enable() if name in on else sessions[name].disable()
         loop(3)

@@ -99,6 +99,20 @@ def test_what_the_program_is_told(options, said, tmp_path):
     assert done.stdout.split() == said.split()
 
 
+def test_a_sitecustomize_that_raises(tmp_path):
+    """Python tells of it and runs the program; so the program is recorded."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/sitecustomize.py").write_text("raise ValueError('as asked')\n")
+    (tmp_path / "prog.py").write_text("def work():\n    return 1\nwork()\nwork()\n")
+    path = os.pathsep.join([str(tmp_path / "own"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path}
+    alone = python("prog.py", cwd=tmp_path, env=environment)
+    done = sonde_run(["--functions", "-o", "t.sonde"], "prog.py", cwd=tmp_path, env=environment)
+    assert "ValueError: as asked" in alone.stderr and done.stderr == alone.stderr
+    assert {row["function"]: row["calls"] for row in rows(tmp_path / "t.sonde", "functions")}[
+        "work"] == 2
+
+
 def test_calls_on_the_timeline(tmp_path):
     """Every call with its time, as a file for Perfetto."""
     (tmp_path / "prog.py").write_text("def f(n):\n    return n and f(n - 1)\nf(5)\n")

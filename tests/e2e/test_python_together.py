@@ -79,8 +79,23 @@ CHECKS = {
     "functions": ["--functions"],
     "lines": ["--lines", "work"],
     "line-memory": ["--line-memory", "work"],
-    "sample": ["--sample", "200"],
 }
+
+
+SAMPLED = """
+import time
+
+def spend(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        work(100)
+
+def before(seconds):
+    spend(seconds)
+
+def after(seconds):
+    spend(seconds)
+"""
 
 
 def said(done):
@@ -91,6 +106,25 @@ def runs_of_lines(trace, view):
     key = "hits" if view == "lines" else "occurrences"
     found = [row for row in rows(trace, view) if row["function"] == "work"]
     return sum(row[key] for row in found if row["line"] > row["first_line"])
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_both_are_sampled(other, tmp_path):
+    """Stacks are seen before the other tool came and after it went, and it sees what it saw."""
+    if other == "coverage":
+        pytest.importorskip("coverage", reason="coverage is not installed: it is run beside")
+    for seconds in (0.3, 1, 3):  # the machine may be too busy to let the sampler run
+        (tmp_path / "prog.py").write_text(
+            WORK + SAMPLED + f"before({seconds})\n" + OTHERS[other] + f"after({seconds})\n")
+        alone = python("prog.py", cwd=tmp_path)
+        done = sonde_run(["--sample", "200", "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+        assert done.stdout == alone.stdout and not said(done)
+        found = {row["function"] for row in rows(tmp_path / "t.sonde", "samples")
+                 if row["samples"] > 0}
+        if {"before", "after", "spend", "work"} <= found:
+            break
+    else:
+        pytest.fail(f"seen: {found}")
 
 
 @pytest.mark.parametrize("probe", CHECKS)
@@ -107,7 +141,7 @@ def test_both_see_everything(other, probe, tmp_path):
     if probe == "functions":
         found = {row["function"]: row["calls"] for row in rows(trace, "functions")}
         assert (found["work"], found["helper"]) == (3, 30)
-    elif probe != "sample":
+    else:
         assert runs_of_lines(trace, probe) == 3 * (1 + 11 + 10 + 1)
         assert not said(done) and not rows(trace, "ledger")
 

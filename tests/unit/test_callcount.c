@@ -260,8 +260,113 @@ static void test_another_epoch(void **state)
     struct sonde_trace *trace = stop_and_open("epochs.sonde");
     assert_int_equal(edge(trace, 2, 1).words[SND_CALLS_CALLS], 1);
     assert_int_equal(edge(trace, 1, -1).words[SND_CALLS_CALLS], 1);
+    assert_int_equal(edge(trace, 1, -1).words[SND_CALLS_OUTERMOST], 1);
     assert_true(edge(trace, 1, -1).words[SND_CALLS_TOTAL_TICKS] <= elapsed);
+    assert_true(edge(trace, 2, 1).words[SND_CALLS_TOTAL_TICKS] <= elapsed);
     sonde_trace_close(trace);
+}
+
+/* The first thing after a pause may be a return, and of a call that began in the pause. */
+static void test_pause_and_resume(void **state)
+{
+    (void)state;
+    start("paused.sonde");
+    uint64_t since = sonde_clock();
+    enter(1);
+    enter(2);
+    sonde_pause();
+    sonde_resume();
+    leave(2);
+    sonde_pause();
+    enter(3);
+    sonde_resume();
+    leave(3);
+    leave(1);
+    uint64_t            elapsed = sonde_clock() - since;
+    struct sonde_trace *trace = stop_and_open("paused.sonde");
+    for (unsigned n = 2; n <= 3; n++) {
+        assert_int_equal(edge(trace, n, 1).words[SND_CALLS_CALLS], 1);
+        assert_true(edge(trace, n, 1).words[SND_CALLS_TOTAL_TICKS] <= elapsed);
+    }
+    assert_int_equal(edge(trace, 1, -1).words[SND_CALLS_CALLS], 1);
+    assert_true(edge(trace, 1, -1).words[SND_CALLS_SELF_TICKS] <= elapsed);
+    sonde_trace_close(trace);
+}
+
+static void record_next(const char *file)
+{
+    struct sonde_options options = recorded_options(file);
+
+    assert_int_equal(sonde_stop(NULL), SONDE_OK);
+    recorded_start(&options);
+}
+
+/* A call that is open from one recording to the next is one of each. */
+static void test_another_recording(void **state)
+{
+    (void)state;
+    static const char *const files[] = { "one.sonde", "two.sonde", "three.sonde" };
+
+    start(files[0]);
+    enter(1);
+    enter(1);
+    record_next(files[1]);
+    enter(2);
+    leave(2);
+    record_next(files[2]);
+    leave(1);
+    leave(1);
+    sonde_trace_close(stop_and_open(files[2]));
+    for (unsigned i = 0; i < 3; i++) {
+        struct sonde_trace *trace = recorded_open(files[i]);
+        assert_int_equal(edge(trace, 1, -1).words[SND_CALLS_CALLS], 1);
+        assert_int_equal(edge(trace, 1, -1).words[SND_CALLS_OUTERMOST], 1);
+        assert_int_equal(edge(trace, 1, 1).words[SND_CALLS_CALLS], 1);
+        assert_int_equal(edge(trace, 1, 1).words[SND_CALLS_OUTERMOST], 0);
+        assert_int_equal(edge(trace, 2, 1).words[SND_CALLS_CALLS], i == 1);
+        sonde_trace_close(trace);
+    }
+}
+
+/* A coroutine that goes on in another recording than it was suspended in counts in that one. */
+static void test_resumed_in_another_recording(void **state)
+{
+    (void)state;
+    static const char coroutine;
+
+    start("before.sonde");
+    enter(1);
+    leave(1);
+    snd_calls_suspend(&coroutine);
+    record_next("between.sonde");
+    record_next("after.sonde");
+    struct snd_calls_thread *t = snd_calls_mine();
+    assert_true(snd_calls_enter(t, number_of(1), &keys[1], true));
+    snd_calls_resume(t, &coroutine);
+    leave(1);
+    struct sonde_trace *trace = stop_and_open("after.sonde");
+    assert_int_equal(edge(trace, 1, -1).words[SND_CALLS_CALLS], 0);
+    assert_int_equal(edge(trace, 1, -1).words[SND_CALLS_RESUMPTIONS], 1);
+    assert_true(edge(trace, 1, -1).words[SND_CALLS_AWAITING_TICKS] > 0);
+    sonde_trace_close(trace);
+}
+
+/* The trace has a call from its begin on: the program may be killed in it. */
+static void test_open_calls_are_there(void **state)
+{
+    (void)state;
+    start("open.sonde");
+    enter(1);
+    enter(2);
+    enter(2);
+    struct sonde_trace *trace = recorded_open("open.sonde");
+    assert_int_equal(edge(trace, 1, -1).words[SND_CALLS_CALLS], 1);
+    assert_int_equal(edge(trace, 2, 1).words[SND_CALLS_OUTERMOST], 1);
+    assert_int_equal(edge(trace, 2, 2).words[SND_CALLS_CALLS], 1);
+    assert_int_equal(edge(trace, 2, 2).words[SND_CALLS_OUTERMOST], 0);
+    assert_int_equal(edge(trace, 1, -1).words[SND_CALLS_TOTAL_TICKS], 0);
+    sonde_trace_close(trace);
+    sonde_trace_close(stop_and_open("open.sonde"));
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* stands for the interpreter's */
@@ -334,6 +439,10 @@ int main(void)
         cmocka_unit_test(test_unseen_ends),
         cmocka_unit_test(test_suspended),
         cmocka_unit_test(test_another_epoch),
+        cmocka_unit_test(test_pause_and_resume),
+        cmocka_unit_test(test_another_recording),
+        cmocka_unit_test(test_resumed_in_another_recording),
+        cmocka_unit_test(test_open_calls_are_there),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_no_memory),
     };

@@ -3,6 +3,7 @@
  * What a reader of Python stacks is made of, without a Python: line tables of each kind (bytes and
  * lines as CPython gave them), memory that is not there, symbols of this very program.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -12,11 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "pystack/codes.h"
 #include "pystack/lines.h"
 #include "pystack/locate.h"
 #include "pystack/pace.h"
@@ -207,6 +210,145 @@ static void test_symbols(void **state)
     assert_int_equal(snd_elf_python_minor("/dev/null"), 0);
 }
 
+/* A name that was a library's may be anything's by now: a pipe that nobody writes to. */
+static void test_symbols_of_a_pipe(void **state)
+{
+    struct snd_symbol symbol = { "_PyRuntime", 0 };
+    char              folder[] = "/tmp/test_pystack.XXXXXX", path[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/libpython3.9.so (deleted)", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    alarm(20); /* rather than for ever */
+    assert_false(snd_elf_symbols(path, 0, &symbol, 1));
+    assert_int_equal(snd_elf_python_minor(path), 0);
+    alarm(0);
+    unlink(path);
+    rmdir(folder);
+}
+
+struct shrinking {
+    int           fd;
+    char         *bytes;
+    size_t        size;
+    volatile bool end;
+};
+
+static void *shrink(void *user)
+{
+    struct shrinking *file = user;
+
+    while (!file->end) {
+        if (ftruncate(file->fd, 64) != 0 ||
+            pwrite(file->fd, file->bytes, file->size, 0) != (ssize_t)file->size)
+            abort();
+        sched_yield();
+    }
+    return NULL;
+}
+
+/* The other process may write to its file while we read it. */
+static void test_symbols_of_a_file_that_changes(void **state)
+{
+    struct shrinking file = { .size = 0 };
+    struct stat      st;
+    char             path[] = "/tmp/test_pystack.XXXXXX";
+    pthread_t        thread;
+    int              self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+    (void)state;
+    assert_int_equal(fstat(self, &st), 0);
+    file.size = (size_t)st.st_size;
+    file.bytes = malloc(file.size);
+    assert_int_equal(read(self, file.bytes, file.size), file.size);
+    close(self);
+    file.fd = mkstemp(path);
+    assert_true(file.fd >= 0);
+    assert_int_equal(pthread_create(&thread, NULL, shrink, &file), 0);
+    for (int i = 0; i < 500; i++) {
+        struct snd_symbol symbol = { "nobody_s_symbol", 0 };
+        (void)snd_elf_symbols(path, 0, &symbol, 1); /* found or not: it is lived through */
+        (void)snd_elf_python_minor(path);
+        assert_int_equal(symbol.address, 0);
+    }
+    file.end = true;
+    pthread_join(thread, NULL);
+    close(file.fd);
+    unlink(path);
+    free(file.bytes);
+}
+
+/* The words that tell the version, wherever they lie in the file. */
+static void test_minor(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned    minor;
+    } cases[] = { { "lib/python3.9", 9 }, { "python3.13", 13 }, { "python3.x", 0 } };
+    static char bytes[140000];
+    char        path[] = "/tmp/test_pystack.XXXXXX";
+    int         fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
+        for (size_t at = 65536 - 40; at < 65536 + 40; at++) {
+            memset(bytes, 'x', sizeof bytes);
+            memcpy(bytes + at, cases[c].text, strlen(cases[c].text) + 1);
+            assert_int_equal(pwrite(fd, bytes, sizeof bytes, 0), sizeof bytes);
+            assert_int_equal(snd_elf_python_minor(path), cases[c].minor);
+        }
+    close(fd);
+    unlink(path);
+}
+
+/* ------------------------------------------------- offsets that a process made up */
+
+/* Words of _Py_DebugOffsets that are indexes into what is read, and how large that is. */
+static const struct {
+    unsigned word, most;
+} indexes[] = {
+    { 21, 248 }, { 22, 248 }, { 24, 248 }, { 25, 248 }, { 29, 64 },  { 30, 64 },  { 31, 64 },
+    { 33, 71 },  { 35, 184 }, { 36, 184 }, { 37, 184 }, { 38, 184 }, { 39, 184 }, { 45, 184 },
+};
+
+static bool refine(const uint64_t *words, struct snd_py_layout *layout)
+{
+    bool free_threaded;
+
+    *layout = *snd_py_layout(13);
+    return snd_py_layout_refine(layout, words, SND_PY_OFFSETS_SIZE, &free_threaded);
+}
+
+static void test_hostile_offsets(void **state)
+{
+    static char          object[200000];
+    uint64_t             words[SND_PY_OFFSETS_SIZE / 8] = { 0 };
+    struct snd_py_layout layout;
+    struct snd_codes    *codes = malloc(sizeof *codes);
+
+    (void)state;
+    assert_non_null(codes);
+    memcpy(words, "xdebugpy", 8);
+    for (size_t i = 0; i < sizeof indexes / sizeof indexes[0]; i++) {
+        const uint64_t bad[] = { indexes[i].most + 1, 100000, UINT32_MAX, UINT64_MAX };
+        words[indexes[i].word] = indexes[i].most;
+        assert_true(refine(words, &layout));
+        /* What was accepted is used: a sanitizer sees where. */
+        snd_codes_init(codes, getpid(), &layout, 0);
+        snd_codes_check(codes, NULL, 0);
+        assert_null(snd_codes_get(codes, (uint64_t)(uintptr_t)object));
+        snd_codes_release(codes);
+        for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
+            words[indexes[i].word] = bad[k];
+            assert_false(refine(words, &layout));
+        }
+        words[indexes[i].word] = 8;
+    }
+    free(codes);
+}
+
 static void test_not_python(void **state)
 {
     struct snd_python  python;
@@ -315,10 +457,17 @@ static void test_pace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),      cmocka_unit_test(test_any_bytes),
-        cmocka_unit_test(test_memory),     cmocka_unit_test(test_symbols),
-        cmocka_unit_test(test_not_python), cmocka_unit_test(test_task),
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_symbols),
+        cmocka_unit_test(test_not_python),
+        cmocka_unit_test(test_task),
         cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_minor),
+        cmocka_unit_test(test_symbols_of_a_pipe),
+        cmocka_unit_test(test_symbols_of_a_file_that_changes),
+        cmocka_unit_test(test_hostile_offsets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,6 +197,23 @@ static void test_endless_names(void **state)
     sonde_trace_close(trace);
 }
 
+/* A tally for which the table has no room is missing, and that is said. */
+static void test_endless_tallies(void **state)
+{
+    (void)state;
+    struct sonde_options options = recorded_options("tallies.sonde");
+    uint64_t             refused = 0;
+
+    recorded_start(&options);
+    for (uint32_t i = 1; i < 1000000 && refused < 10; i++)
+        refused += sonde_tally(SONDE_TALLY_CALLS, i, 0, 8) == NULL;
+    recorded_stop();
+    assert_int_equal(refused, 10);
+    struct sonde_trace *trace = recorded_open("tallies.sonde");
+    assert_int_equal(recorded_ledger(trace, "lost_names"), 10);
+    sonde_trace_close(trace);
+}
+
 /* ----------------------------------------------------------- options, errors */
 
 static void expect_error(const struct sonde_options *options, enum sonde_status status,
@@ -346,7 +363,7 @@ int main(void)
         cmocka_unit_test(test_one_of_everything), cmocka_unit_test(test_names),
         cmocka_unit_test(test_endless_names),     cmocka_unit_test(test_errors),
         cmocka_unit_test(test_off),               cmocka_unit_test(test_metadata_and_folder),
-        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_calls),             cmocka_unit_test(test_endless_tallies),
     };
     return cmocka_run_group_tests_name("record", tests, NULL, NULL);
 }

@@ -127,6 +127,29 @@ static void the_ledger_tells_all(void **state)
     sonde_trace_close(trace);
 }
 
+static void the_ledger_tells_of_python_calls(void **state)
+{
+    const char   *path = scratch_path("calls");
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0), a = synth_string(s, "a");
+
+    (void)state;
+    synth_meta(s, "python.functions.switched", "another tool took the place; calls are missing");
+    synth_meta(s, "python.functions.unbalanced", "3");
+    synth_meta(s, "python.functions.lost", "4");
+    synth_mark(s, t, 10, a, 0);
+    synth_close(s, true);
+    struct sonde_trace   *trace = scratch_open(path);
+    struct sonde_summary *m = build(trace);
+    assert_int_equal(sonde_summary_ledger_count(m), 3);
+    assert_int_equal(ledger_count(m, "unseen_returns"), 3);
+    assert_int_equal(ledger_count(m, "lost_calls"), 4);
+    assert_int_equal(ledger_count(m, "switched_calls"), 1);
+    assert_non_null(strstr(sonde_summary_ledger(m, 0)->text, "took the place; calls are missing"));
+    sonde_summary_free(m);
+    sonde_trace_close(trace);
+}
+
 static void damage_is_in_the_ledger(void **state)
 {
     struct synth_options options = { .grain = 4096 };
@@ -161,6 +184,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(totals_threads_and_steps),
         cmocka_unit_test(the_ledger_tells_all),
+        cmocka_unit_test(the_ledger_tells_of_python_calls),
         cmocka_unit_test(damage_is_in_the_ledger),
     };
 

@@ -169,12 +169,14 @@ def main():
             after_import("torch", lambda module: start_torch(text))
         if probes & {"functions", "lines", "line-memory", "sample"}:
             then = start_python(probes)
-    run_shadowed()
-    if then:
-        try:
-            then()
-        except Exception as error:
-            say(f"this Python program is not recorded: {error}")
+    try:
+        run_shadowed()
+    finally:  # whatever it raises is Python's to tell of, and the program runs
+        if then:
+            try:
+                then()
+            except Exception as error:
+                say(f"this Python program is not recorded: {error}")
 
 
 main()

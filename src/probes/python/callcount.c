@@ -135,8 +135,6 @@ struct snd_calls_edge *snd_calls_edge_(struct snd_calls_thread *t, uint32_t call
     struct snd_calls_edge  *edge;
     uint32_t                number;
 
-    if (t->epoch != sonde_epoch())
-        snd_calls_renew_(t);
     if (snd_map_get(&edges->map, (struct snd_key){ caller, callee, 0 }, &number)) {
         edge = &edges->by_number[number / EDGES_A_BLOCK]->edges[number % EDGES_A_BLOCK];
     } else {
@@ -301,9 +299,18 @@ fail:
     return false;
 }
 
+/* After a pause it has it already; words of another recording may lie at the same address. */
+static bool is_counted(const struct snd_calls_entry *entry)
+{
+    const uint64_t *words = entry->edge->words;
+
+    return words == void_words ||
+           (words == entry->counted && words[SND_CALLS_CALLS] + words[SND_CALLS_RESUMPTIONS] != 0);
+}
+
 /*
- * Another recording, or none: what is open goes on from now. Edges are found anew when they are
- * used next.
+ * Another recording, or none: what is open goes on from now, and is a call of that one too. Edges
+ * are found anew when they are used next.
  */
 void snd_calls_renew_(struct snd_calls_thread *t)
 {
@@ -316,6 +323,8 @@ void snd_calls_renew_(struct snd_calls_thread *t)
         struct snd_calls_entry *entry = &t->stack[i];
         if (entry->edge->epoch != t->epoch)
             fetch_words(entry->edge, t->epoch);
+        if (!is_counted(entry))
+            snd_calls_count_(entry);
         entry->start = now;
         entry->inner = 0;
     }
@@ -390,6 +399,8 @@ void snd_calls_resume(struct snd_calls_thread *t, const void *key)
         return;
     snd_map_remove(&suspended.map, k);
     suspended.unused[suspended.unused_count++] = place;
+    if (t->epoch != sonde_epoch())
+        snd_calls_renew_(t);
     struct snd_calls_entry *entry = &t->stack[t->depth];
     if (entry->start > suspended.since[place])
         entry->edge->words[SND_CALLS_AWAITING_TICKS] += entry->start - suspended.since[place];

@@ -3,8 +3,9 @@
  * probes/python/callcount.h - calls counted as they are made: who called whom, how often, how long.
  *
  * Each thread has a stack of the calls under way on it. An entry is a function and the edge
- * (caller, callee) by which it was called; leaving it adds to the edge's tally, which lives in
- * the trace. A function's and an edge's recursion are counted as cProfile counts them, for each
+ * (caller, callee) by which it was called. Entering it adds the call to the edge's tally, which
+ * lives in the trace, and leaving it the time: a program that is killed has its open calls
+ * counted. A function's and an edge's recursion are counted as cProfile counts them, for each
  * thread by itself. In trace mode a call is a range instead, and nothing is added up.
  *
  * The hot path is here, inline: one clock read and a handful of loads and stores at each end.
@@ -49,10 +50,11 @@ struct snd_calls_function {
 };
 
 struct snd_calls_entry {
-    struct snd_calls_edge *edge;  /* NULL in entry 0, which stands for whoever is not recorded */
-    const void            *key;   /* who must leave it: a code object, a method */
-    uint64_t               start; /* ticks */
-    uint64_t               inner; /* ticks in what it called */
+    struct snd_calls_edge *edge;    /* NULL in entry 0, which stands for whoever is not recorded */
+    const void            *key;     /* who must leave it: a code object, a method */
+    uint64_t               start;   /* ticks */
+    uint64_t               inner;   /* ticks in what it called */
+    const uint64_t        *counted; /* the words that have the call */
     uint32_t               function;
     uint8_t                calls;                     /* 1, or 0: a resumption */
     bool                   outermost, edge_outermost; /* of its function, its edge */
@@ -120,6 +122,21 @@ static inline struct snd_calls_thread *snd_calls_mine(void)
     return t;
 }
 
+/* Adds the call itself, without its time. */
+static inline void snd_calls_count_(struct snd_calls_entry *entry)
+{
+    uint64_t *words = entry->edge->words;
+
+    entry->counted = words;
+    words[SND_CALLS_CALLS] += entry->calls;
+    if (entry->edge_outermost)
+        words[SND_CALLS_PRIMITIVE] += entry->calls;
+    if (entry->outermost)
+        words[SND_CALLS_OUTERMOST] += entry->calls;
+    if (SONDE_UNLIKELY_(!entry->calls))
+        words[SND_CALLS_RESUMPTIONS]++;
+}
+
 /* A call begins, or goes on after a suspension. False: no memory, and it must not be left. */
 static inline bool snd_calls_enter(struct snd_calls_thread *t, uint32_t function, const void *key,
                                    bool resumed)
@@ -127,6 +144,8 @@ static inline bool snd_calls_enter(struct snd_calls_thread *t, uint32_t function
     if (SONDE_UNLIKELY_(t->depth + 1 >= t->room || function >= t->function_room) &&
         !snd_calls_room_(t, function))
         return false;
+    if (SONDE_UNLIKELY_(t->epoch != sonde_epoch()))
+        snd_calls_renew_(t);
     struct snd_calls_entry    *entry = &t->stack[t->depth];
     struct snd_calls_function *f = &t->functions[function];
     struct snd_calls_edge     *edge = f->edge;
@@ -146,6 +165,7 @@ static inline bool snd_calls_enter(struct snd_calls_thread *t, uint32_t function
     entry->edge_outermost = !edge->open;
     f->open = 1;
     edge->open = 1;
+    snd_calls_count_(entry);
     if (SONDE_UNLIKELY_(snd_calls.traced))
         snd_calls_begin_range_(function, resumed);
     entry->start = sonde_clock();
@@ -157,26 +177,23 @@ static inline uint64_t snd_calls_leave(struct snd_calls_thread *t)
 {
     uint64_t now = sonde_clock();
 
-    if (SONDE_UNLIKELY_(t->epoch != sonde_epoch()))
+    if (SONDE_UNLIKELY_(t->epoch != sonde_epoch())) {
         snd_calls_renew_(t);
+        now = sonde_clock(); /* what is open goes on from a later time than the first */
+    }
     struct snd_calls_entry *entry = &t->stack[t->depth--];
     struct snd_calls_edge  *edge = entry->edge;
     uint64_t                ticks = now - entry->start, *words = edge->words;
     entry[-1].inner += ticks;
-    words[SND_CALLS_CALLS] += entry->calls;
     words[SND_CALLS_SELF_TICKS] += ticks - entry->inner;
     if (entry->edge_outermost) {
         edge->open = 0;
-        words[SND_CALLS_PRIMITIVE] += entry->calls;
         words[SND_CALLS_TOTAL_TICKS] += ticks;
     }
     if (entry->outermost) {
         t->functions[entry->function].open = 0;
-        words[SND_CALLS_OUTERMOST] += entry->calls;
         words[SND_CALLS_OUTERMOST_TICKS] += ticks;
     }
-    if (SONDE_UNLIKELY_(!entry->calls))
-        words[SND_CALLS_RESUMPTIONS]++;
     if (SONDE_UNLIKELY_(snd_calls.traced))
         sonde_end();
     return now;

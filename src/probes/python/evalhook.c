@@ -26,6 +26,9 @@ static struct {
     PyInterpreterState  *interpreter;
     _PyFrameEvalFunction before; /* the one that we call; CPython's own, for most */
     bool                 on;
+    bool                 left;       /* it was turned off while another stood before us */
+    bool                 reached;    /* we were called while we were off */
+    PyObject            *probe;      /* a Python function of our own, to see whether we are */
     uint32_t             until_look; /* ends until we look who stands in our place */
     uint32_t             doubts;     /* ends since the last begin, while another stands there */
 } hook;
@@ -103,8 +106,10 @@ static PyObject *evaluate(PyThreadState *thread, snd_evalframe *frame, int throw
 
     if (SONDE_UNLIKELY_(hook.doubts))
         hook.doubts = 0;
-    if (SONDE_UNLIKELY_(!t))
+    if (SONDE_UNLIKELY_(!t)) {
+        hook.reached = true;
         return hook.before(thread, frame, throwing);
+    }
     if (SONDE_UNLIKELY_(!has_stack_left(thread, t))) {
         hand_over("the program recurses deeper than its C stack allows");
         return hook.before(thread, frame, throwing);
@@ -123,17 +128,37 @@ static PyObject *evaluate(PyThreadState *thread, snd_evalframe *frame, int throw
     return result;
 }
 
+/*
+ * Whether whoever stands before us still calls us: then we must not stand before them too, or
+ * we would call each other for ever. Asked while we are off, so that it is not counted.
+ */
+static bool is_reached(void)
+{
+    if (!hook.left)
+        return false;
+    if (!hook.probe) {
+        PyObject *names = PyDict_New();
+        hook.probe = names ? PyRun_String("lambda: None", Py_eval_input, names, names) : NULL;
+        Py_XDECREF(names);
+    }
+    hook.reached = false;
+    PyObject *result = hook.probe ? PyObject_CallObject(hook.probe, NULL) : NULL;
+    Py_XDECREF(result);
+    PyErr_Clear();
+    return hook.reached;
+}
+
 static bool start(bool builtins)
 {
     (void)builtins;
     hook.interpreter = PyInterpreterState_Get();
     hook.until_look = ENDS_UNTIL_LOOK;
     hook.doubts = 0;
+    if (!is_ours() && !is_reached()) {
+        hook.before = _PyInterpreterState_GetEvalFrameFunc(hook.interpreter);
+        _PyInterpreterState_SetEvalFrameFunc(hook.interpreter, evaluate);
+    }
     hook.on = true;
-    if (is_ours())
-        return true; /* left there since someone stood before us */
-    hook.before = _PyInterpreterState_GetEvalFrameFunc(hook.interpreter);
-    _PyInterpreterState_SetEvalFrameFunc(hook.interpreter, evaluate);
     return true;
 }
 
@@ -141,7 +166,8 @@ static bool start(bool builtins)
 static void stop(void)
 {
     hook.on = false;
-    if (is_ours())
+    hook.left = !is_ours();
+    if (!hook.left)
         _PyInterpreterState_SetEvalFrameFunc(hook.interpreter, hook.before);
 }
 

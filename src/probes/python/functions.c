@@ -4,6 +4,7 @@
  */
 #include "probes/python/functions.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,13 +183,22 @@ static const struct snd_py_way *choose_way(bool with_builtins)
 
 void snd_py_functions_switch(const struct snd_py_way *way, const char *why)
 {
+    static char said[192];
+    PyObject   *error[3];
+
     if (!snd_calls.on || probe.way == way)
         return;
+    /* A call that ends by raising may bring us here: the exception is the program's. */
+    PyErr_Fetch(&error[0], &error[1], &error[2]);
     probe.way->stop();
     probe.way = way;
-    probe.switched = why;
-    if (!way->start(probe.builtins))
-        PyErr_Clear(); /* a profile function needs nothing that could fail */
+    bool started = way->start(probe.builtins);
+    PyErr_Clear();
+    snprintf(said, sizeof said, "%s%s", why,
+             started ? "" : "; no other way was free: calls after that are missing");
+    probe.switched = said;
+    sonde_metadata("python.functions.switched", said); /* now: the program may never get to stop */
+    PyErr_Restore(error[0], error[1], error[2]);
 }
 
 /* False with an exception set. */

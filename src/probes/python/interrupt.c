@@ -15,7 +15,10 @@
 
 enum phase { IDLE, ASKED, READING, DONE };
 
-/* One question at a time. The phase says whose the rest is: the asker's unless READING. */
+/*
+ * One question at a time. The phase says whose the rest is: the asker's unless READING. While ASKED
+ * it also says who is: a signal may come to one that is not waited for any longer.
+ */
 static struct {
     uint32_t            phase; /* a futex */
     uint64_t            state;
@@ -25,6 +28,11 @@ static struct {
     struct sigaction    before;
     bool                on, native;
 } question;
+
+static uint32_t asked(uint32_t tid)
+{
+    return tid << 2 | ASKED;
+}
 
 static bool move_phase(uint32_t from, uint32_t to)
 {
@@ -90,7 +98,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     int saved = errno;
 
     (void)number, (void)info;
-    if (move_phase(ASKED, READING)) {
+    if (move_phase(asked((uint32_t)syscall(SYS_gettid)), READING)) {
         question.read = snd_python_frames(&question.python, question.state, &question.stack);
         take_native(&question.stack, interrupted_pc(context));
         __atomic_store_n(&question.phase, DONE, __ATOMIC_RELEASE);
@@ -138,7 +146,7 @@ void snd_interrupt_in_child(void)
 }
 
 /* The thread answers, or is not waited for any longer. */
-static bool wait_answer(void)
+static bool wait_answer(uint32_t tid)
 {
     struct timespec most = { 0, PATIENCE_NS };
     uint32_t        phase;
@@ -146,11 +154,11 @@ static bool wait_answer(void)
     while ((phase = __atomic_load_n(&question.phase, __ATOMIC_ACQUIRE)) != DONE) {
         struct timespec begin, now;
         clock_gettime(CLOCK_MONOTONIC, &begin);
-        wait_for(phase, phase == ASKED ? &most : NULL);
+        wait_for(phase, phase == asked(tid) ? &most : NULL);
         clock_gettime(CLOCK_MONOTONIC, &now);
         int64_t spent = (now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec;
         most.tv_nsec -= spent < most.tv_nsec ? (long)spent : most.tv_nsec;
-        if (most.tv_nsec == 0 && move_phase(ASKED, IDLE))
+        if (most.tv_nsec == 0 && move_phase(asked(tid), IDLE))
             return false;
     }
     return true;
@@ -163,9 +171,9 @@ enum snd_py_read snd_interrupt_read(void *user, uint32_t tid, uint64_t state,
     if (!question.on || !is_ours()) /* the program may have taken the signal meanwhile */
         return SND_PY_UNREAD;
     question.state = state;
-    __atomic_store_n(&question.phase, ASKED, __ATOMIC_RELEASE);
-    if (syscall(SYS_tgkill, getpid(), tid, SIGURG) != 0 || !wait_answer()) {
-        if (!move_phase(ASKED, IDLE))
+    __atomic_store_n(&question.phase, asked(tid), __ATOMIC_RELEASE);
+    if (syscall(SYS_tgkill, getpid(), tid, SIGURG) != 0 || !wait_answer(tid)) {
+        if (!move_phase(asked(tid), IDLE))
             __atomic_store_n(&question.phase, IDLE, __ATOMIC_RELEASE);
         return SND_PY_UNREAD;
     }

@@ -64,12 +64,13 @@ struct snd_line_left {
 };
 
 struct snd_line_thread {
-    struct snd_line_run *base, *top, *end;    /* top: the innermost, base - 1 when there is none */
-    void                *outer;               /* the trace function that ours stands before */
-    const void          *adopted;             /* a frame that was under way when tracing began */
-    char                *stack_low;           /* where the C stack must not reach */
-    struct snd_line_left left[SND_LINE_LEFT]; /* the latest ones */
-    uint32_t             left_next;
+    struct snd_line_run    *base, *top, *end; /* top: the innermost, base - 1 when there is none */
+    void                   *outer;            /* the trace function that ours stands before */
+    const void             *adopted;          /* a frame that was under way when tracing began */
+    char                   *stack_low;        /* where the C stack must not reach */
+    struct snd_line_left    left[SND_LINE_LEFT]; /* the latest ones */
+    uint32_t                left_next;
+    struct snd_line_thread *next, **link; /* in the list of threads */
 };
 
 extern Py_ssize_t                       snd_line_index; /* of code objects' extra words */
@@ -102,6 +103,9 @@ static inline struct snd_line_thread *snd_line_mine(void)
 
     return SONDE_LIKELY_(mine != NULL) ? mine : snd_line_thread_new();
 }
+
+/* Lines of `table` that are under way, in any thread, are not counted; NULL: of every table. */
+void snd_line_give_up(const struct snd_line_table *table);
 
 uint64_t *snd_line_place(struct snd_line_table *table, uint32_t line, unsigned use);
 void      snd_line_renew(struct snd_line_table *table);

@@ -97,10 +97,12 @@ static bool set_wanted(struct snd_line_table *table)
     bool done = list_chosen(code, table->wanted != 0);
     if (done && users > 0)
         done = source_of_this_python()->watch(code, table->wanted);
-    if (!table->wanted)
-        Py_DECREF(table->owner);
-    else
+    if (table->wanted) {
         announce(table);
+    } else {
+        snd_line_give_up(table);
+        Py_DECREF(table->owner);
+    }
     Py_DECREF(code);
     return done;
 }
@@ -141,12 +143,27 @@ static bool watch_all(void)
     return true;
 }
 
+/* Or chosen functions stay slower than they were, though nobody listens. */
+static void unwatch_all(void)
+{
+    struct snd_line_table *table;
+    Py_ssize_t             at = 0;
+    PyObject              *error[3];
+
+    PyErr_Fetch(&error[0], &error[1], &error[2]);
+    while ((table = next_chosen(&at)))
+        if (!source_of_this_python()->watch(table->code, 0))
+            PyErr_Clear();
+    PyErr_Restore(error[0], error[1], error[2]);
+}
+
 static bool enter(void)
 {
     if (users == 0) {
         if (!source_of_this_python()->start())
             return false;
         if (!watch_all()) {
+            unwatch_all();
             source_of_this_python()->stop();
             return false;
         }
@@ -167,16 +184,14 @@ static PyObject *lines_enter(PyObject *module, PyObject *unused)
 
 static PyObject *lines_leave(PyObject *module, PyObject *unused)
 {
-    struct snd_line_thread *mine = snd_line_thread_;
-
     (void)module;
     (void)unused;
     if (users == 0 || --users > 0)
         Py_RETURN_NONE;
     snd_lines_on = false;
+    unwatch_all();
     source_of_this_python()->stop();
-    if (mine) /* lines under way are given up here, as line_profiler does */
-        mine->top = mine->base - 1;
+    snd_line_give_up(NULL); /* lines under way, as line_profiler does */
     Py_RETURN_NONE;
 }
 

@@ -18,28 +18,60 @@ __thread struct snd_line_thread *snd_line_thread_ __attribute__((tls_model("init
 
 /* ------------------------------------------------------------------------- threads */
 
-static pthread_key_t  ending;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct {
+    pthread_mutex_t         lock; /* of the list: a thread ends without the interpreter lock */
+    struct snd_line_thread *all;
+    pthread_key_t           ending;
+    pthread_once_t          once;
+} threads = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
 
 static void free_thread(void *thread)
 {
     struct snd_line_thread *mine = thread;
 
+    pthread_mutex_lock(&threads.lock);
+    *mine->link = mine->next;
+    if (mine->next)
+        mine->next->link = mine->link;
+    pthread_mutex_unlock(&threads.lock);
     snd_line_thread_ = NULL;
     free(mine->base);
     free(mine);
 }
 
-static void make_key(void)
+static void list_thread(struct snd_line_thread *mine)
 {
-    pthread_key_create(&ending, free_thread);
+    pthread_mutex_lock(&threads.lock);
+    mine->next = threads.all;
+    mine->link = &threads.all;
+    if (mine->next)
+        mine->next->link = &mine->next;
+    threads.all = mine;
+    pthread_mutex_unlock(&threads.lock);
+}
+
+/* The child has one thread, this one; the lock may have been held by one that ended. */
+static void renew_in_child(void)
+{
+    struct snd_line_thread *mine = snd_line_thread_;
+
+    pthread_mutex_init(&threads.lock, NULL);
+    threads.all = NULL;
+    if (mine)
+        list_thread(mine);
+}
+
+static void prepare(void)
+{
+    pthread_key_create(&threads.ending, free_thread);
+    pthread_atfork(NULL, NULL, renew_in_child);
 }
 
 struct snd_line_thread *snd_line_thread_new(void)
 {
     struct snd_line_thread *mine = calloc(1, sizeof *mine);
 
-    pthread_once(&once, make_key);
+    pthread_once(&threads.once, prepare);
     if (mine)
         mine->base = malloc(RUNS_AT_FIRST * sizeof *mine->base);
     if (!mine || !mine->base) {
@@ -49,8 +81,26 @@ struct snd_line_thread *snd_line_thread_new(void)
     mine->top = mine->base - 1;
     mine->end = mine->base + RUNS_AT_FIRST;
     snd_line_thread_ = mine;
-    pthread_setspecific(ending, mine);
+    list_thread(mine);
+    pthread_setspecific(threads.ending, mine);
     return mine;
+}
+
+/*
+ * At once and everywhere: a table goes with its code object, and a frame may come again at the
+ * same address, long before its thread looks at its stack.
+ */
+void snd_line_give_up(const struct snd_line_table *table)
+{
+    pthread_mutex_lock(&threads.lock);
+    for (struct snd_line_thread *one = threads.all; one; one = one->next) {
+        struct snd_line_run *kept = one->base;
+        for (struct snd_line_run *run = one->base; table && run <= one->top; run++)
+            if (run->table != table)
+                *kept++ = *run;
+        one->top = kept - 1;
+    }
+    pthread_mutex_unlock(&threads.lock);
 }
 
 static bool grow(struct snd_line_thread *mine)

@@ -35,11 +35,22 @@ static void release_link(PyObject *self)
     PyObject_Free(self);
 }
 
+/* What sys.getprofile() gives can be called, as the program's own function that it stands for. */
+static PyObject *call_link(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    PyObject *object = ((struct link *)self)->object;
+
+    if (!object)
+        Py_RETURN_NONE;
+    return PyObject_Call(object, args, kwargs);
+}
+
 static PyTypeObject link_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "sonde._python.link",
     .tp_basicsize = sizeof(struct link),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_dealloc = release_link,
+    .tp_call = call_link,
 };
 
 /* ----------------------------------------------------------------- every thread */
@@ -50,6 +61,14 @@ static void set_function(PyThreadState *thread, Py_tracefunc function, PyObject 
     if (_PyEval_SetProfile(thread, function, object) != 0)
         PyErr_Clear(); /* an audit hook forbids it: the thread stays as it is */
     state.setting = false;
+}
+
+/* One of ours that the program put back is no more than what it stands for. Borrowed. */
+static PyObject *skip_links(Py_tracefunc function, PyObject *object)
+{
+    while (object && Py_TYPE(object) == &link_type && ((struct link *)object)->function == function)
+        object = ((struct link *)object)->object;
+    return object;
 }
 
 static void put_in_front(PyThreadState *thread)
@@ -65,7 +84,7 @@ static void put_in_front(PyThreadState *thread)
             return; /* theirs goes on; ours sees nothing of this thread */
         }
         link->function = thread->c_profilefunc;
-        link->object = thread->c_profileobj;
+        link->object = skip_links(thread->c_profilefunc, thread->c_profileobj);
         Py_XINCREF(link->object);
     }
     set_function(thread, on_event, (PyObject *)link);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thread that is asked for its stack answers; another one, to which an older signal comes late,
+ * does not answer for it. No Python: a thread state without frames.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "probes/python/interrupt.h"
+
+#define ATTEMPTS 20 /* of what must happen within the patience of the one that asks */
+
+struct worker {
+    pthread_t            thread;
+    volatile bool        deaf; /* wanted: the signal has to wait */
+    volatile bool        is_deaf, pending, end;
+    volatile bool        until_other; /* deaf until the other one has a signal pending */
+    uint32_t             tid;
+    const struct worker *other;
+};
+
+static void set_deaf(struct worker *w, bool deaf)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGURG);
+    pthread_sigmask(deaf ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+    w->is_deaf = deaf;
+}
+
+static void *work(void *user)
+{
+    struct worker *w = user;
+    sigset_t       set;
+
+    __atomic_store_n(&w->tid, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+    while (!w->end) {
+        if (w->until_other && w->other->pending) {
+            w->until_other = false;
+            w->deaf = false;
+        }
+        if (w->deaf != w->is_deaf)
+            set_deaf(w, w->deaf);
+        sigpending(&set);
+        w->pending = sigismember(&set, SIGURG) == 1;
+        sched_yield();
+    }
+    return NULL;
+}
+
+static void make_deaf(struct worker *w, bool deaf)
+{
+    w->deaf = deaf;
+    while (w->is_deaf != deaf || (!deaf && w->pending))
+        sched_yield();
+}
+
+static void begin(struct worker *w, const struct worker *other)
+{
+    *w = (struct worker){ .other = other };
+    assert_int_equal(pthread_create(&w->thread, NULL, work, w), 0);
+    while (__atomic_load_n(&w->tid, __ATOMIC_ACQUIRE) == 0)
+        sched_yield();
+}
+
+static void end(struct worker *w)
+{
+    w->end = true;
+    pthread_join(w->thread, NULL);
+}
+
+static char                thread_state[512]; /* its innermost frame: none */
+static struct snd_py_stack stack;
+
+static enum snd_py_read ask(const struct worker *w)
+{
+    return snd_interrupt_read(NULL, w->tid, (uint64_t)(uintptr_t)thread_state, &stack);
+}
+
+static void test_only_who_is_asked_answers(void **state)
+{
+    struct snd_python python = { .pid = getpid(), .layout = *snd_py_layout(13) };
+    struct worker     a, b;
+    int               answers = 0;
+
+    (void)state;
+    assert_true(snd_interrupt_start(&python));
+    begin(&a, &b);
+    begin(&b, &a);
+    for (int i = 0; answers == 0 && i < ATTEMPTS; i++) /* a loaded machine may be late */
+        answers += ask(&a) == SND_PY_READ;
+    assert_int_equal(answers, 1);
+    for (int i = 0; i < ATTEMPTS; i++) {
+        make_deaf(&a, true);
+        make_deaf(&b, true);
+        assert_int_equal(ask(&a), SND_PY_UNREAD); /* its signal stays */
+        a.until_other = true;                     /* and comes when the other one is asked */
+        assert_int_equal(ask(&b), SND_PY_UNREAD);
+        while (a.until_other)
+            sched_yield();
+        make_deaf(&b, false);
+    }
+    end(&a);
+    end(&b);
+    snd_interrupt_stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_only_who_is_asked_answers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who is observed by `sonde attach`: a process and its descendants, and no stranger that was given
+ * the number of one that has ended. /proc is the test's, one page for each look.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli/observers.h"
+#include "pystack/observe.h"
+
+/* Numbers that no process has. */
+#define ROOT 4194401
+#define CHILD 4194402
+#define SECOND 4194403
+#define STRANGER 4194404
+#define COUNT 4u
+
+struct process {
+    int pid, parent;
+};
+
+static const struct process pages[][COUNT] = {
+    { { ROOT, 1 }, { CHILD, ROOT } },
+    { { ROOT, 1 } }, /* the child has ended */
+    { { ROOT, 1 }, { CHILD, 1 }, { STRANGER, CHILD }, { SECOND, ROOT } },
+    { { ROOT, 1 }, { CHILD, 1 }, { STRANGER, CHILD }, { SECOND, ROOT } },
+};
+#define PAGES (sizeof pages / sizeof pages[0])
+
+static unsigned     page, entry, forks;
+static volatile int quit;
+
+/* ----------------------------------------------------------------- the test's /proc */
+
+DIR           *__wrap_opendir(const char *path);
+struct dirent *__wrap_readdir64(DIR *dir);
+int            __wrap_closedir(DIR *dir);
+pid_t          __wrap_fork(void);
+pid_t          __real_fork(void);
+FILE          *__wrap_fopen64(const char *path, const char *mode);
+FILE          *__real_fopen64(const char *path, const char *mode);
+int            __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *rest,
+                                      struct timespec *left);
+
+DIR *__wrap_opendir(const char *path)
+{
+    assert_string_equal(path, "/proc");
+    entry = 0;
+    return (DIR *)(void *)&entry;
+}
+
+struct dirent *__wrap_readdir64(DIR *dir)
+{
+    static struct dirent found;
+
+    (void)dir;
+    if (entry == COUNT || pages[page][entry].pid == 0)
+        return NULL;
+    snprintf(found.d_name, sizeof found.d_name, "%d", pages[page][entry++].pid);
+    return &found;
+}
+
+int __wrap_closedir(DIR *dir)
+{
+    (void)dir;
+    return 0;
+}
+
+FILE *__wrap_fopen64(const char *path, const char *mode)
+{
+    int pid;
+
+    if (sscanf(path, "/proc/%d/stat", &pid) != 1)
+        return __real_fopen64(path, mode);
+    for (unsigned i = 0; i < COUNT; i++)
+        if (pages[page][i].pid == pid) {
+            FILE *file = tmpfile();
+            assert_non_null(file);
+            fprintf(file, "%d (a ) name) S %d 0 0", pid, pages[page][i].parent);
+            rewind(file);
+            return file;
+        }
+    errno = ENOENT;
+    return NULL;
+}
+
+pid_t __wrap_fork(void)
+{
+    forks++;
+    return __real_fork();
+}
+
+/* Between two looks: on the first page until the child's observer has ended. */
+int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *rest,
+                           struct timespec *left)
+{
+    siginfo_t info;
+
+    (void)clock, (void)flags, (void)rest, (void)left;
+    if (page == 0)
+        assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
+    if (++page == PAGES)
+        page = PAGES - 1, quit = 1;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ the observation */
+
+/* In a worker. The child ends at once, the others are observed until they are told to stop. */
+enum sonde_status snd_observe(const struct snd_observation *observation, struct sonde_error *err)
+{
+    (void)err;
+    while (observation->pid != CHILD)
+        pause();
+    return SONDE_OK;
+}
+
+static void test_a_number_given_again(void **state)
+{
+    const struct snd_observers o = { .root = ROOT, .period_ns = 1000000, .quit = &quit };
+
+    (void)state;
+    snd_observers_run(&o);
+    assert_int_equal(forks, 3); /* an observer each of the root, the child and the second child */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_number_given_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
