@@ -94,7 +94,7 @@ static void test_only_who_is_asked_answers(void **state)
     int               answers = 0;
 
     (void)state;
-    assert_true(snd_interrupt_start(&python));
+    assert_true(snd_interrupt_start(&python, false));
     begin(&a, &b);
     begin(&b, &a);
     for (int i = 0; answers == 0 && i < ATTEMPTS; i++) /* a loaded machine may be late */
