@@ -2,6 +2,7 @@
 """sonde.line_memory against tracemalloc, to the byte, and memory_profiler, to the character."""
 import gc
 import json
+import os
 import re
 import runpy
 import threading
@@ -148,6 +149,38 @@ def test_what_was_there_before_is_given_back():
     rows = by_line(ours)
     assert -rows[first + 1]["increment_bytes"] == pytest.approx(100 * 10_033, rel=0.02)
     assert -rows[first + 2]["increment_bytes"] == pytest.approx(10_000 * 133 + 85_000, rel=0.12)
+
+
+OLD_BLOCKS = """
+import sys, threading, sonde
+SMALL, LARGE, LOCKS = (int(word) for word in sys.argv[1:])
+kept = [bytearray(1_000_000), [threading.Lock() for _ in range(LOCKS)],
+        [bytes(100) for _ in range(SMALL)], [bytes(10_000) for _ in range(LARGE)]]
+def give():
+    kept.pop()
+    kept.pop()
+    kept.pop()
+    kept[0].extend(kept[0])
+with sonde.line_memory(give) as session:
+    give()
+print(sys.getsizeof(threading.Lock()))
+print(session.report(format="json"))
+"""
+
+
+@pytest.mark.parametrize("how", ["-X dev", "debug", "malloc", "malloc_debug", "pymalloc"])
+def test_what_was_there_before_with_every_allocator(tmp_path, how):
+    """Debug hooks move every block, and without Python's own allocator there are no pools."""
+    (tmp_path / "old.py").write_text(OLD_BLOCKS)
+    words, extra = (how.split(), {}) if how[0] == "-" else ([], {"PYTHONMALLOC": how})
+    said = python(*words, "old.py", 10_000, 100, 1000, cwd=tmp_path, env={**os.environ, **extra})
+    lock_bytes, _, report = said.stdout.partition("\n")
+    increments = {row["line"]: row["increment_bytes"] for row in json.loads(report)["rows"]}
+    assert -increments[7] == pytest.approx(100 * 10_033, rel=0.02)
+    assert -increments[8] == pytest.approx(10_000 * 133 + 85_000, rel=0.12)
+    # each with the system's lock, which is a raw block of 24 to 100 bytes
+    assert 24_000 <= -increments[9] - 1000 * int(lock_bytes) <= 100_000
+    assert increments[10] == pytest.approx(1_000_000, rel=0.01)
 
 
 # ------------------------------------------------------------------- lines, frames, threads
