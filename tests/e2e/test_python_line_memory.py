@@ -5,13 +5,15 @@ import json
 import os
 import re
 import runpy
+import shutil
+import struct
 import threading
 import tracemalloc
 
 import pytest
 
 import sonde
-from python_tools import python
+from python_tools import python, run
 from sonde._line_memory import memit
 
 MIB = 1 << 20
@@ -368,3 +370,46 @@ def test_lines_and_memory_of_one_function():
     rows = by_line(memory_of)
     assert rows[first + 3]["occurrences"] == 10
     assert 10 * 1057 <= rows[first + 3]["increment_bytes"] < 10 * 1057 + 200
+
+
+PART = """
+#include <stdlib.h>
+long calls;
+void *volatile kept;
+long take(void)
+{
+    free(kept);
+    kept = malloc(5000);
+    return ++calls;
+}
+"""
+
+
+def lengthen_relro(path, more):
+    """The loader rounds its end down to pages; linkers may let it end anywhere."""
+    data = bytearray(path.read_bytes())
+    (table,), (size, count) = struct.unpack_from("<Q", data, 32), struct.unpack_from("<HH", data, 54)
+    for at in range(table, table + size * count, size):
+        if struct.unpack_from("<I", data, at)[0] == 0x6474e552:  # PT_GNU_RELRO
+            (old,) = struct.unpack_from("<Q", data, at + 40)
+            struct.pack_into("<Q", data, at + 40, old + more)
+            path.write_bytes(data)
+            return
+    pytest.fail("the library has no part that becomes read-only")
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+def test_a_page_that_is_read_only_in_part_stays_writable(tmp_path):
+    (tmp_path / "part.c").write_text(PART)
+    run("cc", "-shared", "-fPIC", "-o", "part.so", "part.c", "-Wl,-z,relro,-z,lazy", cwd=tmp_path)
+    lengthen_relro(tmp_path / "part.so", 64)  # the slots that are bound later lie there
+    (tmp_path / "use.py").write_text(
+        "import ctypes, sonde\n"
+        "take = ctypes.CDLL('./part.so').take\n"
+        "def work():\n    return take()\n"
+        "with sonde.line_memory(work) as session:\n    work()\n"
+        "print(take())\n"
+        "print(session.report(format='json'))\n")
+    calls, _, report = python("use.py", cwd=tmp_path).stdout.partition("\n")
+    rows = {row["line"]: row for row in json.loads(report)["rows"]}
+    assert calls == "2" and 5000 <= rows[4]["allocated_bytes"] < 8000
