@@ -2,15 +2,18 @@
 """sonde.line_memory against tracemalloc, to the byte, and memory_profiler, to the character."""
 import gc
 import json
+import os
 import re
 import runpy
+import shutil
+import struct
 import threading
 import tracemalloc
 
 import pytest
 
 import sonde
-from python_tools import python
+from python_tools import python, run
 from sonde._line_memory import memit
 
 MIB = 1 << 20
@@ -148,6 +151,38 @@ def test_what_was_there_before_is_given_back():
     rows = by_line(ours)
     assert -rows[first + 1]["increment_bytes"] == pytest.approx(100 * 10_033, rel=0.02)
     assert -rows[first + 2]["increment_bytes"] == pytest.approx(10_000 * 133 + 85_000, rel=0.12)
+
+
+OLD_BLOCKS = """
+import sys, threading, sonde
+SMALL, LARGE, LOCKS = (int(word) for word in sys.argv[1:])
+kept = [bytearray(1_000_000), [threading.Lock() for _ in range(LOCKS)],
+        [bytes(100) for _ in range(SMALL)], [bytes(10_000) for _ in range(LARGE)]]
+def give():
+    kept.pop()
+    kept.pop()
+    kept.pop()
+    kept[0].extend(kept[0])
+with sonde.line_memory(give) as session:
+    give()
+print(sys.getsizeof(threading.Lock()))
+print(session.report(format="json"))
+"""
+
+
+@pytest.mark.parametrize("how", ["-X dev", "debug", "malloc", "malloc_debug", "pymalloc"])
+def test_what_was_there_before_with_every_allocator(tmp_path, how):
+    """Debug hooks move every block, and without Python's own allocator there are no pools."""
+    (tmp_path / "old.py").write_text(OLD_BLOCKS)
+    words, extra = (how.split(), {}) if how[0] == "-" else ([], {"PYTHONMALLOC": how})
+    said = python(*words, "old.py", 10_000, 100, 1000, cwd=tmp_path, env={**os.environ, **extra})
+    lock_bytes, _, report = said.stdout.partition("\n")
+    increments = {row["line"]: row["increment_bytes"] for row in json.loads(report)["rows"]}
+    assert -increments[7] == pytest.approx(100 * 10_033, rel=0.02)
+    assert -increments[8] == pytest.approx(10_000 * 133 + 85_000, rel=0.12)
+    # each with the system's lock, which is a raw block of 24 to 100 bytes
+    assert 24_000 <= -increments[9] - 1000 * int(lock_bytes) <= 100_000
+    assert increments[10] == pytest.approx(1_000_000, rel=0.01)
 
 
 # ------------------------------------------------------------------- lines, frames, threads
@@ -335,3 +370,46 @@ def test_lines_and_memory_of_one_function():
     rows = by_line(memory_of)
     assert rows[first + 3]["occurrences"] == 10
     assert 10 * 1057 <= rows[first + 3]["increment_bytes"] < 10 * 1057 + 200
+
+
+PART = """
+#include <stdlib.h>
+long calls;
+void *volatile kept;
+long take(void)
+{
+    free(kept);
+    kept = malloc(5000);
+    return ++calls;
+}
+"""
+
+
+def lengthen_relro(path, more):
+    """The loader rounds its end down to pages; linkers may let it end anywhere."""
+    data = bytearray(path.read_bytes())
+    (table,), (size, count) = struct.unpack_from("<Q", data, 32), struct.unpack_from("<HH", data, 54)
+    for at in range(table, table + size * count, size):
+        if struct.unpack_from("<I", data, at)[0] == 0x6474e552:  # PT_GNU_RELRO
+            (old,) = struct.unpack_from("<Q", data, at + 40)
+            struct.pack_into("<Q", data, at + 40, old + more)
+            path.write_bytes(data)
+            return
+    pytest.fail("the library has no part that becomes read-only")
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+def test_a_page_that_is_read_only_in_part_stays_writable(tmp_path):
+    (tmp_path / "part.c").write_text(PART)
+    run("cc", "-shared", "-fPIC", "-o", "part.so", "part.c", "-Wl,-z,relro,-z,lazy", cwd=tmp_path)
+    lengthen_relro(tmp_path / "part.so", 64)  # the slots that are bound later lie there
+    (tmp_path / "use.py").write_text(
+        "import ctypes, sonde\n"
+        "take = ctypes.CDLL('./part.so').take\n"
+        "def work():\n    return take()\n"
+        "with sonde.line_memory(work) as session:\n    work()\n"
+        "print(take())\n"
+        "print(session.report(format='json'))\n")
+    calls, _, report = python("use.py", cwd=tmp_path).stdout.partition("\n")
+    rows = {row["line"]: row for row in json.loads(report)["rows"]}
+    assert calls == "2" and 5000 <= rows[4]["allocated_bytes"] < 8000

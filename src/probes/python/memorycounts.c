@@ -8,9 +8,7 @@
 #include "probes/python/memorycounts.h"
 
 #include <link.h>
-#include <malloc.h>
 #include <pthread.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 __thread struct snd_memory_thread snd_memory_mine_ __attribute__((tls_model("initial-exec")));
@@ -112,10 +110,12 @@ void snd_memory_leave_out(PyObject *number)
 
 static struct domain {
     PyMemAllocatorDomain id;
+    char                 letter; /* that the debug hooks write before its blocks */
     PyMemAllocatorEx     before;
-} domains[] = { { PYMEM_DOMAIN_RAW, { 0 } },
-                { PYMEM_DOMAIN_MEM, { 0 } },
-                { PYMEM_DOMAIN_OBJ, { 0 } } };
+    size_t (*size_of)(const void *block); /* of one that was there before */
+} domains[] = { { PYMEM_DOMAIN_RAW, 'r', { 0 }, NULL },
+                { PYMEM_DOMAIN_MEM, 'm', { 0 }, NULL },
+                { PYMEM_DOMAIN_OBJ, 'o', { 0 }, NULL } };
 #define DOMAINS (sizeof domains / sizeof domains[0])
 
 static bool counts(const struct snd_memory_thread *mine)
@@ -157,40 +157,37 @@ static void *take_zeroed(void *context, size_t count, size_t size)
     return block;
 }
 
-/* ---- blocks that were there before: how large they are */
-
-#define POOL_BYTES (PY_VERSION_HEX >= 0x030A0000 ? 16384u : 4096u)
-
-/*
- * Of a small block, by the head of the pool that it would lie in: 16 bytes a class. Read so that
- * a page that is not there does no harm; whether it was a small one at all turns out later.
- */
-static size_t size_by_pool(const void *block)
-{
-    uintptr_t    pool = (uintptr_t)block & ~(uintptr_t)(POOL_BYTES - 1);
-    uint32_t     index = 0;
-    struct iovec here = { &index, sizeof index };
-    struct iovec there = { (void *)(pool + 36), sizeof index };
-
-    if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) != (ssize_t)sizeof index || index >= 32)
-        return 0;
-    return 16 * ((size_t)index + 1);
-}
+/* ---- blocks that were there before */
 
 /*
  * A block that Python's allocator for small ones does not know as its own is passed on, as a raw
- * one; `inside` is set then, and its size noted on the way (give_raw).
+ * one; `inside` is set then, and its size noted on the way.
  */
+static void note_passed(const struct domain *domain, const void *block)
+{
+    struct snd_memory_thread *mine = &snd_memory_mine_;
+
+    if (mine->inside && domain->id == PYMEM_DOMAIN_RAW && snd_memory_on)
+        mine->passed_bytes = domain->size_of(block);
+}
+
+static size_t size_after(const struct domain *domain, size_t size)
+{
+    size_t passed = snd_memory_mine_.passed_bytes;
+
+    return passed && domain->size_of == snd_size_by_pool ? passed : size;
+}
+
 static size_t give_unknown(struct domain *domain, void *block)
 {
     struct snd_memory_thread *mine = &snd_memory_mine_;
-    size_t size = domain->id == PYMEM_DOMAIN_RAW ? malloc_usable_size(block) : size_by_pool(block);
+    size_t                    size = domain->size_of(block);
 
     mine->passed_bytes = 0;
     mine->inside = 1;
     domain->before.free(domain->before.ctx, block);
     mine->inside = 0;
-    return mine->passed_bytes ? mine->passed_bytes : size;
+    return size_after(domain, size);
 }
 
 static void give(void *context, void *block)
@@ -200,8 +197,8 @@ static void give(void *context, void *block)
     size_t                    size = 0;
 
     if (!block || !counts(mine)) {
-        if (block && mine->inside && domain->id == PYMEM_DOMAIN_RAW && snd_memory_on)
-            mine->passed_bytes = malloc_usable_size(block);
+        if (block)
+            note_passed(domain, block);
         domain->before.free(domain->before.ctx, block);
         return;
     }
@@ -225,19 +222,18 @@ static void *resize(void *context, void *block, size_t size)
     if (!block)
         return take(context, size);
     if (!counts(mine)) {
-        if (mine->inside && domain->id == PYMEM_DOMAIN_RAW && snd_memory_on)
-            mine->passed_bytes = malloc_usable_size(block);
+        note_passed(domain, block);
         return domain->before.realloc(domain->before.ctx, block, size);
     }
     bool known = snd_blocks_take(block, &before);
     if (!known)
-        before = domain->id == PYMEM_DOMAIN_RAW ? malloc_usable_size(block) : size_by_pool(block);
+        before = domain->size_of(block);
     mine->passed_bytes = 0;
     mine->inside = 1;
     void *moved = domain->before.realloc(domain->before.ctx, block, size);
     mine->inside = 0;
-    if (!known && mine->passed_bytes)
-        before = mine->passed_bytes;
+    if (!known)
+        before = size_after(domain, before);
     if (!moved) { /* it is as it was */
         if (known)
             snd_blocks_put(block, before);
@@ -263,6 +259,24 @@ static bool is_there(const struct domain *domain)
     return there;
 }
 
+#define PROBE_BYTES 4099u /* none that Python's allocator for small ones has itself */
+
+/* How the sizes of its blocks are found out: by taking one, as any tool may lie between. */
+static void see_sizes(struct domain *domain)
+{
+    struct snd_memory_thread *mine = &snd_memory_mine_;
+    uint32_t                  inside = mine->inside;
+
+    mine->inside = 1;
+    mine->passed_bytes = 0;
+    void *block = domain->before.malloc(domain->before.ctx, PROBE_BYTES);
+    bool  headed = snd_size_has_header(block, PROBE_BYTES, domain->letter);
+    domain->before.free(domain->before.ctx, block);
+    mine->inside = inside;
+    bool pooled = domain->id != PYMEM_DOMAIN_RAW && mine->passed_bytes;
+    domain->size_of = headed ? snd_size_by_header : pooled ? snd_size_by_pool : snd_size_by_malloc;
+}
+
 static void stand_before(struct domain *domain)
 {
     PyMemAllocatorEx ours = { domain, take, take_zeroed, resize, give };
@@ -270,6 +284,7 @@ static void stand_before(struct domain *domain)
     if (is_there(domain))
         return;
     PyMem_GetAllocator(domain->id, &domain->before);
+    see_sizes(domain);
     PyMem_SetAllocator(domain->id, &ours);
 }
 

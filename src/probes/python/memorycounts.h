@@ -48,6 +48,13 @@ void snd_memory_leave_out(PyObject *number);
 /* Adds to the calling thread's counters. */
 void snd_memory_count(int64_t allocated, int64_t freed);
 
+/* memorysizes.c: of a block that was there before; of malloc, of debug hooks, of Python's own. */
+size_t snd_size_by_malloc(const void *block);
+size_t snd_size_by_header(const void *block);
+size_t snd_size_by_pool(const void *block);
+/* Whether debug hooks stand before a block of `asked` bytes. */
+bool snd_size_has_header(const void *block, size_t asked, char letter);
+
 /* memorydivert.c */
 int snd_divert_malloc(void); /* slots diverted */
 int snd_divert_undo(void);

@@ -211,6 +211,7 @@ static void read_dynamic(struct library *library, const ElfW(Dyn) * entry)
 static bool read_library(struct library *library, const struct dl_phdr_info *info)
 {
     const ElfW(Dyn) *dynamic = NULL;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 
     *library = (struct library){ .info = info, .low = UINTPTR_MAX };
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -223,8 +224,9 @@ static bool read_library(struct library *library, const struct dl_phdr_info *inf
         if (part->p_type == PT_LOAD && end > library->high)
             library->high = end;
         if (part->p_type == PT_GNU_RELRO) {
-            library->relro_low = start;
-            library->relro_high = end;
+            /* As the loader rounds it: the rest of its last page stays writable. */
+            library->relro_low = start & ~(page - 1);
+            library->relro_high = end & ~(page - 1);
         }
     }
     if (dynamic)

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/memorysizes.c - how large a block is that was taken before anything was counted.
+ */
+#include <malloc.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "probes/python/memorycounts.h"
+
+/* Read so that a page that is not there does no harm. */
+static bool peek(uintptr_t address, void *into, size_t size)
+{
+    struct iovec here = { into, size };
+    struct iovec there = { (void *)address, size };
+
+    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size;
+}
+
+size_t snd_size_by_malloc(const void *block)
+{
+    return malloc_usable_size((void *)(uintptr_t)block);
+}
+
+/*
+ * What CPython's debug hooks (python -X dev, PYTHONMALLOC=debug) put before a block, in all
+ * versions: the size asked for, big end first, the domain's letter, seven times 0xFD.
+ */
+#define HEADER_BYTES 16u
+
+size_t snd_size_by_header(const void *block)
+{
+    const uint8_t *header = (const uint8_t *)block - HEADER_BYTES;
+    size_t         size = 0;
+
+    for (size_t i = 0; i < 8; i++)
+        size = size << 8 | header[i];
+    return size;
+}
+
+#define POOL_BYTES (PY_VERSION_HEX >= 0x030A0000 ? 16384u : 4096u)
+
+/*
+ * Of a small block, by the head of the pool that it would lie in: 16 bytes a class. Whether it
+ * was a small one at all turns out later.
+ */
+size_t snd_size_by_pool(const void *block)
+{
+    uintptr_t pool = (uintptr_t)block & ~(uintptr_t)(POOL_BYTES - 1);
+    uint32_t  index = 0;
+
+    if (!peek(pool + 36, &index, sizeof index) || index >= 32)
+        return 0;
+    return 16 * ((size_t)index + 1);
+}
+
+bool snd_size_has_header(const void *block, size_t asked, char letter)
+{
+    uint8_t header[HEADER_BYTES];
+
+    return block && peek((uintptr_t)block - HEADER_BYTES, header, sizeof header) &&
+           snd_size_by_header(header + HEADER_BYTES) == asked && header[8] == letter &&
+           memcmp(header + 9, "\xFD\xFD\xFD\xFD\xFD\xFD\xFD", 7) == 0;
+}
