@@ -15,6 +15,7 @@
 #define WRITE_NS 100000000u  /* a run of equal samples is written at least so often */
 #define SHARE 100u /* of a period is spent on threads that do not hold the lock, but for one */
 #define THREADS_FIRST 64u
+#define TICK_NS 20000000 /* another process's clocks may lag behind by a tick of the kernel's */
 
 /* What a thread was doing, in a run of equal samples. */
 struct run {
@@ -28,6 +29,9 @@ struct thread {
     uint32_t             record; /* the recorder's number, 0: not asked yet */
     uint64_t             cpu_ns;
     uint64_t             seen_ns; /* up to when its time is accounted for */
+    uint64_t             free_ns; /* the last round in which it did not hold the lock */
+    uint32_t             off;     /* its state while it is ready but does not run */
+    int64_t              debt_ns; /* what was accounted for as run, and has not been by its clock */
     bool                 known;   /* stack and state are those it has now, if it has not run */
     bool                 blocked; /* when last asked, it waited */
     bool                 listed;
@@ -51,6 +55,7 @@ struct snd_sampling {
     struct snd_py_interp  interps[SND_INTERPRETERS_MAX];
     size_t                interp_count;
     uint64_t              list_ns, list_head;
+    uint64_t              round_ns; /* the round before */
     uint32_t              tid_offset, epoch, turn;
     uint64_t              last_clock; /* the recorder's, of the round before */
     uint64_t             *tally;      /* in the trace, or NULL */
@@ -139,6 +144,63 @@ static void account(struct snd_sampling *s, struct thread *t, uint64_t now)
     t->seen_ns = now;
 }
 
+/*
+ * Of the time since the last look, how much the thread was not as it was found now, `state`: it has
+ * the lock only since the round after the one in which it had not, so that no time is two threads',
+ * and ran no longer than its clock says. Less than a period is put off: a run is not cut for it.
+ */
+static uint64_t find_rest(const struct snd_sampling *s, struct thread *t, uint32_t state,
+                          uint64_t now)
+{
+    uint64_t rest = 0, whole = now - t->seen_ns;
+    int64_t  slack = (int64_t)s->period_ns;
+
+    if ((state & SONDE_SAMPLED_GIL) && t->free_ns > t->seen_ns)
+        rest = t->free_ns - t->seen_ns;
+    if (!t->task.own && slack < TICK_NS)
+        slack = TICK_NS;
+    if (!(state & SONDE_SAMPLED_ON_CPU))
+        return rest;
+    t->debt_ns += (int64_t)(whole - rest);
+    if (t->debt_ns > slack) {
+        /* As much as is owed; all of what is no more than a round. */
+        int64_t left = (int64_t)(whole - rest),
+                paid = left <= slack || left < t->debt_ns ? left : t->debt_ns;
+        rest += (uint64_t)paid;
+        t->debt_ns -= paid;
+    }
+    return rest;
+}
+
+/* The thread was found with this stack and state; before that it was as its fields say. */
+static void account_both(struct snd_sampling *s, struct thread *t, uint32_t stack, uint32_t state,
+                         uint64_t now)
+{
+    bool held = t->free_ns < t->seen_ns;
+
+    if (t->stack == 0) { /* nothing is known of the time before, nor what it ran then */
+        t->stack = stack;
+        t->state = 0;
+        t->debt_ns = -(int64_t)(now - t->seen_ns);
+    }
+    uint64_t rest = find_rest(s, t, state, now);
+    if (rest > 0) {
+        const uint32_t told = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU | SONDE_SAMPLED_GIL_WAIT;
+        t->state = (t->state & ~told) | (held ? SONDE_SAMPLED_GIL : t->off);
+        account(s, t, t->seen_ns + rest);
+    }
+    /* One that lost the lock, is ready and has not run is on its way to ask for it again. */
+    if (state & SONDE_SAMPLED_GIL)
+        t->off = SONDE_SAMPLED_GIL_WAIT;
+    else if (!(state & SONDE_SAMPLED_ON_CPU))
+        t->off = state & SONDE_SAMPLED_GIL_WAIT;
+    t->stack = stack;
+    if (t->seen_ns == now) /* all of it: it is ready to run, and still as it was */
+        return;
+    t->state = state;
+    account(s, t, now);
+}
+
 static void close_thread(struct snd_sampling *s, uint32_t at)
 {
     write_run(s, &s->threads[at], s->last_clock);
@@ -204,7 +266,7 @@ static struct thread *add_thread(struct snd_sampling *s, const struct snd_py_thr
     if (tid == 0 || !snd_grow(&s->threads, &s->thread_room, s->thread_count, sizeof *s->threads))
         return NULL;
     struct thread *t = &s->threads[s->thread_count++];
-    *t = (struct thread){ .python = *found, .seen_ns = now - s->period_ns };
+    *t = (struct thread){ .python = *found, .seen_ns = now - s->period_ns, .free_ns = s->round_ns };
     snd_task_open(&t->task, s->python.pid, tid);
     return t;
 }
@@ -264,6 +326,7 @@ static bool follow_epoch(struct snd_sampling *s)
         s->threads[i].known = false;
         s->threads[i].run = (struct run){ 0 };
         s->threads[i].seen_ns = now_ns(CLOCK_MONOTONIC);
+        s->threads[i].stack = 0;
     }
     if (epoch == 0)
         return false;
@@ -365,8 +428,11 @@ static bool look_at(struct snd_sampling *s, struct thread *t, bool holds, uint64
     if (!snd_task_cpu_ns(&t->task, &cpu_ns))
         return false;
     bool moved = cpu_ns != t->cpu_ns, ran = moved || !t->known;
+    t->debt_ns -= (int64_t)(cpu_ns - t->cpu_ns);
+    if (t->debt_ns < -(int64_t)WRITE_NS)
+        t->debt_ns = -(int64_t)WRITE_NS;
     t->cpu_ns = cpu_ns;
-    uint32_t state = t->state & ~(uint32_t)SONDE_SAMPLED_NATIVE;
+    uint32_t before = t->stack, state = t->state & ~(uint32_t)SONDE_SAMPLED_NATIVE;
     if (holds && moved)
         state = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU;
     else if (ran || holds || !t->blocked)
@@ -376,12 +442,14 @@ static bool look_at(struct snd_sampling *s, struct thread *t, bool holds, uint64
         enum snd_py_read read = read_stack(s, t, running, on_cpu);
         t->known = read == SND_PY_READ && !running;
         if (read != SND_PY_READ) {
+            t->stack = before;
             count(s, read == SND_PY_TORN ? SND_SAMPLER_TORN : SND_SAMPLER_UNREAD, 1);
             return true;
         }
     }
-    t->state = state | (t->native ? SONDE_SAMPLED_NATIVE : 0u);
-    account(s, t, now);
+    uint32_t stack = t->stack;
+    t->stack = before;
+    account_both(s, t, stack, state | (t->native ? SONDE_SAMPLED_NATIVE : 0u), now);
     return true;
 }
 
@@ -393,15 +461,21 @@ static void introduce(struct snd_sampling *s, struct thread *t)
     t->record = s->recorder.thread(t->task.tid, name[0] ? name : NULL);
 }
 
-/* The threads that hold a lock, which are those that run Python: in every round. */
+/*
+ * The threads that hold a lock, which are those that run Python, or did in the round before: in
+ * every round.
+ */
 static void look_at_holders(struct snd_sampling *s, uint64_t now)
 {
     for (uint32_t i = 0; i < s->thread_count;) {
         struct thread *t = &s->threads[i];
+        bool           did = t->held; /* what it does without the lock must not wait for its turn */
         t->held = t->python.state == interp_of(s, t)->holder;
+        if (!t->held)
+            t->free_ns = now;
         if (t->held && t->record == 0)
             introduce(s, t);
-        if (!t->held || look_at(s, t, true, now))
+        if ((!t->held && !(did && t->record)) || look_at(s, t, t->held, now))
             i++;
         else
             close_thread(s, i);
@@ -420,7 +494,7 @@ static void look_at_others(struct snd_sampling *s, uint64_t now)
         if (s->turn >= s->thread_count)
             s->turn = 0;
         struct thread *t = &s->threads[s->turn];
-        if (t->held) {
+        if (t->held || t->seen_ns == now) {
             s->turn++;
             continue;
         }
@@ -437,10 +511,11 @@ static void look_at_others(struct snd_sampling *s, uint64_t now)
 
 bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
 {
-    uint64_t now = now_ns(CLOCK_MONOTONIC), own = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t own = now_ns(CLOCK_THREAD_CPUTIME_ID);
 
     if (!follow_epoch(s))
         return true;
+    uint64_t now = now_ns(CLOCK_MONOTONIC); /* no thread was seen later */
     bool read = s->interp_count > 0 && snd_python_update(&s->python, s->interps, s->interp_count);
     if ((!read || s->interps[0].head != s->list_head || now - s->list_ns >= REFRESH_NS) &&
         !refresh(s, now))
@@ -450,6 +525,7 @@ bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
     look_at_holders(s, now);
     look_at_others(s, now);
     s->last_clock = s->recorder.clock();
+    s->round_ns = now;
     count(s, SND_SAMPLER_CPU_NS, now_ns(CLOCK_THREAD_CPUTIME_ID) - own);
     return true;
 }

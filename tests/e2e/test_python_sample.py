@@ -112,7 +112,7 @@ def test_a_freed_function_s_name_is_not_shown_for_another(tmp_path):
 
 
 def test_threads_and_their_states(tmp_path):
-    run(tmp_path, """
+    done = run(tmp_path, """
         import sonde, threading, time
         def sleeper(): time.sleep(1.5)
         def busy():
@@ -120,9 +120,11 @@ def test_threads_and_their_states(tmp_path):
             while time.time() < end: pass
         threads = [threading.Thread(target=sleeper, name="the sleeper"),
                    threading.Thread(target=busy, name="the busy one")]
+        begin = time.monotonic_ns()
         with sonde.sample(hz=500) as seen:
             for thread in threads: thread.start()
             busy()
+        print(time.monotonic_ns() - begin)
         for thread in threads: thread.join()
         seen.save("t.sonde")
         """)
@@ -137,6 +139,34 @@ def test_threads_and_their_states(tmp_path):
     assert sum(s["covered_ns"] for s in busy if s["state"] == 0) < 0.2 * sum(
         s["covered_ns"] for s in busy)
     assert any(s["state"] & GIL for s in busy)
+    assert sum(s["covered_ns"] for s in found if s["state"] & GIL) <= int(done.stdout)
+
+
+def test_no_time_is_two_threads(tmp_path):
+    """Many threads, looked at in turn: one lock is held once at a time, and no CPU is made up."""
+    done = run(tmp_path, """
+        import sonde, threading, time
+        stop = False
+        def busy():
+            while not stop: pass
+        threads = [threading.Thread(target=busy) for _ in range(32)]
+        wall, cpu = time.monotonic_ns(), time.process_time_ns()
+        with sonde.sample(hz=1000) as seen:
+            for thread in threads: thread.start()
+            time.sleep(1)
+            stop = True
+            for thread in threads: thread.join()
+        print(time.monotonic_ns() - wall, time.process_time_ns() - cpu)
+        seen.save("t.sonde")
+        """)
+    wall, cpu = map(int, done.stdout.split())
+    found = [s for s in samples(tmp_path / "t.sonde") if "busy" in s["functions"]]
+    assert len({s["tid"] for s in found}) == 32
+    held = sum(s["covered_ns"] for s in found if s["state"] & GIL)
+    ran = sum(s["covered_ns"] for s in found if s["state"] & ON_CPU)
+    assert 0.3 * wall < held <= wall
+    # A period of each thread is what the sampler may be off by.
+    assert 0.3 * cpu < ran <= cpu + 32 * 1_000_000
 
 
 def test_recursion_and_generators(tmp_path):
