@@ -195,8 +195,11 @@ static void account_both(struct snd_sampling *s, struct thread *t, uint32_t stac
     else if (!(state & SONDE_SAMPLED_ON_CPU))
         t->off = state & SONDE_SAMPLED_GIL_WAIT;
     t->stack = stack;
-    if (t->seen_ns == now) /* all of it: it is ready to run, and still as it was */
+    if (t->seen_ns == now) { /* all of it: it is ready to run, and still as it was */
+        const uint32_t native = SONDE_SAMPLED_NATIVE;
+        t->state = (t->state & ~native) | (state & native); /* but for the stack */
         return;
+    }
     t->state = state;
     account(s, t, now);
 }
