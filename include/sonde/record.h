@@ -338,7 +338,7 @@ SONDE_API uint32_t sonde_thread_of(uint32_t tid, const char *name);
 /* What a sampled thread was doing; none of the first three: idle. As in sonde/trace.h. */
 enum sonde_sampled_state {
     SONDE_SAMPLED_GIL = 1,      /* it held the interpreter's lock */
-    SONDE_SAMPLED_ON_CPU = 2,   /* it ran, or was ready to */
+    SONDE_SAMPLED_ON_CPU = 2,   /* it ran */
     SONDE_SAMPLED_GIL_WAIT = 4, /* it waited for the interpreter's lock */
     SONDE_SAMPLED_NATIVE = 8,   /* the stack has native frames */
 };
