@@ -3,6 +3,7 @@
  * A thread that is asked for its stack answers; another one, to which an older signal comes late,
  * does not answer for it. No Python: a thread state without frames.
  */
+#include <stdatomic.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -21,9 +22,9 @@
 
 struct worker {
     pthread_t            thread;
-    volatile bool        deaf; /* wanted: the signal has to wait */
-    volatile bool        is_deaf, pending, end;
-    volatile bool        until_other; /* deaf until the other one has a signal pending */
+    atomic_bool          deaf; /* wanted: the signal has to wait */
+    atomic_bool          is_deaf, pending, end;
+    atomic_bool          until_other; /* deaf until the other one has a signal pending */
     uint32_t             tid;
     const struct worker *other;
 };

@@ -3,6 +3,7 @@
  * What a reader of Python stacks is made of, without a Python: line tables of each kind (bytes and
  * lines as CPython gave them), memory that is not there, symbols of this very program.
  */
+#include <stdatomic.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -372,9 +373,9 @@ static void test_not_python(void **state)
                          SONDE_E_UNSUPPORTED);
 }
 
-static volatile uint32_t spinner, waiter;
-static volatile bool     over;
-static pthread_mutex_t   held = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint32_t spinner, waiter;
+static atomic_bool      over;
+static pthread_mutex_t  held = PTHREAD_MUTEX_INITIALIZER;
 
 static void *spin(void *unused)
 {
