@@ -233,8 +233,8 @@ struct shrinking {
     int           fd;
     char         *bytes;
     size_t        size;
-    volatile bool end;
-    volatile int  rounds;
+    atomic_bool   end;
+    atomic_int    rounds;
 };
 
 static void *shrink(void *user)
