@@ -220,6 +220,13 @@ def bare_python(tmp_path_factory):
     return folder / "bin/python"
 
 
+def without_peers():
+    """An environment that lends a Python nothing: where tests are run, peers may be on its path."""
+    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(
+        folder for folder in folders if not os.path.exists(os.path.join(folder, "line_profiler")))}
+
+
 @pytest.mark.parametrize("source", ["", "from line_profiler import profile",
                                     "from memory_profiler import profile",
                                     "import line_profiler\nprofile = line_profiler.profile"])
@@ -230,7 +237,8 @@ def test_unchanged_scripts(source, installed, bare_python, tmp_path):
         pytest.importorskip(source.split()[1], reason="the package is not installed")
     (tmp_path / "prog.py").write_text(source + DECORATED)
     done = run(SONDE, "run", "--lines", "@profile", "-o", "t.sonde", "--",
-               sys.executable if installed else bare_python, "prog.py", cwd=tmp_path)
+               sys.executable if installed else bare_python, "prog.py", cwd=tmp_path,
+               env=None if installed else without_peers())
     found = {}
     for row in rows(tmp_path / "t.sonde", "lines"):
         if row["hits"]:
@@ -241,14 +249,14 @@ def test_unchanged_scripts(source, installed, bare_python, tmp_path):
 def test_the_stand_in_says_what_it_is(bare_python, tmp_path):
     (tmp_path / "prog.py").write_text("from line_profiler import LineProfiler")
     done = run(SONDE, "run", "--lines", "@profile", "-o", "t.sonde", "--", bare_python, "prog.py",
-               cwd=tmp_path, status=1)
+               cwd=tmp_path, status=1, env=without_peers())
     assert "pip install line_profiler" in done.stderr or "cannot import name" in done.stderr
 
 
 def test_bytes_of_what_is_decorated(bare_python, tmp_path):
     (tmp_path / "prog.py").write_text("from memory_profiler import profile" + DECORATED)
     done = run(SONDE, "run", "--line-memory", "@profile", "-p", "--", bare_python, "prog.py",
-               cwd=tmp_path)
+               cwd=tmp_path, env=without_peers())
     assert "Line #    Mem usage    Increment  Occurrences   Line Contents" in done.stdout
     assert done.stderr == ""
 
@@ -279,7 +287,7 @@ def test_line_by_line_as_users_write_it(package, probe, bare_python, tmp_path):
         text = text.replace("from line_profiler import profile\n# ", "")
     (tmp_path / "test_profile.py").write_text(text)
     done = run(SONDE, "run", probe, "@profile", "-p", "--", bare_python, "test_profile.py",
-               cwd=tmp_path)
+               cwd=tmp_path, env=without_peers())
     assert "sum += 1" in done.stdout and " 1001 " in done.stdout and done.stderr == ""
 
 
