@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "readable.h"
 #include "probes/python/interrupt.h"
 
 #define ATTEMPTS 20 /* of what must happen within the patience of the one that asks */
@@ -95,6 +96,7 @@ static void test_only_who_is_asked_answers(void **state)
     int               answers = 0;
 
     (void)state;
+    skip_unless_readable();
     assert_true(snd_interrupt_start(&python, false));
     begin(&a, &b);
     begin(&b, &a);

@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "readable.h"
 #include "pystack/codes.h"
 #include "pystack/lines.h"
 #include "pystack/locate.h"
@@ -153,6 +154,7 @@ static void test_memory(void **state)
     struct snd_window window = { 0 };
 
     (void)state;
+    skip_unless_readable();
     assert_true(pages != MAP_FAILED);
     munmap(pages + 4096, 4096); /* a hole */
     memset(pages, 'a', 4096);
@@ -360,6 +362,7 @@ static void test_not_python(void **state)
     struct sonde_error err = { 0 };
 
     (void)state;
+    skip_unless_readable();
     assert_int_equal(snd_python_find(&python, getpid(), &err), SONDE_E_UNSUPPORTED);
     assert_non_null(strstr(err.message, "not a Python program"));
     assert_int_equal(snd_python_find(&python, 4194305, &err), SONDE_E_IO);
@@ -404,6 +407,7 @@ static void test_task(void **state)
     pthread_t       threads[2];
 
     (void)state;
+    skip_unless_readable();
     pthread_mutex_lock(&held);
     pthread_create(&threads[0], NULL, spin, NULL);
     pthread_create(&threads[1], NULL, wait_for_it, NULL);
