@@ -2,8 +2,9 @@
 /*
  * sonde attach: samples a running Python process and its descendants, from outside.
  *
- * Nothing is put into it and it is not stopped: its memory is read (process_vm_readv), which the
- * kernel permits to its user and to root (ptrace(2), "Ptrace access mode checking").
+ * Nothing is put into it: its memory is read (process_vm_readv), and a thread that runs is halted
+ * for a moment where its stack cannot be read otherwise (ptrace). The kernel permits both to its
+ * user and to root (ptrace(2), "Ptrace access mode checking").
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,7 +24,7 @@
 struct attach_args {
     const char *output, *duration;
     int64_t     hz;
-    bool        verbose;
+    bool        nonblocking, verbose;
 };
 
 #define AT(member) offsetof(struct attach_args, member)
@@ -34,6 +35,8 @@ static const struct snd_option options[] = {
       SND_OPTION_MAYBE, AT(hz), 0 },
     { 'd', "duration", "SECONDS", "for so long (until it ends, or Ctrl-C)", SND_OPTION_TEXT,
       AT(duration), 0 },
+    { 0, "nonblocking", NULL, "never halt a thread: what changes while it is read is left out",
+      SND_OPTION_FLAG, AT(nonblocking), 0 },
     { 'v', "verbose", NULL, "say where the trace is, also when stderr is no terminal",
       SND_OPTION_FLAG, AT(verbose), 0 },
 };
@@ -134,6 +137,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
     int64_t hz = args.hz > 0 ? args.hz : HZ_DEFAULT;
     if (hz > HZ_MOST)
         return snd_usage_error(self, "--sample is from 1 to %d", HZ_MOST);
+    o.nonblocking = args.nonblocking;
     o.period_ns = 1000000000u / (uint64_t)hz;
     status = check(self, argv[0], o.root);
     if (status >= 0)

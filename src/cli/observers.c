@@ -41,7 +41,7 @@ struct family {
 static void work(const struct snd_observers *o, pid_t pid, pid_t parent)
 {
     struct sonde_error     err = { 0 };
-    struct snd_observation observation = { pid, o->folder, o->period_ns, o->quit };
+    struct snd_observation observation = { pid, o->folder, o->period_ns, o->nonblocking, o->quit };
 
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)

@@ -19,6 +19,7 @@ struct snd_observers {
     pid_t               root;
     const char         *folder; /* where the traces go, ending in '/' */
     uint64_t            period_ns;
+    bool                nonblocking; /* no thread is ever halted */
     uint64_t            duration_ns; /* 0: until all have ended */
     const volatile int *quit;        /* not 0: end; what SIGTERM sets it, too */
 };

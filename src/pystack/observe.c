@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "pystack/halt.h"
 #include "pystack/pace.h"
 #include "pystack/sampling.h"
 
@@ -172,6 +173,8 @@ enum sonde_status snd_observe(const struct snd_observation *o, struct sonde_erro
     status = snd_sampling_new(&python, &recorder, o->period_ns, &sampling, err);
     if (status != SONDE_OK)
         return status;
+    if (!o->nonblocking)
+        snd_sampling_on_running(sampling, snd_halt_read, &python);
     options.path = o->path;
     options.subject_pid = (uint32_t)o->pid;
     status = calls.start(&options, err);

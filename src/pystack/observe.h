@@ -2,7 +2,8 @@
 /*
  * pystack/observe.h - samples another process into a trace, from outside.
  *
- * Nothing is put into that process and it is never stopped. The trace is the recorder's, loaded
+ * Nothing is put into that process. A thread that runs is halted for some microseconds where looks
+ * at its stack do not agree, unless that is not wanted (halt.h). The trace is the recorder's, loaded
  * from its shared library when it is needed: this program reads traces, and links no recorder.
  *
  * Layer:   pystack. Threads: one; a process observes one other.
@@ -16,6 +17,7 @@ struct snd_observation {
     pid_t               pid;
     const char         *path; /* of the trace: a file, or a folder ending in '/' */
     uint64_t            period_ns;
+    bool                nonblocking; /* no thread is halted: what changes meanwhile is left out */
     const volatile int *quit; /* not 0: end */
 };
 

@@ -2,7 +2,7 @@
 /*
  * pystack/process.h - the threads and frames of a Python process, its own or another.
  *
- * Nothing is stopped and nothing is written: what is read may change meanwhile. A thread that
+ * Nothing is stopped here and nothing is written: what is read may change meanwhile. A thread that
  * does not hold the interpreter's lock cannot change its frames; of one that does, a stack counts
  * only if a second look finds the same (snd_python_stack).
  *

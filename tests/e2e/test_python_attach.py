@@ -163,16 +163,30 @@ def test_shares(tmp_path, python, include):
     pytest.fail(f"{share}")
 
 
+SHORT_CALLS = POSSIBLE + "print('ready', flush=True)\nmain(lambda: False)\n"
+
+
 @pytest.mark.parametrize("python, include", interpreters())
 def test_every_stack_is_possible(tmp_path, python, include):
-    with Program(python, tmp_path, POSSIBLE + "print('ready', flush=True)\n"
-                 "main(lambda: False)\n") as program:
+    with Program(python, tmp_path, SHORT_CALLS) as program:
         attach(program.pid, tmp_path / "t.sonde", "--sample", 5000, "--duration", 2)
     found = samples(tmp_path / "t.sonde")
-    assert sum(sample["samples"] for sample in found) > 100
+    taken, torn = sum(sample["samples"] for sample in found), ledger(tmp_path / "t.sonde").get("torn_samples", 0)
+    assert taken > 100
+    assert torn < 0.01 * taken  # however short the calls are
     assert impossible(found) == []
     # A stack of another shape than any: cut off, or mixed with what ran before main().
     assert {sample["functions"][-1] for sample in found} == {"<module>"}
+
+
+@pytest.mark.parametrize("python, include", interpreters())
+def test_nothing_is_halted_if_not_wanted(tmp_path, python, include):
+    with Program(python, tmp_path, SHORT_CALLS) as program:
+        attach(program.pid, tmp_path / "t.sonde", "--sample", 5000, "--duration", 1, "--nonblocking")
+    found = samples(tmp_path / "t.sonde")
+    assert ledger(tmp_path / "t.sonde")["torn_samples"] > 100  # counted, never shown
+    assert impossible(found) == []
+    assert {sample["functions"][-1] for sample in found} <= {"<module>"}
 
 
 THREADS = """
@@ -292,7 +306,7 @@ def test_an_interrupt_keeps_what_there_is(tmp_path, how):
 
 
 def test_the_target_is_not_held_up(tmp_path):
-    """It goes on while it is sampled, and nothing is left in it."""
+    """It goes on when it was sampled, and nothing is left in it."""
     with Program(sys.executable, tmp_path, MIXTURE) as program:
         before = open(f"/proc/{program.pid}/maps").read().count("sonde")
         attach(program.pid, tmp_path / "t.sonde", "--sample", 1000, "--duration", 1)
@@ -300,6 +314,100 @@ def test_the_target_is_not_held_up(tmp_path):
         assert "TracerPid:\t0" in status
         assert open(f"/proc/{program.pid}/maps").read().count("sonde") == before == 0
         assert program.process.poll() is None
+
+
+# ------------------------------------------------- a thread that is halted comes to no harm
+
+def sampler(program, trace, *options):
+    """One that goes on while the test does something to the program."""
+    process = subprocess.Popen([SONDE, "attach", str(program.pid), "-o", str(trace), "--sample", "5000",
+                                *options], stderr=subprocess.PIPE)
+    time.sleep(0.3)
+    return process
+
+
+def ended(process):
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 0, process.stderr.read()
+
+
+def is_running(program):
+    """It computes: not halted, not stopped, not dead."""
+    def spent():
+        return sum(map(int, open(f"/proc/{program.pid}/stat").read().rpartition(")")[2].split()[11:13]))
+    begin = spent()
+    deadline = time.monotonic() + 10
+    while spent() <= begin + 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return spent() > begin + 2
+
+
+# Each signal is sent when the one before it has been counted, so that none can fall together.
+SIGNALS = "import signal, os\ncount = 0\n" \
+          "def note(*_):\n    global count; count += 1; os.write(1, b'%d\\n' % count)\n" \
+          "signal.signal(signal.SIGUSR1, note)\n" + SHORT_CALLS
+
+
+def test_signals_reach_it(tmp_path):
+    with Program(sys.executable, tmp_path, SIGNALS) as program:
+        sonde = sampler(program, tmp_path / "t.sonde")
+        for sent in range(1, 1001):
+            os.kill(program.pid, signal.SIGUSR1)
+            assert int(program.process.stdout.readline()) == sent
+        ended(sonde)
+        assert is_running(program)
+    assert impossible(s for s in samples(tmp_path / "t.sonde") if "note" not in s["functions"]) == []
+
+
+def test_it_is_stopped_and_goes_on(tmp_path):
+    with Program(sys.executable, tmp_path, SHORT_CALLS) as program:
+        sonde = sampler(program, tmp_path / "t.sonde")
+        for _ in range(20):
+            os.kill(program.pid, signal.SIGSTOP)
+            assert os.waitpid(program.pid, os.WUNTRACED)[1] == signal.SIGSTOP << 8 | 0x7F
+            time.sleep(0.01)
+            os.kill(program.pid, signal.SIGCONT)
+            assert is_running(program)
+        os.kill(program.pid, signal.SIGSTOP)
+        ended(sonde)
+        assert open(f"/proc/{program.pid}/stat").read().rpartition(")")[2].split()[0] == "T"
+        os.kill(program.pid, signal.SIGCONT)
+        assert is_running(program)
+
+
+def test_the_sampler_is_killed(tmp_path):
+    with Program(sys.executable, tmp_path, SHORT_CALLS) as program:
+        for _ in range(5):
+            sonde = sampler(program, tmp_path / "t.sonde")
+            workers = open(f"/proc/{sonde.pid}/task/{sonde.pid}/children").read().split()
+            for pid in (sonde.pid, *map(int, workers)):
+                os.kill(pid, signal.SIGKILL)
+            sonde.wait()
+            assert is_running(program)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_its_end_is_its_parents_to_see(tmp_path, how):
+    for _ in range(5):
+        with Program(sys.executable, tmp_path, SHORT_CALLS) as program:
+            sonde = sampler(program, tmp_path / "t.sonde")
+            os.kill(program.pid, how)
+            assert program.process.wait(timeout=10) == -how
+            assert sonde.wait(timeout=20) == 0, sonde.stderr.read()
+
+
+def test_two_at_once(tmp_path):
+    """Each finds the thread in the hands of the other now and then: it is read without a halt."""
+    with Program(sys.executable, tmp_path, SHORT_CALLS) as program:
+        both = [sampler(program, tmp_path / f"{i}.sonde") for i in range(2)]
+        time.sleep(1)
+        for sonde in both:
+            ended(sonde)
+        assert is_running(program)
+    for i in range(2):
+        found = samples(tmp_path / f"{i}.sonde")
+        assert sum(sample["samples"] for sample in found) > 100
+        assert impossible(found) == []
 
 
 # ------------------------------------------------------------------------------ refusals
