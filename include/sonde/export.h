@@ -38,7 +38,7 @@ enum sonde_report_part {
 
 struct sonde_report_options {
     size_t      struct_size; /* sizeof(struct sonde_report_options): set by the INIT macro */
-    const char *view;        /* a name of sonde_views(); NULL: "ops" */
+    const char *view;        /* a name of sonde_view_info(); NULL: "ops" */
     const char *sort;        /* key of a column, greatest first; NULL: as the view orders them */
     int64_t     rows;        /* at most so many; -1: all */
     unsigned    groups;      /* ops: enum sonde_group of model.h, or-ed */
@@ -124,6 +124,8 @@ struct sonde_view_info {
 };
 /* The views, by number; NULL past the last. Static. */
 SONDE_API const struct sonde_view_info *sonde_view_info(size_t index);
+/* The view to begin with: "ops" of a trace with ranges, else what it has instead. Static. */
+SONDE_API const char *sonde_default_view(struct sonde_trace *trace);
 
 /* ---------------------------------------------------------------- exports */
 
@@ -132,6 +134,7 @@ struct sonde_exporter_info {
     const char *suffix;  /* ending of a file of it, with its dot */
     const char *summary; /* one line */
     const char *missing; /* NULL, or why this build cannot do it */
+    const char *view;    /* the one that shows the same; NULL: whatever is in the trace */
 };
 /* The exporters, by number; NULL past the last. Static. */
 SONDE_API const struct sonde_exporter_info *sonde_exporter_info(size_t index);

@@ -7,11 +7,13 @@ runs on without it.
 """
 import atexit
 import builtins
+import importlib.util
 import os
 import sys
 
 _sessions = {}  # by name, kept for the life of the process
 _FIRST = "SONDE_FIRST_PROCESS"
+_is_first = False
 
 
 def say(text):
@@ -19,16 +21,22 @@ def say(text):
 
 
 def _attempt(what, function, *arguments):
+    """What it returns; None if it fails, which is told unless `what` is None."""
     try:
         return function(*arguments)
     except ImportError as error:
-        if error.name != "sonde._python":
-            raise
-        say(f"{what}: this Python is {sys.version_info[0]}.{sys.version_info[1]}, and the probes "
-            "were built for another; install sonde for this one too")
+        if importlib.util.find_spec("sonde._python"):
+            return _tell(what, error)
+        _tell(what, f"this Python is {sys.version_info[0]}.{sys.version_info[1]}, and the probes were "
+              "built for another; install sonde for this one too")
     except Exception as error:  # the program must not suffer for it
-        say(f"{what}: {error}")
+        _tell(what, error)
     return None
+
+
+def _tell(what, why):
+    if what:
+        say(f"{what}: {why}")
 
 
 # ------------------------------------------------------------------ functions by name
@@ -145,7 +153,8 @@ def _allow_fork():
 
 def before(probes, after_import):
     """What must be ready when the program's code is loaded."""
-    first = _FIRST not in os.environ
+    global _is_first
+    first = _is_first = _FIRST not in os.environ
     os.environ[_FIRST] = str(os.getpid())
     _allow_fork()
     _run_setup()
@@ -159,4 +168,7 @@ def last(probes):
         _sessions["functions"] = _attempt("--functions is not recorded", _start_functions,
                                           probes)
     if "sample" in probes:
-        _sessions["sample"] = _attempt("--sample is not recorded", _start_sample, probes)
+        what = "--sample is not recorded"
+        if "unasked" in probes:  # then once is enough, however many processes there will be
+            what = "no samples are taken" if _is_first else None
+        _sessions["sample"] = _attempt(what, _start_sample, probes)

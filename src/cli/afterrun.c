@@ -26,7 +26,7 @@ static bool ends_with(const char *text, size_t length, const char *end)
 }
 
 /* The format whose ending `path` has, the longest if several; NULL: it is to be a trace. */
-static const char *format_of(const char *path)
+static const struct sonde_exporter_info *format_of(const char *path)
 {
     const struct sonde_exporter_info *info, *best = NULL;
     size_t                            length = strlen(path);
@@ -37,7 +37,7 @@ static const char *format_of(const char *path)
         if (ends_with(path, length, info->suffix) &&
             (!best || strlen(info->suffix) > strlen(best->suffix)))
             best = info;
-    return best ? best->name : NULL;
+    return best;
 }
 
 void snd_after_run_place(struct snd_after_run *after, const char *program,
@@ -105,6 +105,8 @@ static bool show_one(const struct snd_after_run *after, const char *trace, const
 
 static bool show(const struct snd_after_run *after, const char *trace)
 {
+    if (!after->view)
+        return show_one(after, trace, NULL);
     char       *views = strdup(after->view), *rest = NULL;
     bool        done = views != NULL;
     const char *name = views ? strtok_r(views, ",", &rest) : NULL;
@@ -121,7 +123,7 @@ static bool write_out(const struct snd_after_run *after, const char *trace)
 
     add(&words, "export");
     add(&words, trace);
-    add_option(&words, "--to", after->format);
+    add_option(&words, "--to", after->format->name);
     add_option(&words, "--output", after->output);
     return run_command(&snd_command_export, &words);
 }

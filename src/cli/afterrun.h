@@ -12,16 +12,18 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "sonde/export.h"
 
 struct snd_after_run {
     const char *output; /* what -o says, or NULL */
     bool        print;
-    const char *view; /* what to show, with commas */
+    const char *view; /* what to show, with commas; NULL: what there is */
     const char *sort; /* this and the next three: as report's, NULL and 0 if not given */
     const char *time_unit;
     int64_t     rows;
     bool        skip_zero;
-    const char *format;  /* of `output`, when it is not to be a trace: set by _place */
+    /* Set by _place, when `output` is not to be a trace: */
+    const struct sonde_exporter_info *format;
     bool        is_kept; /* the trace itself stays: set by _place */
 };
 

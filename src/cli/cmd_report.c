@@ -16,7 +16,7 @@ struct report_args {
 #define AT(member) offsetof(struct report_args, member)
 static const struct snd_option options[] = {
     { 'v', "view", "VIEW",
-      "what to show: summary, ops (the default), tree, model, modules, depths, layers, "
+      "what to show (ops, or what the trace has instead): summary, ops, tree, model, modules, depths, layers, "
       "functions, lines, line-memory, samples, memory, tensors, tensor-lines, threads, "
       "steps, ledger",
       SND_OPTION_TEXT, AT(view), 0 },
@@ -189,14 +189,9 @@ static int fill(const struct snd_command *self, const struct report_args *args,
                 struct sonde_report_options *report)
 {
     bool text = !args->json && !args->csv;
-    bool is_ops = !args->view || strcmp(args->view, "ops") == 0;
 
     if (args->json && args->csv)
         return snd_usage_error(self, "--json or --csv, not both");
-    report->view = args->view;
-    report->sort = args->sort ? args->sort : is_ops ? "self_cpu_time_total" : NULL;
-    if (report->sort && strcmp(report->sort, "none") == 0)
-        report->sort = NULL;
     report->rows = args->rows != INT64_MIN ? args->rows : text ? 100 : -1;
     report->stack_depth = clamp(args->stack_depth);
     report->format = args->json  ? SONDE_REPORT_JSON
@@ -214,6 +209,17 @@ static int fill(const struct snd_command *self, const struct report_args *args,
     if (status < 0)
         status = fill_part(self, args, report);
     return status >= 0 ? status : fill_unit(self, args->time_unit, report);
+}
+
+static void choose_view(const struct report_args *args, struct sonde_trace *trace,
+                        struct sonde_report_options *report)
+{
+    report->view = args->view ? args->view : sonde_default_view(trace);
+    report->sort = args->sort;
+    if (!args->sort && strcmp(report->view, "ops") == 0)
+        report->sort = "self_cpu_time_total";
+    else if (args->sort && strcmp(args->sort, "none") == 0)
+        report->sort = NULL;
 }
 
 /* torch's table of nothing is no text at all, which leaves a person wondering. */
@@ -246,6 +252,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
 
     struct sonde_sink out = { write_counted, &written };
     snd_progress_start("sonde: reading the trace");
+    choose_view(&args, trace, &report);
     enum sonde_status st = sonde_report(trace, &report, &out, &err);
     snd_progress_stop();
     sonde_trace_close(trace);

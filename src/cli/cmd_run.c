@@ -34,7 +34,7 @@ static const struct snd_option options[] = {
       "the trace to write (PROGRAM.sonde in the current folder), or a file of "
       "another format by its ending: .prof, .lprof, .json",
       SND_OPTION_TEXT, AT(after.output), 0 },
-    { 0, "ops", NULL, "record PyTorch's operators (without any of these: if the program has them)",
+    { 0, "ops", NULL, "record PyTorch's operators (without any of these: they and samples)",
       SND_OPTION_FLAG, AT(probes.ops), 0 },
     { 0, "shapes", NULL, "operators with the shapes of their inputs", SND_OPTION_FLAG,
       AT(probes.shapes), 0 },
@@ -144,16 +144,21 @@ static bool absolute_folder(const char *path, struct sonde_buffer *out)
     return !out->failed;
 }
 
+static const char *why_nothing(const struct snd_run_probes *probes)
+{
+    if (probes->unasked)
+        return "it neither runs Python nor uses <sonde/record.h>";
+    return probes->ops ? "it neither imports torch nor uses <sonde/record.h>"
+                       : "no Python of it could be told to (python -I, -E and -S do not listen)";
+}
+
 static void finish(const struct run_args *args, const char *path, const char *aside,
                    const char *program)
 {
     if (snd_run_folder_settle(path, aside) == 0) {
-        fprintf(stderr, "sonde: run: %s recorded nothing: %s; see 'man sonde-run'\n", program,
-                strcmp(args->after.view, "ops") == 0
-                    ? "it neither imports torch nor uses <sonde/record.h>, or ended before its "
-                      "first event"
-                    : "no Python of it could be told to (python -I, -E and -S do not listen), or "
-                      "it ended before its first event");
+        fprintf(stderr, "sonde: run: %s recorded nothing: %s, or it ended before its first event; "
+                        "see 'man sonde-run'\n",
+                program, why_nothing(&args->probes));
         return;
     }
     snd_after_run_finish(&args->after, path);
@@ -173,7 +178,7 @@ static int run_program(struct run_args *args, const char *path, char **program,
     } else {
         set_environment(args, folder.bytes);
         status = snd_run_probes_set(&args->probes, views);
-        if (!args->after.view)
+        if (!args->after.view && !args->probes.unasked)
             args->after.view = snd_buf_string(views);
         if (status < 0)
             status = snd_child_run(program, child);
@@ -221,6 +226,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
         return status;
     argv[operands] = NULL; /* operands are fewer than arguments, so there is room */
     snd_after_run_place(&args.after, argv[0], &path);
+    snd_run_probes_default(&args.probes, args.after.format ? args.after.format->view : NULL);
     status = path.failed || path.length == 0 ? snd_usage_error(self, "the trace needs a name")
                                              : record(&args, path.bytes, argv);
     sonde_buffer_release(&path);

@@ -34,6 +34,7 @@ static const struct probe {
     { "line-memory", PROBE_LIST, AT(line_memory), "SONDE_LINE_MEMORY", "line-memory" },
     { "sample", PROBE_RATE, AT(sample), "SONDE_SAMPLE", "samples" },
     { "native", PROBE_FLAG, AT(native), NULL, "samples" },
+    { "unasked", PROBE_FLAG, AT(unasked), NULL, "samples" },
 };
 
 /* Is the probe asked for? Its value, as text, in `value`: NULL for none. */
@@ -100,6 +101,30 @@ static void list_probes(const struct snd_run_probes *chosen, struct sonde_buffer
     }
 }
 
+void snd_run_probes_default(struct snd_run_probes *chosen, const char *view)
+{
+    static const struct {
+        const char           *view;
+        struct snd_run_probes probes;
+    } defaults[] = {
+        { "functions", { .functions = true } },
+        { "lines", { .lines = "@profile" } },
+        { "line-memory", { .line_memory = "@profile" } },
+        { NULL, { .ops = true, .sample = -1, .unasked = true } },
+    };
+    size_t at = 0;
+
+    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
+        const char *value;
+        char        number[32];
+        if (is_asked(&probes[i], chosen, number, &value))
+            return;
+    }
+    while (defaults[at].view && (!view || strcmp(defaults[at].view, view) != 0))
+        at++;
+    *chosen = defaults[at].probes;
+}
+
 int snd_run_probes_set(const struct snd_run_probes *chosen, struct sonde_buffer *views)
 {
     struct sonde_buffer list = { 0 }, folder = { 0 };
@@ -107,13 +132,8 @@ int snd_run_probes_set(const struct snd_run_probes *chosen, struct sonde_buffer 
 
     unsetenv("SONDE_FIRST_PROCESS"); /* of a run that we may be part of: _start.py's */
     list_probes(chosen, &list, views);
-    bool asked = list.length > 0;
-    if (!asked) {
-        snd_buf_text(&list, "ops");
-        snd_buf_text(views, "ops");
-    }
     if (!snd_autostart_find(&folder)) {
-        if (asked)
+        if (!chosen->unasked)
             status = snd_failure("run: cannot record %s: no Python package of sonde is "
                                  "beside this program; install it (make, or pip install .) or "
                                  "set SONDE_PYTHON to its folder",

@@ -18,11 +18,17 @@ struct snd_run_probes {
     const char *lines, *line_memory; /* names of functions, with commas; NULL: not asked for */
     int64_t     sample;              /* a second; 0: not asked for, -1: as often as is usual */
     bool        native;              /* samples with native frames */
+    bool        unasked;             /* what cannot be recorded is left out without a word */
 };
 
 /*
- * Has the Python processes load the probes that were asked for, or the operators if none was: a
- * program that has none is not disturbed. Appends the views that show them to `views`, with
+ * If none was asked for: what `view` shows, or without one (NULL) operators and samples, as far as
+ * the program has them.
+ */
+void snd_run_probes_default(struct snd_run_probes *chosen, const char *view);
+
+/*
+ * Has the Python processes load these probes. Appends the views that show them to `views`, with
  * commas. -1, or an exit status when what was asked for cannot be had.
  */
 int snd_run_probes_set(const struct snd_run_probes *chosen, struct sonde_buffer *views);

@@ -3,9 +3,61 @@
 
 #include "base/buf.h"
 #include "base/sink.h"
+#include "format/layout.h"
 #include "snd_config.h"
 #include "view/render.h"
 #include "view/view.h"
+
+/* ------------------------------------------------------------ the default */
+
+struct content {
+    bool ranges, samples;
+};
+
+static bool stop_at_range(const struct sonde_event *event, void *user)
+{
+    struct content *found = user;
+
+    found->samples |= event->kind == SONDE_EVENT_SAMPLE;
+    found->ranges = event->kind == SONDE_EVENT_BEGIN;
+    return !found->ranges;
+}
+
+static bool has_tally(const struct sonde_trace *trace, uint32_t kind)
+{
+    struct sonde_tally_row row;
+
+    for (uint32_t p = 0; p < sonde_trace_process_count(trace); p++)
+        for (uint32_t n = 0; sonde_trace_tally(trace, p, n, &row); n++)
+            if (row.kind == kind)
+                return true;
+    return false;
+}
+
+const char *sonde_default_view(struct sonde_trace *trace)
+{
+    static const struct {
+        uint32_t    tally;
+        const char *view;
+    } others[] = {
+        { SND_TALLY_CALLS, "functions" },
+        { SND_TALLY_LINE, "lines" },
+        { SND_TALLY_LINE_MEMORY, "line-memory" },
+        { SND_TALLY_SAMPLER, "samples" },
+    };
+    struct sonde_error err;
+    struct content     found = { 0 };
+
+    if (sonde_trace_walk(trace, SONDE_BY_THREAD, stop_at_range, &found, &err) != SONDE_OK ||
+        found.ranges)
+        return "ops";
+    for (size_t i = 0; i < SND_COUNT_OF(others); i++)
+        if (has_tally(trace, others[i].tally))
+            return others[i].view;
+    return found.samples ? "samples" : "ops";
+}
+
+/* --------------------------------------------------------------- a report */
 
 static const struct snd_view *find_view(const char *name)
 {

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of Python programs share: running one under sonde and under a peer tool."""
+import glob
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
+
+import pytest
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs/python"
 SONDE = os.environ.get("SONDE") or os.path.join(sysconfig.get_path("scripts"), "sonde")
@@ -40,3 +44,20 @@ def rows(trace, view, *options):
     """The rows of a view, as its JSON has them."""
     done = run(SONDE, "report", trace, "--view", view, "--json", *options, cwd=".")
     return json.loads(done.stdout)["rows"]
+
+
+def interpreters():
+    """One of each series, 3.9 to 3.13."""
+    found = {}
+    places = [sys.executable, *glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))]
+    places += [shutil.which(f"python3.{minor}") for minor in range(9, 14)]
+    for place in filter(None, places):
+        done = subprocess.run([place, "-c", "import sys, sysconfig; "
+                               "print(*sys.version_info[:2], sysconfig.get_path('include'))"],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        if done.returncode == 0:
+            major, minor, include = done.stdout.split(maxsplit=2)
+            version = int(major), int(minor)
+            if (3, 9) <= version <= (3, 13) and version not in found:
+                found[version] = place, include.strip()
+    return [pytest.param(*found[version], id=".".join(map(str, version))) for version in sorted(found)]

@@ -3,7 +3,6 @@
 
 CPython does not promise the layouts, so they are tried with every interpreter of the machine.
 """
-import glob
 import os
 import pathlib
 import shutil
@@ -11,6 +10,8 @@ import subprocess
 import sys
 
 import pytest
+
+from python_tools import interpreters
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMPILER = shutil.which(os.environ.get("CC", "cc"))
@@ -96,23 +97,6 @@ thread = threading.Thread(target=run); thread.start(); thread.join()
 assert not failed, failed
 print("good")
 """
-
-
-def interpreters():
-    """One of each series, 3.9 to 3.13."""
-    found = {}
-    places = [sys.executable, *glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))]
-    places += [shutil.which(f"python3.{minor}") for minor in range(9, 14)]
-    for place in filter(None, places):
-        done = subprocess.run([place, "-c", "import sys, sysconfig; "
-                               "print(*sys.version_info[:2], sysconfig.get_path('include'))"],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        if done.returncode == 0:
-            major, minor, include = done.stdout.split(maxsplit=2)
-            version = int(major), int(minor)
-            if (3, 9) <= version <= (3, 13) and version not in found:
-                found[version] = place, include.strip()
-    return [pytest.param(*found[version], id=".".join(map(str, version))) for version in sorted(found)]
 
 
 @pytest.mark.skipif(not COMPILER, reason="no C compiler")

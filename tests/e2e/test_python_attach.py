@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from sample_tools import GIL, ON_CPU, POSSIBLE, SONDE, impossible, ledger, samples, shares
-from test_pyframes import interpreters
+from python_tools import interpreters
+from sample_tools import GIL, ON_CPU, POSSIBLE, SONDE, impossible, ledger, samples
 
 
 def attach(pid, trace, *options, status=0):

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from test_pyframes import interpreters
+from python_tools import interpreters
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMPILER = shutil.which("cc") or shutil.which("gcc")

@@ -3,11 +3,12 @@
 import json
 import os
 import pickle
+import pstats
 import sys
 
 import pytest
 
-from python_tools import PROGRAMS, SONDE, python, rows, run, sonde_run
+from python_tools import PROGRAMS, SONDE, interpreters, python, rows, run, sonde_run
 
 SEEDS = PROGRAMS.parents[1] / "seeds"
 
@@ -87,7 +88,10 @@ def test_help(tmp_path):
 
 
 @pytest.mark.parametrize("options, said", [
-    ([], "ops . . ."), (["--shapes"], "ops,shapes . . ."), (["--timeline"], "functions,timeline . . ."),
+    ([], "ops,sample,unasked . . ."), (["-o", "x.prof"], "functions . . ."),
+    (["-o", "x.lprof"], "lines @profile . ."), (["-o", "x.dat"], "line-memory . @profile ."),
+    (["-o", "x.folded"], "ops,sample,unasked . . ."), (["-o", "x.prof", "--ops"], "ops . . ."),
+    (["--shapes"], "ops,shapes . . ."), (["--timeline"], "functions,timeline . . ."),
     (["--ops", "--lines", "a,b.c", "--sample"], "ops,lines,sample a,b.c . ."),
     (["--line-memory", "f", "--sample", "250", "--python-only"],
      "functions,python-only,line-memory,sample . f 250"),
@@ -97,6 +101,72 @@ def test_what_the_program_is_told(options, said, tmp_path):
     done = run(SONDE, "run", *options, "--", "sh", "-c", text, cwd=tmp_path,
                env={**os.environ, "SONDE_LINES": "of an outer run", "SONDE_SAMPLE": "7"})
     assert done.stdout.split() == said.split()
+
+
+BUSY = """
+import time
+def work():
+    end = time.monotonic() + 0.3
+    while time.monotonic() < end: pass
+work()
+"""
+
+
+def test_without_options_it_is_sampled(tmp_path):
+    """And that is what `sonde report` shows, since there is nothing else; nothing of ours is in it."""
+    (tmp_path / "prog.py").write_text(BUSY)
+    done = sonde_run(["-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    assert done.stderr == ""
+    text = run(SONDE, "report", "t.sonde", cwd=tmp_path).stdout
+    assert "Samples:" in text and "work  prog.py" in text and "sonde/" not in text
+    shown = sonde_run(["--print"], "prog.py", cwd=tmp_path)
+    assert "work  prog.py" in shown.stdout and shown.stderr == ""
+    assert not (tmp_path / "python.sonde").exists()
+
+
+@pytest.mark.parametrize("options, expected", [
+    (["--functions"], "function calls in"), (["--lines", "work"], "Line #      Hits"),
+    (["--line-memory", "work"], "Mem usage"), (["--sample"], "Samples:"),
+    (["--functions", "--sample"], "function calls in"),
+])
+def test_a_report_shows_what_there_is(options, expected, tmp_path):
+    (tmp_path / "prog.py").write_text(BUSY)
+    sonde_run([*options, "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    done = run(SONDE, "report", "t.sonde", cwd=tmp_path)
+    assert expected in done.stdout and done.stderr == ""
+
+
+def test_the_format_tells_what_to_record(tmp_path):
+    (tmp_path / "prog.py").write_text(BUSY)
+    sonde_run(["-o", "p.prof"], "prog.py", cwd=tmp_path)
+    assert any(name == "work" for _, _, name in pstats.Stats(str(tmp_path / "p.prof")).stats)
+    sonde_run(["-o", "p.folded"], "prog.py", cwd=tmp_path)
+    assert "prog.py:1);work (" in (tmp_path / "p.folded").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.folded", "p.prof", "prog.py"]
+
+
+@pytest.mark.parametrize("options, told", [
+    ([], "no samples are taken"), (["--sample"], "--sample is not recorded"),
+    (["--functions"], "--functions is not recorded"), (["--lines", "f"], "--lines is not recorded"),
+    (["--line-memory", "f"], "--line-memory is not recorded"),
+])
+def test_a_python_that_the_probes_were_not_built_for(options, told, tmp_path):
+    """It runs as if alone, and so do the Pythons that it starts; one line says what is missing."""
+    mine = "%d.%d" % sys.version_info[:2]
+    other = next((each.values[0] for each in interpreters() if each.id != mine), None)
+    if not other:
+        pytest.skip("there is one Python on this machine: no other to try")
+    (tmp_path / "prog.py").write_text(
+        "import subprocess, sys\nprint('it runs', sys.argv[1:], flush=True)\n"
+        "if len(sys.argv) < 3: subprocess.run([sys.executable, __file__, *sys.argv[1:], 'again'])\n"
+        "sys.exit(3)\n")
+    done = run(SONDE, "run", *options, "-o", "t.sonde", "--", other, "prog.py", "one", cwd=tmp_path, status=3)
+    assert done.stdout == "it runs ['one']\nit runs ['one', 'again']\n"
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith(f"sonde: {told}: this Python is 3.") and "built for another" in lines[0]
+    assert "Traceback" not in done.stderr
+    if not options:
+        assert len(lines) == 1
 
 
 def test_a_sitecustomize_that_raises(tmp_path):

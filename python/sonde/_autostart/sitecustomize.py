@@ -143,7 +143,10 @@ def start_last(probes):
         site.ENABLE_USER_SITE, site.execusercustomize = enabled, real
         if enabled:
             real()
-        _start.last(probes)
+        try:
+            _start.last(probes)
+        except Exception as error:  # at this point it would keep Python from starting
+            say(f"this Python program is not recorded: {error}")
 
     site.ENABLE_USER_SITE, site.execusercustomize = True, execusercustomize
 
@@ -155,7 +158,8 @@ def start_python(probes):
         _start.before(probes, after_import)
         return lambda: start_last(probes)
     except Exception as error:
-        say(f"this Python program is not recorded: {error}")
+        if "unasked" not in probes:
+            say(f"this Python program is not recorded: {error}")
         return lambda: None
 
 

@@ -71,6 +71,7 @@ static void *run(void *unused)
     struct snd_pace pace = snd_pace_begin(sampler.period_ns);
     uint64_t        missed = 0;
 
+    snd_pace_next(&pace); /* what runs at this moment is what started us */
     prctl(PR_SET_NAME, "sonde sampler");
     prctl(PR_SET_TIMERSLACK, 1ul);
     while (wait_until(pace.due_ns) && snd_sampling_round(sampler.sampling, missed))
