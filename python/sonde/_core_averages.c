@@ -589,6 +589,15 @@ static PyType_Spec average_spec = { .name = "sonde.Average",
                                     .flags = Py_TPFLAGS_DEFAULT,
                                     .slots = average_slots };
 
+static_assert(offsetof(struct averages_object, trace) == offsetof(struct core_made, trace),
+              "it begins as core_make_from() takes it to");
+
+static enum sonde_status compute_averages(struct sonde_trace *trace, struct core_made *made,
+                                          const void *options, struct sonde_error *err)
+{
+    return sonde_averages_new(trace, options, &((struct averages_object *)made)->averages, err);
+}
+
 PyObject *core_trace_averages(struct trace_object *self, PyObject *args, PyObject *kwargs)
 {
     static char                  *names[] = { "group_by_input_shape",
@@ -611,28 +620,10 @@ PyObject *core_trace_averages(struct trace_object *self, PyObject *args, PyObjec
                       (by_overload ? (unsigned)SONDE_GROUP_OVERLOAD : 0);
     options.stack_depth = depth > 0 ? (uint32_t)depth : 0;
     options.top_level = top;
-    struct averages_object *made = (struct averages_object *)core_new_object(averages_type);
+    struct averages_object *made =
+        (struct averages_object *)core_make_from(self, averages_type, compute_averages, &options);
     if (!made)
         return NULL;
-    struct sonde_trace *trace = core_take(self);
-    if (!trace) {
-        Py_DECREF(made);
-        return NULL;
-    }
-    struct sonde_error err = { 0 };
-    enum sonde_status  status;
-    Py_BEGIN_ALLOW_THREADS
-    status = sonde_averages_new(trace, &options, &made->averages, &err);
-    Py_END_ALLOW_THREADS
-    core_let_go(self);
-    if (status != SONDE_OK) {
-        core_set_error(&err);
-        Py_DECREF(made);
-        return NULL;
-    }
-    core_use(self);
-    Py_INCREF(self);
-    made->trace = self;
     made->groups = options.groups;
     made->flops = options.flops;
     return (PyObject *)made;

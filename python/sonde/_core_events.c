@@ -290,6 +290,15 @@ static PyType_Spec events_spec = { .name = "sonde.Events",
                                    .flags = Py_TPFLAGS_DEFAULT,
                                    .slots = events_slots };
 
+static_assert(offsetof(struct events_object, trace) == offsetof(struct core_made, trace),
+              "it begins as core_make_from() takes it to");
+
+static enum sonde_status compute_events(struct sonde_trace *trace, struct core_made *made,
+                                        const void *options, struct sonde_error *err)
+{
+    return sonde_events_new(trace, options, &((struct events_object *)made)->events, err);
+}
+
 PyObject *core_trace_events(struct trace_object *self, PyObject *args, PyObject *kwargs)
 {
     static char                *names[] = { "flops", NULL };
@@ -299,28 +308,10 @@ PyObject *core_trace_events(struct trace_object *self, PyObject *args, PyObject 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$s:events", names, &flops) ||
         core_flops(flops, &options.flops) < 0)
         return NULL;
-    struct events_object *made = (struct events_object *)core_new_object(events_type);
+    struct events_object *made =
+        (struct events_object *)core_make_from(self, events_type, compute_events, &options);
     if (!made)
         return NULL;
-    struct sonde_trace *trace = core_take(self);
-    if (!trace) {
-        Py_DECREF(made);
-        return NULL;
-    }
-    struct sonde_error err = { 0 };
-    enum sonde_status  status;
-    Py_BEGIN_ALLOW_THREADS
-    status = sonde_events_new(trace, &options, &made->events, &err);
-    Py_END_ALLOW_THREADS
-    core_let_go(self);
-    if (status != SONDE_OK) {
-        core_set_error(&err);
-        Py_DECREF(made);
-        return NULL;
-    }
-    core_use(self);
-    Py_INCREF(self);
-    made->trace = self;
     made->flops = options.flops;
     return (PyObject *)made;
 }

@@ -30,6 +30,34 @@ void core_free_object(void *self)
     Py_DECREF(type);
 }
 
+struct core_made *core_make_from(struct trace_object *self, PyTypeObject *type,
+                                 core_compute_fn *compute, const void *options)
+{
+    struct sonde_error err = { 0 };
+    enum sonde_status  status;
+    struct core_made  *made = (struct core_made *)core_new_object(type);
+    if (!made)
+        return NULL;
+    struct sonde_trace *trace = core_take(self);
+    if (!trace) {
+        Py_DECREF(made);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = compute(trace, made, options, &err);
+    Py_END_ALLOW_THREADS
+    core_let_go(self);
+    if (status != SONDE_OK) {
+        core_set_error(&err);
+        Py_DECREF(made);
+        return NULL;
+    }
+    core_use(self);
+    Py_INCREF(self);
+    made->trace = self;
+    return made;
+}
+
 PyObject *core_us(int64_t ns)
 {
     return PyFloat_FromDouble((double)ns / 1000.0);

@@ -24,6 +24,17 @@ PyObject *core_no_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 /* Makes the type and adds it to the module; 0, or -1 with an exception set. */
 int core_add_type(PyObject *module, const char *name, PyType_Spec *spec, PyTypeObject **type);
 
+/* What is made from a trace and keeps it: how their objects begin. */
+struct core_made {
+    PyObject_HEAD
+    struct trace_object *trace;
+};
+typedef enum sonde_status core_compute_fn(struct sonde_trace *trace, struct core_made *made,
+                                          const void *options, struct sonde_error *err);
+/* A new object of the type, filled by `compute` without the interpreter's lock. */
+struct core_made *core_make_from(struct trace_object *trace, PyTypeObject *type,
+                                 core_compute_fn *compute, const void *options);
+
 /* Nanoseconds as microseconds; a time as torch writes it; a count that is a double. */
 PyObject *core_us(int64_t ns);
 PyObject *core_time_text(double us);

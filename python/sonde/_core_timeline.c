@@ -110,8 +110,12 @@ static PyType_Spec timeline_spec = { .name = "sonde.Timeline",
                                      .flags = Py_TPFLAGS_DEFAULT,
                                      .slots = timeline_slots };
 
+struct device {
+    uint32_t type, index;
+};
+
 /* "cpu", "cuda", "cuda:1"; types are torch's numbers. */
-static int parse_device(const char *text, uint32_t *type, uint32_t *index)
+static int parse_device(const char *text, struct device *out)
 {
     static const struct {
         const char *name;
@@ -122,46 +126,41 @@ static int parse_device(const char *text, uint32_t *type, uint32_t *index)
     for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
         if (strlen(devices[i].name) != length || strncmp(devices[i].name, text, length) != 0)
             continue;
-        *type = devices[i].type;
-        *index = text[length] == ':' && *type != 0 ? (uint32_t)strtoul(text + length + 1, NULL, 10)
-                                                   : SONDE_NONE;
+        out->type = devices[i].type;
+        out->index = text[length] == ':' && out->type != 0
+                         ? (uint32_t)strtoul(text + length + 1, NULL, 10)
+                         : SONDE_NONE;
         return 0;
     }
     PyErr_Format(core_error, "no device '%s'; there are: cpu, cuda, cuda:N, xpu, xpu:N", text);
     return -1;
 }
 
+static_assert(offsetof(struct timeline_object, trace) == offsetof(struct core_made, trace),
+              "it begins as core_make_from() takes it to");
+
+static enum sonde_status compute_timeline(struct sonde_trace *trace, struct core_made *made,
+                                          const void *options, struct sonde_error *err)
+{
+    const struct device *wanted = options;
+
+    return sonde_timeline_new(trace, wanted->type, wanted->index,
+                              &((struct timeline_object *)made)->timeline, err);
+}
+
 PyObject *core_trace_timeline(struct trace_object *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "device", NULL };
-    const char  *device = "cpu";
-    uint32_t     type, index;
+    static char  *names[] = { "device", NULL };
+    const char   *device = "cpu";
+    struct device wanted;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|s:memory_timeline", names, &device) ||
-        parse_device(device, &type, &index) < 0)
+        parse_device(device, &wanted) < 0)
         return NULL;
-    struct timeline_object *made = (struct timeline_object *)core_new_object(timeline_type);
+    struct timeline_object *made =
+        (struct timeline_object *)core_make_from(self, timeline_type, compute_timeline, &wanted);
     if (!made)
         return NULL;
-    struct sonde_trace *trace = core_take(self);
-    if (!trace) {
-        Py_DECREF(made);
-        return NULL;
-    }
-    struct sonde_error err = { 0 };
-    enum sonde_status  status;
-    Py_BEGIN_ALLOW_THREADS
-    status = sonde_timeline_new(trace, type, index, &made->timeline, &err);
-    Py_END_ALLOW_THREADS
-    core_let_go(self);
-    if (status != SONDE_OK) {
-        core_set_error(&err);
-        Py_DECREF(made);
-        return NULL;
-    }
-    core_use(self);
-    Py_INCREF(self);
-    made->trace = self;
     const struct sonde_timeline_columns *c = sonde_timeline_columns(made->timeline);
     made->table = (struct core_table){ .count = c->count,
                                        .column_count = 4,
