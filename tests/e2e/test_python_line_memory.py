@@ -107,7 +107,7 @@ def test_memory_of_malloc_is_seen():
 
 
 def test_tensors_are_seen():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="torch is installed for the Python of .venv alone")
 
     def tensors():
         a = torch.ones(1000, 1000)

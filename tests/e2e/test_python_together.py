@@ -148,7 +148,7 @@ def test_both_see_everything(other, probe, tmp_path):
 
 def test_torch_compile_runs_on(tmp_path):
     """With everything on at once, operators too: one program, one timeline."""
-    pytest.importorskip("torch", reason="torch is not installed: the program needs it")
+    pytest.importorskip("torch", reason="torch is installed for the Python of .venv alone")
     (tmp_path / "prog.py").write_text(WORK + """
 import torch
 work(10)
