@@ -12,48 +12,16 @@ import os
 import time
 
 from . import _machine, _record, _recorder
+from ._module_calls import Calls, DeviceTimes
+from ._structures import byte_count, move, shapes, tensors_of
 
 PASSES = 3
 _PEAK_SIZES = {"cpu": 1024, "cuda": 8192}
 _PEAK_SECONDS = 0.3
-_DEVICE_PASSES = 128  # whose times on the GPU fit into a note, with the shapes
 
 
 class ModelError(RuntimeError):
     """The model failed; one line says where and why. What was measured is kept."""
-
-
-# ------------------------------------------------------------------------- structures
-
-def tensors_of(value):
-    """Every tensor in it, in order: tuples, lists, dicts and Hugging Face's outputs."""
-    import torch
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, dict):
-        value = value.values()
-    elif not isinstance(value, (tuple, list)):
-        return []
-    return [one for part in value for one in tensors_of(part)]
-
-
-def move(value, device):
-    import torch
-    if isinstance(value, torch.Tensor):
-        return value.to(device)
-    if isinstance(value, dict):
-        return {key: move(one, device) for key, one in value.items()}
-    if isinstance(value, (tuple, list)):
-        return tuple(move(one, device) for one in value)
-    return value
-
-
-def byte_count(tensors):
-    return sum(one.numel() * one.element_size() for one in tensors)
-
-
-def _shapes(value):
-    return json.dumps([list(one.shape) for one in tensors_of(value)])
 
 
 def describe_error(error):
@@ -108,105 +76,6 @@ def _without_collector():
     finally:
         if was_on:
             gc.enable()
-
-
-# --------------------------------------------------------------------------- modules
-
-class _Calls:
-    """Which module is under way, and what goes in and out of each."""
-
-    def __init__(self, model):
-        root = type(model).__name__
-        self.paths = {}
-        self._own = {}  # parameters of each module itself; a shared one is the first module's
-        counted = set()
-        for name, module in model.named_modules():
-            path = self.paths[id(module)] = f"{root}.{name}" if name else root
-            own = [one for one in module.parameters(recurse=False) if id(one) not in counted]
-            counted.update(map(id, own))
-            self._own[path] = {"parameters": sum(one.numel() for one in own),
-                               "parameter_bytes": byte_count(own)}
-        self.open = []
-        self.seen = {}
-
-    def __enter__(self):
-        from torch.nn.modules import module as hooks
-        self._handles = [hooks.register_module_forward_pre_hook(self._enter),
-                         hooks.register_module_forward_hook(self._leave, with_kwargs=True)]
-        return self
-
-    def __exit__(self, kind, value, traceback):
-        for handle in self._handles:
-            handle.remove()
-
-    def _enter(self, module, args):
-        self.open.append(module)
-
-    def _leave(self, module, args, kwargs, output):
-        if self.open:
-            self.open.pop()
-        path = self.paths.get(id(module))
-        if path and path not in self.seen:
-            self.seen[path] = {"in": _shapes([args, kwargs]), "out": _shapes(output),
-                               "out_bytes": byte_count(tensors_of(output))}
-
-    def add_device_times(self, passes):
-        """Time on the GPU of each module in each pass, between two events on its stream."""
-        for one in passes[:_DEVICE_PASSES]:
-            for path, milliseconds in one.items():
-                self._own[path].setdefault("device_ns", []).append(round(milliseconds * 1e6))
-
-    def where(self):
-        """The module in which it failed."""
-        known = [module for module in self.open if id(module) in self.paths]
-        if not known:
-            return ""
-        module = known[-1]
-        return f"in {self.paths[id(module)]} ({type(module).__name__})"
-
-    def note(self):
-        for path, members in self._own.items():
-            note(f"model.io {path}", **members, **self.seen.get(path, {}))
-
-
-class _DeviceTimes:
-    """One pass with an event on the GPU's stream before and after each call: nobody waits."""
-
-    def __init__(self, torch, paths):
-        self._torch = torch
-        self._paths = paths
-        self._open, self._pairs = [], []
-
-    def __enter__(self):
-        from torch.nn.modules import module as hooks
-        self._handles = [hooks.register_module_forward_pre_hook(self._enter),
-                         hooks.register_module_forward_hook(self._leave)]
-        return self
-
-    def __exit__(self, kind, value, traceback):
-        for handle in self._handles:
-            handle.remove()
-
-    def _event(self):
-        event = self._torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def _enter(self, module, args):
-        self._open.append(self._event())
-
-    def _leave(self, module, args, output):
-        begun = self._open.pop()
-        path = self._paths.get(id(module))
-        if path:
-            self._pairs.append((path, begun, self._event()))
-
-    def milliseconds(self):
-        """By path; the device is done by then."""
-        total = {}
-        for path, begun, ended in self._pairs:
-            total[path] = total.get(path, 0.0) + begun.elapsed_time(ended)
-        return total
 
 
 # ------------------------------------------------------------------------------ bench
@@ -289,7 +158,7 @@ class Bench:
 
     def _learn(self, batch, inputs):
         """The first pass: what goes in and out of each module, and whether it works at all."""
-        self._calls = _Calls(self.model)
+        self._calls = Calls(self.model)
         try:
             with self.torch.no_grad(), self._calls:
                 self._call(move(inputs, self.device))
@@ -369,8 +238,9 @@ class Bench:
         before = (self.torch.cuda.memory_allocated(self.device) if self.device.type == "cuda" else
                   byte_count([*self.model.parameters(), *self.model.buffers()]) + held)
         note("model.batch", batch=batch, input_bytes=held, before_bytes=before,
-             inputs=_shapes(inputs), backward=int(kind == "train"))
-        self._calls.note()
+             inputs=shapes(inputs), backward=int(kind == "train"))
+        for path, members in self._calls.known().items():
+            note(f"model.io {path}", **members)
         return stack
 
     def _record_passes(self, batch, inputs, passes):
@@ -388,7 +258,8 @@ class Bench:
                     del result
 
     def _time_modules(self, placed):
-        with self.torch.cuda.device(self.device), _DeviceTimes(self.torch, self._calls.paths) as times:
+        times = DeviceTimes(self.torch, self._calls.paths)
+        with self.torch.cuda.device(self.device), times:
             self._call(placed)
         self._done()
         return times.milliseconds()

@@ -18,6 +18,7 @@ import weakref
 
 from ._bench import Bench
 from ._core import Trace
+from ._structures import tensors_of
 
 _EXPORTS = {".yml": "benchmark", ".yaml": "benchmark", ".json": "benchmark-json"}
 
@@ -130,7 +131,6 @@ def _evaluating(model):
 
 
 def _batch_of(sample):
-    from ._bench import tensors_of
     first = next((one for one in tensors_of(sample) if one.dim() > 0), None)
     if first is None:
         raise ValueError("sonde.benchmark: the sample has no tensor with a batch; "

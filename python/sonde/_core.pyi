@@ -1,9 +1,12 @@
 import os
 from types import TracebackType
-from typing import Any, Dict, Iterator, List, Literal, Optional, Tuple, Type, Union, overload
+from typing import (
+    Any, Dict, Generic, Iterator, List, Literal, Optional, Tuple, Type, TypeVar, Union, overload,
+)
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 _Flops = Literal["full", "torch", "none"]
+_AnyRow = TypeVar("_AnyRow")
 
 __version__: str
 
@@ -19,11 +22,12 @@ class Column:
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> Union[int, float]: ...
 
-class Average:
-    """A row of key_averages(): torch's attribute names, times in microseconds, memory in bytes."""
+class _Row:
+    """What a row of key_averages() and one of events() both have: times in microseconds, memory in
+    bytes, torch's attribute names. In the stubs alone: there is no such class."""
 
     key: str
-    count: int
+    count: int  # of an event: 1
     node_id: int  # -1
     is_async: bool
     is_remote: bool  # False
@@ -32,9 +36,9 @@ class Average:
     use_device: Optional[str]
     device_type: int  # 0: CPU
     scope: int
-    input_shapes: Any  # list of lists, or "" when not grouped by shape
     overload_name: str
     stack: List[str]
+    module: str
     cpu_time_total: float
     self_cpu_time_total: float
     cpu_time: float
@@ -54,17 +58,51 @@ class Average:
     flops: int
     macs: int
     moved_bytes: int
+
+class _Rows(Generic[_AnyRow]):
+    """What both sequences of rows have. In the stubs alone, as _Row."""
+
+    self_cpu_time_total: float
+    columns: List[str]
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int) -> _AnyRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> List[_AnyRow]: ...
+    def __iter__(self) -> Iterator[_AnyRow]: ...
+    def column(self, name: str) -> Column: ...
+    def total_average(self) -> "Average": ...
+    def table(
+        self,
+        sort_by: Optional[str] = None,
+        row_limit: int = 100,
+        max_src_column_width: Optional[int] = 75,
+        max_name_column_width: Optional[int] = 55,
+        max_shapes_column_width: Optional[int] = 80,
+        header: Optional[str] = None,
+        top_level_events_only: bool = False,
+        time_unit: Optional[str] = None,
+        *,
+        profile_memory: bool = False,
+        with_flops: bool = False,
+    ) -> str: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(self, requested_schema: object = None) -> Tuple[object, object]: ...
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+class Average(_Row):
+    """A row of key_averages()."""
+
+    input_shapes: Any  # list of lists, or "" when not grouped by shape
     cpu_time_min: float
     cpu_time_max: float
-    module: str
     process: Optional[int]
     thread: Optional[int]
     has_parent: bool
 
-class Averages:
+class Averages(_Rows[Average]):
     """A sequence of Average. Rows are made when asked for."""
 
-    self_cpu_time_total: float
     has_memory: bool
     has_shapes: bool
     has_stacks: bool
@@ -72,63 +110,26 @@ class Averages:
     events: int
     ranges: int
     unmatched_frees: int
-    columns: List[str]
-    def __len__(self) -> int: ...
-    @overload
-    def __getitem__(self, index: int) -> Average: ...
-    @overload
-    def __getitem__(self, index: slice) -> List[Average]: ...
-    def __iter__(self) -> Iterator[Average]: ...
-    def column(self, name: str) -> Column: ...
-    def total_average(self) -> Average: ...
-    def table(
-        self,
-        sort_by: Optional[str] = None,
-        row_limit: int = 100,
-        max_src_column_width: Optional[int] = 75,
-        max_name_column_width: Optional[int] = 55,
-        max_shapes_column_width: Optional[int] = 80,
-        header: Optional[str] = None,
-        top_level_events_only: bool = False,
-        time_unit: Optional[str] = None,
-        *,
-        profile_memory: bool = False,
-        with_flops: bool = False,
-    ) -> str: ...
-    def __arrow_c_schema__(self) -> object: ...
-    def __arrow_c_array__(self, requested_schema: object = None) -> Tuple[object, object]: ...
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 class Interval:
     start: float
     end: float
     def elapsed_us(self) -> float: ...
 
-class Event:
-    """An entry of events(): torch's attribute names, times in microseconds since the start."""
+class Event(_Row):
+    """An entry of events(); its times are since the start."""
 
     id: int
     name: str
-    key: str
     trace_name: Optional[str]  # None: a [memory] row
-    overload_name: str
     time_range: Interval
     thread: int  # as at::RecordFunction numbers threads
     fwd_thread: int
     tid: int  # of the operating system
-    count: int  # 1
-    node_id: int  # -1
-    is_async: bool
-    is_remote: bool
-    is_legacy: bool
-    is_user_annotation: bool
     is_python_function: bool  # False
-    use_device: Optional[str]
-    device_type: int
     device_index: int
     device_resource_id: int
     kernels: List[Any]  # []
-    scope: int
     sequence_nr: int
     input_shapes: List[Any]
     structured_input_shapes: List[Any]
@@ -136,64 +137,16 @@ class Event:
     input_dtypes: List[str]
     concrete_inputs: List[Any]
     kwinputs: Dict[str, Any]  # {}
-    stack: List[str]
-    module: str
     cpu_parent: Optional["Event"]
     cpu_children: List["Event"]
-    cpu_time_total: float
-    self_cpu_time_total: float
-    cpu_time: float
-    device_time_total: float
-    self_device_time_total: float
-    device_time: float
-    cpu_time_str: str
-    cpu_time_total_str: str
-    self_cpu_time_total_str: str
-    device_time_str: str
-    device_time_total_str: str
-    self_device_time_total_str: str
-    cpu_memory_usage: int
-    self_cpu_memory_usage: int
-    device_memory_usage: int
-    self_device_memory_usage: int
-    flops: int
-    macs: int
-    moved_bytes: int
     process: int
     index: int
 
-class Events:
+class Events(_Rows[Event]):
     """A sequence of Event in torch's order. Rows are made when asked for."""
 
-    self_cpu_time_total: float
-    columns: List[str]
-    def __len__(self) -> int: ...
-    @overload
-    def __getitem__(self, index: int) -> Event: ...
-    @overload
-    def __getitem__(self, index: slice) -> List[Event]: ...
-    def __iter__(self) -> Iterator[Event]: ...
-    def column(self, name: str) -> Column: ...
     def text(self, number: int) -> str: ...
-    def total_average(self) -> Average: ...
-    def table(
-        self,
-        sort_by: Optional[str] = None,
-        row_limit: int = 100,
-        max_src_column_width: Optional[int] = 75,
-        max_name_column_width: Optional[int] = 55,
-        max_shapes_column_width: Optional[int] = 80,
-        header: Optional[str] = None,
-        top_level_events_only: bool = False,
-        time_unit: Optional[str] = None,
-        *,
-        profile_memory: bool = False,
-        with_flops: bool = False,
-    ) -> str: ...
     def export_stacks(self, path: _Path, metric: str = "self_cpu_time_total") -> None: ...
-    def __arrow_c_schema__(self) -> object: ...
-    def __arrow_c_array__(self, requested_schema: object = None) -> Tuple[object, object]: ...
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 class Timeline:
     """Every change of what a device holds, in order of time."""

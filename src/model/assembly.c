@@ -388,56 +388,64 @@ static void set_key(struct snd_assembly *a, struct snd_lane *lane, struct snd_ra
         snd_assembly_stop(a);
 }
 
+/* Where a number that an attribute gives is kept as it is; NULL: the key is of another kind. */
+static uint32_t *find_number(struct snd_range *r, uint8_t key)
+{
+    switch (key) {
+    case SND_ATTR_SHAPES:
+        return &r->shapes;
+    case SND_ATTR_STACK:
+        return &r->stack;
+    case SND_ATTR_MODULE:
+        return &r->module;
+    case SND_ATTR_FWD_THREAD:
+        return &r->fwd_thread;
+    case SND_ATTR_OVERLOAD:
+        return &r->overload;
+    case SND_ATTR_ARGUMENTS:
+        return &r->arguments;
+    case SND_ATTR_STRIDES:
+        return &r->strides;
+    default:
+        return NULL;
+    }
+}
+
 static void apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t key,
                             uint64_t value)
 {
-    struct snd_open_range *r = innermost(lane);
+    struct snd_open_range *open = innermost(lane);
 
-    if (!r || lane->deeper > 0)
+    if (!open || lane->deeper > 0)
         return;
+    struct snd_range *r = &open->range;
+    uint32_t         *number = find_number(r, key);
+    if (number) {
+        *number = (uint32_t)value;
+        return;
+    }
     switch (key) {
     case SND_ATTR_FLOPS:
-        r->range.flops += (double)value;
-        break;
-    case SND_ATTR_SHAPES:
-        r->range.shapes = (uint32_t)value;
-        break;
-    case SND_ATTR_STACK:
-        r->range.stack = (uint32_t)value;
-        break;
-    case SND_ATTR_MODULE:
-        r->range.module = (uint32_t)value;
-        break;
-    case SND_ATTR_SEQUENCE:
-        r->range.sequence = (int64_t)(value & INT64_MAX);
-        break;
-    case SND_ATTR_FWD_THREAD:
-        r->range.fwd_thread = (uint32_t)value;
-        break;
-    case SND_ATTR_SCOPE: /* torch's number plus one */
-        r->range.scope = value > 0 && value <= 256 ? (uint8_t)(value - 1) : 0;
-        break;
-    case SND_ATTR_OVERLOAD:
-        r->range.overload = (uint32_t)value;
-        break;
-    case SND_ATTR_ARGUMENTS:
-        r->range.arguments = (uint32_t)value;
-        break;
-    case SND_ATTR_STRIDES:
-        r->range.strides = (uint32_t)value;
+        r->flops += (double)value;
         break;
     case SND_ATTR_MACS:
-        r->range.macs += (double)value;
+        r->macs += (double)value;
         break;
     case SND_ATTR_BYTES:
-        r->range.moved_bytes += (double)value;
+        r->moved_bytes += (double)value;
+        break;
+    case SND_ATTR_SEQUENCE:
+        r->sequence = (int64_t)(value & INT64_MAX);
+        break;
+    case SND_ATTR_SCOPE: /* torch's number plus one */
+        r->scope = value > 0 && value <= 256 ? (uint8_t)(value - 1) : 0;
         break;
     case SND_ATTR_FRAME:
-        r->range.frame = value;
-        r->range.scope = SONDE_SCOPE_PYTHON;
+        r->frame = value;
+        r->scope = SONDE_SCOPE_PYTHON;
         break;
     case SND_ATTR_KEY:
-        set_key(a, lane, &r->range, value);
+        set_key(a, lane, r, value);
         break;
     default:
         break; /* nothing that a model counts */

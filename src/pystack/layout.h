@@ -2,9 +2,10 @@
 /*
  * pystack/layout.h - where CPython keeps what a stack is made of, by version.
  *
- * All numbers are offsets in bytes. Those of 3.9 to 3.12 were printed by tools/python_layout from
- * the headers of the version, which a test does again for every version it finds; from 3.13 on
- * the interpreter carries them itself (_Py_DebugOffsets), and they replace the table's.
+ * All numbers are offsets in bytes; layouts.def has the table. Those of 3.9 to 3.12 come from the
+ * headers of the version, which tests/e2e/test_python_layout.py asks again for every version it
+ * finds; from 3.13 on the interpreter carries them itself (_Py_DebugOffsets), and they replace the
+ * table's.
  *
  * Layer: pystack (sees base/). No state.
  */

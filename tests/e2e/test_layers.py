@@ -468,7 +468,7 @@ def test_events_are_the_clock_of_a_gpu(tmp_path, monkeypatch):
     assert FakeEvent.made <= 2 * 5 * 2  # used again, pass after pass
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 def test_on_a_gpu(tmp_path):
     path = tmp_path / "results.yml"
     sonde.layers(TINY, results=path, batch_size=8, iterations=5, device="cuda", backward=True)

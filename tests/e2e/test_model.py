@@ -208,10 +208,11 @@ def peak_by_torch(model, x):
         with torch.profiler.record_function("the pass"):
             kept = model(x)
     del kept
-    found, todo, bounds = [], list(prof.profiler.kineto_results.experimental_event_tree()), None
-    while todo:
-        event = todo.pop()
-        todo += event.children
+    found, bounds = [], None
+    unvisited = list(prof.profiler.kineto_results.experimental_event_tree())
+    while unvisited:
+        event = unvisited.pop()
+        unvisited += event.children
         if event.name == "the pass":
             bounds = event.start_time_ns, event.end_time_ns
         fields = event.extra_fields

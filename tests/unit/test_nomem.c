@@ -108,116 +108,60 @@ static const char *make_calls(bool counted)
     return path;
 }
 
-/* One thing done with an open trace. */
-typedef enum sonde_status use_fn(struct sonde_trace *trace);
+/* ------------------------------------------------------------------ failing */
 
-static enum sonde_status use_averages(struct sonde_trace *trace)
+/* Something done whose allocations may fail. */
+typedef enum sonde_status use_fn(void *on);
+
+/* Does it with allocation number `nth` failing; *reached: there were that many. */
+static enum sonde_status attempt(use_fn *use, void *on, long nth, bool *reached)
 {
-    struct sonde_averages_options options = { .groups = 63 };
-    struct sonde_averages        *averages;
-    enum sonde_status             status = sonde_averages_new(trace, &options, &averages, NULL);
-
-    if (status == SONDE_OK)
-        sonde_averages_free(averages);
-    else
-        assert_null(averages);
+    left = nth;
+    enum sonde_status status = use(on);
+    *reached = left < 0;
+    left = -1;
     return status;
 }
 
-static enum sonde_status use_tree(struct sonde_trace *trace)
+/* Does it until no allocation is left to fail, and says how often that was. */
+static long fail_each(use_fn *use, void *on)
 {
-    struct sonde_tree *tree;
-    enum sonde_status  status = sonde_tree_new(trace, true, &tree, NULL);
+    long              tried = 0;
+    bool              reached;
+    enum sonde_status status;
 
-    sonde_tree_free(tree);
-    return status;
+    do {
+        status = attempt(use, on, tried++, &reached);
+        assert_int_equal(status, reached ? SONDE_E_NOMEM : SONDE_OK);
+    } while (status != SONDE_OK);
+    return tried;
 }
 
-static enum sonde_status use_memory(struct sonde_trace *trace)
-{
-    struct sonde_memory *memory;
-    enum sonde_status    status = sonde_memory_new(trace, &memory, NULL);
+/* ------------------------------------------------------- what a trace is used for */
 
-    sonde_memory_free(memory);
-    return status;
-}
+/* use_WHAT(trace), with what sonde_WHAT_new() wants beyond it; there is a `made` if it succeeds. */
+#define USE(what, ...)                                                        \
+    static enum sonde_status use_##what(void *trace)                          \
+    {                                                                         \
+        struct sonde_##what *made;                                            \
+        enum sonde_status    status = sonde_##what##_new(trace, __VA_ARGS__); \
+        assert_int_equal(made == NULL, status != SONDE_OK);                   \
+        sonde_##what##_free(made);                                            \
+        return status;                                                        \
+    }
 
-static enum sonde_status use_summary(struct sonde_trace *trace)
-{
-    struct sonde_summary *summary;
-    enum sonde_status     status = sonde_summary_new(trace, &summary, NULL);
+USE(averages, &(struct sonde_averages_options){ .groups = 63 }, &made, NULL)
+USE(bench, &made, NULL)
+USE(events, NULL, &made, NULL)
+USE(layers, &made, NULL)
+USE(memory, &made, NULL)
+USE(modules, SONDE_FLOPS_FULL, &made, NULL)
+USE(summary, &made, NULL)
+USE(tensor_lines, &made, NULL)
+USE(timeline, 0, SONDE_NONE, &made, NULL)
+USE(tree, true, &made, NULL)
 
-    sonde_summary_free(summary);
-    return status;
-}
-
-static bool pass(const struct sonde_event *event, void *user)
-{
-    (void)event, (void)user;
-    return true;
-}
-
-static enum sonde_status use_events(struct sonde_trace *trace)
-{
-    struct sonde_events *events;
-    enum sonde_status    status = sonde_events_new(trace, NULL, &events, NULL);
-
-    assert_int_equal(events == NULL, status != SONDE_OK);
-    sonde_events_free(events);
-    return status;
-}
-
-static enum sonde_status use_modules(struct sonde_trace *trace)
-{
-    struct sonde_modules *modules;
-    enum sonde_status     status = sonde_modules_new(trace, SONDE_FLOPS_FULL, &modules, NULL);
-
-    assert_int_equal(modules == NULL, status != SONDE_OK);
-    sonde_modules_free(modules);
-    return status;
-}
-
-static enum sonde_status use_bench(struct sonde_trace *trace)
-{
-    struct sonde_bench *bench;
-    enum sonde_status   status = sonde_bench_new(trace, &bench, NULL);
-
-    assert_int_equal(bench == NULL, status != SONDE_OK);
-    sonde_bench_free(bench);
-    return status;
-}
-
-static enum sonde_status use_layers(struct sonde_trace *trace)
-{
-    struct sonde_layers *layers;
-    enum sonde_status    status = sonde_layers_new(trace, &layers, NULL);
-
-    assert_int_equal(layers == NULL, status != SONDE_OK);
-    sonde_layers_free(layers);
-    return status;
-}
-
-static enum sonde_status use_tensor_lines(struct sonde_trace *trace)
-{
-    struct sonde_tensor_lines *lines;
-    enum sonde_status          status = sonde_tensor_lines_new(trace, &lines, NULL);
-
-    assert_int_equal(lines == NULL, status != SONDE_OK);
-    sonde_tensor_lines_free(lines);
-    return status;
-}
-
-static enum sonde_status use_timeline(struct sonde_trace *trace)
-{
-    struct sonde_timeline *timeline;
-    enum sonde_status      status = sonde_timeline_new(trace, 0, SONDE_NONE, &timeline, NULL);
-
-    assert_int_equal(timeline == NULL, status != SONDE_OK);
-    sonde_timeline_free(timeline);
-    return status;
-}
-
-static enum sonde_status use_functions(struct sonde_trace *trace)
+static enum sonde_status use_functions(void *trace)
 {
     struct sonde_functions *functions;
     struct sonde_call_tree *tree = NULL;
@@ -234,7 +178,7 @@ static enum sonde_status use_functions(struct sonde_trace *trace)
     return status;
 }
 
-static enum sonde_status use_lines(struct sonde_trace *trace)
+static enum sonde_status use_lines(void *trace)
 {
     struct sonde_lines *lines;
     enum sonde_status   status = sonde_lines_new(trace, SONDE_LINES_TIME, &lines, NULL);
@@ -246,7 +190,7 @@ static enum sonde_status use_lines(struct sonde_trace *trace)
     return status;
 }
 
-static enum sonde_status use_samples(struct sonde_trace *trace)
+static enum sonde_status use_samples(void *trace)
 {
     struct sonde_samples *samples;
     enum sonde_status     status = sonde_samples_new(trace, true, &samples, NULL);
@@ -258,25 +202,22 @@ static enum sonde_status use_samples(struct sonde_trace *trace)
     return status;
 }
 
-static enum sonde_status use_merge(struct sonde_trace *trace)
+static bool pass(const struct sonde_event *event, void *user)
+{
+    (void)event, (void)user;
+    return true;
+}
+
+static enum sonde_status use_merge(void *trace)
 {
     return sonde_trace_walk(trace, SONDE_BY_TIME, pass, NULL, NULL);
 }
 
 static void check_use(const char *path, use_fn *use)
 {
-    long                tried = 0;
-    enum sonde_status   status;
     struct sonde_trace *trace = scratch_open(path);
 
-    do {
-        left = tried++;
-        status = use(trace);
-        bool reached = left < 0;
-        left = -1;
-        assert_int_equal(status, reached ? SONDE_E_NOMEM : SONDE_OK);
-    } while (status != SONDE_OK);
-    assert_true(tried > 2);
+    assert_true(fail_each(use, trace) > 2);
     sonde_trace_close(trace);
 }
 
@@ -295,49 +236,62 @@ static void models_survive(void **state)
     check_use(make_calls(false), use_functions);
 }
 
-static void opening_survives(void **state)
-{
-    struct sonde_trace *trace;
-    enum sonde_status   status;
-    const char         *path = make_trace();
-    size_t              size;
-    uint8_t            *bytes = scratch_load(path, &size);
-    long                tried = 0;
+/* ---------------------------------------------------------------- its file */
 
-    (void)state;
-    do {
-        left = tried++;
-        status = snd_trace_open_memory(bytes, size, &trace, NULL);
-        bool reached = left < 0;
-        left = -1;
-        assert_int_equal(status, reached ? SONDE_E_NOMEM : SONDE_OK);
-        assert_int_equal(trace == NULL, status != SONDE_OK);
-        sonde_trace_close(trace);
-    } while (status != SONDE_OK);
-    assert_true(tried > 10);
-    free(bytes);
+struct loaded {
+    uint8_t *bytes;
+    size_t   size;
+};
+
+static enum sonde_status open_loaded(void *on)
+{
+    const struct loaded *file = on;
+    struct sonde_trace  *trace;
+    enum sonde_status    status = snd_trace_open_memory(file->bytes, file->size, &trace, NULL);
+
+    assert_int_equal(trace == NULL, status != SONDE_OK);
+    sonde_trace_close(trace);
+    return status;
 }
 
+static void opening_survives(void **state)
+{
+    struct loaded file;
+
+    (void)state;
+    file.bytes = scratch_load(make_trace(), &file.size);
+    assert_true(fail_each(open_loaded, &file) > 10);
+    free(file.bytes);
+}
+
+struct paths {
+    char from[256], to[256];
+};
+
+static enum sonde_status pack(void *on)
+{
+    const struct paths *paths = on;
+
+    return sonde_pack(paths->from, paths->to, 1, NULL);
+}
+
+/* Some of its allocations it can do without. */
 static void packing_survives(void **state)
 {
-    char              path[256], packed[256];
+    struct paths      paths;
     long              tried = 0;
+    bool              reached;
     enum sonde_status status;
 
     (void)state;
-    snprintf(path, sizeof path, "%s", make_trace());
-    snprintf(packed, sizeof packed, "%s", scratch_path("packed"));
-    if (sonde_pack(path, packed, 1, NULL) == SONDE_E_UNSUPPORTED)
+    snprintf(paths.from, sizeof paths.from, "%s", make_trace());
+    snprintf(paths.to, sizeof paths.to, "%s", scratch_path("packed"));
+    if (pack(&paths) == SONDE_E_UNSUPPORTED)
         return;
     do {
-        left = tried++;
-        status = sonde_pack(path, packed, 1, NULL);
-        bool reached = left < 0;
-        left = -1;
-        if (!reached)
-            assert_int_equal(status, SONDE_OK);
-        else if (status != SONDE_OK)
-            assert_int_equal(status, SONDE_E_NOMEM);
+        status = attempt(pack, &paths, tried++, &reached);
+        if (status != SONDE_OK)
+            assert_int_equal(status, reached ? SONDE_E_NOMEM : SONDE_OK);
     } while (status != SONDE_OK || tried < 10);
 }
 

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gen_bench.h"
+/* gen/gen_model.c - cases about a model's cost: of its layers, as a whole, its tensors. */
+#include "cases.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 
 #include "format/layout.h"
 #include "synth.h"
-
-#define GPU SND_DEVICE(1, 0)
-#define HOST SND_DEVICE(0, 0xffff)
 
 static const char model[] =
     "{\"name\": \"net.py:Net\", \"class\": \"Net\", \"device\": \"cuda:0\", \"dtype\": "
@@ -72,11 +67,11 @@ static void operate(struct synth *s, uint32_t t, uint64_t at, const char *module
     synth_begin(s, t, at, synth_string(s, "aten::mm"), synth_shapes(s, "2,8;8,16"));
     synth_attr(s, t, SND_ATTR_MODULE, synth_string(s, module));
     synth_attr(s, t, SND_ATTR_SEQUENCE, sequence);
-    synth_alloc(s, t, at + 10, GPU, address, bytes / 2);
-    synth_alloc(s, t, at + 20, HOST, address, 7); /* of another device: not the model's */
-    synth_alloc(s, t, at + 30, GPU, address + 1, bytes / 2);
-    synth_free(s, t, at + 40, GPU, address + 1, bytes / 2);
-    synth_free(s, t, at + 50, HOST, address, 7);
+    synth_alloc(s, t, at + 10, CUDA0, address, bytes / 2);
+    synth_alloc(s, t, at + 20, CPU, address, 7); /* of another device: not the model's */
+    synth_alloc(s, t, at + 30, CUDA0, address + 1, bytes / 2);
+    synth_free(s, t, at + 40, CUDA0, address + 1, bytes / 2);
+    synth_free(s, t, at + 50, CPU, address, 7);
     synth_end(s, t, at + 1000);
 }
 
@@ -104,9 +99,9 @@ static void make_passes(const char *folder)
         synth_begin(s, t, at, pass, 0);
         operate(s, t, at + 1000, "Net.a", here, 256, 1);
         operate(s, t, at + 3000, "Net.b", here + 16, 1024, 2);
-        synth_free(s, t, at + 4500, GPU, here, 0); /* the allocator does not say how much */
+        synth_free(s, t, at + 4500, CUDA0, here, 0); /* the allocator does not say how much */
         synth_end(s, t, at + 5000);
-        synth_free(s, t, at + 6000, GPU, here + 16, 512);
+        synth_free(s, t, at + 6000, CUDA0, here + 16, 512);
     }
     synth_close(s, true);
 }
@@ -128,7 +123,7 @@ static void make_training(const char *folder)
     synth_attr(s, t, SND_ATTR_SEQUENCE, 5);
     synth_attr(s, t, SND_ATTR_FWD_THREAD, 1);
     synth_begin(s, t, 7200, synth_string(s, "aten::mm"), synth_shapes(s, "8,2;2,16"));
-    synth_alloc(s, t, 7250, GPU, 9000, 512);
+    synth_alloc(s, t, 7250, CUDA0, 9000, 512);
     synth_end(s, t, 9000);
     synth_end(s, t, 9100);
     synth_end(s, t, 9200);
@@ -139,10 +134,7 @@ static void make_training(const char *folder)
 void make_bench(const char *path, uint64_t n)
 {
     (void)n;
-    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-        perror(path);
-        exit(1);
-    }
+    make_folder(path);
     make_timing(path, "timing-2", 1, 2);
     make_timing(path, "timing-1", 2, 1);
     make_passes(path);
@@ -204,10 +196,56 @@ void make_tensor_lines(const char *path, uint64_t n)
         synth_begin(s, t, 1000 * (i + 1), synth_string(s, "aten::add"), 0);
         synth_attr(s, t, SND_ATTR_STACK, i < 2 ? stacks[i] : synth_stack(s, 0, outer));
         synth_begin(s, t, 1000 * (i + 1) + 100, synth_string(s, "aten::empty"), 0);
-        synth_alloc(s, t, 1000 * (i + 1) + 150, HOST, 64 * (i + 1), 1000 * (i + 1));
+        synth_alloc(s, t, 1000 * (i + 1) + 150, CPU, 64 * (i + 1), 1000 * (i + 1));
         synth_end(s, t, 1000 * (i + 1) + 200);
         synth_end(s, t, 1000 * (i + 1) + 500);
     }
-    synth_free(s, t, 5000, HOST, 64, 0);
+    synth_free(s, t, 5000, CPU, 64, 0);
     synth_close(s, true);
+}
+
+/* ------------------------------------------------------------- a profile of layers */
+
+static void layer(struct synth *s, uint32_t t, uint64_t ns, const char *name, uint64_t duration)
+{
+    synth_span(s, t, ns, synth_string(s, name), duration);
+}
+
+void make_layers(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0), pass = synth_string(s, "pass");
+
+    (void)n;
+    synth_meta(s, "layers",
+               "model_name=test/net\ndtype=torch.float32\nbatch_size=2\nlayers=4\ndevice=cpu\n"
+               "memory=weights\npaired=0\nlater=unknown\nenvironment.torch=2.0\n"
+               "environment.threads=1");
+    synth_meta(s, "layer 1",
+               "name=stem\nin=torch.float32 [3, 8, 8] 1536\nout=torch.float32 [16, 4] 512\n"
+               "out=torch.int64 [] 16\nparameter_count=112\nparameter_bytes=448\nbuffer_bytes=0");
+    synth_meta(s, "layer 2",
+               "name=block.0\nin=torch.float32 [16, 4] 512\nin=torch.int64 [] 16\n"
+               "out=torch.float32 [16, 4] 512\nparameter_count=64\nparameter_bytes=256\n"
+               "buffer_bytes=8\nrss_bytes=4096");
+    synth_meta(s, "layer 3",
+               "name=block.1\nin=torch.float32 [16, 4] 512\nout=torch.float32 [16, 4] 512\n"
+               "parameter_count=64\nparameter_bytes=256\nbuffer_bytes=8\nsame_as=2");
+    synth_meta(s, "layer 4",
+               "name=never run\nparameter_count=1\nparameter_bytes=4\n"
+               "buffer_bytes=0");
+    synth_meta(s, "layer x", "name=none");
+    layer(s, t, 1000, "layer 1 warmup", 90000);
+    for (uint64_t i = 0; i < 4; i++) {
+        uint64_t ns = 100000 + i * 100000;
+        synth_begin(s, t, ns, pass, 0);
+        layer(s, t, ns + 100, "layer 1", 10000 + 1000 * i);
+        layer(s, t, ns + 20100, "layer 2", 20000 + i * i * 1000);
+        layer(s, t, ns + 60100, "layer 2 backward", 30000);
+        synth_end(s, t, ns + 95000);
+        synth_counter(s, t, ns + 96000, synth_string(s, "layer 2 device_copy_ns"), 2500);
+    }
+    layer(s, t, 600000, "model", 33000);
+    synth_begin(s, t, 700000, synth_string(s, "layer 4"), 0); /* killed meanwhile */
+    synth_close(s, false);
 }

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model takes and gives: tensors in tuples, lists and dicts."""
+import json
+
+
+def tensors_of(value):
+    """Every tensor in it, in order: tuples, lists, dicts and Hugging Face's outputs."""
+    import torch
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return []
+    return [one for part in value for one in tensors_of(part)]
+
+
+def move(value, device):
+    import torch
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, dict):
+        return {key: move(one, device) for key, one in value.items()}
+    if isinstance(value, (tuple, list)):
+        return tuple(move(one, device) for one in value)
+    return value
+
+
+def byte_count(tensors):
+    return sum(one.numel() * one.element_size() for one in tensors)
+
+
+def shapes(value):
+    """Of every tensor in it, as JSON."""
+    return json.dumps([list(one.shape) for one in tensors_of(value)])

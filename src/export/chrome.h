@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export/chrome.h - what the parts of the writer of Chrome's trace format share.
+ *
+ * chrome.c writes the whole; chromeranges.c ranges, and the arrows from forward to backward ones;
+ * chromeevents.c what is not a range; chromemeta.c names of processes and threads, and what stands
+ * around the events.
+ *
+ * Layer: export. Threads: belongs to one thread.
+ */
+#ifndef SND_EXPORT_CHROME_H
+#define SND_EXPORT_CHROME_H
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "export/live.h"
+#include "export/spans.h"
+#include "sonde/export.h"
+
+/* Ranges of one thread that start with their parents. */
+struct snd_chrome_waiting {
+    struct snd_span *items;
+    uint32_t         count, capacity;
+};
+
+/* Where arrows to backward operators leave. */
+struct snd_chrome_forwards {
+    struct snd_map by_sequence; /* (process, torch's thread, sequence) to items */
+    struct snd_chrome_forward {
+        int64_t  start_ns;
+        uint32_t thread;
+    } * items;
+    uint32_t  count, room;
+    uint32_t *spare; /* places in items to use again */
+    uint32_t  spare_count, spare_room;
+    uint64_t  arrows; /* written so far */
+};
+
+struct snd_chrome {
+    struct sonde_trace                *trace;
+    const struct sonde_export_options *options;
+    struct snd_out                    *out;
+    struct snd_json                    json;
+    struct snd_spans                  *spans;
+    struct snd_live                    live;
+    struct sonde_buffer                text;
+    bool                               failed;
+    bool                              *is_torch;  /* by process: its operators are torch's */
+    uint32_t                          *torch_ids; /* by thread: as torch numbers it, 0 not told */
+    struct snd_chrome_waiting         *waiting;   /* by thread */
+    struct snd_chrome_forwards         forwards;
+    uint64_t                           numbers; /* of torch's events so far */
+    int64_t                            last_ns;
+};
+
+static inline struct sonde_text snd_chrome_text(const char *text)
+{
+    return (struct sonde_text){ text, strlen(text) };
+}
+
+/* The process's id in the file, which no other process has. */
+uint64_t snd_chrome_pid(const struct snd_chrome *chrome, uint32_t process);
+/* Opens an event: its members up to the thread. `category` may be NULL, `thread` SONDE_NONE. */
+void snd_chrome_open(struct snd_chrome *chrome, const char *phase, const char *category,
+                     struct sonde_text name, uint32_t process, uint32_t thread);
+/* The member "Call stack"; nothing where the stack is empty. */
+void snd_chrome_stack(struct snd_chrome *chrome, uint32_t process, uint32_t stack);
+
+/* As snd_spans_calls has them; `user` is the snd_chrome. */
+void snd_chrome_on_begin(struct snd_span *span, void *user);
+void snd_chrome_on_end(const struct snd_span *span, void *user);
+/* Of what ranges need; false when memory is out. */
+bool snd_chrome_ranges_init(struct snd_chrome *chrome);
+void snd_chrome_ranges_release(struct snd_chrome *chrome);
+
+/* Writes an event unless it is part of a range; returns by how much the bytes held change. */
+int64_t snd_chrome_event(struct snd_chrome *chrome, const struct sonde_event *event);
+
+/* Whether torch's probe recorded the process. */
+bool snd_chrome_is_torch(const struct sonde_trace *trace, uint32_t process);
+/* The file's members before the events; the events that name processes and threads. */
+void snd_chrome_head(struct snd_chrome *chrome);
+void snd_chrome_names(struct snd_chrome *chrome);
+/* What torch puts around a recording, if it is one of torch's; the members after the events. */
+void snd_chrome_window(struct snd_chrome *chrome);
+void snd_chrome_tail(struct snd_chrome *chrome);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is not a range in the Chrome trace format: marks, counters, memory, arrows, samples. */
+#include "export/chrome.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static struct sonde_text name_of(const struct snd_chrome *chrome, const struct sonde_event *event)
+{
+    return sonde_trace_string(chrome->trace, event->process, event->name);
+}
+
+static void put_instant(struct snd_chrome *chrome, const struct sonde_event *event,
+                        const char *category, const char *scope, struct sonde_text name)
+{
+    snd_chrome_open(chrome, "i", category, name, event->process, event->thread);
+    snd_json_us(&chrome->json, "ts", event->time_ns);
+    snd_json_text(&chrome->json, "s", scope);
+}
+
+static void put_mark(struct snd_chrome *chrome, const struct sonde_event *event)
+{
+    put_instant(chrome, event, "mark", "t", name_of(chrome, event));
+    if (event->aux != 0) {
+        snd_json_object(&chrome->json, "args");
+        snd_chrome_stack(chrome, event->process, event->aux);
+        snd_json_end(&chrome->json);
+    }
+    snd_json_end(&chrome->json);
+}
+
+static void put_step(struct snd_chrome *chrome, const struct sonde_event *event)
+{
+    char name[48];
+
+    snprintf(name, sizeof name, "ProfilerStep#%" PRIu64, event->value);
+    put_instant(chrome, event, "user_annotation", "p", snd_chrome_text(name));
+    snd_json_end(&chrome->json);
+}
+
+static void put_counter(struct snd_chrome *chrome, const struct sonde_event *event)
+{
+    double value;
+
+    memcpy(&value, &event->value, sizeof value);
+    snd_chrome_open(chrome, "C", NULL, name_of(chrome, event), event->process, event->thread);
+    snd_json_us(&chrome->json, "ts", event->time_ns);
+    snd_json_object(&chrome->json, "args");
+    snd_json_real(&chrome->json, "value", value);
+    snd_json_end(&chrome->json);
+    snd_json_end(&chrome->json);
+}
+
+/* `change`: of what is known to be held; a free that does not tell its size gives back that. */
+static void put_memory(struct snd_chrome *chrome, const struct sonde_event *event, int64_t change,
+                       int64_t total)
+{
+    int64_t size = event->size < INT64_MAX ? (int64_t)event->size : INT64_MAX;
+    int64_t bytes = event->kind == SONDE_EVENT_ALLOC ? size : size > 0 ? -size : change;
+    char    address[24];
+
+    put_instant(chrome, event, "cpu_instant_event", "t", snd_chrome_text("[memory]"));
+    snd_json_object(&chrome->json, "args");
+    snprintf(address, sizeof address, "%" PRIu64, event->value);
+    /* An address need not fit the 53 bits of a JavaScript number. */
+    if (event->value < (uint64_t)1 << 53)
+        snd_json_uint(&chrome->json, "Addr", event->value);
+    else
+        snd_json_text(&chrome->json, "Addr", address);
+    snd_json_int(&chrome->json, "Bytes", bytes);
+    snd_json_uint(&chrome->json, "Device Type", SND_DEVICE_TYPE(event->aux));
+    snd_json_int(&chrome->json, "Device Id",
+                 SND_DEVICE_INDEX(event->aux) == 0xffff ? -1
+                                                        : (int64_t)SND_DEVICE_INDEX(event->aux));
+    snd_json_int(&chrome->json, "Total Allocated", total);
+    if (chrome->is_torch[event->process]) {
+        snd_json_int(&chrome->json, "Total Reserved", 0);
+        snd_json_bool(&chrome->json, "finished", false);
+        snd_json_uint(&chrome->json, "Ev Idx", chrome->numbers++);
+    }
+    snd_json_end(&chrome->json);
+    snd_json_end(&chrome->json);
+}
+
+/* An arrow of a person's own may lead to another process; the others' ids are a process's. */
+static void put_link(struct snd_chrome *chrome, const struct sonde_event *event)
+{
+    static const char *const categories[] = { "flow", "flow", "fwdbwd", "ac2g" };
+    const char              *category = categories[event->aux < 4 ? event->aux : 0];
+    uint64_t                 id = event->value;
+    char                     text[24];
+
+    if (event->aux == SND_LINK_FWD_BWD || event->aux == SND_LINK_LAUNCH)
+        id += event->process * 0x9e3779b97f4a7c15u;
+    snprintf(text, sizeof text, "0x%" PRIx64, id);
+    snd_chrome_open(chrome, event->size ? "f" : "s", category, snd_chrome_text(category),
+                    event->process, event->thread);
+    snd_json_us(&chrome->json, "ts", event->time_ns);
+    snd_json_text(&chrome->json, "id", text);
+    if (event->size)
+        snd_json_text(&chrome->json, "bp", "e");
+    snd_json_end(&chrome->json);
+}
+
+static void put_sample(struct snd_chrome *chrome, const struct sonde_event *event)
+{
+    put_instant(chrome, event, "sample", "t", snd_chrome_text("sample"));
+    snd_json_object(&chrome->json, "args");
+    snd_chrome_stack(chrome, event->process, event->aux);
+    snd_json_uint(&chrome->json, "Covered ns", event->value);
+    snd_json_uint(&chrome->json, "Samples", event->name);
+    snd_json_end(&chrome->json);
+    snd_json_end(&chrome->json);
+}
+
+static void put_gap(struct snd_chrome *chrome, const struct sonde_event *event)
+{
+    if (event->value == 0)
+        return;
+    put_instant(chrome, event, "ledger", "t", snd_chrome_text("events lost"));
+    snd_json_object(&chrome->json, "args");
+    snd_json_uint(&chrome->json, "Events", event->value);
+    snd_json_end(&chrome->json);
+    snd_json_end(&chrome->json);
+}
+
+int64_t snd_chrome_event(struct snd_chrome *chrome, const struct sonde_event *event)
+{
+    static void (*const puts[])(struct snd_chrome *, const struct sonde_event *) = {
+        [SONDE_EVENT_MARK] = put_mark,       [SONDE_EVENT_STEP] = put_step,
+        [SONDE_EVENT_COUNTER] = put_counter, [SONDE_EVENT_LINK] = put_link,
+        [SONDE_EVENT_SAMPLE] = put_sample,   [SONDE_EVENT_GAP] = put_gap,
+    };
+    int64_t bytes = 0, total = 0;
+
+    if (event->kind == SONDE_EVENT_ALLOC || event->kind == SONDE_EVENT_FREE) {
+        bytes = snd_live_event(&chrome->live, event, &total);
+        /* Memory from before the recording, of unknown size: torch says nothing of it. */
+        if (bytes != 0 || event->size != 0 || !chrome->is_torch[event->process])
+            put_memory(chrome, event, bytes, total);
+    } else if ((size_t)event->kind < sizeof puts / sizeof puts[0] && puts[event->kind]) {
+        puts[event->kind](chrome, event);
+    }
+    return bytes;
+}

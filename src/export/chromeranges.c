@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranges in the Chrome trace format, each with its attributes, and the arrows that torch draws from
+ * forward operators to backward ones.
+ */
+#include "export/chrome.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "export/tensors.h"
+#include "model/threads.h"
+
+#define WAITING_MAX 65536       /* ranges of a thread that wait; only a made-up trace has more */
+#define FORWARDS_MAX (1u << 20) /* forward operators whose backward is still awaited */
+
+static bool has(const struct snd_span *span, unsigned key)
+{
+    return span->attr_mask >> key & 1;
+}
+
+/* -------------------------------------------------------------- attributes */
+
+/* How an attribute is shown: torch's name for it, and what its number means. */
+enum attr_form { ATTR_COUNT, ATTR_STRING, ATTR_STACK, ATTR_SKIP };
+
+static const struct {
+    const char    *title;
+    enum attr_form form;
+} attr_forms[SND_SPAN_ATTRS] = {
+    [SND_ATTR_FLOPS] = { "FLOPs", ATTR_COUNT },
+    [SND_ATTR_SHAPES] = { NULL, ATTR_SKIP }, /* span->shapes has it */
+    [SND_ATTR_STACK] = { "Call stack", ATTR_STACK },
+    [SND_ATTR_SEQUENCE] = { "Sequence number", ATTR_COUNT },
+    [SND_ATTR_FWD_THREAD] = { "Fwd thread id", ATTR_COUNT },
+    [SND_ATTR_SCOPE] = { NULL, ATTR_SKIP }, /* the category tells */
+    [SND_ATTR_OVERLOAD] = { "Overload Name", ATTR_STRING },
+    [SND_ATTR_ARGUMENTS] = { NULL, ATTR_SKIP }, /* with the tensors */
+    [SND_ATTR_STRIDES] = { NULL, ATTR_SKIP },
+    [SND_ATTR_MODULE] = { "Module Hierarchy", ATTR_STRING },
+    [SND_ATTR_MACS] = { "MACs", ATTR_COUNT },
+    [SND_ATTR_BYTES] = { "Bytes", ATTR_COUNT },
+};
+
+static void put_attr(struct snd_chrome *chrome, const struct snd_span *span, unsigned key)
+{
+    const char       *title = attr_forms[key].title;
+    uint32_t          id = (uint32_t)span->attrs[key];
+    struct sonde_text text;
+
+    if (!title)
+        return;
+    switch (attr_forms[key].form) {
+    case ATTR_COUNT:
+        snd_json_uint(&chrome->json, title, span->attrs[key]);
+        break;
+    case ATTR_STRING:
+        text = sonde_trace_string(chrome->trace, span->process, id);
+        snd_json_string(&chrome->json, title, text.bytes, text.length);
+        break;
+    case ATTR_STACK:
+        snd_chrome_stack(chrome, span->process, id);
+        break;
+    case ATTR_SKIP:
+        break;
+    }
+}
+
+/* ------------------------------------------------------------------ a range */
+
+/* "prog.py(12): main", as torch writes Python's functions; one in C is its name alone. */
+static struct sonde_text python_name(struct snd_chrome *chrome, const struct snd_span *span)
+{
+    struct sonde_frame frame;
+
+    sonde_trace_frame(chrome->trace, span->process, (uint32_t)span->attrs[SND_ATTR_FRAME], &frame);
+    snd_buf_clear(&chrome->text);
+    if (frame.first_line != 0) {
+        snd_buf_put(&chrome->text, frame.file.bytes, frame.file.length);
+        snd_buf_format(&chrome->text, "(%" PRIu32 "): ", frame.first_line);
+    }
+    snd_buf_put(&chrome->text, frame.function.bytes, frame.function.length);
+    return (struct sonde_text){ snd_buf_string(&chrome->text), chrome->text.length };
+}
+
+/* "aten::add.Tensor", where torch was asked for overloads. */
+static struct sonde_text span_name(struct snd_chrome *chrome, const struct snd_span *span)
+{
+    struct sonde_text name = sonde_trace_string(chrome->trace, span->process, span->name);
+
+    if (has(span, SND_ATTR_FRAME))
+        return python_name(chrome, span);
+    if (!chrome->is_torch[span->process] || !has(span, SND_ATTR_OVERLOAD))
+        return name;
+    struct sonde_text overload = sonde_trace_string(chrome->trace, span->process,
+                                                    (uint32_t)span->attrs[SND_ATTR_OVERLOAD]);
+    snd_buf_clear(&chrome->text);
+    snd_buf_put(&chrome->text, name.bytes, name.length);
+    snd_buf_text(&chrome->text, ".");
+    snd_buf_put(&chrome->text, overload.bytes, overload.length);
+    return (struct sonde_text){ snd_buf_string(&chrome->text), chrome->text.length };
+}
+
+/* What torch writes of each of its ranges, beyond their attributes. */
+static void put_torch_args(struct snd_chrome *chrome, const struct snd_span *span)
+{
+    snd_json_uint(&chrome->json, "Record function id", 0);
+    if (has(span, SND_ATTR_SEQUENCE) && !has(span, SND_ATTR_FWD_THREAD))
+        snd_json_uint(&chrome->json, "Fwd thread id", 0);
+    snd_json_uint(&chrome->json, "Ev Idx", span->number);
+}
+
+static bool is_shown(const struct snd_chrome *chrome, const struct snd_span *span, unsigned key)
+{
+    if (!has(span, key))
+        return false;
+    if (!chrome->is_torch[span->process])
+        return true;
+    if (key == SND_ATTR_FWD_THREAD)
+        return has(span, SND_ATTR_SEQUENCE);
+    return key != SND_ATTR_OVERLOAD; /* it is in the name */
+}
+
+static const char *category_of(const struct snd_span *span)
+{
+    if (has(span, SND_ATTR_FRAME))
+        return "python_function";
+    if (has(span, SND_ATTR_SCOPE) && span->attrs[SND_ATTR_SCOPE] == SONDE_SCOPE_USER + 1)
+        return "user_annotation";
+    return "cpu_op";
+}
+
+static void put_span(struct snd_chrome *chrome, const struct snd_span *span)
+{
+    struct snd_call_ids inputs = {
+        .shapes = span->shapes,
+        .strides = has(span, SND_ATTR_STRIDES) ? (uint32_t)span->attrs[SND_ATTR_STRIDES] : 0,
+        .arguments = has(span, SND_ATTR_ARGUMENTS) ? (uint32_t)span->attrs[SND_ATTR_ARGUMENTS] : 0,
+        .all = chrome->is_torch[span->process],
+    };
+
+    snd_chrome_open(chrome, "X", category_of(span), span_name(chrome, span), span->process,
+                    span->thread);
+    snd_json_us(&chrome->json, "ts", span->start_ns);
+    snd_json_us(&chrome->json, "dur", span->end_ns - span->start_ns);
+    snd_json_object(&chrome->json, "args");
+    snd_json_uint(&chrome->json, "External id", span->serial);
+    for (unsigned key = 0; key < SND_SPAN_ATTRS; key++)
+        if (is_shown(chrome, span, key))
+            put_attr(chrome, span, key);
+    if (chrome->is_torch[span->process] && !has(span, SND_ATTR_FRAME))
+        put_torch_args(chrome, span);
+    snd_tensors_json(&chrome->json, chrome->trace, span->process, &inputs, &chrome->text);
+    if (span->unfinished)
+        snd_json_bool(&chrome->json, "Unfinished", true);
+    if (span->is_async)
+        snd_json_bool(&chrome->json, "Async", true);
+    snd_json_end(&chrome->json);
+    snd_json_end(&chrome->json);
+}
+
+/* -------------------------------------------------- from forward to backward */
+
+static void put_arrow(struct snd_chrome *chrome, bool arrives, uint32_t process, uint32_t thread,
+                      int64_t ns)
+{
+    snd_chrome_open(chrome, arrives ? "f" : "s", "fwdbwd", snd_chrome_text("fwdbwd"), process,
+                    thread);
+    snd_json_us(&chrome->json, "ts", ns);
+    snd_json_uint(&chrome->json, "id", chrome->forwards.arrows);
+    if (arrives)
+        snd_json_text(&chrome->json, "bp", "e");
+    snd_json_end(&chrome->json);
+}
+
+static uint32_t take_forward(struct snd_chrome_forwards *f)
+{
+    if (f->spare_count > 0)
+        return f->spare[--f->spare_count];
+    if (f->count >= FORWARDS_MAX || !snd_grow(&f->items, &f->room, f->count, sizeof *f->items) ||
+        !snd_grow(&f->spare, &f->spare_room, f->count, sizeof *f->spare))
+        return UINT32_MAX;
+    return f->count++;
+}
+
+/*
+ * As torch pairs them: ranges in the order in which they end; of the forward ones with one
+ * sequence number that which began last; the first backward one that ends takes it.
+ */
+static void follow_sequence(struct snd_chrome *chrome, const struct snd_span *span)
+{
+    struct snd_chrome_forwards *f = &chrome->forwards;
+    bool     backward = has(span, SND_ATTR_FWD_THREAD) && span->attrs[SND_ATTR_FWD_THREAD] != 0;
+    uint64_t thread = backward ? span->attrs[SND_ATTR_FWD_THREAD] : chrome->torch_ids[span->thread];
+    struct snd_key            key = { span->process, thread, span->attrs[SND_ATTR_SEQUENCE] };
+    struct snd_chrome_forward own = { span->start_ns, span->thread };
+    uint32_t                  at;
+    bool                      found = snd_map_get(&f->by_sequence, key, &at);
+
+    if (backward && found) {
+        f->arrows++;
+        put_arrow(chrome, false, span->process, f->items[at].thread, f->items[at].start_ns);
+        put_arrow(chrome, true, span->process, span->thread, span->start_ns);
+        snd_map_remove(&f->by_sequence, key);
+        f->spare[f->spare_count++] = at;
+    } else if (!backward && found) {
+        if (span->start_ns > f->items[at].start_ns)
+            f->items[at] = own;
+    } else if (!backward) {
+        at = take_forward(f);
+        if (at == UINT32_MAX || !snd_map_put(&f->by_sequence, key, at))
+            return; /* an arrow less */
+        f->items[at] = own;
+    }
+}
+
+/* --------------------------------------------------- in the order of begins */
+
+void snd_chrome_on_begin(struct snd_span *span, void *user)
+{
+    struct snd_chrome *chrome = user;
+
+    span->mark = chrome->waiting[span->thread].count;
+    span->number = chrome->numbers++;
+}
+
+static bool wait_for_parent(struct snd_chrome_waiting *waiting, const struct snd_span *span)
+{
+    if (waiting->count == waiting->capacity) {
+        uint32_t capacity = waiting->capacity ? waiting->capacity * 2 : 16;
+        void    *items = capacity > WAITING_MAX
+                             ? NULL
+                             : realloc(waiting->items, capacity * sizeof *waiting->items);
+        if (!items)
+            return false;
+        waiting->items = items;
+        waiting->capacity = capacity;
+    }
+    waiting->items[waiting->count++] = *span;
+    return true;
+}
+
+static int compare_serials(const void *left, const void *right)
+{
+    const struct snd_span *x = left, *y = right;
+
+    return (x->serial > y->serial) - (x->serial < y->serial);
+}
+
+void snd_chrome_on_end(const struct snd_span *span, void *user)
+{
+    struct snd_chrome         *chrome = user;
+    struct snd_chrome_waiting *waiting = &chrome->waiting[span->thread];
+
+    if (chrome->is_torch[span->process] && has(span, SND_ATTR_SEQUENCE))
+        follow_sequence(chrome, span);
+    if (span->starts_with_parent && wait_for_parent(waiting, span))
+        return;
+    put_span(chrome, span);
+    if (span->mark >= waiting->count)
+        return;
+    /* They came in the order of their ends. */
+    qsort(waiting->items + span->mark, waiting->count - span->mark, sizeof *waiting->items,
+          compare_serials);
+    for (uint32_t i = span->mark; i < waiting->count; i++)
+        put_span(chrome, &waiting->items[i]);
+    waiting->count = span->mark;
+}
+
+/* -------------------------------------------------------------------- life */
+
+bool snd_chrome_ranges_init(struct snd_chrome *chrome)
+{
+    uint32_t threads = sonde_trace_thread_count(chrome->trace);
+
+    chrome->waiting = calloc((size_t)threads + 1, sizeof *chrome->waiting);
+    chrome->torch_ids = snd_torch_threads(chrome->trace);
+    return chrome->waiting && chrome->torch_ids;
+}
+
+void snd_chrome_ranges_release(struct snd_chrome *chrome)
+{
+    uint32_t threads = sonde_trace_thread_count(chrome->trace);
+
+    for (uint32_t i = 0; chrome->waiting && i < threads; i++)
+        free(chrome->waiting[i].items);
+    free(chrome->waiting);
+    free(chrome->torch_ids);
+    free(chrome->forwards.items);
+    free(chrome->forwards.spare);
+    snd_map_release(&chrome->forwards.by_sequence);
+}

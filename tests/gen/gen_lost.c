@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gen/gen_lost.c - cases about what is missing, or what nobody knows. */
+#include "cases.h"
+
+#include <errno.h>
+
+#include "format/layout.h"
+#include "synth.h"
+
+/* --------------------------------------------------------------- what went missing */
+
+void make_unfinished(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
+
+    (void)n;
+    synth_begin(s, t, 1000, outer, 0);
+    for (uint64_t i = 0; i < 4; i++) {
+        synth_begin(s, t, 2000 + i * 1000, inner, 0);
+        synth_end(s, t, 2500 + i * 1000);
+    }
+    synth_begin(s, t, 9000, inner, 0);
+    synth_mark(s, t, 9500, outer, 0);
+    synth_reserve(s);
+    synth_close(s, false);
+}
+
+void make_gaps(const char *path, uint64_t n)
+{
+    struct synth_options    options = { .flags = SND_FILE_LIMIT, .max_bytes = 1 << 20 };
+    struct synth           *s = synth_new(path, &options);
+    uint32_t                t = synth_thread(s, "main", 0);
+    uint32_t                outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
+    struct snd_file_header *h = synth_header(s);
+
+    (void)n;
+    synth_begin(s, t, 1000, outer, 0);
+    synth_begin(s, t, 2000, inner, 0);
+    synth_gap(s, t, 3000, 7, 1); /* inner's end was lost */
+    synth_begin(s, t, 4000, inner, 0);
+    synth_end(s, t, 5000);
+    synth_begin(s, t, 6000, inner, 0);
+    synth_gap(s, t, 7000, 0, SND_GAP_ALL); /* a pause: all is closed */
+    synth_begin(s, t, 8000, outer, 0);
+    synth_end(s, t, 9000);
+    synth_thread_done(s, t, 10000, 12);
+    h->lost_events = 5;
+    h->lost_names = 2;
+    h->cut_names = 1;
+    h->late_chunks = 3;
+    h->failed_reserves = 4;
+    h->last_os_error = ENOSPC;
+    synth_close(s, true);
+}
+
+/* A flight recorder whose first chunks are gone: ends come without a begin. */
+void make_keep_last(const char *path, uint64_t n)
+{
+    struct synth_options options = { .flags = SND_FILE_KEEP_LAST | SND_FILE_LIMIT,
+                                     .max_bytes = 1 << 20 };
+    struct synth        *s = synth_new(path, &options);
+    uint32_t             t = synth_thread(s, "main", 0);
+    uint32_t             outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
+
+    (void)n;
+    synth_end(s, t, 1000000);
+    synth_begin(s, t, 1001000, inner, 0);
+    synth_end(s, t, 1002000);
+    synth_end(s, t, 1003000);
+    synth_end(s, t, 1004000);
+    for (uint64_t i = 0; i < 3; i++) {
+        synth_begin(s, t, 1010000 + i * 10000, outer, 0);
+        synth_begin(s, t, 1011000 + i * 10000, inner, 0);
+        synth_end(s, t, 1012000 + i * 10000);
+        synth_end(s, t, 1015000 + i * 10000);
+    }
+    synth_thread_done(s, t, 1050000, 0);
+    synth_header(s)->recycled_chunks = 9;
+    synth_header(s)->recycled_events = 12345;
+    synth_close(s, true);
+}
+
+/* A schedule's warm-up: what is older than valid_from is not shown. */
+void make_warmup(const char *path, uint64_t n)
+{
+    struct synth_options options = { .cycle = 2 };
+    struct synth        *s = synth_new(path, &options);
+    uint32_t             t = synth_thread(s, "main", 0);
+    uint32_t             warm = synth_string(s, "warming"), astride = synth_string(s, "astride"),
+             shown = synth_string(s, "shown");
+
+    (void)n;
+    synth_begin(s, t, 1000, warm, 0);
+    synth_end(s, t, 2000);
+    synth_begin(s, t, 3000, astride, 0);
+    synth_end(s, t, 6000);
+    synth_step(s, t, 6500, 3);
+    synth_begin(s, t, 7000, shown, 0);
+    synth_end(s, t, 8000);
+    synth_header(s)->valid_from = synth_raw_clock(s, 5000);
+    synth_close(s, true);
+}
+
+/* ----------------------------------------------------------------- nothing, or strange */
+
+void make_empty(const char *path, uint64_t n)
+{
+    (void)n;
+    synth_close(synth_new(path, NULL), true);
+}
+
+/* Chunks and events of a later version, a reserved chunk, ids that nothing defines. */
+void make_unknown(const char *path, uint64_t n)
+{
+    struct synth  *s = synth_new(path, NULL);
+    uint32_t       t = synth_thread(s, "main", 0), known = synth_string(s, "known");
+    const uint64_t later[5] = { SND_KIND(31, 5) | 1500 << 8, 1, 2, 3, 4 };
+
+    (void)n;
+    synth_begin(s, t, 1000, known, 0);
+    synth_raw(s, t, later, 5);
+    synth_attr(s, t, 200, 1);
+    synth_end(s, t, 2000);
+    synth_chunk(s, 77, "later", 5);
+    synth_reserve(s);
+    synth_record(s, 99, 1, "later", 6);
+    synth_begin(s, t, 3000, 4000, 4000);
+    synth_end(s, t, 4000);
+    synth_close(s, true);
+}
