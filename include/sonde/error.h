@@ -29,16 +29,16 @@ extern "C" {
 #endif
 
 /* One list gives code, name and meaning: X(name, value, text). */
-#define SONDE_STATUS_MAP(X)                                                          \
-    X(OK, 0, "success")                                                              \
-    X(E_NOMEM, 1, "out of memory")                                                   \
-    X(E_IO, 2, "input or output failed")                                             \
-    X(E_ARGUMENT, 3, "an argument is not valid")                                     \
-    X(E_BUSY, 4, "a recording is already under way")                                 \
-    X(E_STATE, 5, "not possible in this state")                                      \
-    X(E_FORMAT, 6, "not a trace, or a damaged one")                                  \
-    X(E_VERSION, 7, "written by a newer version")                                    \
-    X(E_UNSUPPORTED, 8, "not supported by this build or machine")                    \
+#define SONDE_STATUS_MAP(X)                                       \
+    X(OK, 0, "success")                                           \
+    X(E_NOMEM, 1, "out of memory")                                \
+    X(E_IO, 2, "input or output failed")                          \
+    X(E_ARGUMENT, 3, "an argument is not valid")                  \
+    X(E_BUSY, 4, "a recording is already under way")              \
+    X(E_STATE, 5, "not possible in this state")                   \
+    X(E_FORMAT, 6, "not a trace, or a damaged one")               \
+    X(E_VERSION, 7, "written by a newer version")                 \
+    X(E_UNSUPPORTED, 8, "not supported by this build or machine") \
     X(E_LIMIT, 9, "a limit was reached")
 
 enum sonde_status {
@@ -51,7 +51,7 @@ enum sonde_status {
 
 struct sonde_error {
     enum sonde_status status;
-    int  os_error;                   /* errno at the failure, or 0 */
+    int               os_error;      /* errno at the failure, or 0 */
     char message[SONDE_MESSAGE_MAX]; /* what was tried, on what, why it failed, what to do */
 };
 

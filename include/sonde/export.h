@@ -49,18 +49,18 @@ struct sonde_report_options {
     bool                     colour;              /* text with terminal colours */
     uint32_t    max_name, max_shapes, max_source; /* columns' widths in text; 0: no limit */
     const char *header;                           /* ops: a title over the table, or NULL */
-    enum sonde_flops_mode flops;                  /* ops, modules: what is counted */
+    enum sonde_flops_mode  flops;                 /* ops, modules: what is counted */
     enum sonde_report_part part;
-    bool skip_zero; /* lines: leave out functions that did not run */
-    bool show_all;  /* samples: hide nothing */
-    bool peak;      /* line-memory: a column more, the peak above what was in use before */
+    bool                   skip_zero; /* lines: leave out functions that did not run */
+    bool                   show_all;  /* samples: hide nothing */
+    bool peak; /* line-memory: a column more, the peak above what was in use before */
 };
 
-#define SONDE_REPORT_OPTIONS_INIT                                                      \
-    {                                                                                  \
-        sizeof(struct sonde_report_options), NULL, NULL, 100, 0, 0, SONDE_REPORT_TEXT, \
-            SONDE_TIME_AUTO, false, false, 55, 80, 75, NULL, SONDE_FLOPS_FULL,            \
-            SONDE_PART_MAIN, false, false, false                                       \
+#define SONDE_REPORT_OPTIONS_INIT                                                               \
+    {                                                                                           \
+        sizeof(struct sonde_report_options), NULL, NULL, 100, 0, 0, SONDE_REPORT_TEXT,          \
+            SONDE_TIME_AUTO, false, false, 55, 80, 75, NULL, SONDE_FLOPS_FULL, SONDE_PART_MAIN, \
+            false, false, false                                                                 \
     }
 
 /*
@@ -80,13 +80,13 @@ SONDE_API enum sonde_status sonde_report(struct sonde_trace                *trac
  * Errors: as sonde_report.
  */
 enum sonde_table_columns { SONDE_TABLE_MEMORY = 1, SONDE_TABLE_FLOPS = 2 };
-SONDE_API enum sonde_status sonde_averages_table(const struct sonde_trace *trace,
-                                                 const struct sonde_averages *averages,
+SONDE_API enum sonde_status sonde_averages_table(const struct sonde_trace          *trace,
+                                                 const struct sonde_averages       *averages,
                                                  const struct sonde_report_options *options,
                                                  unsigned columns, const struct sonde_sink *sink,
                                                  struct sonde_error *err);
-SONDE_API enum sonde_status sonde_events_table(const struct sonde_trace *trace,
-                                               const struct sonde_events *events,
+SONDE_API enum sonde_status sonde_events_table(const struct sonde_trace          *trace,
+                                               const struct sonde_events         *events,
                                                const struct sonde_report_options *options,
                                                unsigned columns, const struct sonde_sink *sink,
                                                struct sonde_error *err);
@@ -102,7 +102,7 @@ SONDE_API size_t sonde_stack_text(const struct sonde_trace *trace, uint32_t proc
  * torch's export_stacks: "root;..;leaf N" for each event with a stack, N its `metric`
  * (self_cpu_time_total, self_cuda_time_total) in whole microseconds.
  */
-SONDE_API enum sonde_status sonde_events_stacks(const struct sonde_trace *trace,
+SONDE_API enum sonde_status sonde_events_stacks(const struct sonde_trace  *trace,
                                                 const struct sonde_events *events,
                                                 const char *metric, const struct sonde_sink *sink,
                                                 struct sonde_error *err);
@@ -113,11 +113,11 @@ SONDE_API enum sonde_status sonde_events_stacks(const struct sonde_trace *trace,
  * nanoseconds) since 1970, as torch's.
  */
 enum sonde_timeline_format { SONDE_TIMELINE_JSON, SONDE_TIMELINE_RAW, SONDE_TIMELINE_HTML };
-SONDE_API enum sonde_status sonde_timeline_write(const struct sonde_trace *trace,
+SONDE_API enum sonde_status sonde_timeline_write(const struct sonde_trace    *trace,
                                                  const struct sonde_timeline *timeline,
                                                  enum sonde_timeline_format format, bool gzip,
                                                  const struct sonde_sink *sink,
-                                                 struct sonde_error *err);
+                                                 struct sonde_error      *err);
 
 struct sonde_view_info {
     const char *name, *summary;
@@ -146,10 +146,13 @@ struct sonde_export_options {
     bool   gzip;        /* compress what is written */
     /* chrome: members added at the top level, key and JSON text in turn, then NULL; or NULL */
     const char *const *metadata;
-    const char        *name; /* chrome: traceName; NULL: that of the trace's own file */
+    const char        *name;   /* chrome: traceName; NULL: that of the trace's own file */
     unsigned           levels; /* benchmark: enum sonde_level, or-ed; 0: all */
 };
-#define SONDE_EXPORT_OPTIONS_INIT { sizeof(struct sonde_export_options), false, NULL, NULL, 0 }
+#define SONDE_EXPORT_OPTIONS_INIT                                 \
+    {                                                             \
+        sizeof(struct sonde_export_options), false, NULL, NULL, 0 \
+    }
 
 /*
  * Writes `trace` in the format named `format`. `options` may be NULL.

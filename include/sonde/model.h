@@ -46,7 +46,7 @@ enum sonde_scope {
     SONDE_SCOPE_FUNCTION = 0,
     SONDE_SCOPE_BACKWARD = 1,
     SONDE_SCOPE_SCRIPT = 2,
-    SONDE_SCOPE_USER = 7, /* a range that a person named */
+    SONDE_SCOPE_USER = 7,    /* a range that a person named */
     SONDE_SCOPE_PYTHON = 32, /* a call of a Python function: beyond torch's numbers */
 };
 
@@ -181,15 +181,15 @@ struct sonde_module {
     /* On a GPU: of one forward pass, between two events on its stream. -1: not measured; then,
        and there, the times above are those of handing work over. */
     int64_t device_forward_ns;
-    bool    on_device; /* the model is on a GPU */
-    int64_t           cpu_bytes, device_bytes; /* net, forward and backward */
+    bool    on_device;               /* the model is on a GPU */
+    int64_t cpu_bytes, device_bytes; /* net, forward and backward */
 };
 struct sonde_modules; /* opaque */
-SONDE_API enum sonde_status          sonde_modules_new(struct sonde_trace    *trace,
-                                                       enum sonde_flops_mode  flops,
-                                                       struct sonde_modules **out, struct sonde_error *err);
-SONDE_API void                       sonde_modules_free(struct sonde_modules *modules);
-SONDE_API size_t                     sonde_modules_count(const struct sonde_modules *modules);
+SONDE_API enum sonde_status sonde_modules_new(struct sonde_trace    *trace,
+                                              enum sonde_flops_mode  flops,
+                                              struct sonde_modules **out, struct sonde_error *err);
+SONDE_API void              sonde_modules_free(struct sonde_modules *modules);
+SONDE_API size_t            sonde_modules_count(const struct sonde_modules *modules);
 /* Passes of a benchmark (bench.h) that all of this is the sum of; 0: it is no benchmark's. */
 SONDE_API uint64_t                   sonde_modules_passes(const struct sonde_modules *modules);
 SONDE_API const struct sonde_module *sonde_modules_node(const struct sonde_modules *modules,
@@ -333,18 +333,18 @@ SONDE_API const struct sonde_call *sonde_functions_callee(const struct sonde_fun
  * function; paths below a thousandth of the whole are left out.
  */
 struct sonde_call_node {
-    uint32_t function; /* SONDE_NONE: the root */
+    uint32_t function;                          /* SONDE_NONE: the root */
     uint32_t parent, first_child, next_sibling; /* 0: none; children longest first */
     uint32_t depth;
     double   calls; /* shared out as the times are */
     int64_t  total_ns, self_ns;
 };
 struct sonde_call_tree; /* opaque */
-SONDE_API enum sonde_status sonde_call_tree_new(const struct sonde_functions *functions,
-                                                struct sonde_call_tree **out,
-                                                struct sonde_error      *err);
-SONDE_API void              sonde_call_tree_free(struct sonde_call_tree *tree);
-SONDE_API size_t            sonde_call_tree_count(const struct sonde_call_tree *tree);
+SONDE_API enum sonde_status             sonde_call_tree_new(const struct sonde_functions *functions,
+                                                            struct sonde_call_tree      **out,
+                                                            struct sonde_error           *err);
+SONDE_API void                          sonde_call_tree_free(struct sonde_call_tree *tree);
+SONDE_API size_t                        sonde_call_tree_count(const struct sonde_call_tree *tree);
 SONDE_API const struct sonde_call_node *sonde_call_tree_node(const struct sonde_call_tree *tree,
                                                              size_t                        index);
 
@@ -368,8 +368,8 @@ struct sonde_line_function {
     uint32_t          line; /* where it begins */
     uint32_t          first, count;
     uint64_t          hits;
-    int64_t           time_ns; /* of its lines */
-    struct sonde_text source;  /* the file's text, of what is in no file (a notebook's cell) */
+    int64_t           time_ns;  /* of its lines */
+    struct sonde_text source;   /* the file's text, of what is in no file (a notebook's cell) */
     bool              has_stat; /* what the file was when it was recorded: */
     uint64_t          stat_size;
     int64_t           stat_mtime_ns;
@@ -413,7 +413,7 @@ SONDE_API enum sonde_status sonde_samples_new(struct sonde_trace *trace, bool hi
                                               struct sonde_samples **out, struct sonde_error *err);
 SONDE_API void              sonde_samples_free(struct sonde_samples *samples);
 /* Threads with samples: a process's main thread before its others. NULL past the last. */
-SONDE_API size_t            sonde_samples_thread_count(const struct sonde_samples *samples);
+SONDE_API size_t sonde_samples_thread_count(const struct sonde_samples *samples);
 SONDE_API const struct sonde_sample_thread *
 sonde_samples_thread(const struct sonde_samples *samples, size_t index);
 SONDE_API const struct sonde_sample_node *sonde_samples_node(const struct sonde_samples *samples,

@@ -73,7 +73,7 @@ enum sonde_action {
 
 /* What `schedule` does at `step` (from 0); RECORD when it has no active steps. */
 SONDE_API enum sonde_action sonde_schedule_action(const struct sonde_schedule *schedule,
-                                                  uint64_t step);
+                                                  uint64_t                     step);
 
 /* A finished recording, or a finished cycle of a schedule. */
 struct sonde_cycle {
@@ -84,22 +84,23 @@ struct sonde_cycle {
 
 struct sonde_options {
     size_t      struct_size; /* sizeof(struct sonde_options): set by SONDE_OPTIONS_INIT */
-    const char *path;        /* a file; or a folder, if it is one or ends in '/'. NULL: sonde-PID.sonde */
-    uint64_t    max_bytes;   /* of the file; 0: until the disk is full */
-    enum sonde_limit limit;
-    size_t      chunk_bytes; /* 0: SONDE_DEFAULT_CHUNK_BYTES. Multiples of 64 KiB */
+    const char *path; /* a file; a folder, if it is one or ends in '/'; NULL: sonde-PID.sonde */
+    uint64_t    max_bytes; /* of the file; 0: until the disk is full */
+    enum sonde_limit      limit;
+    size_t                chunk_bytes; /* 0: SONDE_DEFAULT_CHUNK_BYTES. Multiples of 64 KiB */
     struct sonde_schedule schedule;
-    void (*on_cycle)(const struct sonde_cycle *cycle, void *user); /* by the thread in step or stop */
+    /* Called by the thread that is in step or stop. */
+    void (*on_cycle)(const struct sonde_cycle *cycle, void *user);
     void    *user;
     uint32_t rank, world_size; /* UINT32_MAX: from $RANK and $WORLD_SIZE, if set */
     bool     overwrite;        /* replace an existing file instead of failing */
     uint32_t subject_pid;      /* the process that the recording is about; 0: this one */
 };
 
-#define SONDE_OPTIONS_INIT                                                                  \
-    {                                                                                       \
-        sizeof(struct sonde_options), NULL, 0, SONDE_LIMIT_STOP, 0, { 0, 0, 0, 0, 0, 0 },   \
-            NULL, NULL, UINT32_MAX, UINT32_MAX, true, 0                                     \
+#define SONDE_OPTIONS_INIT                                                                      \
+    {                                                                                           \
+        sizeof(struct sonde_options), NULL, 0, SONDE_LIMIT_STOP, 0, { 0, 0, 0, 0, 0, 0 }, NULL, \
+            NULL, UINT32_MAX, UINT32_MAX, true, 0                                               \
     }
 
 /*
@@ -109,7 +110,7 @@ struct sonde_options {
  *         in any case, unrecorded.
  */
 SONDE_API enum sonde_status sonde_start(const struct sonde_options *options,
-                                        struct sonde_error *err);
+                                        struct sonde_error         *err);
 
 /*
  * Ends the recording and closes the file; threads may be in the middle of a range.
@@ -140,10 +141,22 @@ SONDE_API void sonde_thread_name(const char *name);
 
 /* torch's ScalarType numbers. */
 enum sonde_dtype {
-    SONDE_UINT8 = 0, SONDE_INT8 = 1, SONDE_INT16 = 2, SONDE_INT32 = 3, SONDE_INT64 = 4,
-    SONDE_FLOAT16 = 5, SONDE_FLOAT32 = 6, SONDE_FLOAT64 = 7,
-    SONDE_COMPLEX32 = 8, SONDE_COMPLEX64 = 9, SONDE_COMPLEX128 = 10, SONDE_BOOL = 11,
-    SONDE_QINT8 = 12, SONDE_QUINT8 = 13, SONDE_QINT32 = 14, SONDE_BFLOAT16 = 15,
+    SONDE_UINT8 = 0,
+    SONDE_INT8 = 1,
+    SONDE_INT16 = 2,
+    SONDE_INT32 = 3,
+    SONDE_INT64 = 4,
+    SONDE_FLOAT16 = 5,
+    SONDE_FLOAT32 = 6,
+    SONDE_FLOAT64 = 7,
+    SONDE_COMPLEX32 = 8,
+    SONDE_COMPLEX64 = 9,
+    SONDE_COMPLEX128 = 10,
+    SONDE_BOOL = 11,
+    SONDE_QINT8 = 12,
+    SONDE_QUINT8 = 13,
+    SONDE_QINT32 = 14,
+    SONDE_BFLOAT16 = 15,
     SONDE_DTYPE_UNKNOWN = 255,
 };
 
@@ -163,12 +176,14 @@ struct sonde_tensor {
 
 #ifndef __cplusplus
 /* SONDE_TENSOR(SONDE_FLOAT32, 8, 3, 224, 224) */
-#define SONDE_TENSOR(dtype, ...)                                                  \
-    {                                                                             \
-        SONDE_ARG_TENSOR, (dtype),                                                \
-            (uint32_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)),     \
-            (int64_t[]){ __VA_ARGS__ }                                            \
+/* clang-format off */ /* it takes the literal's braces for a block's */
+#define SONDE_TENSOR(dtype, ...)                                              \
+    {                                                                         \
+        SONDE_ARG_TENSOR, (dtype),                                            \
+            (uint32_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), \
+            (int64_t[]){ __VA_ARGS__ }                                        \
     }
+/* clang-format on */
 #endif
 
 /* ------------------------------------------------------------------ ranges */
@@ -183,18 +198,18 @@ struct sonde_tensor {
 #define SONDE_RANGE_AT_(name, n) SONDE_RANGE_NAMED_(name, SONDE_PASTE_(sonde_scope_, n))
 #define SONDE_PASTE_(a, b) SONDE_PASTE2_(a, b)
 #define SONDE_PASTE2_(a, b) a##b
-#define SONDE_RANGE_NAMED_(name, variable)                                        \
-    __attribute__((cleanup(sonde_scope_end_), unused)) char variable = 0;         \
+#define SONDE_RANGE_NAMED_(name, variable)                                \
+    __attribute__((cleanup(sonde_scope_end_), unused)) char variable = 0; \
     sonde_begin(name)
 
-#define sonde_begin(name)                                                         \
-    __extension__({                                                               \
-        if (SONDE_IS_LITERAL_(name)) {                                            \
-            static struct sonde_site sonde_site_ = { NULL, 0 };                   \
-            sonde_begin_named_(&sonde_site_, (name));                             \
-        } else {                                                                  \
-            sonde_begin_text(name);                                               \
-        }                                                                         \
+#define sonde_begin(name)                                       \
+    __extension__({                                             \
+        if (SONDE_IS_LITERAL_(name)) {                          \
+            static struct sonde_site sonde_site_ = { NULL, 0 }; \
+            sonde_begin_named_(&sonde_site_, (name));           \
+        } else {                                                \
+            sonde_begin_text(name);                             \
+        }                                                       \
     })
 
 /*
@@ -204,14 +219,18 @@ struct sonde_tensor {
  */
 #ifdef __cplusplus
 extern "C++" {
-template <typename T> struct sonde_is_array_ { enum { value = 0 }; };
-template <size_t n> struct sonde_is_array_<const char[n]> { enum { value = 1 }; };
+template <typename T> struct sonde_is_array_ {
+    enum { value = 0 };
+};
+template <size_t n> struct sonde_is_array_<const char[n]> {
+    enum { value = 1 };
+};
 }
 #define SONDE_IS_LITERAL_(name) \
     (sonde_is_array_<__typeof__(name)>::value && __builtin_constant_p(name))
 #else
-#define SONDE_IS_LITERAL_(name)                                                   \
-    (__builtin_types_compatible_p(__typeof__(name), char[sizeof(name)]) &&        \
+#define SONDE_IS_LITERAL_(name)                                            \
+    (__builtin_types_compatible_p(__typeof__(name), char[sizeof(name)]) && \
      __builtin_constant_p(name))
 #endif
 
@@ -263,9 +282,9 @@ SONDE_API void sonde_link_to(uint64_t id);
  */
 
 static inline uint32_t sonde_epoch(void);
-SONDE_API uint32_t sonde_intern(const char *text, size_t length);
-SONDE_API uint32_t sonde_intern_shapes(const struct sonde_tensor *tensors, size_t count);
-SONDE_API uint32_t sonde_intern_frame(uint32_t function, uint32_t file, uint32_t line);
+SONDE_API uint32_t     sonde_intern(const char *text, size_t length);
+SONDE_API uint32_t     sonde_intern_shapes(const struct sonde_tensor *tensors, size_t count);
+SONDE_API uint32_t     sonde_intern_frame(uint32_t function, uint32_t file, uint32_t line);
 /* The same with the line where the function begins: torch shows that one. */
 SONDE_API uint32_t sonde_intern_frame_in(uint32_t function, uint32_t first_line, uint32_t file,
                                          uint32_t line);
@@ -279,8 +298,11 @@ SONDE_API uint32_t sonde_intern_stack(uint32_t parent, uint32_t frame);
  * they hold when the process dies is in the file. NULL when nothing records or there is no room.
  * They are valid while sonde_epoch() stays what it was before the call.
  */
-enum sonde_tally_kind { /* format/tallies.def */
-    SONDE_TALLY_CALLS = 1, SONDE_TALLY_LINE = 2, SONDE_TALLY_LINE_MEMORY = 3,
+/* format/tallies.def */
+enum sonde_tally_kind {
+    SONDE_TALLY_CALLS = 1,
+    SONDE_TALLY_LINE = 2,
+    SONDE_TALLY_LINE_MEMORY = 3,
     SONDE_TALLY_SAMPLER = 4,
 };
 SONDE_API uint64_t *sonde_tally(enum sonde_tally_kind kind, uint32_t key, uint32_t other,
@@ -308,10 +330,19 @@ SONDE_API void sonde_begin_call(uint32_t call, uint64_t sequence);
 
 /* Attributes of the innermost open range: keys of format/attrs.def. */
 enum sonde_attr {
-    SONDE_ATTR_FLOPS = 1, SONDE_ATTR_SHAPES = 2, SONDE_ATTR_STACK = 3, SONDE_ATTR_SEQUENCE = 4,
-    SONDE_ATTR_FWD_THREAD = 5, SONDE_ATTR_SCOPE = 6, SONDE_ATTR_OVERLOAD = 7,
-    SONDE_ATTR_ARGUMENTS = 8, SONDE_ATTR_STRIDES = 9, SONDE_ATTR_MODULE = 10,
-    SONDE_ATTR_MACS = 11, SONDE_ATTR_BYTES = 12, SONDE_ATTR_KEY = 13,
+    SONDE_ATTR_FLOPS = 1,
+    SONDE_ATTR_SHAPES = 2,
+    SONDE_ATTR_STACK = 3,
+    SONDE_ATTR_SEQUENCE = 4,
+    SONDE_ATTR_FWD_THREAD = 5,
+    SONDE_ATTR_SCOPE = 6,
+    SONDE_ATTR_OVERLOAD = 7,
+    SONDE_ATTR_ARGUMENTS = 8,
+    SONDE_ATTR_STRIDES = 9,
+    SONDE_ATTR_MODULE = 10,
+    SONDE_ATTR_MACS = 11,
+    SONDE_ATTR_BYTES = 12,
+    SONDE_ATTR_KEY = 13,
     SONDE_ATTR_FRAME = 14, /* a Python function's range: frame id, bit 32: resumed, not called */
     SONDE_ATTR_CALLS_SEQUENCE = 15,
 };
@@ -368,14 +399,14 @@ static inline uint64_t sonde_clock(void);
  */
 struct sonde_lane {
     uint64_t *cur, *end;
-    uint64_t *leaf;  /* the range that was begun last and can close in place, until more is written */
+    uint64_t *leaf;  /* the range begun last, which can close in place until more is written */
     uint32_t  epoch; /* of the recording that gave the chunk */
     uint32_t  busy;
     uint32_t  chunks; /* how many it was given: what is said once a chunk is said again */
 };
 #define SONDE_THREAD_LOCAL_ __thread __attribute__((tls_model("initial-exec")))
 SONDE_API extern SONDE_THREAD_LOCAL_ struct sonde_lane sonde_lane_;
-SONDE_API extern uint32_t sonde_epoch_;       /* 0: nothing records */
+SONDE_API extern uint32_t                              sonde_epoch_; /* 0: nothing records */
 SONDE_API extern uint32_t sonde_clock_trust_; /* 1: the processor's counter is the clock */
 
 SONDE_API uint64_t sonde_clock_fallback_(void);

@@ -23,9 +23,9 @@ struct sonde_tensor_line {
     struct sonde_text function, file, source;
     uint32_t          line;
     uint64_t          allocs;
-    int64_t           taken_bytes; /* in all */
-    int64_t           peak_bytes;  /* most that it held at once of what it had taken */
-    int64_t           end_bytes;   /* held at the end */
+    int64_t           taken_bytes;  /* in all */
+    int64_t           peak_bytes;   /* most that it held at once of what it had taken */
+    int64_t           end_bytes;    /* held at the end */
     int64_t           active_bytes; /* most that all held while it took some; 0: it took none */
 };
 

@@ -557,8 +557,7 @@ PyMODINIT_FUNC PyInit__core(void)
         add_object(module, "__version__", PyUnicode_FromString(sonde_version())) &&
         core_averages_init(module) == 0 && core_events_init(module) == 0 &&
         core_event_init(module) == 0 && core_timeline_init(module) == 0 &&
-        core_layers_init(module) == 0 &&
-        core_table_init(module) == 0)
+        core_layers_init(module) == 0 && core_table_init(module) == 0)
         return module;
     Py_DECREF(module);
     return NULL;

@@ -110,23 +110,22 @@ static PyObject *events_total(PyObject *object, PyObject *unused)
     return core_make_average(object, &sum, false);
 }
 
-#define EVENT_COLUMNS(X)                                                                        \
-    X(name, 'I', CORE_DICTIONARY)                                                               \
-    X(trace_name, 'I', CORE_DICTIONARY)                                                         \
-    X(overload, 'I', CORE_DICTIONARY)                                                           \
-    X(process, 'I', CORE_NUMBER)                                                                \
-    X(thread, 'I', CORE_NUMBER)                                                                 \
-    X(torch_thread, 'I', CORE_NUMBER) X(start_ns, 'q', CORE_NUMBER) X(end_ns, 'q', CORE_NUMBER) \
-        X(self_ns, 'q', CORE_NUMBER) X(parent, 'i', CORE_NUMBER) X(shapes, 'I', CORE_NUMBER)    \
-            X(strides, 'I', CORE_NUMBER) X(arguments, 'I', CORE_DICTIONARY)                     \
-                X(stack, 'I', CORE_NUMBER) X(module, 'I', CORE_DICTIONARY)                      \
-                    X(sequence, 'q', CORE_NUMBER) X(fwd_thread, 'I', CORE_NUMBER)               \
-                        X(scope, 'B', CORE_NUMBER) X(flags, 'B', CORE_NUMBER)                   \
-                            X(flops, 'd', CORE_NUMBER) X(macs, 'd', CORE_NUMBER)                \
-                                X(moved_bytes, 'd', CORE_NUMBER) X(cpu_bytes, 'q', CORE_NUMBER) \
-                                    X(self_cpu_bytes, 'q', CORE_NUMBER)                         \
-                                        X(device_bytes, 'q', CORE_NUMBER)                       \
-                                            X(self_device_bytes, 'q', CORE_NUMBER)
+/* clang-format off */
+#define EVENT_COLUMNS(X)                                                     \
+    X(name, 'I', CORE_DICTIONARY) X(trace_name, 'I', CORE_DICTIONARY)        \
+    X(overload, 'I', CORE_DICTIONARY) X(process, 'I', CORE_NUMBER)           \
+    X(thread, 'I', CORE_NUMBER) X(torch_thread, 'I', CORE_NUMBER)            \
+    X(start_ns, 'q', CORE_NUMBER) X(end_ns, 'q', CORE_NUMBER)                \
+    X(self_ns, 'q', CORE_NUMBER) X(parent, 'i', CORE_NUMBER)                 \
+    X(shapes, 'I', CORE_NUMBER) X(strides, 'I', CORE_NUMBER)                 \
+    X(arguments, 'I', CORE_DICTIONARY) X(stack, 'I', CORE_NUMBER)            \
+    X(module, 'I', CORE_DICTIONARY) X(sequence, 'q', CORE_NUMBER)            \
+    X(fwd_thread, 'I', CORE_NUMBER) X(scope, 'B', CORE_NUMBER)               \
+    X(flags, 'B', CORE_NUMBER) X(flops, 'd', CORE_NUMBER)                    \
+    X(macs, 'd', CORE_NUMBER) X(moved_bytes, 'd', CORE_NUMBER)               \
+    X(cpu_bytes, 'q', CORE_NUMBER) X(self_cpu_bytes, 'q', CORE_NUMBER)       \
+    X(device_bytes, 'q', CORE_NUMBER) X(self_device_bytes, 'q', CORE_NUMBER)
+/* clang-format on */
 
 static void events_columns(struct events_object *self)
 {
@@ -308,8 +307,8 @@ PyObject *core_trace_events(struct trace_object *self, PyObject *args, PyObject 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$s:events", names, &flops) ||
         core_flops(flops, &options.flops) < 0)
         return NULL;
-    struct events_object *made =
-        (struct events_object *)core_make_from(self, events_type, compute_events, &options);
+    struct events_object *made = (struct events_object *)core_make_from(self, events_type,
+                                                                        compute_events, &options);
     if (!made)
         return NULL;
     made->flops = options.flops;

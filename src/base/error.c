@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void SONDE_PRINTF(4, 0) fill(struct sonde_error *err, enum sonde_status status,
-                                    int os_error, const char *format, va_list args)
+static void SONDE_PRINTF(4, 0) fill(struct sonde_error *err, enum sonde_status status, int os_error,
+                                    const char *format, va_list args)
 {
     err->status = status;
     err->os_error = os_error;
@@ -19,8 +19,8 @@ static void SONDE_PRINTF(4, 0) fill(struct sonde_error *err, enum sonde_status s
     }
 }
 
-enum sonde_status snd_fail(struct sonde_error *err, enum sonde_status status,
-                           const char *format, ...)
+enum sonde_status snd_fail(struct sonde_error *err, enum sonde_status status, const char *format,
+                           ...)
 {
     if (err) {
         va_list args;
@@ -31,8 +31,8 @@ enum sonde_status snd_fail(struct sonde_error *err, enum sonde_status status,
     return status;
 }
 
-enum sonde_status snd_fail_os(struct sonde_error *err, enum sonde_status status,
-                              const char *format, ...)
+enum sonde_status snd_fail_os(struct sonde_error *err, enum sonde_status status, const char *format,
+                              ...)
 {
     int os_error = errno;
 

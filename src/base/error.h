@@ -16,10 +16,10 @@
  * that failing is one line: return snd_fail(err, SONDE_E_IO, "cannot ...").
  * snd_fail_os also appends the text of errno, which it reads first.
  */
-enum sonde_status snd_fail(struct sonde_error *err, enum sonde_status status,
-                           const char *format, ...) SONDE_PRINTF(3, 4);
-enum sonde_status snd_fail_os(struct sonde_error *err, enum sonde_status status,
-                              const char *format, ...) SONDE_PRINTF(3, 4);
+enum sonde_status snd_fail(struct sonde_error *err, enum sonde_status status, const char *format,
+                           ...) SONDE_PRINTF(3, 4);
+enum sonde_status snd_fail_os(struct sonde_error *err, enum sonde_status status, const char *format,
+                              ...) SONDE_PRINTF(3, 4);
 
 /* The short meaning of a status; "unknown status" for a value not in the list. */
 const char *snd_status_text(enum sonde_status status);

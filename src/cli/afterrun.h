@@ -24,7 +24,7 @@ struct snd_after_run {
     bool        skip_zero;
     /* Set by _place, when `output` is not to be a trace: */
     const struct sonde_exporter_info *format;
-    bool        is_kept; /* the trace itself stays: set by _place */
+    bool                              is_kept; /* the trace itself stays: set by _place */
 };
 
 /*

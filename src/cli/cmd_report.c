@@ -16,9 +16,9 @@ struct report_args {
 #define AT(member) offsetof(struct report_args, member)
 static const struct snd_option options[] = {
     { 'v', "view", "VIEW",
-      "what to show (ops, or what the trace has instead): summary, ops, tree, model, modules, depths, layers, "
-      "functions, lines, line-memory, samples, memory, tensors, tensor-lines, threads, "
-      "steps, ledger",
+      "what to show (ops, or what the trace has instead): summary, ops, tree, model, modules, "
+      "depths, layers, functions, lines, line-memory, samples, memory, tensors, tensor-lines, "
+      "threads, steps, ledger",
       SND_OPTION_TEXT, AT(view), 0 },
     { 's', "sort", "KEY",
       "sort by this column, greatest first; 'none' keeps the order of the "

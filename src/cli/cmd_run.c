@@ -156,8 +156,9 @@ static void finish(const struct run_args *args, const char *path, const char *as
                    const char *program)
 {
     if (snd_run_folder_settle(path, aside) == 0) {
-        fprintf(stderr, "sonde: run: %s recorded nothing: %s, or it ended before its first event; "
-                        "see 'man sonde-run'\n",
+        fprintf(stderr,
+                "sonde: run: %s recorded nothing: %s, or it ended before its first event; "
+                "see 'man sonde-run'\n",
                 program, why_nothing(&args->probes));
         return;
     }

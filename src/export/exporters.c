@@ -8,11 +8,11 @@
 #include "export/gzip.h"
 
 const struct snd_exporter snd_exporters[] = {
-    { { "chrome", ".json", "Chrome trace (JSON), for Perfetto, chrome://tracing, TensorBoard",
-        NULL, NULL },
+    { { "chrome", ".json", "Chrome trace (JSON), for Perfetto, chrome://tracing, TensorBoard", NULL,
+        NULL },
       snd_export_chrome },
-    { { "folded", ".folded", "folded stacks with self time in microseconds, for flame graphs",
-        NULL, NULL },
+    { { "folded", ".folded", "folded stacks with self time in microseconds, for flame graphs", NULL,
+        NULL },
       snd_export_folded },
     { { "speedscope", ".speedscope.json",
         "sampled stacks, or ranges, of each thread, for www.speedscope.app", NULL, NULL },

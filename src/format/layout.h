@@ -82,10 +82,10 @@ struct snd_file_header {
     uint32_t reserved0;
     struct snd_clock_pair early; /* when the library was loaded: a long base line for the rate */
     struct snd_clock_pair start; /* when this file was begun */
-    uint64_t max_bytes;          /* limit asked for, 0 none */
-    uint64_t range_cost_raw_x256; /* begin + end as measured at start, in 1/256 of a raw tick */
-    char     host[64];           /* NUL-terminated */
-    char     program[256];       /* NUL-terminated, UTF-8 as given */
+    uint64_t              max_bytes; /* limit asked for, 0 none */
+    uint64_t range_cost_raw_x256;    /* begin + end as measured at start, in 1/256 of a raw tick */
+    char     host[64];               /* NUL-terminated */
+    char     program[256];           /* NUL-terminated, UTF-8 as given */
     uint8_t  reserved1[560];
     uint32_t reserved2;
     uint32_t fixed_crc; /* CRC-32C of all bytes before it */
@@ -126,14 +126,14 @@ struct snd_chunk_header {
     uint32_t crc;         /* CRC-32C of [header_size, used) once `used` is set and crc_set */
     uint32_t crc_set;     /* 1 once crc holds */
     uint32_t reserved0;
-    uint64_t lost;        /* live: events dropped while this was the thread's chunk */
+    uint64_t lost; /* live: events dropped while this was the thread's chunk */
     uint64_t reserved1;
 };
 static_assert(sizeof(struct snd_chunk_header) == SND_CHUNK_HEADER_SIZE, "chunk header is 64 bytes");
 
 /* ------------------------------------------------------------------ events */
 
-#define SND_KIND(code, words) ((uint8_t)((((words) - 1u) << 5) | (code)))
+#define SND_KIND(code, words) ((uint8_t)((((words)-1u) << 5) | (code)))
 #define SND_KIND_WORDS(kind) ((unsigned)((uint8_t)(kind) >> 5) + 1u)
 
 enum snd_event_kind {
@@ -187,9 +187,10 @@ static inline unsigned snd_event_weight(const uint64_t *words)
 /*
  * SAMPLE: in the upper half of word 1 what the thread was doing, and how many samples in a row
  * found it so; in word 2 the record of the thread that was sampled (0: the lane's own), and for
- * how long, up to the event's time.
+ * how long, up to the event's time. None of the first three: idle, waiting for a lock, a socket, a
+ * clock.
  */
-enum snd_sample_state { /* none of the first three: idle, waiting for a lock, a socket, a clock */
+enum snd_sample_state {
     SND_SAMPLE_GIL = 1,      /* it held the interpreter's lock */
     SND_SAMPLE_ON_CPU = 2,   /* it ran, or was ready to */
     SND_SAMPLE_GIL_WAIT = 4, /* it waited for the interpreter's lock */
@@ -283,8 +284,8 @@ enum snd_tally_kind {
 struct snd_call_record {
     uint32_t name, shapes, strides, arguments;
     uint32_t overload, stack, module;
-    uint32_t scope;      /* SCOPE's value */
-    uint32_t flags;      /* enum snd_call_flag */
+    uint32_t scope; /* SCOPE's value */
+    uint32_t flags; /* enum snd_call_flag */
     uint32_t reserved;
     uint64_t fwd_thread; /* FWD_THREAD's value */
 };
@@ -296,10 +297,10 @@ enum snd_call_flag {
 
 struct snd_thread_record {
     uint32_t tid;
-    uint32_t name;     /* string, 0 none */
-    uint64_t start;    /* raw clock at attach */
-    uint64_t end;      /* live: raw clock at detach, 0 while attached */
-    uint64_t lost;     /* live: events dropped by this thread */
+    uint32_t name;  /* string, 0 none */
+    uint64_t start; /* raw clock at attach */
+    uint64_t end;   /* live: raw clock at detach, 0 while attached */
+    uint64_t lost;  /* live: events dropped by this thread */
     uint64_t reserved;
 };
 static_assert(sizeof(struct snd_thread_record) == 40, "mapped");

@@ -264,18 +264,16 @@ static void sort_places(struct place *places, uint32_t count)
 
 /* ------------------------------------------------------------------- columns */
 
-#define COLUMNS(X)                                                                               \
-    X(int64_t, start_ns)                                                                         \
-    X(int64_t, end_ns)                                                                           \
-    X(int64_t, self_ns)                                                                          \
-    X(int64_t, sequence)                                                                         \
-    X(double, flops) X(double, macs) X(double, moved_bytes) X(int64_t, cpu_bytes)                \
-        X(int64_t, self_cpu_bytes) X(int64_t, device_bytes) X(int64_t, self_device_bytes)        \
-            X(uint32_t, name) X(uint32_t, trace_name) X(uint32_t, overload) X(uint32_t, process) \
-                X(uint32_t, thread) X(uint32_t, torch_thread) X(int32_t, parent)                 \
-                    X(uint32_t, shapes) X(uint32_t, strides) X(uint32_t, arguments)              \
-                        X(uint32_t, stack) X(uint32_t, module) X(uint32_t, fwd_thread)           \
-                            X(uint8_t, scope) X(uint8_t, flags)
+/* clang-format off */
+#define COLUMNS(X)                                                                                      \
+    X(int64_t, start_ns) X(int64_t, end_ns) X(int64_t, self_ns) X(int64_t, sequence)                    \
+    X(double, flops) X(double, macs) X(double, moved_bytes) X(int64_t, cpu_bytes)                       \
+    X(int64_t, self_cpu_bytes) X(int64_t, device_bytes) X(int64_t, self_device_bytes) X(uint32_t, name) \
+    X(uint32_t, trace_name) X(uint32_t, overload) X(uint32_t, process) X(uint32_t, thread)              \
+    X(uint32_t, torch_thread) X(int32_t, parent) X(uint32_t, shapes) X(uint32_t, strides)               \
+    X(uint32_t, arguments) X(uint32_t, stack) X(uint32_t, module) X(uint32_t, fwd_thread)               \
+    X(uint8_t, scope) X(uint8_t, flags)
+/* clang-format on */
 
 /* The same, to be written. */
 struct columns {

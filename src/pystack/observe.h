@@ -18,7 +18,7 @@ struct snd_observation {
     const char         *path; /* of the trace: a file, or a folder ending in '/' */
     uint64_t            period_ns;
     bool                nonblocking; /* no thread is halted: what changes meanwhile is left out */
-    const volatile int *quit; /* not 0: end */
+    const volatile int *quit;        /* not 0: end */
 };
 
 /*

@@ -58,8 +58,10 @@ bool sonde_trace_tally(const struct sonde_trace *trace, uint32_t process, uint32
     if (process >= trace->process_count || n + 1 >= trace->processes[process].tables.tally_count)
         return false;
     const struct snd_tally *tally = &trace->processes[process].tables.tallies[n + 1];
-    *row = (struct sonde_tally_row){ .kind = tally->head.kind, .key = tally->head.key,
-                                     .other = tally->head.other, .count = tally->head.count };
+    *row = (struct sonde_tally_row){ .kind = tally->head.kind,
+                                     .key = tally->head.key,
+                                     .other = tally->head.other,
+                                     .count = tally->head.count };
     memcpy(row->words, tally->words, sizeof row->words);
     return true;
 }

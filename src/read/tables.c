@@ -201,8 +201,7 @@ static bool parse_call(struct parser *p, uint32_t id, const uint8_t *data, size_
 static bool (*const parsers[])(struct parser *, uint32_t, const uint8_t *, size_t) = {
     [SND_REC_STRING] = parse_string, [SND_REC_SHAPES] = parse_shapes, [SND_REC_FRAME] = parse_frame,
     [SND_REC_STACK] = parse_stack,   [SND_REC_THREAD] = parse_thread, [SND_REC_CLOCK] = parse_clock,
-    [SND_REC_META] = parse_meta,     [SND_REC_TALLY] = parse_tally,
-    [SND_REC_CALL] = parse_call,
+    [SND_REC_META] = parse_meta,     [SND_REC_TALLY] = parse_tally,   [SND_REC_CALL] = parse_call,
 };
 
 /* ------------------------------------------------------------------ chunks */

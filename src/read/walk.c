@@ -164,9 +164,9 @@ static void describe_call(struct snd_walker *w, const struct snd_place *place,
         uint8_t  key;
         uint64_t value;
     } attrs[] = {
-        { SND_ATTR_STRIDES, call->strides },     { SND_ATTR_ARGUMENTS, call->arguments },
-        { SND_ATTR_SCOPE, call->scope },         { SND_ATTR_FWD_THREAD, call->fwd_thread },
-        { SND_ATTR_OVERLOAD, call->overload },   { SND_ATTR_STACK, call->stack },
+        { SND_ATTR_STRIDES, call->strides },   { SND_ATTR_ARGUMENTS, call->arguments },
+        { SND_ATTR_SCOPE, call->scope },       { SND_ATTR_FWD_THREAD, call->fwd_thread },
+        { SND_ATTR_OVERLOAD, call->overload }, { SND_ATTR_STACK, call->stack },
         { SND_ATTR_MODULE, call->module },
     };
     struct snd_visitor *v = w->visitor;
@@ -191,7 +191,7 @@ static inline bool deliver_call(struct snd_walker *w, struct snd_place *place,
     const struct snd_tables            *t = &place->process->tables;
     uint32_t                            id = SND_LOW(words[1]);
     const struct snd_call_record       *call = id < t->call_count ? &t->calls[id] : &none;
-    const uint64_t begin[2] = { words[0], SND_PAIR(call->name, call->shapes) };
+    const uint64_t                      begin[2] = { words[0], SND_PAIR(call->name, call->shapes) };
 
     if (show(w, place, SND_EV_BEGIN, begin))
         describe_call(w, place, call);

@@ -68,9 +68,9 @@ struct snd_place {
     struct snd_walk_thread   *thread; /* NULL: undefined, events are passed over */
     uint32_t                  index;  /* of the thread */
     uint64_t                  limit;  /* raw clock that nothing can pass: the file was closed */
-    bool                      defers_ends; /* the end of a span waits for snd_deliver_end() */
-    uint64_t                  span_end;    /* raw clock of that end, 0 when none waits */
-    uint64_t                  sequence;    /* what CALLS_SEQUENCE said last */
+    bool                      defers_ends;  /* the end of a span waits for snd_deliver_end() */
+    uint64_t                  span_end;     /* raw clock of that end, 0 when none waits */
+    uint64_t                  sequence;     /* what CALLS_SEQUENCE said last */
     bool                      has_sequence; /* one was seen in this chunk, for this thread */
 };
 

@@ -191,11 +191,15 @@ static enum sonde_status open_file(struct sonde_error *err)
             /* Not truncated: another process may have the old file mapped, and would fault. */
             may_replace = false;
             if (unlink(snd_rec.file_path) != 0)
-                return snd_fail_os(err, SONDE_E_IO, "cannot replace the trace %s; choose another "
-                                   "place with -o or options.path", snd_rec.file_path);
+                return snd_fail_os(err, SONDE_E_IO,
+                                   "cannot replace the trace %s; choose another "
+                                   "place with -o or options.path",
+                                   snd_rec.file_path);
         } else {
-            return snd_fail_os(err, SONDE_E_IO, "cannot create the trace %s; choose another place "
-                               "with -o or options.path", snd_rec.file_path);
+            return snd_fail_os(err, SONDE_E_IO,
+                               "cannot create the trace %s; choose another place "
+                               "with -o or options.path",
+                               snd_rec.file_path);
         }
     }
 }
@@ -273,8 +277,10 @@ enum sonde_status snd_file_create(struct sonde_error *err)
     int failed = snd_file_reserve(snd_rec.fd, 0, SND_GRAIN);
     if (failed != 0) {
         errno = failed;
-        status = snd_fail_os(err, SONDE_E_IO, "cannot reserve space for the trace %s; choose "
-                             "another place with -o or options.path", snd_rec.file_path);
+        status = snd_fail_os(err, SONDE_E_IO,
+                             "cannot reserve space for the trace %s; choose "
+                             "another place with -o or options.path",
+                             snd_rec.file_path);
         goto fail_reserve;
     }
     if (!map_header(snd_rec.fd)) {

@@ -88,15 +88,15 @@ static struct snd_intern_slot *find_slot(struct snd_intern_slot *slots, size_t c
 
 static bool grow_slots(void)
 {
-    size_t count = snd_rec.slot_count ? snd_rec.slot_count * 2 : SLOTS_FIRST;
+    size_t                  count = snd_rec.slot_count ? snd_rec.slot_count * 2 : SLOTS_FIRST;
     struct snd_intern_slot *slots = snd_pages_new(count * sizeof *slots);
 
     if (!slots)
         return false;
     for (size_t i = 0; i < snd_rec.slot_count; i++)
         if (snd_rec.slots[i].id != 0)
-            *find_slot(slots, count, snd_rec.slots[i].hash, snd_rec.slots[i].type) =
-                snd_rec.slots[i];
+            *find_slot(slots, count, snd_rec.slots[i].hash,
+                       snd_rec.slots[i].type) = snd_rec.slots[i];
     snd_pages_free(snd_rec.slots, snd_rec.slot_count * sizeof *slots);
     snd_rec.slots = slots;
     snd_rec.slot_count = count;

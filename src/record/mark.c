@@ -135,9 +135,9 @@ uint32_t sonde_intern_shapes(const struct sonde_tensor *tensors, size_t count)
 {
     char payload[SHAPES_MAX];
 
-    return sonde_epoch() ? intern_alone(SND_REC_SHAPES, payload,
-                                        encode_shapes(tensors, count, payload))
-                         : 0;
+    return sonde_epoch()
+               ? intern_alone(SND_REC_SHAPES, payload, encode_shapes(tensors, count, payload))
+               : 0;
 }
 
 uint32_t sonde_intern_frame_in(uint32_t function, uint32_t first_line, uint32_t file, uint32_t line)
@@ -207,10 +207,16 @@ void sonde_begin_id_slow_(uint32_t name, uint32_t shapes)
 uint32_t sonde_intern_call(const struct sonde_op_call *call)
 {
     struct snd_call_record record = {
-        .name = call->name,           .shapes = call->shapes,     .strides = call->strides,
-        .arguments = call->arguments, .overload = call->overload, .stack = call->stack,
-        .module = call->module,       .scope = call->scope,
-        .flags = call->has_sequence ? SND_CALL_SEQUENCE : 0,      .fwd_thread = call->fwd_thread,
+        .name = call->name,
+        .shapes = call->shapes,
+        .strides = call->strides,
+        .arguments = call->arguments,
+        .overload = call->overload,
+        .stack = call->stack,
+        .module = call->module,
+        .scope = call->scope,
+        .flags = call->has_sequence ? SND_CALL_SEQUENCE : 0,
+        .fwd_thread = call->fwd_thread,
     };
 
     return intern_alone(SND_REC_CALL, &record, sizeof record);

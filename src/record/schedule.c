@@ -36,9 +36,12 @@ bool snd_schedule_parse(const char *text, struct sonde_schedule *out)
         const char *key;
         uint32_t   *value;
     } fields[] = {
-        { "wait=", &s.wait },     { "warmup=", &s.warmup },
-        { "active=", &s.active }, { "repeat=", &s.repeat },
-        { "skip_first=", &s.skip_first }, { "skip_first_wait=", &s.skip_first_wait },
+        { "wait=", &s.wait },
+        { "warmup=", &s.warmup },
+        { "active=", &s.active },
+        { "repeat=", &s.repeat },
+        { "skip_first=", &s.skip_first },
+        { "skip_first_wait=", &s.skip_first_wait },
     };
 
     while (*text) {

@@ -163,8 +163,10 @@ static enum sonde_status open_recording(struct sonde_error *err)
         snd_file_close(0);
         unlink(snd_rec.file_path);
         errno = os_error ? os_error : ENOSPC;
-        return snd_fail_os(err, SONDE_E_IO, "cannot reserve space for the trace %s; choose another "
-                           "place with -o or options.path, or a larger limit", snd_rec.file_path);
+        return snd_fail_os(err, SONDE_E_IO,
+                           "cannot reserve space for the trace %s; choose another "
+                           "place with -o or options.path, or a larger limit",
+                           snd_rec.file_path);
     }
     write_command_line();
     write_notes();
@@ -385,18 +387,22 @@ static enum sonde_status take_options(const struct sonde_options *o, struct sond
 
     if (o) {
         if (o->struct_size == 0 || o->struct_size > sizeof given)
-            return snd_fail(err, SONDE_E_ARGUMENT, "options of another version of sonde/record.h; "
+            return snd_fail(err, SONDE_E_ARGUMENT,
+                            "options of another version of sonde/record.h; "
                             "begin with SONDE_OPTIONS_INIT, and build against this library");
         memcpy(&given, o, o->struct_size);
     }
     if (given.chunk_bytes % SND_GRAIN != 0 || given.chunk_bytes > SND_CHUNK_SIZE_MAX)
-        return snd_fail(err, SONDE_E_ARGUMENT, "chunk_bytes %zu is not a multiple of %zu up to %llu",
-                        given.chunk_bytes, SND_GRAIN, (unsigned long long)SND_CHUNK_SIZE_MAX);
+        return snd_fail(err, SONDE_E_ARGUMENT,
+                        "chunk_bytes %zu is not a multiple of %zu up to %llu", given.chunk_bytes,
+                        SND_GRAIN, (unsigned long long)SND_CHUNK_SIZE_MAX);
     if (given.limit == SONDE_LIMIT_KEEP_LAST && given.max_bytes == 0)
         return snd_fail(err, SONDE_E_ARGUMENT, "keep-last needs a limit: set max_bytes");
     if (given.max_bytes != 0 && given.max_bytes < 8 * SND_GRAIN)
-        return snd_fail(err, SONDE_E_ARGUMENT, "max_bytes %llu is less than %zu, the least a trace "
-                        "needs", (unsigned long long)given.max_bytes, 8 * SND_GRAIN);
+        return snd_fail(err, SONDE_E_ARGUMENT,
+                        "max_bytes %llu is less than %zu, the least a trace "
+                        "needs",
+                        (unsigned long long)given.max_bytes, 8 * SND_GRAIN);
     enum sonde_status status = set_path(given.path, err);
     if (status != SONDE_OK)
         return status;
@@ -432,7 +438,8 @@ static enum sonde_status start(const struct sonde_options *options, struct sonde
 {
     if (snd_rec.phase != SND_IDLE)
         return snd_rec.from_run ? SONDE_OK
-                                : snd_fail(err, SONDE_E_BUSY, "a recording to %s is already under "
+                                : snd_fail(err, SONDE_E_BUSY,
+                                           "a recording to %s is already under "
                                            "way; a process has one at a time: stop it first",
                                            snd_rec.file_path);
     if (!snd_rec.usable)
@@ -455,7 +462,7 @@ static enum sonde_status start(const struct sonde_options *options, struct sonde
 
 enum sonde_status sonde_start(const struct sonde_options *options, struct sonde_error *err)
 {
-    int cancel = take_control();
+    int               cancel = take_control();
     enum sonde_status status = start(options, err);
     leave_control(cancel);
     return status;
@@ -463,8 +470,8 @@ enum sonde_status sonde_start(const struct sonde_options *options, struct sonde_
 
 static void end_recording(void)
 {
-    bool warming = has_schedule() && sonde_schedule_action(&snd_rec.schedule, snd_rec.step) ==
-                                         SONDE_ACTION_WARMUP;
+    bool warming = has_schedule() &&
+                   sonde_schedule_action(&snd_rec.schedule, snd_rec.step) == SONDE_ACTION_WARMUP;
 
     uint32_t mine = starts;
     finish_cycle(warming);
@@ -524,7 +531,7 @@ void sonde_resume(void)
 
 size_t sonde_trace_path(char *buffer, size_t size)
 {
-    int cancel = take_control();
+    int    cancel = take_control();
     size_t length = strlen(snd_rec.file_path);
     if (size > 0)
         snprintf(buffer, size, "%s", snd_rec.file_path);
@@ -576,8 +583,8 @@ void snd_session_open_child(void)
     if (open_recording(NULL) != SONDE_OK) {
         turn_off();
         snd_rec.phase = SND_WAITING;
-    } else if (has_schedule() && sonde_schedule_action(&snd_rec.schedule, snd_rec.step) ==
-                                     SONDE_ACTION_WARMUP) {
+    } else if (has_schedule() &&
+               sonde_schedule_action(&snd_rec.schedule, snd_rec.step) == SONDE_ACTION_WARMUP) {
         __atomic_store_n(&snd_header->valid_from, UINT64_MAX, __ATOMIC_RELAXED);
     }
 }

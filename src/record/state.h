@@ -35,10 +35,10 @@
 /* A chunk of the file that this process still cares about. Indices, since the array moves. */
 struct snd_chunk {
     uint64_t                 offset, size;
-    struct snd_chunk_header *map;  /* NULL once unmapped */
-    uint64_t                 used; /* set when retired */
-    uint32_t                 next; /* in one list */
-    uint64_t                 left; /* snd_rec.seq when its thread left it: its age */
+    struct snd_chunk_header *map;     /* NULL once unmapped */
+    uint64_t                 used;    /* set when retired */
+    uint32_t                 next;    /* in one list */
+    uint64_t                 left;    /* snd_rec.seq when its thread left it: its age */
     bool                     tallied; /* probes add to words in it, without a lock */
 };
 
@@ -52,20 +52,20 @@ struct snd_chunk_list {
 
 /* What one thread knows beyond its lane; it lives as long as the thread does. */
 struct snd_thread {
-    struct sonde_lane *lane;
-    uint32_t           serial; /* of the recording it is attached to, 0 none */
-    uint32_t           id;     /* in that recording */
-    uint32_t           chunk;  /* its chunk, or SND_NO_CHUNK */
-    struct snd_chunk_header  *map; /* that chunk's memory, the file's or parked */
+    struct sonde_lane        *lane;
+    uint32_t                  serial; /* of the recording it is attached to, 0 none */
+    uint32_t                  id;     /* in that recording */
+    uint32_t                  chunk;  /* its chunk, or SND_NO_CHUNK */
+    struct snd_chunk_header  *map;    /* that chunk's memory, the file's or parked */
     size_t                    map_size;
-    struct snd_thread_record *record;  /* valid under the lock while attached */
-    uint32_t lost_since;               /* events dropped since the lane ran dry */
-    uint32_t ends_since;               /* of those, ends of ranges that were recorded */
-    uint32_t skip_depth;               /* dropped begins whose ends are to be dropped too */
-    uint32_t supply_seen;              /* snd_rec.supplies at the last vain try */
-    uint64_t gap_at;                   /* when the pause was that the next gap stands for, or 0 */
-    struct snd_thread *next, **back;   /* list of attached threads; back NULL: not in it */
-    char              *spare;          /* SND_SPARE_SIZE bytes for long names, or NULL */
+    struct snd_thread_record *record;      /* valid under the lock while attached */
+    uint32_t                  lost_since;  /* events dropped since the lane ran dry */
+    uint32_t                  ends_since;  /* of those, ends of ranges that were recorded */
+    uint32_t                  skip_depth;  /* dropped begins whose ends are to be dropped too */
+    uint32_t                  supply_seen; /* snd_rec.supplies at the last vain try */
+    uint64_t                  gap_at; /* when the pause was that the next gap stands for, or 0 */
+    struct snd_thread        *next, **back; /* list of attached threads; back NULL: not in it */
+    char                     *spare;        /* SND_SPARE_SIZE bytes for long names, or NULL */
     struct {
         struct snd_hash hash;
         uint32_t        epoch, id;
@@ -96,16 +96,16 @@ struct snd_recording {
     struct {
         uint32_t epoch;
         uint64_t at; /* raw clock */
-    } pauses[64]; /* when an epoch was paused, by epoch: where its open ranges end */
-    bool           from_run; /* begun by the environment: sonde run */
+    } pauses[64];    /* when an epoch was paused, by epoch: where its open ranges end */
+    bool from_run;   /* begun by the environment: sonde run */
 
     /* options, as given */
-    char     path[PATH_MAX]; /* a file, or a folder ending in '/' */
-    uint64_t max_bytes;
-    size_t   chunk_bytes;
-    bool     keep_last, overwrite;
-    uint32_t rank, world_size;
-    uint32_t subject_pid; /* the process that the recording is about */
+    char                  path[PATH_MAX]; /* a file, or a folder ending in '/' */
+    uint64_t              max_bytes;
+    size_t                chunk_bytes;
+    bool                  keep_last, overwrite;
+    uint32_t              rank, world_size;
+    uint32_t              subject_pid; /* the process that the recording is about */
     struct sonde_schedule schedule;
     void (*on_cycle)(const struct sonde_cycle *cycle, void *user);
     void    *user;
@@ -140,8 +140,8 @@ struct snd_recording {
     bool      has_supplier, quit;
 
     /* tables */
-    uint32_t table_chunk; /* the one being filled */
-    size_t   table_used;
+    uint32_t                table_chunk; /* the one being filled */
+    size_t                  table_used;
     struct snd_chunk_list   tables;
     struct snd_intern_slot *slots;
     size_t                  slot_count, slot_used;
@@ -152,7 +152,7 @@ struct snd_recording {
     struct snd_parked {
         void  *map;
         size_t size;
-    } *parked; /* where the tallies of the recording before were: late writers may still be there */
+    } * parked; /* where the tallies of the recording before were: late writers may still be there */
     size_t parked_count;
 
     /* threads */

@@ -13,11 +13,11 @@
 #include "record/file.h"
 #include "record/intern.h"
 
-#define READY_MAX 8                  /* chunks kept in stock at most: they count as resident */
-#define RETIRED_MAX 4                /* beyond, the marking thread seals its own */
-#define STOCK_DELAY_NS 1000000u      /* a recording shorter than this needs no stock */
-#define RETRY_DELAY_NS 100000000u    /* after a failed reserve */
-#define CLOCK_FIRST_NS 250000000u    /* first further clock pair; then twice as long each time */
+#define READY_MAX 8               /* chunks kept in stock at most: they count as resident */
+#define RETIRED_MAX 4             /* beyond, the marking thread seals its own */
+#define STOCK_DELAY_NS 1000000u   /* a recording shorter than this needs no stock */
+#define RETRY_DELAY_NS 100000000u /* after a failed reserve */
+#define CLOCK_FIRST_NS 250000000u /* first further clock pair; then twice as long each time */
 #define CLOCK_LAST_NS 60000000000u
 
 /* ------------------------------------------------------------------- lists */
@@ -52,7 +52,8 @@ static uint32_t new_descriptor(void)
     if (snd_rec.chunk_count == snd_rec.chunk_capacity) {
         const size_t each = sizeof *snd_rec.chunks;
         uint32_t     capacity = snd_rec.chunk_capacity ? snd_rec.chunk_capacity * 2 : 128;
-        void *grown = snd_pages_grow(snd_rec.chunks, snd_rec.chunk_capacity * each, capacity * each);
+        void        *grown = snd_pages_grow(snd_rec.chunks, snd_rec.chunk_capacity * each,
+                                            capacity * each);
         if (!grown)
             return SND_NO_CHUNK;
         snd_rec.chunks = grown;
@@ -230,7 +231,8 @@ uint32_t snd_chunk_reserve(uint64_t size, enum snd_chunk_kind kind)
     bool     lets_go = snd_rec.phase == SND_OPEN;
     uint64_t offset = snd_rec.file_end;
     snd_rec.file_end += size;
-    snd_rec.chunks[chunk] = (struct snd_chunk){ .offset = offset, .size = size, .next = SND_NO_CHUNK };
+    snd_rec.chunks[chunk] =
+        (struct snd_chunk){ .offset = offset, .size = size, .next = SND_NO_CHUNK };
     snd_rec.in_flight++;
     if (lets_go)
         pthread_mutex_unlock(&snd_rec.lock);

@@ -414,8 +414,8 @@ void snd_thread_leave(void)
 static void park(struct snd_thread *thread, uint64_t now)
 {
     struct snd_chunk *it = &snd_rec.chunks[thread->chunk];
-    void *view = mmap(NULL, it->size, PROT_READ | PROT_WRITE, MAP_SHARED, snd_rec.fd,
-                      (off_t)it->offset);
+    void             *view = mmap(NULL, it->size, PROT_READ | PROT_WRITE, MAP_SHARED, snd_rec.fd,
+                                  (off_t)it->offset);
 
     thread->record->end = now;
     snd_file_park(thread->map, thread->map_size);

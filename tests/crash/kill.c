@@ -71,9 +71,9 @@ static void run_child(const char *path)
 
 struct found {
     struct sonde_trace *trace;
-    uint32_t begins[64], ends[64], leaves[64];
-    bool     in_leaf[64];
-    bool     bad;
+    uint32_t            begins[64], ends[64], leaves[64];
+    bool                in_leaf[64];
+    bool                bad;
 };
 
 static bool is_named(const struct found *found, const struct sonde_event *event, const char *name)
@@ -132,8 +132,9 @@ static bool verify(const char *path, uint64_t *events)
                found.ends[t] >= its->ends && found.ends[t] <= its->ends + 1 &&
                found.leaves[t] >= its->leaves && found.leaves[t] <= its->leaves + 1;
         if (!good && its)
-            fprintf(stderr, "kill: thread %u: noted %u begins, %u ends, %u leaves; read %u, %u, %u\n",
-                    t, its->begins, its->ends, its->leaves, found.begins[t], found.ends[t],
+            fprintf(stderr,
+                    "kill: thread %u: noted %u begins, %u ends, %u leaves; read %u, %u, %u\n", t,
+                    its->begins, its->ends, its->leaves, found.begins[t], found.ends[t],
                     found.leaves[t]);
         *events += found.begins[t] + found.ends[t] + 2 * found.leaves[t];
     }

@@ -59,8 +59,8 @@ uint32_t synth_frame_in(struct synth *s, uint32_t function, uint32_t first_line,
                         uint32_t line, bool native);
 uint32_t synth_stack(struct synth *s, uint32_t parent, uint32_t frame);
 /* Counters, as they stand at the end; `count` is not checked. */
-void synth_tally(struct synth *s, uint32_t kind, uint32_t key, uint32_t other,
-                 const uint64_t *words, uint32_t count);
+void     synth_tally(struct synth *s, uint32_t kind, uint32_t key, uint32_t other,
+                     const uint64_t *words, uint32_t count);
 uint32_t synth_thread(struct synth *s, const char *name, uint64_t start_ns);
 void     synth_thread_done(struct synth *s, uint32_t thread, uint64_t end_ns, uint64_t lost);
 void     synth_meta(struct synth *s, const char *key, const char *value);
@@ -90,8 +90,8 @@ void synth_span(struct synth *s, uint32_t thread, uint64_t ns, uint32_t name, ui
 uint32_t synth_call(struct synth *s, const struct snd_call_record *call);
 void     synth_call_range(struct synth *s, uint32_t thread, uint64_t ns, uint32_t call,
                           uint64_t duration_ns);
-void synth_sample(struct synth *s, uint32_t thread, uint64_t ns, uint32_t stack, uint32_t state,
-                  uint32_t sampled, uint32_t covered_ns);
+void     synth_sample(struct synth *s, uint32_t thread, uint64_t ns, uint32_t stack, uint32_t state,
+                      uint32_t sampled, uint32_t covered_ns);
 /* Words as they are, for damage. */
 void synth_raw(struct synth *s, uint32_t thread, const uint64_t *words, size_t count);
 

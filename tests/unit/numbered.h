@@ -13,7 +13,7 @@
 #define NUMBERED_THREADS 4096
 
 struct numbered {
-    uint32_t last[NUMBERED_THREADS];  /* number of the last begin, by thread */
+    uint32_t last[NUMBERED_THREADS]; /* number of the last begin, by thread */
     uint32_t depth[NUMBERED_THREADS];
     uint64_t begins, ends;
     bool     gaps; /* numbers may be missing, but must rise */

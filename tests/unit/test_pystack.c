@@ -233,11 +233,11 @@ static void test_symbols_of_a_pipe(void **state)
 }
 
 struct shrinking {
-    int           fd;
-    char         *bytes;
-    size_t        size;
-    atomic_bool   end;
-    atomic_int    rounds;
+    int         fd;
+    char       *bytes;
+    size_t      size;
+    atomic_bool end;
+    atomic_int  rounds;
 };
 
 static void *shrink(void *user)

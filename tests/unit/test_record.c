@@ -21,7 +21,8 @@ static bool keep(const struct sonde_event *event, void *user)
     return true;
 }
 
-static void expect_name(struct sonde_trace *trace, const struct sonde_event *event, const char *name)
+static void expect_name(struct sonde_trace *trace, const struct sonde_event *event,
+                        const char *name)
 {
     struct sonde_text text = sonde_trace_string(trace, event->process, event->name);
 
@@ -33,12 +34,12 @@ static void mark_one_of_each(void)
 {
     static const int64_t dims[] = { 8, 3, 224, 224 };
     struct sonde_tensor  inputs[] = {
-        { SONDE_ARG_TENSOR, SONDE_FLOAT32, 4, dims },
-        { SONDE_ARG_NONE, SONDE_DTYPE_UNKNOWN, 0, NULL },
-        { SONDE_ARG_LIST, SONDE_DTYPE_UNKNOWN, 2, NULL },
-        { SONDE_ARG_TENSOR, SONDE_FLOAT16, 1, dims },
-        { SONDE_ARG_TENSOR, SONDE_FLOAT16, 2, dims },
-        { SONDE_ARG_TENSOR, SONDE_INT64, 0, NULL },
+         { SONDE_ARG_TENSOR, SONDE_FLOAT32, 4, dims },
+         { SONDE_ARG_NONE, SONDE_DTYPE_UNKNOWN, 0, NULL },
+         { SONDE_ARG_LIST, SONDE_DTYPE_UNKNOWN, 2, NULL },
+         { SONDE_ARG_TENSOR, SONDE_FLOAT16, 1, dims },
+         { SONDE_ARG_TENSOR, SONDE_FLOAT16, 2, dims },
+         { SONDE_ARG_TENSOR, SONDE_INT64, 0, NULL },
     };
     char block[16];
 
@@ -156,9 +157,9 @@ static void test_names(void **state)
     recorded_stop();
 
     struct sonde_trace *trace = recorded_open("names.sonde");
-    const char *const   expected[] = { "plain", "other",
-                                       "quote\" back\\slash\nnew \x01 \xf0\x9f\x9a\x80 \xff", "",
-                                       "one", "two" };
+    const char *const   expected[] = {
+          "plain", "other", "quote\" back\\slash\nnew \x01 \xf0\x9f\x9a\x80 \xff", "", "one", "two"
+    };
     recorded_walk(trace, count_begins, &begins);
     assert_int_equal(begins, 20007);
     struct sonde_averages *averages;
@@ -336,8 +337,10 @@ static void test_calls(void **state)
 
     options.chunk_bytes = 65536;
     recorded_start(&options);
-    struct sonde_op_call call = { .name = sonde_intern("aten::mm", 8), .has_sequence = 1, .scope = 2 };
-    uint32_t          id = sonde_intern_call(&call);
+    struct sonde_op_call call = { .name = sonde_intern("aten::mm", 8),
+                                  .has_sequence = 1,
+                                  .scope = 2 };
+    uint32_t             id = sonde_intern_call(&call);
     assert_int_not_equal(id, 0);
     assert_int_equal(sonde_intern_call(&call), id);
     call.scope = 3;
@@ -360,10 +363,14 @@ static void test_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_of_everything), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_endless_names),     cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_off),               cmocka_unit_test(test_metadata_and_folder),
-        cmocka_unit_test(test_calls),             cmocka_unit_test(test_endless_tallies),
+        cmocka_unit_test(test_one_of_everything),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_endless_names),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_off),
+        cmocka_unit_test(test_metadata_and_folder),
+        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_endless_tallies),
     };
     return cmocka_run_group_tests_name("record", tests, NULL, NULL);
 }

@@ -38,7 +38,8 @@ static bool count(const struct sonde_event *event, void *user)
 static void *mark_when_cancelled(void *argument)
 {
     pthread_cancel(pthread_self());
-    sonde_begin("first of its thread: attaches"); /* with system calls that are cancellation points */
+    /* With system calls that are cancellation points. */
+    sonde_begin("first of its thread: attaches");
     sonde_end();
     for (;;)
         pause();

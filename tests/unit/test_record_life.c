@@ -124,9 +124,9 @@ static void test_start_and_stop_under_load(void **state)
 {
     (void)state;
     enum { THREADS = 3 };
-    int       cycles = is_instrumented() ? 50 : 2000;
-    pthread_t threads[THREADS];
-    long      maps = 0, memory = 0;
+    int                  cycles = is_instrumented() ? 50 : 2000;
+    pthread_t            threads[THREADS];
+    long                 maps = 0, memory = 0;
     struct sonde_options options = recorded_options("load.sonde");
 
     keep_marking = 1;
@@ -254,9 +254,9 @@ static void test_signal_handlers_record(void **state)
     (void)state;
     struct sonde_options options = recorded_options("signals.sonde");
     /* Where the handler itself takes longer than the pause, the program would never go on. */
-    suseconds_t          pause_us = is_instrumented() ? 5000 : 50;
-    struct itimerval     often = { { 0, pause_us }, { 0, pause_us } }, never = { { 0, 0 }, { 0, 0 } };
-    uint64_t             marked = 0;
+    suseconds_t      pause_us = is_instrumented() ? 5000 : 50;
+    struct itimerval often = { { 0, pause_us }, { 0, pause_us } }, never = { { 0, 0 }, { 0, 0 } };
+    uint64_t         marked = 0;
 
     signal(SIGALRM, mark_in_handler);
     recorded_start(&options);

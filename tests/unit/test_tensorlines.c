@@ -85,8 +85,9 @@ static void a_source_in_several_notes(void **state)
     synth_meta(s, "model.lines 1 2",
                "{\"function\": \"A.f\", \"name\": \"f\", \"file\": \"/x/a.py\", \"first\": 7, "
                "\"lines\": [\" two\", \" three\"]}");
-    synth_meta(s, "model.lines 1 3", "{\"name\": \"f\", \"file\": \"/x/a.py\", \"first\": 9, "
-                                     "\"lines\": []}"); /* nothing more */
+    synth_meta(s, "model.lines 1 3",
+               "{\"name\": \"f\", \"file\": \"/x/a.py\", \"first\": 9, "
+               "\"lines\": []}"); /* nothing more */
     synth_meta(s, "model.lines 2 1",
                "{\"function\": \"B.f\", \"name\": \"f\", \"file\": \"/x/a.py\", \"first\": 20, "
                "\"lines\": [\"def f():\"]}");

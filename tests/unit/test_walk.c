@@ -122,12 +122,19 @@ static void expect_attrs(const struct events *e, size_t at, const struct sonde_e
 /* A call arrives as the range and the attributes that its record stands for. */
 static void calls_are_described(void **state)
 {
-    const char   *path = scratch_path("calls");
-    struct synth *s = synth_new(path, NULL);
-    uint32_t      t = synth_thread(s, "main", 0), other = synth_thread(s, "other", 0);
-    struct snd_call_record all = { .name = 3, .shapes = 4, .strides = 5, .arguments = 6,
-                                   .overload = 7, .stack = 8, .module = 9, .scope = 2,
-                                   .flags = SND_CALL_SEQUENCE, .fwd_thread = 10 };
+    const char            *path = scratch_path("calls");
+    struct synth          *s = synth_new(path, NULL);
+    uint32_t               t = synth_thread(s, "main", 0), other = synth_thread(s, "other", 0);
+    struct snd_call_record all = { .name = 3,
+                                   .shapes = 4,
+                                   .strides = 5,
+                                   .arguments = 6,
+                                   .overload = 7,
+                                   .stack = 8,
+                                   .module = 9,
+                                   .scope = 2,
+                                   .flags = SND_CALL_SEQUENCE,
+                                   .fwd_thread = 10 };
     struct snd_call_record bare = { .name = 3, .flags = SND_CALL_SEQUENCE };
     uint32_t               full_id = synth_call(s, &all), bare_id = synth_call(s, &bare);
 
@@ -141,10 +148,10 @@ static void calls_are_described(void **state)
     synth_call_range(s, other, 50, bare_id, 5);
     synth_close(s, true);
     const struct sonde_event described[] = {
-        { .aux = SND_ATTR_SEQUENCE, .value = 0 },  { .aux = SND_ATTR_STRIDES, .value = 5 },
-        { .aux = SND_ATTR_ARGUMENTS, .value = 6 }, { .aux = SND_ATTR_SCOPE, .value = 2 },
+        { .aux = SND_ATTR_SEQUENCE, .value = 0 },    { .aux = SND_ATTR_STRIDES, .value = 5 },
+        { .aux = SND_ATTR_ARGUMENTS, .value = 6 },   { .aux = SND_ATTR_SCOPE, .value = 2 },
         { .aux = SND_ATTR_FWD_THREAD, .value = 10 }, { .aux = SND_ATTR_OVERLOAD, .value = 7 },
-        { .aux = SND_ATTR_STACK, .value = 8 },     { .aux = SND_ATTR_MODULE, .value = 9 },
+        { .aux = SND_ATTR_STACK, .value = 8 },       { .aux = SND_ATTR_MODULE, .value = 9 },
     };
     struct sonde_trace *trace = scratch_open(path);
     for (int order = 0; order < 2; order++) {
@@ -359,7 +366,7 @@ int main(void)
         cmocka_unit_test(fields_arrive),
         cmocka_unit_test(calls_are_described),
         cmocka_unit_test(unknown_call),
-       
+
         cmocka_unit_test(time_order_holds),
         cmocka_unit_test(walks_end_early),
         cmocka_unit_test(clocks_do_not_run_backwards),

@@ -24,7 +24,7 @@ constexpr PlaceSlot NOWHERE = { 0, 0, 0 };
 inline uint64_t traits_of(const at::RecordFunction &fn)
 {
     at::RecordScope scope = fn.scope();
-    uint64_t        forward = scope == at::RecordScope::BACKWARD_FUNCTION ? fn.forwardThreadId() : 0;
+    uint64_t forward = scope == at::RecordScope::BACKWARD_FUNCTION ? fn.forwardThreadId() : 0;
 
     return static_cast<uint64_t>(scope) | static_cast<uint64_t>(fn.seqNr() >= 0) << 8 |
            forward << 16;
@@ -41,7 +41,8 @@ uint32_t overload_id(const at::RecordFunction &fn)
 }
 
 /* The id that the recorder has for this way of calling; 0: it has no room for more. */
-NOINLINE uint32_t describe_call(const at::RecordFunction &fn, uint32_t flags, const PlaceSlot *place)
+NOINLINE uint32_t describe_call(const at::RecordFunction &fn, uint32_t flags,
+                                const PlaceSlot *place)
 {
     struct sonde_op_call call = {};
 

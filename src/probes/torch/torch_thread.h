@@ -80,7 +80,7 @@ constexpr size_t NAME_SLOTS = 1024, TEXT_SLOTS = 1024, CALL_LINES = 4096, CALL_W
 struct alignas(64) NameSlot {
     const char *address;
     uint32_t    epoch, length;
-    uint32_t    calls[2];         /* when nothing but the name is recorded: without, with a number */
+    uint32_t    calls[2]; /* when nothing but the name is recorded: without, with a number */
     uint64_t    text[NAME_WORDS]; /* whole words, then the last eight bytes with the NUL */
 };
 /* By a hash of 64 bits into which the epoch went: equal hashes are taken for equal things. */
@@ -111,7 +111,7 @@ struct Thread {
     uint64_t    number;    /* torch's */
     int64_t     sequence;  /* that was recorded last, in the lane's `chunk`-th chunk */
     uint32_t    chunk;
-    Open       *open;      /* innermost last */
+    Open       *open; /* innermost last */
     size_t      depth, room;
     const void *backward_frame; /* innermost Python frame when a backward function began */
     NameSlot    names[NAME_SLOTS];
