@@ -125,17 +125,23 @@ void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_
 
 /* -------------------------------------------------------------------- the hot path */
 
-/* The line under way ends at `now`. */
-static inline void snd_line_close(struct snd_line_run *run, uint64_t now)
+/*
+ * The line under way ends at `now`. Returns when the next one begins: what the trace takes to give
+ * a line its place, in a forked child by making its file, is no line's time.
+ */
+static inline uint64_t snd_line_close(struct snd_line_run *run, uint64_t now)
 {
     struct snd_line_table *table = run->table;
+    uint64_t               next = now;
 
     if (SONDE_UNLIKELY_(table->epoch != sonde_epoch()) && table->wanted)
         snd_line_renew(table);
     if (SONDE_LIKELY_(table->wanted & SND_LINE_TIME && run->since)) {
         uint64_t *place = table->time[run->line];
-        if (SONDE_UNLIKELY_(!place))
+        if (SONDE_UNLIKELY_(!place)) {
             place = snd_line_place(table, run->line, SND_LINE_TIME);
+            next = sonde_clock();
+        }
         if (SONDE_LIKELY_(place != NULL)) {
             place[0]++;
             place[1] += now - run->since;
@@ -143,6 +149,7 @@ static inline void snd_line_close(struct snd_line_run *run, uint64_t now)
     }
     if (SONDE_UNLIKELY_(table->wanted & SND_LINE_MEMORY))
         snd_line_memory_end(run, snd_line_place(table, run->line, SND_LINE_MEMORY));
+    return next;
 }
 
 /* Line number `line` of `frame`, which runs `code`, begins. */
@@ -153,10 +160,10 @@ static inline void snd_line_begin(struct snd_line_thread *mine, const void *fram
     struct snd_line_run *run = mine->top;
 
     if (SONDE_LIKELY_(run >= mine->base && run->frame == frame && run->table->code == code)) {
-        snd_line_close(run, now);
+        now = snd_line_close(run, now);
     } else if (snd_line_find(mine, frame) && mine->top->table->code == code) {
         run = mine->top;
-        snd_line_close(run, now);
+        now = snd_line_close(run, now);
     } else {
         struct snd_line_table *table = snd_line_table_of(code);
         if (!table || !snd_line_push(mine, frame, table))

@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python_times.py PROGRAM [ROUNDS]: its times by cProfile and line_profiler, and by sonde, as JSON.
+"""python_times.py PROGRAM[.FUNCTION] ROUNDS CHOSEN..: its times by its peers and by sonde, as JSON.
 
-The two sides of a pair take turns. What a tool adds is measured with functions and lines that do
-nothing, and taken off: a call adds to the function and to its caller, a line to itself. Of each
-number the least of all rounds counts, since a busy machine only ever adds.
+FUNCTION, or main, is run. cProfile times its functions; line_profiler times those lines of the chosen
+functions that call nothing, or, with a * after the name, all of them. The two sides of a pair take
+turns. What a tool adds is measured with functions and lines that do nothing, and taken off: a call
+adds to the function and to its caller, a line to itself. Of each number the least of all rounds
+counts, since a busy machine only ever adds.
 """
 import cProfile
+import contextlib
 import dis
+import glob
+import itertools
 import json
+import multiprocessing.process
 import operator
 import os
+import pickle
 import pstats
 import sys
+import tempfile
+import threading
 import time
 
 import sonde
@@ -49,13 +58,41 @@ def loop(count):
         pass
 
 
+# ---------------------------------------------------------------- threads and children
+
+@contextlib.contextmanager
+def everywhere(measure):
+    """A peer sees the thread that it is turned on in: measure(run) runs those that start meanwhile."""
+    kinds = {kind: kind.run for kind in (threading.Thread, multiprocessing.process.BaseProcess)}
+
+    def measured(run):
+        return lambda self: measure(lambda: run(self))
+
+    for kind, run in kinds.items():
+        kind.run = measured(run)
+    try:
+        yield
+    finally:
+        for kind, run in kinds.items():
+            kind.run = run
+
+
 # ------------------------------------------------------------------------------ functions
 
 def by_cprofile(work):
-    profile = cProfile.Profile()
-    profile.runcall(work)
+    """Each thread and each forked child leaves a file; they are added up."""
+    number = itertools.count()
+    with tempfile.TemporaryDirectory() as folder:
+        def measure(run):
+            profile = cProfile.Profile()
+            profile.runcall(run)
+            profile.dump_stats(f"{folder}/{os.getpid()}.{next(number)}")
+
+        with everywhere(measure):
+            measure(work)
+        stats = pstats.Stats(*glob.glob(f"{folder}/*")).stats
     return {(file, line, name): (self_s, {caller: counts[0] for caller, counts in callers.items()})
-            for (file, line, name), (_, _, self_s, _, callers) in pstats.Stats(profile).stats.items()}
+            for (file, line, name), (_, _, self_s, _, callers) in stats.items()}
 
 
 def by_sonde(work):
@@ -137,12 +174,27 @@ def leaves(function):
 
 
 def lines_by_line_profiler(chosen, work):
+    """Threads share one profile; a forked child has a copy, in which nothing is yet, and leaves a file."""
     from line_profiler import LineProfiler
-    profile = LineProfiler(*chosen)
-    profile.runcall(work)
-    stats = profile.get_stats()
-    return {(name.split(".")[-1], line): (count * stats.unit, hits)
-            for (_, _, name), rows in stats.timings.items() for line, hits, count in rows}
+    profile, parent, found = LineProfiler(*chosen), os.getpid(), {}
+    with tempfile.TemporaryDirectory() as folder:
+        def measure(run):
+            profile.runcall(run)
+            if os.getpid() != parent:
+                profile.dump_stats(f"{folder}/{os.getpid()}")
+
+        with everywhere(measure):
+            measure(work)
+        profile.dump_stats(f"{folder}/{parent}")
+        for path in glob.glob(f"{folder}/*"):
+            with open(path, "rb") as file:
+                stats = pickle.load(file)
+            for (_, _, name), rows in stats.timings.items():
+                for line, hits, count in rows:
+                    key = name.split(".")[-1], line
+                    taken, before = found.get(key, (0, 0))
+                    found[key] = taken + count * stats.unit, before + hits
+    return found
 
 
 def lines_by_sonde(chosen, work):
@@ -154,8 +206,9 @@ def lines_by_sonde(chosen, work):
             for row in found if row["hits"]}
 
 
-def lines(main, chosen, rounds):
-    sides = {"theirs": lines_by_line_profiler, "ours": lines_by_sonde}
+def lines(main, names, rounds):
+    """`names`: {function: whether all of its lines are taken, or those that call nothing}."""
+    chosen, sides = list(names), {"theirs": lines_by_line_profiler, "ours": lines_by_sonde}
     times, empty = {side: {} for side in sides}, {side: {} for side in sides}
     for _ in range(rounds):
         for side, measure in sides.items():
@@ -165,24 +218,24 @@ def lines(main, chosen, rounds):
     result = {}
     for side in sides:
         cost = min(taken / hits for taken, hits in empty[side].values() if hits == COUNT)
-        result[side] = {function.__qualname__: [
-            sum(taken - hits * cost for taken, hits in of_leaves(times[side], function)),
-            sum(taken for taken, _ in of_leaves(times[side], function))] for function in chosen}
+        result[side] = {}
+        for function, whole in names.items():
+            few = leaves(function)
+            pairs = [pair for (name, line), pair in times[side].items()
+                     if name == function.__name__ and (whole or line in few)]
+            result[side][function.__qualname__] = [sum(taken - hits * cost for taken, hits in pairs),
+                                                   sum(taken for taken, _ in pairs)]
     return result
 
 
-def of_leaves(times, function):
-    lines = leaves(function)
-    return [pair for (name, line), pair in times.items() if name == function.__name__
-            and line in lines]
-
-
 def main():
-    program, rounds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 7
-    module = __import__(program)
-    chosen = [operator.attrgetter(name)(module) for name in sys.argv[3:]]
-    json.dump({"functions": functions(module.main, module.__file__, rounds),
-               "lines": lines(module.main, chosen, rounds) if chosen else {}}, sys.stdout)
+    program, _, entry = sys.argv[1].partition(".")
+    module, rounds = __import__(program), int(sys.argv[2])
+    work = getattr(module, entry or "main")
+    chosen = {operator.attrgetter(name.rstrip("*"))(module): name.endswith("*")
+              for name in sys.argv[3:]}
+    json.dump({"functions": functions(work, module.__file__, rounds),
+               "lines": lines(work, chosen, rounds)}, sys.stdout)
 
 
 if __name__ == "__main__":

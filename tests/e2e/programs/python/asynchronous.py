@@ -33,6 +33,26 @@ async def worker(queue, results):
             results.append(compute(job))
 
 
+@profile
+async def digest(value):
+    """Long work, which lets the others have their turn."""
+    for step in range(100):
+        value = (value + step) ** 300 % 1000003
+        if step % 10 == 9:
+            await asyncio.sleep(0)
+    return value
+
+
+@profile
+async def collect(n):
+    """Rows that come in one by one, while other coroutines have theirs."""
+    found = []
+    for i in range(n):
+        await asyncio.sleep(0)
+        found.append({"number": i + 1000, "text": str(i + 1000)})
+    return found
+
+
 async def ticks(n):
     for i in range(n):
         await asyncio.sleep(0)
@@ -47,6 +67,8 @@ async def session(jobs):
     for _ in workers:
         await queue.put(None)
     await asyncio.gather(*workers)
+    assert await asyncio.gather(*map(digest, range(3))) == [897842, 997790, 978868]
+    assert list(map(len, await asyncio.gather(collect(20), collect(30)))) == [20, 30]
     await asyncio.sleep(0.01)
     return results
 

@@ -49,6 +49,30 @@ class Vector:
         return self.x * self.x + self.y * self.y
 
 
+class Residue:
+    """A number modulo a prime; to raise it is long work."""
+
+    def __init__(self, value):
+        self.value = value
+
+    @profile
+    def __pow__(self, times):
+        value = self.value
+        for step in range(times):
+            value = (value + step) ** 300 % 1000003
+        return Residue(value)
+
+
+class Path:
+    """Points, each an object of its own."""
+
+    def __init__(self, length):
+        self.points = []
+        for i in range(length):
+            self.points.append(Vector(i + 1000, i + 0.5))
+        self.named = {f"point {i}": point for i, point in enumerate(self.points)}
+
+
 class Account(metaclass=Registry):
     balance = Positive()
 
@@ -84,6 +108,7 @@ def main(rounds=1):
         for i in range(300):
             total = total + Vector(i, 1)
         assert total == Vector(44850, 300) and total.norm == 2011612500
+        assert (Residue(1) ** 100).value == 997790 and len(Path(20).named) == 20
         account = Savings(100000)
         for amount in range(200):
             account.pay(amount)

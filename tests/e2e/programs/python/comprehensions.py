@@ -20,6 +20,12 @@ def primes(n):
 
 
 @profile
+def residues(n):
+    """Long work for each item."""
+    return [(i + 1000) ** 500 % 1000003 for i in range(n)]
+
+
+@profile
 def matrix(n):
     rows = [[i * j for j in range(n)] for i in range(n)]
     columns = [[row[j] for row in rows] for j in range(n)]
@@ -37,6 +43,7 @@ def words(text):
 def main(rounds=1):
     for _ in range(rounds):
         assert len(primes(3000)) == 430
+        assert sum(residues(50)) == 28239027
         assert matrix(30) == 20912306
         assert words("the animal in an open field")[0] == "animal"
 

@@ -41,6 +41,30 @@ def rethrow(text):
         raise KeyError(text) from error
 
 
+@profile
+def settle(value):
+    """Every second step fails, after work."""
+    failures = 0
+    for step in range(30):
+        try:
+            value = (value + step) ** 300 % 1000003
+            value -= value // (step % 2)
+        except ZeroDivisionError:
+            failures += 1
+    return failures
+
+
+def caught(n):
+    """Errors that are kept, with the frames that they came through."""
+    errors = []
+    for _ in range(n):
+        try:
+            deep(3)
+        except Stop as error:
+            errors.append(error)
+    return errors
+
+
 @contextlib.contextmanager
 def swallowing(kind):
     try:
@@ -67,6 +91,8 @@ def main(rounds=1):
         for _ in range(100):
             with swallowing(KeyError):
                 rethrow("x")
+        assert settle(1) == 15
+        assert len(caught(10)) == 10
         assert from_c([3, 2, 0, 1]) is None
         with contextlib.suppress(StopIteration):
             next(iter(()))

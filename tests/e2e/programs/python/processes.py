@@ -30,6 +30,34 @@ def digit_sum(n):
     return sum(map(int, str(n)))
 
 
+def mix(value):
+    """Long work."""
+    for step in range(100):
+        value = (value + step) ** 300 % 1000003
+    return value
+
+
+def index(n):
+    """Numbers by their last digit."""
+    found = {}
+    for i in range(1000, 1000 + n):
+        found.setdefault(i % 10, []).append(str(i))
+    return found
+
+
+def in_a_child():
+    assert mix(mix(1)) == 34592 and len(index(20)) == 10
+
+
+def alone():
+    """A child that forks, and then the same here: one after the other."""
+    child = multiprocessing.get_context("fork").Process(target=in_a_child)
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    in_a_child()
+
+
 def main(rounds=1):
     jobs = [Job(50 + n) for n in range(12)]
     expected = sum(work(job) for job in jobs)
@@ -39,6 +67,7 @@ def main(rounds=1):
                 assert sum(pool.map(work, jobs)) == expected
                 pool.close()
                 pool.join()
+        alone()
         subprocess.run([sys.executable, "-c", "def inner():\n    pass\ninner()\ninner()"], check=True)
 
 

@@ -21,8 +21,17 @@ def hanoi(n, source, target, spare, moves):
     if n == 0:
         return
     hanoi(n - 1, source, spare, target, moves)
-    moves.append((source, target))
+    if (n + 1000) ** 300 % 1000003:  # work, next to which a profiler's cost is small
+        moves.append((source, target))
     hanoi(n - 1, spare, target, source, moves)
+
+
+@profile
+def fold(value, depth):
+    """Long work at every depth."""
+    for step in range(20):
+        value = (value + step) ** 300 % 1000003
+    return fold(value, depth - 1) if depth else value
 
 
 def is_even(n):
@@ -49,6 +58,7 @@ def main(rounds=1):
         moves = []
         hanoi(9, "a", "b", "c", moves)
         assert len(moves) == 511
+        assert fold(1, 3) == 295690
         assert is_even(300)
         assert Node(4).weight() == 31
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads: a pool, a queue, and one that outlives the main function."""
+"""Threads: a pool, a queue, a relay."""
 import queue
 import sys
 import threading
@@ -33,6 +33,34 @@ def consume(source, results):
         results.append(collatz(item))
 
 
+@profile
+def lap(baton):
+    """Long work, on a number that is handed on."""
+    value = baton.pop()
+    for step in range(100):
+        value = (value + step) ** 300 % 1000003
+    baton.append(value)
+
+
+def relay(runners):
+    """One thread after the other: none waits for another's turn on the interpreter."""
+    baton = [1]
+    for _ in range(runners):
+        thread = threading.Thread(target=lap, args=(baton,))
+        thread.start()
+        thread.join()
+    return baton[0]
+
+
+def path_of(n):
+    """All numbers on the way to 1."""
+    path = []
+    while n != 1:
+        n = 3 * n + 1 if n % 2 else n // 2
+        path.append(n)
+    return path
+
+
 def in_a_thread(n):
     return collatz(n)
 
@@ -52,6 +80,8 @@ def main(rounds=1):
         assert sum(results) == 1457
         with ThreadPoolExecutor(2) as pool:
             assert sum(pool.map(in_a_thread, range(1, 41))) == 709
+            assert sum(map(len, pool.map(path_of, [27, 97]))) == 229
+        assert relay(4) == 148069
 
 
 if __name__ == "__main__":
