@@ -3,11 +3,11 @@
 """bench/python_sample.py [--quick] - what sampling a Python program costs.
 
 The time of a program that is sampled 1,000 times a second over its time alone: fib, and a torch
-program of 64 threads that hand each other small products. Beside sonde: Pyinstrument at the same
-rate, and py-spy where it may run. Bare and sampled stretches run in turn, round after round; a
-figure is the ratio of the best rounds, its spread that of the paired rounds, first to ninth decile.
-A stretch has a dozen samples or so. Prints as bench/run does and puts its figures into
-bench/results.json. Exit status: 1 if sonde's budget is missed.
+program of 64 threads that hand each other small products. Beside sonde in the program: sonde attach
+and Pyinstrument at the same rate, and py-spy where it may run. Bare and sampled stretches run in
+turn, round after round; a figure is the ratio of the best rounds, its spread that of the paired
+rounds, first to ninth decile. A stretch has a dozen samples or so. Prints as bench/run does and puts
+its figures into bench/results.json. Exit status: 1 if sonde's budget is missed.
 """
 import argparse
 import contextlib
@@ -84,19 +84,27 @@ def pyinstrument_on(folder):
 
 
 @contextlib.contextmanager
-def py_spy_on(folder):
-    spy = shutil.which("py-spy", path=os.path.dirname(sys.executable)) or shutil.which("py-spy")
-    process = subprocess.Popen([spy, "record", "-r", str(HZ), "-f", "raw", "-o", f"{folder}/spy",
-                                "-d", "60", "-p", str(os.getpid())], stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
+def outside(program, *options):
+    """A program of .venv or of the system's that samples this process until it is interrupted."""
+    path = shutil.which(program, path=os.path.dirname(sys.executable)) or shutil.which(program)
+    process = subprocess.Popen([path, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(1)
     try:
         if process.poll() is not None:
-            raise RuntimeError("py-spy cannot run here")
+            raise RuntimeError(f"{program} cannot run here")
         yield
     finally:
         process.send_signal(signal.SIGINT)
         process.wait()
+
+
+def attach_on(folder):
+    return outside("sonde", "attach", str(os.getpid()), "--sample", str(HZ), "-o", f"{folder}/a.sonde")
+
+
+def py_spy_on(folder):
+    return outside("py-spy", "record", "-r", str(HZ), "-f", "raw", "-o", f"{folder}/spy", "-d", "60",
+                   "-p", str(os.getpid()))
 
 
 def can(sampler, folder):
@@ -139,7 +147,7 @@ def figure(program, what, name, times, budget):
     bare, sampled = times["bare"], times[name]
     pairs = [a / b for a, b in zip(sampled, bare)]
     value = min(sampled) / min(bare)
-    return {"name": f"python_sample_{program}_{name}",
+    return {"name": f"python_sample_{program}_{name}".replace(" ", "_"),
             "what": f"{what}, sampled {HZ} times a second by {name}", "value": value, "unit": "x",
             "budget": budget, "at_least": False,
             "met": None if budget is None else value <= budget, "spread": deciles(pairs),
@@ -160,19 +168,20 @@ def main():
     rounds = 10 if options.parse_args().quick else 40
     figures = []
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
-        peers = {name: sampler for name, sampler in (("pyinstrument", pyinstrument_on),
-                                                     ("py-spy", py_spy_on)) if can(sampler, folder)}
+        others = {name: sampler for name, sampler in (("sonde attach", attach_on),
+                                                      ("pyinstrument", pyinstrument_on),
+                                                      ("py-spy", py_spy_on)) if can(sampler, folder)}
         for program, what, make in (("fib", "fib", fib_work),
                                     ("torch", f"torch, {THREADS} threads", torch_work)):
             work = make()
             if work is None:
                 print("bench/python_sample.py: torch is not installed", file=sys.stderr)
                 continue
-            # The peers change the time of a round by themselves: fewer rounds, of their own.
+            # The others change the time of a round by themselves: fewer rounds, of their own.
             found = measure(work, {"sonde": sonde_on}, rounds, folder)
             figures.append(figure(program, what, "sonde", found, BUDGET))
             print(shown(figures[-1]), flush=True)
-            for name, sampler in peers.items():
+            for name, sampler in others.items():
                 found = measure(work, {name: sampler}, max(3, rounds // 10), folder)
                 figures.append(figure(program, what, name, found, None))
                 print(shown(figures[-1]), flush=True)
