@@ -262,7 +262,7 @@ static bool has_begun(const struct snd_sampling *s, size_t n, size_t at)
 static struct thread *add_thread(struct snd_sampling *s, const struct snd_py_thread *found,
                                  uint64_t now)
 {
-    uint32_t tid = found->tid ? found->tid
+    uint32_t tid = found->tid ? snd_task_number(s->python.pid, found->tid)
                               : snd_task_tid(s->python.pid, found->ident, &s->tid_offset);
 
     /* Without a number it has not begun to run, or has ended: nothing can be said of it. */

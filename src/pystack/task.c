@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pystack/task.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -123,15 +124,60 @@ void snd_task_name(const struct snd_task *task, char name[17])
     close(fd);
 }
 
-/* -------------------------------------------------------- before Python 3.11 */
+/* ------------------------------------------------------------------ numbers */
 
-static bool is_thread(pid_t pid, uint32_t tid)
+/* "NSpid:\t4711\t12": the last of them is the one that it has for itself. 0: no such thread. */
+static uint32_t find_inner(pid_t pid, uint32_t tid)
 {
-    char path[64];
+    const struct snd_task task = { .pid = pid, .tid = tid };
+    char                  text[4096];
+    int                   fd = open_entry(&task, "status");
 
-    snprintf(path, sizeof path, "/proc/%d/task/%u", (int)pid, tid);
-    return tid != 0 && tid < 1u << 22 && access(path, F_OK) == 0;
+    if (fd < 0)
+        return 0;
+    bool  read = read_entry(fd, text, sizeof text);
+    char *line = read ? strstr(text, "\nNSpid:") : NULL;
+    close(fd);
+    if (!line)
+        return read ? tid : 0; /* a kernel without namespaces */
+    line[1 + strcspn(line + 1, "\n")] = '\0';
+    const char *last = strrchr(line, '\t');
+    return last ? (uint32_t)strtoul(last, NULL, 10) : tid;
 }
+
+static uint32_t search_inner(pid_t pid, uint32_t tid)
+{
+    char           path[32];
+    uint32_t       found = 0;
+    struct dirent *entry;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    while (tasks && found == 0 && (entry = readdir(tasks)) != NULL) {
+        uint32_t number = (uint32_t)strtoul(entry->d_name, NULL, 10);
+        if (number != 0 && find_inner(pid, number) == tid)
+            found = number;
+    }
+    if (tasks)
+        closedir(tasks);
+    return found;
+}
+
+uint32_t snd_task_number(pid_t pid, uint32_t tid)
+{
+    if (tid == 0 || tid >= 1u << 22) /* more than the kernel gives */
+        return 0;
+    if (pid == getpid())
+        return syscall(SYS_tgkill, pid, tid, 0) == 0 ? tid : 0;
+    uint32_t leader = find_inner(pid, (uint32_t)pid);
+    if (leader == (uint32_t)pid) /* it lives where we do */
+        return find_inner(pid, tid) == tid ? tid : 0;
+    /* Threads that were made together are as far apart in both. */
+    uint32_t guess = tid + ((uint32_t)pid - leader);
+    return find_inner(pid, guess) == tid ? guess : search_inner(pid, tid);
+}
+
+/* -------------------------------------------------------- before Python 3.11 */
 
 #if defined(__aarch64__)
 #define TID_IN_GLIBC 208
@@ -142,21 +188,21 @@ static bool is_thread(pid_t pid, uint32_t tid)
 uint32_t snd_task_tid(pid_t pid, uint64_t ident, uint32_t *offset)
 {
     char     block[CONTROL_BLOCK];
-    uint32_t tid = 0;
+    uint32_t tid = 0, number;
 
     if (snd_memory_read(pid, ident + (*offset ? *offset : TID_IN_GLIBC), &tid, sizeof tid) &&
-        is_thread(pid, tid)) {
+        (number = snd_task_number(pid, tid)) != 0) {
         *offset = *offset ? *offset : TID_IN_GLIBC;
-        return tid;
+        return number;
     }
     if (*offset != 0 || !snd_memory_read(pid, ident, block, sizeof block))
         return 0;
     /* Another C library. Small numbers are counts and flags, and no sign of a thread. */
     for (uint32_t at = 16; at + 4 <= sizeof block; at += 4) {
         tid = snd_u32(block + at);
-        if (tid > 300 && is_thread(pid, tid)) {
+        if (tid > 300 && (number = snd_task_number(pid, tid)) != 0) {
             *offset = at;
-            return tid;
+            return number;
         }
     }
     return 0;

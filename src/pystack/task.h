@@ -36,7 +36,13 @@ bool snd_task_is_running(struct snd_task *task, uint64_t *futex);
 void snd_task_name(const struct snd_task *task, char name[17]);
 
 /*
- * The kernel's number of the thread that pthread_t `ident` is, for Pythons that do not keep it.
+ * The number that we have for the thread which calls itself `tid`: another one where the process
+ * is in a PID namespace of its own, as in a container. 0: there is no such thread.
+ */
+uint32_t snd_task_number(pid_t pid, uint32_t tid);
+
+/*
+ * The same of the thread that pthread_t `ident` is, for Pythons that do not keep its number.
  * *offset: where in glibc's own record it lies; 0 at first, found and kept. 0: cannot be told.
  */
 uint32_t snd_task_tid(pid_t pid, uint64_t ident, uint32_t *offset);

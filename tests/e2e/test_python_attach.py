@@ -228,6 +228,29 @@ def test_idle_threads_are_told_apart(tmp_path, python, include):
     assert idle < 0.1 * whole         # the other waits for it, which is not idleness
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a PID namespace")
+@pytest.mark.parametrize("python, include", interpreters())
+def test_in_a_container(tmp_path, python, include):
+    """In a PID namespace of its own its threads have other numbers for themselves than for us."""
+    (tmp_path / "prog.py").write_text("import os, threading\n"
+                                      "for _ in range(3): os.waitpid(os.fork() or os._exit(0), 0)\n" + THREADS)
+    outer = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", python, tmp_path / "prog.py"],
+                             stdout=subprocess.PIPE, text=True)
+    try:
+        assert outer.stdout.readline() == "ready\n"
+        pid = int(open(f"/proc/{outer.pid}/task/{outer.pid}/children").read())
+        attach(pid, tmp_path / "t.sonde", "--sample", 200, "--duration", 1)
+        ours = {int(tid) for tid in os.listdir(f"/proc/{pid}/task")}
+    finally:
+        outer.kill()
+        outer.communicate()
+    found = samples(tmp_path / "t.sonde")
+    assert {sample["tid"] for sample in found} == ours and len(ours) == 5
+    whole = sum(s["covered_ns"] for s in found if s["functions"][0] == "busy" and s["state"] & GIL)
+    assert 0.5e9 < whole < 1.5e9
+    assert all(s["state"] == 0 for s in found if "sleeper" in s["functions"])
+
+
 CHILDREN = """
 import os, subprocess, sys, time
 def parent_work():
