@@ -103,7 +103,7 @@ def test_what_the_program_is_told(options, said, tmp_path):
     assert done.stdout.split() == said.split()
 
 
-BUSY = """
+BUSY = """\
 import time
 def work():
     end = time.monotonic() + 0.3
