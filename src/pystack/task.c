@@ -17,16 +17,17 @@
 
 void snd_task_open(struct snd_task *task, pid_t pid, uint32_t tid)
 {
-    *task = (struct snd_task){ pid, tid, pid == getpid(), -1, -1, false };
+    *task = (struct snd_task){
+        .pid = pid, .tid = tid, .own = pid == getpid(), .sched_fd = -1, .waiting = SND_OWNFD_NONE
+    };
 }
 
 void snd_task_close(struct snd_task *task)
 {
     if (task->sched_fd >= 0)
         close(task->sched_fd);
-    if (task->waiting_fd >= 0)
-        close(task->waiting_fd);
-    task->sched_fd = task->waiting_fd = -1;
+    task->sched_fd = -1;
+    snd_ownfd_close(&task->waiting);
 }
 
 static int open_entry(const struct snd_task *task, const char *entry)
@@ -103,11 +104,11 @@ bool snd_task_is_running(struct snd_task *task, uint64_t *futex)
     char text[256];
 
     *futex = 0;
-    if (task->waiting_fd < 0 && !task->unopenable) {
-        task->waiting_fd = open_entry(task, "syscall");
-        task->unopenable = task->waiting_fd < 0 && errno != EMFILE && errno != ENFILE;
+    if (!snd_ownfd_is(&task->waiting, task->waiting.fd) && !task->unopenable) {
+        task->waiting = snd_ownfd_take(open_entry(task, "syscall"));
+        task->unopenable = task->waiting.fd < 0 && errno != EMFILE && errno != ENFILE;
     }
-    if (task->waiting_fd >= 0 && read_entry(task->waiting_fd, text, sizeof text))
+    if (task->waiting.fd >= 0 && read_entry(task->waiting.fd, text, sizeof text))
         return parse_waiting(text, futex);
     return is_running_by_stat(task);
 }

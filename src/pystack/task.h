@@ -11,13 +11,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/ownfd.h"
+
 struct snd_task {
     pid_t    pid;
     uint32_t tid;
     bool     own;        /* a thread of this process: its clock can be read */
     int      sched_fd;   /* of another process; -1: not open */
-    int      waiting_fd; /* "syscall" in /proc; -1: not open */
-    bool     unopenable; /* that one may not be read: then "stat" is */
+    bool     unopenable; /* `waiting` may not be read: then "stat" is */
+
+    struct snd_ownfd waiting; /* "syscall" in /proc */
 };
 
 void snd_task_open(struct snd_task *task, pid_t pid, uint32_t tid);

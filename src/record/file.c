@@ -78,8 +78,36 @@ static int write_zeroes(int fd, uint64_t offset, uint64_t size)
     return 0;
 }
 
-int snd_file_reserve(int fd, uint64_t offset, uint64_t size)
+/*
+ * The file's descriptor, or -1. If the program has closed it the file is opened again by its name;
+ * should that be gone too, nothing more can be reserved, which is counted as a full disk is.
+ */
+static int own_fd(void)
 {
+    int fd = __atomic_load_n(&snd_rec.file.fd, __ATOMIC_ACQUIRE);
+
+    if (snd_ownfd_is(&snd_rec.file, fd))
+        return fd;
+    struct snd_ownfd again =
+        snd_ownfd_take(open(snd_rec.full_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (!snd_ownfd_is(&snd_rec.file, again.fd)) {
+        snd_ownfd_close(&again);
+        errno = EBADF;
+        return -1;
+    }
+    if (__atomic_compare_exchange_n(&snd_rec.file.fd, &fd, again.fd, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        return again.fd;
+    snd_ownfd_close(&again); /* another thread was first */
+    return fd;
+}
+
+int snd_file_reserve(uint64_t offset, uint64_t size)
+{
+    int fd = own_fd();
+
+    if (fd < 0)
+        return EBADF;
     if (is_beyond_size_limit(offset + size))
         return EFBIG;
     while (fallocate(fd, 0, (off_t)offset, (off_t)size) != 0) {
@@ -91,11 +119,18 @@ int snd_file_reserve(int fd, uint64_t offset, uint64_t size)
     return write_zeroes(fd, offset, size);
 }
 
-void *snd_file_map(int fd, uint64_t offset, uint64_t size)
+void *snd_file_view(uint64_t offset, uint64_t size)
 {
-    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, own_fd(), (off_t)offset);
 
-    if (map == MAP_FAILED)
+    return map == MAP_FAILED ? NULL : map;
+}
+
+void *snd_file_map(uint64_t offset, uint64_t size)
+{
+    void *map = snd_file_view(offset, size);
+
+    if (!map)
         return NULL;
     if (madvise(map, size, MADV_POPULATE_WRITE) != 0) {
         if (errno == EFAULT || errno == ENOMEM || errno == EHWPOISON) { /* a touch would kill */
@@ -123,11 +158,11 @@ void snd_file_park(void *map, size_t size)
     (void)over; /* cannot fail for want of address space: it replaces what is there */
 }
 
-void snd_file_punch(int fd, uint64_t from, uint64_t to)
+void snd_file_punch(uint64_t from, uint64_t to)
 {
     from = (from + 4095) & ~(uint64_t)4095;
     if (from < to) {
-        int rc = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
+        int rc = fallocate(own_fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
                            (off_t)(to - from));
         (void)rc; /* only disk space is at stake */
     }
@@ -168,6 +203,16 @@ static bool is_folder(const char *path)
     return length > 0 && path[length - 1] == '/';
 }
 
+/* The program may change its folder. */
+static void find_full_path(void)
+{
+    char link[32];
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", snd_rec.file.fd);
+    ssize_t n = readlink(link, snd_rec.full_path, sizeof snd_rec.full_path - 1);
+    snd_rec.full_path[n > 0 ? n : 0] = '\0';
+}
+
 /* A folder may hold traces of earlier programs of this very process (exec): next number. */
 static enum sonde_status open_file(struct sonde_error *err)
 {
@@ -179,9 +224,11 @@ static enum sonde_status open_file(struct sonde_error *err)
         if (!name_file(snd_rec.file_path, sizeof snd_rec.file_path, number))
             return snd_fail(err, SONDE_E_ARGUMENT, "cannot record to %.200s: the path is too long",
                             snd_rec.path);
-        snd_rec.fd = open(snd_rec.file_path, flags, 0600);
-        if (snd_rec.fd >= 0)
+        snd_rec.file = snd_ownfd_take(open(snd_rec.file_path, flags, 0600));
+        if (snd_rec.file.fd >= 0) {
+            find_full_path();
             return SONDE_OK;
+        }
         struct stat at;
         bool        exists = errno == EEXIST;
         if (exists && is_folder(snd_rec.path) && number < snd_rec.cycle + 100000) {
@@ -274,7 +321,7 @@ enum sonde_status snd_file_create(struct sonde_error *err)
 
     if (status != SONDE_OK)
         return status;
-    int failed = snd_file_reserve(snd_rec.fd, 0, SND_GRAIN);
+    int failed = snd_file_reserve(0, SND_GRAIN);
     if (failed != 0) {
         errno = failed;
         status = snd_fail_os(err, SONDE_E_IO,
@@ -283,7 +330,7 @@ enum sonde_status snd_file_create(struct sonde_error *err)
                              snd_rec.file_path);
         goto fail_reserve;
     }
-    if (!map_header(snd_rec.fd)) {
+    if (!map_header(own_fd())) {
         status = snd_fail_os(err, SONDE_E_NOMEM, "cannot map the trace %s", snd_rec.file_path);
         goto fail_reserve;
     }
@@ -292,17 +339,20 @@ enum sonde_status snd_file_create(struct sonde_error *err)
     return SONDE_OK;
 
 fail_reserve:
-    close(snd_rec.fd);
+    snd_ownfd_close(&snd_rec.file);
     unlink(snd_rec.file_path);
-    snd_rec.fd = -1;
     return status;
 }
 
 void snd_file_close(uint64_t size)
 {
-    snd_file_park(snd_header, SND_HEADER_SIZE);
-    int rc = ftruncate(snd_rec.fd, (off_t)size);
+    int rc = ftruncate(own_fd(), (off_t)size);
     (void)rc; /* a longer file has zeroes at its end, which readers step over */
-    close(snd_rec.fd);
-    snd_rec.fd = -1;
+    snd_file_leave();
+}
+
+void snd_file_leave(void)
+{
+    snd_file_park(snd_header, SND_HEADER_SIZE);
+    snd_ownfd_close(&snd_rec.file);
 }

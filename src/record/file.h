@@ -12,7 +12,7 @@
 
 /*
  * Makes the file for the current cycle from snd_rec.path, stores its name in
- * snd_rec.file_path and its descriptor in snd_rec.fd, reserves the first grain and maps the
+ * snd_rec.file_path and its descriptor in snd_rec.file, reserves the first grain and maps the
  * header page at snd_header, filled in.
  * Errors: SONDE_E_IO, SONDE_E_NOMEM, SONDE_E_ARGUMENT (path too long); no file remains then.
  */
@@ -26,19 +26,24 @@ uint32_t snd_subject(void);
  * SIGBUS when the disk is full. (A file system that moves blocks when they are written again, such
  * as btrfs, can still fail then.) Makes system calls. Returns 0 or an errno (ENOSPC, EDQUOT, ...).
  */
-int snd_file_reserve(int fd, uint64_t offset, uint64_t size);
+int snd_file_reserve(uint64_t offset, uint64_t size);
 
 /* Maps a reserved part for writing and faults it in; NULL with errno set on failure. */
-void *snd_file_map(int fd, uint64_t offset, uint64_t size);
+void *snd_file_map(uint64_t offset, uint64_t size);
+/* The same without faulting it in: what is there already. */
+void *snd_file_view(uint64_t offset, uint64_t size);
 
 /* Lays anonymous memory over a mapping: later stores are void, and harmless. */
 void snd_file_park(void *map, size_t size);
 
 /* Gives back the disk blocks of [from, to), which no mapping may be using any more. */
-void snd_file_punch(int fd, uint64_t from, uint64_t to);
+void snd_file_punch(uint64_t from, uint64_t to);
 
 /* Cuts the file to `size`, parks the header page and closes the descriptor. */
 void snd_file_close(uint64_t size);
+
+/* In a forked child: parks the header page and closes the descriptor; the file is the parent's. */
+void snd_file_leave(void);
 
 /* Memory of the recorder's own: from the kernel, never from malloc, which may be profiled. */
 void *snd_pages_new(size_t size);

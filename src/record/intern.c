@@ -196,12 +196,11 @@ void snd_tallies_park(void)
         struct snd_chunk *chunk = &snd_rec.chunks[i];
         if (!chunk->tallied || !chunk->map)
             continue;
-        void *again = mmap(NULL, chunk->size, PROT_READ | PROT_WRITE, MAP_SHARED, snd_rec.fd,
-                           (off_t)chunk->offset);
+        void *again = snd_file_view(chunk->offset, chunk->size);
         snd_file_park(chunk->map, chunk->size);
         if (snd_rec.parked && snd_rec.parked_count < PARKED_MAX)
             snd_rec.parked[snd_rec.parked_count++] = (struct snd_parked){ chunk->map, chunk->size };
-        chunk->map = again == MAP_FAILED ? NULL : again; /* unsealed, but all there */
+        chunk->map = again; /* NULL: unsealed, but all there */
     }
 }
 

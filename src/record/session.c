@@ -23,7 +23,7 @@
 struct snd_recording snd_rec = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .settled = PTHREAD_COND_INITIALIZER,
-    .fd = -1,
+    .file = SND_OWNFD_NONE,
     .table_chunk = SND_NO_CHUNK,
 };
 /* Recursive: the user's callback runs under it, and may ask for the path or stop. */
@@ -184,7 +184,7 @@ static void seal_list(struct snd_chunk_list *list)
         struct snd_chunk *it = &snd_rec.chunks[chunk];
         if (it->map && it->map->seq != 0 && it->used > 0) {
             snd_chunk_seal(it->map, it->used, true);
-            snd_file_punch(snd_rec.fd, it->offset + it->used, it->offset + it->size);
+            snd_file_punch(it->offset + it->used, it->offset + it->size);
         }
     }
 }
@@ -214,7 +214,7 @@ static void punch_ready(uint64_t end)
     for (uint32_t i = 0; i < snd_rec.ready.count; i++, chunk = snd_rec.chunks[chunk].next) {
         struct snd_chunk *it = &snd_rec.chunks[chunk];
         if (it->offset < end) /* its header stays, so that the next chunk is found */
-            snd_file_punch(snd_rec.fd, it->offset + SND_CHUNK_HEADER_SIZE, it->offset + it->size);
+            snd_file_punch(it->offset + SND_CHUNK_HEADER_SIZE, it->offset + it->size);
     }
 }
 
@@ -618,9 +618,7 @@ void snd_session_in_child(void)
         snd_threads_forget();
         snd_chunks_clear();
         snd_table_stop();
-        snd_file_park(snd_header, SND_HEADER_SIZE);
-        close(snd_rec.fd);
-        snd_rec.fd = -1;
+        snd_file_leave();
         snd_rec.file_path[0] = '\0'; /* that is the parent's */
     }
     snd_rec.phase = SND_FORKED;

@@ -26,6 +26,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/ownfd.h"
 #include "format/layout.h"
 #include "sonde/record.h"
 
@@ -117,10 +118,11 @@ struct snd_recording {
     size_t   note_bytes;
 
     /* the file */
-    char     file_path[PATH_MAX];
-    int      fd;
-    uint64_t file_end; /* up to here it is reserved or about to be */
-    uint32_t in_flight;
+    char             file_path[PATH_MAX];
+    char             full_path[PATH_MAX]; /* the same from the root, or "" */
+    struct snd_ownfd file;                /* used by file.c alone */
+    uint64_t         file_end;            /* up to here it is reserved or about to be */
+    uint32_t         in_flight;
 
     /* chunks */
     struct snd_chunk     *chunks;

@@ -173,7 +173,7 @@ static uint32_t recycle(uint64_t size)
     uint64_t events = 0;
     snd_rec.in_flight++;
     pthread_mutex_unlock(&snd_rec.lock);
-    struct snd_chunk_header *map = it.map ? it.map : snd_file_map(snd_rec.fd, it.offset, it.size);
+    struct snd_chunk_header *map = it.map ? it.map : snd_file_map(it.offset, it.size);
     if (map) {
         snd_chunk_scan(map, it.size, &events);
         /* Never used, says the header first, so that a reader does not meet half of it. */
@@ -237,8 +237,8 @@ uint32_t snd_chunk_reserve(uint64_t size, enum snd_chunk_kind kind)
     if (lets_go)
         pthread_mutex_unlock(&snd_rec.lock);
 
-    int   failed = snd_file_reserve(snd_rec.fd, offset, size);
-    void *map = failed ? NULL : snd_file_map(snd_rec.fd, offset, size);
+    int   failed = snd_file_reserve(offset, size);
+    void *map = failed ? NULL : snd_file_map(offset, size);
     if (map)
         init_chunk(map, size, kind);
     else if (!failed)

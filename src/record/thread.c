@@ -414,13 +414,12 @@ void snd_thread_leave(void)
 static void park(struct snd_thread *thread, uint64_t now)
 {
     struct snd_chunk *it = &snd_rec.chunks[thread->chunk];
-    void             *view = mmap(NULL, it->size, PROT_READ | PROT_WRITE, MAP_SHARED, snd_rec.fd,
-                                  (off_t)it->offset);
+    void             *view = snd_file_view(it->offset, it->size);
 
     thread->record->end = now;
     snd_file_park(thread->map, thread->map_size);
     it->map = NULL; /* the thread's own to unmap */
-    if (view == MAP_FAILED)
+    if (!view)
         return;
     struct snd_chunk_header *map = view;
     it->used = snd_chunk_scan(map, it->size, NULL);
@@ -428,7 +427,7 @@ static void park(struct snd_thread *thread, uint64_t now)
     map->lost = 0;
     snd_chunk_seal(map, it->used, true);
     munmap(view, it->size);
-    snd_file_punch(snd_rec.fd, it->offset + it->used, it->offset + it->size);
+    snd_file_punch(it->offset + it->used, it->offset + it->size);
 }
 
 void snd_threads_park(uint64_t now)

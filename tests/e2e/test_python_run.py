@@ -169,6 +169,29 @@ def test_a_python_that_the_probes_were_not_built_for(options, told, tmp_path):
         assert len(lines) == 1
 
 
+@pytest.mark.parametrize("options", [[], ["--sample", "2000"], ["--functions"], ["--timeline"]])
+def test_a_program_that_closes_every_descriptor(options, tmp_path):
+    """As daemons do: its next files have our numbers, and nothing of ours goes into them."""
+    (tmp_path / "own.txt").write_text("mine" * 1000)
+    (tmp_path / "prog.py").write_text(
+        "import os, resource, threading\n"
+        "os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"
+        "own = [os.open('own.txt', os.O_RDWR) for _ in range(900)]\n"
+        "def work(n):\n    return n and work(n - 1)\n"
+        "def works():\n    for _ in range(3000): work(100)\n"
+        "works()\n"
+        "others = [threading.Thread(target=works) for _ in range(3)]\n"
+        "for each in others: each.start()\nfor each in others: each.join()\n"
+        "print(own[0], {os.fstat(fd).st_size for fd in own})\n")
+    done = sonde_run([*options, "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("3 {4000}\n", "")
+    assert (tmp_path / "own.txt").read_text() == "mine" * 1000
+    assert run(SONDE, "check", "t.sonde", cwd=tmp_path).stdout.endswith("every checksum is right\n")
+    if "--sample" not in options and options:
+        calls = {row["function"]: row["calls"] for row in rows(tmp_path / "t.sonde", "functions")}
+        assert calls["work"] == 4 * 3000 * 101
+
+
 def test_a_sitecustomize_that_raises(tmp_path):
     """Python tells of it and runs the program; so the program is recorded."""
     (tmp_path / "own").mkdir()

@@ -2,6 +2,7 @@
 /*
  * Corners where the recorder's locks, forks, callbacks and limits meet. A hang is ended by alarm.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -122,6 +123,94 @@ static void test_child_with_threads(void **state)
     assert_int_equal(sonde_trace_process_count(trace), 1 + CHILDREN);
     assert_int_equal(counts.begins, 1 + CHILDREN * CHILD_THREADS * CHILD_RANGES);
     sonde_trace_close(trace);
+}
+
+/* ------------------------------------------- descriptors that are not ours */
+
+enum { NUMBERS = 4096, OWN_BYTES = 100000, MANY = 300000 };
+
+static void list_descriptors(bool open[NUMBERS])
+{
+    for (int fd = 0; fd < NUMBERS; fd++)
+        open[fd] = fcntl(fd, F_GETFD) >= 0;
+}
+
+/* As a daemon does: whatever the recorder opened is closed, and is the program's own file next. */
+static unsigned take_its_descriptors(const bool before[NUMBERS], int own)
+{
+    unsigned taken = 0;
+
+    for (int fd = 3; fd < NUMBERS; fd++)
+        if (!before[fd] && fcntl(fd, F_GETFD) >= 0) {
+            assert_int_equal(dup2(own, fd), fd);
+            taken++;
+        }
+    return taken;
+}
+
+static int make_own_file(void)
+{
+    static char bytes[OWN_BYTES];
+    int         own = open(recorded_path("own"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+    memset(bytes, 'x', sizeof bytes);
+    assert_int_equal(write(own, bytes, sizeof bytes), sizeof bytes);
+    return own;
+}
+
+/* Not a byte of it is another, and all of its descriptors are open. */
+static void expect_own_file(int own)
+{
+    static char bytes[OWN_BYTES + 1];
+    struct stat at;
+
+    assert_int_equal(pread(own, bytes, sizeof bytes, 0), OWN_BYTES);
+    for (size_t i = 0; i < OWN_BYTES; i++)
+        assert_int_equal(bytes[i], 'x');
+    assert_int_equal(fstat(own, &at), 0);
+    for (int fd = 3; fd < NUMBERS; fd++) {
+        struct stat other;
+        if (fstat(fd, &other) == 0 && other.st_ino == at.st_ino && fd != own)
+            assert_int_equal(close(fd), 0);
+    }
+    close(own);
+}
+
+static uint64_t record_without_descriptors(const char *name, bool remove_it)
+{
+    static bool          before[NUMBERS];
+    int                  own = make_own_file();
+    struct sonde_options options = recorded_options(name);
+
+    list_descriptors(before);
+    recorded_start(&options);
+    assert_true(take_its_descriptors(before, own) >= 1);
+    if (remove_it)
+        assert_int_equal(unlink(recorded_path(name)), 0);
+    for (int i = 0; i < MANY; i++) { /* more than the chunks in stock hold */
+        SONDE_RANGE("range");
+    }
+    recorded_stop();
+    expect_own_file(own);
+    if (remove_it)
+        return 0;
+    struct counts       counts = { 0, 0 };
+    struct sonde_trace *trace = recorded_open(name);
+    recorded_walk(trace, count, &counts);
+    sonde_trace_close(trace);
+    return counts.begins;
+}
+
+static void test_descriptors_closed_by_the_program(void **state)
+{
+    (void)state;
+    assert_int_equal(record_without_descriptors("closed.sonde", false), MANY);
+}
+
+static void test_descriptors_closed_and_the_file_gone(void **state)
+{
+    (void)state;
+    record_without_descriptors("gone.sonde", true);
 }
 
 /* -------------------------------------------------- handlers and the lock */
@@ -353,6 +442,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cancelled_thread),
         cmocka_unit_test(test_child_with_threads),
+        cmocka_unit_test(test_descriptors_closed_by_the_program),
+        cmocka_unit_test(test_descriptors_closed_and_the_file_gone),
         cmocka_unit_test(test_handler_while_the_lock_is_held),
         cmocka_unit_test(test_another_recording_in_the_callback),
         cmocka_unit_test(test_metadata_in_every_cycle),
