@@ -70,11 +70,15 @@ static bool is_native(const struct snd_tables *t, uint32_t frame)
     return frame < t->frame_count && (t->frames[frame].flags & 1);
 }
 
+/* What an import runs between the line that asks for it and the module: ours waits for torch. */
 static bool is_import(struct sonde_text file)
 {
-    static const char part[] = "<frozen importlib._bootstrap";
+    static const char *const parts[] = { "<frozen importlib._bootstrap", "/sonde/_autostart/" };
 
-    return memmem(file.bytes, file.length, part, sizeof part - 1) != NULL;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (memmem(file.bytes, file.length, parts[i], strlen(parts[i])))
+            return true;
+    return false;
 }
 
 static uint32_t find_child(struct sonde_samples *s, uint32_t parent, uint32_t process,

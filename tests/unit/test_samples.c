@@ -7,6 +7,9 @@ static uint32_t frame_of(struct synth *s, const char *name, uint32_t first, uint
     return synth_frame_in(s, synth_string(s, name), first, synth_string(s, "p.py"), line, false);
 }
 
+static const char *const import_files[] = { "<frozen importlib._bootstrap>",
+                                            "/lib/sonde/_autostart/sitecustomize.py" };
+
 /* f is seen at two lines, which are one function; both are below main. */
 static struct sonde_trace *make_trace(void)
 {
@@ -19,10 +22,11 @@ static struct sonde_trace *make_trace(void)
     uint32_t      f1 = synth_stack(s, m, frame_of(s, "f", 10, 11));
     uint32_t      f2 = synth_stack(s, m, frame_of(s, "f", 10, 12));
     uint32_t      exp = synth_stack(s, f2, synth_frame_in(s, lib, 0, lib, 0, true));
-    uint32_t      import = synth_stack(s, m,
-                                       synth_frame_in(s, lib, 1,
-                                                      synth_string(s, "<frozen importlib._bootstrap>"),
-                                                      1, false));
+    uint32_t      import = m;
+
+    for (size_t i = 0; i < sizeof import_files / sizeof import_files[0]; i++)
+        import = synth_stack(s, import,
+                             synth_frame_in(s, lib, 1, synth_string(s, import_files[i]), 1, false));
 
     synth_sample(s, sampler, 1000, f1, 3 | 10 << 8, t, 1000);
     synth_sample(s, sampler, 1500, f2, 2 | 5 << 8, t, 500);
