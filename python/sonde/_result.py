@@ -8,6 +8,7 @@ that is what was published so far.
 import os
 import shutil
 import tempfile
+import warnings
 import weakref
 
 from ._core import Trace
@@ -33,6 +34,7 @@ class Result:
         self._owner = os.getpid()
         self._count = 0
         self._opened = None
+        self._shared = None  # the path of a trace that is not ours to give away
         self.writing = None  # the path of the recording that is on
         weakref.finalize(self, _remove, self._folder, self._owner)
 
@@ -44,7 +46,7 @@ class Result:
         """The recording ended; `keep`: it is one of those that are shown."""
         path, self.writing, self._opened = self.writing, None, None
         if os.path.dirname(path) != self._folder:
-            self._opened = Trace(path)  # that of `sonde run`, which goes on
+            self._opened, self._shared = Trace(path), path  # that of `sonde run`, which goes on
         elif os.getpid() != self._owner:
             # A forked child's own file; what its parent recorded is its parent's to show.
             self._opened = Trace(f"{path}.{os.getpid()}")
@@ -82,9 +84,12 @@ class Result:
     def save(self, path):
         """A file, those of forked children beside it; or a folder, if it was several cycles."""
         own = sorted(os.listdir(self._finished))
+        if not own and self._shared:  # a script that saves must not fail because it is recorded
+            warnings.warn(f"sonde: {os.fspath(path)} is not written: `sonde run` has it in its trace, "
+                          f"{self._shared}", stacklevel=3)
+            return
         if not own:
-            raise RuntimeError("sonde: the trace is not this profile's alone, or not finished; "
-                               "that of `sonde run` stays where it is")
+            raise RuntimeError("sonde: the profile is not finished, or recorded nothing")
         children = [name for name in sorted(os.listdir(self._folder)) if ".sonde." in name]
         path = os.fspath(path)
         if len(own) == 1 and not os.path.isdir(path):

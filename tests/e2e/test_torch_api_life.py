@@ -213,12 +213,15 @@ x.mul(x)
 with sonde.profile() as prof:
     x.add(x)
 print({row.key: row.count for row in prof.key_averages()})
+prof.save("own.sonde")
 x.sub(x)
 """)
     done = subprocess.run([SONDE, "run", "--ops", "-o", tmp_path / "t.sonde", "--", sys.executable,
-                           script], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                           script], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "recorded by `sonde run`" in done.stderr
+    assert "own.sonde is not written" in done.stderr and not (tmp_path / "own.sonde").exists()
     assert "'aten::add': 1" in done.stdout and "'aten::mul': 1" in done.stdout
     with sonde.Trace(tmp_path / "t.sonde") as trace:
         text = trace.report()
