@@ -128,6 +128,23 @@ static size_t count_common(struct sonde_text file, struct sonde_text folder, siz
     return common;
 }
 
+/* Where nobody said: as libraries are installed. Where in `file` the name of one begins; 0: none. */
+static size_t find_installed(struct sonde_text file)
+{
+    static const char *const folders[] = { "/site-packages/", "/dist-packages/", "/lib/python3" };
+
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        const char *at = memmem(file.bytes, file.length, folders[i], strlen(folders[i]));
+        const char *end = file.bytes + file.length;
+        at = at ? memchr(at + strlen(folders[i]) - 1, '/',
+                         (size_t)(end - at) - strlen(folders[i]) + 1)
+                : NULL;
+        if (at)
+            return (size_t)(at - file.bytes);
+    }
+    return 0;
+}
+
 void snd_pypaths_shorten(const struct snd_pypaths *p, struct sonde_text file,
                          struct sonde_buffer *out)
 {
@@ -147,6 +164,10 @@ void snd_pypaths_shorten(const struct snd_pypaths *p, struct sonde_text file,
             from = end;
             found = true;
         }
+    }
+    if (p->folder_count == 0) {
+        from = find_installed(file);
+        found = from > 0;
     }
     while (found && from < file.length && file.bytes[from] == '/')
         from++;

@@ -251,6 +251,18 @@ def test_in_a_container(tmp_path, python, include):
     assert all(s["state"] == 0 for s in found if "sleeper" in s["functions"])
 
 
+def test_the_tree_names_libraries_as_programs_import_them(tmp_path):
+    """As that of a program that samples itself does; here nobody told where they are installed."""
+    with Program(sys.executable, tmp_path, "import json\nprint('ready', flush=True)\n"
+                 "while True: json.dumps([[i] for i in range(99)], indent=1)\n") as program:
+        attach(program.pid, tmp_path / "t.sonde", "--sample", 500, "--duration", 1)
+    text = subprocess.run([SONDE, "report", tmp_path / "t.sonde", "--view", "samples"], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    assert "dumps  json/__init__.py:" in text
+    hidden = [line.partition("hidden]")[2].strip() for line in text.splitlines() if "frames hidden" in line]
+    assert all(name.startswith("json") for name in hidden)
+
+
 CHILDREN = """
 import os, subprocess, sys, time
 def parent_work():
