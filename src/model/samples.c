@@ -75,7 +75,7 @@ static bool is_import(struct sonde_text file)
 {
     static const char *const parts[] = { "<frozen importlib._bootstrap", "/sonde/_autostart/" };
 
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+    for (size_t i = 0; file.length > 0 && i < sizeof parts / sizeof parts[0]; i++)
         if (memmem(file.bytes, file.length, parts[i], strlen(parts[i])))
             return true;
     return false;
