@@ -224,6 +224,18 @@ def test_a_python_that_the_probes_were_not_built_for(options, told, tmp_path):
         assert len(lines) == 1
 
 
+def test_a_python_that_is_too_old(tmp_path):
+    """It cannot be had for that one, so it is not told to install it."""
+    old = os.path.expanduser("~/.pyenv/versions/3.8.18/bin/python3")
+    if not os.path.exists(old):
+        pytest.skip("no Python 3.8 here")
+    (tmp_path / "prog.py").write_text("print('it runs')\n")
+    for options, told in (([], "no samples are taken"), (["--functions"], "--functions is not recorded")):
+        done = run(SONDE, "run", *options, "-o", "t.sonde", "--", old, "prog.py", cwd=tmp_path)
+        assert done.stdout == "it runs\n"
+        assert done.stderr.splitlines()[0] == f"sonde: {told}: this Python is 3.8, and sonde needs 3.9 or later"
+
+
 def test_a_sitecustomize_that_raises(tmp_path):
     """Python tells of it and runs the program; so the program is recorded."""
     (tmp_path / "own").mkdir()
