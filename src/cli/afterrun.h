@@ -18,10 +18,9 @@
 struct snd_after_run {
     const char *output; /* what -o says, or NULL */
     bool        print;
-    const char *view; /* what to show, with commas; NULL: what there is */
-    const char *sort; /* this and the next three: as report's, NULL and 0 if not given; this of */
-                      /* the first view alone: others have other columns, or a fixed order */
-    const char *time_unit;
+    const char *view;      /* what to show, with commas; NULL: what there is */
+    const char *sort;      /* report's, of the first view: others have other columns; or NULL */
+    const char *time_unit; /* this and the next two: report's; NULL and 0 if not given */
     int64_t     rows;
     bool        skip_zero;
     /* Set by _place, when `output` is not to be a trace: */
