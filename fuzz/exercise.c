@@ -223,7 +223,10 @@ static void try_outputs(struct sonde_trace *trace)
     struct sonde_sink                 out = { look_at_output, NULL };
     const struct sonde_view_info     *view;
     const struct sonde_exporter_info *exporter;
+    const char                       *found[SONDE_CONTENT_VIEWS];
 
+    if (sonde_views_with_content(trace, found, SONDE_CONTENT_VIEWS) > SONDE_CONTENT_VIEWS)
+        abort();
     for (size_t i = 0; (view = sonde_view_info(i)) != NULL; i++) {
         for (int format = SONDE_REPORT_TEXT; format <= SONDE_REPORT_CSV; format++) {
             struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;

@@ -124,7 +124,15 @@ struct sonde_view_info {
 };
 /* The views, by number; NULL past the last. Static. */
 SONDE_API const struct sonde_view_info *sonde_view_info(size_t index);
-/* The view to begin with: "ops" of a trace with ranges, else what it has instead. Static. */
+/*
+ * Of ops, functions, lines, line-memory and samples, in this order, those that the trace has
+ * something for: stores at most `size` of their names, which are static, and returns how many
+ * there are. It reads no further than the first range.
+ */
+#define SONDE_CONTENT_VIEWS 5
+SONDE_API size_t sonde_views_with_content(struct sonde_trace *trace, const char **views,
+                                          size_t size);
+/* The first of them to begin with; "ops" if there is none. Static. */
 SONDE_API const char *sonde_default_view(struct sonde_trace *trace);
 
 /* ---------------------------------------------------------------- exports */

@@ -427,8 +427,9 @@ struct sonde_thread_row {
     uint32_t thread; /* index */
     uint64_t events, ranges;
     int64_t  busy_ns; /* inside at least one range */
-    int64_t  span_ns; /* from its first event to its last */
+    int64_t  span_ns; /* from its first event, or sample of it, to its last */
     uint64_t lost_events;
+    uint64_t samples; /* of its stack, by whichever thread */
 };
 struct sonde_step_row {
     uint32_t process;

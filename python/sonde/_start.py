@@ -27,8 +27,9 @@ def _attempt(what, function, *arguments):
     except ImportError as error:
         if importlib.util.find_spec("sonde._python"):
             return _tell(what, error)
-        _tell(what, f"this Python is {sys.version_info[0]}.{sys.version_info[1]}, and the probes were "
-              "built for another; install sonde for this one too")
+        _tell(what, "this Python is %d.%d, and %s" % (*sys.version_info[:2], (
+            "the probes were built for another; install sonde for this one too"
+            if sys.version_info >= (3, 9) else "sonde needs 3.9 or later")))
     except Exception as error:  # the program must not suffer for it
         _tell(what, error)
     return None

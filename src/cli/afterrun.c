@@ -1,13 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/afterrun.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/runfolder.h"
+
+/* ------------------------------------------------------------- the values */
+
+static bool is_view(const char *name, size_t length)
+{
+    const struct sonde_view_info *info;
+
+    for (size_t i = 0; (info = sonde_view_info(i)) != NULL; i++)
+        if (strlen(info->name) == length && strncmp(info->name, name, length) == 0)
+            return true;
+    return false;
+}
+
+static int refuse_view(const struct snd_command *self, const char *name, size_t length)
+{
+    const struct sonde_view_info *info;
+    struct sonde_buffer           names = { 0 };
+
+    for (size_t i = 0; (info = sonde_view_info(i)) != NULL; i++)
+        snd_buf_format(&names, "%s%s", i ? ", " : "", info->name);
+    int status = snd_usage_error(self, "there is no view '%.*s': the views are %s", (int)length,
+                                 name, snd_buf_string(&names));
+    sonde_buffer_release(&names);
+    return status;
+}
+
+static int check_views(const struct snd_command *self, const char *list)
+{
+    for (const char *at = list;;) {
+        size_t length = strcspn(at, ",");
+        if (!is_view(at, length))
+            return refuse_view(self, at, length);
+        if (at[length] == '\0')
+            return -1;
+        at += length + 1;
+    }
+}
+
+int snd_after_run_check(const struct snd_command *self, const struct snd_after_run *after)
+{
+    enum sonde_time_unit unit;
+
+    if (after->output && strcmp(after->output, "-") == 0)
+        return snd_usage_error(self, "a trace cannot go to standard output: give -o a name "
+                                     "(--print shows it)");
+    if (after->time_unit && !snd_time_unit(after->time_unit, &unit))
+        return snd_usage_error(self, SND_NO_TIME_UNIT, after->time_unit);
+    return after->view ? check_views(self, after->view) : -1;
+}
 
 /* -------------------------------------------------------------- the place */
 
@@ -40,7 +93,7 @@ static const struct sonde_exporter_info *format_of(const char *path)
     return best;
 }
 
-void snd_after_run_place(struct snd_after_run *after, const char *program,
+void snd_after_run_place(struct snd_after_run *after, const char *subject,
                          struct sonde_buffer *trace)
 {
     const char *temporary = getenv("TMPDIR");
@@ -55,7 +108,7 @@ void snd_after_run_place(struct snd_after_run *after, const char *program,
         snd_buf_format(trace, "%s/sonde-run-%ld.sonde",
                        temporary && *temporary ? temporary : "/tmp", (long)getpid());
     else
-        snd_buf_format(trace, "%s.sonde", last_part(program));
+        snd_buf_format(trace, "%s.sonde", last_part(subject));
     while (trace->length > 1 && trace->bytes[trace->length - 1] == '/')
         trace->bytes[--trace->length] = '\0';
 }
@@ -103,18 +156,64 @@ static bool show_one(const struct snd_after_run *after, const char *trace, const
     return run_command(&snd_command_report, &words);
 }
 
+/* The views that were asked for, or all that the trace has something for, with commas. */
+static void list_views(const struct snd_after_run *after, const char *trace,
+                       struct sonde_buffer *list)
+{
+    const char         *found[SONDE_CONTENT_VIEWS];
+    struct sonde_trace *opened;
+    struct sonde_error  err;
+
+    if (after->view) {
+        snd_buf_text(list, after->view);
+    } else if (sonde_trace_open(trace, &opened, &err) == SONDE_OK) {
+        size_t count = sonde_views_with_content(opened, found, SONDE_CONTENT_VIEWS);
+        for (size_t i = 0; i < count; i++)
+            snd_buf_format(list, "%s%s", i ? "," : "", found[i]);
+        sonde_trace_close(opened);
+    }
+}
+
 static bool show(const struct snd_after_run *after, const char *trace)
 {
-    if (!after->view)
-        return show_one(after, trace, NULL);
-    char       *views = strdup(after->view), *rest = NULL;
-    bool        done = views != NULL;
-    const char *name = views ? strtok_r(views, ",", &rest) : NULL;
+    struct sonde_buffer  list = { 0 };
+    struct snd_after_run each = *after;
+    char                *rest = NULL;
+    bool                 done = true;
 
-    for (; name; name = strtok_r(NULL, ",", &rest))
-        done &= show_one(after, trace, name);
-    free(views);
+    list_views(after, trace, &list);
+    if (list.length == 0)
+        done = show_one(after, trace, NULL); /* which says what is wrong with it */
+    const char *name = list.length ? strtok_r(list.bytes, ",", &rest) : NULL;
+    for (; name; name = strtok_r(NULL, ",", &rest), each.sort = NULL)
+        done &= show_one(&each, trace, name);
+    done &= !list.failed;
+    sonde_buffer_release(&list);
     return done;
+}
+
+/*
+ * In a process of its own: whoever reads may go away (`| head`), and the signal of that ends the
+ * one that writes, which could then not clean up.
+ */
+static bool show_apart(const struct snd_after_run *after, const char *trace,
+                       struct snd_child *child)
+{
+    const struct sigaction usual = { .sa_handler = SIG_DFL }, ignored = { .sa_handler = SIG_IGN };
+    struct sigaction       before;
+
+    fflush(stdout);
+    sigaction(SIGINT, &ignored, &before);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (before.sa_handler != SIG_IGN)
+            sigaction(SIGINT, &usual, NULL);
+        _exit(show(after, trace) ? SND_EXIT_OK : SND_EXIT_FAILED);
+    }
+    while (pid > 0 && waitpid(pid, &child->wait_status, 0) < 0 && errno == EINTR)
+        ;
+    sigaction(SIGINT, &before, NULL);
+    return pid > 0 ? child->wait_status == 0 : show(after, trace);
 }
 
 static bool write_out(const struct snd_after_run *after, const char *trace)
@@ -128,18 +227,24 @@ static bool write_out(const struct snd_after_run *after, const char *trace)
     return run_command(&snd_command_export, &words);
 }
 
-void snd_after_run_finish(const struct snd_after_run *after, const char *trace)
+bool snd_after_run_finish(const struct snd_after_run *after, const char *trace)
 {
-    bool done = true;
+    struct snd_child child = { 0 };
+    bool             done = true, unread;
 
     if (after->format)
         done &= write_out(after, trace);
     if (after->print)
-        done &= show(after, trace);
-    if (after->is_kept)
-        return;
-    if (done)
-        snd_run_folder_drop(trace);
-    else
-        fprintf(stderr, "sonde: run: the trace is in %s\n", trace);
+        done &= show_apart(after, trace, &child);
+    unread = WIFSIGNALED(child.wait_status) &&
+             (WTERMSIG(child.wait_status) == SIGPIPE || WTERMSIG(child.wait_status) == SIGINT);
+    if (!after->is_kept) {
+        if (done || unread)
+            snd_run_folder_drop(trace);
+        else
+            fprintf(stderr, "sonde: the trace is in %s\n", trace);
+    }
+    if (unread)
+        snd_child_status(&child);
+    return done;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli/afterrun.h - what `sonde run` does with a trace once its program has ended: keeps it,
- * writes it in another format, shows it.
+ * cli/afterrun.h - what `sonde run` and `sonde attach` do with a trace once it is recorded: keep
+ * it, write it in another format, show it.
  *
  * Layer: cli. Threads: one.
  */
@@ -12,14 +12,15 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "cli/options.h"
 #include "sonde/export.h"
 
 struct snd_after_run {
     const char *output; /* what -o says, or NULL */
     bool        print;
-    const char *view; /* what to show, with commas; NULL: what there is */
-    const char *sort; /* this and the next three: as report's, NULL and 0 if not given */
-    const char *time_unit;
+    const char *view;      /* what to show, with commas; NULL: what there is */
+    const char *sort;      /* report's, of the first view: others have other columns; or NULL */
+    const char *time_unit; /* this and the next two: report's; NULL and 0 if not given */
     int64_t     rows;
     bool        skip_zero;
     /* Set by _place, when `output` is not to be a trace: */
@@ -27,17 +28,21 @@ struct snd_after_run {
     bool                              is_kept; /* the trace itself stays: set by _place */
 };
 
+/* What is wrong with the values, before anything runs. -1 to go on, or the exit status. */
+int snd_after_run_check(const struct snd_command *self, const struct snd_after_run *after);
+
 /*
- * Where the trace of `program` goes: as -o says; beside the file that is made of it; or, when it
- * is only shown, into the folder for temporary files.
+ * Where the trace of `subject`, a program or a process, goes: as -o says; beside the file that is
+ * made of it; or, when it is only shown, into the folder for temporary files.
  */
-void snd_after_run_place(struct snd_after_run *after, const char *program,
+void snd_after_run_place(struct snd_after_run *after, const char *subject,
                          struct sonde_buffer *trace);
 
 /*
- * Shows and writes what was asked for. A trace that was not asked for is removed, unless what
- * was to be made of it failed: then it says where the trace is.
+ * Shows and writes what was asked for; false if that failed. A trace that was not asked for is
+ * removed, unless what was to be made of it failed: then it says where the trace is. Does not
+ * return when nobody reads what is shown any more: ends us by the same signal.
  */
-void snd_after_run_finish(const struct snd_after_run *after, const char *trace);
+bool snd_after_run_finish(const struct snd_after_run *after, const char *trace);
 
 #endif

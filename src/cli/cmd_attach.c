@@ -10,33 +10,42 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "cli/afterrun.h"
 #include "cli/commands.h"
 #include "cli/observers.h"
 #include "cli/runfolder.h"
+#include "cli/runprobes.h"
 #include "pystack/observe.h"
 
 #define HZ_DEFAULT 100
-#define HZ_MOST 20000
+#define START_TRIES 50 /* to find a Python that is only starting: half a second */
+#define START_REST_NS 10000000
 
 struct attach_args {
-    const char *output, *duration;
-    int64_t     hz;
-    bool        nonblocking, verbose;
+    const char          *duration;
+    int64_t              hz;
+    bool                 nonblocking, verbose;
+    struct snd_after_run after;
 };
 
 #define AT(member) offsetof(struct attach_args, member)
 static const struct snd_option options[] = {
-    { 'o', "output", "TRACE", "the trace to write (PID.sonde in the current folder)",
-      SND_OPTION_TEXT, AT(output), 0 },
+    { 'o', "output", "TRACE",
+      "the trace to write (PID.sonde in the current folder), or a file of "
+      "another format by its ending: .speedscope.json, .folded, .json",
+      SND_OPTION_TEXT, AT(after.output), 0 },
     { 0, "sample", "[HZ]", "Python stacks of every thread, so many times a second (100)",
       SND_OPTION_MAYBE, AT(hz), 0 },
     { 'd', "duration", "SECONDS", "for so long (until it ends, or Ctrl-C)", SND_OPTION_TEXT,
       AT(duration), 0 },
     { 0, "nonblocking", NULL, "never halt a thread: what changes while it is read is left out",
       SND_OPTION_FLAG, AT(nonblocking), 0 },
+    { 'p', "print", NULL, "show what was recorded; the trace is kept only with -o", SND_OPTION_FLAG,
+      AT(after.print), 0 },
     { 'v', "verbose", NULL, "say where the trace is, also when stderr is no terminal",
       SND_OPTION_FLAG, AT(verbose), 0 },
 };
@@ -81,14 +90,29 @@ static bool parse_duration(const char *text, uint64_t *ns)
 /* What can be said before anything is made: is it there, is it Python, may it be read? */
 static int check(const struct snd_command *self, const char *name, pid_t pid)
 {
-    struct snd_python  python;
-    struct sonde_error err = { 0 };
+    const struct timespec rest = { 0, START_REST_NS };
+    struct snd_python     python;
+    struct sonde_error    err = { 0 };
 
     if (pid == getpid())
         return snd_failure("attach %s: that is this very program", name);
-    if (snd_python_find(&python, pid, &err) != SONDE_OK || snd_observe_check(&err) != SONDE_OK)
+    enum sonde_status status = snd_python_find(&python, pid, &err);
+    for (int i = 0; status == SONDE_E_STATE && i < START_TRIES; i++) {
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, NULL);
+        status = snd_python_find(&python, pid, &err);
+    }
+    if (status != SONDE_OK || snd_observe_check(&err) != SONDE_OK)
         return snd_report_error(self, name, &err);
     return -1;
+}
+
+/* Samples are all there is: what is made of anything else would be made of nothing. */
+static int check_format(const struct snd_command *self, const struct snd_after_run *after)
+{
+    if (!after->format || !after->format->view)
+        return -1;
+    return snd_usage_error(self, "%s: a file of %s is made of %s, and attach takes samples",
+                           after->output, after->format->name, after->format->view);
 }
 
 static int observe(const struct attach_args *args, const char *path, struct snd_observers *o)
@@ -108,7 +132,9 @@ static int observe(const struct attach_args *args, const char *path, struct snd_
             status =
                 snd_failure("attach %d: nothing was recorded: it ended before its first sample",
                             (int)o->root);
-        else if (args->verbose || isatty(STDERR_FILENO))
+        else if (!snd_after_run_finish(&args->after, path))
+            status = SND_EXIT_FAILED;
+        else if (args->after.is_kept && (args->verbose || isatty(STDERR_FILENO)))
             fprintf(stderr, "sonde: recorded %s; next: sonde report --view samples %s\n", path,
                     path);
     }
@@ -135,20 +161,20 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (args.duration && !parse_duration(args.duration, &o.duration_ns))
         return snd_usage_error(self, "--duration: '%s' is not a number of seconds", args.duration);
     int64_t hz = args.hz > 0 ? args.hz : HZ_DEFAULT;
-    if (hz > HZ_MOST)
-        return snd_usage_error(self, "--sample is from 1 to %d", HZ_MOST);
+    if (hz > SND_SAMPLE_HZ_MOST)
+        return snd_usage_error(self, "--sample is from 1 to %d", SND_SAMPLE_HZ_MOST);
     o.nonblocking = args.nonblocking;
     o.period_ns = 1000000000u / (uint64_t)hz;
-    status = check(self, argv[0], o.root);
+    status = snd_after_run_check(self, &args.after);
     if (status >= 0)
         return status;
-    snd_buf_format(&path, "%s", args.output ? args.output : argv[0]);
-    if (!args.output)
-        snd_buf_text(&path, ".sonde");
-    while (path.length > 1 && path.bytes[path.length - 1] == '/')
-        path.bytes[--path.length] = '\0';
+    snd_after_run_place(&args.after, argv[0], &path);
     status = path.failed || path.length == 0 ? snd_usage_error(self, "the trace needs a name")
-                                             : observe(&args, path.bytes, &o);
+                                             : check_format(self, &args.after);
+    if (status < 0)
+        status = check(self, argv[0], o.root);
+    if (status < 0)
+        status = observe(&args, path.bytes, &o);
     sonde_buffer_release(&path);
     return status;
 }

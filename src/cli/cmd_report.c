@@ -108,25 +108,6 @@ static int fill_groups(const struct snd_command *self, const char *list,
     return -1;
 }
 
-static int fill_unit(const struct snd_command *self, const char *unit,
-                     struct sonde_report_options *report)
-{
-    static const char *const names[] = { [SONDE_TIME_AUTO] = "auto",
-                                         [SONDE_TIME_US] = "us",
-                                         [SONDE_TIME_MS] = "ms",
-                                         [SONDE_TIME_S] = "s" };
-
-    if (!unit)
-        return -1;
-    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(unit, names[i]) == 0) {
-            report->time_unit = (enum sonde_time_unit)i;
-            return -1;
-        }
-    }
-    return snd_usage_error(self, "there is no time unit '%s': the units are us, ms, s, auto", unit);
-}
-
 static int fill_flops(const struct snd_command *self, const char *mode,
                       struct sonde_report_options *report)
 {
@@ -208,13 +189,23 @@ static int fill(const struct snd_command *self, const struct report_args *args,
         status = fill_flops(self, args->flops, report);
     if (status < 0)
         status = fill_part(self, args, report);
-    return status >= 0 ? status : fill_unit(self, args->time_unit, report);
+    if (status < 0 && args->time_unit && !snd_time_unit(args->time_unit, &report->time_unit))
+        status = snd_usage_error(self, SND_NO_TIME_UNIT, args->time_unit);
+    return status;
 }
 
+/* What a trace has something for, as far as that was asked. */
+struct content {
+    const char *views[SONDE_CONTENT_VIEWS];
+    size_t      count;
+};
+
 static void choose_view(const struct report_args *args, struct sonde_trace *trace,
-                        struct sonde_report_options *report)
+                        struct content *content, struct sonde_report_options *report)
 {
-    report->view = args->view ? args->view : sonde_default_view(trace);
+    if (!args->view)
+        content->count = sonde_views_with_content(trace, content->views, SONDE_CONTENT_VIEWS);
+    report->view = args->view ? args->view : content->count > 0 ? content->views[0] : "ops";
     report->sort = args->sort;
     if (!args->sort && strcmp(report->view, "ops") == 0)
         report->sort = "self_cpu_time_total";
@@ -222,7 +213,36 @@ static void choose_view(const struct report_args *args, struct sonde_trace *trac
         report->sort = NULL;
 }
 
-/* torch's table of nothing is no text at all, which leaves a person wondering. */
+/* Where the view was ours to choose: what else there was to choose from. */
+static void say_others(const struct content *content)
+{
+    for (size_t i = 1; i < content->count; i++)
+        fprintf(stderr, "%s --view %s%s", i == 1 ? "sonde: the trace has more:" : ",",
+                content->views[i], i + 1 == content->count ? "\n" : "");
+}
+
+static bool note_event(const struct sonde_event *event, void *user)
+{
+    (void)event;
+    *(bool *)user = true;
+    return false;
+}
+
+/* torch's table of nothing is no text, or a note of the ledger alone: a person would wonder. */
+static void say_empty(struct sonde_trace *trace, const char *name, const struct report_args *args)
+{
+    struct sonde_error err;
+    bool               has_events = args->view != NULL; /* then only that is not there */
+
+    if (!has_events &&
+        sonde_trace_walk(trace, SONDE_BY_THREAD, note_event, &has_events, &err) != SONDE_OK)
+        has_events = true;
+    fprintf(stderr, "sonde: report %s: %s\n", name,
+            has_events ? "the trace has no ranges"
+                       : "there is nothing in the trace: what ran was too short, or recorded "
+                         "nothing");
+}
+
 static bool write_counted(void *user, const void *data, size_t length)
 {
     size_t *written = user;
@@ -234,6 +254,7 @@ static bool write_counted(void *user, const void *data, size_t length)
 static int run(const struct snd_command *self, int argc, char **argv)
 {
     size_t             written = 0;
+    struct content     content = { .count = 0 };
     struct report_args args = {
         .rows = INT64_MIN, .max_name = 55, .max_shapes = 80, .max_source = 75
     };
@@ -252,15 +273,20 @@ static int run(const struct snd_command *self, int argc, char **argv)
 
     struct sonde_sink out = { write_counted, &written };
     snd_progress_start("sonde: reading the trace");
-    choose_view(&args, trace, &report);
+    choose_view(&args, trace, &content, &report);
     enum sonde_status st = sonde_report(trace, &report, &out, &err);
     snd_progress_stop();
-    sonde_trace_close(trace);
     if (st != SONDE_OK)
-        return snd_report_error(self, argv[0], &err);
-    if (written == 0)
-        fprintf(stderr, "sonde: report %s: the trace has no ranges\n", argv[0]);
-    return snd_finish_stdout(self);
+        status = snd_report_error(self, argv[0], &err);
+    else
+        status = snd_finish_stdout(self);
+    if (status == SND_EXIT_OK && report.format == SONDE_REPORT_TEXT) {
+        if (written == 0 || (!args.view && content.count == 0))
+            say_empty(trace, argv[0], &args);
+        say_others(&content);
+    }
+    sonde_trace_close(trace);
+    return status;
 }
 
 const struct snd_command snd_command_report = {

@@ -64,7 +64,8 @@ static const struct snd_option options[] = {
       AT(after.print), 0 },
     { 0, "view", "LIST", "with --print: the views to show (those of what was recorded)",
       SND_OPTION_TEXT, AT(after.view), 0 },
-    { 's', "sort", "KEY", "with --print: as report's", SND_OPTION_TEXT, AT(after.sort), 0 },
+    { 's', "sort", "KEY", "with --print: as report's, of the first view", SND_OPTION_TEXT,
+      AT(after.sort), 0 },
     { 'n', "rows", "N", "with --print: as report's", SND_OPTION_NUMBER, AT(after.rows), -1 },
     { 0, "time-unit", "UNIT", "with --print: as report's", SND_OPTION_TEXT, AT(after.time_unit),
       0 },
@@ -147,7 +148,8 @@ static bool absolute_folder(const char *path, struct sonde_buffer *out)
 static const char *why_nothing(const struct snd_run_probes *probes)
 {
     if (probes->unasked)
-        return "it neither runs Python nor uses <sonde/record.h>";
+        return "it neither runs a Python that can be told to (python -I, -E and -S do not listen) "
+               "nor uses <sonde/record.h>";
     return probes->ops ? "it neither imports torch nor uses <sonde/record.h>"
                        : "no Python of it could be told to (python -I, -E and -S do not listen)";
 }
@@ -223,7 +225,11 @@ static int run(const struct snd_command *self, int argc, char **argv)
         return snd_usage_error(self, "no program is given");
     if (args.keep_last && !args.max_size)
         return snd_usage_error(self, "--keep-last needs --max-size SIZE");
+    if (args.probes.sample > SND_SAMPLE_HZ_MOST)
+        return snd_usage_error(self, "--sample is from 1 to %d", SND_SAMPLE_HZ_MOST);
     if (args.schedule && (status = check_schedule(self, args.schedule)) >= 0)
+        return status;
+    if ((status = snd_after_run_check(self, &args.after)) >= 0)
         return status;
     argv[operands] = NULL; /* operands are fewer than arguments, so there is room */
     snd_after_run_place(&args.after, argv[0], &path);

@@ -50,7 +50,8 @@ static void work(const struct snd_observers *o, pid_t pid, pid_t parent)
     if (status == SONDE_OK)
         _exit(WORKER_FINE);
     /* One that ended, or became another program, while we came near is no failure. */
-    if (kill(pid, 0) != 0 || (status == SONDE_E_UNSUPPORTED && pid != o->root))
+    if (kill(pid, 0) != 0 || status == SONDE_E_STATE ||
+        (status == SONDE_E_UNSUPPORTED && pid != o->root))
         _exit(WORKER_NO_PYTHON);
     snd_failure("attach %d: %s", (int)pid, err.message);
     _exit(WORKER_FAILED);

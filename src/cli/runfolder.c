@@ -37,17 +37,17 @@ int snd_run_folder_make(const char *path, const char *aside)
     enum snd_path_kind kind = snd_path_kind(path);
 
     if (kind == SND_PATH_OTHER)
-        return snd_failure("run: will not replace %s, which is not a trace; give another name "
+        return snd_failure("will not replace %s, which is not a trace; give another name "
                            "with -o",
                            path);
     if (kind != SND_PATH_NONE && rename(path, aside) != 0)
-        return snd_failure("run: cannot replace %s: %s", path, strerror(errno));
+        return snd_failure("cannot replace %s: %s", path, strerror(errno));
     if (mkdir(path, 0700) == 0)
         return -1;
-    int status = snd_failure("run: cannot create %s: %s; give another place with -o", path,
+    int status = snd_failure("cannot create %s: %s; give another place with -o", path,
                              strerror(errno));
     if (kind != SND_PATH_NONE && rename(aside, path) != 0)
-        snd_failure("run: the older trace is in %s", aside);
+        snd_failure("the older trace is in %s", aside);
     return status;
 }
 
@@ -55,7 +55,7 @@ void snd_run_folder_undo(const char *path, const char *aside)
 {
     rmdir(path);
     if (rename(aside, path) != 0 && errno != ENOENT)
-        snd_failure("run: the older trace is in %s", aside);
+        snd_failure("the older trace is in %s", aside);
 }
 
 void snd_run_folder_drop(const char *path)
@@ -92,9 +92,9 @@ static void flatten(const char *folder, const char *name)
     if (!from.failed && !aside.failed && rename(from.bytes, aside.bytes) == 0) {
         if (rmdir(folder) != 0) {
             if (rename(aside.bytes, from.bytes) != 0)
-                snd_failure("run: the trace is in %s", aside.bytes);
+                snd_failure("the trace is in %s", aside.bytes);
         } else if (rename(aside.bytes, folder) != 0) {
-            snd_failure("run: the trace is in %s", aside.bytes);
+            snd_failure("the trace is in %s", aside.bytes);
         }
     }
     sonde_buffer_release(&from);

@@ -12,6 +12,8 @@
 
 #include "base/buf.h"
 
+#define SND_SAMPLE_HZ_MOST 20000 /* the sampler's own limit: probes/python/sampler.c */
+
 struct snd_run_probes {
     bool        ops, shapes, memory, modules, stacks; /* PyTorch's */
     bool        functions, timeline, python_only;

@@ -17,6 +17,11 @@
 #define STEPS_MAX (1u << 24)
 #define UNCOUNTED_NAMED 3 /* operators without FLOPs that the ledger names */
 
+/* What is known of a thread by samples, which another thread takes: from when until when. */
+struct sampled {
+    int64_t first_ns, last_ns;
+};
+
 struct sonde_summary {
     struct sonde_trace         *trace;
     struct sonde_summary_totals totals;
@@ -29,6 +34,7 @@ struct sonde_summary {
     int64_t                    *uncounted;  /* self time of each name's ranges without FLOPs */
     int64_t                     self_ns;    /* of all */
     int64_t                    *covered_ns; /* of each thread: until when it is counted as busy */
+    struct sampled             *sampled;    /* of each thread that has samples */
     bool                        has_shapes;
     struct sonde_ledger_item    ledger[SND_LEDGER_COUNT];
     size_t                      ledger_count;
@@ -120,6 +126,22 @@ static void add_link(struct sonde_summary *s, const struct snd_lane *lane, const
         snd_assembly_stop(&s->assembly);
 }
 
+static void add_sample(struct sonde_summary *s, const struct snd_lane *lane, int64_t ns,
+                       const uint64_t *words)
+{
+    uint32_t                 thread = snd_sampled_thread(s->trace, lane->thread, words);
+    struct sonde_thread_row *row = &s->threads[thread];
+    struct sampled          *seen = &s->sampled[thread];
+    int64_t                  from = snd_sub(ns, SND_HIGH(words[2]));
+
+    s->totals.samples++;
+    if (row->samples == 0 || from < seen->first_ns)
+        seen->first_ns = from;
+    if (row->samples == 0 || ns > seen->last_ns)
+        seen->last_ns = ns;
+    row->samples += SND_SAMPLE_COUNT(words[1]) ? SND_SAMPLE_COUNT(words[1]) : 1;
+}
+
 static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
 {
     struct sonde_summary *s = user;
@@ -132,7 +154,7 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
         s->totals.counters++;
         break;
     case SND_EV_SAMPLE:
-        s->totals.samples++;
+        add_sample(s, lane, ns, words);
         break;
     case SND_EV_STEP:
         add_step(s, lane, ns, words[1]);
@@ -155,11 +177,16 @@ static void fill_threads(struct sonde_summary *s)
         row->thread = i;
         row->events = lane->events;
         row->lost_events = s->trace->threads[i].shown.lost_events;
-        if (lane->events == 0)
+        if (lane->events == 0 && row->samples == 0)
             continue;
-        row->span_ns = snd_sub(lane->last_ns, lane->first_ns);
-        first = lane->first_ns < first ? lane->first_ns : first;
-        last = lane->last_ns > last ? lane->last_ns : last;
+        struct sampled span = { lane->first_ns, lane->last_ns };
+        if (lane->events == 0 || (row->samples > 0 && s->sampled[i].first_ns < span.first_ns))
+            span.first_ns = s->sampled[i].first_ns;
+        if (lane->events == 0 || (row->samples > 0 && s->sampled[i].last_ns > span.last_ns))
+            span.last_ns = s->sampled[i].last_ns;
+        row->span_ns = snd_sub(span.last_ns, span.first_ns);
+        first = span.first_ns < first ? span.first_ns : first;
+        last = span.last_ns > last ? span.last_ns : last;
     }
     s->totals.span_ns = last >= first ? snd_sub(last, first) : 0;
 }
@@ -328,9 +355,10 @@ static enum sonde_status make(struct sonde_trace *trace, struct sonde_summary **
     s->first_step = calloc((size_t)trace->process_count + 2, sizeof *s->first_step);
     s->uncounted = calloc((size_t)trace->names.count + 1, sizeof *s->uncounted);
     s->covered_ns = calloc((size_t)trace->thread_count + 1, sizeof *s->covered_ns);
+    s->sampled = calloc((size_t)trace->thread_count + 1, sizeof *s->sampled);
     for (uint32_t i = 0; s->covered_ns && i < trace->thread_count; i++)
         s->covered_ns[i] = INT64_MIN;
-    if (s->covered_ns && s->threads && s->current && s->first_step && s->uncounted)
+    if (s->covered_ns && s->sampled && s->threads && s->current && s->first_step && s->uncounted)
         status = build(s, err);
     else
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
@@ -364,6 +392,7 @@ void sonde_summary_free(struct sonde_summary *s)
     free(s->first_step);
     free(s->uncounted);
     free(s->covered_ns);
+    free(s->sampled);
     snd_map_release(&s->links);
     free(s);
 }

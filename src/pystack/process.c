@@ -37,16 +37,14 @@ enum sonde_status snd_python_open(struct snd_python *python, pid_t pid, unsigned
         return snd_fail(err, SONDE_E_UNSUPPORTED, "Python 3.%u is not known here: 3.%u to 3.%u are",
                         minor, snd_py_minor_least, snd_py_minor_most);
     *python = (struct snd_python){ pid, runtime, code_type, *known };
-    if (minor >= 13 &&
-        (!snd_memory_read(pid, runtime, offsets, sizeof offsets) ||
-         !snd_py_layout_refine(&python->layout, offsets, sizeof offsets, &free_threaded)))
+    bool refined = minor < 13 ||
+                   (snd_memory_read(pid, runtime, offsets, sizeof offsets) &&
+                    snd_py_layout_refine(&python->layout, offsets, sizeof offsets, &free_threaded));
+    if (free_threaded)
         return snd_fail(err, SONDE_E_UNSUPPORTED,
-                        free_threaded ? "Python 3.%u without its lock (free-threaded) is not "
-                                        "supported"
-                                      : "Python 3.%u is not laid out as it should be",
-                        minor);
-    if (!is_plausible(python))
-        return snd_fail(err, SONDE_E_UNSUPPORTED,
+                        "Python 3.%u without its lock (free-threaded) is not supported", minor);
+    if (!refined || !is_plausible(python))
+        return snd_fail(err, SONDE_E_STATE,
                         "Python 3.%u is not laid out as it should be, or has not started yet",
                         minor);
     return SONDE_OK;

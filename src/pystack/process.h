@@ -73,7 +73,8 @@ enum snd_py_read {
 
 /*
  * The interpreter whose _PyRuntime and PyCode_Type lie at these addresses.
- * Errors: SONDE_E_UNSUPPORTED: version unknown, free-threaded, or not laid out as it should be.
+ * Errors: SONDE_E_UNSUPPORTED: version unknown, or free-threaded;
+ *         SONDE_E_STATE: not started yet, or not laid out as it should be.
  */
 SND_CHECKED enum sonde_status snd_python_open(struct snd_python *python, pid_t pid, unsigned minor,
                                               uint64_t runtime, uint64_t code_type,

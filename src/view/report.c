@@ -8,7 +8,7 @@
 #include "view/render.h"
 #include "view/view.h"
 
-/* ------------------------------------------------------------ the default */
+/* ------------------------------------------------------ what the trace has */
 
 struct content {
     bool ranges, samples;
@@ -23,38 +23,54 @@ static bool stop_at_range(const struct sonde_event *event, void *user)
     return !found->ranges;
 }
 
-static bool has_tally(const struct sonde_trace *trace, uint32_t kind)
+/* The first word of every kind counts how often it happened: at least so often. */
+static bool has_tally(const struct sonde_trace *trace, uint32_t kind, uint64_t least)
 {
     struct sonde_tally_row row;
 
     for (uint32_t p = 0; p < sonde_trace_process_count(trace); p++)
         for (uint32_t n = 0; sonde_trace_tally(trace, p, n, &row); n++)
-            if (row.kind == kind)
+            if (row.kind == kind && row.words[0] >= least)
                 return true;
     return false;
 }
 
-const char *sonde_default_view(struct sonde_trace *trace)
+/*
+ * One walk, which ends at the first range. Without ranges it has seen whether there are samples;
+ * of a trace with ranges the sampler's tally tells, so that nothing is read to its end.
+ */
+size_t sonde_views_with_content(struct sonde_trace *trace, const char **views, size_t size)
 {
-    static const struct {
-        uint32_t    tally;
-        const char *view;
-    } others[] = {
-        { SND_TALLY_CALLS, "functions" },
-        { SND_TALLY_LINE, "lines" },
-        { SND_TALLY_LINE_MEMORY, "line-memory" },
-        { SND_TALLY_SAMPLER, "samples" },
-    };
     struct sonde_error err;
     struct content     found = { 0 };
 
-    if (sonde_trace_walk(trace, SONDE_BY_THREAD, stop_at_range, &found, &err) != SONDE_OK ||
-        found.ranges)
-        return "ops";
-    for (size_t i = 0; i < SND_COUNT_OF(others); i++)
-        if (has_tally(trace, others[i].tally))
-            return others[i].view;
-    return found.samples ? "samples" : "ops";
+    if (sonde_trace_walk(trace, SONDE_BY_THREAD, stop_at_range, &found, &err) != SONDE_OK)
+        found.ranges = true; /* the report says what is wrong */
+    const struct {
+        bool        there;
+        const char *view;
+    } all[] = {
+        { found.ranges, "ops" },
+        { has_tally(trace, SND_TALLY_CALLS, 0), "functions" },
+        { has_tally(trace, SND_TALLY_LINE, 0), "lines" },
+        { has_tally(trace, SND_TALLY_LINE_MEMORY, 0), "line-memory" },
+        { found.samples || (found.ranges && has_tally(trace, SND_TALLY_SAMPLER, 1)), "samples" },
+    };
+    size_t count = 0;
+    for (size_t i = 0; i < SND_COUNT_OF(all); i++) {
+        if (all[i].there && count < size)
+            views[count] = all[i].view;
+        count += all[i].there;
+    }
+    return count;
+}
+
+const char *sonde_default_view(struct sonde_trace *trace)
+{
+    const char *view = "ops";
+
+    sonde_views_with_content(trace, &view, 1);
+    return view;
 }
 
 /* --------------------------------------------------------------- a report */

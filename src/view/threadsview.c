@@ -7,6 +7,7 @@ static const struct snd_column columns[] = {
     { "thread", "Thread", SND_COUNT, SND_FIT_FIXED },
     { "events", "# of Events", SND_COUNT, SND_FIT_FIXED },
     { "ranges", "# of Ranges", SND_COUNT, SND_FIT_FIXED },
+    { "samples", "# of Samples", SND_COUNT, SND_FIT_FIXED },
     { "start_ns", "Start", SND_TIME, SND_FIT_FIXED },
     { "span_ns", "Span", SND_TIME, SND_FIT_FIXED },
     { "busy_ns", "In ranges", SND_TIME, SND_FIT_FIXED },
@@ -29,10 +30,11 @@ SND_VIEW_BUILD(snd_view_threads)
         *cell++ = snd_cell_number(thread->tid);
         *cell++ = snd_cell_number((int64_t)row->events);
         *cell++ = snd_cell_number((int64_t)row->ranges);
+        *cell++ = snd_cell_number((int64_t)row->samples);
         *cell++ = snd_cell_number(thread->start_ns);
         *cell++ = snd_cell_number(row->span_ns);
         *cell++ = snd_cell_number(row->busy_ns);
-        *cell++ = snd_cell_share(row->busy_ns, row->span_ns);
+        *cell++ = row->span_ns > 0 ? snd_cell_share(row->busy_ns, row->span_ns) : snd_cell_none();
         *cell++ = snd_cell_number((int64_t)row->lost_events);
         *cell++ = snd_cell_text(thread->name);
     }

@@ -56,7 +56,7 @@ const struct snd_view snd_views[] = {
       snd_view_tensor_lines,
       false,
       false },
-    { { "threads", "one row a thread: events, ranges, time inside ranges" },
+    { { "threads", "one row a thread: events, ranges, samples, time inside ranges" },
       snd_view_threads,
       false,
       false },

@@ -4,6 +4,8 @@ import json
 import os
 import pickle
 import pstats
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -81,6 +83,8 @@ def test_a_python_that_does_not_listen(tmp_path):
     done = run(SONDE, "run", "--functions", "-o", "t.sonde", "--", sys.executable, "-I", "prog.py",
                cwd=tmp_path)
     assert done.stdout == "ran\n" and "recorded nothing" in done.stderr and "-I" in done.stderr
+    done = run(SONDE, "run", "-o", "t.sonde", "--", sys.executable, "-I", "prog.py", cwd=tmp_path)
+    assert done.stdout == "ran\n" and "recorded nothing" in done.stderr and "-I" in done.stderr
 
 
 def test_help(tmp_path):
@@ -124,16 +128,67 @@ def test_without_options_it_is_sampled(tmp_path):
     assert not (tmp_path / "python.sonde").exists()
 
 
-@pytest.mark.parametrize("options, expected", [
-    (["--functions"], "function calls in"), (["--lines", "work"], "Line #      Hits"),
-    (["--line-memory", "work"], "Mem usage"), (["--sample"], "Samples:"),
-    (["--functions", "--sample"], "function calls in"),
+@pytest.mark.parametrize("options, expected, others", [
+    (["--functions"], "function calls in", ""), (["--lines", "work"], "Line #      Hits", ""),
+    (["--line-memory", "work"], "Mem usage", ""), (["--sample"], "Samples:", ""),
+    (["--functions", "--sample"], "function calls in", "sonde: the trace has more: --view samples\n"),
+    (["--functions", "--lines", "work", "--sample"], "function calls in",
+     "sonde: the trace has more: --view lines, --view samples\n"),
 ])
-def test_a_report_shows_what_there_is(options, expected, tmp_path):
+def test_a_report_shows_what_there_is(options, expected, others, tmp_path):
     (tmp_path / "prog.py").write_text(BUSY)
     sonde_run([*options, "-o", "t.sonde"], "prog.py", cwd=tmp_path)
     done = run(SONDE, "report", "t.sonde", cwd=tmp_path)
-    assert expected in done.stdout and done.stderr == ""
+    assert expected in done.stdout and done.stderr == others
+
+
+MARKED = "import sonde\n" + BUSY.replace("\nwork()", "\nwith sonde.record_function('piece'):\n    work()")
+
+
+def test_print_shows_all_that_there_is(tmp_path):
+    """One range does not hide the samples; in a report a line on stderr tells of them."""
+    (tmp_path / "prog.py").write_text(MARKED)
+    shown = sonde_run(["--print"], "prog.py", cwd=tmp_path)
+    assert "    piece       100.00%" in shown.stdout and "work  prog.py" in shown.stdout
+    assert shown.stderr == ""
+    # A sort key is one of the first view's.
+    shown = sonde_run(["--print", "--sort", "cpu_time_total"], "prog.py", cwd=tmp_path)
+    assert "work  prog.py" in shown.stdout and shown.stderr == ""
+    sonde_run(["-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    told = run(SONDE, "report", "t.sonde", cwd=tmp_path)
+    assert "piece" in told.stdout and "work" not in told.stdout
+    assert told.stderr == "sonde: the trace has more: --view samples\n"
+    assert run(SONDE, "report", "t.sonde", "--csv", cwd=tmp_path).stderr == ""
+    sonde_run(["--ops", "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    assert run(SONDE, "report", "t.sonde", cwd=tmp_path).stderr == ""
+
+
+def test_nobody_reads_what_is_shown(tmp_path):
+    """`| head -1`: sonde ends by the signal that anyone would, and leaves nothing behind."""
+    (tmp_path / "prog.py").write_text(BUSY)
+    (tmp_path / "tmp").mkdir()
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run([SONDE, "run", "--print", "--", sys.executable, "prog.py"], cwd=tmp_path,
+                              stdout=write, stderr=subprocess.PIPE, timeout=60,
+                              env={**os.environ, "TMPDIR": str(tmp_path / "tmp")})
+    finally:
+        os.close(write)
+    assert done.returncode == -signal.SIGPIPE and done.stderr == b""
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["", "import os; os._exit(0)"])
+def test_nothing_in_it(text, tmp_path):
+    """A program that is over before the first sample."""
+    (tmp_path / "prog.py").write_text(text)
+    for _ in range(5):  # a busy machine may come to a first sample after all
+        sonde_run(["-o", "t.sonde"], "prog.py", cwd=tmp_path)
+        done = run(SONDE, "report", "t.sonde", cwd=tmp_path)
+        if "Samples" not in done.stdout:
+            break
+    assert done.stderr.startswith("sonde: report t.sonde: there is nothing in the trace")
 
 
 def test_the_format_tells_what_to_record(tmp_path):
@@ -190,6 +245,18 @@ def test_a_program_that_closes_every_descriptor(options, tmp_path):
     if "--sample" not in options and options:
         calls = {row["function"]: row["calls"] for row in rows(tmp_path / "t.sonde", "functions")}
         assert calls["work"] == 4 * 3000 * 101
+
+
+def test_a_python_that_is_too_old(tmp_path):
+    """It cannot be had for that one, so it is not told to install it."""
+    old = os.path.expanduser("~/.pyenv/versions/3.8.18/bin/python3")
+    if not os.path.exists(old):
+        pytest.skip("no Python 3.8 here")
+    (tmp_path / "prog.py").write_text("print('it runs')\n")
+    for options, told in (([], "no samples are taken"), (["--functions"], "--functions is not recorded")):
+        done = run(SONDE, "run", *options, "-o", "t.sonde", "--", old, "prog.py", cwd=tmp_path)
+        assert done.stdout == "it runs\n"
+        assert done.stderr.splitlines()[0] == f"sonde: {told}: this Python is 3.8, and sonde needs 3.9 or later"
 
 
 def test_a_sitecustomize_that_raises(tmp_path):

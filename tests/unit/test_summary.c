@@ -54,6 +54,7 @@ static void totals_threads_and_steps(void **state)
     assert_int_equal(sonde_summary_thread_count(m), 2);
     assert_int_equal(sonde_summary_thread(m, 0)->busy_ns, 150);
     assert_int_equal(sonde_summary_thread(m, 0)->ranges, 6);
+    assert_int_equal(sonde_summary_thread(m, 0)->samples + sonde_summary_thread(m, 1)->samples, 1);
     assert_int_equal(sonde_summary_thread(m, 0)->span_ns, 340);
     assert_int_equal(sonde_summary_thread(m, 1)->busy_ns, 45 + 3 * 75);
     assert_int_equal(sonde_summary_step_count(m), 3);
