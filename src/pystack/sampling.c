@@ -35,6 +35,7 @@ struct thread {
     bool                 known;   /* stack and state are those it has now, if it has not run */
     bool                 blocked; /* when last asked, it waited */
     bool                 listed;
+    bool                 looked; /* at, in this round */
     bool                 held;   /* it holds the lock, in this round */
     bool                 native; /* the stack has native frames */
     uint32_t             stack, state;
@@ -54,7 +55,7 @@ struct snd_sampling {
     size_t                list_room;
     struct snd_py_interp  interps[SND_INTERPRETERS_MAX];
     size_t                interp_count;
-    uint64_t              list_ns, list_head;
+    uint64_t              list_ns, list_sign;
     uint64_t              round_ns; /* the round before */
     uint32_t              tid_offset, epoch, turn;
     uint64_t              last_clock; /* the recorder's, of the round before */
@@ -274,13 +275,22 @@ static struct thread *add_thread(struct snd_sampling *s, const struct snd_py_thr
     return t;
 }
 
-/* Reads the list of threads; false when it is empty, or cannot be read at all. */
-static bool refresh(struct snd_sampling *s, uint64_t now)
+/* Another one as soon as a thread state was made, or the newest one went. */
+static uint64_t sign_threads(const struct snd_sampling *s)
 {
-    s->interp_count = snd_python_interpreters(&s->python, s->interps, SND_INTERPRETERS_MAX);
-    if (!snd_python_update(&s->python, s->interps, s->interp_count))
-        return false;
-    size_t n = snd_python_threads(&s->python, s->interps, s->interp_count, s->list, s->list_room);
+    uint64_t sign = 0;
+
+    for (size_t i = 0; i < s->interp_count; i++)
+        sign = (sign * 1000003u + s->interps[i].head) * 1000003u + s->interps[i].made;
+    return sign;
+}
+
+/* Reads the lists of the interpreters' threads; false when they are empty, or cannot be read. */
+static bool list_threads(struct snd_sampling *s, uint64_t now)
+{
+    bool   whole;
+    size_t n = snd_python_threads(&s->python, s->interps, s->interp_count, s->list, s->list_room,
+                                  &whole);
     if (n > s->list_room) {
         size_t                room = n + THREADS_FIRST;
         struct snd_py_thread *list = realloc(s->list, room * sizeof *list);
@@ -288,15 +298,16 @@ static bool refresh(struct snd_sampling *s, uint64_t now)
             return true;
         s->list = list;
         s->list_room = room;
-        n = snd_python_threads(&s->python, s->interps, s->interp_count, s->list, s->list_room);
+        n = snd_python_threads(&s->python, s->interps, s->interp_count, s->list, s->list_room,
+                               &whole);
         n = n < room ? n : room;
     }
-    bool pending = false;
+    bool pending = !whole;
     for (uint32_t i = 0; i < s->thread_count; i++)
         s->threads[i].listed = false;
     for (size_t i = 0; i < n; i++) {
         struct thread *t = find_thread(s, &s->list[i]);
-        if (!t && has_begun(s, n, i))
+        if (!t && whole && has_begun(s, n, i))
             t = add_thread(s, &s->list[i], now);
         else
             pending |= !t;
@@ -304,13 +315,19 @@ static bool refresh(struct snd_sampling *s, uint64_t now)
             t->listed = true;
     }
     for (uint32_t i = 0; i < s->thread_count;)
-        if (s->threads[i].listed)
+        if (s->threads[i].listed || !whole)
             i++;
         else
             close_thread(s, i);
     s->list_ns = pending ? 0 : now; /* one that is about to begin is looked for in the next round */
-    s->list_head = s->interps[0].head;
+    s->list_sign = sign_threads(s);
     return n > 0;
+}
+
+static bool refresh(struct snd_sampling *s, uint64_t now)
+{
+    s->interp_count = snd_python_interpreters(&s->python, s->interps, SND_INTERPRETERS_MAX);
+    return snd_python_update(&s->python, s->interps, s->interp_count) && list_threads(s, now);
 }
 
 /* The recording changed: numbers of another one mean nothing. */
@@ -466,50 +483,73 @@ static void introduce(struct snd_sampling *s, struct thread *t)
 
 /*
  * The threads that hold a lock, which are those that run Python, or did in the round before: in
- * every round.
+ * every round. True when one of them has ended.
  */
-static void look_at_holders(struct snd_sampling *s, uint64_t now)
+static bool look_at_holders(struct snd_sampling *s, uint64_t now)
 {
+    bool ended = false;
+
     for (uint32_t i = 0; i < s->thread_count;) {
         struct thread *t = &s->threads[i];
-        bool           did = t->held; /* what it does without the lock must not wait for its turn */
+        if (t->looked) {
+            i++;
+            continue;
+        }
+        bool did = t->held; /* what it does without the lock must not wait for its turn */
         t->held = t->python.state == interp_of(s, t)->holder;
         if (!t->held)
             t->free_ns = now;
         if (t->held && t->record == 0)
             introduce(s, t);
-        if ((!t->held && !(did && t->record)) || look_at(s, t, t->held, now))
+        t->looked = t->held || (did && t->record);
+        if (!t->looked || look_at(s, t, t->held, now)) {
             i++;
-        else
+        } else {
             close_thread(s, i);
+            ended = true;
+        }
     }
+    return ended;
 }
 
 /*
  * The others in turn, as many as there is time for. Where there are many, each has fewer samples;
- * a sample stands for the time since the one before it, whenever that was.
+ * a sample stands for the time since the one before it, whenever that was. True when one of them
+ * has ended.
  */
-static void look_at_others(struct snd_sampling *s, uint64_t now)
+static bool look_at_others(struct snd_sampling *s, uint64_t now)
 {
     uint64_t end = now_ns(CLOCK_MONOTONIC) + s->period_ns / SHARE;
+    bool     ended = false;
 
     for (uint32_t left = s->thread_count; left > 0 && s->thread_count > 0; left--) {
         if (s->turn >= s->thread_count)
             s->turn = 0;
         struct thread *t = &s->threads[s->turn];
-        if (t->held || t->seen_ns == now) {
+        if (t->looked) {
             s->turn++;
             continue;
         }
+        t->looked = true;
         if (t->record == 0)
             introduce(s, t);
-        if (look_at(s, t, false, now))
+        if (look_at(s, t, false, now)) {
             s->turn++;
-        else
+        } else {
             close_thread(s, s->turn);
+            ended = true;
+        }
         if (now_ns(CLOCK_MONOTONIC) >= end)
             break;
     }
+    return ended;
+}
+
+static bool look_at_all(struct snd_sampling *s, uint64_t now)
+{
+    bool ended = look_at_holders(s, now);
+
+    return look_at_others(s, now) || ended;
 }
 
 bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
@@ -520,13 +560,16 @@ bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
         return true;
     uint64_t now = now_ns(CLOCK_MONOTONIC); /* no thread was seen later */
     bool read = s->interp_count > 0 && snd_python_update(&s->python, s->interps, s->interp_count);
-    if ((!read || s->interps[0].head != s->list_head || now - s->list_ns >= REFRESH_NS) &&
+    if ((!read || sign_threads(s) != s->list_sign || now - s->list_ns >= REFRESH_NS) &&
         !refresh(s, now))
         return false;
     count(s, SND_SAMPLER_ROUNDS, 1);
     count(s, SND_SAMPLER_MISSED, missed);
-    look_at_holders(s, now);
-    look_at_others(s, now);
+    for (uint32_t i = 0; i < s->thread_count; i++)
+        s->threads[i].looked = false;
+    /* One that began where another ended may have been taken for it: it is looked at, too. */
+    if (look_at_all(s, now) && list_threads(s, now))
+        look_at_all(s, now);
     s->last_clock = s->recorder.clock();
     s->round_ns = now;
     count(s, SND_SAMPLER_CPU_NS, now_ns(CLOCK_THREAD_CPUTIME_ID) - own);

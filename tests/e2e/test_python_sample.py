@@ -142,6 +142,27 @@ def test_threads_and_their_states(tmp_path):
     assert sum(s["covered_ns"] for s in found if s["state"] & GIL) <= int(done.stdout)
 
 
+def test_short_threads_are_all_seen(tmp_path):
+    """One after another, each where the one before it was: the same address, often the same name."""
+    for attempt in range(4):  # a loaded machine may starve the sampler for longer than one lives
+        run(tmp_path, """
+            import sonde, threading, time
+            def busy():
+                end = time.thread_time() + 0.02
+                while time.thread_time() < end: pass
+            with sonde.sample(hz=1000) as seen:
+                for _ in range(100):
+                    thread = threading.Thread(target=busy)
+                    thread.start()
+                    thread.join()
+            seen.save("t.sonde")
+            """)
+        found = {s["tid"] for s in samples(tmp_path / "t.sonde") if "busy" in s["functions"]}
+        if len(found) > 96:
+            return
+    pytest.fail(f"{len(found)} of 100")
+
+
 def test_no_time_is_two_threads(tmp_path):
     """Many threads, looked at in turn: one lock is held once at a time, and no CPU is made up."""
     done = run(tmp_path, """
