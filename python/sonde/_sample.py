@@ -24,6 +24,7 @@ _lock = threading.Lock()
 _users = 0
 _hz = None
 _native = False
+_is_told = False
 
 
 def _name_threads():
@@ -88,6 +89,34 @@ def _stop_at_exit():
             _python.stop_sampling()
 
 
+def _finish_child():
+    """The end of multiprocessing's child, which os._exit() follows: all is written by then."""
+    global _users
+    with _lock:
+        if _users > 0:
+            _name_threads()
+            _python.stop_sampling()
+            if any(not thread.daemon and thread is not threading.main_thread()
+                   for thread in threading.enumerate()):
+                _python.start_sampling(_hz, _native)  # they are waited for
+            else:
+                _users = 0
+
+
+def _finish_last(finish):
+    """Called by multiprocessing in a child that has just begun, and has forgotten all finalizers."""
+    sys.modules["multiprocessing.util"].Finalize(None, finish, exitpriority=-sys.maxsize)
+
+
+def _tell_multiprocessing():
+    """If the program has it: what it forks ends without atexit."""
+    global _is_told
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None and not _is_told:
+        util.register_after_fork(_finish_child, _finish_last)
+        _is_told = True  # in its own children, too
+
+
 def _in_child():
     """The sampler's thread stayed in the parent: the child has one of its own, in its own file."""
     global _lock, _users
@@ -97,6 +126,7 @@ def _in_child():
         return
     try:
         _python.start_sampling(hz, _native)
+        _tell_multiprocessing()
     except Exception as error:  # the program must not suffer for it
         _users = 0
         print(f"sonde: process {os.getpid()} is not sampled: {error}", file=sys.stderr)

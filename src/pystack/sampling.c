@@ -11,8 +11,9 @@
 #include "pystack/native.h"
 #include "pystack/task.h"
 
-#define REFRESH_NS 50000000u /* how often the list of threads is read, if no new one is seen */
-#define WRITE_NS 100000000u  /* a run of equal samples is written at least so often */
+#define REFRESH_NS 50000000u     /* how often the list of threads is read, if no new one is seen */
+#define WRITE_NS 100000000u      /* a run of equal samples is written at least so often */
+#define WRITE_FIRST_NS 10000000u /* the same, of a new thread: it may be killed soon */
 #define SHARE 100u /* of a period is spent on threads that do not hold the lock, but for one */
 #define THREADS_FIRST 64u
 #define TICK_NS 20000000 /* another process's clocks may lag behind by a tick of the kernel's */
@@ -28,9 +29,10 @@ struct thread {
     struct snd_task      task;
     uint32_t             record; /* the recorder's number, 0: not asked yet */
     uint64_t             cpu_ns;
-    uint64_t             seen_ns; /* up to when its time is accounted for */
-    uint64_t             free_ns; /* the last round in which it did not hold the lock */
-    uint32_t             off;     /* its state while it is ready but does not run */
+    uint64_t             seen_ns;  /* up to when its time is accounted for */
+    uint64_t             free_ns;  /* the last round in which it did not hold the lock */
+    uint64_t             write_ns; /* its longest run; doubled with each, up to WRITE_NS */
+    uint32_t             off;      /* its state while it is ready but does not run */
     int64_t              debt_ns; /* what was accounted for as run, and has not been by its clock */
     bool                 known;   /* stack and state are those it has now, if it has not run */
     bool                 blocked; /* when last asked, it waited */
@@ -135,9 +137,11 @@ static void account(struct snd_sampling *s, struct thread *t, uint64_t now)
     struct run *run = &t->run;
 
     /* All events of a round bear the clock of the round before, which is where they end. */
-    if (run->samples > 0 &&
-        (run->stack != t->stack || run->state != t->state || run->covered_ns >= WRITE_NS))
+    bool is_long = run->covered_ns >= t->write_ns;
+    if (run->samples > 0 && (run->stack != t->stack || run->state != t->state || is_long))
         write_run(s, t, s->last_clock);
+    if (is_long && t->write_ns < WRITE_NS)
+        t->write_ns *= 2;
     run->stack = t->stack;
     run->state = t->state;
     run->samples++;
@@ -270,7 +274,12 @@ static struct thread *add_thread(struct snd_sampling *s, const struct snd_py_thr
     if (tid == 0 || !snd_grow(&s->threads, &s->thread_room, s->thread_count, sizeof *s->threads))
         return NULL;
     struct thread *t = &s->threads[s->thread_count++];
-    *t = (struct thread){ .python = *found, .seen_ns = now - s->period_ns, .free_ns = s->round_ns };
+    *t = (struct thread){
+        .python = *found,
+        .seen_ns = now - s->period_ns,
+        .free_ns = s->round_ns,
+        .write_ns = WRITE_FIRST_NS,
+    };
     snd_task_open(&t->task, s->python.pid, tid);
     return t;
 }

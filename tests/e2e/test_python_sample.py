@@ -249,6 +249,75 @@ def test_fork(tmp_path):
     assert len({s["process"] for s in found if "in_child" in s["functions"]}) == 1
 
 
+MULTIPROCESSING = {
+    "process": """
+        for _ in range(10):
+            child = context.Process(target=work)
+            child.start(); child.join()
+            assert child.exitcode == 0
+        """,
+    "pool": """
+        for _ in range(10):
+            pool = context.Pool(1)
+            pool.apply(work)
+            pool.close(); pool.join()
+        """,
+    "at once": """
+        children = [context.Process(target=work) for _ in range(10)]
+        for child in children: child.start()
+        for child in children: child.join()
+        """,
+}
+
+
+@pytest.mark.parametrize("way", MULTIPROCESSING)
+def test_multiprocessing(tmp_path, way):
+    """Its forked children end by os._exit(), each after less than is written at a time."""
+    run(tmp_path, """
+        import multiprocessing, sonde, time
+        def work(): time.sleep(0.09)
+        context = multiprocessing.get_context("fork")
+        with sonde.sample(hz=500) as seen:
+            BODY
+        seen.save("t.sonde")
+        """.replace("BODY", textwrap.indent(textwrap.dedent(MULTIPROCESSING[way]), 12 * " ").strip()))
+    found = [s for s in samples(tmp_path / "t.sonde") if "work" in s["functions"]]
+    assert len({s["process"] for s in found}) == 10
+    assert {s["name"] for s in found} == {"MainThread"}
+    assert 0.8 * 0.9e9 < sum(s["covered_ns"] for s in found)
+
+
+def test_a_killed_child_has_samples(tmp_path):
+    run(tmp_path, """
+        import multiprocessing, os, signal, sonde, time
+        def work():
+            time.sleep(0.09)
+            os.kill(os.getpid(), signal.SIGKILL)
+        with sonde.sample(hz=500) as seen:
+            for _ in range(10):
+                child = multiprocessing.get_context("fork").Process(target=work)
+                child.start(); child.join()
+        seen.save("t.sonde")
+        """)
+    found = [s for s in samples(tmp_path / "t.sonde") if "work" in s["functions"]]
+    assert len({s["process"] for s in found}) >= 8
+    assert 0.3 * 0.9e9 < sum(s["covered_ns"] for s in found)
+
+
+def test_threads_that_outlive_a_child_s_work(tmp_path):
+    run(tmp_path, """
+        import multiprocessing, sonde, threading, time
+        def late(): time.sleep(0.6)
+        def work(): threading.Thread(target=late).start()
+        with sonde.sample(hz=500) as seen:
+            child = multiprocessing.get_context("fork").Process(target=work)
+            child.start(); child.join()
+        seen.save("t.sonde")
+        """)
+    found = [s for s in samples(tmp_path / "t.sonde") if "late" in s["functions"]]
+    assert 0.5 * 0.6e9 < sum(s["covered_ns"] for s in found)
+
+
 ENDINGS = {
     "returns": ("", 0),
     "sys.exit": ("sys.exit(3)", 3),
