@@ -25,6 +25,7 @@ _users = 0
 _hz = None
 _native = False
 _is_told = False
+_watch = None  # Thread._set_native_id: what it was, and what it is
 
 
 def _name_threads():
@@ -35,6 +36,22 @@ def _name_threads():
         number = getattr(thread, "native_id", None)
         if number:
             _python.name_thread(number, thread.name)
+
+
+def _watch_threads():
+    """Threads that begin from now on tell their names: they may end before it does."""
+    global _watch
+    if _watch is None and "_set_native_id" in vars(threading.Thread):
+        was = threading.Thread._set_native_id
+        _watch = was, _python.naming(was)
+        threading.Thread._set_native_id = _watch[1]
+
+
+def _unwatch_threads():
+    global _watch
+    if _watch is not None and vars(threading.Thread).get("_set_native_id") is _watch[1]:
+        threading.Thread._set_native_id = _watch[0]
+    _watch = None
 
 
 def _as_list(texts):
@@ -58,6 +75,7 @@ def _start(hz, native):
             _record.metadata("python.sample.hz", f"{hz:g}")
             _tell_paths()
             _hz, _native = hz, native
+            _watch_threads()
             _name_threads()
         elif hz != _hz:
             warnings.warn(f"sonde: this process is being sampled already, {_hz:g} times a second; "
@@ -73,6 +91,7 @@ def _stop():
     with _lock:
         _users -= 1
         if _users == 0:
+            _unwatch_threads()
             _name_threads()
             _tell_paths()  # the script's own folder came after the start
             _python.stop_sampling()
@@ -84,6 +103,7 @@ def _stop_at_exit():
     with _lock:
         if _users > 0:
             _users = 0
+            _unwatch_threads()
             _name_threads()
             _tell_paths()
             _python.stop_sampling()
@@ -126,9 +146,11 @@ def _in_child():
         return
     try:
         _python.start_sampling(hz, _native)
+        _python.name_thread(os.getpid(), threading.current_thread().name, True)
         _tell_multiprocessing()
     except Exception as error:  # the program must not suffer for it
         _users = 0
+        _unwatch_threads()
         print(f"sonde: process {os.getpid()} is not sampled: {error}", file=sys.stderr)
 
 

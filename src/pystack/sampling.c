@@ -255,13 +255,15 @@ static struct thread *find_thread(struct snd_sampling *s, const struct snd_py_th
     return NULL;
 }
 
-/* Until a new thread runs, its state bears the name of the one that made it. */
+/* Until a new thread runs, its state bears name and number of the one that made it. */
 static bool has_begun(const struct snd_sampling *s, size_t n, size_t at)
 {
+    const struct snd_py_thread *t = &s->list[at];
+
     for (size_t i = at + 1; i < n; i++) /* newest first */
-        if (s->list[i].ident == s->list[at].ident)
+        if (s->list[i].ident == t->ident || (t->tid != 0 && s->list[i].tid == t->tid))
             return false;
-    return s->list[at].ident != 0;
+    return t->ident != 0;
 }
 
 static struct thread *add_thread(struct snd_sampling *s, const struct snd_py_thread *found,

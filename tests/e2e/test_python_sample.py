@@ -163,6 +163,40 @@ def test_short_threads_are_all_seen(tmp_path):
     pytest.fail(f"{len(found)} of 100")
 
 
+def test_threads_have_the_names_they_began_with(tmp_path):
+    """None of them is there when sampling begins or ends."""
+    run(tmp_path, """
+        import os, sonde, threading, time
+        def work():
+            end = time.thread_time() + 0.03
+            while time.thread_time() < end: pass
+        class Own(threading.Thread):
+            def run(self): work()
+        was = vars(threading.Thread)["_set_native_id"]
+        with sonde.sample(hz=1000) as seen:
+            for i in range(20):
+                kind = Own(name=f"own {i}") if i % 2 else threading.Thread(target=work, name=f"näme {i}")
+                kind.start(); kind.join()
+                assert kind.native_id
+            long = threading.Thread(target=work, name="ü" * 100)
+            long.start(); long.join()
+            child = os.fork()
+            if child == 0:
+                thread = threading.Thread(target=work, name="in the child")
+                thread.start(); thread.join()
+                time.sleep(0.1)
+                os._exit(0)
+            os.waitpid(child, 0)
+        assert vars(threading.Thread)["_set_native_id"] is was
+        seen.save("t.sonde")
+        """)
+    found = samples(tmp_path / "t.sonde")
+    names = {s["name"] for s in found if "work" in s["functions"] and s["process"] == 0}
+    assert names <= {*(f"{'own' if i % 2 else 'näme'} {i}" for i in range(20)), "ü" * 47}
+    assert len(names) > 15  # a loaded machine may starve the sampler for longer than one lives
+    assert {s["name"] for s in found if s["process"] == 1} <= {"in the child", "MainThread"}
+
+
 def test_no_time_is_two_threads(tmp_path):
     """Many threads, looked at in turn: one lock is held once at a time, and no CPU is made up."""
     done = run(tmp_path, """
