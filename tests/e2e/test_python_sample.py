@@ -438,6 +438,29 @@ def test_the_program_s_own_handler(tmp_path):
         assert any("spin" in s["functions"] for s in samples(tmp_path / name))
 
 
+def test_a_program_that_blocks_signals_finds_none(tmp_path):
+    """It runs calls too short to be read from outside: else it would be asked by one."""
+    run(tmp_path, """
+        import signal, sonde, time
+        def short(): pass
+        def caller():
+            for _ in range(1000): short(); short()
+        def spin():
+            end = time.thread_time() + 0.3
+            while time.thread_time() < end: caller()
+        everything = signal.valid_signals()
+        with sonde.sample(hz=2000):
+            spin()
+            for _ in range(2):
+                signal.pthread_sigmask(signal.SIG_BLOCK, everything)
+                spin()
+                assert signal.sigpending() == set()
+                assert signal.sigtimedwait(everything, 0) is None
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, everything)
+                spin()
+        """)
+
+
 def test_nothing_is_kept_alive(tmp_path):
     run(tmp_path, """
         import gc, sonde, time, weakref
