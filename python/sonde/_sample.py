@@ -98,15 +98,15 @@ def _stop():
 
 
 def _stop_at_exit():
-    """The threads' names, and the last tenth of a second."""
+    """The threads' names, and the last tenth of a second. Called again if Ctrl-C comes between."""
     global _users
     with _lock:
         if _users > 0:
-            _users = 0
             _unwatch_threads()
             _name_threads()
             _tell_paths()
-            _python.stop_sampling()
+            _python.stop_sampling()  # nothing, if it was stopped before
+            _users = 0
 
 
 def _finish_child():
@@ -155,7 +155,7 @@ def _in_child():
 
 
 os.register_at_fork(after_in_child=_in_child)
-atexit.register(_stop_at_exit)
+atexit.register(_python.call_to_the_end, _stop_at_exit)
 
 
 class sample(Session):

@@ -380,6 +380,32 @@ def test_endings(tmp_path, ending):
     assert covered > 0.25e9  # up to a tenth of a second may be lost, and what a loaded machine takes
 
 
+@pytest.mark.parametrize("when", ("before", "within", "both"))
+def test_interrupted_at_exit(tmp_path, when):
+    """Ctrl-C twice, or `timeout -s INT`, which signals a program and its group."""
+    done = run(tmp_path, """
+        import atexit, ctypes, sys, time, sonde, sonde._sample
+        tell, left = sonde._sample._tell_paths, [3]  # times
+        interrupt = getattr(ctypes.CDLL(None), "raise")
+        def within():
+            left[0] -= 1
+            if left[0] >= 0: interrupt(2)
+            tell()
+        sonde.sample(hz=1000, path="t.sonde").start()
+        if "WHEN" != "before": sonde._sample._tell_paths = within
+        def spin():
+            end = time.time() + 0.3
+            while time.time() < end: pass
+        spin()
+        time.sleep(0.05)
+        if "WHEN" != "within": atexit.register(interrupt, 2)
+        """.replace("WHEN", when))
+    assert done.stderr == ""
+    found = samples(tmp_path / "t.sonde")
+    assert sum(s["covered_ns"] for s in found if "spin" in s["functions"]) > 0.15e9
+    assert found[-1]["name"] == "MainThread"
+
+
 def test_exec_and_signals_many_times(tmp_path):
     """A signal that is under way when the program becomes another one does no harm."""
     run(tmp_path, """
