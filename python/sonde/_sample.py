@@ -24,6 +24,8 @@ _lock = threading.Lock()
 _users = 0
 _hz = None
 _native = False
+_is_told = False
+_watch = None  # Thread._set_native_id: what it was, and what it is
 
 
 def _name_threads():
@@ -34,6 +36,22 @@ def _name_threads():
         number = getattr(thread, "native_id", None)
         if number:
             _python.name_thread(number, thread.name)
+
+
+def _watch_threads():
+    """Threads that begin from now on tell their names: they may end before it does."""
+    global _watch
+    if _watch is None and "_set_native_id" in vars(threading.Thread):
+        was = threading.Thread._set_native_id
+        _watch = was, _python.naming(was)
+        threading.Thread._set_native_id = _watch[1]
+
+
+def _unwatch_threads():
+    global _watch
+    if _watch is not None and vars(threading.Thread).get("_set_native_id") is _watch[1]:
+        threading.Thread._set_native_id = _watch[0]
+    _watch = None
 
 
 def _as_list(texts):
@@ -57,6 +75,7 @@ def _start(hz, native):
             _record.metadata("python.sample.hz", f"{hz:g}")
             _tell_paths()
             _hz, _native = hz, native
+            _watch_threads()
             _name_threads()
         elif hz != _hz:
             warnings.warn(f"sonde: this process is being sampled already, {_hz:g} times a second; "
@@ -72,20 +91,50 @@ def _stop():
     with _lock:
         _users -= 1
         if _users == 0:
+            _unwatch_threads()
             _name_threads()
             _tell_paths()  # the script's own folder came after the start
             _python.stop_sampling()
 
 
 def _stop_at_exit():
-    """The threads' names, and the last tenth of a second."""
+    """The threads' names, and the last tenth of a second. Called again if Ctrl-C comes between."""
     global _users
     with _lock:
         if _users > 0:
-            _users = 0
+            _unwatch_threads()
             _name_threads()
             _tell_paths()
+            _python.stop_sampling()  # nothing, if it was stopped before
+            _users = 0
+
+
+def _finish_child():
+    """The end of multiprocessing's child, which os._exit() follows: all is written by then."""
+    global _users
+    with _lock:
+        if _users > 0:
+            _name_threads()
             _python.stop_sampling()
+            if any(not thread.daemon and thread is not threading.main_thread()
+                   for thread in threading.enumerate()):
+                _python.start_sampling(_hz, _native)  # they are waited for
+            else:
+                _users = 0
+
+
+def _finish_last(finish):
+    """Called by multiprocessing in a child that has just begun, and has forgotten all finalizers."""
+    sys.modules["multiprocessing.util"].Finalize(None, finish, exitpriority=-sys.maxsize)
+
+
+def _tell_multiprocessing():
+    """If the program has it: what it forks ends without atexit."""
+    global _is_told
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None and not _is_told:
+        util.register_after_fork(_finish_child, _finish_last)
+        _is_told = True  # in its own children, too
 
 
 def _in_child():
@@ -97,13 +146,16 @@ def _in_child():
         return
     try:
         _python.start_sampling(hz, _native)
+        _python.name_thread(os.getpid(), threading.current_thread().name, True)
+        _tell_multiprocessing()
     except Exception as error:  # the program must not suffer for it
         _users = 0
+        _unwatch_threads()
         print(f"sonde: process {os.getpid()} is not sampled: {error}", file=sys.stderr)
 
 
 os.register_at_fork(after_in_child=_in_child)
-atexit.register(_stop_at_exit)
+atexit.register(_python.call_to_the_end, _stop_at_exit)
 
 
 class sample(Session):

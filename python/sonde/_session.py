@@ -171,7 +171,7 @@ class Session:
         if path is None and _current is None and not _is_on():
             path = os.path.join(self._own_folder(), f"{len(self._finished)}.sonde")
         self._recording = _join(path, self._options)
-        if self._path is not None and self._recording.path != self._path \
+        if self._path is not None and self._recording.path != os.path.abspath(self._path) \
                 and not self._path.endswith("/") and not os.path.isdir(self._path):
             warnings.warn(f"sonde: a recording is on already; what was asked to go to {self._path} "
                           f"is in {self._recording.path}", stacklevel=4)

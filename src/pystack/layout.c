@@ -109,5 +109,6 @@ bool snd_py_layout_refine(struct snd_py_layout *layout, const void *offsets, siz
         uint32_t offset = (uint32_t)value;
         memcpy((char *)layout + places[i].member, &offset, sizeof offset);
     }
+    layout->interp_made = layout->interp_threads - 8; /* the member before; they do not tell it */
     return true;
 }

@@ -70,7 +70,8 @@ size_t snd_python_interpreters(const struct snd_python *python, struct snd_py_in
     if (!read_word(python, python->runtime + python->layout.runtime_interpreters, &interp))
         return 0;
     while (interp != 0 && count < size) {
-        interps[count++] = (struct snd_py_interp){ interp, find_gil(python, interp), 0, 0 };
+        interps[count++] = (struct snd_py_interp){ .address = interp,
+                                                   .gil = find_gil(python, interp) };
         if (!read_word(python, interp + python->layout.interp_next, &interp))
             break;
     }
@@ -80,13 +81,15 @@ size_t snd_python_interpreters(const struct snd_python *python, struct snd_py_in
 bool snd_python_update(const struct snd_python *python, struct snd_py_interp *interps, size_t count)
 {
     const struct snd_py_layout *l = &python->layout;
-    struct snd_piece            pieces[2 * SND_INTERPRETERS_MAX];
+    struct snd_piece            pieces[3 * SND_INTERPRETERS_MAX];
     char                        locks[SND_INTERPRETERS_MAX][16];
     size_t                      n = 0;
 
     for (size_t i = 0; i < count && i < SND_INTERPRETERS_MAX; i++) {
         memset(locks[i], 0, sizeof locks[i]);
         pieces[n++] = (struct snd_piece){ interps[i].address + l->interp_threads, &interps[i].head,
+                                          8 };
+        pieces[n++] = (struct snd_piece){ interps[i].address + l->interp_made, &interps[i].made,
                                           8 };
         if (interps[i].gil != 0)
             pieces[n++] = (struct snd_piece){ interps[i].gil + l->gil_holder, locks[i], 16 };
@@ -120,7 +123,7 @@ static size_t thread_size(const struct snd_py_layout *l)
 }
 
 static size_t list_threads(const struct snd_python *python, const struct snd_py_interp *interp,
-                           struct snd_py_thread *threads, size_t size, size_t count)
+                           struct snd_py_thread *threads, size_t size, size_t count, bool *whole)
 {
     const struct snd_py_layout *l = &python->layout;
     uint64_t                    state;
@@ -142,16 +145,19 @@ static size_t list_threads(const struct snd_python *python, const struct snd_py_
         count++;
         state = snd_u64(bytes + l->thread_next);
     }
+    *whole &= state == 0;
     return count;
 }
 
 size_t snd_python_threads(const struct snd_python *python, const struct snd_py_interp *interps,
-                          size_t interp_count, struct snd_py_thread *threads, size_t size)
+                          size_t interp_count, struct snd_py_thread *threads, size_t size,
+                          bool *whole)
 {
     size_t count = 0;
 
+    *whole = true;
     for (size_t i = 0; i < interp_count; i++)
-        count = list_threads(python, &interps[i], threads, size, count);
+        count = list_threads(python, &interps[i], threads, size, count, whole);
     return count;
 }
 

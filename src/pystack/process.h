@@ -84,18 +84,23 @@ SND_CHECKED enum sonde_status snd_python_open(struct snd_python *python, pid_t p
 struct snd_py_interp {
     uint64_t address;
     uint64_t gil;    /* address of its lock, 0: not there yet */
-    uint64_t head;   /* the thread state that was made last */
+    uint64_t made;   /* how many thread states it has ever had */
+    uint64_t head;   /* the one that was made last: a new one often has a former one's address */
     uint64_t holder; /* the one that holds the lock, 0: none */
 };
 /* Those there are, at most `size`; returns how many were stored. */
 size_t snd_python_interpreters(const struct snd_python *python, struct snd_py_interp *interps,
                                size_t size);
-/* Brings head and holder up to date, in one call to the kernel; false when they cannot be read. */
+/* Brings made, head and holder up to date, in one call to the kernel; false when they cannot be read. */
 bool snd_python_update(const struct snd_python *python, struct snd_py_interp *interps,
                        size_t count);
-/* Stores at most `size`; returns how many there are, or 0 when the list cannot be read. */
+/*
+ * Stores at most `size`; returns how many there are, or 0 when the list cannot be read. *whole:
+ * none of them went while the list was walked, so that it was walked to its end.
+ */
 size_t snd_python_threads(const struct snd_python *python, const struct snd_py_interp *interps,
-                          size_t interp_count, struct snd_py_thread *threads, size_t size);
+                          size_t interp_count, struct snd_py_thread *threads, size_t size,
+                          bool *whole);
 
 /* Is this address inside the lock? A thread that waits there waits for it. */
 bool snd_python_is_gil(const struct snd_python *python, const struct snd_py_interp *interp,

@@ -11,8 +11,9 @@
 #include "pystack/native.h"
 #include "pystack/task.h"
 
-#define REFRESH_NS 50000000u /* how often the list of threads is read, if no new one is seen */
-#define WRITE_NS 100000000u  /* a run of equal samples is written at least so often */
+#define REFRESH_NS 50000000u     /* how often the list of threads is read, if no new one is seen */
+#define WRITE_NS 100000000u      /* a run of equal samples is written at least so often */
+#define WRITE_FIRST_NS 10000000u /* the same, of a new thread: it may be killed soon */
 #define SHARE 100u /* of a period is spent on threads that do not hold the lock, but for one */
 #define THREADS_FIRST 64u
 #define TICK_NS 20000000 /* another process's clocks may lag behind by a tick of the kernel's */
@@ -28,13 +29,15 @@ struct thread {
     struct snd_task      task;
     uint32_t             record; /* the recorder's number, 0: not asked yet */
     uint64_t             cpu_ns;
-    uint64_t             seen_ns; /* up to when its time is accounted for */
-    uint64_t             free_ns; /* the last round in which it did not hold the lock */
-    uint32_t             off;     /* its state while it is ready but does not run */
+    uint64_t             seen_ns;  /* up to when its time is accounted for */
+    uint64_t             free_ns;  /* the last round in which it did not hold the lock */
+    uint64_t             write_ns; /* its longest run; doubled with each, up to WRITE_NS */
+    uint32_t             off;      /* its state while it is ready but does not run */
     int64_t              debt_ns; /* what was accounted for as run, and has not been by its clock */
     bool                 known;   /* stack and state are those it has now, if it has not run */
     bool                 blocked; /* when last asked, it waited */
     bool                 listed;
+    bool                 looked; /* at, in this round */
     bool                 held;   /* it holds the lock, in this round */
     bool                 native; /* the stack has native frames */
     uint32_t             stack, state;
@@ -54,7 +57,7 @@ struct snd_sampling {
     size_t                list_room;
     struct snd_py_interp  interps[SND_INTERPRETERS_MAX];
     size_t                interp_count;
-    uint64_t              list_ns, list_head;
+    uint64_t              list_ns, list_sign;
     uint64_t              round_ns; /* the round before */
     uint32_t              tid_offset, epoch, turn;
     uint64_t              last_clock; /* the recorder's, of the round before */
@@ -134,9 +137,11 @@ static void account(struct snd_sampling *s, struct thread *t, uint64_t now)
     struct run *run = &t->run;
 
     /* All events of a round bear the clock of the round before, which is where they end. */
-    if (run->samples > 0 &&
-        (run->stack != t->stack || run->state != t->state || run->covered_ns >= WRITE_NS))
+    bool is_long = run->covered_ns >= t->write_ns;
+    if (run->samples > 0 && (run->stack != t->stack || run->state != t->state || is_long))
         write_run(s, t, s->last_clock);
+    if (is_long && t->write_ns < WRITE_NS)
+        t->write_ns *= 2;
     run->stack = t->stack;
     run->state = t->state;
     run->samples++;
@@ -250,13 +255,15 @@ static struct thread *find_thread(struct snd_sampling *s, const struct snd_py_th
     return NULL;
 }
 
-/* Until a new thread runs, its state bears the name of the one that made it. */
+/* Until a new thread runs, its state bears name and number of the one that made it. */
 static bool has_begun(const struct snd_sampling *s, size_t n, size_t at)
 {
+    const struct snd_py_thread *t = &s->list[at];
+
     for (size_t i = at + 1; i < n; i++) /* newest first */
-        if (s->list[i].ident == s->list[at].ident)
+        if (s->list[i].ident == t->ident || (t->tid != 0 && s->list[i].tid == t->tid))
             return false;
-    return s->list[at].ident != 0;
+    return t->ident != 0;
 }
 
 static struct thread *add_thread(struct snd_sampling *s, const struct snd_py_thread *found,
@@ -269,18 +276,32 @@ static struct thread *add_thread(struct snd_sampling *s, const struct snd_py_thr
     if (tid == 0 || !snd_grow(&s->threads, &s->thread_room, s->thread_count, sizeof *s->threads))
         return NULL;
     struct thread *t = &s->threads[s->thread_count++];
-    *t = (struct thread){ .python = *found, .seen_ns = now - s->period_ns, .free_ns = s->round_ns };
+    *t = (struct thread){
+        .python = *found,
+        .seen_ns = now - s->period_ns,
+        .free_ns = s->round_ns,
+        .write_ns = WRITE_FIRST_NS,
+    };
     snd_task_open(&t->task, s->python.pid, tid);
     return t;
 }
 
-/* Reads the list of threads; false when it is empty, or cannot be read at all. */
-static bool refresh(struct snd_sampling *s, uint64_t now)
+/* Another one as soon as a thread state was made, or the newest one went. */
+static uint64_t sign_threads(const struct snd_sampling *s)
 {
-    s->interp_count = snd_python_interpreters(&s->python, s->interps, SND_INTERPRETERS_MAX);
-    if (!snd_python_update(&s->python, s->interps, s->interp_count))
-        return false;
-    size_t n = snd_python_threads(&s->python, s->interps, s->interp_count, s->list, s->list_room);
+    uint64_t sign = 0;
+
+    for (size_t i = 0; i < s->interp_count; i++)
+        sign = (sign * 1000003u + s->interps[i].head) * 1000003u + s->interps[i].made;
+    return sign;
+}
+
+/* Reads the lists of the interpreters' threads; false when they are empty, or cannot be read. */
+static bool list_threads(struct snd_sampling *s, uint64_t now)
+{
+    bool   whole;
+    size_t n = snd_python_threads(&s->python, s->interps, s->interp_count, s->list, s->list_room,
+                                  &whole);
     if (n > s->list_room) {
         size_t                room = n + THREADS_FIRST;
         struct snd_py_thread *list = realloc(s->list, room * sizeof *list);
@@ -288,15 +309,16 @@ static bool refresh(struct snd_sampling *s, uint64_t now)
             return true;
         s->list = list;
         s->list_room = room;
-        n = snd_python_threads(&s->python, s->interps, s->interp_count, s->list, s->list_room);
+        n = snd_python_threads(&s->python, s->interps, s->interp_count, s->list, s->list_room,
+                               &whole);
         n = n < room ? n : room;
     }
-    bool pending = false;
+    bool pending = !whole;
     for (uint32_t i = 0; i < s->thread_count; i++)
         s->threads[i].listed = false;
     for (size_t i = 0; i < n; i++) {
         struct thread *t = find_thread(s, &s->list[i]);
-        if (!t && has_begun(s, n, i))
+        if (!t && whole && has_begun(s, n, i))
             t = add_thread(s, &s->list[i], now);
         else
             pending |= !t;
@@ -304,13 +326,19 @@ static bool refresh(struct snd_sampling *s, uint64_t now)
             t->listed = true;
     }
     for (uint32_t i = 0; i < s->thread_count;)
-        if (s->threads[i].listed)
+        if (s->threads[i].listed || !whole)
             i++;
         else
             close_thread(s, i);
     s->list_ns = pending ? 0 : now; /* one that is about to begin is looked for in the next round */
-    s->list_head = s->interps[0].head;
+    s->list_sign = sign_threads(s);
     return n > 0;
+}
+
+static bool refresh(struct snd_sampling *s, uint64_t now)
+{
+    s->interp_count = snd_python_interpreters(&s->python, s->interps, SND_INTERPRETERS_MAX);
+    return snd_python_update(&s->python, s->interps, s->interp_count) && list_threads(s, now);
 }
 
 /* The recording changed: numbers of another one mean nothing. */
@@ -466,50 +494,73 @@ static void introduce(struct snd_sampling *s, struct thread *t)
 
 /*
  * The threads that hold a lock, which are those that run Python, or did in the round before: in
- * every round.
+ * every round. True when one of them has ended.
  */
-static void look_at_holders(struct snd_sampling *s, uint64_t now)
+static bool look_at_holders(struct snd_sampling *s, uint64_t now)
 {
+    bool ended = false;
+
     for (uint32_t i = 0; i < s->thread_count;) {
         struct thread *t = &s->threads[i];
-        bool           did = t->held; /* what it does without the lock must not wait for its turn */
+        if (t->looked) {
+            i++;
+            continue;
+        }
+        bool did = t->held; /* what it does without the lock must not wait for its turn */
         t->held = t->python.state == interp_of(s, t)->holder;
         if (!t->held)
             t->free_ns = now;
         if (t->held && t->record == 0)
             introduce(s, t);
-        if ((!t->held && !(did && t->record)) || look_at(s, t, t->held, now))
+        t->looked = t->held || (did && t->record);
+        if (!t->looked || look_at(s, t, t->held, now)) {
             i++;
-        else
+        } else {
             close_thread(s, i);
+            ended = true;
+        }
     }
+    return ended;
 }
 
 /*
  * The others in turn, as many as there is time for. Where there are many, each has fewer samples;
- * a sample stands for the time since the one before it, whenever that was.
+ * a sample stands for the time since the one before it, whenever that was. True when one of them
+ * has ended.
  */
-static void look_at_others(struct snd_sampling *s, uint64_t now)
+static bool look_at_others(struct snd_sampling *s, uint64_t now)
 {
     uint64_t end = now_ns(CLOCK_MONOTONIC) + s->period_ns / SHARE;
+    bool     ended = false;
 
     for (uint32_t left = s->thread_count; left > 0 && s->thread_count > 0; left--) {
         if (s->turn >= s->thread_count)
             s->turn = 0;
         struct thread *t = &s->threads[s->turn];
-        if (t->held || t->seen_ns == now) {
+        if (t->looked) {
             s->turn++;
             continue;
         }
+        t->looked = true;
         if (t->record == 0)
             introduce(s, t);
-        if (look_at(s, t, false, now))
+        if (look_at(s, t, false, now)) {
             s->turn++;
-        else
+        } else {
             close_thread(s, s->turn);
+            ended = true;
+        }
         if (now_ns(CLOCK_MONOTONIC) >= end)
             break;
     }
+    return ended;
+}
+
+static bool look_at_all(struct snd_sampling *s, uint64_t now)
+{
+    bool ended = look_at_holders(s, now);
+
+    return look_at_others(s, now) || ended;
 }
 
 bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
@@ -520,13 +571,16 @@ bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
         return true;
     uint64_t now = now_ns(CLOCK_MONOTONIC); /* no thread was seen later */
     bool read = s->interp_count > 0 && snd_python_update(&s->python, s->interps, s->interp_count);
-    if ((!read || s->interps[0].head != s->list_head || now - s->list_ns >= REFRESH_NS) &&
+    if ((!read || sign_threads(s) != s->list_sign || now - s->list_ns >= REFRESH_NS) &&
         !refresh(s, now))
         return false;
     count(s, SND_SAMPLER_ROUNDS, 1);
     count(s, SND_SAMPLER_MISSED, missed);
-    look_at_holders(s, now);
-    look_at_others(s, now);
+    for (uint32_t i = 0; i < s->thread_count; i++)
+        s->threads[i].looked = false;
+    /* One that began where another ended may have been taken for it: it is looked at, too. */
+    if (look_at_all(s, now) && list_threads(s, now))
+        look_at_all(s, now);
     s->last_clock = s->recorder.clock();
     s->round_ns = now;
     count(s, SND_SAMPLER_CPU_NS, now_ns(CLOCK_THREAD_CPUTIME_ID) - own);

@@ -11,7 +11,7 @@
  * the others in turn, as far as a hundredth of the period goes.
  *
  * Samples that find a thread as it was are one event, written when it changes or after a tenth
- * of a second. What could not be read is counted, and never shown.
+ * of a second (of a new thread sooner). What could not be read is counted, and never shown.
  *
  * Layer:   pystack (the recorder through its public functions alone, as a table: the program that
  *          observes another one loads it at run time).

@@ -13,6 +13,10 @@
 
 #include "pystack/memory.h"
 
+/* Fields of "stat", counted as proc(5) does. */
+#define STAT_STATE 3
+#define STAT_BLOCKED 32
+
 #define CONTROL_BLOCK 1536 /* bytes of a thread's record in the C library that are searched */
 
 void snd_task_open(struct snd_task *task, pid_t pid, uint32_t tid)
@@ -85,18 +89,38 @@ static bool parse_waiting(const char *text, uint64_t *futex)
     return false;
 }
 
-/* The letter after the name in parentheses, which may hold anything itself. */
-static bool is_running_by_stat(const struct snd_task *task)
+/* What follows the name in parentheses, which may hold anything itself; NULL: it has ended. */
+static const char *read_stat(const struct snd_task *task, char *text, size_t size)
 {
-    char text[512];
-    int  fd = open_entry(task, "stat");
+    int fd = open_entry(task, "stat");
 
     if (fd < 0)
-        return false;
-    bool        read = read_entry(fd, text, sizeof text);
-    const char *letter = read ? strrchr(text, ')') : NULL;
+        return NULL;
+    bool        read = read_entry(fd, text, size);
+    const char *name_end = read ? strrchr(text, ')') : NULL;
     close(fd);
-    return letter && letter[1] == ' ' && letter[2] == 'R';
+    return name_end && name_end[1] == ' ' ? name_end + 2 : NULL;
+}
+
+static bool is_running_by_stat(const struct snd_task *task)
+{
+    char        text[512];
+    const char *letter = read_stat(task, text, sizeof text);
+
+    return letter && *letter == 'R';
+}
+
+/* Half the price of "status", which has more than the first 31 of them. */
+bool snd_task_blocks(const struct snd_task *task, int number)
+{
+    char        text[1024];
+    const char *field = read_stat(task, text, sizeof text);
+
+    for (int i = STAT_STATE; field && i < STAT_BLOCKED; i++) {
+        field = strchr(field, ' ');
+        field += field ? 1 : 0;
+    }
+    return field && (strtoul(field, NULL, 10) >> (number - 1) & 1u);
 }
 
 bool snd_task_is_running(struct snd_task *task, uint64_t *futex)

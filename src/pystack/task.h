@@ -35,6 +35,9 @@ bool snd_task_cpu_ns(struct snd_task *task, uint64_t *ns);
  */
 bool snd_task_is_running(struct snd_task *task, uint64_t *futex);
 
+/* Does it block the signal `number`, 1 to 31? False if the kernel does not tell. */
+bool snd_task_blocks(const struct snd_task *task, int number);
+
 /* The kernel's name of the thread, at most 16 bytes; "" if it has ended. */
 void snd_task_name(const struct snd_task *task, char name[17]);
 

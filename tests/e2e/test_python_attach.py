@@ -130,6 +130,33 @@ def test_stacks_are_the_program_s_own(tmp_path, python, include):
     assert stops == 3
 
 
+@pytest.mark.parametrize("python, include", interpreters())
+def test_short_threads_are_all_seen(tmp_path, python, include):
+    for attempt in range(4):  # a loaded machine may starve the sampler for longer than one lives
+        with Program(python, tmp_path, """
+            import sys, threading, time
+            def busy():
+                end = time.thread_time() + 0.02
+                while time.thread_time() < end: pass
+            print("ready", flush=True)
+            sys.stdin.readline()
+            for _ in range(50):
+                thread = threading.Thread(target=busy)
+                thread.start()
+                thread.join()
+            """) as program:
+            command = [SONDE, "attach", str(program.pid), "-o", str(tmp_path / "t.sonde"),
+                       "--sample", "200"]
+            with subprocess.Popen(command, stderr=subprocess.PIPE) as attached:
+                time.sleep(0.5)
+                program.say()
+                attached.communicate(timeout=60)
+        found = {s["tid"] for s in samples(tmp_path / "t.sonde") if "busy" in s["functions"]}
+        if len(found) > 46:
+            return
+    pytest.fail(f"{len(found)} of 50")
+
+
 MIXTURE = """
 import os, time
 def spin(seconds):

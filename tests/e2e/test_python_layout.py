@@ -58,6 +58,7 @@ int main(int argc, char **argv)
     AT(interp_next, PyInterpreterState, next);
 #if PY_VERSION_HEX >= 0x030b0000
     AT(interp_threads, PyInterpreterState, threads.head);
+    AT(interp_made, PyInterpreterState, threads.next_unique_id);
     AT(thread_native, PyThreadState, native_thread_id);
     AT(frame_previous, FRAME, previous);
     AT(frame_owner, FRAME, owner);
@@ -66,6 +67,7 @@ int main(int argc, char **argv)
     check("owner of C", SND_PY_OWNED_BY_C, 3);
 #else
     AT(interp_threads, PyInterpreterState, tstate_head);
+    AT(interp_made, PyInterpreterState, tstate_next_unique_id);
     AT(frame_previous, FRAME, f_back);
     AT(frame_instr, FRAME, f_lasti);
     AT(code_flags, PyCodeObject, co_flags);

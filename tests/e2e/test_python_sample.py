@@ -142,6 +142,61 @@ def test_threads_and_their_states(tmp_path):
     assert sum(s["covered_ns"] for s in found if s["state"] & GIL) <= int(done.stdout)
 
 
+def test_short_threads_are_all_seen(tmp_path):
+    """One after another, each where the one before it was: the same address, often the same name."""
+    for attempt in range(4):  # a loaded machine may starve the sampler for longer than one lives
+        run(tmp_path, """
+            import sonde, threading, time
+            def busy():
+                end = time.thread_time() + 0.02
+                while time.thread_time() < end: pass
+            with sonde.sample(hz=1000) as seen:
+                for _ in range(100):
+                    thread = threading.Thread(target=busy)
+                    thread.start()
+                    thread.join()
+            seen.save("t.sonde")
+            """)
+        found = {s["tid"] for s in samples(tmp_path / "t.sonde") if "busy" in s["functions"]}
+        if len(found) > 96:
+            return
+    pytest.fail(f"{len(found)} of 100")
+
+
+def test_threads_have_the_names_they_began_with(tmp_path):
+    """None of them is there when sampling begins or ends."""
+    run(tmp_path, """
+        import os, sonde, threading, time
+        def work():
+            end = time.thread_time() + 0.03
+            while time.thread_time() < end: pass
+        class Own(threading.Thread):
+            def run(self): work()
+        was = vars(threading.Thread)["_set_native_id"]
+        with sonde.sample(hz=1000) as seen:
+            for i in range(20):
+                kind = Own(name=f"own {i}") if i % 2 else threading.Thread(target=work, name=f"näme {i}")
+                kind.start(); kind.join()
+                assert kind.native_id
+            long = threading.Thread(target=work, name="ü" * 100)
+            long.start(); long.join()
+            child = os.fork()
+            if child == 0:
+                thread = threading.Thread(target=work, name="in the child")
+                thread.start(); thread.join()
+                time.sleep(0.1)
+                os._exit(0)
+            os.waitpid(child, 0)
+        assert vars(threading.Thread)["_set_native_id"] is was
+        seen.save("t.sonde")
+        """)
+    found = samples(tmp_path / "t.sonde")
+    names = {s["name"] for s in found if "work" in s["functions"] and s["process"] == 0}
+    assert names <= {*(f"{'own' if i % 2 else 'näme'} {i}" for i in range(20)), "ü" * 47}
+    assert len(names) > 15  # a loaded machine may starve the sampler for longer than one lives
+    assert {s["name"] for s in found if s["process"] == 1} <= {"in the child", "MainThread"}
+
+
 def test_no_time_is_two_threads(tmp_path):
     """Many threads, looked at in turn: one lock is held once at a time, and no CPU is made up."""
     done = run(tmp_path, """
@@ -228,6 +283,75 @@ def test_fork(tmp_path):
     assert len({s["process"] for s in found if "in_child" in s["functions"]}) == 1
 
 
+MULTIPROCESSING = {
+    "process": """
+        for _ in range(10):
+            child = context.Process(target=work)
+            child.start(); child.join()
+            assert child.exitcode == 0
+        """,
+    "pool": """
+        for _ in range(10):
+            pool = context.Pool(1)
+            pool.apply(work)
+            pool.close(); pool.join()
+        """,
+    "at once": """
+        children = [context.Process(target=work) for _ in range(10)]
+        for child in children: child.start()
+        for child in children: child.join()
+        """,
+}
+
+
+@pytest.mark.parametrize("way", MULTIPROCESSING)
+def test_multiprocessing(tmp_path, way):
+    """Its forked children end by os._exit(), each after less than is written at a time."""
+    run(tmp_path, """
+        import multiprocessing, sonde, time
+        def work(): time.sleep(0.09)
+        context = multiprocessing.get_context("fork")
+        with sonde.sample(hz=500) as seen:
+            BODY
+        seen.save("t.sonde")
+        """.replace("BODY", textwrap.indent(textwrap.dedent(MULTIPROCESSING[way]), 12 * " ").strip()))
+    found = [s for s in samples(tmp_path / "t.sonde") if "work" in s["functions"]]
+    assert len({s["process"] for s in found}) == 10
+    assert {s["name"] for s in found} == {"MainThread"}
+    assert 0.8 * 0.9e9 < sum(s["covered_ns"] for s in found)
+
+
+def test_a_killed_child_has_samples(tmp_path):
+    run(tmp_path, """
+        import multiprocessing, os, signal, sonde, time
+        def work():
+            time.sleep(0.09)
+            os.kill(os.getpid(), signal.SIGKILL)
+        with sonde.sample(hz=500) as seen:
+            for _ in range(10):
+                child = multiprocessing.get_context("fork").Process(target=work)
+                child.start(); child.join()
+        seen.save("t.sonde")
+        """)
+    found = [s for s in samples(tmp_path / "t.sonde") if "work" in s["functions"]]
+    assert len({s["process"] for s in found}) >= 8
+    assert 0.3 * 0.9e9 < sum(s["covered_ns"] for s in found)
+
+
+def test_threads_that_outlive_a_child_s_work(tmp_path):
+    run(tmp_path, """
+        import multiprocessing, sonde, threading, time
+        def late(): time.sleep(0.6)
+        def work(): threading.Thread(target=late).start()
+        with sonde.sample(hz=500) as seen:
+            child = multiprocessing.get_context("fork").Process(target=work)
+            child.start(); child.join()
+        seen.save("t.sonde")
+        """)
+    found = [s for s in samples(tmp_path / "t.sonde") if "late" in s["functions"]]
+    assert 0.5 * 0.6e9 < sum(s["covered_ns"] for s in found)
+
+
 ENDINGS = {
     "returns": ("", 0),
     "sys.exit": ("sys.exit(3)", 3),
@@ -254,6 +378,32 @@ def test_endings(tmp_path, ending):
     found = samples(tmp_path / "t.sonde")
     covered = sum(s["covered_ns"] for s in found if "spin" in s["functions"])
     assert covered > 0.25e9  # up to a tenth of a second may be lost, and what a loaded machine takes
+
+
+@pytest.mark.parametrize("when", ("before", "within", "both"))
+def test_interrupted_at_exit(tmp_path, when):
+    """Ctrl-C twice, or `timeout -s INT`, which signals a program and its group."""
+    done = run(tmp_path, """
+        import atexit, ctypes, sys, time, sonde, sonde._sample
+        tell, left = sonde._sample._tell_paths, [3]  # times
+        interrupt = getattr(ctypes.CDLL(None), "raise")
+        def within():
+            left[0] -= 1
+            if left[0] >= 0: interrupt(2)
+            tell()
+        sonde.sample(hz=1000, path="t.sonde").start()
+        if "WHEN" != "before": sonde._sample._tell_paths = within
+        def spin():
+            end = time.time() + 0.3
+            while time.time() < end: pass
+        spin()
+        time.sleep(0.05)
+        if "WHEN" != "within": atexit.register(interrupt, 2)
+        """.replace("WHEN", when))
+    assert done.stderr == ""
+    found = samples(tmp_path / "t.sonde")
+    assert sum(s["covered_ns"] for s in found if "spin" in s["functions"]) > 0.15e9
+    assert found[-1]["name"] == "MainThread"
 
 
 def test_exec_and_signals_many_times(tmp_path):
@@ -312,6 +462,29 @@ def test_the_program_s_own_handler(tmp_path):
         """)
     for name in ("first.sonde", "second.sonde"):
         assert any("spin" in s["functions"] for s in samples(tmp_path / name))
+
+
+def test_a_program_that_blocks_signals_finds_none(tmp_path):
+    """It runs calls too short to be read from outside: else it would be asked by one."""
+    run(tmp_path, """
+        import signal, sonde, time
+        def short(): pass
+        def caller():
+            for _ in range(1000): short(); short()
+        def spin():
+            end = time.thread_time() + 0.3
+            while time.thread_time() < end: caller()
+        everything = signal.valid_signals()
+        with sonde.sample(hz=2000):
+            spin()
+            for _ in range(2):
+                signal.pthread_sigmask(signal.SIG_BLOCK, everything)
+                spin()
+                assert signal.sigpending() == set()
+                assert signal.sigtimedwait(everything, 0) is None
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, everything)
+                spin()
+        """)
 
 
 def test_nothing_is_kept_alive(tmp_path):

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A thread that is asked for its stack answers; another one, to which an older signal comes late,
- * does not answer for it. No Python: a thread state without frames.
+ * does not answer for it. One that blocks the signal is not asked. No Python: a thread state
+ * without frames.
  */
 #include <stdatomic.h>
 #include <pthread.h>
@@ -18,8 +19,20 @@
 
 #include "readable.h"
 #include "probes/python/interrupt.h"
+#include "pystack/task.h"
 
 #define ATTEMPTS 20 /* of what must happen within the patience of the one that asks */
+
+/* As if it had blocked the signal only after it was looked at. */
+static bool too_late;
+
+bool __real_snd_task_blocks(const struct snd_task *task, int number);
+bool __wrap_snd_task_blocks(const struct snd_task *task, int number);
+
+bool __wrap_snd_task_blocks(const struct snd_task *task, int number)
+{
+    return !too_late && __real_snd_task_blocks(task, number);
+}
 
 struct worker {
     pthread_t            thread;
@@ -27,6 +40,7 @@ struct worker {
     atomic_bool          is_deaf, pending, end;
     atomic_bool          until_other; /* deaf until the other one has a signal pending */
     uint32_t             tid;
+    atomic_uint          rounds;
     const struct worker *other;
 };
 
@@ -55,6 +69,7 @@ static void *work(void *user)
             set_deaf(w, w->deaf);
         sigpending(&set);
         w->pending = sigismember(&set, SIGURG) == 1;
+        w->rounds++;
         sched_yield();
     }
     return NULL;
@@ -103,6 +118,7 @@ static void test_only_who_is_asked_answers(void **state)
     for (int i = 0; answers == 0 && i < ATTEMPTS; i++) /* a loaded machine may be late */
         answers += ask(&a) == SND_PY_READ;
     assert_int_equal(answers, 1);
+    too_late = true;
     for (int i = 0; i < ATTEMPTS; i++) {
         make_deaf(&a, true);
         make_deaf(&b, true);
@@ -118,9 +134,35 @@ static void test_only_who_is_asked_answers(void **state)
     snd_interrupt_stop();
 }
 
+static void test_who_blocks_it_is_not_asked(void **state)
+{
+    struct snd_python python = { .pid = getpid(), .layout = *snd_py_layout(13) };
+    struct worker     a;
+    int               answers = 0;
+
+    (void)state;
+    skip_unless_readable();
+    too_late = false;
+    assert_true(snd_interrupt_start(&python, false));
+    begin(&a, NULL);
+    for (int i = 0; i < ATTEMPTS; i++) {
+        make_deaf(&a, true);
+        assert_int_equal(ask(&a), SND_PY_UNREAD);
+        for (uint32_t seen = a.rounds; a.rounds < seen + 2;)
+            sched_yield(); /* until it has looked */
+        assert_false(a.pending);
+        make_deaf(&a, false);
+        answers += ask(&a) == SND_PY_READ;
+    }
+    assert_in_range(answers, 1, ATTEMPTS); /* a loaded machine may be late */
+    end(&a);
+    snd_interrupt_stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_blocks_it_is_not_asked),
         cmocka_unit_test(test_only_who_is_asked_answers),
     };
 

@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "pystack/task.h"
+
 #define PATIENCE_NS 20000000 /* a thread that has not answered by then is not waited for */
 
 enum phase { IDLE, ASKED, READING, DONE };
@@ -167,8 +169,13 @@ static bool wait_answer(uint32_t tid)
 enum snd_py_read snd_interrupt_read(void *user, uint32_t tid, uint64_t state,
                                     struct snd_py_stack *stack)
 {
+    struct snd_task task;
+
     (void)user;
     if (!question.on || !is_ours()) /* the program may have taken the signal meanwhile */
+        return SND_PY_UNREAD;
+    snd_task_open(&task, getpid(), tid);
+    if (snd_task_blocks(&task, SIGURG)) /* it would stay pending, for sigwait() to find */
         return SND_PY_UNREAD;
     question.state = state;
     __atomic_store_n(&question.phase, asked(tid), __ATOMIC_RELEASE);

@@ -6,8 +6,9 @@
  * outside, what it does in short functions cannot always be read whole, and leaving that out would
  * favour the long ones. Then it is interrupted, and reads its stack itself: nothing changes
  * meanwhile. Only the thread that holds the lock and runs is ever interrupted: a thread that waits
- * in a system call is not, so that none of its calls returns early. Where native frames are
- * wanted, every thread that runs is asked, in every round: only it can walk its own C stack.
+ * in a system call is not, so that a call returns early only if it is entered in that very moment.
+ * Where native frames are wanted, every thread that runs is asked, in every round: only it can walk
+ * its own C stack. One that blocks the signal is not asked: the program would find it pending.
  *
  * The signal is SIGURG: nobody's unless a program asks for it, and ignored by default, so that
  * one that comes late (after exec, after the sampler stopped) does no harm. Where a program has a

@@ -13,10 +13,12 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "probes/python/interrupt.h"
+#include "probes/python/threadnames.h"
 #include "pystack/pace.h"
 #include "pystack/sampling.h"
 
@@ -46,7 +48,7 @@ static const struct snd_recorder recorder = {
     .frame = sonde_intern_frame_in,
     .native = sonde_intern_native,
     .stack = sonde_intern_stack,
-    .thread = sonde_thread_of,
+    .thread = snd_threadname_introduce,
     .sample = sonde_sample,
     .tally = sonde_tally,
 };
@@ -74,8 +76,10 @@ static void *run(void *unused)
     snd_pace_next(&pace); /* what runs at this moment is what started us */
     prctl(PR_SET_NAME, "sonde sampler");
     prctl(PR_SET_TIMERSLACK, 1ul);
-    while (wait_until(pace.due_ns) && snd_sampling_round(sampler.sampling, missed))
+    while (wait_until(pace.due_ns) && snd_sampling_round(sampler.sampling, missed)) {
+        snd_threadname_catch_up();
         missed = snd_pace_next(&pace); /* or the interpreter has come to its end */
+    }
     return unused;
 }
 
@@ -161,6 +165,7 @@ static enum sonde_status start(double hz, bool native, struct sonde_error *err)
     sampler.period_ns = (uint64_t)(1e9 / hz);
     sampler.quit = false;
     init_wake();
+    snd_threadname_clear();
     status = snd_sampling_new(&python, &recorder, sampler.period_ns, &sampler.sampling, err);
     if (status != SONDE_OK)
         return status;
@@ -189,6 +194,7 @@ static void stop(void)
     pthread_mutex_unlock(&sampler.lock);
     pthread_join(sampler.thread, NULL);
     snd_interrupt_stop();
+    snd_threadname_catch_up();
     snd_sampling_counts(sampler.sampling, sampler.last);
     snd_sampling_free(sampler.sampling);
     sampler.sampling = NULL;
@@ -237,21 +243,78 @@ static PyObject *forget_sampling(PyObject *self, PyObject *unused)
         Py_RETURN_NONE;
     sampler.on = false;
     snd_interrupt_in_child();
+    snd_threadname_clear();
     snd_sampling_drop(sampler.sampling);
     sampler.sampling = NULL;
     return PyFloat_FromDouble(1e9 / (double)sampler.period_ns);
 }
 
+/* Of a thread that is this process's: in a forked child Python may have its parent's number. */
 static PyObject *name_thread(PyObject *self, PyObject *arguments)
 {
     unsigned    tid;
     const char *name;
+    int         later = 0;
 
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "Is", &tid, &name))
+    if (!PyArg_ParseTuple(arguments, "Is|p", &tid, &name, &later))
         return NULL;
-    sonde_thread_of(tid, name);
+    if (syscall(SYS_tgkill, getpid(), tid, 0) == 0) {
+        snd_threadname_tell(tid, name);
+        if (!later)
+            sonde_thread_of(tid, name);
+    }
     Py_RETURN_NONE;
+}
+
+/* In place of Thread._set_native_id, which a thread calls as it begins; `self` is what it was. */
+static PyObject *set_native_id(PyObject *self, PyObject *thread)
+{
+    PyObject *result = PyObject_CallOneArg(self, thread);
+
+    if (!result)
+        return NULL;
+    PyObject     *number = PyObject_GetAttrString(thread, "_native_id");
+    PyObject     *name = number ? PyObject_GetAttrString(thread, "_name") : NULL;
+    const char   *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    unsigned long tid = text && PyLong_Check(number) ? PyLong_AsUnsignedLong(number) : 0;
+    if (PyErr_Occurred())
+        PyErr_Clear();
+    else if (tid != 0 && sampler.on)
+        snd_threadname_tell((uint32_t)tid, text);
+    Py_XDECREF(name);
+    Py_XDECREF(number);
+    return result;
+}
+
+/* In C, so that no stack ever has a frame of it. */
+static PyObject *naming(PyObject *self, PyObject *function)
+{
+    static PyMethodDef method = { "_set_native_id", set_native_id, METH_O, NULL };
+    PyObject          *callable = PyCFunction_New(&method, function);
+    PyObject          *bound = callable ? PyInstanceMethod_New(callable) : NULL;
+
+    (void)self;
+    Py_XDECREF(callable);
+    return bound;
+}
+
+/*
+ * Calls it again if Ctrl-C came in between. In C, where nothing is raised between two attempts, nor
+ * before the first.
+ */
+static PyObject *call_to_the_end(PyObject *self, PyObject *function)
+{
+    PyObject *result = NULL;
+
+    (void)self;
+    for (int tries = 0; !result && tries < 100; tries++) {
+        PyErr_Clear();
+        result = PyObject_CallNoArgs(function);
+        if (!result && !PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
+            break;
+    }
+    return result;
 }
 
 static PyObject *count_samples(PyObject *self, PyObject *unused)
@@ -271,7 +334,12 @@ PyMethodDef snd_py_sampler_methods[] = {
     { "stop_sampling", stop_sampling, METH_NOARGS, "ends what start_sampling() began, if it did" },
     { "forget_sampling", forget_sampling, METH_NOARGS,
       "in a forked child: forgets its parent's sampler; returns its hz, or None" },
-    { "name_thread", name_thread, METH_VARARGS, "name_thread(tid, name): in the trace" },
+    { "name_thread", name_thread, METH_VARARGS,
+      "name_thread(tid, name, later=False): in the trace; later: when it is sampled" },
+    { "naming", naming, METH_O,
+      "naming(Thread._set_native_id): one that also tells the sampler the thread's name" },
+    { "call_to_the_end", call_to_the_end, METH_O,
+      "call_to_the_end(function): calls it, and again as long as it raises KeyboardInterrupt" },
     { "count_samples", count_samples, METH_NOARGS, "what the last sampler did, as a dict" },
     { NULL, NULL, 0, NULL },
 };
