@@ -118,7 +118,8 @@ bool snd_task_blocks(const struct snd_task *task, int number)
 
     for (int i = STAT_STATE; field && i < STAT_BLOCKED; i++) {
         field = strchr(field, ' ');
-        field += field ? 1 : 0;
+        if (field)
+            field++;
     }
     return field && (strtoul(field, NULL, 10) >> (number - 1) & 1u);
 }
