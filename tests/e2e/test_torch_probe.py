@@ -565,6 +565,21 @@ def test_run_unchanged_script(tmp_path):
     assert data["processes"][0]["closed"]
 
 
+def test_run_of_a_script_that_looks_for_torch_first(tmp_path):
+    """As transformers and accelerate do; to look is not to load."""
+    trace, done = run_script(tmp_path, """
+        import importlib.util, sys
+        for _ in range(3):
+            assert importlib.util.find_spec("torch").name == "torch" and "torch" not in sys.modules
+        import torch
+        torch.ones(2)
+        assert importlib.util.find_spec("torch") is torch.__spec__
+        assert torch.__loader__ is torch.__spec__.loader and "sonde" not in type(torch.__loader__).__module__
+        assert not any(type(one).__module__ == "sitecustomize" for one in sys.meta_path)
+    """)
+    assert done.stderr == b"" and "aten::ones" in [one.name for one in read(trace)[0]]
+
+
 def test_run_outlives_a_profiler_of_the_script(tmp_path):
     """What the script starts and stops itself does not end what `sonde run` records."""
     trace, _ = run_script(tmp_path, """

@@ -64,8 +64,8 @@ def start_torch(probes):
 class Loader:
     """A module's own loader, and one thing more once it is done."""
 
-    def __init__(self, real, then):
-        self.real, self.then = real, then
+    def __init__(self, real, finder):
+        self.real, self.finder = real, finder
 
     def __getattr__(self, name):
         return getattr(self.real, name)
@@ -75,12 +75,17 @@ class Loader:
 
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self.real
+        if self.finder in sys.meta_path:
+            sys.meta_path.remove(self.finder)
         self.real.exec_module(module)
-        self.then(module)
+        self.finder.then(module)
 
 
 class Finder:
-    """Finds nothing itself: it stands in front of the others until a module is asked for."""
+    """Finds nothing itself: it stands in front of the others until a module is loaded.
+
+    To be asked for it is not enough: many look whether torch is there before they import it.
+    """
 
     def __init__(self, wanted, then):
         self.wanted, self.then, self.busy = wanted, then, False
@@ -94,9 +99,7 @@ class Finder:
         finally:
             self.busy = False
         if spec is not None and spec.loader is not None and spec.origin != "sonde":
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-            spec.loader = Loader(spec.loader, self.then)
+            spec.loader = Loader(spec.loader, self)
         return spec
 
 
