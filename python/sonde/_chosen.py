@@ -7,7 +7,6 @@ that takes a wrapper around a decorated function, so that nothing at all is watc
 them runs.
 """
 import functools
-import inspect
 import sys
 import types
 
@@ -189,12 +188,14 @@ def _nothing():
 def _wrap(session, function):
     enter = _python.lines_enter if _NEEDS_WATCH else _nothing
     leave = _python.lines_leave if _NEEDS_WATCH else _nothing
-    kinds = ((inspect.iscoroutinefunction, _wrap_coroutine),
-             (inspect.isasyncgenfunction, _wrap_async_generator),
-             (inspect.isgeneratorfunction, _wrap_generator))
-    for is_kind, wrap in kinds:
-        if is_kind(function):
-            return functools.wraps(function)(wrap(session, function, enter, leave))
+
+    def begin():
+        session._keep()
+        enter()
+
+    wrapped = _session.wrap_suspended(function, begin, leave)
+    if wrapped:
+        return wrapped
     if not callable(function):
         raise TypeError(f"sonde: cannot decorate {function!r}: it cannot be called")
 
@@ -207,49 +208,3 @@ def _wrap(session, function):
         finally:
             leave()
     return functools.wraps(function)(wrapper)
-
-
-def _wrap_coroutine(session, function, enter, leave):
-    async def wrapper(*args, **kwargs):
-        session._keep()
-        enter()
-        try:
-            return await function(*args, **kwargs)
-        finally:
-            leave()
-    return wrapper
-
-
-def _wrap_generator(session, function, enter, leave):
-    def wrapper(*args, **kwargs):
-        session._keep()
-        enter()
-        try:
-            return (yield from function(*args, **kwargs))
-        finally:
-            leave()
-    return wrapper
-
-
-def _wrap_async_generator(session, function, enter, leave):
-    async def wrapper(*args, **kwargs):
-        session._keep()
-        inner, sent, error = function(*args, **kwargs), None, None
-        enter()
-        try:
-            while True:
-                try:
-                    value = await (inner.asend(sent) if error is None else inner.athrow(error))
-                except StopAsyncIteration:
-                    return
-                sent = error = None
-                try:
-                    sent = yield value
-                except GeneratorExit:
-                    raise
-                except BaseException as raised:
-                    error = raised
-        finally:
-            await inner.aclose()
-            leave()
-    return wrapper

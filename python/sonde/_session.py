@@ -269,10 +269,30 @@ def _copy_with_children(source, target):
 
 # ------------------------------------------------------------------------ decorators
 
-def _wrap_async_generator(session, function):
+def _wrap_coroutine(function, enter, leave):
+    async def wrapper(*args, **kwargs):
+        enter()
+        try:
+            return await function(*args, **kwargs)
+        finally:
+            leave()
+    return wrapper
+
+
+def _wrap_generator(function, enter, leave):
+    def wrapper(*args, **kwargs):
+        enter()
+        try:
+            return (yield from function(*args, **kwargs))
+        finally:
+            leave()
+    return wrapper
+
+
+def _wrap_async_generator(function, enter, leave):
     async def wrapper(*args, **kwargs):
         inner, sent, error = function(*args, **kwargs), None, None
-        session.enable()
+        enter()
         try:
             while True:
                 try:
@@ -290,37 +310,27 @@ def _wrap_async_generator(session, function):
             try:
                 await inner.aclose()
             finally:
-                session.disable()
+                leave()
     return wrapper
+
+
+def wrap_suspended(function, enter, leave):
+    """What can be suspended, entered from its first step to its last; None if it is another kind."""
+    import inspect
+    for is_kind, wrap in ((inspect.iscoroutinefunction, _wrap_coroutine),
+                          (inspect.isasyncgenfunction, _wrap_async_generator),
+                          (inspect.isgeneratorfunction, _wrap_generator)):
+        if is_kind(function):
+            return functools.wraps(function)(wrap(function, enter, leave))
+    return None
 
 
 def _wrap(session, function):
-    """By kind: that of a generator or coroutine is on from its first step to its last."""
-    import inspect
-    if inspect.iscoroutinefunction(function):
-        @functools.wraps(function)
-        async def wrapper(*args, **kwargs):
-            session.enable()
-            try:
-                return await function(*args, **kwargs)
-            finally:
-                session.disable()
-    elif inspect.isasyncgenfunction(function):
-        wrapper = functools.wraps(function)(_wrap_async_generator(session, function))
-    elif inspect.isgeneratorfunction(function):
-        @functools.wraps(function)
-        def wrapper(*args, **kwargs):
-            session.enable()
-            try:
-                return (yield from function(*args, **kwargs))
-            finally:
-                session.disable()
-    else:
-        @functools.wraps(function)
-        def wrapper(*args, **kwargs):
-            session.enable()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                session.disable()
-    return wrapper
+    def wrapper(*args, **kwargs):
+        session.enable()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            session.disable()
+    return (wrap_suspended(function, session.enable, session.disable)
+            or functools.wraps(function)(wrapper))

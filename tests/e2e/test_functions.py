@@ -3,6 +3,7 @@
 
 Runs with every CPython that the machine has (tools/test pythons): no torch, no other package.
 """
+import asyncio
 import cProfile
 import gc
 import json
@@ -572,3 +573,26 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert done.returncode == -9
     text = sonde.Trace(tmp_path / "killed.sonde").report(view="functions", format="json", rows=-1)
     assert {row["function"]: row["calls"] for row in json.loads(text)["rows"]}["step"] == 50
+
+
+def test_an_async_generator_that_fails_as_it_closes_is_left():
+    """By the wrapper that functions, samples, lines and memory share."""
+    from sonde import _session
+
+    async def failing():
+        try:
+            yield 1
+        finally:
+            raise ValueError("as asked")
+
+    calls = []
+    wrapped = _session.wrap_suspended(failing, lambda: calls.append("enter"), lambda: calls.append("leave"))
+
+    async def main():
+        values = wrapped()
+        assert await values.__anext__() == 1
+        with pytest.raises(ValueError, match="as asked"):
+            await values.aclose()
+
+    asyncio.run(main())
+    assert calls == ["enter", "leave"]

@@ -482,10 +482,10 @@ def test_one_line_says_what_is_wrong(arguments, words, tmp_path, capsys, monkeyp
 
 def test_a_python_without_torch_says_so(tmp_path):
     """The package is found, torch is not: in a Python of its own without site-packages."""
-    stub = tmp_path / "python3"
-    stub.write_text(f"#!/bin/sh\nexec {sys.executable} -S \"$@\"\n")
-    stub.chmod(0o755)
-    environment = {**os.environ, "SONDE_PYTHON_EXE": str(stub), "PYTHONPATH": ""}
+    launcher = tmp_path / "python3"
+    launcher.write_text(f"#!/bin/sh\nexec {sys.executable} -S \"$@\"\n")
+    launcher.chmod(0o755)
+    environment = {**os.environ, "SONDE_PYTHON_EXE": str(launcher), "PYTHONPATH": ""}
     place = os.path.dirname(sonde.__file__)
     lonely = tmp_path / "packages"
     lonely.mkdir()
@@ -495,5 +495,5 @@ def test_a_python_without_torch_says_so(tmp_path):
                           encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (f"sonde: model: {stub} has no torch: pip install torch there, or name "
+    assert done.stderr == (f"sonde: model: {launcher} has no torch: pip install torch there, or name "
                            "another Python with SONDE_PYTHON_EXE\n")

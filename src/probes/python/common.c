@@ -51,3 +51,21 @@ bool snd_py_set_extra(PyCodeObject *code, Py_ssize_t index, void *extra)
     return _PyCode_SetExtra((PyObject *)code, index, extra) == 0;
 #endif
 }
+
+/* ---------------------------------------------------------------------- hooks */
+
+bool snd_py_is_reached(bool *reached)
+{
+    static PyObject *nothing; /* kept: it is asked for at every start */
+
+    if (!nothing) {
+        PyObject *names = PyDict_New();
+        nothing = names ? PyRun_String("lambda: None", Py_eval_input, names, names) : NULL;
+        Py_XDECREF(names);
+    }
+    *reached = false;
+    PyObject *result = nothing ? PyObject_CallObject(nothing, NULL) : NULL;
+    Py_XDECREF(result);
+    PyErr_Clear();
+    return *reached;
+}

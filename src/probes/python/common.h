@@ -47,6 +47,15 @@ uint32_t snd_py_function_frame(PyCodeObject *code);
 /* Of one of its lines. */
 uint32_t snd_py_line_frame(PyCodeObject *code, int line);
 
+/* ---------------------------------------------------------------------- hooks */
+
+/*
+ * Calls a Python function of ours that does nothing; whether a hook that is off sets *reached then:
+ * whoever stands before it still calls it, and it must not stand before them too, or they would
+ * call each other for ever.
+ */
+bool snd_py_is_reached(bool *reached);
+
 /* ------------------------------------------- a probe's own word in a code object */
 
 /*

@@ -28,7 +28,6 @@ static struct {
     bool                 on;
     bool                 left;       /* it was turned off while another stood before us */
     bool                 reached;    /* we were called while we were off */
-    PyObject            *probe;      /* a Python function of our own, to see whether we are */
     uint32_t             until_look; /* ends until we look who stands in our place */
     uint32_t             doubts;     /* ends since the last begin, while another stands there */
 } hook;
@@ -128,33 +127,13 @@ static PyObject *evaluate(PyThreadState *thread, snd_evalframe *frame, int throw
     return result;
 }
 
-/*
- * Whether whoever stands before us still calls us: then we must not stand before them too, or
- * we would call each other for ever. Asked while we are off, so that it is not counted.
- */
-static bool is_reached(void)
-{
-    if (!hook.left)
-        return false;
-    if (!hook.probe) {
-        PyObject *names = PyDict_New();
-        hook.probe = names ? PyRun_String("lambda: None", Py_eval_input, names, names) : NULL;
-        Py_XDECREF(names);
-    }
-    hook.reached = false;
-    PyObject *result = hook.probe ? PyObject_CallObject(hook.probe, NULL) : NULL;
-    Py_XDECREF(result);
-    PyErr_Clear();
-    return hook.reached;
-}
-
 static bool start(bool builtins)
 {
     (void)builtins;
     hook.interpreter = PyInterpreterState_Get();
     hook.until_look = ENDS_UNTIL_LOOK;
     hook.doubts = 0;
-    if (!is_ours() && !is_reached()) {
+    if (!is_ours() && !(hook.left && snd_py_is_reached(&hook.reached))) {
         hook.before = _PyInterpreterState_GetEvalFrameFunc(hook.interpreter);
         _PyInterpreterState_SetEvalFrameFunc(hook.interpreter, evaluate);
     }

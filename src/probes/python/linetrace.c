@@ -28,7 +28,6 @@ static struct {
     bool                 on;
     bool                 left;    /* another stood before us when we were turned off */
     bool                 reached; /* a frame came by */
-    PyObject            *probe;   /* a function that does nothing */
 } hook;
 
 static int trace(PyObject *object, PyFrameObject *frame, int what, PyObject *argument);
@@ -215,30 +214,13 @@ static void adopt(void)
     set_tracing(thread, trace);
 }
 
-/* Whether we are still called by whoever stands before us: then once is enough. */
-static bool is_reached(void)
-{
-    if (!hook.left)
-        return false;
-    if (!hook.probe) {
-        PyObject *names = PyDict_New();
-        hook.probe = names ? PyRun_String("lambda: None", Py_eval_input, names, names) : NULL;
-        Py_XDECREF(names);
-    }
-    hook.reached = false;
-    PyObject *result = hook.probe ? PyObject_CallObject(hook.probe, NULL) : NULL;
-    Py_XDECREF(result);
-    PyErr_Clear();
-    return hook.reached;
-}
-
 static bool start(void)
 {
     hook.interpreter = PyInterpreterState_Get();
     hook.on = true;
     announce(PyThreadState_Get(), true);
     _PyFrameEvalFunction now = _PyInterpreterState_GetEvalFrameFunc(hook.interpreter);
-    if (now != evaluate && !is_reached()) {
+    if (now != evaluate && !(hook.left && snd_py_is_reached(&hook.reached))) {
         hook.before = now;
         _PyInterpreterState_SetEvalFrameFunc(hook.interpreter, evaluate);
     }
