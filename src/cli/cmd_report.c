@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "cli/commands.h"
 
 struct report_args {
@@ -63,8 +64,8 @@ static const struct snd_option options[] = {
       SND_OPTION_NUMBER, AT(max_source), 0 },
 };
 
-/* Names of a list with commas, each a bit; 0 for one that is not there, which *bad then is. */
-static unsigned parse_groups(const char *list, char bad[32])
+/* Names of a list with commas, each a bit; 0 if one is unknown, and *bad has it. */
+static unsigned parse_groups(const char *list, struct snd_nearest *bad)
 {
     static const struct {
         const char *name;
@@ -79,13 +80,14 @@ static unsigned parse_groups(const char *list, char bad[32])
     while (*list) {
         size_t   length = strcspn(list, ",");
         unsigned bit = 0;
-        for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
+        *bad = (struct snd_nearest){ .word = list, .length = length };
+        for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
             if (strlen(groups[i].name) == length && strncmp(groups[i].name, list, length) == 0)
                 bit = groups[i].bit;
-        if (!bit) {
-            snprintf(bad, 32, "%.*s", (int)length, list);
-            return 0;
+            snd_nearest_try(bad, groups[i].name);
         }
+        if (!bit)
+            return 0;
         mask |= bit;
         list += length + (list[length] == ',');
     }
@@ -95,16 +97,18 @@ static unsigned parse_groups(const char *list, char bad[32])
 static int fill_groups(const struct snd_command *self, const char *list,
                        struct sonde_report_options *report)
 {
-    char bad[32] = "";
+    struct snd_nearest bad = { .word = "" };
+    char               hint[SND_HINT_MAX];
 
     if (!list)
         return -1;
-    report->groups = parse_groups(list, bad);
+    report->groups = parse_groups(list, &bad);
     if (report->groups == 0)
         return snd_usage_error(self,
-                               "cannot group by '%s': the groups are shape, stack, thread, "
+                               "cannot group by '%.*s'%s: the groups are shape, stack, thread, "
                                "process, module, overload",
-                               bad);
+                               (int)(bad.length < 60 ? bad.length : 60), bad.word,
+                               snd_nearest_hint(&bad, hint));
     return -1;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/nearest.h"
 #include "export/gzip.h"
 
 const struct snd_exporter snd_exporters[] = {
@@ -45,11 +46,15 @@ const struct sonde_exporter_info *sonde_exporter_info(size_t index)
 static enum sonde_status refuse(const char *format, struct sonde_error *err)
 {
     struct sonde_buffer names = { 0 };
+    struct snd_nearest  nearest = { .word = format, .length = strlen(format) };
+    char                hint[SND_HINT_MAX];
 
-    for (size_t i = 0; i < snd_exporter_count; i++)
+    for (size_t i = 0; i < snd_exporter_count; i++) {
         snd_buf_format(&names, "%s%s", i ? ", " : "", snd_exporters[i].info.name);
-    snd_fail(err, SONDE_E_ARGUMENT, "there is no format '%.60s': the formats are %s", format,
-             snd_buf_string(&names));
+        snd_nearest_try(&nearest, snd_exporters[i].info.name);
+    }
+    snd_fail(err, SONDE_E_ARGUMENT, "there is no format '%.60s'%s: the formats are %s", format,
+             snd_nearest_hint(&nearest, hint), snd_buf_string(&names));
     sonde_buffer_release(&names);
     return SONDE_E_ARGUMENT;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/nearest.h"
 #include "view/pstats.h"
 
 #define KEYS_MAX 8
@@ -61,11 +62,16 @@ static size_t find_key(const char *word, size_t length)
 static enum sonde_status refuse(const char *word, size_t length, struct sonde_error *err)
 {
     struct sonde_buffer names = { 0 };
+    struct snd_nearest  nearest = { .word = word, .length = length };
+    char                hint[SND_HINT_MAX];
 
-    for (size_t i = 0; i < KEY_COUNT; i++)
+    for (size_t i = 0; i < KEY_COUNT; i++) {
         snd_buf_format(&names, "%s%s", i ? ", " : "", keys[i].name);
-    snd_fail(err, SONDE_E_ARGUMENT, "cannot sort functions by '%.*s': the keys are %s",
-             (int)(length < 60 ? length : 60), word, snd_buf_string(&names));
+        snd_nearest_try(&nearest, keys[i].name);
+    }
+    snd_fail(err, SONDE_E_ARGUMENT, "cannot sort functions by '%.*s'%s: the keys are %s",
+             (int)(length < 60 ? length : 60), word, snd_nearest_hint(&nearest, hint),
+             snd_buf_string(&names));
     sonde_buffer_release(&names);
     return SONDE_E_ARGUMENT;
 }

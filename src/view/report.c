@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/nearest.h"
 #include "base/sink.h"
 #include "format/layout.h"
 #include "snd_config.h"
@@ -86,11 +87,15 @@ static const struct snd_view *find_view(const char *name)
 static enum sonde_status refuse_view(const char *name, struct sonde_error *err)
 {
     struct sonde_buffer names = { 0 };
+    struct snd_nearest  nearest = { .word = name, .length = strlen(name) };
+    char                hint[SND_HINT_MAX];
 
-    for (size_t i = 0; i < snd_view_count; i++)
+    for (size_t i = 0; i < snd_view_count; i++) {
         snd_buf_format(&names, "%s%s", i ? ", " : "", snd_views[i].info.name);
-    snd_fail(err, SONDE_E_ARGUMENT, "there is no view '%.60s': the views are %s", name,
-             snd_buf_string(&names));
+        snd_nearest_try(&nearest, snd_views[i].info.name);
+    }
+    snd_fail(err, SONDE_E_ARGUMENT, "there is no view '%.60s'%s: the views are %s", name,
+             snd_nearest_hint(&nearest, hint), snd_buf_string(&names));
     sonde_buffer_release(&names);
     return SONDE_E_ARGUMENT;
 }

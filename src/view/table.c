@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/nearest.h"
 
 void snd_table_init(struct snd_table *table, const struct snd_column *columns, size_t count)
 {
@@ -80,15 +81,18 @@ static enum sonde_status refuse_key(const struct snd_table *table, const char *k
                                     struct sonde_error *err)
 {
     struct sonde_buffer keys = { 0 };
+    struct snd_nearest  nearest = { .word = key, .length = strlen(key) };
+    char                hint[SND_HINT_MAX];
 
     for (size_t i = 0; i < table->column_count; i++) {
         if (is_sortable(&table->columns[i])) {
             snd_buf_text(&keys, keys.length ? ", " : "");
             snd_buf_text(&keys, table->columns[i].key);
+            snd_nearest_try(&nearest, table->columns[i].key);
         }
     }
-    snd_fail(err, SONDE_E_ARGUMENT, "cannot sort by '%.60s': the keys are %s", key,
-             snd_buf_string(&keys));
+    snd_fail(err, SONDE_E_ARGUMENT, "cannot sort by '%.60s'%s: the keys are %s", key,
+             snd_nearest_hint(&nearest, hint), snd_buf_string(&keys));
     sonde_buffer_release(&keys);
     return SONDE_E_ARGUMENT;
 }
