@@ -157,6 +157,29 @@ def watch(run, ours_inside=True, **options):
     return theirs, ours
 
 
+def apart(run, **options):
+    """Each profiler alone on the same code: torch's, then ours."""
+    mine = dict(options)
+    if mine.get("with_flops"):
+        mine["with_flops"] = "torch"
+    with quiet():
+        with torch.profiler.profile(activities=[CPU], **options) as theirs:
+            run()
+        with sonde.profile(activities=[CPU], **mine) as ours:
+            run()
+    return theirs, ours
+
+
+def together(run, **options):
+    with both(**options) as (theirs, ours):
+        run()
+    return theirs, ours
+
+
+# A comparison in one form alone can hide what the other shows.
+FORMS = {"apart": apart, "together": together}
+
+
 def threads_of(events):
     return {event.thread for event in events}
 

@@ -107,7 +107,7 @@ inline uint32_t call_of(Thread *thread, const at::RecordFunction &fn, const Plac
 
     if (!(FLAGS & (SONDE_TORCH_SHAPES | SONDE_TORCH_STACKS | SONDE_TORCH_MODULES)) && name.slot)
         return call_by_name(name.slot, fn, FLAGS);
-    uint64_t hash = stir(thread->seed, name.which);
+    uint64_t hash = stir(thread->seed + name.id * ODD, reinterpret_cast<uintptr_t>(name.address));
     if (FLAGS & SONDE_TORCH_SHAPES)
         hash = hash_inputs(fn.inputs(), hash);
     hash = fold(hash ^ traits_of(fn), ODD ^ place->hash);

@@ -33,31 +33,37 @@ inline uint32_t text_id(Thread *thread, const char *text)
     return slot->id;
 }
 
+constexpr uint32_t NAME_ID_MAX = (1u << 26) - 1; /* of NameSlot */
+
 struct Name {
-    uintptr_t which; /* the same for the same operator, overloads apart */
-    NameSlot *slot;  /* of one whose name stays where it is, or NULL */
+    uint32_t    id;      /* the same for the same text, wherever it is; 0: no room for more names */
+    const char *address; /* overloads of one name have it at different ones; NULL: it means nothing */
+    NameSlot   *slot;    /* of one whose name stays where it is, or NULL */
 };
 
 inline Name name_of_text(Thread *thread, const char *text)
 {
-    return { text_id(thread, text), nullptr };
+    return { text_id(thread, text), nullptr, nullptr };
 }
 
 NOINLINE Name name_slow(Thread *thread, NameSlot *slot, const char *name)
 {
-    size_t length = strlen(name);
+    size_t   length = strlen(name);
+    uint32_t id = text_id(thread, name);
 
     /* autograd names its nodes anew each time: "autograd::engine::evaluate_function: .." */
     if (length + 1 < WORD || length + 1 >= sizeof slot->text ||
-        strncmp(name, "autograd::", 10) == 0)
-        return name_of_text(thread, name);
+        strncmp(name, "autograd::", 10) == 0 || id > NAME_ID_MAX)
+        return { id, nullptr, nullptr };
+    static_assert(sizeof slot->text < 64, "the bits of NameSlot::length");
     slot->calls[0] = slot->calls[1] = 0;
     slot->address = name;
     slot->epoch = thread->epoch;
-    slot->length = static_cast<uint32_t>(length);
+    slot->length = static_cast<uint32_t>(length) & 63;
+    slot->id = id & NAME_ID_MAX;
     memcpy(slot->text, name, length / WORD * WORD);
     memcpy(&slot->text[length / WORD], name + length + 1 - WORD, WORD);
-    return { reinterpret_cast<uintptr_t>(name), slot };
+    return { id, name, slot };
 }
 
 /* As strcmp() == 0, without the call. */
@@ -73,7 +79,8 @@ inline bool is_same(const NameSlot *slot, const char *name)
 
 /*
  * Operators keep their names at one address; ranges with a name of their own (scope other
- * than FUNCTION, or a short one inside the RecordFunction) have it wherever the heap is free.
+ * than FUNCTION, a short one inside the RecordFunction, torch.compile's) have it wherever the
+ * heap is free: the address finds the slot, but only the text tells which name it is.
  */
 inline Name name_of(Thread *thread, const at::RecordFunction &fn)
 {
@@ -87,7 +94,7 @@ inline Name name_of(Thread *thread, const at::RecordFunction &fn)
     static_assert(NAME_SLOTS == 1u << 10, "the shift above");
     if (UNLIKELY(slot->address != name || slot->epoch != thread->epoch || !is_same(slot, name)))
         return name_slow(thread, slot, name);
-    return { reinterpret_cast<uintptr_t>(name), slot };
+    return { slot->id, name, slot };
 }
 
 /* ------------------------------------------------------------------- inputs */

@@ -79,7 +79,8 @@ constexpr size_t NAME_SLOTS = 1024, TEXT_SLOTS = 1024, CALL_LINES = 4096, CALL_W
 /* By the address of an operator's name, which may be reused: the text decides. A cache line. */
 struct alignas(64) NameSlot {
     const char *address;
-    uint32_t    epoch, length;
+    uint32_t    epoch;
+    uint32_t    length : 6, id : 26; /* of the text; its id in the trace */
     uint32_t    calls[2]; /* when nothing but the name is recorded: without, with a number */
     uint64_t    text[NAME_WORDS]; /* whole words, then the last eight bytes with the NUL */
 };
