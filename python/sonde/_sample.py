@@ -21,11 +21,19 @@ from ._session import Session
 DEFAULT_HZ = 100
 
 _lock = threading.Lock()
+_lock_pid = os.getpid()
 _users = 0
 _hz = None
 _native = False
 _is_told = False
 _watch = None  # Thread._set_native_id: what it was, and what it is
+
+
+def _renew_lock():
+    """In a child: a thread that stayed in the parent may have held it."""
+    global _lock, _lock_pid
+    if _lock_pid != os.getpid():
+        _lock, _lock_pid = threading.Lock(), os.getpid()
 
 
 def _name_threads():
@@ -100,6 +108,7 @@ def _stop():
 def _stop_at_exit():
     """The threads' names, and the last tenth of a second. Called again if Ctrl-C comes between."""
     global _users
+    _renew_lock()  # a child of C's fork() has not been told that it is one
     with _lock:
         if _users > 0:
             _unwatch_threads()
@@ -138,20 +147,17 @@ def _tell_multiprocessing():
 
 
 def _in_child():
-    """The sampler's thread stayed in the parent: the child has one of its own, in its own file."""
-    global _lock, _users
-    _lock = threading.Lock()
-    hz = _python.forget_sampling()
-    if hz is None or _users == 0:
+    """The sampler is the child's own already (C's doing, as for children of C's fork())."""
+    global _users
+    _renew_lock()
+    if _users == 0:
         return
-    try:
-        _python.start_sampling(hz, _native)
+    if _python.is_sampling():
         _python.name_thread(os.getpid(), threading.current_thread().name, True)
         _tell_multiprocessing()
-    except Exception as error:  # the program must not suffer for it
+    else:  # it could not be started, and has said why
         _users = 0
         _unwatch_threads()
-        print(f"sonde: process {os.getpid()} is not sampled: {error}", file=sys.stderr)
 
 
 os.register_at_fork(after_in_child=_in_child)

@@ -266,13 +266,26 @@ static bool has_begun(const struct snd_sampling *s, size_t n, size_t at)
     return t->ident != 0;
 }
 
+/*
+ * C's fork() leaves a child with its parent's number for its thread, unless it has Python told. The
+ * thread that it has is its first: the C library knows the number. 0: it has not begun to run, or
+ * has ended.
+ */
+static uint32_t find_number(struct snd_sampling *s, const struct snd_py_thread *found)
+{
+    uint32_t told = found->tid ? snd_task_number(s->python.pid, found->tid) : 0;
+
+    if (told != 0)
+        return told;
+    uint32_t number = snd_task_tid(s->python.pid, found->ident, &s->tid_offset);
+    return found->tid == 0 || number == (uint32_t)s->python.pid ? number : 0;
+}
+
 static struct thread *add_thread(struct snd_sampling *s, const struct snd_py_thread *found,
                                  uint64_t now)
 {
-    uint32_t tid = found->tid ? snd_task_number(s->python.pid, found->tid)
-                              : snd_task_tid(s->python.pid, found->ident, &s->tid_offset);
+    uint32_t tid = find_number(s, found);
 
-    /* Without a number it has not begun to run, or has ended: nothing can be said of it. */
     if (tid == 0 || !snd_grow(&s->threads, &s->thread_room, s->thread_count, sizeof *s->threads))
         return NULL;
     struct thread *t = &s->threads[s->thread_count++];

@@ -325,6 +325,32 @@ def test_children(tmp_path):
     assert len(workers) == 3
 
 
+C_FORK = """
+import ctypes, os, threading, time
+def child_work():
+    while True: sum(range(1000))
+threading.Thread(target=time.sleep, args=[30], daemon=True).start()
+child = ctypes.PyDLL(None).fork()
+if child == 0:
+    child_work()
+print(child, flush=True)
+time.sleep(30)
+"""
+
+
+@pytest.mark.parametrize("python, include", interpreters())
+def test_a_child_of_c_s_fork(tmp_path, python, include):
+    """Python goes by its parent's number for the thread there."""
+    with Program(python, tmp_path, C_FORK, start_new_session=True) as program:
+        try:
+            attach(program.said.strip(), tmp_path / "t.sonde", "--sample", 200, "--duration", 0.5)
+        finally:
+            os.killpg(program.pid, signal.SIGKILL)
+    found = samples(tmp_path / "t.sonde")
+    assert sum(s["samples"] for s in found if "child_work" in s["functions"]) > 20
+    assert len({s["tid"] for s in found}) == 1  # the other thread stayed in the parent
+
+
 def test_until_it_ends(tmp_path):
     with Program(sys.executable, tmp_path, """
             import time

@@ -283,6 +283,65 @@ def test_fork(tmp_path):
     assert len({s["process"] for s in found if "in_child" in s["functions"]}) == 1
 
 
+def test_children_of_c_s_fork(tmp_path):
+    """As uWSGI's workers: os.fork() and what is registered with it know nothing of them."""
+    run(tmp_path, """
+        import ctypes, os, sonde, threading, time
+        libc = ctypes.PyDLL(None)  # keeps the interpreter's lock
+        def spin():
+            end = time.time() + 0.3
+            while time.time() < end: pass
+        def in_child(): spin()
+        def in_grandchild(): spin()
+        def fork(body):
+            child = libc.fork()
+            if child == 0:
+                body()
+                raise SystemExit(7)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        def twice():
+            in_child()
+            fork(in_grandchild)
+        over = threading.Event()
+        other = threading.Thread(target=over.wait, daemon=True)
+        with sonde.sample(hz=500) as seen:
+            other.start()
+            for _ in range(3): fork(twice)
+            over.set(); other.join()
+        seen.save("t.sonde")
+        """)
+    found = samples(tmp_path / "t.sonde")
+    for name in ("in_child", "in_grandchild"):
+        inside = [s for s in found if name in s["functions"]]
+        assert len({s["process"] for s in inside}) == 3
+        assert {s["name"] for s in inside} == {"MainThread"}
+        assert sum(s["covered_ns"] for s in inside) > 0.5 * 3 * 0.3e9
+    assert not [s for s in found if s["process"] != 0 and s["name"] == "Thread-1 (wait)"]
+
+
+def test_forks_while_samples_are_taken(tmp_path):
+    """By several threads at once, in the middle of rounds: none hangs, crashes or goes unsampled."""
+    done = run(tmp_path, """
+        import ctypes, os, sonde, threading, time
+        libc, statuses = ctypes.PyDLL(None), []
+        def fork(n):
+            child = (libc.fork if n % 2 else os.fork)()
+            if child == 0:
+                end = time.time() + 0.02
+                while time.time() < end: pass
+                os._exit(7)
+            statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        def forks():
+            for n in range(40): fork(n)
+        with sonde.sample(hz=5000) as seen:
+            threads = [threading.Thread(target=forks) for _ in range(3)]
+            for thread in threads: thread.start()
+            for thread in threads: thread.join()
+        print(statuses.count(7))
+        """)
+    assert done.stdout == "120\n" and done.stderr == ""
+
+
 MULTIPROCESSING = {
     "process": """
         for _ in range(10):

@@ -1,40 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * probes/python/sampler.c - samples of this process: a thread of its own, outside the interpreter.
- *
- * It never takes the interpreter's lock, runs no Python code and holds no object: what it knows it
- * reads from memory, as a stranger would.
- */
-#include "probes/python/common.h"
+#include "probes/python/sampler.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "probes/python/common.h"
 #include "probes/python/interrupt.h"
 #include "probes/python/threadnames.h"
 #include "pystack/pace.h"
-#include "pystack/sampling.h"
 
-#define HZ_MOST 20000.0
-#define HZ_LEAST 0.01
+#define EMPTY_ROUNDS \
+    5 /* in a row: the interpreter has ended. In a child it has none for a moment */
+#define FORK_WAITS_NS 100000000 /* for the round that is being made; no longer: see before_fork() */
 
 static struct {
     pthread_t            thread;
-    pthread_mutex_t      lock;
+    pthread_mutex_t      lock; /* of `quit` */
     pthread_cond_t       wake;
+    pthread_mutex_t      round; /* held while what is below changes, and during a round */
     bool                 on, quit;
     uint64_t             period_ns;
     struct snd_sampling *sampling; /* the thread's, while it runs */
     uint64_t             last[SND_SAMPLER_WORDS];
-    bool                 interrupts;
-} sampler = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    bool                 interrupts, native;
+} sampler = { .lock = PTHREAD_MUTEX_INITIALIZER, .round = PTHREAD_MUTEX_INITIALIZER };
+
+/* Of a thread that is forking. */
+static __thread struct {
+    uint32_t tid;   /* in the parent */
+    bool     holds; /* sampler.round: the child finds the sampler whole */
+} forking;
 
 static uint64_t clock_now(void)
 {
@@ -68,17 +70,29 @@ static bool wait_until(uint64_t ns)
     return go_on;
 }
 
+/* False when no thread that runs Python was found. */
+static bool make_round(uint64_t missed)
+{
+    pthread_mutex_lock(&sampler.round);
+    bool go_on = snd_sampling_round(sampler.sampling, missed);
+    if (go_on)
+        snd_threadname_catch_up();
+    pthread_mutex_unlock(&sampler.round);
+    return go_on;
+}
+
 static void *run(void *unused)
 {
     struct snd_pace pace = snd_pace_begin(sampler.period_ns);
     uint64_t        missed = 0;
+    unsigned        empty = 0;
 
     snd_pace_next(&pace); /* what runs at this moment is what started us */
     prctl(PR_SET_NAME, "sonde sampler");
     prctl(PR_SET_TIMERSLACK, 1ul);
-    while (wait_until(pace.due_ns) && snd_sampling_round(sampler.sampling, missed)) {
-        snd_threadname_catch_up();
-        missed = snd_pace_next(&pace); /* or the interpreter has come to its end */
+    while (empty < EMPTY_ROUNDS && wait_until(pace.due_ns)) {
+        empty = make_round(missed) ? 0 : empty + 1;
+        missed = snd_pace_next(&pace);
     }
     return unused;
 }
@@ -151,195 +165,140 @@ static enum sonde_status start_interrupts(const struct snd_python *python, bool 
     return SONDE_OK;
 }
 
-static enum sonde_status start(double hz, bool native, struct sonde_error *err)
+static enum sonde_status start_all(struct sonde_error *err)
 {
     struct snd_python python;
+    enum sonde_status status = sampler.native ? check_native(err) : SONDE_OK;
 
-    if (sampler.on)
-        return snd_fail(err, SONDE_E_BUSY, "cannot sample: this process is being sampled already");
-    enum sonde_status status = native ? check_native(err) : SONDE_OK;
     if (status == SONDE_OK)
         status = open_self(&python, err);
+    if (status == SONDE_OK)
+        status = snd_sampling_new(&python, &recorder, sampler.period_ns, &sampler.sampling, err);
     if (status != SONDE_OK)
         return status;
-    sampler.period_ns = (uint64_t)(1e9 / hz);
-    sampler.quit = false;
-    init_wake();
-    snd_threadname_clear();
-    status = snd_sampling_new(&python, &recorder, sampler.period_ns, &sampler.sampling, err);
-    if (status != SONDE_OK)
-        return status;
-    status = start_interrupts(&python, native, err);
+    status = start_interrupts(&python, sampler.native, err);
+    int failed = status == SONDE_OK ? start_thread() : 0;
+    if (failed != 0) {
+        errno = failed;
+        status = snd_fail_os(err, SONDE_E_NOMEM, "cannot sample: no thread can be made");
+    }
     if (status != SONDE_OK) {
         snd_interrupt_stop();
         snd_sampling_drop(sampler.sampling);
-        return status;
+        sampler.sampling = NULL;
     }
-    int failed = start_thread();
-    if (failed != 0) {
-        snd_interrupt_stop();
-        snd_sampling_drop(sampler.sampling);
-        errno = failed;
-        return snd_fail_os(err, SONDE_E_NOMEM, "cannot sample: no thread can be made");
-    }
-    sampler.on = true;
-    return SONDE_OK;
+    return status;
 }
 
-static void stop(void)
+static void watch_forks(void);
+
+enum sonde_status snd_sampler_start(double hz, bool native, struct sonde_error *err)
 {
+    if (sampler.on)
+        return snd_fail(err, SONDE_E_BUSY, "cannot sample: this process is being sampled already");
+    watch_forks();
+    pthread_mutex_lock(&sampler.round);
+    sampler.period_ns = (uint64_t)(1e9 / hz);
+    sampler.native = native;
+    sampler.quit = false;
+    init_wake();
+    snd_threadname_clear();
+    enum sonde_status status = start_all(err);
+    sampler.on = status == SONDE_OK;
+    pthread_mutex_unlock(&sampler.round);
+    return status;
+}
+
+void snd_sampler_stop(void)
+{
+    if (!sampler.on)
+        return;
     pthread_mutex_lock(&sampler.lock);
     sampler.quit = true;
     pthread_cond_signal(&sampler.wake);
     pthread_mutex_unlock(&sampler.lock);
     pthread_join(sampler.thread, NULL);
+    pthread_mutex_lock(&sampler.round);
     snd_interrupt_stop();
     snd_threadname_catch_up();
     snd_sampling_counts(sampler.sampling, sampler.last);
     snd_sampling_free(sampler.sampling);
     sampler.sampling = NULL;
     sampler.on = false;
+    pthread_mutex_unlock(&sampler.round);
 }
 
-/* ------------------------------------------------------------------ methods */
-
-static PyObject *start_sampling(PyObject *self, PyObject *arguments)
+bool snd_sampler_is_on(void)
 {
-    struct sonde_error err = { 0 };
-    double             hz;
-    int                native = 0;
-
-    (void)self;
-    if (!PyArg_ParseTuple(arguments, "d|p", &hz, &native))
-        return NULL;
-    if (!(hz >= HZ_LEAST && hz <= HZ_MOST))
-        return PyErr_Format(PyExc_ValueError, "sonde: hz is from 0.01 to 20000, not %R",
-                            PyTuple_GET_ITEM(arguments, 0));
-    if (start(hz, native != 0, &err) != SONDE_OK) {
-        PyErr_SetString(snd_py_error_class, err.message);
-        return NULL;
-    }
-    sonde_metadata("python.sample", sampler.interrupts ? "on" : "on, from outside");
-    sonde_metadata("python.sample.native", native ? "yes" : "no");
-    Py_RETURN_NONE;
+    return sampler.on;
 }
 
-static PyObject *stop_sampling(PyObject *self, PyObject *unused)
+bool snd_sampler_interrupts(void)
 {
-    (void)self, (void)unused;
-    if (sampler.on) {
-        Py_BEGIN_ALLOW_THREADS
-        stop();
-        Py_END_ALLOW_THREADS
-    }
-    Py_RETURN_NONE;
+    return sampler.interrupts;
 }
 
-/* The child has no sampler: the thread stayed behind. Returns the rate that it had, or None. */
-static PyObject *forget_sampling(PyObject *self, PyObject *unused)
+const uint64_t *snd_sampler_counts(void)
 {
-    (void)self, (void)unused;
-    if (!sampler.on)
-        Py_RETURN_NONE;
-    sampler.on = false;
-    snd_interrupt_in_child();
-    snd_threadname_clear();
-    snd_sampling_drop(sampler.sampling);
-    sampler.sampling = NULL;
-    return PyFloat_FromDouble(1e9 / (double)sampler.period_ns);
+    return sampler.last;
 }
 
-/* Of a thread that is this process's: in a forked child Python may have its parent's number. */
-static PyObject *name_thread(PyObject *self, PyObject *arguments)
-{
-    unsigned    tid;
-    const char *name;
-    int         later = 0;
-
-    (void)self;
-    if (!PyArg_ParseTuple(arguments, "Is|p", &tid, &name, &later))
-        return NULL;
-    if (syscall(SYS_tgkill, getpid(), tid, 0) == 0) {
-        snd_threadname_tell(tid, name);
-        if (!later)
-            sonde_thread_of(tid, name);
-    }
-    Py_RETURN_NONE;
-}
-
-/* In place of Thread._set_native_id, which a thread calls as it begins; `self` is what it was. */
-static PyObject *set_native_id(PyObject *self, PyObject *thread)
-{
-    PyObject *result = PyObject_CallOneArg(self, thread);
-
-    if (!result)
-        return NULL;
-    PyObject     *number = PyObject_GetAttrString(thread, "_native_id");
-    PyObject     *name = number ? PyObject_GetAttrString(thread, "_name") : NULL;
-    const char   *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
-    unsigned long tid = text && PyLong_Check(number) ? PyLong_AsUnsignedLong(number) : 0;
-    if (PyErr_Occurred())
-        PyErr_Clear();
-    else if (tid != 0 && sampler.on)
-        snd_threadname_tell((uint32_t)tid, text);
-    Py_XDECREF(name);
-    Py_XDECREF(number);
-    return result;
-}
-
-/* In C, so that no stack ever has a frame of it. */
-static PyObject *naming(PyObject *self, PyObject *function)
-{
-    static PyMethodDef method = { "_set_native_id", set_native_id, METH_O, NULL };
-    PyObject          *callable = PyCFunction_New(&method, function);
-    PyObject          *bound = callable ? PyInstanceMethod_New(callable) : NULL;
-
-    (void)self;
-    Py_XDECREF(callable);
-    return bound;
-}
+/* -------------------------------------------------------------------- forks */
 
 /*
- * Calls it again if Ctrl-C came in between. In C, where nothing is raised between two attempts, nor
- * before the first.
+ * Not in the middle of a round, so that the child can give back what its parent's sampler had. One
+ * that does not come to an end is not waited for: it may itself wait for a lock of the thread that
+ * forks (the loader's, in a library's constructor). Then the child leaves all of it where it is.
  */
-static PyObject *call_to_the_end(PyObject *self, PyObject *function)
+static void before_fork(void)
 {
-    PyObject *result = NULL;
+    struct timespec until;
 
-    (void)self;
-    for (int tries = 0; !result && tries < 100; tries++) {
-        PyErr_Clear();
-        result = PyObject_CallNoArgs(function);
-        if (!result && !PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
-            break;
+    forking.tid = (uint32_t)syscall(SYS_gettid);
+    if (!sampler.on)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += FORK_WAITS_NS;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
     }
-    return result;
+    forking.holds = pthread_mutex_clocklock(&sampler.round, CLOCK_MONOTONIC, &until) == 0;
 }
 
-static PyObject *count_samples(PyObject *self, PyObject *unused)
+static void after_fork_in_parent(void)
 {
-    const uint64_t *w = sampler.last;
-
-    (void)self, (void)unused;
-    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "rounds", w[SND_SAMPLER_ROUNDS], "missed",
-                         w[SND_SAMPLER_MISSED], "torn", w[SND_SAMPLER_TORN], "unread",
-                         w[SND_SAMPLER_UNREAD], "period_ns", w[SND_SAMPLER_PERIOD_NS], "cpu_ns",
-                         w[SND_SAMPLER_CPU_NS], "native_unmatched", w[SND_SAMPLER_UNMATCHED]);
+    if (forking.holds)
+        pthread_mutex_unlock(&sampler.round);
+    forking.holds = false;
 }
 
-PyMethodDef snd_py_sampler_methods[] = {
-    { "start_sampling", start_sampling, METH_VARARGS,
-      "start_sampling(hz, native=False): begins to sample" },
-    { "stop_sampling", stop_sampling, METH_NOARGS, "ends what start_sampling() began, if it did" },
-    { "forget_sampling", forget_sampling, METH_NOARGS,
-      "in a forked child: forgets its parent's sampler; returns its hz, or None" },
-    { "name_thread", name_thread, METH_VARARGS,
-      "name_thread(tid, name, later=False): in the trace; later: when it is sampled" },
-    { "naming", naming, METH_O,
-      "naming(Thread._set_native_id): one that also tells the sampler the thread's name" },
-    { "call_to_the_end", call_to_the_end, METH_O,
-      "call_to_the_end(function): calls it, and again as long as it raises KeyboardInterrupt" },
-    { "count_samples", count_samples, METH_NOARGS, "what the last sampler did, as a dict" },
-    { NULL, NULL, 0, NULL },
-};
+/* The thread stayed in the parent: the child has one of its own, in its own file. */
+static void after_fork_in_child(void)
+{
+    struct sonde_error err = { 0 };
+    bool               was_whole = forking.holds;
+
+    forking.holds = false;
+    pthread_mutex_init(&sampler.round, NULL);
+    if (!sampler.on)
+        return;
+    snd_interrupt_in_child();
+    snd_threadname_in_child(forking.tid, (uint32_t)syscall(SYS_gettid));
+    if (was_whole)
+        snd_sampling_drop(sampler.sampling);
+    sampler.sampling = NULL;
+    init_wake();
+    sampler.quit = false;
+    sampler.on = start_all(&err) == SONDE_OK;
+    if (!sampler.on)
+        fprintf(stderr, "sonde: process %d is not sampled: %s\n", (int)getpid(), err.message);
+}
+
+static void watch_forks(void)
+{
+    static bool done;
+
+    if (!done)
+        done = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+}

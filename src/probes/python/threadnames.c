@@ -89,3 +89,14 @@ void snd_threadname_clear(void)
     memset(places, 0, sizeof places);
     some_late = false;
 }
+
+/* Without the lock, which may be a lost thread's: a name that was just being told may be cut. */
+void snd_threadname_in_child(uint32_t before, uint32_t now)
+{
+    struct place was = places[before % PLACES];
+
+    snd_threadname_clear();
+    was.name[NAME_MOST] = '\0';
+    if (was.tid == before && was.name[0])
+        snd_threadname_tell(now, was.name);
+}

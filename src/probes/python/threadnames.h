@@ -18,7 +18,12 @@ void snd_threadname_tell(uint32_t tid, const char *name);
 uint32_t snd_threadname_introduce(uint32_t tid, const char *system);
 /* Renames those that were introduced before they told. One load if there are none. */
 void snd_threadname_catch_up(void);
-/* At the start, and in a forked child, whose parent may have been in here. */
+/* At the start. */
 void snd_threadname_clear(void);
+/*
+ * In a forked child, whose parent may have been in here: the one thread that it has keeps its name.
+ * `before`: its number in the parent.
+ */
+void snd_threadname_in_child(uint32_t before, uint32_t now);
 
 #endif

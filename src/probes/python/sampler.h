@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/sampler.h - samples of this process: a thread of its own, outside the interpreter.
+ *
+ * The thread never takes the interpreter's lock, runs no Python code and holds no object: what it
+ * knows it reads from memory, as another process would.
+ *
+ * Whoever forks, os.fork() or a C function that calls fork(), the child has a sampler of its own
+ * from the start: a handler of pthread_atfork() makes it. (vfork() and posix_spawn() run no
+ * handlers; what they start is another program.)
+ *
+ * Layer:   probes.
+ * Threads: start and stop by one at a time; the interpreter's lock is not needed.
+ */
+#ifndef SND_PROBES_PYTHON_SAMPLER_H
+#define SND_PROBES_PYTHON_SAMPLER_H
+
+#include "pystack/sampling.h"
+
+/*
+ * Errors: SONDE_E_BUSY: it samples already, or the program has the signal that native frames need;
+ *         SONDE_E_UNSUPPORTED, SONDE_E_STATE: this Python or this system cannot be sampled;
+ *         SONDE_E_NOMEM.
+ */
+SND_CHECKED enum sonde_status snd_sampler_start(double hz, bool native, struct sonde_error *err);
+/* Writes what has not been written yet. Without effect if it does not sample. */
+void snd_sampler_stop(void);
+
+bool snd_sampler_is_on(void);
+/* Can it interrupt a thread, so that the thread reads its own stack (interrupt.h)? */
+bool snd_sampler_interrupts(void);
+/* What the last one that was stopped counted, by enum snd_sampler_word. */
+const uint64_t *snd_sampler_counts(void);
+
+#endif
