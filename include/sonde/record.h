@@ -193,22 +193,30 @@ struct sonde_tensor {
  * sonde_begin("name")           until the matching sonde_end() of the same thread
  *
  * A literal name is looked up once; any other string each time (some 20 ns more).
+ *
+ * A scope that is left by longjmp, or by a C++ exception through C code, never reaches its end.
+ * The next enclosing SONDE_RANGE of the thread that does reach its own ends it too, there, and the
+ * report counts it among the ranges without an end. So put a SONDE_RANGE around the setjmp or the
+ * catch. Two coroutines of one thread whose scopes overlap cut each other short in the same way.
+ * A coroutine must not end a scope on another thread than it began: use sonde_end_key().
  */
 #define SONDE_RANGE(name) SONDE_RANGE_AT_(name, __COUNTER__)
 #define SONDE_RANGE_AT_(name, n) SONDE_RANGE_NAMED_(name, SONDE_PASTE_(sonde_scope_, n))
 #define SONDE_PASTE_(a, b) SONDE_PASTE2_(a, b)
 #define SONDE_PASTE2_(a, b) a##b
-#define SONDE_RANGE_NAMED_(name, variable)                                \
-    __attribute__((cleanup(sonde_scope_end_), unused)) char variable = 0; \
-    sonde_begin(name)
+#define SONDE_RANGE_NAMED_(name, variable)                                                      \
+    __attribute__((cleanup(sonde_scope_end_), unused)) struct sonde_scope_ variable = { 0, 0 }; \
+    SONDE_BEGIN_(name, &variable)
 
-#define sonde_begin(name)                                       \
+#define sonde_begin(name) SONDE_BEGIN_(name, NULL)
+#define SONDE_BEGIN_(name, scope)                               \
     __extension__({                                             \
         if (SONDE_IS_LITERAL_(name)) {                          \
             static struct sonde_site sonde_site_ = { NULL, 0 }; \
-            sonde_begin_named_(&sonde_site_, (name));           \
+            sonde_begin_named_(&sonde_site_, (name), (scope));  \
         } else {                                                \
             sonde_begin_text(name);                             \
+            sonde_scope_note_(scope);                           \
         }                                                       \
     })
 
@@ -403,7 +411,23 @@ struct sonde_lane {
     uint32_t  epoch; /* of the recording that gave the chunk */
     uint32_t  busy;
     uint32_t  chunks; /* how many it was given: what is said once a chunk is said again */
+    uint32_t  depth;  /* ranges open; only differences mean something (SONDE_DEPTH_BREAK_) */
 };
+
+/*
+ * What a scope knows of its range: the epoch and the lane's depth just after it began. At its end
+ * the depth is the same again, unless ranges inside it were left by a jump.
+ */
+struct sonde_scope_ {
+    uint32_t epoch, depth;
+};
+
+/*
+ * Added to the depth when ranges begin to end out of order (sonde_end_at, keys): what is open above
+ * a scope that began before is then not known, and its end is an ordinary one.
+ */
+#define SONDE_DEPTH_BREAK_ (1u << 20)
+
 #define SONDE_THREAD_LOCAL_ __thread __attribute__((tls_model("initial-exec")))
 SONDE_API extern SONDE_THREAD_LOCAL_ struct sonde_lane sonde_lane_;
 SONDE_API extern uint32_t                              sonde_epoch_; /* 0: nothing records */
@@ -413,6 +437,7 @@ SONDE_API uint64_t sonde_clock_fallback_(void);
 SONDE_API void     sonde_begin_slow_(struct sonde_site *site, const char *name);
 SONDE_API void     sonde_begin_id_slow_(uint32_t name, uint32_t shapes);
 SONDE_API void     sonde_end_slow_(uint64_t now);
+SONDE_API void     sonde_scope_end_slow_(struct sonde_scope_ scope, uint64_t now);
 
 #define SONDE_KIND_BEGIN_ 0x21u
 #define SONDE_KIND_SPAN_ 0x27u
@@ -469,6 +494,7 @@ static inline void sonde_begin_at_(struct sonde_lane *lane, uint64_t payload)
     bool      bare = payload >> 32 == 0;
 
     lane->cur = at + 2;
+    lane->depth++;
     lane->leaf = bare ? at : NULL;
     at[1] = payload;
     __atomic_store_n(at, sonde_clock() << 8 | (bare ? SONDE_KIND_SPAN_ : SONDE_KIND_BEGIN_),
@@ -480,6 +506,7 @@ static inline void sonde_begin_call_at_(struct sonde_lane *lane, uint32_t call)
     uint64_t *at = lane->cur;
 
     lane->cur = at + 2;
+    lane->depth++;
     lane->leaf = at;
     at[1] = call;
     __atomic_store_n(at, sonde_clock() << 8 | SONDE_KIND_CALL_, __ATOMIC_RELEASE);
@@ -507,13 +534,24 @@ static inline void sonde_end_at_(struct sonde_lane *lane, uint64_t now)
 {
     uint64_t *at = lane->cur;
 
+    lane->depth--;
     if (SONDE_LIKELY_(sonde_end_leaf_(lane, now)))
         return;
     lane->cur = at + 1;
     __atomic_store_n(at, now << 8 | SONDE_KIND_END_, __ATOMIC_RELEASE);
 }
 
-static inline void sonde_begin_named_(struct sonde_site *site, const char *name)
+/* Tells a scope, if there is one, of the range that has just begun the slow way. */
+static inline void sonde_scope_note_(struct sonde_scope_ *scope)
+{
+    if (scope && sonde_epoch() != 0) {
+        scope->epoch = sonde_lane_.epoch;
+        scope->depth = sonde_lane_.depth;
+    }
+}
+
+static inline void sonde_begin_named_(struct sonde_site *site, const char *name,
+                                      struct sonde_scope_ *scope)
 {
     uint32_t epoch = sonde_epoch();
 
@@ -523,15 +561,20 @@ static inline void sonde_begin_named_(struct sonde_site *site, const char *name)
     uint64_t           bound = __atomic_load_n(&site->bound, __ATOMIC_RELAXED);
     if (SONDE_LIKELY_((bound >> 32) == epoch && sonde_lane_take_(lane, epoch, 2))) {
         sonde_begin_at_(lane, (uint32_t)bound);
+        if (scope) {
+            scope->epoch = epoch;
+            scope->depth = lane->depth;
+        }
         sonde_lane_leave_(lane);
     } else {
         sonde_begin_slow_(site, name);
+        sonde_scope_note_(scope);
     }
 }
 
 static inline void sonde_begin_site(struct sonde_site *site)
 {
-    sonde_begin_named_(site, site->name);
+    sonde_begin_named_(site, site->name, NULL);
 }
 
 static inline void sonde_begin_id(uint32_t name, uint32_t shapes)
@@ -565,10 +608,21 @@ static inline void sonde_end(void)
     }
 }
 
-static inline void sonde_scope_end_(char *unused)
+static inline void sonde_scope_end_(struct sonde_scope_ *scope)
 {
-    (void)unused;
-    sonde_end();
+    uint32_t epoch = sonde_epoch();
+
+    if (SONDE_LIKELY_(epoch == 0))
+        return;
+    uint64_t           now = sonde_clock();
+    struct sonde_lane *lane = &sonde_lane_;
+    if (SONDE_LIKELY_(scope->epoch == epoch && scope->depth == lane->depth &&
+                      sonde_lane_take_(lane, epoch, 1))) {
+        sonde_end_at_(lane, now);
+        sonde_lane_leave_(lane);
+    } else {
+        sonde_scope_end_slow_(*scope, now);
+    }
 }
 
 #ifdef __cplusplus

@@ -250,14 +250,67 @@ void sonde_end_slow_(uint64_t now)
     }
 }
 
+/*
+ * Closes `count` ranges of the lane that were left by a jump: one gap, in which no event was lost.
+ * Those that were dropped when they began are dropped once more, one by one.
+ */
+static void close_left(uint32_t count, uint64_t now)
+{
+    while (count > 0) {
+        const uint64_t words[2] = { now << 8 | SND_EV_GAP, (uint64_t)count << 32 };
+        enum snd_entry entry = snd_thread_enter(2, SND_INTENT_END);
+        if (entry == SND_ENTRY_OFF)
+            return;
+        if (entry == SND_ENTRY_READY) {
+            snd_lane_write(&sonde_lane_, words, 2);
+            sonde_lane_.depth -= count;
+            snd_thread_leave();
+            return;
+        }
+        count--;
+    }
+}
+
+void sonde_scope_end_slow_(struct sonde_scope_ scope, uint64_t now)
+{
+    struct sonde_lane *lane = &sonde_lane_;
+    int32_t            above = (int32_t)(lane->depth - scope.depth);
+
+    if (lane->busy) { /* in a signal handler inside the recorder: refused, and counted */
+        sonde_end_slow_(now);
+        return;
+    }
+    /* Where it was open a recording or a pause began, which has closed it; or it was not recorded. */
+    if (scope.epoch != sonde_epoch() || scope.epoch != lane->epoch)
+        return;
+    if (above >= (int32_t)SONDE_DEPTH_BREAK_ / 2 || above <= -(int32_t)SONDE_DEPTH_BREAK_ / 2)
+        above = 0; /* ranges ended out of order meanwhile: which are open is not known here */
+    if (above < 0)
+        return; /* its range has been ended already */
+    close_left((uint32_t)above, now);
+    sonde_end_slow_(now);
+}
+
+/* From here on the depth tells nothing to the scopes that are open. */
+static void break_depth(void)
+{
+    if (!sonde_lane_.busy)
+        sonde_lane_.depth += SONDE_DEPTH_BREAK_;
+}
+
 void sonde_end_at(uint32_t inner)
 {
     if (inner == 0) {
         sonde_end();
-    } else {
-        const uint64_t words[2] = { stamp(SND_EV_END_AT), inner };
-        put(words, 2, SND_INTENT_END);
+        return;
     }
+    const uint64_t words[2] = { stamp(SND_EV_END_AT), inner };
+    if (snd_thread_enter(2, SND_INTENT_END) == SND_ENTRY_READY) {
+        snd_lane_write(&sonde_lane_, words, 2);
+        sonde_lane_.depth--;
+        snd_thread_leave();
+    }
+    break_depth();
 }
 
 void sonde_end_key(uint64_t key)
@@ -269,6 +322,8 @@ void sonde_end_key(uint64_t key)
 
 void sonde_attr(enum sonde_attr key, uint64_t value)
 {
+    if (key == SONDE_ATTR_KEY) /* another thread may end the range */
+        break_depth();
     if (value <= SND_ATTR_SMALL_MAX) {
         const uint64_t word = value << 16 | (uint64_t)key << 8 | SND_EV_ATTR;
         put(&word, 1, SND_INTENT_OTHER);

@@ -348,6 +348,10 @@ static void count_loss(struct sonde_lane *lane, enum snd_intent intent)
     if (thread->lost_since < UINT32_MAX)
         thread->lost_since++;
     if (intent == SND_INTENT_BEGIN)
+        lane->depth++;
+    else if (intent == SND_INTENT_END)
+        lane->depth--;
+    if (intent == SND_INTENT_BEGIN)
         thread->skip_depth++;
     else if (intent == SND_INTENT_END && thread->skip_depth > 0)
         thread->skip_depth--;

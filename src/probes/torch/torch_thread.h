@@ -263,6 +263,7 @@ inline void begin(Thread *thread, uint32_t epoch, uint32_t call, int64_t sequenc
     if (UNLIKELY(key)) {
         lane->leaf = nullptr;
         lane->cur = at + 3;
+        lane->depth += SONDE_DEPTH_BREAK_; /* another thread may end it */
     }
     sonde_lane_leave_(lane);
 }
