@@ -169,7 +169,8 @@ static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uin
                                    .name = number,
                                    .shapes = shapes,
                                    .sequence = SND_NO_SEQUENCE,
-                                   .serial = ++lane->begins };
+                                   .serial = ++lane->begins,
+                                   .is_op = a->visitor.from_call };
     r->range.hidden = (a->name_flags[number] & SND_NAME_HIDDEN) && !(above && above->range.hidden);
     r->holds = false;
     if (above) {
@@ -439,6 +440,7 @@ static void apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8
         break;
     case SND_ATTR_SCOPE: /* torch's number plus one */
         r->scope = value > 0 && value <= 256 ? (uint8_t)(value - 1) : 0;
+        r->is_op = true;
         break;
     case SND_ATTR_FRAME:
         r->frame = value;
@@ -493,14 +495,6 @@ static void on_other(void *user, uint32_t thread, int64_t ns, const uint64_t *wo
         end_key(a, lane, ns, words[1]);
         return;
     }
-    if (kind == SND_EV_END_AT) {
-        end_at(a, lane, ns, SND_LOW(words[1]));
-        return;
-    }
-    if (kind == SND_EV_END_KEY) {
-        end_key(a, lane, ns, words[1]);
-        return;
-    }
     if (kind == SND_EV_GAP) {
         uint32_t ends = SND_HIGH(words[1]);
         close_unfinished(a, lane, ns, ends == SND_GAP_ALL ? UINT64_MAX : ends);
@@ -537,7 +531,8 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
 {
     struct sonde_trace *trace = a->trace;
 
-    a->visitor = (struct snd_visitor){ on_begin, on_end, on_other, a, false };
+    a->visitor =
+        (struct snd_visitor){ .begin = on_begin, .end = on_end, .other = on_other, .user = a };
     a->lanes = calloc((size_t)trace->thread_count + 1, sizeof *a->lanes);
     if (!a->lanes || !judge_names(a))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");

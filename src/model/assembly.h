@@ -58,6 +58,7 @@ struct snd_range {
     bool     judged;   /* its FLOPs are known */
     bool     claimed;  /* it lies in a range whose FLOPs are counted */
     bool     hidden;   /* not handed over */
+    bool     is_op;    /* a framework made it: a CALL, or it was told its scope */
     bool     is_async, unfinished;
 };
 
@@ -141,6 +142,16 @@ SND_CHECKED enum sonde_status snd_assemble(struct snd_assembly *assembly, struct
                                            const struct snd_consumer *consumer,
                                            struct sonde_error        *err);
 void                          snd_assembly_release(struct snd_assembly *assembly);
+
+/*
+ * Whether a range that is the only child of another of the same name is a wrapper's, which lists
+ * show as one, as torch does (profiler_util._remove_dup_nodes: record_function included). What a
+ * program marks itself is recursion: each call counts.
+ */
+static inline bool snd_range_folds(const struct snd_range *parent, const struct snd_range *child)
+{
+    return parent->is_op && child->is_op;
+}
 
 /* enum snd_name_flag, or-ed. */
 uint8_t snd_name_judge(struct snd_text name);

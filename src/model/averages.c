@@ -399,7 +399,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         count_range(a, lane, &range->held, true); /* it has no children */
     else if (range->holds)
         fold(&range->range, &range->held, a->options.flops == SONDE_FLOPS_TORCH);
-    if (parent && parent->range.children == 1 &&
+    if (parent && parent->range.children == 1 && snd_range_folds(&parent->range, &range->range) &&
         a->canonical[parent->range.name] == a->canonical[range->range.name]) {
         parent->held = range->range;
         parent->holds = true;

@@ -24,7 +24,7 @@ static void pass_other(void *user, uint32_t thread, int64_t ns, const uint64_t *
 
 enum sonde_status sonde_check(const char *path, struct sonde_check *out, struct sonde_error *err)
 {
-    struct snd_visitor    visitor = { pass_begin, pass_end, pass_other, NULL, false };
+    struct snd_visitor    visitor = { .begin = pass_begin, .end = pass_end, .other = pass_other };
     struct snd_walk_stats stats = { 0 };
     struct sonde_trace   *trace;
 

@@ -218,7 +218,7 @@ static void fold_all(struct sonde_events *e)
         if (entry->parent == NOWHERE)
             continue;
         struct entry *parent = &e->entries[entry->parent];
-        if (parent->children == 1 &&
+        if (parent->children == 1 && snd_range_folds(&parent->range, &entry->range) &&
             canonical(e, parent->range.name) == canonical(e, entry->range.name))
             fold(parent, entry, e->options.flops == SONDE_FLOPS_TORCH);
     }

@@ -193,7 +193,10 @@ static inline bool deliver_call(struct snd_walker *w, struct snd_place *place,
     const struct snd_call_record       *call = id < t->call_count ? &t->calls[id] : &none;
     const uint64_t                      begin[2] = { words[0], SND_PAIR(call->name, call->shapes) };
 
-    if (show(w, place, SND_EV_BEGIN, begin))
+    w->visitor->from_call = true;
+    bool shown = show(w, place, SND_EV_BEGIN, begin);
+    w->visitor->from_call = false;
+    if (shown)
         describe_call(w, place, call);
     return deliver_ticks(w, place, SND_SPAN_TICKS(words[1]));
 }

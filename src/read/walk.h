@@ -25,6 +25,7 @@ struct snd_visitor {
     void (*other)(void *user, uint32_t thread, int64_t ns, const uint64_t *words);
     void *user;
     bool  stop;
+    bool  from_call; /* while begin() runs: a CALL, which a framework made */
 };
 
 struct snd_walk_stats {

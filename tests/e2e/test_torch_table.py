@@ -242,3 +242,25 @@ def test_events_table_with_flops_and_memory():
     with sonde.profile(activities=[CPU], with_flops=True, profile_memory=True) as prof:
         x.mm(x)
     assert "aten::mm" in prof.events().table()
+
+
+def test_ranges_in_ranges_of_the_same_name_count_as_torch_counts_them():
+    """torch folds an only child of the same name, record_function's too."""
+    def work(mark):
+        with mark("outer"), mark("outer"):
+            torch.ones(2)
+        with mark("outer"):
+            with mark("outer"):
+                torch.ones(2)
+            with mark("outer"):
+                torch.ones(2)
+
+    with quiet(), torch.profiler.profile(activities=[CPU]) as theirs:
+        work(torch.profiler.record_function)
+    with quiet(), sonde.profile(activities=[CPU]) as ours:
+        work(torch.profiler.record_function)
+
+    def calls(prof):
+        return {row.key: row.count for row in prof.key_averages() if row.key == "outer"}
+
+    assert calls(ours) == calls(theirs) == {"outer": 4}

@@ -153,25 +153,32 @@ void make_two_processes(const char *path, uint64_t n)
 
 /* ------------------------------------------------------------ folding and recursion */
 
+/* A range that a framework made: it is told its scope. */
+static void begin_op(struct synth *s, uint32_t t, uint64_t ns, uint32_t name)
+{
+    synth_begin(s, t, ns, name, 0);
+    synth_attr(s, t, SND_ATTR_SCOPE, 1);
+}
+
 void make_fold(const char *path, uint64_t n)
 {
     struct synth *s = synth_new(path, NULL);
     uint32_t      t = synth_thread(s, "main", 0);
-    uint32_t      f = synth_string(s, "f"), g = synth_string(s, "g");
+    uint32_t      f = synth_string(s, "f"), g = synth_string(s, "g"), own = synth_string(s, "own");
 
     (void)n;
-    synth_begin(s, t, 1000, f, 0); /* f > f > f > g: folds into f > g */
-    synth_begin(s, t, 1100, f, 0);
-    synth_begin(s, t, 1200, f, 0);
+    begin_op(s, t, 1000, f); /* f > f > f > g: folds into f > g */
+    begin_op(s, t, 1100, f);
+    begin_op(s, t, 1200, f);
     synth_begin(s, t, 1300, g, 0);
     synth_end(s, t, 1400);
     synth_end(s, t, 1500);
     synth_end(s, t, 1600);
     synth_end(s, t, 1700);
-    synth_begin(s, t, 2000, f, 0); /* two children: none folds */
-    synth_begin(s, t, 2100, f, 0);
+    begin_op(s, t, 2000, f); /* two children: none folds */
+    begin_op(s, t, 2100, f);
     synth_end(s, t, 2200);
-    synth_begin(s, t, 2300, f, 0);
+    begin_op(s, t, 2300, f);
     synth_end(s, t, 2500);
     synth_end(s, t, 2600);
     synth_begin(s, t, 3000, f, 0); /* f > g > f: recursion, nothing folds */
@@ -180,6 +187,10 @@ void make_fold(const char *path, uint64_t n)
     synth_end(s, t, 3300);
     synth_end(s, t, 3400);
     synth_end(s, t, 3500);
+    for (uint64_t i = 0; i < 4; i++) /* a program's own recursion: each call counts */
+        synth_begin(s, t, 4000 + i * 100, own, 0);
+    for (uint64_t i = 0; i < 4; i++)
+        synth_end(s, t, 4400 + i * 100);
     synth_close(s, true);
 }
 

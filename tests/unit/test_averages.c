@@ -66,6 +66,48 @@ static void self_and_total(void **state)
     sonde_trace_close(trace);
 }
 
+/* A range that a framework made. */
+static void begin_op(struct synth *s, uint32_t t, uint64_t ns, uint32_t name)
+{
+    synth_begin(s, t, ns, name, 0);
+    synth_attr(s, t, SND_ATTR_SCOPE, SONDE_SCOPE_FUNCTION + 1);
+}
+
+/* Recursion of a program's own ranges: each call counts, in every list. */
+static void ranges_of_a_program_do_not_fold(void **state)
+{
+    struct synth *s = synth_new(scratch_path("recursion"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      f = synth_string(s, "f");
+
+    (void)state;
+    for (uint64_t i = 0; i < 10; i++)
+        synth_begin(s, t, i * 10, f, 0);
+    for (uint64_t i = 0; i < 10; i++)
+        synth_end(s, t, 100 + i * 10);
+    synth_begin(s, t, 300, f, 0); /* a program's own around a framework's: two things */
+    begin_op(s, t, 310, f);
+    synth_end(s, t, 320);
+    synth_end(s, t, 330);
+    synth_close(s, true);
+    struct sonde_trace    *trace = scratch_open(scratch_path("recursion"));
+    struct sonde_averages *r = average(trace, 0);
+    check_row(r, "f", 12, 10 + 30 + 50 + 70 + 90 + 110 + 130 + 150 + 170 + 190 + 30 + 10, 220);
+    sonde_averages_free(r);
+    struct sonde_tree *tree;
+    assert_int_equal(sonde_tree_new(trace, false, &tree, NULL), SONDE_OK);
+    uint64_t calls = 0;
+    for (size_t i = 1; i < sonde_tree_count(tree); i++)
+        calls += sonde_tree_node(tree, i)->count;
+    assert_int_equal(calls, 12);
+    sonde_tree_free(tree);
+    struct sonde_events *events;
+    assert_int_equal(sonde_events_new(trace, NULL, &events, NULL), SONDE_OK);
+    assert_int_equal(sonde_events_columns(events)->count, 12);
+    sonde_events_free(events);
+    sonde_trace_close(trace);
+}
+
 static void only_children_of_the_same_name_fold(void **state)
 {
     struct synth *s = synth_new(scratch_path("fold"), NULL);
@@ -73,9 +115,9 @@ static void only_children_of_the_same_name_fold(void **state)
     uint32_t      f = synth_string(s, "f"), g = synth_string(s, "g");
 
     (void)state;
-    synth_begin(s, t, 0, f, 0); /* f > f > f > g becomes f > g */
-    synth_begin(s, t, 10, f, 0);
-    synth_begin(s, t, 20, f, 0);
+    begin_op(s, t, 0, f); /* f > f > f > g becomes f > g */
+    begin_op(s, t, 10, f);
+    begin_op(s, t, 20, f);
     synth_attr(s, t, SND_ATTR_FLOPS, 5); /* kept: the outer ones have none */
     synth_begin(s, t, 30, g, 0);
     synth_end(s, t, 40);
@@ -85,10 +127,10 @@ static void only_children_of_the_same_name_fold(void **state)
     struct synth *other = synth_new(scratch_path("fold2"), NULL);
     uint32_t      u = synth_thread(other, "main", 0);
     f = synth_string(other, "f");
-    synth_begin(other, u, 0, f, 0); /* two children: neither folds */
-    synth_begin(other, u, 10, f, 0);
+    begin_op(other, u, 0, f); /* two children: neither folds */
+    begin_op(other, u, 10, f);
     synth_end(other, u, 20);
-    synth_begin(other, u, 30, f, 0);
+    begin_op(other, u, 30, f);
     synth_end(other, u, 50);
     synth_end(other, u, 60);
     synth_close(s, true);
@@ -416,6 +458,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(self_and_total),
         cmocka_unit_test(only_children_of_the_same_name_fold),
+        cmocka_unit_test(ranges_of_a_program_do_not_fold),
         cmocka_unit_test(gaps_close_what_they_cover),
         cmocka_unit_test(memory_is_net_and_by_thread),
         cmocka_unit_test(frees_without_a_size),

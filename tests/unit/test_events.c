@@ -66,7 +66,9 @@ static void torchs_rules(void **state)
     synth_attr(s, t, SND_ATTR_SCOPE, 8);
     synth_begin(s, t, 10, add, 0);
     synth_attr(s, t, SND_ATTR_SEQUENCE, 5);
-    synth_begin(s, t, 20, add, 0);                              /* folds */
+    synth_attr(s, t, SND_ATTR_SCOPE, 1);
+    synth_begin(s, t, 20, add, 0); /* folds */
+    synth_attr(s, t, SND_ATTR_SCOPE, 1);
     synth_begin(s, t, 30, synth_string(s, "aten::is_leaf"), 0); /* left out */
     synth_alloc(s, t, 31, CPU, 0x1, 10);
     synth_end(s, t, 40);

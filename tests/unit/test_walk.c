@@ -46,7 +46,9 @@ static void nothing_else(void *u, uint32_t t, int64_t ns, const uint64_t *w)
 
 static struct snd_walk_stats count(struct sonde_trace *trace, enum sonde_order order)
 {
-    struct snd_visitor    visitor = { nothing_begins, nothing_ends, nothing_else, NULL, false };
+    struct snd_visitor    visitor = { .begin = nothing_begins,
+                                      .end = nothing_ends,
+                                      .other = nothing_else };
     struct snd_walk_stats stats;
 
     assert_int_equal(snd_walk(trace, order, &visitor, &stats, NULL), SONDE_OK);
