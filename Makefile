@@ -4,12 +4,13 @@
 #
 #   make           builds all and installs it in .venv: bin/sonde, lib/, include/, the Python package
 #   make demo      profiles ResNet-18 and a training loop in PyTorch; leaves its files in demo/
-#   make test      everything that must hold; the last line says how many passed
+#   make test      what every change must pass: unit, golden, end to end, lint; about 10 minutes
+#   make test-all  that, then the stages that take longer: every CPython, sanitizers, aarch64, ..
 #   make bench     what recording and reading cost, as ratios; makes docs/OVERHEAD.md
-#   make asan tsan valgrind aarch64 clang bare    one stage of `make test` alone
+#   make pythons asan tsan valgrind aarch64 clang bare    one stage of `make test-all` alone
 #   make fuzz      libFuzzer on every parser, FUZZ_SECONDS each (60)
 #   make soak      100 million events from 8 threads, in bounded memory
-#   make lint      layers, symbols, clang-format, clang-tidy
+#   make lint      layers, symbols, clang-format, clang-tidy with the static analyzer
 #   make clean     removes what was built
 #
 # Each installs what it needs (Debian packages when root, else it prints the line to run).
@@ -21,12 +22,12 @@ VENV         := .venv
 PREFIX       := $(CURDIR)/$(VENV)
 NATIVE       := $(VENV)/meson-native.ini
 BENCHES      := torch_ops torch_table python_functions python_lines python_sample pipe_layers
-STAGES       := asan tsan valgrind aarch64 clang bare
+STAGES       := pythons asan tsan valgrind aarch64 clang bare
 
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test bench soak fuzz lint clean $(STAGES)
+.PHONY: all setup demo test test-all bench soak fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -65,7 +66,10 @@ demo: all $(VENV)/.torch
 test: all $(VENV)/.test-packages
 	@tools/test
 
-$(STAGES): setup
+test-all: all $(VENV)/.test-packages
+	@tools/test --all
+
+$(STAGES): all
 	@tools/test $@
 
 # Each part prints its figures whatever the one before it said; over budget is the exit status.
@@ -85,7 +89,7 @@ fuzz: setup
 
 lint: all
 	@tools/setup lint
-	@tools/lint
+	@tools/lint --analyze
 
 clean:
 	rm -rf $(BUILD) build-* $(VENV) demo bench/results.json

@@ -36,7 +36,8 @@ void snd_spread(int64_t *ns, size_t count, struct sonde_spread *out)
     for (size_t i = 0; i < count; i++)
         squares += ((double)ns[i] - out->mean_ns) * ((double)ns[i] - out->mean_ns);
     out->std_ns = count > 1 ? sqrt(squares / (double)(count - 1)) : 0;
-    out->median_ns = ((double)ns[(count - 1) / 2] + (double)ns[count / 2]) / 2;
+    size_t lower = (count - 1) / 2, upper = count / 2;
+    out->median_ns = ((double)ns[lower] + (double)ns[upper]) / 2;
     out->min_ns = ns[0];
     out->max_ns = ns[count - 1];
     out->p90_ns = percentile(ns, count, 90);

@@ -163,8 +163,8 @@ static PyObject *memory_peak(PyObject *module, PyObject *function)
     snd_memory_stop();
     if (!result)
         return NULL;
-    return Py_BuildValue("NKK", result, (unsigned long long)(before + most),
-                         (unsigned long long)before);
+    unsigned long long base_bytes = before, most_bytes = before + most;
+    return Py_BuildValue("NKK", result, most_bytes, base_bytes);
 }
 
 PyMethodDef snd_py_line_memory_methods[] = {

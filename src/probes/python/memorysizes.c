@@ -60,6 +60,6 @@ bool snd_size_has_header(const void *block, size_t asked, char letter)
     uint8_t header[HEADER_BYTES];
 
     return block && peek((uintptr_t)block - HEADER_BYTES, header, sizeof header) &&
-           snd_size_by_header(header + HEADER_BYTES) == asked && header[8] == letter &&
+           snd_size_by_header(header + HEADER_BYTES) == asked && header[8] == (uint8_t)letter &&
            memcmp(header + 9, "\xFD\xFD\xFD\xFD\xFD\xFD\xFD", 7) == 0;
 }
