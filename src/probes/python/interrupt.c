@@ -7,11 +7,10 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
-#include <unwind.h>
 
 #include "pystack/task.h"
+#include "pystack/unwind.h"
 
 #define PATIENCE_NS 20000000 /* a thread that has not answered by then is not waited for */
 
@@ -27,6 +26,7 @@ static struct {
     enum snd_py_read    read;
     struct snd_py_stack stack;
     struct snd_python   python;
+    struct snd_unwind   unwind;
     struct sigaction    before;
     bool                on, native;
 } question;
@@ -47,54 +47,6 @@ static void wait_for(uint32_t seen, const struct timespec *most)
     syscall(SYS_futex, &question.phase, FUTEX_WAIT_PRIVATE, seen, most, NULL, 0);
 }
 
-/* ------------------------------------------------------- native frames */
-
-static uint64_t interrupted_pc(const void *context)
-{
-    const ucontext_t *c = context;
-
-#if defined(__x86_64__)
-    return (uint64_t)c->uc_mcontext.gregs[REG_RIP];
-#elif defined(__aarch64__)
-    return c->uc_mcontext.pc;
-#else
-    return (void)c, 0;
-#endif
-}
-
-struct unwinding {
-    struct snd_py_stack *stack;
-    uint64_t             from; /* the handler's own frames, up to this one, are passed over */
-};
-
-static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *user)
-{
-    struct unwinding    *u = user;
-    struct snd_py_stack *stack = u->stack;
-    uint64_t             pc = _Unwind_GetIP(context);
-
-    if (stack->native_count == 0 && pc != u->from)
-        return _URC_NO_REASON;
-    if (pc == 0 || stack->native_count == SND_NATIVE_MAX) {
-        stack->native_cut = pc != 0;
-        return _URC_END_OF_STACK;
-    }
-    stack->native[stack->native_count++] =
-        (struct snd_native_frame){ pc, _Unwind_GetRegionStart(context), _Unwind_GetCFA(context) };
-    return _URC_NO_REASON;
-}
-
-/* No lock and no memory: the tables are found by _dl_find_object(), which waits for nobody. */
-static void take_native(struct snd_py_stack *stack, uint64_t from)
-{
-    struct unwinding unwinding = { stack, from };
-
-    stack->native_count = 0;
-    stack->native_cut = false;
-    if (question.native)
-        _Unwind_Backtrace(take_frame, &unwinding);
-}
-
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
@@ -102,7 +54,9 @@ static void on_signal(int number, siginfo_t *info, void *context)
     (void)number, (void)info;
     if (move_phase(asked((uint32_t)syscall(SYS_gettid)), READING)) {
         question.read = snd_python_frames(&question.python, question.state, &question.stack);
-        take_native(&question.stack, interrupted_pc(context));
+        question.stack.native_count = 0;
+        if (question.native)
+            snd_unwind(&question.unwind, context, &question.stack);
         __atomic_store_n(&question.phase, DONE, __ATOMIC_RELEASE);
         syscall(SYS_futex, &question.phase, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     }
@@ -129,7 +83,6 @@ bool snd_interrupt_start(const struct snd_python *python, bool native)
     question.python = *python;
     question.before = before;
     question.native = question.stack.whole = native;
-    take_native(&question.stack, 0); /* whatever is done at the first time only is done here */
     question.on = sigaction(SIGURG, &action, NULL) == 0;
     return question.on;
 }

@@ -15,6 +15,7 @@
 #include "probes/python/interrupt.h"
 #include "probes/python/threadnames.h"
 #include "pystack/pace.h"
+#include "pystack/unwind.h"
 
 #define EMPTY_ROUNDS \
     5 /* in a row: the interpreter has ended. In a child it has none for a moment */
@@ -143,7 +144,7 @@ static enum sonde_status check_native(struct sonde_error *err)
 #if !defined(__x86_64__) && !defined(__aarch64__)
     return snd_fail(err, SONDE_E_UNSUPPORTED, "cannot sample native frames on this processor");
 #endif
-    if (!dlsym(RTLD_DEFAULT, "_dl_find_object"))
+    if (!snd_unwind_init())
         return snd_fail(err, SONDE_E_UNSUPPORTED,
                         "cannot sample native frames: this C library has no "
                         "_dl_find_object (glibc has it from 2.35 on); sample without them");
