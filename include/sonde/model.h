@@ -113,9 +113,9 @@ sonde_averages_totals(const struct sonde_averages *averages);
  * A text column holds numbers of texts (sonde_events_text); 0 is the empty text.
  */
 enum sonde_event_flag {
-    SONDE_EVENT_IS_ASYNC = 1,      /* ended by another thread: no children, no self time */
-    SONDE_EVENT_IS_USER = 2,       /* scope USER */
-    SONDE_EVENT_IS_MEMORY = 4,     /* a "[memory]" row */
+    SONDE_EVENT_IS_ASYNC = 1,  /* it waits, or another thread ended it: no children, no self time */
+    SONDE_EVENT_IS_USER = 2,   /* scope USER */
+    SONDE_EVENT_IS_MEMORY = 4, /* a "[memory]" row */
     SONDE_EVENT_IS_UNFINISHED = 8, /* its end is not in the trace */
 };
 
@@ -131,6 +131,7 @@ struct sonde_events_columns {
     const int32_t  *parent;                      /* index of the event that it lies in, or -1 */
     const uint32_t *shapes, *strides;            /* tensor list ids of its process, 0 none */
     const uint32_t *arguments; /* text: JSON list of strings, torch's "Concrete Inputs" */
+    const uint32_t *keywords;  /* text: JSON object of its keyword arguments */
     const uint32_t *stack;  /* stack id of its process, 0 none; a backward one's is its forward's */
     const uint32_t *module; /* text: "Net.layer1.0.conv" */
     const int64_t  *sequence;   /* -1: none */
@@ -236,8 +237,9 @@ struct sonde_node {
     uint32_t          depth;                             /* root 0 */
     uint64_t          count;
     int64_t           total_ns, self_ns;
-    int64_t           cpu_bytes; /* net, children included */
-    double            flops;     /* children included */
+    int64_t           waiting_ns; /* of asynchronous ranges, whose time is no part of the others */
+    int64_t           cpu_bytes;  /* net, children included */
+    double            flops;      /* children included */
 };
 struct sonde_tree; /* opaque */
 /* `per_thread`: the first level are the threads. Children are sorted by total time, longest first. */
@@ -426,8 +428,9 @@ SONDE_API double sonde_samples_rate(const struct sonde_samples *samples);
 struct sonde_thread_row {
     uint32_t thread; /* index */
     uint64_t events, ranges;
-    int64_t  busy_ns; /* inside at least one range */
-    int64_t  span_ns; /* from its first event, or sample of it, to its last */
+    int64_t  busy_ns;    /* inside at least one range that is not asynchronous */
+    int64_t  waiting_ns; /* of asynchronous ranges that began on it, each counted in full */
+    int64_t  span_ns;    /* from its first event, or sample of it, to its last */
     uint64_t lost_events;
     uint64_t samples; /* of its stack, by whichever thread */
 };

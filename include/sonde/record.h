@@ -328,6 +328,8 @@ struct sonde_op_call {
     uint32_t overload, stack, module;
     uint32_t scope;
     uint32_t has_sequence; /* each has an autograd number: given when it begins */
+    uint32_t is_async;     /* it waits for what others do: SONDE_ATTR_ASYNC */
+    uint32_t keywords;     /* id of a text: a JSON object */
     uint32_t reserved;
     uint64_t fwd_thread;
 };
@@ -353,6 +355,9 @@ enum sonde_attr {
     SONDE_ATTR_KEY = 13,
     SONDE_ATTR_FRAME = 14, /* a Python function's range: frame id, bit 32: resumed, not called */
     SONDE_ATTR_CALLS_SEQUENCE = 15,
+    SONDE_ATTR_ASYNC = 16, /* 1: it waits for what others do: no children, no self time */
+    SONDE_ATTR_RECORD_FUNCTION = 17,
+    SONDE_ATTR_KEYWORDS = 18,
 };
 SONDE_API void sonde_attr(enum sonde_attr key, uint64_t value);
 

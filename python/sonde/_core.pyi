@@ -136,7 +136,7 @@ class Event(_Row):
     structured_input_strides: List[Any]
     input_dtypes: List[str]
     concrete_inputs: List[Any]
-    kwinputs: Dict[str, Any]  # {}
+    kwinputs: Dict[str, Any]
     cpu_parent: Optional["Event"]
     cpu_children: List["Event"]
     process: int

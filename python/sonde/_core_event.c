@@ -214,6 +214,20 @@ static PyObject *concrete_list(struct events_object *owner, size_t i)
     return list;
 }
 
+static PyObject *keywords_dict(struct events_object *owner, size_t i)
+{
+    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
+    PyObject *text = c->keywords[i] != 0 ? core_events_text(owner, c->keywords[i]) : NULL;
+    PyObject *found = text ? core_call("json", "loads", text) : NULL;
+
+    Py_XDECREF(text);
+    if (found && PyDict_Check(found))
+        return found;
+    PyErr_Clear();
+    Py_XDECREF(found);
+    return PyDict_New();
+}
+
 #define NO_EVENT UINT32_MAX
 
 /* Children of each event, in order: a list through next_child. */
@@ -274,7 +288,7 @@ enum event_field {
     E_DEVICE_TYPE,
     E_ZERO,
     E_EMPTY_LIST,
-    E_EMPTY_DICT,
+    E_KEYWORDS,
     E_SCOPE,
     E_SEQUENCE,
     E_SHAPES,
@@ -368,8 +382,8 @@ static PyObject *event_object(struct event_object *self, void *which)
         return core_cpu_type();
     case E_EMPTY_LIST:
         return PyList_New(0);
-    case E_EMPTY_DICT:
-        return PyDict_New();
+    case E_KEYWORDS:
+        return keywords_dict(owner, i);
     case E_SHAPES:
         return arguments_list(trace, c->process[i], c->shapes[i], ARGUMENTS_FLAT, NULL, false);
     case E_NESTED_SHAPES:
@@ -526,7 +540,7 @@ static PyGetSetDef event_getset[] = {
     GET("structured_input_strides", event_object, E_STRIDES),
     GET("input_dtypes", event_object, E_TYPES),
     GET("concrete_inputs", event_object, E_CONCRETE),
-    GET("kwinputs", event_object, E_EMPTY_DICT),
+    GET("kwinputs", event_object, E_KEYWORDS),
     GET("stack", event_object, E_STACK),
     GET("module", event_text, E_MODULE),
     GET("cpu_parent", event_object, E_PARENT),

@@ -118,7 +118,8 @@ static PyObject *events_total(PyObject *object, PyObject *unused)
     X(start_ns, 'q', CORE_NUMBER) X(end_ns, 'q', CORE_NUMBER)                \
     X(self_ns, 'q', CORE_NUMBER) X(parent, 'i', CORE_NUMBER)                 \
     X(shapes, 'I', CORE_NUMBER) X(strides, 'I', CORE_NUMBER)                 \
-    X(arguments, 'I', CORE_DICTIONARY) X(stack, 'I', CORE_NUMBER)            \
+    X(arguments, 'I', CORE_DICTIONARY) X(keywords, 'I', CORE_DICTIONARY)     \
+    X(stack, 'I', CORE_NUMBER)                                               \
     X(module, 'I', CORE_DICTIONARY) X(sequence, 'q', CORE_NUMBER)            \
     X(fwd_thread, 'I', CORE_NUMBER) X(scope, 'B', CORE_NUMBER)               \
     X(flags, 'B', CORE_NUMBER) X(flops, 'd', CORE_NUMBER)                    \

@@ -22,7 +22,7 @@ static bool has(const struct snd_span *span, unsigned key)
 /* -------------------------------------------------------------- attributes */
 
 /* How an attribute is shown: torch's name for it, and what its number means. */
-enum attr_form { ATTR_COUNT, ATTR_STRING, ATTR_STACK, ATTR_SKIP };
+enum attr_form { ATTR_COUNT, ATTR_STRING, ATTR_STACK, ATTR_MEMBERS, ATTR_SKIP };
 
 static const struct {
     const char    *title;
@@ -40,7 +40,17 @@ static const struct {
     [SND_ATTR_MODULE] = { "Module Hierarchy", ATTR_STRING },
     [SND_ATTR_MACS] = { "MACs", ATTR_COUNT },
     [SND_ATTR_BYTES] = { "Bytes", ATTR_COUNT },
+    [SND_ATTR_KEYWORDS] = { "", ATTR_MEMBERS },
 };
+
+/* The members of a JSON object, as members of the one that is open. */
+static void put_members(struct snd_chrome *chrome, struct sonde_text object)
+{
+    if (object.length <= 2 || object.bytes[0] != '{' || object.bytes[object.length - 1] != '}' ||
+        !snd_json_is_value(object.bytes, object.length))
+        return;
+    snd_json_raw(&chrome->json, NULL, object.bytes + 1, object.length - 2);
+}
 
 static void put_attr(struct snd_chrome *chrome, const struct snd_span *span, unsigned key)
 {
@@ -60,6 +70,9 @@ static void put_attr(struct snd_chrome *chrome, const struct snd_span *span, uns
         break;
     case ATTR_STACK:
         snd_chrome_stack(chrome, span->process, id);
+        break;
+    case ATTR_MEMBERS:
+        put_members(chrome, sonde_trace_string(chrome->trace, span->process, id));
         break;
     case ATTR_SKIP:
         break;
@@ -104,7 +117,7 @@ static struct sonde_text span_name(struct snd_chrome *chrome, const struct snd_s
 /* What torch writes of each of its ranges, beyond their attributes. */
 static void put_torch_args(struct snd_chrome *chrome, const struct snd_span *span)
 {
-    snd_json_uint(&chrome->json, "Record function id", 0);
+    snd_json_uint(&chrome->json, "Record function id", span->attrs[SND_ATTR_RECORD_FUNCTION]);
     if (has(span, SND_ATTR_SEQUENCE) && !has(span, SND_ATTR_FWD_THREAD))
         snd_json_uint(&chrome->json, "Fwd thread id", 0);
     snd_json_uint(&chrome->json, "Ev Idx", span->number);

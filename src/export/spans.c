@@ -142,10 +142,10 @@ static void end_place(struct snd_spans *spans, struct open_ranges *open, uint32_
     /* A clock that steps back a hair must not make a negative duration. */
     span.end_ns = time_ns > span.start_ns ? time_ns : span.start_ns;
     span.unfinished = unfinished;
-    span.is_async = is_async;
+    span.is_async = is_async || (span.attr_mask >> SND_ATTR_ASYNC & 1);
     if (place > 0) {
         struct snd_span *up = &open->items[place - 1];
-        int64_t          taken = is_async ? span.children_ns : span.end_ns - span.start_ns;
+        int64_t          taken = span.is_async ? span.children_ns : span.end_ns - span.start_ns;
         up->children_ns = snd_add(up->children_ns, taken);
         up->bytes = snd_add(up->bytes, own_bytes);
         lend_sequence(spans, up, &span);

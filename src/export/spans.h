@@ -14,7 +14,7 @@
 #include "format/layout.h"
 #include "sonde/trace.h"
 
-#define SND_SPAN_ATTRS 16        /* keys below it are kept */
+#define SND_SPAN_ATTRS 24        /* keys below it are kept */
 #define SND_SPAN_DEPTH_MAX 65536 /* ranges that lie deeper are counted, not delivered */
 
 struct snd_span {
@@ -29,7 +29,7 @@ struct snd_span {
     uint64_t attrs[SND_SPAN_ATTRS]; /* by key, where attr_mask has the bit */
     uint32_t children;              /* direct ones so far */
     bool     unfinished;
-    bool     is_async;           /* another thread ended it */
+    bool     is_async;           /* it waits for others, or another thread ended it */
     bool     is_first;           /* nothing of its thread began between its parent and it */
     bool     starts_with_parent; /* at the very same nanosecond */
     uint32_t mark;   /* the exporter's own; falls to that of an outer range that ends first */

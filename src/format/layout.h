@@ -286,13 +286,14 @@ struct snd_call_record {
     uint32_t overload, stack, module;
     uint32_t scope; /* SCOPE's value */
     uint32_t flags; /* enum snd_call_flag */
-    uint32_t reserved;
+    uint32_t keywords;
     uint64_t fwd_thread; /* FWD_THREAD's value */
 };
 static_assert(sizeof(struct snd_call_record) == 48, "no holes");
 
 enum snd_call_flag {
     SND_CALL_SEQUENCE = 1, /* its sequence number is what CALLS_SEQUENCE said last */
+    SND_CALL_ASYNC = 2,    /* ASYNC */
 };
 
 struct snd_thread_record {

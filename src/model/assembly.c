@@ -277,7 +277,7 @@ static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t
     if (!closing.range.judged)
         judge(a, lane, &closing.range);
     closing.range.total_ns = snd_sub(ns, closing.range.start_ns);
-    closing.range.is_async = is_async;
+    closing.range.is_async |= is_async;
     /* Memory is by time: what the inner ones took until now was taken in this one as well. */
     for (uint32_t i = place + 1; i < lane->depth; i++) {
         closing.range.cpu_bytes = snd_add(closing.range.cpu_bytes, lane->open[i].range.cpu_bytes);
@@ -407,6 +407,8 @@ static uint32_t *find_number(struct snd_range *r, uint8_t key)
         return &r->arguments;
     case SND_ATTR_STRIDES:
         return &r->strides;
+    case SND_ATTR_KEYWORDS:
+        return &r->keywords;
     default:
         return NULL;
     }
@@ -445,6 +447,9 @@ static void apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8
     case SND_ATTR_FRAME:
         r->frame = value;
         r->scope = SONDE_SCOPE_PYTHON;
+        break;
+    case SND_ATTR_ASYNC:
+        r->is_async = value != 0;
         break;
     case SND_ATTR_KEY:
         set_key(a, lane, r, value);

@@ -50,7 +50,7 @@ struct snd_range {
     uint64_t key;                                 /* by which an END_KEY finds it; 0 none */
     uint64_t frame;                               /* FRAME attribute of a Python call; 0 none */
     uint32_t name, shapes, stack, module;
-    uint32_t strides, arguments, overload, fwd_thread;
+    uint32_t strides, arguments, overload, fwd_thread, keywords;
     uint32_t children; /* direct ones so far */
     uint32_t node;     /* the consumer's own: tree.c, events.c, modules.c */
     uint8_t  scope;    /* enum sonde_scope */

@@ -271,7 +271,8 @@ static void sort_places(struct place *places, uint32_t count)
     X(int64_t, self_cpu_bytes) X(int64_t, device_bytes) X(int64_t, self_device_bytes) X(uint32_t, name) \
     X(uint32_t, trace_name) X(uint32_t, overload) X(uint32_t, process) X(uint32_t, thread)              \
     X(uint32_t, torch_thread) X(int32_t, parent) X(uint32_t, shapes) X(uint32_t, strides)               \
-    X(uint32_t, arguments) X(uint32_t, stack) X(uint32_t, module) X(uint32_t, fwd_thread)               \
+    X(uint32_t, arguments) X(uint32_t, keywords) X(uint32_t, stack) X(uint32_t, module)                 \
+    X(uint32_t, fwd_thread)                                                                             \
     X(uint8_t, scope) X(uint8_t, flags)
 /* clang-format on */
 
@@ -345,6 +346,7 @@ static void fill_row(const struct sonde_events *e, struct columns *c, uint32_t r
     c->shapes[row] = r->shapes;
     c->strides[row] = r->strides;
     c->arguments[row] = text_of(e, lane->from, r->arguments);
+    c->keywords[row] = text_of(e, lane->from, r->keywords);
     c->stack[row] = r->stack;
     c->module[row] = text_of(e, lane->from, r->module);
     c->scope[row] = r->scope;

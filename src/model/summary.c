@@ -78,7 +78,10 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     struct sonde_summary *s = user;
 
     s->threads[lane->thread].ranges++;
-    if (!parent)
+    if (range->range.is_async)
+        s->threads[lane->thread].waiting_ns = snd_add(s->threads[lane->thread].waiting_ns,
+                                                      range->range.total_ns);
+    else if (!parent)
         add_busy(s, lane, &range->range);
     note_uncounted(s, &range->range);
 }

@@ -99,12 +99,31 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *ra
     range->range.node = find_child(t, above, range->range.name);
 }
 
+/* An asynchronous range waits while others work: its time is kept apart from theirs. */
+static void add_waiting(struct sonde_tree *t, const struct snd_lane *lane,
+                        const struct snd_range *r)
+{
+    uint32_t thread = t->per_thread ? find_thread(t, lane) : NO_NODE;
+
+    if (thread != NO_NODE)
+        t->nodes[thread].waiting_ns = snd_add(t->nodes[thread].waiting_ns, r->total_ns);
+    if (r->node == NO_NODE)
+        return;
+    t->nodes[r->node].count++;
+    t->nodes[r->node].waiting_ns = snd_add(t->nodes[r->node].waiting_ns, r->total_ns);
+    t->nodes[r->node].cpu_bytes = snd_add(t->nodes[r->node].cpu_bytes, r->cpu_bytes);
+}
+
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
                      struct snd_open_range *parent)
 {
     struct sonde_tree      *t = user;
     const struct snd_range *r = &range->range;
 
+    if (r->is_async) {
+        add_waiting(t, lane, r);
+        return;
+    }
     if (!parent && t->per_thread && find_thread(t, lane) != NO_NODE) {
         struct sonde_node *thread = &t->nodes[find_thread(t, lane)];
         thread->count++;

@@ -164,10 +164,15 @@ static void describe_call(struct snd_walker *w, const struct snd_place *place,
         uint8_t  key;
         uint64_t value;
     } attrs[] = {
-        { SND_ATTR_STRIDES, call->strides },   { SND_ATTR_ARGUMENTS, call->arguments },
-        { SND_ATTR_SCOPE, call->scope },       { SND_ATTR_FWD_THREAD, call->fwd_thread },
-        { SND_ATTR_OVERLOAD, call->overload }, { SND_ATTR_STACK, call->stack },
+        { SND_ATTR_STRIDES, call->strides },
+        { SND_ATTR_ARGUMENTS, call->arguments },
+        { SND_ATTR_SCOPE, call->scope },
+        { SND_ATTR_FWD_THREAD, call->fwd_thread },
+        { SND_ATTR_OVERLOAD, call->overload },
+        { SND_ATTR_STACK, call->stack },
         { SND_ATTR_MODULE, call->module },
+        { SND_ATTR_KEYWORDS, call->keywords },
+        { SND_ATTR_ASYNC, (call->flags & SND_CALL_ASYNC) != 0 },
     };
     struct snd_visitor *v = w->visitor;
     int64_t             ns = place->thread->last_ns;

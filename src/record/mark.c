@@ -215,7 +215,9 @@ uint32_t sonde_intern_call(const struct sonde_op_call *call)
         .stack = call->stack,
         .module = call->module,
         .scope = call->scope,
-        .flags = call->has_sequence ? SND_CALL_SEQUENCE : 0,
+        .flags = (call->has_sequence ? SND_CALL_SEQUENCE : 0u) |
+                 (call->is_async ? SND_CALL_ASYNC : 0u),
+        .keywords = call->keywords,
         .fwd_thread = call->fwd_thread,
     };
 

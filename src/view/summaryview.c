@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "read/scale.h"
 #include "view/view.h"
 
 static const struct snd_column columns[] = {
@@ -66,6 +67,16 @@ static void add_cost(struct snd_doc *doc, const struct sonde_trace *trace)
                       snd_cell_real(sonde_trace_process(trace, 0)->range_cost_ns));
 }
 
+/* Asynchronous ranges, which are no part of the ranges' self time: collectives, futures. */
+static void add_waiting(struct snd_doc *doc)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < sonde_summary_thread_count(doc->summary); i++)
+        sum = snd_add(sum, sonde_summary_thread(doc->summary, i)->waiting_ns);
+    snd_doc_total(doc, "waiting_ns", sum > 0 ? "Waiting" : NULL, SND_TIME, snd_cell_number(sum));
+}
+
 static void add_totals(struct snd_doc *doc, const struct sonde_trace *trace)
 {
     const struct sonde_summary_totals *all = sonde_summary_totals(doc->summary);
@@ -82,6 +93,7 @@ static void add_totals(struct snd_doc *doc, const struct sonde_trace *trace)
     add_count(doc, "links", "Link ends", all->links);
     add_count(doc, "samples", "Samples", all->samples);
     add_count(doc, "steps", "Steps", all->steps);
+    add_waiting(doc);
     add_cost(doc, trace);
 }
 

@@ -12,12 +12,17 @@ static const struct snd_column columns[] = {
     { "span_ns", "Span", SND_TIME, SND_FIT_FIXED },
     { "busy_ns", "In ranges", SND_TIME, SND_FIT_FIXED },
     { "busy_percent", "In ranges %", SND_SHARE, SND_FIT_FIXED },
+    { "waiting_ns", "Waiting", SND_TIME, SND_FIT_FIXED },
     { "lost_events", "Lost", SND_COUNT, SND_FIT_FIXED },
     { "name", "Name", SND_TEXT, SND_FIT_CONTENT },
 };
 
+enum { COLUMN_WAITING = 9 };
+
 SND_VIEW_BUILD(snd_view_threads)
 {
+    bool has_waiting = false;
+
     (void)options;
     (void)err;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
@@ -35,9 +40,12 @@ SND_VIEW_BUILD(snd_view_threads)
         *cell++ = snd_cell_number(row->span_ns);
         *cell++ = snd_cell_number(row->busy_ns);
         *cell++ = row->span_ns > 0 ? snd_cell_share(row->busy_ns, row->span_ns) : snd_cell_none();
+        *cell++ = snd_cell_number(row->waiting_ns);
         *cell++ = snd_cell_number((int64_t)row->lost_events);
         *cell++ = snd_cell_text(thread->name);
+        has_waiting |= row->waiting_ns != 0;
     }
+    doc->rows.hidden[COLUMN_WAITING] = !has_waiting;
     doc->empty = "The trace has no threads.";
     snd_doc_total(doc, "threads", NULL, SND_COUNT, snd_cell_number((int64_t)doc->rows.row_count));
     return SONDE_OK;

@@ -374,7 +374,8 @@ static void ends_by_key(void **state)
     assert_int_equal(sonde_summary_new(trace, &summary, NULL), SONDE_OK);
     assert_int_equal(sonde_summary_totals(summary)->ranges, 6);
     assert_int_equal(sonde_summary_totals(summary)->marks, 1);
-    assert_int_equal(sonde_summary_thread(summary, 1)->busy_ns, 180);
+    assert_int_equal(sonde_summary_thread(summary, 1)->busy_ns, 30);
+    assert_int_equal(sonde_summary_thread(summary, 1)->waiting_ns, 150);
     assert_int_equal(ledger_count(summary, "ends_without_begin"), 1);
     assert_int_equal(ledger_count(summary, "unfinished_ranges"), 0);
     sonde_summary_free(summary);

@@ -30,6 +30,13 @@ inline uint64_t key_of(const at::RecordFunction &fn)
     return reinterpret_cast<uintptr_t>(&fn) & VALUE_MASK;
 }
 
+/* User ranges, which may wait for others, and scripts, which go on where a future is done. */
+inline bool may_end_elsewhere(const at::RecordFunction &fn)
+{
+    return UNLIKELY(fn.scope() != at::RecordScope::FUNCTION &&
+                    fn.scope() != at::RecordScope::BACKWARD_FUNCTION);
+}
+
 NOINLINE bool grow(Thread *thread)
 {
     Open *open = static_cast<Open *>(realloc(thread->open, 2 * thread->room * sizeof(Open)));
@@ -70,8 +77,8 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &fn)
     if (UNLIKELY(call == 0))
         sonde_begin_id(text_id(thread, fn.name()), 0); /* no room for more ways: the name alone */
     else
-        begin(thread, epoch, call, fn.seqNr(),
-              UNLIKELY(fn.scope() == at::RecordScope::USER_SCOPE) ? key_of(fn) : 0);
+        begin(thread, epoch, call,
+              { fn.seqNr(), may_end_elsewhere(fn) ? key_of(fn) : 0, fn.handle() });
     return nullptr;
 }
 

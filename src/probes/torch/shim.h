@@ -9,9 +9,10 @@
  * What is recorded (attributes: format/attrs.def)
  *   each operator, user range, backward function, TorchScript function: name, begin, end, of
  *   every thread; SCOPE (torch's number + 1) unless it is an ordinary operator; SEQUENCE if it
- *   has one; FWD_THREAD of a backward function, as at::RecordFunction numbers threads; KEY of a
- *   user range, which may end on another thread.
- *   SHAPES    inputs in the range itself; STRIDES, absent when every tensor is row-major;
+ *   has one; FWD_THREAD of a backward function, as at::RecordFunction numbers threads; ASYNC of a
+ *   collective and its like; RECORD_FUNCTION, its id, if someone asked torch for ids; KEY of a
+ *   range which may end on another thread.
+ *   SHAPES    inputs in the range itself; KEYWORDS of a user range; STRIDES, absent when every tensor is row-major;
  *             ARGUMENTS, the JSON list that torch calls "Concrete Inputs", absent when all are "".
  *   MEMORY    alloc and free of every thread, CPU and CUDA; a free of CPU memory has no size.
  *   STACKS    STACK: Python frames. A module's own call is the frame "nn.Module: Class_n".

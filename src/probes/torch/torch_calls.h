@@ -20,6 +20,12 @@ namespace
 
 constexpr PlaceSlot NOWHERE = { 0, 0, 0 };
 
+/* A collective, say: only user ranges are, and to ask is a call into torch. */
+inline bool is_async(const at::RecordFunction &fn)
+{
+    return UNLIKELY(fn.scope() == at::RecordScope::USER_SCOPE) && fn.isAsync();
+}
+
 /* What of a call is neither its name, its inputs nor its place. */
 inline uint64_t traits_of(const at::RecordFunction &fn)
 {
@@ -27,7 +33,7 @@ inline uint64_t traits_of(const at::RecordFunction &fn)
     uint64_t forward = scope == at::RecordScope::BACKWARD_FUNCTION ? fn.forwardThreadId() : 0;
 
     return static_cast<uint64_t>(scope) | static_cast<uint64_t>(fn.seqNr() >= 0) << 8 |
-           forward << 16;
+           static_cast<uint64_t>(is_async(fn)) << 9 | forward << 16;
 }
 
 /* A RecordFunction tells its overload from torch 2.7 on; the operator's full name has it in all. */
@@ -38,6 +44,19 @@ uint32_t overload_id(const at::RecordFunction &fn)
     return name && !name->overload_name.empty()
                ? sonde_intern(name->overload_name.data(), name->overload_name.size())
                : 0;
+}
+
+void describe_inputs(const at::RecordFunction &fn, struct sonde_op_call *call)
+{
+    if (!fn.inputs().empty()) {
+        Inputs inputs(fn.inputs());
+        call->shapes = inputs.shapes();
+        call->strides = inputs.strides();
+        call->arguments = inputs.arguments();
+    }
+    Keywords keywords = fn.kwinputs();
+    if (!keywords.empty())
+        call->keywords = KeywordText(keywords).id();
 }
 
 /* The id that the recorder has for this way of calling; 0: it has no room for more. */
@@ -52,16 +71,14 @@ NOINLINE uint32_t describe_call(const at::RecordFunction &fn, uint32_t flags,
     if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION)
         call.fwd_thread = fn.forwardThreadId();
     call.has_sequence = fn.seqNr() >= 0;
+    call.is_async = is_async(fn);
     call.stack = place->stack;
     call.module = place->module;
     if (flags & SONDE_TORCH_OVERLOADS)
         call.overload = overload_id(fn);
-    if ((flags & SONDE_TORCH_SHAPES) && !fn.inputs().empty()) {
+    if (flags & SONDE_TORCH_SHAPES) {
         try {
-            Inputs inputs(fn.inputs());
-            call.shapes = inputs.shapes();
-            call.strides = inputs.strides();
-            call.arguments = inputs.arguments();
+            describe_inputs(fn, &call);
         } catch (const std::exception &) {
             /* out of memory, or a value that cannot be printed: without its inputs */
         }
@@ -108,8 +125,11 @@ inline uint32_t call_of(Thread *thread, const at::RecordFunction &fn, const Plac
     if (!(FLAGS & (SONDE_TORCH_SHAPES | SONDE_TORCH_STACKS | SONDE_TORCH_MODULES)) && name.slot)
         return call_by_name(name.slot, fn, FLAGS);
     uint64_t hash = stir(thread->seed + name.id * ODD, reinterpret_cast<uintptr_t>(name.address));
-    if (FLAGS & SONDE_TORCH_SHAPES)
+    if (FLAGS & SONDE_TORCH_SHAPES) {
         hash = hash_inputs(fn.inputs(), hash);
+        if (UNLIKELY(!name.slot || !name.slot->is_operator)) /* torch hands out a copy of them */
+            hash += hash_keywords(fn.kwinputs());
+    }
     hash = fold(hash ^ traits_of(fn), ODD ^ place->hash);
     return call_by_hash(thread, hash, fn, FLAGS, place);
 }

@@ -176,20 +176,23 @@ class Wrapper final : public c10::Allocator
     }
 };
 
-/* ------------------------------------------------------- compiled code's ranges */
+/* --------------------------------------------------------- "is a profiler on?" */
 
 /*
- * The ranges that torch.compile's code and Dynamo open (_RecordFunctionFast) do nothing while
- * no profiler of torch's is on. They ask for its state; libtorch_python, and it alone, is
- * shown one that does nothing when there is no other.
+ * Some of torch asks whether a profiler is on and does less if not: the ranges that torch.compile's
+ * code and Dynamo open (_RecordFunctionFast), DataPipes, RPC. All look for the state of torch's own
+ * profiler. While ours is on and torch's is not, two askers are shown a state that does nothing:
+ *   libtorch_python's ranges, which look for it themselves;
+ *   profilerEnabled(), profilerType(), getProfilerConfig(), which the others call. They are in
+ *   one library with torch's profiler, which must not see our state: their addresses tell them.
  */
 namespace profiler = torch::profiler::impl;
 
 class NoProfiler final : public profiler::ProfilerStateBase
 {
   public:
-    NoProfiler()
-        : ProfilerStateBase(profiler::ProfilerConfig(profiler::ProfilerState::KINETO, true))
+    explicit NoProfiler(bool has_shapes)
+        : ProfilerStateBase(profiler::ProfilerConfig(profiler::ProfilerState::KINETO, has_shapes))
     {
     }
     void reportMemoryUsage(void *, int64_t, size_t, size_t, c10::Device) override
@@ -203,34 +206,93 @@ class NoProfiler final : public profiler::ProfilerStateBase
 
 using GetState = profiler::ProfilerStateBase *(*)();
 using GetStateOf = profiler::ProfilerStateBase *(*)(bool);
-GetState    get_state;    /* of this thread: newer torch */
-GetStateOf  get_state_of; /* of all threads, or of this one: older torch */
-NoProfiler *no_profiler;  /* never freed: a range in flight may hold it */
+GetState    get_state;       /* of this thread: newer torch */
+GetStateOf  get_state_of;    /* of all threads, or of this one: older torch */
+NoProfiler *no_profilers[2]; /* without, with shapes. Never freed: a range may hold one */
+
+NoProfiler *no_profiler()
+{
+    return no_profilers[(settings.flags & SONDE_TORCH_SHAPES) != 0];
+}
 
 profiler::ProfilerStateBase *state_diverted()
 {
     profiler::ProfilerStateBase *state = get_state();
 
-    return state ? state : no_profiler;
+    return state ? state : no_profiler();
 }
 
 profiler::ProfilerStateBase *state_of_diverted(bool global)
 {
     profiler::ProfilerStateBase *state = get_state_of(global);
 
-    return state || global ? state : no_profiler;
+    return state || global ? state : no_profiler();
 }
+
+/* The code of a function of torch's. */
+struct Code {
+    uintptr_t start, size;
+};
+Code askers[3];
+
+bool find_code(const char *symbol, Code *code)
+{
+    void   *address;
+    Dl_info info;
+    ElfW(Sym) *found = nullptr;
+
+    if (!find_symbol("libtorch_cpu.so", symbol, &address) ||
+        !dladdr1(address, &info, reinterpret_cast<void **>(&found), RTLD_DL_SYMENT) || !found)
+        return false;
+    *code = { reinterpret_cast<uintptr_t>(address), found->st_size };
+    return true;
+}
+
+/* Not while a recording is paused: torch's profiler is not on either in a warm-up. */
+bool is_asker(const void *caller)
+{
+    uintptr_t at = reinterpret_cast<uintptr_t>(caller);
+
+    for (const Code &asker : askers)
+        if (at - asker.start < asker.size)
+            return sonde_epoch() != 0;
+    return false;
+}
+
+profiler::ProfilerStateBase *state_asked()
+{
+    const void                  *caller = __builtin_return_address(0);
+    profiler::ProfilerStateBase *state = get_state();
+
+    return !state && is_asker(caller) ? no_profiler() : state;
+}
+
+profiler::ProfilerStateBase *state_of_asked(bool global)
+{
+    const void                  *caller = __builtin_return_address(0);
+    profiler::ProfilerStateBase *state = get_state_of(global);
+
+    return !state && !global && is_asker(caller) ? no_profiler() : state;
+}
+
+const char *const STATE = "_ZN5torch8profiler4impl17ProfilerStateBase6getTLSEv";
+const char *const STATE_OF = "_ZN5torch8profiler4impl17ProfilerStateBase3getEb"; /* before 2.8 */
 
 bool divert_state()
 {
-    const char *now = "_ZN5torch8profiler4impl17ProfilerStateBase6getTLSEv";
-    const char *before = "_ZN5torch8profiler4impl17ProfilerStateBase3getEb";
+    const char *library = "libtorch_cpu.so";
 
-    if (!no_profiler)
-        no_profiler = new NoProfiler();
-    return divert("libtorch_python.so", "libtorch_cpu.so", now, state_diverted, &get_state) ||
-           divert("libtorch_python.so", "libtorch_cpu.so", before, state_of_diverted,
-                  &get_state_of);
+    if (!no_profilers[1]) {
+        no_profilers[0] = new NoProfiler(false);
+        no_profilers[1] = new NoProfiler(true);
+    }
+    if (find_code("_ZN5torch8profiler4impl15profilerEnabledEv", &askers[0]) &&
+        find_code("_ZN5torch8profiler4impl12profilerTypeEv", &askers[1]) &&
+        find_code("_ZN5torch8profiler4impl17getProfilerConfigEv", &askers[2]) &&
+        !divert(library, library, STATE, state_asked, &get_state))
+        divert(library, library, STATE_OF, state_of_asked, &get_state_of);
+    return divert("libtorch_python.so", library, STATE, state_diverted, &get_state) ||
+           divert("libtorch_python.so", library, STATE_OF, state_of_diverted, &get_state_of);
 }
 
 /* -------------------------------------------------------- autograd's threads */

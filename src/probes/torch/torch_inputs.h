@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <unordered_map>
 
 #include "probes/torch/torch_thread.h"
 
@@ -33,12 +35,13 @@ inline uint32_t text_id(Thread *thread, const char *text)
     return slot->id;
 }
 
-constexpr uint32_t NAME_ID_MAX = (1u << 26) - 1; /* of NameSlot */
+constexpr uint32_t NAME_ID_MAX = (1u << 25) - 1; /* of NameSlot */
 
 struct Name {
-    uint32_t    id;      /* the same for the same text, wherever it is; 0: no room for more names */
-    const char *address; /* overloads of one name have it at different ones; NULL: it means nothing */
-    NameSlot   *slot;    /* of one whose name stays where it is, or NULL */
+    uint32_t id; /* the same for the same text, wherever it is; 0: no room for more names */
+    const char
+             *address; /* overloads of one name have it at different ones; NULL: it means nothing */
+    NameSlot *slot;    /* of one whose name stays where it is, or NULL */
 };
 
 inline Name name_of_text(Thread *thread, const char *text)
@@ -46,10 +49,11 @@ inline Name name_of_text(Thread *thread, const char *text)
     return { text_id(thread, text), nullptr, nullptr };
 }
 
-NOINLINE Name name_slow(Thread *thread, NameSlot *slot, const char *name)
+NOINLINE Name name_slow(Thread *thread, NameSlot *slot, const at::RecordFunction &fn)
 {
-    size_t   length = strlen(name);
-    uint32_t id = text_id(thread, name);
+    const char *name = fn.name();
+    size_t      length = strlen(name);
+    uint32_t    id = text_id(thread, name);
 
     /* autograd names its nodes anew each time: "autograd::engine::evaluate_function: .." */
     if (length + 1 < WORD || length + 1 >= sizeof slot->text ||
@@ -61,6 +65,7 @@ NOINLINE Name name_slow(Thread *thread, NameSlot *slot, const char *name)
     slot->epoch = thread->epoch;
     slot->length = static_cast<uint32_t>(length) & 63;
     slot->id = id & NAME_ID_MAX;
+    slot->is_operator = fn.operator_name().has_value();
     memcpy(slot->text, name, length / WORD * WORD);
     memcpy(&slot->text[length / WORD], name + length + 1 - WORD, WORD);
     return { id, name, slot };
@@ -93,7 +98,7 @@ inline Name name_of(Thread *thread, const at::RecordFunction &fn)
     NameSlot *slot = &thread->names[hash >> 54];
     static_assert(NAME_SLOTS == 1u << 10, "the shift above");
     if (UNLIKELY(slot->address != name || slot->epoch != thread->epoch || !is_same(slot, name)))
-        return name_slow(thread, slot, name);
+        return name_slow(thread, slot, fn);
     return { slot->id, name, slot };
 }
 
@@ -193,6 +198,125 @@ inline uint64_t hash_inputs(c10::ArrayRef<const c10::IValue> inputs, uint64_t se
     }
     return hash;
 }
+
+/* -------------------------------------------------------- keyword arguments */
+
+using Keywords = std::unordered_map<std::string, c10::IValue>;
+
+/* Of a text, a number or a list of these; other things are null. */
+inline uint64_t hash_value(const c10::IValue &value)
+{
+    if (value.isString())
+        return hash_text(value.toStringRef().data(), value.toStringRef().size(), IN_LIST);
+    if (value.isScalar())
+        return hash_scalar(value);
+    if (!value.isList())
+        return IN_NONE;
+    uint64_t hash = IN_LIST;
+    for (const c10::IValue &element : value.toListRef())
+        hash = stir(hash, hash_value(element));
+    return hash;
+}
+
+/* In whatever order they are. */
+inline uint64_t hash_keywords(const Keywords &keywords)
+{
+    uint64_t hash = 0;
+
+    for (const auto &one : keywords)
+        hash += stir(hash_text(one.first.data(), one.first.size(), ODD + one.first.size()),
+                     hash_value(one.second));
+    return hash;
+}
+
+/*
+ * A number as torch prints it. Not by its own operator<<: where the C++ library is linked
+ * statically into this file, a stream of ours is not one of torch's. `whole`: what follows the
+ * digits of one without a fraction.
+ */
+inline void add_number(std::string *text, double number, const char *whole)
+{
+    char digits[40];
+
+    if (std::isfinite(number) && std::fabs(number) < 1e10 && std::trunc(number) == number)
+        snprintf(digits, sizeof digits, "%.0f%s", number, whole);
+    else
+        snprintf(digits, sizeof digits, "%.17g", number);
+    for (char *at = digits; *at; at++)
+        *text += *at == ',' ? '.' : *at; /* the program's locale is not torch's */
+}
+
+/* The JSON object that the recorder is told. */
+class KeywordText
+{
+  public:
+    explicit KeywordText(const Keywords &keywords)
+    {
+        for (const auto &one : keywords) {
+            text_ += text_.empty() ? "{" : ", ";
+            add_string(one.first);
+            text_ += ": ";
+            add(one.second);
+        }
+        text_ += '}';
+    }
+
+    uint32_t id() const
+    {
+        if (argument_bytes.fetch_add(text_.size()) > ARGUMENT_BYTES_MAX) {
+            arguments_dropped++;
+            return 0;
+        }
+        return sonde_intern(text_.data(), text_.size());
+    }
+
+  private:
+    std::string text_;
+
+    void add_string(const std::string &string)
+    {
+        char escape[8];
+
+        text_ += '"';
+        for (char c : string) {
+            if (c == '"' || c == '\\') {
+                text_ += '\\';
+                text_ += c;
+            } else if (static_cast<unsigned char>(c) < 0x20) {
+                snprintf(escape, sizeof escape, "\\u%04x", c);
+                text_ += escape;
+            } else {
+                text_ += c;
+            }
+        }
+        text_ += '"';
+    }
+
+    void add(const c10::IValue &value)
+    {
+        if (value.isString()) {
+            add_string(value.toStringRef());
+        } else if (value.isInt()) {
+            text_ += std::to_string(value.toInt());
+        } else if (value.isBool()) {
+            text_ += value.toBool() ? "true" : "false";
+        } else if (value.isDouble() && std::isfinite(value.toDouble())) {
+            add_number(&text_, value.toDouble(), ".0");
+        } else if (value.isList()) {
+            const char *before = "[";
+            if (value.toListRef().empty())
+                text_ += before;
+            for (const c10::IValue &element : value.toListRef()) {
+                text_ += before;
+                add(element);
+                before = ", ";
+            }
+            text_ += ']';
+        } else {
+            text_ += "null";
+        }
+    }
+};
 
 /* What the recorder is told of an operator's inputs: made once for each set of them. */
 class Inputs
@@ -307,22 +431,6 @@ class Inputs
             is_row_major_ &= impl->strides()[i] == expected;
     }
 
-    /*
-     * As torch prints it. Not by its own operator<<: where the C++ library is linked statically
-     * into this file, a stream of ours is not one of torch's.
-     */
-    void add_number(double number)
-    {
-        char text[40];
-
-        if (std::isfinite(number) && std::fabs(number) < 1e10 && std::trunc(number) == number)
-            snprintf(text, sizeof text, "%.0f.", number);
-        else
-            snprintf(text, sizeof text, "%.17g", number);
-        for (char *at = text; *at; at++)
-            text_ += *at == ',' ? '.' : *at; /* the program's locale is not torch's */
-    }
-
     void add_text(const c10::IValue &value)
     {
         has_arguments_ = true;
@@ -331,12 +439,12 @@ class Inputs
         } else if (value.isBool()) {
             text_ += value.toBool() ? "True" : "False";
         } else if (value.isDouble()) {
-            add_number(value.toDouble());
+            add_number(&text_, value.toDouble(), ".");
         } else if (value.isComplexDouble()) {
             c10::complex<double> number = value.toComplexDouble();
-            add_number(number.real());
+            add_number(&text_, number.real(), ".");
             text_ += number.imag() >= 0 ? '+' : '-';
-            add_number(std::fabs(number.imag()));
+            add_number(&text_, std::fabs(number.imag()), ".");
             text_ += 'j';
         } /* else symbolic: no value yet */
     }

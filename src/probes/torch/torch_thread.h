@@ -80,8 +80,10 @@ constexpr size_t NAME_SLOTS = 1024, TEXT_SLOTS = 1024, CALL_LINES = 4096, CALL_W
 struct alignas(64) NameSlot {
     const char *address;
     uint32_t    epoch;
-    uint32_t    length : 6, id : 26; /* of the text; its id in the trace */
-    uint32_t    calls[2]; /* when nothing but the name is recorded: without, with a number */
+    uint32_t    length : 6;      /* of the text */
+    uint32_t    is_operator : 1; /* of the dispatcher, so it has no keyword arguments */
+    uint32_t    id : 25;         /* of the text, in the trace */
+    uint32_t    calls[2];        /* when nothing but the name is recorded: without, with a number */
     uint64_t    text[NAME_WORDS]; /* whole words, then the last eight bytes with the NUL */
 };
 /* By a hash of 64 bits into which the epoch went: equal hashes are taken for equal things. */
@@ -231,39 +233,55 @@ inline uint64_t attr_word(enum sonde_attr key, uint64_t value)
     return value << 16 | static_cast<uint64_t>(key) << 8 | SONDE_KIND_ATTR_;
 }
 
-NOINLINE void begin_slow(uint32_t epoch, uint32_t call, int64_t sequence, uint64_t key)
+/* What one range has and the next of its kind has not; 0, NO_SEQUENCE: none. */
+struct Own {
+    int64_t  sequence; /* autograd's number */
+    uint64_t key;      /* for an end by another thread */
+    uint64_t id;       /* of the at::RecordFunction, if someone asked torch for ids */
+};
+
+NOINLINE void begin_slow(uint32_t epoch, uint32_t call, const Own &own)
 {
     if (sonde_epoch() != epoch) /* these ids are another recording's */
         return;
-    sonde_begin_call(call, static_cast<uint64_t>(sequence) & VALUE_MASK);
-    if (key)
-        sonde_attr(SONDE_ATTR_KEY, key);
+    sonde_begin_call(call, static_cast<uint64_t>(own.sequence) & VALUE_MASK);
+    if (own.key)
+        sonde_attr(SONDE_ATTR_KEY, own.key);
+    if (own.id)
+        sonde_attr(SONDE_ATTR_RECORD_FUNCTION, own.id);
 }
 
 /*
- * A range, before it autograd's number if that has changed, behind it a key if it has one. The
+ * A range, before it autograd's number if that has changed, behind it key and id if it has them. The
  * range's first word is stored last. Before that the clock is read, so this work is not its own.
  */
-inline void begin(Thread *thread, uint32_t epoch, uint32_t call, int64_t sequence, uint64_t key)
+inline void begin(Thread *thread, uint32_t epoch, uint32_t call, const Own &own)
 {
     struct sonde_lane *lane = &sonde_lane_;
 
-    if (UNLIKELY(!sonde_lane_take_(lane, epoch, 4)))
-        return begin_slow(epoch, call, sequence, key);
+    if (UNLIKELY(!sonde_lane_take_(lane, epoch, 5)))
+        return begin_slow(epoch, call, own);
     uint64_t *at = lane->cur;
-    if (sequence >= 0 && (thread->sequence != sequence || thread->chunk != lane->chunks)) {
-        thread->sequence = sequence;
+    if (own.sequence >= 0 && (thread->sequence != own.sequence || thread->chunk != lane->chunks)) {
+        thread->sequence = own.sequence;
         thread->chunk = lane->chunks;
-        *at++ = attr_word(SONDE_ATTR_CALLS_SEQUENCE, static_cast<uint64_t>(sequence) & VALUE_MASK);
+        *at++ = attr_word(SONDE_ATTR_CALLS_SEQUENCE,
+                          static_cast<uint64_t>(own.sequence) & VALUE_MASK);
         lane->cur = at;
     }
-    if (UNLIKELY(key))
-        at[2] = attr_word(SONDE_ATTR_KEY, key);
+    uint64_t *behind = at + 2;
+    if (UNLIKELY(own.key | own.id)) {
+        if (own.key)
+            *behind++ = attr_word(SONDE_ATTR_KEY, own.key);
+        if (own.id)
+            *behind++ = attr_word(SONDE_ATTR_RECORD_FUNCTION, own.id & VALUE_MASK);
+    }
     sonde_begin_call_at_(lane, call);
-    if (UNLIKELY(key)) {
+    if (UNLIKELY(own.key | own.id)) {
         lane->leaf = nullptr;
-        lane->cur = at + 3;
-        lane->depth += SONDE_DEPTH_BREAK_; /* another thread may end it */
+        lane->cur = behind;
+        if (own.key)
+            lane->depth += SONDE_DEPTH_BREAK_; /* another thread may end it */
     }
     sonde_lane_leave_(lane);
 }
