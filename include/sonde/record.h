@@ -121,6 +121,15 @@ SONDE_API enum sonde_status sonde_stop(struct sonde_error *err);
 /* A new step begins (an iteration of training, a request): marks it, and moves the schedule. */
 SONDE_API void sonde_step(void);
 
+/*
+ * The same, for a program that counts its steps itself: the step that begins is `number`. A
+ * schedule counts for itself, and then `number` has no effect.
+ */
+SONDE_API void sonde_step_number(uint64_t number);
+
+/* Whether the recording is that of `sonde run`: also between two cycles of its schedule. */
+SONDE_API bool sonde_under_run(void);
+
 /* Stops and resumes marking without closing the file. Ranges open at a pause end there. */
 SONDE_API void sonde_pause(void);
 SONDE_API void sonde_resume(void);

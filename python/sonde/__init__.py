@@ -25,7 +25,8 @@ from ._core import Error, Trace, __version__
 _PLACES = {
     **dict.fromkeys(("profile", "schedule", "record_function", "ProfilerActivity",
                      "ProfilerAction", "supported_activities", "tensorboard_trace_handler",
-                     "ExecutionTraceObserver"), ".torch"),
+                     "ExecutionTraceObserver", "DeviceType", "kineto_available"), ".torch"),
+    "step": "._steps",
     "functions": "._functions",
     "lines": "._lines",
     "line_memory": "._line_memory",

@@ -11,9 +11,12 @@ from ._lines import lines as lines
 from ._sample import sample as sample
 from ._layers import LayersError as LayersError
 from ._layers import layers as layers
+from ._steps import step as step
 from ._tensors import memory_report as memory_report
 from ._tensors import tensor_lines as tensor_lines
 from .accelerate import ProfileKwargs as ProfileKwargs
+from .torch import DeviceType as DeviceType
+from .torch import kineto_available as kineto_available
 from .torch import ExecutionTraceObserver as ExecutionTraceObserver
 from .torch import ProfilerAction as ProfilerAction
 from .torch import ProfilerActivity as ProfilerActivity

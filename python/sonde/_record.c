@@ -173,14 +173,35 @@ static PyObject *record_stop(PyObject *module, PyObject *unused)
     return none_or_cycle_error();
 }
 
-static PyObject *record_step(PyObject *module, PyObject *unused)
+static PyObject *record_step(PyObject *module, PyObject *args)
 {
+    PyObject *given = Py_None;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "|O:step", &given))
+        return NULL;
+    unsigned long long number = given == Py_None ? 0 : PyLong_AsUnsignedLongLong(given);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    if (given == Py_None)
+        sonde_step();
+    else
+        sonde_step_number(number);
+    Py_END_ALLOW_THREADS
+    return none_or_cycle_error();
+}
+
+static PyObject *record_under_run(PyObject *module, PyObject *unused)
+{
+    bool answer;
+
     (void)module;
     (void)unused;
     Py_BEGIN_ALLOW_THREADS
-    sonde_step();
+    answer = sonde_under_run();
     Py_END_ALLOW_THREADS
-    return none_or_cycle_error();
+    return PyBool_FromLong(answer);
 }
 
 static PyObject *record_pause(PyObject *module, PyObject *unused)
@@ -452,7 +473,10 @@ static PyMethodDef methods[] = {
       "start(path=None, max_bytes=0, keep_last=False, schedule=None, on_cycle=None, rank=None, "
       "world_size=None, overwrite=True): begins a recording; on_cycle(path, index, step)" },
     { "stop", METHOD(record_stop), METH_NOARGS, "stop(): ends it and closes the file" },
-    { "step", METHOD(record_step), METH_NOARGS, "step(): a new step begins" },
+    { "step", METHOD(record_step), METH_VARARGS,
+      "step(number=None): a new step begins; a schedule counts for itself" },
+    { "under_run", METHOD(record_under_run), METH_NOARGS,
+      "under_run() -> bool: the recording is that of `sonde run`" },
     { "pause", METHOD(record_pause), METH_NOARGS, NULL },
     { "resume", METHOD(record_resume), METH_NOARGS, NULL },
     { "epoch", METHOD(record_epoch), METH_NOARGS, "epoch() -> int: 0 when nothing records" },

@@ -4,18 +4,21 @@
 A process records once at a time. Who finds it taken is told by whom, and changes nothing.
 """
 import os
+import sys
 import threading
 import warnings
 
-from . import _record, _session
+from . import _record, _session, _steps
 from ._core import Error
 from ._installed import torch_module
 
 # Options of the operators' probe; the others are the recording's.
 _ATTACHED = ("shapes", "memory", "stacks", "modules", "overloads", "notes")
 
+_HERE = os.path.dirname(__file__)
 _lock = threading.Lock()
 _owner = None
+_said_guest = False
 _guest = None  # "run", "session": the recording is theirs, and goes on whatever the owner does
 
 
@@ -38,9 +41,8 @@ def start(owner, path, **options):
                 "time: stop it first (a `with` block stops at its end)")
         _guest = _host()
         if _guest == "run":
-            path = _record.path()
-            warnings.warn(f"sonde: this process is recorded by `sonde run` into {path}; a profile "
-                          "shows what is there, from the beginning of the program", stacklevel=5)
+            path = None
+            _say_guest()
         elif _guest == "session":
             path = _session.recording_path()
             _join(options)
@@ -50,8 +52,34 @@ def start(owner, path, **options):
         return path
 
 
+def warn_under_run(text):
+    """A warning that raises nothing, even with `python -W error`: the program did not ask."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
+        level, frame = level + 1, frame.f_back
+    try:
+        warnings.warn(f"sonde: {text}", stacklevel=level)
+    except Warning as warning:
+        print(warning, file=sys.stderr)
+
+
+def _say_guest():
+    """Once a process: cycles of a schedule come here again and again."""
+    global _said_guest
+    if not _said_guest:
+        _said_guest = True
+        path = _record.path() or os.environ.get("SONDE_TRACE", "")
+        warn_under_run(f"this process is recorded by `sonde run` into {path}; a profile shows "
+                       "what is in that trace so far")
+
+
+def is_guest_of_run():
+    """Whether the recording that is on, or would be joined, is that of `sonde run`."""
+    return _record.under_run()
+
+
 def _host():
-    if "SONDE_TRACE" in os.environ and _record.path() != "":
+    if is_guest_of_run():
         return "run"
     return "session" if _session.recording_path() is not None else None
 
@@ -60,6 +88,7 @@ def _join(options):
     """Operators go into the recording of sonde.functions and its like."""
     if torch_module() is not None:
         from . import _torch_probe
+        _steps.watch_optimizers()
         options = {name: value for name, value in options.items() if name in _ATTACHED}
         try:
             _torch_probe.attach(**options)
@@ -75,6 +104,8 @@ def _begin(path, options):
         else:
             from . import _torch_probe
             _torch_probe.start(path, **options)
+            _steps.restart()
+            _steps.watch_optimizers()
     except Error as error:
         raise RuntimeError(f"sonde: {error}") from error
 
@@ -88,6 +119,7 @@ def stop(owner):
         _owner = None
         if _guest == "run":
             return
+        _steps.unwatch()
         if torch_module() is not None:
             from . import _torch_probe
             _torch_probe.detach()
@@ -106,3 +138,12 @@ def pause(owner):
 def resume(owner):
     if _owner is owner and not _guest:
         _record.resume()
+
+
+def begin_in_step(owner, number):
+    """A recording of `owner`'s has begun in this step; False if the recording is another's."""
+    if _owner is not owner or _guest:
+        return False
+    _steps.restart(number, owner)
+    _record.step(number)
+    return True

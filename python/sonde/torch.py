@@ -11,26 +11,35 @@ What is different is said in docs/TORCH.md: every thread is seen, FLOPs are coun
 the table is there at once, and what torch gets wrong is right.
 """
 import json
+import os
 import uuid
 import warnings
 
-from . import _recorder
+from . import _recorder, _steps
 from ._installed import torch_module
-from ._result import Result
+from ._result import Result, RunResult
 from ._schedule import (ProfilerAction, ProfilerActivity, first_recorded_step, record_always,
                         schedule, supported_activities, tensorboard_trace_handler)
 
 _torch_profiler = torch_module("torch.profiler")
 
 if _torch_profiler is not None:
+    from torch.autograd import DeviceType
     from torch.profiler import ExecutionTraceObserver, record_function
 else:
     from ._range import record_function
 
-    ExecutionTraceObserver = None
+    DeviceType = ExecutionTraceObserver = None
 
 __all__ = ["profile", "schedule", "record_function", "ProfilerActivity", "ProfilerAction",
-           "supported_activities", "tensorboard_trace_handler", "ExecutionTraceObserver"]
+           "supported_activities", "tensorboard_trace_handler", "ExecutionTraceObserver",
+           "DeviceType", "kineto_available"]
+
+
+def kineto_available():
+    """Whether profiles with activities work: here always, with or without torch's Kineto."""
+    return True
+
 
 NONE, WARMUP, RECORD, SAVE = (ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD,
                               ProfilerAction.RECORD_AND_SAVE)
@@ -53,6 +62,19 @@ _MOVES = {
     (RECORD, None): ("stop_trace", "_trace_ready"),
     (SAVE, None): ("stop_trace", "_trace_ready"),
 }
+
+
+# The count of steps that profilers and optimizers share in torch; its users read it, not we.
+_tracker = getattr(torch_module("torch.autograd.profiler"), "KinetoStepTracker", None)
+_STEP_NAME = "ProfilerStep"
+
+
+def _checked(action):
+    """The action of a step as the schedule gives it."""
+    if getattr(action, "name", None) == "DEVICE_STOPPED":
+        raise ValueError("ProfilerAction.DEVICE_STOPPED is set by torch's profiler itself; a "
+                         "schedule must not return it")
+    return action
 
 
 def _observer_of_environment():
@@ -78,6 +100,12 @@ def read_activities(activities):
     return found
 
 
+def check_flops(with_flops):
+    """Refuses what is neither a switch nor a way to count."""
+    if isinstance(with_flops, str) and with_flops not in ("torch", "full"):
+        raise ValueError(f"with_flops: expected True, False or 'torch', got {with_flops!r}")
+
+
 class profile:
     """Records what PyTorch does between start and stop, or inside a `with` block.
 
@@ -88,6 +116,7 @@ class profile:
                  record_shapes=False, profile_memory=False, with_stack=False, with_flops=False,
                  with_modules=False, experimental_config=None, execution_trace_observer=None,
                  acc_events=False, custom_trace_id_callback=None, post_processing_timeout_s=None):
+        check_flops(with_flops)
         self.activities = read_activities(activities)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
@@ -109,13 +138,16 @@ class profile:
         self.schedule = schedule or record_always
         self.record_steps = schedule is not None
         self.step_num = 0
-        self.current_action = self.schedule(0)
+        self.current_action = _checked(self.schedule(0))
         self.preset_metadata = {}
         self._metadata = {}
         self._trace_id = None
         self._step_range = None
+        self._step_marked = False
         self._next = None    # what is being prepared or recorded
         self._result = None  # what was recorded last, or is being recorded
+        if _tracker is not None:
+            _tracker.init_step_count(_STEP_NAME)
 
     def _say_ignored(self, options):
         """One warning for all that is accepted and means nothing here."""
@@ -139,17 +171,22 @@ class profile:
 
     def __exit__(self, kind, value, traceback):
         self.stop()
+        if _tracker is not None:
+            _tracker.erase_step_count(_STEP_NAME)
         if self.execution_trace_observer:
             self.execution_trace_observer.cleanup()
 
     def start(self):
         """Begins, as the schedule's first step says."""
+        if self.record_steps and not _recorder.is_guest_of_run():
+            _steps.by_hand(id(self))
         self._move(NONE, self.current_action)
         self._enter_step()
 
     def stop(self):
         """Ends; calls on_trace_ready if something was being recorded."""
         self._leave_step()
+        _steps.forget(id(self))
         self._move(self.current_action, None)
         if self.record_steps and self._result is None:
             self._say_never_recorded()
@@ -157,10 +194,16 @@ class profile:
     def step(self):
         """The next step of the program begins."""
         self._leave_step()
-        before, after = self.current_action, self.schedule(self.step_num + 1)
+        before, after = self.current_action, _checked(self.schedule(self.step_num + 1))
         self.step_num += 1
         self.current_action = after
+        self._step_marked = False
         self._move(before, after)
+        if not self._step_marked:
+            of_run = _recorder.is_guest_of_run()  # whose steps have their own numbers
+            _steps.came(id(self), by_hand=True, number=None if of_run else self.step_num)
+        if _tracker is not None and os.environ.get("KINETO_USE_DAEMON"):
+            _tracker.increment_step(_STEP_NAME)
         self._enter_step()
 
     def _move(self, before, after):
@@ -193,14 +236,14 @@ class profile:
 
     def prepare_trace(self):
         """Warm-up: all is set up and the file is there, but nothing is marked yet."""
-        result = self._result
-        if result is None or not self.acc_events:
-            result = Result(self.profile_memory, self.with_flops)
+        result, kind = self._result, RunResult if _recorder.is_guest_of_run() else Result
+        if type(result) is not kind or not self.acc_events:
+            result = kind(self.profile_memory, self.with_flops)
         # torch's one switch for overload names is an experimental option that cannot be read.
-        result.writing = _recorder.start(
+        result.begin(_recorder.start(
             self, result.next_path(), shapes=self.record_shapes, memory=self.profile_memory,
             stacks=self.with_stack, modules=self.with_modules,
-            overloads=self.experimental_config is not None)
+            overloads=self.experimental_config is not None))
         _recorder.pause(self)
         self._next = result
         make = self.custom_trace_id_callback
@@ -214,6 +257,8 @@ class profile:
         if self.execution_trace_observer:
             self.execution_trace_observer.start()
         _recorder.resume(self)
+        if self.record_steps:
+            self._step_marked = _recorder.begin_in_step(self, self.step_num)
 
     def stop_trace(self):
         if self._next is None:
@@ -289,7 +334,7 @@ class profile:
 
     def ledger(self):
         """What is missing, cut or uncertain: (key, count, sentence) each. Empty: nothing is."""
-        return self._results("to account for").trace().ledger()
+        return self._results("to account for").ledger()
 
     @property
     def profiler(self):

@@ -145,8 +145,13 @@ static bool absolute_folder(const char *path, struct sonde_buffer *out)
     return !out->failed;
 }
 
-static const char *why_nothing(const struct snd_run_probes *probes)
+static const char *why_nothing(const struct run_args *args)
 {
+    const struct snd_run_probes *probes = &args->probes;
+
+    if (args->schedule)
+        return "--schedule records no step that it reached: a step ends with sonde_step() in C, "
+               "sonde.step(), step() of a profile or of an optimizer in Python";
     if (probes->unasked)
         return "it neither runs a Python that can be told to (python -I, -E and -S do not listen) "
                "nor uses <sonde/record.h>";
@@ -161,7 +166,7 @@ static void finish(const struct run_args *args, const char *path, const char *as
         fprintf(stderr,
                 "sonde: run: %s recorded nothing: %s, or it ended before its first event; "
                 "see 'man sonde-run'\n",
-                program, why_nothing(&args->probes));
+                program, why_nothing(args));
         return;
     }
     snd_after_run_finish(&args->after, path);

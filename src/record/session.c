@@ -334,18 +334,31 @@ static void move_schedule(enum sonde_action before)
         mark_step();
 }
 
-void sonde_step(void)
+/* `number` NULL: the one after the last. */
+static void begin_step(const uint64_t *number)
 {
     int cancel = take_control();
     if (snd_rec.phase != SND_IDLE) {
         if (has_schedule()) {
             move_schedule(sonde_schedule_action(&snd_rec.schedule, snd_rec.step));
         } else {
+            if (number)
+                snd_rec.step = *number;
             mark_step();
             snd_rec.step++;
         }
     }
     leave_control(cancel);
+}
+
+void sonde_step(void)
+{
+    begin_step(NULL);
+}
+
+void sonde_step_number(uint64_t number)
+{
+    begin_step(&number);
 }
 
 /* ----------------------------------------------------------- start and stop */
@@ -537,6 +550,14 @@ size_t sonde_trace_path(char *buffer, size_t size)
         snprintf(buffer, size, "%s", snd_rec.file_path);
     leave_control(cancel);
     return length;
+}
+
+bool sonde_under_run(void)
+{
+    int  cancel = take_control();
+    bool result = snd_rec.from_run && snd_rec.phase != SND_IDLE;
+    leave_control(cancel);
+    return result;
 }
 
 void sonde_metadata(const char *key, const char *value)

@@ -60,6 +60,7 @@ SND_VIEW_BUILD(snd_view_steps)
         *cell++ = snd_cell_number(row->duration_ns);
         *cell++ = snd_cell_number((int64_t)row->ranges);
     }
-    doc->empty = "The trace has no steps: the program marks them with sonde_step().";
+    doc->empty = "The trace has no steps: a program marks them with sonde_step(), in Python also "
+                 "with sonde.step() and the steps of profiles and optimizers.";
     return add_spread(doc, err);
 }

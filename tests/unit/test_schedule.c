@@ -120,6 +120,36 @@ static void test_cycles(void **state)
     assert_string_not_equal(cycles.paths[0], cycles.paths[1]);
 }
 
+static void test_numbered_steps(void **state)
+{
+    (void)state;
+    struct cycles        cycles = { .count = 0 };
+    struct sonde_options options = recorded_options("numbers.sonde");
+    char                 text[256];
+
+    options.on_cycle = on_cycle;
+    options.user = &cycles;
+    recorded_start(&options);
+    assert_false(sonde_under_run());
+    sonde_step_number(5);
+    sonde_step();
+    sonde_step_number(2);
+    recorded_stop();
+    sonde_step_number(9); /* nothing records */
+    read_steps(cycles.paths[0], text);
+    assert_string_equal(text, "S5 S6 S2 ");
+
+    cycles.count = 0;
+    options.schedule = (struct sonde_schedule){ 1, 0, 2, 1, 0, 0 };
+    recorded_start(&options);
+    for (int i = 0; i < 4; i++)
+        sonde_step_number(7); /* a schedule counts for itself */
+    recorded_stop();
+    assert_int_equal(cycles.count, 1);
+    read_steps(cycles.paths[0], text);
+    assert_string_equal(text, "S1 S2 ");
+}
+
 static void test_stop_in_the_middle(void **state)
 {
     (void)state;
@@ -173,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grid),
         cmocka_unit_test(test_cycles),
+        cmocka_unit_test(test_numbered_steps),
         cmocka_unit_test(test_stop_in_the_middle),
         cmocka_unit_test(test_stop_in_the_callback),
     };

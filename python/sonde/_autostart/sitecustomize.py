@@ -50,13 +50,19 @@ def is_helper():
                    for word in words[:3]))
 
 
-def start_torch(probes):
+def start_torch(torch, probes):
     try:
         load_package()
-        from sonde import _torch_probe
-        _torch_probe.autostart(probes)
+        if "ops" in probes.split(","):
+            from sonde import _torch_probe
+            _torch_probe.autostart(probes)
     except Exception as error:  # the program must not suffer for it
         say(f"torch is not recorded: {error}")
+    try:
+        from sonde import _steps
+        _steps.watch_run(torch, after_import)
+    except Exception as error:
+        say(f"steps of optimizers are not marked: {error}")
 
 
 # ---------------------------------------------------------------------- after an import
@@ -172,8 +178,8 @@ def main():
     probes = set(text.split(","))
     then = None
     if os.environ.get("SONDE_TRACE") and not is_helper():
-        if "ops" in probes:
-            after_import("torch", lambda module: start_torch(text))
+        if "ops" in probes or os.environ.get("SONDE_SCHEDULE"):
+            after_import("torch", lambda module: start_torch(module, text))
         if probes & {"functions", "lines", "line-memory", "sample"}:
             then = start_python(probes)
     try:

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the steps of a program begin: what `--schedule` counts and `--view steps` shows.
+
+A training step is marked by whichever of these the program calls: sonde.step(), step() of a
+profile (of sonde's, of torch's, and so of Accelerate's and Lightning's), or the step of an
+optimizer. Most programs call several of them in each training step, and it is still one step:
+
+- A new step begins when a source comes that already came since the last step began.
+- While step() is called by hand, optimizers do not begin steps.
+
+As in torch.profiler the recording begins in step 0, and step() ends a step and begins the next.
+"""
+import functools
+import os
+import sys
+import threading
+
+from . import _record
+
+_FUNCTION = "sonde.step"  # as a source
+
+_lock = threading.Lock()
+_number = 0          # of the step that the program is in
+_came = set()        # sources since it began
+_by_hand = set()     # sources that are step() calls, while they are in use
+_undo = []           # what ends the watching of optimizers and profilers
+
+
+def _forget_in_child():
+    """The lock may have been held by a thread that the child does not have."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
+
+
+def step():
+    """A step of the program ends, and the next begins. Without effect if nothing records."""
+    came(_FUNCTION, by_hand=True)
+
+
+def came(source, *, by_hand=False, number=None):
+    """`source` says that a step ended; `number`, if it counts: of the step that begins."""
+    global _number
+    with _lock:
+        if by_hand:
+            _by_hand.add(source)
+        elif _by_hand:
+            return
+        if _came and source not in _came:
+            _came.add(source)
+            return
+        _came.clear()
+        _came.add(source)
+        _number = _number + 1 if number is None else number
+        number = _number
+    _record.step(number)
+
+
+def by_hand(source):
+    """Its step() calls are the steps, until forget()."""
+    with _lock:
+        _by_hand.add(source)
+
+
+def forget(source):
+    """It will not come again: others may begin steps."""
+    with _lock:
+        _by_hand.discard(source)
+        _came.discard(source)
+
+
+def restart(number=0, by=None):
+    """A recording begins in step `number`, which `by` has begun."""
+    global _number
+    with _lock:
+        _number = number
+        _by_hand.discard(_FUNCTION)
+        _came.clear()
+        if by is not None:
+            _came.add(id(by))
+
+
+# ------------------------------------------------------------------- optimizers, torch's own
+
+def _after_optimizer(optimizer, _args, _kwargs):
+    came(id(optimizer))
+
+
+def watch_optimizers():
+    """Has the step of every optimizer counted, until unwatch()."""
+    module = sys.modules.get("torch.optim.optimizer")
+    register = getattr(module, "register_optimizer_step_post_hook", None)
+    if register is not None and not _undo:
+        _undo.append(register(_after_optimizer).remove)
+
+
+def unwatch():
+    while _undo:
+        _undo.pop()()
+
+
+def watch_new_optimizers(optimizer, is_compiling):
+    """Has the step of every optimizer counted whose class has no object yet, as they return.
+
+    A hook would come too early for a schedule: it is called inside the range of the step.
+    """
+    theirs = optimizer.profile_hook_step
+
+    def profile_hook_step(function):
+        inner = theirs(function)
+
+        @functools.wraps(inner)
+        def step(self, *args, **kwargs):
+            result = inner(self, *args, **kwargs)
+            if not is_compiling():  # torch.compile must not see what comes next
+                came(id(self))
+            return result
+
+        return step
+
+    optimizer.profile_hook_step = staticmethod(profile_hook_step)
+
+
+def watch_torch_profiler(profiler):
+    """Has step() of torch.profiler's profiles counted; `profiler` is the module torch.profiler."""
+    theirs = profiler.profile
+    next_step, stop = theirs.step, theirs.stop
+
+    @functools.wraps(next_step)
+    def step(self):
+        came(id(self), by_hand=True)
+        return next_step(self)
+
+    @functools.wraps(stop)
+    def stop_and_forget(self):
+        forget(id(self))
+        return stop(self)
+
+    theirs.step, theirs.stop = step, stop_and_forget
+
+
+def watch_run(torch, after_import):
+    """Under `sonde run`, once `torch` is imported: its optimizers and its own profiler."""
+    is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+    if is_compiling is not None:
+        watch_new_optimizers(torch.optim.Optimizer, is_compiling)
+    profiler = sys.modules.get("torch.profiler")
+    if profiler is not None:
+        watch_torch_profiler(profiler)
+    else:
+        after_import("torch.profiler", watch_torch_profiler)
