@@ -304,11 +304,14 @@ static bool ends_with(const char *text, const char *ending)
     return length >= tail && strcmp(text + length - tail, ending) == 0;
 }
 
-/* A file that could not be written whole is removed: half an export looks like a whole one. */
+/*
+ * A file that could not be written whole is removed: half an export looks like a whole one.
+ * Others may read it as far as the umask lets them; only our own traces are 0600.
+ */
 static enum sonde_status write_to(const char *path, core_write_fn *write, void *user,
                                   struct sonde_error *err)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
     if (fd < 0)
         goto fail_open;
@@ -555,9 +558,10 @@ PyMODINIT_FUNC PyInit__core(void)
     if (add_object(module, "Error", core_error) &&
         add_object(module, "Trace", PyType_FromSpec(&trace_spec)) &&
         add_object(module, "__version__", PyUnicode_FromString(sonde_version())) &&
-        core_averages_init(module) == 0 && core_events_init(module) == 0 &&
-        core_event_init(module) == 0 && core_timeline_init(module) == 0 &&
-        core_layers_init(module) == 0 && core_table_init(module) == 0)
+        core_averages_init(module) == 0 && core_average_init(module) == 0 &&
+        core_events_init(module) == 0 && core_event_init(module) == 0 &&
+        core_timeline_init(module) == 0 && core_layers_init(module) == 0 &&
+        core_table_init(module) == 0)
         return module;
     Py_DECREF(module);
     return NULL;

@@ -3,7 +3,7 @@
  * _core.h - what the files of sonde._core share.
  *
  *     _core.c         the module; Trace
- *     _core_averages.c, _core_events.c, _core_event.c, _core_timeline.c
+ *     _core_averages.c, _core_average.c, _core_events.c, _core_event.c, _core_timeline.c
  *     _core_rows.c    what those have in common
  *     _core_layers.c  profiles of layers into results files
  *     _core_table.c   columns of them, for NumPy and Arrow
@@ -58,6 +58,7 @@ PyObject *core_text(struct sonde_text text);
 
 /* 0, or -1 with an exception set. */
 int       core_averages_init(PyObject *module);
+int       core_average_init(PyObject *module);
 int       core_events_init(PyObject *module);
 int       core_event_init(PyObject *module);
 int       core_timeline_init(PyObject *module);

@@ -58,6 +58,9 @@ class _Row:
     flops: int
     macs: int
     moved_bytes: int
+    self_cpu_percent: Any  # -1 until torch's table() sets it
+    total_cpu_percent: Any
+    total_device_percent: Any
 
 class _Rows(Generic[_AnyRow]):
     """What both sequences of rows have. In the stubs alone, as _Row."""
@@ -91,14 +94,18 @@ class _Rows(Generic[_AnyRow]):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 class Average(_Row):
-    """A row of key_averages()."""
+    """A row of key_averages(). Attributes can be set; rows pickle, and are added up as torch's."""
 
+    def add(self, other: Any) -> "Average": ...
+    def __iadd__(self, other: Any) -> "Average": ...
     input_shapes: Any  # list of lists, or "" when not grouped by shape
     cpu_time_min: float
     cpu_time_max: float
     process: Optional[int]
     thread: Optional[int]
     has_parent: bool
+
+def make_average(values: Dict[str, Any], by_shape: bool = ...) -> Average: ...
 
 class Averages(_Rows[Average]):
     """A sequence of Average. Rows are made when asked for."""
@@ -114,6 +121,7 @@ class Averages(_Rows[Average]):
 class Interval:
     start: float
     end: float
+    def __init__(self, start: float, end: float) -> None: ...
     def elapsed_us(self) -> float: ...
 
 class Event(_Row):
@@ -141,10 +149,21 @@ class Event(_Row):
     cpu_children: List["Event"]
     process: int
     index: int
+    external_id: int  # torch's number of it; 0: a [memory] row
+    linked_correlation_id: int  # 0
+    activity_type: str  # cpu_op, user_annotation, cpu_instant_event
+    metadata: Optional[Dict[str, Any]]  # None
+    flow_id: int  # 0
+    flow_type: int  # 0
+    flow_start: bool  # False
+    python_id: int  # -1
+    python_parent_id: int  # -1
+    python_module_id: int  # -1
 
 class Events(_Rows[Event]):
     """A sequence of Event in torch's order. Rows are made when asked for."""
 
+    result: Any  # by which it is pickled; set by a profile
     def text(self, number: int) -> str: ...
     def export_stacks(self, path: _Path, metric: str = "self_cpu_time_total") -> None: ...
 

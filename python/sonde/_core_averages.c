@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * _core_averages.c - Averages and Average: key_averages() and its rows.
+ * _core_averages.c - Averages: the list of key_averages().
  */
 #include "_core_rows.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <structmember.h>
 
-static PyTypeObject *averages_type, *average_type;
+static PyTypeObject *averages_type;
 
 /* ------------------------------------------------------------------- Averages */
 
@@ -22,27 +21,6 @@ struct averages_object {
     unsigned               groups;
     enum sonde_flops_mode  flops;
 };
-
-struct average_object {
-    PyObject_HEAD
-    PyObject            *owner; /* whose texts these are */
-    PyObject            *dict;
-    struct sonde_average row;
-    bool                 by_shape;
-};
-
-PyObject *core_make_average(PyObject *owner, const struct sonde_average *row, bool by_shape)
-{
-    struct average_object *self = (struct average_object *)core_new_object(average_type);
-
-    if (!self)
-        return NULL;
-    Py_INCREF(owner);
-    self->owner = owner;
-    self->row = *row;
-    self->by_shape = by_shape;
-    return (PyObject *)self;
-}
 
 static PyObject *averages_item(PyObject *object, Py_ssize_t index)
 {
@@ -129,54 +107,21 @@ static PyObject *averages_total(PyObject *object, PyObject *unused)
     return core_make_average(object, &sum, false);
 }
 
-/* Where a column comes from: a member of a row, or the number of one of its texts. */
-enum source { FROM_COUNT, FROM_NS, FROM_BYTES, FROM_DOUBLE, FROM_SMALL, FROM_TEXT };
-
-#define AT(member) offsetof(struct sonde_average, member)
-static const struct {
-    const char *name;
-    enum source source;
-    size_t      place; /* of the member, or which text */
-} columns[] = {
-    { "key", FROM_TEXT, 0 },
-    { "count", FROM_COUNT, AT(count) },
-    { "self_cpu_time_total", FROM_NS, AT(self_ns) },
-    { "cpu_time_total", FROM_NS, AT(total_ns) },
-    { "cpu_time_min", FROM_NS, AT(min_ns) },
-    { "cpu_time_max", FROM_NS, AT(max_ns) },
-    { "cpu_memory_usage", FROM_BYTES, AT(cpu_bytes) },
-    { "self_cpu_memory_usage", FROM_BYTES, AT(self_cpu_bytes) },
-    { "device_memory_usage", FROM_BYTES, AT(device_bytes) },
-    { "self_device_memory_usage", FROM_BYTES, AT(self_device_bytes) },
-    { "flops", FROM_DOUBLE, AT(flops) },
-    { "macs", FROM_DOUBLE, AT(macs) },
-    { "moved_bytes", FROM_DOUBLE, AT(moved_bytes) },
-    { "input_shapes", FROM_TEXT, 1 },
-    { "stack", FROM_TEXT, 2 },
-    { "module", FROM_TEXT, 3 },
-    { "overload_name", FROM_TEXT, 4 },
-    { "scope", FROM_SMALL, AT(scope) },
-    { "is_async", FROM_SMALL, AT(is_async) },
-    { "is_user_annotation", FROM_SMALL, AT(is_user_annotation) },
-};
-#define COLUMN_COUNT (sizeof columns / sizeof columns[0])
+#define COLUMN_COUNT CORE_AVERAGE_COLUMNS
 
 static const char column_formats[] = { [FROM_COUNT] = 'Q',  [FROM_NS] = 'd',    [FROM_BYTES] = 'q',
                                        [FROM_DOUBLE] = 'd', [FROM_SMALL] = 'B', [FROM_TEXT] = 'I' };
 
+/* The texts of all rows, one column after another. */
 static PyObject *average_texts(const struct sonde_averages *averages, size_t count)
 {
-    static const size_t places[] = { offsetof(struct sonde_average, name),
-                                     offsetof(struct sonde_average, shapes),
-                                     offsetof(struct sonde_average, stack),
-                                     offsetof(struct sonde_average, module),
-                                     offsetof(struct sonde_average, overload) };
-    PyObject           *texts = PyList_New(0);
+    PyObject *texts = PyList_New(0);
 
-    for (size_t k = 0; k < sizeof places / sizeof places[0]; k++) {
-        for (size_t i = 0; texts && i < count; i++) {
+    for (size_t k = 0; k < COLUMN_COUNT; k++) {
+        for (size_t i = 0; texts && core_average_members[k].source == FROM_TEXT && i < count; i++) {
             const char *row = (const char *)sonde_averages_row(averages, i);
-            PyObject *text = core_text(*(const struct sonde_text *)(const void *)(row + places[k]));
+            PyObject   *text = core_text(
+                  *(const struct sonde_text *)(const void *)(row + core_average_members[k].place));
             if (!text || PyList_Append(texts, text) < 0)
                 Py_CLEAR(texts);
             Py_XDECREF(text);
@@ -185,14 +130,25 @@ static PyObject *average_texts(const struct sonde_averages *averages, size_t cou
     return texts;
 }
 
+/* How many columns of texts come before column `k`. */
+static size_t texts_before(size_t k)
+{
+    size_t before = 0;
+
+    while (k-- > 0)
+        before += core_average_members[k].source == FROM_TEXT;
+    return before;
+}
+
 /* Element `i` of column `k`, stored as its format says. */
 static void fill_element(const struct sonde_averages *averages, size_t k, size_t i, size_t count,
                          void *column)
 {
-    const char *member = (const char *)sonde_averages_row(averages, i) + columns[k].place;
-    int64_t     ns;
+    const char *member = (const char *)sonde_averages_row(averages, i) +
+                         core_average_members[k].place;
+    int64_t ns;
 
-    switch (columns[k].source) {
+    switch (core_average_members[k].source) {
     case FROM_COUNT:
         memcpy((uint64_t *)column + i, member, sizeof(uint64_t));
         break;
@@ -209,8 +165,10 @@ static void fill_element(const struct sonde_averages *averages, size_t k, size_t
     case FROM_SMALL:
         memcpy((uint8_t *)column + i, member, 1);
         break;
-    case FROM_TEXT: /* the texts of all rows come one kind after another */
-        ((uint32_t *)column)[i] = (uint32_t)(columns[k].place * count + i);
+    case FROM_TEXT:
+        ((uint32_t *)column)[i] = (uint32_t)(texts_before(k) * count + i);
+        break;
+    case FROM_INDEX: /* no column is one */
         break;
     }
 }
@@ -233,9 +191,10 @@ static int averages_columns(struct averages_object *self)
     for (size_t k = 0; k < COLUMN_COUNT; k++, at += 8 * count) {
         for (size_t i = 0; i < count; i++)
             fill_element(self->averages, k, i, count, at);
-        table->columns[k] =
-            (struct core_column){ columns[k].name, column_formats[columns[k].source], at,
-                                  columns[k].source == FROM_TEXT ? CORE_TEXT : CORE_NUMBER };
+        table->columns[k] = (struct core_column){
+            core_average_members[k].name, column_formats[core_average_members[k].source], at,
+            core_average_members[k].source == FROM_TEXT ? CORE_TEXT : CORE_NUMBER
+        };
     }
     table->texts = average_texts(self->averages, count);
     return table->texts ? 0 : -1;
@@ -348,246 +307,7 @@ static PyType_Spec averages_spec = { .name = "sonde.Averages",
                                      .flags = Py_TPFLAGS_DEFAULT,
                                      .slots = averages_slots };
 
-/* --------------------------------------------------------------- one average */
-
-enum field {
-    F_KEY,
-    F_COUNT,
-    F_NODE,
-    F_FALSE,
-    F_NONE,
-    F_DEVICE_TYPE,
-    F_ASYNC,
-    F_USER,
-    F_SCOPE,
-    F_SHAPES,
-    F_OVERLOAD,
-    F_STACK,
-    F_TOTAL,
-    F_SELF,
-    F_MEAN,
-    F_NOUGHT,
-    F_TOTAL_TEXT,
-    F_SELF_TEXT,
-    F_MEAN_TEXT,
-    F_ZERO_TEXT,
-    F_CPU,
-    F_SELF_CPU,
-    F_DEVICE,
-    F_SELF_DEVICE,
-    F_FLOPS,
-    F_MACS,
-    F_MOVED,
-    F_MIN,
-    F_MAX,
-    F_MODULE,
-    F_PROCESS,
-    F_THREAD,
-    F_HAS_PARENT,
-    F_EMPTY,
-};
-
-static PyObject *shapes_value(const struct average_object *self)
-{
-    if (!self->by_shape)
-        return PyUnicode_FromString("");
-    if (self->row.shapes.length == 0)
-        return PyList_New(0);
-    PyObject *text = core_text(self->row.shapes);
-    PyObject *value = text ? core_call("json", "loads", text) : NULL;
-    Py_XDECREF(text);
-    return value;
-}
-
-PyObject *core_whole(double value)
-{
-    return PyLong_FromDouble(value);
-}
-
-static PyObject *index_or_none(uint32_t value)
-{
-    if (value == SONDE_NONE)
-        Py_RETURN_NONE;
-    return PyLong_FromUnsignedLong(value);
-}
-
-static double mean_us(const struct sonde_average *row)
-{
-    return row->count ? (double)row->total_ns / 1000.0 / (double)row->count : 0.0;
-}
-
-static PyObject *average_get(struct average_object *self, void *which)
-{
-    const struct sonde_average *r = &self->row;
-
-    switch ((enum field)(intptr_t)which) {
-    case F_KEY:
-        return core_text(r->name);
-    case F_COUNT:
-        return PyLong_FromUnsignedLongLong(r->count);
-    case F_NODE:
-        return PyLong_FromLong(-1);
-    case F_FALSE:
-        Py_RETURN_FALSE;
-    case F_NONE:
-        Py_RETURN_NONE;
-    case F_DEVICE_TYPE:
-        return core_cpu_type();
-    case F_ASYNC:
-        return PyBool_FromLong(r->is_async);
-    case F_USER:
-        return PyBool_FromLong(r->is_user_annotation);
-    case F_SCOPE:
-        return PyLong_FromLong(r->scope);
-    case F_SHAPES:
-        return shapes_value(self);
-    case F_OVERLOAD:
-        return core_text(r->overload);
-    case F_STACK:
-        return core_split_lines(r->stack.bytes, r->stack.length);
-    case F_TOTAL:
-        return core_us(r->total_ns);
-    case F_SELF:
-        return core_us(r->self_ns);
-    case F_MEAN:
-        return PyFloat_FromDouble(mean_us(r));
-    case F_NOUGHT:
-        return PyLong_FromLong(0);
-    case F_TOTAL_TEXT:
-        return core_time_text((double)r->total_ns / 1000.0);
-    case F_SELF_TEXT:
-        return core_time_text((double)r->self_ns / 1000.0);
-    case F_MEAN_TEXT:
-        return core_time_text(mean_us(r));
-    case F_ZERO_TEXT:
-        return core_time_text(0);
-    case F_CPU:
-        return PyLong_FromLongLong(r->cpu_bytes);
-    case F_SELF_CPU:
-        return PyLong_FromLongLong(r->self_cpu_bytes);
-    case F_DEVICE:
-        return PyLong_FromLongLong(r->device_bytes);
-    case F_SELF_DEVICE:
-        return PyLong_FromLongLong(r->self_device_bytes);
-    case F_FLOPS:
-        return core_whole(r->flops);
-    case F_MACS:
-        return core_whole(r->macs);
-    case F_MOVED:
-        return core_whole(r->moved_bytes);
-    case F_MIN:
-        return core_us(r->min_ns);
-    case F_MAX:
-        return core_us(r->max_ns);
-    case F_MODULE:
-        return core_text(r->module);
-    case F_PROCESS:
-        return index_or_none(r->process);
-    case F_THREAD:
-        return index_or_none(r->thread);
-    case F_HAS_PARENT:
-        return PyBool_FromLong(r->has_parent);
-    case F_EMPTY:
-        return PyList_New(0);
-    }
-    return NULL;
-}
-
-static void average_dealloc(struct average_object *self)
-{
-    Py_XDECREF(self->owner);
-    Py_XDECREF(self->dict);
-    core_free_object(self);
-}
-
-static PyObject *average_repr(PyObject *self)
-{
-    PyObject *key = PyObject_GetAttrString(self, "key");
-    PyObject *own = PyObject_GetAttrString(self, "self_cpu_time_total_str");
-    PyObject *mean = PyObject_GetAttrString(self, "cpu_time_str");
-    PyObject *shapes = PyObject_GetAttrString(self, "input_shapes");
-    PyObject *memory = PyObject_GetAttrString(self, "cpu_memory_usage");
-    PyObject *text = NULL;
-
-    if (key && own && mean && shapes && memory)
-        text = PyUnicode_FromFormat("<FunctionEventAvg key=%U self_cpu_time=%U cpu_time=%U "
-                                    "input_shapes=%S cpu_memory_usage=%S>",
-                                    key, own, mean, shapes, memory);
-    Py_XDECREF(key);
-    Py_XDECREF(own);
-    Py_XDECREF(mean);
-    Py_XDECREF(shapes);
-    Py_XDECREF(memory);
-    return text;
-}
-
-static PyGetSetDef average_getset[] = {
-    GET("key", average_get, F_KEY),
-    GET("count", average_get, F_COUNT),
-    GET("node_id", average_get, F_NODE),
-    GET("is_remote", average_get, F_FALSE),
-    GET("is_legacy", average_get, F_FALSE),
-    GET("use_device", average_get, F_NONE),
-    GET("device_type", average_get, F_DEVICE_TYPE),
-    GET("is_async", average_get, F_ASYNC),
-    GET("is_user_annotation", average_get, F_USER),
-    GET("scope", average_get, F_SCOPE),
-    GET("input_shapes", average_get, F_SHAPES),
-    GET("overload_name", average_get, F_OVERLOAD),
-    GET("stack", average_get, F_STACK),
-    GET("cpu_time_total", average_get, F_TOTAL),
-    GET("self_cpu_time_total", average_get, F_SELF),
-    GET("cpu_time", average_get, F_MEAN),
-    GET("device_time_total", average_get, F_NOUGHT),
-    GET("self_device_time_total", average_get, F_NOUGHT),
-    GET("device_time", average_get, F_NOUGHT),
-    GET("cuda_time", average_get, F_NOUGHT),
-    GET("cuda_time_total", average_get, F_NOUGHT),
-    GET("self_cuda_time_total", average_get, F_NOUGHT),
-    GET("cpu_time_str", average_get, F_MEAN_TEXT),
-    GET("cpu_time_total_str", average_get, F_TOTAL_TEXT),
-    GET("self_cpu_time_total_str", average_get, F_SELF_TEXT),
-    GET("device_time_str", average_get, F_ZERO_TEXT),
-    GET("device_time_total_str", average_get, F_ZERO_TEXT),
-    GET("self_device_time_total_str", average_get, F_ZERO_TEXT),
-    GET("cpu_memory_usage", average_get, F_CPU),
-    GET("self_cpu_memory_usage", average_get, F_SELF_CPU),
-    GET("device_memory_usage", average_get, F_DEVICE),
-    GET("self_device_memory_usage", average_get, F_SELF_DEVICE),
-    GET("cuda_memory_usage", average_get, F_DEVICE),
-    GET("self_cuda_memory_usage", average_get, F_SELF_DEVICE),
-    GET("flops", average_get, F_FLOPS),
-    GET("macs", average_get, F_MACS),
-    GET("moved_bytes", average_get, F_MOVED),
-    GET("cpu_time_min", average_get, F_MIN),
-    GET("cpu_time_max", average_get, F_MAX),
-    GET("module", average_get, F_MODULE),
-    GET("process", average_get, F_PROCESS),
-    GET("thread", average_get, F_THREAD),
-    GET("has_parent", average_get, F_HAS_PARENT),
-    GET("cpu_parent", average_get, F_NONE),
-    GET("cpu_children", average_get, F_EMPTY),
-    END_GETSET,
-};
-
-static PyMemberDef average_members[] = {
-    { "__dictoffset__", T_PYSSIZET, offsetof(struct average_object, dict), READONLY, NULL },
-    { NULL, 0, 0, 0, NULL },
-};
-
-static PyType_Slot average_slots[] = {
-    { Py_tp_doc, "A row of key_averages(): torch's FunctionEventAvg." },
-    { Py_tp_new, (void *)core_no_new },
-    { Py_tp_dealloc, (void *)average_dealloc },
-    { Py_tp_repr, (void *)average_repr },
-    { Py_tp_getset, average_getset },
-    { Py_tp_members, average_members },
-    { 0, NULL },
-};
-static PyType_Spec average_spec = { .name = "sonde.Average",
-                                    .basicsize = sizeof(struct average_object),
-                                    .flags = Py_TPFLAGS_DEFAULT,
-                                    .slots = average_slots };
+/* ---------------------------------------------------------------- from a trace */
 
 static_assert(offsetof(struct averages_object, trace) == offsetof(struct core_made, trace),
               "it begins as core_make_from() takes it to");
@@ -631,8 +351,5 @@ PyObject *core_trace_averages(struct trace_object *self, PyObject *args, PyObjec
 
 int core_averages_init(PyObject *module)
 {
-    return core_add_type(module, "Averages", &averages_spec, &averages_type) < 0 ||
-                   core_add_type(module, "Average", &average_spec, &average_type) < 0
-               ? -1
-               : 0;
+    return core_add_type(module, "Averages", &averages_spec, &averages_type);
 }

@@ -14,6 +14,11 @@
 PyTypeObject        *core_event_type;
 static PyTypeObject *interval_type;
 
+static struct events_object *events_of(const struct event_object *self)
+{
+    return (struct events_object *)self->base.owner;
+}
+
 static PyObject *stack_lines(const struct sonde_trace *trace, uint32_t process, uint32_t stack)
 {
     struct sonde_buffer text = { 0 };
@@ -52,6 +57,27 @@ static void plain_dealloc(PyObject *self)
     core_free_object(self);
 }
 
+static PyObject *interval_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "start", "end", NULL };
+    double       start, end;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "dd:Interval", names, &start, &end))
+        return NULL;
+    struct interval_object *self = (struct interval_object *)core_new_object(type);
+    if (self) {
+        self->start = start;
+        self->end = end;
+    }
+    return (PyObject *)self;
+}
+
+static PyObject *interval_reduce(struct interval_object *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_BuildValue("(O(dd))", Py_TYPE((PyObject *)self), self->start, self->end);
+}
+
 static PyMemberDef interval_members[] = {
     { "start", T_DOUBLE, offsetof(struct interval_object, start), 0, NULL },
     { "end", T_DOUBLE, offsetof(struct interval_object, end), 0, NULL },
@@ -59,18 +85,19 @@ static PyMemberDef interval_members[] = {
 };
 static PyMethodDef interval_methods[] = {
     { "elapsed_us", METHOD(interval_elapsed), METH_NOARGS, "how long it took" },
+    { "__reduce__", METHOD(interval_reduce), METH_NOARGS, NULL },
     { NULL, NULL, 0, NULL },
 };
 static PyType_Slot interval_slots[] = {
     { Py_tp_doc, "From start to end, in microseconds since the recording began." },
-    { Py_tp_new, (void *)core_no_new },
+    { Py_tp_new, (void *)interval_new },
     { Py_tp_dealloc, (void *)plain_dealloc },
     { Py_tp_repr, (void *)interval_repr },
     { Py_tp_members, interval_members },
     { Py_tp_methods, interval_methods },
     { 0, NULL },
 };
-static PyType_Spec interval_spec = { .name = "sonde.Interval",
+static PyType_Spec interval_spec = { .name = "sonde._core.Interval",
                                      .basicsize = sizeof(struct interval_object),
                                      .flags = Py_TPFLAGS_DEFAULT,
                                      .slots = interval_slots };
@@ -314,13 +341,15 @@ enum event_field {
     E_MOVED,
     E_PROCESS,
     E_INDEX,
+    E_EXTERNAL,
+    E_ACTIVITY,
 };
 
 static PyObject *event_parent(const struct event_object *self, int32_t parent)
 {
     if (parent < 0)
         Py_RETURN_NONE;
-    return core_events_item((PyObject *)self->owner, parent);
+    return core_events_item(self->base.owner, parent);
 }
 
 static PyObject *event_types(struct events_object *owner, size_t i)
@@ -338,7 +367,7 @@ static PyObject *event_types(struct events_object *owner, size_t i)
 /* Texts. */
 static PyObject *event_text(struct event_object *self, void *which)
 {
-    struct events_object              *owner = self->owner;
+    struct events_object              *owner = events_of(self);
     const struct sonde_events_columns *c = sonde_events_columns(owner->events);
     size_t                             i = self->index;
     double                             total_us = (double)(c->end_ns[i] - c->start_ns[i]) / 1000.0;
@@ -354,6 +383,10 @@ static PyObject *event_text(struct event_object *self, void *which)
         return core_events_text(owner, c->overload[i]);
     case E_MODULE:
         return core_events_text(owner, c->module[i]);
+    case E_ACTIVITY:
+        return PyUnicode_FromString(c->trace_name[i] == 0               ? "cpu_instant_event"
+                                    : c->flags[i] & SONDE_EVENT_IS_USER ? "user_annotation"
+                                                                        : "cpu_op");
     case E_TOTAL_TEXT:
         return core_time_text(total_us);
     case E_SELF_TEXT:
@@ -368,7 +401,7 @@ static PyObject *event_text(struct event_object *self, void *which)
 /* Lists, and other objects. */
 static PyObject *event_object(struct event_object *self, void *which)
 {
-    struct events_object              *owner = self->owner;
+    struct events_object              *owner = events_of(self);
     const struct sonde_events_columns *c = sonde_events_columns(owner->events);
     size_t                             i = self->index;
     const struct sonde_trace          *trace = owner->trace->trace;
@@ -409,13 +442,15 @@ static PyObject *event_object(struct event_object *self, void *which)
 /* Numbers and flags. */
 static PyObject *event_number(struct event_object *self, void *which)
 {
-    struct events_object              *owner = self->owner;
+    struct events_object              *owner = events_of(self);
     const struct sonde_events_columns *c = sonde_events_columns(owner->events);
     size_t                             i = self->index;
     const struct sonde_trace          *trace = owner->trace->trace;
     double                             total_us = (double)(c->end_ns[i] - c->start_ns[i]) / 1000.0;
 
     switch ((enum event_field)(intptr_t)which) {
+    case E_EXTERNAL: /* as torch numbers them; memory has none */
+        return PyLong_FromSize_t(c->trace_name[i] == 0 ? 0 : i + 1);
     case E_ID:
         return PyLong_FromSize_t(i + 1);
     case E_THREAD:
@@ -467,13 +502,6 @@ static PyObject *event_number(struct event_object *self, void *which)
     }
 }
 
-static void event_dealloc(struct event_object *self)
-{
-    Py_XDECREF((PyObject *)self->owner);
-    Py_XDECREF(self->dict);
-    core_free_object(self);
-}
-
 /* Two objects of one event are one: rows are made anew each time they are asked for. */
 static PyObject *event_compare(PyObject *left, PyObject *right, int operation)
 {
@@ -482,13 +510,13 @@ static PyObject *event_compare(PyObject *left, PyObject *right, int operation)
         return Py_NotImplemented;
     }
     const struct event_object *a = (struct event_object *)left, *b = (struct event_object *)right;
-    bool                       same = a->owner == b->owner && a->index == b->index;
+    bool                       same = a->base.owner == b->base.owner && a->index == b->index;
     return PyBool_FromLong(same == (operation == Py_EQ));
 }
 
 static Py_hash_t event_hash(struct event_object *self)
 {
-    return (Py_hash_t)((uintptr_t)self->owner / 16 * 31 + self->index) & PY_SSIZE_T_MAX;
+    return (Py_hash_t)((uintptr_t)self->base.owner / 16 * 31 + self->index) & PY_SSIZE_T_MAX;
 }
 
 static PyObject *event_repr(PyObject *self)
@@ -571,21 +599,60 @@ static PyGetSetDef event_getset[] = {
     GET("moved_bytes", event_number, E_MOVED),
     GET("process", event_number, E_PROCESS),
     GET("index", event_number, E_INDEX),
+    GET("external_id", event_number, E_EXTERNAL),
+    GET("linked_correlation_id", event_number, E_ZERO),
+    GET("activity_type", event_text, E_ACTIVITY),
+    GET("flow_id", event_number, E_ZERO),
+    GET("flow_type", event_number, E_ZERO),
+    GET("flow_start", event_number, E_FALSE),
+    GET("metadata", event_object, E_NONE),
+    GET("event_metadata", event_object, E_NONE),
+    GET("python_id", event_number, E_NODE),
+    GET("python_parent_id", event_number, E_NODE),
+    GET("python_module_id", event_number, E_NODE),
+    GET("self_cpu_percent", event_number, E_NODE),
+    GET("total_cpu_percent", event_number, E_NODE),
+    GET("total_device_percent", event_number, E_NODE),
+    { "__class__", (getter)core_torch_class, NULL, NULL, (void *)(uintptr_t) "FunctionEvent" },
     END_GETSET,
 };
 
+/* An event is its list and its place there; what was set on it comes along. */
+static PyObject *event_reduce(struct event_object *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *operators = PyImport_ImportModule("operator");
+    PyObject *get = operators ? PyObject_GetAttrString(operators, "getitem") : NULL;
+    PyObject *reduced = NULL;
+    if (get)
+        reduced = Py_BuildValue("(O(On)O)", get, self->base.owner, (Py_ssize_t)self->index,
+                                self->base.dict ? self->base.dict : Py_None);
+    Py_XDECREF(get);
+    Py_XDECREF(operators);
+    return reduced;
+}
+
+static PyMethodDef event_methods[] = {
+    { "__reduce__", METHOD(event_reduce), METH_NOARGS, NULL },
+    { "__setstate__", METHOD(core_row_setstate), METH_O, NULL },
+    { NULL, NULL, 0, NULL },
+};
+
 static PyMemberDef event_members[] = {
-    { "__dictoffset__", T_PYSSIZET, offsetof(struct event_object, dict), READONLY, NULL },
+    { "__dictoffset__", T_PYSSIZET, offsetof(struct core_row, dict), READONLY, NULL },
     { NULL, 0, 0, 0, NULL },
 };
 
 static PyType_Slot event_slots[] = {
     { Py_tp_doc, "An entry of events(): torch's FunctionEvent." },
     { Py_tp_new, (void *)core_no_new },
-    { Py_tp_dealloc, (void *)event_dealloc },
+    { Py_tp_dealloc, (void *)core_row_dealloc },
     { Py_tp_repr, (void *)event_repr },
     { Py_tp_richcompare, (void *)event_compare },
     { Py_tp_hash, (void *)event_hash },
+    { Py_tp_getattro, (void *)core_row_get },
+    { Py_tp_setattro, (void *)core_row_set },
+    { Py_tp_methods, event_methods },
     { Py_tp_getset, event_getset },
     { Py_tp_members, event_members },
     { 0, NULL },

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <structmember.h>
 
 static PyTypeObject *events_type;
 
@@ -38,8 +39,8 @@ PyObject *core_events_item(PyObject *object, Py_ssize_t index)
     struct event_object *self = (struct event_object *)core_new_object(core_event_type);
     if (!self)
         return NULL;
-    Py_INCREF(owner);
-    self->owner = owner;
+    Py_INCREF(object);
+    self->base.owner = object;
     self->index = (size_t)index;
     return (PyObject *)self;
 }
@@ -64,6 +65,7 @@ static void events_dealloc(struct events_object *self)
     free(self->first_child);
     free(self->next_child);
     Py_XDECREF(self->table.texts);
+    Py_XDECREF(self->result);
     sonde_events_free(self->events);
     if (self->trace) {
         core_unuse(self->trace);
@@ -253,6 +255,28 @@ static PyObject *events_stacks(struct events_object *self, PyObject *args, PyObj
     return result;
 }
 
+/* Of a profile's result, which pickles its trace: `result` is set by whoever has one. */
+static PyObject *events_reduce(struct events_object *self, PyObject *unused)
+{
+    (void)unused;
+    if (!self->result || self->result == Py_None) {
+        PyErr_SetString(PyExc_TypeError, "events of a Trace cannot be pickled: those of a profile "
+                                         "can; or hand on the path of the trace");
+        return NULL;
+    }
+    PyObject *lists = PyImport_ImportModule("sonde._lists");
+    PyObject *load = lists ? PyObject_GetAttrString(lists, "rows_of") : NULL;
+    PyObject *reduced = load ? Py_BuildValue("(O(O))", load, self->result) : NULL;
+    Py_XDECREF(load);
+    Py_XDECREF(lists);
+    return reduced;
+}
+
+static PyMemberDef events_members[] = {
+    { "result", T_OBJECT, offsetof(struct events_object, result), 0, NULL },
+    { NULL, 0, 0, 0, NULL },
+};
+
 static PyGetSetDef events_getset[] = {
     { "columns", (getter)events_names, NULL, NULL, NULL },
     { "self_cpu_time_total", (getter)events_self_time, NULL, NULL, NULL },
@@ -267,6 +291,7 @@ static PyMethodDef events_methods[] = {
     { "total_average", METHOD(events_total), METH_NOARGS, "the sum of all events" },
     { "export_stacks", METHOD(events_stacks), METH_VARARGS | METH_KEYWORDS,
       "export_stacks(path, metric='self_cpu_time_total')" },
+    { "__reduce__", METHOD(events_reduce), METH_NOARGS, NULL },
     { "__arrow_c_schema__", METHOD(events_schema), METH_NOARGS, NULL },
     { "__arrow_c_array__", METHOD(events_array), METH_VARARGS | METH_KEYWORDS, NULL },
     { "__arrow_c_stream__", METHOD(events_stream), METH_VARARGS | METH_KEYWORDS, NULL },
@@ -278,6 +303,7 @@ static PyType_Slot events_slots[] = {
     { Py_tp_new, (void *)core_no_new },
     { Py_tp_dealloc, (void *)events_dealloc },
     { Py_tp_methods, events_methods },
+    { Py_tp_members, events_members },
     { Py_tp_getset, events_getset },
     { Py_sq_length, (void *)events_length },
     { Py_sq_item, (void *)core_events_item },

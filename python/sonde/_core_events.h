@@ -16,13 +16,12 @@ struct events_object {
     uint32_t             *first_child; /* of each event, then the next of the same parent */
     uint32_t             *next_child;
     enum sonde_flops_mode flops;
+    PyObject             *result; /* what pickles the trace that this is of, or NULL */
 };
 
 struct event_object {
-    PyObject_HEAD
-    struct events_object *owner;
-    PyObject             *dict;
-    size_t                index;
+    struct core_row base; /* its owner is a struct events_object */
+    size_t          index;
 };
 
 extern PyTypeObject *core_event_type;

@@ -30,6 +30,69 @@ void core_free_object(void *self)
     Py_DECREF(type);
 }
 
+void core_row_dealloc(struct core_row *self)
+{
+    Py_XDECREF(self->owner);
+    Py_XDECREF(self->dict);
+    core_free_object(self);
+}
+
+PyObject *core_row_get(PyObject *object, PyObject *name)
+{
+    struct core_row *self = (struct core_row *)object;
+    PyObject        *set = self->dict ? PyDict_GetItemWithError(self->dict, name) : NULL;
+
+    if (!set)
+        return PyErr_Occurred() ? NULL : PyObject_GenericGetAttr(object, name);
+    Py_INCREF(set);
+    return set;
+}
+
+int core_row_set(PyObject *object, PyObject *name, PyObject *value)
+{
+    struct core_row *self = (struct core_row *)object;
+
+    if (!self->dict)
+        self->dict = PyDict_New();
+    if (!self->dict)
+        return -1;
+    return value ? PyDict_SetItem(self->dict, name, value) : PyDict_DelItem(self->dict, name);
+}
+
+PyObject *core_row_setstate(PyObject *object, PyObject *state)
+{
+    struct core_row *self = (struct core_row *)object;
+
+    if (state != Py_None) {
+        if (!self->dict)
+            self->dict = PyDict_New();
+        if (!self->dict || PyDict_Update(self->dict, state) < 0)
+            return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* A loaded module of torch's; borrowed, or NULL. */
+static PyObject *loaded_module(const char *name)
+{
+    PyObject *modules = PySys_GetObject("modules"); /* borrowed */
+
+    return modules ? PyDict_GetItemString(modules, name) : NULL;
+}
+
+PyObject *core_torch_class(PyObject *self, void *name)
+{
+    PyObject *util = loaded_module("torch.autograd.profiler_util");
+    PyObject *class = util ? PyObject_GetAttrString(util, name) : NULL;
+
+    if (class)
+        return class;
+    PyErr_Clear();
+    class = (PyObject *)Py_TYPE(self);
+    Py_INCREF(class);
+    return class;
+}
+
 struct core_made *core_make_from(struct trace_object *self, PyTypeObject *type,
                                  core_compute_fn *compute, const void *options)
 {
@@ -83,8 +146,7 @@ PyObject *core_time_text(double value)
 /* torch's DeviceType.CPU where torch is loaded, else its number. */
 PyObject *core_cpu_type(void)
 {
-    PyObject *modules = PySys_GetObject("modules"); /* borrowed */
-    PyObject *autograd = modules ? PyDict_GetItemString(modules, "torch.autograd") : NULL;
+    PyObject *autograd = loaded_module("torch.autograd");
     PyObject *types = autograd ? PyObject_GetAttrString(autograd, "DeviceType") : NULL;
     PyObject *cpu = types ? PyObject_GetAttrString(types, "CPU") : NULL;
 

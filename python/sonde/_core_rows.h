@@ -24,6 +24,39 @@ PyObject *core_no_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 /* Makes the type and adds it to the module; 0, or -1 with an exception set. */
 int core_add_type(PyObject *module, const char *name, PyType_Spec *spec, PyTypeObject **type);
 
+/* How rows begin: what they borrow from, and attributes that were set. */
+struct core_row {
+    PyObject_HEAD
+    PyObject *owner;
+    PyObject *dict;
+};
+void core_row_dealloc(struct core_row *self);
+/* An attribute that was set comes before the row's own, so that rows can be changed as torch's. */
+PyObject *core_row_get(PyObject *self, PyObject *name);
+int       core_row_set(PyObject *self, PyObject *name, PyObject *value);
+PyObject *core_row_setstate(PyObject *self, PyObject *state);
+/* The class of torch that a row stands for, for isinstance(); its own where torch is not loaded. */
+PyObject *core_torch_class(PyObject *self, void *name);
+
+/* Where a member of an average comes from. */
+enum core_source {
+    FROM_COUNT,
+    FROM_NS,
+    FROM_BYTES,
+    FROM_DOUBLE,
+    FROM_SMALL,
+    FROM_TEXT,
+    FROM_INDEX
+};
+struct core_member {
+    const char      *name;
+    enum core_source source;
+    size_t           place; /* in struct sonde_average */
+};
+#define CORE_AVERAGE_COLUMNS 20 /* the first so many are columns of the list */
+#define CORE_AVERAGE_MEMBERS 23
+extern const struct core_member core_average_members[CORE_AVERAGE_MEMBERS];
+
 /* What is made from a trace and keeps it: how their objects begin. */
 struct core_made {
     PyObject_HEAD

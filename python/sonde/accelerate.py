@@ -26,6 +26,9 @@ class ProfileKwargs(_Theirs):
 
     with_flops: Union[bool, str] = False
 
+    def __post_init__(self):
+        _face.check_flops(self.with_flops)
+
     # An Accelerator finds its handlers by exact class, so that a subclass would be refused.
     __class__ = property(lambda self: _Theirs)
 

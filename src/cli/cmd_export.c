@@ -68,6 +68,20 @@ static int write_stdout(const struct snd_command *self, struct sonde_trace *trac
     return snd_finish_stdout(self);
 }
 
+/* A new file of a name like `path`, with the mode that open() would give it. */
+static int make_aside(char *path)
+{
+    int fd = mkostemp(path, O_CLOEXEC);
+
+    if (fd >= 0) {
+        mode_t mask = umask(0);
+        umask(mask);
+        int rc = fchmod(fd, 0666 & ~mask);
+        (void)rc; /* a file system without modes */
+    }
+    return fd;
+}
+
 /* Writes beside the file and renames, so that a failure leaves what was there. */
 static int write_file(const struct snd_command *self, struct sonde_trace *trace, const char *format,
                       const char *path, const char *object)
@@ -83,7 +97,7 @@ static int write_file(const struct snd_command *self, struct sonde_trace *trace,
     snd_buf_format(&aside, "%s%s", path, direct ? "" : ".XXXXXX");
     if (aside.failed)
         return snd_failure("%s: out of memory", self->name);
-    int fd = direct ? open(path, O_WRONLY | O_CLOEXEC) : mkostemp(aside.bytes, O_CLOEXEC);
+    int fd = direct ? open(path, O_WRONLY | O_CLOEXEC) : make_aside(aside.bytes);
     if (fd < 0) {
         status = snd_failure("%s: cannot create %s: %s", self->name, path, strerror(errno));
         sonde_buffer_release(&aside);

@@ -228,3 +228,14 @@ def test_json_is_valid_to_a_strict_reader(traces):
                         ("export", traces[case], "--to", "json", "-o", "-"),
                         ("report", traces[case], "--json")):
             json.loads(read(*command), parse_constant=refuse, strict=True)
+
+
+def test_an_export_has_the_mode_of_the_umask(traces, tmp_path):
+    trace = next(iter(traces.values()))
+    for mask, mode in ((0o022, 0o644), (0o077, 0o600)):
+        before = os.umask(mask)
+        try:
+            read("export", trace, "--to", "chrome", "-o", tmp_path / f"{mask}.json")
+        finally:
+            os.umask(before)
+        assert (tmp_path / f"{mask}.json").stat().st_mode & 0o777 == mode

@@ -55,15 +55,15 @@ def test_rows_have_torchs_attributes(kind):
     pick = {"FunctionEventAvg": lambda p: p.key_averages()[0],
             "FunctionEvent": lambda p: p.events()[0]}[kind]
     their_row, our_row = pick(theirs), pick(ours)
-    private = {"metadata", "event_metadata", "typed_metadata", "extra_meta", "flow_id",
-               "flow_type", "flow_start", "external_id", "linked_correlation_id",
-               "activity_type", "python_id", "python_parent_id", "python_module_id",
-               "self_cpu_percent", "total_cpu_percent", "total_device_percent"}
+    private = {"typed_metadata", "extra_meta"}
     with quiet():
         wanted = {name for name in dir(their_row) if not name.startswith("_")
                   and not callable(getattr(their_row, name))} - private
         missing = {name for name in wanted if not hasattr(our_row, name)}
-    assert not missing
+        methods = {name for name in dir(their_row) if callable(getattr(their_row, name))
+                   and not name.startswith("_")} - {"append_kernel", "append_cpu_child",
+                                                    "set_cpu_parent"}  # by which torch builds them
+    assert not missing and all(callable(getattr(our_row, name, None)) for name in methods)
     assert our_row.device_type == torch.autograd.DeviceType.CPU
     assert "aten::mul" in repr(our_row)
 
@@ -125,6 +125,16 @@ def test_modules():
     prof = record(lambda: model(torch.randn(1, 3, 8, 8)), with_modules=True)
     found = {event.module for event in prof.events() if event.name == "aten::conv2d"}
     assert {name.rsplit(".", 1)[-1] for name in found} == {"conv1", "conv2", "conv3", "conv4"}
+
+
+@pytest.mark.parametrize("make", [
+    lambda: sonde.profile(with_flops="all"), lambda: sonde.autograd_profiler.profile(with_flops="Torch"),
+    lambda: sonde.ProfileKwargs(with_flops="yes")], ids=["profile", "autograd", "accelerate"])
+def test_a_wrong_way_to_count_flops(make):
+    if make.__code__.co_names[-1] == "ProfileKwargs":
+        pytest.importorskip("accelerate")
+    with pytest.raises(ValueError, match="with_flops: expected True, False or 'torch', got '"):
+        make()
 
 
 def test_tensors_are_not_kept():
@@ -287,6 +297,24 @@ def test_memory_timeline(tmp_path, ending):
     else:
         times, sizes = document
         assert len(times) == len(sizes) and max(map(sum, sizes)) >= 8000
+
+
+def test_modes_of_files(tmp_path):
+    """What is exported has the mode that the umask gives; a trace is for its owner alone."""
+    import os
+    prof = record(with_stack=True, profile_memory=True)
+    for mask, mode in ((0o022, 0o644), (0o002, 0o664), (0o077, 0o600)):
+        before = os.umask(mask)
+        try:
+            prof.export_chrome_trace(str(tmp_path / f"{mask}.json"))
+            prof.export_stacks(str(tmp_path / f"{mask}.stacks"))
+            prof.export_memory_timeline(str(tmp_path / f"{mask}.html"))
+            prof.save(tmp_path / f"{mask}.sonde")
+        finally:
+            os.umask(before)
+        for name, wanted in ((".json", mode), (".stacks", mode), (".html", mode),
+                             (".sonde", 0o600)):
+            assert (tmp_path / f"{mask}{name}").stat().st_mode & 0o777 == wanted, name
 
 
 def test_saved_trace_is_a_trace(tmp_path):
