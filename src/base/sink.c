@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/plain.h"
 
 /* ------------------------------------------------------------ ready sinks */
 
@@ -158,21 +158,78 @@ void snd_out_format(struct snd_out *out, const char *format, ...)
         snd_out_put(out, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
 }
 
-void snd_out_csv(struct snd_out *out, const char *bytes, size_t length)
+static void put_plain_lines(struct sonde_buffer *text, const char *bytes, size_t length)
 {
-    bool quote = false;
+    for (const char *end = bytes + length; bytes < end;) {
+        const char *stop = memchr(bytes, '\n', (size_t)(end - bytes));
+        snd_plain_put(text, SND_PLAIN_CONTROLS, bytes, (size_t)((stop ? stop : end) - bytes));
+        snd_buf_text(text, stop ? "\n" : "");
+        bytes = stop ? stop + 1 : end;
+    }
+}
 
-    for (size_t i = 0; i < length && !quote; i++)
-        quote = bytes[i] == '"' || bytes[i] == ',' || bytes[i] == '\n' || bytes[i] == '\r' ||
-                (bytes[i] == ' ' && (i == 0 || i + 1 == length));
-    if (!quote) {
-        snd_out_put(out, bytes, length);
+/* What spreadsheets take for the begin of a formula. */
+static bool is_formula(char c)
+{
+    return c == '=' || c == '+' || c == '-' || c == '@';
+}
+
+static bool needs_quotes(const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (bytes[i] == '"' || bytes[i] == ',' || bytes[i] == '\n' ||
+            (bytes[i] == ' ' && (i == 0 || i + 1 == length)))
+            return true;
+    return false;
+}
+
+static void put_field(struct snd_out *out, const char *bytes, size_t length)
+{
+    bool quote = needs_quotes(bytes, length);
+
+    snd_out_text(out, quote ? "\"" : "");
+    snd_out_text(out, length > 0 && is_formula(bytes[0]) ? "'" : "");
+    for (size_t i = 0, start = 0; i < length; start = i) {
+        for (; i < length && bytes[i] != '"'; i++)
+            ;
+        snd_out_put(out, bytes + start, i - start);
+        if (i < length) {
+            snd_out_text(out, "\"\"");
+            i++;
+        }
+    }
+    snd_out_text(out, quote ? "\"" : "");
+}
+
+static void put_csv(struct snd_out *out, const char *bytes, size_t length, bool lines)
+{
+    struct sonde_buffer text = { 0 };
+    size_t              plain = 0;
+
+    while (plain < length && bytes[plain] >= ' ' && bytes[plain] < 0x7f)
+        plain++;
+    if (plain == length) { /* nearly all names */
+        put_field(out, bytes, length);
         return;
     }
-    snd_out_text(out, "\"");
-    for (size_t i = 0; i < length; i++)
-        snd_out_put(out, bytes[i] == '"' ? "\"\"" : &bytes[i], bytes[i] == '"' ? 2 : 1);
-    snd_out_text(out, "\"");
+    if (lines)
+        put_plain_lines(&text, bytes, length);
+    else
+        snd_plain_put(&text, SND_PLAIN_CONTROLS, bytes, length);
+    if (text.failed)
+        snd_out_fail(out, ENOMEM);
+    put_field(out, snd_buf_string(&text), text.length);
+    sonde_buffer_release(&text);
+}
+
+void snd_out_csv(struct snd_out *out, const char *bytes, size_t length)
+{
+    put_csv(out, bytes, length, false);
+}
+
+void snd_out_csv_lines(struct snd_out *out, const char *bytes, size_t length)
+{
+    put_csv(out, bytes, length, true);
 }
 
 void snd_out_fail(struct snd_out *out, int os_error)

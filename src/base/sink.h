@@ -33,8 +33,13 @@ void snd_out_int(struct snd_out *out, int64_t value);
 /* Nanoseconds as microseconds with three decimals: exact. */
 void snd_out_us(struct snd_out *out, int64_t ns);
 void snd_out_format(struct snd_out *out, const char *format, ...) SONDE_PRINTF(2, 3);
-/* A field of CSV (RFC 4180): quoted where it must be. */
+/*
+ * Text as a field of CSV (RFC 4180): UTF-8 always, control characters and other bytes spelled out
+ * (base/plain.h), a text that a spreadsheet would take for a formula after an apostrophe.
+ */
 void snd_out_csv(struct snd_out *out, const char *bytes, size_t length);
+/* The same for text of several lines, which stay. */
+void snd_out_csv_lines(struct snd_out *out, const char *bytes, size_t length);
 
 /* What was to be written cannot be had: `os_error` says why (ENOMEM). */
 void snd_out_fail(struct snd_out *out, int os_error);

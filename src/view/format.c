@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/plain.h"
 
 static void put_fixed(struct sonde_buffer *buf, int decimals, double value, const char *unit)
 {
@@ -75,21 +75,7 @@ struct snd_flops_unit snd_flops_unit(double least)
 
 void snd_format_text(struct sonde_buffer *buf, const char *bytes, size_t length)
 {
-    for (size_t at = 0; at < length;) {
-        uint32_t point = 0;
-        size_t   step = snd_utf8_next(bytes + at, length - at, &point);
-        uint8_t  byte = (uint8_t)bytes[at];
-
-        if (step == 0 || point < 0x20 || (point >= 0x7f && point < 0xa0)) {
-            if (point == '\n' || point == '\t' || point == '\r')
-                snd_buf_text(buf, point == '\n' ? "\\n" : point == '\t' ? "\\t" : "\\r");
-            else
-                snd_buf_format(buf, "\\x%02x", step == 0 ? byte : point);
-        } else {
-            snd_buf_put(buf, bytes + at, step);
-        }
-        at += step ? step : 1;
-    }
+    snd_plain_put(buf, SND_PLAIN_TERMINAL, bytes, length);
 }
 
 void snd_format_source(struct sonde_buffer *buf, const char *bytes, size_t length)

@@ -27,8 +27,8 @@ struct snd_flops_unit {
 struct snd_flops_unit snd_flops_unit(double least);
 
 /*
- * Text of a trace for a terminal: what could move the cursor or is not UTF-8 is spelled out
- * (\n, \x1b, \xff), so that no name can break a table or speak to a terminal.
+ * Text of a trace for a terminal (base/plain.h): what could move the cursor, turn the direction of
+ * writing or is not UTF-8 is spelled out, so that no name can break a table or drive a terminal.
  */
 void snd_format_text(struct sonde_buffer *buf, const char *bytes, size_t length);
 

@@ -120,8 +120,10 @@ static void put_cell_csv(struct snd_out *out, const struct snd_column *column, b
     if (cell->none)
         return;
     switch (column->kind) {
-    case SND_TEXT:
     case SND_LINES:
+        snd_out_csv_lines(out, cell->text.bytes, cell->text.length);
+        break;
+    case SND_TEXT:
     case SND_SHAPES:
         snd_out_csv(out, cell->text.bytes, cell->text.length);
         break;

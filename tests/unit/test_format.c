@@ -91,6 +91,14 @@ static void text_cannot_speak_to_a_terminal(void **state)
     EXPECT(snd_format_text(buf, "\xff\xc3\xa9\xf0\x9f\x9a\x80", 7),
            "\\xff\xc3\xa9\xf0\x9f\x9a\x80");
     EXPECT(snd_format_text(buf, "\xc2\x9b", 2), "\\x9b"); /* CSI as one character */
+    /* marks of direction, characters without width, soft hyphen, language tag, line separator */
+    EXPECT(snd_format_text(buf,
+                           "a\xe2\x80\xae"
+                           "b",
+                           5),
+           "a\\u202eb");
+    EXPECT(snd_format_text(buf, "\xe2\x80\x8b\xef\xbb\xbf\xc2\xad", 8), "\\u200b\\ufeff\\u00ad");
+    EXPECT(snd_format_text(buf, "\xf3\xa0\x80\x81\xe2\x80\xa8", 7), "\\U000e0001\\u2028");
 }
 
 int main(void)

@@ -91,7 +91,14 @@ static void quotes_csv(void **state)
                   { "plain", "plain" },
                   { "a,b", "\"a,b\"" },
                   { "a\"b", "\"a\"\"b\"" },
-                  { "a\nb", "\"a\nb\"" },
+                  { "a\nb", "a\\nb" },
+                  { "a\x1b[0m", "a\\x1b[0m" },
+                  { "\xff\xc3\xa9", "\\xff\xc3\xa9" },
+                  { "=1+1", "'=1+1" },
+                  { "+x,y", "\"'+x,y\"" },
+                  { "-x", "'-x" },
+                  { "@x", "'@x" },
+                  { "a-b", "a-b" },
                   { " a", "\" a\"" },
                   { "a b", "a b" } };
 
@@ -108,6 +115,20 @@ static void quotes_csv(void **state)
     }
 }
 
+static void keeps_the_lines_of_a_stack(void **state)
+{
+    struct sonde_buffer buffer = { 0 };
+    struct sonde_sink   sink = sonde_sink_buffer(&buffer);
+    struct snd_out      out;
+
+    (void)state;
+    snd_out_init(&out, &sink);
+    snd_out_csv_lines(&out, "f\t\ng", 4);
+    assert_int_equal(snd_out_finish(&out, NULL), SONDE_OK);
+    assert_string_equal(buffer.bytes, "\"f\\t\ng\"");
+    sonde_buffer_release(&buffer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +136,7 @@ int main(void)
         cmocka_unit_test(reports_a_failure_once_and_late),
         cmocka_unit_test(writes_to_a_descriptor),
         cmocka_unit_test(quotes_csv),
+        cmocka_unit_test(keeps_the_lines_of_a_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
