@@ -41,7 +41,8 @@ struct sonde_report_options {
     const char *view;        /* a name of sonde_view_info(); NULL: "ops" */
     const char *sort;        /* key of a column, greatest first; NULL: as the view orders them */
     int64_t     rows;        /* at most so many; -1: all */
-    unsigned    groups;      /* ops: enum sonde_group of model.h, or-ed */
+    unsigned    groups;      /* enum sonde_group of model.h, or-ed: of ops all; tree: thread;
+                                samples: thread or process */
     uint32_t    stack_depth; /* ops: frames that count when grouped by stack; 0: 5 */
     enum sonde_report_format format;
     enum sonde_time_unit     time_unit;           /* of text */
@@ -53,14 +54,16 @@ struct sonde_report_options {
     enum sonde_report_part part;
     bool                   skip_zero; /* lines: leave out functions that did not run */
     bool                   show_all;  /* samples: hide nothing */
-    bool peak; /* line-memory: a column more, the peak above what was in use before */
+    bool     peak;  /* line-memory: a column more, the peak above what was in use before */
+    uint32_t width; /* text: longer lines are cut to so many columns; 0: none is */
+    bool     ascii; /* text: trees are drawn in ASCII */
 };
 
 #define SONDE_REPORT_OPTIONS_INIT                                                               \
     {                                                                                           \
         sizeof(struct sonde_report_options), NULL, NULL, 100, 0, 0, SONDE_REPORT_TEXT,          \
             SONDE_TIME_AUTO, false, false, 55, 80, 75, NULL, SONDE_FLOPS_FULL, SONDE_PART_MAIN, \
-            false, false, false                                                                 \
+            false, false, false, 0, false                                                       \
     }
 
 /*
@@ -121,12 +124,13 @@ SONDE_API enum sonde_status sonde_timeline_write(const struct sonde_trace    *tr
 
 struct sonde_view_info {
     const char *name, *summary;
+    unsigned    groups; /* enum sonde_group of model.h, or-ed: what it can be grouped by */
 };
 /* The views, by number; NULL past the last. Static. */
 SONDE_API const struct sonde_view_info *sonde_view_info(size_t index);
 /*
  * Of ops, functions, lines, line-memory and samples, in this order, those that the trace has
- * something for: stores at most `size` of their names, which are static, and returns how many
+ * something for; last functions, where they are made of samples. Stores at most `size` of their names, which are static, and returns how many
  * there are. It reads no further than the first range.
  */
 #define SONDE_CONTENT_VIEWS 5

@@ -389,32 +389,43 @@ SONDE_API const struct sonde_line *sonde_lines_line(const struct sonde_lines *li
 /* ---------------------------------------------------------------- samples */
 
 /*
- * The stacks that threads were found in, as a tree for each thread: equal paths merged, a function
- * being its file, its name and the line where it begins. The root stands for the thread.
- * `hide_imports`: the import system's own functions count for those that import.
+ * The stacks that threads were found in, as a tree for each thread, for each process or for all:
+ * equal paths merged, a function being its file, its name and the line where it begins. The root
+ * stands for the threads that the tree is of.
  */
+enum sonde_samples_by { SONDE_SAMPLES_BY_THREAD, SONDE_SAMPLES_BY_PROCESS, SONDE_SAMPLES_MERGED };
+struct sonde_samples_options {
+    enum sonde_samples_by by;
+    bool                  hide_imports; /* the import system's functions count for their callers */
+    bool fold_recursion; /* a function that calls itself is one node, with the number of levels */
+    bool skip_idle;      /* nodes leave out the time in which a thread waited */
+};
 struct sonde_sample_node {
     struct sonde_text function, file; /* empty: the root */
     uint32_t          line;           /* where the function begins; 0 unknown */
     bool              is_native;
     uint32_t          parent, first_child, next_sibling; /* 0: none; children longest first */
     uint32_t          depth;                             /* root 0 */
+    uint32_t          levels;                            /* of recursion that it stands for */
     uint64_t          samples;                           /* of it and all below */
     int64_t           time_ns, self_ns;                  /* wall time; self: it was innermost */
     int64_t           cpu_ns, gil_ns;                    /* of time_ns: on the CPU, with the lock */
 };
 struct sonde_sample_thread {
-    uint32_t thread; /* index of the trace */
-    uint32_t root;   /* node */
+    uint32_t thread;  /* index of the trace; of several: the first seen */
+    uint32_t threads; /* how many the tree is of */
+    uint32_t root;    /* node */
     uint64_t samples;
     int64_t  time_ns, cpu_ns, gil_ns, gil_wait_ns, idle_ns;
     int64_t  first_ns, last_ns; /* from the begin of the first sample to the end of the last */
 };
 struct sonde_samples; /* opaque */
-SONDE_API enum sonde_status sonde_samples_new(struct sonde_trace *trace, bool hide_imports,
+/* Owns: the caller, until sonde_samples_free(). `options` may be NULL: nothing hidden, by thread. */
+SONDE_API enum sonde_status sonde_samples_new(struct sonde_trace                 *trace,
+                                              const struct sonde_samples_options *options,
                                               struct sonde_samples **out, struct sonde_error *err);
 SONDE_API void              sonde_samples_free(struct sonde_samples *samples);
-/* Threads with samples: a process's main thread before its others. NULL past the last. */
+/* The trees. Threads with samples: a process's main thread before its others. NULL past the last. */
 SONDE_API size_t sonde_samples_thread_count(const struct sonde_samples *samples);
 SONDE_API const struct sonde_sample_thread *
 sonde_samples_thread(const struct sonde_samples *samples, size_t index);
@@ -422,6 +433,28 @@ SONDE_API const struct sonde_sample_node *sonde_samples_node(const struct sonde_
                                                              size_t                      index);
 /* Samples a second that were asked for; 0 unknown. */
 SONDE_API double sonde_samples_rate(const struct sonde_samples *samples);
+
+/*
+ * The functions of all those trees, each once: self time is that in which it was innermost, total
+ * time that in which it was running, however often in one stack. Longest self time first.
+ */
+struct sonde_sample_function {
+    struct sonde_text function, file;
+    uint32_t          line;
+    bool              is_native;
+    uint64_t          samples; /* in which it was running */
+    int64_t           self_ns, total_ns;
+};
+struct sonde_sample_functions {
+    size_t                        count;
+    struct sonde_sample_function *rows;
+    int64_t                       whole_ns; /* of all trees: what shares are of */
+};
+/* Owns: the caller, until sonde_sample_functions_free(). Text is the trace's. */
+SONDE_API enum sonde_status sonde_sample_functions_new(const struct sonde_samples     *samples,
+                                                       struct sonde_sample_functions **out,
+                                                       struct sonde_error             *err);
+SONDE_API void              sonde_sample_functions_free(struct sonde_sample_functions *functions);
 
 /* ------------------------------------------- summary: threads, steps, ledger */
 

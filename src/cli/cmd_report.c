@@ -2,6 +2,7 @@
 /* sonde report: one view of a trace, as text, JSON or CSV. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/nearest.h"
@@ -10,7 +11,7 @@
 struct report_args {
     const char *view, *sort, *groups, *time_unit, *header, *flops;
     int64_t     rows, stack_depth, max_name, max_shapes, max_source;
-    bool        json, csv, top_level;
+    bool        json, csv, top_level, wide;
     bool        callers, callees, tree, awaiting, summary, skip_zero, show_all, peak;
 };
 
@@ -29,7 +30,7 @@ static const struct snd_option options[] = {
       SND_OPTION_NUMBER, AT(rows), -1 },
     { 'g', "group-by", "LIST",
       "ops: shape, stack, thread, process, module, overload, with "
-      "commas; tree, samples: thread",
+      "commas; tree: thread; samples: thread or process",
       SND_OPTION_TEXT, AT(groups), 0 },
     { 0, "stack-depth", "N", "ops: frames that count when grouped by stack (5)", SND_OPTION_NUMBER,
       AT(stack_depth), 1 },
@@ -47,8 +48,9 @@ static const struct snd_option options[] = {
       0 },
     { 0, "skip-zero", NULL, "lines: leave out functions that did not run", SND_OPTION_FLAG,
       AT(skip_zero), 0 },
-    { 0, "show-all", NULL, "samples: hide no frames, however short or whosever", SND_OPTION_FLAG,
-      AT(show_all), 0 },
+    { 0, "show-all", NULL,
+      "samples: everything: short and libraries' frames, levels of recursion, idle time",
+      SND_OPTION_FLAG, AT(show_all), 0 },
     { 0, "peak", NULL, "line-memory: a column with each line's peak", SND_OPTION_FLAG, AT(peak),
       0 },
     { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, AT(json), 0 },
@@ -62,6 +64,8 @@ static const struct snd_option options[] = {
       AT(max_shapes), 0 },
     { 0, "max-source", "N", "text: widest column of source lines (75); 0 for no limit",
       SND_OPTION_NUMBER, AT(max_source), 0 },
+    { 0, "wide", NULL, "text: do not cut lines to the width of the terminal", SND_OPTION_FLAG,
+      AT(wide), 0 },
 };
 
 /* Names of a list with commas, each a bit; 0 if one is unknown, and *bad has it. */
@@ -169,6 +173,32 @@ static uint32_t clamp(int64_t width)
     return width > 1000000 ? 1000000 : (uint32_t)width;
 }
 
+/* What $COLUMNS says, or the terminal; 0 if neither does. */
+static uint32_t terminal_width(void)
+{
+    const char    *columns = getenv("COLUMNS");
+    struct winsize size;
+    char          *end;
+    long           width = columns && *columns ? strtol(columns, &end, 10) : 0;
+
+    if (width > 0 && *end == '\0')
+        return clamp(width);
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/* The C locale's characters are ASCII's; setlocale() would not know a locale that is not installed. */
+static bool is_ascii_locale(void)
+{
+    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value)
+            return strcmp(value, "C") == 0 || strcmp(value, "POSIX") == 0;
+    }
+    return true;
+}
+
 /* -1 to go on, or the exit status. */
 static int fill(const struct snd_command *self, const struct report_args *args,
                 struct sonde_report_options *report)
@@ -185,6 +215,8 @@ static int fill(const struct snd_command *self, const struct report_args *args,
     report->top_level = args->top_level;
     report->header = args->header;
     report->colour = text && isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    report->width = text && !args->wide && isatty(STDOUT_FILENO) ? terminal_width() : 0;
+    report->ascii = is_ascii_locale();
     report->max_name = clamp(args->max_name);
     report->max_shapes = clamp(args->max_shapes);
     report->max_source = clamp(args->max_source);

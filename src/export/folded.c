@@ -254,7 +254,7 @@ SND_EXPORT_WRITE(snd_export_folded)
     struct way            way = { 0 };
 
     (void)options;
-    enum sonde_status st = sonde_samples_new(trace, false, &samples, err);
+    enum sonde_status st = sonde_samples_new(trace, NULL, &samples, err);
     if (st != SONDE_OK)
         return st;
     if (sonde_samples_thread_count(samples) > 0)

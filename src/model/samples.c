@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model/samples.c - sampled stacks as a tree for each thread.
+ * model/samples.c - sampled stacks as a tree for each thread, for each process or for all.
  *
  * A stack is a chain of records, parent before child, so the node of a stack is a child of the
- * node of its parent stack. Nodes of stacks that were met are remembered by thread: of a new
+ * node of its parent stack. Nodes of stacks that were met are remembered by tree: of a new
  * stack only the part that is new is walked.
  */
 #include <stdlib.h>
@@ -17,34 +17,47 @@
 
 #define NODES_MAX (1u << 22) /* beyond: what is deeper counts for the node that is there */
 
+/* Where a stack is in its tree. */
+struct spot {
+    uint32_t node;
+    uint32_t levels; /* calls of its innermost function by itself, up to here */
+};
+
 struct sonde_samples {
-    struct sonde_trace         *trace;
-    struct sonde_sample_node   *nodes; /* 0: not used */
-    uint32_t                    count, room;
-    struct sonde_sample_thread *threads;
-    uint32_t                    thread_count, thread_room;
-    uint32_t                   *thread_of; /* of each of the trace, plus one; 0: no samples yet */
-    struct snd_map              by_stack;  /* (thread, stack) to a node */
-    struct snd_map              by_child;  /* (parent, place) to a node */
-    struct snd_map              by_place;  /* (file, line, function) to a number */
-    uint32_t                    place_count;
-    uint32_t                   *chain; /* stacks on the way down to the one asked for */
-    uint32_t                    chain_room;
-    double                      rate;
-    bool                        hide_imports, failed;
+    struct sonde_trace          *trace;
+    struct sonde_sample_node    *nodes;  /* 0: not used */
+    uint32_t                    *places; /* of each node: the number of its function */
+    uint32_t                     count, room, place_room;
+    struct spot                 *spots; /* of each stack that was met */
+    uint32_t                     spot_count, spot_room;
+    struct sonde_sample_thread  *threads;
+    uint32_t                     thread_count, thread_room;
+    uint32_t                    *tree_of;  /* by thread or process, plus one; 0: no samples yet */
+    bool                        *seen;     /* threads of the trace that have samples */
+    struct snd_map               by_stack; /* (root, process, stack) to a spot */
+    struct snd_map               by_child; /* (parent, place) to a node */
+    struct snd_map               by_place; /* (file, line, function) to a number */
+    uint32_t                     place_count;
+    uint32_t                    *chain; /* stacks on the way down to the one asked for */
+    uint32_t                     chain_room;
+    double                       rate;
+    struct sonde_samples_options options;
+    bool                         failed;
 };
 
 /* --------------------------------------------------------------------- nodes */
 
 static uint32_t add_node(struct sonde_samples *s, uint32_t parent)
 {
-    if (!snd_grow(&s->nodes, &s->room, s->count, sizeof *s->nodes)) {
+    if (!snd_grow(&s->nodes, &s->room, s->count, sizeof *s->nodes) ||
+        !snd_grow(&s->places, &s->place_room, s->count, sizeof *s->places)) {
         s->failed = true;
         return 0;
     }
-    s->nodes[s->count] = (struct sonde_sample_node){ .parent = parent,
-                                                     .depth = parent ? s->nodes[parent].depth + 1
-                                                                     : 0 };
+    s->nodes[s->count] = (struct sonde_sample_node){
+        .parent = parent, .depth = parent ? s->nodes[parent].depth + 1 : 0, .levels = 1
+    };
+    s->places[s->count] = UINT32_MAX;
     if (parent) {
         s->nodes[s->count].next_sibling = s->nodes[parent].first_child;
         s->nodes[parent].first_child = s->count;
@@ -81,44 +94,80 @@ static bool is_import(struct sonde_text file)
     return false;
 }
 
-static uint32_t find_child(struct sonde_samples *s, uint32_t parent, uint32_t process,
-                           uint32_t frame_id)
+static uint32_t add_child(struct sonde_samples *s, uint32_t parent, struct snd_key key,
+                          const struct sonde_frame *frame, bool native)
+{
+    uint32_t node = add_node(s, parent);
+
+    if (node == 0 || !snd_map_put(&s->by_child, key, node)) {
+        s->failed = true;
+        return parent;
+    }
+    s->places[node] = (uint32_t)key.b;
+    s->nodes[node].function = frame->function;
+    s->nodes[node].file = frame->file;
+    s->nodes[node].line = frame->first_line ? frame->first_line : frame->line;
+    s->nodes[node].is_native = native;
+    return node;
+}
+
+/* One step down the tree: from the spot of a stack to that of the stack with one frame more. */
+static struct spot find_child(struct sonde_samples *s, struct spot at, uint32_t process,
+                              uint32_t frame_id)
 {
     struct sonde_frame frame;
     uint32_t           place, node;
 
     sonde_trace_frame(s->trace, process, frame_id, &frame);
-    if (s->hide_imports && s->nodes[parent].parent != 0 && is_import(frame.file))
-        return parent;
+    if (s->options.hide_imports && s->nodes[at.node].parent != 0 && is_import(frame.file))
+        return at;
     if (!find_place(s, &frame, &place)) {
         s->failed = true;
-        return parent;
+        return at;
     }
-    struct snd_key key = { parent, place, 0 };
-    if (snd_map_get(&s->by_child, key, &node))
-        return node;
-    if (s->count >= NODES_MAX)
-        return parent;
-    node = add_node(s, parent);
-    if (node == 0 || !snd_map_put(&s->by_child, key, node)) {
-        s->failed = true;
-        return parent;
+    if (s->options.fold_recursion && s->places[at.node] == place) {
+        if (++at.levels > s->nodes[at.node].levels)
+            s->nodes[at.node].levels = at.levels;
+        return at;
     }
-    s->nodes[node].function = frame.function;
-    s->nodes[node].file = frame.file;
-    s->nodes[node].line = frame.first_line ? frame.first_line : frame.line;
-    s->nodes[node].is_native = is_native(&s->trace->processes[process].tables, frame_id);
-    return node;
+    struct snd_key key = { at.node, place, 0 };
+    if (!snd_map_get(&s->by_child, key, &node)) {
+        if (s->count >= NODES_MAX)
+            return at;
+        node = add_child(s, at.node, key, &frame,
+                         is_native(&s->trace->processes[process].tables, frame_id));
+    }
+    return (struct spot){ node, 1 };
 }
 
-static uint32_t find_node(struct sonde_samples *s, const struct sonde_sample_thread *thread,
-                          uint32_t process, uint32_t stack)
+static bool find_spot(const struct sonde_samples *s, struct snd_key key, struct spot *spot)
+{
+    uint32_t index;
+
+    if (!snd_map_get(&s->by_stack, key, &index))
+        return false;
+    *spot = s->spots[index];
+    return true;
+}
+
+static void keep_spot(struct sonde_samples *s, struct snd_key key, struct spot spot)
+{
+    if (!snd_grow(&s->spots, &s->spot_room, s->spot_count, sizeof *s->spots) ||
+        !snd_map_put(&s->by_stack, key, s->spot_count)) {
+        s->failed = true;
+        return;
+    }
+    s->spots[s->spot_count++] = spot;
+}
+
+static uint32_t find_node(struct sonde_samples *s, uint32_t root, uint32_t process, uint32_t stack)
 {
     const struct snd_tables *t = &s->trace->processes[process].tables;
-    uint32_t                 node = thread->root, depth = 0;
+    struct spot              at = { root, 1 };
+    uint32_t                 depth = 0;
 
     for (; stack != 0 && stack < t->stack_count; stack = t->stacks[stack].parent) {
-        if (snd_map_get(&s->by_stack, (struct snd_key){ thread->thread, stack, 0 }, &node))
+        if (find_spot(s, (struct snd_key){ root, process, stack }, &at))
             break;
         if (depth >= SND_STACK_MAX ||
             !snd_grow(&s->chain, &s->chain_room, depth, sizeof *s->chain)) {
@@ -126,31 +175,44 @@ static uint32_t find_node(struct sonde_samples *s, const struct sonde_sample_thr
             break;
         }
         s->chain[depth++] = stack;
-        node = thread->root;
     }
     while (depth-- > 0 && !s->failed) {
-        node = find_child(s, node, process, t->stacks[s->chain[depth]].frame);
-        if (!snd_map_put(&s->by_stack, (struct snd_key){ thread->thread, s->chain[depth], 0 },
-                         node))
-            s->failed = true;
+        at = find_child(s, at, process, t->stacks[s->chain[depth]].frame);
+        keep_spot(s, (struct snd_key){ root, process, s->chain[depth] }, at);
     }
-    return node;
+    return at.node;
 }
 
 /* -------------------------------------------------------------------- events */
 
-static struct sonde_sample_thread *find_thread(struct sonde_samples *s, uint32_t index)
+/* The tree that a thread's samples go to. */
+static struct sonde_sample_thread *find_tree(struct sonde_samples *s, uint32_t process,
+                                             uint32_t thread)
 {
-    if (s->thread_of[index] != 0)
-        return &s->threads[s->thread_of[index] - 1];
-    uint32_t root = add_node(s, 0);
-    if (root == 0 || !snd_grow(&s->threads, &s->thread_room, s->thread_count, sizeof *s->threads)) {
-        s->failed = true;
-        return NULL;
+    const uint32_t numbers[] = { [SONDE_SAMPLES_BY_THREAD] = thread,
+                                 [SONDE_SAMPLES_BY_PROCESS] = process,
+                                 [SONDE_SAMPLES_MERGED] = 0 };
+    uint32_t      *tree = &s->tree_of[numbers[s->options.by]];
+
+    if (*tree == 0) {
+        uint32_t root = add_node(s, 0);
+        if (root == 0 ||
+            !snd_grow(&s->threads, &s->thread_room, s->thread_count, sizeof *s->threads)) {
+            s->failed = true;
+            return NULL;
+        }
+        s->threads[s->thread_count] = (struct sonde_sample_thread){ .thread = thread,
+                                                                    .root = root };
+        *tree = ++s->thread_count;
     }
-    s->threads[s->thread_count] = (struct sonde_sample_thread){ .thread = index, .root = root };
-    s->thread_of[index] = ++s->thread_count;
-    return &s->threads[s->thread_count - 1];
+    s->threads[*tree - 1].threads += !s->seen[thread];
+    s->seen[thread] = true;
+    return &s->threads[*tree - 1];
+}
+
+static bool is_idle(uint64_t state)
+{
+    return !(state & (SONDE_SAMPLE_ON_CPU | SONDE_SAMPLE_GIL | SONDE_SAMPLE_GIL_WAIT));
 }
 
 static void add_states(struct sonde_sample_thread *t, uint64_t state, int64_t ns)
@@ -162,7 +224,7 @@ static void add_states(struct sonde_sample_thread *t, uint64_t state, int64_t ns
         t->gil_ns = snd_add(t->gil_ns, ns);
     if (state & SONDE_SAMPLE_GIL_WAIT)
         t->gil_wait_ns = snd_add(t->gil_wait_ns, ns);
-    if (!(state & (SONDE_SAMPLE_ON_CPU | SONDE_SAMPLE_GIL | SONDE_SAMPLE_GIL_WAIT)))
+    if (is_idle(state))
         t->idle_ns = snd_add(t->idle_ns, ns);
 }
 
@@ -173,17 +235,19 @@ static bool on_event(const struct sonde_event *event, void *user)
 
     if (event->kind != SONDE_EVENT_SAMPLE)
         return true;
-    struct sonde_sample_thread *t = find_thread(s, event->thread);
+    struct sonde_sample_thread *t = find_tree(s, event->process, event->thread);
     if (!t)
         return false;
-    int64_t  ns = (int64_t)(event->value & UINT32_MAX);
-    uint32_t node = find_node(s, t, event->process, event->aux);
+    int64_t ns = (int64_t)(event->value & UINT32_MAX);
     if (t->samples == 0 || snd_sub(event->time_ns, ns) < t->first_ns)
         t->first_ns = snd_sub(event->time_ns, ns);
     if (t->samples == 0 || event->time_ns > t->last_ns)
         t->last_ns = event->time_ns;
     t->samples += event->name;
     add_states(t, event->size, ns);
+    if (s->options.skip_idle && is_idle(event->size))
+        return true;
+    uint32_t                  node = find_node(s, t->root, event->process, event->aux);
     struct sonde_sample_node *n = &s->nodes[node];
     n->samples += event->name;
     n->self_ns = snd_add(n->self_ns, ns);
@@ -303,21 +367,36 @@ static void read_rate(struct sonde_samples *s)
                 s->rate = (double)strtoll(value.bytes, NULL, 10);
 }
 
-enum sonde_status sonde_samples_new(struct sonde_trace *trace, bool hide_imports,
-                                    struct sonde_samples **out, struct sonde_error *err)
+/* Node 0 is no node, so that 0 can stand for none. */
+static struct sonde_samples *make(struct sonde_trace                 *trace,
+                                  const struct sonde_samples_options *options)
 {
     struct sonde_samples *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return NULL;
+    s->trace = trace;
+    if (options)
+        s->options = *options;
+    s->tree_of = calloc((size_t)trace->thread_count + trace->process_count + 1, sizeof *s->tree_of);
+    s->seen = calloc((size_t)trace->thread_count + 1, sizeof *s->seen);
+    if (!s->tree_of || !s->seen) {
+        sonde_samples_free(s);
+        return NULL;
+    }
+    add_node(s, 0);
+    return s;
+}
+
+enum sonde_status sonde_samples_new(struct sonde_trace                 *trace,
+                                    const struct sonde_samples_options *options,
+                                    struct sonde_samples **out, struct sonde_error *err)
+{
+    struct sonde_samples *s = make(trace, options);
     enum sonde_status     st = SONDE_E_NOMEM;
 
     *out = NULL;
-    if (s) {
-        s->trace = trace;
-        s->hide_imports = hide_imports;
-        s->thread_of = calloc((size_t)trace->thread_count + 1, sizeof *s->thread_of);
-    }
-    if (s && s->thread_of && snd_grow(&s->nodes, &s->room, 0, sizeof *s->nodes)) {
-        s->nodes[0] = (struct sonde_sample_node){ 0 };
-        s->count = 1;
+    if (s && !s->failed) {
         st = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, s, err);
         if (st != SONDE_OK) {
             sonde_samples_free(s);
@@ -340,8 +419,11 @@ void sonde_samples_free(struct sonde_samples *s)
     if (!s)
         return;
     free(s->nodes);
+    free(s->places);
+    free(s->spots);
     free(s->threads);
-    free(s->thread_of);
+    free(s->tree_of);
+    free(s->seen);
     free(s->chain);
     snd_map_release(&s->by_stack);
     snd_map_release(&s->by_child);

@@ -25,7 +25,9 @@ void snd_doc_release(struct snd_doc *doc)
     sonde_functions_free(doc->functions);
     sonde_call_tree_free(doc->call_tree);
     sonde_lines_free(doc->lines);
+    sonde_sample_functions_free(doc->sample_functions);
     sonde_samples_free(doc->samples);
+    sonde_samples_free(doc->shown_samples);
     free(doc->text_data);
     sonde_bench_free(doc->bench);
     sonde_tensor_lines_free(doc->tensor_lines);

@@ -39,25 +39,30 @@ struct snd_doc {
     const char *empty;      /* said in text when there are no rows; NULL: nothing at all is said */
     bool        unsaid_cut; /* text does not say that rows were left out: torch does not */
 
+    /* Writes what stands above the tables in text; NULL: nothing. */
+    void (*head)(const struct snd_doc *doc, const struct sonde_report_options *options,
+                 struct snd_out *out);
     /* Where text is another tool's, to the letter: writes it in place of the tables. */
     void (*text)(const struct snd_doc *doc, const struct sonde_report_options *options,
                  struct snd_out *out);
     void *text_data; /* of `text`: freed with the document by free() */
 
     /* What the cells borrow from, freed with the document. */
-    struct sonde_averages     *averages;
-    struct sonde_tree         *tree;
-    struct sonde_memory       *memory;
-    struct sonde_modules      *modules;
-    struct sonde_bench        *bench;
-    struct sonde_tensor_lines *tensor_lines;
-    struct sonde_layers       *layers;
-    struct sonde_functions    *functions;
-    struct sonde_call_tree    *call_tree;
-    struct sonde_lines        *lines;
-    struct sonde_samples      *samples;
-    struct sonde_summary      *summary; /* of a view: always there */
-    struct snd_doc_text       *texts;
+    struct sonde_averages         *averages;
+    struct sonde_tree             *tree;
+    struct sonde_memory           *memory;
+    struct sonde_modules          *modules;
+    struct sonde_bench            *bench;
+    struct sonde_tensor_lines     *tensor_lines;
+    struct sonde_layers           *layers;
+    struct sonde_functions        *functions;
+    struct sonde_call_tree        *call_tree;
+    struct sonde_lines            *lines;
+    struct sonde_samples          *samples;       /* by thread */
+    struct sonde_samples          *shown_samples; /* merged as text shows them, or NULL */
+    struct sonde_sample_functions *sample_functions;
+    struct sonde_summary          *summary; /* of a view: always there */
+    struct snd_doc_text           *texts;
 };
 
 void snd_doc_release(struct snd_doc *doc);

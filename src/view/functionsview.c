@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions view: one row a Python function; or one row a pair of caller and callee; or the
- * call tree. As text it is pstats' (pstatstext.c).
+ * call tree. As text it is pstats' (pstatstext.c). Without counted calls it is made of samples.
  */
 #include "view/pstats.h"
+#include "view/sampledfunctions.h"
 
 static const struct snd_column function_columns[] = {
     { "file", "File", SND_TEXT, SND_FIT_CONTENT },
@@ -132,6 +133,13 @@ SND_VIEW_BUILD(snd_view_functions)
         snd_table_init(&doc->rows, function_columns, SND_COUNT_OF(function_columns));
     doc->empty = "The trace has no Python functions: record them with --functions.";
     enum sonde_status st = sonde_functions_new(trace, &doc->functions, err);
+    if (st == SONDE_OK && sonde_functions_count(doc->functions) == 0 &&
+        sonde_summary_totals(doc->summary)->samples > 0) {
+        if (options->part == SONDE_PART_MAIN)
+            return snd_sampled_functions(trace, options, doc, err);
+        doc->empty = "The trace has samples and no counted calls: --view samples shows who called "
+                     "whom.";
+    }
     if (st == SONDE_OK)
         st = snd_pstats_sort(doc->functions, options->sort ? options->sort : "cumulative", &sorted,
                              err);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "view/sampletree.h"
 
 /* The value of a key of the process; empty when it was not told. */
@@ -17,53 +18,47 @@ static struct sonde_text find_metadata(const struct sonde_trace *trace, uint32_t
     return (struct sonde_text){ "", 0 };
 }
 
-static size_t count_strings(struct sonde_text json)
-{
-    size_t quotes = 0;
-
-    for (size_t i = 0; i < json.length; i++)
-        quotes += json.bytes[i] == '"';
-    return quotes / 2;
-}
-
-/* The strings of a JSON list, escapes of quotes and backslashes undone, copied to *at. */
-static size_t take_strings(struct sonde_text json, struct sonde_text *list, char **at)
+/* Adds the strings of a JSON list, escapes of quotes and backslashes undone. False: no memory. */
+static bool add_strings(struct snd_pypaths *p, struct sonde_text json, struct sonde_text **list,
+                        uint32_t *count, uint32_t *room)
 {
     const char *c = json.bytes, *end = json.bytes + json.length;
-    size_t      count = 0;
+    char       *text = snd_arena_take(&p->arena, json.length + 1);
 
-    while ((c = memchr(c, '"', (size_t)(end - c))) != NULL) {
-        char *start = *at;
+    while (text && (c = memchr(c, '"', (size_t)(end - c))) != NULL) {
+        char *start = text;
+        if (!snd_grow(list, room, *count, sizeof **list))
+            return false;
         for (c++; c < end && *c != '"'; c++) {
             c += *c == '\\' && c + 1 < end;
-            *(*at)++ = *c;
+            *text++ = *c;
         }
-        list[count++] = (struct sonde_text){ start, (size_t)(*at - start) };
-        *(*at)++ = '\0';
+        (*list)[(*count)++] = (struct sonde_text){ start, (size_t)(text - start) };
         if (c++ >= end)
             break;
     }
-    return count;
+    return text != NULL;
 }
 
-bool snd_pypaths_read(struct snd_pypaths *p, const struct sonde_trace *trace, uint32_t process)
+/* Processes of one program say the same: what the one before said is not read again. */
+static bool add_metadata(struct snd_pypaths *p, const struct sonde_trace *trace)
 {
-    struct sonde_text folders = find_metadata(trace, process, "python.sys_path");
-    struct sonde_text prefixes = find_metadata(trace, process, "python.sys_prefixes");
+    const char *folders_before = NULL, *prefixes_before = NULL;
 
-    memset(p, 0, sizeof *p);
-    if (folders.length == 0)
-        folders = find_metadata(trace, process, "python.prefixes");
-    p->bytes = malloc(folders.length + prefixes.length + 2);
-    p->folders = calloc(count_strings(folders) + 2, sizeof *p->folders);
-    p->prefixes = calloc(count_strings(prefixes) + 2, sizeof *p->prefixes);
-    if (!p->bytes || !p->folders || !p->prefixes) {
-        snd_pypaths_release(p);
-        return false;
+    for (uint32_t i = 0; i < sonde_trace_process_count(trace); i++) {
+        struct sonde_text folders = find_metadata(trace, i, "python.sys_path");
+        struct sonde_text prefixes = find_metadata(trace, i, "python.sys_prefixes");
+        if (folders.length == 0)
+            folders = find_metadata(trace, i, "python.prefixes");
+        if (folders.bytes != folders_before &&
+            !add_strings(p, folders, &p->folders, &p->folder_count, &p->folder_room))
+            return false;
+        if (prefixes.bytes != prefixes_before &&
+            !add_strings(p, prefixes, &p->prefixes, &p->prefix_count, &p->prefix_room))
+            return false;
+        folders_before = folders.bytes;
+        prefixes_before = prefixes.bytes;
     }
-    char *at = p->bytes;
-    p->folder_count = take_strings(folders, p->folders, &at);
-    p->prefix_count = take_strings(prefixes, p->prefixes, &at);
     return true;
 }
 
@@ -71,8 +66,18 @@ void snd_pypaths_release(struct snd_pypaths *p)
 {
     free(p->folders);
     free(p->prefixes);
-    free(p->bytes);
+    snd_arena_release(&p->arena);
     memset(p, 0, sizeof *p);
+}
+
+/* Whether `file` is in `folder`, or in one below it. */
+static bool lies_in(struct sonde_text file, struct sonde_text folder)
+{
+    while (folder.length > 1 && folder.bytes[folder.length - 1] == '/')
+        folder.length--;
+    return folder.length > 0 && file.length > folder.length &&
+           memcmp(file.bytes, folder.bytes, folder.length) == 0 &&
+           (folder.bytes[folder.length - 1] == '/' || file.bytes[folder.length] == '/');
 }
 
 static bool has(struct sonde_text text, const char *part)
@@ -82,51 +87,75 @@ static bool has(struct sonde_text text, const char *part)
 
 bool snd_pypaths_is_library(const struct snd_pypaths *p, struct sonde_text file)
 {
-    for (size_t i = 0; i < p->prefix_count; i++)
-        if (p->prefixes[i].length > 0 && file.length >= p->prefixes[i].length &&
-            memcmp(file.bytes, p->prefixes[i].bytes, p->prefixes[i].length) == 0)
+    for (uint32_t i = 0; i < p->prefix_count; i++)
+        if (lies_in(file, p->prefixes[i]))
             return true;
     /* Where nobody said: as libraries are installed. */
     return p->prefix_count == 0 && (has(file, "/lib/python3") || has(file, "/site-packages/"));
 }
 
-/* ------------------------------------------------------------ short names */
+/* ------------------------------------------------------------------ the root */
 
-static size_t count_parts(const char *path, size_t length)
+static size_t folder_length(struct sonde_text file)
 {
-    size_t parts = 0;
+    const char *slash = memrchr(file.bytes, '/', file.length);
 
-    for (size_t i = 0; i < length; i++)
-        parts += path[i] != '/' && (i == 0 || path[i - 1] == '/');
-    return parts;
+    return slash ? (size_t)(slash - file.bytes) : 0;
 }
 
-/* The next part of a path at *at; false at its end. */
-static bool next_part(struct sonde_text path, size_t *at, struct sonde_text *part)
+/* The folder that two have in common. */
+static struct sonde_text find_common(struct sonde_text x, struct sonde_text y)
 {
-    while (*at < path.length && path.bytes[*at] == '/')
-        ++*at;
-    size_t start = *at;
-    while (*at < path.length && path.bytes[*at] != '/')
-        ++*at;
-    *part = (struct sonde_text){ path.bytes + start, *at - start };
-    return part->length > 0;
+    size_t at = 0, end = 0;
+
+    for (; at < x.length && at < y.length && x.bytes[at] == y.bytes[at]; at++)
+        if (x.bytes[at] == '/')
+            end = at;
+    if ((at == x.length && (at == y.length || y.bytes[at] == '/')) ||
+        (at == y.length && x.bytes[at] == '/'))
+        end = at;
+    return (struct sonde_text){ x.bytes, end };
 }
 
-/* How many parts the two begin with alike, and where in `file` these end. */
-static size_t count_common(struct sonde_text file, struct sonde_text folder, size_t *end)
+/*
+ * The folder that all files of the program itself lie in; the folder of sys.path around it, where
+ * there is one, so that names are those by which they are imported.
+ */
+static void find_root(struct snd_pypaths *p, const struct sonde_samples *samples)
 {
-    struct sonde_text x, y;
-    size_t            a = 0, b = 0, common = 0;
+    const struct sonde_sample_node *n;
+    struct sonde_text               found = { NULL, 0 }, best = { NULL, 0 };
 
-    *end = 0;
-    while (next_part(file, &a, &x) && next_part(folder, &b, &y) && x.length == y.length &&
-           memcmp(x.bytes, y.bytes, x.length) == 0) {
-        common++;
-        *end = a;
+    for (size_t i = 1; (n = sonde_samples_node(samples, i)) != NULL; i++) {
+        if (n->is_native || n->file.length == 0 || n->file.bytes[0] != '/' ||
+            snd_pypaths_is_library(p, n->file))
+            continue;
+        struct sonde_text folder = { n->file.bytes, folder_length(n->file) };
+        found = found.bytes ? find_common(found, folder) : folder;
     }
-    return common;
+    for (uint32_t i = 0; found.length > 0 && i < p->folder_count; i++) {
+        struct sonde_text folder = p->folders[i];
+        bool              same = folder.length == found.length &&
+                    memcmp(folder.bytes, found.bytes, found.length) == 0;
+        if ((same || lies_in(found, folder)) && folder.length > best.length)
+            best = folder;
+    }
+    p->root = best.length > 0 ? best : found;
 }
+
+bool snd_pypaths_read(struct snd_pypaths *p, const struct sonde_trace *trace,
+                      const struct sonde_samples *samples)
+{
+    memset(p, 0, sizeof *p);
+    if (!add_metadata(p, trace)) {
+        snd_pypaths_release(p);
+        return false;
+    }
+    find_root(p, samples);
+    return true;
+}
+
+/* -------------------------------------------------------------- short names */
 
 /* Where nobody said: as libraries are installed. Where in `file` the name of one begins; 0: none. */
 static size_t find_installed(struct sonde_text file)
@@ -145,33 +174,29 @@ static size_t find_installed(struct sonde_text file)
     return 0;
 }
 
+/* Where in `file` the name begins by which a library is imported; 0: it is shown whole. */
+static size_t find_import(const struct snd_pypaths *p, struct sonde_text file)
+{
+    size_t best = 0;
+
+    for (uint32_t i = 0; i < p->folder_count; i++)
+        if (p->folders[i].length > best && lies_in(file, p->folders[i]))
+            best = p->folders[i].length;
+    return p->folder_count > 0 ? best : find_installed(file);
+}
+
 void snd_pypaths_shorten(const struct snd_pypaths *p, struct sonde_text file,
                          struct sonde_buffer *out)
 {
-    size_t least = count_parts(file.bytes, file.length) + 1, up = 0, from = 0, end;
-    bool   found = false;
+    size_t from = 0;
 
-    for (size_t i = 0; file.length > 0 && file.bytes[0] == '/' && i < p->folder_count; i++) {
-        struct sonde_text folder = p->folders[i];
-        if (folder.length == 0 || folder.bytes[0] != '/')
-            continue;
-        size_t common = count_common(file, folder, &end);
-        size_t above = count_parts(folder.bytes, folder.length) - common;
-        size_t parts = above + count_parts(file.bytes + end, file.length - end);
-        if (parts < least) {
-            least = parts;
-            up = above;
-            from = end;
-            found = true;
-        }
-    }
-    if (p->folder_count == 0) {
-        from = find_installed(file);
-        found = from > 0;
-    }
-    while (found && from < file.length && file.bytes[from] == '/')
+    if (file.length == 0 || file.bytes[0] != '/')
+        from = 0;
+    else if (snd_pypaths_is_library(p, file))
+        from = find_import(p, file);
+    else if (lies_in(file, p->root))
+        from = p->root.length;
+    while (from > 0 && from < file.length && file.bytes[from] == '/')
         from++;
-    for (size_t i = 0; i < up; i++)
-        snd_buf_text(out, "../");
     snd_buf_put(out, file.bytes + from, file.length - from);
 }

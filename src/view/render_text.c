@@ -20,6 +20,7 @@ struct page {
     const struct sonde_report_options *options;
     struct snd_out                    *out;
     size_t                             width[SND_COLUMNS_MAX];
+    uint32_t                           max_name;   /* the option's, or less: lines are to fit */
     struct snd_flops_unit              flops_unit; /* of all such columns */
     struct sonde_buffer                text;       /* the cell being written */
 };
@@ -124,7 +125,7 @@ static size_t measure_cell(struct page *page, size_t column, const struct snd_ce
 
 static size_t limit_of(const struct page *page, enum snd_fit fit)
 {
-    uint32_t limit = fit == SND_FIT_NAME || fit == SND_FIT_LIKE_NAME ? page->options->max_name
+    uint32_t limit = fit == SND_FIT_NAME || fit == SND_FIT_LIKE_NAME ? page->max_name
                      : fit == SND_FIT_SHAPES                         ? page->options->max_shapes
                                                                      : page->options->max_source;
 
@@ -182,9 +183,10 @@ static bool has_flops(const struct page *page, size_t column)
     return false;
 }
 
-static void lay_out(struct page *page)
+static size_t set_widths(struct page *page)
 {
-    scale_flops(page);
+    size_t total = 0;
+
     for (size_t i = 0; i < page->table->column_count; i++) {
         const struct snd_column *c = &page->table->columns[i];
         bool                     shown = c->title && !page->table->hidden[i];
@@ -192,6 +194,28 @@ static void lay_out(struct page *page)
         if (shown && c->kind == SND_FLOPS)
             shown = has_flops(page, i);
         page->width[i] = shown ? column_width(page, i) : 0;
+        total += shown ? page->width[i] + GAP : 0;
+    }
+    return total > GAP ? total - GAP : 0;
+}
+
+#define LEAST_NAME 24
+
+/* Where a line does not fit, the names give way first. */
+static void lay_out(struct page *page)
+{
+    page->max_name = page->options->max_name;
+    scale_flops(page);
+    size_t total = set_widths(page), most = page->options->width;
+    if (most == 0 || total <= most)
+        return;
+    for (size_t i = 0; i < page->table->column_count; i++) {
+        if (page->table->columns[i].fit != SND_FIT_NAME || page->width[i] <= LEAST_NAME)
+            continue;
+        size_t over = total - most, spare = page->width[i] - LEAST_NAME;
+        page->max_name = (uint32_t)(page->width[i] - (over < spare ? over : spare));
+        set_widths(page);
+        return;
     }
 }
 
@@ -408,6 +432,8 @@ void snd_render_text(const struct snd_doc *doc, const struct sonde_report_option
         put_ledger_note(doc, options, out);
         return;
     }
+    if (doc->head)
+        doc->head(doc, options, out);
     if (doc->totals_first)
         put_totals(doc, options, out);
     if (doc->section_key && doc->section.row_count > 0) {

@@ -6,6 +6,7 @@
 #include "base/sink.h"
 #include "format/layout.h"
 #include "snd_config.h"
+#include "view/fit.h"
 #include "view/render.h"
 #include "view/view.h"
 
@@ -47,15 +48,18 @@ size_t sonde_views_with_content(struct sonde_trace *trace, const char **views, s
 
     if (sonde_trace_walk(trace, SONDE_BY_THREAD, stop_at_range, &found, &err) != SONDE_OK)
         found.ranges = true; /* the report says what is wrong */
+    bool calls = has_tally(trace, SND_TALLY_CALLS, 0);
+    bool samples = found.samples || (found.ranges && has_tally(trace, SND_TALLY_SAMPLER, 1));
     const struct {
         bool        there;
         const char *view;
     } all[] = {
         { found.ranges, "ops" },
-        { has_tally(trace, SND_TALLY_CALLS, 0), "functions" },
+        { calls, "functions" },
         { has_tally(trace, SND_TALLY_LINE, 0), "lines" },
         { has_tally(trace, SND_TALLY_LINE_MEMORY, 0), "line-memory" },
-        { found.samples || (found.ranges && has_tally(trace, SND_TALLY_SAMPLER, 1)), "samples" },
+        { samples, "samples" },
+        { samples && !calls, "functions" }, /* the hot ones, of the samples */
     };
     size_t count = 0;
     for (size_t i = 0; i < SND_COUNT_OF(all); i++) {
@@ -100,12 +104,38 @@ static enum sonde_status refuse_view(const char *name, struct sonde_error *err)
     return SONDE_E_ARGUMENT;
 }
 
+/* A group that the view does not know would change nothing, unseen. */
+static enum sonde_status refuse_groups(const struct snd_view *view, unsigned groups,
+                                       struct sonde_error *err)
+{
+    static const char *const names[] = {
+        "shape", "stack", "thread", "process", "module", "overload"
+    };
+    struct sonde_buffer known = { 0 };
+    const char         *bad = NULL;
+
+    for (size_t i = 0; i < SND_COUNT_OF(names); i++) {
+        if (view->info.groups >> i & 1)
+            snd_buf_format(&known, "%s%s", known.length ? ", " : "", names[i]);
+        else if (groups >> i & 1)
+            bad = names[i];
+    }
+    if (bad)
+        snd_fail(err, SONDE_E_ARGUMENT, "the view '%s' cannot be grouped by %s: %s%s",
+                 view->info.name, bad, known.length ? "its groups are " : "it has no groups",
+                 snd_buf_string(&known));
+    sonde_buffer_release(&known);
+    return bad ? SONDE_E_ARGUMENT : SONDE_OK;
+}
+
 static enum sonde_status build(struct sonde_trace *trace, const struct snd_view *view,
                                const struct sonde_report_options *options, struct snd_doc *doc,
                                struct sonde_error *err)
 {
-    enum sonde_status st = sonde_summary_new(trace, &doc->summary, err);
+    enum sonde_status st = refuse_groups(view, options->groups, err);
 
+    if (st == SONDE_OK)
+        st = sonde_summary_new(trace, &doc->summary, err);
     if (st == SONDE_OK)
         st = view->build(trace, options, doc, err);
     if (st == SONDE_OK && options->sort && view->fixed_order)
@@ -144,12 +174,17 @@ enum sonde_status sonde_report(struct sonde_trace                *trace,
         return refuse_view(name, err);
 
     struct snd_doc    doc = { .view = view->info.name, .trace = trace };
+    struct snd_line_fit    fit;
+    bool              fits = used.format == SONDE_REPORT_TEXT && used.width > 0;
     enum sonde_status st = build(trace, view, &used, &doc, err);
     if (st == SONDE_OK) {
         struct snd_out out;
-        snd_out_init(&out, sink);
+        snd_fit_init(&fit, sink, used.width, used.ascii);
+        snd_out_init(&out, fits ? &fit.sink : sink);
         renderers[used.format](&doc, &used, &out);
         st = snd_out_finish(&out, err);
+        if (!snd_fit_finish(&fit) && st == SONDE_OK)
+            st = snd_fail_os(err, SONDE_E_IO, "cannot write the output");
     }
     snd_doc_release(&doc);
     return st;

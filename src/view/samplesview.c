@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The samples view: what sampled stacks add up to. As text it is Pyinstrument's tree of the main
- * thread, or of each thread; as data every node of every thread.
+ * The samples view: what sampled stacks add up to. As text it is Pyinstrument's tree, of all
+ * threads, of each process or of each thread; as data every node of every thread.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
-#include "snd_config.h"
 #include "view/format.h"
-#include "view/sampletree.h"
-
-#define BANNER 36 /* characters before the first field, as in Pyinstrument's */
+#include "view/samplepage.h"
 
 static const struct snd_column columns[] = {
     { "process", "Process", SND_COUNT, SND_FIT_FIXED },
@@ -107,107 +103,52 @@ static uint32_t find_start(const struct sonde_samples *samples, uint32_t root, b
     return seen && !is_runner(node) && !is_runpy(node) ? at : start;
 }
 
-/* -------------------------------------------------------------------- banner */
-
-static struct sonde_text find_command(const struct sonde_trace *trace, uint32_t process)
-{
-    static const char wanted[] = "command";
-    struct sonde_text key, value;
-
-    for (uint32_t n = 0; sonde_trace_metadata(trace, process, n, &key, &value); n++)
-        if (key.length == sizeof wanted - 1 && memcmp(key.bytes, wanted, key.length) == 0)
-            return value;
-    const char *program = sonde_trace_process(trace, process)->program;
-    return (struct sonde_text){ program, strlen(program) };
-}
+/* ------------------------------------------------------------------ the text */
 
 struct page {
-    const struct sonde_trace   *trace;
-    const struct sonde_samples *samples;
-    struct snd_out             *out;
-    int                         decimals;
-    bool                        colour, show_all;
+    const struct snd_doc              *doc;
+    const struct sonde_report_options *options;
+    struct snd_out                    *out;
+    struct snd_sample_style            style;
 };
 
-static void put_banner(struct page *page, uint32_t process, uint64_t samples, double duration,
-                       double cpu)
+static const struct sonde_thread *thread_of(const struct page                *page,
+                                            const struct sonde_sample_thread *t)
 {
-    const struct sonde_process *p = sonde_trace_process(page->trace, process);
-    time_t                      start = (time_t)(p->start_real_ns / 1000000000);
-    struct tm                   local;
-    char                        when[16] = "", number[SND_NUMBER_MAX];
-    struct sonde_buffer         text = { 0 };
-
-    if (localtime_r(&start, &local))
-        strftime(when, sizeof when, "%H:%M:%S", &local);
-    snd_out_format(page->out, "\n%-*s Recorded: %-9s Samples:  %" PRIu64 "\n", BANNER, "  sonde",
-                   when, samples);
-    snd_out_format(page->out, "%-*s Duration: %-9s", BANNER, "  " SND_VERSION,
-                   snd_number_fixed(number, 3, duration));
-    snd_out_format(page->out, " CPU time: %s\n\n", snd_number_fixed(number, 3, cpu));
-    struct sonde_text command = find_command(page->trace, process);
-    snd_format_text(&text, command.bytes, command.length);
-    snd_out_format(page->out, "Program: %s\n\n", snd_buf_string(&text));
-    sonde_buffer_release(&text);
+    return sonde_trace_thread(page->doc->trace, t->thread);
 }
 
-static uint32_t process_of(const struct page *page, const struct sonde_sample_thread *t)
+/* "Thread 4244 worker of process 4242: ..", "Process 4242: 3 threads, ..". */
+static void put_heading(struct page *page, const struct sonde_sample_thread *t, bool is_process)
 {
-    return sonde_trace_thread(page->trace, t->thread)->process;
-}
-
-static void put_heading(struct page *page, const struct sonde_sample_thread *t)
-{
-    const struct sonde_thread *thread = sonde_trace_thread(page->trace, t->thread);
+    const struct sonde_thread *thread = thread_of(page, t);
+    uint32_t                   pid = sonde_trace_process(page->doc->trace, thread->process)->pid;
     struct sonde_buffer        name = { 0 };
     char                       cpu[SND_NUMBER_MAX], idle[SND_NUMBER_MAX];
 
     snd_format_text(&name, thread->name.bytes, thread->name.length);
-    snd_out_format(page->out,
-                   "Thread %" PRIu32 "%s%s of process %" PRIu32 ": %" PRIu64
-                   " samples, %s s on the CPU, %s s idle\n",
-                   thread->tid, name.length ? " " : "", snd_buf_string(&name),
-                   sonde_trace_process(page->trace, thread->process)->pid, t->samples,
+    if (is_process)
+        snd_out_format(page->out, "Process %" PRIu32 ": %" PRIu32 " %s", pid, t->threads,
+                       t->threads == 1 ? "thread" : "threads");
+    else
+        snd_out_format(page->out, "Thread %" PRIu32 "%s%s of process %" PRIu32, thread->tid,
+                       name.length ? " " : "", snd_buf_string(&name), pid);
+    snd_out_format(page->out, "%s %" PRIu64 " samples, %s s on the CPU, %s s idle\n",
+                   is_process ? "," : ":", t->samples,
                    snd_number_fixed(cpu, 3, (double)t->cpu_ns / 1e9),
                    snd_number_fixed(idle, 3, (double)t->idle_ns / 1e9));
     sonde_buffer_release(&name);
 }
 
-static void put_tree(struct page *page, const struct sonde_sample_thread *t,
-                     const struct snd_pypaths *paths)
+static void put_tree(struct page *page, const struct sonde_sample_thread *t)
 {
-    struct snd_sample_style style = { paths, page->decimals, page->colour, page->show_all };
+    const struct sonde_samples *samples = page->doc->shown_samples;
 
-    if (!snd_sample_tree_put(page->samples, find_start(page->samples, t->root, page->show_all),
-                             &style, page->out))
+    if (sonde_samples_node(samples, t->root)->time_ns > 0 &&
+        !snd_sample_tree_put(samples, find_start(samples, t->root, page->style.show_all),
+                             &page->style, page->out))
         snd_out_fail(page->out, ENOMEM);
     snd_out_text(page->out, "\n");
-}
-
-/* The first thread alone, or each under its name. */
-static void put_threads(struct page *page, bool all)
-{
-    size_t             count = sonde_samples_thread_count(page->samples), shown = all ? count : 1;
-    struct snd_pypaths paths = { 0 };
-    uint32_t           of = UINT32_MAX;
-
-    for (size_t i = 0; i < shown && !page->out->failed; i++) {
-        const struct sonde_sample_thread *t = sonde_samples_thread(page->samples, i);
-        if (process_of(page, t) != of) {
-            of = process_of(page, t);
-            snd_pypaths_release(&paths);
-            if (!snd_pypaths_read(&paths, page->trace, of))
-                snd_out_fail(page->out, ENOMEM);
-        }
-        if (all)
-            put_heading(page, t);
-        put_tree(page, t, &paths);
-    }
-    snd_pypaths_release(&paths);
-    if (shown < count)
-        snd_out_format(page->out, "%zu more %s sampled: --group-by thread shows %s\n",
-                       count - shown, count - shown > 1 ? "threads were" : "thread was",
-                       count - shown > 1 ? "them" : "it");
 }
 
 /* Digits of a second that the sampling interval resolves. */
@@ -222,25 +163,26 @@ static int count_decimals(double rate)
 static void put_page(const struct snd_doc *doc, const struct sonde_report_options *options,
                      struct snd_out *out)
 {
-    bool        all = options->groups & SONDE_GROUP_THREAD;
-    struct page page = {
-        doc->trace,      doc->samples,     out, count_decimals(sonde_samples_rate(doc->samples)),
-        options->colour, options->show_all
-    };
-    uint64_t samples = 0;
-    int64_t  cpu = 0, first = INT64_MAX, last = INT64_MIN;
-    size_t   count = sonde_samples_thread_count(doc->samples);
+    struct snd_pypaths    paths;
+    enum sonde_samples_by by = snd_samples_by(options);
 
-    for (size_t i = 0; i < (all ? count : 1); i++) {
-        const struct sonde_sample_thread *t = sonde_samples_thread(doc->samples, i);
-        samples += t->samples;
-        cpu = (int64_t)((uint64_t)cpu + (uint64_t)t->cpu_ns);
-        first = t->first_ns < first ? t->first_ns : first;
-        last = t->last_ns > last ? t->last_ns : last;
+    if (!snd_pypaths_read(&paths, doc->trace, doc->shown_samples)) {
+        snd_out_fail(out, ENOMEM);
+        return;
     }
-    put_banner(&page, process_of(&page, sonde_samples_thread(doc->samples, 0)), samples,
-               ((double)last - (double)first) / 1e9, (double)cpu / 1e9);
-    put_threads(&page, all);
+    struct page page = { doc,
+                         options,
+                         out,
+                         { &paths, count_decimals(sonde_samples_rate(doc->samples)),
+                           options->colour, options->show_all, options->ascii, options->width } };
+    snd_samples_head(doc, options, &paths, out);
+    for (size_t i = 0; i < sonde_samples_thread_count(doc->shown_samples) && !out->failed; i++) {
+        const struct sonde_sample_thread *t = sonde_samples_thread(doc->shown_samples, i);
+        if (by != SONDE_SAMPLES_MERGED)
+            put_heading(&page, t, by == SONDE_SAMPLES_BY_PROCESS);
+        put_tree(&page, t);
+    }
+    snd_pypaths_release(&paths);
 }
 
 /* ---------------------------------------------------------------------- rows */
@@ -303,7 +245,8 @@ SND_VIEW_BUILD(snd_view_samples)
     snd_table_init(&doc->section, thread_columns, SND_COUNT_OF(thread_columns));
     doc->section_key = "threads";
     doc->empty = "The trace has no samples: record them with --sample.";
-    enum sonde_status st = sonde_samples_new(trace, !options->show_all, &doc->samples, err);
+    enum sonde_status st = snd_samples_load(trace, options, options->format == SONDE_REPORT_TEXT,
+                                            doc, err);
     if (st != SONDE_OK)
         return st;
     for (size_t i = 0; i < sonde_samples_thread_count(doc->samples); i++) {

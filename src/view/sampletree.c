@@ -5,7 +5,8 @@
  *     [self]       a leaf for the time in which a function was innermost, where others are shown
  *     irrelevant   below a hundredth of the whole: left out
  *     groups       library functions that call each other: all but the first, those that lead
- *                  out of the library and those that matter are hidden, and counted
+ *                  out of the library and those that matter are hidden, and counted; none where
+ *                  all that ran is libraries (pip, sphinx)
  */
 #include "view/sampletree.h"
 
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/utf8.h"
 #include "view/format.h"
 
 #define DEPTH_MAX 1000u /* deeper frames count for the one above */
@@ -151,6 +153,27 @@ static bool calls_library(const struct tree *t, uint32_t frame)
     return false;
 }
 
+/* A script that a package installs to start itself: /usr/local/bin/black. */
+static bool is_launcher(struct sonde_text file)
+{
+    static const char folder[] = "/bin/";
+    size_t            length = sizeof folder - 1;
+    const char       *slash = memrchr(file.bytes, '/', file.length);
+
+    return slash && (size_t)(slash + 1 - file.bytes) >= length &&
+           memcmp(slash + 1 - length, folder, length) == 0 &&
+           !memchr(slash, '.', (size_t)(file.bytes + file.length - slash));
+}
+
+/* Whether any frame is the program's own, so that libraries' can be told from it. */
+static bool has_app(const struct tree *t)
+{
+    for (uint32_t i = 0; i < t->count; i++)
+        if (t->frames[i].is_app && !is_launcher(t->frames[i].node->file))
+            return true;
+    return false;
+}
+
 /* A library's frame joins its parent's group, or begins one if it calls its like. */
 static void find_groups(struct tree *t)
 {
@@ -246,28 +269,63 @@ static struct sonde_text shorten(struct tree *t, const struct frame *f)
     return (struct sonde_text){ snd_buf_string(&t->text), t->text.length };
 }
 
-static void put_frame(struct tree *t, const struct frame *f)
+/* "fib", "fib ×17" of one that called itself so deep. */
+static void format_function(const struct tree *t, const struct frame *f, struct sonde_buffer *text)
 {
-    const char *plain = t->style->colour ? PLAIN : "";
-    char        number[SND_NUMBER_MAX];
-
-    snd_out_format(t->out, "%s%s%s %s", colour_of(t, f->time_ns),
-                   snd_number_fixed(number, t->style->decimals, (double)f->time_ns / 1e9), plain,
-                   t->style->colour && f->is_app ? APP : "");
-    if (f->what == A_FRAME)
-        put_text(t, snd_sample_function(f->node));
-    else
-        snd_out_text(t->out, f->what == A_SELF ? "[self]" : "[root]");
-    snd_out_format(t->out, "%s  ", plain);
-    if (f->what != A_ROOT) {
-        struct sonde_text file = shorten(t, f);
-        snd_out_text(t->out, t->style->colour && file.length > 0 ? FAINT : "");
-        put_text(t, file);
-        if (f->node && f->node->line != 0 && file.length > 0)
-            snd_out_format(t->out, ":%" PRIu32, f->node->line);
-        snd_out_text(t->out, file.length > 0 ? plain : "");
+    if (f->what != A_FRAME) {
+        snd_buf_text(text, f->what == A_SELF ? "[self]" : "[root]");
+        return;
     }
+    struct sonde_text name = snd_sample_function(f->node);
+    snd_format_text(text, name.bytes, name.length);
+    if (f->node->levels > 1)
+        snd_buf_format(text, t->style->ascii ? " x%" PRIu32 : " ×%" PRIu32, f->node->levels);
+}
+
+/* "json/encoder.py:180", of which the end is what counts where the line has not that much room. */
+static void put_place(struct tree *t, const struct frame *f, size_t room)
+{
+    struct sonde_text   file = shorten(t, f);
+    struct sonde_buffer text = { 0 };
+
+    if (file.length == 0)
+        return;
+    snd_format_text(&text, file.bytes, file.length);
+    if (f->node && f->node->line != 0)
+        snd_buf_format(&text, ":%" PRIu32, f->node->line);
+    const char *cut = t->style->ascii ? "..." : "…", *shown = snd_buf_string(&text);
+    size_t      count = snd_utf8_count(shown, text.length), mark = snd_utf8_count(cut, strlen(cut));
+    bool        long_one = count > room && room > mark + 8;
+    if (long_one)
+        shown += snd_utf8_prefix(shown, text.length, count - room + mark);
+    snd_out_text(t->out, t->style->colour ? FAINT : "");
+    snd_out_text(t->out, long_one ? cut : "");
+    snd_out_text(t->out, shown);
+    snd_out_text(t->out, t->style->colour ? PLAIN : "");
+    sonde_buffer_release(&text);
+}
+
+/* `used`: columns of the line that are taken already. */
+static void put_frame(struct tree *t, const struct frame *f, size_t used)
+{
+    const char         *plain = t->style->colour ? PLAIN : "";
+    char                number[SND_NUMBER_MAX];
+    struct sonde_buffer function = { 0 };
+
+    format_function(t, f, &function);
+    snd_number_fixed(number, t->style->decimals, (double)f->time_ns / 1e9);
+    snd_out_format(t->out, "%s%s%s %s", colour_of(t, f->time_ns), number, plain,
+                   t->style->colour && f->is_app ? APP : "");
+    snd_out_text(t->out, snd_buf_string(&function));
+    snd_out_format(t->out, "%s  ", plain);
+    used += strlen(number) + snd_utf8_count(snd_buf_string(&function), function.length) + 3;
+    if (f->what != A_ROOT)
+        put_place(t, f,
+                  t->style->width > used ? t->style->width - used
+                  : t->style->width      ? 0
+                                         : SIZE_MAX);
     snd_out_text(t->out, "\n");
+    sonde_buffer_release(&function);
 }
 
 #define LIBRARIES_MAX 40
@@ -339,7 +397,8 @@ static void put_children(struct tree *t, uint32_t at, const struct indents *by)
 
 static void put_below(struct tree *t, uint32_t at, const char *own)
 {
-    static const struct indents shown = { "├─ ", "│  ", "└─ ", "   " };
+    static const struct indents shown[] = { { "├─ ", "│  ", "└─ ", "   " },
+                                            { "|- ", "|  ", "`- ", "   " } };
     static const struct indents grouped = { "      ", "      ", "      ", "      " };
     static const struct indents hidden = { "", "", "", "" };
     const struct frame         *f = &t->frames[at];
@@ -349,10 +408,10 @@ static void put_below(struct tree *t, uint32_t at, const char *own)
         return;
     }
     snd_out_text(t->out, own);
-    put_frame(t, f);
+    put_frame(t, f, snd_utf8_count(own, strlen(own)));
     if (f->group == at)
         put_group(t, at);
-    put_children(t, at, f->group == at ? &grouped : &shown);
+    put_children(t, at, f->group == at ? &grouped : &shown[t->style->ascii]);
 }
 
 bool snd_sample_tree_put(const struct sonde_samples *samples, uint32_t root,
@@ -363,7 +422,7 @@ bool snd_sample_tree_put(const struct sonde_samples *samples, uint32_t root,
 
     add_frames(&t, NO_GROUP, node, node->parent == 0 ? A_ROOT : A_FRAME);
     if (!t.failed) {
-        if (!style->show_all)
+        if (!style->show_all && has_app(&t))
             find_groups(&t);
         render_groups(&t);
         put_below(&t, 0, "");

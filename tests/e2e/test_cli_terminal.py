@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Colour and progress are for terminals; what goes to a file or a pipe has neither."""
+import fcntl
 import os
 import pty
 import signal
+import struct
 import subprocess
+import termios
 
 import pytest
 
@@ -22,6 +25,7 @@ def on_terminal(*arguments, **environment):
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.pop("NO_COLOR", None)
+        os.environ["COLUMNS"] = "1000"
         os.environ.update(environment)
         os.execv(SONDE, [SONDE, *map(str, arguments)])
     text = b""
@@ -58,6 +62,56 @@ def test_no_color_is_respected(trace):
 
 def test_data_has_no_colour_on_a_terminal(trace):
     assert on_terminal("report", trace, "--json") == read("report", trace, "--json")
+
+
+# ------------------------------------------------------------------------ the width
+
+def widths(text):
+    return [len(line.decode()) for line in without_colour(text).split(b"\n")]
+
+
+def test_lines_fit_the_terminal(trace):
+    whole = read("report", trace)
+    assert max(widths(whole)) > 100
+    seen = on_terminal("report", trace, COLUMNS="100", LC_ALL="C.UTF-8")
+    assert max(widths(seen)) == 100
+    assert "…".encode() in seen
+    assert b"Lines are cut to 100 columns: --wide shows them whole.\n" in seen
+    assert without_colour(on_terminal("report", trace, "--wide", COLUMNS="100")) == whole
+    assert without_colour(on_terminal("report", trace, COLUMNS="1000")).split() == whole.split()
+
+
+def test_the_width_is_that_of_the_terminal(trace):
+    reader, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 90, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    subprocess.run([SONDE, "report", trace, "--view", "threads"], stdout=terminal, check=True,
+                   env=dict(environment, NO_COLOR="1", LC_ALL="C"), stderr=subprocess.DEVNULL)
+    os.close(terminal)
+    text = b""
+    try:
+        while part := os.read(reader, 65536):
+            text += part
+    except OSError:
+        pass
+    os.close(reader)
+    assert max(widths(text.replace(b"\r\n", b"\n"))) == 90
+    assert b"..." in text and text.isascii()
+
+
+def test_a_long_name_gives_way_before_numbers_do(tmp_path):
+    names = generate("names", tmp_path / "names.sonde")
+    seen = on_terminal("report", names, COLUMNS="110", NO_COLOR="1", LC_ALL="C.UTF-8")
+    titles = seen.splitlines()[1]
+    assert titles.split()[-3:] == [b"#", b"of", b"Calls"] and len(titles) <= 110
+    assert b"\na name that is longer t... " in seen
+
+
+def test_a_place_is_cut_at_its_begin(tmp_path):
+    trace = generate("samples", tmp_path / "s.sonde")
+    seen = on_terminal("report", trace, COLUMNS="40", NO_COLOR="1", LC_ALL="C.UTF-8").decode()
+    assert any(line.startswith("│") and line.endswith(".py:183") and "…" in line
+               for line in seen.splitlines())
 
 
 def test_a_name_cannot_speak_to_the_terminal(tmp_path):

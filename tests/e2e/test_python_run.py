@@ -130,7 +130,7 @@ def test_without_options_it_is_sampled(tmp_path):
 
 @pytest.mark.parametrize("options, expected, others", [
     (["--functions"], "function calls in", ""), (["--lines", "work"], "Line #      Hits", ""),
-    (["--line-memory", "work"], "Mem usage", ""), (["--sample"], "Samples:", ""),
+    (["--line-memory", "work"], "Mem usage", ""), (["--sample"], "Samples:", "sonde: the trace has more: --view functions\n"),
     (["--functions", "--sample"], "function calls in", "sonde: the trace has more: --view samples\n"),
     (["--functions", "--lines", "work", "--sample"], "function calls in",
      "sonde: the trace has more: --view lines, --view samples\n"),
@@ -157,7 +157,7 @@ def test_print_shows_all_that_there_is(tmp_path):
     sonde_run(["-o", "t.sonde"], "prog.py", cwd=tmp_path)
     told = run(SONDE, "report", "t.sonde", cwd=tmp_path)
     assert "piece" in told.stdout and "work" not in told.stdout
-    assert told.stderr == "sonde: the trace has more: --view samples\n"
+    assert told.stderr == "sonde: the trace has more: --view samples, --view functions\n"
     assert run(SONDE, "report", "t.sonde", "--csv", cwd=tmp_path).stderr == ""
     sonde_run(["--ops", "-o", "t.sonde"], "prog.py", cwd=tmp_path)
     assert run(SONDE, "report", "t.sonde", cwd=tmp_path).stderr == ""

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gen/gen_python.c - cases about Python programs: calls, lines, samples. */
+#include <stdio.h>
 #include "cases.h"
 
 #include "format/layout.h"
+
 #include "synth.h"
 
 static const char python_source[] = "def fib(n):\n"
@@ -209,5 +211,56 @@ void make_samples(const char *path, uint64_t n)
         synth_sample(s, sampler, ns, stack, samples[i].state | samples[i].count << 8,
                      samples[i].worker ? u : t, samples[i].ms * 1000000u);
     }
+    synth_close(s, true);
+}
+
+/* A parent that waits for its child, which works: five levels deep in one function. */
+void make_samples_children(const char *path, uint64_t n)
+{
+    char file[1024];
+
+    (void)n;
+    make_folder(path);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct synth_options options = { .pid = 5000 + i, .parent_pid = i ? 5000 : 4999 };
+        snprintf(file, sizeof file, "%s/%u.sonde", path, options.pid);
+        struct synth *s = synth_new(file, &options);
+        uint32_t      sampler = synth_thread(s, "sonde", 0), t = synth_thread(s, "MainThread", 0);
+        uint32_t      module = synth_stack(s, 0, python_frame(s, "<module>", 1, PROG, 9));
+        uint32_t      at = synth_stack(s, module, python_frame(s, "start", 20, PROG, 22));
+        for (uint32_t k = 0; i == 1 && k < 5; k++)
+            at = synth_stack(s, at, python_frame(s, "fib", 1, PROG, 2));
+        synth_meta(s, "command", "prog.py");
+        synth_meta(s, "python.sample.hz", "1000");
+        synth_meta(s, "python.sys_path", "[\"/app\"]");
+        synth_meta(s, "python.sys_prefixes", "[\"/py\"]");
+        synth_sample(s, sampler, 5000000, module, 3 | 5 << 8, t, 5000000);
+        synth_sample(s, sampler, 95000000, at, (i == 1 ? 3 : 0) | 90 << 8, t, 90000000);
+        synth_close(s, true);
+    }
+}
+
+void make_samples_library(const char *path, uint64_t n)
+{
+    static const char *const names[] = { "main",
+                                         "build",
+                                         "read",
+                                         "resolve",
+                                         "abc\xe2\x80\xae"
+                                         "txt",
+                                         "write" };
+    struct synth            *s = synth_new(path, NULL);
+    uint32_t                 sampler = synth_thread(s, "sonde", 0), t = synth_thread(s, "main", 0);
+    uint32_t                 at = 0;
+
+    (void)n;
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        at = synth_stack(s, at,
+                         python_frame(s, names[i], 10 * i + 1, "/py/lib/site-packages/tool.py", 1));
+    synth_meta(s, "command", "/py/bin/tool");
+    synth_meta(s, "python.sample.hz", "1000");
+    synth_meta(s, "python.sys_path", "[\"/py/bin\", \"/py/lib/site-packages\"]");
+    synth_meta(s, "python.sys_prefixes", "[\"/py\"]");
+    synth_sample(s, sampler, 50000000, at, 3 | 50 << 8, t, 50000000);
     synth_close(s, true);
 }

@@ -193,7 +193,9 @@ static enum sonde_status use_lines(void *trace)
 static enum sonde_status use_samples(void *trace)
 {
     struct sonde_samples *samples;
-    enum sonde_status     status = sonde_samples_new(trace, true, &samples, NULL);
+    enum sonde_status     status =
+        sonde_samples_new(trace, &(struct sonde_samples_options){ .hide_imports = true }, &samples,
+                          NULL);
 
     assert_int_equal(samples == NULL, status != SONDE_OK);
     if (status == SONDE_OK)

@@ -40,13 +40,15 @@ static struct sonde_trace *make_trace(void)
     return scratch_open(path);
 }
 
+static const struct sonde_samples_options hide_imports = { .hide_imports = true };
+
 static void stacks_make_trees(void **state)
 {
     struct sonde_trace   *trace = make_trace();
     struct sonde_samples *samples;
 
     (void)state;
-    assert_int_equal(sonde_samples_new(trace, true, &samples, NULL), SONDE_OK);
+    assert_int_equal(sonde_samples_new(trace, &hide_imports, &samples, NULL), SONDE_OK);
     assert_int_equal(sonde_samples_thread_count(samples), 2);
     const struct sonde_sample_thread *t = sonde_samples_thread(samples, 0);
     assert_int_equal(t->samples, 19);
@@ -84,7 +86,7 @@ static void idle_threads_are_told_apart(void **state)
     struct sonde_samples *samples;
 
     (void)state;
-    assert_int_equal(sonde_samples_new(trace, false, &samples, NULL), SONDE_OK);
+    assert_int_equal(sonde_samples_new(trace, NULL, &samples, NULL), SONDE_OK);
     const struct sonde_sample_thread *u = sonde_samples_thread(samples, 1);
     assert_int_equal(u->idle_ns, 700);
     assert_int_equal(u->time_ns, 800);
@@ -99,9 +101,110 @@ static void idle_threads_are_told_apart(void **state)
     sonde_trace_close(trace);
 }
 
+/* Of two processes' threads: fib calls itself, once more through another function. */
+static struct sonde_trace *make_recursion(void)
+{
+    const char   *path = scratch_path("recursion");
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      sampler = synth_thread(s, "sonde", 0);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "worker", 0);
+    uint32_t      m = synth_stack(s, 0, frame_of(s, "main", 1, 3));
+    uint32_t      fib1 = synth_stack(s, m, frame_of(s, "fib", 10, 11));
+    uint32_t      fib2 = synth_stack(s, fib1, frame_of(s, "fib", 10, 12));
+    uint32_t      fib3 = synth_stack(s, fib2, frame_of(s, "fib", 10, 11));
+    uint32_t      helper = synth_stack(s, fib3, frame_of(s, "helper", 20, 21));
+    uint32_t      fib4 = synth_stack(s, helper, frame_of(s, "fib", 10, 11));
+
+    synth_sample(s, sampler, 1000, fib1, 3 | 1 << 8, t, 100);
+    synth_sample(s, sampler, 1100, fib3, 3 | 1 << 8, t, 100);
+    synth_sample(s, sampler, 1200, fib4, 3 | 1 << 8, t, 100);
+    synth_sample(s, sampler, 1300, m, 0 | 1 << 8, t, 100); /* main waits */
+    synth_sample(s, sampler, 1400, fib2, 2 | 1 << 8, u, 100);
+    synth_close(s, true);
+    return scratch_open(path);
+}
+
+static void threads_are_merged_and_recursion_is_folded(void **state)
+{
+    const struct sonde_samples_options options = { .by = SONDE_SAMPLES_MERGED,
+                                                   .fold_recursion = true,
+                                                   .skip_idle = true };
+    struct sonde_trace                *trace = make_recursion();
+    struct sonde_samples              *samples;
+
+    (void)state;
+    assert_int_equal(sonde_samples_new(trace, &options, &samples, NULL), SONDE_OK);
+    assert_int_equal(sonde_samples_thread_count(samples), 1);
+    const struct sonde_sample_thread *t = sonde_samples_thread(samples, 0);
+    assert_int_equal(t->threads, 2);
+    assert_int_equal(t->time_ns, 500);
+    assert_int_equal(t->idle_ns, 100);
+    const struct sonde_sample_node *node = sonde_samples_node(samples, t->root);
+    assert_int_equal(node->time_ns, 400);
+    node = sonde_samples_node(samples, node->first_child);
+    assert_true(text_is(node->function, "main"));
+    assert_int_equal(node->self_ns, 0); /* it waited */
+    node = sonde_samples_node(samples, node->first_child);
+    assert_true(text_is(node->function, "fib"));
+    assert_int_equal(node->levels, 3);
+    assert_int_equal(node->time_ns, 400);
+    assert_int_equal(node->self_ns, 300);
+    node = sonde_samples_node(samples, node->first_child);
+    assert_true(text_is(node->function, "helper"));
+    assert_int_equal(sonde_samples_node(samples, node->first_child)->levels, 1);
+    sonde_samples_free(samples);
+    sonde_trace_close(trace);
+}
+
+static void processes_are_told_apart(void **state)
+{
+    const struct sonde_samples_options options = { .by = SONDE_SAMPLES_BY_PROCESS };
+    struct sonde_trace                *trace = make_recursion();
+    struct sonde_samples              *samples;
+
+    (void)state;
+    assert_int_equal(sonde_samples_new(trace, &options, &samples, NULL), SONDE_OK);
+    assert_int_equal(sonde_samples_thread_count(samples), 1);
+    assert_int_equal(sonde_samples_thread(samples, 0)->threads, 2);
+    uint32_t root = sonde_samples_thread(samples, 0)->root;
+    assert_int_equal(sonde_samples_node(samples, root)->time_ns, 500);
+    sonde_samples_free(samples);
+    sonde_trace_close(trace);
+}
+
+static void functions_count_recursion_once(void **state)
+{
+    struct sonde_trace            *trace = make_recursion();
+    struct sonde_samples          *samples;
+    struct sonde_sample_functions *functions;
+
+    (void)state;
+    assert_int_equal(sonde_samples_new(trace, NULL, &samples, NULL), SONDE_OK);
+    assert_int_equal(sonde_sample_functions_new(samples, &functions, NULL), SONDE_OK);
+    assert_int_equal(functions->count, 3);
+    assert_int_equal(functions->whole_ns, 500);
+    const struct sonde_sample_function *row = functions->rows;
+    assert_true(text_is(row[0].function, "fib"));
+    assert_int_equal(row[0].self_ns, 400);
+    assert_int_equal(row[0].total_ns, 400);
+    assert_int_equal(row[0].samples, 4);
+    assert_true(text_is(row[1].function, "main"));
+    assert_int_equal(row[1].self_ns, 100);
+    assert_int_equal(row[1].total_ns, 500);
+    assert_true(text_is(row[2].function, "helper"));
+    assert_int_equal(row[2].self_ns, 0);
+    assert_int_equal(row[2].total_ns, 100);
+    sonde_sample_functions_free(functions);
+    sonde_samples_free(samples);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_are_merged_and_recursion_is_folded),
+        cmocka_unit_test(processes_are_told_apart),
+        cmocka_unit_test(functions_count_recursion_once),
         cmocka_unit_test(stacks_make_trees),
         cmocka_unit_test(idle_threads_are_told_apart),
     };

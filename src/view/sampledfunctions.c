@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions view of a trace that counts no calls but has samples: where the time went, one row
+ * a function. Threads and processes are merged as in the tree of the samples.
+ */
+#include "view/sampledfunctions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "view/samplepage.h"
+
+#define LEAST_SHARE 0.01 /* as in the tree */
+
+static const struct snd_column columns[] = {
+    { "self_ns", "Self", SND_TIME, SND_FIT_FIXED },
+    { "self_share", "Self %", SND_SHARE, SND_FIT_FIXED },
+    { "total_ns", "Total", SND_TIME, SND_FIT_FIXED },
+    { "total_share", "Total %", SND_SHARE, SND_FIT_FIXED },
+    { "samples", NULL, SND_COUNT, SND_FIT_FIXED },
+    { "function", "Function", SND_TEXT, SND_FIT_CONTENT },
+    { NULL, "Where", SND_TEXT, SND_FIT_CONTENT },
+    { "file", NULL, SND_TEXT, SND_FIT_CONTENT },
+    { "line", NULL, SND_COUNT, SND_FIT_FIXED },
+    { "is_native", NULL, SND_FLAG, SND_FIT_FIXED },
+};
+
+/* pstats' keys, which this view has by other names. */
+static const char *find_key(const char *sort)
+{
+    static const struct {
+        const char *pstats, *ours;
+    } keys[] = { { "time", "self_ns" },     { "tottime", "self_ns" }, { "cumulative", "total_ns" },
+                 { "cumtime", "total_ns" }, { "name", "function" },   { "filename", "file" } };
+
+    for (size_t i = 0; i < SND_COUNT_OF(keys); i++)
+        if (strcmp(sort, keys[i].pstats) == 0)
+            return keys[i].ours;
+    return sort;
+}
+
+static const char *format_place(struct snd_doc *doc, const struct snd_pypaths *paths,
+                                const struct sonde_sample_function *f)
+{
+    struct sonde_buffer text = { 0 };
+    const char         *slash = f->is_native ? memrchr(f->file.bytes, '/', f->file.length) : NULL;
+
+    if (slash)
+        snd_buf_text(&text, slash + 1);
+    else
+        snd_pypaths_shorten(paths, f->file, &text);
+    if (f->line != 0)
+        snd_buf_format(&text, ":%" PRIu32, f->line);
+    const char *place = snd_doc_format(doc, "%s", snd_buf_string(&text));
+    sonde_buffer_release(&text);
+    return place;
+}
+
+static void add_row(struct snd_doc *doc, const struct snd_pypaths *paths,
+                    const struct sonde_sample_function *f, int64_t whole_ns, bool text)
+{
+    const struct sonde_sample_node node = { .function = f->function };
+    struct snd_cell               *cell = snd_table_add(&doc->rows);
+
+    *cell++ = snd_cell_number(f->self_ns);
+    *cell++ = snd_cell_share(f->self_ns, whole_ns);
+    *cell++ = snd_cell_number(f->total_ns);
+    *cell++ = snd_cell_share(f->total_ns, whole_ns);
+    *cell++ = snd_cell_number((int64_t)f->samples);
+    *cell++ = text ? snd_cell_text(snd_sample_function(&node)) : snd_cell_text(f->function);
+    *cell++ = snd_cell_string(format_place(doc, paths, f));
+    *cell++ = snd_cell_text(f->file);
+    *cell++ = snd_cell_number(f->line);
+    *cell++ = snd_cell_number(f->is_native);
+}
+
+static void put_head(const struct snd_doc *doc, const struct sonde_report_options *options,
+                     struct snd_out *out)
+{
+    struct snd_pypaths paths;
+    size_t             all = doc->sample_functions->count, shown = doc->rows.row_count;
+
+    if (!snd_pypaths_read(&paths, doc->trace, doc->shown_samples)) {
+        snd_out_fail(out, ENOMEM);
+        return;
+    }
+    snd_samples_head(doc, options, &paths, out);
+    if (shown < all)
+        snd_out_format(out,
+                       "%zu of %zu functions: those below 1 %% are left out; --show-all "
+                       "shows them\n",
+                       shown, all);
+    snd_pypaths_release(&paths);
+}
+
+static bool is_shown(const struct sonde_report_options *options, const char *key,
+                     const struct sonde_sample_function *f, int64_t whole_ns)
+{
+    int64_t ns = strcmp(key, "self_ns") == 0 ? f->self_ns : f->total_ns;
+
+    return options->show_all || options->format != SONDE_REPORT_TEXT ||
+           (double)ns >= LEAST_SHARE * (double)whole_ns;
+}
+
+enum sonde_status snd_sampled_functions(struct sonde_trace                *trace,
+                                        const struct sonde_report_options *options,
+                                        struct snd_doc *doc, struct sonde_error *err)
+{
+    const char        *key = options->sort ? find_key(options->sort) : "self_ns";
+    struct snd_pypaths paths;
+
+    snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    enum sonde_status st = snd_samples_load(trace, options, true, doc, err);
+    if (st == SONDE_OK)
+        st = sonde_sample_functions_new(doc->shown_samples, &doc->sample_functions, err);
+    if (st != SONDE_OK)
+        return st;
+    if (!snd_pypaths_read(&paths, trace, doc->shown_samples))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the names of files");
+    const struct sonde_sample_functions *all = doc->sample_functions;
+    for (size_t i = 0; i < all->count; i++)
+        if (is_shown(options, key, &all->rows[i], all->whole_ns))
+            add_row(doc, &paths, &all->rows[i], all->whole_ns,
+                    options->format == SONDE_REPORT_TEXT);
+    snd_pypaths_release(&paths);
+    snd_doc_total(doc, "source", NULL, SND_TEXT, snd_cell_string("samples"));
+    snd_doc_total(doc, "time_ns", NULL, SND_TIME, snd_cell_number(all->whole_ns));
+    doc->head = put_head;
+    return snd_table_sort(&doc->rows, key, err);
+}

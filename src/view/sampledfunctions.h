@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * view/sampledfunctions.h - the functions view, made of samples.
+ *
+ * Layer: view. Threads: as a document.
+ */
+#ifndef SND_VIEW_SAMPLEDFUNCTIONS_H
+#define SND_VIEW_SAMPLEDFUNCTIONS_H
+
+#include "view/view.h"
+
+/* Rows, sorted; doc->rows is made anew. */
+enum sonde_status snd_sampled_functions(struct sonde_trace                *trace,
+                                        const struct sonde_report_options *options,
+                                        struct snd_doc *doc, struct sonde_error *err);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view/samplepage.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "snd_config.h"
+#include "view/format.h"
+
+#define BANNER 36 /* characters before the first field, as in Pyinstrument's */
+
+/* -------------------------------------------------------------- what is shown */
+
+enum sonde_samples_by snd_samples_by(const struct sonde_report_options *options)
+{
+    return options->groups & SONDE_GROUP_THREAD    ? SONDE_SAMPLES_BY_THREAD
+           : options->groups & SONDE_GROUP_PROCESS ? SONDE_SAMPLES_BY_PROCESS
+                                                   : SONDE_SAMPLES_MERGED;
+}
+
+struct whole {
+    uint64_t samples;
+    int64_t  cpu_ns, idle_ns, first_ns, last_ns;
+    bool     any_busy;
+    uint32_t processes;
+};
+
+static int64_t add(int64_t x, int64_t y)
+{
+    return (int64_t)((uint64_t)x + (uint64_t)y);
+}
+
+static struct whole add_up(const struct sonde_trace *trace, const struct sonde_samples *samples)
+{
+    struct whole w = { .first_ns = INT64_MAX, .last_ns = INT64_MIN };
+    uint32_t     process = UINT32_MAX;
+
+    for (size_t i = 0; i < sonde_samples_thread_count(samples); i++) {
+        const struct sonde_sample_thread *t = sonde_samples_thread(samples, i);
+        uint32_t                          of = sonde_trace_thread(trace, t->thread)->process;
+        w.samples += t->samples;
+        w.cpu_ns = add(w.cpu_ns, t->cpu_ns);
+        w.idle_ns = add(w.idle_ns, t->idle_ns);
+        w.any_busy |= t->time_ns > t->idle_ns;
+        w.first_ns = t->first_ns < w.first_ns ? t->first_ns : w.first_ns;
+        w.last_ns = t->last_ns > w.last_ns ? t->last_ns : w.last_ns;
+        w.processes += of != process; /* threads of one process stand together */
+        process = of;
+    }
+    return w;
+}
+
+/* One thread's waiting is shown: it is what its program does. So is each thread's by itself. */
+static bool skips_idle(const struct sonde_report_options *options,
+                       const struct sonde_samples *samples, const struct whole *whole)
+{
+    return sonde_samples_thread_count(samples) > 1 && whole->any_busy && !options->show_all &&
+           snd_samples_by(options) != SONDE_SAMPLES_BY_THREAD;
+}
+
+enum sonde_status snd_samples_load(struct sonde_trace                *trace,
+                                   const struct sonde_report_options *options, bool merged,
+                                   struct snd_doc *doc, struct sonde_error *err)
+{
+    struct sonde_samples_options how = { .by = SONDE_SAMPLES_BY_THREAD,
+                                         .hide_imports = !options->show_all };
+    enum sonde_status            st = sonde_samples_new(trace, &how, &doc->samples, err);
+
+    if (st != SONDE_OK || !merged)
+        return st;
+    struct whole whole = add_up(trace, doc->samples);
+    how.by = snd_samples_by(options);
+    how.fold_recursion = !options->show_all;
+    how.skip_idle = skips_idle(options, doc->samples, &whole);
+    return sonde_samples_new(trace, &how, &doc->shown_samples, err);
+}
+
+/* ---------------------------------------------------------------- what is said */
+
+static struct sonde_text find_command(const struct sonde_trace *trace, uint32_t process)
+{
+    static const char wanted[] = "command";
+    struct sonde_text key, value;
+
+    for (uint32_t n = 0; sonde_trace_metadata(trace, process, n, &key, &value); n++)
+        if (key.length == sizeof wanted - 1 && memcmp(key.bytes, wanted, key.length) == 0)
+            return value;
+    const char *program = sonde_trace_process(trace, process)->program;
+    return (struct sonde_text){ program, strlen(program) };
+}
+
+static void put_banner(const struct snd_doc *doc, const struct whole *whole, struct snd_out *out)
+{
+    const struct sonde_sample_thread *first = sonde_samples_thread(doc->samples, 0);
+    uint32_t process = sonde_trace_thread(doc->trace, first->thread)->process;
+    time_t   start = (time_t)(sonde_trace_process(doc->trace, process)->start_real_ns / 1000000000);
+    struct tm           local;
+    char                when[16] = "", number[SND_NUMBER_MAX];
+    struct sonde_buffer text = { 0 };
+    struct sonde_text   command = find_command(doc->trace, process);
+
+    if (localtime_r(&start, &local))
+        strftime(when, sizeof when, "%H:%M:%S", &local);
+    snd_out_format(out, "\n%-*s Recorded: %-9s Samples:  %" PRIu64 "\n", BANNER, "  sonde", when,
+                   whole->samples);
+    snd_number_fixed(number, 3, ((double)whole->last_ns - (double)whole->first_ns) / 1e9);
+    snd_out_format(out, "%-*s Duration: %-9s", BANNER, "  " SND_VERSION, number);
+    snd_out_format(out, " CPU time: %s\n\n",
+                   snd_number_fixed(number, 3, (double)whole->cpu_ns / 1e9));
+    snd_format_text(&text, command.bytes, command.length);
+    snd_out_text(out, "Program: ");
+    snd_out_put(out, snd_buf_string(&text), text.length);
+    snd_out_text(out, "\n");
+    sonde_buffer_release(&text);
+}
+
+static void put_root(const struct snd_pypaths *paths, struct snd_out *out)
+{
+    struct sonde_buffer text = { 0 };
+
+    snd_format_text(&text, paths->root.bytes, paths->root.length);
+    snd_out_text(out, text.length > 0 ? "Paths:   from " : "Paths:   ");
+    snd_out_put(out, snd_buf_string(&text), text.length);
+    snd_out_format(out, "%sof libraries, from where they are installed\n",
+                   text.length > 0 ? "; " : "");
+    sonde_buffer_release(&text);
+}
+
+void snd_samples_head(const struct snd_doc *doc, const struct sonde_report_options *options,
+                      const struct snd_pypaths *paths, struct snd_out *out)
+{
+    struct whole whole = add_up(doc->trace, doc->samples);
+    size_t       threads = sonde_samples_thread_count(doc->samples);
+    char         number[SND_NUMBER_MAX];
+
+    put_banner(doc, &whole, out);
+    put_root(paths, out);
+    if (threads > 1 && snd_samples_by(options) == SONDE_SAMPLES_MERGED) {
+        snd_out_format(out,
+                       "Threads: %zu of %" PRIu32 " %s, merged; %s--group-by %sthread shows each\n",
+                       threads, whole.processes, whole.processes == 1 ? "process" : "processes",
+                       strcmp(doc->view, "samples") == 0 ? "" : "--view samples ",
+                       whole.processes == 1 ? "" : "process or ");
+    }
+    if (whole.idle_ns > 0 && skips_idle(options, doc->samples, &whole))
+        snd_out_format(out, "Idle:    %s s of waiting threads left out; --show-all shows it\n",
+                       snd_number_fixed(number, 3, (double)whole.idle_ns / 1e9));
+    snd_out_text(out, "\n");
+}

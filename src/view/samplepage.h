@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * view/samplepage.h - what the views of samples share: which threads are merged, what stands above.
+ *
+ * Layer: view. Threads: as a document.
+ */
+#ifndef SND_VIEW_SAMPLEPAGE_H
+#define SND_VIEW_SAMPLEPAGE_H
+
+#include "view/sampletree.h"
+
+/* What --group-by says: all threads are merged unless it names thread or process. */
+enum sonde_samples_by snd_samples_by(const struct sonde_report_options *options);
+
+/*
+ * Fills doc->samples, and if `merged` doc->shown_samples: merged as was asked, recursion folded.
+ * Where several threads are merged, the time in which they waited is left out, unless that is all.
+ */
+enum sonde_status snd_samples_load(struct sonde_trace                *trace,
+                                   const struct sonde_report_options *options, bool merged,
+                                   struct snd_doc *doc, struct sonde_error *err);
+
+/* Pyinstrument's banner, and what was merged, left out and shortened, in a line each. */
+void snd_samples_head(const struct snd_doc *doc, const struct sonde_report_options *options,
+                      const struct snd_pypaths *paths, struct snd_out *out);
+
+#endif
