@@ -62,17 +62,6 @@ void snd_chrome_stack(struct snd_chrome *chrome, uint32_t process, uint32_t stac
 
 /* ------------------------------------------------------------------- whole */
 
-static bool on_event(const struct sonde_event *event, void *user)
-{
-    struct snd_chrome *chrome = user;
-
-    chrome->last_ns = event->time_ns > chrome->last_ns ? event->time_ns : chrome->last_ns;
-    int64_t bytes = snd_chrome_event(chrome, event);
-    if (!snd_spans_event(chrome->spans, event, bytes) || chrome->live.failed || chrome->text.failed)
-        chrome->failed = true;
-    return !chrome->failed && !chrome->out->failed;
-}
-
 static enum sonde_status write_events(struct snd_chrome *chrome, struct sonde_error *err)
 {
     snd_json_init(&chrome->json, chrome->out);
@@ -81,12 +70,13 @@ static enum sonde_status write_events(struct snd_chrome *chrome, struct sonde_er
     snd_chrome_head(chrome);
     snd_json_array(&chrome->json, "traceEvents");
     snd_chrome_names(chrome);
-    enum sonde_status st = sonde_trace_walk(chrome->trace, SONDE_BY_TIME, on_event, chrome, err);
-    if (st == SONDE_OK && chrome->failed)
-        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for what is open or held at once");
+    struct snd_spans_calls calls = { snd_chrome_on_begin, snd_chrome_on_end, snd_chrome_on_event,
+                                     chrome };
+    enum sonde_status      st = snd_spans_walk(chrome->trace, &calls, &chrome->totals, err);
+    if (st == SONDE_OK && chrome->text.failed)
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for a name or a stack");
     if (st != SONDE_OK)
         return st;
-    snd_spans_finish(chrome->spans);
     snd_chrome_window(chrome);
     snd_json_end(&chrome->json);
     snd_chrome_tail(chrome);
@@ -108,19 +98,16 @@ static bool prepare(struct snd_chrome *chrome)
 
 SND_EXPORT_WRITE(snd_export_chrome)
 {
-    struct snd_chrome      chrome = { .trace = trace, .options = options, .out = out };
-    struct snd_spans_calls calls = { snd_chrome_on_begin, snd_chrome_on_end, &chrome };
+    struct snd_chrome chrome = { .trace = trace, .options = options, .out = out };
+    enum sonde_status st = SONDE_OK;
 
-    enum sonde_status st = snd_spans_new(trace, &calls, &chrome.spans, err);
-    if (st == SONDE_OK && !prepare(&chrome))
+    if (!prepare(&chrome))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for %" PRIu32 " threads",
                       sonde_trace_thread_count(trace));
     if (st == SONDE_OK)
         st = write_events(&chrome, err);
     snd_chrome_ranges_release(&chrome);
     free(chrome.is_torch);
-    snd_spans_free(chrome.spans);
-    snd_live_release(&chrome.live);
     sonde_buffer_release(&chrome.text);
     return st;
 }

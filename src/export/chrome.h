@@ -16,7 +16,6 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/map.h"
-#include "export/live.h"
 #include "export/spans.h"
 #include "sonde/export.h"
 
@@ -44,16 +43,13 @@ struct snd_chrome {
     const struct sonde_export_options *options;
     struct snd_out                    *out;
     struct snd_json                    json;
-    struct snd_spans                  *spans;
-    struct snd_live                    live;
+    struct snd_spans_totals            totals;
     struct sonde_buffer                text;
-    bool                               failed;
     bool                              *is_torch;  /* by process: its operators are torch's */
     uint32_t                          *torch_ids; /* by thread: as torch numbers it, 0 not told */
     struct snd_chrome_waiting         *waiting;   /* by thread */
     struct snd_chrome_forwards         forwards;
     uint64_t                           numbers; /* of torch's events so far */
-    int64_t                            last_ns;
 };
 
 static inline struct sonde_text snd_chrome_text(const char *text)
@@ -70,14 +66,15 @@ void snd_chrome_open(struct snd_chrome *chrome, const char *phase, const char *c
 void snd_chrome_stack(struct snd_chrome *chrome, uint32_t process, uint32_t stack);
 
 /* As snd_spans_calls has them; `user` is the snd_chrome. */
-void snd_chrome_on_begin(struct snd_span *span, void *user);
-void snd_chrome_on_end(const struct snd_span *span, void *user);
+bool snd_chrome_on_begin(struct snd_span *span, void *user);
+bool snd_chrome_on_end(const struct snd_span *span, void *user);
 /* Of what ranges need; false when memory is out. */
 bool snd_chrome_ranges_init(struct snd_chrome *chrome);
 void snd_chrome_ranges_release(struct snd_chrome *chrome);
 
-/* Writes an event unless it is part of a range; returns by how much the bytes held change. */
-int64_t snd_chrome_event(struct snd_chrome *chrome, const struct sonde_event *event);
+/* Writes an event that is not part of a range; `user` is the snd_chrome. */
+bool snd_chrome_on_event(const struct sonde_event *event, const struct snd_live_change *change,
+                         void *user);
 
 /* Whether torch's probe recorded the process. */
 bool snd_chrome_is_torch(const struct sonde_trace *trace, uint32_t process);

@@ -124,22 +124,22 @@ static void put_gap(struct snd_chrome *chrome, const struct sonde_event *event)
     snd_json_end(&chrome->json);
 }
 
-int64_t snd_chrome_event(struct snd_chrome *chrome, const struct sonde_event *event)
+bool snd_chrome_on_event(const struct sonde_event *event, const struct snd_live_change *change,
+                         void *user)
 {
     static void (*const puts[])(struct snd_chrome *, const struct sonde_event *) = {
         [SONDE_EVENT_MARK] = put_mark,       [SONDE_EVENT_STEP] = put_step,
         [SONDE_EVENT_COUNTER] = put_counter, [SONDE_EVENT_LINK] = put_link,
         [SONDE_EVENT_SAMPLE] = put_sample,   [SONDE_EVENT_GAP] = put_gap,
     };
-    int64_t bytes = 0, total = 0;
+    struct snd_chrome *chrome = user;
 
-    if (event->kind == SONDE_EVENT_ALLOC || event->kind == SONDE_EVENT_FREE) {
-        bytes = snd_live_event(&chrome->live, event, &total);
+    if (change) {
         /* Memory from before the recording, of unknown size: torch says nothing of it. */
-        if (bytes != 0 || event->size != 0 || !chrome->is_torch[event->process])
-            put_memory(chrome, event, bytes, total);
+        if (change->held != 0 || event->size != 0 || !chrome->is_torch[event->process])
+            put_memory(chrome, event, change->held, change->total);
     } else if ((size_t)event->kind < sizeof puts / sizeof puts[0] && puts[event->kind]) {
         puts[event->kind](chrome, event);
     }
-    return bytes;
+    return !chrome->text.failed && !chrome->out->failed;
 }

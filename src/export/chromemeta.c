@@ -255,7 +255,8 @@ void snd_chrome_window(struct snd_chrome *chrome)
     if (!torch)
         return;
     int64_t start_ns = torch->start_ns;
-    int64_t end_ns = torch->stop_ns > chrome->last_ns ? torch->stop_ns : chrome->last_ns;
+    int64_t end_ns = torch->stop_ns > chrome->totals.last_ns ? torch->stop_ns
+                                                             : chrome->totals.last_ns;
     put_recording(&chrome->json, start_ns, end_ns);
     put_recording_place(&chrome->json, start_ns);
     put_moment(&chrome->json, "Iteration Start: PyTorch Profiler", "Traces",
@@ -306,6 +307,6 @@ void snd_chrome_tail(struct snd_chrome *chrome)
     for (uint32_t i = 0; i < sonde_trace_process_count(chrome->trace); i++)
         put_metadata(chrome, i);
     snd_json_end(&chrome->json);
-    if (snd_spans_deeper(chrome->spans) > 0)
-        snd_json_uint(&chrome->json, "rangesTooDeep", snd_spans_deeper(chrome->spans));
+    if (chrome->totals.too_deep > 0)
+        snd_json_uint(&chrome->json, "rangesTooDeep", chrome->totals.too_deep);
 }

@@ -99,7 +99,7 @@ static struct sonde_text python_name(struct snd_chrome *chrome, const struct snd
 /* "aten::add.Tensor", where torch was asked for overloads. */
 static struct sonde_text span_name(struct snd_chrome *chrome, const struct snd_span *span)
 {
-    struct sonde_text name = sonde_trace_string(chrome->trace, span->process, span->name);
+    struct sonde_text name = span->name;
 
     if (has(span, SND_ATTR_FRAME))
         return python_name(chrome, span);
@@ -155,7 +155,7 @@ static void put_span(struct snd_chrome *chrome, const struct snd_span *span)
     snd_chrome_open(chrome, "X", category_of(span), span_name(chrome, span), span->process,
                     span->thread);
     snd_json_us(&chrome->json, "ts", span->start_ns);
-    snd_json_us(&chrome->json, "dur", span->end_ns - span->start_ns);
+    snd_json_us(&chrome->json, "dur", snd_sub(span->end_ns, span->start_ns));
     snd_json_object(&chrome->json, "args");
     snd_json_uint(&chrome->json, "External id", span->serial);
     for (unsigned key = 0; key < SND_SPAN_ATTRS; key++)
@@ -229,12 +229,13 @@ static void follow_sequence(struct snd_chrome *chrome, const struct snd_span *sp
 
 /* --------------------------------------------------- in the order of begins */
 
-void snd_chrome_on_begin(struct snd_span *span, void *user)
+bool snd_chrome_on_begin(struct snd_span *span, void *user)
 {
     struct snd_chrome *chrome = user;
 
     span->mark = chrome->waiting[span->thread].count;
     span->number = chrome->numbers++;
+    return true;
 }
 
 static bool wait_for_parent(struct snd_chrome_waiting *waiting, const struct snd_span *span)
@@ -260,7 +261,7 @@ static int compare_serials(const void *left, const void *right)
     return (x->serial > y->serial) - (x->serial < y->serial);
 }
 
-void snd_chrome_on_end(const struct snd_span *span, void *user)
+bool snd_chrome_on_end(const struct snd_span *span, void *user)
 {
     struct snd_chrome         *chrome = user;
     struct snd_chrome_waiting *waiting = &chrome->waiting[span->thread];
@@ -268,16 +269,17 @@ void snd_chrome_on_end(const struct snd_span *span, void *user)
     if (chrome->is_torch[span->process] && has(span, SND_ATTR_SEQUENCE))
         follow_sequence(chrome, span);
     if (span->starts_with_parent && wait_for_parent(waiting, span))
-        return;
+        return true;
     put_span(chrome, span);
-    if (span->mark >= waiting->count)
-        return;
     /* They came in the order of their ends. */
-    qsort(waiting->items + span->mark, waiting->count - span->mark, sizeof *waiting->items,
-          compare_serials);
+    if (span->mark < waiting->count)
+        qsort(waiting->items + span->mark, waiting->count - span->mark, sizeof *waiting->items,
+              compare_serials);
     for (uint32_t i = span->mark; i < waiting->count; i++)
         put_span(chrome, &waiting->items[i]);
-    waiting->count = span->mark;
+    if (span->mark < waiting->count)
+        waiting->count = span->mark;
+    return !chrome->text.failed && !chrome->out->failed;
 }
 
 /* -------------------------------------------------------------------- life */

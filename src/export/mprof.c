@@ -25,10 +25,8 @@
 struct writer {
     const struct sonde_trace *trace;
     struct snd_out           *out;
-    struct snd_spans         *spans;
     double                   *bytes; /* of each process, as last told */
     uint64_t                  told;  /* how often */
-    bool                      failed;
 };
 
 static const char *show(char text[SND_NUMBER_MAX], int decimals, double value)
@@ -87,37 +85,39 @@ static bool is_function(const struct snd_span *span)
 }
 
 /* What the process had in use when the range began is the range's `number`. */
-static void begin_function(struct snd_span *span, void *user)
+static bool begin_function(struct snd_span *span, void *user)
 {
     const struct writer *w = user;
 
     span->number = (uint64_t)w->bytes[span->process];
+    return true;
 }
 
-static void put_function(const struct snd_span *span, void *user)
+static bool put_function(const struct snd_span *span, void *user)
 {
     struct writer *w = user;
     char           a[SND_NUMBER_MAX], b[SND_NUMBER_MAX], c[SND_NUMBER_MAX], d[SND_NUMBER_MAX];
 
     if (!is_function(span))
-        return;
+        return true;
     snd_out_text(w->out, "FUNC ");
-    put_name(w->out, sonde_trace_string(w->trace, span->process, span->name));
+    put_name(w->out, span->name);
     snd_out_format(w->out, " %s %s %s %s %" PRIu32 "\n", show(a, 4, (double)span->number / MIB),
                    show(b, 4, epoch_of(w, span->process, span->start_ns)),
                    show(c, 4, w->bytes[span->process] / MIB),
                    show(d, 4, epoch_of(w, span->process, span->end_ns)), span->depth + 1);
+    return !w->out->failed;
 }
 
-static bool on_event(const struct sonde_event *event, void *user)
+static bool on_event(const struct sonde_event *event, const struct snd_live_change *change,
+                     void *user)
 {
     struct writer *w = user;
 
+    (void)change;
     if (event->kind == SONDE_EVENT_COUNTER && is_memory(w, event))
         put_memory(w, event);
-    else if (!snd_spans_event(w->spans, event, 0))
-        w->failed = true;
-    return !w->failed && !w->out->failed;
+    return !w->out->failed;
 }
 
 static void put_command(struct writer *w)
@@ -139,28 +139,20 @@ static void put_command(struct writer *w)
 
 SND_EXPORT_WRITE(snd_export_mprof)
 {
-    struct writer          w = { .trace = trace, .out = out };
-    struct snd_spans_calls calls = { begin_function, put_function, &w };
+    struct writer           w = { .trace = trace, .out = out };
+    struct snd_spans_calls  calls = { begin_function, put_function, on_event, &w };
+    struct snd_spans_totals totals;
 
     (void)options;
-    enum sonde_status st = snd_spans_new(trace, &calls, &w.spans, err);
-    if (st != SONDE_OK)
-        return st;
     w.bytes = calloc((size_t)sonde_trace_process_count(trace) + 1, sizeof *w.bytes);
-    w.failed = !w.bytes;
-    if (!w.failed) {
-        put_command(&w);
-        st = sonde_trace_walk(trace, SONDE_BY_TIME, on_event, &w, err);
-    }
-    if (st == SONDE_OK && !w.failed)
-        snd_spans_finish(w.spans);
-    if (st == SONDE_OK && w.failed)
-        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the ranges that are open at once");
-    else if (st == SONDE_OK && w.told == 0)
+    if (!w.bytes)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the processes of the trace");
+    put_command(&w);
+    enum sonde_status st = snd_spans_walk(trace, &calls, &totals, err);
+    if (st == SONDE_OK && w.told == 0)
         st = snd_fail(err, SONDE_E_STATE,
                       "the trace has no memory over time (the counter process.rss); record it with "
                       "--line-memory");
-    snd_spans_free(w.spans);
     free(w.bytes);
     return st;
 }

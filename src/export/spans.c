@@ -1,256 +1,136 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/spans.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
-#include "read/scale.h"
-
-#define INNER_MAX 1024 /* open ranges inside one that ends before them; more is no program's */
-
-struct open_ranges {
-    struct snd_span *items;
-    uint32_t         count, capacity;
-    uint64_t         deeper; /* begun past the limit and not yet ended */
-    int64_t          last_ns;
+struct walk {
+    struct snd_spans_calls calls;
+    struct snd_assembly    assembly;
+    struct snd_live        live;
+    bool                   stopped;
 };
 
-struct snd_spans {
-    struct snd_spans_calls    calls;
-    struct open_ranges       *threads;
-    uint32_t                  thread_count;
-    uint64_t                  serial, deeper;
-    const struct sonde_trace *trace;
-    struct snd_map            keys; /* (process, KEY) of open ranges: their thread */
-};
-
-enum sonde_status snd_spans_new(const struct sonde_trace     *trace,
-                                const struct snd_spans_calls *calls, struct snd_spans **out,
-                                struct sonde_error *err)
+static void go_on(struct walk *w, bool goes_on)
 {
-    struct snd_spans *spans = calloc(1, sizeof *spans);
-    uint32_t          count = sonde_trace_thread_count(trace);
-
-    *out = NULL;
-    if (spans)
-        spans->threads = calloc(count ? count : 1, sizeof *spans->threads);
-    if (!spans || !spans->threads) {
-        free(spans);
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for %u threads", count);
-    }
-    spans->calls = *calls;
-    spans->trace = trace;
-    spans->thread_count = count;
-    *out = spans;
-    return SONDE_OK;
-}
-
-void snd_spans_free(struct snd_spans *spans)
-{
-    if (!spans)
+    if (goes_on)
         return;
-    for (uint32_t i = 0; i < spans->thread_count; i++)
-        free(spans->threads[i].items);
-    free(spans->threads);
-    snd_map_release(&spans->keys);
-    free(spans);
+    w->stopped = true;
+    w->assembly.visitor.stop = true;
 }
 
-uint64_t snd_spans_deeper(const struct snd_spans *spans)
+static struct snd_span make_span(const struct walk *w, const struct snd_lane *lane,
+                                 const struct snd_open_range *open, uint32_t place)
 {
-    return spans->deeper;
+    const struct snd_range *r = &open->range;
+    const struct snd_text  *name = &w->assembly.trace->names.items[r->name];
+    struct snd_span         span = {
+                .process = lane->process,
+                .thread = lane->thread,
+                .depth = place,
+                .name = { name->bytes, name->length },
+                .shapes = r->shapes,
+                .serial = open->order,
+                .start_ns = r->start_ns,
+                .end_ns = snd_add(r->start_ns, r->total_ns),
+                .self_ns = snd_sub(r->total_ns, r->child_ns),
+                .bytes = snd_add(r->cpu_bytes, r->device_bytes),
+                .attr_mask = open->attr_mask,
+                .unfinished = r->unfinished,
+                .is_async = r->is_async,
+                .starts_with_parent = place > 0 && lane->open[place - 1].range.start_ns == r->start_ns,
+                .mark = open->mark,
+                .number = open->number,
+    };
+
+    memcpy(span.attrs, open->attrs, sizeof span.attrs);
+    return span;
 }
 
-static bool begin(struct snd_spans *spans, struct open_ranges *open,
-                  const struct sonde_event *event)
+static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *open,
+                    struct snd_open_range *parent)
 {
-    if (open->count == SND_SPAN_DEPTH_MAX) {
-        open->deeper++;
-        spans->deeper++;
-        return true;
-    }
-    if (open->count == open->capacity) {
-        uint32_t capacity = open->capacity ? open->capacity * 2 : 16;
-        void    *items = realloc(open->items, capacity * sizeof *open->items);
-        if (!items)
-            return false;
-        open->items = items;
-        open->capacity = capacity;
-    }
-    struct snd_span *span = &open->items[open->count];
-    memset(span, 0, sizeof *span);
-    span->process = event->process;
-    span->thread = event->thread;
-    span->depth = open->count;
-    span->name = event->name;
-    span->shapes = event->aux;
-    span->start_ns = event->time_ns;
-    span->serial = ++spans->serial;
-    span->starts_with_parent = open->count > 0 && span[-1].start_ns == span->start_ns;
-    span->is_first = open->count > 0 && span[-1].children++ == 0;
-    open->count++;
-    if (spans->calls.begin)
-        spans->calls.begin(span, spans->calls.user);
-    return true;
-}
+    struct walk *w = user;
 
-static struct snd_key make_key(const struct snd_span *span)
-{
-    return (struct snd_key){ span->process, span->attrs[SND_ATTR_KEY], 0 };
-}
-
-/* torch's engine opens a range for the function that it is about to run, and does not say which. */
-static void lend_sequence(const struct snd_spans *spans, struct snd_span *engine,
-                          const struct snd_span *function)
-{
-    static const char prefix[] = "autograd::engine::evaluate_function: ";
-    const uint32_t    lent = 1u << SND_ATTR_SEQUENCE | 1u << SND_ATTR_FWD_THREAD;
-
-    if (!function->is_first || (function->attr_mask & lent) != lent || (engine->attr_mask & lent))
+    (void)parent;
+    open->mark = 0;
+    open->number = 0;
+    if (!w->calls.begin || w->stopped)
         return;
-    struct sonde_text name = sonde_trace_string(spans->trace, engine->process, engine->name);
-    if (name.length < sizeof prefix - 1 || memcmp(name.bytes, prefix, sizeof prefix - 1) != 0)
+    struct snd_span span = make_span(w, lane, open, lane->depth - 1);
+    go_on(w, w->calls.begin(&span, w->calls.user));
+    open->mark = span.mark;
+    open->number = span.number;
+}
+
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *open,
+                     struct snd_open_range *parent)
+{
+    struct walk *w = user;
+
+    (void)parent;
+    if (w->stopped)
         return;
-    engine->attrs[SND_ATTR_SEQUENCE] = function->attrs[SND_ATTR_SEQUENCE];
-    engine->attrs[SND_ATTR_FWD_THREAD] = function->attrs[SND_ATTR_FWD_THREAD];
-    engine->attr_mask |= lent;
+    for (uint32_t i = open->place; i < lane->depth; i++) /* those inside it that stay open */
+        if (lane->open[i].mark > open->mark)
+            lane->open[i].mark = open->mark;
+    struct snd_span span = make_span(w, lane, open, open->place);
+    go_on(w, w->calls.end(&span, w->calls.user));
 }
 
-/* Ends the range at `place`; those inside it stay open, and lie in what it lay in. */
-static void end_place(struct snd_spans *spans, struct open_ranges *open, uint32_t place,
-                      int64_t time_ns, bool unfinished, bool is_async)
+static void hand_over(struct walk *w, const struct snd_lane *lane, int64_t ns,
+                      const uint64_t *words, const struct snd_live_change *change)
 {
-    struct snd_span span = open->items[place];
-    int64_t         own_bytes = span.bytes;
+    struct sonde_event event;
 
-    if (span.attr_mask >> SND_ATTR_KEY & 1)
-        snd_map_remove(&spans->keys, make_key(&span));
-    for (uint32_t i = place + 1; i < open->count; i++) { /* memory is by time */
-        struct snd_span *inner = &open->items[i];
-        span.bytes = snd_add(span.bytes, inner->bytes);
-        inner->depth--;
-        if (inner->mark > span.mark)
-            inner->mark = span.mark;
-    }
-    if (place + 1 < open->count)
-        open->items[place + 1].starts_with_parent =
-            place > 0 && open->items[place - 1].start_ns == open->items[place + 1].start_ns;
-    memmove(&open->items[place], &open->items[place + 1],
-            (open->count - place - 1) * sizeof *open->items);
-    open->count--;
-    /* A clock that steps back a hair must not make a negative duration. */
-    span.end_ns = time_ns > span.start_ns ? time_ns : span.start_ns;
-    span.unfinished = unfinished;
-    span.is_async = is_async || (span.attr_mask >> SND_ATTR_ASYNC & 1);
-    if (place > 0) {
-        struct snd_span *up = &open->items[place - 1];
-        int64_t          taken = span.is_async ? span.children_ns : span.end_ns - span.start_ns;
-        up->children_ns = snd_add(up->children_ns, taken);
-        up->bytes = snd_add(up->bytes, own_bytes);
-        lend_sequence(spans, up, &span);
-    }
-    spans->calls.end(&span, spans->calls.user);
+    if (w->calls.event && !w->stopped &&
+        snd_event_show(w->assembly.trace, lane->thread, ns, words, &event))
+        go_on(w, w->calls.event(&event, change, w->calls.user));
 }
 
-static void end(struct snd_spans *spans, struct open_ranges *open, uint64_t inside, int64_t time_ns,
-                bool unfinished)
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
 {
-    if (inside < open->deeper) {
-        open->deeper--;
-        return;
-    }
-    inside -= open->deeper;
-    if (inside >= open->count || inside > INNER_MAX)
-        return; /* its begin was lost: the ledger counts it */
-    end_place(spans, open, open->count - 1 - (uint32_t)inside, time_ns, unfinished, false);
+    hand_over(user, lane, ns, words, NULL);
 }
 
-static void end_key(struct snd_spans *spans, const struct sonde_event *event)
+static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
+                      struct snd_open_range *innermost)
 {
-    struct snd_key key = { event->process, event->value, 0 };
-    uint32_t       thread;
+    struct walk           *w = user;
+    struct snd_live_change change = snd_live_event(&w->live, lane->process, words);
 
-    if (!snd_map_get(&spans->keys, key, &thread))
-        return;
-    struct open_ranges *open = &spans->threads[thread];
-    uint32_t            least = open->count > INNER_MAX ? open->count - INNER_MAX : 0;
-    for (uint32_t i = open->count; i-- > least;) {
-        const struct snd_span *span = &open->items[i];
-        if ((span->attr_mask >> SND_ATTR_KEY & 1) && span->attrs[SND_ATTR_KEY] == event->value) {
-            end_place(spans, open, i, event->time_ns, false, thread != event->thread);
-            return;
-        }
-    }
+    if (w->live.failed)
+        snd_assembly_stop(&w->assembly);
+    if (innermost)
+        snd_range_memory(&innermost->range, words, change.counted);
+    hand_over(w, lane, ns, words, &change);
 }
 
-static bool set_attr(struct snd_spans *spans, struct open_ranges *open, uint32_t key,
-                     uint64_t value)
+static struct snd_spans_totals add_up(const struct walk *w)
 {
-    static const uint32_t sums = 1u << SND_ATTR_FLOPS | 1u << SND_ATTR_MACS | 1u << SND_ATTR_BYTES;
+    struct snd_spans_totals totals = { .too_deep = w->assembly.stats.too_deep,
+                                       .stopped = w->stopped };
 
-    if (key >= SND_SPAN_ATTRS || open->count == 0 || open->deeper > 0)
-        return true;
-    struct snd_span *span = &open->items[open->count - 1];
-    bool             adds = (sums >> key & 1) && (span->attr_mask >> key & 1);
-    if (key == SND_ATTR_KEY && (value == 0 || (span->attr_mask >> key & 1)))
-        return true; /* a range has one key */
-    span->attrs[key] = adds ? span->attrs[key] + value : value;
-    span->attr_mask |= 1u << key;
-    if (key == SND_ATTR_SHAPES)
-        span->shapes = (uint32_t)value;
-    return key != SND_ATTR_KEY || snd_map_put(&spans->keys, make_key(span), span->thread);
+    for (uint32_t i = 0; w->assembly.lanes && i < w->assembly.trace->thread_count; i++)
+        if (w->assembly.lanes[i].last_ns > totals.last_ns)
+            totals.last_ns = w->assembly.lanes[i].last_ns;
+    return totals;
 }
 
-static void close_gap(struct snd_spans *spans, struct open_ranges *open,
-                      const struct sonde_event *event)
+enum sonde_status snd_spans_walk(struct sonde_trace *trace, const struct snd_spans_calls *calls,
+                                 struct snd_spans_totals *totals, struct sonde_error *err)
 {
-    uint64_t ends = event->aux == SND_GAP_ALL ? UINT64_MAX : event->aux;
+    struct walk               w = { .calls = *calls };
+    const struct snd_consumer consumer = { .user = &w,
+                                           .flops = SONDE_FLOPS_NONE,
+                                           .as_recorded = true,
+                                           .open = on_open,
+                                           .close = on_close,
+                                           .memory = on_memory,
+                                           .other = on_other };
+    enum sonde_status         st = snd_assemble(&w.assembly, trace, SONDE_BY_TIME, &consumer, err);
 
-    while (ends-- > 0 && (open->count > 0 || open->deeper > 0))
-        end(spans, open, 0, event->time_ns, true);
-}
-
-bool snd_spans_event(struct snd_spans *spans, const struct sonde_event *event, int64_t bytes)
-{
-    if (event->thread >= spans->thread_count)
-        return true;
-    struct open_ranges *open = &spans->threads[event->thread];
-    if (event->kind != SONDE_EVENT_ATTR)
-        open->last_ns = event->time_ns;
-    switch (event->kind) {
-    case SONDE_EVENT_BEGIN:
-        return begin(spans, open, event);
-    case SONDE_EVENT_END:
-        end(spans, open, 0, event->time_ns, false);
-        break;
-    case SONDE_EVENT_END_AT:
-        end(spans, open, event->aux, event->time_ns, false);
-        break;
-    case SONDE_EVENT_END_KEY:
-        end_key(spans, event);
-        break;
-    case SONDE_EVENT_GAP:
-        close_gap(spans, open, event);
-        break;
-    case SONDE_EVENT_ATTR:
-        return set_attr(spans, open, event->aux, event->value);
-    case SONDE_EVENT_ALLOC:
-    case SONDE_EVENT_FREE:
-        if (open->count > 0)
-            open->items[open->count - 1].bytes = snd_add(open->items[open->count - 1].bytes, bytes);
-        break;
-    default:
-        break;
-    }
-    return true;
-}
-
-void snd_spans_finish(struct snd_spans *spans)
-{
-    for (uint32_t i = 0; i < spans->thread_count; i++) {
-        struct open_ranges *open = &spans->threads[i];
-        while (open->count > 0 || open->deeper > 0)
-            end(spans, open, 0, open->last_ns, true);
-    }
+    *totals = add_up(&w);
+    snd_assembly_release(&w.assembly);
+    snd_live_release(&w.live);
+    return st;
 }

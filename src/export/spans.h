@@ -1,61 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export/spans.h - begins and ends put together to ranges, as a walk delivers them.
+ * export/spans.h - the ranges of a trace as recorded, and the other events, by time.
  *
- * Ranges come as recorded: nothing is folded. What a gap or the end of the recording leaves
- * open ends there, and says so. Memory: what is open, not what was seen.
+ * What model/assembly.h makes of begins and ends, for exporters: nothing is folded or left out.
+ * Memory: what is open, not what was seen.
  *
  * Layer: export. Threads: belongs to one thread.
  */
 #ifndef SND_EXPORT_SPANS_H
 #define SND_EXPORT_SPANS_H
 
-#include "base/error.h"
-#include "format/layout.h"
+#include "model/assembly.h"
 #include "sonde/trace.h"
 
-#define SND_SPAN_ATTRS 24        /* keys below it are kept */
-#define SND_SPAN_DEPTH_MAX 65536 /* ranges that lie deeper are counted, not delivered */
+#define SND_SPAN_ATTRS SND_RANGE_ATTRS
 
 struct snd_span {
-    uint32_t process, thread;
-    uint32_t depth; /* outermost 0 */
-    uint32_t name, shapes;
-    uint64_t serial; /* order of begins over the walk, from 1 */
-    int64_t  start_ns, end_ns;
-    int64_t  children_ns; /* time of the direct children */
-    int64_t  bytes;       /* net, children included */
-    uint32_t attr_mask;
-    uint64_t attrs[SND_SPAN_ATTRS]; /* by key, where attr_mask has the bit */
-    uint32_t children;              /* direct ones so far */
-    bool     unfinished;
-    bool     is_async;           /* it waits for others, or another thread ended it */
-    bool     is_first;           /* nothing of its thread began between its parent and it */
-    bool     starts_with_parent; /* at the very same nanosecond */
+    uint32_t          process, thread;
+    uint32_t          depth; /* outermost 0 */
+    struct sonde_text name;
+    uint32_t          shapes;
+    uint64_t          serial; /* order of begins over the walk, from 1 */
+    int64_t           start_ns, end_ns;
+    int64_t           self_ns;
+    int64_t           bytes; /* net, children included */
+    uint32_t          attr_mask;
+    uint64_t          attrs[SND_SPAN_ATTRS]; /* by key, where attr_mask has the bit */
+    bool              unfinished;
+    bool              is_async;           /* it waits for others, or another thread ended it */
+    bool              starts_with_parent; /* at the very same nanosecond */
     uint32_t mark;   /* the exporter's own; falls to that of an outer range that ends first */
     uint64_t number; /* the exporter's own */
 };
 
-struct snd_spans; /* opaque */
-
+/* Any but `end` may be NULL. False ends the walk. */
 struct snd_spans_calls {
-    /* May be NULL. The span is open and may be given a mark. */
-    void (*begin)(struct snd_span *span, void *user);
-    void (*end)(const struct snd_span *span, void *user);
+    /* A span has begun; its attributes are not known yet. It may be given a mark and a number. */
+    bool (*begin)(struct snd_span *span, void *user);
+    bool (*end)(const struct snd_span *span, void *user);
+    /* What is not part of a range. `change`: of ALLOC and FREE, else NULL. */
+    bool (*event)(const struct sonde_event *event, const struct snd_live_change *change,
+                  void *user);
     void *user;
 };
 
-/* Owns: the caller, until snd_spans_free(). */
-SND_CHECKED enum sonde_status snd_spans_new(const struct sonde_trace     *trace,
-                                            const struct snd_spans_calls *calls,
-                                            struct snd_spans **out, struct sonde_error *err);
-void                          snd_spans_free(struct snd_spans *spans);
+struct snd_spans_totals {
+    uint64_t too_deep; /* ranges nested too deep to be delivered */
+    int64_t  last_ns;  /* time of the last event, or of the end of what it left open */
+    bool     stopped;  /* by a call */
+};
 
-/* False when memory is out. Of ALLOC and FREE, `bytes` is the change that counts. */
-bool snd_spans_event(struct snd_spans *spans, const struct sonde_event *event, int64_t bytes);
-/* Ends what is open. */
-void snd_spans_finish(struct snd_spans *spans);
-/* Ranges too deep to be delivered. */
-uint64_t snd_spans_deeper(const struct snd_spans *spans);
+/* Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED. */
+SND_CHECKED enum sonde_status snd_spans_walk(struct sonde_trace           *trace,
+                                             const struct snd_spans_calls *calls,
+                                             struct snd_spans_totals      *totals,
+                                             struct sonde_error           *err);
 
 #endif

@@ -4,11 +4,9 @@
  * before what lies in it, that is closed and opened again.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "export/speedscope.h"
-#include "format/layout.h"
-#include "read/reader.h"
+#include "model/assembly.h"
 
 struct event {
     int64_t  at_ns;
@@ -17,38 +15,30 @@ struct event {
     bool     closes;
 };
 
-#define INNER_MAX 1024u /* open ranges inside one that ends before them; more is no program's */
 #define REOPENED_MAX (1u << 20) /* in all: each makes two events of none */
+#define NOT_SHOWN UINT32_MAX    /* an open range that is not open in the profile */
 
-struct open_range {
-    uint64_t key;   /* by which it may be ended; 0 none */
-    uint32_t event; /* that opened it */
-};
-
-/* What is open on a thread, and its events so far. */
+/* A thread's events so far. */
 struct thread {
-    struct open_range *open;
-    uint32_t           depth, room;
-    uint32_t           first, last; /* event, plus one */
-    int64_t            start_ns, end_ns;
+    uint32_t first, last; /* event, plus one */
+    int64_t  start_ns, end_ns;
 };
 
 struct ranges {
     struct snd_speedscope common;
+    struct snd_assembly   assembly;
     struct thread        *threads;
     struct event         *events;
     uint32_t              count, room;
     uint32_t              reopened; /* ranges, so far */
-    struct snd_map        keys;     /* (process, key) to a thread */
-    bool                  failed;
 };
 
 static uint32_t add_event(struct ranges *r, struct thread *t, int64_t ns, uint32_t frame,
                           bool closes)
 {
     if (!snd_grow(&r->events, &r->room, r->count, sizeof *r->events)) {
-        r->failed = true;
-        return 0;
+        snd_assembly_stop(&r->assembly);
+        return NOT_SHOWN;
     }
     if (t->last == 0)
         t->start_ns = ns;
@@ -65,110 +55,79 @@ static uint32_t add_event(struct ranges *r, struct thread *t, int64_t ns, uint32
     return at;
 }
 
-static void open_range(struct ranges *r, struct thread *t, int64_t ns, uint32_t frame)
+/* The name; a Python function has its file and line, which come after its begin. */
+static uint32_t frame_of(struct ranges *r, const struct snd_lane *lane,
+                         const struct snd_open_range *open)
 {
-    uint32_t at = add_event(r, t, ns, frame, false);
+    const struct snd_text *name = &r->common.trace->names.items[open->range.name];
+    struct sonde_frame     frame;
 
-    if (r->failed || !snd_grow(&t->open, &t->room, t->depth, sizeof *t->open)) {
-        r->failed = true;
-        return;
-    }
-    t->open[t->depth++] = (struct open_range){ 0, at };
+    if (open->range.frame != 0 &&
+        sonde_trace_frame(r->common.trace, lane->process, (uint32_t)open->range.frame, &frame))
+        return snd_speedscope_frame(&r->common, frame.function, frame.file,
+                                    frame.first_line ? frame.first_line : frame.line);
+    return snd_speedscope_frame(&r->common, (struct sonde_text){ name->bytes, name->length },
+                                (struct sonde_text){ "", 0 }, 0);
 }
 
-/* Closes the range inside which `inner` others are open; those go on. */
-static void close_range(struct ranges *r, struct thread *t, int64_t ns, uint64_t inner)
+/* `mark` is the event that opened the range. */
+static void show_open(struct ranges *r, const struct snd_lane *lane, struct snd_open_range *open,
+                      int64_t ns)
 {
-    if (inner >= t->depth || inner > INNER_MAX || inner > REOPENED_MAX - r->reopened)
-        return;
-    r->reopened += (uint32_t)inner;
-    uint32_t place = t->depth - 1 - (uint32_t)inner;
-    for (uint32_t i = t->depth; i-- > place;)
-        add_event(r, t, ns, r->events[t->open[i].event].frame, true);
-    for (uint32_t i = place + 1; i < t->depth && !r->failed; i++)
-        t->open[i - 1] = (struct open_range){
-            t->open[i].key, add_event(r, t, ns, r->events[t->open[i].event].frame, false)
-        };
-    t->depth--;
+    open->mark = add_event(r, &r->threads[lane->thread], ns, frame_of(r, lane, open), false);
 }
 
-/* The range may be another thread's. */
-static void close_key(struct ranges *r, const struct sonde_event *event)
+static void show_close(struct ranges *r, const struct snd_lane *lane, struct snd_open_range *open,
+                       int64_t ns)
 {
-    struct snd_key key = { event->process, event->value, 0 };
-    uint32_t       thread;
-
-    if (!snd_map_get(&r->keys, key, &thread))
+    if (open->mark == NOT_SHOWN)
         return;
-    struct thread *t = &r->threads[thread];
-    for (uint32_t inner = 0; inner < t->depth && inner <= INNER_MAX; inner++) {
-        if (t->open[t->depth - 1 - inner].key == event->value) {
-            close_range(r, t, event->time_ns, inner);
-            break;
-        }
-    }
-    snd_map_remove(&r->keys, key);
+    add_event(r, &r->threads[lane->thread], ns, r->events[open->mark].frame, true);
+    open->mark = NOT_SHOWN;
 }
 
-static void tell_key(struct ranges *r, struct thread *t, const struct sonde_event *event)
+static void stop_if_failed(struct ranges *r)
 {
-    if (t->depth == 0 || event->value == 0 || t->open[t->depth - 1].key != 0)
-        return;
-    t->open[t->depth - 1].key = event->value;
-    r->failed |= !snd_map_put(&r->keys, (struct snd_key){ event->process, event->value, 0 },
-                              event->thread);
+    if (r->common.failed)
+        snd_assembly_stop(&r->assembly);
 }
 
-/* A Python function has its file and line; they come after its begin. */
-static void tell_frame(struct ranges *r, const struct thread *t, const struct sonde_event *event)
+static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *open,
+                    struct snd_open_range *parent)
 {
-    struct sonde_frame frame;
-
-    if (t->depth == 0 ||
-        !sonde_trace_frame(r->common.trace, event->process, (uint32_t)event->value, &frame))
-        return;
-    r->events[t->open[t->depth - 1].event].frame =
-        snd_speedscope_frame(&r->common, frame.function, frame.file,
-                             frame.first_line ? frame.first_line : frame.line);
+    (void)parent;
+    show_open(user, lane, open, open->range.start_ns);
+    stop_if_failed(user);
 }
 
-static bool on_event(const struct sonde_event *event, void *user)
+static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_range *open,
+                         uint8_t key)
 {
     struct ranges *r = user;
-    struct thread *t = &r->threads[event->thread];
 
-    switch (event->kind) {
-    case SONDE_EVENT_BEGIN:
-        open_range(r, t, event->time_ns,
-                   snd_speedscope_frame(&r->common,
-                                        sonde_trace_string(r->common.trace, event->process,
-                                                           event->name),
-                                        (struct sonde_text){ "", 0 }, 0));
-        break;
-    case SONDE_EVENT_ATTR:
-        if (event->aux == SND_ATTR_FRAME)
-            tell_frame(r, t, event);
-        else if (event->aux == SND_ATTR_KEY)
-            tell_key(r, t, event);
-        break;
-    case SONDE_EVENT_END_KEY:
-        close_key(r, event);
-        break;
-    case SONDE_EVENT_END:
-        close_range(r, t, event->time_ns, 0);
-        break;
-    case SONDE_EVENT_END_AT:
-        close_range(r, t, event->time_ns, event->aux);
-        break;
-    case SONDE_EVENT_GAP:
-        for (uint64_t ends = event->aux == SND_GAP_ALL ? UINT64_MAX : event->aux;
-             ends > 0 && t->depth > 0 && !r->failed; ends--)
-            close_range(r, t, event->time_ns, 0);
-        break;
-    default:
-        break;
+    if (key == SND_ATTR_FRAME && open->mark != NOT_SHOWN)
+        r->events[open->mark].frame = frame_of(r, lane, open);
+    stop_if_failed(r);
+}
+
+/* Those inside the range that stay open are closed and opened again, up to a limit. */
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *open,
+                     struct snd_open_range *parent)
+{
+    struct ranges *r = user;
+    int64_t        ns = snd_add(open->range.start_ns, open->range.total_ns);
+    uint32_t       inner = lane->depth - open->place;
+
+    (void)parent;
+    for (uint32_t i = lane->depth; i-- > open->place;)
+        show_close(r, lane, &lane->open[i], ns);
+    show_close(r, lane, open, ns);
+    if (inner > 0 && inner <= REOPENED_MAX - r->reopened) {
+        r->reopened += inner;
+        for (uint32_t i = open->place; i < lane->depth; i++)
+            show_open(r, lane, &lane->open[i], ns);
     }
-    return !r->failed && !r->common.failed;
+    stop_if_failed(r);
 }
 
 static void put_thread(struct ranges *r, struct snd_json *json, uint32_t index)
@@ -206,25 +165,24 @@ static void put_all(struct ranges *r, struct snd_out *out)
 enum sonde_status snd_speedscope_ranges(struct sonde_trace *trace, struct snd_out *out,
                                         struct sonde_error *err)
 {
-    struct ranges     r = { .common = { .trace = trace } };
-    enum sonde_status st = SONDE_OK;
+    struct ranges             r = { .common = { .trace = trace } };
+    const struct snd_consumer consumer = { .user = &r,
+                                           .flops = SONDE_FLOPS_NONE,
+                                           .as_recorded = true,
+                                           .open = on_open,
+                                           .close = on_close,
+                                           .attribute = on_attribute };
+    enum sonde_status         st = SONDE_OK;
 
     r.threads = calloc((size_t)trace->thread_count + 1, sizeof *r.threads);
-    r.failed = !r.threads;
-    if (!r.failed)
-        st = sonde_trace_walk(trace, SONDE_BY_TIME, on_event, &r, err);
-    for (uint32_t i = 0; st == SONDE_OK && !r.failed && i < trace->thread_count; i++)
-        while (r.threads[i].depth > 0 && !r.failed)
-            close_range(&r, &r.threads[i], r.threads[i].end_ns, 0);
-    if (st == SONDE_OK && (r.failed || r.common.failed))
-        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the ranges");
+    if (!r.threads)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
+    st = snd_assemble(&r.assembly, trace, SONDE_BY_TIME, &consumer, err);
+    snd_assembly_release(&r.assembly);
     if (st == SONDE_OK)
         put_all(&r, out);
-    for (uint32_t i = 0; r.threads && i < trace->thread_count; i++)
-        free(r.threads[i].open);
     free(r.threads);
     free(r.events);
-    snd_map_release(&r.keys);
     snd_speedscope_release(&r.common);
     return st;
 }

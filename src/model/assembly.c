@@ -7,14 +7,6 @@
 #include "format/fields.h"
 #include "model/threads.h"
 
-int64_t snd_net_bytes(const uint64_t *words)
-{
-    /* No memory is larger than 2^62; what claims to be is a damaged event, and counts nothing. */
-    int64_t bytes = words[3] >> 62 ? 0 : (int64_t)words[3];
-
-    return SND_EVENT_KIND(words[0]) == SND_EV_ALLOC ? bytes : -bytes;
-}
-
 static struct snd_open_range *innermost(const struct snd_lane *lane)
 {
     return lane->depth > 0 ? &lane->open[lane->depth - 1] : NULL;
@@ -171,8 +163,11 @@ static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uin
                                    .sequence = SND_NO_SEQUENCE,
                                    .serial = ++lane->begins,
                                    .is_op = a->visitor.from_call };
-    r->range.hidden = (a->name_flags[number] & SND_NAME_HIDDEN) && !(above && above->range.hidden);
+    r->range.hidden = !a->consumer.as_recorded && (a->name_flags[number] & SND_NAME_HIDDEN) &&
+                      !(above && above->range.hidden);
     r->holds = false;
+    r->attr_mask = 0;
+    r->order = ++a->begins;
     if (above) {
         if (!above->range.judged)
             judge(a, lane, &above->range);
@@ -191,14 +186,23 @@ static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uin
 }
 
 /* torch's engine opens a range for the function that it is about to run, and does not say which. */
-static void lend_sequence(const struct snd_assembly *a, struct snd_range *engine,
-                          const struct snd_range *function)
+static void lend_sequence(const struct snd_assembly *a, struct snd_open_range *engine,
+                          const struct snd_open_range *function)
 {
-    if (!(a->name_flags[engine->name] & SND_NAME_EVALUATE) ||
-        function->scope != SONDE_SCOPE_BACKWARD || function->serial != engine->serial + 1)
+    static const uint8_t lent[] = { SND_ATTR_SEQUENCE, SND_ATTR_FWD_THREAD };
+
+    if (!(a->name_flags[engine->range.name] & SND_NAME_EVALUATE) ||
+        function->range.scope != SONDE_SCOPE_BACKWARD ||
+        function->range.serial != engine->range.serial + 1)
         return;
-    engine->sequence = function->sequence;
-    engine->fwd_thread = function->fwd_thread;
+    engine->range.sequence = function->range.sequence;
+    engine->range.fwd_thread = function->range.fwd_thread;
+    for (size_t i = 0; i < sizeof lent; i++) {
+        if (!(function->attr_mask >> lent[i] & 1))
+            continue;
+        engine->attrs[lent[i]] = function->attrs[lent[i]];
+        engine->attr_mask |= 1u << lent[i];
+    }
 }
 
 static void add_to_parent(struct snd_range *up, const struct snd_range *r)
@@ -232,7 +236,7 @@ static void finish(struct snd_assembly *a, struct snd_lane *lane, struct snd_ope
             up->children -= r->range.is_async; /* it was counted when it opened */
         } else {
             add_to_parent(up, &r->range);
-            lend_sequence(a, up, &r->range);
+            lend_sequence(a, parent, r);
         }
     }
     a->stats.ranges++;
@@ -260,7 +264,7 @@ static void close_innermost(struct snd_assembly *a, struct snd_lane *lane, int64
     forget_key(a, lane, &r->range);
     if (!r->range.judged)
         judge(a, lane, &r->range);
-    lane->depth--;
+    r->place = --lane->depth;
     r->range.total_ns = snd_sub(ns, r->range.start_ns);
     r->range.unfinished = unfinished;
     finish(a, lane, r, find_parent(lane, lane->depth), r->range.cpu_bytes, r->range.device_bytes);
@@ -276,6 +280,7 @@ static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t
     forget_key(a, lane, &closing.range);
     if (!closing.range.judged)
         judge(a, lane, &closing.range);
+    closing.place = place;
     closing.range.total_ns = snd_sub(ns, closing.range.start_ns);
     closing.range.is_async |= is_async;
     /* Memory is by time: what the inner ones took until now was taken in this one as well. */
@@ -414,15 +419,23 @@ static uint32_t *find_number(struct snd_range *r, uint8_t key)
     }
 }
 
-static void apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t key,
-                            uint64_t value)
+/* Keeps an attribute as it was recorded; those that count something add up. */
+static void keep_attribute(struct snd_open_range *open, uint8_t key, uint64_t value)
 {
-    struct snd_open_range *open = innermost(lane);
+    static const uint32_t sums = 1u << SND_ATTR_FLOPS | 1u << SND_ATTR_MACS | 1u << SND_ATTR_BYTES;
 
-    if (!open || lane->deeper > 0)
+    if (key >= SND_RANGE_ATTRS)
         return;
-    struct snd_range *r = &open->range;
-    uint32_t         *number = find_number(r, key);
+    bool adds = (sums >> key & 1) && (open->attr_mask >> key & 1);
+    open->attrs[key] = adds ? open->attrs[key] + value : value;
+    open->attr_mask |= 1u << key;
+}
+
+static void set_attribute(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
+                          uint8_t key, uint64_t value)
+{
+    uint32_t *number = find_number(r, key);
+
     if (number) {
         *number = (uint32_t)value;
         return;
@@ -457,6 +470,20 @@ static void apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8
     default:
         break; /* nothing that a model counts */
     }
+}
+
+static void apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t key,
+                            uint64_t value)
+{
+    struct snd_open_range *open = innermost(lane);
+
+    if (!open || lane->deeper > 0)
+        return;
+    if (a->consumer.as_recorded)
+        keep_attribute(open, key, value);
+    set_attribute(a, lane, &open->range, key, value);
+    if (a->consumer.attribute)
+        a->consumer.attribute(a->consumer.user, lane, open, key);
 }
 
 static void apply_memory(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,
@@ -500,12 +527,12 @@ static void on_other(void *user, uint32_t thread, int64_t ns, const uint64_t *wo
         end_key(a, lane, ns, words[1]);
         return;
     }
+    if (a->consumer.other)
+        a->consumer.other(a->consumer.user, lane, ns, words);
     if (kind == SND_EV_GAP) {
         uint32_t ends = SND_HIGH(words[1]);
         close_unfinished(a, lane, ns, ends == SND_GAP_ALL ? UINT64_MAX : ends);
     }
-    if (a->consumer.other)
-        a->consumer.other(a->consumer.user, lane, ns, words);
 }
 
 /* ---------------------------------------------------------------- the whole */
@@ -518,6 +545,8 @@ static void close_all(struct snd_assembly *a)
         const struct sonde_thread *shown = &a->trace->threads[i].shown;
         int64_t stop = lane->from->shown.closed && shown->stop_ns > lane->last_ns ? shown->stop_ns
                                                                                   : lane->last_ns;
+        if (lane->depth > 0)
+            lane->last_ns = stop;
         close_unfinished(a, lane, stop, UINT64_MAX);
     }
 }

@@ -12,12 +12,20 @@
  * parent from then on. One that another thread closes is asynchronous: it has no children and
  * no self time, and what lay in it lies in what it lay in.
  *
+ * This is the only place where begins and ends become ranges: every view and every export with
+ * durations is built on it, and so all agree. Exports that write ranges "as recorded"
+ * (consumer.as_recorded) get torch's utility operators too, and each range's attributes by key.
+ * What is open at the end of a closed file ends where its thread stopped; of a file that was not
+ * closed, at the thread's last event.
+ *
  * Layer: model (sees base/, format/, read/). Threads: one at a time.
  */
 #ifndef SND_MODEL_ASSEMBLY_H
 #define SND_MODEL_ASSEMBLY_H
 
+#include "format/fields.h"
 #include "model/flops.h"
+#include "model/live.h"
 #include "read/walk.h"
 #include "sonde/model.h"
 
@@ -62,10 +70,18 @@ struct snd_range {
     bool     is_async, unfinished;
 };
 
+#define SND_RANGE_ATTRS 24 /* attributes with keys below it are kept as recorded */
+
 /* An open range. `held`: an only child of the same name, kept back by averages.c. */
 struct snd_open_range {
     struct snd_range range, held;
     bool             holds;
+    uint32_t         place; /* how many ranges of its thread it lies in, when it closes */
+    uint64_t         order; /* of begins over the walk, from 1 */
+    uint32_t         mark;  /* the consumer's own, as is `number` */
+    uint64_t         number;
+    uint32_t         attr_mask; /* the rest only where ranges are handed over as recorded */
+    uint64_t         attrs[SND_RANGE_ATTRS]; /* by key, where attr_mask has the bit */
 };
 
 struct snd_lane {
@@ -84,7 +100,8 @@ struct snd_assembly;
 /* Any function may be NULL. `parent` is NULL for a range that lies in no other. */
 struct snd_consumer {
     void                 *user;
-    enum sonde_flops_mode flops; /* what to count beyond what is marked */
+    enum sonde_flops_mode flops;       /* what to count beyond what is marked */
+    bool                  as_recorded; /* no range is left out; attributes are kept by key */
     void (*open)(void *user, struct snd_lane *lane, struct snd_open_range *range,
                  struct snd_open_range *parent);
     /* The range is complete. */
@@ -93,8 +110,10 @@ struct snd_consumer {
     /* Memory taken (or given back: `bytes` negative); `innermost` NULL: outside any range. */
     void (*memory)(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
                    struct snd_open_range *innermost);
-    /* Marks, steps, gaps, counters, links, samples. */
+    /* Marks, steps, gaps (before they close ranges), counters, links, samples. */
     void (*other)(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words);
+    /* An open range was given an attribute (enum snd_attr_key), which it has from now on. */
+    void (*attribute)(void *user, struct snd_lane *lane, struct snd_open_range *range, uint8_t key);
     /* An open range lies in another from now on than when it was opened. */
     void (*move)(void *user, struct snd_lane *lane, struct snd_open_range *range,
                  struct snd_open_range *parent);
@@ -116,6 +135,7 @@ struct snd_assembly {
     struct snd_assembly_stats stats;
     struct snd_visitor        visitor;
     struct snd_map            keys;       /* open ranges with a key: to their thread */
+    uint64_t                  begins;     /* over the walk */
     uint8_t                  *name_flags; /* enum snd_name_flag of each name of the trace */
     struct snd_flops         *flops;      /* NULL: only what is marked counts */
     bool                      by_time, out_of_memory;
@@ -159,7 +179,13 @@ uint8_t snd_name_judge(struct snd_text name);
 /* What torch calls the thread; the operating system's number where it was not told. */
 uint32_t snd_torch_thread(const struct snd_assembly *assembly, const struct snd_lane *lane);
 
-/* Net bytes of an ALLOC or FREE, by its words. */
-int64_t snd_net_bytes(const uint64_t *words);
+/* Puts a range's memory right, to which the assembly has added what the event told. */
+static inline void snd_range_memory(struct snd_range *r, const uint64_t *words, int64_t counted)
+{
+    int64_t *sum = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0 ? &r->cpu_bytes : &r->device_bytes;
+
+    if (counted != snd_net_bytes(words))
+        *sum = snd_add(*sum, counted);
+}
 
 #endif

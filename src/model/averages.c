@@ -17,7 +17,6 @@
 #include "base/map.h"
 #include "format/fields.h"
 #include "model/assembly.h"
-#include "model/sizes.h"
 #include "model/stacks.h"
 
 #define STACK_DEPTH_DEFAULT 5u
@@ -67,7 +66,7 @@ struct sonde_averages {
     struct snd_map      groups;
     struct snd_texts    texts;  /* shapes and stacks as shown */
     struct text_cache  *caches; /* by process */
-    struct snd_sizes    sizes;  /* of what is allocated: only if frees do not tell theirs */
+    struct snd_live     live;   /* of what is allocated: only if frees do not tell theirs */
     bool                tracks_live, needs_live;
     struct snd_map      by_sequence; /* (process, torch's thread, sequence) to forwards */
     struct forward     *forwards;
@@ -436,26 +435,26 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
 {
     struct sonde_averages *a = user;
     bool                   is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
-    int64_t                told = snd_net_bytes(words), bytes = told;
+    int64_t                bytes = snd_net_bytes(words);
 
     a->totals.has_memory = true;
     a->totals.has_device_memory |= !is_cpu;
     if (a->tracks_live) {
-        if (!snd_sizes_event(&a->sizes, lane->process, words, &bytes))
+        struct snd_live_change change = snd_live_event(&a->live, lane->process, words);
+        if (!change.known)
             return;
-        if (a->sizes.failed)
+        bytes = change.counted;
+        if (a->live.failed)
             give_up(a);
     } else if (words[3] == 0 && SND_EVENT_KIND(words[0]) == SND_EV_FREE && words[2] != 0) {
         a->needs_live = true; /* start over, with the sizes */
         a->assembly.visitor.stop = true;
         return;
     }
-    if (!innermost) {
+    if (!innermost)
         count_unclaimed(a, lane, ns, bytes, is_cpu);
-    } else if (bytes != told) { /* the assembly has added what the event told */
-        int64_t *sum = is_cpu ? &innermost->range.cpu_bytes : &innermost->range.device_bytes;
-        *sum = snd_add(*sum, bytes);
-    }
+    else
+        snd_range_memory(&innermost->range, words, bytes);
 }
 
 /* ---------------------------------------------------------------- the whole */
@@ -492,7 +491,7 @@ static void clear(struct sonde_averages *a)
     free(a->forwards);
     snd_map_release(&a->by_sequence);
     snd_map_release(&a->groups);
-    snd_sizes_release(&a->sizes);
+    snd_live_release(&a->live);
     snd_texts_release(&a->texts);
     free(a->rows);
 }
@@ -527,7 +526,7 @@ static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
                                             err);
     a->totals.events = a->assembly.stats.walk.events;
     a->totals.ranges = a->assembly.stats.ranges;
-    a->totals.unmatched_frees = a->sizes.unmatched;
+    a->totals.unmatched_frees = a->live.unmatched;
     snd_assembly_release(&a->assembly);
     return status;
 }

@@ -13,7 +13,6 @@
 #include "base/map.h"
 #include "format/fields.h"
 #include "model/assembly.h"
-#include "model/sizes.h"
 
 #define EVENTS_MAX ((uint32_t)INT32_MAX - 1)
 #define NOWHERE UINT32_MAX
@@ -40,7 +39,7 @@ struct sonde_events {
     struct sonde_events_options options;
     struct entry               *entries;
     uint32_t                    count, room;
-    struct snd_sizes            sizes;
+    struct snd_live             live;
     struct snd_assembly         assembly;
     uint32_t own[OWN_COUNT]; /* names of ours: those of the trace, if it has them */
     uint32_t empty;          /* the trace's name of no length, or UINT32_MAX */
@@ -130,18 +129,16 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
 static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
                       struct snd_open_range *innermost)
 {
-    struct sonde_events *e = user;
-    bool                 is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
-    int64_t              told = snd_net_bytes(words), bytes = told;
+    struct sonde_events   *e = user;
+    bool                   is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
+    struct snd_live_change change = snd_live_event(&e->live, lane->process, words);
 
-    if (!snd_sizes_event(&e->sizes, lane->process, words, &bytes))
+    if (!change.known)
         return;
-    if (e->sizes.failed)
+    if (e->live.failed)
         give_up(e);
     if (innermost) {
-        int64_t *sum = is_cpu ? &innermost->range.cpu_bytes : &innermost->range.device_bytes;
-        if (bytes != told) /* the assembly has added what the event told */
-            *sum = snd_add(*sum, bytes);
+        snd_range_memory(&innermost->range, words, change.counted);
         return;
     }
     struct entry *entry = add_entry(e, lane);
@@ -150,8 +147,8 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
     entry->range = (struct snd_range){ .start_ns = ns,
                                        .sequence = SND_NO_SEQUENCE,
                                        .name = e->own[OWN_MEMORY] };
-    entry->range.cpu_bytes = is_cpu ? bytes : 0;
-    entry->range.device_bytes = is_cpu ? 0 : bytes;
+    entry->range.cpu_bytes = is_cpu ? change.counted : 0;
+    entry->range.device_bytes = is_cpu ? 0 : change.counted;
     entry->flags = SONDE_EVENT_IS_MEMORY;
 }
 
@@ -428,7 +425,7 @@ static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
             status = snd_fail(err, SONDE_E_NOMEM, "out of memory for %u events", e->count);
     }
     snd_assembly_release(&e->assembly);
-    snd_sizes_release(&e->sizes);
+    snd_live_release(&e->live);
     free(e->entries);
     e->entries = NULL;
     return status;

@@ -18,7 +18,6 @@
 #include "base/member.h"
 #include "format/fields.h"
 #include "model/assembly.h"
-#include "model/sizes.h"
 
 #define MODULES_MAX (1u << 16)
 #define PATH_MAX_BYTES 1024u /* a longer one is no module's */
@@ -57,7 +56,7 @@ struct sonde_modules {
     struct forward      *forwards;
     uint32_t             forward_count, forward_room;
     struct visitor      *visitors; /* by thread */
-    struct snd_sizes     sizes;
+    struct snd_live      live;
     int64_t              live_bytes; /* of all that was seen taken */
     uint64_t             passes;
     struct snd_assembly  assembly;
@@ -323,25 +322,22 @@ static void note_peak(struct sonde_modules *m, struct visitor *v, uint32_t modul
 static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
                       struct snd_open_range *innermost)
 {
-    struct sonde_modules *m = user;
-    int64_t               told = snd_net_bytes(words), bytes = told;
+    struct sonde_modules  *m = user;
+    struct snd_live_change change = snd_live_event(&m->live, lane->process, words);
 
     (void)ns;
-    if (!snd_sizes_event(&m->sizes, lane->process, words, &bytes))
+    if (!change.known)
         return;
-    if (m->sizes.failed)
+    if (m->live.failed)
         give_up(m);
     if (innermost && !innermost->range.is_back) {
         uint32_t module = find_module(m, lane, innermost->range.module);
         if (module != NO_MODULE)
-            note_peak(m, &m->visitors[lane->thread], module, bytes);
+            note_peak(m, &m->visitors[lane->thread], module, change.counted);
     }
-    m->live_bytes = snd_add(m->live_bytes, bytes);
-    if (innermost && bytes != told) { /* the assembly has added what the event told */
-        bool     is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
-        int64_t *sum = is_cpu ? &innermost->range.cpu_bytes : &innermost->range.device_bytes;
-        *sum = snd_add(*sum, bytes);
-    }
+    m->live_bytes = snd_add(m->live_bytes, change.counted);
+    if (innermost)
+        snd_range_memory(&innermost->range, words, change.counted);
 }
 
 /* -------------------------------------------------------------------- metadata */
@@ -550,7 +546,7 @@ void sonde_modules_free(struct sonde_modules *m)
     snd_map_release(&m->by_path);
     snd_map_release(&m->by_sequence);
     snd_texts_release(&m->texts);
-    snd_sizes_release(&m->sizes);
+    snd_live_release(&m->live);
     free(m);
 }
 

@@ -483,7 +483,8 @@ static void fill_attr64(struct sonde_event *e, const uint64_t *w)
     e->value = w[1];
 }
 
-static void hand_other(void *user, uint32_t thread, int64_t ns, const uint64_t *words)
+bool snd_event_show(const struct sonde_trace *trace, uint32_t thread, int64_t ns,
+                    const uint64_t *words, struct sonde_event *event)
 {
     static const struct {
         uint8_t kind, shown;
@@ -502,18 +503,27 @@ static void hand_other(void *user, uint32_t thread, int64_t ns, const uint64_t *
         { SND_EV_ATTR, SONDE_EVENT_ATTR, fill_attr },
         { SND_EV_ATTR64, SONDE_EVENT_ATTR, fill_attr64 },
     };
-    struct public_walk *walk = user;
-    struct sonde_event  event = { 0 };
+    size_t i = 0;
 
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (kinds[i].kind == SND_EVENT_KIND(words[0])) {
-            event.kind = kinds[i].shown;
-            kinds[i].fill(&event, words);
-            if (event.kind == SONDE_EVENT_SAMPLE)
-                thread = snd_sampled_thread(walk->trace, thread, words);
-            hand_over(walk, &event, thread, ns);
-            return;
-        }
+    while (i < sizeof kinds / sizeof kinds[0] && kinds[i].kind != SND_EVENT_KIND(words[0]))
+        i++;
+    if (i == sizeof kinds / sizeof kinds[0])
+        return false;
+    *event = (struct sonde_event){ .kind = kinds[i].shown, .time_ns = ns };
+    kinds[i].fill(event, words);
+    event->thread = event->kind == SONDE_EVENT_SAMPLE ? snd_sampled_thread(trace, thread, words)
+                                                      : thread;
+    event->process = trace->threads[event->thread].shown.process;
+    return true;
+}
+
+static void hand_other(void *user, uint32_t thread, int64_t ns, const uint64_t *words)
+{
+    struct public_walk *walk = user;
+    struct sonde_event  event;
+
+    if (snd_event_show(walk->trace, thread, ns, words, &event))
+        hand_over(walk, &event, event.thread, ns);
 }
 
 enum sonde_status sonde_trace_walk(struct sonde_trace *trace, enum sonde_order order,

@@ -48,6 +48,10 @@ SND_CHECKED enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_ord
  */
 uint32_t snd_sampled_thread(const struct sonde_trace *trace, uint32_t lane, const uint64_t *words);
 
+/* An event as the public walk shows it, from the words that `other` is handed; false: no such kind. */
+bool snd_event_show(const struct sonde_trace *trace, uint32_t thread, int64_t ns,
+                    const uint64_t *words, struct sonde_event *event);
+
 /* The raw clock of the last event of a file that was not closed; 0 if it has none. */
 SND_CHECKED enum sonde_status snd_walk_latest(const struct snd_process *process, uint64_t *latest,
                                               struct sonde_error *err);

@@ -27,6 +27,30 @@ void make_unfinished(const char *path, uint64_t n)
     synth_close(s, false);
 }
 
+/* In a closed file what is open ends where its thread stopped. */
+void make_left_open(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "worker", 0);
+    uint32_t      outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
+    uint32_t      call = synth_string(s, "call"), step = synth_string(s, "step");
+
+    (void)n;
+    synth_begin(s, t, 1000, outer, 0);
+    synth_begin(s, t, 2000, call, 0);
+    synth_begin(s, t, 2100, step, 0);
+    synth_begin(s, t, 2200, step, 0);
+    synth_gap(s, t, 5000, 0, 2); /* a jump out of both */
+    synth_end(s, t, 5000);
+    synth_begin(s, t, 6000, inner, 0);
+    synth_begin(s, u, 3000, outer, 0);
+    synth_begin(s, u, 4000, inner, 0);
+    synth_end(s, u, 5000);
+    synth_thread_done(s, t, 100000, 0);
+    synth_thread_done(s, u, 50000, 0);
+    synth_close(s, true);
+}
+
 void make_gaps(const char *path, uint64_t n)
 {
     struct synth_options    options = { .flags = SND_FILE_LIMIT, .max_bytes = 1 << 20 };

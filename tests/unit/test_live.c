@@ -7,17 +7,19 @@
 
 #include <cmocka.h>
 
-#include "export/live.h"
+#include "format/layout.h"
+#include "model/live.h"
+#include "sonde/trace.h"
 
 static int64_t step(struct snd_live *live, enum sonde_event_kind kind, uint32_t device,
                     uint64_t address, uint64_t size, int64_t expected_total)
 {
-    struct sonde_event event = { .kind = kind, .aux = device, .value = address, .size = size };
-    int64_t            total;
-    int64_t            change = snd_live_event(live, &event, &total);
+    const uint64_t words[4] = { kind == SONDE_EVENT_ALLOC ? SND_EV_ALLOC : SND_EV_FREE, device,
+                                address, size };
+    struct snd_live_change change = snd_live_event(live, 0, words);
 
-    assert_int_equal(total, expected_total);
-    return change;
+    assert_int_equal(change.total, expected_total);
+    return change.held;
 }
 
 static void follows_what_is_held(void **state)
@@ -35,6 +37,23 @@ static void follows_what_is_held(void **state)
     assert_int_equal(step(&live, SONDE_EVENT_FREE, 1, 0x100, 7, 0), -7);
     assert_int_equal(step(&live, SONDE_EVENT_FREE, 0, 0x200, 5, 0), -5);
     assert_false(live.failed);
+    snd_live_release(&live);
+}
+
+/* What counts for a range is what the event tells, or else what was held there. */
+static void knows_what_counts(void **state)
+{
+    const uint64_t take[4] = { SND_EV_ALLOC, 0, 0x100, 10 }, give[4] = { SND_EV_FREE, 0, 0x100, 0 };
+    const uint64_t other[4] = { SND_EV_FREE, 0, 0x200, 8 };
+    struct snd_live live = { 0 };
+
+    (void)state;
+    assert_int_equal(snd_live_event(&live, 0, take).counted, 10);
+    assert_int_equal(snd_live_event(&live, 0, give).counted, -10);
+    assert_false(snd_live_event(&live, 0, give).known);
+    assert_int_equal(live.unmatched, 1);
+    assert_int_equal(snd_live_event(&live, 0, other).counted, -8); /* taken before the recording */
+    assert_int_equal(live.unmatched, 1);
     snd_live_release(&live);
 }
 
@@ -57,8 +76,8 @@ static void absurd_sizes_are_harmless(void **state)
 
     (void)state;
     for (uint64_t i = 0; i < 20; i++) {
-        struct sonde_event event = { .kind = SONDE_EVENT_ALLOC, .value = i, .size = UINT64_MAX };
-        snd_live_event(&live, &event, NULL);
+        const uint64_t words[4] = { SND_EV_ALLOC, 0, i, UINT64_MAX };
+        assert_int_equal(snd_live_event(&live, 0, words).counted, 0);
     }
     snd_live_release(&live);
 }
@@ -67,6 +86,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_what_is_held),
+        cmocka_unit_test(knows_what_counts),
         cmocka_unit_test(reuses_its_places),
         cmocka_unit_test(absurd_sizes_are_harmless),
     };

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every export with durations has the report's calls and times, for every trace of the set.
+
+The stated differences: exports write ranges as recorded, so that torch's utility operators are
+there, ProfilerStep#N keeps its number, and a wrapper is not folded into what it wraps.
+"""
+import collections
+import csv
+import io
+import re
+import subprocess
+
+import pytest
+
+from cli_tools import GEN, generate, needs_tools, read, read_json
+
+pytestmark = needs_tools
+
+CASES = [line.split()[0] for line in
+         subprocess.run([GEN, "--list"], stdout=subprocess.PIPE, check=True,
+                        text=True).stdout.splitlines()] if GEN else []
+WRAPPERS = {"fold", "torch"}  # have operators that lists fold
+REOPENED = {"async", "torch"}  # have ranges that end before what lies in them
+UTILITY = {"aten::is_leaf", "aten::output_nr", "aten::_version",
+           "profiler::_record_function_enter", "profiler::_record_function_enter_new",
+           "profiler::_record_function_exit"}
+
+
+def add_up(ranges):
+    """(name, duration in ns) to {name: [count, total]}, as lists name them."""
+    sums = collections.defaultdict(lambda: [0, 0])
+    for name, duration in ranges:
+        if name in UTILITY:
+            continue
+        name = re.sub(r"^ProfilerStep#\d+$", "ProfilerStep*", name)
+        sums[name][0] += 1
+        sums[name][1] += duration
+    return dict(sums)
+
+
+def of_ops(trace):
+    sums = collections.defaultdict(lambda: [0, 0])
+    for row in read_json("report", trace, "--view", "ops", "--json", "--rows", 1000000)["rows"]:
+        if row["key"] != "[memory]":
+            sums[row["key"]][0] += row["count"]
+            sums[row["key"]][1] += round(row["cpu_time_total"] * 1000)
+    return dict(sums)
+
+
+def of_csv(trace):
+    lines = csv.DictReader(io.StringIO(read("export", trace, "-t", "csv", "-o", "-")
+                                       .decode("utf-8", "surrogateescape"), newline=""))
+    return add_up((row["name"], int(row["duration_ns"])) for row in lines)
+
+
+def of_chrome(trace):
+    events = read_json("export", trace, "-t", "chrome", "-o", "-")["traceEvents"]
+    return add_up((re.sub(r"^.*\(\d+\): ", "", event["name"])
+                   if event["cat"] == "python_function" else event["name"],
+                   round(event["dur"] * 1000))
+                  for event in events if event["ph"] == "X" and event.get("cat") != "Trace")
+
+
+def of_speedscope(trace):
+    """By name alone: a Python function has its file too."""
+    made = read_json("export", trace, "-t", "speedscope", "-o", "-")
+    frames = made["shared"]["frames"]
+
+    def closed():
+        for profile in made["profiles"]:
+            if profile["type"] != "evented":
+                continue
+            opened = []
+            for event in profile["events"]:
+                if event["type"] == "O":
+                    opened.append(event)
+                else:
+                    begin = opened.pop()
+                    assert begin["frame"] == event["frame"]
+                    yield frames[event["frame"]]["name"], event["at"] - begin["at"]
+            assert not opened
+
+    return add_up(closed())
+
+
+def of_folded(trace):
+    sums = collections.Counter()
+    for line in read("export", trace, "-t", "folded", "-o", "-").decode().splitlines():
+        sums[line.rsplit(" ", 1)[0].split(";")[-1]] += int(line.rsplit(" ", 1)[1])
+    return sums
+
+
+def totals(sums):
+    return {name: total for name, (_, total) in sums.items()}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_calls_and_times_of_exports_are_the_reports(case, tmp_path):
+    trace = generate(case, tmp_path / case, "500")
+    report, table = of_ops(trace), of_csv(trace)
+    chrome = of_chrome(trace)
+    assert table == chrome
+    if case not in WRAPPERS:
+        assert table == report
+    else:  # what is folded is gone from the count and from the total, and from nothing else
+        assert set(table) == set(report)
+        assert all(report[name][0] <= table[name][0] for name in table)
+    if case in ("samples", "python_random", "stacks"):
+        return  # speedscope and folded show the samples
+    speedscope = of_speedscope(trace)
+    assert totals(speedscope) == totals(table)
+    if case not in REOPENED:
+        assert speedscope == table
+
+
+@pytest.mark.parametrize("case", ["unfinished", "left_open", "gaps", "convnet", "threads"])
+def test_self_times_of_folded_stacks_are_the_reports(case, tmp_path):
+    trace = generate(case, tmp_path / case)
+    rows = read_json("report", trace, "--view", "tree", "--json")["rows"]
+    folded = of_folded(trace)
+    for row in read_json("report", trace, "--view", "ops", "--json")["rows"]:
+        paths = sum(1 for other in rows if other["name"] == row["key"])
+        assert abs(folded[row["key"]] - row["self_cpu_time_total"]) <= 8 * paths  # whole us, by thread
+
+
+def test_what_is_left_open_ends_with_its_thread(tmp_path):
+    trace = generate("left_open", tmp_path / "t.sonde")
+    assert of_csv(trace) == {"outer": [2, 99000 + 47000], "inner": [2, 94000 + 1000],
+                             "call": [1, 3000], "step": [2, 2900 + 2800]}
+    summary = read("report", trace, "--view", "summary").decode()
+    assert re.search(r"Span: +99\.000us", summary)
