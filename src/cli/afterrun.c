@@ -9,9 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/runfolder.h"
+#include "cli/tryreport.h"
 
 /* ------------------------------------------------------------- the values */
 
@@ -29,11 +31,15 @@ static int refuse_view(const struct snd_command *self, const char *name, size_t 
 {
     const struct sonde_view_info *info;
     struct sonde_buffer           names = { 0 };
+    struct snd_nearest            nearest = { .word = name, .length = length };
+    char                          hint[SND_HINT_MAX];
 
-    for (size_t i = 0; (info = sonde_view_info(i)) != NULL; i++)
+    for (size_t i = 0; (info = sonde_view_info(i)) != NULL; i++) {
         snd_buf_format(&names, "%s%s", i ? ", " : "", info->name);
-    int status = snd_usage_error(self, "there is no view '%.*s': the views are %s", (int)length,
-                                 name, snd_buf_string(&names));
+        snd_nearest_try(&nearest, info->name);
+    }
+    int status = snd_usage_error(self, "there is no view '%.*s'%s: the views are %s", (int)length,
+                                 name, snd_nearest_hint(&nearest, hint), snd_buf_string(&names));
     sonde_buffer_release(&names);
     return status;
 }
@@ -50,25 +56,23 @@ static int check_views(const struct snd_command *self, const char *list)
     }
 }
 
-int snd_after_run_check(const struct snd_command *self, const struct snd_after_run *after)
+/* Options that say how to show the trace say nothing where it is not shown. -1 to go on. */
+static int check_shown(const struct snd_command *self, const struct snd_after_run *after)
 {
-    enum sonde_time_unit unit;
+    const struct {
+        bool        given;
+        const char *name;
+    } all[] = {
+        { after->view != NULL, "view" },   { after->sort != NULL, "sort" },
+        { after->rows != 0, "rows" },      { after->time_unit != NULL, "time-unit" },
+        { after->skip_zero, "skip-zero" },
+    };
 
-    if (after->output && strcmp(after->output, "-") == 0)
-        return snd_usage_error(self, "a trace cannot go to standard output: give -o a name "
-                                     "(--print shows it)");
-    if (after->time_unit && !snd_time_unit(after->time_unit, &unit))
-        return snd_usage_error(self, SND_NO_TIME_UNIT, after->time_unit);
-    return after->view ? check_views(self, after->view) : -1;
-}
-
-/* -------------------------------------------------------------- the place */
-
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash && slash[1] ? slash + 1 : path;
+    for (size_t i = 0; !after->print && i < sizeof all / sizeof all[0]; i++)
+        if (all[i].given)
+            return snd_usage_error(self, "--%s says how --print shows the trace: add --print",
+                                   all[i].name);
+    return -1;
 }
 
 static bool ends_with(const char *text, size_t length, const char *end)
@@ -93,24 +97,130 @@ static const struct sonde_exporter_info *format_of(const char *path)
     return best;
 }
 
-void snd_after_run_place(struct snd_after_run *after, const char *subject,
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* A trace is NAME or NAME.sonde: whoever writes another ending means a format. -1 to go on. */
+static int check_ending(const struct snd_command *self, const char *output)
+{
+    const struct sonde_exporter_info *info;
+    const char                       *name = last_part(output);
+    const char                       *dot = *name ? strrchr(name + 1, '.') : NULL;
+    struct sonde_buffer               endings = { 0 };
+    char                              hint[SND_HINT_MAX];
+
+    if (!dot || strcmp(dot, ".sonde") == 0 || format_of(output))
+        return -1;
+    struct snd_nearest nearest = { .word = dot, .length = strlen(dot) };
+    snd_nearest_try(&nearest, ".sonde");
+    for (size_t i = 0; (info = sonde_exporter_info(i)) != NULL; i++) {
+        snd_buf_format(&endings, ", %s", info->suffix);
+        snd_nearest_try(&nearest, info->suffix);
+    }
+    int status = snd_usage_error(self,
+                                 "--output %s: no format has the ending '%s'%s: a trace has "
+                                 ".sonde; the formats have%s",
+                                 output, dot, snd_nearest_hint(&nearest, hint),
+                                 snd_buf_string(&endings) + 1);
+    sonde_buffer_release(&endings);
+    return status;
+}
+
+int snd_after_run_check(const struct snd_command *self, const struct snd_after_run *after)
+{
+    enum sonde_time_unit unit;
+    int                  status = check_shown(self, after);
+
+    if (status >= 0)
+        return status;
+    if (after->output && strcmp(after->output, "-") == 0)
+        return snd_usage_error(self, "a trace cannot go to standard output: give -o a name "
+                                     "(--print shows it)");
+    if (after->output && (status = check_ending(self, after->output)) >= 0)
+        return status;
+    if (after->time_unit && !snd_time_unit(after->time_unit, &unit))
+        return snd_usage_error(self, SND_NO_TIME_UNIT, after->time_unit);
+    return after->view ? check_views(self, after->view) : -1;
+}
+
+int snd_after_run_check_sort(const struct snd_command *self, const struct snd_after_run *after,
+                             const char *views)
+{
+    struct sonde_error err, first = { 0 };
+    const char        *list = after->view ? after->view : views;
+    bool               many = !after->view; /* then any of them may come first */
+
+    if (!after->sort || strcmp(after->sort, "none") == 0)
+        return -1;
+    do {
+        size_t length = strcspn(list, ",");
+        char   view[64];
+        snprintf(view, sizeof view, "%.*s", (int)length, list);
+        if (snd_try_report(view, after->sort, &err) != SONDE_E_ARGUMENT)
+            return -1;
+        if (first.status == SONDE_OK)
+            first = err;
+        list += length + (list[length] == ',');
+    } while (many && *list);
+    return snd_usage_error(self, "--sort: %s", first.message);
+}
+
+/* -------------------------------------------------------------- the place */
+
+/* A folder of our own among the temporary files: nobody else can put a trace or a link there. */
+static char *make_scratch(void)
+{
+    const char *places[] = { getenv("TMPDIR"), "/tmp", "/var/tmp" };
+    int         why = ENOENT;
+
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        char *folder = NULL;
+        if (!places[i] || places[i][0] != '/')
+            continue;
+        if (asprintf(&folder, "%s/sonde-run-XXXXXX", places[i]) < 0)
+            return NULL;
+        if (mkdtemp(folder))
+            return folder;
+        why = errno;
+        free(folder);
+    }
+    (void)snd_failure("cannot make a temporary folder in $TMPDIR, /tmp or /var/tmp: %s; the "
+                      "program runs unrecorded (-o gives the trace a place)",
+                      strerror(why));
+    return NULL;
+}
+
+bool snd_after_run_place(struct snd_after_run *after, const char *subject, size_t length,
                          struct sonde_buffer *trace)
 {
-    const char *temporary = getenv("TMPDIR");
-
     after->format = after->output ? format_of(after->output) : NULL;
     after->is_kept = after->output ? !after->format : !after->print;
-    if (after->format)
+    if (after->format) {
         snd_buf_format(trace, "%s.%ld.sonde", after->output, (long)getpid());
-    else if (after->output)
+    } else if (after->output) {
         snd_buf_text(trace, after->output);
-    else if (after->print)
-        snd_buf_format(trace, "%s/sonde-run-%ld.sonde",
-                       temporary && *temporary ? temporary : "/tmp", (long)getpid());
-    else
-        snd_buf_format(trace, "%s.sonde", last_part(subject));
+    } else {
+        after->scratch = after->print ? make_scratch() : NULL;
+        if (after->print && !after->scratch)
+            return false;
+        snd_buf_format(trace, "%s%s%.*s.sonde", after->scratch ? after->scratch : "",
+                       after->scratch ? "/" : "", (int)length, subject);
+    }
     while (trace->length > 1 && trace->bytes[trace->length - 1] == '/')
         trace->bytes[--trace->length] = '\0';
+    return true;
+}
+
+void snd_after_run_release(struct snd_after_run *after)
+{
+    if (after->scratch)
+        rmdir(after->scratch); /* where a trace was left, it stays */
+    free(after->scratch);
+    after->scratch = NULL;
 }
 
 /* ----------------------------------------------------------- what is done */
@@ -227,7 +337,7 @@ static bool write_out(const struct snd_after_run *after, const char *trace)
     return run_command(&snd_command_export, &words);
 }
 
-bool snd_after_run_finish(const struct snd_after_run *after, const char *trace)
+bool snd_after_run_finish(const struct snd_after_run *after, const char *trace, bool is_live)
 {
     struct snd_child child = { 0 };
     bool             done = true, unread;
@@ -239,12 +349,15 @@ bool snd_after_run_finish(const struct snd_after_run *after, const char *trace)
     unread = WIFSIGNALED(child.wait_status) &&
              (WTERMSIG(child.wait_status) == SIGPIPE || WTERMSIG(child.wait_status) == SIGINT);
     if (!after->is_kept) {
-        if (done || unread)
+        if ((done || unread) && !is_live)
             snd_run_folder_drop(trace);
         else
             fprintf(stderr, "sonde: the trace is in %s\n", trace);
     }
-    if (unread)
+    if (unread) {
+        if (after->scratch)
+            rmdir(after->scratch);
         snd_child_status(&child);
+    }
     return done;
 }

@@ -5,12 +5,18 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/options.h"
+#include "cli/sentinel.h"
+
+#define WAKE_LOOK_NS 100000000 /* how often a stopped program is looked at */
 
 /* Signals that a person or a program sends to us and means for the program that we run. */
 static const int passed_on[] = { SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,  SIGUSR1,
@@ -27,37 +33,99 @@ static void become(char **program, const sigset_t *mask, int report)
     _exit(127);
 }
 
+/* ---------------------------------------------------------------- waiting */
+
+/* The state letter of a process as proc(5) has it; 'X' when it is gone. */
+static char read_state(pid_t pid)
+{
+    char  text[512], state = 'X';
+    FILE *file;
+
+    snprintf(text, sizeof text, "/proc/%d/stat", (int)pid);
+    file = fopen(text, "re");
+    if (!file)
+        return 'X';
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[n] = '\0';
+    const char *end = strrchr(text, ')'); /* the name before it may hold anything */
+    if (end && end[1])
+        state = end[2];
+    return state;
+}
+
 /*
- * A terminal sends its signals to the whole foreground group: the program has them already.
- * Those of kill(1) come to us alone.
+ * Does not return. Whoever continues the program alone does not know that we are stopped too. Once
+ * may be too early for us, so it goes on until we end it.
  */
-static bool came_from_terminal(const siginfo_t *info)
+static void wake_with(pid_t pid, pid_t sonde)
 {
-    return info->si_code > 0;
+    const struct timespec rest = { 0, WAKE_LOOK_NS };
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (getppid() == sonde) {
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, NULL);
+        if (read_state(pid) != 'T')
+            kill(sonde, SIGCONT);
+    }
+    _exit(0);
 }
 
-static void pass_on(pid_t pid, const siginfo_t *info)
+/*
+ * The program is stopped by the signal `number`: so are we, and whoever waits for us sees the same,
+ * until it goes on. Returns the process that looks for that.
+ */
+static pid_t stop_with(pid_t pid, int number)
 {
-    if (!came_from_terminal(info))
-        kill(pid, info->si_signo);
-    /* Stopping is for us as well; we have blocked what would do it. */
-    if (info->si_signo == SIGTSTP)
-        raise(SIGSTOP);
+    pid_t    sonde = getpid(), waker = fork();
+    sigset_t only;
+
+    if (waker == 0)
+        wake_with(pid, sonde);
+    sigemptyset(&only);
+    sigaddset(&only, number);
+    raise(number); /* blocked yet, if it can be */
+    sigprocmask(SIG_UNBLOCK, &only, NULL);
+    sigprocmask(SIG_BLOCK, &only, NULL);
+    if (waker > 0) {
+        kill(waker, SIGKILL);
+        while (waitpid(waker, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    return waker;
 }
 
-static int wait_for(pid_t pid, const sigset_t *set)
+/* Stopping is the program's own choice: if a signal stops it, waitpid says so. */
+static int wait_for(pid_t pid, const sigset_t *set, struct snd_sentinel *sentinel)
 {
     siginfo_t info;
+    pid_t     waker = -1;
     int       status;
 
     for (;;) {
-        if (waitpid(pid, &status, WNOHANG) == pid)
-            return status;
+        if (waitpid(pid, &status, WNOHANG | WUNTRACED) == pid) {
+            if (!WIFSTOPPED(status))
+                return status;
+            waker = stop_with(pid, WSTOPSIG(status));
+        }
         if (sigwaitinfo(set, &info) < 0 || info.si_signo == SIGCHLD)
             continue;
-        pass_on(pid, &info);
+        bool is_our_own = info.si_code <= 0 && info.si_pid == waker;
+        if (!is_our_own && !snd_sentinel_has(sentinel, info.si_signo))
+            kill(pid, info.si_signo);
     }
 }
+
+/* What came while the program ended was meant for it. */
+static void drop_pending(const sigset_t *set)
+{
+    const struct timespec now = { 0, 0 };
+
+    while (sigtimedwait(set, NULL, &now) > 0)
+        ;
+}
+
+/* ------------------------------------------------------------------ whole */
 
 static int refuse(const char *program, int why)
 {
@@ -83,33 +151,41 @@ static int read_reason(int fd)
 
 int snd_child_run(char **program, struct snd_child *child)
 {
-    struct sigaction usual = { .sa_handler = SIG_DFL };
-    sigset_t         set, before;
-    int              ends[2];
+    struct sigaction    usual = { .sa_handler = SIG_DFL };
+    struct snd_sentinel sentinel;
+    sigset_t            set;
+    int                 ends[2];
 
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     for (size_t i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++)
         sigaddset(&set, passed_on[i]);
+    sigprocmask(SIG_BLOCK, &set, &child->before);
     if (pipe2(ends, O_CLOEXEC) != 0)
         return snd_failure("run: cannot make a pipe: %s", strerror(errno));
     /* If the parent ignored it, children would vanish without a word. */
     sigaction(SIGCHLD, &usual, NULL);
-    sigprocmask(SIG_BLOCK, &set, &before);
+    snd_sentinel_start(&sentinel);
     pid_t pid = fork();
     if (pid == 0)
-        become(program, &before, ends[1]);
+        become(program, &child->before, ends[1]);
     int failed = errno;
     close(ends[1]);
     if (pid < 0) {
         close(ends[0]);
-        sigprocmask(SIG_SETMASK, &before, NULL);
+        snd_sentinel_end(&sentinel);
         return snd_failure("run: cannot start a process: %s", strerror(failed));
     }
     int why = read_reason(ends[0]);
-    child->wait_status = wait_for(pid, &set);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    child->wait_status = wait_for(pid, &set, &sentinel);
+    snd_sentinel_end(&sentinel);
+    drop_pending(&set);
     return why < 0 ? -1 : refuse(program[0], why);
+}
+
+void snd_child_leave(const struct snd_child *child)
+{
+    sigprocmask(SIG_SETMASK, &child->before, NULL);
 }
 
 int snd_child_status(const struct snd_child *child)

@@ -7,16 +7,24 @@
 #ifndef SND_CLI_CHILD_H
 #define SND_CLI_CHILD_H
 
+#include <signal.h>
+
 struct snd_child {
-    int wait_status; /* as waitpid gives it */
+    int      wait_status; /* as waitpid gives it */
+    sigset_t before;      /* the signals that were blocked before it ran */
 };
 
 /*
- * Runs `program` (NULL-terminated) and waits for its end, passing signals on meanwhile.
+ * Runs `program` (NULL-terminated) and waits for its end. Signals that reach us and not the
+ * program are passed on meanwhile; while the program is stopped, so are we.
  * -1 when it ran; 127 when there is no such program, 126 when it cannot be run, 1 when no
- * process could be made: then it has said so on stderr.
+ * process could be made: then it has said so on stderr. Whatever it returns, the signals that
+ * would end us stay blocked until snd_child_leave().
  */
 int snd_child_run(char **program, struct snd_child *child);
+
+/* Unblocks what snd_child_run has blocked. */
+void snd_child_leave(const struct snd_child *child);
 
 /* The program's exit status; does not return when a signal ended it: ends us by the same. */
 int snd_child_status(const struct snd_child *child);

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "cli/afterrun.h"
 #include "cli/commands.h"
+#include "cli/losses.h"
 #include "cli/observers.h"
 #include "cli/runfolder.h"
 #include "cli/runprobes.h"
@@ -28,7 +29,7 @@
 struct attach_args {
     const char          *duration;
     int64_t              hz;
-    bool                 nonblocking, verbose;
+    bool                 nonblocking, quiet, verbose;
     struct snd_after_run after;
 };
 
@@ -46,8 +47,9 @@ static const struct snd_option options[] = {
       SND_OPTION_FLAG, AT(nonblocking), 0 },
     { 'p', "print", NULL, "show what was recorded; the trace is kept only with -o", SND_OPTION_FLAG,
       AT(after.print), 0 },
-    { 'v', "verbose", NULL, "say where the trace is, also when stderr is no terminal",
-      SND_OPTION_FLAG, AT(verbose), 0 },
+    { 'q', "quiet", NULL, "do not say where the trace is", SND_OPTION_FLAG, AT(quiet), 0 },
+    { 'v', "verbose", NULL, "say where the trace is (the default)", SND_OPTION_FLAG, AT(verbose),
+      0 },
 };
 
 static volatile int quit;
@@ -117,29 +119,30 @@ static int check_format(const struct snd_command *self, const struct snd_after_r
 
 static int observe(const struct attach_args *args, const char *path, struct snd_observers *o)
 {
-    struct sonde_buffer aside = { 0 }, folder = { 0 };
+    struct snd_run_folder folder;
+    int                   status = snd_run_folder_make(&folder, path, !args->after.output);
 
-    snd_buf_format(&aside, "%s.%ld.old", path, (long)getpid());
-    snd_buf_format(&folder, "%s/", path);
-    int status = aside.failed || folder.failed ? snd_failure("attach: out of memory")
-                                               : snd_run_folder_make(path, aside.bytes);
     if (status < 0) {
-        o->folder = folder.bytes;
+        o->folder = folder.full.bytes;
         take_signals();
         snd_observers_run(o);
         status = SND_EXIT_OK;
-        if (snd_run_folder_settle(path, aside.bytes) == 0)
+        snd_run_folder_settle(&folder);
+        if (folder.files == 0) {
+            snd_run_folder_undo(&folder);
             status =
                 snd_failure("attach %d: nothing was recorded: it ended before its first sample",
                             (int)o->root);
-        else if (!snd_after_run_finish(&args->after, path))
+        } else if (!snd_after_run_finish(&args->after, folder.path.bytes, false)) {
             status = SND_EXIT_FAILED;
-        else if (args->after.is_kept && (args->verbose || isatty(STDERR_FILENO)))
-            fprintf(stderr, "sonde: recorded %s; next: sonde report --view samples %s\n", path,
-                    path);
+        } else if (args->after.is_kept) {
+            if (!args->quiet)
+                fprintf(stderr, "sonde: recorded %s; next: sonde report --view samples %s\n",
+                        folder.path.bytes, folder.path.bytes);
+            snd_say_losses_at("attach", folder.path.bytes);
+        }
     }
-    sonde_buffer_release(&aside);
-    sonde_buffer_release(&folder);
+    snd_run_folder_release(&folder);
     return status;
 }
 
@@ -168,13 +171,15 @@ static int run(const struct snd_command *self, int argc, char **argv)
     status = snd_after_run_check(self, &args.after);
     if (status >= 0)
         return status;
-    snd_after_run_place(&args.after, argv[0], &path);
+    if (!snd_after_run_place(&args.after, argv[0], strlen(argv[0]), &path))
+        return SND_EXIT_FAILED;
     status = path.failed || path.length == 0 ? snd_usage_error(self, "the trace needs a name")
                                              : check_format(self, &args.after);
     if (status < 0)
         status = check(self, argv[0], o.root);
     if (status < 0)
         status = observe(&args, path.bytes, &o);
+    snd_after_run_release(&args.after);
     sonde_buffer_release(&path);
     return status;
 }

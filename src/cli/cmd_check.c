@@ -84,8 +84,8 @@ static int run(const struct snd_command *self, int argc, char **argv)
     int status = snd_options_parse(self, argc, argv, &args, &operands);
     if (status >= 0)
         return status;
-    if (operands != 1)
-        return snd_usage_error(self, operands == 0 ? "no trace is given" : "one trace at a time");
+    if ((status = snd_take_trace(self, operands, argv)) >= 0)
+        return status;
     snd_progress_start("sonde: checking");
     enum sonde_status st = sonde_check(argv[0], &check, &err);
     snd_progress_stop();
@@ -101,7 +101,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
 
 const struct snd_command snd_command_check = {
     "check",
-    "TRACE",
+    "[TRACE]",
     "verify a trace and say what can be read of it",
     options,
     SND_OPTION_COUNT(options),

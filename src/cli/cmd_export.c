@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "cli/commands.h"
+#include "cli/losses.h"
 
 struct export_args {
     const char *to, *output;
@@ -174,12 +175,14 @@ static int run(const struct snd_command *self, int argc, char **argv)
     snd_progress_start("sonde: exporting");
     status = export_trace(self, trace, &args, argv[0]);
     snd_progress_stop();
+    if (status == SND_EXIT_OK)
+        snd_say_losses(self->name, trace);
     sonde_trace_close(trace);
     return status;
 }
 
 const struct snd_command snd_command_export = {
-    "export", "TRACE --to FORMAT",       "write a trace for another program",
+    "export", "[TRACE] --to FORMAT",     "write a trace for another program",
     options,  SND_OPTION_COUNT(options), false,
     run,
 };

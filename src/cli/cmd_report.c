@@ -327,7 +327,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
 
 const struct snd_command snd_command_report = {
     "report",
-    "TRACE",
+    "[TRACE]",
     "show a trace: a table of ranges, a tree, memory, threads, steps",
     options,
     SND_OPTION_COUNT(options),

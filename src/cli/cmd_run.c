@@ -8,22 +8,30 @@
  * The program has the terminal, stdin, stdout and stderr as if it had been run alone, and its
  * exit status becomes ours; a signal that ends it ends us too.
  */
-#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "cli/afterrun.h"
 #include "cli/child.h"
 #include "cli/commands.h"
+#include "cli/living.h"
+#include "cli/losses.h"
+#include "cli/pyfind.h"
 #include "cli/runfolder.h"
+#include "cli/runname.h"
 #include "cli/runprobes.h"
+#include "format/layout.h"
+
+#define SND_TRACE_LEAST (8 * SND_GRAIN) /* the recorder's own limit: record/session.c */
 
 struct run_args {
     const char           *schedule;
     uint64_t              max_size;
-    bool                  keep_last, verbose;
+    bool                  keep_last, quiet, verbose;
     struct snd_run_probes probes;
     struct snd_after_run  after;
 };
@@ -78,8 +86,9 @@ static const struct snd_option options[] = {
       "record some steps: wait=N,warmup=N,active=N,repeat=N,skip_first=N,"
       "skip_first_wait=N",
       SND_OPTION_TEXT, AT(schedule), 0 },
-    { 'v', "verbose", NULL, "say where the trace is, also when stderr is no terminal",
-      SND_OPTION_FLAG, AT(verbose), 0 },
+    { 'q', "quiet", NULL, "do not say where the trace is", SND_OPTION_FLAG, AT(quiet), 0 },
+    { 'v', "verbose", NULL, "say where the trace is (the default)", SND_OPTION_FLAG, AT(verbose),
+      0 },
 };
 
 /* ---------------------------------------------------------------- options */
@@ -129,21 +138,49 @@ static void set_environment(const struct run_args *args, const char *folder)
     set_or_clear("SONDE_SCHEDULE", args->schedule);
 }
 
-/* ------------------------------------------------------------------ whole */
-
-/* The program may change its folder, so it is told an absolute path; it ends in '/': a folder. */
-static bool absolute_folder(const char *path, struct sonde_buffer *out)
+/* What is shown or written must be recorded. -1 to go on. */
+static int check_recorded(const struct snd_command *self, const struct run_args *args)
 {
-    if (path[0] != '/') {
-        char *here = getcwd(NULL, 0);
-        if (!here)
-            return false;
-        snd_buf_format(out, "%s/", here);
-        free(here);
+    const char *advice = "", *format = args->after.format ? args->after.format->view : NULL;
+
+    if (format && !snd_run_probes_make(&args->probes, format, &advice))
+        return snd_usage_error(self,
+                               "--output %s: a file of %s is made of %s, which are not "
+                               "recorded; add %s",
+                               args->after.output, args->after.format->name, format, advice);
+    for (const char *at = args->after.view; at && *at;) {
+        size_t length = strcspn(at, ",");
+        if (!snd_run_probes_show(&args->probes, at, length, &advice))
+            return snd_usage_error(self, "--view %.*s: nothing for it is recorded; add %s",
+                                   (int)length, at, advice);
+        at += length + (at[length] == ',');
     }
-    snd_buf_format(out, "%s/", path);
-    return !out->failed;
+    return -1;
 }
+
+/* -1 to go on. */
+static int check(const struct snd_command *self, struct run_args *args, int operands)
+{
+    int status;
+
+    if (operands == 0)
+        return snd_usage_error(self, "no program is given");
+    if (args->keep_last && !args->max_size)
+        return snd_usage_error(self, "--keep-last needs --max-size SIZE");
+    if (args->max_size && args->max_size < SND_TRACE_LEAST)
+        return snd_usage_error(self,
+                               "--max-size: expected %zuK or more, the least that a trace "
+                               "takes, got %llu bytes",
+                               SND_TRACE_LEAST / 1024, (unsigned long long)args->max_size);
+    if (args->probes.sample > SND_SAMPLE_HZ_MOST)
+        return snd_usage_error(self, "--sample: expected 1 to %d, got %lld", SND_SAMPLE_HZ_MOST,
+                               (long long)args->probes.sample);
+    if (args->schedule && (status = check_schedule(self, args->schedule)) >= 0)
+        return status;
+    return snd_after_run_check(self, &args->after);
+}
+
+/* ------------------------------------------------------------------ whole */
 
 static const char *why_nothing(const struct run_args *args)
 {
@@ -153,95 +190,200 @@ static const char *why_nothing(const struct run_args *args)
         return "--schedule records no step that it reached: a step ends with sonde_step() in C, "
                "sonde.step(), step() of a profile or of an optimizer in Python";
     if (probes->unasked)
-        return "it neither runs a Python that can be told to (python -I, -E and -S do not listen) "
-               "nor uses <sonde/record.h>";
+        return "it neither runs a Python that loads our probes (python -I, -E and -S do not, nor "
+               "one with an empty environment) nor uses <sonde/record.h>";
     return probes->ops ? "it neither imports torch nor uses <sonde/record.h>"
-                       : "no Python of it could be told to (python -I, -E and -S do not listen)";
+                       : "none of its Pythons loaded our probes (python -I, -E and -S do not, nor "
+                         "one with an empty environment)";
 }
 
-static void finish(const struct run_args *args, const char *path, const char *aside,
-                   const char *program)
+static void say_moved(const struct snd_run_folder *folder)
 {
-    if (snd_run_folder_settle(path, aside) == 0) {
+    char    link[64], now[PATH_MAX];
+    ssize_t n;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", folder->fd);
+    n = readlink(link, now, sizeof now - 1);
+    now[n > 0 ? n : 0] = '\0';
+    struct stat st;
+    if (n > 0 && stat(now, &st) == 0)
+        (void)snd_failure("run: the trace folder %s was moved to %s while the program ran; %s",
+                          folder->path.bytes, now,
+                          folder->files ? "the trace is there" : "nothing is in it");
+    else
+        (void)snd_failure("run: the trace folder %s was removed while the program ran: nothing "
+                          "is left of the recording",
+                          folder->path.bytes);
+}
+
+static void say_nothing_recorded(const struct run_args *args, struct snd_run_folder *folder,
+                                 char **program)
+{
+    char                inner[PATH_MAX];
+    struct snd_run_name name = snd_run_name(program);
+    int                 refused = snd_run_folder_try(folder);
+
+    snd_run_folder_read_inner(folder, inner, sizeof inner);
+    if (refused)
+        (void)snd_failure("run: %s recorded nothing: no file can be made in %s: %s", program[0],
+                          folder->path.bytes, strerror(refused));
+    else if (inner[0])
+        (void)snd_failure("run: %s recorded nothing here: it runs another 'sonde run', which "
+                          "recorded to %s",
+                          program[0], inner);
+    else if (name.deaf)
+        (void)snd_failure("run: %s recorded nothing: with -%c it does not load our probes",
+                          program[0], name.deaf);
+    else
+        (void)snd_failure("run: %s recorded nothing: %s, or it ended before its first event; "
+                          "see 'man sonde-run'",
+                          program[0], why_nothing(args));
+}
+
+/* Where the trace is, and what is to be known of it. */
+static void say_recorded(const struct run_args *args, const struct snd_run_folder *folder)
+{
+    const char *path = folder->path.bytes;
+
+    if (folder->living > 0 && folder->living != SND_LIVING_UNKNOWN)
         fprintf(stderr,
-                "sonde: run: %s recorded nothing: %s, or it ended before its first event; "
-                "see 'man sonde-run'\n",
-                program, why_nothing(args));
-        return;
+                "sonde: %zu process%s of it still run%s and may record; the trace is the "
+                "folder %s\n",
+                folder->living, folder->living == 1 ? "" : "es", folder->living == 1 ? "s" : "",
+                path);
+    if (args->after.is_kept) {
+        if (!args->quiet && folder->files > 0)
+            fprintf(stderr, "sonde: recorded %s; next: sonde report %s\n", path, path);
+        snd_say_losses_at("run", path);
     }
-    snd_after_run_finish(&args->after, path);
-    if (args->after.is_kept && (args->verbose || isatty(STDERR_FILENO)))
-        fprintf(stderr, "sonde: recorded %s; next: sonde report %s\n", path, path);
+}
+
+/* The program has ended. Signals stay blocked until the trace has its name. */
+static void finish(const struct run_args *args, struct snd_run_folder *folder, char **program,
+                   const struct snd_child *child)
+{
+    char inner[8];
+
+    snd_run_folder_settle(folder);
+    if (folder->moved) {
+        say_moved(folder);
+    } else if (folder->files == 0 && folder->living == 0) {
+        say_nothing_recorded(args, folder, program);
+        snd_run_folder_undo(folder);
+    } else {
+        snd_run_folder_read_inner(folder, inner, sizeof inner);
+        snd_child_leave(child);
+        if (folder->files > 0)
+            snd_after_run_finish(&args->after, folder->path.bytes, folder->living > 0);
+        say_recorded(args, folder);
+    }
+    snd_child_leave(child);
 }
 
 /* Runs the program; -1, or the exit status when it could not be. */
-static int run_program(struct run_args *args, const char *path, char **program,
-                       struct sonde_buffer *views, struct snd_child *child)
+static int run_program(struct run_args *args, struct snd_run_folder *folder, char **program,
+                       struct snd_child *child)
 {
-    struct sonde_buffer folder = { 0 };
-    int                 status;
+    const char *outer = getenv("SONDE_TRACE");
 
-    if (!absolute_folder(path, &folder)) {
-        status = snd_failure("run: cannot tell the current folder: %s", strerror(errno));
-    } else {
-        set_environment(args, folder.bytes);
-        status = snd_run_probes_set(&args->probes, views);
-        if (!args->after.view && !args->probes.unasked)
-            args->after.view = snd_buf_string(views);
-        if (status < 0)
-            status = snd_child_run(program, child);
-    }
-    sonde_buffer_release(&folder);
+    if (outer)
+        snd_run_folder_note_inner(outer, folder->full.bytes);
+    set_environment(args, folder->full.bytes);
+    int status = snd_run_probes_set(&args->probes);
+    if (status >= 0)
+        return status;
+    status = snd_child_run(program, child);
+    if (status >= 0)
+        snd_child_leave(child);
     return status;
 }
 
-static int record(struct run_args *args, const char *path, char **program)
+/* -1 when the program ran: `child` has how it ended. */
+static int record(struct run_args *args, const char *path, char **program, struct snd_child *child)
 {
-    struct sonde_buffer aside = { 0 }, views = { 0 };
-    struct snd_child    child;
+    struct snd_run_folder folder;
 
-    snd_buf_format(&aside, "%s.%ld.old", path, (long)getpid());
-    int status = aside.failed ? snd_failure("run: out of memory")
-                              : snd_run_folder_make(path, aside.bytes);
+    int status = snd_run_folder_make(&folder, path, !args->after.output);
     if (status < 0) {
-        status = run_program(args, path, program, &views, &child);
+        status = run_program(args, &folder, program, child);
         if (status >= 0)
-            snd_run_folder_undo(path, aside.bytes);
+            snd_run_folder_undo(&folder);
         else
-            finish(args, path, aside.bytes, program[0]);
-        if (status < 0)
-            status = snd_child_status(&child);
+            finish(args, &folder, program, child);
     }
-    sonde_buffer_release(&aside);
-    sonde_buffer_release(&views);
+    snd_run_folder_release(&folder);
     return status;
+}
+
+/* There is no place for the trace, which was only to be shown: the program matters more. */
+static int run_unrecorded(char **program)
+{
+    struct snd_child child;
+
+    unsetenv("SONDE_TRACE");
+    unsetenv("SONDE_PROBES");
+    int status = snd_child_run(program, &child);
+    snd_child_leave(&child);
+    return status < 0 ? snd_child_status(&child) : status;
+}
+
+/* `program` as it is run, in a place of one word more: a bare script gets its Python. */
+static void add_python(char **program, char beside[PATH_MAX])
+{
+    size_t count = 0;
+
+    if (!snd_is_bare_script(program[0]))
+        return;
+    while (program[count])
+        count++;
+    memmove(program + 1, program, (count + 1) * sizeof *program);
+    program[0] = snd_python_for_script(beside);
+}
+
+static int run_checked(const struct snd_command *self, struct run_args *args, char **program)
+{
+    struct sonde_buffer path = { 0 }, views = { 0 };
+    struct snd_run_name name = snd_run_name(program);
+    struct snd_child    child;
+    int                 status;
+
+    if (!snd_after_run_place(&args->after, name.name, name.length, &path))
+        return run_unrecorded(program);
+    snd_run_probes_default(&args->probes, args->after.format ? args->after.format->view : NULL);
+    snd_run_probes_views(&args->probes, &views);
+    status = check_recorded(self, args);
+    if (status < 0)
+        status = snd_after_run_check_sort(self, &args->after, snd_buf_string(&views));
+    if (status < 0 && (path.failed || path.length == 0))
+        status = snd_usage_error(self, "the trace needs a name");
+    if (!args->after.view && !args->probes.unasked)
+        args->after.view = snd_buf_string(&views);
+    if (status < 0)
+        status = record(args, path.bytes, program, &child);
+    snd_after_run_release(&args->after);
+    sonde_buffer_release(&path);
+    sonde_buffer_release(&views);
+    return status < 0 ? snd_child_status(&child) : status;
 }
 
 static int run(const struct snd_command *self, int argc, char **argv)
 {
-    struct run_args     args = { 0 };
-    struct sonde_buffer path = { 0 };
-    int                 operands;
+    struct run_args args = { 0 };
+    char            beside[PATH_MAX];
+    int             operands;
 
     int status = snd_options_parse(self, argc, argv, &args, &operands);
+    if (status < 0)
+        status = check(self, &args, operands);
     if (status >= 0)
         return status;
-    if (operands == 0)
-        return snd_usage_error(self, "no program is given");
-    if (args.keep_last && !args.max_size)
-        return snd_usage_error(self, "--keep-last needs --max-size SIZE");
-    if (args.probes.sample > SND_SAMPLE_HZ_MOST)
-        return snd_usage_error(self, "--sample is from 1 to %d", SND_SAMPLE_HZ_MOST);
-    if (args.schedule && (status = check_schedule(self, args.schedule)) >= 0)
-        return status;
-    if ((status = snd_after_run_check(self, &args.after)) >= 0)
-        return status;
-    argv[operands] = NULL; /* operands are fewer than arguments, so there is room */
-    snd_after_run_place(&args.after, argv[0], &path);
-    snd_run_probes_default(&args.probes, args.after.format ? args.after.format->view : NULL);
-    status = path.failed || path.length == 0 ? snd_usage_error(self, "the trace needs a name")
-                                             : record(&args, path.bytes, argv);
-    sonde_buffer_release(&path);
+    char **program = calloc((size_t)operands + 2, sizeof *program);
+    if (!program)
+        return snd_failure("run: out of memory");
+    memcpy(program, argv, (size_t)operands * sizeof *program);
+    add_python(program, beside);
+    status = run_checked(self, &args, program);
+    free(program);
     return status;
 }
 

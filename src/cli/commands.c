@@ -5,13 +5,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "cli/runfolder.h"
 #include "format/layout.h"
+
+#define SND_STAMP(time) ((int64_t)(time).tv_sec * 1000000000 + (time).tv_nsec)
 
 const struct snd_command *const snd_commands[] = {
     &snd_command_run,     &snd_command_attach, &snd_command_report, &snd_command_export,
@@ -20,14 +24,75 @@ const struct snd_command *const snd_commands[] = {
 };
 const size_t snd_command_count = sizeof snd_commands / sizeof snd_commands[0];
 
+/* When a trace was last written; of a folder, the latest of its files. 0: it is none. */
+static int64_t written_at(const char *path)
+{
+    struct stat st;
+    int64_t     latest = 0;
+
+    switch (snd_path_kind(path)) {
+    case SND_PATH_TRACE:
+        return stat(path, &st) == 0 ? SND_STAMP(st.st_mtim) : 0;
+    case SND_PATH_FOLDER:
+        break;
+    default:
+        return 0;
+    }
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
+        if (entry->d_name[0] != '.' && fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 &&
+            SND_STAMP(st.st_mtim) > latest)
+            latest = SND_STAMP(st.st_mtim);
+    if (dir)
+        closedir(dir);
+    return latest;
+}
+
+/* The latest NAME.sonde of the current folder; NULL if there is none. */
+static char *find_latest(void)
+{
+    static char name[NAME_MAX + 1];
+    DIR        *dir = opendir(".");
+    int64_t     latest = 0;
+
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        size_t length = strlen(entry->d_name), tail = strlen(".sonde");
+        if (length <= tail || strcmp(entry->d_name + length - tail, ".sonde") != 0)
+            continue;
+        int64_t at = written_at(entry->d_name);
+        if (at > latest) {
+            latest = at;
+            snprintf(name, sizeof name, "%s", entry->d_name);
+        }
+    }
+    if (dir)
+        closedir(dir);
+    return latest > 0 ? name : NULL;
+}
+
+int snd_take_trace(const struct snd_command *command, int operands, char **argv)
+{
+    if (operands > 1)
+        return snd_usage_error(command, "one trace at a time");
+    if (operands == 1 && strcmp(argv[0], "-") == 0)
+        return snd_usage_error(command, "a trace is not read from standard input: give its name");
+    if (operands == 1)
+        return -1;
+    argv[0] = find_latest();
+    if (!argv[0])
+        return snd_usage_error(command, "no trace is given, and none is in the current folder");
+    fprintf(stderr, "sonde: %s %s: the latest trace here\n", command->name, argv[0]);
+    return -1;
+}
+
 int snd_open_trace(const struct snd_command *command, int operands, char **argv,
                    struct sonde_trace **trace)
 {
     struct sonde_error err;
+    int                status = snd_take_trace(command, operands, argv);
 
-    if (operands != 1)
-        return snd_usage_error(command,
-                               operands == 0 ? "no trace is given" : "one trace at a time");
+    if (status >= 0)
+        return status;
     if (sonde_trace_open(argv[0], trace, &err) != SONDE_OK)
         return snd_report_error(command, argv[0], &err);
     return -1;
@@ -99,7 +164,8 @@ static bool holds_only_traces(const char *path)
     bool only = dir != NULL;
 
     for (struct dirent *entry; only && (entry = readdir(dir)) != NULL;)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            strcmp(entry->d_name, SND_INNER_RUN) != 0)
             only = is_trace_at(dirfd(dir), entry->d_name);
     if (dir)
         closedir(dir);

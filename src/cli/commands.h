@@ -22,7 +22,12 @@ extern const size_t                    snd_command_count;
 
 /* What several commands need. */
 
-/* Opens the one trace that a command takes. -1 to go on, or the exit status. */
+/*
+ * The one trace that a command takes is in argv[0] then: the operand, or without one the latest
+ * NAME.sonde of the current folder, which is said on stderr. -1 to go on, or the exit status.
+ */
+int snd_take_trace(const struct snd_command *command, int operands, char **argv);
+/* The same, and opens it. */
 int snd_open_trace(const struct snd_command *command, int operands, char **argv,
                    struct sonde_trace **trace);
 /* "sonde: NAME OBJECT: why" on stderr; the exit status that fits the error. */

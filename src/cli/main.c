@@ -2,6 +2,7 @@
 /* The command line: finds the command and lets it run. */
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cli/commands.h"
 
 static void print_help(FILE *out)
@@ -24,7 +25,15 @@ static const struct snd_command *find_command(const char *name)
 
 static int refuse(const char *name)
 {
-    fprintf(stderr, "sonde: there is no command '%s'; see 'sonde --help'\n", name);
+    struct snd_nearest nearest = { .word = name, .length = strlen(name) };
+    char               hint[SND_HINT_MAX], shown[256];
+
+    for (size_t i = 0; i < snd_command_count; i++)
+        snd_nearest_try(&nearest, snd_commands[i]->name);
+    snd_nearest_try(&nearest, "help");
+    snprintf(shown, sizeof shown, "%s", name);
+    fprintf(stderr, "sonde: there is no command '%s'%s; see 'sonde --help'\n",
+            snd_make_plain(shown), snd_nearest_hint(&nearest, hint));
     return SND_EXIT_USAGE;
 }
 

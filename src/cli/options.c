@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 /* ----------------------------------------------------------------- saying */
 
 __attribute__((__format__(__printf__, 2, 0))) static void
@@ -168,6 +170,23 @@ static const struct snd_option *find_letter(const struct snd_command *command, c
     return NULL;
 }
 
+static int refuse_option(const struct snd_command *command, const char *text)
+{
+    char               names[64], hint[SND_HINT_MAX];
+    struct snd_nearest nearest = { .word = text + 2, .length = strcspn(text + 2, "=") };
+
+    if (text[1] != '-')
+        return snd_usage_error(command, "unknown option '%s'", text);
+    for (size_t i = 0; i < command->option_count; i++)
+        snd_nearest_try(&nearest, command->options[i].name);
+    if (nearest.best) { /* as it is to be typed */
+        snprintf(names, sizeof names, "--%s", nearest.best);
+        nearest.best = names;
+    }
+    return snd_usage_error(command, "unknown option '%s'%s", text,
+                           snd_nearest_hint(&nearest, hint));
+}
+
 /* A value that may be left out is one that the next word can only be. */
 static bool may_follow(const struct snd_option *option, const char *next)
 {
@@ -185,7 +204,7 @@ static int parse_one(const struct snd_command *command, int argc, char **argv, i
                                               : find_letter(command, text[1]);
 
     if (!option)
-        return snd_usage_error(command, "unknown option '%s'", text);
+        return refuse_option(command, text);
     const char *inside = is_long ? strchr(text, '=') : text + 2;
     if (inside && *inside)
         value = is_long ? inside + 1 : inside;

@@ -49,6 +49,19 @@ static void find_beside(char path[PATH_MAX])
         path[0] = '\0';
 }
 
+char *snd_python_for_script(char beside[PATH_MAX])
+{
+    static char usual[] = "python3";
+    char       *given = getenv("SONDE_PYTHON_EXE");
+
+    if (given && *given)
+        return given;
+    if (getenv("VIRTUAL_ENV") || getenv("CONDA_PREFIX"))
+        return usual;
+    find_beside(beside);
+    return beside[0] ? beside : usual;
+}
+
 /* The exit status of one try; of one that a signal ended, what a shell says of it. */
 static int run_one(const char *python, const char *package, const char *module, char *const *args)
 {
@@ -65,6 +78,7 @@ static int run_one(const char *python, const char *package, const char *module, 
         command[n++] = (char *)(uintptr_t)head[i];
     memcpy(command + n, args, count * sizeof *command);
     int status = snd_child_run(command, &child);
+    snd_child_leave(&child);
     free(command);
     if (status >= 0)
         return status;

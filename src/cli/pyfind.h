@@ -7,6 +7,8 @@
 #ifndef SND_CLI_PYFIND_H
 #define SND_CLI_PYFIND_H
 
+#include <limits.h>
+
 #include "cli/options.h"
 
 /* What a part of the package exits with when its Python has no torch: the next one is tried. */
@@ -20,5 +22,12 @@
  * signal's number, having said so, if a signal ended it.
  */
 int snd_python_run(const struct snd_command *self, const char *module, char *const *args);
+
+/*
+ * The Python that `sonde run prog.py` runs the script with: $SONDE_PYTHON_EXE; python3 of the PATH
+ * within an activated environment (VIRTUAL_ENV, CONDA_PREFIX); the one beside this program;
+ * python3 of the PATH. Borrowed from `beside`, the environment, or static.
+ */
+char *snd_python_for_script(char beside[PATH_MAX]);
 
 #endif

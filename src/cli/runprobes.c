@@ -73,9 +73,8 @@ static void add_word(struct sonde_buffer *list, const char *word)
     snd_buf_format(list, "%s%s", list->length ? "," : "", word);
 }
 
-/* Fills `list` with the probes that were asked for and `views` with what shows them. */
-static void list_probes(const struct snd_run_probes *chosen, struct sonde_buffer *list,
-                        struct sonde_buffer *views)
+/* Fills `list` with the probes that were asked for, and sets the variables of their values. */
+static void list_probes(const struct snd_run_probes *chosen, struct sonde_buffer *list)
 {
     const char *view = "", *first = "", *shown = "";
 
@@ -93,12 +92,72 @@ static void list_probes(const struct snd_run_probes *chosen, struct sonde_buffer
             continue;
         if (strcmp(shown, view) != 0) {
             shown = view;
-            add_word(views, view);
             add_word(list, first);
         }
         if (strcmp(probes[i].name, first) != 0)
             add_word(list, probes[i].name);
     }
+}
+
+static bool is_recorded(const struct snd_run_probes *chosen, const char *view, size_t length)
+{
+    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
+        const char *value;
+        char        number[32];
+        if (strlen(probes[i].view) == length && strncmp(probes[i].view, view, length) == 0 &&
+            is_asked(&probes[i], chosen, number, &value))
+            return true;
+    }
+    return false;
+}
+
+void snd_run_probes_views(const struct snd_run_probes *chosen, struct sonde_buffer *views)
+{
+    const char *view = "";
+
+    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
+        if (strcmp(view, probes[i].view) == 0)
+            continue;
+        view = probes[i].view;
+        if (is_recorded(chosen, view, strlen(view)))
+            add_word(views, view);
+    }
+}
+
+/* Views that need probes of their own: what else they show, and how to have it recorded. */
+static const struct special {
+    const char *view, *also, *advice;
+} special[] = {
+    { "functions", "samples", "--functions" },
+    { "lines", NULL, "--lines LIST" },
+    { "line-memory", NULL, "--line-memory LIST" },
+    { "samples", NULL, "--sample" },
+};
+
+static const struct special *find_special(const char *view, size_t length)
+{
+    for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
+        if (strlen(special[i].view) == length && strncmp(special[i].view, view, length) == 0)
+            return &special[i];
+    return NULL;
+}
+
+bool snd_run_probes_show(const struct snd_run_probes *chosen, const char *view, size_t length,
+                         const char **advice)
+{
+    const struct special *s = find_special(view, length);
+
+    *advice = s ? s->advice : "";
+    return !s || is_recorded(chosen, view, length) ||
+           (s->also && is_recorded(chosen, s->also, strlen(s->also)));
+}
+
+bool snd_run_probes_make(const struct snd_run_probes *chosen, const char *view, const char **advice)
+{
+    const struct special *s = find_special(view, strlen(view));
+
+    *advice = s ? s->advice : "";
+    return !s || is_recorded(chosen, view, strlen(view));
 }
 
 void snd_run_probes_default(struct snd_run_probes *chosen, const char *view)
@@ -125,20 +184,20 @@ void snd_run_probes_default(struct snd_run_probes *chosen, const char *view)
     *chosen = defaults[at].probes;
 }
 
-int snd_run_probes_set(const struct snd_run_probes *chosen, struct sonde_buffer *views)
+int snd_run_probes_set(const struct snd_run_probes *chosen)
 {
     struct sonde_buffer list = { 0 }, folder = { 0 };
     int                 status = -1;
 
     unsetenv("SONDE_FIRST_PROCESS"); /* of a run that we may be part of: _start.py's */
-    list_probes(chosen, &list, views);
+    list_probes(chosen, &list);
     if (!snd_autostart_find(&folder)) {
         if (!chosen->unasked)
             status = snd_failure("run: cannot record %s: no Python package of sonde is "
                                  "beside this program; install it (make, or pip install .) or "
                                  "set SONDE_PYTHON to its folder",
                                  list.bytes);
-    } else if (list.failed || views->failed || !snd_autostart_set(folder.bytes, list.bytes)) {
+    } else if (list.failed || !snd_autostart_set(folder.bytes, list.bytes)) {
         status = snd_failure("run: out of memory");
     }
     sonde_buffer_release(&list);

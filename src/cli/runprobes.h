@@ -30,9 +30,22 @@ struct snd_run_probes {
 void snd_run_probes_default(struct snd_run_probes *chosen, const char *view);
 
 /*
- * Has the Python processes load these probes. Appends the views that show them to `views`, with
- * commas. -1, or an exit status when what was asked for cannot be had.
+ * Is what `view` shows recorded? If not, `advice` is the option that has it recorded. Views that
+ * show whatever there is always are.
  */
-int snd_run_probes_set(const struct snd_run_probes *chosen, struct sonde_buffer *views);
+bool snd_run_probes_show(const struct snd_run_probes *chosen, const char *view, size_t length,
+                         const char **advice);
+
+/* The same of the view that a file of another format is made of: that alone will do. */
+bool snd_run_probes_make(const struct snd_run_probes *chosen, const char *view,
+                         const char **advice);
+
+/* Appends the views that show what is recorded to `views`, with commas. */
+void snd_run_probes_views(const struct snd_run_probes *chosen, struct sonde_buffer *views);
+
+/*
+ * Has the Python processes load these probes. -1, or an exit status when what was asked for cannot be had.
+ */
+int snd_run_probes_set(const struct snd_run_probes *chosen);
 
 #endif

@@ -37,7 +37,7 @@ def python(*words, **extra):
 
 def sonde_run(options, *program, **extra):
     """`sonde run OPTIONS -- python PROGRAM`."""
-    return run(SONDE, "run", *options, "--", sys.executable, *program, **extra)
+    return run(SONDE, "run", "-q", *options, "--", sys.executable, *program, **extra)
 
 
 def rows(trace, view, *options):

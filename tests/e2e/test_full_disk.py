@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real file systems that refuse: full, read-only, not ours. The program goes on; the loss is counted."""
 import os
+import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -32,6 +34,8 @@ def test_a_full_disk_costs_events_not_the_program(tmp_path):
                     '"$SONDE" run -o "$DISK/x.sonde" -- "$WORKER" steps "$STEPS"; status=$?; '
                     'cp "$DISK/x.sonde" "$KEPT" && exit $status')
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert re.search(r"sonde: run: \d+\.\d % of the events were lost \(\d+ of 300000\): No space left on "
+                     "device", done.stderr)
     ledger = read_json("report", tmp_path / "kept.sonde", "--view", "ledger", "--json")
     counts = {row["key"]: row["count"] for row in ledger["rows"]}
     text = " ".join(row["text"] for row in ledger["rows"])
@@ -69,3 +73,42 @@ def test_a_folder_of_others_is_said_at_once(tmp_path):
     os.chmod(tmp_path, 0o755)
     assert done.returncode == 1
     assert "Permission denied" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_what_is_made_of_a_lossy_trace_says_so(tmp_path):
+    """By run -o FILE and by export; a trace that lost nothing is no word worth."""
+    done = in_mount(tmp_path, "true", '"$SONDE" run -o "$DISK/x.csv" -- "$WORKER" steps "$STEPS"')
+    assert "% of the events were lost" in done.stderr or "No space left on device" in done.stderr
+    for size, lost in (("1M", True), ("1G", False)):
+        done = subprocess.run([SONDE, "run", "-q", "-o", tmp_path / "t.sonde", "--max-size", size, "--", WORKER,
+                               "steps", str(STEPS)], capture_output=True, text=True)
+        assert ("the trace reached its size limit" in done.stderr) == lost and done.stderr.count("\n") == lost
+        done = subprocess.run([SONDE, "export", tmp_path / "t.sonde", "--to", "json", "-o", os.devnull],
+                              capture_output=True, text=True)
+        assert (done.returncode, "% of the events were lost" in done.stderr) == (0, lost), done.stderr
+
+
+PYTHON_CALLS = """\
+source = "def f{0}():\\n    return 1\\nfor _ in range(10): f{0}()\\n"
+for i in range(40000):
+    exec(source.format(i), {})
+"""
+
+
+def test_a_full_disk_is_said_of_a_file_of_functions(tmp_path):
+    (tmp_path / "prog.py").write_text(PYTHON_CALLS)
+    done = in_mount(tmp_path, "true", f'cd "$DISK" && "$SONDE" run -o "{tmp_path}/x.prof" -- '
+                    f'"{sys.executable}" {tmp_path}/prog.py')
+    whole = subprocess.run([SONDE, "run", "-q", "--max-size", "1M", "-o", tmp_path / "y.prof", "--", sys.executable,
+                            tmp_path / "prog.py"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")  # the trace is beside the file: there is room
+    assert whole.returncode == 0 and whole.stderr.count("\n") == 1
+    assert whole.stderr.startswith("sonde: export: a part is missing: 1 file reached its size limit")
+
+
+def test_a_disk_that_is_full_from_the_start(tmp_path):
+    done = in_mount(tmp_path, 'mkdir "$DISK/d" && ! head -c 2m /dev/zero > "$DISK/fill" 2>/dev/null',
+                    '"$SONDE" run -o "$DISK/x.sonde" -- "$WORKER" args hello')
+    assert (done.returncode, done.stdout) in ((0, "hello\n"), (1, "")), done.stderr
+    assert "No space left on device" in done.stderr.splitlines()[-1], done.stderr
+    assert "it neither runs a Python" not in done.stderr

@@ -114,7 +114,7 @@ def test_an_interrupt_is_passed_on_and_waited_for(tmp_path):
         "import time\n"
         "try:\n    print('ready', flush=True)\n    time.sleep(60)\n"
         "except KeyboardInterrupt:\n    print('told', flush=True)\n    raise SystemExit(7)\n")
-    child = subprocess.Popen([SONDE, "run", "--functions", "-o", "t.sonde", "--", sys.executable,
+    child = subprocess.Popen([SONDE, "run", "-q", "--functions", "-o", "t.sonde", "--", sys.executable,
                               "wait.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True,
                              preexec_fn=can_be_interrupted)
     assert child.stdout.readline() == "ready\n"

@@ -44,7 +44,8 @@ def test_a_program_cannot_tell(words, tmp_path):
                       cwd=tmp_path, input="typed") if words[at] != "folder" else \
             sonde_run([*option, "-o", "t.sonde"], *words, cwd=tmp_path, input="typed")
         assert json.loads(done.stdout) == alone
-        assert done.stderr == "" and rows(tmp_path / "t.sonde", option[0][2:])
+        assert done.stderr in ("", "sonde: recorded t.sonde; next: sonde report t.sonde\n")
+        assert rows(tmp_path / "t.sonde", option[0][2:])
 
 
 def test_what_a_program_pickles_and_spawns_works(tmp_path):
@@ -83,7 +84,7 @@ def test_a_python_that_does_not_listen(tmp_path):
     done = run(SONDE, "run", "--functions", "-o", "t.sonde", "--", sys.executable, "-I", "prog.py",
                cwd=tmp_path)
     assert done.stdout == "ran\n" and "recorded nothing" in done.stderr and "-I" in done.stderr
-    done = run(SONDE, "run", "-o", "t.sonde", "--", sys.executable, "-I", "prog.py", cwd=tmp_path)
+    done = run(SONDE, "run", "-q", "-o", "t.sonde", "--", sys.executable, "-I", "prog.py", cwd=tmp_path)
     assert done.stdout == "ran\n" and "recorded nothing" in done.stderr and "-I" in done.stderr
 
 
@@ -94,7 +95,7 @@ def test_help(tmp_path):
 @pytest.mark.parametrize("options, said", [
     ([], "ops,sample,unasked . . ."), (["-o", "x.prof"], "functions . . ."),
     (["-o", "x.lprof"], "lines @profile . ."), (["-o", "x.dat"], "line-memory . @profile ."),
-    (["-o", "x.folded"], "ops,sample,unasked . . ."), (["-o", "x.prof", "--ops"], "ops . . ."),
+    (["-o", "x.folded"], "ops,sample,unasked . . ."),
     (["--shapes"], "ops,shapes . . ."), (["--timeline"], "functions,timeline . . ."),
     (["--ops", "--lines", "a,b.c", "--sample"], "ops,lines,sample a,b.c . ."),
     (["--line-memory", "f", "--sample", "250", "--python-only"],
@@ -215,7 +216,7 @@ def test_a_python_that_the_probes_were_not_built_for(options, told, tmp_path):
         "import subprocess, sys\nprint('it runs', sys.argv[1:], flush=True)\n"
         "if len(sys.argv) < 3: subprocess.run([sys.executable, __file__, *sys.argv[1:], 'again'])\n"
         "sys.exit(3)\n")
-    done = run(SONDE, "run", *options, "-o", "t.sonde", "--", other, "prog.py", "one", cwd=tmp_path, status=3)
+    done = run(SONDE, "run", "-q", *options, "-o", "t.sonde", "--", other, "prog.py", "one", cwd=tmp_path, status=3)
     assert done.stdout == "it runs ['one']\nit runs ['one', 'again']\n"
     lines = done.stderr.splitlines()
     assert lines[0].startswith(f"sonde: {told}: this Python is 3.") and "built for another" in lines[0]
@@ -254,7 +255,7 @@ def test_a_python_that_is_too_old(tmp_path):
         pytest.skip("no Python 3.8 here")
     (tmp_path / "prog.py").write_text("print('it runs')\n")
     for options, told in (([], "no samples are taken"), (["--functions"], "--functions is not recorded")):
-        done = run(SONDE, "run", *options, "-o", "t.sonde", "--", old, "prog.py", cwd=tmp_path)
+        done = run(SONDE, "run", "-q", *options, "-o", "t.sonde", "--", old, "prog.py", cwd=tmp_path)
         assert done.stdout == "it runs\n"
         assert done.stderr.splitlines()[0] == f"sonde: {told}: this Python is 3.8, and sonde needs 3.9 or later"
 
@@ -396,7 +397,7 @@ def test_unchanged_scripts(source, installed, bare_python, tmp_path):
     if installed and source:
         pytest.importorskip(source.split()[1], reason="the package is not installed")
     (tmp_path / "prog.py").write_text(source + DECORATED)
-    done = run(SONDE, "run", "--lines", "@profile", "-o", "t.sonde", "--",
+    done = run(SONDE, "run", "-q", "--lines", "@profile", "-o", "t.sonde", "--",
                sys.executable if installed else bare_python, "prog.py", cwd=tmp_path,
                env=None if installed else without_peers())
     found = {}
@@ -408,7 +409,7 @@ def test_unchanged_scripts(source, installed, bare_python, tmp_path):
 
 def test_the_stand_in_says_what_it_is(bare_python, tmp_path):
     (tmp_path / "prog.py").write_text("from line_profiler import LineProfiler")
-    done = run(SONDE, "run", "--lines", "@profile", "-o", "t.sonde", "--", bare_python, "prog.py",
+    done = run(SONDE, "run", "-q", "--lines", "@profile", "-o", "t.sonde", "--", bare_python, "prog.py",
                cwd=tmp_path, status=1, env=without_peers())
     assert "pip install line_profiler" in done.stderr or "cannot import name" in done.stderr
 

@@ -246,7 +246,7 @@ def test_run_and_what_shows_it(tmp_path):
         def squeeze(): zlib.compress(data, 9)
         while time.time() < end: squeeze()
         """))
-    subprocess.run([SONDE, "run", "--sample", "500", "--native", "-o", "t.sonde", "--", sys.executable,
+    subprocess.run([SONDE, "run", "-q", "--sample", "500", "--native", "-o", "t.sonde", "--", sys.executable,
                     "program.py"], cwd=tmp_path, check=True, timeout=60)
     rows = json.loads(subprocess.run([SONDE, "report", "t.sonde", "--view", "samples", "--json", "--show-all"],
                                      cwd=tmp_path, check=True, stdout=subprocess.PIPE).stdout)["rows"]

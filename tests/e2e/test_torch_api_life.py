@@ -216,7 +216,7 @@ print({row.key: row.count for row in prof.key_averages()})
 prof.save("own.sonde")
 x.sub(x)
 """)
-    done = subprocess.run([SONDE, "run", "--ops", "-o", tmp_path / "t.sonde", "--", sys.executable,
+    done = subprocess.run([SONDE, "run", "-q", "--ops", "-o", tmp_path / "t.sonde", "--", sys.executable,
                            script], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           cwd=tmp_path)
     assert done.returncode == 0, done.stderr

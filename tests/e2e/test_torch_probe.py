@@ -535,7 +535,7 @@ def run_script(tmp_path, text, *options, status=0, prefix=(), name="script.py", 
     script = tmp_path / name
     script.write_text(textwrap.dedent(text))
     trace = tmp_path / "run.sonde"
-    done = run_sonde("run", "-o", trace, "--ops", *options, "--", *(prefix or [sys.executable]),
+    done = run_sonde("run", "-q", "-o", trace, "--ops", *options, "--", *(prefix or [sys.executable]),
                      script, env=plain_environment(), **extra)
     assert done.returncode == status, done.stderr.decode()
     return trace, done
@@ -611,7 +611,7 @@ def test_run_killed(tmp_path):
     script.write_text("import torch, os, signal\n"
                       "for _ in range(1000): torch.ones(3).add(1)\n"
                       "os.kill(os.getpid(), signal.SIGKILL)\n")
-    done = run_sonde("run", "-o", tmp_path / "k.sonde", "--ops", "--shapes", "--", sys.executable,
+    done = run_sonde("run", "-q", "-o", tmp_path / "k.sonde", "--ops", "--shapes", "--", sys.executable,
                      script, env=plain_environment())
     assert done.returncode == -signal.SIGKILL
     names = [one.name for one in read(tmp_path / "k.sonde")[0]]
@@ -627,7 +627,7 @@ def test_run_finds_the_shadowed_sitecustomize(tmp_path):
     environment = plain_environment()
     environment["PYTHONPATH"] = os.pathsep.join(
         [str(folder), *filter(None, [environment.get("PYTHONPATH")])])
-    done = run_sonde("run", "-o", tmp_path / "s.sonde", "--ops", "--", sys.executable, script,
+    done = run_sonde("run", "-q", "-o", tmp_path / "s.sonde", "--ops", "--", sys.executable, script,
                      env=environment)
     assert done.stdout == b"True\n", done.stderr
     assert "aten::ones" in [one.name for one in read(tmp_path / "s.sonde")[0]]
@@ -668,7 +668,7 @@ def test_run_two_ranks(tmp_path):
         model(torch.randn(2, 4)).sum().backward()
         dist.destroy_process_group()
     """))
-    done = run_sonde("run", "-o", tmp_path / "d.sonde", "--ops", "--", sys.executable, "-m",
+    done = run_sonde("run", "-q", "-o", tmp_path / "d.sonde", "--ops", "--", sys.executable, "-m",
                      "torch.distributed.run", "--nproc-per-node=2", "--master-port=0",
                      "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", script,
                      env=plain_environment())
