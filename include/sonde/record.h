@@ -27,6 +27,8 @@
  *          step, pause, resume, metadata, trace_path): what interrupts the recorder
  *          itself is dropped and counted. No call is a cancellation point.
  * Errors:  marking never fails: what cannot be written is counted and reported.
+ * Forks:   a new process writes a file of its own from its first mark on, whether fork(), _Fork() or
+ *          the system call clone made it; not one that shares its parent's memory (vfork).
  */
 #ifndef SONDE_RECORD_H
 #define SONDE_RECORD_H
@@ -93,7 +95,7 @@ struct sonde_options {
     void (*on_cycle)(const struct sonde_cycle *cycle, void *user);
     void    *user;
     uint32_t rank, world_size; /* UINT32_MAX: from $RANK and $WORLD_SIZE, if set */
-    bool     overwrite;        /* replace an existing file instead of failing */
+    bool     overwrite;        /* replace an existing trace instead of failing; never other files */
     uint32_t subject_pid;      /* the process that the recording is about; 0: this one */
 };
 
@@ -444,14 +446,28 @@ struct sonde_scope_ {
 
 #define SONDE_THREAD_LOCAL_ __thread __attribute__((tls_model("initial-exec")))
 SONDE_API extern SONDE_THREAD_LOCAL_ struct sonde_lane sonde_lane_;
-SONDE_API extern uint32_t                              sonde_epoch_; /* 0: nothing records */
+
+/*
+ * The epoch, and one more: 1 while nothing records. It is alone on its page, which the kernel
+ * wipes in a new process: 0 there sends the first mark the slow way, whoever made the process.
+ */
+#if defined(__x86_64__)
+#define SONDE_PAGE_ 4096
+#else
+#define SONDE_PAGE_ 65536
+#endif
+struct sonde_epoch_page_ {
+    uint32_t value, noticing;
+    char     alone[SONDE_PAGE_ - 8];
+} __attribute__((aligned(SONDE_PAGE_)));
+SONDE_API extern struct sonde_epoch_page_ sonde_epoch_;
 SONDE_API extern uint32_t sonde_clock_trust_; /* 1: the processor's counter is the clock */
 
 SONDE_API uint64_t sonde_clock_fallback_(void);
 SONDE_API void     sonde_begin_slow_(struct sonde_site *site, const char *name);
 SONDE_API void     sonde_begin_id_slow_(uint32_t name, uint32_t shapes);
-SONDE_API void     sonde_end_slow_(uint64_t now);
-SONDE_API void     sonde_scope_end_slow_(struct sonde_scope_ scope, uint64_t now);
+SONDE_API void     sonde_end_slow_(uint64_t now); /* 0: at the time when it has the lane */
+SONDE_API void     sonde_scope_end_slow_(struct sonde_scope_ scope);
 
 #define SONDE_KIND_BEGIN_ 0x21u
 #define SONDE_KIND_SPAN_ 0x27u
@@ -461,7 +477,7 @@ SONDE_API void     sonde_scope_end_slow_(struct sonde_scope_ scope, uint64_t now
 
 static inline uint32_t sonde_epoch(void)
 {
-    return __atomic_load_n(&sonde_epoch_, __ATOMIC_RELAXED);
+    return __atomic_load_n(&sonde_epoch_.value, __ATOMIC_RELAXED) - 1;
 }
 
 static inline uint64_t sonde_clock(void)
@@ -481,7 +497,8 @@ static inline uint64_t sonde_clock(void)
 
 /*
  * Takes the lane for one event of `words` words; false: go the slow way. It is taken before
- * anything about it is looked at, or a signal handler could use up the room in between.
+ * anything about it is looked at, or a signal handler could use up the room in between; and
+ * before the clock is read, or the handler's events would be older than the one written after them.
  */
 static inline bool sonde_lane_take_(struct sonde_lane *lane, uint32_t epoch, size_t words)
 {
@@ -546,11 +563,10 @@ static inline bool sonde_end_leaf_(struct sonde_lane *lane, uint64_t now)
 
 static inline void sonde_end_at_(struct sonde_lane *lane, uint64_t now)
 {
-    uint64_t *at = lane->cur;
-
     lane->depth--;
     if (SONDE_LIKELY_(sonde_end_leaf_(lane, now)))
         return;
+    uint64_t *at = lane->cur;
     lane->cur = at + 1;
     __atomic_store_n(at, now << 8 | SONDE_KIND_END_, __ATOMIC_RELEASE);
 }
@@ -612,13 +628,12 @@ static inline void sonde_end(void)
 
     if (SONDE_LIKELY_(epoch == 0))
         return;
-    uint64_t           now = sonde_clock();
     struct sonde_lane *lane = &sonde_lane_;
     if (SONDE_LIKELY_(sonde_lane_take_(lane, epoch, 1))) {
-        sonde_end_at_(lane, now);
+        sonde_end_at_(lane, sonde_clock());
         sonde_lane_leave_(lane);
     } else {
-        sonde_end_slow_(now);
+        sonde_end_slow_(0);
     }
 }
 
@@ -628,14 +643,13 @@ static inline void sonde_scope_end_(struct sonde_scope_ *scope)
 
     if (SONDE_LIKELY_(epoch == 0))
         return;
-    uint64_t           now = sonde_clock();
     struct sonde_lane *lane = &sonde_lane_;
     if (SONDE_LIKELY_(scope->epoch == epoch && scope->depth == lane->depth &&
                       sonde_lane_take_(lane, epoch, 1))) {
-        sonde_end_at_(lane, now);
+        sonde_end_at_(lane, sonde_clock());
         sonde_lane_leave_(lane);
     } else {
-        sonde_scope_end_slow_(*scope, now);
+        sonde_scope_end_slow_(*scope);
     }
 }
 

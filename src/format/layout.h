@@ -103,8 +103,16 @@ struct snd_file_header {
     uint64_t failed_reserves; /* no space, quota, file-size limit */
     uint32_t last_os_error;   /* errno of the latest failed reserve */
     uint32_t reserved4;
-    uint8_t  reserved5[2984];
+    uint8_t  reserved5[168];
+    /* at 1280 */
+    uint64_t refused_events;    /* marks of signal handlers that interrupted the recorder itself */
+    uint64_t lost_children;     /* forked processes that recorded and could not make their file */
+    uint32_t lost_children_why; /* errno of the latest of them */
+    uint32_t written_every_ms;  /* 0: the file is mapped; else it is written at intervals */
+    uint64_t cut_files;         /* somebody truncated the file while it was being written */
+    uint8_t  reserved6[2784];
 };
+static_assert(offsetof(struct snd_file_header, refused_events) == 1280, "where FORMAT.md says");
 static_assert(offsetof(struct snd_file_header, fixed_crc) == 1020, "live fields begin at 1024");
 static_assert(sizeof(struct snd_file_header) == SND_HEADER_SIZE, "the header is one page");
 

@@ -49,6 +49,10 @@ static void fill_process(struct snd_ledger *l, const struct snd_process *p)
     const struct snd_file_header *h = &p->header;
 
     l->counts[SND_LEDGER_lost_events] += h->lost_events;
+    l->counts[SND_LEDGER_refused_events] += h->refused_events;
+    l->counts[SND_LEDGER_lost_children] += h->lost_children;
+    if (h->lost_children > 0)
+        l->child_error = (int)(h->lost_children_why & 0xffff);
     l->counts[SND_LEDGER_lost_names] += h->lost_names;
     l->counts[SND_LEDGER_cut_names] += h->cut_names;
     l->counts[SND_LEDGER_recycled_chunks] += h->recycled_chunks;
@@ -103,12 +107,18 @@ size_t snd_ledger_list(const struct snd_ledger *l, struct sonde_ledger_item item
     for (size_t i = 0; i < SND_LEDGER_COUNT; i++) {
         struct sonde_ledger_item *item = &items[n];
         const char               *advice = texts[i].advice;
-        char                      why[128];
+        char                      why[192];
         if (l->counts[i] == 0)
             continue;
         if (i == SND_LEDGER_failed_reserves) {
             snprintf(why, sizeof why, "%.64s; free disk space or quota, or record elsewhere",
                      strerror(l->os_error));
+            advice = why;
+        }
+        if (i == SND_LEDGER_lost_children) {
+            snprintf(why, sizeof why,
+                     "%.64s; nothing of them is here; record to a folder that they can write to",
+                     strerror(l->child_error));
             advice = why;
         }
         if (i == SND_LEDGER_uncounted_operators)

@@ -19,6 +19,7 @@ enum snd_ledger_key {
 struct snd_ledger {
     uint64_t counts[SND_LEDGER_COUNT];
     int      os_error;       /* why the file could not be extended, or 0 */
+    int      child_error;    /* errno of the latest forked process without a trace */
     char     uncounted[224]; /* operators without FLOPs, with their shares of the time */
     char     switched[192];  /* why Python calls were not seen in the way chosen first */
 };

@@ -357,7 +357,7 @@ static bool refresh(struct snd_sampling *s, uint64_t now)
 /* The recording changed: numbers of another one mean nothing. */
 static bool follow_epoch(struct snd_sampling *s)
 {
-    uint32_t epoch = __atomic_load_n(s->recorder.epoch, __ATOMIC_RELAXED);
+    uint32_t epoch = __atomic_load_n(&s->recorder.epoch->value, __ATOMIC_RELAXED) - 1;
 
     if (epoch == s->epoch)
         return epoch != 0;

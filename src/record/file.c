@@ -14,6 +14,7 @@
 
 #include "base/crc32c.h"
 #include "record/clock.h"
+#include "record/place.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
@@ -88,8 +89,7 @@ static int own_fd(void)
 
     if (snd_ownfd_is(&snd_rec.file, fd))
         return fd;
-    struct snd_ownfd again =
-        snd_ownfd_take(open(snd_rec.full_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    struct snd_ownfd again = snd_ownfd_take(snd_place_reopen());
     if (!snd_ownfd_is(&snd_rec.file, again.fd)) {
         snd_ownfd_close(&again);
         errno = EBADF;
@@ -147,6 +147,13 @@ void *snd_file_map(uint64_t offset, uint64_t size)
     return map;
 }
 
+void *snd_file_again(void *map, size_t size)
+{
+    void *again = mremap(map, 0, size, MREMAP_MAYMOVE);
+
+    return again == MAP_FAILED ? NULL : again;
+}
+
 void snd_file_park(void *map, size_t size)
 {
     /*
@@ -169,87 +176,6 @@ void snd_file_punch(uint64_t from, uint64_t to)
 }
 
 /* ---------------------------------------------------------------- creating */
-
-/*
- * "a/b.sonde" of cycle 2 is "a/b-3.sonde"; in a folder it is "PID-3.sonde". A child's is
- * "a/b.sonde.PID".
- */
-static bool name_file(char *out, size_t size, uint32_t number)
-{
-    const char *path = snd_rec.path;
-    size_t      length = strlen(path);
-    char        suffix[32] = "";
-    int         n;
-
-    if (number > 0)
-        snprintf(suffix, sizeof suffix, "-%u", number + 1);
-    if (length > 0 && path[length - 1] == '/') {
-        n = snprintf(out, size, "%s%u%s.sonde", path, snd_subject(), suffix);
-    } else {
-        const char *slash = strrchr(path, '/');
-        const char *dot = strrchr(slash ? slash : path, '.');
-        int         stem = (int)(dot && dot != path ? (size_t)(dot - path) : length);
-        n = snprintf(out, size, "%.*s%s%s", stem, path, suffix, path + stem);
-        if (n >= 0 && (size_t)n < size && snd_rec.parent_pid != 0)
-            n += snprintf(out + n, size - (size_t)n, ".%d", (int)getpid());
-    }
-    return n >= 0 && (size_t)n < size;
-}
-
-static bool is_folder(const char *path)
-{
-    size_t length = strlen(path);
-
-    return length > 0 && path[length - 1] == '/';
-}
-
-/* The program may change its folder. */
-static void find_full_path(void)
-{
-    char link[32];
-
-    snprintf(link, sizeof link, "/proc/self/fd/%d", snd_rec.file.fd);
-    ssize_t n = readlink(link, snd_rec.full_path, sizeof snd_rec.full_path - 1);
-    snd_rec.full_path[n > 0 ? n : 0] = '\0';
-}
-
-/* A folder may hold traces of earlier programs of this very process (exec): next number. */
-static enum sonde_status open_file(struct sonde_error *err)
-{
-    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-    uint32_t  number = snd_rec.cycle;
-    bool      may_replace = snd_rec.overwrite || snd_rec.parent_pid != 0;
-
-    for (;;) {
-        if (!name_file(snd_rec.file_path, sizeof snd_rec.file_path, number))
-            return snd_fail(err, SONDE_E_ARGUMENT, "cannot record to %.200s: the path is too long",
-                            snd_rec.path);
-        snd_rec.file = snd_ownfd_take(open(snd_rec.file_path, flags, 0600));
-        if (snd_rec.file.fd >= 0) {
-            find_full_path();
-            return SONDE_OK;
-        }
-        struct stat at;
-        bool        exists = errno == EEXIST;
-        if (exists && is_folder(snd_rec.path) && number < snd_rec.cycle + 100000) {
-            number++;
-        } else if (exists && may_replace && lstat(snd_rec.file_path, &at) == 0 &&
-                   S_ISREG(at.st_mode)) {
-            /* Not truncated: another process may have the old file mapped, and would fault. */
-            may_replace = false;
-            if (unlink(snd_rec.file_path) != 0)
-                return snd_fail_os(err, SONDE_E_IO,
-                                   "cannot replace the trace %s; choose another "
-                                   "place with -o or options.path",
-                                   snd_rec.file_path);
-        } else {
-            return snd_fail_os(err, SONDE_E_IO,
-                               "cannot create the trace %s; choose another place "
-                               "with -o or options.path",
-                               snd_rec.file_path);
-        }
-    }
-}
 
 static uint64_t read_boot_id(void)
 {
@@ -317,7 +243,7 @@ static bool map_header(int fd)
 
 enum sonde_status snd_file_create(struct sonde_error *err)
 {
-    enum sonde_status status = open_file(err);
+    enum sonde_status status = snd_place_create(err);
 
     if (status != SONDE_OK)
         return status;
@@ -340,7 +266,7 @@ enum sonde_status snd_file_create(struct sonde_error *err)
 
 fail_reserve:
     snd_ownfd_close(&snd_rec.file);
-    unlink(snd_rec.file_path);
+    snd_place_remove();
     return status;
 }
 

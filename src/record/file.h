@@ -45,6 +45,9 @@ void snd_file_close(uint64_t size);
 /* In a forked child: parks the header page and closes the descriptor; the file is the parent's. */
 void snd_file_leave(void);
 
+/* A second mapping of what a shared mapping shows, whatever became of its file's name; or NULL. */
+void *snd_file_again(void *map, size_t size);
+
 /* Memory of the recorder's own: from the kernel, never from malloc, which may be profiled. */
 void *snd_pages_new(size_t size);
 void *snd_pages_grow(void *pages, size_t old_size, size_t new_size); /* NULL: `pages` stands */

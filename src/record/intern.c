@@ -223,6 +223,18 @@ bool snd_table_start(void)
     return snd_table_append(SND_REC_STRING, &id, &lost, sizeof lost) != NULL && id == SND_NAME_LOST;
 }
 
+void snd_table_abandon(void)
+{
+    snd_rec.slots = NULL;
+    snd_rec.slot_count = 0;
+    snd_rec.tallies = NULL;
+    snd_rec.tally_room = 0;
+    snd_rec.parked = NULL;
+    snd_rec.parked_count = 0;
+    snd_rec.table_chunk = SND_NO_CHUNK;
+    snd_sampled_abandon();
+}
+
 void snd_table_stop(void)
 {
     snd_sampled_clear();

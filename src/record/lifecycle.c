@@ -6,12 +6,14 @@
  * _exit,
  * signal: published events stay in the file, which says that it was not closed.
  * fork:   the child leaves its parent's file alone and makes its own at its first event, so
- *         that fork + exec costs nothing.
+ *         that fork + exec costs nothing. Where the handlers of fork() do not run (_Fork(), a
+ *         system call clone) the child's first call finds its epoch wiped (snd_session_notice).
  * dlclose: the library stays (linked with -z nodelete): threads hold pointers into it.
  */
 #include <pthread.h>
 
 #include "record/clock.h"
+#include "record/say.h"
 #include "record/session.h"
 #include "record/thread.h"
 
@@ -35,7 +37,7 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-    snd_session_in_child();
+    snd_session_in_child(holds_locks ? SND_SURVIVOR_CALLER : SND_SURVIVOR_UNKNOWN);
     if (holds_locks)
         snd_lock_forget();
     holds_locks = false;
@@ -43,6 +45,7 @@ static void after_fork_in_child(void)
 
 __attribute__((constructor)) static void load(void)
 {
+    snd_say_init();
     snd_clock_init();
     if (!snd_threads_init())
         return; /* no key to be had: threads could not be detached, so none is attached */

@@ -20,9 +20,20 @@ static void put(const uint64_t *words, size_t count, enum snd_intent intent)
     }
 }
 
+/* Between enter and leave only: what a signal handler marks before is older, never younger. */
 static uint64_t stamp(enum snd_event_kind kind)
 {
-    return sonde_clock() << 8 | (uint64_t)kind;
+    return snd_thread_time() << 8 | (uint64_t)kind;
+}
+
+/* The same with the time in word 0. */
+static void put_now(enum snd_event_kind kind, uint64_t *words, size_t count, enum snd_intent intent)
+{
+    if (snd_thread_enter(count, intent) == SND_ENTRY_READY) {
+        words[0] = stamp(kind);
+        snd_lane_write(&sonde_lane_, words, count);
+        snd_thread_leave();
+    }
 }
 
 /* --------------------------------------------------------------- interning */
@@ -247,7 +258,7 @@ void sonde_begin_text(const char *name)
 void sonde_end_slow_(uint64_t now)
 {
     if (snd_thread_enter(1, SND_INTENT_END) == SND_ENTRY_READY) {
-        sonde_end_at_(&sonde_lane_, now);
+        sonde_end_at_(&sonde_lane_, now ? now : snd_thread_time());
         snd_thread_leave();
     }
 }
@@ -256,14 +267,14 @@ void sonde_end_slow_(uint64_t now)
  * Closes `count` ranges of the lane that were left by a jump: one gap, in which no event was lost.
  * Those that were dropped when they began are dropped once more, one by one.
  */
-static void close_left(uint32_t count, uint64_t now)
+static void close_left(uint32_t count)
 {
     while (count > 0) {
-        const uint64_t words[2] = { now << 8 | SND_EV_GAP, (uint64_t)count << 32 };
         enum snd_entry entry = snd_thread_enter(2, SND_INTENT_END);
         if (entry == SND_ENTRY_OFF)
             return;
         if (entry == SND_ENTRY_READY) {
+            const uint64_t words[2] = { stamp(SND_EV_GAP), (uint64_t)count << 32 };
             snd_lane_write(&sonde_lane_, words, 2);
             sonde_lane_.depth -= count;
             snd_thread_leave();
@@ -273,13 +284,13 @@ static void close_left(uint32_t count, uint64_t now)
     }
 }
 
-void sonde_scope_end_slow_(struct sonde_scope_ scope, uint64_t now)
+void sonde_scope_end_slow_(struct sonde_scope_ scope)
 {
     struct sonde_lane *lane = &sonde_lane_;
     int32_t            above = (int32_t)(lane->depth - scope.depth);
 
     if (lane->busy) { /* in a signal handler inside the recorder: refused, and counted */
-        sonde_end_slow_(now);
+        sonde_end_slow_(0);
         return;
     }
     /* Where it was open a recording or a pause began, which has closed it; or it was not recorded. */
@@ -289,8 +300,8 @@ void sonde_scope_end_slow_(struct sonde_scope_ scope, uint64_t now)
         above = 0; /* ranges ended out of order meanwhile: which are open is not known here */
     if (above < 0)
         return; /* its range has been ended already */
-    close_left((uint32_t)above, now);
-    sonde_end_slow_(now);
+    close_left((uint32_t)above);
+    sonde_end_slow_(0);
 }
 
 /* From here on the depth tells nothing to the scopes that are open. */
@@ -306,8 +317,8 @@ void sonde_end_at(uint32_t inner)
         sonde_end();
         return;
     }
-    const uint64_t words[2] = { stamp(SND_EV_END_AT), inner };
     if (snd_thread_enter(2, SND_INTENT_END) == SND_ENTRY_READY) {
+        const uint64_t words[2] = { stamp(SND_EV_END_AT), inner };
         snd_lane_write(&sonde_lane_, words, 2);
         sonde_lane_.depth--;
         snd_thread_leave();
@@ -317,9 +328,9 @@ void sonde_end_at(uint32_t inner)
 
 void sonde_end_key(uint64_t key)
 {
-    const uint64_t words[2] = { stamp(SND_EV_END_KEY), key };
+    uint64_t words[2] = { 0, key };
 
-    put(words, 2, SND_INTENT_OTHER);
+    put_now(SND_EV_END_KEY, words, 2, SND_INTENT_OTHER);
 }
 
 void sonde_attr(enum sonde_attr key, uint64_t value)
@@ -356,9 +367,9 @@ static void put_memory(enum snd_event_kind kind, struct sonde_device device, con
 {
     if (sonde_epoch() == 0)
         return;
-    const uint64_t words[4] = { stamp(kind), SND_DEVICE(device.type, device.index),
-                                (uint64_t)(uintptr_t)address, size };
-    put(words, 4, SND_INTENT_OTHER);
+    uint64_t words[4] = { 0, SND_DEVICE(device.type, device.index), (uint64_t)(uintptr_t)address,
+                          size };
+    put_now(kind, words, 4, SND_INTENT_OTHER);
 }
 
 void sonde_alloc(struct sonde_device device, const void *address, uint64_t size)
@@ -396,8 +407,8 @@ void sonde_link(uint32_t kind, bool arrives, uint64_t id)
 {
     if (sonde_epoch() == 0)
         return;
-    const uint64_t words[3] = { stamp(SND_EV_LINK), (uint64_t)arrives << 32 | kind, id };
-    put(words, 3, SND_INTENT_OTHER);
+    uint64_t words[3] = { 0, (uint64_t)arrives << 32 | kind, id };
+    put_now(SND_EV_LINK, words, 3, SND_INTENT_OTHER);
 }
 
 void sonde_sample(const struct sonde_sample *sample)
@@ -410,13 +421,16 @@ void sonde_sample(const struct sonde_sample *sample)
         return;
     /* What is longer than the field holds is several events; the samples are told of once. */
     do {
-        uint64_t       covered = left < UINT32_MAX ? left : UINT32_MAX;
-        const uint64_t words[3] = {
-            (sample->at ? sample->at : sonde_clock()) << 8 | SND_EV_SAMPLE,
+        uint64_t covered = left < UINT32_MAX ? left : UINT32_MAX;
+        uint64_t words[3] = {
+            sample->at << 8 | SND_EV_SAMPLE,
             (uint64_t)(sample->state & 0xff) << 32 | (uint64_t)samples << 40 | sample->stack,
             covered << 32 | sample->thread,
         };
-        put(words, 3, SND_INTENT_OTHER);
+        if (sample->at)
+            put(words, 3, SND_INTENT_OTHER);
+        else
+            put_now(SND_EV_SAMPLE, words, 3, SND_INTENT_OTHER);
         left -= covered;
     } while (left > 0);
 }

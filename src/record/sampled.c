@@ -29,6 +29,12 @@ struct snd_thread_record *snd_sampled_claim(uint32_t tid, uint32_t *id)
     return NULL;
 }
 
+void snd_sampled_abandon(void)
+{
+    known = NULL;
+    count = room = 0;
+}
+
 void snd_sampled_clear(void)
 {
     snd_pages_free(known, room * sizeof *known);

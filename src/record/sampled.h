@@ -15,5 +15,6 @@ struct snd_thread_record *snd_sampled_claim(uint32_t tid, uint32_t *id);
 
 /* The tables end, and with them the records. */
 void snd_sampled_clear(void);
+void snd_sampled_abandon(void); /* the same in a forked child whose parent was changing them */
 
 #endif

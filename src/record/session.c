@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,25 +18,30 @@
 #include "record/clock.h"
 #include "record/file.h"
 #include "record/intern.h"
+#include "record/place.h"
+#include "record/say.h"
 #include "record/supply.h"
 #include "record/thread.h"
 
 struct snd_recording snd_rec = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .settled = PTHREAD_COND_INITIALIZER,
+    .folder = SND_OWNFD_NONE,
     .file = SND_OWNFD_NONE,
     .table_chunk = SND_NO_CHUNK,
 };
 /* Recursive: the user's callback runs under it, and may ask for the path or stop. */
 static pthread_mutex_t control = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static uint32_t        last_epoch;
-static uint32_t        starts; /* a callback may stop and start anew: whoever called it sees that */
+static uint32_t marking; /* the epoch that is on, or 0: a new process finds the other wiped */
+static uint32_t starts;  /* a callback may stop and start anew: whoever called it sees that */
 
 /* A thread that is cancelled with a lock held would keep it for ever. Returns the state before. */
 static int take_control(void)
 {
     int cancel;
 
+    snd_session_notice();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     pthread_mutex_lock(&control);
     return cancel;
@@ -49,17 +55,34 @@ static void leave_control(int cancel)
 
 /* ------------------------------------------------------------------- epoch */
 
+static void set_epoch(uint32_t epoch)
+{
+    marking = epoch;
+    __atomic_store_n(&sonde_epoch_.value, epoch + 1, __ATOMIC_RELEASE);
+}
+
 /* Marking begins (again): every lane and every site must look itself up anew. */
 static void turn_on(void)
 {
-    if (++last_epoch == 0)
+    if (++last_epoch >= SND_EPOCH_WIPED - 1)
         last_epoch = 1;
-    __atomic_store_n(&sonde_epoch_, last_epoch, __ATOMIC_RELEASE);
+    set_epoch(last_epoch);
 }
 
 static void turn_off(void)
 {
-    __atomic_store_n(&sonde_epoch_, 0, __ATOMIC_RELEASE);
+    set_epoch(0);
+}
+
+/* 0 before this, and again in a new process: the kernel wipes the page when it makes one. */
+static void init_epoch(void)
+{
+    turn_off();
+    if (sizeof sonde_epoch_ % (size_t)sysconf(_SC_PAGESIZE) == 0 &&
+        (uintptr_t)&sonde_epoch_ % (size_t)sysconf(_SC_PAGESIZE) == 0) {
+        int rc = madvise(&sonde_epoch_, sizeof sonde_epoch_, MADV_WIPEONFORK);
+        (void)rc; /* before Linux 4.14: fork() is noticed all the same, by its handlers */
+    }
 }
 
 /* ----------------------------------------------------------- open and close */
@@ -161,7 +184,7 @@ static enum sonde_status open_recording(struct sonde_error *err)
         snd_table_stop();
         snd_chunks_clear();
         snd_file_close(0);
-        unlink(snd_rec.file_path);
+        snd_place_remove();
         errno = os_error ? os_error : ENOSPC;
         return snd_fail_os(err, SONDE_E_IO,
                            "cannot reserve space for the trace %s; choose another "
@@ -253,6 +276,12 @@ static void set_phase(enum snd_phase phase)
     snd_unlock();
 }
 
+static void go_idle(void)
+{
+    set_phase(SND_IDLE);
+    snd_place_close();
+}
+
 /* Closes the file and tells the user. Control lock held, the other not. */
 static void finish_cycle(bool discard)
 {
@@ -267,7 +296,7 @@ static void finish_cycle(bool discard)
     if (!open)
         return;
     if (discard) {
-        unlink(snd_rec.file_path);
+        snd_place_remove();
     } else if (snd_rec.on_cycle) {
         struct sonde_cycle cycle = { snd_rec.file_path, snd_rec.cycle, snd_rec.step };
         snd_rec.on_cycle(&cycle, snd_rec.user);
@@ -315,6 +344,14 @@ static bool has_schedule(void)
     return snd_rec.schedule.active > 0;
 }
 
+/* Each cycle may fail, for the same reason: that is said of the first. */
+static void say_once(const char *message)
+{
+    if (!snd_rec.said)
+        snd_say("%s; this cycle is not recorded", message);
+    snd_rec.said = true;
+}
+
 /* The schedule moves from `before` to the action of the next step. */
 static void move_schedule(enum sonde_action before)
 {
@@ -329,7 +366,7 @@ static void move_schedule(enum sonde_action before)
     }
     struct sonde_error err;
     if (begin_action(action, &err) != SONDE_OK)
-        fprintf(stderr, "sonde: %s\n", err.message);
+        say_once(err.message);
     if (action != SONDE_ACTION_NONE)
         mark_step();
 }
@@ -462,12 +499,14 @@ static enum sonde_status start(const struct sonde_options *options, struct sonde
         return status;
     enum sonde_action action = sonde_schedule_action(&snd_rec.schedule, 0);
     starts++;
+    snd_rec.said = snd_rec.barred = false;
+    snd_place_open();
     snd_rec.file_path[0] = '\0';
     snd_rec.note_bytes = 0;
     set_phase(SND_WAITING);
     status = begin_action(action, err);
     if (status != SONDE_OK)
-        set_phase(SND_IDLE);
+        go_idle();
     else if (has_schedule() && action != SONDE_ACTION_NONE)
         mark_step();
     return status;
@@ -490,7 +529,7 @@ static void end_recording(void)
     finish_cycle(warming);
     if (starts != mine)
         return; /* the callback began another */
-    set_phase(SND_IDLE);
+    go_idle();
     snd_rec.from_run = false;
 }
 
@@ -562,6 +601,7 @@ bool sonde_under_run(void)
 
 void sonde_metadata(const char *key, const char *value)
 {
+    snd_session_notice();
     snd_lock();
     if (snd_rec.phase != SND_IDLE)
         keep_note(key, value);
@@ -581,9 +621,13 @@ void snd_session_from_environment(void)
     const char          *most = secure_getenv("SONDE_MAX_BYTES");
     const char          *schedule = secure_getenv("SONDE_SCHEDULE");
 
+    init_epoch();
     init_wake();
     snd_rec.usable = true;
     options.path = secure_getenv("SONDE_TRACE");
+    if (!options.path && getenv("SONDE_TRACE"))
+        snd_say("the program has more rights than who started it (set-user-id, capabilities), and "
+                "so may not be told where to write: it runs unrecorded");
     if (!options.path || !*options.path)
         return;
     if (most)
@@ -591,23 +635,51 @@ void snd_session_from_environment(void)
     if (limit && strcmp(limit, "keep-last") == 0)
         options.limit = SONDE_LIMIT_KEEP_LAST;
     if (schedule && !snd_schedule_parse(schedule, &options.schedule))
-        fprintf(stderr, "sonde: SONDE_SCHEDULE=%s is not understood; recording everything\n",
-                schedule);
+        snd_say("SONDE_SCHEDULE=%s is not understood; recording everything", schedule);
     if (sonde_start(&options, &err) == SONDE_OK)
         snd_rec.from_run = true;
     else
-        fprintf(stderr, "sonde: %s; the program runs unrecorded\n", err.message);
+        snd_say("%s; the program runs unrecorded", err.message);
+}
+
+/* The child that cannot be recorded is told of in its parent's file; the first of them aloud. */
+static void count_lost_child(const struct sonde_error *err)
+{
+    struct snd_file_header *family = snd_rec.parent_header;
+    uint64_t                before = 0;
+
+    if (family) {
+        __atomic_store_n(&family->lost_children_why, (uint32_t)err->os_error, __ATOMIC_RELAXED);
+        before = __atomic_fetch_add(&family->lost_children, 1, __ATOMIC_RELAXED);
+    }
+    if (before == 0)
+        snd_say("%s; the forked process %d runs unrecorded, and so will others like it",
+                err->message, (int)getpid());
+}
+
+/* Control or the lock held. */
+static void leave_parent_header(void)
+{
+    if (snd_rec.parent_header)
+        munmap(snd_rec.parent_header, SND_HEADER_SIZE);
+    snd_rec.parent_header = NULL;
 }
 
 void snd_session_open_child(void)
 {
-    if (open_recording(NULL) != SONDE_OK) {
+    struct sonde_error err = { .os_error = 0 };
+
+    if (open_recording(&err) != SONDE_OK) {
         turn_off();
         snd_rec.phase = SND_WAITING;
-    } else if (has_schedule() &&
-               sonde_schedule_action(&snd_rec.schedule, snd_rec.step) == SONDE_ACTION_WARMUP) {
-        __atomic_store_n(&snd_header->valid_from, UINT64_MAX, __ATOMIC_RELAXED);
+        snd_rec.barred = true;
+        count_lost_child(&err);
+        return;
     }
+    leave_parent_header();
+    if (has_schedule() &&
+        sonde_schedule_action(&snd_rec.schedule, snd_rec.step) == SONDE_ACTION_WARMUP)
+        __atomic_store_n(&snd_header->valid_from, UINT64_MAX, __ATOMIC_RELAXED);
 }
 
 void snd_session_lock(void)
@@ -622,7 +694,27 @@ void snd_session_unlock(void)
     pthread_mutex_unlock(&control);
 }
 
-void snd_session_in_child(void)
+/* What a thread that is not in this process was in the middle of is left as it is, for ever. */
+static void forget_file(enum snd_survivor survivor)
+{
+    bool at_rest = survivor != SND_SURVIVOR_UNKNOWN;
+
+    leave_parent_header();
+    snd_rec.parent_header = snd_file_again(snd_header, SND_HEADER_SIZE);
+    if (!at_rest)
+        snd_chunks_abandon();
+    snd_threads_forget(survivor);
+    if (at_rest) {
+        snd_chunks_clear();
+        snd_table_stop();
+    } else {
+        snd_table_abandon();
+    }
+    snd_file_leave();
+    snd_rec.file_path[0] = '\0'; /* that is the parent's */
+}
+
+static void make_locks(void)
 {
     const pthread_mutex_t fresh = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
@@ -630,20 +722,68 @@ void snd_session_in_child(void)
     pthread_mutex_init(&snd_rec.lock, NULL);
     pthread_cond_init(&snd_rec.settled, NULL);
     init_wake();
+}
+
+/* The epoch last: until then other threads of the new process wait, or are not there yet. */
+void snd_session_in_child(enum snd_survivor survivor)
+{
+    bool on = marking != 0 || snd_rec.barred;
+    bool records = snd_rec.phase == SND_OPEN || snd_rec.phase == SND_FORKED || snd_rec.barred;
+
+    make_locks();
     snd_rec.has_supplier = false;
     snd_rec.parent_pid = (uint32_t)getppid();
     snd_rec.subject_pid = 0;
-    if (snd_rec.phase != SND_OPEN && snd_rec.phase != SND_FORKED)
-        return;
-    if (snd_rec.phase == SND_OPEN) {
-        snd_threads_forget();
-        snd_chunks_clear();
-        snd_table_stop();
-        snd_file_leave();
-        snd_rec.file_path[0] = '\0'; /* that is the parent's */
+    if (snd_rec.phase == SND_OPEN)
+        forget_file(survivor);
+    if (records) {
+        snd_rec.phase = SND_FORKED;
+        snd_rec.barred = false;
+        snd_rec.serial++;
     }
-    snd_rec.phase = SND_FORKED;
-    snd_rec.serial++;
-    if (sonde_epoch() != 0)
+    if (records && on)
         turn_on();
+    else
+        turn_off();
+}
+
+/* The options themselves may be half set: another thread held the control lock. */
+static void give_up_child(void)
+{
+    struct sonde_error err;
+
+    snd_fail(&err, SONDE_E_BUSY,
+             "a process was made by clone() while another thread started or stopped the recording");
+    err.os_error = EBUSY;
+    if (snd_rec.phase == SND_OPEN)
+        forget_file(SND_SURVIVOR_UNKNOWN);
+    if (snd_rec.phase != SND_IDLE)
+        count_lost_child(&err);
+    snd_rec.phase = SND_IDLE;
+    snd_rec.barred = false;
+    snd_session_in_child(SND_SURVIVOR_UNKNOWN);
+}
+
+/* Of the parent's threads one is here. If another held a lock, what that guards may be half done. */
+static void enter_new_process(void)
+{
+    bool controlled = pthread_mutex_trylock(&control) != 0;
+    bool locked = pthread_mutex_trylock(&snd_rec.lock) != 0;
+
+    if (controlled)
+        give_up_child();
+    else
+        snd_session_in_child(locked ? SND_SURVIVOR_UNKNOWN : SND_SURVIVOR_ANY);
+}
+
+void snd_session_notice(void)
+{
+    if (sonde_epoch() != SND_EPOCH_WIPED || !snd_rec.usable)
+        return;
+    /* It, too, was wiped: this is the new process's own. */
+    while (__atomic_exchange_n(&sonde_epoch_.noticing, 1, __ATOMIC_ACQUIRE))
+        sched_yield();
+    if (sonde_epoch() == SND_EPOCH_WIPED)
+        enter_new_process();
+    __atomic_store_n(&sonde_epoch_.noticing, 0, __ATOMIC_RELEASE);
 }

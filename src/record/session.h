@@ -8,6 +8,7 @@
 #define SND_RECORD_SESSION_H
 
 #include "record/state.h"
+#include "record/thread.h"
 
 /*
  * In a forked child, at its first event: makes the child's own file. If that cannot be done
@@ -21,8 +22,17 @@ void snd_session_end(void);
 /* Forks take both locks first, so that the child finds everything at rest. */
 void snd_session_lock(void);
 void snd_session_unlock(void);
-/* In the child: leaves the parent's file alone and waits for the first event. */
-void snd_session_in_child(void);
+/*
+ * In the child: leaves the parent's file alone and waits for the first event.
+ */
+void snd_session_in_child(enum snd_survivor survivor);
+
+/*
+ * Notices a process that was made without the handlers of fork() (_Fork(), the system call clone),
+ * in which the kernel has wiped sonde_epoch_. Called before a lock is taken, by whoever may be the
+ * first of the new process to come here; sonde_epoch() may be another one afterwards.
+ */
+void snd_session_notice(void);
 
 /* Begins the recording that the environment asks for (sonde run), if it does. */
 void snd_session_from_environment(void);

@@ -102,6 +102,8 @@ struct snd_recording {
 
     /* options, as given */
     char                  path[PATH_MAX]; /* a file, or a folder ending in '/' */
+    size_t                folder_length;  /* of the path: where the name in the folder begins */
+    struct snd_ownfd      folder;         /* used by place.c alone */
     uint64_t              max_bytes;
     size_t                chunk_bytes;
     bool                  keep_last, overwrite;
@@ -112,16 +114,19 @@ struct snd_recording {
     void    *user;
     uint8_t  session[16];
     uint32_t parent_pid; /* of a forked child, else 0 */
-    uint64_t step;
-    uint32_t cycle;
-    char    *notes; /* what sonde_metadata() was told, for the files to come: session.c */
-    size_t   note_bytes;
+    /* in a forked child that has no file yet: the header of its parent's, to count in. Owned */
+    struct snd_file_header *parent_header;
+    bool                    barred; /* the child could not make its file */
+    bool                    said;   /* that a cycle's file could not be made */
+    uint64_t                step;
+    uint32_t                cycle;
+    char  *notes; /* what sonde_metadata() was told, for the files to come: session.c */
+    size_t note_bytes;
 
     /* the file */
     char             file_path[PATH_MAX];
-    char             full_path[PATH_MAX]; /* the same from the root, or "" */
-    struct snd_ownfd file;                /* used by file.c alone */
-    uint64_t         file_end;            /* up to here it is reserved or about to be */
+    struct snd_ownfd file;     /* used by file.c and place.c alone */
+    uint64_t         file_end; /* up to here it is reserved or about to be */
     uint32_t         in_flight;
 
     /* chunks */
@@ -172,6 +177,9 @@ extern struct snd_recording snd_rec;
 void snd_lock(void);
 void snd_unlock(void);
 void snd_lock_forget(void); /* in a forked child, where the lock is made anew */
+
+/* What sonde_epoch() is in a new process that nobody has told the recorder of: session.h. */
+#define SND_EPOCH_WIPED UINT32_MAX
 
 /*
  * The header page of the file, at an address that stays valid for ever (anonymous memory

@@ -73,6 +73,13 @@ void snd_chunks_clear(void)
     snd_rec.chunk_count = 0;
 }
 
+void snd_chunks_abandon(void)
+{
+    snd_rec.chunks = NULL;
+    snd_rec.chunk_count = snd_rec.chunk_capacity = 0;
+    snd_chunks_clear();
+}
+
 /* ----------------------------------------------------------------- sealing */
 
 uint64_t snd_chunk_scan(const struct snd_chunk_header *map, uint64_t size, uint64_t *events)

@@ -49,6 +49,8 @@ void snd_chunk_seal(struct snd_chunk_header *map, uint64_t used, bool checksum);
 
 /* Forgets every chunk; those still mapped are unmapped. */
 void snd_chunks_clear(void);
+/* In a forked child whose parent was changing them: forgets them without a look. */
+void snd_chunks_abandon(void);
 
 void     snd_list_push(struct snd_chunk_list *list, uint32_t chunk);
 uint32_t snd_list_pop(struct snd_chunk_list *list);

@@ -18,9 +18,10 @@
 #define WORTH_REUSING ((uint64_t)4096)    /* room for which an ended thread's chunk is kept */
 
 SONDE_THREAD_LOCAL_ struct sonde_lane sonde_lane_;
-uint32_t                              sonde_epoch_;
+struct sonde_epoch_page_              sonde_epoch_;
 
 static SONDE_THREAD_LOCAL_ struct snd_thread *self;
+static SONDE_THREAD_LOCAL_ uint64_t           entered_at; /* raw clock, or 0: it need not wait */
 static pthread_key_t                          exit_key;
 
 static SONDE_THREAD_LOCAL_ struct {
@@ -154,7 +155,7 @@ static bool first_chunk(struct snd_thread *thread)
     uint32_t chunk = snd_list_pop(&snd_rec.partial);
 
     if (chunk != SND_NO_CHUNK) {
-        const uint64_t words[2] = { sonde_clock() << 8 | SND_EV_THREAD, thread->id };
+        const uint64_t words[2] = { entered_at << 8 | SND_EV_THREAD, thread->id };
         point_lane_at(thread, chunk, snd_rec.chunks[chunk].used);
         snd_lane_write(thread->lane, words, 2);
         return true;
@@ -245,8 +246,9 @@ static void detach(void *argument)
     struct snd_thread *thread = argument;
 
     sonde_lane_.busy = 1; /* what a later destructor marks is dropped */
+    snd_session_notice();
     pthread_mutex_lock(&snd_rec.lock);
-    if (thread->back)
+    if (thread->back && thread->serial == snd_rec.serial)
         leave_recording(thread);
     drop_parked(thread);
     pthread_mutex_unlock(&snd_rec.lock);
@@ -286,7 +288,7 @@ bool snd_threads_init(void)
  */
 static void write_gap(struct snd_thread *thread)
 {
-    uint64_t       at = thread->gap_at ? thread->gap_at : sonde_clock();
+    uint64_t       at = thread->gap_at ? thread->gap_at : entered_at;
     const uint64_t words[2] = { at << 8 | SND_EV_GAP,
                                 (uint64_t)thread->ends_since << 32 | thread->lost_since };
 
@@ -385,13 +387,23 @@ enum snd_entry snd_thread_enter(size_t words, enum snd_intent intent)
         return SND_ENTRY_OFF;
     if (lane->busy) { /* a signal handler, or a hook, inside the recorder itself */
         if (snd_header)
-            snd_count(&snd_header->lost_events, 1);
+            snd_count(&snd_header->refused_events, 1);
         return SND_ENTRY_LOST;
     }
     lane->busy = 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (epoch == SND_EPOCH_WIPED) {
+        snd_session_notice();
+        epoch = sonde_epoch();
+        if (epoch == 0 || epoch == SND_EPOCH_WIPED) { /* the library is not set up yet */
+            snd_thread_leave();
+            return SND_ENTRY_OFF;
+        }
+    }
+    entered_at = 0;
     if (lane->epoch == epoch && has_room(lane, words))
         return SND_ENTRY_READY;
+    entered_at = sonde_clock();
     if (!is_still_dry(lane, epoch)) {
         snd_lock();
         entry = prepare(lane, words);
@@ -402,6 +414,14 @@ enum snd_entry snd_thread_enter(size_t words, enum snd_intent intent)
     if (entry != SND_ENTRY_READY)
         snd_thread_leave();
     return entry;
+}
+
+uint64_t snd_thread_time(void)
+{
+    uint64_t at = entered_at;
+
+    entered_at = 0; /* one event's; a second of the same entry is younger */
+    return at ? at : sonde_clock();
 }
 
 void snd_thread_leave(void)
@@ -443,15 +463,23 @@ void snd_threads_park(uint64_t now)
     }
 }
 
-void snd_threads_forget(void)
+/* Its chunk is its parent's, but the memory is the thread's own to unmap, if it is alive here. */
+static void forget(struct snd_thread *thread)
 {
-    if (self && self->map) {
-        snd_file_park(self->map, self->map_size);
-        if (self->back)
-            snd_rec.chunks[self->chunk].map = NULL;
-    }
-    if (self)
-        self->back = NULL;
+    if (thread->map)
+        snd_file_park(thread->map, thread->map_size);
+    if (thread->back && thread->chunk < snd_rec.chunk_count)
+        snd_rec.chunks[thread->chunk].map = NULL;
+    thread->back = NULL;
+}
+
+void snd_threads_forget(enum snd_survivor survivor)
+{
+    if (survivor == SND_SURVIVOR_ANY)
+        for (struct snd_thread *thread = snd_rec.threads; thread; thread = thread->next)
+            forget(thread);
+    if (survivor == SND_SURVIVOR_CALLER && self)
+        forget(self);
     snd_rec.threads = NULL;
     snd_rec.thread_count = 0;
 }

@@ -71,6 +71,9 @@ void make_gaps(const char *path, uint64_t n)
     synth_end(s, t, 9000);
     synth_thread_done(s, t, 10000, 12);
     h->lost_events = 5;
+    h->refused_events = 6;
+    h->lost_children = 2;
+    h->lost_children_why = EACCES;
     h->lost_names = 2;
     h->cut_names = 1;
     h->late_chunks = 3;

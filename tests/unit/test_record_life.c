@@ -281,8 +281,72 @@ static void test_signal_handlers_record(void **state)
     recorded_walk(trace, count_nested, &counts);
     assert_true(handled > 0);
     assert_int_equal(counts.depth, 0);
-    assert_int_equal(counts.begins + counts.ends + recorded_ledger(trace, "lost_events"),
+    assert_int_equal(counts.begins + counts.ends + recorded_ledger(trace, "refused_events"),
                      2 * (marked + handled));
+    assert_int_equal(recorded_ledger(trace, "lost_events"), 0); /* there was room enough */
+    assert_int_equal(recorded_ledger(trace, "clock_backwards"), 0);
+    sonde_trace_close(trace);
+}
+
+/*
+ * A signal that arrives just when the clock has been read: its handler works for 20 ms and marks,
+ * and only then does the interrupted mark go on, with the time that it has read.
+ */
+uint64_t __real_sonde_clock_fallback_(void);
+uint64_t __wrap_sonde_clock_fallback_(void);
+
+static uint64_t clock_ahead_ns;
+static bool     signal_is_due;
+
+uint64_t __wrap_sonde_clock_fallback_(void)
+{
+    uint64_t now = __real_sonde_clock_fallback_() + clock_ahead_ns;
+
+    if (signal_is_due) {
+        signal_is_due = false;
+        clock_ahead_ns += 10000000;
+        sonde_begin("in the handler");
+        clock_ahead_ns += 10000000;
+        sonde_end();
+    }
+    return now;
+}
+
+static void test_handler_just_after_the_clock_was_read(void **state)
+{
+    (void)state;
+    struct sonde_options options = recorded_options("held.sonde");
+    uint32_t             trust = sonde_clock_trust_;
+    int                  x;
+
+    sonde_clock_trust_ = 0;
+    recorded_start(&options);
+    for (int mark = 0; mark < 6; mark++) {
+        sonde_begin("around");
+        sonde_mark("inside"); /* so that the range cannot close in place */
+        signal_is_due = mark == 0;
+        sonde_end();
+        {
+            SONDE_RANGE("scope");
+            sonde_mark("inside");
+            signal_is_due = mark == 1;
+        }
+        signal_is_due = mark == 2;
+        sonde_alloc(SONDE_CPU, &x, 4);
+        signal_is_due = mark == 3;
+        sonde_link_from(7);
+        signal_is_due = mark == 4;
+        sonde_end_key(1);
+        signal_is_due = mark == 5;
+        sonde_counter("n", 1);
+        assert_false(signal_is_due);
+    }
+    recorded_stop();
+    sonde_clock_trust_ = trust;
+    struct sonde_trace *trace = recorded_open("held.sonde");
+    assert_int_equal(recorded_ledger(trace, "clock_backwards"), 0);
+    assert_int_equal(recorded_ledger(trace, "refused_events"), 2 * 6);
+    assert_int_equal(recorded_ledger(trace, "lost_events"), 0);
     sonde_trace_close(trace);
 }
 
@@ -466,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_start_and_stop_under_load),
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_signal_handlers_record),
+        cmocka_unit_test(test_handler_just_after_the_clock_was_read),
         cmocka_unit_test(test_limit_stops),
         cmocka_unit_test(test_keep_last),
         cmocka_unit_test(test_pause),
