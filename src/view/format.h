@@ -19,7 +19,7 @@ void snd_format_count(struct sonde_buffer *buf, double value);
 /* "12.34%"; "NaN" for a share of nothing. */
 void snd_format_share(struct sonde_buffer *buf, double percent);
 
-/* The unit of a column of FLOPs whose smallest positive value is `least`. */
+/* The unit of a column of FLOPs whose smallest positive value is `least`, as torch's. */
 struct snd_flops_unit {
     double      scale; /* multiply by it */
     const char *name;  /* "GFLOPs" */

@@ -21,7 +21,8 @@ struct page {
     struct snd_out                    *out;
     size_t                             width[SND_COLUMNS_MAX];
     uint32_t                           max_name;   /* the option's, or less: lines are to fit */
-    struct snd_flops_unit              flops_unit; /* of all such columns */
+    struct snd_flops_unit              flops_unit; /* in the titles of such columns */
+    const struct snd_flops_unit       *flops;      /* of their numbers; NULL: each has its own */
     struct sonde_buffer                text;       /* the cell being written */
 };
 
@@ -75,10 +76,12 @@ static void format_cell(struct sonde_buffer *buf, enum snd_kind kind, const stru
         snd_format_bytes(buf, cell->number);
         break;
     case SND_FLOPS:
-        if (cell->real > 0)
-            snd_buf_format(buf, "%8s", snd_number_fixed(number, 3, cell->real * flops->scale));
-        else
+        if (!(cell->real > 0))
             snd_buf_text(buf, "--");
+        else if (!flops)
+            snd_format_count(buf, cell->real);
+        else
+            snd_buf_format(buf, "%8s", snd_number_fixed(number, 3, cell->real * flops->scale));
         break;
     }
 }
@@ -111,7 +114,7 @@ static size_t measure_cell(struct page *page, size_t column, const struct snd_ce
 
     if (c->kind != SND_LINES) {
         snd_buf_clear(&page->text);
-        format_cell(&page->text, c->kind, cell, page->options->time_unit, &page->flops_unit);
+        format_cell(&page->text, c->kind, cell, page->options->time_unit, page->flops);
         return snd_utf8_count(snd_buf_string(&page->text), page->text.length);
     }
     for (size_t n = 0; find_line(cell->text, n, &line); n++) {
@@ -152,13 +155,17 @@ static size_t column_width(struct page *page, size_t column)
 }
 
 /*
- * The unit of FLOPs follows the smallest, as torch's; a column without any is left out. Counted
- * in full, some operators compute a million times what others do: then the greatest has at most
- * six digits before the point, and the least may be 0.000.
+ * Counted as torch does, the column has one unit, which follows its smallest number. Counted in
+ * full, some operators compute a million times what others do: each number has its own unit.
  */
 static void scale_flops(struct page *page)
 {
-    double least = 0, most = 0;
+    double least = 0;
+
+    page->flops_unit = (struct snd_flops_unit){ 1, "FLOPs" };
+    page->flops = NULL;
+    if (page->options->flops != SONDE_FLOPS_TORCH)
+        return;
 
     for (size_t i = 0; i < page->table->column_count; i++) {
         if (page->table->columns[i].kind != SND_FLOPS || page->table->hidden[i])
@@ -167,12 +174,10 @@ static void scale_flops(struct page *page)
             double value = snd_table_row(page->table, row)[i].real;
             if (value > 0 && (least <= 0 || value < least))
                 least = value;
-            most = value > most ? value : most;
         }
     }
-    if (page->options->flops != SONDE_FLOPS_TORCH && most / 1e6 > least)
-        least = most / 1e6;
     page->flops_unit = snd_flops_unit(least > 0 ? least : 1);
+    page->flops = &page->flops_unit;
 }
 
 static bool has_flops(const struct page *page, size_t column)
@@ -274,7 +279,7 @@ static void put_cell(struct page *page, size_t column, const struct snd_cell *ce
         if (find_line(cell->text, line, &text))
             snd_format_text(&page->text, text.bytes, text.length);
     } else if (line == 0) {
-        format_cell(&page->text, kind, cell, page->options->time_unit, &page->flops_unit);
+        format_cell(&page->text, kind, cell, page->options->time_unit, page->flops);
     } else {
         put_padded(page, column, "", 0);
         return;
@@ -387,9 +392,8 @@ static void put_totals(const struct snd_doc *doc, const struct sonde_report_opti
         const struct snd_total *total = &doc->totals[i];
         if (!total->title)
             continue;
-        struct snd_flops_unit flops = snd_flops_unit(total->cell.real > 1 ? total->cell.real : 1);
         snd_buf_clear(&text);
-        format_cell(&text, total->kind, &total->cell, options->time_unit, &flops);
+        format_cell(&text, total->kind, &total->cell, options->time_unit, NULL);
         snd_out_text(out, total->title);
         snd_out_text(out, ": ");
         snd_out_put(out, snd_buf_string(&text), text.length);

@@ -88,7 +88,7 @@ def test_the_readme_as_a_newcomer_reads_it(tmp_path):
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     (tmp_path / "prog.c").write_text(program)
     said = run(["sh", "-ec", commands], cwd=tmp_path)
-    assert re.search(r"layer .* 10 +1\.280", said)  # calls, MFLOPs
+    assert re.search(r"layer .* 10 +1\.280 M", said)  # calls, FLOPs
     assert json.loads((tmp_path / "prog.json").read_text())["traceEvents"]
     assert "layer" in run([ROOT / ".venv/bin/python", "-c", python], cwd=tmp_path)
     assert (tmp_path / "prog.json.gz").exists()

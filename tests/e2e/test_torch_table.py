@@ -35,6 +35,7 @@ def record(options):
     run = training()
     run()
     config = torch._C._profiler._ExperimentalConfig(capture_overload_names=True)
+    options = {**options, "with_flops": "torch" if options["with_flops"] else False}
     with quiet(), sonde.profile(activities=[CPU], experimental_config=config, **options) as prof:
         run()
         with sonde.record_function("a name that is longer than the column of names is wide, ünïcode"):
@@ -264,3 +265,35 @@ def test_ranges_in_ranges_of_the_same_name_count_as_torch_counts_them():
         return {row.key: row.count for row in prof.key_averages() if row.key == "outer"}
 
     assert calls(ours) == calls(theirs) == {"outer": 4}
+
+
+def test_each_flops_cell_has_its_unit():
+    """Counted in full, some operators do a million times what others do; torch has one unit."""
+    x = torch.randn(700, 700)
+    with sonde.profile(activities=[CPU], with_flops=True) as prof:
+        x.mm(x)
+        x.add(x)
+        torch.ones(3).add(1)
+        torch.ones(5).mul(1)
+    table = prof.key_averages().table()
+    cells = {line.split()[0]: line for line in table.splitlines() if line.lstrip().startswith("aten::")}
+    assert "Total FLOPs" in table
+    assert cells["aten::mm"].rstrip().endswith(" 686.000 M")
+    assert cells["aten::add"].rstrip().endswith(" 490.003 K")
+    assert cells["aten::mul"].rstrip().endswith("  5")
+    assert cells["aten::ones"].rstrip().endswith("  --")
+
+
+def test_the_guides_flops():
+    """Accelerate's guide: ResNet-18 on five pictures, and a product of thirty numbers."""
+    torchvision = pytest.importorskip("torchvision", reason="torchvision is not installed")
+    model, inputs = torchvision.models.resnet18(), torch.randn(5, 3, 224, 224)
+    with quiet(), sonde.profile(activities=[CPU], with_flops="torch") as prof:
+        model(inputs)
+        torch.ones(30).mul(2)
+    lines = prof.key_averages().table(sort_by="flops", row_limit=10).splitlines()
+    assert lines[1].rstrip().endswith("Total FLOPs")
+    found = [(line.split()[0], line.split()[-1]) for line in lines[3:6]]
+    assert found == [("aten::conv2d", "18135613440.000"), ("aten::addmm", "5120000.000"),
+                     ("aten::mul", "30.000")]
+    assert {line.split()[-1] for line in lines[6:13]} == {"--"}
