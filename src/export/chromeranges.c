@@ -117,7 +117,8 @@ static struct sonde_text span_name(struct snd_chrome *chrome, const struct snd_s
 /* What torch writes of each of its ranges, beyond their attributes. */
 static void put_torch_args(struct snd_chrome *chrome, const struct snd_span *span)
 {
-    snd_json_uint(&chrome->json, "Record function id", span->attrs[SND_ATTR_RECORD_FUNCTION]);
+    snd_json_uint(&chrome->json, "Record function id",
+                  has(span, SND_ATTR_RECORD_FUNCTION) ? span->attrs[SND_ATTR_RECORD_FUNCTION] : 0);
     if (has(span, SND_ATTR_SEQUENCE) && !has(span, SND_ATTR_FWD_THREAD))
         snd_json_uint(&chrome->json, "Fwd thread id", 0);
     snd_json_uint(&chrome->json, "Ev Idx", span->number);
