@@ -15,7 +15,7 @@ import os
 import uuid
 import warnings
 
-from . import _recorder, _steps
+from . import _config, _recorder, _steps
 from ._installed import torch_module
 from ._result import Result, RunResult
 from ._schedule import (ProfilerAction, ProfilerActivity, first_recorded_step, record_always,
@@ -121,9 +121,10 @@ class profile:
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
         self.use_device = None
-        self._say_ignored({
-            "experimental_config (but for overload names)": experimental_config,
-            "post_processing_timeout_s (there is no post-processing)": post_processing_timeout_s})
+        configured = _config.options_set(experimental_config)
+        self._say_ignored(_config.reasons(configured))
+        # Of a torch that tells nothing of its config, overload names are recorded to be safe.
+        self._with_overloads = configured is None or "capture_overload_names" in configured
         self.record_shapes = record_shapes or bool(with_flops)
         self.profile_memory = profile_memory
         self.with_stack = with_stack
@@ -149,9 +150,8 @@ class profile:
         if _tracker is not None:
             _tracker.init_step_count(_STEP_NAME)
 
-    def _say_ignored(self, options):
-        """One warning for all that is accepted and means nothing here."""
-        words = [words for words, value in options.items() if value is not None]
+    def _say_ignored(self, words):
+        """One warning for all that is accepted and means nothing here, with the reasons."""
         if ProfilerActivity.CPU not in self.activities:
             words.append("activities without CPU (operators are recorded all the same)")
         beyond = sorted(one.name for one in self.activities - supported_activities())
@@ -239,11 +239,10 @@ class profile:
         result, kind = self._result, RunResult if _recorder.is_guest_of_run() else Result
         if type(result) is not kind or not self.acc_events:
             result = kind(self.profile_memory, self.with_flops)
-        # torch's one switch for overload names is an experimental option that cannot be read.
         result.begin(_recorder.start(
             self, result.next_path(), shapes=self.record_shapes, memory=self.profile_memory,
             stacks=self.with_stack, modules=self.with_modules,
-            overloads=self.experimental_config is not None))
+            overloads=self._with_overloads))
         _recorder.pause(self)
         self._next = result
         make = self.custom_trace_id_callback

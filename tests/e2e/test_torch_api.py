@@ -83,17 +83,41 @@ def test_activities():
 def test_what_means_nothing_is_said_once():
     with pytest.warns(UserWarning) as said:
         prof = sonde.profile(activities=[CPU, sonde.ProfilerActivity.CUDA],
-                             experimental_config=torch._C._profiler._ExperimentalConfig(),
+                             experimental_config=torch._C._profiler._ExperimentalConfig(
+                                 performance_events=["x"], enable_cuda_sync_events=True),
                              post_processing_timeout_s=1.0)
     assert len(said) == 1
-    for word in ("experimental_config", "post_processing_timeout_s", "CUDA"):
+    for word in ("experimental_config.performance_events (of GPU activities, which are not",
+                 "experimental_config.enable_cuda_sync_events (", "CUDA (only the CPU is"):
         assert word in str(said[0].message)
+    assert "post_processing" not in str(said[0].message)  # nothing to wait for: it holds
     with prof:
         X.mul(X)
     assert counts(prof)["aten::mul"] == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         record(record_shapes=True, with_flops="torch", with_modules=True, acc_events=True)
+
+
+def test_every_experimental_option():
+    """Each is known: it has its effect, needs none, or is named with the reason."""
+    from sonde import _config
+    kind = torch._C._profiler._ExperimentalConfig
+    assert _config.options_set(None) == _config.options_set(kind()) == set()
+    known = {"verbose", "profile_all_threads", "capture_overload_names", "trace_only",
+             "adjust_profiler_step", "record_python_gc_info", *_config.REASONS}
+    assert set(_config._places(kind)) <= known
+    values = {"profiler_metrics": ["x"], "performance_events": ["x"], "custom_profiler_config": "x"}
+    for name in _config._places(kind):
+        config = kind(**{name: values.get(name, True)})
+        assert _config.options_set(config) == {name}
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            prof = sonde.profile(activities=[CPU], experimental_config=config)
+        assert bool(said) == (name in _config.REASONS), name
+        with prof:
+            X.add(X)
+        assert (prof.events()[0].overload_name == "Tensor") == (name == "capture_overload_names")
 
 
 def test_execution_trace_observer(tmp_path):
