@@ -44,19 +44,54 @@ def _source_folder():
     raise Error(f"the sources of the torch probe are not in {folder}; install sonde again")
 
 
+def _has_other_writers(found):
+    """Can anybody but us and root put something in this folder, or take it away?"""
+    if found.st_uid not in (0, os.getuid()):
+        return True
+    if found.st_mode & stat.S_ISVTX:  # as /tmp: others cannot rename what is ours
+        return False
+    return bool(found.st_mode & 0o002 or found.st_mode & 0o020 and not _is_own_group(found.st_gid))
+
+
+def _is_own_group(number):
+    """A group of the user alone, as many systems make one for each."""
+    if number == 0:
+        return True
+    import grp
+    import pwd
+    with contextlib.suppress(KeyError):
+        group, user = grp.getgrgid(number), pwd.getpwuid(os.getuid())
+        return number == user.pw_gid and group.gr_name == user.pw_name and not group.gr_mem
+    return False
+
+
+def _is_ours(folder):
+    """Only we write it, and only we and root the folders above it."""
+    found = os.lstat(folder)
+    if (not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022
+            or not os.access(folder, os.W_OK)):
+        return False
+    above = os.path.dirname(os.path.realpath(folder))
+    while not _has_other_writers(os.stat(above)):
+        if above == os.path.dirname(above):
+            return True
+        above = os.path.dirname(above)
+    return False
+
+
 def _cache_folder():
     """A folder that is ours to write: what lies there is loaded into the process."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # relative ones are to be ignored, says its specification
+        base = os.path.join(os.path.expanduser("~"), ".cache")
     for folder in (os.path.join(base, "sonde"),
                    os.path.join(tempfile.gettempdir(), f"sonde-{os.getuid()}")):
         with contextlib.suppress(OSError):
             os.makedirs(folder, mode=0o700, exist_ok=True)
-            found = os.lstat(folder)
-            if (stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-                    and not found.st_mode & 0o022 and os.access(folder, os.W_OK)):
+            if _is_ours(folder):
                 return folder
-    raise Error(f"no place to keep the torch probe: {base} cannot be written; "
-                "set XDG_CACHE_HOME to a folder of yours")
+    raise Error(f"no place to keep the torch probe: {base} cannot be written, or others can write "
+                "it or a folder above it; set XDG_CACHE_HOME to a folder of yours")
 
 
 def _compilers():

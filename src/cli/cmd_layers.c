@@ -23,8 +23,7 @@ static const struct snd_option options[] = {
       AT(results), 0 },
     { 'd', "device", "DEVICE", "where to run it: cpu (the default), cuda, cuda:1", SND_OPTION_TEXT,
       AT(device), 0 },
-    { 'm', "model-name", "NAME", "the model, as SPEC (google/vit-base-patch16-224)",
-      SND_OPTION_TEXT, AT(name), 0 },
+    { 'm', "model-name", "NAME", "the model, as SPEC", SND_OPTION_TEXT, AT(name), 0 },
     { 'M', "model-file", "FILE", "its weights, as PipeEdge saves them (random ones)",
       SND_OPTION_TEXT, AT(file), 0 },
     { 'l', "layer-start", "N", "the first layer to measure (1)", SND_OPTION_NUMBER, AT(first), 1 },
@@ -85,6 +84,9 @@ static int judge(const struct snd_command *self, const struct layers_args *args,
     if (args->last && args->last < args->first)
         return snd_usage_error(self, "--layer-end %lld is before --layer-start %lld",
                                (long long)args->last, (long long)args->first);
+    if (operands == 0 && !args->name)
+        return snd_usage_error(self, "no model is given: SPEC, as google/vit-base-patch16-224 or "
+                                     "module:function");
     return -1;
 }
 
@@ -108,7 +110,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
 
 const struct snd_command snd_command_layers = {
     "layers",
-    "[SPEC]",
+    "SPEC",
     "measure the layers of a model, for PipeEdge's scheduler",
     options,
     SND_OPTION_COUNT(options),

@@ -20,7 +20,7 @@
 const struct snd_command *const snd_commands[] = {
     &snd_command_run,     &snd_command_attach, &snd_command_report, &snd_command_export,
     &snd_command_check,   &snd_command_pack,   &snd_command_model,  &snd_command_layers,
-    &snd_command_convert, &snd_command_plan,   &snd_command_doctor,
+    &snd_command_convert, &snd_command_plan,   &snd_command_doctor, &snd_command_completion,
 };
 const size_t snd_command_count = sizeof snd_commands / sizeof snd_commands[0];
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line: finds the command and lets it run. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -10,8 +11,8 @@ static void print_help(FILE *out)
     fprintf(out, "usage: sonde COMMAND [OPTIONS] ...\n\n"
                  "Records what a program does, and shows it.\n\ncommands:\n");
     for (size_t i = 0; i < snd_command_count; i++)
-        fprintf(out, "  %-8s  %s\n", snd_commands[i]->name, snd_commands[i]->summary);
-    fprintf(out, "  %-8s  %s\n", "help", "show how a command is used");
+        fprintf(out, "  %-10s  %s\n", snd_commands[i]->name, snd_commands[i]->summary);
+    fprintf(out, "  %-10s  %s\n", "help", "show how a command is used");
     fprintf(out, "\n'sonde help COMMAND' and 'man sonde-COMMAND' say more.\n");
 }
 
@@ -39,8 +40,16 @@ static int refuse(const char *name)
 
 static int help(int argc, char **argv)
 {
+    if (argc > 2) {
+        fprintf(stderr, "sonde: help: one command at a time; see 'sonde --help'\n");
+        return SND_EXIT_USAGE;
+    }
     if (argc < 2) {
         print_help(stdout);
+        return SND_EXIT_OK;
+    }
+    if (strcmp(argv[1], "help") == 0) {
+        printf("usage: sonde help [COMMAND]\n\nshow how a command is used\n");
         return SND_EXIT_OK;
     }
     const struct snd_command *command = find_command(argv[1]);
@@ -50,15 +59,11 @@ static int help(int argc, char **argv)
     return SND_EXIT_OK;
 }
 
-int main(int argc, char **argv)
+static int run(const char *name, int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : NULL;
-
-    if (!name) {
-        print_help(stderr);
-        return SND_EXIT_USAGE;
-    }
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return help(1, argv);
+    if (strcmp(name, "help") == 0)
         return help(argc - 1, argv + 1);
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         printf("sonde %s\n", sonde_version());
@@ -66,4 +71,17 @@ int main(int argc, char **argv)
     }
     const struct snd_command *command = find_command(name);
     return command ? command->run(command, argc - 1, argv + 1) : refuse(name);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return SND_EXIT_USAGE;
+    }
+    int status = run(argv[1], argc, argv);
+    /* Whatever was printed and not written: help, a list. Commands have told of their own. */
+    if (status == SND_EXIT_OK && (fflush(stdout) != 0 || ferror(stdout)))
+        status = snd_failure("cannot write to standard output: %s", strerror(errno));
+    return status;
 }
