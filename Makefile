@@ -21,7 +21,7 @@ BUILD        := build
 VENV         := .venv
 PREFIX       := $(CURDIR)/$(VENV)
 NATIVE       := $(VENV)/meson-native.ini
-BENCHES      := torch_ops torch_table python_functions python_lines python_sample pipe_layers
+BENCHES      := torch_ops torch_start torch_table python_functions python_lines python_sample pipe_layers
 STAGES       := pythons asan tsan valgrind aarch64 clang bare
 
 export MESON ?= meson

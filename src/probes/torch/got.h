@@ -5,7 +5,8 @@
  * A call between libraries goes through a slot that holds the callee's address (the global
  * offset table). Storing another address there diverts that library's calls, and no one
  * else's. A call inside one library may not have a slot: then nothing is found, and the
- * caller takes another way.
+ * caller takes another way. Where the slots are is looked up once: torch's largest library has a
+ * million relocations, which takes milliseconds.
  *
  * Layer:   probes.
  * Threads: one at a time calls these; other threads may be going through the slots.
@@ -23,21 +24,20 @@
 #define SND_GOT_MAX 32
 
 struct snd_got_slot {
-    void **at, *before;
-    int    read_only; /* the loader had made it so (RELRO) */
+    const char *library, *symbol; /* whose calls, of what: literals */
+    void      **at, *before;
+    int         read_only;   /* the loader had made it so (RELRO) */
+    int         is_diverted; /* `before` is what is to be put back */
 };
 
-/* What was diverted, and is to be put back. */
 struct snd_got {
-    struct snd_got_slot slots[SND_GOT_MAX];
+    struct snd_got_slot slots[SND_GOT_MAX]; /* those without `at` are of calls that have none */
     int                 count;
 };
 
 struct snd_got_search {
     const char     *library, *symbol;
-    void           *to;
     struct snd_got *got;
-    int             found;
 };
 
 static void snd_got_store(struct snd_got_slot *slot, void *value)
@@ -128,30 +128,62 @@ static int snd_got_in_library(struct dl_phdr_info *info, size_t size, void *argu
                 search->got->count == SND_GOT_MAX)
                 continue;
             struct snd_got_slot *slot = &search->got->slots[search->got->count++];
+            slot->library = search->library;
+            slot->symbol = search->symbol;
             slot->at = (void **)(info->dlpi_addr + entry->r_offset);
-            slot->before = *slot->at;
             slot->read_only = snd_got_is_read_only(info, slot->at);
-            snd_got_store(slot, search->to);
-            search->found++;
         }
     }
     return 0;
 }
 
-/* Diverts `library`'s calls of `symbol` to `to`; returns how many slots there were. */
+/* How many slots are known and diverted now; -1: it is known that there are none. */
+static int snd_got_divert_known(struct snd_got *got, const char *library, const char *symbol,
+                                void *to)
+{
+    int found = 0;
+
+    for (int i = 0; i < got->count; i++) {
+        struct snd_got_slot *slot = &got->slots[i];
+        if (strcmp(slot->symbol, symbol) != 0 || strcmp(slot->library, library) != 0)
+            continue;
+        if (!slot->at)
+            return -1;
+        found++;
+        if (slot->is_diverted)
+            continue;
+        slot->before = *slot->at;
+        slot->is_diverted = 1;
+        snd_got_store(slot, to);
+    }
+    return found;
+}
+
+/*
+ * Diverts `library`'s calls of `symbol` to `to`; returns how many slots there were.
+ * Keeps: both names.
+ */
 static int snd_got_divert(struct snd_got *got, const char *library, const char *symbol, void *to)
 {
-    struct snd_got_search search = { library, symbol, to, got, 0 };
+    struct snd_got_search search = { library, symbol, got };
+    int                   found = snd_got_divert_known(got, library, symbol, to);
 
-    dl_iterate_phdr(snd_got_in_library, &search);
-    return search.found;
+    if (found == 0) {
+        int before = got->count;
+        dl_iterate_phdr(snd_got_in_library, &search);
+        if (got->count == before && got->count < SND_GOT_MAX)
+            got->slots[got->count++] = { library, symbol, NULL, NULL, 0, 0 };
+        found = snd_got_divert_known(got, library, symbol, to);
+    }
+    return found > 0 ? found : 0;
 }
 
 static void snd_got_restore(struct snd_got *got)
 {
-    while (got->count > 0) {
-        struct snd_got_slot *slot = &got->slots[--got->count];
-        snd_got_store(slot, slot->before);
+    for (int i = 0; i < got->count; i++) {
+        if (got->slots[i].is_diverted)
+            snd_got_store(&got->slots[i], got->slots[i].before);
+        got->slots[i].is_diverted = 0;
     }
 }
 

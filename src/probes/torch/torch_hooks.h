@@ -234,6 +234,7 @@ struct Code {
     uintptr_t start, size;
 };
 Code askers[3];
+bool has_askers;
 
 bool find_code(const char *symbol, Code *code)
 {
@@ -282,14 +283,14 @@ bool divert_state()
 {
     const char *library = "libtorch_cpu.so";
 
-    if (!no_profilers[1]) {
+    if (!no_profilers[1]) { /* once: to find a function's size takes a millisecond */
         no_profilers[0] = new NoProfiler(false);
         no_profilers[1] = new NoProfiler(true);
+        has_askers = find_code("_ZN5torch8profiler4impl15profilerEnabledEv", &askers[0]) &&
+                     find_code("_ZN5torch8profiler4impl12profilerTypeEv", &askers[1]) &&
+                     find_code("_ZN5torch8profiler4impl17getProfilerConfigEv", &askers[2]);
     }
-    if (find_code("_ZN5torch8profiler4impl15profilerEnabledEv", &askers[0]) &&
-        find_code("_ZN5torch8profiler4impl12profilerTypeEv", &askers[1]) &&
-        find_code("_ZN5torch8profiler4impl17getProfilerConfigEv", &askers[2]) &&
-        !divert(library, library, STATE, state_asked, &get_state))
+    if (has_askers && !divert(library, library, STATE, state_asked, &get_state))
         divert(library, library, STATE_OF, state_of_asked, &get_state_of);
     return divert("libtorch_python.so", library, STATE, state_diverted, &get_state) ||
            divert("libtorch_python.so", library, STATE_OF, state_of_diverted, &get_state_of);
