@@ -6,6 +6,7 @@
 #   make demo      profiles ResNet-18 and a training loop in PyTorch; leaves its files in demo/
 #   make test      what every change must pass: unit, golden, end to end, lint; about 10 minutes
 #   make test-all  that, then the stages that take longer: every CPython, sanitizers, aarch64, ..
+#   make test-programs    other people's programs, from the registry, under every mode (an hour)
 #   make bench     what recording and reading cost, as ratios; makes docs/OVERHEAD.md
 #   make pythons asan tsan valgrind aarch64 clang bare    one stage of `make test-all` alone
 #   make fuzz      libFuzzer on every parser, FUZZ_SECONDS each (60)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other people's programs, as a table: how each is run, and what of its output is not its own.
+
+Each runs in a folder of its own, which has a copy of scripts/. In a command, {python} is the
+scratch environment's interpreter, {bin} its programs' folder, {sources} the unpacked sources,
+{port} a free port.
+"""
+import collections
+
+TIMES = r"\b\d+\.\d+ ?s\b|\bin \d+\.\d+ seconds?\b|\b\d+:\d\d:\d\d\b"
+
+Program = collections.namedtuple("Program", "name words lines status seconds ignore",
+                                 defaults=["", 0, 240, ""])
+Server = collections.namedtuple("Server", "name words lines status client",
+                                defaults=["wsgi.digits", 0, None])
+
+PYTEST = "{python} -m pytest -q -o console_output_style=classic -p no:cacheprovider"
+
+# `lines`: functions for --lines and --line-memory. `status`: the exit status it has alone.
+# `ignore`: what differs between two runs of it alone (a regular expression), beside times.
+PROGRAMS = [
+    Program("black", "{python} -m black --diff -l 70 -q {sources}/jinja2/src/jinja2/lexer.py "
+            "{sources}/jinja2/src/jinja2/parser.py", "click.core.Context.invoke", ignore=r"20\d\d-.*"),
+    Program("django", "{python} django_site.py", "index", 3),
+    Program("sphinx", "{python} -m sphinx -b html -E -j 1 site html", "sphinx.util.docutils.switch_source_input",
+            ignore=r"loading pickled environment.*"),
+    Program("jinja2", PYTEST + " {sources}/jinja2/tests", "jinja2.lexer.Lexer.wrap"),
+    Program("attrs", PYTEST + " --hypothesis-seed=1 {sources}/attrs/tests", "attr._make.attrib", seconds=600),
+    Program("xdist", PYTEST + " -n 2 {sources}/jinja2/tests/test_filters.py", "jinja2.filters.do_sort",
+            ignore=r"bringing up nodes.*|^\d workers .*"),
+    Program("coverage", "{python} -m coverage run --branch coverage_job.py", "collatz", 4),
+    Program("debugpy", "{python} -Xfrozen_modules=off -m debugpy --listen 127.0.0.1:{port} coverage_job.py",
+            "collatz", 4),
+    Program("aiohttp", "{python} aiohttp_both.py", "answer"),
+    Program("gevent", "{python} gevent_both.py", "ask"),
+    Program("trio", "{python} trio_tasks.py", "square", 1, ignore=r"0x[0-9a-f]+"),
+    Program("pandas", "{python} pandas_job.py", "add_up"),
+    Program("polars", "{python} polars_job.py", "add_up"),
+    Program("numba", "{python} numba_job.py", "main"),
+    Program("cython", "{python} cython_job.py", "twice"),
+    Program("joblib", "{python} joblib_job.py", "work"),
+    Program("dask", "{python} dask_job.py", "square"),
+]
+
+SERVERS = [
+    Server("gunicorn", "{python} -m gunicorn -b 127.0.0.1:{port} -w 2 --log-level warning wsgi:application"),
+    Server("gunicorn-threads", "{python} -m gunicorn -b 127.0.0.1:{port} -w 1 --threads 4 --log-level warning "
+           "wsgi:application"),
+    Server("gunicorn-gevent", "{python} -m gunicorn -b 127.0.0.1:{port} -w 2 -k gevent --log-level warning "
+           "wsgi:application"),
+    Server("uvicorn", "{python} -m uvicorn --port {port} --log-level warning asgi:application",
+           "asgi.digits", 128 + 15),
+    Server("uwsgi", "{bin}/uwsgi --http-socket 127.0.0.1:{port} --wsgi-file wsgi.py --master --processes 2 "
+           "--die-on-term --need-app --disable-logging --worker-reload-mercy 5", "application"),
+    Server("celery", "{python} -m celery -A celery_app worker --pool prefork -c 2 --without-gossip "
+           "--without-mingle --without-heartbeat -l critical", "celery_app.square",
+           client="{python} celery_app.py"),
+]
+
+# C programs with ranges: the libraries they need, and their exit status.
+COMPILED = {"lua_ranges": ("lua5.4", 5), "zstd_ranges": ("libzstd", 6)}

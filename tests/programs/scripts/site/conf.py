@@ -1,0 +1,3 @@
+project = "site"
+extensions = ["sphinx.ext.autodoc"]
+html_theme = "alabaster"
