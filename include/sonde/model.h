@@ -482,6 +482,7 @@ struct sonde_ledger_item {
     const char *key; /* "lost_events", "unfinished_ranges", "not_closed", ... */
     uint64_t    count;
     char        text[256]; /* a sentence for a person, with what to do about it */
+    bool        is_note;   /* nothing to worry about: of a healthy run, or as was asked */
 };
 
 struct sonde_summary_totals {

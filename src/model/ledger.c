@@ -14,6 +14,7 @@ static void fill_samplers(struct snd_ledger *l, const struct snd_process *p)
         const struct snd_tally *t = &p->tables.tallies[i];
         if (t->head.kind != SND_TALLY_SAMPLER)
             continue;
+        l->rounds += t->words[0];
         l->counts[SND_LEDGER_missed_samples] += t->words[1];
         l->counts[SND_LEDGER_torn_samples] += t->words[2];
         l->counts[SND_LEDGER_unread_samples] += t->words[3];
@@ -42,6 +43,15 @@ static void fill_calls(struct snd_ledger *l, const struct sonde_trace *trace, ui
             if (strcmp(key.bytes, said[i].key) == 0)
                 l->counts[said[i].count] += strtoull(value.bytes, NULL, 10);
     }
+}
+
+/* Whether another process of the trace started it. */
+static bool is_child(const struct sonde_trace *trace, const struct snd_process *p)
+{
+    for (uint32_t i = 0; i < trace->process_count; i++)
+        if (trace->processes[i].shown.pid == p->shown.parent_pid && &trace->processes[i] != p)
+            return true;
+    return false;
 }
 
 static void fill_process(struct snd_ledger *l, const struct snd_process *p)
@@ -79,6 +89,8 @@ void snd_ledger_fill(struct snd_ledger *l, const struct sonde_trace *trace,
     for (uint32_t i = 0; i < trace->process_count; i++) {
         fill_process(l, &trace->processes[i]);
         fill_calls(l, trace, i);
+        l->unclosed_roots += !trace->processes[i].shown.closed &&
+                             !is_child(trace, &trace->processes[i]);
     }
     for (uint32_t i = 0; i < trace->thread_count; i++)
         l->counts[SND_LEDGER_lost_events] += trace->threads[i].shown.lost_events;
@@ -92,6 +104,33 @@ void snd_ledger_fill(struct snd_ledger *l, const struct sonde_trace *trace,
     l->counts[SND_LEDGER_damaged_chunks] += stats->walk.damaged_chunks;
     l->counts[SND_LEDGER_clock_backwards] += stats->walk.clock_backwards;
 }
+
+/*
+ * What a healthy run has, too: workers that multiprocessing ends, stacks of threads that begin and
+ * end, a few rounds that a busy machine took; and what was asked for.
+ */
+static bool is_note(const struct snd_ledger *l, size_t key)
+{
+    switch (key) {
+    case SND_LEDGER_not_closed:
+        return l->unclosed_roots == 0 && l->counts[SND_LEDGER_unfinished_ranges] == 0;
+    case SND_LEDGER_missed_samples:
+        return l->counts[key] <= l->rounds / 10;
+    case SND_LEDGER_torn_samples:
+    case SND_LEDGER_unread_samples:
+        return l->counts[key] <= l->rounds / 20;
+    case SND_LEDGER_warmup_events:
+    case SND_LEDGER_unmatched_frees:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Children that end so are multiprocessing's workers, or a server's. */
+static const char unclosed_children[] =
+    "they ended by os._exit, exec or a signal, as workers of multiprocessing do, or still run; all "
+    "that they recorded is here, but for the last tenth of a second of samples";
 
 size_t snd_ledger_list(const struct snd_ledger *l, struct sonde_ledger_item items[SND_LEDGER_COUNT])
 {
@@ -125,6 +164,9 @@ size_t snd_ledger_list(const struct snd_ledger *l, struct sonde_ledger_item item
             advice = l->uncounted;
         if (i == SND_LEDGER_switched_calls)
             advice = l->switched;
+        if (i == SND_LEDGER_not_closed && l->unclosed_roots == 0)
+            advice = unclosed_children;
+        item->is_note = is_note(l, i);
         item->key = texts[i].key;
         item->count = l->counts[i];
         snprintf(item->text, sizeof item->text, "%" PRIu64 " %s: %s", l->counts[i],

@@ -105,6 +105,5 @@ SND_VIEW_BUILD(snd_view_depths)
                 snd_add(root->forward_ns, root->backward_ns));
     free(kinds);
     doc->rows.hidden[COLUMN_BACKWARD] = !backward;
-    doc->empty = "The trace names no modules: record them with --modules, or with_modules=True.";
     return SONDE_OK;
 }

@@ -131,7 +131,6 @@ SND_VIEW_BUILD(snd_view_functions)
         snd_table_init(&doc->rows, tree_columns, SND_COUNT_OF(tree_columns));
     else
         snd_table_init(&doc->rows, function_columns, SND_COUNT_OF(function_columns));
-    doc->empty = "The trace has no Python functions: record them with --functions.";
     enum sonde_status st = sonde_functions_new(trace, &doc->functions, err);
     if (st == SONDE_OK && sonde_functions_count(doc->functions) == 0 &&
         sonde_summary_totals(doc->summary)->samples > 0) {

@@ -132,7 +132,6 @@ SND_VIEW_BUILD(snd_view_layers)
     enum sonde_status status = sonde_layers_new(trace, &doc->layers, err);
     if (status != SONDE_OK)
         return status;
-    doc->empty = "The trace has no profile of layers: record one with sonde layers.";
     for (size_t i = 0; i < sonde_layers_count(doc->layers); i++)
         whole += sonde_layers_row(doc->layers, i)->time[SONDE_LAYER_FORWARD].mean_ns;
     for (size_t i = 0; i < sonde_layers_count(doc->layers); i++) {

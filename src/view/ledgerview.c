@@ -6,6 +6,7 @@ static const struct snd_column columns[] = {
     { "key", "What", SND_TEXT, SND_FIT_CONTENT },
     { "count", "Count", SND_COUNT, SND_FIT_FIXED },
     { "text", "Meaning", SND_TEXT, SND_FIT_CONTENT },
+    { "is_note", NULL, SND_FLAG, SND_FIT_FIXED },
 };
 
 SND_VIEW_BUILD(snd_view_ledger)
@@ -21,6 +22,7 @@ SND_VIEW_BUILD(snd_view_ledger)
         *cell++ = snd_cell_string(item->key);
         *cell++ = snd_cell_number((int64_t)item->count);
         *cell++ = snd_cell_string(item->text);
+        *cell++ = snd_cell_number(item->is_note);
     }
     doc->empty = "Nothing is missing: the ledger is empty.";
     return SONDE_OK;

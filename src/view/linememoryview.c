@@ -168,7 +168,6 @@ SND_VIEW_BUILD(snd_view_line_memory)
 {
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    doc->empty = "The trace has no memory by line: record it with --line-memory.";
     enum sonde_status st = sonde_lines_new(trace, SONDE_LINES_MEMORY, &doc->lines, err);
     if (st != SONDE_OK)
         return st;

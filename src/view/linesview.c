@@ -297,7 +297,6 @@ static struct order *make_order(const struct sonde_lines *lines, bool sorted)
 SND_VIEW_BUILD(snd_view_lines)
 {
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    doc->empty = "The trace counts no lines: record them with --lines.";
     if (options->sort && strcmp(options->sort, "time") != 0)
         return snd_fail(err, SONDE_E_ARGUMENT,
                         "cannot sort functions by '%.60s': the key is time (the longest last)",

@@ -79,6 +79,7 @@ SND_VIEW_BUILD(snd_view_memory)
         add_holder(doc, sonde_memory_holder(doc->memory, i));
     doc->section_key = "devices";
     doc->rows_title = doc->section.row_count ? "Who holds it" : NULL;
-    doc->empty = doc->section.row_count ? "Nothing was held." : "The trace has no allocations.";
+    if (doc->section.row_count > 0)
+        doc->empty = "Nothing was held: all that was allocated was freed again.";
     return snd_table_sort(&doc->rows, "peak_bytes", err);
 }

@@ -181,6 +181,5 @@ SND_VIEW_BUILD(snd_view_model)
     add_totals(doc, m);
     doc->totals_first = true;
     doc->rows_title = "Forward pass, by batch size";
-    doc->empty = "The trace is no benchmark's: sonde model records one.";
     return SONDE_OK;
 }

@@ -238,7 +238,6 @@ SND_VIEW_BUILD(snd_view_modules)
             add_row(doc, root, &whole);
     }
     hide_columns(&doc->rows, &seen);
-    doc->empty = "The trace names no modules: record them with --modules, or with_modules=True.";
     snd_doc_total(doc, "time_ns", "Total", SND_TIME, show_mean(whole.time_ns, &whole));
     snd_doc_total(doc, "parameters", NULL, SND_COUNT,
                   show_known(root->parameters, root->parameters >= 0));

@@ -405,17 +405,20 @@ static void put_totals(const struct snd_doc *doc, const struct sonde_report_opti
 static void put_ledger_note(const struct snd_doc *doc, const struct sonde_report_options *options,
                             struct snd_out *out)
 {
-    size_t count = doc->summary ? sonde_summary_ledger_count(doc->summary) : 0;
+    size_t count = doc->summary ? sonde_summary_ledger_count(doc->summary) : 0, said = 0;
 
-    if (count == 0 || strcmp(doc->view, "ledger") == 0)
-        return;
-    snd_out_text(out, options->colour ? DIM "ledger:" : "ledger:");
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && strcmp(doc->view, "ledger") != 0; i++) {
         const struct sonde_ledger_item *item = sonde_summary_ledger(doc->summary, i);
-        snd_out_format(out, "%s %" PRIu64 " ", i ? "," : "", item->count);
+        if (item->is_note)
+            continue;
+        if (said++ == 0)
+            snd_out_text(out, options->colour ? DIM "ledger:" : "ledger:");
+        snd_out_format(out, "%s %" PRIu64 " ", said > 1 ? "," : "", item->count);
         for (const char *at = item->key; *at; at++)
             snd_out_put(out, *at == '_' ? " " : at, 1);
     }
+    if (said == 0)
+        return;
     snd_out_text(out, "; see --view ledger");
     snd_out_text(out, options->colour ? PLAIN "\n" : "\n");
 }

@@ -6,6 +6,7 @@
 #include "base/sink.h"
 #include "format/layout.h"
 #include "snd_config.h"
+#include "view/empty.h"
 #include "view/fit.h"
 #include "view/render.h"
 #include "view/view.h"
@@ -136,6 +137,7 @@ static enum sonde_status build(struct sonde_trace *trace, const struct snd_view 
 
     if (st == SONDE_OK)
         st = sonde_summary_new(trace, &doc->summary, err);
+    doc->empty = snd_empty_text(trace, view->info.name);
     if (st == SONDE_OK)
         st = view->build(trace, options, doc, err);
     if (st == SONDE_OK && options->sort && view->fixed_order)
@@ -173,10 +175,10 @@ enum sonde_status sonde_report(struct sonde_trace                *trace,
     if (!view)
         return refuse_view(name, err);
 
-    struct snd_doc    doc = { .view = view->info.name, .trace = trace };
-    struct snd_line_fit    fit;
-    bool              fits = used.format == SONDE_REPORT_TEXT && used.width > 0;
-    enum sonde_status st = build(trace, view, &used, &doc, err);
+    struct snd_doc      doc = { .view = view->info.name, .trace = trace };
+    struct snd_line_fit fit;
+    bool                fits = used.format == SONDE_REPORT_TEXT && used.width > 0;
+    enum sonde_status   st = build(trace, view, &used, &doc, err);
     if (st == SONDE_OK) {
         struct snd_out out;
         snd_fit_init(&fit, sink, used.width, used.ascii);

@@ -244,7 +244,6 @@ SND_VIEW_BUILD(snd_view_samples)
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     snd_table_init(&doc->section, thread_columns, SND_COUNT_OF(thread_columns));
     doc->section_key = "threads";
-    doc->empty = "The trace has no samples: record them with --sample.";
     enum sonde_status st = snd_samples_load(trace, options, options->format == SONDE_REPORT_TEXT,
                                             doc, err);
     if (st != SONDE_OK)

@@ -44,7 +44,6 @@ SND_VIEW_BUILD(snd_view_tensor_lines)
         *cell++ = snd_cell_text(row->source);
         taken = snd_add(taken, row->taken_bytes);
     }
-    doc->empty = "The trace has no chosen functions: sonde.tensor_lines(f) records them.";
     snd_doc_total(doc, "taken_bytes", "Taken", SND_BYTES, snd_cell_number(taken));
     return SONDE_OK;
 }

@@ -121,7 +121,6 @@ SND_VIEW_BUILD(snd_view_tensors)
     snd_map_release(&sums.storages);
     doc->rows.failed |= sums.failed;
     doc->rows.hidden[SND_COUNT_OF(columns) - 1] = !sums.shared;
-    doc->empty = "The trace tells of no tensors: sonde.memory_report() records them.";
     snd_doc_total(doc, "tensors", "Tensors", SND_COUNT, snd_cell_number((int64_t)sums.count));
     for (size_t i = 0; i < SND_COUNT_OF(kinds); i++)
         snd_doc_total(doc, kinds[i].key, sums.by_kind[i] ? kinds[i].title : NULL, SND_BYTES,

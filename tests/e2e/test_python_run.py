@@ -473,3 +473,46 @@ def test_the_example(options, shown, tmp_path):
     done = sonde_run([*options, "--print"], script, cwd=tmp_path)
     assert done.stdout.startswith("the first body is at 0.069, 0.332, 0.563\n")
     assert shown in done.stdout and not list(tmp_path.iterdir())
+
+
+WORKERS = """\
+import multiprocessing, os
+def work(n): return sum(range(20000 * n))
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    with context.Pool(2) as pool: pool.map(work, range(40))  # ends its workers by SIGTERM
+    workers = [context.Process(target=work, args=(99,)) for _ in range(2)]
+    for worker in workers: worker.start()
+    for worker in workers: worker.join()
+    os.waitpid(os.fork() or os._exit(0), 0)
+"""
+
+
+def test_a_healthy_multiprocessing_run_has_no_warning(tmp_path):
+    (tmp_path / "prog.py").write_text(WORKERS)
+    done = sonde_run(["--functions", "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    assert done.stderr == ""
+    assert "ledger:" not in run(SONDE, "report", "t.sonde", cwd=tmp_path).stdout
+    rows = json.loads(run(SONDE, "report", "t.sonde", "--view", "ledger", "--json", cwd=tmp_path).stdout)["rows"]
+    assert all(row["is_note"] for row in rows)
+    assert not any("killed" in row["text"] or "crashed" in row["text"] for row in rows)
+
+
+def test_a_process_that_was_killed_is_a_warning(tmp_path):
+    (tmp_path / "prog.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    sonde_run(["--functions", "-o", "t.sonde"], "prog.py", cwd=tmp_path, status=-9)
+    assert "ledger: 1 not closed; see --view ledger\n" in run(SONDE, "report", "t.sonde", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("options, view, advice, reason", [
+    (["--lines", "absent"], "lines", "record them with --lines", "none of the functions that were named"),
+    (["--line-memory", "absent"], "line-memory", "record it with --line-memory", "none of the functions that were named"),
+])
+def test_what_was_asked_for_is_not_advised(options, view, advice, reason, tmp_path):
+    (tmp_path / "prog.py").write_text(BUSY)
+    sonde_run([*options, "--functions", "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    shown = run(SONDE, "report", "t.sonde", "--view", view, cwd=tmp_path).stdout
+    assert reason in shown and advice not in shown
+    sonde_run(["--functions", "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    shown = run(SONDE, "report", "t.sonde", "--view", view, cwd=tmp_path).stdout
+    assert advice in shown
