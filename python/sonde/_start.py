@@ -152,12 +152,18 @@ def _allow_fork():
         warnings._filters_mutated()
 
 
+def _watch_children():
+    from . import _python
+    _python.watch_children()
+
+
 def before(probes, after_import):
     """What must be ready when the program's code is loaded."""
     global _is_first
     first = _is_first = _FIRST not in os.environ
     os.environ[_FIRST] = str(os.getpid())
     _allow_fork()
+    _attempt(None, _watch_children)
     _run_setup()
     if probes & {"lines", "line-memory"}:
         start_decorator(probes, after_import, first)

@@ -235,9 +235,10 @@ static void say_nothing_recorded(const struct run_args *args, struct snd_run_fol
         (void)snd_failure("run: %s recorded nothing: with -%c it does not load our probes",
                           program[0], name.deaf);
     else
-        (void)snd_failure("run: %s recorded nothing: %s, or it ended before its first event; "
-                          "see 'man sonde-run'",
-                          program[0], why_nothing(args));
+        (void)snd_failure(
+            "run: %s recorded nothing; if no line above says why, %s, or it ended before "
+            "its first event; see 'man sonde-run'",
+            program[0], why_nothing(args));
 }
 
 /* Where the trace is, and what is to be known of it. */

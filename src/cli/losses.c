@@ -10,9 +10,10 @@
 
 /* What of the ledger is a loss that nobody asked for, the gravest first. */
 static const enum snd_ledger_key losses[] = {
-    SND_LEDGER_lost_events,    SND_LEDGER_failed_reserves, SND_LEDGER_limit_reached,
-    SND_LEDGER_refused_files,  SND_LEDGER_lost_calls,      SND_LEDGER_lost_names,
-    SND_LEDGER_damaged_chunks, SND_LEDGER_skipped_bytes,
+    SND_LEDGER_lost_events,   SND_LEDGER_failed_reserves, SND_LEDGER_limit_reached,
+    SND_LEDGER_lost_children, SND_LEDGER_refused_events,  SND_LEDGER_refused_files,
+    SND_LEDGER_lost_calls,    SND_LEDGER_lost_names,      SND_LEDGER_damaged_chunks,
+    SND_LEDGER_skipped_bytes,
 };
 #define LOSS_COUNT (sizeof losses / sizeof losses[0])
 

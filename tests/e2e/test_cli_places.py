@@ -2,6 +2,7 @@
 """sonde run: what a trace is called, where it is, who may replace it, and what is said of it."""
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -213,12 +214,59 @@ def test_a_helper_of_multiprocessing_is_none(tmp_path):
     assert (tmp_path / "prog.sonde").is_file()
 
 
+STARTS = """\
+import os, subprocess, sys
+how, env = sys.argv[1], eval(sys.argv[2])
+words = [sys.executable if how != "shell" else "/bin/sh", "-c", "1" if how != "shell" else "exit 0"]
+for _ in range(2):
+    if how in ("popen", "shell"):
+        assert subprocess.run(words, env=env).returncode == 0
+    elif how == "spawn":
+        assert os.waitpid(os.posix_spawn(words[0], words, env or os.environ), 0)[1] == 0
+    elif os.fork() == 0:
+        os.execve(words[0], words, env or os.environ)
+    else:
+        assert os.wait()[1] == 0
+"""
+
+
+@pytest.mark.parametrize("how", ["popen", "spawn", "exec"])
+@pytest.mark.parametrize("env, said", [
+    ("{'A': 'b'}", "lacks SONDE_TRACE"), ("{b'PATH': b'/bin'}", "lacks SONDE_TRACE"),
+    ("{**os.environ, 'PYTHONPATH': '/x'}", "lacks sonde's folder in PYTHONPATH"),
+    ("None", ""), ("dict(os.environ)", ""), ("{**os.environ, 'B': 'c'}", ""),
+])
+def test_a_child_that_cannot_be_recorded_is_named(tmp_path, how, env, said):
+    (tmp_path / "prog.py").write_text(STARTS)
+    done = sonde("run", "-q", "--sample", "10", "--", sys.executable, "prog.py", how, env, cwd=tmp_path)
+    lines = done.stderr.decode().splitlines()
+    assert done.returncode == 0 and len(lines) == (2 if said and how == "exec" else bool(said)), lines
+    assert all(f"{sys.executable} is started with an environment that {said}" in line for line in lines)
+
+
+def test_a_child_that_is_no_python_is_not_named(tmp_path):
+    (tmp_path / "prog.py").write_text(STARTS)
+    done = sonde("run", "-q", "--sample", "10", "--", sys.executable, "prog.py", "shell", "{}", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_functions_are_counted_as_alone(tmp_path):
+    """What watches the children has the names of what it stands for, and no frame of its own."""
+    (tmp_path / "prog.py").write_text("import subprocess, sys\nsubprocess.run([sys.executable, '-c', '1'])\n")
+    assert sonde("run", "-q", "--functions", "-o", "t.sonde", "--", sys.executable, "prog.py",
+                 cwd=tmp_path).returncode == 0
+    rows = read_json("report", tmp_path / "t.sonde", "--view", "functions", "--json")["rows"]
+    calls = {row["function"]: row["calls"] for row in rows}
+    assert calls["<built-in method _posixsubprocess.fork_exec>"] == 1
+    assert not [name for name in calls if "watch" in name or "sonde" in name]
+
+
 # -------------------------------------------------------------- what is said of nothing
 
 def nothing(tmp_path, *command, **extra):
     done = sonde("run", "-o", "t.sonde", *command, cwd=tmp_path, **extra)
     said = done.stderr.decode().splitlines()[-1]
-    assert "it neither runs a Python" not in said
+    assert "neither runs a Python" not in said
     return said
 
 
@@ -241,6 +289,19 @@ def test_a_python_that_is_deaf_is_named(tmp_path, option):
     rest = ["1"] if option.endswith("c") else ["-c", "1"]
     said = nothing(tmp_path, "--", sys.executable, option, *rest)
     assert f"with -{option.strip('-uc')} it does not load our probes" in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+def test_a_program_of_another_user_says_why(tmp_path):
+    """Its processes cannot write the folder, and say so; that is not explained away."""
+    os.chmod(tmp_path, 0o755)
+    become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    if subprocess.run([*become, WORKER, "args"], capture_output=True).returncode != 0:
+        pytest.skip("another user may not run what was built here")
+    done = sonde("run", "-o", "t.sonde", "--", *become, WORKER, "args", "ran", cwd=tmp_path)
+    first, last = done.stderr.decode().splitlines()
+    assert done.stdout == b"ran\n" and "Permission denied" in first
+    assert last.startswith("sonde: run: setpriv recorded nothing; if no line above says why, ")
 
 
 def test_a_size_that_holds_nothing_is_refused(tmp_path):

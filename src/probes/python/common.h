@@ -29,6 +29,7 @@
 /* Methods of each probe, ended by a NULL name. */
 extern PyMethodDef snd_py_functions_methods[];
 extern PyMethodDef snd_py_imports_methods[];
+extern PyMethodDef snd_py_children_methods[];
 extern PyMethodDef snd_py_lines_methods[];
 extern PyMethodDef snd_py_line_memory_methods[];
 extern PyMethodDef snd_py_sampler_methods[];
