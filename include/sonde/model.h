@@ -517,6 +517,8 @@ struct sonde_check {
     uint64_t damaged_headers; /* files whose header fails its checksum */
     uint64_t refused_files;   /* of a folder: cannot be opened, or of a newer version */
     bool     closed;          /* every file ended in order */
+    uint64_t missing_bytes;   /* closed files were so much longer when they were closed */
+    uint64_t missing_events;  /* and had so many more events */
 };
 /* Reads every byte of the file or folder at `path` and verifies every checksum. */
 SONDE_API enum sonde_status sonde_check(const char *path, struct sonde_check *out,

@@ -25,6 +25,8 @@ static const struct {
     { "records", "records", offsetof(struct sonde_check, records) },
     { "damaged_chunks", "damaged chunks", offsetof(struct sonde_check, damaged_chunks) },
     { "skipped_bytes", "skipped bytes", offsetof(struct sonde_check, skipped_bytes) },
+    { "missing_bytes", "missing bytes", offsetof(struct sonde_check, missing_bytes) },
+    { "missing_events", "missing events", offsetof(struct sonde_check, missing_events) },
     { "unknown_chunks", "unknown chunks", offsetof(struct sonde_check, unknown_chunks) },
     { "unknown_events", "unknown events", offsetof(struct sonde_check, unknown_events) },
 };
@@ -40,7 +42,8 @@ static uint64_t count_of(const struct sonde_check *check, size_t i)
 
 static bool is_damaged(const struct sonde_check *check)
 {
-    return check->damaged_chunks > 0 || check->skipped_bytes > 0;
+    return check->damaged_chunks > 0 || check->skipped_bytes > 0 || check->missing_bytes > 0 ||
+           check->missing_events > 0;
 }
 
 static void print_json(const struct sonde_check *check)

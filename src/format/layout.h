@@ -103,7 +103,9 @@ struct snd_file_header {
     uint64_t failed_reserves; /* no space, quota, file-size limit */
     uint32_t last_os_error;   /* errno of the latest failed reserve */
     uint32_t reserved4;
-    uint8_t  reserved5[168];
+    uint64_t closed_bytes;  /* length of the file when it was closed; 0: not told */
+    uint64_t closed_events; /* events in it then (snd_event_weight); 0: none, or not told */
+    uint8_t  reserved5[152];
     /* at 1280 */
     uint64_t refused_events;    /* marks of signal handlers that interrupted the recorder itself */
     uint64_t lost_children;     /* forked processes that recorded and could not make their file */

@@ -43,11 +43,13 @@ enum sonde_status sonde_check(const char *path, struct sonde_check *out, struct 
         out->skipped_bytes += p->damage.skipped_bytes;
         out->unknown_chunks += p->damage.unknown_chunks;
         out->damaged_headers += p->damage.header;
+        out->missing_bytes += p->damage.missing_bytes;
         out->closed &= p->shown.closed;
     }
     out->events = stats.events + stats.warmup_events;
     out->damaged_chunks += stats.damaged_chunks;
     out->unknown_events = stats.unknown_events;
+    out->missing_events = stats.missing_events;
     out->refused_files = trace->refused;
     sonde_trace_close(trace);
     return status;

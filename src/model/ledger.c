@@ -74,6 +74,7 @@ static void fill_process(struct snd_ledger *l, const struct snd_process *p)
     l->counts[SND_LEDGER_limit_reached] += (h->flags & SND_FILE_LIMIT) &&
                                            !(h->flags & SND_FILE_KEEP_LAST);
     l->counts[SND_LEDGER_not_closed] += !p->shown.closed;
+    l->counts[SND_LEDGER_missing_bytes] += p->damage.missing_bytes;
     l->counts[SND_LEDGER_damaged_header] += p->damage.header;
     l->counts[SND_LEDGER_unknown_clock] += p->damage.clock;
     l->counts[SND_LEDGER_damaged_chunks] += p->damage.chunks;
@@ -99,6 +100,7 @@ void snd_ledger_fill(struct snd_ledger *l, const struct sonde_trace *trace,
     l->counts[SND_LEDGER_ends_without_begin] += stats->ends_without_begin;
     l->counts[SND_LEDGER_too_deep] += stats->too_deep;
     l->counts[SND_LEDGER_missing_ids] += stats->missing_names + stats->walk.lost_threads;
+    l->counts[SND_LEDGER_missing_events] += stats->walk.missing_events;
     l->counts[SND_LEDGER_warmup_events] += stats->walk.warmup_events;
     l->counts[SND_LEDGER_unknown_events] += stats->walk.unknown_events;
     l->counts[SND_LEDGER_damaged_chunks] += stats->walk.damaged_chunks;

@@ -199,11 +199,25 @@ static enum sonde_status copy_chunk(struct packer *p, const struct snd_chunk_ref
     return status == SONDE_OK && is_lane ? flush(p, err) : status;
 }
 
+/* Stores the packed file's length in its header. */
+static enum sonde_status tell_length(struct packer *p, struct sonde_error *err)
+{
+    off_t    end = lseek(p->fd, 0, SEEK_CUR);
+    uint64_t length = (uint64_t)end;
+    off_t    at = offsetof(struct snd_file_header, closed_bytes);
+
+    if (end < 0 || pwrite(p->fd, &length, sizeof length, at) != (ssize_t)sizeof length)
+        return snd_fail_os(err, SONDE_E_IO, "cannot write the packed trace %s", p->target);
+    return SONDE_OK;
+}
+
 static enum sonde_status copy_trace(struct packer *p, struct sonde_error *err)
 {
     struct snd_file_header header = p->process->header;
     struct snd_cursor      cursor = { 0 };
 
+    /* How many events the recording was closed with stays; how long it was does not. */
+    header.closed_bytes = 0;
     header.flags |= SND_FILE_PACKED;
     header.header_size = SND_HEADER_SIZE;
     header.fixed_crc = snd_crc32c(0, &header, offsetof(struct snd_file_header, fixed_crc));
@@ -215,7 +229,7 @@ static enum sonde_status copy_trace(struct packer *p, struct sonde_error *err)
     for (uint32_t i = 0; i < p->process->lane_count && status == SONDE_OK; i++)
         status = copy_chunk(p, &p->process->lanes[i], &cursor, err);
     snd_cursor_release(&cursor);
-    return status;
+    return status == SONDE_OK ? tell_length(p, err) : status;
 }
 
 /* ------------------------------------------------------------------- files */

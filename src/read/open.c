@@ -262,6 +262,8 @@ static void show_process(struct snd_process *p)
     s->start_real_ns = (int64_t)h->start.real_ns;
     s->closed = h->flags & SND_FILE_CLOSED;
     s->size_bytes = p->source.size;
+    if (s->closed && h->closed_bytes > p->source.size)
+        p->damage.missing_bytes = h->closed_bytes - p->source.size;
 }
 
 static void scale_process(struct snd_process *p)

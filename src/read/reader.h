@@ -72,6 +72,7 @@ struct snd_damage {
     uint64_t unknown_chunks, unknown_records;
     uint64_t bad_ids; /* records whose id or references cannot be */
     uint64_t records;
+    uint64_t missing_bytes; /* of a closed file, which was longer when it was closed */
     bool     header, clock;
 };
 

@@ -211,6 +211,7 @@ bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *
     uint8_t kind = SND_EVENT_KIND(words[0]);
     uint8_t class = snd_event_class[kind];
 
+    w->seen[place->process - w->trace->processes] += snd_event_weight(words);
     if (class == 0) {
         w->stats.unknown_events++;
         return true;
@@ -309,6 +310,16 @@ done:
     return status;
 }
 
+/* Of files that say how many events they were closed with. */
+static void count_missing(struct snd_walker *w)
+{
+    for (uint32_t i = 0; i < w->trace->process_count; i++) {
+        const struct snd_process *p = &w->trace->processes[i];
+        if (p->shown.closed && !p->damage.header && p->header.closed_events > w->seen[i])
+            w->stats.missing_events += p->header.closed_events - w->seen[i];
+    }
+}
+
 enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_order order,
                            struct snd_visitor *visitor, struct snd_walk_stats *stats,
                            struct sonde_error *err)
@@ -316,14 +327,21 @@ enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_order order,
     struct snd_walker w = { .trace = trace, .visitor = visitor };
 
     w.threads = calloc((size_t)trace->thread_count + 1, sizeof *w.threads);
-    if (!w.threads)
+    w.seen = calloc((size_t)trace->process_count + 1, sizeof *w.seen);
+    if (!w.threads || !w.seen) {
+        free(w.threads);
+        free(w.seen);
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
+    }
     enum sonde_status status = order == SONDE_BY_TIME ? snd_walk_merged(&w, err)
                                                       : walk_by_thread(&w, err);
+    if (status == SONDE_OK && !visitor->stop)
+        count_missing(&w);
     if (stats)
         *stats = w.stats;
     snd_codec_free(w.codec);
     free(w.threads);
+    free(w.seen);
     return status;
 }
 

@@ -35,6 +35,7 @@ struct snd_walk_stats {
     uint64_t lost_threads;   /* events of a thread that the tables do not define */
     uint64_t damaged_chunks;
     uint64_t clock_backwards; /* times that had to be raised to the one before */
+    uint64_t missing_events;  /* closed files had them when they were closed */
 };
 
 /* `stats` may be NULL. Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED. */
@@ -85,6 +86,7 @@ struct snd_walker {
     struct snd_walk_thread *threads; /* one for each of the trace */
     struct snd_walk_stats   stats;
     struct snd_codec       *codec;
+    uint64_t               *seen; /* events by process, as the header counts them */
 };
 
 void snd_place_start(struct snd_walker *walker, struct snd_place *place,

@@ -206,7 +206,7 @@ static void seal_list(struct snd_chunk_list *list)
     while ((chunk = snd_list_pop(list)) != SND_NO_CHUNK) {
         struct snd_chunk *it = &snd_rec.chunks[chunk];
         if (it->map && it->map->seq != 0 && it->used > 0) {
-            snd_chunk_seal(it->map, it->used, true);
+            snd_chunk_count(chunk, snd_chunk_seal(it->map, it->used, true));
             snd_file_punch(it->offset + it->used, it->offset + it->size);
         }
     }
@@ -250,7 +250,7 @@ static void close_recording(void)
     while (snd_rec.retired.count > 0) {
         uint32_t          chunk = snd_list_pop(&snd_rec.retired);
         struct snd_chunk *it = &snd_rec.chunks[chunk];
-        snd_chunk_seal(it->map, it->used, true);
+        snd_chunk_count(chunk, snd_chunk_seal(it->map, it->used, true));
     }
     snd_threads_park(now);
     if (snd_rec.table_chunk != SND_NO_CHUNK)
@@ -261,6 +261,8 @@ static void close_recording(void)
     uint64_t end = end_of_use();
     punch_ready(end);
     snd_header->stopped_at = now;
+    snd_header->closed_bytes = end; /* so that a reader knows when some of it is missing */
+    snd_header->closed_events = snd_rec.events;
     __atomic_fetch_or(&snd_header->flags, SND_FILE_CLOSED, __ATOMIC_RELEASE);
     snd_table_stop();
     snd_chunks_clear();

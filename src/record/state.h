@@ -38,6 +38,7 @@ struct snd_chunk {
     uint64_t                 offset, size;
     struct snd_chunk_header *map;     /* NULL once unmapped */
     uint64_t                 used;    /* set when retired */
+    uint64_t                 events;  /* in it, once sealed; then they are in snd_rec.events */
     uint32_t                 next;    /* in one list */
     uint64_t                 left;    /* snd_rec.seq when its thread left it: its age */
     bool                     tallied; /* probes add to words in it, without a lock */
@@ -138,6 +139,7 @@ struct snd_recording {
     struct snd_chunk_list partial; /* of threads that ended, with room left */
     struct snd_chunk_list sealed;  /* keep-last: oldest first */
     uint64_t              seq;
+    uint64_t              events;    /* in sealed chunks */
     bool                  exhausted; /* the limit is reached: no more chunks, ever */
     uint64_t              retry_at;  /* CLOCK_MONOTONIC ns: no reserving before */
     uint32_t              supplies;  /* atomic: counts chunks made ready */

@@ -71,6 +71,7 @@ void snd_chunks_clear(void)
     snd_rec.unused = snd_rec.ready = snd_rec.retired = snd_rec.partial = empty;
     snd_rec.sealed = snd_rec.tables = empty;
     snd_rec.chunk_count = 0;
+    snd_rec.events = 0;
 }
 
 void snd_chunks_abandon(void)
@@ -99,14 +100,25 @@ uint64_t snd_chunk_scan(const struct snd_chunk_header *map, uint64_t size, uint6
     return at * 8;
 }
 
-void snd_chunk_seal(struct snd_chunk_header *map, uint64_t used, bool checksum)
+uint64_t snd_chunk_seal(struct snd_chunk_header *map, uint64_t used, bool checksum)
 {
+    uint64_t events = 0;
+
+    if (map->kind == SND_CHUNK_LANE)
+        snd_chunk_scan(map, used, &events);
     if (checksum) {
         map->crc = snd_crc32c(0, (const char *)map + SND_CHUNK_HEADER_SIZE,
                               used - SND_CHUNK_HEADER_SIZE);
         map->crc_set = 1;
     }
     __atomic_store_n(&map->used, used, __ATOMIC_RELEASE);
+    return events;
+}
+
+void snd_chunk_count(uint32_t chunk, uint64_t events)
+{
+    snd_rec.chunks[chunk].events = events;
+    snd_rec.events += events;
 }
 
 /* Seals and unmaps the oldest retired chunk without the lock: nobody else can reach it. */
@@ -119,9 +131,11 @@ static void seal_one(void)
     snd_rec.in_flight++;
     snd_rec.chunks[chunk].map = NULL;
     pthread_mutex_unlock(&snd_rec.lock);
-    snd_chunk_seal(it.map, it.used, at_leisure); /* under load a checksum is not worth its time */
+    /* under load a checksum is not worth its time */
+    uint64_t events = snd_chunk_seal(it.map, it.used, at_leisure);
     munmap(it.map, it.size);
     pthread_mutex_lock(&snd_rec.lock);
+    snd_chunk_count(chunk, events);
     snd_list_push(snd_rec.keep_last ? &snd_rec.sealed : &snd_rec.unused, chunk);
     if (--snd_rec.in_flight == 0)
         pthread_cond_broadcast(&snd_rec.settled);
@@ -198,6 +212,8 @@ static uint32_t recycle(uint64_t size)
         snd_list_push(&snd_rec.sealed, chunk);
         return SND_NO_CHUNK;
     }
+    snd_rec.events -= it.events;
+    snd_rec.chunks[chunk].events = 0;
     snd_count(&snd_header->recycled_chunks, 1);
     snd_count(&snd_header->recycled_events, events);
     __atomic_fetch_or(&snd_header->flags, SND_FILE_LIMIT, __ATOMIC_RELAXED);

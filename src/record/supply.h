@@ -45,7 +45,9 @@ void snd_chunk_open(uint32_t chunk, uint32_t thread);
 void snd_chunk_retire(uint32_t chunk, uint64_t used);
 
 /* Writes length and, if asked, checksum into a chunk that nobody writes to any more. */
-void snd_chunk_seal(struct snd_chunk_header *map, uint64_t used, bool checksum);
+uint64_t snd_chunk_seal(struct snd_chunk_header *map, uint64_t used, bool checksum);
+/* Takes note of what sealing a chunk returned. */
+void snd_chunk_count(uint32_t chunk, uint64_t events);
 
 /* Forgets every chunk; those still mapped are unmapped. */
 void snd_chunks_clear(void);

@@ -449,7 +449,7 @@ static void park(struct snd_thread *thread, uint64_t now)
     it->used = snd_chunk_scan(map, it->size, NULL);
     thread->record->lost += map->lost;
     map->lost = 0;
-    snd_chunk_seal(map, it->used, true);
+    snd_chunk_count(thread->chunk, snd_chunk_seal(map, it->used, true));
     munmap(view, it->size);
     snd_file_punch(it->offset + it->used, it->offset + it->size);
 }

@@ -99,6 +99,9 @@ def test_calls_and_times_of_exports_are_the_reports(case, tmp_path):
     trace = generate(case, tmp_path / case, "500")
     report, table = of_ops(trace), of_csv(trace)
     chrome = of_chrome(trace)
+    if case == "names":  # CSV escapes what a spreadsheet would run or a terminal obey
+        assert sorted(table.values()) == sorted(chrome.values())
+        table = chrome
     assert table == chrome
     if case not in WRAPPERS:
         assert table == report
