@@ -59,19 +59,10 @@ static int check_views(const struct snd_command *self, const char *list)
 /* Options that say how to show the trace say nothing where it is not shown. -1 to go on. */
 static int check_shown(const struct snd_command *self, const struct snd_after_run *after)
 {
-    const struct {
-        bool        given;
-        const char *name;
-    } all[] = {
-        { after->view != NULL, "view" },   { after->sort != NULL, "sort" },
-        { after->rows != 0, "rows" },      { after->time_unit != NULL, "time-unit" },
-        { after->skip_zero, "skip-zero" },
-    };
+    const char *given = after->view ? "view" : snd_view_args_given(&after->shown);
 
-    for (size_t i = 0; !after->print && i < sizeof all / sizeof all[0]; i++)
-        if (all[i].given)
-            return snd_usage_error(self, "--%s says how --print shows the trace: add --print",
-                                   all[i].name);
+    if (given && !after->print)
+        return snd_usage_error(self, "--%s says how --print shows the trace: add --print", given);
     return -1;
 }
 
@@ -132,9 +123,11 @@ static int check_ending(const struct snd_command *self, const char *output)
 
 int snd_after_run_check(const struct snd_command *self, const struct snd_after_run *after)
 {
-    enum sonde_time_unit unit;
-    int                  status = check_shown(self, after);
+    struct sonde_report_options report = SONDE_REPORT_OPTIONS_INIT;
+    int                         status = check_shown(self, after);
 
+    if (status < 0)
+        status = snd_view_args_fill(self, &after->shown, &report);
     if (status >= 0)
         return status;
     if (after->output && strcmp(after->output, "-") == 0)
@@ -142,8 +135,6 @@ int snd_after_run_check(const struct snd_command *self, const struct snd_after_r
                                      "(--print shows it)");
     if (after->output && (status = check_ending(self, after->output)) >= 0)
         return status;
-    if (after->time_unit && !snd_time_unit(after->time_unit, &unit))
-        return snd_usage_error(self, SND_NO_TIME_UNIT, after->time_unit);
     return after->view ? check_views(self, after->view) : -1;
 }
 
@@ -154,13 +145,13 @@ int snd_after_run_check_sort(const struct snd_command *self, const struct snd_af
     const char        *list = after->view ? after->view : views;
     bool               many = !after->view; /* then any of them may come first */
 
-    if (!after->sort || strcmp(after->sort, "none") == 0)
+    if (!after->shown.sort || strcmp(after->shown.sort, "none") == 0)
         return -1;
     do {
         size_t length = strcspn(list, ",");
         char   view[64];
         snprintf(view, sizeof view, "%.*s", (int)length, list);
-        if (snd_try_report(view, after->sort, &err) != SONDE_E_ARGUMENT)
+        if (snd_try_report(view, after->shown.sort, &err) != SONDE_E_ARGUMENT)
             return -1;
         if (first.status == SONDE_OK)
             first = err;
@@ -249,21 +240,17 @@ static bool run_command(const struct snd_command *command, struct words *words)
     return command->run(command, words->count, words->list) == SND_EXIT_OK;
 }
 
-static bool show_one(const struct snd_after_run *after, const char *trace, const char *view)
+/* `first`: of the views that are shown, which the sort key is of. */
+static bool show_one(const struct snd_after_run *after, const char *trace, const char *view,
+                     bool first)
 {
-    struct words words = { 0 };
-    char         rows[32];
+    struct snd_view_args shown = after->shown;
 
-    snprintf(rows, sizeof rows, "%lld", (long long)after->rows);
-    add(&words, "report");
-    add(&words, trace);
-    add_option(&words, "--view", view);
-    add_option(&words, "--sort", after->sort);
-    add_option(&words, "--rows", after->rows ? rows : NULL);
-    add_option(&words, "--time-unit", after->time_unit);
-    if (after->skip_zero)
-        add(&words, "--skip-zero");
-    return run_command(&snd_command_report, &words);
+    if (!first)
+        shown.sort = NULL;
+    if (view)
+        snd_view_args_narrow(&shown, view);
+    return snd_report_show(trace, view, &shown) == SND_EXIT_OK;
 }
 
 /* The views that were asked for, or all that the trace has something for, with commas. */
@@ -286,17 +273,16 @@ static void list_views(const struct snd_after_run *after, const char *trace,
 
 static bool show(const struct snd_after_run *after, const char *trace)
 {
-    struct sonde_buffer  list = { 0 };
-    struct snd_after_run each = *after;
-    char                *rest = NULL;
-    bool                 done = true;
+    struct sonde_buffer list = { 0 };
+    char               *rest = NULL;
+    bool                done = true, first = true;
 
     list_views(after, trace, &list);
     if (list.length == 0)
-        done = show_one(after, trace, NULL); /* which says what is wrong with it */
+        done = show_one(after, trace, NULL, true); /* which says what is wrong with it */
     const char *name = list.length ? strtok_r(list.bytes, ",", &rest) : NULL;
-    for (; name; name = strtok_r(NULL, ",", &rest), each.sort = NULL)
-        done &= show_one(&each, trace, name);
+    for (; name; name = strtok_r(NULL, ",", &rest), first = false)
+        done &= show_one(after, trace, name, first);
     done &= !list.failed;
     sonde_buffer_release(&list);
     return done;

@@ -12,17 +12,14 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "cli/options.h"
+#include "cli/viewoptions.h"
 #include "sonde/export.h"
 
 struct snd_after_run {
-    const char *output; /* what -o says, or NULL */
-    bool        print;
-    const char *view;      /* what to show, with commas; NULL: what there is */
-    const char *sort;      /* report's, of the first view: others have other columns; or NULL */
-    const char *time_unit; /* this and the next two: report's; NULL and 0 if not given */
-    int64_t     rows;
-    bool        skip_zero;
+    const char          *output; /* what -o says, or NULL */
+    bool                 print;
+    const char          *view;  /* what to show, with commas; NULL: what there is */
+    struct snd_view_args shown; /* the sort key is of the first view: others have other columns */
     /* Set by _place, when `output` is not to be a trace: */
     const struct sonde_exporter_info *format;
     bool                              is_kept; /* the trace itself stays: set by _place */

@@ -34,6 +34,7 @@ struct attach_args {
 };
 
 #define AT(member) offsetof(struct attach_args, member)
+#define SHOWN(member) AT(after.shown.member)
 static const struct snd_option options[] = {
     { 'o', "output", "TRACE",
       "the trace to write (PID.sonde in the current folder), or a file of "
@@ -47,6 +48,9 @@ static const struct snd_option options[] = {
       SND_OPTION_FLAG, AT(nonblocking), 0 },
     { 'p', "print", NULL, "show what was recorded; the trace is kept only with -o", SND_OPTION_FLAG,
       AT(after.print), 0 },
+    { 0, "view", "LIST", "with --print: the views to show (samples, functions)", SND_OPTION_TEXT,
+      AT(after.view), 0 },
+    SND_VIEW_OPTIONS(SHOWN),
     { 'q', "quiet", NULL, "do not say where the trace is", SND_OPTION_FLAG, AT(quiet), 0 },
     { 'v', "verbose", NULL, "say where the trace is (the default)", SND_OPTION_FLAG, AT(verbose),
       0 },
@@ -148,7 +152,7 @@ static int observe(const struct attach_args *args, const char *path, struct snd_
 
 static int run(const struct snd_command *self, int argc, char **argv)
 {
-    struct attach_args   args = { 0 };
+    struct attach_args   args = { .after.shown = SND_VIEW_ARGS_INIT };
     struct snd_observers o = { .quit = &quit };
     struct sonde_buffer  path = { 0 };
     int                  operands;

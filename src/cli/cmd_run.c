@@ -37,6 +37,7 @@ struct run_args {
 };
 
 #define AT(member) offsetof(struct run_args, member)
+#define SHOWN(member) AT(after.shown.member)
 static const struct snd_option options[] = {
     { 'o', "output", "TRACE",
       "the trace to write (PROGRAM.sonde in the current folder), or a file of "
@@ -72,12 +73,7 @@ static const struct snd_option options[] = {
       AT(after.print), 0 },
     { 0, "view", "LIST", "with --print: the views to show (those of what was recorded)",
       SND_OPTION_TEXT, AT(after.view), 0 },
-    { 's', "sort", "KEY", "with --print: as report's, of the first view", SND_OPTION_TEXT,
-      AT(after.sort), 0 },
-    { 'n', "rows", "N", "with --print: as report's", SND_OPTION_NUMBER, AT(after.rows), -1 },
-    { 0, "time-unit", "UNIT", "with --print: as report's", SND_OPTION_TEXT, AT(after.time_unit),
-      0 },
-    { 0, "skip-zero", NULL, "with --print: as report's", SND_OPTION_FLAG, AT(after.skip_zero), 0 },
+    SND_VIEW_OPTIONS(SHOWN),
     { 0, "max-size", "SIZE", "stop recording when a trace file has this size: 500M, 2G",
       SND_OPTION_SIZE, AT(max_size), 0 },
     { 0, "keep-last", NULL, "at --max-size, give up the oldest instead of stopping",
@@ -369,7 +365,7 @@ static int run_checked(const struct snd_command *self, struct run_args *args, ch
 
 static int run(const struct snd_command *self, int argc, char **argv)
 {
-    struct run_args args = { 0 };
+    struct run_args args = { .after.shown = SND_VIEW_ARGS_INIT };
     char            beside[PATH_MAX];
     int             operands;
 

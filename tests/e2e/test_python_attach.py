@@ -292,6 +292,14 @@ def test_the_tree_names_libraries_as_programs_import_them(tmp_path):
     assert all(name.startswith("json") for name in hidden)
 
 
+def test_print_takes_the_options_of_report(tmp_path):
+    with Program(sys.executable, tmp_path, "def spin():\n while True: pass\nprint('ready', flush=True)\nspin()\n") as program:
+        done = subprocess.run([SONDE, "attach", str(program.pid), "--sample", "500", "--duration", "0.5", "--print",
+                               "--view", "functions", "--csv"], check=True, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("self_ns,self_share,total_ns,") and ",spin," in lines[1]
+
+
 CHILDREN = """
 import os, subprocess, sys, time
 def parent_work():

@@ -516,3 +516,15 @@ def test_what_was_asked_for_is_not_advised(options, view, advice, reason, tmp_pa
     sonde_run(["--functions", "-o", "t.sonde"], "prog.py", cwd=tmp_path)
     shown = run(SONDE, "report", "t.sonde", "--view", view, cwd=tmp_path).stdout
     assert advice in shown
+
+
+def test_print_takes_the_options_of_report(tmp_path):
+    (tmp_path / "prog.py").write_text(BUSY)
+    options = ["--sample", "--functions", "--print", "--view", "samples,functions", "--group-by", "thread", "-n", "1",
+               "--callees", "--show-all"]
+    shown = sonde_run(options, "prog.py", cwd=tmp_path).stdout
+    assert "MainThread of process " in shown and "called..." in shown  # each view takes what is its own
+    shown = json.loads(sonde_run(["--sample", "--print", "--view", "functions", "--json"], "prog.py", cwd=tmp_path).stdout)
+    assert shown["totals"]["source"] == "samples" and any(row["function"] == "work" for row in shown["rows"])
+    refused = sonde_run(["--print", "--group-by", "tread"], "-c", "print('ran')", cwd=tmp_path, status=2)
+    assert refused.stdout == "" and "did you mean 'thread'?" in refused.stderr
