@@ -44,6 +44,9 @@
 #endif
 
 #ifdef __cplusplus
+/* In C a function may have the name of a struct; g++ takes it for one that hides a constructor. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
 #endif
 
@@ -655,5 +658,6 @@ static inline void sonde_scope_end_(struct sonde_scope_ *scope)
 
 #ifdef __cplusplus
 }
+#pragma GCC diagnostic pop
 #endif
 #endif

@@ -43,6 +43,11 @@ static void after_fork_in_child(void)
     holds_locks = false;
 }
 
+bool snd_lifecycle_is_set_up(void)
+{
+    return snd_rec.usable;
+}
+
 __attribute__((constructor)) static void load(void)
 {
     snd_say_init();

@@ -494,7 +494,7 @@ static enum sonde_status start(const struct sonde_options *options, struct sonde
                                            "a recording to %s is already under "
                                            "way; a process has one at a time: stop it first",
                                            snd_rec.file_path);
-    if (!snd_rec.usable)
+    if (!snd_lifecycle_is_set_up())
         return snd_fail(err, SONDE_E_NOMEM, "no thread-specific key is left for the recorder");
     enum sonde_status status = take_options(options, err);
     if (status != SONDE_OK)
@@ -780,7 +780,7 @@ static void enter_new_process(void)
 
 void snd_session_notice(void)
 {
-    if (sonde_epoch() != SND_EPOCH_WIPED || !snd_rec.usable)
+    if (sonde_epoch() != SND_EPOCH_WIPED || !snd_lifecycle_is_set_up())
         return;
     /* It, too, was wiped: this is the new process's own. */
     while (__atomic_exchange_n(&sonde_epoch_.noticing, 1, __ATOMIC_ACQUIRE))

@@ -34,6 +34,12 @@ void snd_session_in_child(enum snd_survivor survivor);
  */
 void snd_session_notice(void);
 
+/*
+ * Whether the library was set up when it was loaded. That lifecycle.c is called at all makes a
+ * static program have it, with its constructor.
+ */
+bool snd_lifecycle_is_set_up(void);
+
 /* Begins the recording that the environment asks for (sonde run), if it does. */
 void snd_session_from_environment(void);
 

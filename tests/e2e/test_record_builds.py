@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The header and the library as other people build with them: C++, static programs, sandboxes."""
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from cli_tools import SONDE, needs_tools, read_json
+
+pytestmark = needs_tools
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "tests/e2e/programs"
+PKG_CONFIG = {**os.environ, "PKG_CONFIG_PATH": ":".join(map(str, ROOT.glob(".venv/lib*/**/pkgconfig")))}
+
+
+def flags(*options):
+    done = subprocess.run(["pkg-config", *options, "sonde"], env=PKG_CONFIG, capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip("sonde is not installed with its sonde.pc: run `make`")
+    return done.stdout.split()
+
+
+def build(compiler, source, to, *options):
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    done = subprocess.run([compiler, "-O1", source, "-o", to, *options], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return to
+
+
+def ranges(trace):
+    return {row["key"]: row["count"] for row in read_json("report", trace, "--view", "ops", "--json")["rows"]}
+
+
+@pytest.mark.parametrize("standard", [11, 14, 17, 20])
+def test_the_header_is_clean_in_cxx(tmp_path, standard):
+    library = flags("--variable=libdir")[0]
+    program = build("g++", PROGRAMS / "header.cc", tmp_path / "header", f"-std=c++{standard}", "-Wall", "-Wextra",
+                    "-Wshadow", "-Wconversion", "-Werror", "-I", ROOT / "include", *flags("--libs"),
+                    f"-Wl,-rpath,{library}")
+    subprocess.run([program], check=True, cwd=tmp_path)
+    assert ranges(tmp_path / "header.sonde")["innermost"] == 1
+
+
+def test_a_static_program_records(tmp_path):
+    program = build("cc", PROGRAMS / "sandboxed.c", tmp_path / "static", "-static",
+                    *flags("--static", "--cflags", "--libs"))
+    assert b"INTERP" not in subprocess.run(["readelf", "-l", program], capture_output=True).stdout
+    done = subprocess.run([program, tmp_path / "x.sonde"], capture_output=True, text=True)
+    assert done.returncode in (0, 77), done.stderr
+    if done.returncode == 0:
+        assert ranges(tmp_path / "x.sonde") == {"range": 3000}
+    run = subprocess.run([SONDE, "run", "-o", tmp_path / "run.sonde", "--", program, tmp_path / "unused"],
+                         capture_output=True, text=True)
+    assert run.returncode == done.returncode, run.stderr
+    if done.returncode == 0:
+        assert ranges(tmp_path / "run.sonde") == {"range": 3000}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of calls are x86-64's")
+def test_the_calls_of_the_sandbox_page_suffice(tmp_path):
+    library = flags("--variable=libdir")[0]
+    program = build("cc", PROGRAMS / "sandboxed.c", tmp_path / "sandboxed", *flags("--cflags", "--libs"),
+                    "-pthread", f"-Wl,-rpath,{library}")
+    listed = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout.split()
+    page = re.search(r"```\n(.*?)```", (ROOT / "docs/SANDBOX.md").read_text(), re.S).group(1).split()
+    assert page == listed
+    done = subprocess.run([program, tmp_path / "x.sonde"], capture_output=True, text=True)
+    if done.returncode == 77:
+        pytest.skip("this machine has no seccomp filters")
+    assert done.returncode == 0, f"killed by its filter: {done.returncode}"
+    assert ranges(tmp_path / "x.sonde") == {"range": 3000}
