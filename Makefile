@@ -28,7 +28,7 @@ STAGES       := pythons asan tsan valgrind aarch64 clang bare
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test test-all bench soak fuzz lint clean $(STAGES)
+.PHONY: all setup demo test test-all bench wheel-probes soak fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -79,6 +79,10 @@ bench: all $(VENV)/.test-packages
 	@status=0; bench/run || status=1; \
 	for part in $(BENCHES); do $(VENV)/bin/python bench/$$part.py || status=1; done; \
 	tools/overhead; exit $$status
+
+# The probe for each of these torch versions, into python/sonde/_probes, which a wheel then carries.
+wheel-probes: all
+	@tools/wheel-probes $(TORCHES)
 
 soak: all
 	@tools/setup bench

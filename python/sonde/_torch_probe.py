@@ -2,11 +2,15 @@
 """The probe for the torch that is installed: found or built, loaded, started, stopped.
 
 Its C++ source (src/probes/torch, a part of this package) follows torch's own binary interface,
-so it is compiled once for each torch, when it is first needed, and kept in the user's cache:
-$XDG_CACHE_HOME/sonde/torch-VERSION-ABI-HASH/shim.so. `python -m sonde._torch_probe` does that
-ahead of time and says where it is.
+so there is one for each torch. Looked for in this order:
+  a wheel's own, built ahead (make wheel-probes): sonde/_probes/torch-VERSION-ABI-PYTHON-HASH.so;
+  $XDG_CACHE_HOME/sonde/torch-VERSION-ABI-HASH/shim.so, which is compiled when it is first needed;
+  where there is no C++ compiler, sonde/_native/torch_plain.so: names and times alone.
+`python -m sonde._torch_probe` does that ahead of time and says where it is; with `--into FOLDER`
+it builds the one for a wheel.
 """
 import contextlib
+import ctypes
 import fcntl
 import hashlib
 import json
@@ -27,6 +31,8 @@ _SOURCES = ("probes/torch/got.h", "probes/torch/pyframes.h", "probes/torch/shim.
             "probes/torch/shim.h", "probes/torch/torch_calls.h", "probes/torch/torch_hooks.h",
             "probes/torch/torch_inputs.h", "probes/torch/torch_places.h",
             "probes/torch/torch_thread.h", "sonde/record.h", "sonde/error.h")
+_PROBES = os.path.join(_HERE, "_probes")
+_PLAIN = os.path.join(_HERE, "_native", "torch_plain.so")
 _SAID_AFTER_S = 2
 
 _library = None  # where it is, once known
@@ -99,12 +105,16 @@ def _compilers():
     return [asked] if asked else ["c++", "g++", "clang++"]
 
 
+class _NoCompiler(Error):
+    pass
+
+
 def _find_compiler():
     for name in _compilers():
         words = name.split()
         if words and shutil.which(words[0]):
             return words
-    raise Error(f"no C++ compiler to build the torch probe with (looked for {', '.join(_compilers())}): "
+    raise _NoCompiler(f"no C++ compiler to build the torch probe with (looked for {', '.join(_compilers())}): "
                 "apt install g++, or set CXX")
 
 
@@ -135,8 +145,8 @@ def _run(command, said):
         try:
             child.wait(_SAID_AFTER_S)
         except subprocess.TimeoutExpired:
-            if sys.stderr and sys.stderr.isatty():
-                print(f"sonde: {said}", file=sys.stderr)
+            if sys.stderr:
+                print(f"sonde: {said}", file=sys.stderr, flush=True)
             child.wait()
         output.seek(0)
         return child.returncode, output.read()
@@ -171,17 +181,56 @@ def _build(torch, source, target):
             os.unlink(partial)
 
 
-def _identity(torch, source):
-    """Changes with everything that the built library depends on."""
-    digest = hashlib.sha256()
+def _add_sources(digest, source):
     for name in _SOURCES:
         with open(os.path.join(source, name), "rb") as file:
             digest.update(name.encode() + b"\0" + file.read())
+
+
+def _identity(torch, source):
+    """Changes with everything that the built library depends on."""
+    digest = hashlib.sha256()
+    _add_sources(digest, source)
     for word in (torch.__version__, os.path.dirname(torch.__file__), sys.implementation.cache_tag,
                  sys.version, sysconfig.get_platform()):
         digest.update(word.encode() + b"\0")
     abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
     return f"torch-{re.sub('[^0-9A-Za-z.+_-]', '_', torch.__version__)}-{abi}-{digest.hexdigest()[:16]}"
+
+
+def _wheel_name(torch, source):
+    """Of a probe in a wheel: of a torch's release, whatever device it is for, and a CPython."""
+    digest = hashlib.sha256()
+    _add_sources(digest, source)
+    abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
+    release = torch.__version__.split("+")[0]
+    return (f"torch-{release}-{abi}-{sys.implementation.cache_tag}-{sysconfig.get_platform()}-"
+            f"{digest.hexdigest()[:16]}.so")
+
+
+def _from_wheel(torch, source):
+    """The wheel's own probe, or None: there is none for this torch, or it cannot be loaded here."""
+    path = os.path.join(_PROBES, _wheel_name(torch, source))
+    if not os.path.exists(path):
+        return None
+    try:
+        ctypes.CDLL(path)
+    except OSError:  # an older C++ library than that it was built with
+        return None
+    return path
+
+
+def _from_cache(torch, source):
+    folder = os.path.join(_cache_folder(), _identity(torch, source))
+    target = os.path.join(folder, "shim.so")
+    if not os.path.exists(target):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        # Many processes of a job come here at once: one builds, the others wait for it.
+        with open(os.path.join(folder, "lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not os.path.exists(target):
+                _build(torch, source, target)
+    return target
 
 
 def library():
@@ -190,17 +239,25 @@ def library():
     if _library is None:
         import torch
         source = _source_folder()
-        folder = os.path.join(_cache_folder(), _identity(torch, source))
-        target = os.path.join(folder, "shim.so")
-        if not os.path.exists(target):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            # Many processes of a job come here at once: one builds, the others wait for it.
-            with open(os.path.join(folder, "lock"), "w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                if not os.path.exists(target):
-                    _build(torch, source, target)
-        _library = target
+        try:
+            _library = _from_wheel(torch, source) or _from_cache(torch, source)
+        except _NoCompiler as error:
+            if not os.path.exists(_PLAIN):
+                raise
+            print(f"sonde: only names and times are recorded of PyTorch: {error}", file=sys.stderr)
+            _library = _PLAIN
     return _library
+
+
+def build_into(folder):
+    """Builds the probe that a wheel carries for this torch; returns where it is."""
+    import torch
+    source = _source_folder()
+    os.makedirs(folder, exist_ok=True)
+    target = os.path.join(folder, _wheel_name(torch, source))
+    if not os.path.exists(target):
+        _build(torch, source, target)
+    return target
 
 
 # ------------------------------------------------------------------- start and stop
@@ -313,8 +370,11 @@ def autostart(probes):
 
 
 def main():
+    into = sys.argv[2] if sys.argv[1:2] == ["--into"] and len(sys.argv) == 3 else None
+    if sys.argv[1:] and into is None:
+        sys.exit("usage: python -m sonde._torch_probe [--into FOLDER]")
     try:
-        print(library())
+        print(build_into(into) if into else library())
     except Error as error:
         sys.exit(f"sonde: {error}")
     except ImportError:

@@ -22,7 +22,7 @@ static void fill_samplers(struct snd_ledger *l, const struct snd_process *p)
     }
 }
 
-/* What the probe of Python calls says of itself. */
+/* What probes say of themselves. */
 static void fill_calls(struct snd_ledger *l, const struct sonde_trace *trace, uint32_t process)
 {
     static const struct {
@@ -31,6 +31,7 @@ static void fill_calls(struct snd_ledger *l, const struct sonde_trace *trace, ui
     } said[] = {
         { "python.functions.unbalanced", SND_LEDGER_unseen_returns },
         { "python.functions.lost", SND_LEDGER_lost_calls },
+        { "torch.names_only", SND_LEDGER_names_only },
     };
     struct sonde_text key, value;
 

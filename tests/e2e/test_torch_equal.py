@@ -12,7 +12,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
 pytest.importorskip("torchvision", reason="torchvision is not installed: no networks to run")
 
-from torch_tools import FULL, NETWORKS, both, seen_by_both, watch  # noqa: E402
+from torch_tools import (CPU, FULL, NETWORKS, both, seen_by_both, together,  # noqa: E402
+                         watch)
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 MEMORY = "[memory]"
@@ -165,3 +166,30 @@ def test_threads_that_torch_does_not_see():
     assert count["aten::mm"] == 15
     assert len({event.thread for event in ours.events()}) == 3
     assert "aten::mm" not in {row.key for row in theirs.key_averages()}
+
+
+def test_operators_that_torch_sees_on_all_threads_only():
+    """The backward of attention takes memory on OpenMP's threads, of which torch sees none by itself."""
+    config = torch._C._profiler._ExperimentalConfig
+    if "profile_all_threads" not in config.__init__.__doc__:
+        pytest.skip("this torch has no option for all threads")
+    if torch.get_num_threads() < 2:
+        pytest.skip("with one thread torch's kernels have no workers")
+    inputs = [torch.randn(2, 4, 16, 32, requires_grad=True) for _ in range(3)]
+
+    def run():
+        torch.nn.functional.scaled_dot_product_attention(*inputs, is_causal=True).sum().backward()
+
+    def counts(profiled):
+        return collections.Counter(event.name for event in profiled.events())
+
+    run()
+    theirs, ours = together(run)
+    more = counts(ours) - counts(theirs)
+    assert set(more) <= {"aten::empty"} and not counts(theirs) - counts(ours)
+    seen = [[event.name for event in events] for events in seen_by_both(theirs, ours)]
+    assert seen[0] == seen[1]
+    with torch.profiler.profile(activities=[CPU],
+                                experimental_config=config(profile_all_threads=True)) as everywhere:
+        run()
+    assert counts(everywhere) == counts(ours)

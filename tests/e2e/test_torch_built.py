@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the torch probe comes from: a wheel's own, the cache, a compiler, or none of them."""
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed: there is no probe")
+
+from sonde import _torch_probe  # noqa: E402
+
+PROGRAM = """
+    import json, sys
+    import torch, torch.profiler
+    import sonde
+    from sonde import _torch_probe
+    if len(sys.argv) > 1:
+        _torch_probe._PROBES = sys.argv[1]
+    model, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()), torch.randn(4, 8)
+
+    def run():
+        with torch.profiler.record_function("mine"):
+            model(x).sum().backward()
+
+    def seen(profiled):
+        return [(event.name, event.cpu_parent and event.cpu_parent.name, event.scope)
+                for event in profiled.events()]
+
+    run()
+    CPU = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=CPU) as theirs:
+        run()
+    with sonde.profile(activities=CPU, record_shapes=True) as ours:
+        run()
+    print(json.dumps({"probe": _torch_probe.library(), "equal": seen(ours) == seen(theirs),
+                      "shapes": any(event.input_shapes for event in ours.events()),
+                      "ledger": [item[0] for item in ours.ledger()]}))
+"""
+
+
+def run_without_compiler(tmp_path, *arguments):
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "CXX": "no-such-compiler"}
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM), *map(str, arguments)],
+                          text=True, capture_output=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    import json
+    said = [line for line in done.stderr.splitlines() if line.startswith("sonde:")]
+    return json.loads(done.stdout.splitlines()[-1]), said
+
+
+def test_without_a_compiler_names_and_times(tmp_path):
+    answer, said = run_without_compiler(tmp_path)
+    assert answer == {"probe": _torch_probe._PLAIN, "equal": True, "shapes": False,
+                      "ledger": ["names_only"]}
+    assert len(said) == 1 and "no-such-compiler" in said[0] and "apt install g++" in said[0]
+
+
+def test_a_wheels_own_probe_needs_no_compiler(tmp_path):
+    import torch
+    name = _torch_probe._wheel_name(torch, _torch_probe._source_folder())
+    assert torch.__version__.split("+")[0] in name
+    folder = tmp_path / "_probes"
+    folder.mkdir()
+    shutil.copy(_torch_probe.library(), folder / name)
+    answer, said = run_without_compiler(tmp_path, folder)
+    assert answer == {"probe": str(folder / name), "equal": True, "shapes": True, "ledger": []}
+    assert said == []
+
+
+def test_a_wheels_probe_that_cannot_be_loaded_is_passed_by(tmp_path):
+    import torch
+    folder = tmp_path / "_probes"
+    folder.mkdir()
+    (folder / _torch_probe._wheel_name(torch, _torch_probe._source_folder())).write_text("no library")
+    answer, _ = run_without_compiler(tmp_path, folder)
+    assert answer["probe"] == _torch_probe._PLAIN
+
+
+def test_building_for_a_wheel(tmp_path, monkeypatch):
+    """With a compiler that only makes its output file: what is compiled is tested elsewhere."""
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho built > "$2"\n')
+    compiler.chmod(0o700)
+    monkeypatch.setenv("CXX", str(compiler))
+    import torch
+    path = _torch_probe.build_into(str(tmp_path / "wheel"))
+    assert os.path.basename(path) == _torch_probe._wheel_name(torch, _torch_probe._source_folder())
+    with open(path) as file:
+        assert file.read() == "built\n"
+
+
+def test_a_compile_that_takes_a_while_is_said(monkeypatch, capfd):
+    """Even where stderr is no terminal, as here."""
+    monkeypatch.setattr(_torch_probe, "_SAID_AFTER_S", 0.01)
+    assert _torch_probe._run(["sh", "-c", "sleep 0.3; echo done"], "building it, once") == (0, "done\n")
+    assert capfd.readouterr().err == "sonde: building it, once\n"
