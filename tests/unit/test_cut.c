@@ -42,6 +42,12 @@ static struct sonde_check check(const char *name)
     return found;
 }
 
+/* A chunk that goes over to another thread says so, in an event that is not shown. */
+static void assert_about(uint64_t found, uint64_t expected)
+{
+    assert_in_range(found, expected, expected + THREADS);
+}
+
 static off_t size_of(const char *name)
 {
     struct stat st;
@@ -82,7 +88,7 @@ static void a_cut_is_seen_wherever_it_is(void **state)
     assert_true(size_of("whole.sonde") > 20 * GRAIN);
     cut_everywhere("whole.sonde", GRAIN);
     struct sonde_trace *trace = recorded_open("cut.sonde"); /* nothing but the header */
-    assert_int_equal(recorded_ledger(trace, "missing_events"), THREADS * 30000 * 4);
+    assert_about(recorded_ledger(trace, "missing_events"), THREADS * 30000 * 4);
     assert_true(recorded_ledger(trace, "missing_bytes") > 0);
     sonde_trace_close(trace);
 }
@@ -118,7 +124,7 @@ static void zeroes_for_chunks_are_seen(void **state)
     struct sonde_check found = check("zeroes.sonde");
     assert_int_equal(found.missing_bytes, 0);
     assert_true(found.missing_events > 0);
-    assert_int_equal(found.missing_events + found.events, check("whole.sonde").events);
+    assert_about(found.missing_events + found.events, check("whole.sonde").events);
 }
 
 static void recycled_chunks_are_not_missing(void **state)
