@@ -7,6 +7,7 @@
  */
 #include "view/opsview.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/sink.h"
@@ -82,6 +83,40 @@ static void fill(struct snd_cell *cells, const struct sonde_trace *trace,
 #undef SND_OPS
 }
 
+/* Columns by the line of the list that describes them: each has one of its own. */
+#define PASTE(a, b) a##b
+#define AT_LINE(line) PASTE(COLUMN_AT_, line)
+enum {
+#define SND_OPS(key, title, kind, fit, when, cell) AT_LINE(__LINE__),
+#include "view/ops.def"
+#undef SND_OPS
+};
+
+/* Where rows come from that are made when they are shown. */
+struct source {
+    const struct sonde_trace    *trace;
+    struct sonde_averages_totals all;
+    const struct sonde_averages *averages;
+};
+
+static struct snd_cell make_cell(const struct snd_table *table, size_t number, size_t column)
+{
+    const struct source                *source = table->source;
+    const struct sonde_trace           *trace = source->trace;
+    const struct sonde_averages_totals *all = &source->all;
+    const struct sonde_average         *row = sonde_averages_row(source->averages, number);
+
+    switch (column) {
+#define SND_OPS(key, title, kind, fit, when, cell) \
+    case AT_LINE(__LINE__):                        \
+        return cell;
+#include "view/ops.def"
+#undef SND_OPS
+    default:
+        return snd_cell_none();
+    }
+}
+
 /* What this row gives reason to show. */
 static unsigned shows(const struct sonde_average *row)
 {
@@ -113,6 +148,18 @@ void snd_ops_add(struct snd_ops *ops, const struct sonde_average *row)
     ops->shown |= shows(row);
 }
 
+/* All rows of `averages`, which stay until the document is printed; none of their cells is kept. */
+static void add_all(struct snd_ops *ops, const struct sonde_averages *averages)
+{
+    struct source *source = malloc(sizeof *source);
+
+    if (source)
+        *source = (struct source){ ops->trace, *ops->all, averages };
+    for (size_t i = 0; i < sonde_averages_count(averages); i++)
+        ops->shown |= shows(sonde_averages_row(averages, i));
+    snd_table_lazy(&ops->doc->rows, sonde_averages_count(averages), make_cell, source);
+}
+
 void snd_ops_end(struct snd_ops *ops, bool memory, bool flops)
 {
     unsigned mask = ops->shown | (memory ? WHEN_MEMORY : 0);
@@ -140,8 +187,7 @@ SND_VIEW_BUILD(snd_view_ops)
         return st;
     const struct sonde_averages_totals *all = sonde_averages_totals(doc->averages);
     snd_ops_begin(&ops, doc, trace, all);
-    for (size_t i = 0; i < sonde_averages_count(doc->averages); i++)
-        snd_ops_add(&ops, sonde_averages_row(doc->averages, i));
+    add_all(&ops, doc->averages);
     snd_ops_end(&ops, all->has_memory, true);
     snd_doc_total(doc, "ranges", NULL, SND_COUNT, snd_cell_number((int64_t)all->ranges));
     snd_doc_total(doc, "events", NULL, SND_COUNT, snd_cell_number((int64_t)all->events));
@@ -198,8 +244,7 @@ enum sonde_status sonde_averages_table(const struct sonde_trace          *trace,
     for (size_t i = 0; i < sonde_averages_count(averages); i++) /* shares are of what is shown */
         all.self_ns += sonde_averages_row(averages, i)->self_ns;
     snd_ops_begin(&ops, &doc, trace, &all);
-    for (size_t i = 0; i < sonde_averages_count(averages); i++)
-        snd_ops_add(&ops, sonde_averages_row(averages, i));
+    add_all(&ops, averages);
     snd_ops_end(&ops, shown & SONDE_TABLE_MEMORY, shown & SONDE_TABLE_FLOPS);
     return snd_ops_print(&doc, options, sink, err);
 }

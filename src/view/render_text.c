@@ -145,7 +145,8 @@ static size_t column_width(struct page *page, size_t column)
     if (c->fit == SND_FIT_LIKE_NAME)
         return page->width[0];
     for (size_t row = 0; row < page->table->row_count; row++) {
-        size_t width = measure_cell(page, column, &snd_table_row(page->table, row)[column]);
+        struct snd_cell cell = snd_table_cell(page->table, row, column);
+        size_t          width = measure_cell(page, column, &cell);
         longest = width > longest ? width : longest;
     }
     if (c->fit == SND_FIT_CONTENT)
@@ -171,7 +172,7 @@ static void scale_flops(struct page *page)
         if (page->table->columns[i].kind != SND_FLOPS || page->table->hidden[i])
             continue;
         for (size_t row = 0; row < page->table->row_count; row++) {
-            double value = snd_table_row(page->table, row)[i].real;
+            double value = snd_table_cell(page->table, row, i).real;
             if (value > 0 && (least <= 0 || value < least))
                 least = value;
         }
@@ -183,7 +184,7 @@ static void scale_flops(struct page *page)
 static bool has_flops(const struct page *page, size_t column)
 {
     for (size_t row = 0; row < page->table->row_count; row++)
-        if (snd_table_row(page->table, row)[column].real > 0)
+        if (snd_table_cell(page->table, row, column).real > 0)
             return true;
     return false;
 }

@@ -20,7 +20,13 @@ void snd_table_init(struct snd_table *table, const struct snd_column *columns, s
 void snd_table_release(struct snd_table *table)
 {
     free(table->cells);
-    table->cells = NULL;
+    free(table->source);
+    free(table->made);
+    free(table->order);
+    table->cells = table->made = NULL;
+    table->source = NULL;
+    table->order = NULL;
+    table->make = NULL;
     table->row_count = table->capacity = 0;
 }
 
@@ -43,9 +49,29 @@ struct snd_cell *snd_table_add(struct snd_table *table)
     return row;
 }
 
+void snd_table_lazy(struct snd_table *table, size_t row_count, snd_cell_fn *make, void *source)
+{
+    table->make = make;
+    table->source = source;
+    table->made = calloc(SND_COLUMNS_MAX, sizeof *table->made);
+    table->failed |= !source || !table->made;
+    table->row_count = table->failed ? 0 : row_count;
+}
+
+struct snd_cell snd_table_cell(const struct snd_table *table, size_t row, size_t column)
+{
+    if (table->make)
+        return table->make(table, table->order ? table->order[row] : row, column);
+    return table->cells[row * table->column_count + column];
+}
+
 const struct snd_cell *snd_table_row(const struct snd_table *table, size_t row)
 {
-    return table->cells + row * table->column_count;
+    if (!table->make)
+        return table->cells + row * table->column_count;
+    for (size_t i = 0; i < table->column_count; i++)
+        table->made[i] = snd_table_cell(table, row, i);
+    return table->made;
 }
 
 /* ---------------------------------------------------------------- sorting */
@@ -97,11 +123,33 @@ static enum sonde_status refuse_key(const struct snd_table *table, const char *k
     return SONDE_E_ARGUMENT;
 }
 
+/* What a row is sorted by: the member of its cell that the column's kind has. */
 struct order {
-    const struct snd_cell *cell;
-    size_t                 row;
-    enum snd_kind          kind;
+    union {
+        const char *bytes;
+        int64_t     number;
+        double      real;
+    } key;
+    uint32_t length; /* of text */
+    uint32_t row;
+    uint8_t  kind; /* enum snd_kind */
+    bool     none;
 };
+
+static struct order make_order(const struct snd_cell *cell, enum snd_kind kind, size_t row)
+{
+    struct order o = { .row = (uint32_t)row, .kind = (uint8_t)kind, .none = cell->none };
+
+    if (kind == SND_TEXT) {
+        o.key.bytes = cell->text.bytes;
+        o.length = cell->text.length < UINT32_MAX ? (uint32_t)cell->text.length : UINT32_MAX;
+    } else if (is_real(kind)) {
+        o.key.real = cell->real;
+    } else {
+        o.key.number = cell->number;
+    }
+    return o;
+}
 
 static int compare_numbers(double x, double y)
 {
@@ -124,41 +172,65 @@ static int compare_rows(const void *left, const void *right)
     const struct order *x = left, *y = right;
     int                 sign;
 
-    if (x->cell->none != y->cell->none)
-        sign = (int)x->cell->none - (int)y->cell->none;
+    if (x->none != y->none)
+        sign = (int)x->none - (int)y->none;
     else if (x->kind == SND_TEXT)
-        sign = compare_text(x->cell->text, y->cell->text);
+        sign = compare_text((struct sonde_text){ x->key.bytes, x->length },
+                            (struct sonde_text){ y->key.bytes, y->length });
     else if (is_real(x->kind))
-        sign = compare_numbers(x->cell->real, y->cell->real);
+        sign = compare_numbers(x->key.real, y->key.real);
     else
-        sign = (x->cell->number < y->cell->number) - (x->cell->number > y->cell->number);
+        sign = (x->key.number < y->key.number) - (x->key.number > y->key.number);
     return sign ? sign : (x->row > y->row) - (x->row < y->row);
+}
+
+/* Puts the rows that are kept into the order. */
+static bool move_rows(struct snd_table *table, const struct order *order)
+{
+    size_t           width = table->column_count;
+    struct snd_cell *cells = calloc(table->row_count * width, sizeof *cells);
+
+    if (!cells)
+        return false;
+    for (size_t i = 0; i < table->row_count; i++)
+        memcpy(cells + i * width, table->cells + order[i].row * width, width * sizeof *cells);
+    free(table->cells);
+    table->cells = cells;
+    table->capacity = table->row_count;
+    return true;
+}
+
+/* Of rows that are made when asked for, only the order is kept. */
+static bool note_order(struct snd_table *table, const struct order *order)
+{
+    uint32_t *rows = calloc(table->row_count, sizeof *rows);
+
+    for (size_t i = 0; rows && i < table->row_count; i++)
+        rows[i] = table->order ? table->order[order[i].row] : order[i].row;
+    if (rows) {
+        free(table->order);
+        table->order = rows;
+    }
+    return rows != NULL;
 }
 
 static enum sonde_status sort_by(struct snd_table *table, size_t column, struct sonde_error *err)
 {
-    size_t width = table->column_count;
-
     if (table->row_count < 2)
         return SONDE_OK;
-    struct order    *order = calloc(table->row_count, sizeof *order);
-    struct snd_cell *cells = calloc(table->row_count * width, sizeof *cells);
-    if (!order || !cells) {
-        free(order);
-        free(cells);
-        return snd_fail(err, SONDE_E_NOMEM, "cannot sort a table of %zu rows", table->row_count);
+    struct order *order = table->row_count < UINT32_MAX ? calloc(table->row_count, sizeof *order)
+                                                        : NULL;
+    for (size_t i = 0; order && i < table->row_count; i++) {
+        struct snd_cell cell = snd_table_cell(table, i, column);
+        order[i] = make_order(&cell, table->columns[column].kind, i);
     }
-    for (size_t i = 0; i < table->row_count; i++)
-        order[i] = (struct order){ &table->cells[i * width + column], i,
-                                   table->columns[column].kind };
-    qsort(order, table->row_count, sizeof *order, compare_rows);
-    for (size_t i = 0; i < table->row_count; i++)
-        memcpy(cells + i * width, table->cells + order[i].row * width, width * sizeof *cells);
+    if (order)
+        qsort(order, table->row_count, sizeof *order, compare_rows);
+    bool sorted = order && (table->make ? note_order(table, order) : move_rows(table, order));
     free(order);
-    free(table->cells);
-    table->cells = cells;
-    table->capacity = table->row_count;
-    return SONDE_OK;
+    return sorted ? SONDE_OK
+                  : snd_fail(err, SONDE_E_NOMEM, "cannot sort a table of %zu rows: out of memory",
+                             table->row_count);
 }
 
 enum sonde_status snd_table_sort(struct snd_table *table, const char *key, struct sonde_error *err)

@@ -54,6 +54,11 @@ struct snd_cell {
     bool              none; /* nothing known: empty, null */
 };
 
+struct snd_table;
+
+/* Makes a cell of a table whose rows are not kept; `row` is a row of its source. */
+typedef struct snd_cell snd_cell_fn(const struct snd_table *table, size_t row, size_t column);
+
 struct snd_table {
     const struct snd_column *columns; /* borrowed */
     size_t                   column_count;
@@ -63,6 +68,10 @@ struct snd_table {
     struct snd_cell         *cells;
     size_t                   row_count, capacity;
     bool                     failed; /* memory ran out */
+    snd_cell_fn             *make;   /* NULL: the cells are kept */
+    void                    *source; /* of `make`: freed with the table by free() */
+    struct snd_cell         *made;   /* the row that was asked for last */
+    uint32_t                *order;  /* rows of the source as they are sorted; NULL: as they are */
     struct snd_cell          scratch[SND_COLUMNS_MAX];
 };
 
@@ -70,8 +79,16 @@ void snd_table_init(struct snd_table *table, const struct snd_column *columns, s
 void snd_table_release(struct snd_table *table);
 
 /* Cells of a new row, to be filled; never NULL: when memory ran out, a row that is lost. */
-struct snd_cell       *snd_table_add(struct snd_table *table);
+struct snd_cell *snd_table_add(struct snd_table *table);
+/*
+ * Rows that are made when they are asked for, in place of added ones: a table of a million rows of
+ * which some are shown takes a few bytes for each. `source` is the table's from then on.
+ */
+void snd_table_lazy(struct snd_table *table, size_t row_count, snd_cell_fn *make, void *source);
+/* A row, until the next one is asked for. */
 const struct snd_cell *snd_table_row(const struct snd_table *table, size_t row);
+
+struct snd_cell snd_table_cell(const struct snd_table *table, size_t row, size_t column);
 
 /*
  * Sorts by the column `key`, greatest first, equal rows as they were; `cuda_x` and `xpu_x`

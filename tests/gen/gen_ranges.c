@@ -255,3 +255,18 @@ void make_large(const char *path, uint64_t n)
         }
     synth_close(s, true);
 }
+
+/* ------------------------------------------------------------------- many names */
+
+void make_many_names(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    char          name[48];
+
+    for (uint64_t i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "name of range %llu", (unsigned long long)i);
+        synth_span(s, t, 1000 + i * 100, synth_string(s, name), 1 + i % 97);
+    }
+    synth_close(s, true);
+}
