@@ -64,13 +64,11 @@ static char *encode(const char *data, size_t length, unsigned width)
     return text;
 }
 
-/* A str object; NULL if it cannot be read, is not in CPython's compact form, or is no str. */
-static char *read_text(const struct snd_codes *codes, uint64_t object, uint64_t *data_at)
+char *snd_py_text(pid_t pid, const struct snd_py_layout *l, uint64_t object, uint64_t *data_at)
 {
-    const struct snd_py_layout *l = codes->layout;
-    char                        head[80];
+    char head[80];
 
-    if (object == 0 || !snd_memory_read(codes->pid, object, head, l->unicode_ascii))
+    if (object == 0 || !snd_memory_read(pid, object, head, l->unicode_ascii))
         return NULL;
     uint64_t length = snd_u64(head + l->unicode_length);
     uint32_t state = snd_u32(head + l->unicode_state);
@@ -80,8 +78,7 @@ static char *read_text(const struct snd_codes *codes, uint64_t object, uint64_t 
         return NULL;
     char *data = malloc((size_t)length * width + 1), *text = NULL;
     *data_at = object + (ascii ? l->unicode_ascii : l->unicode_compact);
-    if (data &&
-        (length == 0 || snd_memory_read(codes->pid, *data_at, data, (size_t)length * width)))
+    if (data && (length == 0 || snd_memory_read(pid, *data_at, data, (size_t)length * width)))
         text = encode(data, (size_t)length, width);
     free(data);
     return text;
@@ -126,9 +123,10 @@ static struct snd_code *read_code(const struct snd_codes *codes, uint64_t addres
     code->instr_count = l->code_first_instr ? word(code, l->var_size) : UINT32_MAX;
     if (code->instr_count > UINT32_MAX)
         goto fail;
-    code->file = read_text(codes, word(code, l->code_file), &data);
-    code->function =
-        read_text(codes, word(code, l->code_qualname ? l->code_qualname : l->code_name), &data);
+    code->file = snd_py_text(codes->pid, l, word(code, l->code_file), &data);
+    code->function = snd_py_text(codes->pid, l,
+                                 word(code, l->code_qualname ? l->code_qualname : l->code_name),
+                                 &data);
     if (!code->file || !code->function || !read_lines(codes, word(code, l->code_lines), code))
         goto fail;
     code->name_at = data;

@@ -68,4 +68,11 @@ bool snd_code_offset(const struct snd_codes *codes, const struct snd_code *code,
  */
 bool snd_code_may_begin(const struct snd_codes *codes, const struct snd_code *code);
 
+/*
+ * A str object as UTF-8, and in *data_at where its characters are; NULL if it cannot be read, is
+ * not in CPython's compact form, or is no str. Owns: the caller frees it.
+ */
+char *snd_py_text(pid_t pid, const struct snd_py_layout *layout, uint64_t object,
+                  uint64_t *data_at);
+
 #endif

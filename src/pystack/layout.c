@@ -77,15 +77,16 @@ static const struct {
         (word) * 8, offsetof(struct snd_py_layout, name), (most) \
     }
     PLACE(5, runtime_interpreters, ADDRESS), PLACE(8, interp_next, ADDRESS),
-    PLACE(9, interp_threads, ADDRESS),       PLACE(14, interp_gil, ADDRESS),
-    PLACE(21, thread_next, IN_THREAD),       PLACE(22, thread_interp, IN_THREAD),
-    PLACE(23, thread_frame, ADDRESS),        PLACE(24, thread_ident, IN_THREAD),
-    PLACE(25, thread_native, IN_THREAD),     PLACE(29, frame_previous, IN_FRAME),
-    PLACE(30, frame_code, IN_FRAME),         PLACE(31, frame_instr, IN_FRAME),
-    PLACE(33, frame_owner, FRAME_READ - 1),  PLACE(35, code_file, IN_CODE),
-    PLACE(36, code_name, IN_CODE),           PLACE(37, code_qualname, IN_CODE),
-    PLACE(38, code_lines, IN_CODE),          PLACE(39, code_firstline, IN_CODE),
-    PLACE(43, code_first_instr, ADDRESS),    PLACE(45, object_type, IN_CODE),
+    PLACE(9, interp_threads, ADDRESS),       PLACE(11, interp_modules, ADDRESS),
+    PLACE(14, interp_gil, ADDRESS),          PLACE(21, thread_next, IN_THREAD),
+    PLACE(22, thread_interp, IN_THREAD),     PLACE(23, thread_frame, ADDRESS),
+    PLACE(24, thread_ident, IN_THREAD),      PLACE(25, thread_native, IN_THREAD),
+    PLACE(29, frame_previous, IN_FRAME),     PLACE(30, frame_code, IN_FRAME),
+    PLACE(31, frame_instr, IN_FRAME),        PLACE(33, frame_owner, FRAME_READ - 1),
+    PLACE(35, code_file, IN_CODE),           PLACE(36, code_name, IN_CODE),
+    PLACE(37, code_qualname, IN_CODE),       PLACE(38, code_lines, IN_CODE),
+    PLACE(39, code_firstline, IN_CODE),      PLACE(43, code_first_instr, ADDRESS),
+    PLACE(45, object_type, IN_CODE),
 #undef PLACE
 };
 

@@ -32,8 +32,10 @@ struct snd_py_layout {
     enum snd_py_lines lines;
     uint32_t          runtime_interpreters;
     uint32_t          interp_next, interp_threads;
-    uint32_t          interp_made;    /* how many thread states were ever made */
-    uint32_t runtime_gil, interp_gil; /* one of them: in the runtime itself, or a pointer to it */
+    uint32_t          interp_made;      /* how many thread states were ever made */
+    uint32_t          interp_modules;   /* sys.modules */
+    uint32_t          type_cached_keys; /* of a class: the names of its instances' attributes */
+    uint32_t runtime_gil, interp_gil;   /* one of them: in the runtime itself, or a pointer to it */
     uint32_t gil_holder, gil_locked, gil_size;
     uint32_t thread_next, thread_interp, thread_ident;
     uint32_t thread_native; /* 0: the version does not keep the thread's number */

@@ -3,11 +3,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <time.h>
 
 #include "base/map.h"
 #include "pystack/codes.h"
 #include "pystack/names.h"
+#include "pystack/threadnames.h"
 #include "pystack/native.h"
 #include "pystack/task.h"
 
@@ -49,6 +51,7 @@ struct snd_sampling {
     struct snd_recorder   recorder;
     struct snd_codes      codes;
     struct snd_names      names;
+    struct snd_py_active  active; /* where the names of threads are */
     struct snd_native    *native; /* owned; NULL: native frames are not wanted */
     uint64_t              period_ns;
     struct thread        *threads; /* owned */
@@ -499,10 +502,14 @@ static bool look_at(struct snd_sampling *s, struct thread *t, bool holds, uint64
 
 static void introduce(struct snd_sampling *s, struct thread *t)
 {
-    char name[17];
+    char  name[17];
+    char *told = NULL; /* by Python: in its own process it tells the recorder itself */
 
+    if (s->python.pid != getpid())
+        told = snd_python_thread_name(&s->python, &t->python, &s->active);
     snd_task_name(&t->task, name);
-    t->record = s->recorder.thread(t->task.tid, name[0] ? name : NULL);
+    t->record = s->recorder.thread(t->task.tid, told ? told : name[0] ? name : NULL);
+    free(told);
 }
 
 /*

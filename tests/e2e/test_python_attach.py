@@ -300,6 +300,25 @@ def test_print_takes_the_options_of_report(tmp_path):
     assert lines[0].startswith("self_ns,self_share,total_ns,") and ",spin," in lines[1]
 
 
+NAMED = """
+import threading, time
+def spin():
+    while True: sum(range(1000)); time.sleep(0.001)
+for name in ("worker-é", None):
+    threading.Thread(target=spin, name=name, daemon=True).start()
+print("ready", flush=True)
+spin()
+"""
+
+
+@pytest.mark.parametrize("python, include", interpreters())
+def test_threads_have_their_python_names(python, include, tmp_path):
+    with Program(python, tmp_path, NAMED) as program:
+        attach(program.pid, tmp_path / "t.sonde", "--sample", 200, "--duration", 0.5)
+    names = {sample["name"] for sample in samples(tmp_path / "t.sonde")}
+    assert {"MainThread", "worker-é"} < names and any(name.startswith("Thread-1") for name in names)
+
+
 CHILDREN = """
 import os, subprocess, sys, time
 def parent_work():

@@ -56,6 +56,12 @@ int main(int argc, char **argv)
     }
     AT(runtime_interpreters, _PyRuntimeState, interpreters.head);
     AT(interp_next, PyInterpreterState, next);
+    AT(type_cached_keys, PyHeapTypeObject, ht_cached_keys);
+#if PY_VERSION_HEX >= 0x030c0000
+    AT(interp_modules, PyInterpreterState, imports.modules);
+#else
+    AT(interp_modules, PyInterpreterState, modules);
+#endif
 #if PY_VERSION_HEX >= 0x030b0000
     AT(interp_threads, PyInterpreterState, threads.head);
     AT(interp_made, PyInterpreterState, threads.next_unique_id);
