@@ -50,8 +50,8 @@ SERVERS = [
            "wsgi:application"),
     Server("uvicorn", "{python} -m uvicorn --port {port} --log-level warning asgi:application",
            "asgi.digits", 128 + 15),
-    Server("uwsgi", "{bin}/uwsgi --http-socket 127.0.0.1:{port} --wsgi-file wsgi.py --master --processes 2 "
-           "--die-on-term --need-app --disable-logging --worker-reload-mercy 5", "application"),
+    Server("uwsgi", "{bin}/uwsgi --http-socket 127.0.0.1:{port} --module wsgi:application --master --processes 2 "
+           "--die-on-term --need-app --disable-logging --worker-reload-mercy 5"),
     Server("celery", "{python} -m celery -A celery_app worker --pool prefork -c 2 --without-gossip "
            "--without-mingle --without-heartbeat -l critical", "celery_app.square",
            client="{python} celery_app.py"),

@@ -201,6 +201,13 @@ def test_server(server, mode, tmp_path):
     assert rows(tmp_path / "folder.sonde", mode, server.lines)
 
 
+def test_workers_of_uwsgi_are_sampled(tmp_path):
+    """They are children of C's fork()."""
+    serve(next(server for server in SERVERS if server.name == "uwsgi"), "sample", tmp_path / "folder")
+    subprocess.run([SONDE, "export", "folder.sonde", "--to", "folded", "-o", "t.txt"], cwd=tmp_path, check=True)
+    assert re.search(r"application.*digits", (tmp_path / "t.txt").read_text())
+
+
 # ------------------------------------------------------------------------- with the C header
 
 @functools.lru_cache(maxsize=None)

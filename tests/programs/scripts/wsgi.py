@@ -2,7 +2,7 @@
 
 
 def digits(n):
-    return sum(int(digit) for digit in str(3 ** n))
+    return max(sum(int(digit) for digit in str(3 ** n)) for _ in range(30))
 
 
 def application(environment, start):
