@@ -22,7 +22,8 @@ BUILD        := build
 VENV         := .venv
 PREFIX       := $(CURDIR)/$(VENV)
 NATIVE       := $(VENV)/meson-native.ini
-BENCHES      := torch_ops torch_start torch_table python_functions python_lines python_sample pipe_layers
+BENCHES      := torch_ops torch_start torch_table python_functions python_lines python_sample python_programs \
+                pipe_layers
 STAGES       := pythons asan tsan valgrind aarch64 clang bare
 
 export MESON ?= meson
@@ -76,6 +77,7 @@ $(STAGES): all
 # Each part prints its figures whatever the one before it said; over budget is the exit status.
 bench: all $(VENV)/.test-packages
 	@tools/setup bench
+	@tools/programs $(PREFIX)/bin/python
 	@status=0; bench/run || status=1; \
 	for part in $(BENCHES); do $(VENV)/bin/python bench/$$part.py || status=1; done; \
 	tools/overhead; exit $$status
