@@ -317,7 +317,8 @@ SONDE_API uint32_t sonde_intern_stack(uint32_t parent, uint32_t frame);
 /*
  * Counters that live in the trace: `count` words (8 at most), zero at first, found again by kind,
  * key and other (ids of frames). The caller adds to them in place, one thread at a time; what
- * they hold when the process dies is in the file. NULL when nothing records or there is no room.
+ * they hold when the process dies is in the file. NULL when nothing records or there is no room;
+ * but CALLS that find no room, or have no key, are counted together, as lost.
  * They are valid while sonde_epoch() stays what it was before the call.
  */
 /* format/tallies.def */

@@ -53,27 +53,59 @@ static const char *find_reason(const struct snd_ledger *ledger)
     return "the recorder had no room for them";
 }
 
+/* Events and calls, which are counted apart; 0 if they cannot be counted. */
+static uint64_t count_events(struct sonde_trace *trace)
+{
+    struct sonde_summary *summary;
+    uint64_t              count = 0;
+
+    if (sonde_summary_new(trace, &summary, NULL) == SONDE_OK) {
+        count = sonde_summary_totals(summary)->events;
+        sonde_summary_free(summary);
+    }
+    return count;
+}
+
+static uint64_t count_calls(struct sonde_trace *trace)
+{
+    struct sonde_functions *functions;
+    uint64_t                count = 0;
+
+    if (sonde_functions_new(trace, &functions, NULL) != SONDE_OK)
+        return 0;
+    for (size_t i = 0; i < sonde_functions_count(functions); i++)
+        count += sonde_functions_row(functions, i)->calls;
+    sonde_functions_free(functions);
+    return count;
+}
+
+static void say_share(const char *command, const char *what, uint64_t lost, uint64_t kept,
+                      const char *why)
+{
+    uint64_t all = lost + kept;
+
+    (void)snd_failure("%s: %.1f %% of the %s were lost (%" PRIu64 " of %" PRIu64 "): %s; "
+                      "'sonde report --view ledger' says more",
+                      command, 100.0 * (double)lost / (double)all, what, lost, all, why);
+}
+
 void snd_say_losses(const char *command, struct sonde_trace *trace)
 {
     static const struct snd_assembly_stats none;
     struct snd_ledger                      ledger = { 0 };
     struct sonde_ledger_item               items[SND_LEDGER_COUNT];
-    struct sonde_summary                  *summary;
 
     snd_ledger_fill(&ledger, trace, &none);
     if (!has_losses(&ledger))
         return;
-    uint64_t lost = ledger.counts[SND_LEDGER_lost_events];
-    if (lost > 0 && sonde_summary_new(trace, &summary, NULL) == SONDE_OK) {
-        uint64_t all = sonde_summary_totals(summary)->events + lost;
-        (void)snd_failure("%s: %.1f %% of the events were lost (%" PRIu64 " of %" PRIu64 "): %s; "
-                          "'sonde report --view ledger' says more",
-                          command, 100.0 * (double)lost / (double)all, lost, all,
-                          find_reason(&ledger));
-        sonde_summary_free(summary);
-    } else {
+    uint64_t events = ledger.counts[SND_LEDGER_lost_events];
+    uint64_t calls = ledger.counts[SND_LEDGER_lost_calls];
+    if (calls > events)
+        say_share(command, "calls", calls, count_calls(trace), find_reason(&ledger));
+    else if (events > 0)
+        say_share(command, "events", events, count_events(trace), find_reason(&ledger));
+    else
         (void)snd_failure("%s: a part is missing: %s", command, find_text(&ledger, items));
-    }
 }
 
 void snd_say_losses_at(const char *command, const char *path)

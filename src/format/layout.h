@@ -112,7 +112,8 @@ struct snd_file_header {
     uint32_t lost_children_why; /* errno of the latest of them */
     uint32_t written_every_ms;  /* 0: the file is mapped; else it is written at intervals */
     uint64_t cut_files;         /* somebody truncated the file while it was being written */
-    uint8_t  reserved6[2784];
+    uint64_t lost_calls[8];     /* CALLS: what tallies that found no room add up to, as one */
+    uint8_t  reserved6[2720];
 };
 static_assert(offsetof(struct snd_file_header, refused_events) == 1280, "where FORMAT.md says");
 static_assert(offsetof(struct snd_file_header, fixed_crc) == 1020, "live fields begin at 1024");

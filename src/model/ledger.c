@@ -61,6 +61,7 @@ static void fill_process(struct snd_ledger *l, const struct snd_process *p)
 
     l->counts[SND_LEDGER_lost_events] += h->lost_events;
     l->counts[SND_LEDGER_refused_events] += h->refused_events;
+    l->counts[SND_LEDGER_lost_calls] += h->lost_calls[0];
     l->counts[SND_LEDGER_lost_children] += h->lost_children;
     if (h->lost_children > 0)
         l->child_error = (int)(h->lost_children_why & 0xffff);

@@ -185,8 +185,11 @@ uint64_t *sonde_tally(enum sonde_tally_kind kind, uint32_t key, uint32_t other, 
     if (count > SND_TALLY_WORDS_MAX || snd_thread_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
         return NULL;
     snd_lock();
-    if (snd_rec.phase == SND_OPEN && snd_thread_self()->serial == snd_rec.serial)
-        words = snd_table_tally(&record);
+    if (snd_rec.phase == SND_OPEN && snd_thread_self()->serial == snd_rec.serial) {
+        words = key != 0 || kind != SONDE_TALLY_CALLS ? snd_table_tally(&record) : NULL;
+        if (!words && kind == SONDE_TALLY_CALLS)
+            words = snd_header->lost_calls; /* the header has its place from the start */
+    }
     snd_unlock();
     snd_thread_leave();
     return words;

@@ -98,8 +98,7 @@ static void fetch_words(struct snd_calls_edge *edge, uint32_t epoch)
     if (epoch != 0 && !snd_calls.traced) {
         uint32_t caller = edge->caller ? interned(edge->caller, epoch)->frame : 0;
         uint32_t callee = interned(edge->callee, epoch)->frame;
-        if (callee != 0)
-            words = sonde_tally(SONDE_TALLY_CALLS, callee, caller, SND_CALLS_WORDS);
+        words = sonde_tally(SONDE_TALLY_CALLS, callee, caller, SND_CALLS_WORDS);
     }
     edge->words = words ? words : void_words;
     edge->epoch = epoch;
