@@ -7,6 +7,7 @@
 #   make test      what every change must pass: unit, golden, end to end, lint; about 10 minutes
 #   make test-all  that, then the stages that take longer: every CPython, sanitizers, aarch64, ..
 #   make test-programs    other people's programs, from the registry, under every mode (an hour)
+#   make test-torch  the PyTorch tests against older versions of it (TORCH_VERSIONS), each in its own environment
 #   make bench     what recording and reading cost, as ratios; makes docs/OVERHEAD.md
 #   make pythons asan tsan valgrind aarch64 clang bare    one stage of `make test-all` alone
 #   make fuzz      libFuzzer on every parser, FUZZ_SECONDS each (60)
@@ -18,6 +19,7 @@
 
 PYTHON       ?= python3
 FUZZ_SECONDS ?= 60
+TORCH_VERSIONS ?= 2.4 2.8 2.11
 BUILD        := build
 VENV         := .venv
 PREFIX       := $(CURDIR)/$(VENV)
@@ -29,7 +31,7 @@ STAGES       := pythons asan tsan valgrind aarch64 clang bare
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test test-all bench wheel-probes soak fuzz lint clean $(STAGES)
+.PHONY: all setup demo test test-torch test-all bench wheel-probes soak fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -64,6 +66,10 @@ $(VENV)/.test-packages: tools/test-requirements.txt $(VENV)/.torch | $(VENV)/bin
 
 demo: all $(VENV)/.torch
 	@tools/demo
+
+# The newest torch is what `make test` has.
+test-torch: all $(VENV)/.torch
+	@tools/test-torch $(TORCH_VERSIONS)
 
 test: all $(VENV)/.test-packages
 	@tools/test

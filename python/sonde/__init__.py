@@ -37,6 +37,8 @@ _PLACES = {
 }
 __all__ = ["Error", "Trace", "__version__", *_PLACES]
 _PLACES.update(ProfileKwargs=".accelerate", autograd_profiler=None)  # not for `import *`
+_PLACES.update(dict.fromkeys(("CuspyConfig", "PerformanceMetricsConfig", "ProfilerActivityConfig"),
+                             ".torch"))  # where torch has them
 
 
 def __getattr__(name):

@@ -7,6 +7,8 @@ changed (sorted in place, appended to) are all of its rows made; from then on it
 list, whose table torch's own code prints. So is a list of averages that was pickled or copied;
 a list of events takes its trace along, and is then as it was.
 """
+import inspect
+
 from ._core import Error, make_average
 from ._installed import torch_module
 
@@ -97,7 +99,9 @@ class EventList(list):
         if util is None:
             raise RuntimeError("a list that was changed is printed by torch, which is not "
                                "installed; print the table of a fresh key_averages()")
-        return util._build_table(self, **options)
+        known = inspect.signature(util._build_table).parameters  # torch 2.4 has no time_unit
+        return util._build_table(self, **{name: value for name, value in options.items()
+                                          if name in known})
 
     def _original(self):
         if self._rows is None:

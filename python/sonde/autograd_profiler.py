@@ -10,6 +10,7 @@
 """
 import warnings
 
+from ._installed import torch_module
 from ._schedule import ProfilerActivity
 from .torch import profile as _profile
 from .torch import record_function
@@ -23,8 +24,14 @@ class profile(_profile):
     def __init__(self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False,
                  with_flops=False, profile_memory=False, with_stack=False, with_modules=False,
                  use_kineto=False, use_cpu=True, experimental_config=None, acc_events=False,
-                 custom_trace_id_callback=None, post_processing_timeout_s=None):
+                 custom_trace_id_callback=None, post_processing_timeout_s=None,
+                 activity_filters=None):
         self.enabled = enabled
+        self.use_cpu = use_cpu
+        self.activity_filters = activity_filters
+        if activity_filters:
+            warnings.warn("sonde: activity_filters choose among GPU activities, which are not "
+                          "recorded", stacklevel=2)
         device = "cuda" if use_cuda else use_device
         if device is not None:
             warnings.warn(f"sonde: {device} is not recorded, only the CPU is", stacklevel=2)
@@ -71,3 +78,22 @@ class profile(_profile):
     @property
     def self_cpu_time_total(self):
         return self.events().self_cpu_time_total
+
+    def export_chrome_trace(self, path, metadata=None, use_python_export=False,
+                            cuda_graph_annotations=None, graph_lanes="none", default_stream=7):
+        """The same, with words for its top level: a dict of str to JSON text."""
+        for key, value in (metadata or {}).items():
+            self.add_metadata_json(key, value)
+        super().export_chrome_trace(path, use_python_export, cuda_graph_annotations, graph_lanes,
+                                    default_stream)
+
+    def toggle_collection_dynamic(self, enabled, activities):
+        super().toggle_collection_dynamic(enabled, activities)
+
+
+def __getattr__(name):
+    """All other names of torch.autograd.profiler are torch's: emit_nvtx, EventList, ..."""
+    theirs = torch_module("torch.autograd.profiler")
+    if theirs is not None and not name.startswith("_") and hasattr(theirs, name):
+        return getattr(theirs, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -115,9 +115,15 @@ class profile:
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None,
                  record_shapes=False, profile_memory=False, with_stack=False, with_flops=False,
                  with_modules=False, experimental_config=None, execution_trace_observer=None,
-                 acc_events=False, custom_trace_id_callback=None, post_processing_timeout_s=None):
+                 acc_events=False, custom_trace_id_callback=None, post_processing_timeout_s=None,
+                 use_cuda=None):
         check_flops(with_flops)
         self.activities = read_activities(activities)
+        if use_cuda is not None:  # older torch has it
+            warnings.warn("`use_cuda` is deprecated, use `activities` argument instead",
+                          FutureWarning, stacklevel=2)
+            change = self.activities.add if use_cuda else self.activities.discard
+            change(ProfilerActivity.CUDA)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
         self.use_device = None
@@ -245,8 +251,7 @@ class profile:
             overloads=self._with_overloads))
         _recorder.pause(self)
         self._next = result
-        make = self.custom_trace_id_callback
-        self._trace_id = make() if make else f"{uuid.uuid4().int:032X}"
+        self._trace_id = self.create_trace_id()
 
     def start_trace(self):
         """From here on things are recorded."""
@@ -344,6 +349,12 @@ class profile:
     def function_events(self):
         return self.events()
 
+    def wait_for_exports(self):
+        """An export is written when its call returns: there is nothing to wait for."""
+
+    def take_pending_cuspy_export(self):
+        """As torch's without its cuspy backend: None."""
+
     # ------------------------------------------------------------------- metadata
 
     def add_metadata(self, key, value):
@@ -362,6 +373,18 @@ class profile:
         self.custom_trace_id_callback = callback
 
     def get_trace_id(self):
+        return self._trace_id
+
+    def create_trace_id(self):
+        """The next one: the callback's, or a new one."""
+        make = self.custom_trace_id_callback
+        return make() if make else self.default_trace_id()
+
+    def default_trace_id(self):
+        return f"{uuid.uuid4().int:032X}"
+
+    @property
+    def trace_id(self):
         return self._trace_id
 
     def _all_metadata(self):
@@ -385,3 +408,10 @@ def _distributed_info():
     if configs:
         info["pg_config"] = configs()
     return info
+
+
+def __getattr__(name):
+    """Other public names of torch.profiler are torch's: those of backends, say."""
+    if _torch_profiler is not None and name in _torch_profiler.__all__:
+        return getattr(_torch_profiler, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -44,7 +44,8 @@ def test_methods_are_torchs(method):
 def test_arguments_of_the_list():
     theirs = inspect.signature(torch.autograd.profiler_util.EventList.table).parameters
     ours = inspect.signature(type(record().key_averages()).table).parameters
-    assert {k: v.default for k, v in theirs.items()} == {k: v.default for k, v in ours.items()}
+    ours = {k: v.default for k, v in ours.items() if k in theirs or k != "time_unit"}  # torch 2.4
+    assert {k: v.default for k, v in theirs.items()} == ours
 
 
 @pytest.mark.parametrize("kind", ["FunctionEventAvg", "FunctionEvent"])
@@ -225,7 +226,10 @@ def test_groupings():
         X.add(1)
         torch.add(X, X, out=torch.empty(8, 8))
 
-    config = torch._C._profiler._ExperimentalConfig(capture_overload_names=True)
+    try:
+        config = torch._C._profiler._ExperimentalConfig(capture_overload_names=True)
+    except TypeError:
+        config = None  # torch 2.4 has no overload names
     with quiet():
         prof = record(work, record_shapes=True, with_stack=True, experimental_config=config)
     shapes = [row.input_shapes for row in prof.key_averages(group_by_input_shape=True)
@@ -235,7 +239,7 @@ def test_groupings():
     assert stacks and all(len(stack) == 1 and "test_torch_api.py" in stack[0] for stack in stacks)
     overloads = {row.overload_name for row in prof.key_averages(group_by_overload_name=True)
                  if row.key == "aten::add"}
-    assert overloads == {"Tensor", "out"}
+    assert overloads == ({"Tensor", "out"} if config else {""})
     assert all(row.overload_name == "" for row in prof.key_averages())
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of a profile: start, stop, cycles, threads, forks, exits."""
 import gc
+import inspect
 import json
 import os
 import subprocess
@@ -282,6 +283,8 @@ def steps_of(maker, arguments, total):
     ({"wait": 1, "warmup": 1, "active": 3, "repeat": 1}, 4)])
 def test_cycles_are_torchs(arguments, total):
     """Each cycle its own trace: the same steps, the same operators in them."""
+    if "acc_events" not in inspect.signature(torch.profiler.profile).parameters:
+        pytest.skip("this torch adds up the events of all cycles")
     assert steps_of(sonde, arguments, total) == steps_of(torch.profiler, arguments, total)
 
 

@@ -145,15 +145,21 @@ def quiet():
         yield
 
 
-def watch(run, ours_inside=True, **options):
-    """Runs once unwatched, so that nothing is done for the first time, then once watched.
+def watch(run, ours_inside=True, form="together", **options):
+    """Runs once unwatched, so that nothing is done for the first time, then watched.
 
     Both profilers get memory when their first events come: an operator that does not count.
+    `form`: one of FORMS.
     """
-    run()
-    with both(ours_inside, **options) as (theirs, ours):
+    def watched():
         torch.ones(1).add(1)
         run()
+
+    run()
+    if form == "apart":
+        return apart(watched, **options)
+    with both(ours_inside, **options) as (theirs, ours):
+        watched()
     return theirs, ours
 
 
