@@ -204,6 +204,24 @@ static enum sonde_status use_samples(void *trace)
     return status;
 }
 
+static enum sonde_status use_sample_functions(void *trace)
+{
+    const struct sonde_samples_options options = { .by = SONDE_SAMPLES_MERGED,
+                                                   .fold_recursion = true };
+    struct sonde_samples              *samples;
+    struct sonde_sample_functions     *functions = NULL;
+    enum sonde_status                  status = sonde_samples_new(trace, &options, &samples, NULL);
+
+    if (status == SONDE_OK)
+        status = sonde_sample_functions_new(samples, &functions, NULL);
+    assert_int_equal(functions == NULL, status != SONDE_OK);
+    if (status == SONDE_OK)
+        assert_true(functions->count > 0);
+    sonde_sample_functions_free(functions);
+    sonde_samples_free(samples);
+    return status;
+}
+
 static bool pass(const struct sonde_event *event, void *user)
 {
     (void)event, (void)user;
@@ -225,11 +243,12 @@ static void check_use(const char *path, use_fn *use)
 
 static void models_survive(void **state)
 {
-    static use_fn *const uses[] = { use_averages, use_tree,    use_memory,   use_summary,
-                                    use_events,   use_modules, use_timeline, use_merge,
-                                    use_lines,    use_samples, use_bench,    use_tensor_lines,
-                                    use_layers };
-    const char          *path = make_trace();
+    static use_fn *const uses[] = {
+        use_averages,         use_tree,     use_memory,       use_summary, use_events,
+        use_modules,          use_timeline, use_merge,        use_lines,   use_samples,
+        use_sample_functions, use_bench,    use_tensor_lines, use_layers
+    };
+    const char *path = make_trace();
 
     (void)state;
     for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
