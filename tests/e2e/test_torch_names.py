@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranges that have a name of their own: torch.compile's, the fast ones, the user's."""
 import collections
+import gc
 import itertools
 import json
+import subprocess
+import sys
+import textwrap
 import threading
+import weakref
 
 import pytest
 
@@ -208,3 +213,107 @@ def test_ids_are_those_of_the_execution_trace(ours, tmp_path):
     assert len(operators) > 8 and all(one[1] > 0 for one in operators)
     assert not set(operators) - set(nodes)
     assert ("mine", dict(events.keys())["mine"]) in nodes
+
+
+# --------------------------------------------- code and modules that come and go
+
+X2 = torch.ones(2)
+
+
+def test_code_in_the_place_of_other_code():
+    """Functions that are made, called and freed: each has its own stack."""
+    with sonde.profile(activities=[CPU], with_stack=True) as ours:
+        for n in range(50):
+            namespace = {}
+            exec(compile(f"def f{n:03}(x):\n    return x.add(1)\n", f"file{n:03}.py", "exec"),
+                 namespace)
+            namespace[f"f{n:03}"](X2)
+            del namespace
+    stacks = [event.stack for event in ours.events() if event.name == "aten::add"]
+    assert [stack[0] for stack in stacks] == [f"file{n:03}.py(1): f{n:03}" for n in range(50)]
+
+
+class Adds(torch.nn.Module):
+    def forward(self, x):
+        return x.add(1)
+
+
+class Subtracts(torch.nn.Module):
+    def forward(self, x):
+        return x.sub(1)
+
+
+@pytest.mark.parametrize("options", [{"with_modules": True}, {"with_stack": True},
+                                     {"with_modules": True, "with_stack": True}])
+def test_modules_in_the_place_of_others(options):
+    with sonde.profile(activities=[CPU], **options) as ours:
+        for n in range(20):
+            module = (Adds if n % 2 else Subtracts)()
+            alive = weakref.ref(module)
+            module(X2)
+            del module
+            gc.collect()
+            assert alive() is None  # and none is kept by being recorded
+    for event in ours.events():
+        if event.name not in ("aten::add", "aten::sub"):
+            continue
+        name = "Adds" if event.name == "aten::add" else "Subtracts"
+        if "with_modules" in options:
+            assert event.module == name
+        if "with_stack" in options:
+            assert any(frame.startswith(f"nn.Module: {name}_") for frame in event.stack)
+
+
+def test_a_layer_that_is_replaced():
+    model = torch.nn.Sequential(Adds(), Subtracts())
+    with sonde.profile(activities=[CPU], with_modules=True) as ours:
+        for _ in range(5):
+            model(X2)
+            del model[0]
+            model.append(Adds() if isinstance(model[0], Subtracts) else Subtracts())
+            gc.collect()
+    seen = [(event.name, event.module) for event in ours.events()
+            if event.name in ("aten::add", "aten::sub")]
+    assert [name for name, _ in seen] == ["aten::add", "aten::sub", "aten::sub", "aten::add"] * 2 + [
+        "aten::add", "aten::sub"]
+    assert all(path.startswith("Sequential.") for _, path in seen)
+
+
+CHURN = """
+    import os, sys, threading
+    import torch, sonde
+    from torch.profiler import ProfilerActivity
+    x, stop = torch.ones(4), threading.Event()
+
+    def work(k):
+        n = 0
+        while not stop.is_set():
+            namespace = {}
+            exec(compile(f"def g(x): return x.add({n})", f"{k}-{n}.py", "exec"), namespace)
+            namespace["g"](x)
+            torch.nn.Linear(4, 4)(x)
+            n += 1
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(8):
+        with sonde.profile(activities=[ProfilerActivity.CPU], with_stack=True, with_modules=True):
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            for _ in range(20):
+                work_done = torch.nn.Linear(4, 4)(x)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    print("done")
+"""
+
+
+def test_code_and_modules_of_many_threads_come_and_go():
+    """Starts, stops and forks meanwhile: nothing is freed twice, no lock is taken in two orders."""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-X", "faulthandler", "-c",
+                           textwrap.dedent(CHURN)], text=True, capture_output=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-2000:]

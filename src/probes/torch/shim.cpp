@@ -332,9 +332,13 @@ extern "C" int sonde_torch_start(const struct sonde_torch_options *options)
 
 extern "C" void sonde_torch_stop(void)
 {
-    std::lock_guard<std::mutex> guard(control);
-
-    stop();
+    {
+        std::lock_guard<std::mutex> guard(control);
+        stop();
+    }
+#ifndef SND_PYFRAMES_MISSING
+    release_known(); /* who holds the interpreter lock may wait for `control` */
+#endif
 }
 
 extern "C" const char *sonde_torch_error(void)

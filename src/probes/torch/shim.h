@@ -4,7 +4,8 @@
  *
  * The one part of sonde in C++, since torch has no C door; this is its C face. It is compiled
  * against the torch that is installed (python/sonde/_torch_probe.py) and opened by sonde._record.
- * It only observes: no tensor is kept alive, and after stop nothing of it is left in torch.
+ * It only observes: no tensor is kept alive (code is, until it stops: frames are known by its address),
+ * and after stop nothing of it is left in torch.
  *
  * What is recorded (attributes: format/attrs.def)
  *   each operator, user range, backward function, TorchScript function: name, begin, end, of

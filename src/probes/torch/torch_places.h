@@ -10,6 +10,8 @@
 
 #include <map>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "probes/torch/pyframes.h"
 #include "probes/torch/shim.h"
@@ -198,14 +200,136 @@ bool is_finalizing()
 #endif
 }
 
+/* ------------------------------------------- what is known by its address, while it lives */
+
+/*
+ * Frames are known by the addresses of their code, modules by their own; both may be freed, and
+ * others made in their place. Code is kept alive until the probe stops. A module is not, for it
+ * holds tensors: when it goes, what was known by its address is forgotten. All under `shared`.
+ */
+std::unordered_set<PyObject *>             kept_code;
+std::unordered_map<PyObject *, PyObject *> watched; /* module: the weak reference to it, owned */
+std::atomic<uint64_t>                      modules_gone{ 0 };
+
+void forget_module(const void *module)
+{
+    for (auto it = module_numbers.begin(); it != module_numbers.end();)
+        it = it->first.second == module ? module_numbers.erase(it) : std::next(it);
+    for (auto it = module_paths.begin(); it != module_paths.end();)
+        it = it->first.first == module || it->first.second == module ? module_paths.erase(it)
+                                                                     : std::next(it);
+}
+
+/* A reference that is no longer in `watched` is release_known()'s to give back. */
+PyObject *on_module_gone(PyObject *, PyObject *reference)
+{
+    bool is_ours = false;
+    {
+        std::lock_guard<std::mutex> guard(shared);
+        for (auto it = watched.begin(); it != watched.end() && !is_ours; ++it) {
+            if (it->second != reference)
+                continue;
+            is_ours = true;
+            forget_module(it->first);
+            modules_gone++;
+            watched.erase(it);
+            break;
+        }
+    }
+    if (is_ours)
+        Py_DECREF(reference);
+    Py_RETURN_NONE;
+}
+
+/* With the interpreter lock, which a collection inside may hand on. Some take no weak references. */
+void watch_module(PyObject *module)
+{
+    static PyMethodDef method = { "sonde_module_gone", on_module_gone, METH_O, nullptr };
+    static PyObject   *callback;
+    {
+        std::lock_guard<std::mutex> guard(shared);
+        if (watched.count(module))
+            return;
+    }
+    if (!callback)
+        callback = PyCFunction_New(&method, nullptr);
+    PyObject *reference = callback ? PyWeakref_NewRef(module, callback) : nullptr;
+    PyErr_Clear();
+    if (!reference)
+        return;
+    bool is_new;
+    {
+        std::lock_guard<std::mutex> guard(shared);
+        is_new = watched.emplace(module, reference).second;
+    }
+    if (!is_new)
+        Py_DECREF(reference);
+}
+
+bool is_known(const std::vector<snd_pyframe *> &frames, const std::vector<PyObject *> &modules)
+{
+    std::lock_guard<std::mutex> guard(shared);
+
+    for (const snd_pyframe *frame : frames)
+        if (!kept_code.count(reinterpret_cast<PyObject *>(snd_pyframe_code(frame))))
+            return false;
+    for (PyObject *module : modules)
+        if (!watched.count(module))
+            return false;
+    return true;
+}
+
+/* Of the calling thread's frames, which live as long as this runs. */
+void keep_known(Thread *thread, const std::vector<snd_pyframe *> &frames,
+                const std::vector<PyObject *> &modules)
+{
+    if (is_known(frames, modules) || thread->is_inside || is_finalizing())
+        return;
+    thread->is_inside = true;
+    {
+        Interpreter lock;
+        for (PyObject *module : modules)
+            watch_module(module);
+        std::lock_guard<std::mutex> guard(shared);
+        for (const snd_pyframe *frame : frames) {
+            PyObject *code = reinterpret_cast<PyObject *>(snd_pyframe_code(frame));
+            if (kept_code.insert(code).second)
+                Py_INCREF(code);
+        }
+    }
+    thread->is_inside = false;
+}
+
+/* At stop. What is found by these addresses from then on is of another epoch. */
+void release_known()
+{
+    std::unordered_set<PyObject *>             code;
+    std::unordered_map<PyObject *, PyObject *> references;
+    {
+        std::lock_guard<std::mutex> guard(shared);
+        code.swap(kept_code);
+        references.swap(watched);
+    }
+    if ((code.empty() && references.empty()) || is_finalizing())
+        return;
+    modules_gone++; /* until the next epoch these are not known by their addresses either */
+    Interpreter lock;
+    for (auto &one : references)
+        Py_DECREF(one.second);
+    for (PyObject *one : code)
+        Py_DECREF(one);
+}
+
 void learn_paths(Thread *thread, PyObject *root)
 {
     if (thread->is_inside || is_finalizing())
         return;
     thread->is_inside = true;
     {
-        Interpreter                 lock;
-        ModuleWalk                  walk(root);
+        Interpreter lock;
+        ModuleWalk  walk(root);
+        for (auto &path : walk.paths)
+            watch_module(static_cast<PyObject *>(const_cast<void *>(path.first)));
         std::lock_guard<std::mutex> guard(shared);
         renew_modules(thread->epoch);
         for (auto &path : walk.paths)
@@ -253,7 +377,9 @@ uint32_t frame_id(Thread *thread, const snd_pyframe *frame, PyObject *module)
 {
     uint64_t hash = stir(stir(thread->seed + 1, snd_pyframe_place(frame)),
                          reinterpret_cast<uintptr_t>(module));
-    IdSlot  *slot = &thread->frames[hash % FRAME_SLOTS];
+    if (module)
+        hash = stir(hash, modules_gone.load(std::memory_order_relaxed));
+    IdSlot *slot = &thread->frames[hash % FRAME_SLOTS];
 
     if (slot->hash == hash)
         return slot->id;
@@ -301,6 +427,7 @@ NOINLINE void place_slow(Thread *thread, PlaceSlot *slot, uint64_t hash, snd_pyf
             if (module_of(f))
                 modules.insert(modules.begin(), module_of(f));
         }
+        keep_known(thread, frames, modules);
         slot->stack = slot->module = 0;
         if (settings.flags & SONDE_TORCH_STACKS)
             for (size_t i = frames.size(); i-- > 0;)
@@ -319,7 +446,7 @@ NOINLINE void place_slow(Thread *thread, PlaceSlot *slot, uint64_t hash, snd_pyf
 /* Where in the program: all frames, or for modules alone their own. */
 template <uint32_t FLAGS> inline const PlaceSlot *place_of(Thread *thread, snd_pyframe *top)
 {
-    uint64_t    hash = thread->seed + 3;
+    uint64_t    hash = thread->seed + 3 + ODD * modules_gone.load(std::memory_order_relaxed);
     const void *module_code = settings.module_code;
     int         left = FRAMES_MAX;
 
