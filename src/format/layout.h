@@ -54,10 +54,11 @@ struct snd_clock_pair {
 };
 
 enum snd_file_flag {
-    SND_FILE_CLOSED = 1,    /* the recording ended in order */
-    SND_FILE_PACKED = 2,    /* made by `sonde pack`: chunks follow each other, 8-byte aligned */
-    SND_FILE_KEEP_LAST = 4, /* the oldest chunks were to be recycled at the limit */
-    SND_FILE_LIMIT = 8,     /* the size limit was reached */
+    SND_FILE_CLOSED = 1,     /* the recording ended in order */
+    SND_FILE_PACKED = 2,     /* made by `sonde pack`: chunks follow each other, 8-byte aligned */
+    SND_FILE_KEEP_LAST = 4,  /* the oldest chunks were to be recycled at the limit */
+    SND_FILE_LIMIT = 8,      /* the size limit was reached */
+    SND_FILE_OWN_NAMES = 16, /* chunks have names of their own (NAME) */
 };
 
 /*
@@ -181,6 +182,9 @@ static inline int snd_closes_in_place(uint8_t kind)
 {
     return kind == SND_EV_SPAN || kind == SND_EV_CALL;
 }
+/* A name id with this bit is the number of a NAME of its chunk, since the last THREAD there. */
+#define SND_OWN_NAME 0x80000000u
+#define SND_NAME_BYTES 48u /* of a NAME's text in one event */
 #define SND_SPAN_NAME(word1) ((uint32_t)(word1))
 #define SND_SPAN_TICKS(word1) ((uint32_t)((uint64_t)(word1) >> 32))
 

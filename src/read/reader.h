@@ -26,6 +26,7 @@ struct snd_chunk_ref {
     uint64_t offset, size, seq, used;
     uint64_t lost;
     uint32_t thread, crc;
+    uint32_t first_own; /* string id of the first of its own names (NAME) */
     uint16_t kind, header_size;
     bool     crc_set;
 };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/fields.h"
 #include "read/cursor.h"
 #include "read/reader.h"
 
@@ -251,6 +252,104 @@ static enum step parse_chunk(struct parser *p, struct snd_cursor *c)
     return step;
 }
 
+/* ------------------------------------------------------- names of chunks' own */
+
+/* A name of which some events have been read. */
+struct own_name {
+    char     text[SND_STRING_MAX + SND_NAME_BYTES];
+    size_t   length, have;
+    uint32_t next; /* number of the next name, since the last THREAD */
+    bool     open;
+};
+
+static bool keep_own(struct parser *p, struct own_name *own)
+{
+    struct snd_tables *t = p->tables;
+    uint32_t           id = t->name_count, name;
+
+    if (!own->open)
+        return true;
+    own->open = false;
+    if (!make_entry(&t->names, &t->name_count, &t->name_room, id, sizeof *t->names) ||
+        !snd_texts_add(&p->trace->names, own->text, own->have, &name))
+        return false;
+    t->names[id] = name + 1;
+    return true;
+}
+
+static bool take_own(struct parser *p, struct own_name *own, const uint64_t *words)
+{
+    uint32_t number = SND_LOW(words[1]), length = SND_HIGH(words[1]);
+
+    if (number == own->next) {
+        if (!keep_own(p, own))
+            return false;
+        own->next++;
+        own->open = true;
+        own->have = 0;
+        own->length = length < SND_STRING_MAX ? length : SND_STRING_MAX;
+    } else if (!own->open || number + 1 != own->next) {
+        return true; /* damaged */
+    }
+    size_t left = own->length - own->have;
+    memcpy(own->text + own->have, &words[2], SND_NAME_BYTES);
+    own->have += left < SND_NAME_BYTES ? left : SND_NAME_BYTES;
+    return true;
+}
+
+static bool read_own(struct parser *p, struct own_name *own, struct snd_cursor *c)
+{
+    do {
+        while (c->at < c->count && c->words[c->at] != 0) {
+            const uint64_t *words = c->words + c->at;
+            uint8_t         kind = SND_EVENT_KIND(words[0]);
+            if (SND_KIND_WORDS(kind) > c->count - c->at)
+                break;
+            if (kind == SND_EV_NAME && !take_own(p, own, words))
+                return false;
+            if (kind == SND_EV_THREAD) {
+                if (!keep_own(p, own))
+                    return false;
+                own->next = 0;
+            }
+            c->at += SND_KIND_WORDS(kind);
+        }
+        if (c->at < c->count && c->words[c->at] == 0)
+            break;
+    } while (snd_cursor_fill(c));
+    return keep_own(p, own);
+}
+
+/* Names that lane chunks have of their own get the string ids after those of the tables. */
+static enum sonde_status read_own_names(struct parser *p, struct snd_codec **codec,
+                                        struct sonde_error *err)
+{
+    struct snd_process *process = p->process;
+    struct own_name    *own = NULL;
+    struct snd_cursor   cursor = { 0 };
+    enum sonde_status   status = SONDE_OK;
+
+    if (!(process->header.flags & SND_FILE_OWN_NAMES))
+        return SONDE_OK;
+    own = calloc(1, sizeof *own);
+    if (!own)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the names of the trace");
+    struct snd_tables *t = p->tables;
+    if (t->name_count == 0 && /* 0 is none */
+        !make_entry(&t->names, &t->name_count, &t->name_room, 0, sizeof *t->names))
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the names of the trace");
+    for (uint32_t i = 0; i < process->lane_count && status == SONDE_OK; i++) {
+        process->lanes[i].first_own = p->tables->name_count;
+        own->next = 0;
+        status = snd_cursor_open(&cursor, process, &process->lanes[i], TABLE_WINDOW, codec, err);
+        if (status == SONDE_OK && !read_own(p, own, &cursor))
+            status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the names of the trace");
+    }
+    snd_cursor_release(&cursor);
+    free(own);
+    return status;
+}
+
 enum sonde_status snd_tables_read(struct sonde_trace *trace, struct snd_process *process,
                                   struct sonde_error *err)
 {
@@ -267,6 +366,8 @@ enum sonde_status snd_tables_read(struct sonde_trace *trace, struct snd_process 
         process->damage.chunks += cursor.damaged;
     }
     snd_cursor_release(&cursor);
+    if (status == SONDE_OK)
+        status = read_own_names(&p, &codec, err);
     snd_codec_free(codec);
     if (status == SONDE_OK && !snd_prefixes_read(trace, process))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables of %s",

@@ -46,6 +46,7 @@ void snd_place_start(struct snd_walker *w, struct snd_place *place,
     if (process->shown.closed && process->header.stopped_at != 0 &&
         process->header.stopped_at < UINT64_MAX - CLOCK_SLACK)
         place->limit = process->header.stopped_at + CLOCK_SLACK;
+    place->first_own = chunk->first_own;
     snd_place_switch(w, place, chunk->thread);
 }
 
@@ -206,18 +207,19 @@ static inline bool deliver_call(struct snd_walker *w, struct snd_place *place,
     return deliver_ticks(w, place, SND_SPAN_TICKS(words[1]));
 }
 
-bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
+static bool deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
 {
     uint8_t kind = SND_EVENT_KIND(words[0]);
     uint8_t class = snd_event_class[kind];
 
-    w->seen[place->process - w->trace->processes] += snd_event_weight(words);
     if (class == 0) {
         w->stats.unknown_events++;
         return true;
     }
-    if (kind == SND_EV_THREAD)
+    if (kind == SND_EV_THREAD) {
         snd_place_switch(w, place, SND_LOW(words[1]));
+        place->own_at_thread = place->own;
+    }
     if (!place->thread) {
         w->stats.lost_threads++;
         return true;
@@ -237,6 +239,41 @@ bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *
     }
     show(w, place, kind, words);
     return true;
+}
+
+/* The string id of a name of the chunk itself; 0, which is none, if the chunk has not told it. */
+static uint32_t find_own(const struct snd_place *place, uint32_t id)
+{
+    uint32_t number = id & ~SND_OWN_NAME;
+
+    return number < place->own - place->own_at_thread
+               ? place->first_own + place->own_at_thread + number
+               : 0;
+}
+
+static inline bool has_name(uint8_t kind)
+{
+    return kind == SND_EV_BEGIN || kind == SND_EV_SPAN || kind == SND_EV_MARK ||
+           kind == SND_EV_COUNTER;
+}
+
+bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
+{
+    uint8_t kind = SND_EVENT_KIND(words[0]);
+
+    w->seen[place->process - w->trace->processes] += snd_event_weight(words);
+    if (kind == SND_EV_NAME) {
+        place->own += SND_LOW(words[1]) == place->own - place->own_at_thread;
+        return true;
+    }
+    if (has_name(kind) && (words[1] & SND_OWN_NAME)) {
+        const uint64_t named[3] = { words[0],
+                                    (words[1] & ~(uint64_t)UINT32_MAX) |
+                                        find_own(place, SND_LOW(words[1])),
+                                    kind == SND_EV_COUNTER ? words[2] : 0 };
+        return deliver(w, place, named);
+    }
+    return deliver(w, place, words);
 }
 
 void snd_deliver_break(struct snd_walker *w, struct snd_place *place)

@@ -78,6 +78,8 @@ struct snd_place {
     uint64_t                  span_end;     /* raw clock of that end, 0 when none waits */
     uint64_t                  sequence;     /* what CALLS_SEQUENCE said last */
     bool                      has_sequence; /* one was seen in this chunk, for this thread */
+    uint32_t                  first_own;    /* string id of the chunk's first own name */
+    uint32_t                  own, own_at_thread; /* names seen; at the last THREAD */
 };
 
 struct snd_walker {

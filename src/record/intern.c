@@ -12,6 +12,8 @@
 #define TABLE_FIRST ((uint64_t)SND_GRAIN)
 #define TABLE_NEXT ((uint64_t)1 << 18)
 #define TABLE_MAX ((uint64_t)64 << 20) /* a program that makes up names for ever is stopped here */
+#define TABLE_KEPT 4096u               /* keep-last: of the last chunk, for what is not a name */
+#define TABLE_SHARE 4 /* keep-last: one part in so many of the limit is for names */
 #define SLOTS_FIRST 1024u
 #define TALLIES_FIRST 512u
 #define PARKED_MAX (TABLE_MAX / TABLE_NEXT + 2) /* chunks with tallies */
@@ -19,6 +21,14 @@
 static size_t payload_room(size_t size)
 {
     return (sizeof(struct snd_record_head) + size + 7) & ~(size_t)7;
+}
+
+/* Of the next table chunk: a small limit is not to be used up by one. */
+static uint64_t next_size(void)
+{
+    bool is_small = snd_rec.keep_last && snd_rec.max_bytes / 16 < TABLE_NEXT;
+
+    return snd_rec.table_chunk == SND_NO_CHUNK || is_small ? TABLE_FIRST : TABLE_NEXT;
 }
 
 /* A table chunk with room for `need` more bytes. */
@@ -29,7 +39,7 @@ static bool make_room(size_t need)
         return true;
     if (snd_rec.table_bytes + need > TABLE_MAX)
         return false;
-    uint64_t size = snd_rec.table_chunk == SND_NO_CHUNK ? TABLE_FIRST : TABLE_NEXT;
+    uint64_t size = next_size();
     while (size < need + SND_CHUNK_HEADER_SIZE)
         size *= 2;
     uint32_t before = snd_rec.table_chunk;
@@ -103,8 +113,32 @@ static bool grow_slots(void)
     return true;
 }
 
+/* Chunks of any other size are not packed whole, and could not keep names of their own. */
+static bool may_own_names(void)
+{
+    return snd_rec.keep_last && snd_rec.chunk_bytes <= SONDE_DEFAULT_CHUNK_BYTES;
+}
+
+/* In keep-last mode names are not to fill the file: further ones go where they are used. */
+static bool is_share_spent(enum snd_record_type type, size_t need)
+{
+    return type == SND_REC_STRING && may_own_names() && snd_rec.max_bytes != 0 &&
+           snd_rec.table_chunk != SND_NO_CHUNK &&
+           snd_rec.table_used + need + TABLE_KEPT > snd_rec.chunks[snd_rec.table_chunk].size &&
+           (snd_rec.table_bytes + TABLE_FIRST > snd_rec.max_bytes / TABLE_SHARE ||
+            snd_rec.file_end + next_size() > snd_rec.max_bytes);
+}
+
+static void begin_own_names(void)
+{
+    __atomic_store_n(&snd_rec.own_names, true, __ATOMIC_RELAXED);
+    __atomic_fetch_or(&snd_header->flags, SND_FILE_OWN_NAMES, __ATOMIC_RELAXED);
+}
+
 static uint32_t lose(enum snd_record_type type)
 {
+    if (type == SND_REC_STRING && may_own_names())
+        begin_own_names();
     snd_count(&snd_header->lost_names, 1);
     return type == SND_REC_STRING ? SND_NAME_LOST : 0;
 }
@@ -118,6 +152,8 @@ uint32_t snd_table_intern(enum snd_record_type type, struct snd_hash hash, const
         return slot->id;
     if (snd_rec.slot_used * 2 >= snd_rec.slot_count && !grow_slots())
         return lose(type);
+    if (is_share_spent(type, payload_room(size)))
+        return lose(type);
     /* Room first: making it may let go of the lock, and another thread may add this very one. */
     if (!make_room(payload_room(size)))
         return lose(type);
@@ -129,7 +165,14 @@ uint32_t snd_table_intern(enum snd_record_type type, struct snd_hash hash, const
         return lose(type);
     *slot = (struct snd_intern_slot){ hash, id, type };
     snd_rec.slot_used++;
+    if (is_share_spent(type, TABLE_KEPT)) /* soon: before one is lost */
+        begin_own_names();
     return id;
+}
+
+uint32_t snd_table_find(enum snd_record_type type, struct snd_hash hash)
+{
+    return find_slot(snd_rec.slots, snd_rec.slot_count, hash, type)->id;
 }
 
 /* ----------------------------------------------------------------- tallies */
@@ -218,6 +261,7 @@ bool snd_table_start(void)
     snd_rec.table_chunk = SND_NO_CHUNK;
     snd_rec.table_bytes = 0;
     snd_rec.slot_used = 0;
+    snd_rec.own_names = false;
     if (!grow_slots())
         return false;
     return snd_table_append(SND_REC_STRING, &id, &lost, sizeof lost) != NULL && id == SND_NAME_LOST;

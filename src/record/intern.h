@@ -20,7 +20,9 @@
 /* Makes the first table chunk and the reserved name. False: no room for it. */
 bool snd_table_start(void);
 void snd_table_abandon(void); /* the same in a forked child whose parent was changing them */
-void snd_table_stop(void);    /* forgets the ids; the chunks are closed with all others */
+/* The id of what is in the tables already, 0 if it is not. Lock held. */
+uint32_t snd_table_find(enum snd_record_type type, struct snd_hash hash);
+void     snd_table_stop(void); /* forgets the ids; the chunks are closed with all others */
 
 /* Appends a record; returns its payload in the file, or NULL if there is no room. */
 void *snd_table_append(enum snd_record_type type, uint32_t *id, const void *payload, size_t size);

@@ -89,6 +89,73 @@ static uint32_t intern_text(const char *text, size_t length)
     return intern(SND_REC_STRING, large, 4 + length);
 }
 
+#define OWN_NAME_MAX 1024 /* longer names are not written into chunks */
+
+static size_t own_parts(size_t length)
+{
+    return length == 0 ? 1 : (length + SND_NAME_BYTES - 1) / SND_NAME_BYTES;
+}
+
+/* Words that an event may need before it for its name. */
+static size_t own_room(size_t length)
+{
+    bool own = __atomic_load_n(&snd_rec.own_names, __ATOMIC_RELAXED);
+
+    return own && length <= OWN_NAME_MAX ? own_parts(length) * 8 : 0;
+}
+
+/* Writes a name into the thread's own chunk; its number there. */
+static uint32_t write_own_name(struct snd_thread *thread, const char *text, size_t length)
+{
+    if (thread->own_chunk != sonde_lane_.chunks) {
+        thread->own_chunk = sonde_lane_.chunks;
+        thread->own_count = 0;
+    }
+    uint32_t number = thread->own_count++;
+    for (size_t part = 0; part < own_parts(length); part++) {
+        size_t   at = part * SND_NAME_BYTES;
+        size_t   bytes = length - at < SND_NAME_BYTES ? length - at : SND_NAME_BYTES;
+        uint64_t words[8] = { stamp(SND_EV_NAME), (uint64_t)length << 32 | number };
+        memcpy(&words[2], text + at, bytes);
+        snd_lane_write(&sonde_lane_, words, 8);
+    }
+    return number;
+}
+
+/*
+ * A name for the event that comes next on this lane, and for nothing else: an id of the tables, or,
+ * once they are full in keep-last mode, a number of the chunk, which is recycled together with it.
+ */
+static uint32_t name_event(const char *text, size_t length)
+{
+    struct snd_thread *thread = snd_thread_self();
+    char               payload[4 + OWN_NAME_MAX];
+    uint32_t           size = (uint32_t)length;
+
+    if (own_room(length) == 0)
+        return intern_text(text, length);
+    memcpy(payload, &size, 4);
+    memcpy(payload + 4, text, length);
+    struct snd_hash hash = snd_hash_bytes(payload, 4 + length, (uint64_t)SND_REC_STRING);
+    size_t          at = hash.low % SND_OWN_SLOTS;
+    if (thread->own[at].chunk == sonde_lane_.chunks && thread->own[at].hash.low == hash.low &&
+        thread->own[at].hash.high == hash.high)
+        return SND_OWN_NAME | thread->own[at].number;
+    snd_lock();
+    uint32_t id = snd_rec.phase == SND_OPEN ? snd_table_find(SND_REC_STRING, hash) : 0;
+    snd_unlock();
+    if (id != 0)
+        return id;
+    if ((size_t)(sonde_lane_.end - sonde_lane_.cur) < own_room(length) + 3) {
+        snd_count(&snd_header->lost_names, 1); /* room was asked for before the tables were full */
+        return SND_NAME_LOST;
+    }
+    thread->own[at].hash = hash;
+    thread->own[at].number = write_own_name(thread, text, length);
+    thread->own[at].chunk = sonde_lane_.chunks;
+    return SND_OWN_NAME | thread->own[at].number;
+}
+
 /* Lays a tensor list out as a record; returns its size. */
 static size_t encode_shapes(const struct sonde_tensor *tensors, size_t count, char *out)
 {
@@ -199,12 +266,15 @@ uint64_t *sonde_tally(enum sonde_tally_kind kind, uint32_t key, uint32_t other, 
 
 void sonde_begin_slow_(struct sonde_site *site, const char *name)
 {
-    if (snd_thread_enter(2, SND_INTENT_BEGIN) != SND_ENTRY_READY)
+    size_t length = strlen(name);
+    if (snd_thread_enter(3 + own_room(length), SND_INTENT_BEGIN) != SND_ENTRY_READY)
         return;
     uint64_t bound = __atomic_load_n(&site->bound, __ATOMIC_RELAXED);
     if (bound >> 32 != sonde_lane_.epoch) {
-        bound = (uint64_t)sonde_lane_.epoch << 32 | intern_text(name, strlen(name));
-        __atomic_store_n(&site->bound, bound, __ATOMIC_RELEASE); /* after the name's record */
+        uint32_t id = name_event(name, length);
+        bound = (uint64_t)sonde_lane_.epoch << 32 | id;
+        if (!(id & SND_OWN_NAME)) /* after the name's record */
+            __atomic_store_n(&site->bound, bound, __ATOMIC_RELEASE);
     }
     sonde_begin_at_(&sonde_lane_, (uint32_t)bound);
     snd_thread_leave();
@@ -252,9 +322,10 @@ void sonde_begin_call(uint32_t call, uint64_t sequence)
 
 void sonde_begin_text(const char *name)
 {
-    if (snd_thread_enter(2, SND_INTENT_BEGIN) != SND_ENTRY_READY)
+    size_t length = strlen(name);
+    if (snd_thread_enter(3 + own_room(length), SND_INTENT_BEGIN) != SND_ENTRY_READY)
         return;
-    sonde_begin_at_(&sonde_lane_, intern_text(name, strlen(name)));
+    sonde_begin_at_(&sonde_lane_, name_event(name, length));
     snd_thread_leave();
 }
 
@@ -387,9 +458,10 @@ void sonde_free(struct sonde_device device, const void *address, uint64_t size)
 
 void sonde_counter(const char *name, double value)
 {
-    if (snd_thread_enter(3, SND_INTENT_OTHER) != SND_ENTRY_READY)
+    size_t length = strlen(name);
+    if (snd_thread_enter(3 + own_room(length), SND_INTENT_OTHER) != SND_ENTRY_READY)
         return;
-    uint64_t words[3] = { 0, intern_text(name, strlen(name)), 0 };
+    uint64_t words[3] = { 0, name_event(name, length), 0 };
     words[0] = stamp(SND_EV_COUNTER);
     memcpy(&words[2], &value, sizeof value);
     snd_lane_write(&sonde_lane_, words, 3);
@@ -398,9 +470,10 @@ void sonde_counter(const char *name, double value)
 
 void sonde_mark(const char *name)
 {
-    if (snd_thread_enter(2, SND_INTENT_OTHER) != SND_ENTRY_READY)
+    size_t length = strlen(name);
+    if (snd_thread_enter(3 + own_room(length), SND_INTENT_OTHER) != SND_ENTRY_READY)
         return;
-    uint32_t       id = intern_text(name, strlen(name));
+    uint32_t       id = name_event(name, length);
     const uint64_t words[2] = { stamp(SND_EV_MARK), id };
     snd_lane_write(&sonde_lane_, words, 2);
     snd_thread_leave();

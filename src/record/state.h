@@ -50,6 +50,7 @@ struct snd_chunk_list {
 };
 
 #define SND_CACHE_SLOTS 256
+#define SND_OWN_SLOTS 64
 #define SND_SPARE_SIZE (4 + SND_STRING_MAX)
 
 /* What one thread knows beyond its lane; it lives as long as the thread does. */
@@ -72,6 +73,12 @@ struct snd_thread {
         struct snd_hash hash;
         uint32_t        epoch, id;
     } cache[SND_CACHE_SLOTS]; /* interned lately */
+    uint32_t own_chunk;       /* sonde_lane.chunks for which own_count holds */
+    uint32_t own_count;       /* names written into that chunk */
+    struct {
+        struct snd_hash hash;
+        uint32_t        chunk, number; /* chunk: as own_chunk */
+    } own[SND_OWN_SLOTS];              /* written lately */
 };
 
 struct snd_intern_slot {
@@ -155,9 +162,10 @@ struct snd_recording {
     struct snd_intern_slot *slots;
     size_t                  slot_count, slot_used;
     uint64_t                table_bytes;
-    uint32_t                next_id[SND_REC_TYPES];
-    uint64_t              **tallies; /* by id: the words in the file */
-    size_t                  tally_room;
+    bool       own_names; /* atomic; keep-last: new names go into the chunks that use them */
+    uint32_t   next_id[SND_REC_TYPES];
+    uint64_t **tallies; /* by id: the words in the file */
+    size_t     tally_room;
     struct snd_parked {
         void  *map;
         size_t size;

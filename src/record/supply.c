@@ -228,7 +228,10 @@ static void init_chunk(struct snd_chunk_header *map, uint64_t size, enum snd_chu
     __atomic_store_n(&map->magic, SND_CHUNK_MAGIC, __ATOMIC_RELEASE);
 }
 
-/* Whether the limit leaves room; tables may exceed it a little, or names would be lost. */
+/*
+ * Whether the limit leaves room. Tables may exceed it a little, or threads could not be told of; in
+ * keep-last mode names stay within it (intern.c).
+ */
 static bool is_within_limit(uint64_t size, enum snd_chunk_kind kind)
 {
     uint64_t slack = kind == SND_CHUNK_TABLE ? (uint64_t)1 << 20 : 0;
