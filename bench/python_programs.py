@@ -11,6 +11,7 @@ and puts its figures into bench/results.json. --quick: two rounds.
 import argparse
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -42,7 +43,8 @@ SHOWN = {"sample": "sampled 100 times a second", "functions": "sonde run --funct
 def run(program, way, folder):
     """Seconds by the wall's clock, and of processor time."""
     shutil.copytree(ROOT / "tests/programs/scripts", folder, dirs_exist_ok=True)
-    words = program.words.format(python="", bin=f"{SCRATCH}/venv/bin", sources=f"{SCRATCH}/sources", port=0).split()
+    words = shlex.split(program.words.format(python="", bin=f"{SCRATCH}/venv/bin",
+                                             sources=f"{SCRATCH}/sources", port=0))
     begin = time.monotonic()
     child = subprocess.Popen([*WAYS[way], *words], cwd=folder, stdin=subprocess.DEVNULL,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

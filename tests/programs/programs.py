@@ -14,7 +14,7 @@ Program = collections.namedtuple("Program", "name words lines status seconds ign
 Server = collections.namedtuple("Server", "name words lines status client",
                                 defaults=["wsgi.digits", 0, None])
 
-PYTEST = "{python} -m pytest -q -o console_output_style=classic -p no:cacheprovider"
+PYTEST = "{python} -m pytest -q -rN -o console_output_style=classic -p no:cacheprovider"
 
 # `lines`: functions for --lines and --line-memory. `status`: the exit status it has alone.
 # `ignore`: what differs between two runs of it alone (a regular expression), beside times.
@@ -25,7 +25,9 @@ PROGRAMS = [
     Program("sphinx", "{python} -m sphinx -b html -E -j 1 site html", "sphinx.util.docutils.switch_source_input",
             ignore=r"loading pickled environment.*"),
     Program("jinja2", PYTEST + " {sources}/jinja2/tests", "jinja2.lexer.Lexer.wrap"),
-    Program("attrs", PYTEST + " --hypothesis-seed=1 {sources}/attrs/tests", "attr._make.attrib", seconds=600),
+    # One test of its own fails in Python 3.11, with an address in what it says.
+    Program("attrs", PYTEST + " -k 'not wrapped_annotation' {sources}/attrs/tests", "attr._make.attrib",
+            seconds=600),
     Program("xdist", PYTEST + " -n 2 {sources}/jinja2/tests/test_filters.py", "jinja2.filters.do_sort",
             ignore=r"bringing up nodes.*|^\d workers .*"),
     Program("coverage", "{python} -m coverage run --branch coverage_job.py", "collatz", 4),

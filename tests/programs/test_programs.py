@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -49,8 +50,8 @@ def free_port():
 
 
 def words_of(program, text, port):
-    return text.format(python=SCRATCH / "venv/bin/python", bin=SCRATCH / "venv/bin",
-                       sources=SCRATCH / "sources", port=port).split()
+    return shlex.split(text.format(python=SCRATCH / "venv/bin/python", bin=SCRATCH / "venv/bin",
+                                   sources=SCRATCH / "sources", port=port))
 
 
 def recorded(words, mode, lines, trace):
@@ -64,7 +65,7 @@ def recorded(words, mode, lines, trace):
 def environment():
     """Nothing of ours, and nothing that makes two runs differ."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("SONDE", "PYTHON", "PYTEST"))}
-    return {**kept, "PYTHONHASHSEED": "1", "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "100",
+    return {**kept, "PYTHONHASHSEED": "1", "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "100", "CI": "true",
             "PATH": f"{SCRATCH}/venv/bin:{kept['PATH']}"}
 
 
