@@ -111,7 +111,7 @@ struct snd_file_header {
     uint64_t refused_events;    /* marks of signal handlers that interrupted the recorder itself */
     uint64_t lost_children;     /* forked processes that recorded and could not make their file */
     uint32_t lost_children_why; /* errno of the latest of them */
-    uint32_t written_every_ms;  /* 0: the file is mapped; else it is written at intervals */
+    uint32_t reserved7;
     uint64_t cut_files;         /* somebody truncated the file while it was being written */
     uint64_t lost_calls[8];     /* CALLS: what tallies that found no room add up to, as one */
     uint8_t  reserved6[2720];

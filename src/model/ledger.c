@@ -65,6 +65,7 @@ static void fill_process(struct snd_ledger *l, const struct snd_process *p)
     l->counts[SND_LEDGER_lost_children] += h->lost_children;
     if (h->lost_children > 0)
         l->child_error = (int)(h->lost_children_why & 0xffff);
+    l->counts[SND_LEDGER_cut_files] += h->cut_files != 0;
     l->counts[SND_LEDGER_lost_names] += h->lost_names;
     l->counts[SND_LEDGER_cut_names] += h->cut_names;
     l->counts[SND_LEDGER_recycled_chunks] += h->recycled_chunks;

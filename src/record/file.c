@@ -3,18 +3,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "record/bus.h"
 #include "record/clock.h"
 #include "record/place.h"
+#include "record/say.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
@@ -102,6 +108,16 @@ static int own_fd(void)
     return fd;
 }
 
+/* The file is at least this long from now on. */
+static void note_made(uint64_t end)
+{
+    uint64_t made = __atomic_load_n(&snd_rec.file_made, __ATOMIC_RELAXED);
+
+    while (made < end && !__atomic_compare_exchange_n(&snd_rec.file_made, &made, end, false,
+                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
 int snd_file_reserve(uint64_t offset, uint64_t size)
 {
     int fd = own_fd();
@@ -116,14 +132,26 @@ int snd_file_reserve(uint64_t offset, uint64_t size)
         if (errno != EINTR)
             return errno;
     }
-    return write_zeroes(fd, offset, size);
+    int failed = write_zeroes(fd, offset, size);
+    if (failed == 0)
+        note_made(offset + size);
+    return failed;
 }
 
 void *snd_file_view(uint64_t offset, uint64_t size)
 {
     void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, own_fd(), (off_t)offset);
 
-    return map == MAP_FAILED ? NULL : map;
+    if (map == MAP_FAILED)
+        return NULL;
+    snd_bus_add(map, size);
+    return map;
+}
+
+void snd_file_unmap(void *map, size_t size)
+{
+    snd_bus_remove(map);
+    munmap(map, size);
 }
 
 void *snd_file_map(uint64_t offset, uint64_t size)
@@ -135,7 +163,7 @@ void *snd_file_map(uint64_t offset, uint64_t size)
     if (madvise(map, size, MADV_POPULATE_WRITE) != 0) {
         if (errno == EFAULT || errno == ENOMEM || errno == EHWPOISON) { /* a touch would kill */
             int os_error = errno == EFAULT ? EIO : errno;
-            munmap(map, size);
+            snd_file_unmap(map, size);
             errno = os_error;
             return NULL;
         }
@@ -151,7 +179,10 @@ void *snd_file_again(void *map, size_t size)
 {
     void *again = mremap(map, 0, size, MREMAP_MAYMOVE);
 
-    return again == MAP_FAILED ? NULL : again;
+    if (again == MAP_FAILED)
+        return NULL;
+    snd_bus_add(again, size);
+    return again;
 }
 
 void snd_file_park(void *map, size_t size)
@@ -163,6 +194,7 @@ void snd_file_park(void *map, size_t size)
     long over = syscall(SYS_mmap, map, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0L);
     (void)over; /* cannot fail for want of address space: it replaces what is there */
+    snd_bus_remove(map);
 }
 
 /* Small holes are left: each waits for the file system's journal, milliseconds on a busy disk. */
@@ -241,8 +273,30 @@ static bool map_header(int fd)
     if (page == MAP_FAILED)
         return false;
     snd_header = page;
+    snd_bus_add(page, SND_HEADER_SIZE);
     return true;
 }
+
+/*
+ * A file system that writes blocks elsewhere when they are written again may find no room for
+ * that. Of this file it shall not: then what is reserved can be written, as on others.
+ */
+static void keep_blocks_in_place(int fd)
+{
+    struct statfs system;
+    int           flags = 0;
+
+    if (fstatfs(fd, &system) != 0 || system.f_type != BTRFS_SUPER_MAGIC)
+        return;
+    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
+        flags |= FS_NOCOW_FL;
+        int rc = ioctl(fd, FS_IOC_SETFLAGS, &flags);
+        (void)rc; /* then stores may fault, and are counted (bus.h) */
+    }
+}
+
+/* What the header said when it was made, should somebody truncate the file. */
+static char fixed_part[offsetof(struct snd_file_header, flags)];
 
 enum sonde_status snd_file_create(struct sonde_error *err)
 {
@@ -250,6 +304,8 @@ enum sonde_status snd_file_create(struct sonde_error *err)
 
     if (status != SONDE_OK)
         return status;
+    keep_blocks_in_place(own_fd());
+    snd_rec.file_made = 0;
     int failed = snd_file_reserve(0, SND_GRAIN);
     if (failed != 0) {
         errno = failed;
@@ -263,7 +319,9 @@ enum sonde_status snd_file_create(struct sonde_error *err)
         status = snd_fail_os(err, SONDE_E_NOMEM, "cannot map the trace %s", snd_rec.file_path);
         goto fail_reserve;
     }
+    snd_bus_guard();
     fill_header(snd_header);
+    memcpy(fixed_part, snd_header, sizeof fixed_part);
     snd_rec.file_end = SND_GRAIN;
     return SONDE_OK;
 
@@ -273,10 +331,80 @@ fail_reserve:
     return status;
 }
 
+/* The header as the file has it; false if it has none. */
+static bool read_header(int fd, struct snd_file_header *out)
+{
+    return pread(fd, out, sizeof *out, 0) == (ssize_t)sizeof *out &&
+           memcmp(out->magic, SND_FILE_MAGIC, sizeof out->magic) == 0;
+}
+
+/* Whether another program truncated the file: its header is gone, or it is shorter than it was. */
+static bool is_truncated(int fd, bool has_header)
+{
+    struct stat at;
+
+    return !has_header || snd_header->cut_files != 0 ||
+           (fstat(fd, &at) == 0 && (uint64_t)at.st_size < snd_rec.file_made);
+}
+
+/* Adds what was counted in memory that the file had no place for to what it had before. */
+static void add_counts(struct snd_file_header *to, const struct snd_file_header *more)
+{
+    static const size_t counts[] = {
+        offsetof(struct snd_file_header, lost_events),
+        offsetof(struct snd_file_header, lost_names),
+        offsetof(struct snd_file_header, cut_names),
+        offsetof(struct snd_file_header, late_chunks),
+        offsetof(struct snd_file_header, recycled_chunks),
+        offsetof(struct snd_file_header, recycled_events),
+        offsetof(struct snd_file_header, failed_reserves),
+        offsetof(struct snd_file_header, refused_events),
+        offsetof(struct snd_file_header, lost_children),
+    };
+
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        *(uint64_t *)((char *)to + counts[i]) +=
+            *(const uint64_t *)((const char *)more + counts[i]);
+    to->flags |= more->flags;
+    to->stopped_at = more->stopped_at;
+    to->closed_bytes = more->closed_bytes;
+    to->closed_events = more->closed_events;
+    if (more->last_os_error)
+        to->last_os_error = more->last_os_error;
+}
+
+/* The file shall say what it has suffered, even where nothing else of it is left. */
+static void mend_header(int fd, const struct snd_file_header *in_file, bool is_void, bool truncated)
+{
+    struct snd_file_header header = *snd_header;
+
+    if (is_void && in_file) {
+        header = *in_file;
+        add_counts(&header, snd_header);
+    }
+    memcpy(&header, fixed_part, sizeof fixed_part);
+    header.cut_files = truncated;
+    header.flags |= SND_FILE_CLOSED;
+    ssize_t n = pwrite(fd, &header, sizeof header, 0);
+    (void)n; /* a full disk: the file cannot be told anything */
+}
+
 void snd_file_close(uint64_t size)
 {
-    int rc = ftruncate(own_fd(), (off_t)size);
+    struct snd_file_header in_file;
+
+    int  fd = own_fd();
+    bool is_void = snd_bus_cut(snd_header, SND_HEADER_SIZE) < SND_HEADER_SIZE;
+    bool has_header = size == 0 || fd < 0 || read_header(fd, &in_file);
+    bool truncated = size > 0 && fd >= 0 && is_truncated(fd, has_header);
+
+    int rc = ftruncate(fd, (off_t)size);
     (void)rc; /* a longer file has zeroes at its end, which readers step over */
+    if (size > 0 && (is_void || truncated))
+        mend_header(fd, has_header ? &in_file : NULL, is_void, truncated);
+    if (truncated)
+        snd_say("%s was truncated by another program while it was recorded: what it held is lost",
+                snd_rec.file_path);
     snd_file_leave();
 }
 

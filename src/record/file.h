@@ -23,8 +23,7 @@ uint32_t snd_subject(void);
 
 /*
  * Gives [offset, offset + size) real blocks, so that a store into a mapping of it does not raise
- * SIGBUS when the disk is full. (A file system that moves blocks when they are written again, such
- * as btrfs, can still fail then.) Makes system calls. Returns 0 or an errno (ENOSPC, EDQUOT, ...).
+ * SIGBUS when the disk is full. (Where it does all the same: bus.h.) Makes system calls. Returns 0 or an errno (ENOSPC, EDQUOT, ...).
  */
 int snd_file_reserve(uint64_t offset, uint64_t size);
 
@@ -32,6 +31,9 @@ int snd_file_reserve(uint64_t offset, uint64_t size);
 void *snd_file_map(uint64_t offset, uint64_t size);
 /* The same without faulting it in: what is there already. */
 void *snd_file_view(uint64_t offset, uint64_t size);
+
+/* Ends a mapping of the file. */
+void snd_file_unmap(void *map, size_t size);
 
 /* Lays anonymous memory over a mapping: later stores are void, and harmless. */
 void snd_file_park(void *map, size_t size);

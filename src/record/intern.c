@@ -226,7 +226,7 @@ uint64_t *snd_table_tally(const struct snd_tally_record *tally)
 static void drop_parked(void)
 {
     for (size_t i = 0; i < snd_rec.parked_count; i++)
-        munmap(snd_rec.parked[i].map, snd_rec.parked[i].size);
+        snd_file_unmap(snd_rec.parked[i].map, snd_rec.parked[i].size);
     snd_rec.parked_count = 0;
 }
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "record/bus.h"
 #include "record/clock.h"
 #include "record/file.h"
 #include "record/intern.h"
@@ -282,6 +283,7 @@ static void go_idle(void)
 {
     set_phase(SND_IDLE);
     snd_place_close();
+    snd_bus_release();
 }
 
 /* Closes the file and tells the user. Control lock held, the other not. */
@@ -663,7 +665,7 @@ static void count_lost_child(const struct sonde_error *err)
 static void leave_parent_header(void)
 {
     if (snd_rec.parent_header)
-        munmap(snd_rec.parent_header, SND_HEADER_SIZE);
+        snd_file_unmap(snd_rec.parent_header, SND_HEADER_SIZE);
     snd_rec.parent_header = NULL;
 }
 

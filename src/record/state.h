@@ -133,8 +133,9 @@ struct snd_recording {
 
     /* the file */
     char             file_path[PATH_MAX];
-    struct snd_ownfd file;     /* used by file.c and place.c alone */
-    uint64_t         file_end; /* up to here it is reserved or about to be */
+    struct snd_ownfd file;      /* used by file.c and place.c alone */
+    uint64_t         file_end;  /* up to here it is reserved or about to be */
+    uint64_t         file_made; /* atomic: it was made this long */
     uint32_t         in_flight;
 
     /* chunks */

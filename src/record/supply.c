@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/crc32c.h"
+#include "record/bus.h"
 #include "record/clock.h"
 #include "record/file.h"
 #include "record/intern.h"
@@ -66,7 +67,7 @@ void snd_chunks_clear(void)
 {
     for (uint32_t i = 0; i < snd_rec.chunk_count; i++)
         if (snd_rec.chunks[i].map)
-            munmap(snd_rec.chunks[i].map, snd_rec.chunks[i].size);
+            snd_file_unmap(snd_rec.chunks[i].map, snd_rec.chunks[i].size);
     struct snd_chunk_list empty = { 0, 0, 0 };
     snd_rec.unused = snd_rec.ready = snd_rec.retired = snd_rec.partial = empty;
     snd_rec.sealed = snd_rec.tables = empty;
@@ -100,10 +101,76 @@ uint64_t snd_chunk_scan(const struct snd_chunk_header *map, uint64_t size, uint6
     return at * 8;
 }
 
+/* Where the records of a table end that the file has, and how many have no place in it. */
+static uint64_t count_void_records(const struct snd_chunk_header *map, uint64_t used, size_t cut,
+                                   uint64_t *end)
+{
+    uint64_t at = SND_CHUNK_HEADER_SIZE, lost = 0;
+
+    *end = at;
+    while (at + sizeof(struct snd_record_head) <= used) {
+        struct snd_record_head head;
+        memcpy(&head, (const char *)map + at, sizeof head);
+        if (SND_RECORD_SIZE(head) < sizeof head)
+            break;
+        at += SND_RECORD_SIZE(head);
+        if (at <= cut)
+            *end = at;
+        else
+            lost++;
+    }
+    return lost;
+}
+
+uint64_t snd_chunk_void(const struct snd_chunk_header *map, uint64_t size, uint64_t *end)
+{
+    const uint64_t *words = (const uint64_t *)map;
+    size_t          cut = snd_bus_cut(map, size);
+    uint64_t        at = SND_CHUNK_HEADER_SIZE / 8, last = at, lost = 0;
+
+    if (cut >= size)
+        return 0;
+    while (at < size / 8) {
+        if (words[at] == 0 && at * 8 >= cut)
+            break;
+        if (words[at] == 0) { /* the file had it, and has not: go on behind the cut */
+            at = cut / 8;
+            continue;
+        }
+        unsigned length = SND_KIND_WORDS(SND_EVENT_KIND(words[at]));
+        if ((at + length) * 8 <= cut)
+            last = at + length;
+        else
+            lost += at + length <= size / 8 ? snd_event_weight(words + at) : 1;
+        at += length;
+    }
+    if (end)
+        *end = last * 8;
+    return lost;
+}
+
+/* What went into memory that the file has no place for: counted, and left off. Returns the rest. */
+static uint64_t lose_void(struct snd_chunk_header *map, uint64_t used)
+{
+    size_t   cut = snd_bus_cut(map, used);
+    uint64_t end = used;
+
+    if (cut >= used)
+        return used;
+    if (map->kind == SND_CHUNK_TABLE)
+        snd_count(&snd_header->lost_names, count_void_records(map, used, cut, &end));
+    else
+        snd_count(&snd_header->lost_events, snd_chunk_void(map, used, &end));
+    return end;
+}
+
 uint64_t snd_chunk_seal(struct snd_chunk_header *map, uint64_t used, bool checksum)
 {
     uint64_t events = 0;
 
+    used = lose_void(map, used);
+    if (map->magic != SND_CHUNK_MAGIC) /* the file was truncated, and made longer again since */
+        snd_header->cut_files = 1;
     if (map->kind == SND_CHUNK_LANE)
         snd_chunk_scan(map, used, &events);
     if (checksum) {
@@ -133,7 +200,7 @@ static void seal_one(void)
     pthread_mutex_unlock(&snd_rec.lock);
     /* under load a checksum is not worth its time */
     uint64_t events = snd_chunk_seal(it.map, it.used, at_leisure);
-    munmap(it.map, it.size);
+    snd_file_unmap(it.map, it.size);
     pthread_mutex_lock(&snd_rec.lock);
     snd_chunk_count(chunk, events);
     snd_list_push(snd_rec.keep_last ? &snd_rec.sealed : &snd_rec.unused, chunk);
@@ -408,7 +475,8 @@ void snd_supply_start(void)
     set_supplier(false);
     if (pthread_attr_init(&attributes) != 0)
         return;
-    sigfillset(&all); /* the program's signals are not for this thread */
+    sigfillset(&all);        /* the program's signals are not for this thread */
+    sigdelset(&all, SIGBUS); /* its own fault: bus.h */
     pthread_attr_setsigmask_np(&attributes, &all);
     set_supplier(pthread_create(&snd_rec.supplier, &attributes, supply, NULL) == 0);
     pthread_attr_destroy(&attributes);

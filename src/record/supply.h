@@ -44,6 +44,12 @@ void snd_chunk_open(uint32_t chunk, uint32_t thread);
 /* The chunk is full up to `used` bytes; the helper seals it. Lets go. */
 void snd_chunk_retire(uint32_t chunk, uint64_t used);
 
+/*
+ * Events of the chunk that went into memory that the file has no place for (bus.h); `end`, unless
+ * NULL, is set to where those end that it has.
+ */
+uint64_t snd_chunk_void(const struct snd_chunk_header *map, uint64_t size, uint64_t *end);
+
 /* Writes length and, if asked, checksum into a chunk that nobody writes to any more. */
 uint64_t snd_chunk_seal(struct snd_chunk_header *map, uint64_t used, bool checksum);
 /* Takes note of what sealing a chunk returned. */

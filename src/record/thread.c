@@ -197,7 +197,7 @@ static void drop_parked(struct snd_thread *thread)
 {
     thread->lane->cur = thread->lane->end = thread->lane->leaf = NULL;
     if (thread->map)
-        munmap(thread->map, thread->map_size);
+        snd_file_unmap(thread->map, thread->map_size);
     thread->map = NULL;
     thread->chunk = SND_NO_CHUNK;
 }
@@ -441,6 +441,7 @@ static void park(struct snd_thread *thread, uint64_t now)
     void             *view = snd_file_view(it->offset, it->size);
 
     thread->record->end = now;
+    snd_count(&snd_header->lost_events, snd_chunk_void(thread->map, it->size, NULL));
     snd_file_park(thread->map, thread->map_size);
     it->map = NULL; /* the thread's own to unmap */
     if (!view)
@@ -450,7 +451,7 @@ static void park(struct snd_thread *thread, uint64_t now)
     thread->record->lost += map->lost;
     map->lost = 0;
     snd_chunk_count(thread->chunk, snd_chunk_seal(map, it->used, true));
-    munmap(view, it->size);
+    snd_file_unmap(view, it->size);
     snd_file_punch(it->offset + it->used, it->offset + it->size);
 }
 

@@ -73,6 +73,7 @@ void make_gaps(const char *path, uint64_t n)
     h->lost_events = 5;
     h->refused_events = 6;
     h->lost_children = 2;
+    h->cut_files = 1;
     h->lost_children_why = EACCES;
     h->lost_names = 2;
     h->cut_names = 1;

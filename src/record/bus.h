@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record/bus.h - stores into the mapped file that the file system cannot take.
+ *
+ * A page of a mapped file may have no place behind it when it is written: somebody truncated the
+ * file, or the file system moves blocks when they are written again and is full (btrfs, snapshots).
+ * The kernel then sends SIGBUS, which ends the program. While a recording is open its handler is
+ * ours: it lays anonymous memory over what is left of the mapping, so that the store is void and
+ * the program goes on, and notes from where on. What the chunk got from there is counted as lost
+ * when it is sealed. Any other SIGBUS goes to whoever had the signal before. docs/decisions/0010-bus-errors.md.
+ *
+ * Layer:   record.
+ * Threads: any.
+ */
+#ifndef SND_RECORD_BUS_H
+#define SND_RECORD_BUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The handler is put in place, and taken back if nobody has replaced it meanwhile. */
+void snd_bus_guard(void);
+void snd_bus_release(void);
+
+/* A shared mapping of the file begins, ends. */
+void snd_bus_add(void *map, size_t size);
+void snd_bus_remove(void *map);
+
+/* From which byte of this mapping on stores were void; its size if from none. */
+size_t snd_bus_cut(const void *map, size_t size);
+
+#endif
