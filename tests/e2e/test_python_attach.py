@@ -474,7 +474,7 @@ def test_one_that_is_only_starting(tmp_path, python, include):
         while library and "libpython" not in open(f"/proc/{program.pid}/maps").read():
             libc.ptrace(to_syscall, program.pid, None, None)
             assert os.WIFSTOPPED(os.waitpid(program.pid, 0)[1])
-        sonde = subprocess.Popen([SONDE, "attach", str(program.pid), "-o", str(tmp_path / "t.sonde"),
+        sonde = subprocess.Popen([SONDE, "attach", "-q", str(program.pid), "-o", str(tmp_path / "t.sonde"),
                                   "-d", "0.5"], stderr=subprocess.PIPE, text=True)
         time.sleep(0.1)
         libc.ptrace(detach, program.pid, None, None)
@@ -615,8 +615,11 @@ def test_not_permitted(tmp_path):
 
 
 def test_nothing_else_is_replaced(tmp_path):
-    (tmp_path / "mine.txt").write_text("mine")
+    for name in ("mine", "mine.txt"):
+        (tmp_path / name).write_text("mine")
     with Program(sys.executable, tmp_path, MIXTURE) as program:
-        said = attach(program.pid, tmp_path / "mine.txt", "--duration", 1, status=1)
+        said = attach(program.pid, tmp_path / "mine", "--duration", 1, status=1)
+        refused = attach(program.pid, tmp_path / "mine.txt", "--duration", 1, status=2)
     assert said.startswith("sonde: will not replace")
-    assert (tmp_path / "mine.txt").read_text() == "mine"
+    assert "no format has the ending '.txt'" in refused
+    assert (tmp_path / "mine").read_text() == (tmp_path / "mine.txt").read_text() == "mine"
