@@ -532,6 +532,21 @@ SONDE_API enum sonde_status sonde_check(const char *path, struct sonde_check *ou
 SONDE_API enum sonde_status sonde_pack(const char *path, const char *out_path, int level,
                                        struct sonde_error *err);
 
+/* What of a trace that several sessions share is one session's: docs/FORMAT.md, Sessions. */
+struct sonde_span {
+    uint64_t begin, end; /* raw clock */
+};
+struct sonde_cut {
+    uint32_t                 session;                   /* whose tallies */
+    bool                     samples, counters, ranges; /* events that are kept, too */
+    const struct sonde_span *spans;                     /* of which times */
+    size_t                   span_count;
+    bool                     ended; /* in order, although the recording goes on */
+};
+/* Writes the session's part of the trace file `path` to `out_path`; not of children beside it. */
+SONDE_API enum sonde_status sonde_cut_session(const char *path, const char *out_path,
+                                              const struct sonde_cut *cut, struct sonde_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -328,6 +328,9 @@ enum sonde_tally_kind {
     SONDE_TALLY_LINE_MEMORY = 3,
     SONDE_TALLY_SAMPLER = 4,
 };
+/* A kind as counted by one session of several, from 1 to 65535; readers show those of 0. */
+#define SONDE_TALLY_OF(kind, session) \
+    ((enum sonde_tally_kind)((uint32_t)(kind) | (uint32_t)(session) << 16))
 SONDE_API uint64_t *sonde_tally(enum sonde_tally_kind kind, uint32_t key, uint32_t other,
                                 unsigned count);
 

@@ -10,7 +10,7 @@ import functools
 import sys
 import types
 
-from . import _names, _python, _session
+from . import _names, _python, _recordings, _session, _wrapped
 
 _NEEDS_WATCH = sys.version_info < (3, 12)
 
@@ -38,6 +38,7 @@ class Chosen(_session.Session):
         if len(functions) == 1 and not isinstance(functions[0], (type, types.ModuleType)):
             self._function = self.wrap_callable(functions[0])
             functools.update_wrapper(self, functions[0], updated=())
+            _wrapped.mark_coroutine(self, functions[0])
 
     # ------------------------------------------------------------------- choosing
 
@@ -47,12 +48,12 @@ class Chosen(_session.Session):
 
     def add_code(self, code):
         """Its lines are recorded; those of functions that it defines are not."""
-        with _session._lock:
+        with _recordings.lock:
             for part in self._with_inner(code):
                 if id(part) not in self._codes:
                     self._codes[id(part)] = (part, code)
                     if self._chosen:
-                        _python.lines_choose(part, code, self._memory)
+                        _python.lines_choose(part, code, self._memory, True, self._own_number())
 
     def add_callable(self, thing):
         """A function, method, property, partial, class, module, or what wraps one of them.
@@ -71,12 +72,31 @@ class Chosen(_session.Session):
 
     # -------------------------------------------------------------------- on and off
 
+    def _own_number(self):
+        return self._number if self._is_numbered() else 0
+
     def _choose(self, more):
         if self._chosen == more:
             return
         for part, owner in self._codes.values():
-            _python.lines_choose(part, owner, self._memory, more)
+            _python.lines_choose(part, owner, self._memory, more, self._own_number())
         self._chosen = more
+
+    def _own_all(self, number):
+        _python.lines_owner(self._memory, number)
+
+    def _split_counts(self, is_on):
+        for part, owner in self._codes.values():
+            _python.lines_split(part, owner, self._memory, self._number, self._chosen)
+
+    def _forgetting(self):
+        codes = self._codes
+
+        def forget(number, has):
+            for part, _ in codes.values():
+                _python.lines_forget(part, number, has)
+            return not has  # its functions stay known in the recording
+        return forget
 
     def _attach(self):
         self._choose(True)
@@ -90,11 +110,10 @@ class Chosen(_session.Session):
 
     def _keep(self):
         """A decorated function is called for the first time."""
-        with _session._lock:
+        with _recordings.lock:
             if self._kept or self._finished:
                 return
-            if self._recording is None:
-                self._begin()
+            self._begin()
             self._choose(True)
             _python.lines_announce()
             if not _NEEDS_WATCH:
@@ -102,7 +121,7 @@ class Chosen(_session.Session):
             self._kept = True
 
     def stop(self):
-        with _session._lock:
+        with _recordings.lock:
             if self._kept:
                 self._kept = False
                 if not _NEEDS_WATCH:
@@ -193,7 +212,7 @@ def _wrap(session, function):
         session._keep()
         enter()
 
-    wrapped = _session.wrap_suspended(function, begin, leave)
+    wrapped = _wrapped.wrap_suspended(function, begin, leave)
     if wrapped:
         return wrapped
     if not callable(function):

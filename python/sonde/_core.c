@@ -486,7 +486,70 @@ static PyObject *trace_metadata(struct trace_object *self, PyObject *args, PyObj
     return dict;
 }
 
+/* -------------------------------------------------------------------- sessions */
+
+static bool read_spans(PyObject *numbers, struct sonde_cut *cut, struct sonde_span **out)
+{
+    Py_ssize_t count = PySequence_Size(numbers);
+
+    *out = count < 0 ? NULL : calloc((size_t)count / 2 + 1, sizeof **out);
+    if (!*out)
+        return count >= 0 ? PyErr_NoMemory() != NULL : false;
+    for (Py_ssize_t i = 0; i + 1 < count; i += 2) {
+        uint64_t pair[2] = { 0 };
+        for (Py_ssize_t k = 0; k < 2; k++) {
+            PyObject *number = PySequence_GetItem(numbers, i + k);
+            pair[k] = number ? PyLong_AsUnsignedLongLong(number) : 0;
+            Py_XDECREF(number);
+            if (PyErr_Occurred())
+                return false;
+        }
+        (*out)[i / 2] = (struct sonde_span){ pair[0], pair[1] };
+    }
+    cut->spans = *out;
+    cut->span_count = (size_t)count / 2;
+    return true;
+}
+
+static PyObject *cut_session(PyObject *module, PyObject *args)
+{
+    PyObject          *path = NULL, *out = NULL, *numbers;
+    struct sonde_cut   cut = { 0 };
+    struct sonde_span *spans = NULL;
+    struct sonde_error err = { 0 };
+    unsigned           session;
+    int                kept[3], ended;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O&O&I(ppp)Op", PyUnicode_FSConverter, &path, PyUnicode_FSConverter,
+                          &out, &session, &kept[0], &kept[1], &kept[2], &numbers, &ended))
+        return NULL;
+    cut = (struct sonde_cut){
+        session, kept[0] != 0, kept[1] != 0, kept[2] != 0, NULL, 0, ended != 0
+    };
+    PyObject *result = NULL;
+    if (read_spans(numbers, &cut, &spans)) {
+        if (sonde_cut_session(PyBytes_AsString(path), PyBytes_AsString(out), &cut, &err) ==
+            SONDE_OK) {
+            Py_INCREF(Py_None);
+            result = Py_None;
+        } else
+            core_set_error(&err);
+    }
+    free(spans);
+    Py_DECREF(path);
+    Py_DECREF(out);
+    return result;
+}
+
 /* ------------------------------------------------------------------ the module */
+
+static PyMethodDef core_methods[] = {
+    { "cut_session", cut_session, METH_VARARGS,
+      "cut_session(path, out, session, (samples, counters, ranges), [begin, end, ..], ended): "
+      "writes what of a trace file is one session's" },
+    { NULL, NULL, 0, NULL },
+};
 
 static PyMethodDef trace_methods[] = {
     { "report", METHOD(trace_report), METH_VARARGS | METH_KEYWORDS,
@@ -533,6 +596,7 @@ static struct PyModuleDef core_module = {
     .m_name = "sonde._core",
     .m_doc = "The reading side of sonde: see the package.",
     .m_size = -1,
+    .m_methods = core_methods,
 };
 
 /* Adds `object` under `name` and lets the caller's reference go; false with an exception set. */

@@ -14,6 +14,9 @@ class Error(Exception):
     status: int
     os_error: int
 
+def cut_session(path: _Path, out: _Path, session: int, kept: Tuple[bool, bool, bool],
+                spans: List[int], ended: bool, /) -> None: ...
+
 class Column:
     """One column of a table: numpy.asarray(column) makes no copy, and keeps the table alive."""
 

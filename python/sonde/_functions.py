@@ -22,6 +22,7 @@ from . import _python, _record
 from ._session import Session
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_LIBRARY = os.path.dirname(os.path.abspath(os.__file__))
 _MODES = ("aggregate", "trace")
 
 _lock = threading.Lock()
@@ -29,11 +30,12 @@ _users = 0
 _options = None  # of the probe that is on
 
 
-def _start(builtins, mode):
+def _start(builtins, mode, whole):
     global _users, _options
     with _lock:
         if _users == 0:
-            _python.functions_start(_PACKAGE, builtins=builtins, traced=mode == "trace")
+            _python.functions_start(_PACKAGE, _LIBRARY, builtins=builtins, traced=mode == "trace",
+                                    whole=whole)
             _options = builtins, mode
             _tell("python.functions", mode)
             _tell("python.functions.way", _python.functions_describe()["way"])
@@ -45,9 +47,15 @@ def _start(builtins, mode):
         _users += 1
 
 
+def _is_traced():
+    return _options[1] == "trace"
+
+
 def _stop():
     global _users
     with _lock:
+        if _users == 0:  # at the end of the interpreter
+            return
         _users -= 1
         if _users == 0:
             _python.functions_stop()
@@ -86,20 +94,41 @@ os.register_at_fork(after_in_child=_forget_in_child)
 class functions(Session):
     """A context manager, a decorator, or enable() and disable() as of cProfile.Profile."""
 
+    _kind = "functions"
     _view = "functions"
     _format = "pstats"
+
+    def __new__(cls, c_functions=True, *arguments, **options):
+        """Of a function: decorates it."""
+        if callable(c_functions) or isinstance(c_functions, (classmethod, staticmethod)):
+            return cls._decorate(c_functions)
+        return super().__new__(cls)
 
     def __init__(self, c_functions=True, mode="aggregate", path=None, **options):
         if mode not in _MODES:
             raise ValueError(f"sonde: mode is one of {', '.join(_MODES)}, not {mode!r}")
         super().__init__(path, **options)
         self._asked = bool(c_functions), mode
+        self._events = False, False, mode == "trace"
 
     def _attach(self):
-        _start(*self._asked)
+        _start(*self._asked, self._whole)
+        if self._is_numbered() and not _is_traced():
+            _python.functions_session(self._number, True)
 
     def _detach(self):
+        _python.functions_session(self._number, False)
         _stop()
+
+    def _own_all(self, number):
+        _python.functions_owner(number)
+
+    def _split_counts(self, is_on):
+        if not (is_on and _is_traced()):
+            _python.functions_split(self._number, is_on)
+
+    def _forgetting(self):
+        return _python.functions_forget
 
     # ------------------------------------------------------------------------ results
 

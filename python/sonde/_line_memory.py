@@ -16,7 +16,9 @@ from ._chosen import Chosen
 
 
 class line_memory(Chosen):
+    _kind = "line-memory"
     _view = "line-memory"
+    _events = False, True, False
     _format = "mprof"
     _memory = True
     _what = "memory of lines"

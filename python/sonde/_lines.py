@@ -21,6 +21,7 @@ _UNITS = {1e-9: "auto", 1e-6: "us", 1e-3: "ms", 1.0: "s"}
 
 
 class lines(Chosen):
+    _kind = "lines"
     _view = "lines"
     _format = "lprof"
 

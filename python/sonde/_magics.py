@@ -11,7 +11,6 @@ import builtins
 import contextlib
 import gc
 import html
-import inspect
 import itertools
 import json
 import linecache
@@ -21,11 +20,10 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
-from . import _decorated, _names, _record, _runner
+from . import _decorated, _functions, _names, _runner, _sources
 
 _MIB = 1 << 20
 _numbers = itertools.count(1)  # of what was run
-_sources = {}  # of functions in no file, by its name: their lines, the others blank
 
 
 # ------------------------------------------------------------------------------ results
@@ -94,6 +92,23 @@ def _builtin_profile(sessions):
             builtins.profile = before
 
 
+def _within(sessions, function):
+    """Calls it while the sessions are on. All frames are of this package, and not recorded."""
+    if not sessions:
+        return function()
+    with sessions[0]:
+        return _within(sessions[1:], function)
+
+
+def _execute(code, names, local_names):
+    """What the statement ended by, if that is not the end of the session."""
+    try:
+        exec(code, names, local_names)
+    except (SystemExit, KeyboardInterrupt) as error:
+        return f"{type(error).__name__} exception caught in code being profiled."
+    return None
+
+
 @magics_class
 class SondeMagics(Magics):
     """The magics; each says what it takes in its own help."""
@@ -111,24 +126,18 @@ class SondeMagics(Magics):
         linecache.cache[name] = len(text), None, text.splitlines(True), name
         return compile(text, name, "exec")
 
-    def _run(self, code):
-        """What the statement ended by, if that is not the end of the session."""
-        try:
-            exec(code, self.shell.user_global_ns, self.shell.user_ns)
-        except (SystemExit, KeyboardInterrupt) as error:
-            return f"{type(error).__name__} exception caught in code being profiled."
-        return None
-
     def _record(self, sessions, text, remember=()):
         """Runs `text` with the sessions on; what is to be told of its end."""
         code = self._compile(text)
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(_builtin_profile([session for session in sessions
-                                                  if hasattr(session, "add_code")]))
-            for session in sessions:
-                stack.enter_context(session)
+        spaces = self.shell.user_global_ns, self.shell.user_ns
+        calls = [session for session in sessions if isinstance(session, _functions.functions)]
+        others = [session for session in sessions if session not in calls]
+
+        def run():
             _remember_sources(remember)
-            return self._run(code)
+            return _within(calls, lambda: _execute(code, *spaces))
+        with _builtin_profile([session for session in sessions if hasattr(session, "add_code")]):
+            return _within(others, run)
 
     # ------------------------------------------------------------------------- %sonde
 
@@ -304,13 +313,9 @@ def _remember_sources(functions):
     """A cell's source is in no file: what is needed goes into the trace, to be shown with it."""
     for function in functions:
         for code in _names.functions_of(function):
-            path, first = code.co_filename, code.co_firstlineno - 1
-            lines = linecache.getlines(path)
-            if lines and not os.path.exists(path):
-                kept = _sources.setdefault(path, ["\n"] * len(lines))
-                block = inspect.getblock(lines[first:])
-                kept[first:first + len(block)] = block
-                _record.metadata(f"python.source:{path}", "".join(kept))
+            lines = linecache.getlines(code.co_filename)
+            if lines and not os.path.exists(code.co_filename):
+                _sources.keep(code, lines)
 
 
 def _keep(sessions, path):

@@ -10,10 +10,13 @@ in the code of each file before that code runs, so that a function is known befo
 nothing of the program is run, imported or changed to find it.
 """
 import os
+import sys
 import types
 
 _FUNCTION = 0x1  # CO_OPTIMIZED: code of a function, not of a module or class
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+# Of programs that are in no file: the first word of sys.argv, and the name that their code has.
+_WITHOUT_FILE = {"-c": "<string>", "-": "<stdin>", "": "<stdin>"}
 
 
 def is_own(path):
@@ -99,6 +102,9 @@ class Name:
                 found = list(functions_in(code, self.words))
         elif path:
             found = self._by_module(code, path, roots)
+        elif self.words and code.co_name == "<module>" \
+                and code.co_filename == _WITHOUT_FILE.get((sys.argv or ["?"])[0]):
+            found = list(functions_in(code, self.words))
         self.found = self.found or bool(found)
         return found
 

@@ -9,7 +9,8 @@
 
 static PyMethodDef *const tables[] = {
     snd_py_functions_methods, snd_py_imports_methods,     snd_py_children_methods,
-    snd_py_lines_methods,     snd_py_line_memory_methods, snd_py_sampler_methods,
+    snd_py_lines_methods,     snd_py_line_memory_methods, snd_py_line_sessions_methods,
+    snd_py_sampler_methods,
 };
 
 static struct PyModuleDef python_module = {

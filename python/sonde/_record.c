@@ -231,6 +231,13 @@ static PyObject *record_epoch(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLong(sonde_epoch());
 }
 
+static PyObject *record_clock(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(sonde_clock());
+}
+
 static PyObject *record_path(PyObject *module, PyObject *unused)
 {
     char path[PATH_MAX];
@@ -260,14 +267,24 @@ static PyObject *record_action(PyObject *module, PyObject *args)
 
 static PyObject *record_metadata(PyObject *module, PyObject *args)
 {
-    const char *key, *value;
+    PyObject *texts[2], *bytes[2] = { NULL, NULL };
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "ss:metadata", &key, &value))
+    if (!PyArg_ParseTuple(args, "UU:metadata", &texts[0], &texts[1]))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    sonde_metadata(key, value);
-    Py_END_ALLOW_THREADS
+    for (int i = 0; i < 2; i++) /* names of files may have bytes that are no UTF-8 */
+        bytes[i] = PyUnicode_AsEncodedString(texts[i], "utf-8", "surrogateescape");
+    const char *key = bytes[0] ? PyBytes_AsString(bytes[0]) : NULL;
+    const char *value = bytes[1] ? PyBytes_AsString(bytes[1]) : NULL;
+    if (key && value) {
+        Py_BEGIN_ALLOW_THREADS
+        sonde_metadata(key, value);
+        Py_END_ALLOW_THREADS
+    }
+    Py_XDECREF(bytes[0]);
+    Py_XDECREF(bytes[1]);
+    if (!key || !value)
+        return NULL;
     Py_RETURN_NONE;
 }
 
@@ -480,6 +497,7 @@ static PyMethodDef methods[] = {
     { "pause", METHOD(record_pause), METH_NOARGS, NULL },
     { "resume", METHOD(record_resume), METH_NOARGS, NULL },
     { "epoch", METHOD(record_epoch), METH_NOARGS, "epoch() -> int: 0 when nothing records" },
+    { "clock", METHOD(record_clock), METH_NOARGS, "clock() -> int: of the recorder, raw" },
     { "path", METHOD(record_path), METH_NOARGS, "path() -> str: the file being written, or ''" },
     { "schedule_action", METHOD(record_action), METH_VARARGS,
       "schedule_action(schedule, step) -> int: 0 none, 1 warm-up, 2 record, 3 record and save" },

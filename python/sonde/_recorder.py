@@ -8,7 +8,7 @@ import sys
 import threading
 import warnings
 
-from . import _record, _session, _steps
+from . import _record, _recordings, _steps
 from ._core import Error
 from ._installed import torch_module
 
@@ -44,7 +44,7 @@ def start(owner, path, **options):
             path = None
             _say_guest()
         elif _guest == "session":
-            path = _session.recording_path()
+            path = _recordings.recording_path()
             _join(options)
         else:
             _begin(path, options)
@@ -81,7 +81,7 @@ def is_guest_of_run():
 def _host():
     if is_guest_of_run():
         return "run"
-    return "session" if _session.recording_path() is not None else None
+    return "session" if _recordings.recording_path() is not None else None
 
 
 def _join(options):
@@ -126,7 +126,7 @@ def stop(owner):
         if _guest is None:
             path = _record.path()
             _record.stop()
-            _session.ending(path)
+            _recordings.ending(path)
 
 
 def pause(owner):

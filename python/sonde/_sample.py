@@ -170,8 +170,16 @@ class sample(Session):
     `native`: of threads that run, with the functions of C libraries between the Python frames.
     """
 
+    _kind = "sample"
     _view = "samples"
     _format = "speedscope"
+    _events = True, False, False
+
+    def __new__(cls, hz=DEFAULT_HZ, *arguments, **options):
+        """Of a function: decorates it."""
+        if callable(hz) or isinstance(hz, (classmethod, staticmethod)):
+            return cls._decorate(hz)
+        return super().__new__(cls)
 
     def __init__(self, hz=DEFAULT_HZ, path=None, native=False, **options):
         if not 0.01 <= hz <= 20000:
@@ -186,6 +194,13 @@ class sample(Session):
     def _detach(self):
         if _users > 0:
             _stop()
+
+    def _now(self):
+        return _python.flush_sampling()
+
+    def _settle(self):
+        if self._depth > 0:
+            _python.flush_sampling()
 
     def __repr__(self):
         native = ", native=True" if self.native else ""

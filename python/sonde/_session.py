@@ -1,102 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the faces of the Python probes share: a recording, and what it has to say.
+"""What the faces of the Python probes share: on and off, and what was recorded.
 
-A process has one recording. The first session that needs one begins it, later ones join it, the
-last one ends it; one that is already on (of `sonde run`, of sonde.profile, of the program's own C
-code) is joined and left as it is. A trace without a path of its own lies in a temporary folder,
-which goes when the session goes. Every answer is libsonde's, read from the trace when it is asked
-for; while the recording is still on, that is what was counted so far.
+Sessions of a process share its recording (_recordings.py). A trace without a path of its own lies
+in a temporary folder, which goes when the last session that has counted in it goes. Every answer
+is libsonde's, read from the trace when it is asked for; while the recording is still on, that is
+what was counted so far.
 """
-import functools
 import os
 import sys
-import threading
-import warnings
-import weakref
 
-from . import _record
+from . import _record, _recordings, _wrapped
 from ._core import Error, Trace
-
-_lock = threading.RLock()
-_current = None  # the Recording that sessions share, while it is on
-_guests = weakref.WeakSet()  # Recordings whose file is someone else's
-
-
-def _forget_in_child():
-    """The lock may have been held by a thread that the child does not have."""
-    global _lock
-    _lock = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_forget_in_child)
-
-
-# ------------------------------------------------------------------------ recordings
-
-def _is_on():
-    """Whether this process is being recorded by someone else."""
-    return _record.epoch() != 0 or ("SONDE_TRACE" in os.environ and _record.path() != "")
-
-
-class Recording:
-    """One file, and how many sessions are in it."""
-
-    def __init__(self, path, options):
-        self.owned = not _is_on()
-        if self.owned:
-            _record.start(path, **options)
-        self.path = _record.path()
-        self.users = 1
-        self.kept = None  # read for the last time when its owner took the file away
-        if not self.owned:
-            _guests.add(self)
-
-    def leave(self):
-        global _current
-        self.users -= 1
-        if self.users > 0:
-            return
-        if _current is self:
-            _current = None
-        if self.owned:
-            self.path = _record.path()  # a forked child's own
-            _record.stop()
-
-    def trace(self):
-        return self.kept or Trace(self.path)
-
-
-def _join(path, options):
-    """The recording that is on, or a new one at `path`."""
-    global _current
-    if _current is None:
-        _current = Recording(path, options)
-    else:
-        _current.users += 1
-    return _current
-
-
-def recording_path():
-    """Where sessions record to by themselves, or None."""
-    with _lock:
-        return _current.path if _current is not None and _current.owned else None
-
-
-def ending(path):
-    """Whoever owns the recording at `path` has ended it, and is about to move the file."""
-    with _lock:
-        for guest in list(_guests):
-            if guest.path == path and guest.kept is None:
-                guest.kept = Trace(path)
-
-
-# -------------------------------------------------------------------------- sessions
-
-def _remove(folder, owner):
-    """A forked child has the object too, but the folder is its parent's."""
-    if os.getpid() == owner:
-        import shutil
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Session:
@@ -107,16 +21,21 @@ class Session:
     probe, and the names of its view and of its peer's file format.
     """
 
+    _kind = "summary"  # what is counted: sessions of one kind share counts
     _view = "summary"
     _format = "json"
+    _events = False, False, False  # that are its own beside its counts: samples, counters, ranges
 
-    def __init__(self, path=None, **options):
+    def __init__(self, path=None, whole=False, **options):
         self._path = os.fspath(path) if path is not None else None
         self._options = options
-        self._recording = None
+        self._whole = whole  # nobody else's: the recording is made for it
+        self._part = None
         self._depth = 0
         self._folder = None
-        self._finished = []  # Recordings, in order
+        self._number = 0
+        self._trail = None
+        self._finished = []  # Parts, in order
 
     # -------------------------------------------------------------- for subclasses
 
@@ -127,17 +46,30 @@ class Session:
     def _detach(self):
         raise NotImplementedError
 
+    def _own_all(self, number):
+        """What is counted from now on is all of that session's; 0: of several."""
+
+    def _split_counts(self, is_on):
+        """What was counted so far is this session's: under its own number, too."""
+
+    def _forgetting(self):
+        """What to call, with (number, is there), when this session is no more."""
+        return lambda number, has: None
+
+    def _is_numbered(self):
+        """Whether it counts for itself, beside others."""
+        return self._part is not None and not self._part.is_alone(self._kind)
+
     # -------------------------------------------------------------------- on and off
 
     def enable(self):
         """Turns the probe on, in a recording that goes on until stop()."""
-        with _lock:
+        with _recordings.lock:
             self._depth += 1
             if self._depth > 1:
                 return
             try:
-                if self._recording is None:
-                    self._begin()
+                self._begin()
                 self._attach()
             except BaseException:
                 self._depth = 0
@@ -146,57 +78,88 @@ class Session:
 
     def disable(self):
         """Turns the probe off; the recording is kept open for another enable()."""
-        with _lock:
+        with _recordings.lock:
             if self._depth > 0:
                 self._depth -= 1
                 if self._depth == 0:
-                    self._detach()
+                    self._turn_off()
 
     def start(self):
         self.enable()
 
     def stop(self):
         """Turns the probe off and ends the recording, if it is this session's alone."""
-        with _lock:
+        with _recordings.lock:
             if self._depth > 0:
                 self._depth = 0
-                self._detach()
+                self._turn_off()
             self._end(keep=True)
 
-    def _begin(self):
-        if self._path is not None and self._finished:
-            raise Error(f"cannot record into {self._path} again: it holds this session's trace; "
-                        "make a new session, or leave out the path")
-        path = self._path
-        if path is None and _current is None and not _is_on():
-            path = os.path.join(self._own_folder(), f"{len(self._finished)}.sonde")
-        self._recording = _join(path, self._options)
-        if self._path is not None and self._recording.path != os.path.abspath(self._path) \
-                and not self._path.endswith("/") and not os.path.isdir(self._path):
-            warnings.warn(f"sonde: a recording is on already; what was asked to go to {self._path} "
-                          f"is in {self._recording.path}", stacklevel=4)
+    def _turn_off(self):
+        self._detach()
+        self._close_span(self._part)
 
-    def _own_folder(self):
-        if self._folder is None:
-            import tempfile  # not in programs that are recorded from outside
-            self._folder = tempfile.mkdtemp(prefix="sonde-")
-            weakref.finalize(self, _remove, self._folder, os.getpid())
-        return self._folder
+    def _begin(self):
+        """Has a recording, and its own place in it."""
+        if self._number == 0:
+            self._number, self._trail = _recordings.number_of(self, self._forgetting())
+        if self._part is None:
+            if self._path is not None and self._finished:
+                raise Error(f"cannot record into {self._path} again: it holds this session's "
+                            "trace; make a new session, or leave out the path")
+            recording = _recordings.join(self._path, self._options)
+            if self._finished and self._finished[-1].recording.counted is recording.counted:
+                self._part = self._finished.pop()  # it goes on in the same one
+                self._part.recording = recording
+            else:
+                self._part = _recordings.Part(self, recording, self._whole)
+            self._trail[:] = recording.path, recording
+        self._part.claim(self._kind, self)
+        if any(self._events) and self._is_numbered() and len(self._part.spans) % 2 == 0:
+            self._part.spans.append(self._now())
+
+    def _now(self):
+        return _record.clock()
+
+    def _close_span(self, part):
+        if part is not None and len(part.spans) % 2:
+            part.spans.append(self._now())
+
+    def _split(self, part):
+        """Another session begins to count in the recording of `part`, in which this one was alone."""
+        is_on = part is self._part and self._depth > 0
+        if any(self._events):
+            part.spans[:] = [0] if is_on else [0, self._now()]
+        if part is self._part or part.recording.path == _record.path():
+            self._split_counts(is_on)
 
     def _end(self, keep):
-        recording, self._recording = self._recording, None
-        if recording is None:
+        part, self._part = self._part, None
+        if part is None:
             return
-        recording.leave()
+        self._close_span(part)
+        part.recording.leave()
+        del self._trail[1:]
         if keep:
-            self._finished.append(recording)
+            self._finished.append(part)
+            self._write_asked(part)
+
+    def _write_asked(self, part):
+        """The file that was asked for, where the recording is in another."""
+        if self._path is None or part.recording.owned and self._is_at(part.recording.path) \
+                or self._path.endswith("/") or os.path.isdir(self._path):
+            return
+        part.cut(self, os.path.abspath(self._path))
+
+    def _is_at(self, path):
+        return path == os.path.abspath(self._path) or path.startswith(os.path.abspath(self._path) + ".")
 
     def __enter__(self):
         self.enable()
         return self
 
     def __exit__(self, *_):
-        with _lock:
+        with _recordings.lock:
             if self._depth > 1:
                 self.disable()
             else:
@@ -204,29 +167,49 @@ class Session:
 
     def __call__(self, function):
         """A decorator: the probe is on while the function runs."""
-        return _wrap(self, function)
+        return _wrapped.wrap(self, function)
+
+    @classmethod
+    def _decorate(cls, function):
+        """Without parentheses: a session of the function's own, whose results it has."""
+        session = cls()
+        wrapped = session(function)
+        for name in _RESULTS:
+            if hasattr(session, name):
+                setattr(getattr(wrapped, "__func__", wrapped), name, getattr(session, name))
+        return wrapped
 
     # ------------------------------------------------------------------------ results
 
+    def _parts(self):
+        return self._finished + ([self._part] if self._part else [])
+
     def trace(self):
         """sonde.Trace of what was recorded, or of what there is so far."""
-        with _lock:
-            parts = self._finished + ([self._recording] if self._recording else [])
+        with _recordings.lock:
+            parts = self._parts()
             if not parts:
                 raise Error("nothing was recorded yet: call enable(), or use `with`")
+            self._settle()
             if len(parts) == 1:
-                return parts[0].trace()
+                return parts[0].trace(self)
             return Trace(self._gathered(parts))
+
+    def _settle(self):
+        """What is counted but not yet in the trace is put there."""
 
     def _gathered(self, parts):
         """A folder with the files of several recordings, and nothing else."""
-        folder = os.path.join(self._own_folder(), "all")
-        os.makedirs(folder, exist_ok=True)
+        if self._folder is None:
+            self._folder = _recordings.own_folder(self)
         for number, part in enumerate(parts):
-            link = os.path.join(folder, f"{number}.sonde")
-            if not os.path.lexists(link):
-                os.symlink(part.path, link)
-        return folder
+            source = part.file(self)
+            for ending in _recordings.with_children(source):
+                link = os.path.join(self._folder, f"{number}.sonde{ending}")
+                if os.path.lexists(link):
+                    os.unlink(link)
+                os.symlink(source + ending, link)
+        return self._folder
 
     def report(self, **options):
         """The view as text; options of sonde.Trace.report."""
@@ -238,99 +221,32 @@ class Session:
     def save(self, path):
         """The trace itself, and those of forked children beside it."""
         path = os.fspath(path)
-        with _lock:
-            if self._recording is not None and self._recording.owned and self._depth == 0:
+        with _recordings.lock:
+            if self._part is not None and self._part.recording.owned and self._depth == 0:
                 self._end(keep=True)
-            parts = self._finished + ([self._recording] if self._recording else [])
+            parts = self._parts()
+            self._settle()
         if not parts:
             raise Error(f"cannot save {path}: nothing was recorded yet")
         if len(parts) == 1 and not os.path.isdir(path):
-            _copy_with_children(parts[0].path, path)
+            _copy_with_children(parts[0].file(self), path)
             return
         os.makedirs(path, exist_ok=True)
         for number, part in enumerate(parts):
-            _copy_with_children(part.path, os.path.join(path, f"{number}.sonde"))
+            _copy_with_children(part.file(self), os.path.join(path, f"{number}.sonde"))
 
     def dump_stats(self, path):
         """The file that the peer tool's own viewers read."""
         self.trace().export(path, to=self._format)
 
 
+_RESULTS = ("trace", "report", "print", "save", "dump_stats", "stats", "print_callers",
+            "print_callees", "stop")
+
+
 def _copy_with_children(source, target):
     import shutil
     if os.path.exists(target) and os.path.samefile(source, target):
         return
-    shutil.copy(source, target)
-    folder, name = os.path.split(source)
-    for other in os.listdir(folder or "."):
-        if other.startswith(f"{name}.") and other[len(name) + 1:].isdigit():
-            shutil.copy(os.path.join(folder, other), target + other[len(name):])
-
-
-# ------------------------------------------------------------------------ decorators
-
-def _wrap_coroutine(function, enter, leave):
-    async def wrapper(*args, **kwargs):
-        enter()
-        try:
-            return await function(*args, **kwargs)
-        finally:
-            leave()
-    return wrapper
-
-
-def _wrap_generator(function, enter, leave):
-    def wrapper(*args, **kwargs):
-        enter()
-        try:
-            return (yield from function(*args, **kwargs))
-        finally:
-            leave()
-    return wrapper
-
-
-def _wrap_async_generator(function, enter, leave):
-    async def wrapper(*args, **kwargs):
-        inner, sent, error = function(*args, **kwargs), None, None
-        enter()
-        try:
-            while True:
-                try:
-                    value = await (inner.asend(sent) if error is None else inner.athrow(error))
-                except StopAsyncIteration:
-                    return
-                sent = error = None
-                try:
-                    sent = yield value
-                except GeneratorExit:
-                    raise
-                except BaseException as raised:
-                    error = raised
-        finally:
-            try:
-                await inner.aclose()
-            finally:
-                leave()
-    return wrapper
-
-
-def wrap_suspended(function, enter, leave):
-    """What can be suspended, entered from its first step to its last; None if it is another kind."""
-    import inspect
-    for is_kind, wrap in ((inspect.iscoroutinefunction, _wrap_coroutine),
-                          (inspect.isasyncgenfunction, _wrap_async_generator),
-                          (inspect.isgeneratorfunction, _wrap_generator)):
-        if is_kind(function):
-            return functools.wraps(function)(wrap(function, enter, leave))
-    return None
-
-
-def _wrap(session, function):
-    def wrapper(*args, **kwargs):
-        session.enable()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            session.disable()
-    return (wrap_suspended(function, session.enable, session.disable)
-            or functools.wraps(function)(wrapper))
+    for ending in _recordings.with_children(source):
+        shutil.copy(source + ending, target + ending)

@@ -11,6 +11,8 @@ import importlib.util
 import os
 import sys
 
+from . import _sources
+
 _sessions = {}  # by name, kept for the life of the process
 _FIRST = "SONDE_FIRST_PROCESS"
 _is_first = False
@@ -60,6 +62,7 @@ class _Watch:
         for _, name, session in self.wanted:
             for found in name.codes(code, roots):
                 session.add_code(found)
+                _sources.keep_unfiled(found)
 
     def tell(self):
         """At the end: what never came up."""
@@ -70,7 +73,7 @@ class _Watch:
 
 def _by_name(watch, option, variable, make):
     """A probe that takes code objects, with the names of its list."""
-    session = make()
+    session = make(whole=True)
     watch.add(option, os.environ.get(variable, ""), session)
     session.enable()
     return session
@@ -114,7 +117,7 @@ def _start_sample(probes):
     from ._sample import sample
     rate = os.environ.get("SONDE_SAMPLE")
     native = "native" in probes
-    session = sample(hz=int(rate), native=native) if rate else sample(native=native)
+    session = sample(**({"hz": int(rate)} if rate else {}), native=native, whole=True)
     session.enable()
     return session
 
@@ -122,7 +125,7 @@ def _start_sample(probes):
 def _start_functions(probes):
     from ._functions import functions
     session = functions(c_functions="python-only" not in probes,
-                        mode="trace" if "timeline" in probes else "aggregate")
+                        mode="trace" if "timeline" in probes else "aggregate", whole=True)
     session.enable()
     return session
 

@@ -117,6 +117,18 @@ void snd_map_release(struct snd_map *map)
     *map = (struct snd_map){ 0 };
 }
 
+bool snd_map_next(const struct snd_map *map, size_t *at, struct snd_key *key)
+{
+    while (*at < map->capacity) {
+        const struct snd_map_slot *slot = &map->slots[(*at)++];
+        if (slot->value != 0) {
+            *key = slot->key;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ------------------------------------------------------------------- texts */
 
 static uint64_t hash_text(uint64_t seed, const char *bytes, size_t length)

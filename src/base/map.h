@@ -39,6 +39,8 @@ bool snd_map_put(struct snd_map *map, struct snd_key key, uint32_t value);
 bool snd_map_get(const struct snd_map *map, struct snd_key key, uint32_t *value);
 /* True when the key was there. */
 bool snd_map_remove(struct snd_map *map, struct snd_key key);
+/* Goes through the keys, in no order that may show; *at is 0 at first. False after the last. */
+bool snd_map_next(const struct snd_map *map, size_t *at, struct snd_key *key);
 
 /* ------------------------------------------------------------------- texts */
 

@@ -17,6 +17,7 @@
 #include "base/crc32c.h"
 #include "format/codec.h"
 #include "format/fields.h"
+#include "model/cut.h"
 #include "read/cursor.h"
 #include "sonde/model.h"
 
@@ -38,6 +39,7 @@ struct packer {
     uint16_t                  kind;
     uint32_t                  thread; /* of the block's first event */
     uint64_t                  lost;   /* of the chunk that the block begins */
+    struct snd_cut           *cut;    /* what is kept; NULL: everything, packed */
 };
 
 /* ----------------------------------------------------------------- writing */
@@ -97,7 +99,9 @@ static enum sonde_status flush(struct packer *p, struct sonde_error *err)
 
     if (p->count == 0) /* a chunk without events may still tell of some that were lost */
         return p->lost ? write_chunk(p, p->kind, p->block, 0, err) : SONDE_OK;
-    if (is_lane)
+    if (p->cut)
+        status = SONDE_E_LIMIT; /* read once or twice: not worth packing */
+    else if (is_lane)
         status = snd_codec_pack_lane(p->codec, p->block, p->count, p->level, &packed, &size, err);
     else
         status = snd_codec_pack_bytes(p->codec, p->block, p->count * 8, p->level, &packed, &size,
@@ -163,13 +167,17 @@ static enum sonde_status copy_items(struct packer *p, struct snd_cursor *c, uint
             if (p->kind == SND_CHUNK_LANE && SND_EVENT_KIND(words[0]) == SND_EV_THREAD)
                 thread = SND_LOW(words[1]);
             *last_word = words[0];
+            c->at += length;
+            if (p->cut && p->kind == SND_CHUNK_LANE && !snd_cut_has_event(p->cut, thread, words))
+                continue;
             size_t before = p->count;
             status = add(p, words, length, err);
             if (status != SONDE_OK)
                 return status;
+            if (p->cut && p->kind == SND_CHUNK_TABLE)
+                snd_cut_record(p->cut, p->block + p->count - length, length);
             if (p->count < before + length) /* a new block: it begins with this thread */
                 p->thread = thread;
-            c->at += length;
         }
     } while (snd_cursor_fill(c));
     c->damaged |= c->at < c->count;
@@ -218,7 +226,13 @@ static enum sonde_status copy_trace(struct packer *p, struct sonde_error *err)
 
     /* How many events the recording was closed with stays; how long it was does not. */
     header.closed_bytes = 0;
+    if (p->cut) /* fewer than were closed with */
+        header.closed_events = 0;
     header.flags |= SND_FILE_PACKED;
+    if (p->cut && p->cut->asked->ended && !(header.flags & SND_FILE_CLOSED)) {
+        header.flags |= SND_FILE_CLOSED;
+        header.stopped_at = 0; /* at the last thing that is in it */
+    }
     header.header_size = SND_HEADER_SIZE;
     header.fixed_crc = snd_crc32c(0, &header, offsetof(struct snd_file_header, fixed_crc));
     enum sonde_status status = write_all(p, &header, sizeof header, err);
@@ -265,19 +279,21 @@ static void sync_folder(const char *path)
 
 static enum sonde_status publish(struct packer *p, struct sonde_error *err)
 {
-    if (fsync(p->fd) != 0 || rename(p->aside, p->target) != 0)
+    if ((!p->cut && fsync(p->fd) != 0) || rename(p->aside, p->target) != 0)
         return snd_fail_os(err, SONDE_E_IO, "cannot put the packed trace in place as %s",
                            p->target);
-    sync_folder(p->target);
+    if (!p->cut)
+        sync_folder(p->target);
     return SONDE_OK;
 }
 
 static enum sonde_status pack_file(const char *path, const char *out_path, int level,
-                                   struct sonde_error *err)
+                                   const struct sonde_cut *asked, struct sonde_error *err)
 {
     struct packer       p = { .target = out_path, .level = level, .fd = -1 };
     struct sonde_trace *trace;
-    enum sonde_status   status = snd_codec_new(&p.codec, err);
+    struct snd_cut      cut = { 0 };
+    enum sonde_status   status = asked ? SONDE_OK : snd_codec_new(&p.codec, err);
 
     if (status != SONDE_OK)
         return status;
@@ -285,6 +301,10 @@ static enum sonde_status pack_file(const char *path, const char *out_path, int l
     if (status != SONDE_OK)
         goto fail_open;
     p.process = &trace->processes[0];
+    if (asked) {
+        snd_cut_init(&cut, asked, trace);
+        p.cut = &cut;
+    }
     p.block = malloc(BLOCK_BYTES);
     if (p.block)
         status = open_aside(&p, err);
@@ -292,6 +312,8 @@ static enum sonde_status pack_file(const char *path, const char *out_path, int l
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for packing");
     if (status == SONDE_OK)
         status = copy_trace(&p, err);
+    if (status == SONDE_OK && cut.failed)
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for a session's part of %s", path);
     if (status == SONDE_OK)
         status = publish(&p, err);
     if (p.fd >= 0) {
@@ -301,6 +323,7 @@ static enum sonde_status pack_file(const char *path, const char *out_path, int l
     }
     free(p.aside);
     free(p.block);
+    snd_cut_release(&cut);
     sonde_trace_close(trace);
     snd_codec_free(p.unpack);
 fail_open:
@@ -329,7 +352,7 @@ static enum sonde_status pack_folder(const char *path, const char *out_path, int
             asprintf(&to, "%s/%s", out_path, entry->d_name) < 0)
             status = snd_fail(err, SONDE_E_NOMEM, "out of memory for packing");
         else if (stat(from, &st) == 0 && S_ISREG(st.st_mode))
-            status = pack_file(from, to, level, err);
+            status = pack_file(from, to, level, NULL, err);
         packed += status == SONDE_OK;
         if (status == SONDE_E_FORMAT) /* not a trace */
             status = SONDE_OK;
@@ -354,5 +377,11 @@ enum sonde_status sonde_pack(const char *path, const char *out_path, int level,
     if (stat(path, &st) != 0)
         return snd_fail_os(err, SONDE_E_IO, "cannot open the trace %s", path);
     return S_ISDIR(st.st_mode) ? pack_folder(path, out_path, level, err)
-                               : pack_file(path, out_path, level, err);
+                               : pack_file(path, out_path, level, NULL, err);
+}
+
+enum sonde_status sonde_cut_session(const char *path, const char *out_path,
+                                    const struct sonde_cut *cut, struct sonde_error *err)
+{
+    return pack_file(path, out_path, 0, cut, err);
 }

@@ -36,6 +36,10 @@ void snd_codes_release(struct snd_codes *codes)
 
 static size_t put_utf8(char *out, uint32_t c)
 {
+    if (c >= 0xdc80 && c <= 0xdcff) { /* a byte of a file's name that is no UTF-8 */
+        *out = (char)(c & 0xff);
+        return 1;
+    }
     if (c < 0x80) {
         out[0] = (char)c;
         return 1;

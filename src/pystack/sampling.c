@@ -238,6 +238,23 @@ void snd_sampling_free(struct snd_sampling *s)
     release(s);
 }
 
+/* What a thread was last found in goes on until now; the time after is what is found next. */
+void snd_sampling_flush(struct snd_sampling *s)
+{
+    uint64_t now = now_ns(CLOCK_MONOTONIC), clock = s->recorder.clock();
+
+    for (uint32_t i = 0; i < s->thread_count; i++) {
+        struct thread *t = &s->threads[i];
+        if (t->run.samples == 0) /* not found in anything since the last time */
+            continue;
+        t->run.covered_ns += now > t->seen_ns ? now - t->seen_ns : 0;
+        t->seen_ns = now;
+        write_run(s, t, clock);
+        t->stack = 0;
+        t->known = false;
+    }
+}
+
 void snd_sampling_drop(struct snd_sampling *s)
 {
     if (!s)

@@ -69,6 +69,8 @@ SND_CHECKED enum sonde_status snd_sampling_new(const struct snd_python   *python
                                                struct sonde_error *err);
 /* Writes what has not been written yet. */
 void snd_sampling_free(struct snd_sampling *sampling);
+/* Likewise, and goes on: what is found next is an event of its own. */
+void snd_sampling_flush(struct snd_sampling *sampling);
 /* In a forked child: only the memory; nothing is written. */
 void snd_sampling_drop(struct snd_sampling *sampling);
 

@@ -577,7 +577,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_an_async_generator_that_fails_as_it_closes_is_left():
     """By the wrapper that functions, samples, lines and memory share."""
-    from sonde import _session
+    from sonde import _wrapped
 
     async def failing():
         try:
@@ -586,7 +586,7 @@ def test_an_async_generator_that_fails_as_it_closes_is_left():
             raise ValueError("as asked")
 
     calls = []
-    wrapped = _session.wrap_suspended(failing, lambda: calls.append("enter"), lambda: calls.append("leave"))
+    wrapped = _wrapped.wrap_suspended(failing, lambda: calls.append("enter"), lambda: calls.append("leave"))
 
     async def main():
         values = wrapped()

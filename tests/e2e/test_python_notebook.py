@@ -48,6 +48,15 @@ def test_functions_as_prun(shell, capsys):
     assert re.search(r"^ +50 .*\{method 'append' of 'list' objects\}$", text, re.M)
 
 
+def test_only_the_statements_own_calls(shell, capsys):
+    """Neither those of the magic, nor IPython's."""
+    run(shell, "%sonde spin(0)")
+    text = capsys.readouterr().out
+    names = re.findall(r"(\([^()]*\)|\{.*\})$", text, re.M)
+    assert set(names) == {"(function)", "(<module>)", "(spin)",
+                          "{built-in method time.perf_counter}"}
+
+
 def test_a_cell_and_what_it_leaves(shell, capsys):
     run(shell, "%%sonde --lines slow --sample 500\nleft = len(slow(20))\nspin(0.3)\n")
     text = capsys.readouterr().out

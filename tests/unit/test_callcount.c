@@ -55,8 +55,10 @@ static void start(const char *file)
     struct sonde_options options = recorded_options(file);
 
     recorded_start(&options);
-    snd_calls_start(false);
+    snd_calls_start(false, false);
 }
+
+static uint32_t kind_shown = SONDE_TALLY_CALLS; /* of the process, or of a session */
 
 /* The tally of the edge between two functions; all 0 if there is none. Caller -1: none. */
 static struct sonde_tally_row edge(const struct sonde_trace *trace, unsigned callee, int caller)
@@ -65,7 +67,7 @@ static struct sonde_tally_row edge(const struct sonde_trace *trace, unsigned cal
     struct sonde_frame     to, from;
 
     for (uint32_t n = 0; sonde_trace_tally(trace, 0, n, &row); n++) {
-        if (row.kind != SONDE_TALLY_CALLS || !sonde_trace_frame(trace, 0, row.key, &to) ||
+        if (row.kind != kind_shown || !sonde_trace_frame(trace, 0, row.key, &to) ||
             to.line != callee)
             continue;
         bool called = sonde_trace_frame(trace, 0, row.other, &from);
@@ -415,7 +417,7 @@ static void test_no_memory(void **state)
         struct sonde_options options = recorded_options("nomem.sonde");
         recorded_start(&options);
         left = nth;
-        snd_calls_start(false);
+        snd_calls_start(false, false);
         struct snd_calls_thread *t = snd_calls_mine();
         for (unsigned i = 0; t && i < 600; i++) {
             uint32_t number = number_of(1000 + (unsigned)nth * 7 + i % 7);
@@ -431,9 +433,80 @@ static void test_no_memory(void **state)
     }
 }
 
+/* ----------------------------------------------------------------------- sessions */
+
+/* A session inside, begun in the middle of open calls, counts as if it were alone. */
+static void test_a_session_counts_for_itself(void **state)
+{
+    (void)state;
+    start("sessions.sonde");
+    enter(0);
+    enter(1);
+    assert_true(snd_calls_session_start(7));
+    enter(1); /* a recursion of the process, not of the session */
+    enter(2);
+    leave(2);
+    leave(1);
+    leave(1); /* was open before */
+    enter(2);
+    leave(2);
+    snd_calls_session_stop(7);
+    enter(2);
+    leave(2);
+    leave(0);
+    struct sonde_trace *trace = stop_and_open("sessions.sonde");
+    assert_int_equal(edge(trace, 1, 0).words[SND_CALLS_CALLS], 1);
+    assert_int_equal(edge(trace, 1, 1).words[SND_CALLS_OUTERMOST], 0);
+    assert_int_equal(edge(trace, 2, 0).words[SND_CALLS_CALLS], 2);
+    kind_shown = SONDE_TALLY_OF(SONDE_TALLY_CALLS, 7);
+    assert_int_equal(edge(trace, 1, 0).kind, 0);
+    assert_int_equal(edge(trace, 1, -1).words[SND_CALLS_CALLS], 1);
+    assert_int_equal(edge(trace, 1, -1).words[SND_CALLS_OUTERMOST], 1);
+    assert_int_equal(edge(trace, 2, 1).words[SND_CALLS_CALLS], 1);
+    assert_int_equal(edge(trace, 2, -1).words[SND_CALLS_CALLS], 1);
+    kind_shown = SONDE_TALLY_CALLS;
+    sonde_trace_close(trace);
+    snd_calls_session_forget(7, false);
+}
+
+/* The first session is given what was counted so far, and what is open. */
+static void test_a_session_is_split_off(void **state)
+{
+    (void)state;
+    start("split.sonde");
+    snd_calls_set_owner(3);
+    enter(0);
+    enter(1);
+    leave(1);
+    enter(1);
+    snd_calls_set_owner(0);
+    assert_true(snd_calls_session_split(3, true));
+    enter(1);
+    leave(1);
+    leave(1);
+    snd_calls_session_stop(3); /* in the middle of 0 */
+    enter(1);
+    leave(1);
+    leave(0);
+    struct sonde_trace *trace = stop_and_open("split.sonde");
+    assert_int_equal(edge(trace, 1, 0).words[SND_CALLS_CALLS], 3);
+    kind_shown = SONDE_TALLY_OF(SONDE_TALLY_CALLS, 3);
+    assert_int_equal(edge(trace, 0, -1).words[SND_CALLS_CALLS], 1);
+    assert_true(edge(trace, 0, -1).words[SND_CALLS_TOTAL_TICKS] > 0);
+    assert_int_equal(edge(trace, 1, 0).words[SND_CALLS_CALLS], 2);
+    assert_int_equal(edge(trace, 1, 0).words[SND_CALLS_OUTERMOST], 2);
+    assert_int_equal(edge(trace, 1, 1).words[SND_CALLS_CALLS], 1);
+    assert_int_equal(edge(trace, 1, 1).words[SND_CALLS_OUTERMOST], 0);
+    kind_shown = SONDE_TALLY_CALLS;
+    sonde_trace_close(trace);
+    snd_calls_session_forget(3, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_session_counts_for_itself),
+        cmocka_unit_test(test_a_session_is_split_off),
         cmocka_unit_test(test_recursion_as_cprofile),
         cmocka_unit_test(test_times_add_up),
         cmocka_unit_test(test_unseen_ends),

@@ -21,11 +21,22 @@ def say(text):
 
 # ------------------------------------------------------------------------ the package
 
+def find_package():
+    """The package that this file belongs to; for a Python that it was not built for, its own."""
+    for folder in (PACKAGE, *(os.path.join(folder or ".", "sonde") for folder in sys.path)):
+        if os.path.exists(os.path.join(folder, "__init__.py")) and any(
+                os.path.exists(os.path.join(folder, f"_python{suffix}"))
+                for suffix in importlib.machinery.EXTENSION_SUFFIXES):
+            return os.path.abspath(folder)
+    return PACKAGE
+
+
 def load_package():
-    """The package that this file belongs to, whatever the program's own path finds."""
+    """The package for this Python, whatever the program's own path finds."""
     if "sonde" not in sys.modules:
+        package = find_package()
         spec = importlib.util.spec_from_file_location(
-            "sonde", os.path.join(PACKAGE, "__init__.py"), submodule_search_locations=[PACKAGE])
+            "sonde", os.path.join(package, "__init__.py"), submodule_search_locations=[package])
         module = importlib.util.module_from_spec(spec)
         sys.modules["sonde"] = module
         try:

@@ -2,10 +2,11 @@
 #include "probes/python/callcount.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/map.h"
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define FUNCTIONS_MAX (1u << 18) /* a program that makes up functions for ever is stopped here */
 #define STACK_FIRST 256u
@@ -17,8 +18,9 @@ SONDE_THREAD_LOCAL_ struct snd_calls_thread *snd_calls_self_;
 /* Where counts go while nothing records. */
 static uint64_t void_words[SND_CALLS_WORDS];
 
-static struct snd_calls_thread *threads; /* all there ever were; those that ended are used again */
-static pthread_key_t            end_key;
+struct snd_calls_thread *snd_calls_threads_; /* those that ended are used again */
+struct snd_calls_session snd_calls_process_;
+static pthread_key_t     end_key;
 
 /* ------------------------------------------------------------------- functions */
 
@@ -26,13 +28,16 @@ static pthread_key_t            end_key;
 static struct function {
     uint32_t epoch, frame, name;
     uint32_t name_length, file_length, line;
+    bool     outside, module;
 } * functions;
 static uint32_t         function_room;
 static struct snd_texts texts;
 
 uint32_t snd_calls_function(const struct snd_calls_name *name)
 {
-    static const struct snd_calls_name lost = { "(functions lost)", "~", 16, 1, 0, 0 };
+    static const struct snd_calls_name lost = {
+        "(functions lost)", "~", 16, 1, 0, 0, false, false
+    };
 
     if (texts.count >= FUNCTIONS_MAX)
         name = &lost;
@@ -56,8 +61,20 @@ uint32_t snd_calls_function(const struct snd_calls_name *name)
     if (id == before)
         functions[id] = (struct function){ .name_length = (uint32_t)name->name_length,
                                            .file_length = (uint32_t)name->file_length,
-                                           .line = name->line };
+                                           .line = name->line,
+                                           .outside = name->outside,
+                                           .module = name->module };
     return id + 1;
+}
+
+bool snd_calls_is_outside_(const struct snd_calls_thread *t, uint32_t function)
+{
+    const struct function *f = &functions[function - 1];
+
+    if (!snd_calls.whole || !t->is_main)
+        return false;
+    snd_calls.begun |= f->module;
+    return f->outside || !snd_calls.begun;
 }
 
 /* Its ids in the recording that is on. */
@@ -91,17 +108,57 @@ struct snd_calls_edges {
     uint32_t       block_count, block_room;
 };
 
-static void fetch_words(struct snd_calls_edge *edge, uint32_t epoch)
+uint64_t *snd_calls_words_(uint32_t number, uint32_t caller, uint32_t callee)
 {
-    uint64_t *words = NULL;
+    uint32_t epoch = sonde_epoch();
 
-    if (epoch != 0 && !snd_calls.traced) {
-        uint32_t caller = edge->caller ? interned(edge->caller, epoch)->frame : 0;
-        uint32_t callee = interned(edge->callee, epoch)->frame;
-        words = sonde_tally(SONDE_TALLY_CALLS, callee, caller, SND_CALLS_WORDS);
+    if (epoch == 0)
+        return NULL;
+    uint32_t caller_frame = caller ? interned(caller, epoch)->frame : 0;
+    uint32_t callee_frame = interned(callee, epoch)->frame;
+    return sonde_tally(SONDE_TALLY_OF(SONDE_TALLY_CALLS, number), callee_frame, caller_frame,
+                       SND_CALLS_WORDS);
+}
+
+static uint32_t owner; /* snd_calls_set_owner() */
+
+/* Each recording is told, a forked child's own too. */
+static void tell_owner(bool again)
+{
+    static uint32_t told; /* epoch */
+    char            text[16];
+
+    if (sonde_epoch() == 0 || (told == sonde_epoch() && !again))
+        return;
+    told = sonde_epoch();
+    snprintf(text, sizeof text, "%u", owner);
+    sonde_metadata("python.functions.session", text);
+}
+
+void snd_calls_set_owner(uint32_t number)
+{
+    if (number != 0) /* its own counts are what the process has counted from here on */
+        snd_map_release(&snd_calls_process_.pairs);
+    owner = number;
+    tell_owner(true);
+}
+
+static void fetch_words(const struct snd_calls_thread *t, struct snd_calls_edge *edge)
+{
+    struct snd_calls_session *session = t->owner ? t->owner : &snd_calls_process_;
+    struct snd_key            pair = { edge->caller, edge->callee, 0 };
+    uint32_t                  unused;
+    uint64_t                 *words = NULL;
+
+    if (t->epoch != 0 && !snd_calls.traced) {
+        words = snd_calls_words_(session->number, edge->caller, edge->callee);
+        tell_owner(false);
+        if (words && !snd_map_get(&session->pairs, pair, &unused) &&
+            !snd_map_put(&session->pairs, pair, 0))
+            words = NULL; /* no memory: it could not be told from another session's */
     }
     edge->words = words ? words : void_words;
-    edge->epoch = epoch;
+    edge->epoch = t->epoch;
 }
 
 static struct snd_calls_edge *new_edge(struct snd_calls_edges *edges, uint32_t caller,
@@ -145,7 +202,7 @@ struct snd_calls_edge *snd_calls_edge_(struct snd_calls_thread *t, uint32_t call
         edge->epoch = t->epoch + 1;
     }
     if (edge->epoch != t->epoch)
-        fetch_words(edge, t->epoch);
+        fetch_words(t, edge);
     t->functions[callee].edge = edge;
     t->functions[callee].caller = caller + 1;
     return edge;
@@ -176,10 +233,11 @@ static void end_thread(void *context)
 /* Only the thread that forked lives on. */
 static void forget_others_in_child(void)
 {
-    for (struct snd_calls_thread *t = threads; t; t = t->next)
+    for (struct snd_calls_thread *t = snd_calls_threads_; t; t = t->next)
         if (t != snd_calls_self_) {
             t->session = snd_calls.session - 1; /* their open calls are the parent's */
             t->ended = 1;
+            snd_calls_sessions_in_child_(t);
         }
 }
 
@@ -209,7 +267,7 @@ static char *find_stack_low(void)
     return low;
 }
 
-static void reset(struct snd_calls_thread *t)
+void snd_calls_reset_(struct snd_calls_thread *t)
 {
     drop_edges(t->edges);
     free(t->functions);
@@ -217,10 +275,10 @@ static void reset(struct snd_calls_thread *t)
     t->function_room = 0;
     t->depth = 0;
     t->epoch = sonde_epoch();
-    t->session = snd_calls.session;
+    t->session = t->owner ? t->owner->session : snd_calls.session;
 }
 
-static struct snd_calls_thread *new_thread(void)
+struct snd_calls_thread *snd_calls_new_thread_(struct snd_calls_session *session)
 {
     struct snd_calls_thread *t = calloc(1, sizeof *t);
 
@@ -229,23 +287,30 @@ static struct snd_calls_thread *new_thread(void)
     t->edges = calloc(1, sizeof *t->edges);
     t->stack = calloc(STACK_FIRST, sizeof *t->stack);
     t->room = STACK_FIRST;
-    t->session = snd_calls.session - 1;
+    t->owner = session;
+    t->session = (session ? session->session : snd_calls.session) - 1;
     if (!t->edges || !t->stack) {
-        free(t->edges);
-        free(t->stack);
-        free(t);
+        snd_calls_free_thread_(t);
         return NULL;
     }
-    t->next = threads;
-    threads = t;
     return t;
 }
 
+void snd_calls_free_thread_(struct snd_calls_thread *t)
+{
+    if (t->edges)
+        drop_edges(t->edges);
+    free(t->edges);
+    free(t->functions);
+    free(t->stack);
+    free(t);
+}
+
 /* Calls left open by a thread that ended are not of the next one. */
-static void close_all(struct snd_calls_thread *t)
+void snd_calls_close_all_(struct snd_calls_thread *t)
 {
     while (t->depth > 0)
-        snd_calls_leave(t);
+        snd_calls_pop_(t);
 }
 
 struct snd_calls_thread *snd_calls_attach_(void)
@@ -255,20 +320,26 @@ struct snd_calls_thread *snd_calls_attach_(void)
     if (!t) {
         if (!make_key())
             return NULL;
-        for (t = threads; t && !__atomic_load_n(&t->ended, __ATOMIC_ACQUIRE); t = t->next)
+        for (t = snd_calls_threads_; t && !__atomic_load_n(&t->ended, __ATOMIC_ACQUIRE);
+             t = t->next)
             ;
-        if (!t)
-            t = new_thread();
+        if (!t && (t = snd_calls_new_thread_(NULL))) {
+            t->next = snd_calls_threads_;
+            snd_calls_threads_ = t;
+        }
         if (!t || pthread_setspecific(end_key, t) != 0)
             return NULL;
         t->stack_low = find_stack_low();
+        t->is_main = getpid() == (pid_t)syscall(SYS_gettid);
+        if (t->ended)
+            snd_calls_sessions_ended_(t);
         if (t->ended && t->session == snd_calls.session)
-            close_all(t);
+            snd_calls_close_all_(t);
         t->ended = 0;
         snd_calls_self_ = t;
     }
     if (t->session != snd_calls.session)
-        reset(t);
+        snd_calls_reset_(t);
     return t;
 }
 
@@ -321,7 +392,7 @@ void snd_calls_renew_(struct snd_calls_thread *t)
     for (uint32_t i = 1; i <= t->depth; i++) {
         struct snd_calls_entry *entry = &t->stack[i];
         if (entry->edge->epoch != t->epoch)
-            fetch_words(entry->edge, t->epoch);
+            fetch_words(t, entry->edge);
         if (!is_counted(entry))
             snd_calls_count_(entry);
         entry->start = now;
@@ -403,6 +474,8 @@ void snd_calls_resume(struct snd_calls_thread *t, const void *key)
     struct snd_calls_entry *entry = &t->stack[t->depth];
     if (entry->start > suspended.since[place])
         entry->edge->words[SND_CALLS_AWAITING_TICKS] += entry->start - suspended.since[place];
+    if (snd_calls.sessions_on)
+        snd_calls_sessions_resume_(t, suspended.since[place]);
 }
 
 static void forget_suspended(void)
@@ -415,8 +488,10 @@ static void forget_suspended(void)
 
 /* -------------------------------------------------------------------- on and off */
 
-void snd_calls_start(bool traced)
+void snd_calls_start(bool traced, bool whole)
 {
+    snd_calls.whole = whole;
+    snd_calls.begun = false;
     snd_calls.session++;
     snd_calls.traced = traced;
     snd_calls.unbalanced = 0;
@@ -428,14 +503,16 @@ void snd_calls_stop(void)
 {
     bool traced = snd_calls.traced;
 
+    while (snd_calls.sessions_on)
+        snd_calls_session_stop(snd_calls.sessions_on->number);
     snd_calls.on = false;
-    for (struct snd_calls_thread *t = threads; t; t = t->next) {
+    for (struct snd_calls_thread *t = snd_calls_threads_; t; t = t->next) {
         if (t->session != snd_calls.session)
             continue;
         /* Ranges can be ended by their own thread alone; the reader ends the others. */
         snd_calls.traced = traced && t == snd_calls_self_;
-        close_all(t);
-        reset(t);
+        snd_calls_close_all_(t);
+        snd_calls_reset_(t);
     }
     snd_calls.traced = traced;
     forget_suspended();

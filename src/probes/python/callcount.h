@@ -8,6 +8,10 @@
  * counted. A function's and an edge's recursion are counted as cProfile counts them, for each
  * thread by itself. In trace mode a call is a range instead, and nothing is added up.
  *
+ * The process's own count goes on while anyone counts, and is what a trace shows. A session that
+ * is not alone counts for itself besides, as if it were: its stack of a thread is the process's
+ * without what was open when the session began (callsessions.c).
+ *
  * The hot path is here, inline: one clock read and a handful of loads and stores at each end.
  *
  * Layer:   probes. Knows nothing of Python: functions are numbers.
@@ -21,6 +25,8 @@
 #include <stdint.h>
 
 #include <sonde/record.h>
+
+#include "base/map.h"
 
 /* Words of a CALLS tally: docs/FORMAT.md. */
 enum snd_calls_word {
@@ -67,18 +73,37 @@ struct snd_calls_thread {
     uint32_t                   epoch;
     uint32_t                   session;   /* that it was last prepared for */
     uint32_t                   ended;     /* its thread is gone: another may have it */
+    bool                       is_main;   /* it begins and ends with the interpreter's own doing */
     char                      *stack_low; /* lowest address of the thread's C stack */
     struct snd_calls_edges    *edges;
     struct snd_calls_thread   *next;
+    /* Of a session: the one it is of, and how many calls that are open are not the session's. */
+    struct snd_calls_session *owner;
+    uint32_t                  below;
+    struct snd_calls_thread  *sessions; /* of the process: those of sessions, of the same thread */
+};
+
+/* Who counts for itself. */
+struct snd_calls_session {
+    uint32_t                  number;  /* in the trace, from 1; 0: the process */
+    uint32_t                  session; /* numbers the times that it was on */
+    bool                      on;
+    uint64_t                  since;   /* ticks */
+    struct snd_calls_session *next;    /* of all */
+    struct snd_calls_session *next_on; /* of those that are on */
+    struct snd_map            pairs;   /* (caller, callee) that it has counted */
 };
 
 /* One process, one probe. */
 struct snd_calls_state {
     bool     on;
-    bool     traced;     /* ranges, not tallies */
+    bool     traced; /* ranges, not tallies */
+    bool     whole;  /* on before the first line of the program: what lies outside is not counted */
+    bool     begun;  /* the program, since */
     uint32_t session;    /* numbers the times it was on */
     uint64_t unbalanced; /* calls whose return was not seen */
     uint64_t lost;       /* calls for which there was no memory */
+    struct snd_calls_session *sessions_on;
 };
 extern struct snd_calls_state                       snd_calls;
 extern SONDE_THREAD_LOCAL_ struct snd_calls_thread *snd_calls_self_;
@@ -90,6 +115,8 @@ struct snd_calls_name {
     size_t      name_length, file_length;
     uint32_t    line;
     uint64_t    body; /* tells functions of one name and line apart, which are counted together */
+    bool        outside; /* no part of the program where nothing of the program has called it */
+    bool        module;  /* the code of a file: with the first, the program begins */
 };
 
 /* The number of a function, from 1; the same for equal names. 0: no memory. */
@@ -97,13 +124,48 @@ uint32_t snd_calls_function(const struct snd_calls_name *name);
 
 /* ---------------------------------------------------------------- on and off */
 
-void snd_calls_start(bool traced);
+/* `whole`: the program has not begun; what the interpreter does before and after it is left out. */
+void snd_calls_start(bool traced, bool whole);
 /* Calls still open count as if they ended now. */
 void snd_calls_stop(void);
 
+/* ------------------------------------------------------------------ sessions */
+
+/* Calls are also counted for the session `number`, from now on. False: no memory. */
+bool snd_calls_session_start(uint32_t number);
+/* Its calls still open count as if they ended now. */
+void snd_calls_session_stop(uint32_t number);
+/*
+ * All that the process has counted so far is that session's, and had no number of its own: gives
+ * it one. `on`: it goes on counting. False: no memory.
+ */
+bool snd_calls_session_split(uint32_t number, bool on);
+/* Takes its counts back to zero if the recording still `has` them; the number may be used again. */
+void snd_calls_session_forget(uint32_t number, bool has);
+/* The session that the process's count is all of, and nothing else; 0: none. */
+void snd_calls_set_owner(uint32_t number);
+
+/* For callsessions.c. */
+extern struct snd_calls_thread *snd_calls_threads_; /* of the process, all there ever were */
+extern struct snd_calls_session snd_calls_process_;
+struct snd_calls_thread        *snd_calls_new_thread_(struct snd_calls_session *owner);
+void                            snd_calls_free_thread_(struct snd_calls_thread *t);
+void                            snd_calls_reset_(struct snd_calls_thread *t);
+void                            snd_calls_close_all_(struct snd_calls_thread *t);
+void                            snd_calls_sessions_in_child_(struct snd_calls_thread *t);
+void                            snd_calls_sessions_ended_(struct snd_calls_thread *t);
+/* The words of a pair in the recording that is on; NULL: none. */
+uint64_t *snd_calls_words_(uint32_t number, uint32_t caller, uint32_t callee);
+
 /* ------------------------------------------------------------------ hot path */
 
+void snd_calls_sessions_enter_(struct snd_calls_thread *t, uint32_t function, const void *key,
+                               bool resumed);
+void snd_calls_sessions_leave_(struct snd_calls_thread *t);
+void snd_calls_sessions_resume_(struct snd_calls_thread *t, uint64_t since);
+
 struct snd_calls_thread *snd_calls_attach_(void);
+bool                     snd_calls_is_outside_(const struct snd_calls_thread *t, uint32_t function);
 struct snd_calls_edge   *snd_calls_edge_(struct snd_calls_thread *t, uint32_t caller,
                                          uint32_t callee);
 bool                     snd_calls_room_(struct snd_calls_thread *t, uint32_t function);
@@ -137,8 +199,8 @@ static inline void snd_calls_count_(struct snd_calls_entry *entry)
         words[SND_CALLS_RESUMPTIONS]++;
 }
 
-/* A call begins, or goes on after a suspension. False: no memory, and it must not be left. */
-static inline bool snd_calls_enter(struct snd_calls_thread *t, uint32_t function, const void *key,
+/* On one stack, the process's or a session's. */
+static inline bool snd_calls_push_(struct snd_calls_thread *t, uint32_t function, const void *key,
                                    bool resumed)
 {
     if (SONDE_UNLIKELY_(t->depth + 1 >= t->room || function >= t->function_room) &&
@@ -172,8 +234,7 @@ static inline bool snd_calls_enter(struct snd_calls_thread *t, uint32_t function
     return true;
 }
 
-/* The innermost call ends, or is suspended. Returns the time. */
-static inline uint64_t snd_calls_leave(struct snd_calls_thread *t)
+static inline void snd_calls_pop_(struct snd_calls_thread *t)
 {
     uint64_t now = sonde_clock();
 
@@ -196,7 +257,27 @@ static inline uint64_t snd_calls_leave(struct snd_calls_thread *t)
     }
     if (SONDE_UNLIKELY_(snd_calls.traced))
         sonde_end();
-    return now;
+}
+
+/* A call begins, or goes on after a suspension. False: it is not counted, and must not be left. */
+static inline bool snd_calls_enter(struct snd_calls_thread *t, uint32_t function, const void *key,
+                                   bool resumed)
+{
+    if (SONDE_UNLIKELY_(t->depth == 0) && snd_calls_is_outside_(t, function))
+        return false;
+    if (SONDE_UNLIKELY_(!snd_calls_push_(t, function, key, resumed)))
+        return false;
+    if (SONDE_UNLIKELY_(snd_calls.sessions_on != NULL))
+        snd_calls_sessions_enter_(t, function, key, resumed);
+    return true;
+}
+
+/* The innermost call ends, or is suspended. */
+static inline void snd_calls_leave(struct snd_calls_thread *t)
+{
+    if (SONDE_UNLIKELY_(snd_calls.sessions_on != NULL))
+        snd_calls_sessions_leave_(t);
+    snd_calls_pop_(t);
 }
 
 /* The call of `key` ends. False if it never began: it was open before all this was on. */

@@ -3,21 +3,34 @@
 
 PyObject *snd_py_error_class;
 
+const char *snd_py_bytes(PyObject *text, PyObject **owned, size_t *length)
+{
+    Py_ssize_t  size = 0;
+    const char *bytes = PyUnicode_AsUTF8AndSize(text, &size);
+
+    *owned = NULL;
+    for (int tries = 0; !bytes && tries < 2; tries++) {
+        static const char *const errors[] = { "surrogateescape", "surrogatepass" };
+        PyErr_Clear(); /* lone surrogates: bytes of a file name that is no UTF-8, for most */
+        *owned = PyUnicode_AsEncodedString(text, "utf-8", errors[tries]);
+        if (*owned) {
+            bytes = PyBytes_AS_STRING(*owned);
+            size = PyBytes_GET_SIZE(*owned);
+        }
+    }
+    PyErr_Clear();
+    *length = bytes ? (size_t)size : 1;
+    return bytes ? bytes : "?";
+}
+
 uint32_t snd_py_intern(PyObject *text)
 {
-    Py_ssize_t  length = 0;
-    const char *bytes = PyUnicode_AsUTF8AndSize(text, &length);
+    PyObject   *owned;
+    size_t      length;
+    const char *bytes = snd_py_bytes(text, &owned, &length);
+    uint32_t    id = sonde_intern(bytes, length);
 
-    if (bytes)
-        return sonde_intern(bytes, (size_t)length);
-    PyErr_Clear(); /* lone surrogates, of a file name that is no UTF-8 */
-    PyObject *encoded = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
-    if (!encoded) {
-        PyErr_Clear();
-        return 0;
-    }
-    uint32_t id = sonde_intern(PyBytes_AS_STRING(encoded), (size_t)PyBytes_GET_SIZE(encoded));
-    Py_DECREF(encoded);
+    Py_XDECREF(owned);
     return id;
 }
 

@@ -30,7 +30,7 @@
 extern PyMethodDef snd_py_functions_methods[];
 extern PyMethodDef snd_py_imports_methods[];
 extern PyMethodDef snd_py_children_methods[];
-extern PyMethodDef snd_py_lines_methods[];
+extern PyMethodDef snd_py_lines_methods[], snd_py_line_sessions_methods[];
 extern PyMethodDef snd_py_line_memory_methods[];
 extern PyMethodDef snd_py_sampler_methods[];
 
@@ -40,7 +40,12 @@ extern PyObject *snd_py_error_class;
 /* ---------------------------------------------------------------------- names */
 
 /* Id of a str in the recording that is on; 0 when none is, or memory ran out (no exception). */
-uint32_t snd_py_intern(PyObject *text);
+/*
+ * Bytes of a str, as the system has them where it is the name of a file; borrowed from it or from
+ * *owned, which the caller lets go. No exception is left.
+ */
+const char *snd_py_bytes(PyObject *text, PyObject **owned, size_t *length);
+uint32_t    snd_py_intern(PyObject *text);
 
 /* Of the function as such: co_name, first line, file, first line again. */
 uint32_t snd_py_function_frame(PyCodeObject *code);

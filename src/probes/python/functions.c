@@ -19,36 +19,28 @@ static struct {
     bool                     builtins;
     const char              *switched; /* why it is not the way that was chosen first; or NULL */
     char                    *package;  /* folder whose functions are not shown */
+    char                    *library;  /* folder of Python's own modules */
 } probe;
 
 /* --------------------------------------------------------------- Python functions */
-
-/* Bytes of a str, or of `spare` when it has none. Borrowed; PyErr untouched. */
-static const char *text_of(PyObject *text, PyObject **owned, size_t *length)
-{
-    Py_ssize_t  size = 0;
-    const char *bytes = PyUnicode_AsUTF8AndSize(text, &size);
-
-    if (!bytes) { /* lone surrogates, of a file name that is no UTF-8 */
-        PyErr_Clear();
-        *owned = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
-        if (!*owned) {
-            PyErr_Clear();
-            *length = 1;
-            return "?";
-        }
-        bytes = PyBytes_AS_STRING(*owned);
-        size = PyBytes_GET_SIZE(*owned);
-    }
-    *length = (size_t)size;
-    return bytes;
-}
 
 static bool is_ours(const char *file)
 {
     size_t length = probe.package ? strlen(probe.package) : 0;
 
     return length > 0 && strncmp(file, probe.package, length) == 0 && file[length] == '/';
+}
+
+/* Python's own function: at the bottom of a stack it begins or ends a program, and is none of it. */
+static bool is_outside(const PyCodeObject *code, const char *file)
+{
+    size_t length = probe.library ? strlen(probe.library) : 0;
+
+    if (strncmp(file, "<frozen ", 8) == 0)
+        return true;
+    return code->co_flags & CO_OPTIMIZED && length > 0 &&
+           strncmp(file, probe.library, length) == 0 && file[length] == '/' &&
+           !strstr(file + length, "/site-packages/") && !strstr(file + length, "/dist-packages/");
 }
 
 /* Comprehensions and lambdas of one line have one name, and may lie in each other. */
@@ -68,10 +60,12 @@ uint32_t snd_py_number_slow(PyCodeObject *code)
     uint32_t              number = 0;
 
     PyErr_Fetch(&error[0], &error[1], &error[2]); /* a frame may be entered by throwing into it */
-    name.name = text_of(code->co_name, &name_owner, &name.name_length);
-    name.file = text_of(code->co_filename, &file_owner, &name.file_length);
+    name.name = snd_py_bytes(code->co_name, &name_owner, &name.name_length);
+    name.file = snd_py_bytes(code->co_filename, &file_owner, &name.file_length);
     if (!is_ours(name.file)) {
         name.body = hash_body(code);
+        name.outside = is_outside(code, name.file);
+        name.module = !(code->co_flags & CO_OPTIMIZED) && !name.outside;
         number = snd_calls_function(&name);
     }
     /* The word is all there is: nothing to free when the code object goes. */
@@ -134,12 +128,12 @@ static PyObject *describe_builtin(PyMethodDef *method, PyObject *callable)
 static uint32_t number_builtin(PyMethodDef *method, PyObject *callable)
 {
     PyObject             *error[3], *owner = NULL;
-    struct snd_calls_name name = { .file = "~", .file_length = 1 };
+    struct snd_calls_name name = { .file = "~", .file_length = 1, .outside = true };
 
     PyErr_Fetch(&error[0], &error[1], &error[2]);
     PyObject *text = describe_builtin(method, callable);
     PyErr_Clear();
-    name.name = text ? text_of(text, &owner, &name.name_length) : method->ml_name;
+    name.name = text ? snd_py_bytes(text, &owner, &name.name_length) : method->ml_name;
     if (!text)
         name.name_length = strlen(name.name);
     uint32_t number = snd_calls_function(&name);
@@ -202,7 +196,7 @@ void snd_py_functions_switch(const struct snd_py_way *way, const char *why)
 }
 
 /* False with an exception set. */
-static bool prepare(const char *package)
+static bool prepare(const char *package, const char *library)
 {
 #ifdef Py_GIL_DISABLED
     PyErr_SetString(
@@ -219,21 +213,25 @@ static bool prepare(const char *package)
     }
     if (!probe.package)
         probe.package = strdup(package);
+    if (!probe.library)
+        probe.library = strdup(library);
     return true;
 }
 
 static PyObject *functions_start(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "package", "builtins", "traced", NULL };
-    PyObject    *package = NULL;
-    int          with_builtins = 1, traced = 0;
+    static char *names[] = { "package", "library", "builtins", "traced", "whole", NULL };
+    PyObject    *package = NULL, *library = NULL;
+    int          with_builtins = 1, traced = 0, whole = 0;
 
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|pp:functions_start", names,
-                                     PyUnicode_FSConverter, &package, &with_builtins, &traced))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O&|ppp:functions_start", names,
+                                     PyUnicode_FSConverter, &package, PyUnicode_FSConverter,
+                                     &library, &with_builtins, &traced, &whole))
         return NULL;
-    bool ready = !snd_calls.on && prepare(PyBytes_AS_STRING(package));
+    bool ready = !snd_calls.on && prepare(PyBytes_AS_STRING(package), PyBytes_AS_STRING(library));
     Py_DECREF(package);
+    Py_DECREF(library);
     if (snd_calls.on)
         PyErr_SetString(snd_py_error_class, "Python calls are being recorded already");
     if (!ready)
@@ -241,7 +239,7 @@ static PyObject *functions_start(PyObject *module, PyObject *args, PyObject *kwa
     probe.builtins = with_builtins != 0;
     probe.way = choose_way(probe.builtins);
     probe.switched = NULL;
-    snd_calls_start(traced != 0);
+    snd_calls_start(traced != 0, whole != 0);
     if (!probe.way->start(probe.builtins)) {
         snd_calls_stop();
         return NULL;
@@ -270,11 +268,75 @@ static PyObject *functions_describe(PyObject *module, PyObject *unused)
                          (unsigned long long)snd_calls.lost);
 }
 
+/* ------------------------------------------------------------------------ sessions */
+
+static PyObject *functions_session(PyObject *module, PyObject *args)
+{
+    unsigned number;
+    int      on;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Ip:functions_session", &number, &on))
+        return NULL;
+    if (!on)
+        snd_calls_session_stop(number);
+    else if (!snd_calls_session_start(number))
+        return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+static PyObject *functions_split(PyObject *module, PyObject *args)
+{
+    unsigned number;
+    int      on;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Ip:functions_split", &number, &on))
+        return NULL;
+    if (!snd_calls_session_split(number, on != 0 && snd_calls.on))
+        return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+static PyObject *functions_forget(PyObject *module, PyObject *args)
+{
+    unsigned number;
+    int      has;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Ip:functions_forget", &number, &has))
+        return NULL;
+    snd_calls_session_forget(number, has != 0);
+    Py_RETURN_NONE;
+}
+
+static PyObject *functions_owner(PyObject *module, PyObject *number)
+{
+    unsigned long value = PyLong_AsUnsignedLong(number);
+
+    (void)module;
+    if (PyErr_Occurred())
+        return NULL;
+    snd_calls_set_owner((uint32_t)value);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef snd_py_functions_methods[] = {
     { "functions_start", SND_PY_METHOD(functions_start), METH_VARARGS | METH_KEYWORDS,
-      "functions_start(package, builtins=True, traced=False): every Python call from now on; "
-      "not those of `package`, a folder" },
+      "functions_start(package, library, builtins=True, traced=False, whole=False): every Python "
+      "call from now on; not those of `package`, a folder; whole: nor those of `library` that "
+      "begin "
+      "and end a program" },
     { "functions_stop", SND_PY_METHOD(functions_stop), METH_NOARGS, NULL },
+    { "functions_session", functions_session, METH_VARARGS,
+      "functions_session(number, on): calls are counted for a session by itself too" },
+    { "functions_split", functions_split, METH_VARARGS,
+      "functions_split(number, on): what was counted so far is that session's" },
+    { "functions_forget", functions_forget, METH_VARARGS,
+      "functions_forget(number, has): a session is gone; has: its counts are in the recording" },
+    { "functions_owner", functions_owner, METH_O,
+      "functions_owner(number): all calls from now on are that session's, and nobody else's; 0: "
+      "several sessions'" },
     { "functions_describe", SND_PY_METHOD(functions_describe), METH_NOARGS,
       "functions_describe() -> dict: on, way, switched (why not the first way), unbalanced, lost" },
     { NULL, NULL, 0, NULL },

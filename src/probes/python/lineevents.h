@@ -13,7 +13,8 @@
  *                        +-> memory[line] -> occurrences, increment, .. in the trace
  *
  * A line's time is that from its beginning to the next line's of the same frame, or to the
- * frame's end: what it calls is in it. It is counted when it ends, as line_profiler does.
+ * frame's end: what it calls is in it. It is counted when it ends, as line_profiler does. A session
+ * that is not alone has places of its own besides (linesessions.c).
  *
  * Layer:   probes.
  * Threads: with the interpreter lock held.
@@ -24,6 +25,18 @@
 #include "probes/python/common.h"
 
 enum { SND_LINE_TIME = 1, SND_LINE_MEMORY = 2 };
+
+/* What a session that counts for itself has of a function. */
+struct snd_line_share {
+    uint32_t               number; /* the session's, in the trace */
+    unsigned               use;    /* SND_LINE_TIME or SND_LINE_MEMORY */
+    bool                   on, has_base;
+    uint32_t               epoch; /* of the places */
+    int                    process;
+    uint64_t               stamp; /* lines that began with an earlier one are not the session's */
+    uint64_t             **places;
+    struct snd_line_share *next;
+};
 
 struct snd_line_table {
     PyCodeObject *code;
@@ -36,6 +49,7 @@ struct snd_line_table {
     bool          has_base;       /* what was in use at its first call is counted */
     int           process;        /* that has it */
     uint64_t    **time, **memory; /* places, NULL until a line is run */
+    struct snd_line_share *shares;
 };
 
 /* What a line had found when it began: counters of its thread (memorycounts.h). */
@@ -51,6 +65,7 @@ struct snd_line_run {
     struct snd_line_table *table;
     uint32_t               line;  /* index in the table */
     uint64_t               since; /* 0: not to be counted as time */
+    uint64_t               stamp; /* snd_line_stamp when it began */
     struct snd_line_memory memory;
 };
 
@@ -60,6 +75,7 @@ struct snd_line_run {
 struct snd_line_left {
     const struct snd_line_table *table;
     uint32_t                     epoch;
+    uint64_t                     stamp;
     int64_t                      net_bytes;
 };
 
@@ -75,6 +91,7 @@ struct snd_line_thread {
 
 extern Py_ssize_t                       snd_line_index; /* of code objects' extra words */
 extern bool                             snd_lines_on;
+extern uint64_t                         snd_line_stamp; /* numbers the begins of sessions */
 extern __thread struct snd_line_thread *snd_line_thread_ __attribute__((tls_model("initial-exec")));
 
 /* As CPython lays them out, since 3.6. */
@@ -108,12 +125,34 @@ static inline struct snd_line_thread *snd_line_mine(void)
 void snd_line_give_up(const struct snd_line_table *table);
 
 uint64_t *snd_line_place(struct snd_line_table *table, uint32_t line, unsigned use);
+/* As counted by a session, by 0: the process; NULL: no room. */
+uint64_t *snd_line_words(const struct snd_line_table *table, uint32_t line, unsigned use,
+                         uint32_t session);
+unsigned  snd_line_word_count(unsigned use);
 void      snd_line_renew(struct snd_line_table *table);
 bool snd_line_push(struct snd_line_thread *mine, const void *frame, struct snd_line_table *table);
 bool snd_line_find(struct snd_line_thread *mine, const void *frame);
 
 /* The table of `code`, made if there is none; NULL with an exception set. */
 struct snd_line_table *snd_line_table_get(PyCodeObject *code, PyCodeObject *owner);
+
+/* linesessions.c */
+struct snd_line_bytes {
+    uint64_t allocated, freed, in_use;
+    int64_t  peak;
+};
+void snd_line_add_bytes(uint64_t *place, const struct snd_line_bytes *bytes);
+void snd_line_free_shares(struct snd_line_table *table);
+void snd_line_share_time(struct snd_line_run *run, uint64_t ticks);
+void snd_line_share_memory(struct snd_line_run *run, const struct snd_line_bytes *bytes);
+/* left: what the thread left the function with, or NULL. */
+void snd_line_share_call(struct snd_line_table *table, uint32_t line, uint64_t in_use,
+                         bool is_outermost, const struct snd_line_left *left);
+/* False: no memory. */
+bool snd_line_share_choose(struct snd_line_table *table, uint32_t number, unsigned use, bool on);
+void snd_line_share_announce(struct snd_line_table *table, uint32_t line);
+/* The recording, a forked child's too, is told whose the process's counts are. */
+void snd_line_tell_owners(bool again);
 
 /* linememory.c */
 void snd_line_memory_begin(struct snd_line_run *run);
@@ -146,6 +185,8 @@ static inline uint64_t snd_line_close(struct snd_line_run *run, uint64_t now)
             place[0]++;
             place[1] += now - run->since;
         }
+        if (SONDE_UNLIKELY_(table->shares != NULL))
+            snd_line_share_time(run, now - run->since);
     }
     if (SONDE_UNLIKELY_(table->wanted & SND_LINE_MEMORY))
         snd_line_memory_end(run, snd_line_place(table, run->line, SND_LINE_MEMORY));
@@ -177,6 +218,7 @@ static inline void snd_line_begin(struct snd_line_thread *mine, const void *fram
     }
     run->line = index;
     run->since = now;
+    run->stamp = snd_line_stamp;
     if (SONDE_UNLIKELY_(run->table->wanted & SND_LINE_MEMORY))
         snd_line_memory_begin(run);
 }

@@ -33,6 +33,17 @@ static struct snd_line_run *find_outer(const struct snd_line_thread *mine, struc
     return NULL;
 }
 
+void snd_line_add_bytes(uint64_t *place, const struct snd_line_bytes *bytes)
+{
+    place[0]++;
+    place[1] += bytes->allocated - bytes->freed;
+    place[2] += bytes->allocated;
+    place[3] += bytes->freed;
+    place[4] = bytes->in_use;
+    if (bytes->peak > (int64_t)place[5])
+        place[5] = (uint64_t)bytes->peak;
+}
+
 void snd_line_memory_end(struct snd_line_run *run, uint64_t *place)
 {
     struct snd_memory_thread *mine = &snd_memory_mine_;
@@ -54,15 +65,11 @@ void snd_line_memory_end(struct snd_line_run *run, uint64_t *place)
     allocated -= began->inner_allocated_bytes;
     freed -= began->inner_freed_bytes;
     snd_memory_look_again();
-    if (!place)
-        return;
-    place[0]++;
-    place[1] += allocated - freed;
-    place[2] += allocated;
-    place[3] += freed;
-    place[4] = snd_memory_in_use();
-    if (peak > (int64_t)place[5])
-        place[5] = (uint64_t)peak;
+    const struct snd_line_bytes bytes = { allocated, freed, snd_memory_in_use(), peak };
+    if (place)
+        snd_line_add_bytes(place, &bytes);
+    if (run->table->shares)
+        snd_line_share_memory(run, &bytes);
 }
 
 static struct snd_line_left *find_left(struct snd_line_thread      *mine,
@@ -81,23 +88,21 @@ void snd_line_memory_leave(struct snd_line_thread *mine, struct snd_line_table *
     struct snd_line_left *left = find_left(mine, table);
     if (!left)
         left = &mine->left[mine->left_next++ % SND_LINE_LEFT];
-    *left = (struct snd_line_left){ table, table->epoch, snd_memory_mine_.net_bytes };
+    *left = (struct snd_line_left){ table, table->epoch, snd_line_stamp,
+                                    snd_memory_mine_.net_bytes };
 }
 
 /*
  * What the line of `def` has: at the function's first call all that is in use, at others what the
  * thread took and gave back since it left the function, its local variables for one.
  */
-static uint64_t count_since(struct snd_line_thread *mine, struct snd_line_table *table,
+static uint64_t count_since(struct snd_line_table *table, const struct snd_line_left *left,
                             uint64_t in_use)
 {
-    if (table->code != table->owner || find_outer(mine, mine->top, table->owner))
-        return 0;
     if (!table->has_base) {
         table->has_base = true;
         return in_use;
     }
-    const struct snd_line_left *left = find_left(mine, table);
     return left ? (uint64_t)(snd_memory_mine_.net_bytes - left->net_bytes) : 0;
 }
 
@@ -113,16 +118,22 @@ void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_
     if (resumed) { /* the rest of the line that yielded */
         if (snd_line_push(mine, frame, table)) {
             mine->top->line = index;
+            mine->top->stamp = snd_line_stamp;
             snd_line_memory_begin(mine->top);
         }
         return;
     }
-    uint64_t *place = snd_line_place(table, index, SND_LINE_MEMORY);
-    if (!place)
-        return;
-    place[0]++;
-    place[4] = snd_memory_in_use();
-    place[1] += count_since(mine, table, place[4]);
+    bool is_outermost = table->code == table->owner && !find_outer(mine, mine->top, table->owner);
+    const struct snd_line_left *left = is_outermost ? find_left(mine, table) : NULL;
+    uint64_t                    in_use = snd_memory_in_use();
+    uint64_t                   *place = snd_line_place(table, index, SND_LINE_MEMORY);
+    if (place) {
+        place[0]++;
+        place[4] = in_use;
+        place[1] += is_outermost ? count_since(table, left, in_use) : 0;
+    }
+    if (table->shares)
+        snd_line_share_call(table, index, in_use, is_outermost, left);
 }
 
 /* ------------------------------------------------------------------------ the module */

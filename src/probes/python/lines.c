@@ -55,17 +55,18 @@ static bool list_chosen(PyCodeObject *code, bool wanted)
 static void note_source(PyObject *file)
 {
     struct stat about;
-    const char *path = PyUnicode_AsUTF8(file);
+    PyObject   *owned;
+    size_t      length;
+    const char *path = snd_py_bytes(file, &owned, &length);
     char        key[PATH_MAX + 32], value[64];
 
-    if (!path)
-        PyErr_Clear();
-    if (!path || stat(path, &about) != 0)
-        return;
-    snprintf(key, sizeof key, "python.source %s", path);
-    snprintf(value, sizeof value, "%lld %lld", (long long)about.st_size,
-             (long long)about.st_mtim.tv_sec * 1000000000 + about.st_mtim.tv_nsec);
-    sonde_metadata(key, value);
+    if (stat(path, &about) == 0) {
+        snprintf(key, sizeof key, "python.source %s", path);
+        snprintf(value, sizeof value, "%lld %lld", (long long)about.st_size,
+                 (long long)about.st_mtim.tv_sec * 1000000000 + about.st_mtim.tv_nsec);
+        sonde_metadata(key, value);
+    }
+    Py_XDECREF(owned);
 }
 
 /* A function that is chosen is known in the trace, even if it is never called. */
@@ -81,6 +82,7 @@ static void announce(struct snd_line_table *table)
         snd_line_place(table, first, SND_LINE_TIME);
     if (table->wanted & SND_LINE_MEMORY)
         snd_line_place(table, first, SND_LINE_MEMORY);
+    snd_line_share_announce(table, first);
 }
 
 static bool set_wanted(struct snd_line_table *table)
@@ -111,10 +113,11 @@ static PyObject *lines_choose(PyObject *module, PyObject *args)
 {
     PyCodeObject *code, *owner;
     int           memory = 0, more = 1;
+    unsigned      session = 0;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!p|p:lines_choose", &PyCode_Type, &code, &PyCode_Type, &owner,
-                          &memory, &more))
+    if (!PyArg_ParseTuple(args, "O!O!p|pI:lines_choose", &PyCode_Type, &code, &PyCode_Type, &owner,
+                          &memory, &more, &session))
         return NULL;
     struct snd_line_table *table = snd_line_table_get(code, owner);
     if (!table)
@@ -124,6 +127,9 @@ static PyObject *lines_choose(PyObject *module, PyObject *args)
     uint32_t *uses = &table->uses[memory != 0];
     if (!more && *uses == 0)
         Py_RETURN_NONE;
+    if (session != 0 &&
+        !snd_line_share_choose(table, session, memory ? SND_LINE_MEMORY : SND_LINE_TIME, more != 0))
+        return PyErr_NoMemory();
     *uses += more ? 1u : UINT32_MAX;
     if (!set_wanted(table))
         return NULL;
@@ -212,8 +218,9 @@ static PyObject *lines_announce(PyObject *module, PyObject *unused)
 
 PyMethodDef snd_py_lines_methods[] = {
     { "lines_choose", lines_choose, METH_VARARGS,
-      "lines_choose(code, owner, memory, more=True): its lines are recorded as those of `owner`, "
-      "their time or their memory; more=False takes one such call back" },
+      "lines_choose(code, owner, memory, more=True, session=0): its lines are recorded as those of "
+      "`owner`, their time or their memory, for a session by itself too; more=False takes one such "
+      "call back" },
     { "lines_announce", lines_announce, METH_NOARGS,
       "lines_announce(): what is chosen is known in the recording, and recorded if it runs now" },
     { "lines_enter", lines_enter, METH_NOARGS, "lines_enter(): chosen functions are recorded" },

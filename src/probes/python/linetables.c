@@ -167,6 +167,7 @@ void snd_line_renew(struct snd_line_table *table)
     table->epoch = sonde_epoch();
     table->function = table->epoch ? snd_py_intern(name_of(table->owner)) : 0;
     table->file = table->epoch ? snd_py_intern(table->owner->co_filename) : 0;
+    snd_line_tell_owners(false);
     snd_memory_mine_.inside--;
     PyErr_Restore(error[0], error[1], error[2]);
 }
@@ -179,17 +180,31 @@ static const struct {
     [SND_LINE_MEMORY] = { SONDE_TALLY_LINE_MEMORY, 6 },
 };
 
+unsigned snd_line_word_count(unsigned use)
+{
+    return kinds[use].words;
+}
+
+uint64_t *snd_line_words(const struct snd_line_table *table, uint32_t line, unsigned use,
+                         uint32_t session)
+{
+    if (table->epoch == 0)
+        return NULL;
+    snd_memory_mine_.inside++; /* what this takes is not the line's */
+    uint32_t  frame = sonde_intern_frame_in(table->function, (uint32_t)table->owner->co_firstlineno,
+                                            table->file, table->first + line);
+    uint64_t *words = sonde_tally(SONDE_TALLY_OF(kinds[use].kind, session), frame, 0,
+                                  kinds[use].words);
+    snd_memory_mine_.inside--;
+    return words;
+}
+
 uint64_t *snd_line_place(struct snd_line_table *table, uint32_t line, unsigned use)
 {
     uint64_t **places = use == SND_LINE_TIME ? table->time : table->memory;
 
-    if (places[line] || table->epoch == 0)
-        return places[line];
-    snd_memory_mine_.inside++; /* what this takes is not the line's */
-    uint32_t frame = sonde_intern_frame_in(table->function, (uint32_t)table->owner->co_firstlineno,
-                                           table->file, table->first + line);
-    places[line] = sonde_tally(kinds[use].kind, frame, 0, kinds[use].words);
-    snd_memory_mine_.inside--;
+    if (!places[line])
+        places[line] = snd_line_words(table, line, use, 0);
     return places[line];
 }
 
@@ -204,6 +219,7 @@ static void free_table(void *word)
         return;
     free(table->time);
     free(table->memory);
+    snd_line_free_shares(table);
     free(table);
 }
 

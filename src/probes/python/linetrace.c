@@ -152,7 +152,8 @@ static PyObject *evaluate_other(PyThreadState *thread, snd_evalframe *frame, int
 
     set_tracing(thread, outer_of(mine));
     PyObject *result = hook.before(thread, frame, throwing);
-    set_outer(mine, thread->c_tracefunc);
+    if (thread->c_tracefunc != trace) /* or it is ours: a session began in there */
+        set_outer(mine, thread->c_tracefunc);
     set_tracing(thread, trace);
     return result;
 }

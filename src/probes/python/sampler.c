@@ -229,6 +229,14 @@ void snd_sampler_stop(void)
     pthread_mutex_unlock(&sampler.round);
 }
 
+void snd_sampler_flush(void)
+{
+    pthread_mutex_lock(&sampler.round);
+    if (sampler.sampling)
+        snd_sampling_flush(sampler.sampling);
+    pthread_mutex_unlock(&sampler.round);
+}
+
 bool snd_sampler_is_on(void)
 {
     return sampler.on;

@@ -42,6 +42,16 @@ static PyObject *stop_sampling(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+/* What is sampled from now on is an event of its own. Returns when that was. */
+static PyObject *flush_sampling(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    Py_BEGIN_ALLOW_THREADS
+    snd_sampler_flush();
+    Py_END_ALLOW_THREADS
+    return PyLong_FromUnsignedLongLong(sonde_clock());
+}
+
 static PyObject *is_sampling(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
@@ -131,6 +141,8 @@ PyMethodDef snd_py_sampler_methods[] = {
     { "start_sampling", start_sampling, METH_VARARGS,
       "start_sampling(hz, native=False): begins to sample" },
     { "stop_sampling", stop_sampling, METH_NOARGS, "ends what start_sampling() began, if it did" },
+    { "flush_sampling", flush_sampling, METH_NOARGS,
+      "flush_sampling() -> int: samples so far are in the trace; the recorder's clock" },
     { "is_sampling", is_sampling, METH_NOARGS, "whether this process is being sampled" },
     { "name_thread", name_thread, METH_VARARGS,
       "name_thread(tid, name, later=False): in the trace; later: when it is sampled" },

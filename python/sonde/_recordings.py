@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recording that the sessions of a process share, and what of it is whose.
+
+A process has one recording. The first session that needs one begins it, later ones join it, the
+last one ends it; one that is already on (of `sonde run`, of sonde.profile, of the program's own C
+code) is joined and left as it is.
+
+What a probe counts in a recording is the process's. As long as one session alone has had the
+probe on, that is the session's result. When a second one comes, the first is given all that was
+counted so far under a number of its own, and both count for themselves from then on, in C. Asked
+for its result, such a session has its part cut out of the trace.
+"""
+import collections
+import os
+import threading
+import weakref
+
+from . import _record
+from ._core import Error, Trace, cut_session
+
+lock = threading.RLock()
+_current = None  # the Recording that sessions share, while it is on
+_guests = weakref.WeakSet()  # Parts of recordings whose file is someone else's
+_of_guests = {}  # by path: who has counted there, of each kind
+
+SEVERAL = object()  # sessions have counted
+_LAST = 0xffff  # number of a session
+
+_forks = 0
+_used = 0  # the highest number that was given out
+_free = []  # numbers that may be given out again
+_gone = collections.deque()  # what is to be done before that: of sessions that are no more
+_alive = {}  # references to sessions, by number
+
+
+def _forget_in_child():
+    """The lock may have been held by a thread that the child does not have."""
+    global lock, _forks
+    lock = threading.RLock()
+    _forks += 1
+
+
+def _note_fork():
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_forget_in_child, after_in_parent=_note_fork)
+
+
+# --------------------------------------------------------------------------- numbers
+
+def number_of(session, forget):
+    """A number for a session; `forget(number, has)` is called when the session is no more."""
+    global _used
+    while _gone:
+        number, forks, trail, forget_one = _gone.popleft()
+        del _alive[number]
+        has = trail[:1] == [_record.path()] and _record.epoch() != 0
+        reusable = forget_one(number, has) is not False
+        if len(trail) > 1:  # it was never stopped: a decorator's
+            trail[1].leave()
+        if reusable and forks == _forks:  # a child's trace may have it otherwise
+            _free.append(number)
+    if _free:
+        number = _free.pop()
+    elif _used < _LAST:
+        _used += 1
+        number = _used
+    else:
+        raise Error(f"cannot record: {_LAST} sessions have been made, and none may be forgotten; "
+                    "let go of those that are no longer asked for")
+    trail = []  # where it counted last, and the recording that it is in: nobody else knows later
+    gone = number, _forks, trail, forget
+    # Called by the collector, where anything may be going on: it only notes it.
+    _alive[number] = weakref.ref(session, lambda _: _gone.append(gone))
+    return number, trail
+
+
+# ------------------------------------------------------------------------ recordings
+
+def is_on():
+    """Whether this process is being recorded by someone else."""
+    return _record.epoch() != 0 or _record.under_run()
+
+
+def remove(folder, owner):
+    """A forked child has the object too, but the folder is its parent's."""
+    if os.getpid() == owner:
+        import shutil
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def own_folder(thing):
+    """A temporary folder that goes when `thing` goes."""
+    import tempfile  # not in programs that are recorded from outside
+    folder = tempfile.mkdtemp(prefix="sonde-")
+    weakref.finalize(thing, remove, folder, os.getpid())
+    return folder
+
+
+class Recording:
+    """One file, how many sessions are in it, and who has counted what."""
+
+    def __init__(self, path, options):
+        self.owned = not is_on()
+        if self.owned:
+            if path is None:
+                path = os.path.join(own_folder(self), "0.sonde")
+            _record.start(path, **options)
+        self.path = _record.path()
+        self.users = 1
+        # By kind: the Part that all is of, or SEVERAL.
+        self.counted = {} if self.owned else _of_guests.setdefault(self.path, {})
+
+    def leave(self):
+        global _current
+        self.users -= 1
+        if self.users > 0:
+            return
+        if _current is self:
+            _current = None
+        if self.owned:
+            self.path = _record.path()  # a forked child's own
+            _record.stop()
+
+
+def join(path, options):
+    """The recording that is on, or a new one at `path`."""
+    global _current
+    if _current is None:
+        _current = Recording(path, options)
+    else:
+        _current.users += 1
+    return _current
+
+
+def recording_path():
+    """Where sessions record to by themselves, or None."""
+    with lock:
+        return _current.path if _current is not None and _current.owned else None
+
+
+def ending(path):
+    """Whoever owns the recording at `path` has ended it, and is about to move the file."""
+    with lock:
+        for part in list(_guests):
+            if part.recording.path == path:
+                part.keep()
+        _of_guests.pop(path, None)
+
+
+# ----------------------------------------------------------------------------- parts
+
+class Part:
+    """What a session has of a recording."""
+
+    def __init__(self, session, recording, whole):
+        self.session = weakref.ref(session)
+        self.recording = recording
+        self.whole = whole  # from its beginning to its end: of `sonde run`
+        self.number = session._number
+        self.spans = []  # begin, end, ..: raw clock; while it is one of several
+        self._kept = None  # read for the last time when its owner took the file away
+        self._folder = None
+        if not recording.owned:
+            _guests.add(self)
+
+    def is_alone(self, kind):
+        """Whether all that was counted is the session's."""
+        return self.whole or self.recording.counted.get(kind) is self
+
+    def claim(self, kind, session):
+        """The session is about to count; whoever was alone so far is not any more."""
+        counted = self.recording.counted
+        holder = counted.get(kind)
+        if self.whole:
+            counted[kind] = SEVERAL
+            return
+        if holder is self:
+            return
+        if holder is None:
+            counted[kind] = self
+            session._own_all(self.number)
+            return
+        counted[kind] = SEVERAL
+        if holder is not SEVERAL:
+            session._own_all(0)
+            other = holder.session()
+            if other is not None:
+                other._split(holder)
+
+    # ------------------------------------------------------------------- results
+
+    def keep(self):
+        if self._kept is None:
+            session = self.session()
+            self._kept = session and Trace(self.file(session))
+
+    def trace(self, session):
+        return self._kept or Trace(self.file(session))
+
+    def file(self, session):
+        """The trace of the session's part alone, with those of forked children beside it."""
+        if self.is_alone(session._kind):
+            return self.recording.path
+        if self._folder is None:
+            self._folder = own_folder(self)
+        target = os.path.join(self._folder, "0.sonde")
+        if self._kept is None:
+            self.cut(session, target)
+        return target
+
+    def cut(self, session, target):
+        spans = self.spans + [_record.clock()] * (len(self.spans) % 2)  # it is on
+        if self.is_alone(session._kind):
+            spans = [0, _record.clock()]
+        for ending in with_children(self.recording.path):
+            try:
+                cut_session(self.recording.path + ending, target + ending, self.number,
+                            session._events, spans, not ending and session._part is not self)
+            except Error:
+                if not ending:  # a child's may have come to nothing
+                    raise
+
+
+def with_children(path):
+    """Endings of the files of a trace: its own, and those of forked children."""
+    folder, name = os.path.split(path)
+    return ["", *(other[len(name):] for other in os.listdir(folder or ".")
+                  if other.startswith(f"{name}.") and other[len(name) + 1:].isdigit())]

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs as they are started: what is theirs, what is Python's; from where; with which package."""
+import os
+import shutil
+import sys
+import zipapp
+
+import pytest
+
+from python_tools import SONDE, python, rows, run, sonde_run
+
+PROGRAM = """\
+def f(x):
+    return x + 1
+
+def main():
+    for i in range(2):
+        f(i)
+    print(len("ab"))
+
+def last():
+    f(3)
+
+if __name__ == "__main__":
+    main()
+    if {at_exit}:
+        import atexit
+        atexit.register(last)
+"""
+
+CPROFILES_OWN = {"{built-in method builtins.exec}", "{method 'disable' of '_lsprof.Profiler' objects}"}
+
+
+def table(text):
+    """Rows of pstats' text: name with the file's last part, to calls."""
+    found = {}
+    for line in text.splitlines():
+        words = line.split(None, 5)
+        if len(words) == 6 and "function calls" not in line and words[0].replace("/", "").isdigit():
+            found[os.path.basename(words[5])] = words[0]
+    return found
+
+
+@pytest.mark.parametrize("words", [["prog.py"], ["-m", "prog"]], ids=["script", "module"])
+def test_same_rows_as_cprofile(tmp_path, words):
+    """Nothing of ours, and nothing that Python does before and after the program."""
+    (tmp_path / "prog.py").write_text(PROGRAM.replace("{at_exit}", "False"))
+    theirs = table(python("-m", "cProfile", *words, cwd=tmp_path).stdout)
+    ours = table(python("-m", "sonde", *words, cwd=tmp_path).stdout)
+    wanted = {name: calls for name, calls in theirs.items()
+              if name not in CPROFILES_OWN and "runpy" not in name}
+    if words[0] == "-m":  # runpy's own doing, which theirs has
+        assert ours.items() <= wanted.items()
+        assert {"prog.py:1(<module>)", "prog.py:4(main)", "prog.py:1(f)"} <= ours.keys()
+    else:
+        assert ours == wanted
+
+
+def test_what_the_program_does_at_exit_counts(tmp_path):
+    (tmp_path / "prog.py").write_text(PROGRAM.replace("{at_exit}", "True"))
+    ours = table(python("-m", "sonde", "prog.py", cwd=tmp_path).stdout)
+    assert ours["prog.py:1(f)"] == "3" and ours["prog.py:9(last)"] == "1"
+    assert not any("threading.py" in name or "importlib" in name for name in ours
+                   if "<module>" not in name)
+
+
+# ------------------------------------------------------------------------------- packages
+
+def test_a_python_that_has_its_own_package(tmp_path):
+    """`sonde run` of another Python: its package lacks this one's part, which this one has."""
+    package = os.path.dirname(__import__("sonde").__file__)
+    other = tmp_path / "other/sonde"
+    shutil.copytree(package, other, ignore=shutil.ignore_patterns("_python.*", "__pycache__"))
+    (tmp_path / "prog.py").write_text("def f(): pass\nf()\n")
+    environment = {**os.environ, "SONDE_PYTHON": str(other),
+                   "PYTHONPATH": os.path.dirname(package)}
+    done = run(SONDE, "run", "--functions", "-o", "t.sonde", "--", sys.executable, "prog.py",
+               cwd=tmp_path, env=environment)
+    assert "install sonde" not in done.stderr
+    assert {row["function"]: row["calls"] for row in rows(tmp_path / "t.sonde", "functions")}["f"] == 1
+
+
+# ---------------------------------------------------------------------------------- paths
+
+NOT_UTF8 = os.fsdecode(b"caf\xe9")
+
+
+def test_a_path_that_is_no_utf8(tmp_path):
+    folder = tmp_path / NOT_UTF8
+    folder.mkdir()
+    program = folder / f"{NOT_UTF8}.py"
+    program.write_text("import time\ndef f():\n    end = time.time() + 0.2\n"
+                       "    while time.time() < end: pass\nf()\n")
+    done = run(SONDE, "run", "--sample", "500", "--functions", "--lines", "f", "-o", "t.sonde", "--",
+               sys.executable, os.fsencode(program).decode(errors="surrogateescape"), cwd=tmp_path)
+    assert "Traceback" not in done.stderr and "not recorded" not in done.stderr
+    lines = run(SONDE, "report", "t.sonde", "--view", "lines", cwd=tmp_path).stdout
+    assert "while time.time() < end" in lines  # the file was found
+    for view in ("samples", "functions"):
+        text = run(SONDE, "report", "t.sonde", "--view", view, cwd=tmp_path).stdout
+        assert "caf\\xe9.py" in text
+
+
+# ------------------------------------------------------------------------ without a file
+
+TEXT = "def f(x):\n    return x\nf(1)\nf(2)\n"
+
+
+def hits(text):
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) > 2 and words[0] == "2":
+            return int(words[1])
+
+
+def test_lines_of_a_command(tmp_path):
+    sonde_run(["--lines", "f", "-o", "t.sonde"], "-c", TEXT, cwd=tmp_path)
+    text = run(SONDE, "report", "t.sonde", "--view", "lines", cwd=tmp_path).stdout
+    assert hits(text) == 2
+    assert "return x" in text or sys.version_info < (3, 10)
+
+
+def test_lines_of_what_is_read(tmp_path):
+    sonde_run(["--lines", "f", "-o", "t.sonde"], "-", cwd=tmp_path, input=TEXT)
+    assert hits(run(SONDE, "report", "t.sonde", "--view", "lines", cwd=tmp_path).stdout) == 2
+
+
+def test_lines_of_an_archive(tmp_path):
+    source = tmp_path / "app"
+    source.mkdir()
+    (source / "__main__.py").write_text(TEXT)
+    zipapp.create_archive(source, tmp_path / "app.pyz")
+    shutil.rmtree(source)
+    sonde_run(["--lines", "f", "-o", "t.sonde"], "app.pyz", cwd=tmp_path)
+    text = run(SONDE, "report", "t.sonde", "--view", "lines", cwd=tmp_path).stdout
+    assert hits(text) == 2 and "return x" in text
