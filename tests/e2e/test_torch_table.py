@@ -3,6 +3,7 @@
 
 Where torch is wrong, ours is right, and the tests at the end say so.
 """
+import inspect
 import itertools
 
 import pytest
@@ -121,8 +122,10 @@ def test_row_limits(recorded, limit):
 @pytest.mark.parametrize("header", [None, "A title"])
 @pytest.mark.parametrize("top", [False, True])
 def test_units_titles_top_level(recorded, unit, header, top):
-    compare(recorded(OPTIONS[0]), OPTIONS[0], time_unit=unit, header=header,
-            top_level_events_only=top)
+    options = {"time_unit": unit} if unit else {}
+    if unit and "time_unit" not in inspect.signature(profiler_util.EventList.table).parameters:
+        pytest.skip("this torch's tables have no time_unit")
+    compare(recorded(OPTIONS[0]), OPTIONS[0], header=header, top_level_events_only=top, **options)
 
 
 @pytest.mark.parametrize("name", [None, 8, 20, 200])
@@ -203,7 +206,9 @@ def test_top_level_with_stacks(recorded):
     run = training()
     with quiet(), torch.profiler.profile(activities=[CPU], with_stack=True) as theirs:
         run()
-    if "aten::conv2d" in theirs.key_averages().table(top_level_events_only=True):
+    newer = hasattr(profiler_util.EventList, "supported_export_stacks_metrics") and \
+        "time_unit" in inspect.signature(profiler_util.EventList.table).parameters
+    if newer and "aten::conv2d" in theirs.key_averages().table(top_level_events_only=True):
         pytest.fail("torch does it right now: the docs should not say otherwise")
 
 
