@@ -607,6 +607,7 @@ static PyGetSetDef event_getset[] = {
     GET("flow_start", event_number, E_FALSE),
     GET("metadata", event_object, E_NONE),
     GET("event_metadata", event_object, E_NONE),
+    GET("metadata_json", event_object, E_NONE),
     GET("python_id", event_number, E_NODE),
     GET("python_parent_id", event_number, E_NODE),
     GET("python_module_id", event_number, E_NODE),
