@@ -117,6 +117,7 @@ enum sonde_event_flag {
     SONDE_EVENT_IS_USER = 2,   /* scope USER */
     SONDE_EVENT_IS_MEMORY = 4, /* a "[memory]" row */
     SONDE_EVENT_IS_UNFINISHED = 8, /* its end is not in the trace */
+    SONDE_EVENT_IS_FUNCTION = 16,  /* a call of a Python function: in no operator's self time */
 };
 
 struct sonde_events_columns {
@@ -128,7 +129,7 @@ struct sonde_events_columns {
     const uint32_t *thread;       /* index of the trace */
     const uint32_t *torch_thread; /* as at::RecordFunction numbers it; its own tid if not told */
     const int64_t  *start_ns, *end_ns, *self_ns; /* on the trace's axis */
-    const int32_t  *parent;                      /* index of the event that it lies in, or -1 */
+    const int32_t  *parent; /* index of the event that it lies in, or -1; a function's: a function */
     const uint32_t *shapes, *strides;            /* tensor list ids of its process, 0 none */
     const uint32_t *arguments; /* text: JSON list of strings, torch's "Concrete Inputs" */
     const uint32_t *keywords;  /* text: JSON object of its keyword arguments */
@@ -136,6 +137,8 @@ struct sonde_events_columns {
     const uint32_t *module; /* text: "Net.layer1.0.conv" */
     const int64_t  *sequence;   /* -1: none */
     const uint32_t *fwd_thread; /* 0: none */
+    const uint32_t *python_id, *python_parent; /* of calls of Python functions; 0: none */
+    const int32_t  *python_module; /* of a module's call: its number within its class; else -1 */
     const uint8_t  *scope;      /* enum sonde_scope */
     const uint8_t  *flags;      /* enum sonde_event_flag */
     const double   *flops, *macs, *moved_bytes;

@@ -415,6 +415,19 @@ struct sonde_sample {
 };
 SONDE_API void sonde_sample(const struct sonde_sample *sample);
 
+/*
+ * A call of a Python function, recorded when it returns. It is shown on the timeline, and is no
+ * range: ranges that begin in it may outlive it.
+ */
+struct sonde_function_call {
+    uint32_t frame;      /* of sonde_intern_frame_in() */
+    uint32_t thread;     /* of sonde_thread_of(); 0: the caller */
+    uint64_t start, end; /* sonde_clock() */
+    uint32_t id, parent; /* of this call, and of that which made it; unique in the process, from 1 */
+    bool     resumed;    /* a generator or coroutine went on; it was not called */
+};
+SONDE_API void sonde_function_called(const struct sonde_function_call *call);
+
 /* The clock that stamps events, as recorded. */
 static inline uint64_t sonde_clock(void);
 

@@ -343,6 +343,10 @@ enum event_field {
     E_INDEX,
     E_EXTERNAL,
     E_ACTIVITY,
+    E_IS_FUNCTION,
+    E_PYTHON_ID,
+    E_PYTHON_PARENT,
+    E_PYTHON_MODULE,
 };
 
 static PyObject *event_parent(const struct event_object *self, int32_t parent)
@@ -384,9 +388,10 @@ static PyObject *event_text(struct event_object *self, void *which)
     case E_MODULE:
         return core_events_text(owner, c->module[i]);
     case E_ACTIVITY:
-        return PyUnicode_FromString(c->trace_name[i] == 0               ? "cpu_instant_event"
-                                    : c->flags[i] & SONDE_EVENT_IS_USER ? "user_annotation"
-                                                                        : "cpu_op");
+        return PyUnicode_FromString(c->trace_name[i] == 0                   ? "cpu_instant_event"
+                                    : c->flags[i] & SONDE_EVENT_IS_FUNCTION ? "python_function"
+                                    : c->flags[i] & SONDE_EVENT_IS_USER     ? "user_annotation"
+                                                                            : "cpu_op");
     case E_TOTAL_TEXT:
         return core_time_text(total_us);
     case E_SELF_TEXT:
@@ -439,6 +444,12 @@ static PyObject *event_object(struct event_object *self, void *which)
     }
 }
 
+/* torch has -1 where there is none. */
+static PyObject *python_number(uint32_t number)
+{
+    return PyLong_FromLong(number != 0 ? (long)number : -1);
+}
+
 /* Numbers and flags. */
 static PyObject *event_number(struct event_object *self, void *which)
 {
@@ -467,6 +478,14 @@ static PyObject *event_number(struct event_object *self, void *which)
         return PyBool_FromLong(c->flags[i] & SONDE_EVENT_IS_ASYNC);
     case E_FALSE:
         Py_RETURN_FALSE;
+    case E_IS_FUNCTION:
+        return PyBool_FromLong(c->flags[i] & SONDE_EVENT_IS_FUNCTION);
+    case E_PYTHON_ID:
+        return python_number(c->python_id[i]);
+    case E_PYTHON_PARENT:
+        return python_number(c->python_parent[i]);
+    case E_PYTHON_MODULE:
+        return PyLong_FromLong(c->python_module[i]);
     case E_USER:
         return PyBool_FromLong(c->flags[i] & SONDE_EVENT_IS_USER);
     case E_ZERO:
@@ -555,7 +574,7 @@ static PyGetSetDef event_getset[] = {
     GET("is_remote", event_number, E_FALSE),
     GET("is_legacy", event_number, E_FALSE),
     GET("is_user_annotation", event_number, E_USER),
-    GET("is_python_function", event_number, E_FALSE),
+    GET("is_python_function", event_number, E_IS_FUNCTION),
     GET("use_device", event_object, E_NONE),
     GET("device_type", event_object, E_DEVICE_TYPE),
     GET("device_index", event_number, E_ZERO),
@@ -608,9 +627,9 @@ static PyGetSetDef event_getset[] = {
     GET("metadata", event_object, E_NONE),
     GET("event_metadata", event_object, E_NONE),
     GET("metadata_json", event_object, E_NONE),
-    GET("python_id", event_number, E_NODE),
-    GET("python_parent_id", event_number, E_NODE),
-    GET("python_module_id", event_number, E_NODE),
+    GET("python_id", event_number, E_PYTHON_ID),
+    GET("python_parent_id", event_number, E_PYTHON_PARENT),
+    GET("python_module_id", event_number, E_PYTHON_MODULE),
     GET("self_cpu_percent", event_number, E_NODE),
     GET("total_cpu_percent", event_number, E_NODE),
     GET("total_device_percent", event_number, E_NODE),

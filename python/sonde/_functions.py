@@ -13,6 +13,7 @@ cheaper. `mode="trace"` keeps every call with its time, for a timeline; the defa
 memory that does not grow with the program's run time.
 """
 import atexit
+import gc
 import os
 import sys
 import threading
@@ -41,6 +42,9 @@ def _start(builtins, mode, whole):
             _tell("python.functions.way", _python.functions_describe()["way"])
             _tell("python.functions.builtins", "yes" if builtins else "no")
             _tell("python.version", sys.version.split()[0])
+        elif _options[1] == "timeline":
+            raise RuntimeError("sonde: a profile with with_stack=True is recording Python's calls: stop "
+                               "it before sonde.functions() begins, or begin with sonde.functions()")
         elif (builtins, mode) != _options:
             warnings.warn("sonde: Python calls are being recorded already, with other options; "
                           "those hold", stacklevel=6)
@@ -49,6 +53,29 @@ def _start(builtins, mode, whole):
 
 def _is_traced():
     return _options[1] == "trace"
+
+
+def start_timeline(module_code, collections):
+    """Every call as an event, those under way too, for a torch profile; `collections`: those of
+    garbage as well. False if calls are being recorded already, in whatever way."""
+    global _users, _options
+    with _lock:
+        if _users:
+            return False
+        _python.functions_start(_PACKAGE, _LIBRARY, open_frames=True, module_code=module_code)
+        _options = True, "timeline"
+        _tell("python.functions", "timeline")
+        _tell("python.functions.way", _python.functions_describe()["way"])
+        if collections:
+            gc.callbacks.append(_python.collection)
+        _users = 1
+        return True
+
+
+def stop_timeline():
+    if _python.collection in gc.callbacks:
+        gc.callbacks.remove(_python.collection)
+    _stop()
 
 
 def _stop():

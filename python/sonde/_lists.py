@@ -178,8 +178,20 @@ class Events(EventList):
 
     def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0,
                      group_by_overload_name=False, include_python_functions=False):
-        return self._result.key_averages(group_by_input_shapes, group_by_stack_n,
-                                         group_by_overload_name)
+        groups = group_by_input_shapes, group_by_stack_n, group_by_overload_name
+        if include_python_functions:
+            return self._averages_with_functions(*groups)
+        return self._result.key_averages(*groups)
+
+    def _averages_with_functions(self, *groups):
+        """A row for each Python function too: torch's own list, made from ours."""
+        from torch.autograd.profiler_util import EventList as TorchList
+        rows = TorchList(list(self), profile_memory="memory" in self._result.columns,
+                         with_flops=bool(self._result.flops))
+        rows._tree_built = True
+        more = inspect.signature(TorchList.key_averages).parameters
+        known = {"include_python_functions": True} if "include_python_functions" in more else {}
+        return rows.key_averages(*groups[:len(more) - 1 - len(known)], **known)
 
     def export_chrome_trace(self, path):
         self._result.export_chrome_trace(path)

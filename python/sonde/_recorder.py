@@ -20,6 +20,8 @@ _lock = threading.Lock()
 _owner = None
 _said_guest = False
 _guest = None  # "run", "session": the recording is theirs, and goes on whatever the owner does
+_collections = False  # with them, garbage collections too
+_frames = None  # whether Python's calls are recorded for the owner now; None: they are not asked for
 
 
 def _forget_in_child():
@@ -33,13 +35,14 @@ os.register_at_fork(after_in_child=_forget_in_child)
 
 def start(owner, path, **options):
     """Begins to record into `path` on behalf of `owner`; returns where it really goes."""
-    global _owner, _guest
+    global _owner, _guest, _frames, _collections
     with _lock:
         if _owner is not None:
             raise RuntimeError(
                 f"sonde: {_owner!r} is already recording, and a process has one recording at a "
                 "time: stop it first (a `with` block stops at its end)")
         _guest = _host()
+        _collections = options.pop("collections", False)
         if _guest == "run":
             path = None
             _say_guest()
@@ -49,6 +52,7 @@ def start(owner, path, **options):
         else:
             _begin(path, options)
         _owner = owner
+        _frames = False if options.get("stacks") and _guest != "run" and torch_module() else None
         return path
 
 
@@ -96,6 +100,22 @@ def _join(options):
             raise RuntimeError(f"sonde: {error}") from error
 
 
+def _record_frames(on):
+    """with_stack: Python's calls are on the timeline while operators are recorded."""
+    global _frames
+    if _frames is None or _frames == on:
+        return
+    from . import _functions, _torch_probe
+    if not on:
+        _functions.stop_timeline()
+    elif not _functions.start_timeline(_torch_probe.module_code(torch_module()),
+                                       _collections):
+        on = None
+        warnings.warn("sonde: Python calls are being recorded already (sonde.functions): with_stack=True "
+                      "adds no Python functions to the timeline", stacklevel=6)
+    _frames = on
+
+
 def _begin(path, options):
     bare = options.pop("bare", False)  # nothing is marked but what is marked by hand
     try:
@@ -117,6 +137,7 @@ def stop(owner):
         if _owner is not owner:
             return
         _owner = None
+        _record_frames(False)
         if _guest == "run":
             return
         _steps.unwatch()
@@ -131,13 +152,17 @@ def stop(owner):
 
 def pause(owner):
     """Nothing is marked until resume(); the file stays open."""
-    if _owner is owner and not _guest:
-        _record.pause()
+    if _owner is owner:
+        _record_frames(False)
+        if not _guest:
+            _record.pause()
 
 
 def resume(owner):
-    if _owner is owner and not _guest:
-        _record.resume()
+    if _owner is owner:
+        if not _guest:
+            _record.resume()
+        _record_frames(True)
 
 
 def begin_in_step(owner, number):

@@ -300,7 +300,7 @@ def _prefixes():
         return sorted((path for path in sys.path if path), reverse=True)
 
 
-def _module_code(torch):
+def module_code(torch):
     """Of nn.Module.__call__, by which a module's frame is known; its first local is the module."""
     code = getattr(torch.nn.Module.__call__, "__code__", None)
     usable = code is not None and code.co_varnames[:1] == ("self",) and "self" not in code.co_cellvars
@@ -321,7 +321,7 @@ def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads
                                          "with_stack": stacks, "with_modules": modules})
     if stacks:
         notes["python.prefixes"] = json.dumps(_prefixes())
-    _record.torch_start(library(), flags, _module_code(torch), notes)
+    _record.torch_start(library(), flags, module_code(torch), notes)
     if _compiled is None:
         _compiled = _CompiledRanges()
         _compiled.put_on()

@@ -131,6 +131,7 @@ class profile:
         self._say_ignored(_config.reasons(configured))
         # Of a torch that tells nothing of its config, overload names are recorded to be safe.
         self._with_overloads = configured is None or "capture_overload_names" in configured
+        self._with_collections = "record_python_gc_info" in (configured or ())
         self.record_shapes = record_shapes or bool(with_flops)
         self.profile_memory = profile_memory
         self.with_stack = with_stack
@@ -248,7 +249,7 @@ class profile:
         result.begin(_recorder.start(
             self, result.next_path(), shapes=self.record_shapes, memory=self.profile_memory,
             stacks=self.with_stack, modules=self.with_modules,
-            overloads=self._with_overloads))
+            overloads=self._with_overloads, collections=self._with_collections))
         _recorder.pause(self)
         self._next = result
         self._trace_id = self.create_trace_id()
@@ -303,8 +304,10 @@ class profile:
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0,
                      group_by_overload_name=False, include_python_functions=False):
         """One row for each operator; or for each with these shapes, stack frames, overload."""
-        return self._results("to average").key_averages(group_by_input_shape, group_by_stack_n,
-                                                        group_by_overload_name)
+        groups = group_by_input_shape, group_by_stack_n, group_by_overload_name
+        if include_python_functions:
+            return self.events().key_averages(*groups, include_python_functions=True)
+        return self._results("to average").key_averages(*groups)
 
     def events(self):
         """Every single event, in the order they began."""

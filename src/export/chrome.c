@@ -60,6 +60,13 @@ void snd_chrome_stack(struct snd_chrome *chrome, uint32_t process, uint32_t stac
                     chrome->text.length);
 }
 
+struct sonde_text snd_chrome_function(struct snd_chrome *chrome, uint32_t process, uint32_t frame)
+{
+    snd_buf_clear(&chrome->text);
+    snd_function_text(chrome->trace, process, frame, &chrome->text);
+    return (struct sonde_text){ snd_buf_string(&chrome->text), chrome->text.length };
+}
+
 /* ------------------------------------------------------------------- whole */
 
 static enum sonde_status write_events(struct snd_chrome *chrome, struct sonde_error *err)

@@ -65,6 +65,9 @@ void snd_chrome_open(struct snd_chrome *chrome, const char *phase, const char *c
 /* The member "Call stack"; nothing where the stack is empty. */
 void snd_chrome_stack(struct snd_chrome *chrome, uint32_t process, uint32_t stack);
 
+/* "prog.py(12): main", as torch names Python functions. Borrowed until the next text. */
+struct sonde_text snd_chrome_function(struct snd_chrome *chrome, uint32_t process, uint32_t frame);
+
 /* As snd_spans_calls has them; `user` is the snd_chrome. */
 bool snd_chrome_on_begin(struct snd_span *span, void *user);
 bool snd_chrome_on_end(const struct snd_span *span, void *user);

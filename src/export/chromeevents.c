@@ -4,6 +4,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "format/fields.h"
+#include "model/stacks.h"
 
 static struct sonde_text name_of(const struct snd_chrome *chrome, const struct sonde_event *event)
 {
@@ -113,6 +117,26 @@ static void put_sample(struct snd_chrome *chrome, const struct sonde_event *even
     snd_json_end(&chrome->json);
 }
 
+static void put_function(struct snd_chrome *chrome, const struct sonde_event *event)
+{
+    int64_t           ns = event->size < INT64_MAX ? (int64_t)event->size : INT64_MAX;
+    struct sonde_text name = snd_chrome_function(chrome, event->process, event->name);
+    int32_t           module = snd_module_number(name);
+
+    snd_chrome_open(chrome, "X", "python_function", name, event->process, event->thread);
+    snd_json_us(&chrome->json, "ts", event->time_ns - ns);
+    snd_json_us(&chrome->json, "dur", ns);
+    snd_json_object(&chrome->json, "args");
+    if (SND_HIGH(event->value) != 0)
+        snd_json_uint(&chrome->json, "Python parent id", SND_HIGH(event->value));
+    snd_json_uint(&chrome->json, "Python id", SND_LOW(event->value));
+    if (module >= 0)
+        snd_json_int(&chrome->json, "Python module id", module);
+    snd_json_uint(&chrome->json, "Ev Idx", chrome->numbers++);
+    snd_json_end(&chrome->json);
+    snd_json_end(&chrome->json);
+}
+
 static void put_gap(struct snd_chrome *chrome, const struct sonde_event *event)
 {
     if (event->value == 0)
@@ -128,9 +152,10 @@ bool snd_chrome_on_event(const struct sonde_event *event, const struct snd_live_
                          void *user)
 {
     static void (*const puts[])(struct snd_chrome *, const struct sonde_event *) = {
-        [SONDE_EVENT_MARK] = put_mark,       [SONDE_EVENT_STEP] = put_step,
-        [SONDE_EVENT_COUNTER] = put_counter, [SONDE_EVENT_LINK] = put_link,
-        [SONDE_EVENT_SAMPLE] = put_sample,   [SONDE_EVENT_GAP] = put_gap,
+        [SONDE_EVENT_MARK] = put_mark,         [SONDE_EVENT_STEP] = put_step,
+        [SONDE_EVENT_COUNTER] = put_counter,   [SONDE_EVENT_LINK] = put_link,
+        [SONDE_EVENT_SAMPLE] = put_sample,     [SONDE_EVENT_GAP] = put_gap,
+        [SONDE_EVENT_FUNCTION] = put_function,
     };
     struct snd_chrome *chrome = user;
 

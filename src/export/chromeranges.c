@@ -81,28 +81,13 @@ static void put_attr(struct snd_chrome *chrome, const struct snd_span *span, uns
 
 /* ------------------------------------------------------------------ a range */
 
-/* "prog.py(12): main", as torch writes Python's functions; one in C is its name alone. */
-static struct sonde_text python_name(struct snd_chrome *chrome, const struct snd_span *span)
-{
-    struct sonde_frame frame;
-
-    sonde_trace_frame(chrome->trace, span->process, (uint32_t)span->attrs[SND_ATTR_FRAME], &frame);
-    snd_buf_clear(&chrome->text);
-    if (frame.first_line != 0) {
-        snd_buf_put(&chrome->text, frame.file.bytes, frame.file.length);
-        snd_buf_format(&chrome->text, "(%" PRIu32 "): ", frame.first_line);
-    }
-    snd_buf_put(&chrome->text, frame.function.bytes, frame.function.length);
-    return (struct sonde_text){ snd_buf_string(&chrome->text), chrome->text.length };
-}
-
 /* "aten::add.Tensor", where torch was asked for overloads. */
 static struct sonde_text span_name(struct snd_chrome *chrome, const struct snd_span *span)
 {
     struct sonde_text name = span->name;
 
     if (has(span, SND_ATTR_FRAME))
-        return python_name(chrome, span);
+        return snd_chrome_function(chrome, span->process, (uint32_t)span->attrs[SND_ATTR_FRAME]);
     if (!chrome->is_torch[span->process] || !has(span, SND_ATTR_OVERLOAD))
         return name;
     struct sonde_text overload = sonde_trace_string(chrome->trace, span->process,

@@ -17,6 +17,7 @@
  *     SAMPLE    stack               state, samples << 8   thread, ns     -
  *     ALLOC     device              tag                   address        size
  *     FREE      device              tag                   address        size
+ *     FUNCTION  frame               thread                ticks, flags   id, parent
  *     ATTR      (key and value are in word 0)
  *     ATTR64    value (64 bits); the key is in word 0, as in ATTR
  *

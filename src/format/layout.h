@@ -215,6 +215,13 @@ enum snd_sample_state {
 #define SND_SAMPLE_COUNT(word1) ((uint32_t)((uint64_t)(word1) >> 40)) /* 0 is one, too */
 #define SND_SAMPLE_COUNT_MAX (UINT32_MAX >> 8)
 
+/* FUNCTION: word 2 is the duration in ticks and, above it, enum snd_function_flag. */
+enum snd_function_flag {
+    SND_FUNCTION_RESUMED = 1, /* a generator or coroutine went on; it was not called */
+};
+#define SND_FUNCTION_TICKS(word2) ((uint64_t)(word2)&SND_TIME_MASK)
+#define SND_FUNCTION_FLAGS(word2) ((uint32_t)((uint64_t)(word2) >> 56))
+
 #define SND_GAP_ALL UINT32_MAX /* GAP: every range that was open is to be closed */
 
 enum snd_link_kind {

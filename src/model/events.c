@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "format/fields.h"
 #include "model/assembly.h"
+#include "model/stacks.h"
 
 #define EVENTS_MAX ((uint32_t)INT32_MAX - 1)
 #define NOWHERE UINT32_MAX
@@ -30,6 +31,7 @@ struct entry {
     uint32_t         parent; /* index, or NOWHERE */
     uint32_t         above;  /* what it lay in when it opened */
     uint32_t         thread, children;
+    uint32_t         python_id, python_parent; /* of a Python function's call */
     uint8_t          flags;
     bool             folded; /* into its parent */
 };
@@ -41,8 +43,10 @@ struct sonde_events {
     uint32_t                    count, room;
     struct snd_live             live;
     struct snd_assembly         assembly;
-    uint32_t own[OWN_COUNT]; /* names of ours: those of the trace, if it has them */
-    uint32_t empty;          /* the trace's name of no length, or UINT32_MAX */
+    uint32_t         own[OWN_COUNT]; /* names of ours: those of the trace, if it has them */
+    uint32_t         empty;          /* the trace's name of no length, or UINT32_MAX */
+    struct snd_texts functions;      /* names of Python functions, numbered after our own */
+    struct snd_map   function_names; /* (process, frame) to one of them */
     struct sonde_events_columns shown;
     void                       *columns; /* owned: all of them, one after another */
 };
@@ -71,6 +75,18 @@ static void number_texts(struct sonde_events *e)
                 memcmp(name->bytes, own_names[k].bytes, name->length) == 0)
                 e->own[k] = i;
     }
+}
+
+/* Names of the trace, then our own, then those of Python functions. */
+static struct sonde_text name_text(const struct sonde_events *e, uint32_t name)
+{
+    uint32_t count = e->trace->names.count;
+
+    if (name >= count && name < count + OWN_COUNT)
+        return own_names[name - count];
+    const struct snd_text *found = name < count ? &e->trace->names.items[name]
+                                                : &e->functions.items[name - count - OWN_COUNT];
+    return (struct sonde_text){ found->bytes, found->length };
 }
 
 static uint32_t text_of_name(const struct sonde_events *e, uint32_t name)
@@ -150,6 +166,84 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
     entry->range.cpu_bytes = is_cpu ? change.counted : 0;
     entry->range.device_bytes = is_cpu ? 0 : change.counted;
     entry->flags = SONDE_EVENT_IS_MEMORY;
+}
+
+/* ----------------------------------------------------------- Python's functions */
+
+/* The number that its text has among the names, or UINT32_MAX when memory is out. */
+static uint32_t name_function(struct sonde_events *e, uint32_t process, uint32_t frame)
+{
+    struct snd_key      key = { process, frame, 0 };
+    struct sonde_buffer text = { 0 };
+    uint32_t            number;
+
+    if (!snd_map_get(&e->function_names, key, &number)) {
+        snd_function_text(e->trace, process, frame, &text);
+        bool added = !text.failed &&
+                     snd_texts_add(&e->functions, snd_buf_string(&text), text.length, &number) &&
+                     snd_map_put(&e->function_names, key, number);
+        sonde_buffer_release(&text);
+        if (!added)
+            return UINT32_MAX;
+    }
+    return e->trace->names.count + OWN_COUNT + number;
+}
+
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct sonde_events *e = user;
+
+    if (SND_EVENT_KIND(words[0]) != SND_EV_FUNCTION)
+        return;
+    int64_t       took = snd_scale_ticks(&lane->from->scale, SND_FUNCTION_TICKS(words[2]));
+    uint32_t      name = name_function(e, lane->process, SND_LOW(words[1]));
+    struct entry *entry = name != UINT32_MAX ? add_entry(e, lane) : NULL;
+    if (!entry) {
+        give_up(e);
+        return;
+    }
+    entry->thread = snd_subject_thread(e->trace, lane->thread, words);
+    entry->range = (struct snd_range){
+        .start_ns = snd_sub(ns, took), .total_ns = took, .sequence = SND_NO_SEQUENCE, .name = name
+    };
+    entry->python_id = SND_LOW(words[3]);
+    entry->python_parent = SND_HIGH(words[3]);
+    entry->flags = SONDE_EVENT_IS_FUNCTION;
+}
+
+static bool is_function(const struct entry *entry)
+{
+    return entry->flags & SONDE_EVENT_IS_FUNCTION;
+}
+
+static struct snd_key key_of_call(const struct sonde_events *e, const struct entry *entry,
+                                  uint32_t id)
+{
+    return (struct snd_key){ e->assembly.lanes[entry->thread].process, id, 0 };
+}
+
+/* A call is recorded when it returns, and so after those that it made. False: out of memory. */
+static bool link_functions(struct sonde_events *e)
+{
+    struct snd_map calls = { 0 };
+    bool           good = true;
+
+    for (uint32_t i = 0; i < e->count && good && e->functions.count > 0; i++)
+        if (is_function(&e->entries[i]))
+            good = snd_map_put(&calls, key_of_call(e, &e->entries[i], e->entries[i].python_id), i);
+    for (uint32_t i = 0; i < e->count && good && e->functions.count > 0; i++) {
+        struct entry *entry = &e->entries[i];
+        uint32_t      parent;
+        if (!is_function(entry) || entry->python_parent == 0 ||
+            entry->python_parent == entry->python_id ||
+            !snd_map_get(&calls, key_of_call(e, entry, entry->python_parent), &parent))
+            continue;
+        struct snd_range *above = &e->entries[parent].range;
+        above->child_ns = snd_add(above->child_ns, entry->range.total_ns);
+        entry->parent = parent;
+    }
+    snd_map_release(&calls);
+    return good;
 }
 
 /* --------------------------------------------------------------------- folding */
@@ -269,7 +363,7 @@ static void sort_places(struct place *places, uint32_t count)
     X(uint32_t, trace_name) X(uint32_t, overload) X(uint32_t, process) X(uint32_t, thread)              \
     X(uint32_t, torch_thread) X(int32_t, parent) X(uint32_t, shapes) X(uint32_t, strides)               \
     X(uint32_t, arguments) X(uint32_t, keywords) X(uint32_t, stack) X(uint32_t, module)                 \
-    X(uint32_t, fwd_thread)                                                                             \
+    X(uint32_t, fwd_thread) X(uint32_t, python_id) X(uint32_t, python_parent) X(int32_t, python_module)  \
     X(uint8_t, scope) X(uint8_t, flags)
 /* clang-format on */
 
@@ -346,6 +440,9 @@ static void fill_row(const struct sonde_events *e, struct columns *c, uint32_t r
     c->keywords[row] = text_of(e, lane->from, r->keywords);
     c->stack[row] = r->stack;
     c->module[row] = text_of(e, lane->from, r->module);
+    c->python_id[row] = entry->python_id;
+    c->python_parent[row] = entry->python_parent;
+    c->python_module[row] = is_function(entry) ? snd_module_number(name_text(e, r->name)) : -1;
     c->scope[row] = r->scope;
     c->flags[row] = entry->flags;
 }
@@ -416,16 +513,18 @@ static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
                                            .open = on_open,
                                            .close = on_close,
                                            .memory = on_memory,
+                                           .other = on_other,
                                            .move = on_move };
     enum sonde_status status = snd_assemble(&e->assembly, e->trace, SONDE_BY_TIME, &consumer, err);
 
     if (status == SONDE_OK) {
         fold_all(e);
-        if (!build_columns(e))
+        if (!link_functions(e) || !build_columns(e))
             status = snd_fail(err, SONDE_E_NOMEM, "out of memory for %u events", e->count);
     }
     snd_assembly_release(&e->assembly);
     snd_live_release(&e->live);
+    snd_map_release(&e->function_names);
     free(e->entries);
     e->entries = NULL;
     return status;
@@ -455,6 +554,7 @@ void sonde_events_free(struct sonde_events *e)
 {
     if (!e)
         return;
+    snd_texts_release(&e->functions);
     free(e->columns);
     free(e);
 }
@@ -466,17 +566,12 @@ const struct sonde_events_columns *sonde_events_columns(const struct sonde_event
 
 size_t sonde_events_text_count(const struct sonde_events *e)
 {
-    return (size_t)e->trace->names.count + OWN_COUNT + 1;
+    return (size_t)e->trace->names.count + OWN_COUNT + e->functions.count + 1;
 }
 
 struct sonde_text sonde_events_text(const struct sonde_events *e, uint32_t text)
 {
-    uint32_t count = e->trace->names.count;
-
-    if (text == 0 || text > count + OWN_COUNT)
+    if (text == 0 || text >= sonde_events_text_count(e))
         return (struct sonde_text){ "", 0 };
-    if (text > count)
-        return own_names[text - 1 - count];
-    return (struct sonde_text){ e->trace->names.items[text - 1].bytes,
-                                e->trace->names.items[text - 1].length };
+    return name_text(e, text - 1);
 }

@@ -49,3 +49,33 @@ size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_
     }
     return shown;
 }
+
+void snd_function_text(const struct sonde_trace *trace, uint32_t process, uint32_t frame,
+                       struct sonde_buffer *text)
+{
+    struct sonde_frame f;
+
+    if (!sonde_trace_frame(trace, process, frame, &f))
+        snd_buf_text(text, "(unknown)");
+    else if (f.first_line == 0)
+        snd_buf_put(text, f.function.bytes, f.function.length);
+    else
+        put_frame(trace, process, &f, text);
+}
+
+int32_t snd_module_number(struct sonde_text function)
+{
+    static const char prefix[] = "nn.Module: ";
+    size_t            digits = function.length;
+    int32_t           number = 0;
+
+    if (digits < sizeof prefix || memcmp(function.bytes, prefix, sizeof prefix - 1) != 0)
+        return -1;
+    while (digits > 0 && function.bytes[digits - 1] >= '0' && function.bytes[digits - 1] <= '9')
+        digits--;
+    if (digits == function.length || digits + 9 < function.length)
+        return -1;
+    for (; digits < function.length; digits++)
+        number = number * 10 + (function.bytes[digits] - '0');
+    return number;
+}

@@ -18,4 +18,11 @@
 size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_t id, size_t most,
                       char separator, struct sonde_buffer *text);
 
+/* Appends a function by its frame, in the same way; one written in C, or a module, by name alone. */
+void snd_function_text(const struct sonde_trace *trace, uint32_t process, uint32_t frame,
+                       struct sonde_buffer *text);
+
+/* Of "nn.Module: Linear_3", which is a module's call: 3. Any other function: -1. */
+int32_t snd_module_number(struct sonde_text function);
+
 #endif

@@ -132,7 +132,7 @@ static void add_link(struct sonde_summary *s, const struct snd_lane *lane, const
 static void add_sample(struct sonde_summary *s, const struct snd_lane *lane, int64_t ns,
                        const uint64_t *words)
 {
-    uint32_t                 thread = snd_sampled_thread(s->trace, lane->thread, words);
+    uint32_t                 thread = snd_subject_thread(s->trace, lane->thread, words);
     struct sonde_thread_row *row = &s->threads[thread];
     struct sampled          *seen = &s->sampled[thread];
     int64_t                  from = snd_sub(ns, SND_HIGH(words[2]));

@@ -382,10 +382,13 @@ enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_order order,
     return status;
 }
 
-uint32_t snd_sampled_thread(const struct sonde_trace *trace, uint32_t lane, const uint64_t *words)
+uint32_t snd_subject_thread(const struct sonde_trace *trace, uint32_t lane, const uint64_t *words)
 {
     const struct snd_process *p = &trace->processes[trace->threads[lane].shown.process];
-    uint32_t                  id = SND_LOW(words[2]);
+    uint8_t                   kind = SND_EVENT_KIND(words[0]);
+    uint32_t                  id = kind == SND_EV_SAMPLE     ? SND_LOW(words[2])
+                                   : kind == SND_EV_FUNCTION ? SND_HIGH(words[1])
+                                                             : 0;
 
     return id == 0 || id >= p->tables.thread_count ? lane : p->first_thread + id - 1;
 }
@@ -526,6 +529,20 @@ static void fill_memory(struct sonde_event *e, const uint64_t *w)
     e->size = w[3];
 }
 
+static void fill_function(struct sonde_event *e, const uint64_t *w)
+{
+    e->name = SND_LOW(w[1]);
+    e->aux = SND_FUNCTION_FLAGS(w[2]);
+    e->value = w[3];
+}
+
+static uint64_t function_ns(const struct sonde_trace *trace, uint32_t lane, const uint64_t *words)
+{
+    const struct snd_process *p = &trace->processes[trace->threads[lane].shown.process];
+
+    return (uint64_t)snd_scale_ticks(&p->scale, SND_FUNCTION_TICKS(words[2]));
+}
+
 static void fill_attr(struct sonde_event *e, const uint64_t *w)
 {
     e->aux = SND_ATTR_KEY(w[0]);
@@ -555,6 +572,7 @@ bool snd_event_show(const struct sonde_trace *trace, uint32_t thread, int64_t ns
         { SND_EV_SAMPLE, SONDE_EVENT_SAMPLE, fill_sample },
         { SND_EV_ALLOC, SONDE_EVENT_ALLOC, fill_memory },
         { SND_EV_FREE, SONDE_EVENT_FREE, fill_memory },
+        { SND_EV_FUNCTION, SONDE_EVENT_FUNCTION, fill_function },
         { SND_EV_ATTR, SONDE_EVENT_ATTR, fill_attr },
         { SND_EV_ATTR64, SONDE_EVENT_ATTR, fill_attr64 },
     };
@@ -566,8 +584,9 @@ bool snd_event_show(const struct sonde_trace *trace, uint32_t thread, int64_t ns
         return false;
     *event = (struct sonde_event){ .kind = kinds[i].shown, .time_ns = ns };
     kinds[i].fill(event, words);
-    event->thread = event->kind == SONDE_EVENT_SAMPLE ? snd_sampled_thread(trace, thread, words)
-                                                      : thread;
+    if (event->kind == SONDE_EVENT_FUNCTION)
+        event->size = function_ns(trace, thread, words);
+    event->thread = snd_subject_thread(trace, thread, words);
     event->process = trace->threads[event->thread].shown.process;
     return true;
 }

@@ -44,10 +44,11 @@ SND_CHECKED enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_ord
                                        struct sonde_error *err);
 
 /*
- * The thread that a SAMPLE is about. The visitor is handed the thread that wrote it: the events of
- * one thread come in order, and a sample may be read before or after what its thread did itself.
+ * The thread that a SAMPLE or FUNCTION is about. The visitor is handed the thread that wrote it: the
+ * events of one thread come in order, and these may be read before or after what their thread did
+ * itself.
  */
-uint32_t snd_sampled_thread(const struct sonde_trace *trace, uint32_t lane, const uint64_t *words);
+uint32_t snd_subject_thread(const struct sonde_trace *trace, uint32_t lane, const uint64_t *words);
 
 /* An event as the public walk shows it, from the words that `other` is handed; false: no such kind. */
 bool snd_event_show(const struct sonde_trace *trace, uint32_t thread, int64_t ns,

@@ -511,6 +511,28 @@ void sonde_sample(const struct sonde_sample *sample)
     } while (left > 0);
 }
 
+void sonde_function_called(const struct sonde_function_call *call)
+{
+    uint64_t       flags = call->resumed ? SND_FUNCTION_RESUMED : 0;
+    const uint64_t words[4] = {
+        call->end << 8 | SND_EV_FUNCTION,
+        (uint64_t)call->thread << 32 | call->frame,
+        ((call->end - call->start) & SND_TIME_MASK) | flags << 56,
+        (uint64_t)call->parent << 32 | call->id,
+    };
+
+    uint32_t epoch = sonde_epoch();
+
+    if (epoch == 0)
+        return;
+    if (!sonde_lane_take_(&sonde_lane_, epoch, 4)) {
+        put(words, 4, SND_INTENT_OTHER);
+        return;
+    }
+    snd_lane_write(&sonde_lane_, words, 4);
+    sonde_lane_leave_(&sonde_lane_);
+}
+
 void sonde_link_from(uint64_t id)
 {
     sonde_link(SND_LINK_FLOW, false, id);

@@ -515,6 +515,14 @@ void synth_sample(struct synth *s, uint32_t thread, uint64_t ns, uint32_t stack,
     put(s, thread, SND_EV_SAMPLE, ns, SND_PAIR(stack, state), SND_PAIR(sampled, covered_ns), 0);
 }
 
+void synth_function(struct synth *s, uint32_t thread, uint64_t ns, uint32_t frame, uint32_t whose,
+                    uint64_t duration_ns, uint32_t id, uint32_t parent)
+{
+    uint64_t ticks = synth_raw_clock(s, ns) - synth_raw_clock(s, ns - duration_ns);
+
+    put(s, thread, SND_EV_FUNCTION, ns, SND_PAIR(frame, whose), ticks, SND_PAIR(id, parent));
+}
+
 void synth_attr(struct synth *s, uint32_t thread, uint8_t key, uint64_t value)
 {
     uint64_t words[2] = { SND_WORD0_ATTR(key, value), 0 };

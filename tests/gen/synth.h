@@ -92,6 +92,9 @@ void     synth_call_range(struct synth *s, uint32_t thread, uint64_t ns, uint32_
                           uint64_t duration_ns);
 void     synth_sample(struct synth *s, uint32_t thread, uint64_t ns, uint32_t stack, uint32_t state,
                       uint32_t sampled, uint32_t covered_ns);
+/* A call of a Python function that returns at `ns`; `whose`: another thread's, or 0. */
+void synth_function(struct synth *s, uint32_t thread, uint64_t ns, uint32_t frame, uint32_t whose,
+                    uint64_t duration_ns, uint32_t id, uint32_t parent);
 /* Words as they are, for damage. */
 void synth_raw(struct synth *s, uint32_t thread, const uint64_t *words, size_t count);
 

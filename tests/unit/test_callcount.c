@@ -55,7 +55,7 @@ static void start(const char *file)
     struct sonde_options options = recorded_options(file);
 
     recorded_start(&options);
-    snd_calls_start(false, false);
+    snd_calls_start(SND_CALLS_COUNTED, false);
 }
 
 static uint32_t kind_shown = SONDE_TALLY_CALLS; /* of the process, or of a session */
@@ -93,12 +93,12 @@ static const char keys[FUNCTIONS + 1]; /* addresses */
 
 static void enter(unsigned n)
 {
-    assert_true(snd_calls_enter(snd_calls_mine(), number_of(n), &keys[n], false));
+    assert_true(snd_calls_enter(snd_calls_mine(true), number_of(n), &keys[n], false));
 }
 
 static void leave(unsigned n)
 {
-    assert_true(snd_calls_leave_key(snd_calls_mine(), &keys[n]));
+    assert_true(snd_calls_leave_key(snd_calls_mine(true), &keys[n]));
 }
 
 /* ----------------------------------------------------------------- the slow count */
@@ -194,12 +194,12 @@ static void test_unseen_ends(void **state)
 {
     (void)state;
     start("unseen.sonde");
-    assert_false(snd_calls_leave_key(snd_calls_mine(), &keys[5]));
+    assert_false(snd_calls_leave_key(snd_calls_mine(true), &keys[5]));
     enter(1);
     enter(2);
     enter(3);
     leave(1);
-    assert_int_equal(snd_calls_mine()->depth, 0);
+    assert_int_equal(snd_calls_mine(true)->depth, 0);
     assert_int_equal(snd_calls.unbalanced, 2);
     enter(1);
     enter(1);
@@ -225,7 +225,7 @@ static void test_suspended(void **state)
     uint64_t since = sonde_clock();
     while (sonde_clock() - since < 100000)
         ;
-    struct snd_calls_thread *t = snd_calls_mine();
+    struct snd_calls_thread *t = snd_calls_mine(true);
     assert_true(snd_calls_enter(t, number_of(1), &keys[1], true));
     snd_calls_resume(t, &coroutine);
     snd_calls_resume(t, &coroutine); /* known no more: adds nothing */
@@ -342,7 +342,7 @@ static void test_resumed_in_another_recording(void **state)
     snd_calls_suspend(&coroutine);
     record_next("between.sonde");
     record_next("after.sonde");
-    struct snd_calls_thread *t = snd_calls_mine();
+    struct snd_calls_thread *t = snd_calls_mine(true);
     assert_true(snd_calls_enter(t, number_of(1), &keys[1], true));
     snd_calls_resume(t, &coroutine);
     leave(1);
@@ -417,8 +417,8 @@ static void test_no_memory(void **state)
         struct sonde_options options = recorded_options("nomem.sonde");
         recorded_start(&options);
         left = nth;
-        snd_calls_start(false, false);
-        struct snd_calls_thread *t = snd_calls_mine();
+        snd_calls_start(SND_CALLS_COUNTED, false);
+        struct snd_calls_thread *t = snd_calls_mine(true);
         for (unsigned i = 0; t && i < 600; i++) {
             uint32_t number = number_of(1000 + (unsigned)nth * 7 + i % 7);
             if (number != 0)

@@ -250,10 +250,52 @@ static void tables(void **state)
     sonde_trace_close(trace);
 }
 
+/* Calls come when they return; they have each other as parents, and take nothing from a range. */
+static void python_functions(void **state)
+{
+    struct synth *s = synth_new(scratch_path("functions"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+    uint32_t      file = synth_string(s, "/lib/prog.py");
+    uint32_t      f = synth_frame_in(s, synth_string(s, "f"), 3, file, 3, false);
+    uint32_t      g = synth_frame_in(s, synth_string(s, "nn.Module: Linear_12"), 0, 0, 0, false);
+
+    (void)state;
+    synth_meta(s, "python.prefixes", "[\"/lib/\"]");
+    synth_begin(s, t, 110, synth_string(s, "range"), 0); /* begins in a call, and outlives it */
+    synth_function(s, t, 150, g, 0, 30, 2, 1);
+    synth_function(s, t, 200, f, 0, 100, 1, 0);
+    synth_end(s, t, 300);
+    synth_function(s, t, 400, f, u, 350, 3, 9); /* of another thread, in one that is not there */
+    synth_close(s, true);
+    struct sonde_trace                *trace = scratch_open(scratch_path("functions"));
+    struct sonde_events               *events = list(trace);
+    const struct sonde_events_columns *c = sonde_events_columns(events);
+    assert_int_equal(c->count, 4);
+    assert_true(name_is(events, 0, "prog.py(3): f"));
+    assert_int_equal(c->thread[0], 1);
+    assert_int_equal(c->start_ns[0], 50);
+    assert_int_equal(c->parent[0], -1);
+    assert_true(name_is(events, 1, "prog.py(3): f"));
+    assert_int_equal(c->python_id[1], 1);
+    assert_int_equal(c->self_ns[1], 70);
+    assert_true(name_is(events, 2, "range"));
+    assert_int_equal(c->self_ns[2], 190);
+    assert_int_equal(c->parent[2], -1);
+    assert_int_equal(c->flags[2] & SONDE_EVENT_IS_FUNCTION, 0);
+    assert_true(name_is(events, 3, "nn.Module: Linear_12"));
+    assert_int_equal(c->python_module[3], 12);
+    assert_int_equal(c->python_parent[3], 1);
+    assert_int_equal(c->parent[3], 1);
+    assert_int_equal(c->flags[3], SONDE_EVENT_IS_FUNCTION);
+    sonde_events_free(events);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_torchs_order),
+        cmocka_unit_test(python_functions),
         cmocka_unit_test(torchs_rules),
         cmocka_unit_test(ends_out_of_order),
         cmocka_unit_test(stacks_of_backward_ranges),

@@ -150,7 +150,7 @@ static void fetch_words(const struct snd_calls_thread *t, struct snd_calls_edge 
     uint32_t                  unused;
     uint64_t                 *words = NULL;
 
-    if (t->epoch != 0 && !snd_calls.traced) {
+    if (t->epoch != 0 && snd_calls.mode == SND_CALLS_COUNTED) {
         words = snd_calls_words_(session->number, edge->caller, edge->callee);
         tell_owner(false);
         if (words && !snd_map_get(&session->pairs, pair, &unused) &&
@@ -313,7 +313,7 @@ void snd_calls_close_all_(struct snd_calls_thread *t)
         snd_calls_pop_(t);
 }
 
-struct snd_calls_thread *snd_calls_attach_(void)
+struct snd_calls_thread *snd_calls_attach_(bool entering)
 {
     struct snd_calls_thread *t = snd_calls_self_;
 
@@ -330,7 +330,8 @@ struct snd_calls_thread *snd_calls_attach_(void)
         if (!t || pthread_setspecific(end_key, t) != 0)
             return NULL;
         t->stack_low = find_stack_low();
-        t->is_main = getpid() == (pid_t)syscall(SYS_gettid);
+        t->tid = (uint32_t)syscall(SYS_gettid);
+        t->is_main = t->tid == (uint32_t)getpid();
         if (t->ended)
             snd_calls_sessions_ended_(t);
         if (t->ended && t->session == snd_calls.session)
@@ -338,8 +339,11 @@ struct snd_calls_thread *snd_calls_attach_(void)
         t->ended = 0;
         snd_calls_self_ = t;
     }
-    if (t->session != snd_calls.session)
+    if (t->session != snd_calls.session) {
         snd_calls_reset_(t);
+        if (snd_calls.adopt)
+            snd_calls.adopt(t, entering);
+    }
     return t;
 }
 
@@ -391,9 +395,9 @@ void snd_calls_renew_(struct snd_calls_thread *t)
         t->functions[i].caller = 0;
     for (uint32_t i = 1; i <= t->depth; i++) {
         struct snd_calls_entry *entry = &t->stack[i];
-        if (entry->edge->epoch != t->epoch)
+        if (entry->edge && entry->edge->epoch != t->epoch)
             fetch_words(t, entry->edge);
-        if (!is_counted(entry))
+        if (entry->edge && !is_counted(entry))
             snd_calls_count_(entry);
         entry->start = now;
         entry->inner = 0;
@@ -413,6 +417,8 @@ bool snd_calls_unwind_(struct snd_calls_thread *t, const void *key)
     return true;
 }
 
+/* ---------------------------------------------------------------- ranges, events */
+
 void snd_calls_begin_range_(uint32_t function, bool resumed)
 {
     uint32_t epoch = sonde_epoch();
@@ -422,6 +428,44 @@ void snd_calls_begin_range_(uint32_t function, bool resumed)
     const struct function *f = interned(function, epoch);
     sonde_begin_id(f->name, 0);
     sonde_attr(SONDE_ATTR_FRAME, f->frame | (uint64_t)resumed << 32);
+}
+
+/* What another thread has open ends when everything stops; the reader ends it. */
+void snd_calls_end_range_(const struct snd_calls_thread *t)
+{
+    if (t == snd_calls_self_)
+        sonde_end();
+}
+
+bool snd_calls_note_(struct snd_calls_thread *t, uint32_t function, const void *key, bool resumed)
+{
+    struct snd_calls_entry *entry = &t->stack[++t->depth];
+
+    entry->edge = NULL;
+    entry->key = key;
+    entry->function = function;
+    entry->calls = !resumed;
+    entry->id = ++snd_calls.ids;
+    entry->start = sonde_clock();
+    return true;
+}
+
+void snd_calls_tell_(struct snd_calls_thread *t, const struct snd_calls_entry *entry, uint64_t now)
+{
+    uint32_t epoch = sonde_epoch();
+
+    if (epoch == 0)
+        return;
+    const struct sonde_function_call call = {
+        .frame = interned(entry->function, epoch)->frame,
+        .thread = t == snd_calls_self_ ? 0 : sonde_thread_of(t->tid, NULL),
+        .start = entry->start,
+        .end = now,
+        .id = entry->id,
+        .parent = entry[-1].id,
+        .resumed = !entry->calls,
+    };
+    sonde_function_called(&call);
 }
 
 /* ---------------------------------------------------------------------- awaiting */
@@ -472,7 +516,7 @@ void snd_calls_resume(struct snd_calls_thread *t, const void *key)
     if (t->epoch != sonde_epoch())
         snd_calls_renew_(t);
     struct snd_calls_entry *entry = &t->stack[t->depth];
-    if (entry->start > suspended.since[place])
+    if (entry->edge && entry->start > suspended.since[place])
         entry->edge->words[SND_CALLS_AWAITING_TICKS] += entry->start - suspended.since[place];
     if (snd_calls.sessions_on)
         snd_calls_sessions_resume_(t, suspended.since[place]);
@@ -488,12 +532,13 @@ static void forget_suspended(void)
 
 /* -------------------------------------------------------------------- on and off */
 
-void snd_calls_start(bool traced, bool whole)
+void snd_calls_start(enum snd_calls_mode mode, bool whole)
 {
     snd_calls.whole = whole;
     snd_calls.begun = false;
     snd_calls.session++;
-    snd_calls.traced = traced;
+    snd_calls.mode = mode;
+    snd_calls.ids = 0;
     snd_calls.unbalanced = 0;
     snd_calls.lost = 0;
     snd_calls.on = true;
@@ -501,19 +546,14 @@ void snd_calls_start(bool traced, bool whole)
 
 void snd_calls_stop(void)
 {
-    bool traced = snd_calls.traced;
-
     while (snd_calls.sessions_on)
         snd_calls_session_stop(snd_calls.sessions_on->number);
     snd_calls.on = false;
     for (struct snd_calls_thread *t = snd_calls_threads_; t; t = t->next) {
         if (t->session != snd_calls.session)
             continue;
-        /* Ranges can be ended by their own thread alone; the reader ends the others. */
-        snd_calls.traced = traced && t == snd_calls_self_;
         snd_calls_close_all_(t);
         snd_calls_reset_(t);
     }
-    snd_calls.traced = traced;
     forget_suspended();
 }

@@ -6,7 +6,7 @@
  * (caller, callee) by which it was called. Entering it adds the call to the edge's tally, which
  * lives in the trace, and leaving it the time: a program that is killed has its open calls
  * counted. A function's and an edge's recursion are counted as cProfile counts them, for each
- * thread by itself. In trace mode a call is a range instead, and nothing is added up.
+ * thread by itself. Calls may be ranges or events of the timeline instead, and nothing is added up.
  *
  * The process's own count goes on while anyone counts, and is what a trace shows. A session that
  * is not alone counts for itself besides, as if it were: its stack of a thread is the process's
@@ -62,6 +62,7 @@ struct snd_calls_entry {
     uint64_t               inner;   /* ticks in what it called */
     const uint64_t        *counted; /* the words that have the call */
     uint32_t               function;
+    uint32_t               id;                        /* as an event of the timeline */
     uint8_t                calls;                     /* 1, or 0: a resumption */
     bool                   outermost, edge_outermost; /* of its function, its edge */
 };
@@ -71,8 +72,9 @@ struct snd_calls_thread {
     struct snd_calls_function *functions; /* by number */
     uint32_t                   depth, room, function_room;
     uint32_t                   epoch;
-    uint32_t                   session;   /* that it was last prepared for */
-    uint32_t                   ended;     /* its thread is gone: another may have it */
+    uint32_t                   session; /* that it was last prepared for */
+    uint32_t                   ended;   /* its thread is gone: another may have it */
+    uint32_t                   tid;
     bool                       is_main;   /* it begins and ends with the interpreter's own doing */
     char                      *stack_low; /* lowest address of the thread's C stack */
     struct snd_calls_edges    *edges;
@@ -94,16 +96,30 @@ struct snd_calls_session {
     struct snd_map            pairs;   /* (caller, callee) that it has counted */
 };
 
+/* What is recorded of a call. */
+enum snd_calls_mode {
+    SND_CALLS_COUNTED, /* words of its edge's tally */
+    SND_CALLS_RANGES,  /* a range: it must nest with all others of its thread */
+    SND_CALLS_EVENTS,  /* an event when it returns */
+};
+
 /* One process, one probe. */
 struct snd_calls_state {
-    bool     on;
-    bool     traced; /* ranges, not tallies */
-    bool     whole;  /* on before the first line of the program: what lies outside is not counted */
-    bool     begun;  /* the program, since */
-    uint32_t session;    /* numbers the times it was on */
-    uint64_t unbalanced; /* calls whose return was not seen */
-    uint64_t lost;       /* calls for which there was no memory */
+    bool on;
+    bool whole; /* on before the first line of the program: what lies outside is not counted */
+    bool begun; /* the program, since */
+    enum snd_calls_mode       mode;
+    uint32_t                  session;    /* numbers the times it was on */
+    uint32_t                  ids;        /* given to calls that are events, so far */
+    uint64_t                  unbalanced; /* calls whose return was not seen */
+    uint64_t                  lost;       /* calls for which there was no memory */
     struct snd_calls_session *sessions_on;
+
+    /*
+     * Enters the calls that were open before a thread's first event of the session; NULL: they are
+     * not recorded. `entering`: the event is a call, whose own frame is on the stack already.
+     */
+    void (*adopt)(struct snd_calls_thread *t, bool entering);
 };
 extern struct snd_calls_state                       snd_calls;
 extern SONDE_THREAD_LOCAL_ struct snd_calls_thread *snd_calls_self_;
@@ -125,7 +141,7 @@ uint32_t snd_calls_function(const struct snd_calls_name *name);
 /* ---------------------------------------------------------------- on and off */
 
 /* `whole`: the program has not begun; what the interpreter does before and after it is left out. */
-void snd_calls_start(bool traced, bool whole);
+void snd_calls_start(enum snd_calls_mode mode, bool whole);
 /* Calls still open count as if they ended now. */
 void snd_calls_stop(void);
 
@@ -164,23 +180,27 @@ void snd_calls_sessions_enter_(struct snd_calls_thread *t, uint32_t function, co
 void snd_calls_sessions_leave_(struct snd_calls_thread *t);
 void snd_calls_sessions_resume_(struct snd_calls_thread *t, uint64_t since);
 
-struct snd_calls_thread *snd_calls_attach_(void);
+struct snd_calls_thread *snd_calls_attach_(bool entering);
 bool                     snd_calls_is_outside_(const struct snd_calls_thread *t, uint32_t function);
 struct snd_calls_edge   *snd_calls_edge_(struct snd_calls_thread *t, uint32_t caller,
                                          uint32_t callee);
 bool                     snd_calls_room_(struct snd_calls_thread *t, uint32_t function);
 void                     snd_calls_renew_(struct snd_calls_thread *t);
 void                     snd_calls_begin_range_(uint32_t function, bool resumed);
+void                     snd_calls_end_range_(const struct snd_calls_thread *t);
+/* Calls that are events have no edge, and nothing of them is counted. */
+bool snd_calls_note_(struct snd_calls_thread *t, uint32_t function, const void *key, bool resumed);
+void snd_calls_tell_(struct snd_calls_thread *t, const struct snd_calls_entry *entry, uint64_t now);
 /* Unwinds to the entry of `key`, if there is one; what lies above it ended unseen. */
 bool snd_calls_unwind_(struct snd_calls_thread *t, const void *key);
 
-/* The calling thread's; NULL: no memory. */
-static inline struct snd_calls_thread *snd_calls_mine(void)
+/* The calling thread's; NULL: no memory. `entering`: as adopt() takes it. */
+static inline struct snd_calls_thread *snd_calls_mine(bool entering)
 {
     struct snd_calls_thread *t = snd_calls_self_;
 
     if (SONDE_UNLIKELY_(!t || t->session != snd_calls.session))
-        t = snd_calls_attach_();
+        t = snd_calls_attach_(entering);
     return t;
 }
 
@@ -208,6 +228,8 @@ static inline bool snd_calls_push_(struct snd_calls_thread *t, uint32_t function
         return false;
     if (SONDE_UNLIKELY_(t->epoch != sonde_epoch()))
         snd_calls_renew_(t);
+    if (SONDE_UNLIKELY_(snd_calls.mode == SND_CALLS_EVENTS))
+        return snd_calls_note_(t, function, key, resumed);
     struct snd_calls_entry    *entry = &t->stack[t->depth];
     struct snd_calls_function *f = &t->functions[function];
     struct snd_calls_edge     *edge = f->edge;
@@ -228,7 +250,7 @@ static inline bool snd_calls_push_(struct snd_calls_thread *t, uint32_t function
     f->open = 1;
     edge->open = 1;
     snd_calls_count_(entry);
-    if (SONDE_UNLIKELY_(snd_calls.traced))
+    if (SONDE_UNLIKELY_(snd_calls.mode == SND_CALLS_RANGES))
         snd_calls_begin_range_(function, resumed);
     entry->start = sonde_clock();
     return true;
@@ -243,8 +265,12 @@ static inline void snd_calls_pop_(struct snd_calls_thread *t)
         now = sonde_clock(); /* what is open goes on from a later time than the first */
     }
     struct snd_calls_entry *entry = &t->stack[t->depth--];
-    struct snd_calls_edge  *edge = entry->edge;
-    uint64_t                ticks = now - entry->start, *words = edge->words;
+    if (SONDE_UNLIKELY_(snd_calls.mode == SND_CALLS_EVENTS)) {
+        snd_calls_tell_(t, entry, now);
+        return;
+    }
+    struct snd_calls_edge *edge = entry->edge;
+    uint64_t               ticks = now - entry->start, *words = edge->words;
     entry[-1].inner += ticks;
     words[SND_CALLS_SELF_TICKS] += ticks - entry->inner;
     if (entry->edge_outermost) {
@@ -255,8 +281,8 @@ static inline void snd_calls_pop_(struct snd_calls_thread *t)
         t->functions[entry->function].open = 0;
         words[SND_CALLS_OUTERMOST_TICKS] += ticks;
     }
-    if (SONDE_UNLIKELY_(snd_calls.traced))
-        sonde_end();
+    if (SONDE_UNLIKELY_(snd_calls.mode == SND_CALLS_RANGES))
+        snd_calls_end_range_(t);
 }
 
 /* A call begins, or goes on after a suspension. False: it is not counted, and must not be left. */

@@ -101,7 +101,7 @@ static PyObject *evaluate(PyThreadState *thread, snd_evalframe *frame, int throw
 {
     PyCodeObject            *code = snd_evalframe_code(frame);
     uint32_t                 number = hook.on ? snd_py_number(code) : 0;
-    struct snd_calls_thread *t = number != 0 ? snd_calls_mine() : NULL;
+    struct snd_calls_thread *t = number != 0 ? snd_calls_mine(false) : NULL;
 
     if (SONDE_UNLIKELY_(hook.doubts))
         hook.doubts = 0;

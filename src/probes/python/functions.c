@@ -57,8 +57,10 @@ uint32_t snd_py_number_slow(PyCodeObject *code)
 {
     PyObject             *error[3], *name_owner = NULL, *file_owner = NULL;
     struct snd_calls_name name = { .line = (uint32_t)code->co_firstlineno };
-    uint32_t              number = 0;
+    uint32_t              number = snd_py_module_number(code);
 
+    if (number != 0)
+        return number;
     PyErr_Fetch(&error[0], &error[1], &error[2]); /* a frame may be entered by throwing into it */
     name.name = snd_py_bytes(code->co_name, &name_owner, &name.name_length);
     name.file = snd_py_bytes(code->co_filename, &file_owner, &name.file_length);
@@ -220,14 +222,16 @@ static bool prepare(const char *package, const char *library)
 
 static PyObject *functions_start(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "package", "library", "builtins", "traced", "whole", NULL };
-    PyObject    *package = NULL, *library = NULL;
-    int          with_builtins = 1, traced = 0, whole = 0;
+    static char *names[] = { "package", "library",     "builtins",    "traced",
+                             "whole",   "open_frames", "module_code", NULL };
+    PyObject    *package = NULL, *library = NULL, *module_code = Py_None;
+    int          with_builtins = 1, traced = 0, whole = 0, open_frames = 0;
 
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O&|ppp:functions_start", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O&|ppppO:functions_start", names,
                                      PyUnicode_FSConverter, &package, PyUnicode_FSConverter,
-                                     &library, &with_builtins, &traced, &whole))
+                                     &library, &with_builtins, &traced, &whole, &open_frames,
+                                     &module_code))
         return NULL;
     bool ready = !snd_calls.on && prepare(PyBytes_AS_STRING(package), PyBytes_AS_STRING(library));
     Py_DECREF(package);
@@ -239,8 +243,16 @@ static PyObject *functions_start(PyObject *module, PyObject *args, PyObject *kwa
     probe.builtins = with_builtins != 0;
     probe.way = choose_way(probe.builtins);
     probe.switched = NULL;
-    snd_calls_start(traced != 0, whole != 0);
+    snd_calls_start(open_frames ? SND_CALLS_EVENTS
+                    : traced    ? SND_CALLS_RANGES
+                                : SND_CALLS_COUNTED,
+                    whole != 0);
+    if (open_frames) {
+        bool is_code = PyCode_Check(module_code);
+        snd_py_open_frames_start(is_code ? (PyCodeObject *)module_code : NULL);
+    }
     if (!probe.way->start(probe.builtins)) {
+        snd_py_open_frames_stop();
         snd_calls_stop();
         return NULL;
     }
@@ -254,6 +266,7 @@ static PyObject *functions_stop(PyObject *module, PyObject *unused)
     if (snd_calls.on) {
         probe.way->stop();
         snd_calls_stop();
+        snd_py_open_frames_stop();
     }
     Py_RETURN_NONE;
 }
@@ -323,10 +336,14 @@ static PyObject *functions_owner(PyObject *module, PyObject *number)
 
 PyMethodDef snd_py_functions_methods[] = {
     { "functions_start", SND_PY_METHOD(functions_start), METH_VARARGS | METH_KEYWORDS,
-      "functions_start(package, library, builtins=True, traced=False, whole=False): every Python "
-      "call from now on; not those of `package`, a folder; whole: nor those of `library` that "
-      "begin "
-      "and end a program" },
+      "functions_start(package, library, builtins=True, traced=False, whole=False, "
+      "open_frames=False, module_code=None): every Python call from now on, but those of "
+      "`package`, "
+      "a folder; traced: as ranges; whole: nor those of `library` that begin and end a program; "
+      "open_frames: as events of the timeline, those under way too, and calls of `module_code` by "
+      "their module's name" },
+    { "collection", snd_py_collection, METH_VARARGS,
+      "collection(phase, info): one of gc.callbacks; collections are events of the timeline" },
     { "functions_stop", SND_PY_METHOD(functions_stop), METH_NOARGS, NULL },
     { "functions_session", functions_session, METH_VARARGS,
       "functions_session(number, on): calls are counted for a session by itself too" },

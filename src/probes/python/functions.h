@@ -57,6 +57,18 @@ static inline uint32_t snd_py_number(PyCodeObject *code)
     return snd_py_number_slow(code);
 }
 
+/*
+ * Frames of the timeline of a torch profile, between start and stop (openframes.c): those that were
+ * open when it began are in it, and a call of `module_code` (nn.Module.__call__, or NULL) has the
+ * name of its module, "nn.Module: Linear_0". Keeps `module_code`.
+ */
+void snd_py_open_frames_start(PyCodeObject *module_code);
+void snd_py_open_frames_stop(void);
+/* collection(phase, info), for gc.callbacks. */
+PyObject *snd_py_collection(PyObject *module, PyObject *args);
+/* The number of the module whose call the innermost frame is; 0: `code` is not the module's. */
+uint32_t snd_py_module_number(const PyCodeObject *code);
+
 /* Of a function in C; `callable`: PyCFunction or method descriptor. */
 uint32_t snd_py_builtin_number(PyMethodDef *method, PyObject *callable);
 

@@ -18,7 +18,7 @@ static PyObject *on_start(PyObject *self, PyObject *const *args, size_t count, P
 {
     PyCodeObject            *code = (PyCodeObject *)args[0];
     uint32_t                 number = snd_py_number(code);
-    struct snd_calls_thread *t = snd_calls_mine();
+    struct snd_calls_thread *t = snd_calls_mine(true);
 
     (void)self;
     (void)count;
@@ -30,7 +30,7 @@ static PyObject *on_start(PyObject *self, PyObject *const *args, size_t count, P
 
 static PyObject *on_return(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
 {
-    struct snd_calls_thread *t = snd_calls_mine();
+    struct snd_calls_thread *t = snd_calls_mine(false);
 
     (void)self;
     (void)count;
@@ -50,7 +50,7 @@ static PyObject *on_resume(PyObject *self, PyObject *const *args, size_t count, 
 {
     PyCodeObject            *code = (PyCodeObject *)args[0];
     uint32_t                 number = snd_py_number(code);
-    struct snd_calls_thread *t = snd_calls_mine();
+    struct snd_calls_thread *t = snd_calls_mine(true);
 
     (void)self;
     (void)count;
@@ -66,7 +66,7 @@ static PyObject *on_resume(PyObject *self, PyObject *const *args, size_t count, 
 static PyObject *on_yield(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
 {
     PyCodeObject            *code = (PyCodeObject *)args[0];
-    struct snd_calls_thread *t = snd_calls_mine();
+    struct snd_calls_thread *t = snd_calls_mine(false);
 
     (void)self;
     (void)count;
@@ -95,7 +95,7 @@ static PyMethodDef *method_called(PyObject *const *args)
 static PyObject *on_call(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
 {
     PyMethodDef             *method = method_called(args);
-    struct snd_calls_thread *t = method ? snd_calls_mine() : NULL;
+    struct snd_calls_thread *t = method ? snd_calls_mine(false) : NULL;
 
     (void)self;
     (void)count;
@@ -111,7 +111,7 @@ static PyObject *on_call(PyObject *self, PyObject *const *args, size_t count, Py
 static PyObject *on_c_return(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
 {
     PyMethodDef             *method = method_called(args);
-    struct snd_calls_thread *t = method ? snd_calls_mine() : NULL;
+    struct snd_calls_thread *t = method ? snd_calls_mine(false) : NULL;
 
     (void)self;
     (void)count;

@@ -171,7 +171,7 @@ static void record(struct snd_calls_thread *t, snd_evalframe *frame, int what, P
 
 static int on_event(PyObject *self, PyFrameObject *object, int what, PyObject *arg)
 {
-    struct snd_calls_thread *t = state.on ? snd_calls_mine() : NULL;
+    struct snd_calls_thread *t = state.on ? snd_calls_mine(what == PyTrace_CALL) : NULL;
 
     if (t) {
         record(t, snd_evalframe_of(object), what, arg);
