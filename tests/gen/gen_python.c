@@ -242,13 +242,9 @@ void make_samples_children(const char *path, uint64_t n)
 
 void make_samples_library(const char *path, uint64_t n)
 {
-    static const char *const names[] = { "main",
-                                         "build",
-                                         "read",
-                                         "resolve",
-                                         "abc\xe2\x80\xae"
-                                         "txt",
-                                         "write" };
+    static const char        reversed[] = "abc\xe2\x80\xae"
+                                          "txt"; /* a right-to-left override in it */
+    static const char *const names[] = { "main", "build", "read", "resolve", reversed, "write" };
     struct synth            *s = synth_new(path, NULL);
     uint32_t                 sampler = synth_thread(s, "sonde", 0), t = synth_thread(s, "main", 0);
     uint32_t                 at = 0;
