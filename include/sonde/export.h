@@ -151,7 +151,12 @@ struct sonde_exporter_info {
 /* The exporters, by number; NULL past the last. Static. */
 SONDE_API const struct sonde_exporter_info *sonde_exporter_info(size_t index);
 
-enum sonde_level { SONDE_LEVEL_MODEL = 1, SONDE_LEVEL_LAYER = 2, SONDE_LEVEL_OP = 4 };
+enum sonde_level {
+    SONDE_LEVEL_MODEL = 1,
+    SONDE_LEVEL_LAYER = 2,
+    SONDE_LEVEL_OP = 4,
+    SONDE_LEVEL_GRAPH = 8 /* node by node: only where the trace has a graph */
+};
 
 struct sonde_export_options {
     size_t struct_size; /* sizeof(struct sonde_export_options): set by the INIT macro */

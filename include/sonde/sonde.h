@@ -6,6 +6,7 @@
 #include "sonde/bench.h"
 #include "sonde/error.h"
 #include "sonde/export.h"
+#include "sonde/graph.h"
 #include "sonde/layers.h"
 #include "sonde/model.h"
 #include "sonde/tensorlines.h"

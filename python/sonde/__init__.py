@@ -31,7 +31,7 @@ _PLACES = {
     "lines": "._lines",
     "line_memory": "._line_memory",
     "sample": "._sample",
-    **dict.fromkeys(("benchmark", "summary"), "._benchmark"),
+    **dict.fromkeys(("benchmark", "summary", "graph"), "._benchmark"),
     **dict.fromkeys(("memory_report", "tensor_lines"), "._tensors"),
     "layers": "._layers", "LayersError": "._layers",
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from . import autograd_profiler as autograd_profiler
 from ._benchmark import benchmark as benchmark
+from ._benchmark import graph as graph
 from ._benchmark import summary as summary
 from ._core import Error as Error
 from ._core import Trace as Trace

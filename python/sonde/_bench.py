@@ -3,6 +3,7 @@
 
 For each batch size: timed runs, in which nothing but the runs is marked (timing-N.sonde), and
 passes with operators, shapes, memory and modules (pass-N.sonde, train-N.sonde with the way back).
+For one of them, if asked: the same node by node (graph-time-N.sonde, graph-N.sonde).
 docs/MODEL.md names the ranges and the metadata.
 """
 import contextlib
@@ -12,6 +13,7 @@ import os
 import time
 
 from . import _machine, _record, _recorder
+from ._graph import Graph, NoGraph
 from ._module_calls import Calls, DeviceTimes
 from ._structures import byte_count, move, shapes, tensors_of
 
@@ -256,6 +258,38 @@ class Bench:
                     self._done()
                     _record.end()
                     del result
+
+    def measure_graph(self, batch, inputs, *, warmup=3, runs=20, passes=PASSES):
+        """Node by node, of the graph that tracing gives. Returns why there is none, or None."""
+        inputs = inputs if isinstance(inputs, (tuple, list, dict)) else (inputs,)
+        self._say(f"batch {batch}: tracing the graph")
+        placed = move(inputs, self.device)
+        known = self._calls.known() if self._calls else {}
+        outputs = known.get(type(self.model).__name__, {}).get("out")
+        with self.torch.no_grad():
+            try:
+                graph = Graph(self.model, placed, outputs, self._done)
+            except NoGraph as reason:
+                with _Recording(self._path("graph", batch)):
+                    self._note_model()
+                    note("model.graph", absent=str(reason))
+                return str(reason)
+            self._say(f"batch {batch}: {runs} runs node by node")
+            self._time_graph(graph, batch, warmup, runs)
+            with self._recording("graph", batch, placed):
+                note("model.graph", batch=batch, tracer=graph.tracer)
+                for number, node in enumerate(graph.nodes):
+                    note(f"model.node {number}", **node)
+                graph.run(f"model.graph_pass batch={batch}", passes)
+        return None
+
+    def _time_graph(self, graph, batch, warmup, runs):
+        """Nothing but the nodes is marked, so that operators' recording is in no node's time."""
+        graph.run("", warmup)  # nothing records
+        with _without_collector(), _Recording(self._path("graph-time", batch)):
+            self._note_model()
+            note("model.graph", batch=batch, tracer=graph.tracer)
+            graph.run(f"model.graph batch={batch}", runs)
 
     def _time_modules(self, placed):
         times = DeviceTimes(self.torch, self._calls.paths)

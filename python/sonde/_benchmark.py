@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde.benchmark and sonde.summary: what a model costs, from Python.
+"""sonde.benchmark, sonde.summary and sonde.graph: what a model costs, from Python.
 
     >>> result = sonde.benchmark(model, torch.randn(8, 3, 224, 224), num_runs=100)
     >>> result["timing"]["batch_size_8"]["on_device_inference"]["metrics"]
     >>> result.print(); result.save("resnet.yml")
     >>> sonde.summary(model, torch.randn(1, 3, 224, 224)).print()
+    >>> sonde.graph(model, torch.randn(1, 3, 224, 224)).print(sort="mean_ns")
 
-Both run the model, recorded; the numbers, tables and files are libsonde's.
+All run the model, recorded; the numbers, tables and files are libsonde's.
 """
 import collections.abc
 import contextlib
@@ -16,7 +17,7 @@ import shutil
 import tempfile
 import weakref
 
-from ._bench import Bench
+from ._bench import Bench, ModelError
 from ._core import Trace
 from ._structures import tensors_of
 
@@ -41,7 +42,7 @@ class _Measured:
 
     def report(self, view="model", **options):
         """One view as text, or as JSON or CSV: model, modules, depths, ops, memory, .."""
-        whole = view == "model"
+        whole = view in ("model", "graph")
         with Trace(self._folder) if whole else self._passes() as trace:
             return trace.report(view=view, **options)
 
@@ -118,6 +119,23 @@ class Summary(_Measured):
         return json.loads(self.report("modules", rows=-1, format="json"))["rows"]
 
 
+class Graph(_Measured):
+    """What each node of a model's graph costs."""
+
+    def __str__(self):
+        return self.report("graph", rows=-1)
+
+    __repr__ = __str__
+
+    def print(self, sort=None):
+        """sort: a key of a row, the greatest first (`mean_ns`, `flops`, ..)."""
+        print(self.report("graph", rows=-1, sort=sort))
+
+    def rows(self):
+        """A dict a node, in the order in which they run; times in nanoseconds, memory in bytes."""
+        return json.loads(self.report("graph", rows=-1, format="json"))["rows"]
+
+
 @contextlib.contextmanager
 def _evaluating(model):
     """Every module has its own mode again after it: parts of a model are often frozen."""
@@ -175,6 +193,26 @@ def benchmark(model, sample, num_runs=100, *, batch_size=None, batch_sizes=None,
                           warmup=max(1, num_runs // 10) if warmup is None else warmup)
         if measure_peak:
             bench.measure_peak()
+    return result
+
+
+def graph(model, inputs, *, num_runs=20, warmup=3, passes=1, device=None):
+    """Kind, target, shapes, time, FLOPs, bytes and memory of each node of the model's graph.
+
+    Nodes are calls of modules, of functions (`x + y`, `torch.flatten`) and of methods. torch.fx
+    traces the model, or torch.export; where neither can, a RuntimeError says why.
+    """
+    if num_runs < 1 or passes < 1:
+        raise ValueError("sonde.graph: num_runs and passes are at least 1, not "
+                         f"{min(num_runs, passes)}")
+    result = Graph()
+    bench = Bench(model, result._folder, device=device)
+    with _evaluating(model):
+        batch = _batch_of(inputs)
+        bench.measure(batch, inputs, runs=0, passes=0)
+        reason = bench.measure_graph(batch, inputs, warmup=warmup, runs=num_runs, passes=passes)
+    if reason:
+        raise ModelError(f"sonde.graph: {reason}")
     return result
 
 

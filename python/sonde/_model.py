@@ -25,6 +25,7 @@ def _parse(arguments):
     parser.add_argument("--runs", type=int, required=True)
     parser.add_argument("--passes", type=int, required=True)
     parser.add_argument("--backward", action="store_true")
+    parser.add_argument("--graph", action="store_true")
     return parser.parse_args(arguments)
 
 
@@ -56,12 +57,16 @@ def _measure(asked, say):
                               "without the batch, as 3x224x224")
     first = next(model.parameters(), None)
     bench = Bench(model, asked.folder, name=asked.spec, device=device, say=say)
-    for batch in map(int, asked.batches.split(",")):
+    batches = [int(one) for one in asked.batches.split(",")]
+    for batch in batches:
         inputs = _spec.make_inputs(model, shapes, batch, first.dtype if first is not None
                                    and first.is_floating_point() else
                                    dtype or _spec.dtype_of("float32"))
         bench.measure(batch, inputs, warmup=asked.warmup, runs=asked.runs, passes=asked.passes,
                       backward=asked.backward)
+        if asked.graph and batch == max(batches):
+            bench.measure_graph(batch, inputs, warmup=asked.warmup, runs=asked.runs,
+                                passes=asked.passes)
     if asked.runs:
         bench.measure_peak()
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sonde model: what a PyTorch model costs, as a whole, by layer and by operator.
+ * sonde model: what a PyTorch model costs, as a whole, by layer, operator and node of its graph.
  *
  * Python loads the model and runs it, recorded, into a folder of traces (python/sonde/_model.py);
  * everything that is shown is read from those, here. What was measured before something failed is
@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/pyfind.h"
 #include "pipe/whole_file.h"
+#include "sonde/graph.h"
 
 struct model_args {
     const char *batches, *input, *dtype, *device, *levels, *output, *trace;
@@ -40,10 +41,10 @@ static const struct snd_option options[] = {
       AT(passes), 1 },
     { 0, "backward", NULL, "also the way back: layers and operators of training passes",
       SND_OPTION_FLAG, AT(backward), 0 },
-    { 0, "level", "LIST", "what to show: model, layer, op, with commas (all three)",
+    { 0, "level", "LIST", "what to show: model, layer, op, graph, with commas (model,layer,op)",
       SND_OPTION_TEXT, AT(levels), 0 },
-    { 'n', "rows", "N", "text: operators shown (20); -1 shows all", SND_OPTION_NUMBER, AT(rows),
-      -1 },
+    { 'n', "rows", "N", "text: operators and nodes shown (20); -1 shows all", SND_OPTION_NUMBER,
+      AT(rows), -1 },
     { 'o', "output", "FILE",
       "write to a file: .yml as pytorch-benchmark, .json the same, any other "
       "name text",
@@ -77,7 +78,8 @@ static int read_levels(const struct snd_command *self, const char *list, unsigne
         unsigned    level;
     } names[] = { { "model", SONDE_LEVEL_MODEL },
                   { "layer", SONDE_LEVEL_LAYER },
-                  { "op", SONDE_LEVEL_OP } };
+                  { "op", SONDE_LEVEL_OP },
+                  { "graph", SONDE_LEVEL_GRAPH } };
 
     *levels = 0;
     for (const char *at = list; *at;) {
@@ -87,12 +89,12 @@ static int read_levels(const struct snd_command *self, const char *list, unsigne
             if (strlen(names[i].name) == length && strncmp(names[i].name, at, length) == 0)
                 found = names[i].level;
         if (!found)
-            return snd_usage_error(self, "--level: '%.*s' is not one of model, layer, op",
+            return snd_usage_error(self, "--level: '%.*s' is not one of model, layer, op, graph",
                                    (int)length, at);
         *levels |= found;
         at += length + (at[length] == ',');
     }
-    return *levels ? -1 : snd_usage_error(self, "--level needs one of model, layer, op");
+    return *levels ? -1 : snd_usage_error(self, "--level needs one of model, layer, op, graph");
 }
 
 static bool ends_with(const char *text, const char *ending)
@@ -147,7 +149,7 @@ static size_t visit_files(const char *path, bool remove_them)
 /* ---------------------------------------------------------------- running */
 
 static int measure(const struct snd_command *self, const struct model_args *args, const char *spec,
-                   const char *folder)
+                   unsigned levels, const char *folder)
 {
     char        numbers[3][24];
     const char *list[24], *const pairs[][2] = {
@@ -166,6 +168,8 @@ static int measure(const struct snd_command *self, const struct model_args *args
         list[n++] = pairs[i][0];
         list[n++] = pairs[i][1];
     }
+    if (levels & SONDE_LEVEL_GRAPH)
+        list[n++] = "--graph";
     if (args->backward)
         list[n++] = "--backward";
     list[n++] = "--"; /* a SPEC may begin with a dash, and is then refused as one */
@@ -203,6 +207,27 @@ static enum sonde_status show_passes(const struct sonde_bench *bench, const char
     return st;
 }
 
+/* Node by node, of the largest batch size; or why there is no graph. */
+static enum sonde_status show_graph(struct sonde_trace *trace, int64_t rows,
+                                    const struct sonde_sink *sink, struct sonde_error *err)
+{
+    struct sonde_report_options report = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_graph         *graph;
+    char                        line[80] = "\nGraph\n";
+
+    enum sonde_status st = sonde_graph_new(trace, &graph, err);
+    if (st != SONDE_OK)
+        return st;
+    const struct sonde_graph_info *info = sonde_graph_info(graph);
+    if (info->batch > 0)
+        snprintf(line, sizeof line, "\nGraph, batch size %llu\n", (unsigned long long)info->batch);
+    sonde_graph_free(graph);
+    sink->write(sink->user, line, strlen(line));
+    report.view = "graph";
+    report.rows = rows;
+    return sonde_report(trace, &report, sink, err);
+}
+
 static enum sonde_status show_text(struct sonde_trace *trace, unsigned levels, int64_t rows,
                                    const struct sonde_sink *sink, struct sonde_error *err)
 {
@@ -228,6 +253,8 @@ static enum sonde_status show_text(struct sonde_trace *trace, unsigned levels, i
     if (st == SONDE_OK && levels & SONDE_LEVEL_OP)
         st = show_passes(bench, "Operators", &report, sink, err);
     sonde_bench_free(bench);
+    if (st == SONDE_OK && levels & SONDE_LEVEL_GRAPH)
+        st = show_graph(trace, rows, sink, err);
     return st;
 }
 
@@ -295,7 +322,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
         return snd_report_error(self, argv[0], &err); /* before anything is measured for it */
     status = make_folder(self, args.trace, &folder);
     if (status < 0) {
-        status = measure(self, &args, argv[0], folder.bytes);
+        status = measure(self, &args, argv[0], levels, folder.bytes);
         if (visit_files(folder.bytes, false) > 0) {
             int shown = show(self, &args, argv[0], levels, folder.bytes);
             status = status ? status : shown;

@@ -17,7 +17,8 @@ struct report_args {
 static const struct snd_option options[] = {
     { 'v', "view", "VIEW",
       "what to show (ops, or what the trace has instead): summary, ops, tree, model, modules, "
-      "depths, layers, functions, lines, line-memory, samples, memory, tensors, tensor-lines, "
+      "depths, graph, layers, functions, lines, line-memory, samples, memory, tensors, "
+      "tensor-lines, "
       "threads, steps, ledger",
       SND_OPTION_TEXT, AT(view), 0 },
     SND_VIEW_OPTIONS(SHOWN),

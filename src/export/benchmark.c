@@ -16,6 +16,7 @@
 #include "export/exporter.h"
 #include "read/scale.h"
 #include "sonde/bench.h"
+#include "sonde/graph.h"
 
 /* ------------------------------------------------------- pytorch-benchmark's words */
 
@@ -461,6 +462,63 @@ static enum sonde_status put_each(struct snd_emit *e, const char *key,
     return st;
 }
 
+/* -------------------------------------------------------------------------- graph */
+
+static void put_node(struct snd_emit *e, const struct sonde_graph_node *n, double whole_ns)
+{
+    snd_emit_item(e);
+    snd_emit_text(e, "name", n->name.bytes, n->name.length);
+    snd_emit_text(e, "kind", n->kind.bytes, n->kind.length);
+    snd_emit_text(e, "target", n->target.bytes, n->target.length);
+    snd_emit_text(e, "class", n->module.bytes, n->module.length);
+    snd_emit_shapes(e, "shape_in", n->input_shapes.bytes, n->input_shapes.length);
+    snd_emit_shapes(e, "shape_out", n->output_shapes.bytes, n->output_shapes.length);
+    if (n->time.count > 0) {
+        snd_emit_real(e, "seconds_mean", n->time.mean_ns / 1e9);
+        snd_emit_real(e, "seconds_median", n->time.median_ns / 1e9);
+    }
+    if (n->time.count > 0 && whole_ns > 0)
+        snd_emit_real(e, "share", n->time.mean_ns / whole_ns);
+    snd_emit_int(e, "macs", llround(n->macs));
+    snd_emit_int(e, "flops", llround(n->flops));
+    snd_emit_int(e, "input_bytes", n->input_bytes);
+    snd_emit_int(e, "output_bytes", n->output_bytes);
+    snd_emit_int(e, "parameter_bytes", n->weights_bytes);
+    snd_emit_int(e, "activation_bytes", n->taken_bytes);
+    snd_emit_int(e, "held_bytes", n->held_bytes);
+    snd_emit_int(e, "peak_bytes", n->peak_bytes);
+    snd_emit_end(e);
+}
+
+/* `is_asked`: by name; otherwise nothing is written where the trace has no graph. */
+static enum sonde_status put_graph(struct snd_emit *e, struct sonde_trace *trace, bool is_asked,
+                                   struct sonde_error *err)
+{
+    struct sonde_graph *graph;
+    char                key[48];
+    enum sonde_status   st = sonde_graph_new(trace, &graph, err);
+
+    if (st != SONDE_OK)
+        return st;
+    const struct sonde_graph_info *info = sonde_graph_info(graph);
+    if (is_asked || sonde_graph_count(graph) > 0) {
+        snd_emit_map(e, "graph");
+        snd_emit_text(e, info->absent.length ? "absent" : "tracer",
+                      info->absent.length ? info->absent.bytes : info->tracer.bytes,
+                      info->absent.length ? info->absent.length : info->tracer.length);
+        if (sonde_graph_count(graph) > 0) {
+            snprintf(key, sizeof key, "batch_size_%llu", (unsigned long long)info->batch);
+            snd_emit_list(e, key);
+            for (size_t i = 0; i < sonde_graph_count(graph); i++)
+                put_node(e, sonde_graph_node(graph, i), info->time.mean_ns);
+            snd_emit_end(e);
+        }
+        snd_emit_end(e);
+    }
+    sonde_graph_free(graph);
+    return SONDE_OK;
+}
+
 /* ------------------------------------------------------------------------- whole */
 
 static enum sonde_status write_all(struct sonde_trace *trace, struct snd_out *out, bool is_json,
@@ -472,7 +530,9 @@ static enum sonde_status write_all(struct sonde_trace *trace, struct snd_out *ou
 
     if (st != SONDE_OK)
         return st;
-    levels = levels ? levels : SONDE_LEVEL_MODEL | SONDE_LEVEL_LAYER | SONDE_LEVEL_OP;
+    bool is_asked = levels & SONDE_LEVEL_GRAPH;
+    levels = levels ? levels
+                    : SONDE_LEVEL_MODEL | SONDE_LEVEL_LAYER | SONDE_LEVEL_OP | SONDE_LEVEL_GRAPH;
     snd_emit_init(&emit, out, is_json);
     put_model(&emit, sonde_bench_model(bench));
     put_work(&emit, bench);
@@ -486,6 +546,8 @@ static enum sonde_status write_all(struct sonde_trace *trace, struct snd_out *ou
         st = put_each(&emit, "layers", bench, put_layers, err);
     if (st == SONDE_OK && levels & SONDE_LEVEL_OP)
         st = put_each(&emit, "operators", bench, put_operators, err);
+    if (st == SONDE_OK && levels & SONDE_LEVEL_GRAPH)
+        st = put_graph(&emit, trace, is_asked, err);
     snd_emit_finish(&emit);
     sonde_bench_free(bench);
     return st;

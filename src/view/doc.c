@@ -30,6 +30,7 @@ void snd_doc_release(struct snd_doc *doc)
     sonde_samples_free(doc->shown_samples);
     free(doc->text_data);
     sonde_bench_free(doc->bench);
+    sonde_graph_free(doc->graph);
     sonde_tensor_lines_free(doc->tensor_lines);
     sonde_layers_free(doc->layers);
     sonde_summary_free(doc->summary);

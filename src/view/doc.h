@@ -11,6 +11,7 @@
 #include "sonde/export.h"
 #include "sonde/layers.h"
 #include "sonde/bench.h"
+#include "sonde/graph.h"
 #include "sonde/model.h"
 #include "sonde/tensorlines.h"
 #include "view/table.h"
@@ -53,6 +54,7 @@ struct snd_doc {
     struct sonde_memory           *memory;
     struct sonde_modules          *modules;
     struct sonde_bench            *bench;
+    struct sonde_graph            *graph;
     struct sonde_tensor_lines     *tensor_lines;
     struct sonde_layers           *layers;
     struct sonde_functions        *functions;

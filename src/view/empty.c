@@ -38,6 +38,10 @@ static const struct {
       NULL },
     { "model", NULL, NULL, "The trace has no benchmark of a model: record one with sonde model.",
       NULL },
+    { "graph", NULL, NULL,
+      "The trace has no graph of a model: record one with sonde model --level graph, or "
+      "sonde.graph().",
+      NULL },
     { "tensors", NULL, NULL, "The trace lists no tensors: sonde.memory_report() records them.",
       NULL },
     { "tensor-lines", NULL, NULL,

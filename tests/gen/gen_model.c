@@ -249,3 +249,91 @@ void make_layers(const char *path, uint64_t n)
     synth_begin(s, t, 700000, synth_string(s, "layer 4"), 0); /* killed meanwhile */
     synth_close(s, false);
 }
+
+/* Of the graph of a small net: a module, a function, a method between input and output. */
+static void note_nodes(struct synth *s)
+{
+    static const char *const nodes[] = {
+        "{\"name\": \"x\", \"kind\": \"placeholder\", \"target\": \"x\", \"module\": \"\", \"in\": "
+        "\"[]\", \"out\": \"[[2, 8]]\", \"in_bytes\": 0, \"out_bytes\": 64, \"parameter_bytes\": "
+        "0}",
+        "{\"name\": \"head\", \"kind\": \"call_module\", \"target\": \"head\", \"module\": "
+        "\"Linear\", \"in\": \"[[2, 8]]\", \"out\": \"[[2, 16]]\", \"in_bytes\": 64, "
+        "\"out_bytes\": "
+        "128, \"parameter_bytes\": 512}",
+        "{\"name\": \"add\", \"kind\": \"call_function\", \"target\": \"operator.add\", "
+        "\"module\": "
+        "\"\", \"in\": \"[[2, 16], [2, 16]]\", \"out\": \"[[2, 16]]\", \"in_bytes\": 256, "
+        "\"out_bytes\": 128, \"parameter_bytes\": 0}",
+        "{\"name\": \"output\", \"kind\": \"output\", \"target\": \"output\", \"module\": \"\", "
+        "\"in\": \"[[2, 16]]\", \"out\": \"[[2, 16]]\", \"in_bytes\": 128, \"out_bytes\": 128, "
+        "\"parameter_bytes\": 0}",
+    };
+    char key[32];
+
+    synth_meta(s, "model.graph", "{\"batch\": 2, \"tracer\": \"torch.fx\"}");
+    for (unsigned i = 0; i < sizeof nodes / sizeof nodes[0]; i++) {
+        snprintf(key, sizeof key, "model.node %u", i);
+        synth_meta(s, key, nodes[i]);
+    }
+}
+
+static uint32_t node_name(struct synth *s, uint32_t number)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "model.node %u", number);
+    return synth_string(s, name);
+}
+
+static void make_graph_times(const char *folder)
+{
+    static const uint64_t lengths[] = { 100, 6000, 2000, 100 };
+    struct synth         *s = begin_file(folder, "graph-time-2", 1);
+    uint32_t              t = synth_thread(s, "main", 0);
+
+    synth_meta(s, "model.graph", "{\"batch\": 2, \"tracer\": \"torch.fx\"}");
+    for (uint64_t run = 0; run < 3; run++) {
+        uint64_t at = 200000 * (run + 1);
+        synth_begin(s, t, at, synth_string(s, "model.graph batch=2"), 0);
+        for (uint32_t i = 0; i < 4; i++) {
+            synth_begin(s, t, at + 100 + 20000 * i, node_name(s, i), 0);
+            synth_end(s, t, at + 100 + 20000 * i + lengths[i] * (run + 1));
+        }
+        synth_end(s, t, at + 90000);
+    }
+    synth_close(s, true);
+}
+
+void make_graph(const char *path, uint64_t n)
+{
+    (void)n;
+    make_folder(path);
+    make_graph_times(path);
+    struct synth *s = begin_file(path, "graph-2", 2);
+    uint32_t      t = synth_thread(s, "main", 0);
+    note_nodes(s);
+    synth_begin(s, t, 1000, synth_string(s, "model.graph_pass batch=2"), 0);
+    synth_begin(s, t, 1100, node_name(s, 0), 0);
+    synth_end(s, t, 1200);
+    synth_begin(s, t, 2000, node_name(s, 1), 0);
+    operate(s, t, 2100, "head", 4096, 256, 1);
+    synth_end(s, t, 4000);
+    synth_begin(s, t, 5000, node_name(s, 2), 0);
+    synth_alloc(s, t, 5100, CUDA0, 8192, 128);
+    synth_end(s, t, 6000);
+    synth_free(s, t, 6100, CUDA0, 4096, 128);
+    synth_begin(s, t, 7000, node_name(s, 3), 0);
+    synth_end(s, t, 7100);
+    synth_end(s, t, 8000);
+    synth_close(s, true);
+}
+
+void make_no_graph(const char *path, uint64_t n)
+{
+    (void)n;
+    make_folder(path);
+    struct synth *s = begin_file(path, "graph-2", 1);
+    synth_meta(s, "model.graph", "{\"absent\": \"The model cannot be traced. torch.fx: no\"}");
+    synth_close(s, true);
+}

@@ -7,6 +7,7 @@
 #include "read/reader.h"
 #include "scratch.h"
 #include "sonde/bench.h"
+#include "sonde/graph.h"
 #include "sonde/layers.h"
 #include "sonde/tensorlines.h"
 
@@ -52,6 +53,8 @@ static const char *make_trace(void)
     synth_meta(s, "model", "{\"name\": \"n\", \"device\": \"cpu\"}");
     synth_meta(s, "module net.a", "{\"class\": \"Linear\"}");
     synth_meta(s, "model.io net.a", "{\"in\": \"[[1]]\", \"out\": \"[[2]]\"}");
+    synth_meta(s, "model.graph", "{\"batch\": 1, \"tracer\": \"torch.fx\"}");
+    synth_meta(s, "model.node 1", "{\"name\": \"x\", \"in\": \"[[1]]\"}");
     synth_meta(s, "model.lines 1",
                "{\"name\": \"f.c\", \"file\": \"f.c\", \"first\": 1, "
                "\"lines\": [\"a\", \"b\"]}");
@@ -152,6 +155,7 @@ static long fail_each(use_fn *use, void *on)
 
 USE(averages, &(struct sonde_averages_options){ .groups = 63 }, &made, NULL)
 USE(bench, &made, NULL)
+USE(graph, &made, NULL)
 USE(events, NULL, &made, NULL)
 USE(layers, &made, NULL)
 USE(memory, &made, NULL)
@@ -246,7 +250,7 @@ static void models_survive(void **state)
     static use_fn *const uses[] = {
         use_averages,         use_tree,     use_memory,       use_summary, use_events,
         use_modules,          use_timeline, use_merge,        use_lines,   use_samples,
-        use_sample_functions, use_bench,    use_tensor_lines, use_layers
+        use_sample_functions, use_bench,    use_tensor_lines, use_layers,  use_graph
     };
     const char *path = make_trace();
 

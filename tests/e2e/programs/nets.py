@@ -66,3 +66,32 @@ def broken():
 
 ready = nn.Linear(4, 2)
 torch.manual_seed(0)
+
+
+class Mixed(Net):
+    """Modules, functions and methods: what a graph has beside modules."""
+
+    def forward(self, x, scale=None):
+        x = self.features(x)
+        y = torch.nn.functional.relu(x + x)
+        y = torch.flatten(y.mean((2, 3)), 1)
+        return self.head(y if scale is None else y * scale)
+
+
+class Branches(Net):
+    """torch.fx cannot follow it: which way depends on a shape."""
+
+    def forward(self, x):
+        x = self.features(x)
+        if x.shape[0] > 1000:
+            return x
+        return self.head(x.mean((2, 3)))
+
+
+class Untraceable(Net):
+    """No tracer can follow it: which way depends on the numbers."""
+
+    def forward(self, x):
+        if float(x.sum().item()) > 1e30:
+            return x
+        return super().forward(x)
