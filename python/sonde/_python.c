@@ -13,6 +13,12 @@ static PyMethodDef *const tables[] = {
     snd_py_sampler_methods,
 };
 
+/* For a life of Python after the first: see common.h. */
+static void (*const renewals[])(void) = {
+    snd_py_common_renew, snd_py_functions_renew,   snd_py_imports_renew, snd_py_children_renew,
+    snd_py_lines_renew,  snd_py_line_memory_renew, snd_py_sampler_renew,
+};
+
 static struct PyModuleDef python_module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "sonde._python",
@@ -38,6 +44,13 @@ static int fill(PyObject *module)
 PyMODINIT_FUNC PyInit__python(void);
 PyMODINIT_FUNC PyInit__python(void)
 {
+    static bool begun;
+
+    /* Once in a life of Python: other interpreters get the module from the main one. */
+    if (begun && PyInterpreterState_Get() == PyInterpreterState_Main())
+        for (size_t i = 0; i < sizeof renewals / sizeof renewals[0]; i++)
+            renewals[i]();
+    begun = true;
     PyObject *module = PyModule_Create(&python_module);
 
     if (module && fill(module) != 0)

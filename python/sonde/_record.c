@@ -481,6 +481,16 @@ static PyObject *torch_describe(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(probe.library ? probe.describe() : "");
 }
 
+/* Not kept in Python, which a program may end and begin anew within one recording. */
+static PyObject *record_new_session(PyObject *module, PyObject *unused)
+{
+    static unsigned long last;
+
+    (void)module;
+    (void)unused;
+    return PyLong_FromUnsignedLong(++last);
+}
+
 /* ------------------------------------------------------------------ the module */
 
 #define METHOD(f) ((PyCFunction)(void (*)(void))(f))
@@ -501,6 +511,8 @@ static PyMethodDef methods[] = {
     { "path", METHOD(record_path), METH_NOARGS, "path() -> str: the file being written, or ''" },
     { "schedule_action", METHOD(record_action), METH_VARARGS,
       "schedule_action(schedule, step) -> int: 0 none, 1 warm-up, 2 record, 3 record and save" },
+    { "new_session", METHOD(record_new_session), METH_NOARGS,
+      "new_session() -> int: a number, from 1, that no session of this process has had" },
     { "metadata", METHOD(record_metadata), METH_VARARGS, "metadata(key, value): about the run" },
     { "begin", METHOD(record_begin), METH_O, "begin(name): a range of this thread, until end()" },
     { "end", METHOD(record_end), METH_NOARGS, NULL },
@@ -543,6 +555,8 @@ PyMODINIT_FUNC PyInit__record(void)
     PyObject *module = core ? PyModule_Create(&record_module) : NULL;
 
     if (module) {
+        cycle_function = NULL; /* an interpreter's that has ended, if there is one */
+        memset(cycle_error, 0, sizeof cycle_error);
         error_class = PyObject_GetAttrString(core, "Error");
         if (!error_class || !add_flags(module)) {
             Py_DECREF(module);

@@ -27,7 +27,6 @@ SEVERAL = object()  # sessions have counted
 _LAST = 0xffff  # number of a session
 
 _forks = 0
-_used = 0  # the highest number that was given out
 _free = []  # numbers that may be given out again
 _gone = collections.deque()  # what is to be done before that: of sessions that are no more
 _alive = {}  # references to sessions, by number
@@ -52,7 +51,6 @@ os.register_at_fork(after_in_child=_forget_in_child, after_in_parent=_note_fork)
 
 def number_of(session, forget):
     """A number for a session; `forget(number, has)` is called when the session is no more."""
-    global _used
     while _gone:
         number, forks, trail, forget_one = _gone.popleft()
         del _alive[number]
@@ -62,12 +60,8 @@ def number_of(session, forget):
             trail[1].leave()
         if reusable and forks == _forks:  # a child's trace may have it otherwise
             _free.append(number)
-    if _free:
-        number = _free.pop()
-    elif _used < _LAST:
-        _used += 1
-        number = _used
-    else:
+    number = _free.pop() if _free else _record.new_session()
+    if number > _LAST:
         raise Error(f"cannot record: {_LAST} sessions have been made, and none may be forgotten; "
                     "let go of those that are no longer asked for")
     trail = []  # where it counted last, and the recording that it is in: nobody else knows later

@@ -158,6 +158,8 @@ void snd_calls_session_stop(uint32_t number);
 bool snd_calls_session_split(uint32_t number, bool on);
 /* Takes its counts back to zero if the recording still `has` them; the number may be used again. */
 void snd_calls_session_forget(uint32_t number, bool has);
+/* All of them, as far as they are still on. Their counts stay in the recording. */
+void snd_calls_sessions_renew(void);
 /* The session that the process's count is all of, and nothing else; 0: none. */
 void snd_calls_set_owner(uint32_t number);
 

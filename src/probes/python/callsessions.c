@@ -252,3 +252,9 @@ void snd_calls_session_forget(uint32_t number, bool has)
     *link = session->next;
     free(session);
 }
+
+void snd_calls_sessions_renew(void)
+{
+    while (sessions)
+        snd_calls_session_forget(sessions->number, false);
+}

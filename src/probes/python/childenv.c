@@ -188,7 +188,7 @@ enum { FORK_EXEC, EXECVE, POSIX_SPAWN, POSIX_SPAWNP, WRAPPED };
 static struct {
     const char *module, *name;
     Py_ssize_t  path, environment;
-    PyObject   *real; /* owned, for ever */
+    PyObject   *real; /* owned, for as long as Python lives */
 } wrapped[WRAPPED] = {
     [FORK_EXEC] = { "_posixsubprocess", "fork_exec", 1, 5, NULL },
     [EXECVE] = { "posix", "execve", 0, 2, NULL },
@@ -263,6 +263,12 @@ static PyObject *watch_children(PyObject *module, PyObject *unused)
         if (!wrapped[i].real && !wrap(i))
             PyErr_Clear(); /* a Python without it starts no children by it */
     Py_RETURN_NONE;
+}
+
+void snd_py_children_renew(void)
+{
+    for (int i = 0; i < WRAPPED; i++)
+        wrapped[i].real = NULL;
 }
 
 PyMethodDef snd_py_children_methods[] = {

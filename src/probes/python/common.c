@@ -67,10 +67,15 @@ bool snd_py_set_extra(PyCodeObject *code, Py_ssize_t index, void *extra)
 
 /* ---------------------------------------------------------------------- hooks */
 
+static PyObject *nothing; /* kept: it is asked for at every start */
+
+void snd_py_common_renew(void)
+{
+    nothing = NULL;
+}
+
 bool snd_py_is_reached(bool *reached)
 {
-    static PyObject *nothing; /* kept: it is asked for at every start */
-
     if (!nothing) {
         PyObject *names = PyDict_New();
         nothing = names ? PyRun_String("lambda: None", Py_eval_input, names, names) : NULL;

@@ -37,6 +37,21 @@ extern PyMethodDef snd_py_sampler_methods[];
 /* sonde.Error; set once by the module. */
 extern PyObject *snd_py_error_class;
 
+/* ---------------------------------------------------------------------- lives */
+
+/*
+ * A program may end Python (Py_FinalizeEx) and begin it anew; this library stays. As the module is
+ * made again, each probe turns off what the interpreter that ended had left on, and forgets its
+ * objects, places in code objects and hooks. They are not released: they are gone.
+ */
+void snd_py_common_renew(void);
+void snd_py_functions_renew(void);
+void snd_py_imports_renew(void);
+void snd_py_children_renew(void);
+void snd_py_lines_renew(void);
+void snd_py_line_memory_renew(void);
+void snd_py_sampler_renew(void);
+
 /* ---------------------------------------------------------------------- names */
 
 /* Id of a str in the recording that is on; 0 when none is, or memory ran out (no exception). */

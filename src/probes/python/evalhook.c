@@ -150,4 +150,9 @@ static void stop(void)
         _PyInterpreterState_SetEvalFrameFunc(hook.interpreter, hook.before);
 }
 
-const struct snd_py_way snd_py_eval_hook = { "frame evaluation", start, stop };
+static void renew(void)
+{
+    memset(&hook, 0, sizeof hook);
+}
+
+const struct snd_py_way snd_py_eval_hook = { "frame evaluation", start, stop, renew };

@@ -281,6 +281,25 @@ static PyObject *functions_describe(PyObject *module, PyObject *unused)
                          (unsigned long long)snd_calls.lost);
 }
 
+void snd_py_functions_renew(void)
+{
+    static const struct snd_py_way *const ways[] = {
+        &snd_py_eval_hook,
+#if PY_VERSION_HEX >= 0x030C0000
+        &snd_py_monitoring,
+#else
+        &snd_py_set_profile,
+#endif
+    };
+
+    snd_py_functions_index = -1;
+    snd_calls_sessions_renew();
+    if (snd_calls.on)
+        snd_calls_stop();
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+        ways[i]->renew();
+}
+
 /* ------------------------------------------------------------------------ sessions */
 
 static PyObject *functions_session(PyObject *module, PyObject *args)

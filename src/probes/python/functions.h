@@ -21,6 +21,7 @@ struct snd_py_way {
     const char *name;
     bool (*start)(bool builtins);
     void (*stop)(void);
+    void (*renew)(void); /* Python begins anew: see common.h */
 };
 extern const struct snd_py_way snd_py_monitoring;  /* sys.monitoring, 3.12 and later */
 extern const struct snd_py_way snd_py_set_profile; /* PyEval_SetProfile, before */

@@ -3,7 +3,7 @@
  * Tells of the code of each module, script and exec() before it runs.
  *
  * CPython announces it to audit hooks, and only to them: also that of the main script, which no
- * import hook ever sees. A hook stays until the process ends, so there is at most one, in C, and
+ * import hook ever sees. A hook stays until Python ends, so there is at most one, in C, and
  * only once somebody asks.
  */
 #include "probes/python/common.h"
@@ -12,6 +12,7 @@
 
 static PyObject           *watcher; /* called with each code object; owned */
 static PyInterpreterState *home;    /* whose object it is */
+static bool                hooked;
 
 static int on_event(const char *event, PyObject *args, void *user)
 {
@@ -32,8 +33,6 @@ static int on_event(const char *event, PyObject *args, void *user)
 
 static PyObject *watch_code(PyObject *module, PyObject *callable)
 {
-    static bool hooked;
-
     (void)module;
     if (callable != Py_None && !hooked) {
         if (PySys_AddAuditHook(on_event, NULL) != 0) {
@@ -49,6 +48,14 @@ static PyObject *watch_code(PyObject *module, PyObject *callable)
     if (watcher == Py_None)
         Py_CLEAR(watcher);
     Py_RETURN_NONE;
+}
+
+/* Hooks end with the interpreter. */
+void snd_py_imports_renew(void)
+{
+    watcher = NULL;
+    home = NULL;
+    hooked = false;
 }
 
 PyMethodDef snd_py_imports_methods[] = {

@@ -121,6 +121,9 @@ static inline struct snd_line_thread *snd_line_mine(void)
     return SONDE_LIKELY_(mine != NULL) ? mine : snd_line_thread_new();
 }
 
+/* Python begins anew: no thread is in anything that it was in. */
+void snd_line_tables_renew(void);
+
 /* Lines of `table` that are under way, in any thread, are not counted; NULL: of every table. */
 void snd_line_give_up(const struct snd_line_table *table);
 
@@ -248,6 +251,7 @@ struct snd_line_source {
     void (*stop)(void);
     bool (*watch)(PyCodeObject *code, uint32_t wanted);
     void (*adopt)(void); /* chosen functions that run already are recorded too; or NULL */
+    void (*renew)(void); /* Python begins anew: see common.h */
 };
 extern const struct snd_line_source snd_line_monitoring; /* 3.12 and later */
 extern const struct snd_line_source snd_line_tracing;    /* before */

@@ -128,6 +128,7 @@ void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_
     uint64_t                    in_use = snd_memory_in_use();
     uint64_t                   *place = snd_line_place(table, index, SND_LINE_MEMORY);
     if (place) {
+        table->has_base |= place[0] > 0; /* by the code of a Python that has ended since */
         place[0]++;
         place[4] = in_use;
         place[1] += is_outermost ? count_since(table, left, in_use) : 0;
@@ -176,6 +177,12 @@ static PyObject *memory_peak(PyObject *module, PyObject *function)
         return NULL;
     unsigned long long base_bytes = before, most_bytes = before + most;
     return Py_BuildValue("NKK", result, most_bytes, base_bytes);
+}
+
+void snd_py_line_memory_renew(void)
+{
+    while (snd_memory_on > 0)
+        snd_memory_stop();
 }
 
 PyMethodDef snd_py_line_memory_methods[] = {

@@ -144,6 +144,13 @@ static bool watch(PyCodeObject *code, uint32_t wanted)
     return snd_py_tool_set_local_events(&tool, code, set);
 }
 
-const struct snd_line_source snd_line_monitoring = { "sys.monitoring", start, stop, watch, NULL };
+static void renew(void)
+{
+    tool.monitoring = NULL;
+}
+
+const struct snd_line_source snd_line_monitoring = {
+    "sys.monitoring", start, stop, watch, NULL, renew
+};
 
 #endif

@@ -201,6 +201,15 @@ static PyObject *lines_leave(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+void snd_py_lines_renew(void)
+{
+    snd_lines_on = false;
+    users = 0;
+    chosen = NULL;
+    source_of_this_python()->renew();
+    snd_line_tables_renew();
+}
+
 static PyObject *lines_announce(PyObject *module, PyObject *unused)
 {
     struct snd_line_table *table;

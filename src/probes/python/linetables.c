@@ -103,6 +103,19 @@ void snd_line_give_up(const struct snd_line_table *table)
     pthread_mutex_unlock(&threads.lock);
 }
 
+void snd_line_tables_renew(void)
+{
+    snd_line_index = -1;
+    snd_line_give_up(NULL);
+    pthread_mutex_lock(&threads.lock);
+    for (struct snd_line_thread *one = threads.all; one; one = one->next) {
+        one->outer = NULL;
+        one->adopted = NULL;
+        memset(one->left, 0, sizeof one->left);
+    }
+    pthread_mutex_unlock(&threads.lock);
+}
+
 static bool grow(struct snd_line_thread *mine)
 {
     size_t               used = (size_t)(mine->end - mine->base);

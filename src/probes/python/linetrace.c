@@ -253,6 +253,13 @@ static bool watch(PyCodeObject *code, uint32_t wanted)
     return true;
 }
 
-const struct snd_line_source snd_line_tracing = { "trace function", start, stop, watch, adopt };
+static void renew(void)
+{
+    memset(&hook, 0, sizeof hook);
+}
+
+const struct snd_line_source snd_line_tracing = {
+    "trace function", start, stop, watch, adopt, renew
+};
 
 #endif

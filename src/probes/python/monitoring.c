@@ -144,7 +144,7 @@ static bool start_events(bool builtins)
 {
     long set = 0;
 
-    if (!missing) /* for ever: it is one object */
+    if (!missing) /* for as long as Python lives: it is one object */
         missing = PyObject_GetAttrString(tool.monitoring, "MISSING");
     if (!missing)
         return false;
@@ -169,6 +169,12 @@ static bool start(bool builtins)
     return false;
 }
 
-const struct snd_py_way snd_py_monitoring = { "sys.monitoring", start, stop };
+static void renew(void)
+{
+    tool.monitoring = NULL;
+    missing = NULL;
+}
+
+const struct snd_py_way snd_py_monitoring = { "sys.monitoring", start, stop, renew };
 
 #endif

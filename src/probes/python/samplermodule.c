@@ -137,6 +137,11 @@ static PyObject *count_samples(PyObject *self, PyObject *unused)
                          w[SND_SAMPLER_CPU_NS], "native_unmatched", w[SND_SAMPLER_UNMATCHED]);
 }
 
+void snd_py_sampler_renew(void)
+{
+    snd_sampler_stop();
+}
+
 PyMethodDef snd_py_sampler_methods[] = {
     { "start_sampling", start_sampling, METH_VARARGS,
       "start_sampling(hz, native=False): begins to sample" },

@@ -229,6 +229,11 @@ static void stop(void)
     for_every_thread(take_away);
 }
 
-const struct snd_py_way snd_py_set_profile = { "profile function", start, stop };
+static void renew(void)
+{
+    memset(&state, 0, sizeof state);
+}
+
+const struct snd_py_way snd_py_set_profile = { "profile function", start, stop, renew };
 
 #endif
