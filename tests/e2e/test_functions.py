@@ -140,6 +140,7 @@ def whole():
     spend(0.04)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("options", [{}, {"c_functions": False}, {"mode": "trace"}])
 def test_times_agree(options):
     """Both at once, over calls that are long beside what either adds."""
@@ -155,6 +156,7 @@ def test_times_agree(options):
     assert mine == pytest.approx({key: profiler.stats[key][3] for key in mine}, rel=0.15)
 
 
+@pytest.mark.alone
 def test_self_times_add_up():
     with sonde.functions() as recorded:
         begin = time.perf_counter()

@@ -495,6 +495,7 @@ def file_over_model(name, folder, batch, iterations):
     return sum(row["time"] for row in rows) / statistics.mean(whole)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name, batch, iterations, least", [(TINY, 2, 8, 3), (VIT, 1, 3, 1)])
 def test_layers_sum_to_the_model(name, batch, iterations, least, tmp_path):
     """A machine under load is asked again; the median of all that it answered is judged."""

@@ -146,6 +146,7 @@ def frozen():
     gc.unfreeze()
 
 
+@pytest.mark.alone
 def test_latency_is_that_of_torchs_timer(frozen):
     """Another program may come between, on either side: the median of all rounds is judged."""
     tried = []

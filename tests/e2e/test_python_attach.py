@@ -172,6 +172,7 @@ while True:
 """
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("python, include", interpreters())
 def test_shares(tmp_path, python, include):
     with Program(python, tmp_path, MIXTURE) as program:
@@ -194,6 +195,7 @@ def test_shares(tmp_path, python, include):
 SHORT_CALLS = POSSIBLE + "print('ready', flush=True)\nmain(lambda: False)\n"
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("python, include", interpreters())
 def test_every_stack_is_possible(tmp_path, python, include):
     with Program(python, tmp_path, SHORT_CALLS) as program:
@@ -257,6 +259,7 @@ def test_idle_threads_are_told_apart(tmp_path, python, include):
     assert idle < 0.1 * whole         # the other waits for it, which is not idleness
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make a PID namespace")
 @pytest.mark.parametrize("python, include", interpreters())
 def test_in_a_container(tmp_path, python, include):

@@ -211,6 +211,7 @@ def busy_times(path):
              for line, _, spent in lines})
 
 
+@pytest.mark.alone
 @needs_peer
 def test_times_are_line_profilers(tmp_path):
     """The best of some runs: in the others another program had the processor."""
@@ -227,6 +228,7 @@ def test_times_are_line_profilers(tmp_path):
     pytest.fail(f"{mine} and {other}")
 
 
+@pytest.mark.alone
 def test_recursion_counts_time_as_line_profiler(tmp_path):
     """A line that calls its own function: the inner calls' time is in it, at every level."""
     (tmp_path / "deep.py").write_text(

@@ -214,6 +214,7 @@ def differences(name, kind, times):
             and (kind == "lines" or min(own / raw, ours[key][0] / ours[key][1]) > 0.8)}
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", TIMED)
 def test_times_agree_once_the_tools_own_cost_is_taken_off(name, tmp_path):
     pytest.importorskip("line_profiler", reason="line_profiler is not installed: it is compared with")
@@ -327,6 +328,7 @@ def test_bytes_of_lines_are_those_of_tracemalloc(program, tmp_path):
 
 # -------------------------------------------------------------------------------- samples
 
+@pytest.mark.alone
 def test_samples_share_out_as_the_program_does(tmp_path):
     """Each function within 3 points, on both threads: a known mixture."""
     shares = {"half": 50, "third": 30, "fifth": 20}

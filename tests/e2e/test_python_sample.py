@@ -37,6 +37,7 @@ MIXTURE = """
 """
 
 
+@pytest.mark.alone
 def test_shares(tmp_path):
     for attempt in range(4):  # a loaded machine may starve the sampler for a while
         run(tmp_path, MIXTURE)
@@ -53,6 +54,7 @@ def test_shares(tmp_path):
     pytest.fail(f"{share}")
 
 
+@pytest.mark.alone
 def test_short_functions_have_their_share(tmp_path):
     """What a reader on another core can hardly catch: calls of some fifty nanoseconds."""
     for attempt in range(4):
@@ -76,6 +78,7 @@ def test_short_functions_have_their_share(tmp_path):
     pytest.fail(f"{100 * inside / whole:.1f} % in short()")
 
 
+@pytest.mark.alone
 def test_every_stack_is_possible(tmp_path):
     run(tmp_path, POSSIBLE + textwrap.dedent("""
         import time, sonde
@@ -197,6 +200,7 @@ def test_threads_have_the_names_they_began_with(tmp_path):
     assert {s["name"] for s in found if s["process"] == 1} <= {"in the child", "MainThread"}
 
 
+@pytest.mark.alone
 def test_no_time_is_two_threads(tmp_path):
     """Many threads, looked at in turn: one lock is held once at a time, and no CPU is made up."""
     done = run(tmp_path, """
@@ -363,6 +367,7 @@ MULTIPROCESSING = {
 }
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("way", MULTIPROCESSING)
 def test_multiprocessing(tmp_path, way):
     """Its forked children end by os._exit(), each after less than is written at a time."""

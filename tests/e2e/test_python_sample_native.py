@@ -97,6 +97,7 @@ def test_what_calls_back_lies_between(tmp_path):
     assert time_of(between) > 0.8 * time_of(found)
 
 
+@pytest.mark.alone
 def test_every_stack_is_possible(tmp_path):
     for attempt in range(4):  # a thread that is not let run does not answer
         run(tmp_path, POSSIBLE + textwrap.dedent("""
@@ -118,6 +119,7 @@ def test_every_stack_is_possible(tmp_path):
     pytest.fail(f"{unmatched} of {len(found)}")
 
 
+@pytest.mark.alone
 def test_shares_of_python_functions_are_the_program_s_own(tmp_path):
     for attempt in range(4):  # a loaded machine may starve the sampler for a while
         done = run(tmp_path, """

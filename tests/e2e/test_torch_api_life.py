@@ -174,6 +174,7 @@ print(resident() - before)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.alone
 def test_no_slower_afterwards():
     """An operator costs what it did before the first profile. Best of many, and of some tries."""
     done = run_python("""

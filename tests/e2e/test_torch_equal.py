@@ -123,6 +123,7 @@ def wrong_times(theirs, ours, least_us=100, tolerance=0.1):
     return wrong
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", list(NETWORKS))
 def test_times(name):
     """Within 10 %. A page fault of one profiler may fall into the other's range: several runs."""
