@@ -18,9 +18,17 @@ from ._core import Trace
 from ._lists import EventList, Events
 
 
+_FIRST = "first.sonde"  # what the first recording's file is called when it has ended
+
+
 def _remove(folder, owner):
     """A forked child has the object too, but the folder is its parent's."""
-    if os.getpid() == owner:
+    if os.getpid() != owner:
+        return
+    try:  # mostly it is one file
+        os.unlink(os.path.join(folder, _FIRST))
+        os.rmdir(folder)
+    except OSError:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -64,8 +72,7 @@ class Result(_Answers):
     def __init__(self, profile_memory, with_flops):
         super().__init__(*_options(profile_memory, with_flops))
         self._folder = tempfile.mkdtemp(prefix="sonde-")
-        self._finished = os.path.join(self._folder, "own")
-        os.mkdir(self._finished)
+        self._several = os.path.join(self._folder, "own")  # made for the second
         self._owner = os.getpid()
         self._count = 0
         self._opened = None
@@ -75,6 +82,20 @@ class Result(_Answers):
     def next_path(self):
         """For a recording that is about to begin."""
         return os.path.join(self._folder, f"{self._count}.sonde")
+
+    def _finished(self):
+        """The paths of those that have ended, in order."""
+        if self._count == 1:
+            return [os.path.join(self._folder, _FIRST)]
+        return [os.path.join(self._several, f"{i}.sonde") for i in range(self._count)]
+
+    def _finish(self, path):
+        """`path` is one more; out of reach of forked children's, which torch does not show."""
+        if self._count == 1:
+            os.mkdir(self._several)
+            os.rename(*self._finished(), os.path.join(self._several, "0.sonde"))
+        self._count += 1
+        os.rename(path, self._finished()[-1])
 
     def begin(self, path):
         """The recording began, into `path`."""
@@ -89,9 +110,7 @@ class Result(_Answers):
             # A forked child's own file; what its parent recorded is its parent's to show.
             self._opened = Trace(f"{path}.{os.getpid()}")
         elif keep:
-            # Out of reach of the files of forked children, which torch does not show either.
-            os.rename(path, os.path.join(self._finished, f"{self._count}.sonde"))
-            self._count += 1
+            self._finish(path)
         else:
             os.unlink(path)
 
@@ -99,13 +118,13 @@ class Result(_Answers):
         if self.writing is not None:
             return Trace(self.writing)
         if self._opened is None:
-            self._opened = Trace(self._finished if self._count > 1 else
-                                 os.path.join(self._finished, "0.sonde"))
+            self._opened = Trace(self._several if self._count > 1 else
+                                 os.path.join(self._folder, _FIRST))
         return self._opened
 
     def save(self, path):
         """A file, those of forked children beside it; or a folder, if it was several cycles."""
-        own = sorted(os.listdir(self._finished))
+        own = self._finished()
         if not own and self._shared:  # a script that saves must not fail because it is recorded
             warnings.warn(f"sonde: {os.fspath(path)} is not written: what was recorded is in "
                           f"{self._shared}", stacklevel=3)
@@ -115,14 +134,15 @@ class Result(_Answers):
         children = [name for name in sorted(os.listdir(self._folder)) if ".sonde." in name]
         path = os.fspath(path)
         if len(own) == 1 and not os.path.isdir(path):
-            shutil.copy(os.path.join(self._finished, own[0]), path)
+            shutil.copy(own[0], path)
             for name in children:
-                shutil.copy(os.path.join(self._folder, name), path + name[len(own[0]):])
+                shutil.copy(os.path.join(self._folder, name), path + name[len("0.sonde"):])
             return
         os.makedirs(path, exist_ok=True)
-        for folder, names in ((self._finished, own), (self._folder, children)):
-            for name in names:
-                shutil.copy(os.path.join(folder, name), os.path.join(path, name))
+        for number, one in enumerate(own):
+            shutil.copy(one, os.path.join(path, f"{number}.sonde"))
+        for name in children:
+            shutil.copy(os.path.join(self._folder, name), os.path.join(path, name))
 
     # -------------------------------------------------------------------- pickling
 
@@ -131,7 +151,7 @@ class Result(_Answers):
             return [self.writing]
         if self._shared is not None:
             return [self._shared]
-        return [os.path.join(self._finished, name) for name in sorted(os.listdir(self._finished))]
+        return self._finished()
 
     def __reduce__(self):
         packed = []
@@ -146,10 +166,10 @@ def _unpack(packed, columns, flops, metadata):
     result = Result(**columns)
     result.flops, result.metadata = flops, metadata
     for data in packed:
-        name = os.path.join(result._finished, f"{result._count}.sonde")
-        with open(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        path = result.next_path()
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(zlib.decompress(data))
-        result._count += 1
+        result._finish(path)
     return result
 
 

@@ -118,6 +118,26 @@ static void note_made(uint64_t end)
         ;
 }
 
+/*
+ * Whether the file system takes room for what is written at once, though it may choose the blocks
+ * later. Then a small trace that is soon removed never has any, and to free none costs nothing: on
+ * a disk that is told of each freed block, that was most of a short recording's time.
+ */
+static bool writes_reserve;
+
+static int allocate(int fd, uint64_t offset, uint64_t size)
+{
+    if (writes_reserve && size <= SND_GRAIN)
+        return 0;
+    while (fallocate(fd, 0, (off_t)offset, (off_t)size) != 0) {
+        if (errno == EOPNOTSUPP || errno == ENOSYS)
+            break; /* real zeroes take real blocks, too */
+        if (errno != EINTR)
+            return errno;
+    }
+    return 0;
+}
+
 int snd_file_reserve(uint64_t offset, uint64_t size)
 {
     int fd = own_fd();
@@ -126,13 +146,9 @@ int snd_file_reserve(uint64_t offset, uint64_t size)
         return EBADF;
     if (is_beyond_size_limit(offset + size))
         return EFBIG;
-    while (fallocate(fd, 0, (off_t)offset, (off_t)size) != 0) {
-        if (errno == EOPNOTSUPP || errno == ENOSYS)
-            break; /* real zeroes take real blocks, too */
-        if (errno != EINTR)
-            return errno;
-    }
-    int failed = write_zeroes(fd, offset, size);
+    int failed = allocate(fd, offset, size);
+    if (failed == 0)
+        failed = write_zeroes(fd, offset, size);
     if (failed == 0)
         note_made(offset + size);
     return failed;
@@ -283,16 +299,26 @@ static bool map_header(int fd)
  */
 static void keep_blocks_in_place(int fd)
 {
-    struct statfs system;
-    int           flags = 0;
+    int flags = 0;
 
-    if (fstatfs(fd, &system) != 0 || system.f_type != BTRFS_SUPER_MAGIC)
-        return;
     if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
         flags |= FS_NOCOW_FL;
         int rc = ioctl(fd, FS_IOC_SETFLAGS, &flags);
         (void)rc; /* then stores may fault, and are counted (bus.h) */
     }
+}
+
+static void study_file_system(int fd)
+{
+    struct statfs system;
+
+    writes_reserve = false;
+    if (fstatfs(fd, &system) != 0)
+        return;
+    writes_reserve = system.f_type == EXT4_SUPER_MAGIC || system.f_type == XFS_SUPER_MAGIC ||
+                     system.f_type == TMPFS_MAGIC;
+    if (system.f_type == BTRFS_SUPER_MAGIC)
+        keep_blocks_in_place(fd);
 }
 
 /* What the header said when it was made, should somebody truncate the file. */
@@ -304,7 +330,7 @@ enum sonde_status snd_file_create(struct sonde_error *err)
 
     if (status != SONDE_OK)
         return status;
-    keep_blocks_in_place(own_fd());
+    study_file_system(own_fd());
     snd_rec.file_made = 0;
     int failed = snd_file_reserve(0, SND_GRAIN);
     if (failed != 0) {
@@ -338,13 +364,17 @@ static bool read_header(int fd, struct snd_file_header *out)
            memcmp(out->magic, SND_FILE_MAGIC, sizeof out->magic) == 0;
 }
 
-/* Whether another program truncated the file: its header is gone, or it is shorter than it was. */
-static bool is_truncated(int fd, bool has_header)
+static uint64_t file_size(int fd)
 {
     struct stat at;
 
-    return !has_header || snd_header->cut_files != 0 ||
-           (fstat(fd, &at) == 0 && (uint64_t)at.st_size < snd_rec.file_made);
+    return fstat(fd, &at) == 0 ? (uint64_t)at.st_size : UINT64_MAX;
+}
+
+/* Whether another program truncated the file: its header is gone, or it is shorter than it was. */
+static bool is_truncated(uint64_t has, bool has_header)
+{
+    return !has_header || snd_header->cut_files != 0 || has < snd_rec.file_made;
 }
 
 /* Adds what was counted in memory that the file had no place for to what it had before. */
@@ -393,13 +423,16 @@ void snd_file_close(uint64_t size)
 {
     struct snd_file_header in_file;
 
-    int  fd = own_fd();
-    bool is_void = snd_bus_cut(snd_header, SND_HEADER_SIZE) < SND_HEADER_SIZE;
-    bool has_header = size == 0 || fd < 0 || read_header(fd, &in_file);
-    bool truncated = size > 0 && fd >= 0 && is_truncated(fd, has_header);
+    int      fd = own_fd();
+    bool     is_void = snd_bus_cut(snd_header, SND_HEADER_SIZE) < SND_HEADER_SIZE;
+    bool     has_header = size == 0 || fd < 0 || read_header(fd, &in_file);
+    uint64_t has = file_size(fd);
+    bool     truncated = size > 0 && fd >= 0 && is_truncated(has, has_header);
 
-    int rc = ftruncate(fd, (off_t)size);
-    (void)rc; /* a longer file has zeroes at its end, which readers step over */
+    if (has != size) {
+        int rc = ftruncate(fd, (off_t)size);
+        (void)rc; /* a longer file has zeroes at its end, which readers step over */
+    }
     if (size > 0 && (is_void || truncated))
         mend_header(fd, has_header ? &in_file : NULL, is_void, truncated);
     if (truncated)

@@ -14,17 +14,17 @@
 
 /* --------------------------------------------------- failing system calls
  *
- * The recorder's fallocate is wrapped by the linker (--wrap), so that a full disk, a quota or
- * a broken one can be had at will.
+ * The recorder's fallocate and pwrite are wrapped by the linker (--wrap), so that a full disk, a
+ * quota or a broken one can be had at will.
  */
 int __real_fallocate64(int fd, int mode, off_t offset, off_t length);
 int __wrap_fallocate64(int fd, int mode, off_t offset, off_t length);
 
-static int fallocate_error; /* atomic */
+static int disk_error; /* atomic */
 
 int __wrap_fallocate64(int fd, int mode, off_t offset, off_t length)
 {
-    int error = __atomic_load_n(&fallocate_error, __ATOMIC_RELAXED);
+    int error = __atomic_load_n(&disk_error, __ATOMIC_RELAXED);
 
     if (error != 0 && mode == 0) {
         errno = error;
@@ -33,9 +33,23 @@ int __wrap_fallocate64(int fd, int mode, off_t offset, off_t length)
     return __real_fallocate64(fd, mode, offset, length);
 }
 
-static void set_fallocate_error(int error)
+ssize_t __real_pwrite64(int fd, const void *data, size_t size, off_t offset);
+ssize_t __wrap_pwrite64(int fd, const void *data, size_t size, off_t offset);
+
+ssize_t __wrap_pwrite64(int fd, const void *data, size_t size, off_t offset)
 {
-    __atomic_store_n(&fallocate_error, error, __ATOMIC_RELAXED);
+    int error = __atomic_load_n(&disk_error, __ATOMIC_RELAXED);
+
+    if (error != 0) {
+        errno = error;
+        return -1;
+    }
+    return __real_pwrite64(fd, data, size, offset);
+}
+
+static void set_disk_error(int error)
+{
+    __atomic_store_n(&disk_error, error, __ATOMIC_RELAXED);
 }
 
 /* ----------------------------------------------------------------- threads */
@@ -444,7 +458,7 @@ static void expect_survival(int error, const char *name)
     options.chunk_bytes = 65536;
     recorded_start(&options);
     for (int phase = 0; phase < 3; phase++) {
-        set_fallocate_error(phase == 1 ? error : 0);
+        set_disk_error(phase == 1 ? error : 0);
         if (phase == 2)
             wait_ms(300); /* the supplier tries again every 100 ms */
         for (int i = 0; i < 30000; i++, marked += 2) {
@@ -487,9 +501,9 @@ static void test_disk_full_from_the_start(void **state)
     struct sonde_options options = recorded_options("none.sonde");
     struct sonde_error   err = { 0 };
 
-    set_fallocate_error(ENOSPC);
+    set_disk_error(ENOSPC);
     assert_int_equal(sonde_start(&options, &err), SONDE_E_IO);
-    set_fallocate_error(0);
+    set_disk_error(0);
     assert_non_null(strstr(err.message, "No space left on device"));
     assert_int_equal(access(recorded_path("none.sonde"), F_OK), -1);
 }
