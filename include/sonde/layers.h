@@ -26,6 +26,10 @@ struct sonde_layer_tensor {
 };
 
 /* Of nothing, all is 0. The deviation is the sample's (n - 1); percentiles are nearest ranks. */
+/* With fewer samples the percentile is the greatest, or nearly: views do not show it. */
+#define SONDE_P90_LEAST 10
+#define SONDE_P99_LEAST 100
+
 struct sonde_spread {
     uint64_t count;
     double   mean_ns, std_ns, median_ns;

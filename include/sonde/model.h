@@ -129,18 +129,18 @@ struct sonde_events_columns {
     const uint32_t *thread;       /* index of the trace */
     const uint32_t *torch_thread; /* as at::RecordFunction numbers it; its own tid if not told */
     const int64_t  *start_ns, *end_ns, *self_ns; /* on the trace's axis */
-    const int32_t  *parent; /* index of the event that it lies in, or -1; a function's: a function */
-    const uint32_t *shapes, *strides;            /* tensor list ids of its process, 0 none */
-    const uint32_t *arguments; /* text: JSON list of strings, torch's "Concrete Inputs" */
-    const uint32_t *keywords;  /* text: JSON object of its keyword arguments */
+    const int32_t *parent; /* index of the event that it lies in, or -1; a function's: a function */
+    const uint32_t *shapes, *strides; /* tensor list ids of its process, 0 none */
+    const uint32_t *arguments;        /* text: JSON list of strings, torch's "Concrete Inputs" */
+    const uint32_t *keywords;         /* text: JSON object of its keyword arguments */
     const uint32_t *stack;  /* stack id of its process, 0 none; a backward one's is its forward's */
     const uint32_t *module; /* text: "Net.layer1.0.conv" */
-    const int64_t  *sequence;   /* -1: none */
-    const uint32_t *fwd_thread; /* 0: none */
+    const int64_t  *sequence;                  /* -1: none */
+    const uint32_t *fwd_thread;                /* 0: none */
     const uint32_t *python_id, *python_parent; /* of calls of Python functions; 0: none */
     const int32_t  *python_module; /* of a module's call: its number within its class; else -1 */
-    const uint8_t  *scope;      /* enum sonde_scope */
-    const uint8_t  *flags;      /* enum sonde_event_flag */
+    const uint8_t  *scope;         /* enum sonde_scope */
+    const uint8_t  *flags;         /* enum sonde_event_flag */
     const double   *flops, *macs, *moved_bytes;
     const int64_t  *cpu_bytes, *self_cpu_bytes, *device_bytes, *self_device_bytes;
 };
@@ -194,6 +194,14 @@ SONDE_API enum sonde_status sonde_modules_new(struct sonde_trace    *trace,
                                               struct sonde_modules **out, struct sonde_error *err);
 SONDE_API void              sonde_modules_free(struct sonde_modules *modules);
 SONDE_API size_t            sonde_modules_count(const struct sonde_modules *modules);
+/*
+ * Passes of a benchmark (bench.h) that the averages are of, 0: it is no benchmark's; and a row for one
+ * of them: calls, times, bytes and FLOPs over the passes, the least and the longest call as they are.
+ */
+SONDE_API uint64_t             sonde_averages_passes(const struct sonde_averages *averages);
+SONDE_API struct sonde_average sonde_average_of_pass(const struct sonde_average *row,
+                                                     uint64_t                    passes);
+
 /* Passes of a benchmark (bench.h) that all of this is the sum of; 0: it is no benchmark's. */
 SONDE_API uint64_t                   sonde_modules_passes(const struct sonde_modules *modules);
 SONDE_API const struct sonde_module *sonde_modules_node(const struct sonde_modules *modules,

@@ -16,13 +16,14 @@
 #include "base/buf.h"
 #include "cli/commands.h"
 #include "cli/pyfind.h"
+#include "cli/viewoptions.h"
 #include "pipe/whole_file.h"
 #include "sonde/graph.h"
 
 struct model_args {
     const char *batches, *input, *dtype, *device, *levels, *output, *trace;
     int64_t     warmup, iterations, passes, rows;
-    bool        backward, json;
+    bool        backward, json, wide;
 };
 
 #define AT(member) offsetof(struct model_args, member)
@@ -50,6 +51,8 @@ static const struct snd_option options[] = {
       "name text",
       SND_OPTION_TEXT, AT(output), 0 },
     { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, AT(json), 0 },
+    { 0, "wide", NULL, "text: all columns, however wide the terminal is", SND_OPTION_FLAG, AT(wide),
+      0 },
     { 0, "trace", "FOLDER", "keep the traces in a new folder", SND_OPTION_TEXT, AT(trace), 0 },
 };
 
@@ -191,27 +194,39 @@ static enum sonde_status show_passes(const struct sonde_bench *bench, const char
     char                            line[160];
 
     for (size_t i = 0; i < sonde_bench_count(bench); i++)
-        if (sonde_bench_batch(bench, i)->path)
+        if (sonde_bench_batch(bench, i)->path && sonde_bench_batch(bench, i)->passes > 0)
             last = sonde_bench_batch(bench, i);
     if (!last)
         return SONDE_OK;
-    enum sonde_status st = sonde_trace_open(last->train_path ? last->train_path : last->path,
-                                            &trace, err);
+    bool              trained = last->train_path && last->backward_passes > 0;
+    enum sonde_status st = sonde_trace_open(trained ? last->train_path : last->path, &trace, err);
     if (st != SONDE_OK)
         return st;
     snprintf(line, sizeof line, "\n%s, batch size %llu%s\n", title, (unsigned long long)last->size,
-             last->train_path ? ", forward and backward" : "");
+             trained ? ", forward and backward" : "");
     sink->write(sink->user, line, strlen(line));
     st = sonde_report(trace, report, sink, err);
     sonde_trace_close(trace);
     return st;
 }
 
+/* Whether any batch size has a run or a pass that came to its end. */
+static bool has_measured(const struct sonde_bench *bench)
+{
+    for (size_t i = 0; i < sonde_bench_count(bench); i++) {
+        const struct sonde_bench_batch *b = sonde_bench_batch(bench, i);
+        if (b->passes > 0 || b->time[SONDE_BENCH_ON_DEVICE].spread.count > 0)
+            return true;
+    }
+    return false;
+}
+
 /* Node by node, of the largest batch size; or why there is no graph. */
-static enum sonde_status show_graph(struct sonde_trace *trace, int64_t rows,
+static enum sonde_status show_graph(struct sonde_trace                *trace,
+                                    const struct sonde_report_options *how,
                                     const struct sonde_sink *sink, struct sonde_error *err)
 {
-    struct sonde_report_options report = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_report_options report = *how;
     struct sonde_graph         *graph;
     char                        line[80] = "\nGraph\n";
 
@@ -224,12 +239,12 @@ static enum sonde_status show_graph(struct sonde_trace *trace, int64_t rows,
     sonde_graph_free(graph);
     sink->write(sink->user, line, strlen(line));
     report.view = "graph";
-    report.rows = rows;
     return sonde_report(trace, &report, sink, err);
 }
 
-static enum sonde_status show_text(struct sonde_trace *trace, unsigned levels, int64_t rows,
-                                   const struct sonde_sink *sink, struct sonde_error *err)
+static enum sonde_status show_text(struct sonde_trace *trace, unsigned levels,
+                                   const struct model_args *args, const struct sonde_sink *sink,
+                                   struct sonde_error *err)
 {
     struct sonde_report_options report = SONDE_REPORT_OPTIONS_INIT;
     struct sonde_bench         *bench;
@@ -237,8 +252,14 @@ static enum sonde_status show_text(struct sonde_trace *trace, unsigned levels, i
 
     if (st != SONDE_OK)
         return st;
+    if (!args->output)
+        snd_fit_stdout(args->wide, &report);
     report.rows = -1;
     report.view = "model";
+    if (!has_measured(bench)) { /* the line on stderr says why */
+        sonde_bench_free(bench);
+        return SONDE_OK;
+    }
     if (levels & SONDE_LEVEL_MODEL)
         st = sonde_report(trace, &report, sink, err);
     report.view = "modules";
@@ -249,12 +270,16 @@ static enum sonde_status show_text(struct sonde_trace *trace, unsigned levels, i
         st = show_passes(bench, "Kinds of module, by depth", &report, sink, err);
     report.view = "ops";
     report.sort = "self_cpu_time_total";
-    report.rows = rows;
+    report.rows = args->rows;
+    report.width = 0; /* torch's table stays as it is */
     if (st == SONDE_OK && levels & SONDE_LEVEL_OP)
         st = show_passes(bench, "Operators", &report, sink, err);
     sonde_bench_free(bench);
+    report.sort = NULL;
+    if (!args->output)
+        snd_fit_stdout(args->wide, &report);
     if (st == SONDE_OK && levels & SONDE_LEVEL_GRAPH)
-        st = show_graph(trace, rows, sink, err);
+        st = show_graph(trace, &report, sink, err);
     return st;
 }
 
@@ -276,7 +301,7 @@ static int show(const struct snd_command *self, const struct model_args *args, c
     enum sonde_status st = is_json || is_yaml
                                ? sonde_export(trace, is_yaml ? "benchmark" : "benchmark-json",
                                               &exporting, &sink, &err)
-                               : show_text(trace, levels, args->rows, &sink, &err);
+                               : show_text(trace, levels, args, &sink, &err);
     sonde_trace_close(trace);
     int status;
     if (st != SONDE_OK) {

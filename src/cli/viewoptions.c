@@ -139,6 +139,12 @@ static bool is_ascii_locale(void)
     return true;
 }
 
+void snd_fit_stdout(bool wide, struct sonde_report_options *report)
+{
+    report->width = !wide && isatty(STDOUT_FILENO) ? terminal_width() : 0;
+    report->ascii = is_ascii_locale();
+}
+
 int snd_view_args_fill(const struct snd_command *self, const struct snd_view_args *args,
                        struct sonde_report_options *report)
 {
@@ -154,8 +160,7 @@ int snd_view_args_fill(const struct snd_command *self, const struct snd_view_arg
     report->top_level = args->top_level;
     report->header = args->header;
     report->colour = text && isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
-    report->width = text && !args->wide && isatty(STDOUT_FILENO) ? terminal_width() : 0;
-    report->ascii = is_ascii_locale();
+    snd_fit_stdout(args->wide || !text, report);
     report->max_name = clamp(args->max_name);
     report->max_shapes = clamp(args->max_shapes);
     report->max_source = clamp(args->max_source);

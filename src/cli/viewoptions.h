@@ -79,6 +79,9 @@ struct snd_view_args {
 int snd_view_args_fill(const struct snd_command *self, const struct snd_view_args *args,
                        struct sonde_report_options *report);
 
+/* Text for standard output: as wide as its terminal, if it is one and `wide` is not asked for. */
+void snd_fit_stdout(bool wide, struct sonde_report_options *report);
+
 /* The part of `view` that they ask for. -1 to go on, or the exit status. */
 int snd_view_args_part(const struct snd_command *self, const struct snd_view_args *args,
                        const char *view, enum sonde_report_part *part);

@@ -251,8 +251,10 @@ static void put_time(struct snd_emit *e, const char *key, const struct sonde_ben
     snd_emit_real(e, "seconds_per_batch_min", (double)s->min_ns / 1e9);
     snd_emit_real(e, "seconds_per_batch_max", (double)s->max_ns / 1e9);
     snd_emit_real(e, "seconds_per_batch_median", s->median_ns / 1e9);
-    snd_emit_real(e, "seconds_per_batch_p90", (double)s->p90_ns / 1e9);
-    snd_emit_real(e, "seconds_per_batch_p99", (double)s->p99_ns / 1e9);
+    if (s->count >= SONDE_P90_LEAST)
+        snd_emit_real(e, "seconds_per_batch_p90", (double)s->p90_ns / 1e9);
+    if (s->count >= SONDE_P99_LEAST)
+        snd_emit_real(e, "seconds_per_batch_p99", (double)s->p99_ns / 1e9);
     snd_emit_real(e, "samples_per_second", (double)size * 1e9 / s->median_ns);
     snd_emit_int(e, "runs", (int64_t)s->count);
     snd_emit_end(e);
@@ -415,8 +417,10 @@ static enum sonde_status put_operators(struct snd_emit *e, struct sonde_trace *t
 
     if (st != SONDE_OK)
         return st;
+    uint64_t passes = sonde_averages_passes(averages);
     for (size_t i = 0; i < sonde_averages_count(averages); i++) {
-        const struct sonde_average *row = sonde_averages_row(averages, i);
+        struct sonde_average mean = sonde_average_of_pass(sonde_averages_row(averages, i), passes);
+        const struct sonde_average *row = &mean;
         snd_emit_item(e);
         snd_emit_text(e, "name", row->name.bytes, row->name.length);
         snd_emit_int(e, "count", (int64_t)row->count);

@@ -18,6 +18,7 @@
 #include "base/member.h"
 #include "format/fields.h"
 #include "model/assembly.h"
+#include "model/passes.h"
 
 #define MODULES_MAX (1u << 16)
 #define PATH_MAX_BYTES 1024u /* a longer one is no module's */
@@ -199,17 +200,6 @@ static void visit(struct sonde_modules *m, struct visitor *v, uint32_t module, u
 
 /* ---------------------------------------------------------------------- ranges */
 
-/* A benchmark marks its passes: docs/MODEL.md. */
-static bool is_pass(const struct snd_text *name)
-{
-    static const char *const prefixes[] = { "model.pass batch=", "model.train batch=" };
-
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (strncmp(name->bytes, prefixes[i], strlen(prefixes[i])) == 0)
-            return true;
-    return false;
-}
-
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
                     struct snd_open_range *parent)
 {
@@ -217,7 +207,7 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *ra
 
     if (parent) /* unless an attribute says otherwise */
         range->range.module = parent->range.module;
-    if (is_pass(&m->trace->names.items[range->range.name])) {
+    if (snd_is_pass(m->trace->names.items[range->range.name].bytes)) {
         m->passes++;
         m->visitors[lane->thread].taker = NO_MODULE;
     }

@@ -24,6 +24,9 @@ static const struct snd_column columns[] = {
 };
 enum { COLUMN_BACKWARD = 9 };
 
+/* What a narrow terminal does without, in this order. */
+static const char *const spare[] = { "MACs", "Modules", "Backward", "Parameters", "FLOPs", NULL };
+
 struct kind { /* of one class at one depth */
     struct sonde_text name;
     uint32_t          depth;
@@ -77,6 +80,7 @@ SND_VIEW_BUILD(snd_view_depths)
     bool   backward = false;
 
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    doc->rows.spare = spare;
     enum sonde_status st = sonde_modules_new(trace, options->flops, &doc->modules, err);
     if (st != SONDE_OK)
         return st;

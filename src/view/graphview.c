@@ -28,6 +28,16 @@ static const struct snd_column columns[] = {
     { NULL, "Target", SND_TEXT, SND_FIT_CONTENT },
 };
 
+/* What a narrow terminal does without, in this order. */
+static const char *const spare[] = { "Peak Mem", "Input", "Activations", "Output", "Kind", "Bytes",
+                                     "Mem held", "",      "Target",      NULL };
+
+/* A hostile trace may have times that no int64_t holds once they are summed. */
+static int64_t round_ns(double ns)
+{
+    return ns < 9e18 ? (int64_t)(ns + 0.5) : INT64_MAX;
+}
+
 static struct snd_cell show_known(int64_t value, bool known)
 {
     return known ? snd_cell_number(value) : snd_cell_none();
@@ -56,7 +66,7 @@ static struct snd_cell *add_times(struct snd_cell *cell, const struct sonde_grap
     *cell++ = known && whole->mean_ns > 0 ? snd_cell_real(n->time.mean_ns * 100 / whole->mean_ns)
                                           : snd_cell_none();
     for (size_t i = 0; i < SND_COUNT_OF(times); i++)
-        *cell++ = show_known((int64_t)(times[i] + 0.5), known);
+        *cell++ = show_known(round_ns(times[i]), known);
     *cell++ = show_known((int64_t)n->time.count, known);
     return cell;
 }
@@ -94,6 +104,7 @@ SND_VIEW_BUILD(snd_view_graph)
 
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    doc->rows.spare = spare;
     enum sonde_status st = sonde_graph_new(trace, &doc->graph, err);
     if (st != SONDE_OK)
         return st;
@@ -102,7 +113,7 @@ SND_VIEW_BUILD(snd_view_graph)
         const struct sonde_graph_node *n = sonde_graph_node(doc->graph, i);
         add_row(doc, n, info);
         flops += n->flops;
-        nodes_ns = snd_add(nodes_ns, (int64_t)n->time.mean_ns);
+        nodes_ns = snd_add(nodes_ns, round_ns(n->time.mean_ns));
     }
     if (info->absent.length > 0) {
         doc->empty = info->absent.bytes;
@@ -112,7 +123,7 @@ SND_VIEW_BUILD(snd_view_graph)
     if (doc->rows.row_count == 0)
         return SONDE_OK;
     snd_doc_total(doc, "mean_ns", "Mean of a run, node by node", SND_TIME,
-                  show_known((int64_t)(info->time.mean_ns + 0.5), info->time.count > 0));
+                  show_known(round_ns(info->time.mean_ns), info->time.count > 0));
     snd_doc_total(doc, "nodes_ns", "Of it in the nodes", SND_TIME,
                   show_known(nodes_ns, info->time.count > 0));
     snd_doc_total(doc, "runs", "Runs", SND_COUNT, snd_cell_number((int64_t)info->time.count));

@@ -30,6 +30,11 @@ static const struct snd_column columns[] = {
 };
 enum { COLUMN_BACKWARD = 10, COLUMN_COPY = 11, COLUMN_RSS = 15, COLUMN_SAME = 18 };
 
+/* What a narrow terminal does without, in this order. */
+static const char *const spare[] = { "Std",        "Min",      "Same as",   "RSS",
+                                     "Shapes out", "Copies",   "# of Runs", "Median",
+                                     "Out",        "Backward", "Weights",   NULL };
+
 /* "[[197, 768], [197, 3072]]" */
 static struct snd_cell show_shapes(struct snd_doc *doc, const struct sonde_layer_tensor *list,
                                    uint32_t count)
@@ -75,8 +80,8 @@ static void add_row(struct snd_doc *doc, const struct sonde_layer *layer, int64_
     *cell++ = show_ns(time, (double)time->min_ns);
     *cell++ = show_ns(time, (double)time->max_ns);
     *cell++ = show_ns(time, time->std_ns);
-    *cell++ = show_ns(time, (double)time->p90_ns);
-    *cell++ = show_ns(time, (double)time->p99_ns);
+    *cell++ = time->count < SONDE_P90_LEAST ? snd_cell_none() : show_ns(time, (double)time->p90_ns);
+    *cell++ = time->count < SONDE_P99_LEAST ? snd_cell_none() : show_ns(time, (double)time->p99_ns);
     *cell++ = snd_cell_number((int64_t)time->count);
     *cell++ = show_ns(back, back->mean_ns);
     *cell++ = show_ns(copy, copy->mean_ns);
@@ -129,6 +134,7 @@ SND_VIEW_BUILD(snd_view_layers)
 
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    doc->rows.spare = spare;
     enum sonde_status status = sonde_layers_new(trace, &doc->layers, err);
     if (status != SONDE_OK)
         return status;

@@ -52,6 +52,13 @@ enum {
     COLUMN_SHAPES = 29
 };
 
+/* What a narrow terminal does without, in this order. */
+static const char *const spare[] = { "CUDA Mem",  "CPU Mem",    "Self",     "GFLOPS",
+                                     "Input",     "# of Calls", "Peak Mem", "MACs",
+                                     "Bwd FLOPs", "Bwd ",       "Output",   "Activations",
+                                     "Backward",  "Parameters", "On GPU",   "FLOPs",
+                                     "Fwd ",      NULL };
+
 /* What all of the rows are shares of, and of how many passes they are the mean. */
 struct whole {
     int64_t time_ns, parameters;
@@ -216,6 +223,7 @@ SND_VIEW_BUILD(snd_view_modules)
     struct seen seen = { 0 };
 
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    doc->rows.spare = spare;
     enum sonde_status st = sonde_modules_new(trace, options->flops, &doc->modules, err);
     if (st != SONDE_OK)
         return st;

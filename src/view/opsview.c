@@ -78,6 +78,8 @@ static struct snd_cell thread_name_cell(const struct sonde_trace   *trace,
 static void fill(struct snd_cell *cells, const struct sonde_trace *trace,
                  const struct sonde_averages_totals *all, const struct sonde_average *row)
 {
+    const struct sonde_average *sum = row;
+
 #define SND_OPS(key, title, kind, fit, when, cell) *cells++ = cell;
 #include "view/ops.def"
 #undef SND_OPS
@@ -97,6 +99,7 @@ struct source {
     const struct sonde_trace    *trace;
     struct sonde_averages_totals all;
     const struct sonde_averages *averages;
+    uint64_t                     passes; /* of a benchmark: rows are of one of them; or 0 */
 };
 
 static struct snd_cell make_cell(const struct snd_table *table, size_t number, size_t column)
@@ -104,8 +107,14 @@ static struct snd_cell make_cell(const struct snd_table *table, size_t number, s
     const struct source                *source = table->source;
     const struct sonde_trace           *trace = source->trace;
     const struct sonde_averages_totals *all = &source->all;
-    const struct sonde_average         *row = sonde_averages_row(source->averages, number);
+    const struct sonde_average         *sum = sonde_averages_row(source->averages, number);
+    struct sonde_average                mean;
+    const struct sonde_average         *row = sum;
 
+    if (source->passes > 1) {
+        mean = sonde_average_of_pass(sum, source->passes);
+        row = &mean;
+    }
     switch (column) {
 #define SND_OPS(key, title, kind, fit, when, cell) \
     case AT_LINE(__LINE__):                        \
@@ -149,12 +158,12 @@ void snd_ops_add(struct snd_ops *ops, const struct sonde_average *row)
 }
 
 /* All rows of `averages`, which stay until the document is printed; none of their cells is kept. */
-static void add_all(struct snd_ops *ops, const struct sonde_averages *averages)
+static void add_all(struct snd_ops *ops, const struct sonde_averages *averages, uint64_t passes)
 {
     struct source *source = malloc(sizeof *source);
 
     if (source)
-        *source = (struct source){ ops->trace, *ops->all, averages };
+        *source = (struct source){ ops->trace, *ops->all, averages, passes };
     for (size_t i = 0; i < sonde_averages_count(averages); i++)
         ops->shown |= shows(sonde_averages_row(averages, i));
     snd_table_lazy(&ops->doc->rows, sonde_averages_count(averages), make_cell, source);
@@ -185,10 +194,15 @@ SND_VIEW_BUILD(snd_view_ops)
     enum sonde_status st = sonde_averages_new(trace, &asked, &doc->averages, err);
     if (st != SONDE_OK)
         return st;
-    const struct sonde_averages_totals *all = sonde_averages_totals(doc->averages);
+    struct sonde_averages_totals one = *sonde_averages_totals(doc->averages), *all = &one;
+    uint64_t                     passes = sonde_averages_passes(doc->averages);
+    if (passes > 1)
+        one.self_ns /= (int64_t)passes;
     snd_ops_begin(&ops, doc, trace, all);
-    add_all(&ops, doc->averages);
+    add_all(&ops, doc->averages, passes);
     snd_ops_end(&ops, all->has_memory, true);
+    if (passes > 0)
+        snd_doc_total(doc, "passes", "Mean of passes", SND_COUNT, snd_cell_number((int64_t)passes));
     snd_doc_total(doc, "ranges", NULL, SND_COUNT, snd_cell_number((int64_t)all->ranges));
     snd_doc_total(doc, "events", NULL, SND_COUNT, snd_cell_number((int64_t)all->events));
     return SONDE_OK;
@@ -244,7 +258,7 @@ enum sonde_status sonde_averages_table(const struct sonde_trace          *trace,
     for (size_t i = 0; i < sonde_averages_count(averages); i++) /* shares are of what is shown */
         all.self_ns += sonde_averages_row(averages, i)->self_ns;
     snd_ops_begin(&ops, &doc, trace, &all);
-    add_all(&ops, averages);
+    add_all(&ops, averages, 0);
     snd_ops_end(&ops, shown & SONDE_TABLE_MEMORY, shown & SONDE_TABLE_FLOPS);
     return snd_ops_print(&doc, options, sink, err);
 }

@@ -24,6 +24,7 @@ struct page {
     struct snd_flops_unit              flops_unit; /* in the titles of such columns */
     const struct snd_flops_unit       *flops;      /* of their numbers; NULL: each has its own */
     struct sonde_buffer                text;       /* the cell being written */
+    size_t                             dropped;    /* columns that are left out */
 };
 
 size_t snd_rows_shown(const struct snd_table *table, const struct sonde_report_options *options)
@@ -207,13 +208,49 @@ static size_t set_widths(struct page *page)
 
 #define LEAST_NAME 24
 
-/* Where a line does not fit, the names give way first. */
+static size_t total_width(const struct page *page)
+{
+    size_t total = 0;
+
+    for (size_t i = 0; i < page->table->column_count; i++)
+        total += page->width[i] ? page->width[i] + GAP : 0;
+    return total > GAP ? total - GAP : 0;
+}
+
+/* Leaves columns out, in the table's order, until a line fits. */
+static void drop_columns(struct page *page)
+{
+    const char *const *title = page->table->spare;
+
+    for (; title && *title && total_width(page) > page->options->width; title++) {
+        for (size_t i = 0; i < page->table->column_count; i++) {
+            const struct snd_column *c = &page->table->columns[i];
+            if (!page->width[i] || strcmp(c->title, *title) != 0)
+                continue;
+            page->width[i] = 0;
+            page->dropped++;
+        }
+    }
+}
+
+static void put_dropped(struct page *page)
+{
+    if (page->dropped > 0)
+        snd_out_format(page->out, "%zu columns left out for want of room: --wide shows all\n",
+                       page->dropped);
+}
+
+/* Where a line does not fit, columns that can be spared give way, then the names. */
 static void lay_out(struct page *page)
 {
     page->max_name = page->options->max_name;
     scale_flops(page);
     size_t total = set_widths(page), most = page->options->width;
     if (most == 0 || total <= most)
+        return;
+    drop_columns(page);
+    total = total_width(page);
+    if (total <= most || page->dropped > 0)
         return;
     for (size_t i = 0; i < page->table->column_count; i++) {
         if (page->table->columns[i].fit != SND_FIT_NAME || page->width[i] <= LEAST_NAME)
@@ -379,6 +416,7 @@ static void put_table(const struct snd_table *table, const struct sonde_report_o
         put_row(&page, cells);
     }
     put_rule(&page);
+    put_dropped(&page);
     sonde_buffer_release(&page.text);
 }
 

@@ -63,16 +63,18 @@ struct snd_table {
     const struct snd_column *columns; /* borrowed */
     size_t                   column_count;
     bool                     hidden[SND_COLUMNS_MAX]; /* left out of text */
-    size_t                   filter;      /* plus one: of a flag that a row of text must have */
-    bool                     torch_units; /* data in torch's unit, microseconds, not nanoseconds */
-    struct snd_cell         *cells;
-    size_t                   row_count, capacity;
-    bool                     failed; /* memory ran out */
-    snd_cell_fn             *make;   /* NULL: the cells are kept */
-    void                    *source; /* of `make`: freed with the table by free() */
-    struct snd_cell         *made;   /* the row that was asked for last */
-    uint32_t                *order;  /* rows of the source as they are sorted; NULL: as they are */
-    struct snd_cell          scratch[SND_COLUMNS_MAX];
+    const char *const
+                    *spare; /* titles that a narrow terminal does without, in this order; or NULL */
+    size_t           filter;      /* plus one: of a flag that a row of text must have */
+    bool             torch_units; /* data in torch's unit, microseconds, not nanoseconds */
+    struct snd_cell *cells;
+    size_t           row_count, capacity;
+    bool             failed; /* memory ran out */
+    snd_cell_fn     *make;   /* NULL: the cells are kept */
+    void            *source; /* of `make`: freed with the table by free() */
+    struct snd_cell *made;   /* the row that was asked for last */
+    uint32_t        *order;  /* rows of the source as they are sorted; NULL: as they are */
+    struct snd_cell  scratch[SND_COLUMNS_MAX];
 };
 
 void snd_table_init(struct snd_table *table, const struct snd_column *columns, size_t count);

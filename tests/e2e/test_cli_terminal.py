@@ -147,3 +147,17 @@ def test_the_doctor_names_what_it_tried(tmp_path):
 def test_the_doctor_says_where_it_cannot_write():
     text = subprocess.run([SONDE, "doctor"], cwd="/proc", stdout=subprocess.PIPE, check=True).stdout
     assert b"cannot write in the current folder" in text
+
+
+@pytest.mark.parametrize("view, kept", [("model", [b"Batch", b"Median", b"Samples/s"]),
+                                        ("graph", [b"Node", b"Time %", b"Mean"])])
+def test_columns_are_chosen_by_the_terminals_width(view, kept, tmp_path):
+    folder = generate({"model": "bench", "graph": "graph"}[view], tmp_path / "folder")
+    seen = without_colour(on_terminal("report", folder, "--view", view, COLUMNS="80"))
+    lines = seen.splitlines()
+    assert all(len(line.decode().rstrip()) <= 80 for line in lines)
+    assert all(word in seen for word in kept)
+    assert b" columns left out for want of room: --wide shows all\n" in seen
+    assert b"cut to 80 columns" not in seen  # whole columns go, no line is cut
+    wide = without_colour(on_terminal("report", folder, "--view", view, "--wide", COLUMNS="80"))
+    assert wide == read("report", folder, "--view", view)

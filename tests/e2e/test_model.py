@@ -158,7 +158,7 @@ def test_latency_is_that_of_torchs_timer(frozen):
 
 
 def test_spreads_are_those_of_the_samples(tmp_path):
-    result = sonde.benchmark(nets.Net(), torch.randn(2, 3, 16, 16), 9, batch_sizes=[2], passes=0,
+    result = sonde.benchmark(nets.Net(), torch.randn(2, 3, 16, 16), 10, batch_sizes=[2], passes=0,
                              measure_peak=False)
     result.save_trace(tmp_path / "traces")
     with sonde.Trace(tmp_path / "traces/timing-2.sonde") as trace:
@@ -167,13 +167,14 @@ def test_spreads_are_those_of_the_samples(tmp_path):
     found = result["timing"]["batch_size_2"]["on_device_inference"]["metrics"]
     rates = [1 / one for one in seconds]
     close = pytest.approx
-    assert len(seconds) == found["runs"] == 9
+    assert len(seconds) == found["runs"] == 10
     assert found["seconds_per_batch_mean"] == close(statistics.fmean(seconds))
     assert found["seconds_per_batch_std"] == close(statistics.pstdev(seconds))
     assert found["seconds_per_batch_median"] == close(statistics.median(seconds))
     assert found["seconds_per_batch_min"] == close(min(seconds))
     assert found["seconds_per_batch_max"] == close(max(seconds))
     assert found["seconds_per_batch_p90"] == close(sorted(seconds)[8])
+    assert "seconds_per_batch_p99" not in found  # of ten runs it is the longest
     assert found["batches_per_second_mean"] == close(statistics.fmean(rates))
     assert found["batches_per_second_std"] == close(statistics.pstdev(rates))
     assert found["samples_per_second"] == close(2 / statistics.median(seconds))
@@ -435,6 +436,29 @@ def test_what_was_measured_before_a_failure_is_kept(tmp_path):
     read = json.loads((tmp_path / "n.json").read_text())
     assert list(read["timing"]) == ["batch_size_1", "batch_size_2"]
     assert read["failure"].startswith("batch 4: ")
+
+
+def test_a_model_that_fails_at_once_has_its_line_and_no_tables():
+    done = run(f"{PROGRAMS}/nets.py:FailsInside", "-i", 2)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert "failed in FailsInside.head (Linear): RuntimeError: " in done.stderr
+
+
+def test_the_operators_are_of_one_pass(tmp_path):
+    result = sonde.benchmark(nets.Net(), torch.randn(2, 3, 16, 16), 2, batch_sizes=[2], passes=4,
+                             measure_peak=False)
+    read = json.loads(result.report("ops", format="json"))
+    rows = {row["key"]: row for row in read["rows"]}
+    assert read["totals"]["passes"] == 4
+    assert (rows["aten::conv2d"]["count"], rows["aten::linear"]["count"]) == (2, 1)
+    layers = json.loads(result.report("modules", format="json"))["rows"]
+    assert sum(row["flops"] for row in read["rows"]) == layers[0]["flops"]
+    whole = rows["model.pass batch=2"]
+    assert whole["count"] == 1
+    assert whole["cpu_time_total"] == pytest.approx(whole["cpu_time"], abs=1)  # both: of a pass
+    exported = {row["name"]: row for row in result["operators"]["batch_size_2"]}
+    assert exported["aten::conv2d"]["count"] == 2
 
 
 def run_here(spec, folder, *more):
