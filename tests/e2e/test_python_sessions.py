@@ -276,7 +276,7 @@ def test_numbers_are_used_again():
                 with sonde.functions() as inner: f()
                 if n == 10: before = os.path.getsize("t.sonde")
         assert count(inner) == 1 and count(outer) == 2000
-        print(os.path.getsize("t.sonde") <= before, sonde._recordings._used < 10)
+        print(os.path.getsize("t.sonde") <= before, sonde._record.new_session() < 10)
         """)
     assert done == "True True\n"
 
