@@ -81,10 +81,12 @@ size_t snd_python_interpreters(const struct snd_python *python, struct snd_py_in
 bool snd_python_update(const struct snd_python *python, struct snd_py_interp *interps, size_t count)
 {
     const struct snd_py_layout *l = &python->layout;
-    struct snd_piece            pieces[3 * SND_INTERPRETERS_MAX];
+    struct snd_piece            pieces[3 * SND_INTERPRETERS_MAX + 1];
     char                        locks[SND_INTERPRETERS_MAX][16];
+    uint64_t                    newest = 0;
     size_t                      n = 0;
 
+    pieces[n++] = (struct snd_piece){ python->runtime + l->runtime_interpreters, &newest, 8 };
     for (size_t i = 0; i < count && i < SND_INTERPRETERS_MAX; i++) {
         memset(locks[i], 0, sizeof locks[i]);
         pieces[n++] = (struct snd_piece){ interps[i].address + l->interp_threads, &interps[i].head,
@@ -94,7 +96,8 @@ bool snd_python_update(const struct snd_python *python, struct snd_py_interp *in
         if (interps[i].gil != 0)
             pieces[n++] = (struct snd_piece){ interps[i].gil + l->gil_holder, locks[i], 16 };
     }
-    if (n == 0 || snd_memory_read_many(python->pid, pieces, n) != n)
+    if (count == 0 || snd_memory_read_many(python->pid, pieces, n) != n ||
+        newest != interps[0].address)
         return false;
     for (size_t i = 0; i < count && i < SND_INTERPRETERS_MAX; i++) {
         /* The holder's name stays when the lock is free; -1: not made yet. */

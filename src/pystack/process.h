@@ -91,7 +91,10 @@ struct snd_py_interp {
 /* Those there are, at most `size`; returns how many were stored. */
 size_t snd_python_interpreters(const struct snd_python *python, struct snd_py_interp *interps,
                                size_t size);
-/* Brings made, head and holder up to date, in one call to the kernel; false when they cannot be read. */
+/*
+ * Brings made, head and holder up to date, in one call to the kernel; false when they cannot be
+ * read, or there is another interpreter, which is to be listed first.
+ */
 bool snd_python_update(const struct snd_python *python, struct snd_py_interp *interps,
                        size_t count);
 /*

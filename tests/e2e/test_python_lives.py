@@ -6,7 +6,7 @@ import sysconfig
 
 import pytest
 
-from python_tools import PROGRAMS, SONDE, rows, run
+from python_tools import PROGRAMS, SONDE, rows, run, sonde_run
 
 # What differs between lives has the life's number in its name.
 SCRIPT = """\
@@ -76,3 +76,64 @@ def test_every_life_is_sampled(embedding, tmp_path):
     run(SONDE, "export", trace, "--to", "folded", "-o", "t.folded", cwd=tmp_path)
     text = (tmp_path / "t.folded").read_text()
     assert all(f"only_{life + 1}" in text for life in range(LIVES))
+
+
+# ------------------------------------------------------------------------- subinterpreters
+
+BESIDE = """\
+import sys
+try:
+    import _interpreters as made
+except ImportError:
+    import _xxsubinterpreters as made
+legacy = {"config": "legacy"} if sys.version_info >= (3, 13) else {"isolated": False}
+def f(x):
+    return x
+for options in (legacy, {}):
+    for _ in range(2):
+        f(1)
+        other = made.create(*options.values()) if "config" in options else made.create(**options)
+        failed = made.run_string(other, "def f(x): return x\\nimport json\\nfor i in range(100): f(i)")
+        assert not failed, failed
+        made.destroy(other)
+        f(2)
+print("done")
+"""
+UNSEEN = "sonde: what runs in subinterpreters is not recorded by {}: they see the main interpreter alone\n"
+
+
+@pytest.mark.parametrize("options, unseen", [
+    (["--functions"], "--functions"), (["--functions", "--python-only"], "--functions"),
+    (["--lines", "f", "--sample=500"], "--lines"), (["--lines", "f", "--line-memory", "f"], "--lines and --line-memory"),
+    (["--sample=500"], None), (["--sample=500", "--native"], None),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_subinterpreters_leave_the_main_one_as_it_is(tmp_path, options, unseen):
+    """Nothing is raised in the program; what is not seen is said once."""
+    (tmp_path / "prog.py").write_text(BESIDE)
+    done = sonde_run([*options, "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    assert done.stdout == "done\n" and done.stderr == (UNSEEN.format(unseen) if unseen else "")
+    if "--functions" in options:
+        calls = {row["function"]: row["calls"] for row in rows(tmp_path / "t.sonde", "functions")}
+        assert calls["f"] == 8
+    if "--lines" in options:
+        assert [row["hits"] for row in rows(tmp_path / "t.sonde", "lines") if row["line"] == 8] == [8]
+
+
+def test_threads_of_a_subinterpreter_are_sampled(tmp_path):
+    (tmp_path / "prog.py").write_text(BESIDE.split("def f")[0] + '''
+other = made.create(*legacy.values()) if "config" in legacy else made.create(**legacy)
+text = """
+import threading, time
+def inside():
+    until = time.monotonic() + 0.5
+    while time.monotonic() < until: pass
+thread = threading.Thread(target=inside)
+thread.start()
+thread.join()
+"""
+assert not made.run_string(other, text)
+''')
+    done = sonde_run(["--sample=500", "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    assert done.stderr == ""
+    run(SONDE, "export", "t.sonde", "--to", "folded", "-o", "t.folded", cwd=tmp_path)
+    assert ";inside (" in (tmp_path / "t.folded").read_text()

@@ -61,6 +61,29 @@ def is_helper():
                    for word in words[:3]))
 
 
+def is_subinterpreter():
+    """Another interpreter of a process whose main one has been here."""
+    if os.environ.get("SONDE_FIRST_PROCESS") != str(os.getpid()):
+        return False
+    try:
+        try:
+            import _interpreters
+        except ImportError:
+            import _xxsubinterpreters as _interpreters  # before 3.13
+        return _interpreters.get_current() != _interpreters.get_main()
+    except Exception:  # a Python without the module
+        return False
+
+
+def tell_of_subinterpreter(probes):
+    """Once in a process. Samples see the threads of every interpreter; the rest, the main one's."""
+    unseen = [f"--{name}" for name in ("functions", "lines", "line-memory") if name in probes]
+    if unseen and os.environ.get("SONDE_SUBINTERPRETERS") != str(os.getpid()):
+        os.environ["SONDE_SUBINTERPRETERS"] = str(os.getpid())
+        say(f"what runs in subinterpreters is not recorded by {' and '.join(unseen)}: "
+            "they see the main interpreter alone")
+
+
 def start_torch(torch, probes):
     try:
         load_package()
@@ -141,6 +164,8 @@ def find_importer():
     """What Python asks of the script's name before it runs it: answered now, it is not counted."""
     name = sys.argv[0] if getattr(sys, "argv", None) else ""
     path = os.path.abspath(name)
+    if name == "-m":
+        import runpy  # noqa: F401 - Python's own next step; before 3.11 it would look like the program's
     if name in ("", "-", "-c", "-m") or path in sys.path_importer_cache:
         return
     sys.path_importer_cache[path] = None
@@ -188,7 +213,9 @@ def main():
     text = os.environ.get("SONDE_PROBES", "")
     probes = set(text.split(","))
     then = None
-    if os.environ.get("SONDE_TRACE") and not is_helper():
+    if os.environ.get("SONDE_TRACE") and is_subinterpreter():
+        tell_of_subinterpreter(probes)
+    elif os.environ.get("SONDE_TRACE") and not is_helper():
         if "ops" in probes or os.environ.get("SONDE_SCHEDULE"):
             after_import("torch", lambda module: start_torch(module, text))
         if probes & {"functions", "lines", "line-memory", "sample"}:
