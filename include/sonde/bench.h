@@ -37,13 +37,14 @@ struct sonde_bench_batch {
     uint64_t                size;
     struct sonde_bench_time time[SONDE_BENCH_PARTS];
     /* Of one pass with operators recorded; 0 passes: none was. */
-    uint64_t    passes, backward_passes;
-    double      macs, flops, backward_macs, backward_flops;
-    int64_t     input_bytes, before_bytes; /* -1: not told; before: parameters, buffers, inputs */
-    int64_t     peak_bytes;                /* most that a forward pass held of what it had taken */
-    int64_t     held_bytes;                /* of that, at its end */
-    int64_t     backward_peak_bytes;       /* forward and backward pass together */
-    double      joules;                    /* of one run; not a number: not told */
+    uint64_t passes, backward_passes;
+    double   macs, flops, backward_macs, backward_flops;
+    int64_t  input_bytes, before_bytes;    /* -1: not told; before: parameters, buffers, inputs */
+    int64_t  peak_bytes;                   /* most that a forward pass held of what it had taken */
+    int64_t  held_bytes;                   /* of that, at its end */
+    int64_t  backward_peak_bytes;          /* forward and backward pass together */
+    double   joules;                       /* of one run; not a number: not told */
+    struct sonde_text input, input_source; /* "ids 1x128 int64", where it is from; "": not told */
     const char *path, *train_path; /* files of its passes, of those with a way back; NULL: none */
 };
 

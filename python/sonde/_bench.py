@@ -15,7 +15,7 @@ import time
 from . import _machine, _record, _recorder
 from ._graph import Graph, NoGraph
 from ._module_calls import Calls, DeviceTimes
-from ._structures import byte_count, move, shapes, tensors_of
+from ._structures import byte_count, describe, move, shapes, tensors_of
 
 PASSES = 3
 _PEAK_SIZES = {"cpu": 1024, "cuda": 8192}
@@ -85,12 +85,14 @@ def _without_collector():
 class Bench:
     """One model on one device, measured into `folder`."""
 
-    def __init__(self, model, folder, *, name="", device=None, say=None):
+    def __init__(self, model, folder, *, name="", device=None, say=None, source="given"):
+        """`source`: where the inputs come from, in words."""
         import torch
         self.torch = torch
         self.model = model
         self.folder = folder
         self.name = name
+        self._source = source
         first = next(iter([*model.parameters(), *model.buffers()]), None)
         self.device = torch.device(device) if device is not None else (
             first.device if first is not None else torch.device("cpu"))
@@ -240,7 +242,8 @@ class Bench:
         before = (self.torch.cuda.memory_allocated(self.device) if self.device.type == "cuda" else
                   byte_count([*self.model.parameters(), *self.model.buffers()]) + held)
         note("model.batch", batch=batch, input_bytes=held, before_bytes=before,
-             inputs=shapes(inputs), backward=int(kind == "train"))
+             inputs=shapes(inputs), backward=int(kind == "train"), input=describe(inputs),
+             input_source=self._source)
         for path, members in self._calls.known().items():
             note(f"model.io {path}", **members)
         return stack

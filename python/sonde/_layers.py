@@ -13,6 +13,7 @@ import tempfile
 import time
 
 from ._core import Error
+from ._spec import SpecError, parse_inputs
 
 DEFAULT_MODEL = "google/vit-base-patch16-224"
 DEFAULT_RESULTS = "profiler_results.yml"
@@ -113,14 +114,14 @@ def _parser():
     import argparse
     parser = argparse.ArgumentParser(prog="sonde layers", add_help=False)
     parser.add_argument("spec", nargs="?")
-    parser.add_argument("-o", "--results-yml", default=DEFAULT_RESULTS)
+    parser.add_argument("-o", "--output", "--results-yml", dest="results_yml", default=DEFAULT_RESULTS)
     parser.add_argument("-d", "--device")
     parser.add_argument("-m", "--model-name")
     parser.add_argument("-M", "--model-file")
     parser.add_argument("-l", "--layer-start", type=int, default=1)
     parser.add_argument("-L", "--layer-end", type=int)
-    parser.add_argument("-s", "--shape-input", action="append")
-    parser.add_argument("-b", "--batch-size", default="8")
+    parser.add_argument("-s", "--input", "--shape-input", dest="shape_input", action="append")
+    parser.add_argument("-b", "--batch", "--batch-size", dest="batch_size", default="8")
     parser.add_argument("-w", "--warmup", action="store_true", default=True)
     parser.add_argument("--no-warmup", action="store_false", dest="warmup")
     parser.add_argument("-i", "--iterations", type=int, default=1)
@@ -139,12 +140,15 @@ def _numbers(option, text):
         raise LayersError(f"--{option} {text}: whole numbers with commas are needed") from None
 
 
-def _shape(text):
-    shape = _numbers("shape-input", text)
-    if any(side < 1 for side in shape):
-        raise LayersError(f"--shape-input {text}: a side has at least one element; the batch is "
-                          "not a part of it")
-    return shape
+def _shapes(text):
+    try:
+        inputs = parse_inputs(text)
+    except SpecError as error:
+        raise LayersError(str(error)) from None
+    if any(one.name or one.dtype for one in inputs):
+        raise LayersError(f"--input {text}: layers takes shapes alone, as 3x224x224; names and types "
+                          "are sonde model's")
+    return [one.shape for one in inputs]
 
 
 def _say(text):
@@ -173,8 +177,8 @@ def _run(given, progress):
     made = layers(given.spec or given.model_name or DEFAULT_MODEL, results=given.results_yml,
                   device=given.device, model_file=given.model_file, layer_start=given.layer_start,
                   layer_end=given.layer_end,
-                  shape_input=[_shape(one) for one in given.shape_input or ()],
-                  batch_size=_numbers("batch-size", given.batch_size), warmup=given.warmup,
+                  shape_input=[shape for one in given.shape_input or () for shape in _shapes(one)],
+                  batch_size=_numbers("batch", given.batch_size), warmup=given.warmup,
                   iterations=given.iterations, cut=given.cut, paired=given.paired,
                   memory=given.memory, rss=True, repeat_once=given.repeat_once, resume=given.resume,
                   backward=given.backward, whole=given.whole, trace=given.trace,

@@ -59,7 +59,7 @@ class Source:
         found = self.options.shapes or default_shapes(self.spec, self.model)
         if not found:
             raise SpecError(f"{self.name}: nothing tells what goes in: give it with "
-                            "--shape-input, without the batch, as 3,224,224")
+                            "--input, without the batch, as 3x224x224")
         return found
 
     def cut(self, first, last, batch):

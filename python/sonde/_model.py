@@ -46,17 +46,18 @@ def _measure(asked, say):
     say(f"loading {asked.spec}")
     device = _spec.device_of(asked.device)
     dtype = _spec.dtype_of(asked.dtype) if asked.dtype else None
-    shapes = _spec.parse_shapes(asked.input) if asked.input else None
+    wanted = _spec.parse_inputs(asked.input) if asked.input else None
     model, name = _spec.load(asked.spec)
     model = model.to(device)
     if dtype is not None:
         model = model.to(dtype)
-    shapes = shapes or _spec.default_shapes(asked.spec, model)
+    shapes = wanted or _spec.default_shapes(asked.spec, model)
     if not shapes:
         raise _spec.SpecError(f"{asked.spec}: nobody knows what it takes: give --input SHAPE, "
-                              "without the batch, as 3x224x224")
+                              "without the batch, as 3x224x224 or ids=128:int64")
     first = next(model.parameters(), None)
-    bench = Bench(model, asked.folder, name=asked.spec, device=device, say=say)
+    bench = Bench(model, asked.folder, name=asked.spec, device=device, say=say,
+                  source="from --input" if wanted else _spec.shape_source(asked.spec, model))
     batches = [int(one) for one in asked.batches.split(",")]
     for batch in batches:
         inputs = _spec.make_inputs(model, shapes, batch, first.dtype if first is not None

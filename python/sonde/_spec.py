@@ -8,6 +8,7 @@
 
 Nothing is downloaded. What cannot be had is a SpecError with one line that says why.
 """
+import collections
 import contextlib
 import difflib
 import importlib
@@ -18,6 +19,7 @@ import sys
 IMAGE = (3, 224, 224)
 TOKENS = (128,)
 _DTYPES = ("float32", "float16", "bfloat16", "float64")
+_INPUT_DTYPES = (*_DTYPES, "int64", "int32", "int16", "int8", "uint8", "bool")
 # What torchvision's models of other things than pictures take, by the package they are in.
 _TORCHVISION_INPUTS = {"video": (3, 16, 112, 112), "optical_flow": None, "detection": None}
 
@@ -152,19 +154,53 @@ def _from_callable(place, name):
 
 # ----------------------------------------------------------------------------- inputs
 
-def parse_shapes(text):
-    """"3x224x224" or "3,224,224"; several inputs with ";". Without the batch."""
-    shapes = []
-    for one in text.split(";"):
+class Input(collections.namedtuple("Input", "shape name dtype", defaults=(None, None))):
+    """One tensor that goes in: its shape without the batch; name and type where they are told."""
+
+
+def _continues(before, part):
+    """Whether a comma between the two is one of a shape, as in 3,224,224."""
+    shape = before.rpartition("=")[2]
+    return (shape.replace(",", "").isdigit() and part[:1].isdigit()
+            and not {"x", "="} & set(part))
+
+
+def _split(text):
+    """One text an input: ";" is between two, and "," where it cannot be in a shape."""
+    found = []
+    for several in text.split(";"):
+        for number, part in enumerate(several.split(",")):
+            if number and _continues(found[-1].strip(), part.strip()):
+                found[-1] += "," + part
+            else:
+                found.append(part)
+    return [one.strip() for one in found]
+
+
+def parse_inputs(text):
+    """"3x224x224", "3,224,224", "ids=128:int64,mask=128:bool". Without the batch."""
+    inputs = []
+    for one in _split(text):
+        name, _, rest = one.rpartition("=")
+        sides, colon, dtype = rest.partition(":")
         try:
-            shape = tuple(int(part) for part in one.replace("x", ",").split(",") if part.strip())
+            shape = tuple(map(int, sides.replace("x", ",").split(","))) if sides else ()
         except ValueError:
             shape = (0,)
-        if any(size < 1 for size in shape):
-            raise SpecError(f"--input {text}: {one.strip()!r} is not a shape: write it without the "
-                            "batch, as 3x224x224, several with ';'")
-        shapes.append(shape)
-    return shapes
+        if not one or any(size < 1 for size in shape) or (name and not name.isidentifier()):
+            raise SpecError(f"--input {text}: {one!r} is not a shape: whole numbers without the "
+                            "batch, each side of at least one element, as 3x224x224 or "
+                            "ids=128:int64; several with ';' or ','")
+        if colon and dtype.removeprefix("torch.") not in _INPUT_DTYPES:
+            raise SpecError(f"--input {text}: {dtype!r} is not a type: the types are "
+                            f"{', '.join(_INPUT_DTYPES)}")
+        inputs.append(Input(shape, name or None, dtype.removeprefix("torch.") or None))
+    named = [one.name for one in inputs if one.name]
+    if len(named) not in (0, len(inputs)):
+        raise SpecError(f"--input {text}: give every input a name, or none")
+    if len(set(named)) < len(named):
+        raise SpecError(f"--input {text}: two inputs have one name")
+    return inputs
 
 
 def dtype_of(name):
@@ -225,24 +261,53 @@ def wants_tokens(model):
     return isinstance(first, (torch.nn.Embedding, torch.nn.EmbeddingBag))
 
 
-def make_inputs(model, shapes, batch, dtype, device="cpu"):
-    """Random tensors, one a shape, each with the batch before it."""
+def shape_source(spec, model):
+    """Where default_shapes() has them from, in words."""
+    kind = spec.partition(":")[0]
+    if kind == "torchvision":
+        return "usual for torchvision's models of this kind"
+    if kind == "transformers":
+        return f"from the default {type(model.config).__name__}"
+    return f"from {type(model).__name__}.input_shape"
+
+
+def make_inputs(model, inputs, batch, dtype, device="cpu"):
+    """Random tensors, each with the batch before its shape; by name, where the inputs have names.
+
+    `inputs`: of Input, or shapes. Whole numbers are those of tokens that the model knows.
+    """
     import torch
+    inputs = [one if isinstance(one, Input) else Input(tuple(one)) for one in inputs]
     generator = torch.Generator().manual_seed(0)
-    tokens = wants_tokens(model)
+    usual = torch.int64 if wants_tokens(model) else dtype
     made = []
-    for shape in shapes:
-        if tokens:
-            words = _vocabulary(model)
-            one = torch.randint(0, words, (batch, *shape), generator=generator)
-        else:
-            one = torch.randn((batch, *shape), generator=generator).to(dtype)
-        made.append(one.to(device))
+    for number, one in enumerate(inputs):
+        wanted = getattr(torch, one.dtype) if one.dtype else usual
+        made.append(_fill(model, one.name or "", number == 0, (batch, *one.shape), wanted,
+                          generator).to(device))
+    if inputs and inputs[0].name:
+        return {one.name: tensor for one, tensor in zip(inputs, made)}
     return tuple(made)
 
 
-def _vocabulary(model):
+def _fill(model, name, is_first, shape, dtype, generator):
     import torch
-    sizes = [m.num_embeddings for m in model.modules()
-             if isinstance(m, (torch.nn.Embedding, torch.nn.EmbeddingBag))]
-    return sizes[0]
+    if dtype == torch.bool or "mask" in name:
+        return torch.ones(shape, dtype=dtype)
+    if dtype.is_floating_point:
+        return torch.randn(shape, generator=generator).to(dtype)
+    least = min(_vocabularies(model), default=2)
+    most = _vocabulary(model) if is_first and _vocabularies(model) else least
+    most = min(most, torch.iinfo(dtype).max)
+    return torch.randint(0, most, shape, generator=generator).to(dtype)
+
+
+def _vocabularies(model):
+    """How many tokens each of its embeddings knows."""
+    import torch
+    return [m.num_embeddings for m in model.modules()
+            if isinstance(m, (torch.nn.Embedding, torch.nn.EmbeddingBag))]
+
+
+def _vocabulary(model):
+    return _vocabularies(model)[0]

@@ -33,3 +33,12 @@ def byte_count(tensors):
 def shapes(value):
     """Of every tensor in it, as JSON."""
     return json.dumps([list(one.shape) for one in tensors_of(value)])
+
+
+def describe(value):
+    """In words: "ids 1x128 int64, mask 1x128 bool"."""
+    parts = value.items() if isinstance(value, dict) else [("", value)]
+    words = [f"{name} {'x'.join(map(str, one.shape)) or 'scalar'} "
+             f"{str(one.dtype).removeprefix('torch.')}".strip()
+             for name, part in parts for one in tensors_of(part)]
+    return ", ".join(words)

@@ -19,8 +19,9 @@ struct layers_args {
 
 #define AT(member) offsetof(struct layers_args, member)
 static const struct snd_option options[] = {
-    { 'o', "results-yml", "FILE", "the results to write (profiler_results.yml)", SND_OPTION_TEXT,
+    { 'o', "output", "FILE", "the results to write (profiler_results.yml)", SND_OPTION_TEXT,
       AT(results), 0 },
+    { 0, "results-yml", "FILE", "the same as --output", SND_OPTION_TEXT, AT(results), 0 },
     { 'd', "device", "DEVICE", "where to run it: cpu (the default), cuda, cuda:1", SND_OPTION_TEXT,
       AT(device), 0 },
     { 'm', "model-name", "NAME", "the model, as SPEC", SND_OPTION_TEXT, AT(name), 0 },
@@ -29,12 +30,13 @@ static const struct snd_option options[] = {
     { 'l', "layer-start", "N", "the first layer to measure (1)", SND_OPTION_NUMBER, AT(first), 1 },
     { 'L', "layer-end", "N", "the last layer to measure (the model's last)", SND_OPTION_NUMBER,
       AT(last), 1 },
-    { 's', "shape-input", "SHAPE",
-      "what goes in, without the batch: 3,224,224; once for each "
-      "tensor",
+    { 's', "input", "SHAPE",
+      "what goes in, without the batch: 3x224x224; several with ';', or once for each (by the "
+      "model)",
       SND_OPTION_TEXT, AT(shape), 0 },
-    { 'b', "batch-size", "LIST", "batch sizes, with commas: 1,8 (8)", SND_OPTION_TEXT, AT(batch),
-      0 },
+    { 0, "shape-input", "SHAPE", "the same as --input", SND_OPTION_TEXT, AT(shape), 0 },
+    { 'b', "batch", "LIST", "batch sizes, with commas: 1,8 (8)", SND_OPTION_TEXT, AT(batch), 0 },
+    { 0, "batch-size", "LIST", "the same as --batch", SND_OPTION_TEXT, AT(batch), 0 },
     { 'w', "warmup", NULL, "run everything once before (the default)", SND_OPTION_FLAG, AT(warmup),
       0 },
     { 0, "no-warmup", NULL, "do not", SND_OPTION_FLAG, AT(no_warmup), 0 },
@@ -77,7 +79,7 @@ static int judge(const struct snd_command *self, const struct layers_args *args,
     if (operands == 1 && args->name)
         return snd_usage_error(self, "SPEC or --model-name, not both");
     if (args->batch && !is_list(args->batch))
-        return snd_usage_error(self, "--batch-size needs whole numbers from 1, as 1,8, not '%s'",
+        return snd_usage_error(self, "--batch needs whole numbers from 1, as 1,8, not '%s'",
                                args->batch);
     if (args->memory && strcmp(args->memory, "weights") != 0 && strcmp(args->memory, "rss") != 0)
         return snd_usage_error(self, "--memory is weights or rss, not '%s'", args->memory);

@@ -29,12 +29,12 @@ struct model_args {
 #define AT(member) offsetof(struct model_args, member)
 static const struct snd_option options[] = {
     { 'b', "batch", "LIST", "batch sizes, with commas (1)", SND_OPTION_TEXT, AT(batches), 0 },
-    { 0, "input", "SHAPE",
-      "shape of the input without the batch, 3x224x224; several with ';' (by the model)",
+    { 's', "input", "SHAPE",
+      "what goes in, without the batch: 3x224x224, ids=128:int64; several with ';' (by the model)",
       SND_OPTION_TEXT, AT(input), 0 },
     { 0, "dtype", "TYPE", "float32, float16, bfloat16, float64 (the model's)", SND_OPTION_TEXT,
       AT(dtype), 0 },
-    { 0, "device", "DEVICE", "cpu, cuda, cuda:1 (cpu)", SND_OPTION_TEXT, AT(device), 0 },
+    { 'd', "device", "DEVICE", "cpu, cuda, cuda:1 (cpu)", SND_OPTION_TEXT, AT(device), 0 },
     { 0, "warmup", "N", "runs before those that are timed (3)", SND_OPTION_NUMBER, AT(warmup), 0 },
     { 'i', "iterations", "N", "runs that are timed, for each batch size (20)", SND_OPTION_NUMBER,
       AT(iterations), 1 },

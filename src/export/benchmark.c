@@ -325,6 +325,26 @@ static void put_all_memory(struct snd_emit *e, const struct sonde_bench *bench)
     snd_emit_end(e);
 }
 
+static void put_inputs(struct snd_emit *e, const struct sonde_bench *bench)
+{
+    bool begun = false;
+    char key[48];
+
+    for (size_t i = 0; i < sonde_bench_count(bench); i++) {
+        const struct sonde_bench_batch *b = sonde_bench_batch(bench, i);
+        if (b->input.length == 0)
+            continue;
+        if (!begun) {
+            snd_emit_map(e, "input");
+            snd_emit_text(e, "source", b->input_source.bytes, b->input_source.length);
+        }
+        begun = true;
+        snd_emit_text(e, batch_key(key, b), b->input.bytes, b->input.length);
+    }
+    if (begun)
+        snd_emit_end(e);
+}
+
 static void put_energy(struct snd_emit *e, const struct sonde_bench *bench)
 {
     struct sonde_text said = sonde_bench_model(bench)->energy;
@@ -540,6 +560,7 @@ static enum sonde_status write_all(struct sonde_trace *trace, struct snd_out *ou
     snd_emit_init(&emit, out, is_json);
     put_model(&emit, sonde_bench_model(bench));
     put_work(&emit, bench);
+    put_inputs(&emit, bench);
     if (levels & SONDE_LEVEL_MODEL) {
         put_all_memory(&emit, bench);
         put_timing(&emit, bench);

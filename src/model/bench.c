@@ -113,7 +113,12 @@ static struct sonde_bench_batch *find_batch(struct sonde_bench *b, uint64_t size
         return NULL;
     struct sonde_bench_batch *batch = &b->batches[b->batch_count++];
     *batch = (struct sonde_bench_batch){
-        .size = size, .input_bytes = -1, .before_bytes = -1, .joules = (double)NAN
+        .size = size,
+        .input_bytes = -1,
+        .before_bytes = -1,
+        .joules = (double)NAN,
+        .input = { "", 0 },
+        .input_source = { "", 0 },
     };
     return batch;
 }
@@ -306,6 +311,8 @@ static void read_batch(struct sonde_bench *b, uint32_t process, struct sonde_tex
         return;
     batch->input_bytes = snd_member_number(json.bytes, json.length, "input_bytes", -1);
     batch->before_bytes = snd_member_number(json.bytes, json.length, "before_bytes", -1);
+    read_text(b, json, "input", &batch->input);
+    read_text(b, json, "input_source", &batch->input_source);
     const char *path = sonde_trace_process(b->trace, process)->path;
     if (snd_member_number(json.bytes, json.length, "backward", 0))
         batch->train_path = path;

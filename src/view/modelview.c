@@ -153,12 +153,30 @@ static void add_machine(struct snd_doc *doc, struct sonde_text machine)
     sonde_buffer_release(&name);
 }
 
+/* "8x3x224x224 float32 (from --input)", of the largest batch size. */
+static void add_input(struct snd_doc *doc)
+{
+    const struct sonde_bench_batch *told = NULL;
+
+    for (size_t i = 0; i < sonde_bench_count(doc->bench); i++)
+        if (sonde_bench_batch(doc->bench, i)->input.length > 0)
+            told = sonde_bench_batch(doc->bench, i);
+    if (!told)
+        return;
+    snd_doc_total(doc, "input", "Input", SND_TEXT,
+                  told->input_source.length == 0
+                      ? snd_cell_text(told->input)
+                      : snd_cell_string(snd_doc_format(doc, "%s (%s)", told->input.bytes,
+                                                       told->input_source.bytes)));
+}
+
 static void add_totals(struct snd_doc *doc, const struct sonde_bench_model *m)
 {
     add_text(doc, "model", "Model", m->name);
     add_text(doc, "class", "Class", m->kind);
     add_text(doc, "device", "Device", m->device);
     add_text(doc, "dtype", "Type", m->dtype);
+    add_input(doc);
     add_machine(doc, m->machine);
     if (m->parameters >= 0) {
         snd_doc_total(doc, "parameters", "Parameters", SND_COUNT, snd_cell_number(m->parameters));

@@ -69,6 +69,22 @@ def call(capfd, monkeypatch):
     return main
 
 
+def test_options_are_called_as_those_of_sonde_model(call, tmp_path):
+    """--output, --batch and --input, and PipeEdge's own names."""
+    (tmp_path / "net.py").write_text("from torch import nn\n"
+                                     "def net():\n"
+                                     "    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())\n")
+    spec = f"{tmp_path}/net.py:net"
+    call(spec, "--output", tmp_path / "new.yml", "--batch", "2", "--input", "3x8x8")
+    call(spec, "--results-yml", tmp_path / "old.yml", "--batch-size", "2", "--shape-input", "3,8,8")
+    new, old = (yaml.safe_load((tmp_path / name).read_text()) for name in ("new.yml", "old.yml"))
+    assert new["batch_size"] == old["batch_size"] == 2
+    assert [one["shape_in"] for one in new["profile_data"]] == [
+        one["shape_in"] for one in old["profile_data"]] != []
+    said = call(spec, "--input", "x=3x8x8", status=1)
+    assert "layers takes shapes alone" in said and said.count("\n") == 1
+
+
 def check_pipeedge(results):
     """What PipeEdge's profiler, converters and scheduler ask of the file, and the order besides."""
     assert isinstance(results["model_name"], str) and isinstance(results["dtype"], str)

@@ -481,7 +481,42 @@ def test_the_layer_that_fails_is_named_and_those_before_it_are_measured(tmp_path
     assert first["forward_ns"] > 0 and first["output_shapes"] == [[1, 8, 16, 16]]
 
 
+@pytest.mark.parametrize("text, inputs", [
+    ("3x224x224", [((3, 224, 224), None, None)]),
+    ("3,224,224", [((3, 224, 224), None, None)]),
+    ("3,224,224:float16", [((3, 224, 224), None, "float16")]),
+    ("4;6", [((4,), None, None), ((6,), None, None)]),
+    ("3x8x8,10:int64", [((3, 8, 8), None, None), ((10,), None, "int64")]),
+    ("128:int64,128:bool", [((128,), None, "int64"), ((128,), None, "bool")]),
+    ("ids=1x128:int64,mask=1x128:bool", [((1, 128), "ids", "int64"), ((1, 128), "mask", "bool")]),
+    ("a=3,8,8, b=10", [((3, 8, 8), "a", None), ((10,), "b", None)]),
+])
+def test_inputs_have_shapes_names_and_types(text, inputs):
+    from sonde._spec import parse_inputs
+    assert [tuple(one) for one in parse_inputs(text)] == inputs
+
+
+def test_the_input_is_named_with_where_it_is_from(tmp_path, monkeypatch):
+    monkeypatch.chdir(PROGRAMS)
+    assert run_here("nets:Named", tmp_path / "a", "--input",
+                    "input_ids=5:int32,mask=5:bool,scale=1x4:float32") == 0
+    assert run_here("nets:Net", tmp_path / "b") == 0
+    words = {}
+    for name in ("a", "b"):
+        with sonde.Trace(tmp_path / name) as trace:
+            words[name] = json.loads(trace.report(view="model", format="json"))["totals"]["input"]
+            assert f"Input: {words[name]}\n" in trace.report(view="model")
+    assert words == {"a": "input_ids 1x5 int32, mask 1x5 bool, scale 1x1x4 float32 (from --input)",
+                     "b": "1x3x16x16 float32 (from Net.input_shape)"}
+    result = sonde.benchmark(nets.Net(), torch.randn(2, 3, 16, 16), 1, passes=1, measure_peak=False)
+    assert result["input"] == {"source": "given", "batch_size_1": "1x3x16x16 float32",
+                               "batch_size_2": "2x3x16x16 float32"}
+
+
 @pytest.mark.parametrize("arguments, words", [
+    (["nets:Net", "--input", "x=3x4:int9"], "--input x=3x4:int9: 'int9' is not a type: the types are"),
+    (["nets:Net", "--input", "x=3x4;5"], "give every input a name, or none"),
+    (["nets:Net", "--input", "x=3;x=4"], "two inputs have one name"),
     (["torchvision:resnet51"], "torchvision:resnet51: torchvision has no model of that name; near it"),
     (["nets:Nett"], "nets:Nett: nets has no 'Nett'; near it: Net"),
     (["nets:not_a_model"], "gave a int, not a torch.nn.Module"),

@@ -93,7 +93,8 @@ static void make_passes(const char *folder)
     struct synth *s = begin_file(folder, "pass-2", 3);
     uint32_t      t = synth_thread(s, "main", 0), pass = synth_string(s, "model.pass batch=2");
 
-    note_modules(s, "{\"batch\": 2, \"input_bytes\": 64, \"before_bytes\": 656, \"backward\": 0}");
+    note_modules(s, "{\"batch\": 2, \"input_bytes\": 64, \"before_bytes\": 656, \"backward\": 0, "
+                    "\"input\": \"ids 2x8 int64\", \"input_source\": \"from --input\"}");
     for (uint64_t i = 0; i < 2; i++) {
         uint64_t at = 100000 * (i + 1), here = 4096 * (i + 1);
         synth_begin(s, t, at, pass, 0);
