@@ -71,21 +71,25 @@ static bool is_at(int fd, const char *path)
            open_one.st_dev == there.st_dev && open_one.st_ino == there.st_ino;
 }
 
-enum { LOCK_TAKEN = -1, LOCK_NOTHING = -2 };
+enum {
+    LOCK_TAKEN = -1,   /* another has it */
+    LOCK_CHANGED = -2, /* what was at the path is not any more */
+    LOCK_REFUSED = -3, /* what is there cannot be opened */
+};
 
-/* A descriptor that holds the lock of what is at `path`, or that another has it, or no trace is. */
+/* A descriptor that holds the lock of what is at `path`, or one of the above. */
 static int lock_at(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
     if (fd < 0)
-        return LOCK_NOTHING;
+        return errno == ENOENT ? LOCK_CHANGED : LOCK_REFUSED;
     /* Where the file system has no locks, names alone must do. */
     bool taken = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     if (!taken && is_at(fd, path))
         return fd;
     close(fd);
-    return taken ? LOCK_TAKEN : LOCK_NOTHING;
+    return taken ? LOCK_TAKEN : LOCK_CHANGED;
 }
 
 /* Does a process still write the trace file? Then its header says that it is not closed. */
@@ -135,6 +139,8 @@ static enum claim claim_once(struct snd_run_folder *f)
     int old = lock_at(f->path.bytes);
     if (old == LOCK_TAKEN)
         return CLAIM_LIVE;
+    if (old == LOCK_CHANGED)
+        return CLAIM_AGAIN; /* without its lock, it may be a run's that has just begun */
     enum claim claim = put_aside(f, old);
     if (old >= 0)
         close(old);
