@@ -12,6 +12,7 @@ for its result, such a session has its part cut out of the trace.
 """
 import collections
 import os
+import sys
 import threading
 import weakref
 
@@ -45,6 +46,24 @@ def _note_fork():
 
 
 os.register_at_fork(after_in_child=_forget_in_child, after_in_parent=_note_fork)
+
+
+class _OnlyOurs:
+    """Matches Python's warning of fork() beside threads, where the other thread is the recorder's.
+
+    The recorder's helper does nothing that a child could miss; to warn of it would be wrong.
+    """
+
+    def match(self, text):
+        return text.startswith("This process (pid=") and len(sys._current_frames()) == 1
+
+
+def allow_fork():
+    """The recorder has a thread, for which Python would warn of fork() since 3.12."""
+    import warnings
+    if sys.version_info >= (3, 12) and not any(isinstance(one[1], _OnlyOurs) for one in warnings.filters):
+        warnings.filters.insert(0, ("ignore", _OnlyOurs(), DeprecationWarning, None, 0))
+        warnings._filters_mutated()
 
 
 # --------------------------------------------------------------------------- numbers
@@ -102,6 +121,7 @@ class Recording:
             if path is None:
                 path = os.path.join(own_folder(self), "0.sonde")
             _record.start(path, **options)
+            allow_fork()
         self.path = _record.path()
         self.users = 1
         # By kind: the Part that all is of, or SEVERAL.

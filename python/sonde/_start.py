@@ -138,21 +138,9 @@ def _run_setup():
         runpy.run_path(path, run_name="__main__")
 
 
-class _OnlyOurs:
-    """Matches Python's warning of fork() beside threads, where the other thread is the recorder's.
-
-    The recorder's helper does nothing that a child could miss; to warn of it would be wrong.
-    """
-
-    def match(self, text):
-        return text.startswith("This process (pid=") and len(sys._current_frames()) == 1
-
-
 def _allow_fork():
-    import warnings
-    if sys.version_info >= (3, 12):
-        warnings.filters.insert(0, ("ignore", _OnlyOurs(), DeprecationWarning, None, 0))
-        warnings._filters_mutated()
+    from . import _recordings  # not in a Python that has no package of ours
+    _recordings.allow_fork()
 
 
 def _watch_children():
@@ -165,7 +153,7 @@ def before(probes, after_import):
     global _is_first
     first = _is_first = _FIRST not in os.environ
     os.environ[_FIRST] = str(os.getpid())
-    _allow_fork()
+    _attempt(None, _allow_fork)
     _attempt(None, _watch_children)
     _run_setup()
     if probes & {"lines", "line-memory"}:
