@@ -80,6 +80,23 @@ def test_a_python_that_has_its_own_package(tmp_path):
     assert {row["function"]: row["calls"] for row in rows(tmp_path / "t.sonde", "functions")}["f"] == 1
 
 
+@pytest.mark.parametrize("parent", [None, os.path.join(os.path.dirname(SONDE), "python")], ids=["alone", "child"])
+def test_two_pythons_that_both_have_sonde(tmp_path, parent):
+    """`sonde run` of one Python records a program of this one, or a child, with this one's package."""
+    package = os.path.dirname(__import__("sonde").__file__)
+    (tmp_path / "prog.py").write_text("import sys\ndef f(): pass\nf()\nprint(sys.modules['sonde'].__file__)\n")
+    (tmp_path / "parent.py").write_text("import subprocess, sys\nsubprocess.run(sys.argv[1:], check=True)\n")
+    environment = {name: value for name, value in os.environ.items() if name != "SONDE_PYTHON"}
+    environment["PYTHONPATH"] = os.path.dirname(package)
+    words = [sys.executable, "prog.py"]
+    done = run(SONDE, "run", "--functions", "-q", "-o", "t.sonde", "--", *([parent, "parent.py"] if parent else []),
+               *words, cwd=tmp_path, env=environment)
+    assert done.stderr == "" and done.stdout == os.path.join(package, "__init__.py") + "\n"
+    calls = [row["calls"] for row in rows(tmp_path / "t.sonde", "functions") if row["function"] == "f"]
+    assert calls == [1]
+
+
+
 # ---------------------------------------------------------------------------------- paths
 
 NOT_UTF8 = os.fsdecode(b"caf\xe9")
