@@ -279,7 +279,8 @@ class Bench:
                 return str(reason)
             self._say(f"batch {batch}: {runs} runs node by node")
             self._time_graph(graph, batch, warmup, runs)
-            with self._recording("graph", batch, placed):
+            with _Recording(self._path("graph", batch), shapes=True, memory=True):
+                self._note_model()
                 note("model.graph", batch=batch, tracer=graph.tracer)
                 for number, node in enumerate(graph.nodes):
                     note(f"model.node {number}", **node)

@@ -236,8 +236,8 @@ static void drop_columns(struct page *page)
 static void put_dropped(struct page *page)
 {
     if (page->dropped > 0)
-        snd_out_format(page->out, "%zu columns left out for want of room: --wide shows all\n",
-                       page->dropped);
+        snd_out_format(page->out, "%zu column%s left out for want of room: --wide shows all\n",
+                       page->dropped, page->dropped == 1 ? "" : "s");
 }
 
 /* Where a line does not fit, columns that can be spared give way, then the names. */

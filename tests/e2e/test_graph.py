@@ -82,11 +82,12 @@ def test_where_tracing_fails_it_says_so_and_the_other_levels_come(tmp_path):
 
 
 def test_the_graph_on_the_command_line(tmp_path):
-    done = run(f"{PROGRAMS}/nets.py:Mixed", "-b", "1,2", "-i", 2, "--level", "model,graph", "-n", -1,
-               "--trace", tmp_path / "traces")
+    done = run(f"{PROGRAMS}/nets.py:Mixed", "-b", "1,2", "-i", 2, "--level", "model,layer,graph",
+               "-n", -1, "--trace", tmp_path / "traces")
     assert (done.returncode, done.stderr) == (0, "")
+    assert "Layers, batch size 2\n" in done.stdout
+    assert "features (Sequential)" in done.stdout  # of the model's passes, not of the graph's
     assert "Graph, batch size 2" in done.stdout and "operator.add" in done.stdout
-    assert "Layers, batch size" not in done.stdout
     assert sorted(os.listdir(tmp_path / "traces")) == [
         "graph-2.sonde", "graph-time-2.sonde", "pass-1.sonde", "pass-2.sonde", "peak.sonde",
         "timing-1.sonde", "timing-2.sonde"]
