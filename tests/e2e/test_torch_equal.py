@@ -211,6 +211,7 @@ def test_operators_that_torch_sees_on_all_threads_only():
     theirs, ours = together(run)
     more = counts(ours) - counts(theirs)
     assert set(more) <= {"aten::empty"} and not counts(theirs) - counts(ours)
+    assert more["aten::empty"] <= torch.get_num_threads() - 1
     seen = [[event.name for event in events] for events in seen_by_both(theirs, ours)]
     assert seen[0] == seen[1]
     with torch.profiler.profile(activities=[CPU],
