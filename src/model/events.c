@@ -27,15 +27,27 @@ static const struct sonde_text own_names[OWN_COUNT] = {
     [OWN_MEMORY] = { "[memory]", 8 },
 };
 
-/* A range on its way into the columns. */
+/* What few ranges have: memory, FLOPs, a forward operator. */
+struct extra {
+    int64_t  cpu_bytes, device_bytes, child_cpu_bytes, child_device_bytes;
+    double   flops, macs, moved_bytes;
+    int64_t  back_sequence;
+    uint32_t back_thread;
+    bool     is_back;
+};
+
+/* A range on its way into the columns: what of struct snd_range they need. */
 struct entry {
-    struct snd_range range;
-    uint32_t         parent; /* index, or NOWHERE */
-    uint32_t         above;  /* what it lay in when it opened */
-    uint32_t         thread, children;
-    uint32_t         python_id, python_parent; /* of a Python function's call */
-    uint8_t          flags;
-    bool             folded; /* into its parent */
+    int64_t  start_ns, total_ns, child_ns, sequence;
+    uint32_t name, shapes, stack, module, strides, arguments, overload, fwd_thread, keywords;
+    uint32_t extra;  /* one more than its index; 0: it has none of that */
+    uint32_t parent; /* index, or NOWHERE */
+    uint32_t above;  /* what it lay in when it opened */
+    uint32_t thread, children;
+    uint32_t python_id, python_parent; /* of a Python function's call */
+    uint8_t  flags, scope;
+    bool     is_op;  /* as the range's */
+    bool     folded; /* into its parent */
 };
 
 struct sonde_events {
@@ -43,7 +55,10 @@ struct sonde_events {
     struct sonde_events_options options;
     struct entry               *entries;
     uint32_t                    count, room;
-    bool                        has_back; /* some of them run backward */
+    struct extra               *extras;
+    uint32_t                    extra_count, extra_room;
+    bool                        has_back;  /* some of them run backward */
+    bool                        has_async; /* some of them are asynchronous */
     struct snd_live             live;
     struct snd_assembly         assembly;
     uint32_t         own[OWN_COUNT]; /* names of ours: those of the trace, if it has them */
@@ -112,6 +127,24 @@ static void want_large_pages(void *memory, size_t size)
     }
 }
 
+/* Room for as many ranges as the files can hold, unless they are packed: what grows is copied. */
+static void reserve_entries(struct sonde_events *e)
+{
+    const uint64_t smallest = 16; /* bytes of a range as recorded */
+    uint64_t       bytes = 0;
+
+    for (uint32_t i = 0; i < sonde_trace_process_count(e->trace); i++)
+        bytes += sonde_trace_process(e->trace, i)->size_bytes;
+    uint64_t room = bytes / smallest + 16;
+    if (room > EVENTS_MAX)
+        return;
+    e->entries = malloc(room * sizeof *e->entries);
+    if (!e->entries)
+        return;
+    e->room = (uint32_t)room;
+    want_large_pages(e->entries, room * sizeof *e->entries);
+}
+
 static struct entry *add_entry(struct sonde_events *e, const struct snd_lane *lane)
 {
     uint32_t before = e->room;
@@ -125,6 +158,57 @@ static struct entry *add_entry(struct sonde_events *e, const struct snd_lane *la
     struct entry *entry = &e->entries[e->count++];
     *entry = (struct entry){ .parent = NOWHERE, .above = NOWHERE, .thread = lane->thread };
     return entry;
+}
+
+static const struct extra *extra_of(const struct sonde_events *e, const struct entry *entry)
+{
+    static const struct extra none;
+
+    return entry->extra ? &e->extras[entry->extra - 1] : &none;
+}
+
+static void add_extra(struct sonde_events *e, struct entry *entry, const struct snd_range *r)
+{
+    if (r->cpu_bytes == 0 && r->device_bytes == 0 && r->child_cpu_bytes == 0 &&
+        r->child_device_bytes == 0 && r->flops == 0 && r->macs == 0 && r->moved_bytes == 0 &&
+        !r->is_back)
+        return;
+    if (!snd_grow(&e->extras, &e->extra_room, e->extra_count, sizeof *e->extras)) {
+        give_up(e);
+        return;
+    }
+    e->extras[e->extra_count++] = (struct extra){ .cpu_bytes = r->cpu_bytes,
+                                                  .device_bytes = r->device_bytes,
+                                                  .child_cpu_bytes = r->child_cpu_bytes,
+                                                  .child_device_bytes = r->child_device_bytes,
+                                                  .flops = r->flops,
+                                                  .macs = r->macs,
+                                                  .moved_bytes = r->moved_bytes,
+                                                  .back_sequence = r->back_sequence,
+                                                  .back_thread = r->back_thread,
+                                                  .is_back = r->is_back };
+    entry->extra = e->extra_count;
+    e->has_back = e->has_back || r->is_back;
+}
+
+static void set_range(struct sonde_events *e, struct entry *entry, const struct snd_range *r)
+{
+    entry->start_ns = r->start_ns;
+    entry->total_ns = r->total_ns;
+    entry->child_ns = r->child_ns;
+    entry->sequence = r->sequence;
+    entry->name = r->name;
+    entry->shapes = r->shapes;
+    entry->stack = r->stack;
+    entry->module = r->module;
+    entry->strides = r->strides;
+    entry->arguments = r->arguments;
+    entry->overload = r->overload;
+    entry->fwd_thread = r->fwd_thread;
+    entry->keywords = r->keywords;
+    entry->scope = r->scope;
+    entry->is_op = r->is_op;
+    add_extra(e, entry, r);
 }
 
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
@@ -155,9 +239,12 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     struct entry           *entry = &e->entries[r->node];
 
     (void)lane;
-    e->has_back = e->has_back || r->is_back;
-    entry->range = *r;
-    entry->parent = parent ? parent->range.node : NOWHERE;
+    set_range(e, entry, r);
+    if (parent) {
+        entry->parent = parent->range.node;
+        e->entries[entry->parent].children++;
+    }
+    e->has_async = e->has_async || r->is_async;
     entry->flags = (uint8_t)((r->is_async ? SONDE_EVENT_IS_ASYNC : 0) |
                              (r->scope == SONDE_SCOPE_USER ? SONDE_EVENT_IS_USER : 0) |
                              (r->unfinished ? SONDE_EVENT_IS_UNFINISHED : 0));
@@ -181,11 +268,12 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
     struct entry *entry = add_entry(e, lane);
     if (!entry)
         return;
-    entry->range = (struct snd_range){ .start_ns = ns,
-                                       .sequence = SND_NO_SEQUENCE,
-                                       .name = e->own[OWN_MEMORY] };
-    entry->range.cpu_bytes = is_cpu ? change.counted : 0;
-    entry->range.device_bytes = is_cpu ? 0 : change.counted;
+    set_range(e, entry,
+              &(struct snd_range){ .start_ns = ns,
+                                   .sequence = SND_NO_SEQUENCE,
+                                   .name = e->own[OWN_MEMORY],
+                                   .cpu_bytes = is_cpu ? change.counted : 0,
+                                   .device_bytes = is_cpu ? 0 : change.counted });
     entry->flags = SONDE_EVENT_IS_MEMORY;
 }
 
@@ -224,9 +312,10 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
         return;
     }
     entry->thread = snd_subject_thread(e->trace, lane->thread, words);
-    entry->range = (struct snd_range){
-        .start_ns = snd_sub(ns, took), .total_ns = took, .sequence = SND_NO_SEQUENCE, .name = name
-    };
+    entry->start_ns = snd_sub(ns, took);
+    entry->total_ns = took;
+    entry->sequence = SND_NO_SEQUENCE;
+    entry->name = name;
     entry->python_id = SND_LOW(words[3]);
     entry->python_parent = SND_HIGH(words[3]);
     entry->flags = SONDE_EVENT_IS_FUNCTION;
@@ -259,8 +348,8 @@ static bool link_functions(struct sonde_events *e)
             entry->python_parent == entry->python_id ||
             !snd_map_get(&calls, key_of_call(e, entry, entry->python_parent), &parent))
             continue;
-        struct snd_range *above = &e->entries[parent].range;
-        above->child_ns = snd_add(above->child_ns, entry->range.total_ns);
+        struct entry *above = &e->entries[parent];
+        above->child_ns = snd_add(above->child_ns, entry->total_ns);
         entry->parent = parent;
     }
     snd_map_release(&calls);
@@ -293,46 +382,65 @@ static uint32_t find_parent(const struct sonde_events *e, uint32_t at)
     return at;
 }
 
-/* Takes the place of the only child: its children become the range's own. */
-static void fold(struct entry *into, struct entry *child, bool is_torch)
+/* The child's extra is free to be its parent's. */
+static void fold_extra(struct sonde_events *e, struct entry *into, const struct entry *child)
 {
-    struct snd_range       *r = &into->range;
-    const struct snd_range *c = &child->range;
+    struct extra        x = *extra_of(e, into);
+    const struct extra *from = extra_of(e, child);
 
-    child->folded = true;
-    into->children = child->children;
-    r->child_ns = c->child_ns;
-    r->child_cpu_bytes = c->child_cpu_bytes;
-    r->child_device_bytes = c->child_device_bytes;
-    if (r->flops <= 0 && !is_torch) {
-        r->flops = c->flops;
-        r->macs = c->macs;
-        r->moved_bytes = c->moved_bytes;
+    x.child_cpu_bytes = from->child_cpu_bytes;
+    x.child_device_bytes = from->child_device_bytes;
+    if (x.flops <= 0 && e->options.flops != SONDE_FLOPS_TORCH) {
+        x.flops = from->flops;
+        x.macs = from->macs;
+        x.moved_bytes = from->moved_bytes;
     }
-    if (r->shapes == 0)
-        r->shapes = c->shapes;
-    if (r->stack == 0)
-        r->stack = c->stack;
-    if (r->module == 0)
-        r->module = c->module;
+    if (into->extra == 0)
+        into->extra = child->extra;
+    if (into->extra != 0)
+        e->extras[into->extra - 1] = x;
 }
 
-static void fold_all(struct sonde_events *e)
+/* Takes the place of the only child: its children become the range's own. */
+static void fold(struct sonde_events *e, struct entry *into, struct entry *child)
 {
+    child->folded = true;
+    into->children = child->children;
+    into->child_ns = child->child_ns;
+    fold_extra(e, into, child);
+    if (into->shapes == 0)
+        into->shapes = child->shapes;
+    if (into->stack == 0)
+        into->stack = child->stack;
+    if (into->module == 0)
+        into->module = child->module;
+}
+
+/* Children of asynchronous ranges are not theirs. */
+static void count_children_anew(struct sonde_events *e)
+{
+    for (uint32_t i = 0; i < e->count; i++)
+        e->entries[i].children = 0;
     for (uint32_t i = 0; i < e->count; i++) {
         e->entries[i].parent = find_parent(e, e->entries[i].parent);
         if (e->entries[i].parent != NOWHERE)
             e->entries[e->entries[i].parent].children++;
     }
+}
+
+static void fold_all(struct sonde_events *e)
+{
+    if (e->has_async)
+        count_children_anew(e);
     for (uint32_t i = 0; i < e->count; i++) { /* a parent comes before its children */
         struct entry *entry = &e->entries[i];
         entry->parent = find_parent(e, entry->parent);
         if (entry->parent == NOWHERE)
             continue;
         struct entry *parent = &e->entries[entry->parent];
-        if (parent->children == 1 && snd_range_folds(&parent->range, &entry->range) &&
-            canonical(e, parent->range.name) == canonical(e, entry->range.name))
-            fold(parent, entry, e->options.flops == SONDE_FLOPS_TORCH);
+        if (parent->children == 1 && parent->is_op && entry->is_op && /* snd_range_folds() */
+            canonical(e, parent->name) == canonical(e, entry->name))
+            fold(e, parent, entry);
     }
 }
 
@@ -443,37 +551,37 @@ static uint32_t text_of(const struct sonde_events *e, const struct snd_process *
 static void fill_row(const struct sonde_events *e, struct columns *c, uint32_t row,
                      const struct entry *entry)
 {
-    const struct snd_range *r = &entry->range;
-    const struct snd_lane  *lane = &e->assembly.lanes[entry->thread];
+    const struct extra    *x = extra_of(e, entry);
+    const struct snd_lane *lane = &e->assembly.lanes[entry->thread];
 
-    PUT(start_ns, r->start_ns);
-    PUT(end_ns, snd_add(r->start_ns, r->total_ns));
-    PUT(self_ns, snd_sub(r->total_ns, r->child_ns));
-    PUT(sequence, r->sequence);
-    PUT(fwd_thread, r->sequence >= 0 ? r->fwd_thread : 0);
-    PUT(flops, r->flops);
-    PUT(macs, r->macs);
-    PUT(moved_bytes, r->moved_bytes);
-    PUT(cpu_bytes, r->cpu_bytes);
-    PUT(self_cpu_bytes, snd_sub(r->cpu_bytes, r->child_cpu_bytes));
-    PUT(device_bytes, r->device_bytes);
-    PUT(self_device_bytes, snd_sub(r->device_bytes, r->child_device_bytes));
-    PUT(name, text_of_name(e, canonical(e, r->name)));
-    PUT(trace_name, entry->flags & SONDE_EVENT_IS_MEMORY ? 0 : text_of_name(e, r->name));
-    PUT(overload, text_of(e, lane->from, r->overload));
+    PUT(start_ns, entry->start_ns);
+    PUT(end_ns, snd_add(entry->start_ns, entry->total_ns));
+    PUT(self_ns, snd_sub(entry->total_ns, entry->child_ns));
+    PUT(sequence, entry->sequence);
+    PUT(fwd_thread, entry->sequence >= 0 ? entry->fwd_thread : 0);
+    PUT(flops, x->flops);
+    PUT(macs, x->macs);
+    PUT(moved_bytes, x->moved_bytes);
+    PUT(cpu_bytes, x->cpu_bytes);
+    PUT(self_cpu_bytes, snd_sub(x->cpu_bytes, x->child_cpu_bytes));
+    PUT(device_bytes, x->device_bytes);
+    PUT(self_device_bytes, snd_sub(x->device_bytes, x->child_device_bytes));
+    PUT(name, text_of_name(e, canonical(e, entry->name)));
+    PUT(trace_name, entry->flags & SONDE_EVENT_IS_MEMORY ? 0 : text_of_name(e, entry->name));
+    PUT(overload, text_of(e, lane->from, entry->overload));
     PUT(process, lane->process);
     PUT(thread, entry->thread);
     PUT(torch_thread, snd_torch_thread(&e->assembly, lane));
-    PUT(shapes, r->shapes);
-    PUT(strides, r->strides);
-    PUT(arguments, text_of(e, lane->from, r->arguments));
-    PUT(keywords, text_of(e, lane->from, r->keywords));
-    PUT(stack, r->stack);
-    PUT(module, text_of(e, lane->from, r->module));
+    PUT(shapes, entry->shapes);
+    PUT(strides, entry->strides);
+    PUT(arguments, text_of(e, lane->from, entry->arguments));
+    PUT(keywords, text_of(e, lane->from, entry->keywords));
+    PUT(stack, entry->stack);
+    PUT(module, text_of(e, lane->from, entry->module));
     PUT(python_id, entry->python_id);
     PUT(python_parent, entry->python_parent);
-    PUT(python_module, is_function(entry) ? snd_module_number(name_text(e, r->name)) : -1);
-    PUT(scope, r->scope);
+    PUT(python_module, is_function(entry) ? snd_module_number(name_text(e, entry->name)) : -1);
+    PUT(scope, entry->scope);
     PUT(flags, entry->flags);
     PUT(parent, (int32_t)entry->parent);
 }
@@ -487,16 +595,16 @@ static bool lend_stacks(const struct sonde_events *e, struct columns *c, const s
     uint32_t       count = (uint32_t)e->shown.count, at;
 
     for (uint32_t row = 0; row < count && good; row++) {
-        const struct snd_range *r = &e->entries[places[row].entry].range;
-        struct snd_key          key = { SND_PAIR(c->torch_thread[row], c->process[row]),
-                                        (uint64_t)r->sequence, 0 };
-        if (r->sequence >= 0 && !r->is_back && !snd_map_get(&forwards, key, &at))
+        const struct entry *r = &e->entries[places[row].entry];
+        struct snd_key      key = { SND_PAIR(c->torch_thread[row], c->process[row]),
+                                    (uint64_t)r->sequence, 0 };
+        if (r->sequence >= 0 && !extra_of(e, r)->is_back && !snd_map_get(&forwards, key, &at))
             good = snd_map_put(&forwards, key, row);
     }
     for (uint32_t row = 0; row < count && good; row++) {
-        const struct snd_range *r = &e->entries[places[row].entry].range;
-        struct snd_key          key = { SND_PAIR(r->back_thread, c->process[row]),
-                                        (uint64_t)r->back_sequence, 0 };
+        const struct extra *r = extra_of(e, &e->entries[places[row].entry]);
+        struct snd_key      key = { SND_PAIR(r->back_thread, c->process[row]),
+                                    (uint64_t)r->back_sequence, 0 };
         if (r->is_back) /* forward rows are not written here */
             c->stack[row] = snd_map_get(&forwards, key, &at) ? c->stack[at] : 0;
     }
@@ -513,8 +621,9 @@ static bool build_columns(struct sonde_events *e)
 
     if (!places || !rows)
         goto done;
+    want_large_pages(places, e->count * sizeof *places);
     for (uint32_t i = 0; i < e->count; i++) {
-        const struct snd_range *r = &e->entries[i].range;
+        const struct entry *r = &e->entries[i];
         if (!e->entries[i].folded)
             places[count++] = (struct place){ r->start_ns, snd_add(r->start_ns, r->total_ns), i };
     }
@@ -547,6 +656,7 @@ static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
                                            .memory = on_memory,
                                            .other = on_other,
                                            .move = on_move };
+    reserve_entries(e);
     enum sonde_status status = snd_assemble(&e->assembly, e->trace, SONDE_BY_TIME, &consumer, err);
 
     if (status == SONDE_OK) {
@@ -558,7 +668,9 @@ static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
     snd_live_release(&e->live);
     snd_map_release(&e->function_names);
     free(e->entries);
+    free(e->extras);
     e->entries = NULL;
+    e->extras = NULL;
     return status;
 }
 
