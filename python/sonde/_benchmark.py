@@ -15,8 +15,8 @@ import json
 import os
 import shutil
 import tempfile
-import weakref
 
+from . import _scratch
 from ._bench import Bench, ModelError
 from ._core import Trace
 from ._structures import tensors_of
@@ -28,8 +28,7 @@ class _Measured:
     """The traces of a benchmark, in a folder that goes with the last object that reads it."""
 
     def __init__(self):
-        self._folder = tempfile.mkdtemp(prefix="sonde-model-")
-        weakref.finalize(self, shutil.rmtree, self._folder, True)
+        self._folder = _scratch.folder_for(self, "sonde-model-")
 
     def _passes(self):
         """The passes of the largest batch; those with a way back, if there are any."""

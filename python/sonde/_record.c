@@ -13,7 +13,9 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <dlfcn.h>
+#include <ftw.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,6 +238,28 @@ static PyObject *record_clock(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     return PyLong_FromUnsignedLongLong(sonde_clock());
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+    (void)info;
+    (void)kind;
+    (void)at;
+    remove(path);
+    return 0;
+}
+
+/* In C, so that no function of the standard library is called where the program's are counted. */
+static PyObject *record_remove_folder(PyObject *module, PyObject *path)
+{
+    PyObject *bytes;
+
+    (void)module;
+    if (!PyUnicode_FSConverter(path, &bytes))
+        return NULL;
+    nftw(PyBytes_AsString(bytes), remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    Py_DECREF(bytes);
+    Py_RETURN_NONE;
 }
 
 static PyObject *record_path(PyObject *module, PyObject *unused)
@@ -508,6 +532,8 @@ static PyMethodDef methods[] = {
     { "resume", METHOD(record_resume), METH_NOARGS, NULL },
     { "epoch", METHOD(record_epoch), METH_NOARGS, "epoch() -> int: 0 when nothing records" },
     { "clock", METHOD(record_clock), METH_NOARGS, "clock() -> int: of the recorder, raw" },
+    { "remove_folder", METHOD(record_remove_folder), METH_O,
+      "remove_folder(path): and all that is in it, as far as that can be" },
     { "path", METHOD(record_path), METH_NOARGS, "path() -> str: the file being written, or ''" },
     { "schedule_action", METHOD(record_action), METH_VARARGS,
       "schedule_action(schedule, step) -> int: 0 none, 1 warm-up, 2 record, 3 record and save" },

@@ -16,7 +16,7 @@ import sys
 import threading
 import weakref
 
-from . import _record
+from . import _record, _scratch
 from ._core import Error, Trace, cut_session
 
 lock = threading.RLock()
@@ -97,21 +97,6 @@ def is_on():
     return _record.epoch() != 0 or _record.under_run()
 
 
-def remove(folder, owner):
-    """A forked child has the object too, but the folder is its parent's."""
-    if os.getpid() == owner:
-        import shutil
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def own_folder(thing):
-    """A temporary folder that goes when `thing` goes."""
-    import tempfile  # not in programs that are recorded from outside
-    folder = tempfile.mkdtemp(prefix="sonde-")
-    weakref.finalize(thing, remove, folder, os.getpid())
-    return folder
-
-
 class Recording:
     """One file, how many sessions are in it, and who has counted what."""
 
@@ -119,7 +104,7 @@ class Recording:
         self.owned = not is_on()
         if self.owned:
             if path is None:
-                path = os.path.join(own_folder(self), "0.sonde")
+                path = os.path.join(_scratch.folder_for(self), "0.sonde")
             _record.start(path, **options)
             allow_fork()
         self.path = _record.path()
@@ -219,7 +204,7 @@ class Part:
         if self.is_alone(session._kind):
             return self.recording.path
         if self._folder is None:
-            self._folder = own_folder(self)
+            self._folder = _scratch.folder_for(self)
         target = os.path.join(self._folder, "0.sonde")
         if self._kept is None:
             self.cut(session, target)

@@ -8,28 +8,15 @@ that is what was published so far. Pickled, a result is the bytes of its trace.
 import json
 import os
 import shutil
-import tempfile
 import warnings
-import weakref
 import zlib
 
-from . import _record, _recorder
+from . import _record, _recorder, _scratch
 from ._core import Trace
 from ._lists import EventList, Events
 
 
 _FIRST = "first.sonde"  # what the first recording's file is called when it has ended
-
-
-def _remove(folder, owner):
-    """A forked child has the object too, but the folder is its parent's."""
-    if os.getpid() != owner:
-        return
-    try:  # mostly it is one file
-        os.unlink(os.path.join(folder, _FIRST))
-        os.rmdir(folder)
-    except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Answers:
@@ -71,13 +58,12 @@ class Result(_Answers):
 
     def __init__(self, profile_memory, with_flops):
         super().__init__(*_options(profile_memory, with_flops))
-        self._folder = tempfile.mkdtemp(prefix="sonde-")
+        self._folder = _scratch.folder_for(self)
         self._several = os.path.join(self._folder, "own")  # made for the second
         self._owner = os.getpid()
         self._count = 0
         self._opened = None
         self._shared = None  # the path of a trace that is not ours to give away
-        weakref.finalize(self, _remove, self._folder, self._owner)
 
     def next_path(self):
         """For a recording that is about to begin."""

@@ -9,7 +9,7 @@ what was counted so far.
 import os
 import sys
 
-from . import _record, _recordings, _wrapped
+from . import _record, _recordings, _scratch, _wrapped
 from ._core import Error, Trace
 
 
@@ -201,7 +201,7 @@ class Session:
     def _gathered(self, parts):
         """A folder with the files of several recordings, and nothing else."""
         if self._folder is None:
-            self._folder = _recordings.own_folder(self)
+            self._folder = _scratch.folder_for(self)
         for number, part in enumerate(parts):
             source = part.file(self)
             for ending in _recordings.with_children(source):

@@ -9,10 +9,8 @@ import inspect
 import json
 import os
 import shutil
-import tempfile
-import weakref
 
-from . import _record, _recorder
+from . import _record, _recorder, _scratch
 from ._core import Trace
 
 
@@ -22,9 +20,8 @@ class _Kept:
     _view = None
 
     def __init__(self):
-        self._folder = tempfile.mkdtemp(prefix="sonde-")
+        self._folder = _scratch.folder_for(self)
         self._path = os.path.join(self._folder, "trace.sonde")
-        weakref.finalize(self, shutil.rmtree, self._folder, True)
 
     def report(self, **options):
         with Trace(self._path) as trace:

@@ -583,3 +583,15 @@ def test_decorated_lines_are_the_decorators_own():
     out = io.StringIO()
     first.print(file=out)
     assert "loop(count)" in out.getvalue()
+
+
+def test_a_session_that_is_collected_is_in_no_table():
+    """Its temporary folder goes then, and nothing of that is among the program's calls."""
+    earlier = [sonde.functions()]
+    with earlier[0]:
+        pass
+    with sonde.functions() as calls:
+        earlier.clear()
+        gc.collect()
+    functions = {key[2] for key in calls.stats().stats}
+    assert functions <= {"<method 'clear' of 'list' objects>", "<built-in method gc.collect>"}

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Temporary folders that go with the object that they are for.
+
+An object may be collected anywhere, also while a program's calls are being recorded. So nothing
+of the standard library runs then: weakref.finalize and shutil would be in the program's table.
+"""
+import atexit
+import os
+import weakref
+
+from . import _record
+
+_alive = {}  # by id
+
+
+class _Link(weakref.ref):
+    __slots__ = ("folder", "owner")
+
+
+def folder_for(thing, prefix="sonde-"):
+    """A new folder, removed when `thing` goes, or the program ends."""
+    import tempfile  # not in programs that are recorded from outside
+    link = _Link(thing, _remove)
+    link.folder, link.owner = tempfile.mkdtemp(prefix=prefix), os.getpid()
+    _alive[id(link)] = link
+    return link.folder
+
+
+def _remove(link):
+    """A forked child has the object too, but the folder is its parent's."""
+    del _alive[id(link)]
+    if link.owner == os.getpid():
+        _record.remove_folder(link.folder)
+
+
+def _remove_all():
+    for link in list(_alive.values()):
+        _remove(link)
+
+
+atexit.register(_remove_all)
