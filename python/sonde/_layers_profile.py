@@ -223,15 +223,18 @@ class Profile:
         if os.path.realpath(_record.path()) != os.path.realpath(self.trace):
             raise LayersError("this process is recorded by sonde run, and a profile of layers is a "
                               "recording of its own; run it alone")
+        runner, saver = None, run.Saver(self.trace, self.results)
         try:
             run.say_head(model_name=cut.name, dtype=cut.dtype(), batch_size=self.batch,
                          layers=cut.count, device=options.device, memory=options.memory,
                          paired=int(options.paired), **_environment(options, self.source))
             runner = run.Runner(cut, values, set(wanted), self.batch, options.device,
                                 options.repeat_once, rss)
-            return self._passes(runner, run.Saver(self.trace, self.results))
+            return self._passes(runner, saver)
         finally:
             _record.stop()
+            if runner is not None and runner.said:
+                saver.save()  # once more, by the clock of the whole recording
 
     def _passes(self, runner, saver):
         """Warm-up, iterations, and what else was asked for."""
@@ -259,9 +262,6 @@ class Profile:
                     runner.measure_backward()
         except LayerFailed as error:
             failed = error
-        finally:
-            if runner.said:
-                saver.save()
         return failed
 
     def _run_pass(self, runner, saver, is_first):

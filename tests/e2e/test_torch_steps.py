@@ -30,7 +30,7 @@ def run(tmp_path, text, *options, python=(), head=HEAD):
     """`sonde run` of the program; what it and we said."""
     script = tmp_path / "train.py"
     script.write_text(head + textwrap.dedent(text))
-    return subprocess.run([SONDE, "run", "--ops", "-o", tmp_path / "t.sonde", *options, "--",
+    return subprocess.run([SONDE, "run", "-q", "--ops", "-o", tmp_path / "t.sonde", *options, "--",
                            sys.executable, *python, script], text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, cwd=tmp_path, timeout=300,
                           env={**os.environ, "OMP_NUM_THREADS": "1"})
