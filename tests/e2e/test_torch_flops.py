@@ -130,8 +130,16 @@ class Einsum(nn.Module):
         return torch.einsum("bij,bjk->bik", a, b)
 
 
+def counts_attention():
+    """Whether this torch's FlopCounterMode knows the attention that the CPU runs."""
+    from torch.utils.flop_counter import flop_registry
+    return any("flash_attention_for_cpu" in str(operator) for operator in flop_registry)
+
+
 @pytest.mark.parametrize("name", list(LAYERS))
 def test_a_layer_counts_as_flop_counter_mode(name):
+    if name.endswith("attention") and not counts_attention():
+        pytest.skip("this torch's FlopCounterMode counts nothing for attention on the CPU")
     torch.manual_seed(0)
     layer, inputs = (make() for make in LAYERS[name])
     step = training_step(layer, *(inputs if isinstance(inputs, tuple) else (inputs,)))
