@@ -491,6 +491,7 @@ SONDE_API void     sonde_scope_end_slow_(struct sonde_scope_ scope);
 
 #define SONDE_KIND_BEGIN_ 0x21u
 #define SONDE_KIND_SPAN_ 0x27u
+#define SONDE_KIND_FUNCTION_ 0x63u
 #define SONDE_KIND_CALL_ 0x2au
 #define SONDE_KIND_END_ 0x01u
 #define SONDE_KIND_ATTR_ 0x02u
@@ -550,6 +551,18 @@ static inline void sonde_begin_at_(struct sonde_lane *lane, uint64_t payload)
     at[1] = payload;
     __atomic_store_n(at, sonde_clock() << 8 | (bare ? SONDE_KIND_SPAN_ : SONDE_KIND_BEGIN_),
                      __ATOMIC_RELEASE);
+}
+
+static inline void sonde_function_at_(struct sonde_lane *lane, const struct sonde_function_call *call)
+{
+    uint64_t *at = lane->cur, ticks = (call->end - call->start) & (UINT64_MAX >> 8);
+
+    lane->cur = at + 4;
+    lane->leaf = NULL;
+    at[1] = (uint64_t)call->thread << 32 | call->frame;
+    at[2] = ticks | (uint64_t)call->resumed << 56;
+    at[3] = (uint64_t)call->parent << 32 | call->id;
+    __atomic_store_n(at, call->end << 8 | SONDE_KIND_FUNCTION_, __ATOMIC_RELEASE);
 }
 
 static inline void sonde_begin_call_at_(struct sonde_lane *lane, uint32_t call)

@@ -12,6 +12,9 @@
 
 /* ----------------------------------------------------------------- writing */
 
+_Static_assert(SONDE_KIND_FUNCTION_ == SND_EV_FUNCTION && SND_FUNCTION_RESUMED == 1,
+               "sonde_function_at_() writes what docs/FORMAT.md says");
+
 static void put(const uint64_t *words, size_t count, enum snd_intent intent)
 {
     if (snd_thread_enter(count, intent) == SND_ENTRY_READY) {
@@ -513,24 +516,10 @@ void sonde_sample(const struct sonde_sample *sample)
 
 void sonde_function_called(const struct sonde_function_call *call)
 {
-    uint64_t       flags = call->resumed ? SND_FUNCTION_RESUMED : 0;
-    const uint64_t words[4] = {
-        call->end << 8 | SND_EV_FUNCTION,
-        (uint64_t)call->thread << 32 | call->frame,
-        ((call->end - call->start) & SND_TIME_MASK) | flags << 56,
-        (uint64_t)call->parent << 32 | call->id,
-    };
-
-    uint32_t epoch = sonde_epoch();
-
-    if (epoch == 0)
-        return;
-    if (!sonde_lane_take_(&sonde_lane_, epoch, 4)) {
-        put(words, 4, SND_INTENT_OTHER);
-        return;
+    if (sonde_epoch() != 0 && snd_thread_enter(4, SND_INTENT_OTHER) == SND_ENTRY_READY) {
+        sonde_function_at_(&sonde_lane_, call);
+        snd_thread_leave();
     }
-    snd_lane_write(&sonde_lane_, words, 4);
-    sonde_lane_leave_(&sonde_lane_);
 }
 
 void sonde_link_from(uint64_t id)

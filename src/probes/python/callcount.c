@@ -456,8 +456,11 @@ void snd_calls_tell_(struct snd_calls_thread *t, const struct snd_calls_entry *e
 
     if (epoch == 0)
         return;
+    const struct function *f = &functions[entry->function - 1];
+    if (SONDE_UNLIKELY_(f->epoch != epoch))
+        f = interned(entry->function, epoch);
     const struct sonde_function_call call = {
-        .frame = interned(entry->function, epoch)->frame,
+        .frame = f->frame,
         .thread = t == snd_calls_self_ ? 0 : sonde_thread_of(t->tid, NULL),
         .start = entry->start,
         .end = now,
@@ -465,7 +468,12 @@ void snd_calls_tell_(struct snd_calls_thread *t, const struct snd_calls_entry *e
         .parent = entry[-1].id,
         .resumed = !entry->calls,
     };
-    sonde_function_called(&call);
+    if (SONDE_LIKELY_(sonde_lane_take_(&sonde_lane_, epoch, 4))) {
+        sonde_function_at_(&sonde_lane_, &call);
+        sonde_lane_leave_(&sonde_lane_);
+    } else {
+        sonde_function_called(&call);
+    }
 }
 
 /* ---------------------------------------------------------------------- awaiting */
