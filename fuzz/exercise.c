@@ -232,7 +232,8 @@ static void try_outputs(struct sonde_trace *trace)
             struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
             options.view = view->name;
             options.format = (enum sonde_report_format)format;
-            options.groups = SONDE_GROUP_SHAPE | SONDE_GROUP_STACK | SONDE_GROUP_THREAD;
+            options.groups = view->groups &
+                             (SONDE_GROUP_SHAPE | SONDE_GROUP_STACK | SONDE_GROUP_THREAD);
             if (sonde_report(trace, &options, &out, NULL) == SONDE_E_ARGUMENT)
                 abort();
         }

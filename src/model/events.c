@@ -127,22 +127,24 @@ static void want_large_pages(void *memory, size_t size)
     }
 }
 
-/* Room for as many ranges as the files can hold, unless they are packed: what grows is copied. */
-static void reserve_entries(struct sonde_events *e)
+/*
+ * Room for as many ranges as the files can hold, unless they are packed or very large: what grows is
+ * copied. False: out of memory.
+ */
+static bool reserve_entries(struct sonde_events *e)
 {
-    const uint64_t smallest = 16; /* bytes of a range as recorded */
+    const uint64_t smallest = 16, most = 1u << 22; /* bytes of a range as recorded; entries */
     uint64_t       bytes = 0;
 
     for (uint32_t i = 0; i < sonde_trace_process_count(e->trace); i++)
         bytes += sonde_trace_process(e->trace, i)->size_bytes;
-    uint64_t room = bytes / smallest + 16;
-    if (room > EVENTS_MAX)
-        return;
+    uint64_t room = bytes / smallest + 16 < most ? bytes / smallest + 16 : most;
     e->entries = malloc(room * sizeof *e->entries);
     if (!e->entries)
-        return;
+        return false;
     e->room = (uint32_t)room;
     want_large_pages(e->entries, room * sizeof *e->entries);
+    return true;
 }
 
 static struct entry *add_entry(struct sonde_events *e, const struct snd_lane *lane)
@@ -656,7 +658,8 @@ static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
                                            .memory = on_memory,
                                            .other = on_other,
                                            .move = on_move };
-    reserve_entries(e);
+    if (!reserve_entries(e))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the events");
     enum sonde_status status = snd_assemble(&e->assembly, e->trace, SONDE_BY_TIME, &consumer, err);
 
     if (status == SONDE_OK) {
