@@ -543,18 +543,12 @@ static uint32_t text_of(const struct sonde_events *e, const struct snd_process *
 }
 
 /* Most columns of most traces are all 0, as they were made: memory never written is not taken. */
-#define PUT(column, value)                           \
-    do {                                             \
-        __typeof__(*c->column) put_value_ = (value); \
-        if (put_value_ != 0)                         \
-            c->column[row] = put_value_;             \
-    } while (0)
+#define PUT(column, value) ((value) != 0 ? (void)(c->column[row] = (value)) : (void)0)
 
-static void fill_row(const struct sonde_events *e, struct columns *c, uint32_t row,
-                     const struct entry *entry)
+static void fill_numbers(const struct sonde_events *e, struct columns *c, uint32_t row,
+                         const struct entry *entry)
 {
-    const struct extra    *x = extra_of(e, entry);
-    const struct snd_lane *lane = &e->assembly.lanes[entry->thread];
+    const struct extra *x = extra_of(e, entry);
 
     PUT(start_ns, entry->start_ns);
     PUT(end_ns, snd_add(entry->start_ns, entry->total_ns));
@@ -568,18 +562,34 @@ static void fill_row(const struct sonde_events *e, struct columns *c, uint32_t r
     PUT(self_cpu_bytes, snd_sub(x->cpu_bytes, x->child_cpu_bytes));
     PUT(device_bytes, x->device_bytes);
     PUT(self_device_bytes, snd_sub(x->device_bytes, x->child_device_bytes));
+}
+
+static void fill_texts(const struct sonde_events *e, struct columns *c, uint32_t row,
+                       const struct entry *entry)
+{
+    const struct snd_process *from = e->assembly.lanes[entry->thread].from;
+
     PUT(name, text_of_name(e, canonical(e, entry->name)));
     PUT(trace_name, entry->flags & SONDE_EVENT_IS_MEMORY ? 0 : text_of_name(e, entry->name));
-    PUT(overload, text_of(e, lane->from, entry->overload));
+    PUT(overload, text_of(e, from, entry->overload));
+    PUT(arguments, text_of(e, from, entry->arguments));
+    PUT(keywords, text_of(e, from, entry->keywords));
+    PUT(module, text_of(e, from, entry->module));
+}
+
+static void fill_row(const struct sonde_events *e, struct columns *c, uint32_t row,
+                     const struct entry *entry)
+{
+    const struct snd_lane *lane = &e->assembly.lanes[entry->thread];
+
+    fill_numbers(e, c, row, entry);
+    fill_texts(e, c, row, entry);
     PUT(process, lane->process);
     PUT(thread, entry->thread);
     PUT(torch_thread, snd_torch_thread(&e->assembly, lane));
     PUT(shapes, entry->shapes);
     PUT(strides, entry->strides);
-    PUT(arguments, text_of(e, lane->from, entry->arguments));
-    PUT(keywords, text_of(e, lane->from, entry->keywords));
     PUT(stack, entry->stack);
-    PUT(module, text_of(e, lane->from, entry->module));
     PUT(python_id, entry->python_id);
     PUT(python_parent, entry->python_parent);
     PUT(python_module, is_function(entry) ? snd_module_number(name_text(e, entry->name)) : -1);

@@ -23,7 +23,7 @@ struct snd_ledger {
     char     uncounted[224]; /* operators without FLOPs, with their shares of the time */
     char     switched[192];  /* why Python calls were not seen in the way chosen first */
     uint64_t unclosed_roots; /* of not_closed: files whose process no other of the trace started */
-    uint64_t rounds; /* of samplers: what missed, torn and unread ones are a part of */
+    uint64_t rounds;         /* of samplers: what missed, torn and unread ones are a part of */
 };
 
 /* Adds what opening and walking the trace found. */

@@ -26,7 +26,8 @@ struct snd_line_fit {
     struct sonde_buffer      line, shown;
 };
 
-void snd_fit_init(struct snd_line_fit *fit, const struct sonde_sink *to, uint32_t width, bool ascii);
+void snd_fit_init(struct snd_line_fit *fit, const struct sonde_sink *to, uint32_t width,
+                  bool ascii);
 /* Writes a last line that has no end, and a sentence if a line was cut. False: that failed. */
 bool snd_fit_finish(struct snd_line_fit *fit);
 

@@ -26,7 +26,7 @@ static const char *const text =
 static int work(lua_State *lua)
 {
     SONDE_RANGE("work");
-    lua_Integer n = luaL_checkinteger(lua, 1);
+    lua_Integer     n = luaL_checkinteger(lua, 1);
     volatile double x = 1;
 
     for (int i = 0; i < 1000; i++)
