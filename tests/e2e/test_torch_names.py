@@ -75,7 +75,8 @@ def test_a_name_of_another_range_at_the_same_address():
     for options in SETS:
         with sonde.profile(activities=[CPU], **options) as ours:
             run()
-        assert [event.name for event in ours.events()] == names
+        ranges = [event.name for event in ours.events() if not event.is_python_function]
+        assert ranges == names
 
 
 # --------------------------------------------------------- inputs and keyword arguments
