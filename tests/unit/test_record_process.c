@@ -113,6 +113,20 @@ static void skip_where_forks_fail(void)
         skip(); /* qemu-user and TSan die when the forked child of a program with threads starts one */
 }
 
+/*
+ * Without fork()'s handlers the child may find a lock of the C library held by a thread that it does
+ * not have; AddressSanitizer's are held so often that it waits for them for ever.
+ */
+static bool has_other_threads(int round)
+{
+#ifdef __SANITIZE_ADDRESS__
+    (void)round;
+    return false;
+#else
+    return round % 2 != 0;
+#endif
+}
+
 static void test_fork_is_noticed(void **state)
 {
     (void)state;
@@ -125,7 +139,7 @@ static void test_fork_without_handlers_is_noticed(void **state)
     (void)state;
     skip_where_forks_fail();
     for (int i = 0; i < ROUNDS; i++)
-        expect_two_traces(fork_without_handlers, i % 2 != 0);
+        expect_two_traces(fork_without_handlers, has_other_threads(i));
 }
 
 static void test_raw_clone_is_noticed(void **state)
@@ -133,7 +147,7 @@ static void test_raw_clone_is_noticed(void **state)
     (void)state;
     skip_where_forks_fail();
     for (int i = 0; i < ROUNDS; i++)
-        expect_two_traces(raw_clone, i % 2 != 0);
+        expect_two_traces(raw_clone, has_other_threads(i));
 }
 
 /* Its exit() must not close its parent's file, and its stop none that it has not. */
