@@ -57,11 +57,23 @@ void snd_bus_add(void *map, size_t size)
     for (struct block *block = &first; block; block = following(block)) {
         struct slot *slot = claim(block);
         if (slot) {
-            slot->size = slot->cut = size;
+            __atomic_store_n(&slot->size, size, __ATOMIC_RELAXED);
+            __atomic_store_n(&slot->cut, size, __ATOMIC_RELAXED);
             __atomic_store_n(&slot->start, (uintptr_t)map, __ATOMIC_RELEASE);
             return;
         }
     }
+}
+
+/* Another thread may give the slot to another mapping meanwhile: then it is not this one. */
+static bool holds(const struct slot *slot, uintptr_t address)
+{
+    uintptr_t start = __atomic_load_n(&slot->start, __ATOMIC_ACQUIRE);
+
+    if (start <= 1 || address < start)
+        return false;
+    size_t size = __atomic_load_n(&slot->size, __ATOMIC_ACQUIRE);
+    return address - start < size && __atomic_load_n(&slot->start, __ATOMIC_RELAXED) == start;
 }
 
 /* The mapping that this address lies in. */
@@ -69,11 +81,9 @@ static struct slot *find(uintptr_t address)
 {
     for (struct block *block = &first; block;
          block = __atomic_load_n(&block->next, __ATOMIC_ACQUIRE))
-        for (size_t i = 0; i < SLOTS; i++) {
-            uintptr_t start = __atomic_load_n(&block->slots[i].start, __ATOMIC_ACQUIRE);
-            if (start > 1 && address >= start && address - start < block->slots[i].size)
+        for (size_t i = 0; i < SLOTS; i++)
+            if (holds(&block->slots[i], address))
                 return &block->slots[i];
-        }
     return NULL;
 }
 
