@@ -62,6 +62,10 @@ class Terminal:
     def type(self, keys):
         os.write(self.fd, keys)
 
+    def wait_for_foreground(self, group):
+        """Keys that make signals go to the group that the terminal has in its foreground."""
+        wait_until(lambda: os.tcgetpgrp(self.fd) == group, self.text)
+
     def wait(self):
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -196,12 +200,13 @@ def test_the_terminals_stop_gives_the_shell_back(tmp_path):
     shell = f"{SONDE} run -q -- {WORKER} wait; echo stopped $?; fg; echo status $?"
     terminal = Terminal(tmp_path, "/bin/bash", "--norc", "-imc", shell)
     terminal.read_until(b"ready")
+    sonde = os.tcgetpgrp(terminal.fd)
     terminal.type(b"\x1a")
     terminal.read_until(b"stopped 148")
+    terminal.wait_for_foreground(sonde)  # fg
     terminal.type(b"\x03")
     terminal.read_until(b"2\r\n")
     terminal.type(b"\x03")
-    children = pathlib.Path(f"/proc/{terminal.pid}/task/{terminal.pid}/children").read_text().split()
-    os.kill(program_of(int(children[0])), signal.SIGTERM)
+    os.kill(program_of(sonde), signal.SIGTERM)
     terminal.read_until(b"status 0")
     terminal.wait()

@@ -85,7 +85,8 @@ def test_installed_packages_need_their_name_in_full():
     assert found("mod.py:function", path, roots) == ["function"]
 
 
-def test_what_is_not_a_file_is_not_looked_into():
+def test_what_is_not_a_file_is_not_looked_into(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["prog.py"])  # a worker of pytest-xdist is itself a `python -c`
     assert found("function", "<string>") == found("function", "<frozen importlib>") == []
 
 
