@@ -26,7 +26,7 @@
 #include "cli/runprobes.h"
 #include "format/layout.h"
 
-#define SND_TRACE_LEAST (8 * SND_GRAIN) /* the recorder's own limit: record/session.c */
+#define SND_TRACE_LEAST (8 * SND_GRAIN) /* the recorder's own limit: record/options.c */
 
 struct run_args {
     const char           *schedule;

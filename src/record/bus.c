@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/file.h"
+#include "record/pages.h"
 
 #define SLOTS 510
 

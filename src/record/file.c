@@ -26,31 +26,6 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-struct snd_file_header *snd_header;
-
-/* ------------------------------------------------------------------ memory */
-
-void *snd_pages_new(size_t size)
-{
-    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    return pages == MAP_FAILED ? NULL : pages;
-}
-
-void *snd_pages_grow(void *pages, size_t old_size, size_t new_size)
-{
-    if (!pages)
-        return snd_pages_new(new_size);
-    void *moved = mremap(pages, old_size, new_size, MREMAP_MAYMOVE);
-    return moved == MAP_FAILED ? NULL : moved;
-}
-
-void snd_pages_free(void *pages, size_t size)
-{
-    if (pages)
-        munmap(pages, size);
-}
-
 /* ----------------------------------------------------------------- growing */
 
 /* Past RLIMIT_FSIZE the kernel would not only refuse but send SIGXFSZ, which kills. */
@@ -238,11 +213,6 @@ static uint64_t read_boot_id(void)
     ssize_t n = read(fd, text, sizeof text);
     close(fd);
     return n > 0 ? snd_hash_bytes(text, (size_t)n, 0).low : 0;
-}
-
-uint32_t snd_subject(void)
-{
-    return snd_rec.subject_pid ? snd_rec.subject_pid : (uint32_t)getpid();
 }
 
 static void read_program(char *out, size_t size)

@@ -18,12 +18,10 @@
  */
 SND_CHECKED enum sonde_status snd_file_create(struct sonde_error *err);
 
-/* The process that the recording is about: this one, unless the options name another. */
-uint32_t snd_subject(void);
-
 /*
  * Gives [offset, offset + size) real blocks, so that a store into a mapping of it does not raise
- * SIGBUS when the disk is full. (Where it does all the same: bus.h.) Makes system calls. Returns 0 or an errno (ENOSPC, EDQUOT, ...).
+ * SIGBUS when the disk is full. (Where it does all the
+ * same: bus.h.) Makes system calls. Returns 0 or an errno (ENOSPC, EDQUOT, ...).
  */
 int snd_file_reserve(uint64_t offset, uint64_t size);
 
@@ -49,10 +47,5 @@ void snd_file_leave(void);
 
 /* A second mapping of what a shared mapping shows, whatever became of its file's name; or NULL. */
 void *snd_file_again(void *map, size_t size);
-
-/* Memory of the recorder's own: from the kernel, never from malloc, which may be profiled. */
-void *snd_pages_new(size_t size);
-void *snd_pages_grow(void *pages, size_t old_size, size_t new_size); /* NULL: `pages` stands */
-void  snd_pages_free(void *pages, size_t size);
 
 #endif

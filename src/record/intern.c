@@ -4,10 +4,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "record/chunk.h"
 #include "record/clock.h"
 #include "record/file.h"
-#include "record/sampled.h"
-#include "record/supply.h"
+#include "record/pages.h"
 
 #define TABLE_FIRST ((uint64_t)SND_GRAIN)
 #define TABLE_NEXT ((uint64_t)1 << 18)
@@ -276,12 +276,10 @@ void snd_table_abandon(void)
     snd_rec.parked = NULL;
     snd_rec.parked_count = 0;
     snd_rec.table_chunk = SND_NO_CHUNK;
-    snd_sampled_abandon();
 }
 
 void snd_table_stop(void)
 {
-    snd_sampled_clear();
     snd_pages_free(snd_rec.slots, snd_rec.slot_count * sizeof *snd_rec.slots);
     snd_rec.slots = NULL;
     snd_rec.slot_count = 0;

@@ -7,15 +7,25 @@
  * signal: published events stay in the file, which says that it was not closed.
  * fork:   the child leaves its parent's file alone and makes its own at its first event, so
  *         that fork + exec costs nothing. Where the handlers of fork() do not run (_Fork(), a
- *         system call clone) the child's first call finds its epoch wiped (snd_session_notice).
+ *         system call clone) the child's first call finds its epoch wiped (snd_fork_notice).
  * dlclose: the library stays (linked with -z nodelete): threads hold pointers into it.
  */
 #include <pthread.h>
 
 #include "record/clock.h"
+#include "record/environment.h"
+#include "record/epoch.h"
+#include "record/fork.h"
+#include "record/lane.h"
 #include "record/say.h"
 #include "record/session.h"
-#include "record/thread.h"
+
+/*
+ * What marks that are inlined use (sonde/record.h). Here, so that a static program that marks has
+ * this file, with its constructor.
+ */
+SONDE_THREAD_LOCAL_ struct sonde_lane sonde_lane_;
+struct sonde_epoch_page_              sonde_epoch_;
 
 /* fork() in a signal handler that interrupted the recorder would wait for itself for ever. */
 static SONDE_THREAD_LOCAL_ bool holds_locks;
@@ -24,38 +34,39 @@ static void before_fork(void)
 {
     if (sonde_lane_.busy)
         return;
-    snd_session_lock();
+    snd_fork_lock();
     holds_locks = true;
 }
 
 static void after_fork_in_parent(void)
 {
     if (holds_locks)
-        snd_session_unlock();
+        snd_fork_unlock();
     holds_locks = false;
 }
 
 static void after_fork_in_child(void)
 {
-    snd_session_in_child(holds_locks ? SND_SURVIVOR_CALLER : SND_SURVIVOR_UNKNOWN);
+    snd_fork_in_child(holds_locks ? SND_SURVIVOR_CALLER : SND_SURVIVOR_UNKNOWN);
     if (holds_locks)
         snd_lock_forget();
     holds_locks = false;
 }
 
-bool snd_lifecycle_is_set_up(void)
-{
-    return snd_rec.usable;
-}
-
 __attribute__((constructor)) static void load(void)
 {
+    struct sonde_options options;
+
     snd_say_init();
     snd_clock_init();
-    if (!snd_threads_init())
+    if (!snd_lanes_init())
         return; /* no key to be had: threads could not be detached, so none is attached */
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    snd_session_from_environment();
+    snd_epoch_init();
+    snd_wake_init();
+    snd_rec.usable = true;
+    if (snd_environment_options(&options))
+        snd_session_from_run(&options);
 }
 
 __attribute__((destructor)) static void unload(void)

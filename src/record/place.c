@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record/file.h"
-
 static bool is_folder(const char *path)
 {
     size_t length = strlen(path);

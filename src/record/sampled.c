@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/sampled.h"
 
-#include <string.h>
-
-#include "record/file.h"
 #include "record/intern.h"
-#include "record/thread.h"
+#include "record/pages.h"
 
 #define FIRST_ROOM 64u
 
@@ -55,8 +52,7 @@ static bool make_place(void)
     return true;
 }
 
-/* A thread that marks for itself, or one that was asked for before. */
-static struct snd_thread_record *find(uint32_t tid, uint32_t *id)
+struct snd_thread_record *snd_sampled_find(uint32_t tid, uint32_t *id)
 {
     for (const struct snd_thread *t = snd_rec.threads; t; t = t->next)
         if (t->record->tid == tid) {
@@ -71,7 +67,7 @@ static struct snd_thread_record *find(uint32_t tid, uint32_t *id)
     return NULL;
 }
 
-static uint32_t add(uint32_t tid, uint32_t name)
+uint32_t snd_sampled_add(uint32_t tid, uint32_t name)
 {
     struct snd_thread_record record = { .tid = tid, .name = name, .start = sonde_clock() };
     uint32_t                 id = 0;
@@ -82,24 +78,5 @@ static uint32_t add(uint32_t tid, uint32_t name)
     if (!at)
         return 0;
     known[count++] = (struct sampled){ tid, id, at };
-    return id;
-}
-
-uint32_t sonde_thread_of(uint32_t tid, const char *name)
-{
-    uint32_t text = name && *name ? sonde_intern(name, strlen(name)) : 0, id = 0;
-
-    if (snd_thread_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
-        return 0;
-    snd_lock();
-    if (snd_rec.phase == SND_OPEN && snd_thread_self()->serial == snd_rec.serial) {
-        struct snd_thread_record *record = find(tid, &id);
-        if (!record)
-            id = add(tid, text);
-        else if (text != 0)
-            __atomic_store_n(&record->name, text, __ATOMIC_RELAXED);
-    }
-    snd_unlock();
-    snd_thread_leave();
     return id;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/sampled.h - threads that a sampler speaks of: records of threads other than the caller.
+ * record/sampled.h - records of threads that do not mark for themselves: a sampler names them.
  *
  * Layer:   record.
  * Threads: with snd_rec.lock held.
@@ -10,8 +10,14 @@
 
 #include "record/state.h"
 
-/* The thread `tid` attaches: what was recorded of it under another's name is its own, if any. */
+/* The thread `tid` attaches: takes over the record that was added for it, if any. */
 struct snd_thread_record *snd_sampled_claim(uint32_t tid, uint32_t *id);
+
+/* The record of the thread `tid`, which marks for itself or was added before; NULL if none has. */
+struct snd_thread_record *snd_sampled_find(uint32_t tid, uint32_t *id);
+
+/* Adds a record for the thread `tid`, of this name's id; its id, 0 without room. May let go. */
+uint32_t snd_sampled_add(uint32_t tid, uint32_t name);
 
 /* The tables end, and with them the records. */
 void snd_sampled_clear(void);

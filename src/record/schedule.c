@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * record/schedule.c - which steps are recorded: torch.profiler's rule.
- */
+#include "record/schedule.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "record/session.h"
 
 enum sonde_action sonde_schedule_action(const struct sonde_schedule *schedule, uint64_t step)
 {
@@ -27,6 +24,16 @@ enum sonde_action sonde_schedule_action(const struct sonde_schedule *schedule, u
     if (at < (uint64_t)s->wait + s->warmup)
         return SONDE_ACTION_WARMUP;
     return at < cycle - 1 ? SONDE_ACTION_RECORD : SONDE_ACTION_RECORD_AND_SAVE;
+}
+
+bool snd_schedule_is_set(void)
+{
+    return snd_rec.schedule.active > 0;
+}
+
+bool snd_schedule_is_warming_up(void)
+{
+    return sonde_schedule_action(&snd_rec.schedule, snd_rec.step) == SONDE_ACTION_WARMUP;
 }
 
 bool snd_schedule_parse(const char *text, struct sonde_schedule *out)

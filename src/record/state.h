@@ -14,6 +14,34 @@
  * a recording does not wait for the markers: it lays anonymous memory over their chunks
  * ("parks" them), so that a late event falls into the void and never into a closed file.
  *
+ * The files of this folder, lowest first. A file includes its own header and those of files listed
+ * before it, so that nothing goes in a circle; tools/check_layers reads this list.
+ *
+ *   say          a line to standard error
+ *   clock        the clock that stamps events
+ *   pages        memory of the recorder's own
+ *   state        the recording's data and its two locks
+ *   epoch        marking is on or off
+ *   schedule     which steps are recorded
+ *   environment  what is read from the environment
+ *   options      what sonde_start() was given
+ *   bus          stores into the file that the file system cannot take
+ *   place        where the files are: names, folder
+ *   file         one file: made, grown, mapped, trimmed
+ *   chunk        its parts: reserved, sealed, recycled
+ *   intern       its tables
+ *   metadata     key/value pairs about the run
+ *   sampled      records of threads that do not mark for themselves
+ *   supply       the helper thread
+ *   thread       a thread: attach, change chunks, detach, park
+ *   recording    all of these opened and closed together
+ *   fork         a new process in the middle of a recording
+ *   lane         enter, write, leave: the slow path of an event
+ *   names        ids of names, for events and for probes
+ *   mark         events
+ *   session      start, stop, step, pause
+ *   lifecycle    load, fork, exit
+ *
  * Layer: record (sees base/, format/).
  */
 #ifndef SND_RECORD_STATE_H
@@ -128,7 +156,7 @@ struct snd_recording {
     bool                    said;   /* that a cycle's file could not be made */
     uint64_t                step;
     uint32_t                cycle;
-    char  *notes; /* what sonde_metadata() was told, for the files to come: session.c */
+    char  *notes; /* what sonde_metadata() was told, for the files to come: metadata.c */
     size_t note_bytes;
 
     /* the file */
@@ -189,7 +217,16 @@ void snd_lock(void);
 void snd_unlock(void);
 void snd_lock_forget(void); /* in a forked child, where the lock is made anew */
 
-/* What sonde_epoch() is in a new process that nobody has told the recorder of: session.h. */
+/* The control lock. Recursive: the user's callback runs under it, and may ask for the path or stop. */
+extern pthread_mutex_t snd_control;
+
+void snd_wake_init(void);    /* once for the process: snd_rec.wake */
+void snd_locks_remake(void); /* in a forked child */
+
+/* The process that the recording is about: this one, unless the options name another. */
+uint32_t snd_subject(void);
+
+/* What sonde_epoch() is in a new process that nobody has told the recorder of: fork.h. */
 #define SND_EPOCH_WIPED UINT32_MAX
 
 /*

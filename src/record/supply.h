@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/supply.h - chunks: reserved ahead of need, sealed after use, recycled at the limit.
- *
- *      reserve            take              full / thread ends          seal
- *   - - - - -> ready ---------> a thread's ----------> retired ----------> on disk
- *                                  ^  \__ partial __/                        |
- *                                  |_________________ keep-last: recycle ____|
- *
- * A helper thread keeps `ready` stocked and `retired` empty, so that the marking threads
- * make no system call. When it falls behind, a thread reserves for itself rather than lose
- * events (counted as a late chunk).
+ * record/supply.h - the helper thread: reserves chunks ahead of need, seals those that are full, and
+ * writes pairs of clocks.
  *
  * Layer:   record.
- * Threads: every function is called with snd_rec.lock held; those marked "lets go" release
- *          it for a while.
+ * Threads: called with snd_rec.lock held.
  */
 #ifndef SND_RECORD_SUPPLY_H
 #define SND_RECORD_SUPPLY_H
@@ -23,47 +14,7 @@
 /* Starts the helper; without one (no thread to be had) chunks are reserved on demand. */
 void snd_supply_start(void);
 
-/* Ends the helper and waits until nobody is using the file. Lets go. */
+/* Ends the helper and waits until nobody is using the file. Lets go of the lock meanwhile. */
 void snd_supply_stop(void);
-
-/*
- * A chunk of at least `size` bytes of a kind for the caller, its header filled in except
- * thread and seq; SND_NO_CHUNK if none is to be had. Lets go.
- */
-uint32_t snd_chunk_reserve(uint64_t size, enum snd_chunk_kind kind);
-
-/* A ready chunk for a thread, or one reserved on the spot, or SND_NO_CHUNK. Lets go. */
-uint32_t snd_chunk_take(void);
-
-/* Whether a reserve may be tried now: not at the limit, nor just after a failure. */
-bool snd_may_reserve(void);
-
-/* Puts a chunk into use: sets its thread and gives it the next sequence number. */
-void snd_chunk_open(uint32_t chunk, uint32_t thread);
-
-/* The chunk is full up to `used` bytes; the helper seals it. Lets go. */
-void snd_chunk_retire(uint32_t chunk, uint64_t used);
-
-/*
- * Events of the chunk that went into memory that the file has no place for (bus.h); `end`, unless
- * NULL, is set to where those end that it has.
- */
-uint64_t snd_chunk_void(const struct snd_chunk_header *map, uint64_t size, uint64_t *end);
-
-/* Writes length and, if asked, checksum into a chunk that nobody writes to any more. */
-uint64_t snd_chunk_seal(struct snd_chunk_header *map, uint64_t used, bool checksum);
-/* Takes note of what sealing a chunk returned. */
-void snd_chunk_count(uint32_t chunk, uint64_t events);
-
-/* Forgets every chunk; those still mapped are unmapped. */
-void snd_chunks_clear(void);
-/* In a forked child whose parent was changing them: forgets them without a look. */
-void snd_chunks_abandon(void);
-
-void     snd_list_push(struct snd_chunk_list *list, uint32_t chunk);
-uint32_t snd_list_pop(struct snd_chunk_list *list);
-
-/* Ends of the events in a chunk's memory: bytes in use, header included. */
-uint64_t snd_chunk_scan(const struct snd_chunk_header *map, uint64_t size, uint64_t *events);
 
 #endif

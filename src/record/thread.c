@@ -7,55 +7,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "record/chunk.h"
 #include "record/clock.h"
 #include "record/file.h"
 #include "record/intern.h"
+#include "record/pages.h"
 #include "record/sampled.h"
-#include "record/session.h"
-#include "record/supply.h"
 
 #define FIRST_CHUNK ((uint64_t)SND_GRAIN) /* a thread that marks little costs little */
 #define WORTH_REUSING ((uint64_t)4096)    /* room for which an ended thread's chunk is kept */
 
-SONDE_THREAD_LOCAL_ struct sonde_lane sonde_lane_;
-struct sonde_epoch_page_              sonde_epoch_;
-
 static SONDE_THREAD_LOCAL_ struct snd_thread *self;
-static SONDE_THREAD_LOCAL_ uint64_t           entered_at; /* raw clock, or 0: it need not wait */
 static pthread_key_t                          exit_key;
-
-static SONDE_THREAD_LOCAL_ struct {
-    uint32_t busy;
-    int      cancel;
-} held; /* as they were before snd_lock() */
-
-void snd_lock(void)
-{
-    uint32_t busy = sonde_lane_.busy;
-    int      cancel;
-
-    sonde_lane_.busy = 1;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    pthread_mutex_lock(&snd_rec.lock);
-    held.busy = busy;
-    held.cancel = cancel;
-}
-
-void snd_lock_forget(void)
-{
-    uint32_t busy = held.busy;
-
-    pthread_setcancelstate(held.cancel, NULL);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    sonde_lane_.busy = busy;
-}
-
-void snd_unlock(void)
-{
-    pthread_mutex_unlock(&snd_rec.lock);
-    snd_lock_forget();
-}
 
 struct snd_thread *snd_thread_self(void)
 {
@@ -150,12 +113,12 @@ static bool write_thread_record(struct snd_thread *thread)
 }
 
 /* A chunk that another thread left half empty, or a small one of its own. */
-static bool first_chunk(struct snd_thread *thread)
+static bool first_chunk(struct snd_thread *thread, uint64_t at)
 {
     uint32_t chunk = snd_list_pop(&snd_rec.partial);
 
     if (chunk != SND_NO_CHUNK) {
-        const uint64_t words[2] = { entered_at << 8 | SND_EV_THREAD, thread->id };
+        const uint64_t words[2] = { at << 8 | SND_EV_THREAD, thread->id };
         point_lane_at(thread, chunk, snd_rec.chunks[chunk].used);
         snd_lane_write(thread->lane, words, 2);
         return true;
@@ -203,7 +166,7 @@ static void drop_parked(struct snd_thread *thread)
 }
 
 /* False: no room; tried again when there is a new supply, with the record already written. */
-static bool attach(struct snd_thread *thread)
+static bool attach(struct snd_thread *thread, uint64_t at)
 {
     if (thread->serial != snd_rec.serial) {
         drop_parked(thread);
@@ -213,7 +176,7 @@ static bool attach(struct snd_thread *thread)
             return false;
         thread->serial = snd_rec.serial;
     }
-    if (!first_chunk(thread))
+    if (!first_chunk(thread, at))
         return false;
     link_thread(thread);
     if (snd_rec.has_supplier)
@@ -240,13 +203,8 @@ static void leave_recording(struct snd_thread *thread)
     unlink_thread(thread);
 }
 
-/* Runs when a thread ends. */
-static void detach(void *argument)
+void snd_thread_end(struct snd_thread *thread)
 {
-    struct snd_thread *thread = argument;
-
-    sonde_lane_.busy = 1; /* what a later destructor marks is dropped */
-    snd_session_notice();
     pthread_mutex_lock(&snd_rec.lock);
     if (thread->back && thread->serial == snd_rec.serial)
         leave_recording(thread);
@@ -275,20 +233,17 @@ static struct snd_thread *make_self(struct sonde_lane *lane)
     return self;
 }
 
-bool snd_threads_init(void)
+bool snd_threads_init(void (*at_exit)(void *thread))
 {
-    return pthread_key_create(&exit_key, detach) == 0;
+    return pthread_key_create(&exit_key, at_exit) == 0;
 }
 
-/* --------------------------------------------------------------- slow path */
+/* -------------------------------------------------------------------- room */
 
-/*
- * Writes the gap that stands for what was lost, or for a pause. A lane that dropped a begin
- * stays shut until the matching end has been dropped too.
- */
-static void write_gap(struct snd_thread *thread)
+/* Writes the gap that stands for what was lost, or for a pause. */
+static void write_gap(struct snd_thread *thread, uint64_t now)
 {
-    uint64_t       at = thread->gap_at ? thread->gap_at : entered_at;
+    uint64_t       at = thread->gap_at ? thread->gap_at : now;
     const uint64_t words[2] = { at << 8 | SND_EV_GAP,
                                 (uint64_t)thread->ends_since << 32 | thread->lost_since };
 
@@ -302,131 +257,39 @@ static bool has_gap(const struct snd_thread *thread)
     return thread->lost_since != 0 || thread->ends_since != 0;
 }
 
-static bool has_room(const struct sonde_lane *lane, size_t words)
+/* A pause lies between the lane's epoch and this one: which ranges are open is unknown. */
+static void enter_epoch(struct snd_thread *thread, uint32_t epoch, bool attached)
 {
-    return (size_t)(lane->end - lane->cur) >= words;
-}
+    struct sonde_lane *lane = thread->lane;
+    size_t             i = lane->epoch % (sizeof snd_rec.pauses / sizeof snd_rec.pauses[0]);
 
-/* Under the lock: makes the lane ready, or says why not. */
-static enum snd_entry prepare(struct sonde_lane *lane, size_t words)
-{
-    if (snd_rec.phase == SND_FORKED)
-        snd_session_open_child();
-    uint32_t epoch = sonde_epoch();
-    if (snd_rec.phase != SND_OPEN || epoch == 0)
-        return SND_ENTRY_OFF;
-
-    struct snd_thread *thread = make_self(lane);
-    if (!thread)
-        return SND_ENTRY_LOST;
-    bool attached = thread->back && thread->serial == snd_rec.serial;
-    if (lane->epoch != epoch) /* a pause lies between: what was open is unknown */
-        thread->skip_depth = 0;
-    if (attached && lane->epoch != epoch) {
-        size_t i = lane->epoch % (sizeof snd_rec.pauses / sizeof snd_rec.pauses[0]);
+    if (lane->epoch == epoch)
+        return;
+    thread->skip_depth = 0;
+    if (attached) {
         if (snd_rec.pauses[i].epoch == lane->epoch && thread->gap_at == 0)
             thread->gap_at = snd_rec.pauses[i].at;
         thread->ends_since = SND_GAP_ALL;
         lane->leaf = NULL;
     }
     lane->epoch = epoch;
-    if (!attached && !attach(thread))
-        return SND_ENTRY_LOST;
-    if (!has_room(lane, words + (has_gap(thread) ? 2 : 0)) && !next_chunk(thread))
-        return SND_ENTRY_LOST;
-    if (has_gap(thread))
-        write_gap(thread);
-    return SND_ENTRY_READY;
 }
 
-/* Counts a dropped event where it survives the process, and keeps begins and ends in pairs. */
-static void count_loss(struct sonde_lane *lane, enum snd_intent intent)
+bool snd_thread_make_room(size_t words, uint32_t epoch, uint64_t now)
 {
-    struct snd_thread *thread = self;
+    struct snd_thread *thread = make_self(&sonde_lane_);
 
-    snd_count(thread && thread->map ? &thread->map->lost : &snd_header->lost_events, 1);
     if (!thread)
-        return;
-    if (thread->lost_since < UINT32_MAX)
-        thread->lost_since++;
-    if (intent == SND_INTENT_BEGIN)
-        lane->depth++;
-    else if (intent == SND_INTENT_END)
-        lane->depth--;
-    if (intent == SND_INTENT_BEGIN)
-        thread->skip_depth++;
-    else if (intent == SND_INTENT_END && thread->skip_depth > 0)
-        thread->skip_depth--;
-    else if (intent == SND_INTENT_END && thread->ends_since < SND_GAP_ALL - 1)
-        thread->ends_since++;
-    thread->supply_seen = __atomic_load_n(&snd_rec.supplies, __ATOMIC_ACQUIRE);
-    /* Shut the lane, so that the next event comes here even if it would fit. */
-    lane->end = lane->cur;
-    lane->leaf = NULL;
-}
-
-/* A dry lane whose supply has not changed need not take the lock to learn that. */
-static bool is_still_dry(const struct sonde_lane *lane, uint32_t epoch)
-{
-    if (!self || lane->epoch != epoch || self->lost_since == 0)
         return false;
-    if (self->skip_depth > 0)
-        return true;
-    /* Without a helper nobody but the thread itself would ever try again. */
-    return __atomic_load_n(&snd_rec.has_supplier, __ATOMIC_RELAXED) &&
-           self->supply_seen == __atomic_load_n(&snd_rec.supplies, __ATOMIC_ACQUIRE);
-}
-
-enum snd_entry snd_thread_enter(size_t words, enum snd_intent intent)
-{
-    struct sonde_lane *lane = &sonde_lane_;
-    uint32_t           epoch = sonde_epoch();
-    enum snd_entry     entry = SND_ENTRY_LOST;
-
-    if (epoch == 0)
-        return SND_ENTRY_OFF;
-    if (lane->busy) { /* a signal handler, or a hook, inside the recorder itself */
-        if (snd_header)
-            snd_count(&snd_header->refused_events, 1);
-        return SND_ENTRY_LOST;
-    }
-    lane->busy = 1;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (epoch == SND_EPOCH_WIPED) {
-        snd_session_notice();
-        epoch = sonde_epoch();
-        if (epoch == 0 || epoch == SND_EPOCH_WIPED) { /* the library is not set up yet */
-            snd_thread_leave();
-            return SND_ENTRY_OFF;
-        }
-    }
-    entered_at = 0;
-    if (lane->epoch == epoch && has_room(lane, words))
-        return SND_ENTRY_READY;
-    entered_at = sonde_clock();
-    if (!is_still_dry(lane, epoch)) {
-        snd_lock();
-        entry = prepare(lane, words);
-        snd_unlock();
-    }
-    if (entry == SND_ENTRY_LOST)
-        count_loss(lane, intent);
-    if (entry != SND_ENTRY_READY)
-        snd_thread_leave();
-    return entry;
-}
-
-uint64_t snd_thread_time(void)
-{
-    uint64_t at = entered_at;
-
-    entered_at = 0; /* one event's; a second of the same entry is younger */
-    return at ? at : sonde_clock();
-}
-
-void snd_thread_leave(void)
-{
-    sonde_lane_leave_(&sonde_lane_);
+    bool attached = thread->back && thread->serial == snd_rec.serial;
+    enter_epoch(thread, epoch, attached);
+    if (!attached && !attach(thread, now))
+        return false;
+    if (!snd_lane_has_room(thread->lane, words + (has_gap(thread) ? 2 : 0)) && !next_chunk(thread))
+        return false;
+    if (has_gap(thread))
+        write_gap(thread, now);
+    return true;
 }
 
 /* ---------------------------------------------------------- ends and forks */

@@ -1,42 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/thread.h - a thread's life in a recording: attach, change chunks, drop, detach.
+ * record/thread.h - a thread's life in a recording: attach, change chunks, detach, park.
  *
  * Layer:   record.
- * Threads: snd_thread_enter and snd_thread_leave are called by the thread they concern, with
- *          no lock held; the others with snd_rec.lock held.
+ * Threads: with snd_rec.lock held, except where it says otherwise.
  */
 #ifndef SND_RECORD_THREAD_H
 #define SND_RECORD_THREAD_H
 
 #include "record/state.h"
 
-enum snd_entry {
-    SND_ENTRY_OFF,   /* nothing records: not an event */
-    SND_ENTRY_LOST,  /* it has been counted as lost */
-    SND_ENTRY_READY, /* room for the words asked for; end with snd_thread_leave() */
-};
-
-/*
- * What is about to be recorded: begins and ends must be dropped in pairs, so that the ranges
- * still nest after a loss.
- */
-enum snd_intent { SND_INTENT_BEGIN, SND_INTENT_END, SND_INTENT_OTHER };
-
-enum snd_entry snd_thread_enter(size_t words, enum snd_intent intent);
-void           snd_thread_leave(void);
-
-/*
- * Between the two: the time of the event, which is that of the entry where it had to wait, and now
- * where it had not.
- */
-uint64_t snd_thread_time(void);
-
-/* Writes an event of `words` words; word 0 goes last and publishes it. */
-void snd_lane_write(struct sonde_lane *lane, const uint64_t *words, size_t count);
-
-/* The calling thread, attached; only between enter and leave. */
+/* The calling thread, or NULL if it has not been attached yet. Without the lock. */
 struct snd_thread *snd_thread_self(void);
+
+/*
+ * Attaches the calling thread if it is not, and gives its lane room for `words` words of this
+ * epoch, after a gap if events were lost. `now` is the raw clock. False: there is no room. May let
+ * go of the lock.
+ */
+bool snd_thread_make_room(size_t words, uint32_t epoch, uint64_t now);
+
+static inline bool snd_lane_has_room(const struct sonde_lane *lane, size_t words)
+{
+    return (size_t)(lane->end - lane->cur) >= words;
+}
+
+/* Writes an event of `count` words; word 0 goes last and publishes it. Without the lock. */
+void snd_lane_write(struct sonde_lane *lane, const uint64_t *words, size_t count);
 
 /* The recording ends: every thread's chunk is sealed, and parked. */
 void snd_threads_park(uint64_t now);
@@ -49,7 +39,10 @@ void snd_threads_park(uint64_t now);
 enum snd_survivor { SND_SURVIVOR_CALLER, SND_SURVIVOR_ANY, SND_SURVIVOR_UNKNOWN };
 void snd_threads_forget(enum snd_survivor survivor);
 
-/* Once for the process: the hook that detaches ending threads. */
-bool snd_threads_init(void);
+/* Once for the process: the function that is called when an attached thread ends. */
+bool snd_threads_init(void (*at_exit)(void *thread));
+
+/* In that function: detaches the calling thread and frees it. Without the lock. */
+void snd_thread_end(struct snd_thread *thread);
 
 #endif

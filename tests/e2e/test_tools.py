@@ -36,6 +36,9 @@ def test_the_tree_as_it_is(tree):
     ("src/record/bad.c", '#include <zstd.h>'),             # libc and threads only
     ("src/base/bad.c", '#include "error.h"'),              # the layer must show
     ("src/new/bad.c", '#include <stdio.h>'),               # a folder without a place
+    ("src/record/thread.c", '#include "record/session.h"'),  # against the order of the recorder's files
+    ("src/record/supply.h", '#include "record/thread.h"'),
+    ("src/record/bad.c", '#include <stdio.h>'),            # a file that is not in that order
     ("include/sonde/record.h", '#include "sonde/trace.h"'),
 ])
 def test_layers_refuses(tree, file, line):
@@ -45,6 +48,17 @@ def test_layers_refuses(tree, file, line):
         out.write(f"{line}\n")
     done = layers(tree)
     assert done.returncode == 1 and file in done.stdout
+
+
+@pytest.mark.parametrize("before, after, said", [
+    (" *   session      start", " *   sitting      start", "sitting"),  # a file that is not there
+    ("lowest first", "in some order", "not in the list"),              # no list at all
+])
+def test_layers_refuses_a_wrong_list_of_files(tree, before, after, said):
+    state = tree / "src/record/state.h"
+    state.write_text(state.read_text().replace(before, after, 1))
+    done = layers(tree)
+    assert done.returncode == 1 and said in done.stdout
 
 
 def test_layers_refuses_a_library_in_the_recorder(tree):

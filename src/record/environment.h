@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record/environment.h - what the recorder reads from the environment.
+ *
+ * Always with secure_getenv: a set-user-id program must not write where its caller tells it to.
+ *
+ * Layer: record. Threads: any.
+ */
+#ifndef SND_RECORD_ENVIRONMENT_H
+#define SND_RECORD_ENVIRONMENT_H
+
+#include "record/state.h"
+
+/* `given`, unless that is UINT32_MAX (unknown): then the number that the variable holds, if any. */
+uint32_t snd_environment_number(const char *name, uint32_t given);
+
+/* Fills in the options that `sonde run` asks for; false: no recording is asked for. */
+bool snd_environment_options(struct sonde_options *out);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record/lane.h - how every event that is not inlined comes to be: enter, write, leave.
+ *
+ * Layer:   record.
+ * Threads: called by the thread that marks, with no lock held.
+ */
+#ifndef SND_RECORD_LANE_H
+#define SND_RECORD_LANE_H
+
+#include "record/thread.h"
+
+enum snd_entry {
+    SND_ENTRY_OFF,   /* nothing records: not an event */
+    SND_ENTRY_LOST,  /* it has been counted as lost */
+    SND_ENTRY_READY, /* room for the words asked for; end with snd_lane_leave() */
+};
+
+/*
+ * What is about to be recorded: begins and ends must be dropped in pairs, so that the ranges
+ * still nest after a loss.
+ */
+enum snd_intent { SND_INTENT_BEGIN, SND_INTENT_END, SND_INTENT_OTHER };
+
+enum snd_entry snd_lane_enter(size_t words, enum snd_intent intent);
+void           snd_lane_leave(void);
+
+/*
+ * Between the two: the time of the event, which is that of the entry where it had to wait, and now
+ * where it had not.
+ */
+uint64_t snd_lane_time(void);
+
+/* Once for the process: the hook that detaches ending threads. */
+bool snd_lanes_init(void);
+
+#endif

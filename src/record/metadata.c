@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/metadata.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record/intern.h"
+#include "record/pages.h"
+
+static uint32_t intern_text(const char *text, size_t length)
+{
+    char     payload[4 + 4096];
+    uint32_t size = (uint32_t)(length < 4096 ? length : 4096);
+
+    if (size < length)
+        snd_count(&snd_header->cut_names, 1);
+    memcpy(payload, &size, 4);
+    memcpy(payload + 4, text, size);
+    return snd_table_intern(SND_REC_STRING, snd_hash_bytes(text, size, 0), payload, 4 + size);
+}
+
+void snd_metadata_write(const char *key, const char *value, size_t length)
+{
+    uint32_t pair[2] = { intern_text(key, strlen(key)), intern_text(value, length) };
+    uint32_t id;
+
+    snd_table_append(SND_REC_META, &id, pair, sizeof pair);
+}
+
+/* Notes are pairs of strings, one after another. */
+void snd_metadata_keep(const char *key, const char *value)
+{
+    size_t key_size = strlen(key) + 1, value_size = strlen(value) + 1;
+
+    if (!snd_rec.notes)
+        snd_rec.notes = snd_pages_new(SND_NOTES_SIZE);
+    if (!snd_rec.notes || snd_rec.note_bytes + key_size + value_size > SND_NOTES_SIZE) {
+        if (snd_header && snd_rec.phase != SND_OPEN) /* else the file of now gets it whole */
+            snd_count(&snd_header->cut_names, 1);
+        return;
+    }
+    memcpy(snd_rec.notes + snd_rec.note_bytes, key, key_size);
+    memcpy(snd_rec.notes + snd_rec.note_bytes + key_size, value, value_size);
+    snd_rec.note_bytes += key_size + value_size;
+}
+
+static void write_notes(void)
+{
+    for (size_t at = 0; at < snd_rec.note_bytes;) {
+        const char *key = snd_rec.notes + at, *value = key + strlen(key) + 1;
+        snd_metadata_write(key, value, strlen(value));
+        at = (size_t)(value + strlen(value) + 1 - snd_rec.notes);
+    }
+}
+
+/* How the program was called: its arguments, separated by blanks. */
+static void write_command_line(void)
+{
+    char text[4096];
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%u/cmdline", snd_subject());
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    ssize_t n = read(fd, text, sizeof text);
+    close(fd);
+    if (n <= 1)
+        return;
+    for (ssize_t i = 0; i < n - 1; i++)
+        if (text[i] == '\0')
+            text[i] = ' ';
+    snd_metadata_write("command", text, (size_t)n - 1);
+}
+
+void snd_metadata_begin(void)
+{
+    write_command_line();
+    write_notes();
+}

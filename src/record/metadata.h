@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record/metadata.h - key/value pairs about the run, in every file of the recording.
+ *
+ * Layer:   record.
+ * Threads: with snd_rec.lock held; they may let go of it (a new table chunk).
+ */
+#ifndef SND_RECORD_METADATA_H
+#define SND_RECORD_METADATA_H
+
+#include "record/state.h"
+
+/* Writes a pair into the open file. */
+void snd_metadata_write(const char *key, const char *value, size_t length);
+
+/* Keeps a pair for the files to come: later cycles, and forked children. */
+void snd_metadata_keep(const char *key, const char *value);
+
+/* A file begins: writes the command line and the pairs kept so far. */
+void snd_metadata_begin(void);
+
+#endif

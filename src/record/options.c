@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/options.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "record/clock.h"
+#include "record/environment.h"
+
+/* An absolute path, since the program may change its folder before a child or a cycle. */
+static enum sonde_status set_path(const char *given, struct sonde_error *err)
+{
+    char        name[64], folder[PATH_MAX] = "";
+    struct stat at;
+
+    snprintf(name, sizeof name, "sonde-%d.sonde", (int)getpid());
+    if (!given || !*given)
+        given = name;
+    if (given[0] != '/' && !getcwd(folder, sizeof folder - 1))
+        return snd_fail_os(err, SONDE_E_IO, "cannot tell the current folder");
+    const char *slash = stat(given, &at) == 0 && S_ISDIR(at.st_mode) ? "/" : "";
+    int n = snprintf(snd_rec.path, sizeof snd_rec.path, "%s%s%s%s", folder, folder[0] ? "/" : "",
+                     given, given[strlen(given) - 1] == '/' ? "" : slash);
+    if (n < 0 || (size_t)n >= sizeof snd_rec.path)
+        return snd_fail(err, SONDE_E_ARGUMENT, "the path %.200s is too long", given);
+    return SONDE_OK;
+}
+
+enum sonde_status snd_options_take(const struct sonde_options *o, struct sonde_error *err)
+{
+    const struct sonde_options defaults = SONDE_OPTIONS_INIT;
+    struct sonde_options       given = defaults;
+
+    if (o) {
+        if (o->struct_size == 0 || o->struct_size > sizeof given)
+            return snd_fail(err, SONDE_E_ARGUMENT,
+                            "options of another version of sonde/record.h; "
+                            "begin with SONDE_OPTIONS_INIT, and build against this library");
+        memcpy(&given, o, o->struct_size);
+    }
+    if (given.chunk_bytes % SND_GRAIN != 0 || given.chunk_bytes > SND_CHUNK_SIZE_MAX)
+        return snd_fail(err, SONDE_E_ARGUMENT,
+                        "chunk_bytes %zu is not a multiple of %zu up to %llu", given.chunk_bytes,
+                        SND_GRAIN, (unsigned long long)SND_CHUNK_SIZE_MAX);
+    if (given.limit == SONDE_LIMIT_KEEP_LAST && given.max_bytes == 0)
+        return snd_fail(err, SONDE_E_ARGUMENT, "keep-last needs a limit: set max_bytes");
+    if (given.max_bytes != 0 && given.max_bytes < 8 * SND_GRAIN)
+        return snd_fail(err, SONDE_E_ARGUMENT,
+                        "max_bytes %llu is less than %zu, the least a trace "
+                        "needs",
+                        (unsigned long long)given.max_bytes, 8 * SND_GRAIN);
+    enum sonde_status status = set_path(given.path, err);
+    if (status != SONDE_OK)
+        return status;
+
+    snd_rec.max_bytes = given.max_bytes;
+    snd_rec.keep_last = given.limit == SONDE_LIMIT_KEEP_LAST;
+    snd_rec.chunk_bytes = given.chunk_bytes ? given.chunk_bytes : SONDE_DEFAULT_CHUNK_BYTES;
+    while (given.max_bytes != 0 && snd_rec.chunk_bytes > SND_GRAIN &&
+           snd_rec.chunk_bytes > given.max_bytes / 16)
+        snd_rec.chunk_bytes /= 2; /* a small limit is used up evenly by all threads */
+    snd_rec.chunk_bytes &= ~(SND_GRAIN - 1);
+    if (snd_rec.chunk_bytes < SND_GRAIN)
+        snd_rec.chunk_bytes = SND_GRAIN;
+    snd_rec.schedule = given.schedule;
+    snd_rec.on_cycle = given.on_cycle;
+    snd_rec.user = given.user;
+    snd_rec.overwrite = given.overwrite;
+    snd_rec.rank = snd_environment_number("RANK", given.rank);
+    snd_rec.world_size = snd_environment_number("WORLD_SIZE", given.world_size);
+    snd_rec.subject_pid = given.subject_pid;
+    snd_rec.parent_pid = 0;
+    snd_rec.step = 0;
+    snd_rec.cycle = 0;
+    snd_rec.paused = false;
+    if (getrandom(snd_rec.session, sizeof snd_rec.session, GRND_NONBLOCK) < 0) {
+        struct snd_clock_pair now = snd_clock_pair_now();
+        memcpy(snd_rec.session, &now, sizeof snd_rec.session);
+    }
+    return SONDE_OK;
+}
