@@ -77,18 +77,3 @@ def test_schedule(built):
         rows = json.loads(run([SONDE, "report", path, "--view", "ops", "--json"], cwd=built))["rows"]
         assert [(row["key"], row["count"]) for row in rows] == [("work", 2)]
     assert "work" in run([SONDE, "report", "schedule-traces"], cwd=built)
-
-
-def test_the_readme_as_a_newcomer_reads_it(tmp_path):
-    """Its C program, its commands and its Python, copied as they stand."""
-    text = (ROOT / "README.md").read_text()
-    program, commands, python = (re.search(rf"```{kind}\n({first}.*?)```", text, re.S).group(1)
-                                 for kind, first in (("c", ""), ("sh", "export"),
-                                                     ("python", "import sonde ")))
-    (tmp_path / ".venv").symlink_to(ROOT / ".venv")
-    (tmp_path / "prog.c").write_text(program)
-    said = run(["sh", "-ec", commands], cwd=tmp_path)
-    assert re.search(r"layer .* 10 +1\.280 M", said)  # calls, FLOPs
-    assert json.loads((tmp_path / "prog.json").read_text())["traceEvents"]
-    assert "layer" in run([ROOT / ".venv/bin/python", "-c", python], cwd=tmp_path)
-    assert (tmp_path / "prog.json.gz").exists()

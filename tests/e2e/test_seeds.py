@@ -89,15 +89,6 @@ def test_only_the_import_changes(program, tmp_path):
         assert names[0] == names[1] and names[0]
 
 
-def test_the_readme(tmp_path):
-    """The README's PyTorch program, copied as it stands."""
-    text = (pathlib.Path(__file__).resolve().parents[2] / "README.md").read_text()
-    program = re.search(r"```python\n(import torch.*?)```", text, re.S).group(1)
-    said = run("readme.py", program, tmp_path / "readme")
-    assert "model_inference" in said and "aten::conv2d" in said
-    assert json.loads((tmp_path / "readme/trace.json").read_text())["traceEvents"]
-
-
 @pytest.mark.parametrize("name,lines", [("resnet18", ["aten::conv2d", "model_inference"]),
                                         ("train", ["Three steps", "aten::convolution_backward"])])
 def test_examples(name, lines, tmp_path):
