@@ -27,10 +27,11 @@ from . import _record
 from ._core import Error
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_SOURCES = ("probes/torch/got.h", "probes/torch/pyframes.h", "probes/torch/shim.cpp",
-            "probes/torch/shim.h", "probes/torch/torch_calls.h", "probes/torch/torch_hooks.h",
+_SOURCES = ("hook/slots.h", "probes/torch/shim.cpp", "probes/torch/shim.h",
+            "probes/torch/torch_calls.h", "probes/torch/torch_hooks.h",
             "probes/torch/torch_inputs.h", "probes/torch/torch_places.h",
-            "probes/torch/torch_thread.h", "sonde/record.h", "sonde/error.h")
+            "probes/torch/torch_thread.h", "pystack/layout.h", "pystack/layouts.def",
+            "pystack/pyframes.h", "sonde/record.h", "sonde/error.h")
 _PROBES = os.path.join(_HERE, "_probes")
 _PLAIN = os.path.join(_HERE, "_native", "torch_plain.so")
 _SAID_AFTER_S = 2

@@ -5,10 +5,6 @@
 
 const unsigned snd_py_minor_least = 9, snd_py_minor_most = 13;
 
-#define FRAME_READ 72 /* of a frame of 3.13 */
-
-#define NONE 0 /* in layouts.def */
-
 /* A column of the table each. */
 static const struct snd_py_layout layouts[] = {
 #define SND_PY_MEMBER(name, v9, v10, v11, v12, v13) .name = (v9),
@@ -64,7 +60,7 @@ const struct snd_py_layout *snd_py_layout(unsigned minor)
 /* The most that an offset may be: the kernel checks addresses, nobody an index into a buffer. */
 #define ADDRESS UINT32_MAX
 #define IN_THREAD (SND_PY_THREAD_READ - 8)
-#define IN_FRAME (FRAME_READ - 8)
+#define IN_FRAME (SND_PY_FRAME_READ - 8)
 #define IN_CODE (SND_PY_CODE_READ - 8)
 
 /* Where in the block the offset of a member lies: CPython's order, 8 bytes each. */
@@ -82,7 +78,7 @@ static const struct {
     PLACE(22, thread_interp, IN_THREAD),     PLACE(23, thread_frame, ADDRESS),
     PLACE(24, thread_ident, IN_THREAD),      PLACE(25, thread_native, IN_THREAD),
     PLACE(29, frame_previous, IN_FRAME),     PLACE(30, frame_code, IN_FRAME),
-    PLACE(31, frame_instr, IN_FRAME),        PLACE(33, frame_owner, FRAME_READ - 1),
+    PLACE(31, frame_instr, IN_FRAME),        PLACE(33, frame_owner, SND_PY_FRAME_READ - 1),
     PLACE(35, code_file, IN_CODE),           PLACE(36, code_name, IN_CODE),
     PLACE(37, code_qualname, IN_CODE),       PLACE(38, code_lines, IN_CODE),
     PLACE(39, code_firstline, IN_CODE),      PLACE(43, code_first_instr, ADDRESS),

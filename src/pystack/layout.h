@@ -16,9 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of a thread state and of a code object that are read, at most. */
+/* Bytes of a thread state, of a code object and of a frame of 3.13 that are read, at most. */
 #define SND_PY_THREAD_READ 256
 #define SND_PY_CODE_READ 192
+#define SND_PY_FRAME_READ 72
 
 /* How a version writes down which line an instruction belongs to. */
 enum snd_py_lines {
@@ -44,9 +45,11 @@ struct snd_py_layout {
     uint32_t cframe_frame;
     uint32_t cframe_previous; /* 3.11 only, where it tells what frame_entry does not; else 0 */
     uint32_t frame_previous, frame_code;
-    uint32_t frame_instr; /* a pointer, or before 3.11 a number */
-    uint32_t frame_owner; /* 0: frames have no owner */
-    uint32_t frame_entry; /* 3.11 only: a flag, where C code enters Python */
+    uint32_t frame_instr;  /* a pointer, or before 3.11 a number */
+    uint32_t frame_owner;  /* 0: frames have no owner */
+    uint32_t frame_entry;  /* 3.11 only: a flag, where C code enters Python */
+    uint32_t frame_locals; /* from 3.11 on: its local variables; before, a header declares them */
+    uint32_t object_frame; /* from 3.11 on: of a frame object, the frame it belongs to */
     bool     has_entries; /* from 3.12 on: where C code enters Python there is a frame of its own */
     uint32_t frame_size;  /* of the part that is read */
     uint32_t code_flags;  /* before 3.11 only, where it tells generators; else 0 */
@@ -57,6 +60,9 @@ struct snd_py_layout {
     uint32_t code_size;
     uint32_t object_type, var_size, bytes_data;
     uint32_t unicode_length, unicode_state, unicode_ascii, unicode_compact;
+    uint32_t extras_words; /* of what co_extra leads to: the words, after their number */
+    uint32_t pool_size;    /* of the small blocks' allocator: pools lie at multiples of this */
+    uint32_t pool_class;   /* in a pool's head: which sizes it holds, 16 bytes apart */
 };
 
 /* frame_owner */

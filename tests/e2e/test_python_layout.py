@@ -18,6 +18,9 @@ PROGRAM = r"""
 #include "internal/pycore_runtime.h"
 #include "internal/pycore_interp.h"
 #include "internal/pycore_gil.h"
+#if PY_VERSION_HEX >= 0x030c0000
+#include "internal/pycore_obmalloc.h"
+#endif
 #if PY_VERSION_HEX >= 0x030b0000
 #include "internal/pycore_frame.h"
 #include "internal/pycore_code.h"
@@ -68,6 +71,8 @@ int main(int argc, char **argv)
     AT(thread_native, PyThreadState, native_thread_id);
     AT(frame_previous, FRAME, previous);
     AT(frame_owner, FRAME, owner);
+    AT(frame_locals, FRAME, localsplus);
+    AT(object_frame, PyFrameObject, f_frame);
     AT(code_qualname, PyCodeObject, co_qualname);
     AT(code_first_instr, PyCodeObject, co_code_adaptive);
     check("owner of C", SND_PY_OWNED_BY_C, 3);
@@ -84,6 +89,8 @@ int main(int argc, char **argv)
 #endif
 #if PY_VERSION_HEX >= 0x030c0000
     AT(interp_gil, PyInterpreterState, ceval.gil);
+    AT(pool_class, struct pool_header, szidx);
+    check("pool_size", l.pool_size, POOL_SIZE);
     AT(code_version, PyCodeObject, co_version);
     check("FRAME_OWNED_BY_CSTACK", SND_PY_OWNED_BY_C, FRAME_OWNED_BY_CSTACK);
 #else

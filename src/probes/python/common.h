@@ -12,8 +12,8 @@
 #ifndef SND_PROBES_PYTHON_COMMON_H
 #define SND_PROBES_PYTHON_COMMON_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "pystack/pyframes.h" /* Python.h comes first, as it asks to */
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -77,7 +77,7 @@ uint32_t snd_py_line_frame(PyCodeObject *code, int line);
  */
 bool snd_py_is_reached(bool *reached);
 
-/* ------------------------------------------- a probe's own word in a code object */
+/* -------------------------- a probe's own word in a code object (read by snd_py_extra) */
 
 /*
  * Takes an index of code objects' extra words; `release` is called with the word of a code
@@ -85,19 +85,6 @@ bool snd_py_is_reached(bool *reached);
  * Returns -1 when there is none left.
  */
 Py_ssize_t snd_py_extra_index(freefunc release);
-
-/* NULL if none was set. */
-static inline void *snd_py_extra(PyCodeObject *code, Py_ssize_t index)
-{
-    void *extra = NULL;
-
-#if PY_VERSION_HEX >= 0x030C0000
-    PyUnstable_Code_GetExtra((PyObject *)code, index, &extra);
-#else
-    _PyCode_GetExtra((PyObject *)code, index, &extra);
-#endif
-    return extra;
-}
 
 /* False when memory ran out, with an exception set. A word that was there is not released. */
 bool snd_py_set_extra(PyCodeObject *code, Py_ssize_t index, void *extra);

@@ -9,7 +9,8 @@
  * costs no C stack of its own, but one that goes through here does: a program that recurses
  * deeper than the C stack allows is handed over likewise.
  */
-#include "probes/python/evalframes.h"
+#include "probes/python/functions.h"
+#include "pystack/evalframes.h"
 
 #define STACK_KEPT_FREE ((ptrdiff_t)256 * 1024)
 #define LEVELS_KEPT_FREE 300 /* of CPython's own count of the C stack, since 3.12 */

@@ -14,7 +14,6 @@
 #include "probes/python/common.h"
 
 #include "probes/python/callcount.h"
-#include "probes/torch/pyframes.h"
 
 /* False with an exception set. `builtins`: functions written in C too. */
 struct snd_py_way {
@@ -39,23 +38,12 @@ extern Py_ssize_t snd_py_functions_index; /* of code objects' extra words */
 
 uint32_t snd_py_number_slow(PyCodeObject *code);
 
-/* As CPython lays them out, since 3.6. */
-struct snd_py_extras {
-    Py_ssize_t size;
-    void      *words[1];
-};
-
 /* The function's number; 0: not to be recorded, it is one of this package. */
 static inline uint32_t snd_py_number(PyCodeObject *code)
 {
-    const struct snd_py_extras *extras = code->co_extra;
+    uintptr_t word = (uintptr_t)snd_py_extra(code, snd_py_functions_index);
 
-    if (SONDE_LIKELY_(extras && extras->size > snd_py_functions_index)) {
-        uintptr_t word = (uintptr_t)extras->words[snd_py_functions_index];
-        if (SONDE_LIKELY_(word != 0))
-            return (uint32_t)(word >> 1);
-    }
-    return snd_py_number_slow(code);
+    return SONDE_LIKELY_(word != 0) ? (uint32_t)(word >> 1) : snd_py_number_slow(code);
 }
 
 /*

@@ -94,22 +94,12 @@ extern bool                             snd_lines_on;
 extern uint64_t                         snd_line_stamp; /* numbers the begins of sessions */
 extern __thread struct snd_line_thread *snd_line_thread_ __attribute__((tls_model("initial-exec")));
 
-/* As CPython lays them out, since 3.6. */
-struct snd_line_extras {
-    Py_ssize_t size;
-    void      *words[1];
-};
-
 /* The table of a chosen function; NULL for any other. */
 static inline struct snd_line_table *snd_line_table_of(PyCodeObject *code)
 {
-    const struct snd_line_extras *extras = (const struct snd_line_extras *)code->co_extra;
+    struct snd_line_table *table = snd_py_extra(code, snd_line_index);
 
-    /* Unsigned: the index is -1 until a first function is chosen. */
-    if (SONDE_LIKELY_(!extras || (size_t)extras->size <= (size_t)snd_line_index))
-        return NULL;
-    struct snd_line_table *table = extras->words[snd_line_index];
-    return table && table->wanted ? table : NULL;
+    return SONDE_UNLIKELY_(table != NULL) && table->wanted ? table : NULL;
 }
 
 /* NULL when memory ran out. */

@@ -23,9 +23,9 @@ static struct {
 static inline const void *frame_running(void)
 {
 #if PY_VERSION_HEX >= 0x030D0000
-    return PyThreadState_GetUnchecked()->current_frame;
+    return snd_pyframe_top(PyThreadState_GetUnchecked());
 #else
-    return _PyThreadState_UncheckedGet()->cframe->current_frame;
+    return snd_pyframe_top(_PyThreadState_UncheckedGet());
 #endif
 }
 

@@ -11,7 +11,7 @@
  * In 3.11 a Python call costs no C stack of its own, but one that goes through here does: where
  * the stack gets low, frames are no longer evaluated through here, and ours is on in all of them.
  */
-#include "probes/python/evalframes.h"
+#include "pystack/evalframes.h"
 
 #include "probes/python/lineevents.h"
 

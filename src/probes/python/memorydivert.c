@@ -2,22 +2,19 @@
 /*
  * probes/python/memorydivert.c - calls of malloc and its kin between libraries, counted.
  *
- * Each loaded library has slots with the addresses of the functions it calls in others. Those of
- * malloc's family are stored over, in every library but ours, so that nothing has to be loaded
- * before the program. Putting back goes through the libraries that are loaded then: a slot of one
- * that was closed is not touched. A library that brings its own malloc is left alone.
+ * The slots (hook/slots.h) of malloc's family are replaced in every library but ours, so that
+ * nothing has to be loaded before the program. Undoing it goes through the libraries that are
+ * loaded then: a slot of one that was closed is not touched. A library that brings its own malloc
+ * is left alone.
  */
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
-#include <link.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "hook/slots.h"
 #include "probes/python/memorycounts.h"
 
 /* ------------------------------------------------------- what is called instead */
@@ -140,164 +137,56 @@ static void find_real(void)
 
 /* ------------------------------------------------------------------------- slots */
 
-struct library {
-    const struct dl_phdr_info *info;
-    const ElfW(Sym) * symbols;
-    const char *strings;
-    const ElfW(Rela) * tables[2];
-    size_t    sizes[2];
-    uintptr_t low, high, relro_low, relro_high;
-};
-
-struct search {
+struct change {
     bool undo;
     int  changed;
 };
 
-static bool is_slot(uint64_t info)
+static void change_slot(const struct snd_library *library, const struct snd_slot *slot,
+                        void *argument)
 {
-#if defined(__x86_64__)
-    return ELF64_R_TYPE(info) == R_X86_64_JUMP_SLOT || ELF64_R_TYPE(info) == R_X86_64_GLOB_DAT;
-#elif defined(__aarch64__)
-    return ELF64_R_TYPE(info) == R_AARCH64_JUMP_SLOT || ELF64_R_TYPE(info) == R_AARCH64_GLOB_DAT;
-#else
-    (void)info;
-    return false;
-#endif
-}
+    struct change *change = argument;
 
-static void store(const struct library *library, void **slot, void *value)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)slot;
-    void     *start = (void *)(at & ~(page - 1));
-    bool      read_only = at >= library->relro_low && at < library->relro_high;
-
-    if (read_only && mprotect(start, page, PROT_READ | PROT_WRITE) != 0)
+    for (size_t i = 0; i < DIVERTED; i++) {
+        if (strcmp(slot->symbol, diverted[i].name) != 0)
+            continue;
+        void *now = *slot->at;
+        /* Not yet bound: it points to the library's own stub. */
+        bool lazy = !slot->defined && snd_library_holds(library, now);
+        if (change->undo ? now == diverted[i].counting : now == diverted[i].real || lazy) {
+            snd_slot_store(slot->at, change->undo ? diverted[i].real : diverted[i].counting,
+                           snd_slot_is_read_only(library, slot->at));
+            change->changed++;
+        }
         return;
-    __atomic_store_n(slot, value, __ATOMIC_RELEASE);
-    if (read_only)
-        mprotect(start, page, PROT_READ);
-}
-
-static void read_dynamic(struct library *library, const ElfW(Dyn) * entry)
-{
-    for (; entry->d_tag != DT_NULL; entry++) {
-        const void *address = (const void *)entry->d_un.d_ptr;
-        switch (entry->d_tag) {
-        case DT_SYMTAB:
-            library->symbols = address;
-            break;
-        case DT_STRTAB:
-            library->strings = address;
-            break;
-        case DT_JMPREL:
-            library->tables[0] = address;
-            break;
-        case DT_RELA:
-            library->tables[1] = address;
-            break;
-        case DT_PLTRELSZ:
-            library->sizes[0] = entry->d_un.d_val / sizeof(ElfW(Rela));
-            break;
-        case DT_RELASZ:
-            library->sizes[1] = entry->d_un.d_val / sizeof(ElfW(Rela));
-            break;
-        default:
-            break;
-        }
     }
-}
-
-static bool read_library(struct library *library, const struct dl_phdr_info *info)
-{
-    const ElfW(Dyn) *dynamic = NULL;
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-
-    *library = (struct library){ .info = info, .low = UINTPTR_MAX };
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-        uintptr_t start = info->dlpi_addr + part->p_vaddr, end = start + part->p_memsz;
-        if (part->p_type == PT_DYNAMIC)
-            dynamic = (const ElfW(Dyn) *)start;
-        if (part->p_type == PT_LOAD && start < library->low)
-            library->low = start;
-        if (part->p_type == PT_LOAD && end > library->high)
-            library->high = end;
-        if (part->p_type == PT_GNU_RELRO) {
-            /* As the loader rounds it: the rest of its last page stays writable. */
-            library->relro_low = start & ~(page - 1);
-            library->relro_high = end & ~(page - 1);
-        }
-    }
-    if (dynamic)
-        read_dynamic(library, dynamic);
-    /* Addresses that the loader left as they are in the file: its own, and the kernel's library. */
-    return library->symbols && library->strings && (uintptr_t)library->strings >= library->low;
 }
 
 /* Ours are left out: this one, whose calls are the real ones, and the recorder. */
-static bool is_ours(const struct library *library)
-{
-    const void *own[] = { (const void *)&snd_memory_on, (const void *)&sonde_epoch_ };
-
-    for (size_t i = 0; i < 2; i++) {
-        uintptr_t at = (uintptr_t)own[i];
-        if (at >= library->low && at < library->high)
-            return true;
-    }
-    return false;
-}
-
-static void change_slot(const struct library *library, const ElfW(Rela) * entry, struct search *s)
-{
-    const ElfW(Sym) *symbol = &library->symbols[ELF64_R_SYM(entry->r_info)];
-    const char *name = library->strings + symbol->st_name;
-    void      **slot = (void **)(library->info->dlpi_addr + entry->r_offset);
-
-    for (size_t i = 0; i < DIVERTED; i++) {
-        if (strcmp(name, diverted[i].name) != 0)
-            continue;
-        uintptr_t value = (uintptr_t)*slot;
-        /* Not yet bound: it points to the library's own stub. */
-        bool lazy = symbol->st_shndx == SHN_UNDEF && value >= library->low && value < library->high;
-        if (s->undo ? *slot == diverted[i].counting : *slot == diverted[i].real || lazy) {
-            store(library, slot, s->undo ? diverted[i].real : diverted[i].counting);
-            s->changed++;
-        }
-        return;
-    }
-}
-
 static int change_library(struct dl_phdr_info *info, size_t size, void *argument)
 {
-    struct library library;
+    struct snd_library library;
 
     (void)size;
-    if (!read_library(&library, info) || is_ours(&library))
-        return 0;
-    for (int t = 0; t < 2; t++) {
-        for (size_t i = 0; library.tables[t] && i < library.sizes[t]; i++) {
-            const ElfW(Rela) *entry = &library.tables[t][i];
-            if (is_slot(entry->r_info) && ELF64_R_SYM(entry->r_info) != 0)
-                change_slot(&library, entry, argument);
-        }
-    }
+    if (snd_library_read(&library, info) && !snd_library_holds(&library, &snd_memory_on) &&
+        !snd_library_holds(&library, &sonde_epoch_))
+        snd_library_slots(&library, change_slot, argument);
     return 0;
 }
 
 int snd_divert_malloc(void)
 {
-    struct search search = { false, 0 };
+    struct change change = { false, 0 };
 
     find_real();
-    dl_iterate_phdr(change_library, &search);
-    return search.changed;
+    dl_iterate_phdr(change_library, &change);
+    return change.changed;
 }
 
 int snd_divert_undo(void)
 {
-    struct search search = { true, 0 };
+    struct change change = { true, 0 };
 
-    dl_iterate_phdr(change_library, &search);
-    return search.changed;
+    dl_iterate_phdr(change_library, &change);
+    return change.changed;
 }

@@ -39,18 +39,16 @@ size_t snd_size_by_header(const void *block)
     return size;
 }
 
-#define POOL_BYTES (PY_VERSION_HEX >= 0x030A0000 ? 16384u : 4096u)
-
 /*
  * Of a small block, by the head of the pool that it would lie in: 16 bytes a class. Whether it
  * was a small one at all turns out later.
  */
 size_t snd_size_by_pool(const void *block)
 {
-    uintptr_t pool = (uintptr_t)block & ~(uintptr_t)(POOL_BYTES - 1);
+    uintptr_t pool = (uintptr_t)block & ~(uintptr_t)(SND_PY_AT_pool_size - 1);
     uint32_t  index = 0;
 
-    if (!peek(pool + 36, &index, sizeof index) || index >= 32)
+    if (!peek(pool + SND_PY_AT_pool_class, &index, sizeof index) || index >= 32)
         return 0;
     return 16 * ((size_t)index + 1);
 }

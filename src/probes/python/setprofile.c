@@ -8,7 +8,8 @@
  * soon as the interpreter lets us we are in front again. Threads that begin later are found in
  * the interpreter's list, whose newest is looked at on every event.
  */
-#include "probes/python/evalframes.h"
+#include "probes/python/functions.h"
+#include "pystack/evalframes.h"
 
 #if PY_VERSION_HEX < 0x030C0000
 

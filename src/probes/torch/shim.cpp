@@ -10,7 +10,7 @@
  * Build with the flags of the torch it is for (NDEBUG above all: RecordFunction's layout
  * depends on it).
  */
-#include "probes/torch/pyframes.h" /* Python.h comes first, as it asks to */
+#include "pystack/pyframes.h" /* Python.h comes first, as it asks to */
 
 #include <ATen/record_function.h>
 #include <torch/version.h>
@@ -273,7 +273,7 @@ void stop()
     at::removeCallback(handle);
     if (arguments_dropped > 0)
         sonde_metadata("torch.arguments_dropped", std::to_string(arguments_dropped).c_str());
-    snd_got_restore(&diverted);
+    snd_redirects_undo(&diverted);
     if (settings.flags & SONDE_TORCH_MEMORY)
         Wrapper::instance().take_off();
 }
@@ -325,7 +325,7 @@ extern "C" int sonde_torch_start(const struct sonde_torch_options *options)
         return 0;
     } catch (const std::exception &e) {
         snprintf(error_text, sizeof error_text, "the torch probe cannot start: %.200s", e.what());
-        snd_got_restore(&diverted);
+        snd_redirects_undo(&diverted);
         return -1;
     }
 }

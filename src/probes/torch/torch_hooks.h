@@ -14,7 +14,7 @@
 
 #include <dlfcn.h>
 
-#include "probes/torch/got.h"
+#include "hook/slots.h"
 #include "probes/torch/torch_thread.h"
 
 namespace
@@ -28,7 +28,7 @@ namespace
  * another library than the listener's, so they can be diverted: every thread, at a third of
  * the cost, and whoever else listens is served as before.
  */
-snd_got diverted;
+snd_redirects diverted;
 
 using ReporterNew = void (*)(void *, void *, size_t);
 using ReporterDelete = void (*)(void *, void *);
@@ -91,7 +91,7 @@ template <typename F>
 bool divert(const char *caller, const char *owner, const char *symbol, F to, F *original)
 {
     return find_symbol(owner, symbol, original) &&
-           snd_got_divert(&diverted, caller, symbol, reinterpret_cast<void *>(to)) > 0;
+           snd_redirect(&diverted, caller, symbol, reinterpret_cast<void *>(to)) > 0;
 }
 
 const char *const USAGE = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE";

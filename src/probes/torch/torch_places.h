@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "probes/torch/pyframes.h"
+#include "pystack/pyframes.h"
 #include "probes/torch/shim.h"
 #include "probes/torch/torch_thread.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/evalframes.h - frames as the evaluation of one and a profile function are given
- * them: which code, whether it has run before, whether it is suspended.
+ * pystack/evalframes.h - frames as the evaluation of one and a profile function are given them:
+ * which code, whether it has run before, whether it is suspended.
  *
- * CPython 3.9 to 3.13 (layouts: probes/torch/pyframes.h). Layer: probes.
+ * CPython 3.9 to 3.13. Layer: pystack; needs Python.h, so it is for the probes alone.
  */
-#ifndef SND_PROBES_PYTHON_EVALFRAMES_H
-#define SND_PROBES_PYTHON_EVALFRAMES_H
+#ifndef SND_PYSTACK_EVALFRAMES_H
+#define SND_PYSTACK_EVALFRAMES_H
 
-#include "probes/python/functions.h"
+#include "pystack/pyframes.h"
 
 #if PY_VERSION_HEX >= 0x030B0000
 
@@ -19,36 +19,31 @@ static inline const struct snd_pyframe *snd_evalframe_fields(const snd_evalframe
     return (const struct snd_pyframe *)frame;
 }
 
-/* The data of a frame object, which follows its link to the caller. */
+/* The data of a frame object: the word after its link to its caller. */
 static inline snd_evalframe *snd_evalframe_of(PyFrameObject *object)
 {
-    struct {
-        PyObject_HEAD
-        PyFrameObject *back;
-        snd_evalframe *data;
-    } *head = (void *)object;
-
-    return head->data;
+    return SND_PYFRAME_READ(snd_evalframe *, object, object_frame);
 }
 
 static inline PyCodeObject *snd_evalframe_code(const snd_evalframe *frame)
 {
-    return snd_evalframe_fields(frame)->code;
+    return snd_pyframe_code(snd_evalframe_fields(frame));
 }
 
 /* Of a generator function: the call that makes the generator, before the function has begun. */
 static inline bool snd_evalframe_only_makes(const snd_evalframe *frame)
 {
-    return snd_evalframe_fields(frame)->owner != 1; /* FRAME_OWNED_BY_GENERATOR */
+    return snd_pyframe_owner(snd_evalframe_fields(frame)) != SND_PY_OWNED_BY_GENERATOR;
 }
 
 /* Of a generator's frame that is entered: it is past its first traceable instruction. */
 static inline bool snd_evalframe_is_resumed(const snd_evalframe *frame)
 {
-    const struct snd_pyframe *fields = snd_evalframe_fields(frame);
-    const uint16_t           *first = (const uint16_t *)(void *)fields->code->co_code_adaptive;
+    const PyCodeObject *code = snd_evalframe_code(frame);
+    ptrdiff_t           done_bytes = snd_pyframe_instruction(snd_evalframe_fields(frame)) -
+                           (const char *)code->co_code_adaptive;
 
-    return fields->instruction - first > fields->code->_co_firsttraceable;
+    return done_bytes / 2 > code->_co_firsttraceable; /* two bytes an instruction */
 }
 
 /* Of a generator's frame that is left: it did not end. States below 0: created, suspended. */
