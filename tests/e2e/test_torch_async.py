@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
 
 import sonde  # noqa: E402
-from torch_tools import FORMS  # noqa: E402
+from torch_tools import FORMS, settle  # noqa: E402
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 
@@ -77,6 +77,25 @@ def test_a_future_that_another_thread_ends(form):
     assert ("waiting", True, None) in seen[1]
 
 
+def test_a_range_still_open_at_stop():
+    """A parent like others, up to the stop, and counted; torch takes it for an asynchronous one."""
+    opened = []
+
+    def run():
+        opened.append(torch.profiler.record_function("open"))
+        opened[-1].__enter__()
+        torch.ones(1)
+
+    theirs, ours = FORMS["apart"](run)
+    for one in opened:
+        one.__exit__(None, None, None)
+    seen = [[(event.name, event.is_async, event.cpu_parent and event.cpu_parent.name)
+             for event in one.events()[:2]] for one in (theirs, ours)]
+    assert seen == [[("open", True, None), ("aten::ones", False, None)],
+                    [("open", False, None), ("aten::ones", False, "open")]]
+    assert ("unfinished_ranges", 1) in [entry[:2] for entry in ours.ledger()]
+
+
 @pytest.mark.parametrize("form", list(FORMS))
 def test_scripts_that_fork(form):
     with warnings.catch_warnings():
@@ -98,7 +117,12 @@ def test_scripts_that_fork(form):
     x = torch.randn(100, 100)
     for _ in range(4):
         forked(x)
-    theirs, ours = FORMS[form](lambda: forked(x))
+
+    def run():
+        forked(x)
+        settle()
+
+    theirs, ours = FORMS[form](run)
     # Whether the script itself goes on on another thread depends on who is first.
     seen = [sorted((event.name, event.name != "forked" and event.is_async)
                    for event in one.events()) for one in (theirs, ours)]

@@ -4,6 +4,9 @@
 Imported by test modules after `pytest.importorskip("torch")`.
 """
 import contextlib
+import pathlib
+import threading
+import time
 import warnings
 
 import torch
@@ -184,6 +187,25 @@ def together(run, **options):
 
 # A comparison in one form alone can hide what the other shows.
 FORMS = {"apart": apart, "together": together}
+
+
+def settle(seconds=60):
+    """Waits until every other thread of the process sleeps.
+
+    A pool's thread that completes a future wakes who waits for it, and only then ends its ranges:
+    a profile that stops meanwhile has them without an end.
+    """
+    own, deadline = str(threading.get_native_id()), time.monotonic() + seconds
+    asleep = 0
+    while asleep < 2:  # one that waits for a lock sleeps too, but not for long
+        states = []
+        for task in pathlib.Path("/proc/self/task").iterdir():
+            with contextlib.suppress(OSError):  # it has ended
+                stat = (task / "stat").read_text()
+                states.append("S" if task.name == own else stat.rpartition(")")[2].split()[0])
+        asleep = asleep + 1 if set(states) == {"S"} else 0
+        assert time.monotonic() < deadline, f"threads still run after {seconds} s: {states}"
+        time.sleep(0.001)
 
 
 def threads_of(events):
