@@ -442,6 +442,9 @@ SONDE_API const struct sonde_sample_thread *
 sonde_samples_thread(const struct sonde_samples *samples, size_t index);
 SONDE_API const struct sonde_sample_node *sonde_samples_node(const struct sonde_samples *samples,
                                                              size_t                      index);
+/* The node after `at` in the tree under `root`, each before its children; 0 after the last. */
+SONDE_API uint32_t sonde_samples_next(const struct sonde_samples *samples, uint32_t at,
+                                      uint32_t root);
 /* Samples a second that were asked for; 0 unknown. */
 SONDE_API double sonde_samples_rate(const struct sonde_samples *samples);
 

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/files.h"
 #include "base/plain.h"
 
 /* ------------------------------------------------------------ ready sinks */
@@ -17,18 +17,7 @@ static bool write_file(void *user, const void *data, size_t length)
 
 static bool write_fd(void *user, const void *data, size_t length)
 {
-    const char *at = data;
-
-    while (length > 0) {
-        ssize_t n = write((int)(intptr_t)user, at, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        at += n;
-        length -= (size_t)n;
-    }
-    return true;
+    return snd_write_all((int)(intptr_t)user, data, length);
 }
 
 static bool write_buffer(void *user, const void *data, size_t length)

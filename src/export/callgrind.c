@@ -132,16 +132,13 @@ SND_EXPORT_WRITE(snd_export_callgrind)
     struct sonde_functions *functions;
 
     (void)options;
-    enum sonde_status st = sonde_functions_new(trace, &functions, err);
+    enum sonde_status st = snd_export_functions(trace, &functions, err);
     if (st != SONDE_OK)
         return st;
     struct writer w = { .functions = functions, .out = out };
     size_t        count = sonde_functions_count(functions);
     w.told = calloc(count + 1, sizeof *w.told);
-    if (count == 0) {
-        st = snd_fail(err, SONDE_E_STATE,
-                      "the trace has no Python functions; record them with --functions");
-    } else if (w.told && count_names(&w)) {
+    if (w.told && count_names(&w)) {
         put_head(&w, trace);
         for (uint32_t i = 0; i < count; i++)
             put_function(&w, i);

@@ -12,6 +12,7 @@
 
 #include "base/sink.h"
 #include "sonde/export.h"
+#include "sonde/model.h"
 
 struct snd_exporter {
     struct sonde_exporter_info info;
@@ -23,6 +24,10 @@ struct snd_exporter {
 
 extern const struct snd_exporter snd_exporters[];
 extern const size_t              snd_exporter_count;
+
+/* The Python functions of the trace. Errors: as sonde_functions_new(); SONDE_E_STATE: it has none. */
+enum sonde_status snd_export_functions(struct sonde_trace *trace, struct sonde_functions **out,
+                                       struct sonde_error *err);
 
 #define SND_EXPORT_WRITE(name)                                                                    \
     enum sonde_status name(struct sonde_trace *trace, const struct sonde_export_options *options, \

@@ -59,6 +59,18 @@ static enum sonde_status refuse(const char *format, struct sonde_error *err)
     return SONDE_E_ARGUMENT;
 }
 
+enum sonde_status snd_export_functions(struct sonde_trace *trace, struct sonde_functions **out,
+                                       struct sonde_error *err)
+{
+    enum sonde_status st = sonde_functions_new(trace, out, err);
+
+    if (st != SONDE_OK || sonde_functions_count(*out) > 0)
+        return st;
+    sonde_functions_free(*out);
+    return snd_fail(err, SONDE_E_STATE,
+                    "the trace has no Python functions; record them with --functions");
+}
+
 static enum sonde_status run(const struct snd_exporter *exporter, struct sonde_trace *trace,
                              const struct sonde_export_options *options,
                              const struct sonde_sink *sink, struct sonde_error *err)

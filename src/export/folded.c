@@ -145,25 +145,12 @@ static void put_thread_name(const struct sonde_trace *trace, uint32_t thread,
             path->bytes[i] = '_';
 }
 
-static uint32_t next_node(const struct sonde_samples *samples, uint32_t at, uint32_t root)
-{
-    const struct sonde_sample_node *node = sonde_samples_node(samples, at);
-
-    if (node->first_child != 0)
-        return node->first_child;
-    while (at != root && node->next_sibling == 0) {
-        at = node->parent;
-        node = sonde_samples_node(samples, at);
-    }
-    return at == root ? 0 : node->next_sibling;
-}
-
 static void put_samples(const struct sonde_trace *trace, const struct sonde_samples *samples,
                         struct snd_out *out, struct way *way)
 {
     for (size_t i = 0; i < sonde_samples_thread_count(samples); i++) {
         const struct sonde_sample_thread *t = sonde_samples_thread(samples, i);
-        for (uint32_t at = t->root; at != 0; at = next_node(samples, at, t->root)) {
+        for (uint32_t at = t->root; at != 0; at = sonde_samples_next(samples, at, t->root)) {
             const struct sonde_sample_node *n = sonde_samples_node(samples, at);
             if (!go_to(way, n->depth))
                 return;

@@ -62,16 +62,12 @@ SND_EXPORT_WRITE(snd_export_pstats)
     struct sonde_functions *functions;
 
     (void)options;
-    enum sonde_status st = sonde_functions_new(trace, &functions, err);
+    enum sonde_status st = snd_export_functions(trace, &functions, err);
     if (st != SONDE_OK)
         return st;
     struct writer w = { .functions = functions, .out = out };
-    if (sonde_functions_count(functions) == 0)
-        st = snd_fail(err, SONDE_E_STATE,
-                      "the trace has no Python functions; record them with --functions");
-    else
-        put_functions(&w);
-    if (st == SONDE_OK && w.text.failed)
+    put_functions(&w);
+    if (w.text.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the functions");
     sonde_buffer_release(&w.text);
     sonde_functions_free(functions);

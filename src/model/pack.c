@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "base/files.h"
 #include "format/codec.h"
 #include "format/fields.h"
 #include "model/cut.h"
@@ -47,18 +48,9 @@ struct packer {
 static enum sonde_status write_all(struct packer *p, const void *data, size_t size,
                                    struct sonde_error *err)
 {
-    const char *at = data;
-
-    while (size > 0) {
-        ssize_t n = write(p->fd, at, size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return snd_fail_os(err, SONDE_E_IO, "cannot write the packed trace %s", p->target);
-        at += n;
-        size -= (size_t)n;
-        p->size += (uint64_t)n;
-    }
+    if (!snd_write_all(p->fd, data, size))
+        return snd_fail_os(err, SONDE_E_IO, "cannot write the packed trace %s", p->target);
+    p->size += size;
     return SONDE_OK;
 }
 
@@ -264,26 +256,13 @@ static enum sonde_status open_aside(struct packer *p, struct sonde_error *err)
     return SONDE_OK;
 }
 
-static void sync_folder(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char       *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    int         fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-
-    if (fd >= 0) {
-        fsync(fd); /* the file is whole either way: a failure here loses only the new name */
-        close(fd);
-    }
-    free(folder);
-}
-
 static enum sonde_status publish(struct packer *p, struct sonde_error *err)
 {
     if ((!p->cut && fsync(p->fd) != 0) || rename(p->aside, p->target) != 0)
         return snd_fail_os(err, SONDE_E_IO, "cannot put the packed trace in place as %s",
                            p->target);
     if (!p->cut)
-        sync_folder(p->target);
+        snd_sync_folder(p->target);
     return SONDE_OK;
 }
 

@@ -448,6 +448,19 @@ const struct sonde_sample_node *sonde_samples_node(const struct sonde_samples *s
     return index > 0 && index < samples->count ? &samples->nodes[index] : NULL;
 }
 
+uint32_t sonde_samples_next(const struct sonde_samples *samples, uint32_t at, uint32_t root)
+{
+    const struct sonde_sample_node *node = sonde_samples_node(samples, at);
+
+    if (node->first_child != 0)
+        return node->first_child;
+    while (at != root && node->next_sibling == 0) {
+        at = node->parent;
+        node = sonde_samples_node(samples, at);
+    }
+    return at == root ? 0 : node->next_sibling;
+}
+
 double sonde_samples_rate(const struct sonde_samples *samples)
 {
     return samples->rate;

@@ -11,21 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* one to another, as the kernel has it */
+#include "base/files.h"
 
-static bool write_all(int fd, const char *at, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, at, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        at += n;
-        length -= (size_t)n;
-    }
-    return true;
-}
+#define LINKS_MAX 40 /* one to another, as the kernel has it */
 
 /* A new file beside `target`, with the mode that any new file gets; its name is the caller's. */
 static int create_aside(const char *target, char **name)
@@ -50,25 +38,12 @@ static int create_aside(const char *target, char **name)
     return -1;
 }
 
-static void sync_folder(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char       *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    int         fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-
-    if (fd >= 0) {
-        fsync(fd); /* the file is whole either way: a failure here loses only the new name */
-        close(fd);
-    }
-    free(folder);
-}
-
 /* Everything that can run out of room happens before the name changes hands. */
 static bool fill_and_rename(int fd, const char *aside, const char *target, const struct stat *old,
                             const char *bytes, size_t length)
 {
-    bool good = write_all(fd, bytes, length) && (!old || fchmod(fd, old->st_mode & 07777) == 0) &&
-                fsync(fd) == 0;
+    bool good = snd_write_all(fd, bytes, length) &&
+                (!old || fchmod(fd, old->st_mode & 07777) == 0) && fsync(fd) == 0;
     int why = errno;
 
     if (close(fd) != 0 && good) {
@@ -94,7 +69,7 @@ static enum sonde_status replace(const char *path, const char *target, const str
     if (fd < 0)
         status = snd_fail_os(err, SONDE_E_IO, "cannot create a file beside %s", path);
     else if (fill_and_rename(fd, aside, target, old, bytes, length))
-        sync_folder(target);
+        snd_sync_folder(target);
     else
         status = snd_fail_os(err, SONDE_E_IO, "cannot write %s%s", path,
                              old ? ", which is left as it was" : "");
@@ -109,7 +84,7 @@ static enum sonde_status write_through(const char *path, const char *bytes, size
 
     if (fd < 0)
         return snd_fail_os(err, SONDE_E_IO, "cannot open %s", path);
-    bool good = write_all(fd, bytes, length);
+    bool good = snd_write_all(fd, bytes, length);
     int  why = errno;
     if (close(fd) != 0 && good) {
         good = false;

@@ -157,20 +157,29 @@ size_t sonde_trace_shapes(const struct sonde_trace *trace, uint32_t process, uin
     return snd_trace_shapes(trace, process, id, true, buffer, size);
 }
 
+/* The arguments that the record `id` lists; false: there is no such record. */
+static bool find_items(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                       struct items *items)
+{
+    if (process >= trace->process_count || id == 0 ||
+        id >= trace->processes[process].tables.shape_count)
+        return false;
+    const struct snd_shape_record *record = &trace->processes[process].tables.shapes[id];
+    *items = (struct items){ record->bytes, record->bytes + record->size, record->items };
+    return record->bytes != NULL;
+}
+
 size_t snd_trace_shapes(const struct sonde_trace *trace, uint32_t process, uint32_t id, bool nested,
                         char *buffer, size_t size)
 {
     struct writer         w = { buffer, size, 0 };
+    struct items          items;
     struct snd_shape_item item;
 
     if (size > 0)
         buffer[0] = '\0';
-    if (process >= trace->process_count || id == 0 ||
-        id >= trace->processes[process].tables.shape_count ||
-        !trace->processes[process].tables.shapes[id].bytes)
+    if (!find_items(trace, process, id, &items))
         return 0;
-    const struct snd_shape_record *record = &trace->processes[process].tables.shapes[id];
-    struct items items = { record->bytes, record->bytes + record->size, record->items };
     put(&w, "[");
     for (bool first = true; next_item(&items, &item); first = false) {
         if (!first)
@@ -189,15 +198,12 @@ size_t snd_trace_shapes(const struct sonde_trace *trace, uint32_t process, uint3
 size_t sonde_trace_arguments(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                              struct sonde_argument *arguments, size_t size)
 {
+    struct items          items;
     struct snd_shape_item item;
     size_t                count = 0;
 
-    if (process >= trace->process_count || id == 0 ||
-        id >= trace->processes[process].tables.shape_count ||
-        !trace->processes[process].tables.shapes[id].bytes)
+    if (!find_items(trace, process, id, &items))
         return 0;
-    const struct snd_shape_record *record = &trace->processes[process].tables.shapes[id];
-    struct items items = { record->bytes, record->bytes + record->size, record->items };
     for (; next_item(&items, &item); count++) {
         bool is_tensor = item.kind == SND_SHAPE_TENSOR;
         if (count < size) /* the record lies in an arena, on a multiple of 8 */

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files.h"
+
 /* Without O_NONBLOCK, opening a pipe that lies in the folder would wait for ever. */
 static int open_file(const char *path)
 {
@@ -57,21 +59,6 @@ void snd_source_release(struct snd_source *source)
     *source = (struct snd_source){ .fd = -1 };
 }
 
-static size_t read_file(int fd, uint64_t offset, char *out, size_t size)
-{
-    size_t done = 0;
-
-    while (done < size) {
-        ssize_t n = pread(fd, out + done, size - done, (off_t)(offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        done += (size_t)n;
-    }
-    return done;
-}
-
 size_t snd_source_read(const struct snd_source *source, uint64_t offset, void *out, size_t size)
 {
     if (offset >= source->size)
@@ -85,7 +72,7 @@ size_t snd_source_read(const struct snd_source *source, uint64_t offset, void *o
     int fd = source->fd >= 0 ? source->fd : open_file(source->path);
     if (fd < 0)
         return 0;
-    size_t done = read_file(fd, offset, out, size);
+    size_t done = snd_read_at(fd, offset, out, size);
     if (fd != source->fd)
         close(fd);
     return done;

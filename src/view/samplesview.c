@@ -187,23 +187,10 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
 
 /* ---------------------------------------------------------------------- rows */
 
-static uint32_t next_node(const struct sonde_samples *samples, uint32_t at, uint32_t root)
-{
-    const struct sonde_sample_node *node = sonde_samples_node(samples, at);
-
-    if (node->first_child != 0)
-        return node->first_child;
-    while (at != root && node->next_sibling == 0) {
-        at = node->parent;
-        node = sonde_samples_node(samples, at);
-    }
-    return at == root ? 0 : node->next_sibling;
-}
-
 static void add_nodes(struct snd_doc *doc, const struct sonde_thread *thread, uint32_t pid,
                       uint32_t root)
 {
-    for (uint32_t at = root; at != 0; at = next_node(doc->samples, at, root)) {
+    for (uint32_t at = root; at != 0; at = sonde_samples_next(doc->samples, at, root)) {
         const struct sonde_sample_node *n = sonde_samples_node(doc->samples, at);
         struct snd_cell                *cell = snd_table_add(&doc->rows);
         *cell++ = snd_cell_number(pid);
