@@ -6,7 +6,7 @@
  *     char               hint[SND_HINT_MAX];
  *     for (...)
  *         snd_nearest_try(&nearest, known[i]);
- *     fail("there is no view '%s'%s", typed, snd_nearest_hint(&nearest, hint));
+ *     fail("unknown view '%s'%s", typed, snd_nearest_hint(&nearest, hint));
  *
  * Layer: base. Threads: any.
  */

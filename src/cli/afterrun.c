@@ -38,8 +38,8 @@ static int refuse_view(const struct snd_command *self, const char *name, size_t 
         snd_buf_format(&names, "%s%s", i ? ", " : "", info->name);
         snd_nearest_try(&nearest, info->name);
     }
-    int status = snd_usage_error(self, "there is no view '%.*s'%s: the views are %s", (int)length,
-                                 name, snd_nearest_hint(&nearest, hint), snd_buf_string(&names));
+    int status = snd_usage_error(self, "unknown view '%.*s'%s; views: %s", (int)length, name,
+                                 snd_nearest_hint(&nearest, hint), snd_buf_string(&names));
     sonde_buffer_release(&names);
     return status;
 }
@@ -62,7 +62,7 @@ static int check_shown(const struct snd_command *self, const struct snd_after_ru
     const char *given = after->view ? "view" : snd_view_args_given(&after->shown);
 
     if (given && !after->print)
-        return snd_usage_error(self, "--%s says how --print shows the trace: add --print", given);
+        return snd_usage_error(self, "--%s has an effect only with --print; add --print", given);
     return -1;
 }
 
@@ -112,11 +112,9 @@ static int check_ending(const struct snd_command *self, const char *output)
         snd_buf_format(&endings, ", %s", info->suffix);
         snd_nearest_try(&nearest, info->suffix);
     }
-    int status = snd_usage_error(self,
-                                 "--output %s: no format has the ending '%s'%s: a trace has "
-                                 ".sonde; the formats have%s",
-                                 output, dot, snd_nearest_hint(&nearest, hint),
-                                 snd_buf_string(&endings) + 1);
+    int status = snd_usage_error(
+        self, "--output %s: unknown extension '%s'%s; a trace ends in .sonde, other formats in%s",
+        output, dot, snd_nearest_hint(&nearest, hint), snd_buf_string(&endings) + 1);
     sonde_buffer_release(&endings);
     return status;
 }
@@ -131,8 +129,8 @@ int snd_after_run_check(const struct snd_command *self, const struct snd_after_r
     if (status >= 0)
         return status;
     if (after->output && strcmp(after->output, "-") == 0)
-        return snd_usage_error(self, "a trace cannot go to standard output: give -o a name "
-                                     "(--print shows it)");
+        return snd_usage_error(self, "--output -: a trace cannot be written to standard output; "
+                                     "give a file name (--print shows the trace)");
     if (after->output && (status = check_ending(self, after->output)) >= 0)
         return status;
     return after->view ? check_views(self, after->view) : -1;

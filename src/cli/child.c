@@ -132,7 +132,9 @@ static int refuse(const char *program, int why)
     bool absent = why == ENOENT || why == ENOTDIR;
 
     snd_failure("run: cannot run %s: %s%s", program, strerror(why),
-                absent && !strchr(program, '/') ? "; a program in this folder is ./NAME" : "");
+                absent && !strchr(program, '/')
+                    ? "; for a program in the current folder write ./NAME"
+                    : "");
     return absent ? 127 : 126;
 }
 

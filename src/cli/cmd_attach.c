@@ -37,22 +37,23 @@ struct attach_args {
 #define SHOWN(member) AT(after.shown.member)
 static const struct snd_option options[] = {
     { 'o', "output", "TRACE",
-      "the trace to write (PID.sonde in the current folder), or a file of "
-      "another format by its ending: .speedscope.json, .folded, .json",
+      "trace to write (PID.sonde in the current folder); an extension selects another format: "
+      ".speedscope.json, .folded, .json",
       SND_OPTION_TEXT, AT(after.output), 0 },
-    { 0, "sample", "[HZ]", "Python stacks of every thread, so many times a second (100)",
-      SND_OPTION_MAYBE, AT(hz), 0 },
-    { 'd', "duration", "SECONDS", "for so long (until it ends, or Ctrl-C)", SND_OPTION_TEXT,
-      AT(duration), 0 },
-    { 0, "nonblocking", NULL, "never halt a thread: what changes while it is read is left out",
-      SND_OPTION_FLAG, AT(nonblocking), 0 },
+    { 0, "sample", "[HZ]", "sample the Python stack of every thread at HZ (100)", SND_OPTION_MAYBE,
+      AT(hz), 0 },
+    { 'd', "duration", "SECONDS", "stop after SECONDS (default: when the process ends, or Ctrl-C)",
+      SND_OPTION_TEXT, AT(duration), 0 },
+    { 0, "nonblocking", NULL,
+      "never stop a thread; stacks that change while they are read are dropped", SND_OPTION_FLAG,
+      AT(nonblocking), 0 },
     { 'p', "print", NULL, "show what was recorded; the trace is kept only with -o", SND_OPTION_FLAG,
       AT(after.print), 0 },
     { 0, "view", "LIST", "with --print: the views to show (samples, functions)", SND_OPTION_TEXT,
       AT(after.view), 0 },
     SND_VIEW_OPTIONS(SHOWN),
-    { 'q', "quiet", NULL, "do not say where the trace is", SND_OPTION_FLAG, AT(quiet), 0 },
-    { 'v', "verbose", NULL, "say where the trace is (the default)", SND_OPTION_FLAG, AT(verbose),
+    { 'q', "quiet", NULL, "do not print where the trace is", SND_OPTION_FLAG, AT(quiet), 0 },
+    { 'v', "verbose", NULL, "print where the trace is (the default)", SND_OPTION_FLAG, AT(verbose),
       0 },
 };
 
@@ -101,7 +102,7 @@ static int check(const struct snd_command *self, const char *name, pid_t pid)
     struct sonde_error    err = { 0 };
 
     if (pid == getpid())
-        return snd_failure("attach %s: that is this very program", name);
+        return snd_failure("attach %s: cannot attach to itself", name);
     enum sonde_status status = snd_python_find(&python, pid, &err);
     for (int i = 0; status == SONDE_E_STATE && i < START_TRIES; i++) {
         clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, NULL);
@@ -117,7 +118,7 @@ static int check_format(const struct snd_command *self, const struct snd_after_r
 {
     if (!after->format || !after->format->view)
         return -1;
-    return snd_usage_error(self, "%s: a file of %s is made of %s, and attach takes samples",
+    return snd_usage_error(self, "--output %s: format %s needs %s; attach records samples only",
                            after->output, after->format->name, after->format->view);
 }
 
@@ -161,15 +162,16 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (status >= 0)
         return status;
     if (operands != 1)
-        return snd_usage_error(self,
-                               operands == 0 ? "no process is given" : "one process at a time");
+        return snd_usage_error(self, operands == 0 ? "missing PID" : "expected one PID");
     if (!parse_pid(argv[0], &o.root))
-        return snd_usage_error(self, "'%s' is not the number of a process", argv[0]);
+        return snd_usage_error(self, "expected a process ID, got '%s'", argv[0]);
     if (args.duration && !parse_duration(args.duration, &o.duration_ns))
-        return snd_usage_error(self, "--duration: '%s' is not a number of seconds", args.duration);
+        return snd_usage_error(self, "--duration: expected a number of seconds > 0, got '%s'",
+                               args.duration);
     int64_t hz = args.hz > 0 ? args.hz : HZ_DEFAULT;
     if (hz > SND_SAMPLE_HZ_MOST)
-        return snd_usage_error(self, "--sample is from 1 to %d", SND_SAMPLE_HZ_MOST);
+        return snd_usage_error(self, "--sample: rate must be 1..%d Hz, got %lld",
+                               SND_SAMPLE_HZ_MOST, (long long)hz);
     o.nonblocking = args.nonblocking;
     o.period_ns = 1000000000u / (uint64_t)hz;
     status = snd_after_run_check(self, &args.after);
@@ -177,8 +179,9 @@ static int run(const struct snd_command *self, int argc, char **argv)
         return status;
     if (!snd_after_run_place(&args.after, argv[0], strlen(argv[0]), &path))
         return SND_EXIT_FAILED;
-    status = path.failed || path.length == 0 ? snd_usage_error(self, "the trace needs a name")
-                                             : check_format(self, &args.after);
+    status = path.failed || path.length == 0
+                 ? snd_usage_error(self, "--output: expected a file name, got ''")
+                 : check_format(self, &args.after);
     if (status < 0)
         status = check(self, argv[0], o.root);
     if (status < 0)

@@ -23,7 +23,7 @@ static const struct snd_option options[] = {
     { 0, "models-yml", "FILE", "the same, as PipeEdge names it", SND_OPTION_TEXT, AT(output), 0 },
     { 0, "dev-types-yml", "FILE", "the same, as PipeEdge names it", SND_OPTION_TEXT, AT(output),
       0 },
-    { 'f', "overwrite", NULL, "replace a model or profile that is there already", SND_OPTION_FLAG,
+    { 'f', "overwrite", NULL, "replace an existing model or profile", SND_OPTION_FLAG,
       AT(overwrite), 0 },
     { 0, "dev-type-mem", "MB", "memory of a new device type; also -dtm MB", SND_OPTION_NUMBER,
       AT(memory_mb), 0 },
@@ -79,15 +79,15 @@ static int run_parsed(const struct snd_command *self, int argc, char **argv)
     bool models = operands > 0 && strcmp(argv[0], "models") == 0;
     bool types = operands > 0 && strcmp(argv[0], "device-types") == 0;
     if (operands == 0)
-        return snd_usage_error(self, "say what to make: models or device-types");
+        return snd_usage_error(self, "missing operand: expected models or device-types");
     if (!models && !types)
-        return snd_usage_error(self, "makes models or device-types, not '%s'", argv[0]);
+        return snd_usage_error(self, "expected models or device-types, got '%s'", argv[0]);
     if (operands != (models ? 1 : 2))
-        return snd_usage_error(self, models         ? "'models' takes no further name"
-                                     : operands < 2 ? "no device type is named"
-                                                    : "one device type at a time");
+        return snd_usage_error(self, models         ? "models: unexpected operand"
+                                     : operands < 2 ? "device-types: missing TYPE"
+                                                    : "device-types: expected one TYPE");
     if (models && (args.memory_mb >= 0 || args.bandwidth_mbps >= 0))
-        return snd_usage_error(self, "memory and bandwidth are of device-types");
+        return snd_usage_error(self, "--dev-type-mem and --dev-type-bw apply only to device-types");
     struct snd_convert_options asked = {
         .results_path = args.input,
         .output_path = args.output ? args.output

@@ -315,7 +315,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (status >= 0)
         return status;
     if (operands > 0)
-        return snd_usage_error(self, "takes no '%s'", argv[0]);
+        return snd_usage_error(self, "unexpected operand '%s'", argv[0]);
     for (size_t i = 0; i < CHECKS; i++)
         checks[i].check(&findings[i]);
     if (args.json) {

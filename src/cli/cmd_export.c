@@ -18,10 +18,10 @@ struct export_args {
 
 #define AT(member) offsetof(struct export_args, member)
 static const struct snd_option options[] = {
-    { 't', "to", "FORMAT", "what to write: a format of --list", SND_OPTION_TEXT, AT(to), 0 },
+    { 't', "to", "FORMAT", "format to write (see --list)", SND_OPTION_TEXT, AT(to), 0 },
     { 'o', "output", "FILE",
-      "where to: '-' is standard output; NAME.gz is compressed (TRACE with "
-      "the format's ending)",
+      "output file; '-' is standard output, NAME.gz is compressed (TRACE with the format's "
+      "extension)",
       SND_OPTION_TEXT, AT(output), 0 },
     { 'l', "list", NULL, "list the formats", SND_OPTION_FLAG, AT(list), 0 },
 };
@@ -133,7 +133,7 @@ static int export_trace(const struct snd_command *self, struct sonde_trace *trac
     if (name.failed)
         status = snd_failure("%s: out of memory", self->name);
     else if (snd_path_kind(name.bytes) == SND_PATH_TRACE)
-        status = snd_failure("%s: will not replace the trace %s; give another name with -o",
+        status = snd_failure("%s: refusing to overwrite the trace %s; give another name with -o",
                              self->name, name.bytes);
     else
         status = write_file(self, trace, args->to, name.bytes, object);
@@ -165,9 +165,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (args.list)
         return list_formats(self);
     if (!args.to)
-        return snd_usage_error(self, "--to FORMAT is missing; 'sonde export --list' has them");
+        return snd_usage_error(self,
+                               "missing --to FORMAT; 'sonde export --list' lists the formats");
     if (!is_format(args.to))
-        return snd_usage_error(self, "there is no format '%s'; 'sonde export --list' has them",
+        return snd_usage_error(self, "unknown format '%s'; 'sonde export --list' lists the formats",
                                args.to);
     status = snd_open_trace(self, operands, argv, &trace);
     if (status >= 0)

@@ -28,22 +28,24 @@ struct model_args {
 
 #define AT(member) offsetof(struct model_args, member)
 static const struct snd_option options[] = {
-    { 'b', "batch", "LIST", "batch sizes, with commas (1)", SND_OPTION_TEXT, AT(batches), 0 },
+    { 'b', "batch", "LIST", "batch sizes, comma-separated (1)", SND_OPTION_TEXT, AT(batches), 0 },
     { 's', "input", "SHAPE",
-      "what goes in, without the batch: 3x224x224, ids=128:int64; several with ';' (by the model)",
+      "input shape without the batch: 3x224x224, ids=128:int64; several: separated by ';' "
+      "(default: the model's)",
       SND_OPTION_TEXT, AT(input), 0 },
     { 0, "dtype", "TYPE", "float32, float16, bfloat16, float64 (the model's)", SND_OPTION_TEXT,
       AT(dtype), 0 },
     { 'd', "device", "DEVICE", "cpu, cuda, cuda:1 (cpu)", SND_OPTION_TEXT, AT(device), 0 },
-    { 0, "warmup", "N", "runs before those that are timed (3)", SND_OPTION_NUMBER, AT(warmup), 0 },
-    { 'i', "iterations", "N", "runs that are timed, for each batch size (20)", SND_OPTION_NUMBER,
+    { 0, "warmup", "N", "warm-up runs (3)", SND_OPTION_NUMBER, AT(warmup), 0 },
+    { 'i', "iterations", "N", "timed runs for each batch size (20)", SND_OPTION_NUMBER,
       AT(iterations), 1 },
-    { 0, "passes", "N", "passes with layers and operators recorded (3)", SND_OPTION_NUMBER,
+    { 0, "passes", "N", "passes that record layers and operators (3)", SND_OPTION_NUMBER,
       AT(passes), 1 },
-    { 0, "backward", NULL, "also the way back: layers and operators of training passes",
+    { 0, "backward", NULL, "also the backward pass: layers and operators of training passes",
       SND_OPTION_FLAG, AT(backward), 0 },
-    { 0, "level", "LIST", "what to show: model, layer, op, graph, with commas (model,layer,op)",
-      SND_OPTION_TEXT, AT(levels), 0 },
+    { 0, "level", "LIST",
+      "levels to show, comma-separated: model, layer, op, graph (model,layer,op)", SND_OPTION_TEXT,
+      AT(levels), 0 },
     { 'n', "rows", "N", "text: operators and nodes shown (20); -1 shows all", SND_OPTION_NUMBER,
       AT(rows), -1 },
     { 'o', "output", "FILE",
@@ -51,8 +53,8 @@ static const struct snd_option options[] = {
       "name text",
       SND_OPTION_TEXT, AT(output), 0 },
     { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, AT(json), 0 },
-    { 0, "wide", NULL, "text: all columns, however wide the terminal is", SND_OPTION_FLAG, AT(wide),
-      0 },
+    { 0, "wide", NULL, "text: show all columns, even if wider than the terminal", SND_OPTION_FLAG,
+      AT(wide), 0 },
     { 0, "trace", "FOLDER", "keep the traces in a new folder", SND_OPTION_TEXT, AT(trace), 0 },
 };
 
@@ -65,8 +67,7 @@ static int check_batches(const struct snd_command *self, const char *list)
         size_t length = strcspn(at, ","), digits = strspn(at, "0123456789");
         if (digits == 0 || digits != length || digits > 7 || strtol(at, NULL, 10) < 1)
             return snd_usage_error(self,
-                                   "-b: '%.*s' is not a batch size: whole numbers from 1, with "
-                                   "commas",
+                                   "--batch: expected integers >= 1, comma-separated, got '%.*s'",
                                    (int)length, at);
         if (at[length] == '\0')
             return -1;
@@ -92,12 +93,13 @@ static int read_levels(const struct snd_command *self, const char *list, unsigne
             if (strlen(names[i].name) == length && strncmp(names[i].name, at, length) == 0)
                 found = names[i].level;
         if (!found)
-            return snd_usage_error(self, "--level: '%.*s' is not one of model, layer, op, graph",
+            return snd_usage_error(self, "--level: expected model, layer, op or graph, got '%.*s'",
                                    (int)length, at);
         *levels |= found;
         at += length + (at[length] == ',');
     }
-    return *levels ? -1 : snd_usage_error(self, "--level needs one of model, layer, op, graph");
+    return *levels ? -1
+                   : snd_usage_error(self, "--level: expected model, layer, op or graph, got ''");
 }
 
 static bool ends_with(const char *text, const char *ending)
@@ -124,7 +126,7 @@ static int make_folder(const struct snd_command *self, const char *asked, struct
     snd_buf_format(path, "%s/sonde-model-XXXXXX", base && *base ? base : "/tmp");
     if (!path->failed && mkdtemp(path->bytes))
         return -1;
-    return snd_failure("%s: cannot create a folder in %s: %s; set TMPDIR to one of yours",
+    return snd_failure("%s: cannot create a folder in %s: %s; set TMPDIR to a writable folder",
                        self->name, base && *base ? base : "/tmp", strerror(errno));
 }
 
@@ -336,7 +338,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (status >= 0)
         return status;
     if (operands != 1)
-        return snd_usage_error(self, operands == 0 ? "no model is given" : "one model at a time");
+        return snd_usage_error(self, operands == 0 ? "missing SPEC" : "expected one model");
     if ((status = check_batches(self, args.batches)) >= 0 ||
         (status = read_levels(self, args.levels, &levels)) >= 0)
         return status;

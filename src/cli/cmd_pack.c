@@ -18,11 +18,11 @@ struct pack_args {
 
 #define AT(member) offsetof(struct pack_args, member)
 static const struct snd_option options[] = {
-    { 'o', "output", "FILE", "where to (TRACE itself is replaced)", SND_OPTION_TEXT, AT(output),
+    { 'o', "output", "FILE", "output file (default: replace TRACE)", SND_OPTION_TEXT, AT(output),
       0 },
-    { 0, "level", "N", "how hard to compress, 1 to 19 (3)", SND_OPTION_NUMBER, AT(level), 1 },
-    { 'v', "verbose", NULL, "say how small it became, also when stderr is no terminal",
-      SND_OPTION_FLAG, AT(verbose), 0 },
+    { 0, "level", "N", "compression level, 1 to 19 (3)", SND_OPTION_NUMBER, AT(level), 1 },
+    { 'v', "verbose", NULL, "print the new size, even if stderr is not a terminal", SND_OPTION_FLAG,
+      AT(verbose), 0 },
 };
 
 static double file_size(const char *path)
@@ -83,16 +83,15 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (status >= 0)
         return status;
     if (operands != 1)
-        return snd_usage_error(self, operands == 0 ? "no trace is given" : "one trace at a time");
+        return snd_usage_error(self, operands == 0 ? "missing TRACE" : "expected one trace");
     if (args.level > 19)
-        return snd_usage_error(self, "--level is from 1 to 19");
+        return snd_usage_error(self, "--level: expected 1..19, got %lld", (long long)args.level);
 
     const char *path = argv[0], *to = args.output ? args.output : path;
     bool        is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if (args.output && snd_path_kind(to) == SND_PATH_OTHER)
-        return snd_failure("pack: will not replace %s, which is not a trace; give another name "
-                           "with -o",
-                           to);
+        return snd_failure(
+            "pack: refusing to overwrite %s, which is not a trace; give another name with -o", to);
     if (is_folder && args.output && mkdir(to, 0700) != 0 && errno != EEXIST)
         return snd_failure("pack: cannot create %s: %s", to, strerror(errno));
     snd_progress_start("sonde: packing");

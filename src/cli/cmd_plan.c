@@ -13,20 +13,21 @@ struct plan_args {
 static const struct snd_option options[] = {
     { 'm', "model-name", "NAME", "model to place (google/vit-base-patch16-224)", SND_OPTION_TEXT,
       AT(plan.model_name), 0 },
-    { 'b', "batch-size", "N", "items of a batch; a profile of it is needed (8)", SND_OPTION_NUMBER,
+    { 'b', "batch-size", "N", "batch size; a profile of it must exist (8)", SND_OPTION_NUMBER,
       AT(plan.batch_size), 1 },
-    { 'd', "dtype", "TYPE", "type of the values; a profile of it is needed (torch.float32)",
+    { 'd', "dtype", "TYPE", "data type; a profile of it must exist (torch.float32)",
       SND_OPTION_TEXT, AT(plan.dtype), 0 },
     { 'M', "models-file", "FILE", "models (models.yml)", SND_OPTION_TEXT, AT(plan.models_path), 0 },
     { 'T', "dev-types-file", "FILE", "device types (device_types.yml)", SND_OPTION_TEXT,
       AT(plan.types_path), 0 },
     { 'D', "dev-file", "FILE", "hosts of each type (devices.yml)", SND_OPTION_TEXT,
       AT(plan.devices_path), 0 },
-    { 'i', "buffers-in", "N", "batches a stage keeps that came in (2)", SND_OPTION_NUMBER,
+    { 'i', "buffers-in", "N", "input batches that a stage buffers (2)", SND_OPTION_NUMBER,
       AT(plan.buffers_in), 0 },
-    { 'o', "buffers-out", "N", "batches a stage keeps that go out (2)", SND_OPTION_NUMBER,
+    { 'o', "buffers-out", "N", "output batches that a stage buffers (2)", SND_OPTION_NUMBER,
       AT(plan.buffers_out), 0 },
-    { 'v', "verbose", NULL, "say of each stage what it takes", SND_OPTION_FLAG, AT(verbose), 0 },
+    { 'v', "verbose", NULL, "print time, memory and transfer of each stage", SND_OPTION_FLAG,
+      AT(verbose), 0 },
 };
 
 static enum sonde_status make_plan(const struct plan_args *args, struct sonde_buffer *text,
@@ -61,7 +62,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (status >= 0)
         return status;
     if (operands > 0)
-        return snd_usage_error(self, "takes no '%s'", argv[0]);
+        return snd_usage_error(self, "unexpected operand '%s'", argv[0]);
     snd_progress_start("sonde: planning");
     enum sonde_status made = make_plan(&args, &text, &notes, &err);
     snd_progress_stop();

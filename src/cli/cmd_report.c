@@ -16,7 +16,7 @@ struct report_args {
 #define SHOWN(member) AT(shown.member)
 static const struct snd_option options[] = {
     { 'v', "view", "VIEW",
-      "what to show (ops, or what the trace has instead): summary, ops, tree, model, modules, "
+      "view to show (default: ops, or what the trace has): summary, ops, tree, model, modules, "
       "depths, graph, layers, functions, lines, line-memory, samples, memory, tensors, "
       "tensor-lines, "
       "threads, steps, ledger",
@@ -69,8 +69,7 @@ static void say_empty(struct sonde_trace *trace, const char *name, const struct 
         has_events = true;
     fprintf(stderr, "sonde: report %s: %s\n", name,
             has_events ? "the trace has no ranges"
-                       : "there is nothing in the trace: what ran was too short, or recorded "
-                         "nothing");
+                       : "the trace is empty: the program was too short, or recorded nothing");
 }
 
 static bool write_counted(void *user, const void *data, size_t length)

@@ -82,8 +82,8 @@ static const struct snd_option options[] = {
       "record some steps: wait=N,warmup=N,active=N,repeat=N,skip_first=N,"
       "skip_first_wait=N",
       SND_OPTION_TEXT, AT(schedule), 0 },
-    { 'q', "quiet", NULL, "do not say where the trace is", SND_OPTION_FLAG, AT(quiet), 0 },
-    { 'v', "verbose", NULL, "say where the trace is (the default)", SND_OPTION_FLAG, AT(verbose),
+    { 'q', "quiet", NULL, "do not print where the trace is", SND_OPTION_FLAG, AT(quiet), 0 },
+    { 'v', "verbose", NULL, "print where the trace is (the default)", SND_OPTION_FLAG, AT(verbose),
       0 },
 };
 
@@ -352,7 +352,7 @@ static int run_checked(const struct snd_command *self, struct run_args *args, ch
     if (status < 0)
         status = snd_after_run_check_sort(self, &args->after, snd_buf_string(&views));
     if (status < 0 && (path.failed || path.length == 0))
-        status = snd_usage_error(self, "the trace needs a name");
+        status = snd_usage_error(self, "--output: expected a file name, got ''");
     if (!args->after.view && !args->probes.unasked)
         args->after.view = snd_buf_string(&views);
     if (status < 0)

@@ -73,14 +73,14 @@ static char *find_latest(void)
 int snd_take_trace(const struct snd_command *command, int operands, char **argv)
 {
     if (operands > 1)
-        return snd_usage_error(command, "one trace at a time");
+        return snd_usage_error(command, "expected one trace");
     if (operands == 1 && strcmp(argv[0], "-") == 0)
-        return snd_usage_error(command, "a trace is not read from standard input: give its name");
+        return snd_usage_error(command, "cannot read a trace from standard input; give its name");
     if (operands == 1)
         return -1;
     argv[0] = find_latest();
     if (!argv[0])
-        return snd_usage_error(command, "no trace is given, and none is in the current folder");
+        return snd_usage_error(command, "missing TRACE: there is none in the current folder");
     fprintf(stderr, "sonde: %s %s: the latest trace here\n", command->name, argv[0]);
     return -1;
 }

@@ -85,7 +85,7 @@ static void say_share(const char *command, const char *what, uint64_t lost, uint
     uint64_t all = lost + kept;
 
     (void)snd_failure("%s: %.1f %% of the %s were lost (%" PRIu64 " of %" PRIu64 "): %s; "
-                      "'sonde report --view ledger' says more",
+                      "see 'sonde report --view ledger'",
                       command, 100.0 * (double)lost / (double)all, what, lost, all, why);
 }
 

@@ -13,7 +13,7 @@ static void print_help(FILE *out)
     for (size_t i = 0; i < snd_command_count; i++)
         fprintf(out, "  %-10s  %s\n", snd_commands[i]->name, snd_commands[i]->summary);
     fprintf(out, "  %-10s  %s\n", "help", "show how a command is used");
-    fprintf(out, "\n'sonde help COMMAND' and 'man sonde-COMMAND' say more.\n");
+    fprintf(out, "\nSee 'sonde help COMMAND' or 'man sonde-COMMAND'.\n");
 }
 
 static const struct snd_command *find_command(const char *name)
@@ -33,15 +33,15 @@ static int refuse(const char *name)
         snd_nearest_try(&nearest, snd_commands[i]->name);
     snd_nearest_try(&nearest, "help");
     snprintf(shown, sizeof shown, "%s", name);
-    fprintf(stderr, "sonde: there is no command '%s'%s; see 'sonde --help'\n",
-            snd_make_plain(shown), snd_nearest_hint(&nearest, hint));
+    fprintf(stderr, "sonde: unknown command '%s'%s; see 'sonde --help'\n", snd_make_plain(shown),
+            snd_nearest_hint(&nearest, hint));
     return SND_EXIT_USAGE;
 }
 
 static int help(int argc, char **argv)
 {
     if (argc > 2) {
-        fprintf(stderr, "sonde: help: one command at a time; see 'sonde --help'\n");
+        fprintf(stderr, "sonde: help: expected one command; see 'sonde --help'\n");
         return SND_EXIT_USAGE;
     }
     if (argc < 2) {

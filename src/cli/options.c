@@ -134,18 +134,18 @@ static int store(const struct snd_command *command, const struct snd_option *opt
     case SND_OPTION_NUMBER:
         if (parse_number(value, option->least, place))
             return -1;
-        return snd_usage_error(command, "--%s needs a whole number from %lld, not '%s'",
-                               option->name, (long long)option->least, value);
+        return snd_usage_error(command, "--%s: expected an integer >= %lld, got '%s'", option->name,
+                               (long long)option->least, value);
     case SND_OPTION_SIZE:
         if (parse_size(value, place))
             return -1;
-        return snd_usage_error(command, "--%s needs a size such as 500M or 2G, not '%s'",
+        return snd_usage_error(command, "--%s: expected a size such as 500M or 2G, got '%s'",
                                option->name, value);
     case SND_OPTION_MAYBE:
         *(int64_t *)place = -1;
         if (!value || parse_number(value, 1, place))
             return -1;
-        return snd_usage_error(command, "--%s takes a whole number from 1, not '%s'", option->name,
+        return snd_usage_error(command, "--%s: expected an integer >= 1, got '%s'", option->name,
                                value);
     }
     return -1;
@@ -210,11 +210,11 @@ static int parse_one(const struct snd_command *command, int argc, char **argv, i
         value = is_long ? inside + 1 : inside;
     if (!option->argument) {
         if (value)
-            return snd_usage_error(command, "'%s' takes no value", text);
+            return snd_usage_error(command, "option '%s' takes no value", text);
     } else if (!value && *at + 1 < argc && may_follow(option, argv[*at + 1])) {
         value = argv[++*at];
     } else if (!value && option->kind != SND_OPTION_MAYBE) {
-        return snd_usage_error(command, "--%s needs %s", option->name, option->argument);
+        return snd_usage_error(command, "--%s: missing value %s", option->name, option->argument);
     }
     return store(command, option, value, values);
 }

@@ -115,8 +115,9 @@ static enum claim put_aside(struct snd_run_folder *f, int old)
     if ((living > 0 && living != SND_LIVING_UNKNOWN) || is_open_file(old))
         return CLAIM_LIVE;
     if (snd_path_kind(f->path.bytes) == SND_PATH_OTHER) {
-        (void)snd_failure("will not replace %s, which is not a trace; give another name with -o",
-                          f->path.bytes);
+        (void)
+            snd_failure("refusing to overwrite %s, which is not a trace; give another name with -o",
+                        f->path.bytes);
         return CLAIM_FAILED;
     }
     if (rename(f->path.bytes, f->aside.bytes) == 0)
@@ -184,7 +185,7 @@ static enum claim claim_name(struct snd_run_folder *f, const char *path, int num
 
     name_path(f, path, number);
     if (!make_full(f->path.bytes, &f->full) || f->path.failed || f->aside.failed) {
-        (void)snd_failure("cannot tell the current folder: %s", strerror(errno));
+        (void)snd_failure("cannot get the current folder: %s", strerror(errno));
         return CLAIM_FAILED;
     }
     for (int i = 0; i < TRIES_MOST && claim == CLAIM_AGAIN; i++)
@@ -202,7 +203,7 @@ int snd_run_folder_make(struct snd_run_folder *f, const char *path, bool numbere
     for (int number = 1; claim == CLAIM_LIVE && number <= (numbered ? NUMBERS_MOST : 1); number++)
         claim = claim_name(f, path, number);
     if (claim == CLAIM_LIVE)
-        return snd_failure("%s is being recorded by another run; give another name with -o", path);
+        return snd_failure("%s is in use by another recording; give another name with -o", path);
     return claim == CLAIM_DONE ? -1 : SND_EXIT_FAILED;
 }
 

@@ -50,7 +50,7 @@ static int fill_groups(const struct snd_command *self, const char *list,
     report->groups = parse_groups(list, &bad);
     if (report->groups == 0)
         return snd_usage_error(self,
-                               "cannot group by '%.*s'%s: the groups are shape, stack, thread, "
+                               "--group-by: unknown group '%.*s'%s; groups: shape, stack, thread, "
                                "process, module, overload",
                                (int)(bad.length < 60 ? bad.length : 60), bad.word,
                                snd_nearest_hint(&bad, hint));
@@ -70,10 +70,8 @@ static int fill_flops(const struct snd_command *self, const char *mode,
             return -1;
         }
     }
-    return mode
-               ? snd_usage_error(self, "cannot count FLOPs by '%s': the ways are full, torch, none",
-                                 mode)
-               : -1;
+    return mode ? snd_usage_error(self, "--flops: expected full, torch or none, got '%s'", mode)
+                : -1;
 }
 
 /* The options that choose a part of a view, and whose view it is. */
@@ -98,10 +96,10 @@ int snd_view_args_part(const struct snd_command *self, const struct snd_view_arg
         if (!*(const bool *)((const char *)args + parts[i].offset))
             continue;
         if (*part != SONDE_PART_MAIN)
-            return snd_usage_error(self, "--callers, --callees, --tree, --awaiting or --summary: "
-                                         "one of them");
+            return snd_usage_error(
+                self, "give only one of --callers, --callees, --tree, --awaiting, --summary");
         if (!view || strcmp(view, parts[i].view) != 0)
-            return snd_usage_error(self, "--%s belongs to --view %s", parts[i].option,
+            return snd_usage_error(self, "--%s applies only to --view %s", parts[i].option,
                                    parts[i].view);
         *part = parts[i].part;
     }
@@ -151,7 +149,7 @@ int snd_view_args_fill(const struct snd_command *self, const struct snd_view_arg
     bool text = !args->json && !args->csv;
 
     if (args->json && args->csv)
-        return snd_usage_error(self, "--json or --csv, not both");
+        return snd_usage_error(self, "give --json or --csv, not both");
     report->rows = args->rows != INT64_MIN ? args->rows : text ? 100 : -1;
     report->stack_depth = clamp(args->stack_depth);
     report->format = args->json  ? SONDE_REPORT_JSON

@@ -36,33 +36,32 @@ struct snd_view_args {
     { 'n', "rows", "N", "show at most N rows; -1 shows all (100 in text, all in data)", \
       SND_OPTION_NUMBER, at_(rows), -1 }, \
     { 'g', "group-by", "LIST", \
-      "ops: shape, stack, thread, process, module, overload, with " \
-      "commas; tree: thread; samples: thread or process", \
+      "group rows by, comma-separated: shape, stack, thread, process, module, overload (ops); thread (tree); thread or process (samples)", \
       SND_OPTION_TEXT, at_(groups), 0 }, \
-    { 0, "stack-depth", "N", "ops: frames that count when grouped by stack (5)", SND_OPTION_NUMBER, \
+    { 0, "stack-depth", "N", "ops: frames to compare when grouping by stack (5)", SND_OPTION_NUMBER, \
       at_(stack_depth), 1 }, \
-    { 0, "top-level", NULL, "ops: only ranges that lie in no other", SND_OPTION_FLAG, at_(top_level), \
+    { 0, "top-level", NULL, "ops: only ranges without a parent", SND_OPTION_FLAG, at_(top_level), \
       0 }, \
     { 0, "flops", "MODE", "ops, modules: full (the default), torch (its seven operators), none", \
       SND_OPTION_TEXT, at_(flops), 0 }, \
-    { 0, "callers", NULL, "functions: by whom each was called", SND_OPTION_FLAG, at_(callers), 0 }, \
-    { 0, "callees", NULL, "functions: whom each called", SND_OPTION_FLAG, at_(callees), 0 }, \
-    { 0, "tree", NULL, "functions: the call tree, times shared out among callers", SND_OPTION_FLAG, \
+    { 0, "callers", NULL, "functions: callers of each", SND_OPTION_FLAG, at_(callers), 0 }, \
+    { 0, "callees", NULL, "functions: callees of each", SND_OPTION_FLAG, at_(callees), 0 }, \
+    { 0, "tree", NULL, "functions: the call tree; times are divided among callers", SND_OPTION_FLAG, \
       at_(tree), 0 }, \
     { 0, "awaiting", NULL, "functions: resumptions of generators and coroutines, time awaited", \
       SND_OPTION_FLAG, at_(awaiting), 0 }, \
-    { 0, "summary", NULL, "lines: and one line a function after them", SND_OPTION_FLAG, at_(summary), \
+    { 0, "summary", NULL, "lines: also one line per function at the end", SND_OPTION_FLAG, at_(summary), \
       0 }, \
     { 0, "skip-zero", NULL, "lines: leave out functions that did not run", SND_OPTION_FLAG, \
       at_(skip_zero), 0 }, \
     { 0, "show-all", NULL, \
-      "samples: everything: short and libraries' frames, levels of recursion, idle time", \
+      "samples: hide nothing: short frames, library frames, recursion levels, idle time", \
       SND_OPTION_FLAG, at_(show_all), 0 }, \
     { 0, "peak", NULL, "line-memory: a column with each line's peak", SND_OPTION_FLAG, at_(peak), \
       0 }, \
     { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, at_(json), 0 }, \
     { 0, "csv", NULL, "write CSV", SND_OPTION_FLAG, at_(csv), 0 }, \
-    { 0, "time-unit", "UNIT", "text: us, ms or s for every time (each its own)", SND_OPTION_TEXT, \
+    { 0, "time-unit", "UNIT", "text: unit of all times: us, ms or s (default: each its own)", SND_OPTION_TEXT, \
       at_(time_unit), 0 }, \
     { 0, "header", "TEXT", "ops, text: a title over the table", SND_OPTION_TEXT, at_(header), 0 }, \
     { 0, "max-name", "N", "text: widest column of names (55); 0 for no limit", SND_OPTION_NUMBER, \
@@ -71,7 +70,7 @@ struct snd_view_args {
       at_(max_shapes), 0 }, \
     { 0, "max-source", "N", "text: widest column of source lines (75); 0 for no limit", \
       SND_OPTION_NUMBER, at_(max_source), 0 }, \
-    { 0, "wide", NULL, "text: do not cut lines to the width of the terminal", SND_OPTION_FLAG, \
+    { 0, "wide", NULL, "text: do not truncate lines to the terminal's width", SND_OPTION_FLAG, \
       at_(wide), 0 }
 /* clang-format on */
 

@@ -53,7 +53,7 @@ static enum sonde_status refuse(const char *format, struct sonde_error *err)
         snd_buf_format(&names, "%s%s", i ? ", " : "", snd_exporters[i].info.name);
         snd_nearest_try(&nearest, snd_exporters[i].info.name);
     }
-    snd_fail(err, SONDE_E_ARGUMENT, "there is no format '%.60s'%s: the formats are %s", format,
+    snd_fail(err, SONDE_E_ARGUMENT, "unknown format '%.60s'%s; formats: %s", format,
              snd_nearest_hint(&nearest, hint), snd_buf_string(&names));
     sonde_buffer_release(&names);
     return SONDE_E_ARGUMENT;

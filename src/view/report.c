@@ -99,7 +99,7 @@ static enum sonde_status refuse_view(const char *name, struct sonde_error *err)
         snd_buf_format(&names, "%s%s", i ? ", " : "", snd_views[i].info.name);
         snd_nearest_try(&nearest, snd_views[i].info.name);
     }
-    snd_fail(err, SONDE_E_ARGUMENT, "there is no view '%.60s'%s: the views are %s", name,
+    snd_fail(err, SONDE_E_ARGUMENT, "unknown view '%.60s'%s; views: %s", name,
              snd_nearest_hint(&nearest, hint), snd_buf_string(&names));
     sonde_buffer_release(&names);
     return SONDE_E_ARGUMENT;

@@ -90,4 +90,4 @@ def test_help_that_cannot_be_written_is_a_failure(words):
 def test_a_trace_is_not_read_from_standard_input():
     for command in ("report", "check"):
         done = sonde(command, "-")
-        assert done.returncode == 2 and b"not read from standard input" in done.stderr
+        assert done.returncode == 2 and b"cannot read a trace from standard input" in done.stderr

@@ -111,7 +111,7 @@ def test_a_name_that_was_given_is_not_changed(tmp_path):
     assert process.stdout.readline() == b"ready\n"
     done = sonde("run", "-o", "t.sonde", "--", WORKER, "args", "ran", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, b"")
-    assert b"t.sonde is being recorded by another run; give another name with -o" in done.stderr
+    assert b"t.sonde is in use by another recording; give another name with -o" in done.stderr
     process.terminate()
     assert process.wait(timeout=30) == 0
     process.stdout.close()
@@ -122,7 +122,7 @@ def test_a_name_that_was_given_is_not_changed(tmp_path):
 
 def test_the_latest_trace_is_shown(tmp_path):
     done = sonde("report", cwd=tmp_path)
-    assert done.returncode == 2 and b"none is in the current folder" in done.stderr
+    assert done.returncode == 2 and b"there is none in the current folder" in done.stderr
     for name, act in (("a", "args"), ("b", "copy"), ("a", "exit")):
         assert sonde("run", "-o", f"{name}.sonde", "--", WORKER, act, "0", cwd=tmp_path,
                      stdin=subprocess.DEVNULL).returncode == 0
@@ -316,10 +316,10 @@ def test_a_size_that_holds_nothing_is_refused(tmp_path):
 @pytest.mark.parametrize("options, said", [
     (["--print", "-s", "bogus"], "cannot sort by 'bogus'"),
     (["--print", "--functions", "-s", "tottim2"], "(did you mean 'tottime'?)"),
-    (["--print", "--view", "linse"], "there is no view 'linse' (did you mean 'lines'?)"),
-    (["-o", "x.foo"], "no format has the ending '.foo'"),
+    (["--print", "--view", "linse"], "unknown view 'linse' (did you mean 'lines'?)"),
+    (["-o", "x.foo"], "unknown extension '.foo'"),
     (["-o", "x.porf"], "(did you mean '.prof'?)"),
-    (["-o", "x.sonde.gz"], "no format has the ending '.gz'"),
+    (["-o", "x.sonde.gz"], "unknown extension '.gz'"),
     (["--sample", "-o", "w.prof"], "made of functions, which are not recorded; add --functions"),
     (["--functions", "-o", "w.lprof"], "add --lines LIST"),
     (["--print", "--view", "lines"], "add --lines LIST"),

@@ -114,7 +114,7 @@ def test_nothing_but_a_trace_is_replaced(tmp_path, make):
         target.symlink_to(tmp_path / "precious")
     done = run(tmp_path, "args", "ran", options=["-o", "mine"])
     assert done.returncode == 1
-    assert b"will not replace mine, which is not a trace" in done.stderr
+    assert b"refusing to overwrite mine, which is not a trace" in done.stderr
     assert b"ran" not in done.stdout
     assert "precious" in [p.read_text() for p in tmp_path.rglob("*") if p.is_file()]
 

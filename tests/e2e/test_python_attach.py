@@ -623,6 +623,6 @@ def test_nothing_else_is_replaced(tmp_path):
     with Program(sys.executable, tmp_path, MIXTURE) as program:
         said = attach(program.pid, tmp_path / "mine", "--duration", 1, status=1)
         refused = attach(program.pid, tmp_path / "mine.txt", "--duration", 1, status=2)
-    assert said.startswith("sonde: will not replace")
-    assert "no format has the ending '.txt'" in refused
+    assert said.startswith("sonde: refusing to overwrite")
+    assert "unknown extension '.txt'" in refused
     assert (tmp_path / "mine").read_text() == (tmp_path / "mine.txt").read_text() == "mine"

@@ -189,7 +189,7 @@ def test_nothing_in_it(text, tmp_path):
         done = run(SONDE, "report", "t.sonde", cwd=tmp_path)
         if "Samples" not in done.stdout:
             break
-    assert done.stderr.startswith("sonde: report t.sonde: there is nothing in the trace")
+    assert done.stderr.startswith("sonde: report t.sonde: the trace is empty")
 
 
 def test_the_format_tells_what_to_record(tmp_path):
