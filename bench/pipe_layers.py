@@ -30,9 +30,9 @@ def seconds(work):
 
 def measure_round(torch, sonde, name, path):
     """Seconds of the passes, of the profile, and of loading, which both need."""
-    from sonde import _layers_cut, _pipeedge_models as models
+    from sonde.pipeline import _cut, _pipeedge_models as models
     size, count = models.SIZES[name], models.layer_count(name)
-    loading, cut = seconds(lambda: _layers_cut.cut_pipeedge(name, 1, count))
+    loading, cut = seconds(lambda: _cut.cut_pipeedge(name, 1, count))
     values = models.make_inputs(size, 1, models.shapes_before(size, 1, size.tokens), BATCH)
 
     def passes():

@@ -76,12 +76,14 @@ def best_ns(work, repeats):
 
 def ours(folder, options, more_flags=0):
     import torch
-    from sonde import _functions, _record, _torch_probe
+    from sonde import _record
+    from sonde.python import _functions
+    from sonde.torch import _probe
 
     def measure(work, repeats):
         _record.start(f"{folder}/ops.sonde")
-        _torch_probe.attach(**options, more_flags=more_flags)
-        frames = options.get("stacks") and _functions.start_timeline(_torch_probe.module_code(torch),
+        _probe.attach(**options, more_flags=more_flags)
+        frames = options.get("stacks") and _functions.start_timeline(_probe.module_code(torch),
                                                                      False)
         try:
             work()  # the first time everything is looked up
@@ -89,7 +91,7 @@ def ours(folder, options, more_flags=0):
         finally:
             if frames:
                 _functions.stop_timeline()
-            _torch_probe.stop()
+            _probe.stop()
     return measure
 
 
@@ -106,10 +108,10 @@ def theirs(options):
 
 def count_operators(folder, work):
     import sonde
-    from sonde import _torch_probe
-    _torch_probe.start(f"{folder}/count.sonde")
+    from sonde.torch import _probe
+    _probe.start(f"{folder}/count.sonde")
     work()
-    _torch_probe.stop()
+    _probe.stop()
     with sonde.Trace(f"{folder}/count.sonde") as trace:
         rows = json.loads(trace.report(view="ops", rows=-1, format="json"))["rows"]
     return sum(row["count"] for row in rows)
@@ -201,8 +203,9 @@ def main():
     options = options.parse_args()
     try:
         import torch
-        from sonde import Error, _torch_probe
-        _torch_probe.library()
+        from sonde import Error
+        from sonde.torch import _probe
+        _probe.library()
     except ImportError as error:
         print(f"left out: torch operators: {error}")
         return

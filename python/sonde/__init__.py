@@ -27,13 +27,13 @@ _PLACES = {
                      "ProfilerAction", "supported_activities", "tensorboard_trace_handler",
                      "ExecutionTraceObserver", "DeviceType", "kineto_available"), ".torch"),
     "step": "._steps",
-    "functions": "._functions",
-    "lines": "._lines",
-    "line_memory": "._line_memory",
-    "sample": "._sample",
-    **dict.fromkeys(("benchmark", "summary", "graph"), "._benchmark"),
-    **dict.fromkeys(("memory_report", "tensor_lines"), "._tensors"),
-    "layers": "._layers", "LayersError": "._layers",
+    "functions": ".python._functions",
+    "lines": ".python._lines",
+    "line_memory": ".python._line_memory",
+    "sample": ".python._sample",
+    **dict.fromkeys(("benchmark", "summary", "graph"), ".model._benchmark"),
+    **dict.fromkeys(("memory_report", "tensor_lines"), ".model._tensors"),
+    **dict.fromkeys(("layers", "LayersError"), ".pipeline._layers"),
 }
 __all__ = ["Error", "Trace", "__version__", *_PLACES]
 _PLACES.update(ProfileKwargs=".accelerate", autograd_profiler=None)  # not for `import *`

@@ -10,7 +10,7 @@ import shutil
 import sys
 import sysconfig
 
-from . import _runner
+from .python import _runner
 
 
 def find_program():

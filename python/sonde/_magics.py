@@ -20,7 +20,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
-from . import _decorated, _functions, _names, _runner, _sources
+from .python import _decorated, _functions, _names, _runner, _sources
 
 _MIB = 1 << 20
 _numbers = itertools.count(1)  # of what was run
@@ -203,7 +203,7 @@ class SondeMagics(Magics):
         -D FILE   keep it as .lprof      -T FILE   keep the text      -r   return the profiler
         -z, -s    leave out functions that did not run                -u UNIT   in seconds
         """
-        from ._lines import lines
+        from .python._lines import lines
         opts, text = self.parse_options(line, "rszf:m:D:T:u:", list_all=True, posix=False)
         functions = self._functions(opts)
         session = lines(*functions)
@@ -226,7 +226,7 @@ class SondeMagics(Magics):
 
         %mprun -f FUNCTION [-f ..] [-T FILE] [-r] STATEMENT
         """
-        from ._line_memory import line_memory
+        from .python._line_memory import line_memory
         opts, text = self.parse_options(line, "rcf:T:", list_all=True, posix=False)
         functions = self._functions(opts)
         session = line_memory(*functions)
@@ -245,7 +245,7 @@ class SondeMagics(Magics):
         -r N   the most of N runs      -o   return it      -q   say nothing
         -t, -i, -c are memory_profiler's: nothing is polled here, so they have no effect.
         """
-        from ._line_memory import memit
+        from .python._line_memory import memit
         opts, text = self.parse_options(line, "r:t:i:coq", posix=False, strict=False)
         if cell is not None:
             exec(self._compile(text), self.shell.user_ns)

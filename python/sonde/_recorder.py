@@ -10,12 +10,12 @@ import warnings
 
 from . import _record, _recordings, _steps
 from ._core import Error
-from ._installed import torch_module
+from .torch._installed import torch_module
 
 # Options of the operators' probe; the others are the recording's.
 _ATTACHED = ("shapes", "memory", "stacks", "modules", "overloads", "notes")
 
-_HERE = os.path.dirname(__file__)
+_HERE = os.path.dirname(__file__) + os.sep
 _lock = threading.Lock()
 _owner = None
 _said_guest = False
@@ -59,7 +59,7 @@ def start(owner, path, **options):
 def warn_under_run(text):
     """A warning that raises nothing, even with `python -W error`: the program did not ask."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         level, frame = level + 1, frame.f_back
     try:
         warnings.warn(f"sonde: {text}", stacklevel=level)
@@ -91,11 +91,11 @@ def _host():
 def _join(options):
     """Operators go into the recording of sonde.functions and its like."""
     if torch_module() is not None:
-        from . import _torch_probe
+        from .torch import _probe
         _steps.watch_optimizers()
         options = {name: value for name, value in options.items() if name in _ATTACHED}
         try:
-            _torch_probe.attach(**options)
+            _probe.attach(**options)
         except Error as error:
             raise RuntimeError(f"sonde: {error}") from error
 
@@ -105,10 +105,11 @@ def _record_frames(on):
     global _frames
     if _frames is None or _frames == on:
         return
-    from . import _functions, _torch_probe
+    from .python import _functions
+    from .torch import _probe
     if not on:
         _functions.stop_timeline()
-    elif not _functions.start_timeline(_torch_probe.module_code(torch_module()),
+    elif not _functions.start_timeline(_probe.module_code(torch_module()),
                                        _collections):
         on = None
         warnings.warn("sonde: Python calls are being recorded already (sonde.functions): with_stack=True "
@@ -122,8 +123,8 @@ def _begin(path, options):
         if bare or torch_module() is None:
             _record.start(path)
         else:
-            from . import _torch_probe
-            _torch_probe.start(path, **options)
+            from .torch import _probe
+            _probe.start(path, **options)
             _steps.restart()
             _steps.watch_optimizers()
     except Error as error:
@@ -142,8 +143,8 @@ def stop(owner):
             return
         _steps.unwatch()
         if torch_module() is not None:
-            from . import _torch_probe
-            _torch_probe.detach()
+            from .torch import _probe
+            _probe.detach()
         if _guest is None:
             path = _record.path()
             _record.stop()

@@ -15,7 +15,7 @@ from typing import Union
 
 import accelerate.utils
 
-from . import torch as _face
+from .torch import _profile
 
 _Theirs = accelerate.utils.ProfileKwargs
 
@@ -27,7 +27,7 @@ class ProfileKwargs(_Theirs):
     with_flops: Union[bool, str] = False
 
     def __post_init__(self):
-        _face.check_flops(self.with_flops)
+        _profile.check_flops(self.with_flops)
 
     # An Accelerator finds its handlers by exact class, so that a subclass would be refused.
     __class__ = property(lambda self: _Theirs)
@@ -38,8 +38,8 @@ class ProfileKwargs(_Theirs):
             activities = [self._get_profiler_activity(name) for name in self.activities]
         plan = None
         if self.schedule_option is not None:
-            plan = _face.schedule(**self.schedule_option)
-        return _face.profile(activities=activities, schedule=plan,
+            plan = _profile.schedule(**self.schedule_option)
+        return _profile.profile(activities=activities, schedule=plan,
                              on_trace_ready=self.on_trace_ready, record_shapes=self.record_shapes,
                              profile_memory=self.profile_memory, with_stack=self.with_stack,
                              with_flops=self.with_flops, with_modules=self.with_modules)

@@ -10,10 +10,10 @@
 """
 import warnings
 
-from ._installed import torch_module
-from ._schedule import ProfilerActivity
-from .torch import profile as _profile
-from .torch import record_function
+from .torch._installed import torch_module
+from .torch._profile import profile as _profile
+from .torch._profile import record_function
+from .torch._schedule import ProfilerActivity
 
 __all__ = ["profile", "record_function"]
 

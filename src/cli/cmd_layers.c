@@ -3,7 +3,7 @@
  * sonde layers: measures the layers of a model, for PipeEdge's scheduler.
  *
  * The options are judged here and handed on as they were written: the model is built and run by
- * the Python package (sonde._layers), in a Python that has torch.
+ * the Python package (sonde/pipeline), in a Python that has torch.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +106,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (status < 0)
         status = judge(self, &args, operands, argv);
     if (status < 0)
-        status = snd_python_run(self, "_layers", given);
+        status = snd_python_run(self, "pipeline._layers", given);
     free(given);
     return status;
 }

@@ -2,7 +2,7 @@
 /*
  * sonde model: what a PyTorch model costs, as a whole, by layer, operator and node of its graph.
  *
- * Python loads the model and runs it, recorded, into a folder of traces (python/sonde/_model.py);
+ * Python loads the model and runs it, recorded, into a folder of traces (python/sonde/model);
  * everything that is shown is read from those, here. What was measured before something failed is
  * shown all the same, and the exit status says that it did.
  */
@@ -181,7 +181,7 @@ static int measure(const struct snd_command *self, const struct model_args *args
     list[n++] = spec;
     list[n++] = folder;
     list[n] = NULL;
-    return snd_python_run(self, "_model", (char *const *)(uintptr_t)list);
+    return snd_python_run(self, "model._command", (char *const *)(uintptr_t)list);
 }
 
 /* ---------------------------------------------------------------- showing */

@@ -47,15 +47,20 @@ static bool ends_with(struct sonde_text text, const char *end)
     return text.length >= length && memcmp(text.bytes + text.length - length, end, length) == 0;
 }
 
-/* sonde's own files: .../sonde/_runner.py. */
+/* sonde's own files: .../sonde/python/_runner.py; in older traces, .../sonde/_runner.py. */
 static bool is_runner(const struct sonde_sample_node *node)
 {
-    static const char folder[] = "/sonde/_";
-    const char       *slash = memrchr(node->file.bytes, '/', node->file.length);
+    static const char *const folders[] = { "/sonde", "/sonde/python", "/sonde/torch",
+                                           "/sonde/model", "/sonde/pipeline" };
+    const char              *slash = memrchr(node->file.bytes, '/', node->file.length);
 
-    return slash && slash - node->file.bytes >= (long)sizeof folder - 3 &&
-           memcmp(slash - (sizeof folder - 3), folder, sizeof folder - 1) == 0 &&
-           ends_with(node->file, ".py");
+    if (!slash || !ends_with(node->file, ".py") || slash[1] != '_')
+        return false;
+    struct sonde_text folder = { node->file.bytes, (size_t)(slash - node->file.bytes) };
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        if (ends_with(folder, folders[i]))
+            return true;
+    return false;
 }
 
 /* What runs a module or a script for the runner. */

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-WHERE = "from sonde import _torch_probe; print(_torch_probe._cache_folder())"
+WHERE = "from sonde.torch import _probe; print(_probe._cache_folder())"
 
 
 def where(home, cwd=None, **environment):

@@ -579,7 +579,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_an_async_generator_that_fails_as_it_closes_is_left():
     """By the wrapper that functions, samples, lines and memory share."""
-    from sonde import _wrapped
+    from sonde.python import _wrapped
 
     async def failing():
         try:

@@ -16,9 +16,9 @@ sonde = pytest.importorskip("sonde")
 pytest.importorskip("sonde._record", reason="sonde was built without its recorder")
 from torch import nn  # noqa: E402
 
-from sonde import _layers, _layers_cut, _layers_profile, _layers_run  # noqa: E402
-from sonde import _pipeedge_models as pipeedge  # noqa: E402
-from sonde._spec import SpecError  # noqa: E402
+from sonde.pipeline import _cut, _layers, _profile, _run  # noqa: E402
+from sonde.pipeline import _pipeedge_models as pipeedge  # noqa: E402
+from sonde.model._spec import SpecError  # noqa: E402
 
 from cli_tools import ROOT, SONDE, read_json  # noqa: E402
 from test_full_disk import SPACE  # noqa: E402
@@ -350,12 +350,12 @@ def equal_alone(model, inputs, cut):
         return tuple(one.clone() if torch.is_tensor(one) else one for one in values)
 
     with torch.no_grad():
-        whole = _layers_cut.leaves(model(*inputs))
+        whole = _cut.leaves(model(*inputs))
         borders = [tuple(inputs)]
         for number in range(1, cut.count + 1):
             borders.append(cut.run(number, number, own(borders[-1])))
         for first in range(1, cut.count + 1):
-            found = _layers_cut.leaves(cut.run(first, cut.count, own(borders[first - 1])))
+            found = _cut.leaves(cut.run(first, cut.count, own(borders[first - 1])))
             assert len(found) == len(whole)
             assert all(torch.equal(a, b) for a, b in zip(found, whole))
     return borders
@@ -364,7 +364,7 @@ def equal_alone(model, inputs, cut):
 @pytest.mark.parametrize("made", [Skips, Looping])
 def test_what_crosses_is_what_is_used(made, tmp_path):
     model, inputs = made().eval(), (torch.randn(2, 8),)
-    cut = _layers_cut.cut_model(model, "m", inputs)
+    cut = _cut.cut_model(model, "m", inputs)
     assert [layer.name for layer in cut.layers.values()] == [
         "stem", "blocks.0", "blocks.1", "blocks.2", "head"]
     borders = equal_alone(model, inputs, cut)
@@ -383,17 +383,17 @@ def test_what_crosses_is_what_is_used(made, tmp_path):
 
 def test_cut_names_begin_layers():
     model, inputs = Skips().eval(), (torch.randn(2, 8),)
-    cut = _layers_cut.cut_model(model, "m", inputs, ("blocks.1", "blocks.2.b"))
+    cut = _cut.cut_model(model, "m", inputs, ("blocks.1", "blocks.2.b"))
     assert [layer.name for layer in cut.layers.values()] == ["(start)", "blocks.1", "blocks.2.b"]
     equal_alone(model, inputs, cut)
     with pytest.raises(SpecError, match="--cut blocks.9: the model has no module of that name"):
-        _layers_cut.cut_model(model, "m", inputs, ("blocks.9",))
+        _cut.cut_model(model, "m", inputs, ("blocks.9",))
 
 
 def test_shared_weights_count_once():
     model = Skips().eval()
     model.blocks[2].a.weight = model.blocks[0].a.weight
-    cut = _layers_cut.cut_model(model, "m", (torch.randn(2, 8),))
+    cut = _cut.cut_model(model, "m", (torch.randn(2, 8),))
     assert sum(one.numel() for layer in cut.layers.values() for one in layer.parameters) == \
         sum(one.numel() for one in model.parameters())
 
@@ -403,14 +403,14 @@ def test_torchvisions_models(name, layers, tmp_path):
     models = pytest.importorskip("torchvision.models")
     model = models.get_model(name, weights=None).eval()
     inputs = (torch.randn(1, 3, 64, 64),)
-    cut = _layers_cut.cut_model(model, name, inputs)
+    cut = _cut.cut_model(model, name, inputs)
     assert layers in (None, cut.count)
     equal_alone(model, inputs, cut)
     assert sum(one.numel() for layer in cut.layers.values() for one in layer.parameters) == \
         sum(one.numel() for one in model.parameters())
 
 
-def test_equal_layers_run_once(tmp_path):
+def test_equal_run_once(tmp_path):
     path = tmp_path / "results.yml"
     made = sonde.layers(TINY, results=path, batch_size=1, repeat_once=True)
     rows = load(path)["profile_data"]
@@ -428,14 +428,14 @@ def test_equal_layers_run_once(tmp_path):
 def test_backward_is_the_models(tmp_path, monkeypatch):
     """Gradients of the weights, layer by layer, are those of the whole model."""
     model, inputs = Skips().eval(), (torch.randn(2, 8),)
-    cut = _layers_cut.cut_model(model, "m", inputs)
+    cut = _cut.cut_model(model, "m", inputs)
     sum(one.sum() for one in model(*inputs).values()).backward()
     wanted = [one.grad.clone() for one in model.parameters()]
     model.zero_grad()
     kept = []
     monkeypatch.setattr(model, "zero_grad", lambda **_: kept.extend(
         one.grad.clone() for one in model.parameters()))
-    runner = _layers_run.Runner(cut, inputs, {1, 2, 3, 4, 5}, 2, torch.device("cpu"))
+    runner = _run.Runner(cut, inputs, {1, 2, 3, 4, 5}, 2, torch.device("cpu"))
     runner.measure_backward()
     for found, one in zip(kept, wanted):
         torch.testing.assert_close(found, one)
@@ -465,8 +465,8 @@ def test_events_are_the_clock_of_a_gpu(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "Event", FakeEvent)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: "the stream")
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
-    monkeypatch.setattr(_layers_run, "HostClock", lambda: _layers_run.CudaClock("a device"))
-    real = _layers_profile.Profile._passes
+    monkeypatch.setattr(_run, "HostClock", lambda: _run.CudaClock("a device"))
+    real = _profile.Profile._passes
 
     def passes(self, runner, saver):
         failed = real(self, runner, saver)
@@ -474,7 +474,7 @@ def test_events_are_the_clock_of_a_gpu(tmp_path, monkeypatch):
             runner.measure_copies(2)
         saver.save()
         return failed
-    monkeypatch.setattr(_layers_profile.Profile, "_passes", passes)
+    monkeypatch.setattr(_profile.Profile, "_passes", passes)
     path = tmp_path / "results.yml"
     sonde.layers(Skips().eval(), results=path, batch_size=2, iterations=3, backward=True)
     for row in load(path)["profile_data"]:

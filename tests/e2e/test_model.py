@@ -19,7 +19,7 @@ import torch.utils.benchmark  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import sonde  # noqa: E402
-from sonde import _machine  # noqa: E402
+from sonde.model import _machine  # noqa: E402
 from cli_tools import ROOT, SONDE  # noqa: E402
 
 PROGRAMS = ROOT / "tests/e2e/programs"
@@ -463,9 +463,9 @@ def test_the_operators_are_of_one_pass(tmp_path):
 
 def run_here(spec, folder, *more):
     """What the command runs, in this process, without a new torch for each."""
-    from sonde import _model
+    from sonde.model import _command
     folder.mkdir()
-    return _model.main(["--batches", "1", "--warmup", "0", "--runs", "1", "--passes", "1", *more,
+    return _command.main(["--batches", "1", "--warmup", "0", "--runs", "1", "--passes", "1", *more,
                         "--", spec, str(folder)])
 
 
@@ -492,7 +492,7 @@ def test_the_layer_that_fails_is_named_and_those_before_it_are_measured(tmp_path
     ("a=3,8,8, b=10", [((3, 8, 8), "a", None), ((10,), "b", None)]),
 ])
 def test_inputs_have_shapes_names_and_types(text, inputs):
-    from sonde._spec import parse_inputs
+    from sonde.model._spec import parse_inputs
     assert [tuple(one) for one in parse_inputs(text)] == inputs
 
 

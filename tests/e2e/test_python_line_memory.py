@@ -14,7 +14,7 @@ import pytest
 
 import sonde
 from python_tools import python, run
-from sonde._line_memory import memit
+from sonde.python._line_memory import memit
 
 MIB = 1 << 20
 

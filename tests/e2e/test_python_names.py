@@ -4,7 +4,7 @@ import functools
 import sys
 
 import pytest
-from sonde import _names, _runner
+from sonde.python import _names, _runner
 
 SOURCE = """
 def function():

@@ -14,7 +14,7 @@ import re
 import statistics
 
 import pytest
-from sonde import _names
+from sonde.python import _names
 
 from python_tools import PROGRAMS, SONDE, python, rows, run, sonde_run
 

@@ -448,15 +448,15 @@ def test_endings(tmp_path, ending):
 def test_interrupted_at_exit(tmp_path, when):
     """Ctrl-C twice, or `timeout -s INT`, which signals a program and its group."""
     done = run(tmp_path, """
-        import atexit, ctypes, sys, time, sonde, sonde._sample
-        tell, left = sonde._sample._tell_paths, [3]  # times
+        import atexit, ctypes, sys, time, sonde, sonde.python._sample
+        tell, left = sonde.python._sample._tell_paths, [3]  # times
         interrupt = getattr(ctypes.CDLL(None), "raise")
         def within():
             left[0] -= 1
             if left[0] >= 0: interrupt(2)
             tell()
         sonde.sample(hz=1000, path="t.sonde").start()
-        if "WHEN" != "before": sonde._sample._tell_paths = within
+        if "WHEN" != "before": sonde.python._sample._tell_paths = within
         def spin():
             end = time.time() + 0.3
             while time.time() < end: pass

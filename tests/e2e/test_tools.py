@@ -35,6 +35,10 @@ def test_the_tree_as_it_is(tree):
     ("src/record/bad.c", '#include "sonde/trace.h"'),
     ("src/record/bad.c", '#include <zstd.h>'),             # libc and threads only
     ("src/base/bad.c", '#include "error.h"'),              # the layer must show
+    ("src/python/read/bad.c", '#include <sonde/record.h>'),  # the package's C: a folder for each side
+    ("src/python/record/bad.c", '#include <sonde/trace.h>'),
+    ("src/python/record/bad.c", '#include "python/read/rows.h"'),
+    ("src/python/bad.c", '#include <stdio.h>'),
     ("src/new/bad.c", '#include <stdio.h>'),               # a folder without a place
     ("src/record/thread.c", '#include "record/session.h"'),  # against the order of the recorder's files
     ("src/record/supply.h", '#include "record/thread.h"'),

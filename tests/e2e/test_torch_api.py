@@ -102,7 +102,7 @@ def test_what_means_nothing_is_said_once():
 
 def test_every_experimental_option():
     """Each is known: it has its effect, needs none, or is named with the reason."""
-    from sonde import _config
+    from sonde.torch import _config
     kind = torch._C._profiler._ExperimentalConfig
     assert _config.options_set(None) == _config.options_set(kind()) == set()
     known = {"verbose", "profile_all_threads", "capture_overload_names", "trace_only",

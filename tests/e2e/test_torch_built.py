@@ -10,13 +10,13 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: there is no probe")
 
-from sonde import _torch_probe  # noqa: E402
+from sonde.torch import _probe as _torch_probe  # noqa: E402
 
 PROGRAM = """
     import json, sys
     import torch, torch.profiler
     import sonde
-    from sonde import _torch_probe
+    from sonde.torch import _probe as _torch_probe
     if len(sys.argv) > 1:
         _torch_probe._PROBES = sys.argv[1]
     model, x = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()), torch.randn(4, 8)

@@ -88,8 +88,8 @@ def start_torch(torch, probes):
     try:
         load_package()
         if "ops" in probes.split(","):
-            from sonde import _torch_probe
-            _torch_probe.autostart(probes)
+            from sonde.torch import _probe
+            _probe.autostart(probes)
     except Exception as error:  # the program must not suffer for it
         say(f"torch is not recorded: {error}")
     try:
@@ -180,7 +180,7 @@ def find_importer():
 def start_last(probes):
     """Once nothing of the start-up is left to run: in the place of usercustomize, or after it."""
     import site
-    from sonde import _start
+    from sonde.python import _start
     find_importer()
     enabled, real = site.ENABLE_USER_SITE, site.execusercustomize
 
@@ -199,7 +199,7 @@ def start_last(probes):
 def start_python(probes):
     try:
         load_package()
-        from sonde import _start
+        from sonde.python import _start
         _start.before(probes, after_import)
         return lambda: start_last(probes)
     except Exception as error:

@@ -4,7 +4,7 @@
  * a place of a probe's own in each code object, errors.
  *
  * sonde._python is one extension module, built for one CPython. Each probe is a file here with a
- * table of methods; python/sonde/_python.c joins the tables.
+ * table of methods; src/python/record/python.c joins the tables.
  *
  * Layer:   probes.
  * Threads: everything is called with the interpreter lock held.

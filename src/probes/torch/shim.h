@@ -3,7 +3,7 @@
  * probes/torch/shim.h - PyTorch's operators, turned into marks of <sonde/record.h>.
  *
  * The one part of sonde in C++, since torch has no C door; this is its C face. It is compiled
- * against the torch that is installed (python/sonde/_torch_probe.py) and opened by sonde._record.
+ * against the torch that is installed (python/sonde/torch/_probe.py) and opened by sonde._record.
  * It only observes: no tensor is kept alive (code is, until it stops: frames are known by its address),
  * and after stop nothing of it is left in torch.
  *

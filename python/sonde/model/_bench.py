@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a model and has it recorded; every number is then libsonde's, from the traces.
+
+For each batch size: timed runs, in which nothing but the runs is marked (timing-N.sonde), and
+passes with operators, shapes, memory and modules (pass-N.sonde, train-N.sonde with the way back).
+For one of them, if asked: the same node by node (graph-time-N.sonde, graph-N.sonde).
+docs/MODEL.md names the ranges and the metadata.
+"""
+import contextlib
+import gc
+import json
+import os
+import time
+
+from .. import _record, _recorder
+from . import _machine
+from ._graph import Graph, NoGraph
+from ._module_calls import Calls, DeviceTimes
+from ._structures import byte_count, describe, move, shapes, tensors_of
+
+PASSES = 3
+_PEAK_SIZES = {"cpu": 1024, "cuda": 8192}
+_PEAK_SECONDS = 0.3
+
+
+class ModelError(RuntimeError):
+    """The model failed; one line says where and why. What was measured is kept."""
+
+
+def describe_error(error):
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+# ------------------------------------------------------------------------ one recording
+
+class _Recording:
+    """A trace file of this process; operators are in it if options are given."""
+
+    def __init__(self, path, **options):
+        self._path = path
+        self._options = options or {"bare": True}
+
+    def __repr__(self):
+        return "sonde's benchmark"
+
+    def __enter__(self):
+        if "SONDE_TRACE" in os.environ and _record.path():
+            raise ModelError("this process is recorded by `sonde run`; a benchmark needs its own "
+                             "recordings: run it without")
+        _recorder.start(self, self._path, **self._options)
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        _recorder.stop(self)
+
+
+def note(key, **members):
+    _record.metadata(key, json.dumps(members))
+
+
+@contextlib.contextmanager
+def _range(name):
+    _record.begin(name)
+    try:
+        yield
+    finally:
+        _record.end()
+
+
+@contextlib.contextmanager
+def _without_collector():
+    """As timeit: a collection in the middle of a run is not the model's."""
+    was_on = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+# ------------------------------------------------------------------------------ bench
+
+class Bench:
+    """One model on one device, measured into `folder`."""
+
+    def __init__(self, model, folder, *, name="", device=None, say=None, source="given"):
+        """`source`: where the inputs come from, in words."""
+        import torch
+        self.torch = torch
+        self.model = model
+        self.folder = folder
+        self.name = name
+        self._source = source
+        first = next(iter([*model.parameters(), *model.buffers()]), None)
+        self.device = torch.device(device) if device is not None else (
+            first.device if first is not None else torch.device("cpu"))
+        self.dtype = str(first.dtype).removeprefix("torch.") if first is not None else "float32"
+        self._say = say or (lambda text: None)
+        self._calls = None
+
+    def _path(self, kind, batch=None):
+        number = "" if batch is None else f"-{batch}"
+        return os.path.join(self.folder, f"{kind}{number}.sonde")
+
+    def _done(self):
+        """On a GPU, work is handed over, not done, when a call returns."""
+        if self.device.type == "cuda":
+            self.torch.cuda.synchronize(self.device)
+
+    def _note_model(self):
+        parameters = list(self.model.parameters())
+        note("model", name=self.name or type(self.model).__name__,
+             **{"class": type(self.model).__name__}, device=str(self.device), dtype=self.dtype,
+             parameters=sum(one.numel() for one in parameters),
+             trainable=sum(one.numel() for one in parameters if one.requires_grad),
+             parameter_bytes=byte_count(parameters), buffer_bytes=byte_count(self.model.buffers()))
+        note("model.machine", **_machine.describe(self.torch))
+
+    # ------------------------------------------------------------------- the machine
+
+    def measure_peak(self):
+        """Matrix products of the model's type, as fast as this machine makes them."""
+        torch = self.torch
+        dtype = getattr(torch, self.dtype, torch.float32)
+        size = _PEAK_SIZES.get(self.device.type, 1024)
+        if not dtype.is_floating_point or (self.device.type == "cpu" and dtype.itemsize < 4):
+            size = 256
+        if not dtype.is_floating_point:
+            dtype = torch.float32
+        self._say("matrix products for the machine's peak")
+        left = torch.randn(size, size, device=self.device).to(dtype)
+        right, result = left.t().contiguous(), torch.empty_like(left)
+        torch.mm(left, right, out=result)
+        self._done()
+        with torch.no_grad(), _Recording(self._path("peak")):
+            self._note_model()
+            end, name = time.perf_counter() + _PEAK_SECONDS, f"model.peak flops={2 * size ** 3}"
+            for done in range(200):
+                if done >= 3 and time.perf_counter() > end:
+                    break
+                with _range(name):
+                    torch.mm(left, right, out=result)
+                    self._done()
+
+    # --------------------------------------------------------------------- one batch
+
+    def measure(self, batch, inputs, *, warmup=3, runs=20, passes=PASSES, backward=False):
+        """Everything for one batch size; `inputs` are on the host."""
+        inputs = inputs if isinstance(inputs, (tuple, list, dict)) else (inputs,)
+        self._learn(batch, inputs)
+        if runs:
+            self._time(batch, inputs, warmup, runs)
+        if passes:
+            self._record_passes(batch, inputs, passes)
+        if backward and passes:
+            self._record_training(batch, inputs, passes)
+
+    def _call(self, inputs):
+        return self.model(**inputs) if isinstance(inputs, dict) else self.model(*inputs)
+
+    def _learn(self, batch, inputs):
+        """The first pass: what goes in and out of each module, and whether it works at all."""
+        self._calls = Calls(self.model)
+        try:
+            with self.torch.no_grad(), self._calls:
+                self._call(move(inputs, self.device))
+                self._done()
+        except Exception as error:
+            failure = (f"batch {batch}: the forward pass failed {self._calls.where()}: "
+                       f"{describe_error(error)}").replace(" :", ":")
+            self._keep_partial(batch, inputs, failure)
+            raise ModelError(failure) from error
+
+    def _keep_partial(self, batch, inputs, failure):
+        """Records the pass up to where it fails: the modules before it are measured."""
+        with self._recording("pass", batch, inputs):
+            _record.metadata("model.failure", failure)
+            with contextlib.suppress(Exception), self.torch.no_grad():
+                with _range(f"model.partial batch={batch}"):
+                    self._call(move(inputs, self.device))
+
+    def _time(self, batch, inputs, warmup, runs):
+        on_gpu = self.device.type == "cuda"
+        names = {part: f"model.{part} batch={batch}"
+                 for part in ("total", "to_device", "forward", "to_host")}
+        begin, end, call, done, device = (_record.begin, _record.end, self._call, self._done,
+                                          self.device)
+        placed = inputs if on_gpu else move(inputs, device)
+        meter, why = _machine.energy_meter(device)
+        with self.torch.no_grad(), _without_collector():
+            self._say(f"batch {batch}: {warmup} runs to warm up, {runs} timed")
+            for _ in range(warmup):
+                call(move(placed, device))
+            done()
+            with _Recording(self._path("timing", batch)):
+                self._note_model()
+                before = meter.microjoules() if meter else None
+                if on_gpu:
+                    self._time_with_copies(names, placed, runs)
+                else:
+                    name = names["forward"]
+                    for _ in range(runs):
+                        begin(name)
+                        result = call(placed)
+                        end()
+                        del result
+                after = meter.microjoules() if meter else None
+                if meter and after == before:
+                    meter, why = None, (f"the counter ({meter.source}) did not move in {runs} runs "
+                                        "of this batch size: ask for more")
+                if meter:
+                    note("model.energy", batch=batch, source=meter.source, before_uj=before,
+                         after_uj=after, runs=runs)
+                else:
+                    note("model.energy", absent=why)
+
+    def _time_with_copies(self, names, inputs, runs):
+        begin, end = _record.begin, _record.end
+        for _ in range(runs):
+            begin(names["total"])
+            begin(names["to_device"])
+            placed = move(inputs, self.device)
+            self._done()
+            end()
+            begin(names["forward"])
+            result = self._call(placed)
+            self._done()
+            end()
+            begin(names["to_host"])
+            result = [one.to("cpu") for one in tensors_of(result)]
+            end()
+            end()
+
+    def _recording(self, kind, batch, inputs):
+        stack = contextlib.ExitStack()
+        stack.enter_context(_Recording(self._path(kind, batch), shapes=True, memory=True,
+                                       modules=True))
+        self._note_model()
+        held = byte_count(tensors_of(inputs))
+        before = (self.torch.cuda.memory_allocated(self.device) if self.device.type == "cuda" else
+                  byte_count([*self.model.parameters(), *self.model.buffers()]) + held)
+        note("model.batch", batch=batch, input_bytes=held, before_bytes=before,
+             inputs=shapes(inputs), backward=int(kind == "train"), input=describe(inputs),
+             input_source=self._source)
+        for path, members in self._calls.known().items():
+            note(f"model.io {path}", **members)
+        return stack
+
+    def _record_passes(self, batch, inputs, passes):
+        self._say(f"batch {batch}: {passes} passes with operators")
+        placed, name = move(inputs, self.device), f"model.pass batch={batch}"
+        with self.torch.no_grad():
+            if self.device.type == "cuda":
+                self._calls.add_device_times([self._time_modules(placed) for _ in range(passes)])
+            with self._recording("pass", batch, placed):
+                for _ in range(passes):
+                    _record.begin(name)
+                    result = self._call(placed)
+                    self._done()
+                    _record.end()
+                    del result
+
+    def measure_graph(self, batch, inputs, *, warmup=3, runs=20, passes=PASSES):
+        """Node by node, of the graph that tracing gives. Returns why there is none, or None."""
+        inputs = inputs if isinstance(inputs, (tuple, list, dict)) else (inputs,)
+        self._say(f"batch {batch}: tracing the graph")
+        placed = move(inputs, self.device)
+        known = self._calls.known() if self._calls else {}
+        outputs = known.get(type(self.model).__name__, {}).get("out")
+        with self.torch.no_grad():
+            try:
+                graph = Graph(self.model, placed, outputs, self._done)
+            except NoGraph as reason:
+                with _Recording(self._path("graph", batch)):
+                    self._note_model()
+                    note("model.graph", absent=str(reason))
+                return str(reason)
+            self._say(f"batch {batch}: {runs} runs node by node")
+            self._time_graph(graph, batch, warmup, runs)
+            with _Recording(self._path("graph", batch), shapes=True, memory=True):
+                self._note_model()
+                note("model.graph", batch=batch, tracer=graph.tracer)
+                for number, node in enumerate(graph.nodes):
+                    note(f"model.node {number}", **node)
+                graph.run(f"model.graph_pass batch={batch}", passes)
+        return None
+
+    def _time_graph(self, graph, batch, warmup, runs):
+        """Nothing but the nodes is marked, so that operators' recording is in no node's time."""
+        graph.run("", warmup)  # nothing records
+        with _without_collector(), _Recording(self._path("graph-time", batch)):
+            self._note_model()
+            note("model.graph", batch=batch, tracer=graph.tracer)
+            graph.run(f"model.graph batch={batch}", runs)
+
+    def _time_modules(self, placed):
+        times = DeviceTimes(self.torch, self._calls.paths)
+        with self.torch.cuda.device(self.device), times:
+            self._call(placed)
+        self._done()
+        return times.milliseconds()
+
+    def _record_training(self, batch, inputs, passes):
+        """Forward and backward, of the sum of all outputs."""
+        self._say(f"batch {batch}: {passes} passes forward and backward")
+        placed = move(inputs, self.device)
+        kept = {one: one.grad for one in self.model.parameters()}
+        try:
+            with self.torch.enable_grad():
+                self._train(batch, placed, None)
+                with self._recording("train", batch, placed):
+                    for _ in range(passes):
+                        self._train(batch, placed, f"batch={batch}")
+        except Exception as error:
+            raise ModelError(f"batch {batch}: the backward pass failed: "
+                             f"{describe_error(error)}") from error
+        finally:
+            for one, grad in kept.items():
+                one.grad = grad
+
+    def _train(self, batch, placed, label):
+        self.model.zero_grad(set_to_none=True)
+        with _range(f"model.train {label}") if label else contextlib.nullcontext():
+            results = [one for one in tensors_of(self._call(placed)) if one.requires_grad]
+            self._done()
+        if not results:
+            raise ModelError("no output of the model depends on a parameter")
+        with _range(f"model.backward {label}") if label else contextlib.nullcontext():
+            self.torch.autograd.backward([one.float().sum() for one in results])
+            self._done()

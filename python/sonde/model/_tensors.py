@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde.memory_report, sonde.tensor_lines: which tensors hold memory, and which lines took it.
+
+Rows are collected here and handed to libsonde in a trace, which sorts, sums and prints.
+"""
+import functools
+import gc
+import inspect
+import json
+import os
+import shutil
+
+from .. import _record, _recorder, _scratch
+from .._core import Trace
+
+
+class _Kept:
+    """A trace of ours, in a temporary folder that goes with the object."""
+
+    _view = None
+
+    def __init__(self):
+        self._folder = _scratch.folder_for(self)
+        self._path = os.path.join(self._folder, "trace.sonde")
+
+    def report(self, **options):
+        with Trace(self._path) as trace:
+            return trace.report(**{"view": self._view, "rows": -1, **options})
+
+    def rows(self):
+        """A dict a row; memory in bytes."""
+        return json.loads(self.report(format="json"))["rows"]
+
+    def totals(self):
+        return json.loads(self.report(format="json"))["totals"]
+
+    def __str__(self):
+        return self.report()
+
+    def print(self):
+        print(self)
+
+    def save(self, path):
+        """Keeps the trace, for `sonde report PATH --view .. `."""
+        shutil.copy(self._path, path)
+
+
+# --------------------------------------------------------------------- tensor by tensor
+
+class MemoryReport(_Kept):
+    _view = "tensors"
+
+    def __repr__(self):
+        return "<sonde.MemoryReport>"
+
+
+_BY_ROWS = ("crow_indices", "col_indices", "values")
+_BY_COLUMNS = ("ccol_indices", "row_indices", "values")
+_PARTS = {"torch.sparse_coo": ("_indices", "_values"), "torch.sparse_csr": _BY_ROWS,
+          "torch.sparse_bsr": _BY_ROWS, "torch.sparse_csc": _BY_COLUMNS,
+          "torch.sparse_bsc": _BY_COLUMNS, "torch.jagged": ("values", "offsets")}
+
+
+def _size(tensor):
+    return tensor.numel() * tensor.element_size()
+
+
+def _storage(tensor):
+    """Where its bytes lie and how many; 0 of one in parts, or whose place nobody is told."""
+    try:
+        storage = tensor.untyped_storage()
+        return storage.data_ptr(), storage.nbytes()
+    except RuntimeError:  # NotImplementedError is one
+        plain = tensor.detach()
+        parts = [getattr(plain, part)() for part in _PARTS.get(str(tensor.layout), ())]
+        return 0, sum(map(_size, parts or [plain]))
+
+
+def _shape(tensor):
+    """-1 where rows differ in length."""
+    try:
+        return [side if isinstance(side, int) else -1 for side in tensor.shape]
+    except RuntimeError:
+        return [tensor.size(0)] + [-1] * (tensor.dim() - 1)
+
+
+def _note(number, name, kind, tensor):
+    address, held = _storage(tensor)
+    _record.metadata(f"tensor {number}", json.dumps({
+        "name": name, "kind": kind, "dtype": str(tensor.dtype).removeprefix("torch."),
+        "shape": str(_shape(tensor)), "device": str(tensor.device), "bytes": _size(tensor),
+        "storage": address, "storage_bytes": held}))
+
+
+def _of_model(model, root):
+    for kind, pairs in (("parameter", model.named_parameters(remove_duplicate=False)),
+                        ("buffer", model.named_buffers(remove_duplicate=False))):
+        for name, tensor in pairs:
+            yield f"{root}.{name}", kind, tensor
+            if kind == "parameter" and tensor.grad is not None:
+                yield f"{root}.{name}.grad", "gradient", tensor.grad
+
+
+def _of_optimizer(optimizer, names):
+    import torch
+    kind = type(optimizer).__name__
+    for parameter, state in optimizer.state.items():
+        name = names.get(id(parameter), "?")
+        for key, value in state.items():
+            if isinstance(value, torch.Tensor):
+                yield f"{kind}.{name}.{key}", "optimizer", value
+
+
+def _of_program(seen):
+    """Every other tensor that the collector knows of."""
+    import torch
+    others = (one for one in gc.get_objects() if issubclass(type(one), torch.Tensor))
+    for number, tensor in enumerate(one for one in others if id(one) not in seen):
+        yield f"Tensor{number}", "tensor", tensor
+
+
+def memory_report(model=None, optimizer=None, *, everything=False):
+    """What `model` and `optimizer` hold, tensor by tensor: storage that is shared counts once.
+
+    `everything`: also all other tensors of the program that the collector knows of.
+    """
+    found = []
+    if model is not None:
+        found += _of_model(model, type(model).__name__)
+    if optimizer is not None:
+        names = {id(tensor): name for name, kind, tensor in found if kind == "parameter"}
+        found += _of_optimizer(optimizer, names)
+    if everything:
+        found += _of_program({id(tensor) for _, _, tensor in found})
+    report = MemoryReport()
+    _recorder.start(report, report._path, bare=True)
+    try:
+        for number, row in enumerate(found, 1):
+            _note(number, *row)
+    finally:
+        _recorder.stop(report)
+    return report
+
+
+# ------------------------------------------------------------------------- line by line
+
+_NOTE_BYTES = 4096  # what the recorder keeps of a note
+_PATH_BYTES = 1024
+
+
+def _json(value):
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _bytes_of(value):
+    return len(_json(value).encode("utf-8", "surrogatepass"))
+
+
+def _cut(text, limit):
+    """As much of its beginning as surely has room in `limit` bytes."""
+    while _bytes_of(text) > limit:
+        text = text[:len(text) * 3 // 4]
+    return text
+
+
+def _in_notes(source):
+    """The source of a function in as many notes as it needs; each tells its first line."""
+    head = {**source, "function": _cut(source["function"], _PATH_BYTES // 2),
+            "name": _cut(source["name"], _PATH_BYTES // 2),
+            "file": _cut(source["file"][::-1], _PATH_BYTES)[::-1]}  # its end is what tells it
+    room = _NOTE_BYTES - _bytes_of({**head, "lines": []}) - 16
+    first, lines, used = source["first"], [], 0
+    for place, line in enumerate(source["lines"]):
+        text = _cut(line, room)
+        size = _bytes_of(text) + 2
+        if lines and used + size > room:
+            yield _json({**head, "first": first, "lines": lines})
+            first, lines, used = source["first"] + place, [], 0
+        lines.append(text)
+        used += size
+    yield _json({**head, "first": first, "lines": lines})
+
+class tensor_lines(_Kept):
+    """Tensor memory by source line of chosen functions, while the block runs.
+
+        with sonde.tensor_lines(Net.forward, train_step) as lines:
+            train_step(batch)
+        lines.print()
+
+    What an operator takes is that of the innermost chosen line that called it, and stays that
+    line's until it is given back.
+    """
+
+    _view = "tensor-lines"
+
+    def __init__(self, *functions):
+        super().__init__()
+        self._functions = [self._source(one) for one in functions]
+        if not functions:
+            raise ValueError("sonde.tensor_lines: give at least one function")
+
+    def __repr__(self):
+        return "<sonde.tensor_lines>"
+
+    @staticmethod
+    def _source(function):
+        plain = inspect.unwrap(getattr(function, "__func__", function))
+        if not hasattr(plain, "__code__"):
+            raise TypeError(f"sonde.tensor_lines: {function!r} is not a Python function")
+        try:
+            lines, first = inspect.getsourcelines(plain)
+        except OSError as error:
+            raise ValueError(f"sonde.tensor_lines: no source of {plain.__qualname__}: "
+                             f"{error}") from error
+        return {"function": plain.__qualname__, "name": plain.__code__.co_name,
+                "file": plain.__code__.co_filename, "first": first,
+                "lines": [line.rstrip("\n").expandtabs(4) for line in lines]}
+
+    def __enter__(self):
+        _recorder.start(self, self._path, memory=True, stacks=True)
+        for number, source in enumerate(self._functions, 1):
+            for place, text in enumerate(_in_notes(source), 1):
+                _record.metadata(f"model.lines {number} {place}", text)
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        _recorder.stop(self)
+
+    def __call__(self, function):
+        """As a decorator: each call is recorded anew; print() shows the latest."""
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            with self:
+                return function(*args, **kwargs)
+        return wrapper

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde.sample: stacks of every thread, so many times a second. What Pyinstrument and py-spy do.
+
+    >>> with sonde.sample(hz=1000) as seen:
+    ...     main()
+    >>> seen.print()                        # Pyinstrument's tree
+    >>> seen.dump_stats("main.speedscope.json")
+
+A thread in C reads the stacks; nothing is added to a call. A process has one sampler: who asks
+while it is on shares it.
+"""
+import atexit
+import os
+import sys
+import threading
+import warnings
+
+from .. import _python, _record
+from ._session import Session
+
+DEFAULT_HZ = 100
+
+_lock = threading.Lock()
+_lock_pid = os.getpid()
+_users = 0
+_hz = None
+_native = False
+_is_told = False
+_watch = None  # Thread._set_native_id: what it was, and what it is
+
+
+def _renew_lock():
+    """In a child: a thread that stayed in the parent may have held it."""
+    global _lock, _lock_pid
+    if _lock_pid != os.getpid():
+        _lock, _lock_pid = threading.Lock(), os.getpid()
+
+
+def _name_threads():
+    """The names that Python has for its threads, which the system does not know."""
+    if "threading" not in sys.modules:
+        return
+    for thread in list(threading._active.values()):
+        number = getattr(thread, "native_id", None)
+        if number:
+            _python.name_thread(number, thread.name)
+
+
+def _watch_threads():
+    """Threads that begin from now on tell their names: they may end before it does."""
+    global _watch
+    if _watch is None and "_set_native_id" in vars(threading.Thread):
+        was = threading.Thread._set_native_id
+        _watch = was, _python.naming(was)
+        threading.Thread._set_native_id = _watch[1]
+
+
+def _unwatch_threads():
+    global _watch
+    if _watch is not None and vars(threading.Thread).get("_set_native_id") is _watch[1]:
+        threading.Thread._set_native_id = _watch[0]
+    _watch = None
+
+
+def _as_list(texts):
+    """JSON; the program may not have imported the module, and is not made to."""
+    quoted = [text.replace("\\", "\\\\").replace('"', '\\"') for text in texts]
+    return "[" + ", ".join(f'"{text}"' for text in quoted) + "]"
+
+
+def _tell_paths():
+    """By which a tree shortens the names of files, and tells libraries from the program."""
+    _record.metadata("python.sys_path", _as_list(p for p in sys.path if isinstance(p, str) and p))
+    _record.metadata("python.sys_prefixes", _as_list(dict.fromkeys(
+        [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])))
+
+
+def _start(hz, native):
+    global _users, _hz, _native
+    with _lock:
+        if _users == 0:
+            _python.start_sampling(hz, native)
+            _record.metadata("python.sample.hz", f"{hz:g}")
+            _tell_paths()
+            _hz, _native = hz, native
+            _watch_threads()
+            _name_threads()
+        elif hz != _hz:
+            warnings.warn(f"sonde: this process is being sampled already, {_hz:g} times a second; "
+                          f"the {hz:g} asked for are ignored", stacklevel=5)
+        elif native and not _native:
+            warnings.warn("sonde: this process is being sampled already, without native frames; "
+                          "none are added", stacklevel=5)
+        _users += 1
+
+
+def _stop():
+    global _users
+    with _lock:
+        _users -= 1
+        if _users == 0:
+            _unwatch_threads()
+            _name_threads()
+            _tell_paths()  # the script's own folder came after the start
+            _python.stop_sampling()
+
+
+def _stop_at_exit():
+    """The threads' names, and the last tenth of a second. Called again if Ctrl-C comes between."""
+    global _users
+    _renew_lock()  # a child of C's fork() has not been told that it is one
+    with _lock:
+        if _users > 0:
+            _unwatch_threads()
+            _name_threads()
+            _tell_paths()
+            _python.stop_sampling()  # nothing, if it was stopped before
+            _users = 0
+
+
+def _finish_child():
+    """The end of multiprocessing's child, which os._exit() follows: all is written by then."""
+    global _users
+    with _lock:
+        if _users > 0:
+            _name_threads()
+            _python.stop_sampling()
+            if any(not thread.daemon and thread is not threading.main_thread()
+                   for thread in threading.enumerate()):
+                _python.start_sampling(_hz, _native)  # they are waited for
+            else:
+                _users = 0
+
+
+def _finish_last(finish):
+    """Called by multiprocessing in a child that has just begun, and has forgotten all finalizers."""
+    sys.modules["multiprocessing.util"].Finalize(None, finish, exitpriority=-sys.maxsize)
+
+
+def _tell_multiprocessing():
+    """If the program has it: what it forks ends without atexit."""
+    global _is_told
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None and not _is_told:
+        util.register_after_fork(_finish_child, _finish_last)
+        _is_told = True  # in its own children, too
+
+
+def _in_child():
+    """The sampler is the child's own already (C's doing, as for children of C's fork())."""
+    global _users
+    _renew_lock()
+    if _users == 0:
+        return
+    if _python.is_sampling():
+        _python.name_thread(os.getpid(), threading.current_thread().name, True)
+        _tell_multiprocessing()
+    else:  # it could not be started, and has said why
+        _users = 0
+        _unwatch_threads()
+
+
+os.register_at_fork(after_in_child=_in_child)
+atexit.register(_python.call_to_the_end, _stop_at_exit)
+
+
+class sample(Session):
+    """A context manager and decorator: samples all threads `hz` times a second.
+
+    `native`: of threads that run, with the functions of C libraries between the Python frames.
+    """
+
+    _kind = "sample"
+    _view = "samples"
+    _format = "speedscope"
+    _events = True, False, False
+
+    def __new__(cls, hz=DEFAULT_HZ, *arguments, **options):
+        """Of a function: decorates it."""
+        if callable(hz) or isinstance(hz, (classmethod, staticmethod)):
+            return cls._decorate(hz)
+        return super().__new__(cls)
+
+    def __init__(self, hz=DEFAULT_HZ, path=None, native=False, **options):
+        if not 0.01 <= hz <= 20000:
+            raise ValueError(f"sonde: hz is from 0.01 to 20000, not {hz!r}")
+        super().__init__(path, **options)
+        self.hz = hz
+        self.native = native
+
+    def _attach(self):
+        _start(self.hz, self.native)
+
+    def _detach(self):
+        if _users > 0:
+            _stop()
+
+    def _now(self):
+        return _python.flush_sampling()
+
+    def _settle(self):
+        if self._depth > 0:
+            _python.flush_sampling()
+
+    def __repr__(self):
+        native = ", native=True" if self.native else ""
+        return f"sonde.sample(hz={self.hz!r}{native})"

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts what `sonde run` asks for, in a Python process that was not changed for it.
+
+_autostart/sitecustomize.py calls this before the program's own code. The recording itself is on
+as soon as sonde._record is loaded. What cannot be started is said in one line, and the program
+runs on without it.
+"""
+import atexit
+import builtins
+import importlib.util
+import os
+import sys
+
+from . import _sources
+
+_sessions = {}  # by name, kept for the life of the process
+_FIRST = "SONDE_FIRST_PROCESS"
+_is_first = False
+
+
+def say(text):
+    print(f"sonde: {text}", file=sys.stderr, flush=True)
+
+
+def _attempt(what, function, *arguments):
+    """What it returns; None if it fails, which is told unless `what` is None."""
+    try:
+        return function(*arguments)
+    except ImportError as error:
+        if importlib.util.find_spec("sonde._python"):
+            return _tell(what, error)
+        _tell(what, "this Python is %d.%d, and %s" % (*sys.version_info[:2], (
+            "the probes were built for another; install sonde for this one too"
+            if sys.version_info >= (3, 9) else "sonde needs 3.9 or later")))
+    except Exception as error:  # the program must not suffer for it
+        _tell(what, error)
+    return None
+
+
+def _tell(what, why):
+    if what:
+        say(f"{what}: {why}")
+
+
+# ------------------------------------------------------------------ functions by name
+
+class _Watch:
+    """Hands the code of named functions to their probes as it comes up."""
+
+    def __init__(self):
+        self.wanted = []  # (option, Name, session)
+
+    def add(self, option, text, session):
+        from . import _names
+        for name in _names.parse(text):
+            self.wanted.append((option, name, session))
+            for code in name.loaded(sys.modules):
+                session.add_code(code)
+
+    def __call__(self, code):
+        roots = {os.path.abspath(folder or ".") for folder in sys.path}
+        for _, name, session in self.wanted:
+            for found in name.codes(code, roots):
+                session.add_code(found)
+                _sources.keep_unfiled(found)
+
+    def tell(self):
+        """At the end: what never came up."""
+        for option, name, _ in self.wanted:
+            if not name.found:
+                say(f"{option}: the program has no Python function {name.text!r}")
+
+
+def _by_name(watch, option, variable, make):
+    """A probe that takes code objects, with the names of its list."""
+    session = make(whole=True)
+    watch.add(option, os.environ.get(variable, ""), session)
+    session.enable()
+    return session
+
+
+def _start_named(probes, first):
+    """--lines and --line-memory; and `@profile`, which is theirs."""
+    watch, started = _Watch(), []
+    for name, module, kind in (("lines", "_lines", "lines"),
+                               ("line-memory", "_line_memory", "line_memory")):
+        if name not in probes:
+            continue
+        session = _attempt(f"--{name} is not recorded", lambda: _by_name(
+            watch, f"--{name}", "SONDE_" + name.replace("-", "_").upper(),
+            getattr(__import__(f"sonde.python.{module}", fromlist=[kind]), kind)))
+        if session is not None:
+            _sessions[name] = session
+            started.append(session)
+    if watch.wanted:
+        from .. import _python
+        _attempt("functions are not found by name", _python.watch_code, watch)
+        if first:
+            atexit.register(watch.tell)
+    return started
+
+
+def start_decorator(probes, after_import, first):
+    """`@profile`, wherever the program has it from."""
+    from . import _decorated
+    sessions = _start_named(probes, first)
+    if sessions:
+        builtins.profile = profile = _decorated.Profile(sessions)
+        for package in _decorated.PEERS:
+            after_import(package, lambda module: _decorated.take_over(module, profile))
+        sys.meta_path.append(_decorated.Finder(profile))
+
+
+# ---------------------------------------------------------------------------- the rest
+
+def _start_sample(probes):
+    from ._sample import sample
+    rate = os.environ.get("SONDE_SAMPLE")
+    native = "native" in probes
+    session = sample(**({"hz": int(rate)} if rate else {}), native=native, whole=True)
+    session.enable()
+    return session
+
+
+def _start_functions(probes):
+    from ._functions import functions
+    session = functions(c_functions="python-only" not in probes,
+                        mode="trace" if "timeline" in probes else "aggregate", whole=True)
+    session.enable()
+    return session
+
+
+def _run_setup():
+    """kernprof's -s: a file to be run before the program, in its first process only."""
+    path = os.environ.pop("SONDE_SETUP", None)
+    if path:
+        import runpy
+        runpy.run_path(path, run_name="__main__")
+
+
+def _allow_fork():
+    from .. import _recordings  # not in a Python that has no package of ours
+    _recordings.allow_fork()
+
+
+def _watch_children():
+    from .. import _python
+    _python.watch_children()
+
+
+def before(probes, after_import):
+    """What must be ready when the program's code is loaded."""
+    global _is_first
+    first = _is_first = _FIRST not in os.environ
+    os.environ[_FIRST] = str(os.getpid())
+    _attempt(None, _allow_fork)
+    _attempt(None, _watch_children)
+    _run_setup()
+    if probes & {"lines", "line-memory"}:
+        start_decorator(probes, after_import, first)
+
+
+def last(probes):
+    """What would see our own doing: the last thing before the program."""
+    if "functions" in probes:
+        _sessions["functions"] = _attempt("--functions is not recorded", _start_functions,
+                                          probes)
+    if "sample" in probes:
+        what = "--sample is not recorded"
+        if "unasked" in probes:  # then once is enough, however many processes there will be
+            what = "no samples are taken" if _is_first else None
+        _sessions["sample"] = _attempt(what, _start_sample, probes)

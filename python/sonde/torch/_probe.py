@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The probe for the torch that is installed: found or built, loaded, started, stopped.
+
+Its C++ source (src/probes/torch, a part of this package) follows torch's own binary interface,
+so there is one for each torch. Looked for in this order:
+  a wheel's own, built ahead (make wheel-probes): sonde/_probes/torch-VERSION-ABI-PYTHON-HASH.so;
+  $XDG_CACHE_HOME/sonde/torch-VERSION-ABI-HASH/shim.so, which is compiled when it is first needed;
+  where there is no C++ compiler, sonde/_native/torch_plain.so: names and times alone.
+`python -m sonde.torch` does that ahead of time and says where it is; with `--into FOLDER`
+it builds the one for a wheel.
+"""
+import contextlib
+import ctypes
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import sysconfig
+import tempfile
+
+from .. import _record
+from .._core import Error
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_SOURCES = ("hook/slots.h", "probes/torch/shim.cpp", "probes/torch/shim.h",
+            "probes/torch/torch_calls.h", "probes/torch/torch_hooks.h",
+            "probes/torch/torch_inputs.h", "probes/torch/torch_places.h",
+            "probes/torch/torch_thread.h", "pystack/layout.h", "pystack/layouts.def",
+            "pystack/pyframes.h", "sonde/record.h", "sonde/error.h")
+_PROBES = os.path.join(_PACKAGE, "_probes")
+_PLAIN = os.path.join(_PACKAGE, "_native", "torch_plain.so")
+_SAID_AFTER_S = 2
+
+_library = None  # where it is, once known
+_compiled = None  # the switch for compiled code, while it is on
+_of_run = None  # what `sonde run` asked for: it holds again when someone else detaches
+
+
+# ------------------------------------------------------------------------- building
+
+def _source_folder():
+    """The package's own copy, or the tree's when it runs from there."""
+    folder = os.path.join(_PACKAGE, "_native")
+    if all(os.path.exists(os.path.join(folder, name)) for name in _SOURCES):
+        return folder
+    raise Error(f"the sources of the torch probe are not in {folder}; install sonde again")
+
+
+def _has_other_writers(found):
+    """Can anybody but us and root put something in this folder, or take it away?"""
+    if found.st_uid not in (0, os.getuid()):
+        return True
+    if found.st_mode & stat.S_ISVTX:  # as /tmp: others cannot rename what is ours
+        return False
+    return bool(found.st_mode & 0o002 or found.st_mode & 0o020 and not _is_own_group(found.st_gid))
+
+
+def _is_own_group(number):
+    """A group of the user alone, as many systems make one for each."""
+    if number == 0:
+        return True
+    import grp
+    import pwd
+    with contextlib.suppress(KeyError):
+        group, user = grp.getgrgid(number), pwd.getpwuid(os.getuid())
+        return number == user.pw_gid and group.gr_name == user.pw_name and not group.gr_mem
+    return False
+
+
+def _is_ours(folder):
+    """Only we write it, and only we and root the folders above it."""
+    found = os.lstat(folder)
+    if (not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022
+            or not os.access(folder, os.W_OK)):
+        return False
+    above = os.path.dirname(os.path.realpath(folder))
+    while not _has_other_writers(os.stat(above)):
+        if above == os.path.dirname(above):
+            return True
+        above = os.path.dirname(above)
+    return False
+
+
+def _cache_folder():
+    """A folder that is ours to write: what lies there is loaded into the process."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # relative ones are to be ignored, says its specification
+        base = os.path.join(os.path.expanduser("~"), ".cache")
+    for folder in (os.path.join(base, "sonde"),
+                   os.path.join(tempfile.gettempdir(), f"sonde-{os.getuid()}")):
+        with contextlib.suppress(OSError):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            if _is_ours(folder):
+                return folder
+    raise Error(f"no place to keep the torch probe: {base} cannot be written, or others can write "
+                "it or a folder above it; set XDG_CACHE_HOME to a folder of yours")
+
+
+def _compilers():
+    asked = os.environ.get("CXX")
+    return [asked] if asked else ["c++", "g++", "clang++"]
+
+
+class _NoCompiler(Error):
+    pass
+
+
+def _find_compiler():
+    for name in _compilers():
+        words = name.split()
+        if words and shutil.which(words[0]):
+            return words
+    raise _NoCompiler(f"no C++ compiler to build the torch probe with (looked for {', '.join(_compilers())}): "
+                "apt install g++, or set CXX")
+
+
+def _standards(torch):
+    """The C++ that torch itself was built with, then the other."""
+    found = re.search(r"C\+\+ Version: (\d{4})", torch.__config__.show())
+    return ["c++17", "c++20"] if found and int(found.group(1)) < 2020 else ["c++20", "c++17"]
+
+
+def _command(torch, compiler, standard, source, output):
+    """As torch's own extensions are built; NDEBUG, since its headers differ without."""
+    root = os.path.dirname(torch.__file__)
+    includes = [os.path.join(root, "include"), os.path.join(root, "include/torch/csrc/api/include"),
+                sysconfig.get_path("include"), sysconfig.get_path("platinclude")]
+    return [*compiler, "-O2", "-DNDEBUG", f"-std={standard}", "-fPIC", "-shared", "-w",
+            "-fvisibility=hidden", f"-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}",
+            *(word for folder in dict.fromkeys(includes) for word in ("-isystem", folder)),
+            "-I", source, os.path.join(source, "probes/torch/shim.cpp"), "-o", output,
+            "-L", os.path.join(root, "lib"), "-Wl,--no-as-needed", "-l:libc10.so",
+            "-l:libtorch_cpu.so", _record.library(), "-Wl,-z,nodelete"]
+
+
+def _run(command, said):
+    """Its exit status and output; says what goes on if that takes a while."""
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output,
+                                 stderr=subprocess.STDOUT, env=_plain_environment())
+        try:
+            child.wait(_SAID_AFTER_S)
+        except subprocess.TimeoutExpired:
+            if sys.stderr:
+                print(f"sonde: {said}", file=sys.stderr, flush=True)
+            child.wait()
+        output.seek(0)
+        return child.returncode, output.read()
+
+
+def _plain_environment():
+    """A compiler under `sonde run` is no part of what is recorded."""
+    return {key: value for key, value in os.environ.items()
+            if not key.startswith("SONDE_") and key != "LD_PRELOAD"}
+
+
+def _first_error(text):
+    lines = [line for line in text.splitlines() if "error" in line.lower()] or text.splitlines()
+    return lines[0].strip()[:300] if lines else "the compiler said nothing"
+
+
+def _build(torch, source, target):
+    compiler = _find_compiler()
+    partial = f"{target}.{os.getpid()}"
+    said = f"building the probe for torch {torch.__version__}, once (about 20 s)"
+    try:
+        for standard in _standards(torch):
+            status, text = _run(_command(torch, compiler, standard, source, partial), said)
+            if status == 0:
+                os.replace(partial, target)
+                return
+            first = _first_error(text)
+        raise Error(f"cannot build the torch probe for torch {torch.__version__} with "
+                    f"{' '.join(compiler)}: {first}")
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(partial)
+
+
+def _add_sources(digest, source):
+    for name in _SOURCES:
+        with open(os.path.join(source, name), "rb") as file:
+            digest.update(name.encode() + b"\0" + file.read())
+
+
+def _identity(torch, source):
+    """Changes with everything that the built library depends on."""
+    digest = hashlib.sha256()
+    _add_sources(digest, source)
+    for word in (torch.__version__, os.path.dirname(torch.__file__), sys.implementation.cache_tag,
+                 sys.version, sysconfig.get_platform()):
+        digest.update(word.encode() + b"\0")
+    abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
+    return f"torch-{re.sub('[^0-9A-Za-z.+_-]', '_', torch.__version__)}-{abi}-{digest.hexdigest()[:16]}"
+
+
+def _wheel_name(torch, source):
+    """Of a probe in a wheel: of a torch's release, whatever device it is for, and a CPython."""
+    digest = hashlib.sha256()
+    _add_sources(digest, source)
+    abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
+    release = torch.__version__.split("+")[0]
+    return (f"torch-{release}-{abi}-{sys.implementation.cache_tag}-{sysconfig.get_platform()}-"
+            f"{digest.hexdigest()[:16]}.so")
+
+
+def _from_wheel(torch, source):
+    """The wheel's own probe, or None: there is none for this torch, or it cannot be loaded here."""
+    path = os.path.join(_PROBES, _wheel_name(torch, source))
+    if not os.path.exists(path):
+        return None
+    try:
+        ctypes.CDLL(path)
+    except OSError:  # an older C++ library than that it was built with
+        return None
+    return path
+
+
+def _from_cache(torch, source):
+    folder = os.path.join(_cache_folder(), _identity(torch, source))
+    target = os.path.join(folder, "shim.so")
+    if not os.path.exists(target):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        # Many processes of a job come here at once: one builds, the others wait for it.
+        with open(os.path.join(folder, "lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not os.path.exists(target):
+                _build(torch, source, target)
+    return target
+
+
+def library():
+    """Where the probe for this torch is; built first if need be. Raises sonde.Error."""
+    global _library
+    if _library is None:
+        import torch
+        source = _source_folder()
+        try:
+            _library = _from_wheel(torch, source) or _from_cache(torch, source)
+        except _NoCompiler as error:
+            if not os.path.exists(_PLAIN):
+                raise
+            print(f"sonde: only names and times are recorded of PyTorch: {error}", file=sys.stderr)
+            _library = _PLAIN
+    return _library
+
+
+def build_into(folder):
+    """Builds the probe that a wheel carries for this torch; returns where it is."""
+    import torch
+    source = _source_folder()
+    os.makedirs(folder, exist_ok=True)
+    target = os.path.join(folder, _wheel_name(torch, source))
+    if not os.path.exists(target):
+        _build(torch, source, target)
+    return target
+
+
+# ------------------------------------------------------------------- start and stop
+
+class _CompiledRanges:
+    """torch.compile's code opens ranges only if torch says that a profiler is on.
+
+    When torch's own profiler stops in between it would say no: so we say it again.
+    """
+
+    def __init__(self):
+        import torch.autograd.profiler as profiler
+        self.profiler = profiler
+        self.start = getattr(profiler, "_run_on_profiler_start", None)
+        self.stop = getattr(profiler, "_run_on_profiler_stop", None)
+
+    def put_on(self):
+        if self.start and self.stop:
+            self.start()
+            self.profiler._run_on_profiler_stop = self._stop_and_start
+
+    def _stop_and_start(self):
+        self.stop()
+        self.start()
+
+    def take_off(self):
+        import torch
+        if self.start and self.stop:
+            self.profiler._run_on_profiler_stop = self.stop
+            if not torch._C._autograd._profiler_enabled():
+                self.stop()
+
+
+def _prefixes():
+    """What torch cuts off the file names of its stacks."""
+    try:
+        from torch.profiler.python_tracer import _prefix_regex
+        return list(_prefix_regex())
+    except ImportError:
+        return sorted((path for path in sys.path if path), reverse=True)
+
+
+def module_code(torch):
+    """Of nn.Module.__call__, by which a module's frame is known; its first local is the module."""
+    code = getattr(torch.nn.Module.__call__, "__code__", None)
+    usable = code is not None and code.co_varnames[:1] == ("self",) and "self" not in code.co_cellvars
+    return code if usable else None
+
+
+def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads=False,
+           more_flags=0, notes=None):
+    """Has torch's operators recorded by whatever recording is on, or will be."""
+    global _compiled
+    import torch
+    flags = (shapes * _record.TORCH_SHAPES | memory * _record.TORCH_MEMORY
+             | stacks * _record.TORCH_STACKS | modules * _record.TORCH_MODULES
+             | overloads * _record.TORCH_OVERLOADS | more_flags)
+    notes = dict(notes or {})
+    notes["torch.version"] = torch.__version__
+    notes["torch.options"] = json.dumps({"record_shapes": shapes, "profile_memory": memory,
+                                         "with_stack": stacks, "with_modules": modules})
+    if stacks:
+        notes["python.prefixes"] = json.dumps(_prefixes())
+    _record.torch_start(library(), flags, module_code(torch), notes)
+    if _compiled is None:
+        _compiled = _CompiledRanges()
+        _compiled.put_on()
+
+
+def detach():
+    """torch is left as it was found; under `sonde run`, recorded as that asks for."""
+    global _compiled
+    if _of_run is not None:
+        attach(**_of_run)
+        return
+    _record.torch_stop()
+    if _compiled is not None:
+        _compiled.take_off()
+        _compiled = None
+
+
+def start(path, *, shapes=False, memory=False, stacks=False, modules=False, overloads=False,
+          notes=None, **recording):
+    """Begins a recording with torch in it; `recording`: options of sonde._record.start."""
+    library()  # what can fail, and takes time, comes before there is a file
+    _record.start(path, **recording)
+    try:
+        attach(shapes=shapes, memory=memory, stacks=stacks, modules=modules, overloads=overloads,
+               notes=notes)
+    except BaseException:
+        _record.stop()
+        raise
+
+
+def stop():
+    detach()
+    _record.stop()
+
+
+# -------------------------------------------------------------------------- sonde run
+
+def autostart(probes):
+    """Under `sonde run`: the recording is on as soon as sonde._record is loaded."""
+    global _of_run
+    asked = set(probes.split(","))
+    options = {name: name in asked
+               for name in ("shapes", "memory", "stacks", "modules", "overloads")}
+    attach(**options)
+    _of_run = options
+
+
+def main():
+    into = sys.argv[2] if sys.argv[1:2] == ["--into"] and len(sys.argv) == 3 else None
+    if sys.argv[1:] and into is None:
+        sys.exit("usage: python -m sonde.torch [--into FOLDER]")
+    try:
+        print(build_into(into) if into else library())
+    except Error as error:
+        sys.exit(f"sonde: {error}")
+    except ImportError:
+        sys.exit("sonde: torch is not installed here, so there is nothing to build")

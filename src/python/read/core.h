@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * python/read/core.h - what the files of sonde._core share.
+ *
+ *     core.c       the module; Trace
+ *     averages.c, average.c, events.c, event.c, timeline.c
+ *     rows.c       what those have in common
+ *     layers.c     profiles of layers into results files
+ *     table.c      columns of them, for NumPy and Arrow
+ *
+ * Built against the limited API of CPython 3.9. All of this runs with the interpreter lock.
+ */
+#ifndef SONDE_CORE_H
+#define SONDE_CORE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sonde/sonde.h>
+
+#define METHOD(f) ((PyCFunction)(void (*)(void))(f))
+
+/* -------------------------------------------------------------------- core.c */
+
+struct trace_object {
+    PyObject_HEAD
+    struct sonde_trace *trace;  /* owned; NULL once it is closed and nobody uses it */
+    int                 busy;   /* a call is at work without the interpreter lock */
+    int                 closed; /* the user let go of it; what was made of it may still live */
+    Py_ssize_t          users;  /* averages, events, timelines that borrow its texts */
+};
+
+extern PyObject *core_error; /* sonde.Error */
+
+void core_set_error(const struct sonde_error *err);
+
+/* The trace, reserved for the caller until core_let_go(); NULL with an exception set. */
+struct sonde_trace *core_take(struct trace_object *self);
+void                core_let_go(struct trace_object *self);
+
+/* For objects that borrow from the trace: it stays open until the last of them is gone. */
+void core_use(struct trace_object *self);
+void core_unuse(struct trace_object *self);
+
+int core_flops(const char *name, enum sonde_flops_mode *out);
+int core_groups(const char *list, unsigned *out);
+
+/* Opens `path`, lets `write` fill it, and removes it if that fails; NULL or None. */
+typedef enum sonde_status core_write_fn(const struct sonde_sink *sink, bool gzip, void *user,
+                                        struct sonde_error *err);
+PyObject                 *core_write_file(PyObject *path, core_write_fn *write, void *user);
+
+PyObject *core_text(struct sonde_text text);
+
+/* --------------------------------------------------- averages.c and its siblings */
+
+/* 0, or -1 with an exception set. */
+int       core_averages_init(PyObject *module);
+int       core_average_init(PyObject *module);
+int       core_events_init(PyObject *module);
+int       core_event_init(PyObject *module);
+int       core_timeline_init(PyObject *module);
+int       core_layers_init(PyObject *module);
+PyObject *core_trace_averages(struct trace_object *self, PyObject *args, PyObject *kwargs);
+PyObject *core_trace_events(struct trace_object *self, PyObject *args, PyObject *kwargs);
+PyObject *core_trace_stacks(struct trace_object *self, PyObject *args, PyObject *kwargs);
+PyObject *core_trace_timeline(struct trace_object *self, PyObject *args, PyObject *kwargs);
+
+/* ------------------------------------------------------------------- table.c */
+
+#define CORE_COLUMNS_MAX 40
+
+/*
+ * Elements are int64_t q, uint64_t Q, int32_t i, uint32_t I, uint8_t B, double d. Of texts they
+ * are numbers in the table's list: any (DICTIONARY), or in a row from the first on (TEXT).
+ */
+struct core_column {
+    const char *name;
+    char        format;
+    const void *data;
+    enum core_text_kind { CORE_NUMBER, CORE_DICTIONARY, CORE_TEXT } kind;
+};
+
+struct core_table {
+    size_t             count;
+    size_t             column_count;
+    struct core_column columns[CORE_COLUMNS_MAX];
+    PyObject          *texts; /* a list of str, or NULL */
+};
+
+int core_table_init(PyObject *module);
+/* A Column that keeps `owner` alive; NULL with an exception set when there is no such name. */
+PyObject *core_table_column(const struct core_table *table, PyObject *owner, const char *name);
+PyObject *core_table_names(const struct core_table *table);
+PyObject *core_table_schema(const struct core_table *table);
+PyObject *core_table_array(const struct core_table *table, PyObject *owner);
+PyObject *core_table_stream(const struct core_table *table, PyObject *owner);
+
+#endif

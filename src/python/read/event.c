@@ -1,0 +1,691 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * python/read/event.c - Event: one entry of events(), with torch's attributes.
+ */
+#include "python/read/events.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <structmember.h>
+
+#define ITEMS_MAX 4096 /* arguments of an operator, with the elements of lists */
+
+PyTypeObject        *core_event_type;
+static PyTypeObject *interval_type;
+
+static struct events_object *events_of(const struct event_object *self)
+{
+    return (struct events_object *)self->base.owner;
+}
+
+static PyObject *stack_lines(const struct sonde_trace *trace, uint32_t process, uint32_t stack)
+{
+    struct sonde_buffer text = { 0 };
+
+    if (stack != 0)
+        sonde_stack_text(trace, process, stack, SIZE_MAX, &text);
+    PyObject *lines = core_split_lines(text.length ? text.bytes : "", text.length);
+    sonde_buffer_release(&text);
+    return lines;
+}
+
+struct interval_object {
+    PyObject_HEAD
+    double start, end;
+};
+
+static PyObject *interval_elapsed(struct interval_object *self, PyObject *unused)
+{
+    (void)unused;
+    return PyFloat_FromDouble(self->end - self->start);
+}
+
+static PyObject *interval_repr(PyObject *self)
+{
+    PyObject *start = PyObject_GetAttrString(self, "start");
+    PyObject *end = PyObject_GetAttrString(self, "end");
+    PyObject *text = start && end ? PyUnicode_FromFormat("Interval(%S, %S)", start, end) : NULL;
+
+    Py_XDECREF(start);
+    Py_XDECREF(end);
+    return text;
+}
+
+static void plain_dealloc(PyObject *self)
+{
+    core_free_object(self);
+}
+
+static PyObject *interval_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "start", "end", NULL };
+    double       start, end;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "dd:Interval", names, &start, &end))
+        return NULL;
+    struct interval_object *self = (struct interval_object *)core_new_object(type);
+    if (self) {
+        self->start = start;
+        self->end = end;
+    }
+    return (PyObject *)self;
+}
+
+static PyObject *interval_reduce(struct interval_object *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_BuildValue("(O(dd))", Py_TYPE((PyObject *)self), self->start, self->end);
+}
+
+static PyMemberDef interval_members[] = {
+    { "start", T_DOUBLE, offsetof(struct interval_object, start), 0, NULL },
+    { "end", T_DOUBLE, offsetof(struct interval_object, end), 0, NULL },
+    { NULL, 0, 0, 0, NULL },
+};
+static PyMethodDef interval_methods[] = {
+    { "elapsed_us", METHOD(interval_elapsed), METH_NOARGS, "how long it took" },
+    { "__reduce__", METHOD(interval_reduce), METH_NOARGS, NULL },
+    { NULL, NULL, 0, NULL },
+};
+static PyType_Slot interval_slots[] = {
+    { Py_tp_doc, "From start to end, in microseconds since the recording began." },
+    { Py_tp_new, (void *)interval_new },
+    { Py_tp_dealloc, (void *)plain_dealloc },
+    { Py_tp_repr, (void *)interval_repr },
+    { Py_tp_members, interval_members },
+    { Py_tp_methods, interval_methods },
+    { 0, NULL },
+};
+static PyType_Spec interval_spec = { .name = "sonde._core.Interval",
+                                     .basicsize = sizeof(struct interval_object),
+                                     .flags = Py_TPFLAGS_DEFAULT,
+                                     .slots = interval_slots };
+
+static PyObject *make_interval(int64_t start_ns, int64_t end_ns)
+{
+    struct interval_object *self = (struct interval_object *)core_new_object(interval_type);
+
+    if (self) {
+        self->start = (double)start_ns / 1000.0;
+        self->end = (double)end_ns / 1000.0;
+    }
+    return (PyObject *)self;
+}
+
+/* Appends and lets go of `item`; false with an exception set. */
+static bool push(PyObject *list, PyObject *item)
+{
+    bool good = item && PyList_Append(list, item) == 0;
+
+    Py_XDECREF(item);
+    return good;
+}
+
+/* Dims, or the strides that a tensor of these dims has when it is row-major. */
+static PyObject *dims_list(const struct sonde_argument *a, bool as_strides)
+{
+    PyObject *list = PyList_New((Py_ssize_t)a->count);
+    int64_t   stride = 1;
+
+    for (uint32_t i = a->count; list && i-- > 0;) {
+        PyObject *number = PyLong_FromLongLong(as_strides ? stride : a->dims[i]);
+        if (!number || PyList_SetItem(list, (Py_ssize_t)i, number) < 0) {
+            Py_CLEAR(list);
+            break;
+        }
+        stride *= a->dims[i];
+    }
+    return list;
+}
+
+enum arguments { ARGUMENTS_FLAT, ARGUMENTS_NESTED, ARGUMENTS_STRIDES, ARGUMENTS_TYPES };
+
+static PyObject *type_text(const struct sonde_argument *items, size_t count, size_t at,
+                           PyObject *values, Py_ssize_t place)
+{
+    const char *type = sonde_argument_type(items, count, at);
+
+    /* A list of numbers is told by its text alone. */
+    if (!*type && values && place < PyList_Size(values)) {
+        PyObject *value = PyList_GetItem(values, place);
+        if (PyList_Check(value))
+            type = "ScalarList";
+    }
+    return PyUnicode_FromString(type);
+}
+
+static PyObject *arguments_list(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                                enum arguments what, PyObject *values, bool as_strides)
+{
+    struct sonde_argument *items = malloc(ITEMS_MAX * sizeof *items);
+    PyObject              *list = PyList_New(0);
+
+    if (!items || !list) {
+        free(items);
+        Py_XDECREF(list);
+        return PyErr_NoMemory();
+    }
+    size_t count = sonde_trace_arguments(trace, process, id, items, ITEMS_MAX);
+    count = count < ITEMS_MAX ? count : ITEMS_MAX;
+    bool good = true;
+    for (size_t i = 0; good && i < count; i++) {
+        const struct sonde_argument *a = &items[i];
+        size_t                       inside = a->kind == 2 && a->count < count - i ? a->count : 0;
+        if (what == ARGUMENTS_TYPES) {
+            good = push(list, type_text(items, count, i, values, PyList_Size(list)));
+        } else if (a->kind == 1) {
+            good = push(list, dims_list(a, as_strides));
+        } else {
+            PyObject *inner = PyList_New(0);
+            for (size_t k = 1; inner && what != ARGUMENTS_FLAT && k <= inside; k++)
+                if (a[k].kind == 1 && !push(inner, dims_list(&a[k], as_strides)))
+                    Py_CLEAR(inner);
+            good = push(list, inner);
+        }
+        i += inside;
+    }
+    free(items);
+    if (!good)
+        Py_CLEAR(list);
+    return list;
+}
+
+/* "[1, 1]", "True", "1.5" to what they are; "" to None; what is no value stays text. */
+static PyObject *concrete_value(PyObject *text)
+{
+    if (PyUnicode_GetLength(text) == 0)
+        Py_RETURN_NONE;
+    PyObject *value = core_call("ast", "literal_eval", text);
+    if (value)
+        return value;
+    PyErr_Clear();
+    value = PyFloat_FromString(text); /* inf, nan */
+    if (value)
+        return value;
+    PyErr_Clear();
+    Py_INCREF(text);
+    return text;
+}
+
+static PyObject *concrete_list(struct events_object *owner, size_t i)
+{
+    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
+    PyObject                          *list = PyList_New(0);
+
+    if (!list)
+        return NULL;
+    if (c->arguments[i] == 0) { /* all of them are nothing to show */
+        PyObject *shapes = arguments_list(owner->trace->trace, c->process[i], c->shapes[i],
+                                          ARGUMENTS_FLAT, NULL, false);
+        for (Py_ssize_t k = 0; shapes && k < PyList_Size(shapes); k++) {
+            Py_INCREF(Py_None);
+            if (!push(list, Py_None))
+                break;
+        }
+        Py_XDECREF(shapes);
+        return list;
+    }
+    PyObject *text = core_events_text(owner, c->arguments[i]);
+    PyObject *parts = text ? core_call("json", "loads", text) : NULL;
+    Py_XDECREF(text);
+    if (!parts || !PyList_Check(parts)) {
+        PyErr_Clear();
+        Py_XDECREF(parts);
+        return list;
+    }
+    for (Py_ssize_t k = 0; k < PyList_Size(parts); k++)
+        if (!push(list, concrete_value(PyList_GetItem(parts, k))))
+            Py_CLEAR(list);
+    Py_DECREF(parts);
+    return list;
+}
+
+static PyObject *keywords_dict(struct events_object *owner, size_t i)
+{
+    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
+    PyObject *text = c->keywords[i] != 0 ? core_events_text(owner, c->keywords[i]) : NULL;
+    PyObject *found = text ? core_call("json", "loads", text) : NULL;
+
+    Py_XDECREF(text);
+    if (found && PyDict_Check(found))
+        return found;
+    PyErr_Clear();
+    Py_XDECREF(found);
+    return PyDict_New();
+}
+
+#define NO_EVENT UINT32_MAX
+
+/* Children of each event, in order: a list through next_child. */
+static int link_children(struct events_object *owner)
+{
+    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
+
+    if (owner->first_child)
+        return 0;
+    owner->first_child = malloc((c->count + 1) * sizeof *owner->first_child);
+    owner->next_child = malloc((c->count + 1) * sizeof *owner->next_child);
+    if (!owner->first_child || !owner->next_child) {
+        free(owner->first_child);
+        owner->first_child = NULL;
+        PyErr_NoMemory();
+        return -1;
+    }
+    memset(owner->first_child, 0xff, (c->count + 1) * sizeof *owner->first_child);
+    for (size_t i = c->count; i-- > 0;) {
+        owner->next_child[i] = NO_EVENT;
+        if (c->parent[i] >= 0) {
+            owner->next_child[i] = owner->first_child[c->parent[i]];
+            owner->first_child[c->parent[i]] = (uint32_t)i;
+        }
+    }
+    return 0;
+}
+
+static PyObject *children_list(struct events_object *owner, size_t i)
+{
+    PyObject *list = link_children(owner) < 0 ? NULL : PyList_New(0);
+
+    for (uint32_t at = list ? owner->first_child[i] : NO_EVENT; at != NO_EVENT;
+         at = owner->next_child[at]) {
+        if (!push(list, core_events_item((PyObject *)owner, (Py_ssize_t)at))) {
+            Py_CLEAR(list);
+            break;
+        }
+    }
+    return list;
+}
+
+enum event_field {
+    E_ID,
+    E_NAME,
+    E_TRACE_NAME,
+    E_OVERLOAD,
+    E_TIME_RANGE,
+    E_THREAD,
+    E_FWD_THREAD,
+    E_TID,
+    E_ONE,
+    E_NODE,
+    E_ASYNC,
+    E_FALSE,
+    E_USER,
+    E_NONE,
+    E_DEVICE_TYPE,
+    E_ZERO,
+    E_EMPTY_LIST,
+    E_KEYWORDS,
+    E_SCOPE,
+    E_SEQUENCE,
+    E_SHAPES,
+    E_NESTED_SHAPES,
+    E_STRIDES,
+    E_TYPES,
+    E_CONCRETE,
+    E_STACK,
+    E_MODULE,
+    E_PARENT,
+    E_CHILDREN,
+    E_TOTAL,
+    E_SELF,
+    E_TOTAL_TEXT,
+    E_SELF_TEXT,
+    E_ZERO_TEXT,
+    E_CPU,
+    E_SELF_CPU,
+    E_DEVICE,
+    E_SELF_DEVICE,
+    E_FLOPS,
+    E_MACS,
+    E_MOVED,
+    E_PROCESS,
+    E_INDEX,
+    E_EXTERNAL,
+    E_ACTIVITY,
+    E_IS_FUNCTION,
+    E_PYTHON_ID,
+    E_PYTHON_PARENT,
+    E_PYTHON_MODULE,
+};
+
+static PyObject *event_parent(const struct event_object *self, int32_t parent)
+{
+    if (parent < 0)
+        Py_RETURN_NONE;
+    return core_events_item(self->base.owner, parent);
+}
+
+static PyObject *event_types(struct events_object *owner, size_t i)
+{
+    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
+    PyObject                          *values = concrete_list(owner, i);
+    PyObject *list = values ? arguments_list(owner->trace->trace, c->process[i], c->shapes[i],
+                                             ARGUMENTS_TYPES, values, false)
+                            : NULL;
+
+    Py_XDECREF(values);
+    return list;
+}
+
+/* Texts. */
+static PyObject *event_text(struct event_object *self, void *which)
+{
+    struct events_object              *owner = events_of(self);
+    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
+    size_t                             i = self->index;
+    double                             total_us = (double)(c->end_ns[i] - c->start_ns[i]) / 1000.0;
+
+    switch ((enum event_field)(intptr_t)which) {
+    case E_NAME:
+        return core_events_text(owner, c->name[i]);
+    case E_TRACE_NAME:
+        if (c->trace_name[i] == 0)
+            Py_RETURN_NONE;
+        return core_events_text(owner, c->trace_name[i]);
+    case E_OVERLOAD:
+        return core_events_text(owner, c->overload[i]);
+    case E_MODULE:
+        return core_events_text(owner, c->module[i]);
+    case E_ACTIVITY:
+        return PyUnicode_FromString(c->trace_name[i] == 0                   ? "cpu_instant_event"
+                                    : c->flags[i] & SONDE_EVENT_IS_FUNCTION ? "python_function"
+                                    : c->flags[i] & SONDE_EVENT_IS_USER     ? "user_annotation"
+                                                                            : "cpu_op");
+    case E_TOTAL_TEXT:
+        return core_time_text(total_us);
+    case E_SELF_TEXT:
+        return core_time_text((double)c->self_ns[i] / 1000.0);
+    case E_ZERO_TEXT:
+        return core_time_text(0);
+    default:
+        return NULL;
+    }
+}
+
+/* Lists, and other objects. */
+static PyObject *event_object(struct event_object *self, void *which)
+{
+    struct events_object              *owner = events_of(self);
+    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
+    size_t                             i = self->index;
+    const struct sonde_trace          *trace = owner->trace->trace;
+
+    switch ((enum event_field)(intptr_t)which) {
+    case E_TIME_RANGE:
+        return make_interval(c->start_ns[i], c->end_ns[i]);
+    case E_NONE:
+        Py_RETURN_NONE;
+    case E_DEVICE_TYPE:
+        return core_cpu_type();
+    case E_EMPTY_LIST:
+        return PyList_New(0);
+    case E_KEYWORDS:
+        return keywords_dict(owner, i);
+    case E_SHAPES:
+        return arguments_list(trace, c->process[i], c->shapes[i], ARGUMENTS_FLAT, NULL, false);
+    case E_NESTED_SHAPES:
+        return arguments_list(trace, c->process[i], c->shapes[i], ARGUMENTS_NESTED, NULL, false);
+    case E_STRIDES: /* not recorded where they follow from the shapes */
+        return arguments_list(trace, c->process[i], c->strides[i] ? c->strides[i] : c->shapes[i],
+                              ARGUMENTS_STRIDES, NULL, c->strides[i] == 0);
+    case E_TYPES:
+        return event_types(owner, i);
+    case E_CONCRETE:
+        return concrete_list(owner, i);
+    case E_STACK:
+        return stack_lines(trace, c->process[i], c->stack[i]);
+    case E_PARENT:
+        return event_parent(self, c->parent[i]);
+    case E_CHILDREN:
+        return children_list(owner, i);
+    default:
+        return NULL;
+    }
+}
+
+/* torch has -1 where there is none. */
+static PyObject *python_number(uint32_t number)
+{
+    return PyLong_FromLong(number != 0 ? (long)number : -1);
+}
+
+/* Numbers and flags. */
+static PyObject *event_number(struct event_object *self, void *which)
+{
+    struct events_object              *owner = events_of(self);
+    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
+    size_t                             i = self->index;
+    const struct sonde_trace          *trace = owner->trace->trace;
+    double                             total_us = (double)(c->end_ns[i] - c->start_ns[i]) / 1000.0;
+
+    switch ((enum event_field)(intptr_t)which) {
+    case E_EXTERNAL: /* as torch numbers them; memory has none */
+        return PyLong_FromSize_t(c->trace_name[i] == 0 ? 0 : i + 1);
+    case E_ID:
+        return PyLong_FromSize_t(i + 1);
+    case E_THREAD:
+        return PyLong_FromUnsignedLong(c->torch_thread[i]);
+    case E_FWD_THREAD:
+        return PyLong_FromUnsignedLong(c->fwd_thread[i]);
+    case E_TID:
+        return PyLong_FromUnsignedLong(sonde_trace_thread(trace, c->thread[i])->tid);
+    case E_ONE:
+        return PyLong_FromLong(1);
+    case E_NODE:
+        return PyLong_FromLong(-1);
+    case E_ASYNC:
+        return PyBool_FromLong(c->flags[i] & SONDE_EVENT_IS_ASYNC);
+    case E_FALSE:
+        Py_RETURN_FALSE;
+    case E_IS_FUNCTION:
+        return PyBool_FromLong(c->flags[i] & SONDE_EVENT_IS_FUNCTION);
+    case E_PYTHON_ID:
+        return python_number(c->python_id[i]);
+    case E_PYTHON_PARENT:
+        return python_number(c->python_parent[i]);
+    case E_PYTHON_MODULE:
+        return PyLong_FromLong(c->python_module[i]);
+    case E_USER:
+        return PyBool_FromLong(c->flags[i] & SONDE_EVENT_IS_USER);
+    case E_ZERO:
+        return PyLong_FromLong(0);
+    case E_SCOPE:
+        return PyLong_FromLong(c->scope[i]);
+    case E_SEQUENCE:
+        return PyLong_FromLongLong(c->sequence[i]);
+    case E_TOTAL:
+        return PyFloat_FromDouble(total_us);
+    case E_SELF:
+        return core_us(c->self_ns[i]);
+    case E_CPU:
+        return PyLong_FromLongLong(c->cpu_bytes[i]);
+    case E_SELF_CPU:
+        return PyLong_FromLongLong(c->self_cpu_bytes[i]);
+    case E_DEVICE:
+        return PyLong_FromLongLong(c->device_bytes[i]);
+    case E_SELF_DEVICE:
+        return PyLong_FromLongLong(c->self_device_bytes[i]);
+    case E_FLOPS:
+        return core_whole(c->flops[i]);
+    case E_MACS:
+        return core_whole(c->macs[i]);
+    case E_MOVED:
+        return core_whole(c->moved_bytes[i]);
+    case E_PROCESS:
+        return PyLong_FromUnsignedLong(c->process[i]);
+    case E_INDEX:
+        return PyLong_FromSize_t(i);
+    default:
+        return NULL;
+    }
+}
+
+/* Two objects of one event are one: rows are made anew each time they are asked for. */
+static PyObject *event_compare(PyObject *left, PyObject *right, int operation)
+{
+    if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(left) != Py_TYPE(right)) {
+        Py_INCREF(Py_NotImplemented);
+        return Py_NotImplemented;
+    }
+    const struct event_object *a = (struct event_object *)left, *b = (struct event_object *)right;
+    bool                       same = a->base.owner == b->base.owner && a->index == b->index;
+    return PyBool_FromLong(same == (operation == Py_EQ));
+}
+
+static Py_hash_t event_hash(struct event_object *self)
+{
+    return (Py_hash_t)((uintptr_t)self->base.owner / 16 * 31 + self->index) & PY_SSIZE_T_MAX;
+}
+
+static PyObject *event_repr(PyObject *self)
+{
+    PyObject *id = PyObject_GetAttrString(self, "id"), *name = PyObject_GetAttrString(self, "name");
+    PyObject *time = PyObject_GetAttrString(self, "cpu_time_str");
+    PyObject *thread = PyObject_GetAttrString(self, "thread");
+    PyObject *shapes = PyObject_GetAttrString(self, "input_shapes");
+    PyObject *text = NULL;
+
+    if (id && name && time && thread && shapes)
+        text = PyUnicode_FromFormat("<FunctionEvent id=%S name=%U cpu_time=%U thread=%S "
+                                    "input_shapes=%S>",
+                                    id, name, time, thread, shapes);
+    Py_XDECREF(id);
+    Py_XDECREF(name);
+    Py_XDECREF(time);
+    Py_XDECREF(thread);
+    Py_XDECREF(shapes);
+    return text;
+}
+
+static PyGetSetDef event_getset[] = {
+    GET("id", event_number, E_ID),
+    GET("name", event_text, E_NAME),
+    GET("key", event_text, E_NAME),
+    GET("trace_name", event_text, E_TRACE_NAME),
+    GET("overload_name", event_text, E_OVERLOAD),
+    GET("time_range", event_object, E_TIME_RANGE),
+    GET("thread", event_number, E_THREAD),
+    GET("fwd_thread", event_number, E_FWD_THREAD),
+    GET("tid", event_number, E_TID),
+    GET("count", event_number, E_ONE),
+    GET("node_id", event_number, E_NODE),
+    GET("is_async", event_number, E_ASYNC),
+    GET("is_remote", event_number, E_FALSE),
+    GET("is_legacy", event_number, E_FALSE),
+    GET("is_user_annotation", event_number, E_USER),
+    GET("is_python_function", event_number, E_IS_FUNCTION),
+    GET("use_device", event_object, E_NONE),
+    GET("device_type", event_object, E_DEVICE_TYPE),
+    GET("device_index", event_number, E_ZERO),
+    GET("device_resource_id", event_number, E_THREAD),
+    GET("kernels", event_object, E_EMPTY_LIST),
+    GET("scope", event_number, E_SCOPE),
+    GET("sequence_nr", event_number, E_SEQUENCE),
+    GET("input_shapes", event_object, E_SHAPES),
+    GET("structured_input_shapes", event_object, E_NESTED_SHAPES),
+    GET("structured_input_strides", event_object, E_STRIDES),
+    GET("input_dtypes", event_object, E_TYPES),
+    GET("concrete_inputs", event_object, E_CONCRETE),
+    GET("kwinputs", event_object, E_KEYWORDS),
+    GET("stack", event_object, E_STACK),
+    GET("module", event_text, E_MODULE),
+    GET("cpu_parent", event_object, E_PARENT),
+    GET("cpu_children", event_object, E_CHILDREN),
+    GET("cpu_time_total", event_number, E_TOTAL),
+    GET("cpu_time", event_number, E_TOTAL),
+    GET("self_cpu_time_total", event_number, E_SELF),
+    GET("device_time_total", event_number, E_ZERO),
+    GET("self_device_time_total", event_number, E_ZERO),
+    GET("device_time", event_number, E_ZERO),
+    GET("cuda_time", event_number, E_ZERO),
+    GET("cuda_time_total", event_number, E_ZERO),
+    GET("self_cuda_time_total", event_number, E_ZERO),
+    GET("cpu_time_str", event_text, E_TOTAL_TEXT),
+    GET("cpu_time_total_str", event_text, E_TOTAL_TEXT),
+    GET("self_cpu_time_total_str", event_text, E_SELF_TEXT),
+    GET("device_time_str", event_text, E_ZERO_TEXT),
+    GET("device_time_total_str", event_text, E_ZERO_TEXT),
+    GET("self_device_time_total_str", event_text, E_ZERO_TEXT),
+    GET("cpu_memory_usage", event_number, E_CPU),
+    GET("self_cpu_memory_usage", event_number, E_SELF_CPU),
+    GET("device_memory_usage", event_number, E_DEVICE),
+    GET("self_device_memory_usage", event_number, E_SELF_DEVICE),
+    GET("cuda_memory_usage", event_number, E_DEVICE),
+    GET("self_cuda_memory_usage", event_number, E_SELF_DEVICE),
+    GET("flops", event_number, E_FLOPS),
+    GET("macs", event_number, E_MACS),
+    GET("moved_bytes", event_number, E_MOVED),
+    GET("process", event_number, E_PROCESS),
+    GET("index", event_number, E_INDEX),
+    GET("external_id", event_number, E_EXTERNAL),
+    GET("linked_correlation_id", event_number, E_ZERO),
+    GET("activity_type", event_text, E_ACTIVITY),
+    GET("flow_id", event_number, E_ZERO),
+    GET("flow_type", event_number, E_ZERO),
+    GET("flow_start", event_number, E_FALSE),
+    GET("metadata", event_object, E_NONE),
+    GET("event_metadata", event_object, E_NONE),
+    GET("metadata_json", event_object, E_NONE),
+    GET("python_id", event_number, E_PYTHON_ID),
+    GET("python_parent_id", event_number, E_PYTHON_PARENT),
+    GET("python_module_id", event_number, E_PYTHON_MODULE),
+    GET("self_cpu_percent", event_number, E_NODE),
+    GET("total_cpu_percent", event_number, E_NODE),
+    GET("total_device_percent", event_number, E_NODE),
+    { "__class__", (getter)core_torch_class, NULL, NULL, (void *)(uintptr_t) "FunctionEvent" },
+    END_GETSET,
+};
+
+/* An event is its list and its place there; what was set on it comes along. */
+static PyObject *event_reduce(struct event_object *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *operators = PyImport_ImportModule("operator");
+    PyObject *get = operators ? PyObject_GetAttrString(operators, "getitem") : NULL;
+    PyObject *reduced = NULL;
+    if (get)
+        reduced = Py_BuildValue("(O(On)O)", get, self->base.owner, (Py_ssize_t)self->index,
+                                self->base.dict ? self->base.dict : Py_None);
+    Py_XDECREF(get);
+    Py_XDECREF(operators);
+    return reduced;
+}
+
+static PyMethodDef event_methods[] = {
+    { "__reduce__", METHOD(event_reduce), METH_NOARGS, NULL },
+    { "__setstate__", METHOD(core_row_setstate), METH_O, NULL },
+    { NULL, NULL, 0, NULL },
+};
+
+static PyMemberDef event_members[] = {
+    { "__dictoffset__", T_PYSSIZET, offsetof(struct core_row, dict), READONLY, NULL },
+    { NULL, 0, 0, 0, NULL },
+};
+
+static PyType_Slot event_slots[] = {
+    { Py_tp_doc, "An entry of events(): torch's FunctionEvent." },
+    { Py_tp_new, (void *)core_no_new },
+    { Py_tp_dealloc, (void *)core_row_dealloc },
+    { Py_tp_repr, (void *)event_repr },
+    { Py_tp_richcompare, (void *)event_compare },
+    { Py_tp_hash, (void *)event_hash },
+    { Py_tp_getattro, (void *)core_row_get },
+    { Py_tp_setattro, (void *)core_row_set },
+    { Py_tp_methods, event_methods },
+    { Py_tp_getset, event_getset },
+    { Py_tp_members, event_members },
+    { 0, NULL },
+};
+static PyType_Spec event_spec = { .name = "sonde.Event",
+                                  .basicsize = sizeof(struct event_object),
+                                  .flags = Py_TPFLAGS_DEFAULT,
+                                  .slots = event_slots };
+
+int core_event_init(PyObject *module)
+{
+    return core_add_type(module, "Interval", &interval_spec, &interval_type) < 0 ||
+                   core_add_type(module, "Event", &event_spec, &core_event_type) < 0
+               ? -1
+               : 0;
+}

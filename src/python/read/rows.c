@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * python/read/rows.c - what the lists of rows have in common.
+ */
+#include "python/read/rows.h"
+
+#include <string.h>
+
+PyObject *core_new_object(PyTypeObject *type)
+{
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+
+    return allocate(type, 0);
+}
+
+/* Rows and lists come from a trace. */
+PyObject *core_no_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)type, (void)args, (void)kwargs;
+    PyErr_SetString(PyExc_TypeError, "only a Trace makes these");
+    return NULL;
+}
+
+void core_free_object(void *self)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
+    freefunc      release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+    release(self);
+    Py_DECREF(type);
+}
+
+void core_row_dealloc(struct core_row *self)
+{
+    Py_XDECREF(self->owner);
+    Py_XDECREF(self->dict);
+    core_free_object(self);
+}
+
+PyObject *core_row_get(PyObject *object, PyObject *name)
+{
+    struct core_row *self = (struct core_row *)object;
+    PyObject        *set = self->dict ? PyDict_GetItemWithError(self->dict, name) : NULL;
+
+    if (!set)
+        return PyErr_Occurred() ? NULL : PyObject_GenericGetAttr(object, name);
+    Py_INCREF(set);
+    return set;
+}
+
+int core_row_set(PyObject *object, PyObject *name, PyObject *value)
+{
+    struct core_row *self = (struct core_row *)object;
+
+    if (!self->dict)
+        self->dict = PyDict_New();
+    if (!self->dict)
+        return -1;
+    return value ? PyDict_SetItem(self->dict, name, value) : PyDict_DelItem(self->dict, name);
+}
+
+PyObject *core_row_setstate(PyObject *object, PyObject *state)
+{
+    struct core_row *self = (struct core_row *)object;
+
+    if (state != Py_None) {
+        if (!self->dict)
+            self->dict = PyDict_New();
+        if (!self->dict || PyDict_Update(self->dict, state) < 0)
+            return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* A loaded module of torch's; borrowed, or NULL. */
+static PyObject *loaded_module(const char *name)
+{
+    PyObject *modules = PySys_GetObject("modules"); /* borrowed */
+
+    return modules ? PyDict_GetItemString(modules, name) : NULL;
+}
+
+PyObject *core_torch_class(PyObject *self, void *name)
+{
+    PyObject *util = loaded_module("torch.autograd.profiler_util");
+    PyObject *class = util ? PyObject_GetAttrString(util, name) : NULL;
+
+    if (class)
+        return class;
+    PyErr_Clear();
+    class = (PyObject *)Py_TYPE(self);
+    Py_INCREF(class);
+    return class;
+}
+
+struct core_made *core_make_from(struct trace_object *self, PyTypeObject *type,
+                                 core_compute_fn *compute, const void *options)
+{
+    struct sonde_error err = { 0 };
+    enum sonde_status  status;
+    struct core_made  *made = (struct core_made *)core_new_object(type);
+    if (!made)
+        return NULL;
+    struct sonde_trace *trace = core_take(self);
+    if (!trace) {
+        Py_DECREF(made);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    status = compute(trace, made, options, &err);
+    Py_END_ALLOW_THREADS
+    core_let_go(self);
+    if (status != SONDE_OK) {
+        core_set_error(&err);
+        Py_DECREF(made);
+        return NULL;
+    }
+    core_use(self);
+    Py_INCREF(self);
+    made->trace = self;
+    return made;
+}
+
+PyObject *core_us(int64_t ns)
+{
+    return PyFloat_FromDouble((double)ns / 1000.0);
+}
+
+/* torch's _format_time. */
+PyObject *core_time_text(double value)
+{
+    char text[64];
+
+    if (value >= 1e6)
+        snprintf(text, sizeof text, "%.3fs", value / 1e6);
+    else if (value >= 1e3)
+        snprintf(text, sizeof text, "%.3fms", value / 1e3);
+    else
+        snprintf(text, sizeof text, "%.3fus", value);
+    for (char *at = text; *at; at++)
+        if (*at == ',') /* a locale's decimal point */
+            *at = '.';
+    return PyUnicode_FromString(text);
+}
+
+/* torch's DeviceType.CPU where torch is loaded, else its number. */
+PyObject *core_cpu_type(void)
+{
+    PyObject *autograd = loaded_module("torch.autograd");
+    PyObject *types = autograd ? PyObject_GetAttrString(autograd, "DeviceType") : NULL;
+    PyObject *cpu = types ? PyObject_GetAttrString(types, "CPU") : NULL;
+
+    Py_XDECREF(types);
+    PyErr_Clear();
+    return cpu ? cpu : PyLong_FromLong(0);
+}
+
+PyObject *core_split_lines(const char *bytes, size_t length)
+{
+    PyObject   *lines = PyList_New(0);
+    const char *at = bytes, *end = bytes + length;
+
+    while (lines && at < end) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        PyObject   *line = core_text((struct sonde_text){ at, (size_t)((stop ? stop : end) - at) });
+        if (!line || PyList_Append(lines, line) < 0)
+            Py_CLEAR(lines);
+        Py_XDECREF(line);
+        at = stop ? stop + 1 : end;
+    }
+    return lines;
+}
+
+PyObject *core_call(const char *module, const char *function, PyObject *argument)
+{
+    PyObject *found = PyImport_ImportModule(module);
+    PyObject *result = found ? PyObject_CallMethod(found, function, "O", argument) : NULL;
+
+    Py_XDECREF(found);
+    return result;
+}
+
+/* Calls `make(i)` for each index of a slice. */
+PyObject *core_slice(PyObject *self, PyObject *key, Py_ssize_t count,
+                     PyObject *(*make)(PyObject *self, Py_ssize_t index))
+{
+    if (PySlice_Check(key)) {
+        Py_ssize_t start, stop, step;
+        if (PySlice_Unpack(key, &start, &stop, &step) < 0)
+            return NULL;
+        Py_ssize_t length = PySlice_AdjustIndices(count, &start, &stop, step);
+        PyObject  *list = PyList_New(0);
+        for (Py_ssize_t i = 0; list && i < length; i++) {
+            PyObject *row = make(self, start + i * step);
+            if (!row || PyList_Append(list, row) < 0)
+                Py_CLEAR(list);
+            Py_XDECREF(row);
+        }
+        return list;
+    }
+    Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
+    if (index == -1 && PyErr_Occurred())
+        return NULL;
+    return make(self, index < 0 ? index + count : index);
+}
+
+int core_add_type(PyObject *module, const char *name, PyType_Spec *spec, PyTypeObject **type)
+{
+    *type = (PyTypeObject *)PyType_FromSpec(spec);
+    return *type ? PyObject_SetAttrString(module, name, (PyObject *)*type) : -1;
+}
+
+/* ----------------------------------------------------------------- table options */
+
+static int parse_width(PyObject *object, uint32_t *out)
+{
+    if (object == Py_None) {
+        *out = 0; /* no limit */
+        return 0;
+    }
+    unsigned long value = PyLong_AsUnsignedLong(object);
+    if (PyErr_Occurred())
+        return -1;
+    *out = value > 1000000 ? 1000000 : (uint32_t)value;
+    return 0;
+}
+
+static int parse_unit(const char *unit, enum sonde_time_unit *out)
+{
+    *out = !unit                     ? SONDE_TIME_AUTO
+           : strcmp(unit, "us") == 0 ? SONDE_TIME_US
+           : strcmp(unit, "ms") == 0 ? SONDE_TIME_MS
+           : strcmp(unit, "s") == 0
+               ? SONDE_TIME_S
+               : SONDE_TIME_AUTO; /* as torch: an unknown one is each its own */
+    return 0;
+}
+
+int core_parse_table(PyObject *args, PyObject *kwargs, struct table_options *out)
+{
+    static char                      *names[] = { "sort_by",
+                                                  "row_limit",
+                                                  "max_src_column_width",
+                                                  "max_name_column_width",
+                                                  "max_shapes_column_width",
+                                                  "header",
+                                                  "top_level_events_only",
+                                                  "time_unit",
+                                                  "profile_memory",
+                                                  "with_flops",
+                                                  NULL };
+    const struct sonde_report_options defaults = SONDE_REPORT_OPTIONS_INIT;
+    PyObject                         *source = NULL, *name = NULL, *shapes = NULL;
+    const char                       *unit = NULL;
+    long long                         rows = 100;
+    int                               top = 0, memory = 0, flops = 0;
+
+    out->report = defaults;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zLOOOzpz$pp:table", names, &out->report.sort,
+                                     &rows, &source, &name, &shapes, &out->report.header, &top,
+                                     &unit, &memory, &flops) ||
+        (source && parse_width(source, &out->report.max_source) < 0) ||
+        (name && parse_width(name, &out->report.max_name) < 0) ||
+        (shapes && parse_width(shapes, &out->report.max_shapes) < 0) ||
+        parse_unit(unit, &out->report.time_unit) < 0)
+        return -1;
+    out->report.rows = rows;
+    out->report.top_level = top;
+    out->columns = (memory ? (unsigned)SONDE_TABLE_MEMORY : 0) |
+                   (flops ? (unsigned)SONDE_TABLE_FLOPS : 0);
+    return 0;
+}
+
+PyObject *core_finish_text(enum sonde_status status, struct sonde_buffer *text,
+                           const struct sonde_error *err)
+{
+    PyObject *result = NULL;
+
+    if (status != SONDE_OK)
+        core_set_error(err);
+    else
+        result = core_text((struct sonde_text){ text->length ? text->bytes : "", text->length });
+    sonde_buffer_release(text);
+    return result;
+}

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package's folders: what is installed, what importing them costs, whose frames are shown."""
+import pathlib
+import pickle
+import sys
+import textwrap
+
+import pytest
+
+import sonde
+from python_tools import SONDE, python, run
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+INSTALLED = pathlib.Path(sonde.__file__).parent
+
+
+def test_every_file_is_installed():
+    """python/meson.build has a list of them."""
+    source = ROOT / "python/sonde"
+    names = {path.relative_to(source) for kind in ("*.py", "*.pyi", "py.typed") for path in source.rglob(kind)}
+    assert len(names) > 40
+    assert {name for name in names if not (INSTALLED / name).exists()} == set()
+
+
+@pytest.mark.parametrize("name", ["torch", "torch._probe", "torch._installed", "python", "model", "pipeline",
+                                  "python._functions", "python._start", "_steps", "_recorder"])
+def test_importing_a_folder_imports_no_torch(name, tmp_path):
+    done = python("-c", f"import sonde.{name}, sys; print('torch' in sys.modules)", cwd=tmp_path)
+    assert done.stdout == "False\n"
+
+
+def test_the_names_of_sonde_torch(tmp_path):
+    """All of them, a star and a name that nobody has; without torch too."""
+    done = python("-c", textwrap.dedent("""
+        import sys; sys.modules["torch"] = None
+        import sonde, sonde.torch
+        from sonde.torch import *
+        assert profile is sonde.profile is sonde.torch.profile
+        assert set(sonde.torch.__all__) <= set(dir(sonde.torch)) & set(globals())
+        try:
+            sonde.torch.nothing
+        except AttributeError as error:
+            print(error)
+        """), cwd=tmp_path)
+    assert done.stdout == "module 'sonde.torch' has no attribute 'nothing'\n"
+
+
+@pytest.mark.parametrize("place, name", [("_lists", "EventList"), ("_lists", "Events"), ("_lists", "_list_of"),
+                                         ("_lists", "_events_of"), ("_lists", "rows_of"), ("_result", "_unpack")])
+def test_older_pickles_find_what_they_name(place, name):
+    found = pickle.loads(f"csonde.{place}\n{name}\n.".encode())
+    assert found is getattr(sys.modules[f"sonde.torch.{place}"], name)
+
+
+# --------------------------------------------------------------------------- own frames
+
+@pytest.mark.parametrize("folder, hidden", [("sonde", True), ("sonde/python", True), ("sonde/model", True),
+                                            ("sonde/mine", False), ("python", False)])
+def test_samples_begin_below_what_runs_the_program(folder, hidden, tmp_path):
+    runner = tmp_path / folder / "_runner.py"
+    runner.parent.mkdir(parents=True)
+    runner.write_text("import runpy, sys\ndef go(): runpy.run_path(sys.argv[1])\ngo()\n")
+    (tmp_path / "program.py").write_text(textwrap.dedent("""
+        import time
+        def busy():
+            end = time.thread_time() + 0.3
+            while time.thread_time() < end: pass
+        busy()
+        """))
+    run(SONDE, "run", "--sample", "-o", "t.sonde", "--", sys.executable, str(runner), "program.py", cwd=tmp_path)
+    shown = run(SONDE, "report", "t.sonde", "--view", "samples", cwd=tmp_path).stdout
+    assert "busy" in shown
+    assert ("_runner.py:" not in shown) == hidden
+
+
+def test_own_functions_are_in_nobodys_table(tmp_path):
+    """Of every folder: sessions, a profile, folders that go with their objects."""
+    (tmp_path / "program.py").write_text(textwrap.dedent("""
+        import sonde
+        def work():
+            with sonde.functions():
+                pass
+            with sonde.profile(): pass
+            sonde.step()
+        with sonde.functions() as calls:
+            work()
+        calls.print()
+        """))
+    shown = python("program.py", cwd=tmp_path).stdout
+    assert "(work)" in shown
+    assert [line for line in shown.splitlines() if str(INSTALLED) in line] == []
