@@ -120,7 +120,7 @@ static void try_summary(struct sonde_trace *trace)
 
 static void try_events(struct sonde_trace *trace, enum sonde_flops_mode flops)
 {
-    struct sonde_events_options options = { flops };
+    struct sonde_events_options options = { .flops = flops };
     struct sonde_events        *events;
 
     if (sonde_events_new(trace, &options, &events, NULL) != SONDE_OK)

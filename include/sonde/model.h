@@ -147,6 +147,7 @@ struct sonde_events_columns {
 
 struct sonde_events_options {
     enum sonde_flops_mode flops;
+    bool                  on_demand; /* columns are NULL until sonde_events_fill() has made them */
 };
 
 struct sonde_events; /* opaque */
@@ -155,6 +156,12 @@ SONDE_API enum sonde_status sonde_events_new(struct sonde_trace                *
                                              const struct sonde_events_options *options,
                                              struct sonde_events **out, struct sonde_error *err);
 SONDE_API void              sonde_events_free(struct sonde_events *events);
+/*
+ * Makes the column of that name (a member of struct sonde_events_columns), or all of them for NULL,
+ * unless it is there already. Errors: SONDE_E_NOMEM, SONDE_E_ARGUMENT: there is no such column.
+ */
+SONDE_API enum sonde_status sonde_events_fill(struct sonde_events *events, const char *column,
+                                              struct sonde_error *err);
 SONDE_API const struct sonde_events_columns                             *
 sonde_events_columns(const struct sonde_events *events);
 SONDE_API size_t            sonde_events_text_count(const struct sonde_events *events);

@@ -95,7 +95,17 @@ struct snd_lane {
     uint32_t                  torch_thread; /* as torch numbers it, 0 if not told */
 };
 
-struct snd_assembly;
+/* A call without anything inside: what is its own. */
+struct snd_leaf_range {
+    int64_t  start_ns, end_ns, sequence;
+    uint32_t kind; /* the consumer's number of what it shares with others */
+};
+
+/* What is known of a call record, once with and once without FLOPs that an outer range has. */
+struct snd_known_call {
+    double   flops;
+    uint32_t kind; /* plus one; 0: not asked yet */
+};
 
 /* Any function may be NULL. `parent` is NULL for a range that lies in no other. */
 struct snd_consumer {
@@ -117,6 +127,15 @@ struct snd_consumer {
     /* An open range lies in another from now on than when it was opened. */
     void (*move)(void *user, struct snd_lane *lane, struct snd_open_range *range,
                  struct snd_open_range *parent);
+    /*
+     * Calls without anything inside, which most ranges of a framework are, in one piece instead of
+     * open() and close(). `kind` is asked once for all calls of one call record and gives them a
+     * number (UINT32_MAX: out of memory); the range has what they share: no times, no sequence, not
+     * what it lies in. `above`: the range that it lies in, even if that is hidden.
+     */
+    uint32_t (*kind)(void *user, const struct snd_lane *lane, const struct snd_range *shared);
+    void (*leaf)(void *user, struct snd_lane *lane, const struct snd_leaf_range *leaf,
+                 const struct snd_open_range *above, const struct snd_open_range *parent);
 };
 
 struct snd_assembly_stats {
@@ -138,6 +157,7 @@ struct snd_assembly {
     uint64_t                  begins;     /* over the walk */
     uint8_t                  *name_flags; /* enum snd_name_flag of each name of the trace */
     struct snd_flops         *flops;      /* NULL: only what is marked counts */
+    struct snd_known_call   **calls;      /* of each process, two for each call record; or NULL */
     bool                      by_time, out_of_memory;
 };
 

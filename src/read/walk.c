@@ -157,14 +157,10 @@ static inline bool deliver_span(struct snd_walker *w, struct snd_place *place,
     return deliver_ticks(w, place, SND_SPAN_TICKS(words[1]));
 }
 
-/* What a call record says of its range, handed over as the attributes that it stands for. */
-static void describe_call(struct snd_walker *w, const struct snd_place *place,
-                          const struct snd_call_record *call)
+size_t snd_call_attrs(const struct snd_call_record *call,
+                      struct snd_call_attr          attrs[SND_CALL_ATTRS])
 {
-    const struct {
-        uint8_t  key;
-        uint64_t value;
-    } attrs[] = {
+    const struct snd_call_attr all[SND_CALL_ATTRS] = {
         { SND_ATTR_STRIDES, call->strides },
         { SND_ATTR_ARGUMENTS, call->arguments },
         { SND_ATTR_SCOPE, call->scope },
@@ -175,19 +171,56 @@ static void describe_call(struct snd_walker *w, const struct snd_place *place,
         { SND_ATTR_KEYWORDS, call->keywords },
         { SND_ATTR_ASYNC, (call->flags & SND_CALL_ASYNC) != 0 },
     };
-    struct snd_visitor *v = w->visitor;
-    int64_t             ns = place->thread->last_ns;
+    size_t count = 0;
+
+    for (size_t i = 0; i < SND_CALL_ATTRS; i++)
+        if (all[i].value != 0)
+            attrs[count++] = all[i];
+    return count;
+}
+
+/* Hands over what a call record says of its range as the attributes that it stands for. */
+static void describe_call(struct snd_walker *w, const struct snd_place *place,
+                          const struct snd_call_record *call)
+{
+    struct snd_call_attr attrs[SND_CALL_ATTRS];
+    struct snd_visitor  *v = w->visitor;
+    int64_t              ns = place->thread->last_ns;
 
     if ((call->flags & SND_CALL_SEQUENCE) && place->has_sequence) { /* number 0 is one too */
         const uint64_t words[2] = { SND_WORD0_ATTR64(SND_ATTR_SEQUENCE), place->sequence };
         v->other(v->user, place->index, ns, words);
     }
-    for (size_t i = 0; i < sizeof attrs / sizeof attrs[0]; i++) {
-        if (attrs[i].value == 0)
-            continue;
+    size_t count = snd_call_attrs(call, attrs);
+    for (size_t i = 0; i < count; i++) {
         const uint64_t words[2] = { SND_WORD0_ATTR64(attrs[i].key), attrs[i].value };
         v->other(v->user, place->index, ns, words);
     }
+}
+
+/*
+ * Hands a call over in one piece, if the visitor takes it. Warm-up, and an end that cannot be, go the
+ * long way.
+ */
+static bool deliver_leaf(struct snd_walker *w, struct snd_place *place,
+                         const struct snd_call_record *call, const uint64_t *words)
+{
+    struct snd_walk_thread *t = place->thread;
+    uint32_t                ticks = SND_SPAN_TICKS(words[1]);
+    uint64_t                end = t->last_raw + ticks;
+    int64_t                 end_ns = snd_scale_ns(&place->process->scale, end);
+
+    if (ticks == 0 || end > place->limit || end < t->last_raw || end_ns < t->last_ns ||
+        !snd_time_is_sane(end_ns) || t->last_raw < place->process->valid_from)
+        return false;
+    const struct snd_leaf leaf = { t->last_ns,        end_ns,          call,
+                                   SND_LOW(words[1]), place->sequence, place->has_sequence };
+    if (!w->visitor->leaf(w->visitor->user, place->index, &leaf))
+        return false;
+    t->last_raw = end;
+    t->last_ns = end_ns;
+    w->stats.events += 2;
+    return true;
 }
 
 static inline bool deliver_call(struct snd_walker *w, struct snd_place *place,
@@ -199,6 +232,8 @@ static inline bool deliver_call(struct snd_walker *w, struct snd_place *place,
     const struct snd_call_record       *call = id < t->call_count ? &t->calls[id] : &none;
     const uint64_t                      begin[2] = { words[0], SND_PAIR(call->name, call->shapes) };
 
+    if (w->visitor->leaf && call != &none && deliver_leaf(w, place, call, words))
+        return true;
     w->visitor->from_call = true;
     bool shown = show(w, place, SND_EV_BEGIN, begin);
     w->visitor->from_call = false;

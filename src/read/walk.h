@@ -17,12 +17,26 @@
 #include "read/cursor.h"
 #include "read/reader.h"
 
+/* A CALL that has its duration in it: a range without anything inside. */
+struct snd_leaf {
+    int64_t                       start_ns, end_ns;
+    const struct snd_call_record *call;
+    uint32_t                      id;           /* of the call record */
+    uint64_t                      sequence;     /* if the call record has the flag ... */
+    bool                          has_sequence; /* ... and the chunk has told one */
+};
+
 /* `thread` is an index of the trace; ids are the process's. `stop` ends the walk. */
 struct snd_visitor {
     void (*begin)(void *user, uint32_t thread, int64_t ns, uint32_t name, uint32_t shapes);
     void (*end)(void *user, uint32_t thread, int64_t ns);
     /* Every other known kind but THREAD; the words as in format/fields.h. */
     void (*other)(void *user, uint32_t thread, int64_t ns, const uint64_t *words);
+    /*
+     * May be NULL. In place of begin, attributes and end, at the time of the begin: other threads'
+     * events until the end come after it. False: not taken; then begin and the rest follow.
+     */
+    bool (*leaf)(void *user, uint32_t thread, const struct snd_leaf *leaf);
     void *user;
     bool  stop;
     bool  from_call; /* while begin() runs: a CALL, which a framework made */
@@ -37,6 +51,15 @@ struct snd_walk_stats {
     uint64_t clock_backwards; /* times that had to be raised to the one before */
     uint64_t missing_events;  /* closed files had them when they were closed */
 };
+
+/* What a call record says of its range, as attributes (enum snd_attr_key); returns how many. */
+struct snd_call_attr {
+    uint8_t  key;
+    uint64_t value;
+};
+#define SND_CALL_ATTRS 9
+size_t snd_call_attrs(const struct snd_call_record *call,
+                      struct snd_call_attr          attrs[SND_CALL_ATTRS]);
 
 /* `stats` may be NULL. Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED. */
 SND_CHECKED enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_order order,

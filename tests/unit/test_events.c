@@ -291,6 +291,128 @@ static void python_functions(void **state)
     sonde_trace_close(trace);
 }
 
+/* ------------------------------------------------------------ columns on demand */
+
+/* clang-format off */
+#define EVENT_COLUMNS(X)                                                                     \
+    X(name) X(trace_name) X(overload) X(process) X(thread) X(torch_thread) X(start_ns)       \
+    X(end_ns) X(self_ns) X(parent) X(shapes) X(strides) X(arguments) X(keywords) X(stack)    \
+    X(module) X(sequence) X(fwd_thread) X(python_id) X(python_parent) X(python_module)       \
+    X(scope) X(flags) X(flops) X(macs) X(moved_bytes) X(cpu_bytes) X(self_cpu_bytes)         \
+    X(device_bytes) X(self_device_bytes)
+/* clang-format on */
+
+static void assert_equal_columns(const struct sonde_events *x, const struct sonde_events *y)
+{
+    const struct sonde_events_columns *a = sonde_events_columns(x), *b = sonde_events_columns(y);
+
+    assert_int_equal(a->count, b->count);
+#define COLUMN(column) assert_memory_equal(a->column, b->column, a->count * sizeof *a->column);
+    EVENT_COLUMNS(COLUMN)
+#undef COLUMN
+}
+
+/* A column is there once it was asked for, and is the same as when all are made at once. */
+static void columns_on_demand(void **state)
+{
+    const struct sonde_events_options options = { .on_demand = true };
+    struct synth                     *s = synth_new(scratch_path("demand"), NULL);
+    uint32_t                          t = synth_thread(s, "main", 0);
+    struct sonde_events              *lazy;
+
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++) {
+        synth_begin(s, t, 100 * i, synth_string(s, i % 2 ? "a" : "b"), synth_shapes(s, "2,3"));
+        synth_attr(s, t, SND_ATTR_FLOPS, i);
+        synth_alloc(s, t, 100 * i + 10, CPU, i + 1, 64);
+        synth_end(s, t, 100 * i + 50);
+    }
+    synth_close(s, true);
+    struct sonde_trace  *trace = scratch_open(scratch_path("demand"));
+    struct sonde_events *all = list(trace);
+    assert_int_equal(sonde_events_new(trace, &options, &lazy, NULL), SONDE_OK);
+    const struct sonde_events_columns *c = sonde_events_columns(lazy);
+    assert_int_equal(c->count, 20);
+    assert_null(c->name);
+    assert_null(c->flops);
+    assert_int_equal(sonde_events_fill(lazy, "flops", NULL), SONDE_OK);
+    assert_null(c->name);
+    assert_true(c->flops[19] == 19);
+    const double *flops = c->flops;
+    assert_int_equal(sonde_events_fill(lazy, "colour", NULL), SONDE_E_ARGUMENT);
+    assert_int_equal(sonde_events_fill(lazy, NULL, NULL), SONDE_OK);
+    assert_ptr_equal(c->flops, flops);
+    assert_equal_columns(lazy, all);
+    sonde_events_free(lazy);
+    sonde_events_free(all);
+    sonde_trace_close(trace);
+}
+
+/* A call, as one event or as two; attributes of CALL records as torch's probe writes them. */
+static void add_call(struct synth *s, uint32_t t, uint64_t ns, uint32_t call, uint64_t took,
+                     bool whole)
+{
+    synth_call_range(s, t, ns, call, whole ? took : 0);
+    if (!whole)
+        synth_end(s, t, ns + took);
+}
+
+static struct sonde_trace *make_calls(const char *name, bool whole)
+{
+    struct synth *s = synth_new(scratch_path(name), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+    uint32_t      shapes = synth_shapes(s, "2,3;3,4");
+    uint32_t      names[] = { synth_string(s, "aten::mm"), synth_string(s, "aten::add"),
+                              synth_string(s, "aten::is_leaf"), synth_string(s, "AddBackward0"),
+                              synth_string(s, "ProfilerStep#1") };
+    uint32_t      calls[sizeof names / sizeof names[0] + 1];
+
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        calls[i] = synth_call(s, &(struct snd_call_record){ .name = names[i],
+                                                            .shapes = i < 2 ? shapes : 0,
+                                                            .scope = i == 3 ? 2 : 1,
+                                                            .module = i == 1 ? names[0] : 0,
+                                                            .fwd_thread = i == 3 ? 7 : 0,
+                                                            .flags = SND_CALL_SEQUENCE });
+    calls[5] = synth_call(s,
+                          &(struct snd_call_record){ .name = names[1], .flags = SND_CALL_ASYNC });
+    for (uint32_t i = 0; i < 6; i++) {
+        uint64_t ns = 1000 * i;
+        add_call(s, t, ns, calls[i], 40, whole); /* in nothing */
+        synth_attr(s, t, SND_ATTR_CALLS_SEQUENCE, 5 + i);
+        for (uint32_t k = 0; k < 6; k++) { /* each in each; of the same name they fold */
+            synth_call_range(s, t, ns + 50 + 100 * k, calls[k], 0);
+            add_call(s, t, ns + 60 + 100 * k, calls[i], 30, whole);
+            add_call(s, u, ns + 65 + 100 * k, calls[i], 300, whole); /* beside it */
+            if (k % 2)
+                add_call(s, t, ns + 95 + 100 * k, calls[1], 2, whole);
+            synth_end(s, t, ns + 100 + 100 * k);
+        }
+    }
+    synth_close(s, true);
+    return scratch_open(scratch_path(name));
+}
+
+/* Calls without anything inside are taken in one piece, and come to the same. */
+static void calls_in_one_piece(void **state)
+{
+    struct sonde_trace *whole = make_calls("whole", true), *parts = make_calls("parts", false);
+
+    (void)state;
+    for (int flops = SONDE_FLOPS_FULL; flops <= SONDE_FLOPS_NONE; flops++) {
+        const struct sonde_events_options options = { .flops = (enum sonde_flops_mode)flops };
+        struct sonde_events              *a, *b;
+        assert_int_equal(sonde_events_new(whole, &options, &a, NULL), SONDE_OK);
+        assert_int_equal(sonde_events_new(parts, &options, &b, NULL), SONDE_OK);
+        assert_true(sonde_events_columns(a)->count > 60);
+        assert_equal_columns(a, b);
+        sonde_events_free(a);
+        sonde_events_free(b);
+    }
+    sonde_trace_close(whole);
+    sonde_trace_close(parts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +422,8 @@ int main(void)
         cmocka_unit_test(ends_out_of_order),
         cmocka_unit_test(stacks_of_backward_ranges),
         cmocka_unit_test(tables),
+        cmocka_unit_test(columns_on_demand),
+        cmocka_unit_test(calls_in_one_piece),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

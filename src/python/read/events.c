@@ -28,10 +28,23 @@ PyObject *core_events_text(struct events_object *self, uint32_t number)
     return self->texts[number];
 }
 
+/* Makes a column, or all for NULL, unless it is there already. */
+static int fill(struct events_object *self, const char *column)
+{
+    struct sonde_error err = { 0 };
+
+    if (sonde_events_fill(self->events, column, &err) == SONDE_OK)
+        return 0;
+    core_set_error(&err);
+    return -1;
+}
+
 PyObject *core_events_item(PyObject *object, Py_ssize_t index)
 {
     struct events_object *owner = (struct events_object *)object;
 
+    if (fill(owner, NULL) < 0)
+        return NULL;
     if (index < 0 || (size_t)index >= sonde_events_columns(owner->events)->count) {
         PyErr_SetString(PyExc_IndexError, "there is no such event");
         return NULL;
@@ -80,7 +93,7 @@ static PyObject *events_table(struct events_object *self, PyObject *args, PyObje
     struct sonde_buffer  text = { 0 };
     struct sonde_error   err = { 0 };
 
-    if (core_parse_table(args, kwargs, &options) < 0)
+    if (core_parse_table(args, kwargs, &options) < 0 || fill(self, NULL) < 0)
         return NULL;
     options.report.flops = self->flops;
     struct sonde_sink sink = sonde_sink_buffer(&text);
@@ -96,6 +109,8 @@ static PyObject *events_total(PyObject *object, PyObject *unused)
     struct sonde_average               sum = core_no_average;
 
     (void)unused;
+    if (fill(self, NULL) < 0)
+        return NULL;
     for (size_t i = 0; i < c->count; i++) {
         struct sonde_average row = { .count = 1,
                                      .total_ns = c->end_ns[i] - c->start_ns[i],
@@ -130,18 +145,26 @@ static PyObject *events_total(PyObject *object, PyObject *unused)
     X(device_bytes, 'q', CORE_NUMBER) X(self_device_bytes, 'q', CORE_NUMBER)
 /* clang-format on */
 
+/* Describes the columns; their data may have been made since. */
 static void events_columns(struct events_object *self)
 {
     const struct sonde_events_columns *c = sonde_events_columns(self->events);
     struct core_table                 *table = &self->table;
 
-    if (table->column_count > 0)
-        return;
     table->count = c->count;
+    table->column_count = 0;
 #define COLUMN(title, code, text) \
     table->columns[table->column_count++] = (struct core_column){ #title, code, c->title, text };
     EVENT_COLUMNS(COLUMN)
 #undef COLUMN
+}
+
+static bool has_column(const struct core_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->column_count; i++)
+        if (strcmp(table->columns[i].name, name) == 0)
+            return true;
+    return false;
 }
 
 /*
@@ -150,6 +173,8 @@ static void events_columns(struct events_object *self)
  */
 static int events_texts(struct events_object *self)
 {
+    if (fill(self, NULL) < 0)
+        return -1;
     events_columns(self);
     if (self->table.texts)
         return 0;
@@ -177,6 +202,9 @@ static PyObject *events_column(struct events_object *self, PyObject *args)
     const char *name;
 
     if (!PyArg_ParseTuple(args, "s:column", &name))
+        return NULL;
+    events_columns(self);
+    if (has_column(&self->table, name) && fill(self, name) < 0)
         return NULL;
     events_columns(self);
     return core_table_column(&self->table, (PyObject *)self, name);
@@ -221,6 +249,8 @@ static PyObject *events_self_time(struct events_object *self, void *unused)
     int64_t                            sum = 0;
 
     (void)unused;
+    if (fill(self, "self_ns") < 0)
+        return NULL;
     for (size_t i = 0; i < c->count; i++)
         sum += c->self_ns[i];
     return core_us(sum);
@@ -250,7 +280,7 @@ static PyObject *events_stacks(struct events_object *self, PyObject *args, PyObj
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|s:export_stacks", names,
                                      PyUnicode_FSConverter, &path, &asked.metric))
         return NULL;
-    PyObject *result = core_write_file(path, write_stacks, &asked);
+    PyObject *result = fill(self, NULL) == 0 ? core_write_file(path, write_stacks, &asked) : NULL;
     Py_DECREF(path);
     return result;
 }
@@ -328,7 +358,7 @@ static enum sonde_status compute_events(struct sonde_trace *trace, struct core_m
 PyObject *core_trace_events(struct trace_object *self, PyObject *args, PyObject *kwargs)
 {
     static char                *names[] = { "flops", NULL };
-    struct sonde_events_options options = { SONDE_FLOPS_FULL };
+    struct sonde_events_options options = { SONDE_FLOPS_FULL, .on_demand = true };
     const char                 *flops = "full";
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$s:events", names, &flops) ||
