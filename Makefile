@@ -6,6 +6,8 @@
 #   make demo      profiles ResNet-18 and a training loop in PyTorch; leaves its files in demo/
 #   make test      what every change must pass: unit, golden, end to end, lint; about 10 minutes
 #   make test-all  that, then the stages that take longer: every CPython, sanitizers, aarch64, ..
+#   make wheel     a manylinux wheel for the Python of .venv (WHEEL_PYTHONS: for others), in dist/
+#   make test-wheel  builds it and runs every command of it in an environment of its own
 #   make test-programs    other people's programs, from the registry, under every mode (an hour)
 #   make test-torch  the PyTorch tests against older versions of it (TORCH_VERSIONS), each in its own environment
 #   make bench     what recording and reading cost, as ratios; makes docs/OVERHEAD.md
@@ -31,7 +33,7 @@ STAGES       := pythons asan tsan valgrind aarch64 clang bare
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test test-torch test-all bench wheel-probes soak fuzz lint clean $(STAGES)
+.PHONY: all setup demo test test-torch test-all bench wheel test-wheel wheel-probes soak fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -87,6 +89,13 @@ bench: all $(VENV)/.test-packages
 	@status=0; bench/run || status=1; \
 	for part in $(BENCHES); do $(VENV)/bin/python bench/$$part.py || status=1; done; \
 	tools/overhead; exit $$status
+
+# A manylinux wheel for the Python of .venv, or for each of WHEEL_PYTHONS, in dist/.
+wheel: all
+	@tools/wheel $(WHEEL_PYTHONS)
+
+test-wheel: all $(VENV)/.test-packages
+	@tools/test wheel
 
 # The probe for each of these torch versions, into python/sonde/_probes, which a wheel then carries.
 wheel-probes: all

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/package.h"
 #include "cli/autostart.h"
 #include "cli/child.h"
 
@@ -21,16 +22,7 @@ static const char starter[] = "import sys; sys.path.append(sys.argv.pop(1)); "
 /* The folder that holds the package: two above its `_autostart`. */
 static bool find_package(struct sonde_buffer *folder)
 {
-    if (!snd_autostart_find(folder))
-        return false;
-    for (int up = 0; up < 2; up++) {
-        char *slash = strrchr(folder->bytes, '/');
-        if (!slash || slash == folder->bytes)
-            return false;
-        *slash = '\0';
-        folder->length = (size_t)(slash - folder->bytes);
-    }
-    return true;
+    return snd_autostart_find(folder) && snd_path_up(folder) && snd_path_up(folder);
 }
 
 /* PREFIX/bin/python3, of the program PREFIX/bin/sonde; "" if there is none. */

@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/package.h"
 #include "pystack/halt.h"
 #include "pystack/pace.h"
 #include "pystack/sampling.h"
@@ -18,33 +19,53 @@
 
 /* ------------------------------------------------------------- the recorder */
 
-/* Beside the program as it is built and as it is installed, then where the system looks. */
-static void *open_library(void)
+/* As it is installed below PREFIX, and as it is built. */
+static void *open_beside(void)
 {
     static const char *const places[] = {
-        "/../lib/" LIBRARY,
-        "/../lib64/" LIBRARY,
+        "lib/" LIBRARY,
+        "lib64/" LIBRARY,
 #if defined(__x86_64__)
-        "/../lib/x86_64-linux-gnu/" LIBRARY,
+        "lib/x86_64-linux-gnu/" LIBRARY,
 #elif defined(__aarch64__)
-        "/../lib/aarch64-linux-gnu/" LIBRARY,
+        "lib/aarch64-linux-gnu/" LIBRARY,
 #endif
-        "/../" LIBRARY,
+        LIBRARY,
     };
     char    folder[PATH_MAX], path[PATH_MAX + 64];
     ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
+    void   *library = NULL;
 
     folder[n > 0 ? n : 0] = '\0';
     char *slash = strrchr(folder, '/');
     if (slash)
         *slash = '\0';
-    for (size_t i = 0; slash && i < sizeof places / sizeof places[0]; i++) {
-        snprintf(path, sizeof path, "%s%s", folder, places[i]);
-        void *library = access(path, R_OK) == 0 ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-        if (library)
-            return library;
+    for (size_t i = 0; slash && !library && i < sizeof places / sizeof places[0]; i++) {
+        snprintf(path, sizeof path, "%s/../%s", folder, places[i]);
+        library = access(path, R_OK) == 0 ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     }
-    return dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    return library;
+}
+
+/* In the Python package: where pip puts it. */
+static void *open_packaged(void)
+{
+    struct sonde_buffer path = { 0 };
+    void               *library = NULL;
+
+    if (snd_package_find("_native/" LIBRARY, &path))
+        library = dlopen(path.bytes, RTLD_NOW | RTLD_LOCAL);
+    sonde_buffer_release(&path);
+    return library;
+}
+
+static void *open_library(void)
+{
+    void *library = open_beside();
+
+    if (!library)
+        library = open_packaged();
+    return library ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 }
 
 static struct {
