@@ -234,7 +234,8 @@ def test_a_source_archive_builds_and_installs(place, tmp_path):
     path.pop("MESON", None)
     subprocess.run([builder / "python", "-c", f"import mesonpy; mesonpy.build_sdist({str(tmp_path)!r})"], check=True,
                    cwd=ROOT, env=path, stdout=subprocess.DEVNULL)
-    subprocess.run([builder / "python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w",
+    subprocess.run([builder / "python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
+                    "--config-settings", "setup-args=-Doptimization=0", "-w",
                     tmp_path, next(tmp_path.glob("sonde-*.tar.gz"))], check=True, env=path)
     env = tmp_path / "env"
     subprocess.run([PYTHON, "-m", "venv", "--without-pip", env], check=True)
