@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CSV: one line a range, in the order in which they end. */
+/* CSV: one line per range, in the order in which they end. */
 #include <string.h>
 
 #include "base/buf.h"

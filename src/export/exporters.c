@@ -30,7 +30,7 @@ const struct snd_exporter snd_exporters[] = {
       snd_export_mprof },
     { { "json", ".events.json", "every event and table of the trace, as JSON", NULL, NULL },
       snd_export_json },
-    { { "csv", ".csv", "one line a range: where, when, how long, what", NULL, NULL },
+    { { "csv", ".csv", "one line per range: where, when, how long, what", NULL, NULL },
       snd_export_csv },
     { { "benchmark", ".yml", "a model's cost as pytorch-benchmark writes it (YAML)", NULL, NULL },
       snd_export_benchmark },

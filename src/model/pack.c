@@ -252,15 +252,14 @@ static enum sonde_status open_aside(struct packer *p, struct sonde_error *err)
     }
     p->fd = mkostemp(p->aside, O_CLOEXEC); /* 0600 */
     if (p->fd < 0)
-        return snd_fail_os(err, SONDE_E_IO, "cannot create a file beside %s", p->target);
+        return snd_fail_os(err, SONDE_E_IO, "cannot create a temporary file beside %s", p->target);
     return SONDE_OK;
 }
 
 static enum sonde_status publish(struct packer *p, struct sonde_error *err)
 {
     if ((!p->cut && fsync(p->fd) != 0) || rename(p->aside, p->target) != 0)
-        return snd_fail_os(err, SONDE_E_IO, "cannot put the packed trace in place as %s",
-                           p->target);
+        return snd_fail_os(err, SONDE_E_IO, "cannot rename the packed trace to %s", p->target);
     if (!p->cut)
         snd_sync_folder(p->target);
     return SONDE_OK;
@@ -318,7 +317,7 @@ static enum sonde_status pack_folder(const char *path, const char *out_path, int
     uint32_t          packed = 0;
 
     if (mkdir(out_path, 0700) != 0 && errno != EEXIST)
-        return snd_fail_os(err, SONDE_E_IO, "cannot make the folder %s", out_path);
+        return snd_fail_os(err, SONDE_E_IO, "cannot create the folder %s", out_path);
     DIR *dir = opendir(path);
     if (!dir)
         return snd_fail_os(err, SONDE_E_IO, "cannot read the folder %s", path);

@@ -35,7 +35,7 @@ static enum sonde_status check_columns(const struct conversion *c, const char *u
     struct sonde_error why;
 
     if (c->notes && snd_results_check_amounts(c->results, unused, &why) != SONDE_OK)
-        snd_buf_format(c->notes, "not used here, but wrong: %s\n", why.message);
+        snd_buf_format(c->notes, "unused but invalid: %s\n", why.message);
     return snd_results_check_amounts(c->results, used, err);
 }
 
@@ -104,7 +104,7 @@ static enum sonde_status add_model(struct conversion *c, struct sonde_error *err
 
     if (snd_node_get(c->output.root, name)) {
         if (!c->options->overwrite)
-            return snd_fail(err, SONDE_E_STATE, "%s holds the model %s already; -f replaces it",
+            return snd_fail(err, SONDE_E_STATE, "%s already has the model %s; replace it with -f",
                             path, name);
         if (c->notes)
             snd_buf_format(c->notes, "the model %s in %s is replaced\n", name, path);
@@ -227,7 +227,7 @@ static enum sonde_status add_profile(struct conversion *c, struct snd_node *prof
         if (!o->overwrite)
             return snd_fail(err, SONDE_E_STATE,
                             "%s: the device type %s has a profile of %s, %s, batch size %" PRId64
-                            " already; -f replaces it",
+                            " already; replace it with -f",
                             o->output_path, o->device_type, c->head.model_name, c->head.dtype,
                             c->head.batch_size);
         if (profile)
@@ -265,10 +265,10 @@ static enum sonde_status add_device_type(struct conversion *c, struct sonde_erro
                         "%s: model_profiles of the device type %s is not a map of lists",
                         o->output_path, o->device_type);
     if (c->notes && snd_dtype_bytes(c->head.dtype) == 0)
-        snd_buf_format(c->notes,
-                       "%s says dtype %s, which is no type of parameters: no scheduler finds a "
-                       "profile of it\n",
-                       o->results_path, c->head.dtype);
+        snd_buf_format(
+            c->notes,
+            "%s has dtype %s, which is not a parameter type: no scheduler finds its profile\n",
+            o->results_path, c->head.dtype);
     return add_profile(c, profiles, err);
 }
 

@@ -65,7 +65,7 @@ static enum sonde_status read_amount(struct loader *l, const struct field *field
     const struct snd_node *value = snd_node_get(map, field->key);
 
     if (!is_amount(value))
-        return refuse(l, field, value, "a number from 0");
+        return refuse(l, field, value, "a number >= 0");
     *amount = value->real;
     return SONDE_OK;
 }
@@ -92,7 +92,7 @@ static enum sonde_status read_amounts(struct loader *l, const struct field *fiel
     for (uint32_t i = 0; i < count; i++) {
         const struct snd_node *value = list->items[i % list->count];
         if (!is_amount(value))
-            return refuse(l, field, value, "a number from 0");
+            return refuse(l, field, value, "a number >= 0");
         values[i] = value->real;
     }
     *amounts = values;
@@ -109,12 +109,11 @@ static enum sonde_status read_model(struct loader *l)
     const struct snd_node         *model = snd_node_get(l->models.root, o->model_name);
 
     if (!model)
-        return snd_fail(l->err, SONDE_E_STATE, "%s holds no model %s", o->models_path,
-                        o->model_name);
+        return snd_fail(l->err, SONDE_E_STATE, "%s has no model %s", o->models_path, o->model_name);
     const struct snd_node *layers = snd_node_get(model, "layers");
     if (!snd_node_is(layers, SND_NODE_INT) || !layers->in_range || layers->integer < 1 ||
         layers->integer > LAYERS_MAX)
-        return refuse(l, &field, layers, "a whole number from 1 to 2048");
+        return refuse(l, &field, layers, "an integer in 1..2048");
     p->layers = (uint32_t)layers->integer;
     field.key = "mem_MB";
     enum sonde_status status = read_amounts(l, &field, model, false, &p->memory_mb);
@@ -157,8 +156,8 @@ static enum sonde_status count_host(struct loader *l, const struct snd_node *hos
         return no_memory(l);
     if (number < before)
         return snd_fail(l->err, SONDE_E_FORMAT,
-                        "%s, line %u: the host %s stands there twice; a host has one stage", path,
-                        host->line, host->text);
+                        "%s, line %u: duplicate host %s; a host has one stage", path, host->line,
+                        host->text);
     return SONDE_OK;
 }
 
@@ -257,8 +256,7 @@ static enum sonde_status refuse_dtype(struct loader *l)
 
     for (size_t i = 0; snd_dtype_name(i); i++)
         snd_buf_format(&names, "%s%s", i ? ", " : "", snd_dtype_name(i));
-    enum sonde_status status = snd_fail(l->err, SONDE_E_ARGUMENT,
-                                        "cannot plan for dtype '%s'; there are: %s",
+    enum sonde_status status = snd_fail(l->err, SONDE_E_ARGUMENT, "unknown dtype '%s'; dtypes: %s",
                                         l->options->dtype, snd_buf_string(&names));
     sonde_buffer_release(&names);
     return status;

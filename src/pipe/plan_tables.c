@@ -68,8 +68,8 @@ static enum sonde_status count_states(struct snd_search *s, struct sonde_error *
         if (states * s->level_count * s->words > (double)WORDS_MAX ||
             states * s->kind_count * s->layers * s->words > WORK_MAX)
             return snd_fail(err, SONDE_E_LIMIT,
-                            "%.0f devices or more of %u kinds can be combined in more ways than an "
-                            "exact search takes; leave out some, or give alike ones one type",
+                            "%.0f or more devices of %u kinds have too many combinations for an "
+                            "exact search; remove some, or give identical devices one type",
                             devices, s->kind_count);
     }
     s->states = (uint64_t)states;

@@ -56,8 +56,8 @@ static enum sonde_status check_text(const struct snd_results *r, const char *key
         strlen(value->text) == value->length)
         return SONDE_OK;
     if (!value)
-        return snd_fail(err, SONDE_E_FORMAT, "%s has no %s: it is no results file", r->path, key);
-    return snd_fail(err, SONDE_E_FORMAT, "%s: %s is %s, not a text", r->path, key,
+        return snd_fail(err, SONDE_E_FORMAT, "%s has no %s: not a results file", r->path, key);
+    return snd_fail(err, SONDE_E_FORMAT, "%s: %s is %s, not a string", r->path, key,
                     snd_node_said(value, said));
 }
 
@@ -70,9 +70,9 @@ static enum sonde_status check_count(const struct snd_results *r, const char *ke
     if (snd_node_is(value, SND_NODE_INT) && value->in_range && value->integer >= least)
         return SONDE_OK;
     if (!value)
-        return snd_fail(err, SONDE_E_FORMAT, "%s has no %s: it is no results file", r->path, key);
-    return snd_fail(err, SONDE_E_FORMAT, "%s: %s is %s, not a whole number from %" PRId64, r->path,
-                    key, snd_node_said(value, said), least);
+        return snd_fail(err, SONDE_E_FORMAT, "%s has no %s: not a results file", r->path, key);
+    return snd_fail(err, SONDE_E_FORMAT, "%s: %s is %s, not an integer >= %" PRId64, r->path, key,
+                    snd_node_said(value, said), least);
 }
 
 /* Keys and kinds; amounts, and whether layers are missing, are other matters. */
@@ -197,7 +197,7 @@ static enum sonde_status sort_rows(struct snd_results *r, struct sonde_error *er
         qsort(r->rows->items, r->rows->count, sizeof *r->rows->items, compare_rows);
     for (uint32_t i = 1; i < r->rows->count; i++)
         if (compare_rows(&r->rows->items[i - 1], &r->rows->items[i]) == 0)
-            return snd_fail(err, SONDE_E_FORMAT, "%s, lines %u and %u: layer %" PRId64 " twice",
+            return snd_fail(err, SONDE_E_FORMAT, "%s, lines %u and %u: duplicate layer %" PRId64,
                             r->path, r->rows->items[i - 1]->line, r->rows->items[i]->line,
                             snd_row_layer(r->rows->items[i]));
     return SONDE_OK;
@@ -221,7 +221,7 @@ enum sonde_status snd_results_open(const char *path, const struct snd_results_he
     *out = NULL;
     if (head->batch_size < 1 || head->layers < 1 || !*head->dtype || !*head->model_name)
         return snd_fail(err, SONDE_E_ARGUMENT,
-                        "results of no model, no dtype, or batch_size or layers below 1");
+                        "model_name and dtype are required, batch_size and layers must be >= 1");
     struct snd_results *r = make(path, err);
     if (!r)
         return SONDE_E_NOMEM;
@@ -298,13 +298,11 @@ static enum sonde_status insert(struct snd_results *r, struct snd_node *row, boo
     int64_t  layer = snd_row_layer(row), layers = snd_results_head(r).layers;
     uint32_t at = find_row(r, layer), last = r->rows->count;
     if (layer < 1 || layer > layers)
-        return snd_fail(err, SONDE_E_ARGUMENT,
-                        "%s: layer %" PRId64 " of a model of %" PRId64 " layers", r->path, layer,
-                        layers);
+        return snd_fail(err, SONDE_E_ARGUMENT, "%s: layer %" PRId64 " is out of range 1..%" PRId64,
+                        r->path, layer, layers);
     if (at < last && snd_row_layer(r->rows->items[at]) == layer) {
         if (!replaces)
-            return snd_fail(err, SONDE_E_ARGUMENT, "%s holds layer %" PRId64 " already", r->path,
-                            layer);
+            return snd_fail(err, SONDE_E_ARGUMENT, "%s already has layer %" PRId64, r->path, layer);
         r->rows->items[at] = row;
         return SONDE_OK;
     }
@@ -335,8 +333,8 @@ enum sonde_status snd_results_set(struct snd_results *results, const char *key,
 
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (strcmp(key, own[i]) == 0)
-            return snd_fail(err, SONDE_E_ARGUMENT, "the key %s of a results file is set by itself",
-                            key);
+            return snd_fail(err, SONDE_E_ARGUMENT,
+                            "the key %s of a results file is set automatically", key);
     snd_node_set(&results->doc, results->doc.root, key, value);
     return results->doc.failed ? snd_fail(err, SONDE_E_NOMEM, "out of memory for %s", results->path)
                                : SONDE_OK;
@@ -359,10 +357,10 @@ static enum sonde_status check_order(const struct snd_results *r, uint32_t index
         return SONDE_OK;
     for (uint32_t i = 0; i < index; i++)
         if (snd_row_layer(r->rows->items[i]) == layer)
-            return snd_fail(err, SONDE_E_FORMAT, "%s, lines %u and %u: layer %" PRId64 " twice",
+            return snd_fail(err, SONDE_E_FORMAT, "%s, lines %u and %u: duplicate layer %" PRId64,
                             r->path, r->rows->items[i]->line, row->line, layer);
     return snd_fail(err, SONDE_E_FORMAT,
-                    "%s, line %u: row %u is layer %" PRId64 "; layers stand in order, from 1",
+                    "%s, line %u: row %u is layer %" PRId64 "; layers must be in order, from 1",
                     r->path, row->line, index + 1, layer);
 }
 

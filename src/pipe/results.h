@@ -78,7 +78,7 @@ SND_CHECKED enum sonde_status snd_results_save(struct snd_results *results,
 SND_CHECKED enum sonde_status snd_results_check_whole(const struct snd_results *results,
                                                       struct sonde_error       *err);
 
-/* Whether `key` ("time", "memory") is a number from 0 in every row. Errors: SONDE_E_FORMAT. */
+/* Whether `key` ("time", "memory") is a number >= 0 in every row. Errors: SONDE_E_FORMAT. */
 SND_CHECKED enum sonde_status snd_results_check_amounts(const struct snd_results *results,
                                                         const char *key, struct sonde_error *err);
 

@@ -49,7 +49,7 @@ static enum sonde_status check_amount(const struct place *place, const char *key
     const struct snd_node *value = snd_node_get(place->row, key);
 
     if (!snd_node_is_number(value) || !isfinite(value->real) || value->real < 0)
-        return refuse_value(place, key, value, "a number from 0", err);
+        return refuse_value(place, key, value, "a number >= 0", err);
     return SONDE_OK;
 }
 
@@ -77,7 +77,7 @@ static enum sonde_status check_shapes(const struct place *place, const char *key
             return refuse_value(place, key, list->items[i],
                                 "a list of shapes, such as [[197, 768]]", err);
     if (snd_shapes_elements(list) < 0)
-        return refuse_value(place, key, list, "small enough to be counted", err);
+        return refuse_value(place, key, list, "a number of elements below 2^63", err);
     return SONDE_OK;
 }
 
@@ -89,10 +89,11 @@ enum sonde_status snd_row_check(const char *path, const struct snd_node *row,
     enum sonde_status status;
 
     if (!snd_node_is(row, SND_NODE_MAP))
-        return snd_fail(err, fault, "%s: a row is no map, but %s", path, snd_node_said(row, said));
+        return snd_fail(err, fault, "%s: expected a map as row, got %s", path,
+                        snd_node_said(row, said));
     const struct snd_node *layer = snd_node_get(row, "layer");
     if (!snd_node_is(layer, SND_NODE_INT) || !layer->in_range || layer->integer < 0)
-        return refuse_value(&place, "layer", layer, "a whole number from 1", err);
+        return refuse_value(&place, "layer", layer, "an integer >= 1", err);
     status = check_shapes(&place, "shape_in", err);
     return status == SONDE_OK ? check_shapes(&place, "shape_out", err) : status;
 }

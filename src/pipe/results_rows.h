@@ -15,7 +15,7 @@
 /* A map with a layer and two lists of shapes. */
 SND_CHECKED enum sonde_status snd_row_check(const char *path, const struct snd_node *row,
                                             enum sonde_status fault, struct sonde_error *err);
-/* The value of `key`, or of memory and time, is a number from 0. The row is a map. */
+/* The value of `key`, or of memory and time, is a number >= 0. The row is a map. */
 SND_CHECKED enum sonde_status snd_row_check_amount(const char *path, const struct snd_node *row,
                                                    const char *key, enum sonde_status fault,
                                                    struct sonde_error *err);

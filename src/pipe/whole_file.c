@@ -67,12 +67,12 @@ static enum sonde_status replace(const char *path, const char *target, const str
     int               fd = create_aside(target, &aside);
 
     if (fd < 0)
-        status = snd_fail_os(err, SONDE_E_IO, "cannot create a file beside %s", path);
+        status = snd_fail_os(err, SONDE_E_IO, "cannot create a temporary file beside %s", path);
     else if (fill_and_rename(fd, aside, target, old, bytes, length))
         snd_sync_folder(target);
     else
         status = snd_fail_os(err, SONDE_E_IO, "cannot write %s%s", path,
-                             old ? ", which is left as it was" : "");
+                             old ? ", which is unchanged" : "");
     free(aside);
     return status;
 }
@@ -139,7 +139,8 @@ static enum sonde_status find_target(const char *path, struct stat *old, bool *e
     *target = *exists && S_ISREG(old->st_mode) ? realpath(path, NULL)
               : *exists                        ? strdup(path)
                                                : find_new(path);
-    return *target ? SONDE_OK : snd_fail_os(err, SONDE_E_IO, "cannot find where %s leads", path);
+    return *target ? SONDE_OK
+                   : snd_fail_os(err, SONDE_E_IO, "cannot resolve the symbolic link %s", path);
 }
 
 enum sonde_status snd_whole_file_write(const char *path, const char *bytes, size_t length,
@@ -180,7 +181,7 @@ enum sonde_status snd_whole_file_check(const char *path, struct sonde_error *err
         if (slash)
             slash[1] = '\0';
         if (access(slash ? target : ".", W_OK | X_OK) != 0)
-            status = snd_fail_os(err, SONDE_E_IO, "cannot create a file beside %s", path);
+            status = snd_fail_os(err, SONDE_E_IO, "cannot create a temporary file beside %s", path);
     }
     free(target);
     return status;

@@ -99,10 +99,10 @@ static struct snd_node *find_anchor(struct reader *r, const yaml_event_t *event)
             continue;
         if (!anchor->open)
             return anchor->node;
-        (void)refuse(r, event_line(event), "an alias stands inside what it stands for");
+        (void)refuse(r, event_line(event), "an alias refers to a node that contains it");
         return NULL;
     }
-    (void)refuse(r, event_line(event), "an alias without its anchor");
+    (void)refuse(r, event_line(event), "an alias to an undefined anchor");
     return NULL;
 }
 
@@ -158,8 +158,7 @@ static enum sonde_status check_keys(struct reader *r, const struct snd_node *map
     qsort(keys, count, sizeof *keys, compare_keys);
     for (uint32_t i = 1; i < count && status == SONDE_OK; i++)
         if (compare_keys(&keys[i - 1], &keys[i]) == 0)
-            status = snd_fail(r->err, SONDE_E_FORMAT,
-                              "%s, lines %u and %u: the key '%.80s' stands twice in one map",
+            status = snd_fail(r->err, SONDE_E_FORMAT, "%s, lines %u and %u: duplicate key '%.80s'",
                               r->name, keys[i - 1]->line, keys[i]->line, keys[i]->text);
     free(keys);
     return status;
@@ -193,7 +192,7 @@ static enum sonde_status count_nodes(struct reader *r, uint32_t line, uint32_t m
 {
     if (more > SND_YAML_NODES_MAX - r->weight)
         return snd_fail(r->err, SONDE_E_LIMIT,
-                        "%s, line %u: more than %u entries, aliases unfolded", r->name, line,
+                        "%s, line %u: more than %u entries with aliases expanded", r->name, line,
                         SND_YAML_NODES_MAX);
     r->weight += more;
     return SONDE_OK;
@@ -248,7 +247,7 @@ static enum sonde_status read_scalar(struct reader *r, const yaml_event_t *event
         return no_memory(r);
     node->line = line;
     if (event->data.scalar.tag && !apply_tag(node, event->data.scalar.tag))
-        return snd_fail(r->err, SONDE_E_FORMAT, "%s, line %u: the tag '%.80s' is not for this",
+        return snd_fail(r->err, SONDE_E_FORMAT, "%s, line %u: unsupported YAML tag '%.80s'",
                         r->name, line, (const char *)event->data.scalar.tag);
     status = add_anchor(r, event->data.scalar.anchor, node, false, &anchor);
     return status == SONDE_OK ? place(r, node, line) : status;
@@ -277,7 +276,7 @@ static enum sonde_status open_collection(struct reader *r, const yaml_event_t *e
         return snd_fail(r->err, SONDE_E_LIMIT, "%s, line %u: nested deeper than %d", r->name, line,
                         SND_YAML_DEPTH_MAX);
     if (tag && strcmp((const char *)tag, "!") != 0 && !is_tag(tag, is_list ? "seq" : "map"))
-        return snd_fail(r->err, SONDE_E_FORMAT, "%s, line %u: the tag '%.80s' is not for this",
+        return snd_fail(r->err, SONDE_E_FORMAT, "%s, line %u: unsupported YAML tag '%.80s'",
                         r->name, line, (const char *)tag);
     enum sonde_status status = count_nodes(r, line, 1);
     if (status != SONDE_OK)
@@ -311,7 +310,7 @@ static enum sonde_status read_event(struct reader *r, const yaml_event_t *event)
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
         if (r->doc->root)
-            return refuse(r, event_line(event), "a second document begins; one is expected");
+            return refuse(r, event_line(event), "expected one YAML document, got a second");
         return SONDE_OK;
     case YAML_SCALAR_EVENT:
         return read_scalar(r, event);
@@ -335,7 +334,7 @@ static enum sonde_status say_parser_error(struct reader *r)
     if (p->error == YAML_MEMORY_ERROR)
         return no_memory(r);
     if (p->error == YAML_READER_ERROR)
-        return snd_fail(r->err, SONDE_E_FORMAT, "%s, byte %zu: %s: this is no YAML text", r->name,
+        return snd_fail(r->err, SONDE_E_FORMAT, "%s, byte %zu: %s: not YAML text", r->name,
                         p->problem_offset, p->problem ? p->problem : "cannot be read");
     return snd_fail(r->err, SONDE_E_FORMAT, "%s, line %zu: not YAML: %s", r->name,
                     p->problem_mark.line + 1, p->problem ? p->problem : "cannot be read");
@@ -452,7 +451,7 @@ enum sonde_status snd_yaml_load_map(struct snd_document *doc, const char *path, 
     if (!doc->root)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory reading %s", path);
     if (doc->root->kind != SND_NODE_MAP)
-        return snd_fail(err, SONDE_E_FORMAT, "%s holds %s where a map of names is expected", path,
+        return snd_fail(err, SONDE_E_FORMAT, "%s: expected a map, got %s", path,
                         snd_node_said(doc->root, said));
     return SONDE_OK;
 }

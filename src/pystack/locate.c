@@ -32,9 +32,9 @@ static enum sonde_status check_access(pid_t pid, uint64_t address, struct sonde_
     if (snd_memory_read(pid, address, &byte, 1))
         return SONDE_OK;
     if (errno == ESRCH)
-        return snd_fail(err, SONDE_E_IO, "there is no such process");
+        return snd_fail(err, SONDE_E_IO, "no such process");
     if (errno != EPERM && errno != EACCES)
-        return snd_fail_os(err, SONDE_E_IO, "its memory cannot be read");
+        return snd_fail_os(err, SONDE_E_IO, "cannot read its memory");
     int scope = read_ptrace_scope();
     if (geteuid() != 0 && scope > 0)
         return snd_fail(err, SONDE_E_IO,
@@ -110,7 +110,7 @@ enum sonde_status snd_python_find(struct snd_python *python, pid_t pid, struct s
     snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
     FILE *maps = fopen(path, "re");
     if (!maps && errno == ENOENT)
-        return snd_fail(err, SONDE_E_IO, "there is no such process");
+        return snd_fail(err, SONDE_E_IO, "no such process");
     if (!maps)
         return check_access(pid, 0, err);
     enum sonde_status status = SONDE_E_UNSUPPORTED;
@@ -139,7 +139,7 @@ enum sonde_status snd_python_find(struct snd_python *python, pid_t pid, struct s
             continue;
         unsigned minor = tell_minor(pid, file, symbols[VERSION].address);
         status = minor == 0
-                     ? snd_fail(err, SONDE_E_UNSUPPORTED, "which Python it is cannot be told")
+                     ? snd_fail(err, SONDE_E_UNSUPPORTED, "cannot determine its Python version")
                      : snd_python_open(python, pid, minor, symbols[RUNTIME].address,
                                        symbols[CODE_TYPE].address, err);
         break;
@@ -147,7 +147,6 @@ enum sonde_status snd_python_find(struct snd_python *python, pid_t pid, struct s
     fclose(maps);
     if (!any) /* a process that has ended, or one of the kernel's */
         return snd_fail(err, SONDE_E_UNSUPPORTED,
-                        "it has no memory of its own: it has ended, or "
-                        "is one of the kernel's");
+                        "it has no user memory: it has ended, or is a kernel thread");
     return status;
 }

@@ -117,7 +117,7 @@ static enum sonde_status load(struct snd_recorder *recorder, struct sonde_error 
     if (!library)
         return snd_fail(err, SONDE_E_UNSUPPORTED,
                         "the recorder " LIBRARY " cannot be loaded (%s); "
-                        "install it beside this program or where the system looks",
+                        "install it beside this program or in the system's library path",
                         dlerror());
     recorder->clock = clock_now;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {

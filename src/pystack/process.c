@@ -34,19 +34,19 @@ enum sonde_status snd_python_open(struct snd_python *python, pid_t pid, unsigned
     bool                        free_threaded = false;
 
     if (!known)
-        return snd_fail(err, SONDE_E_UNSUPPORTED, "Python 3.%u is not known here: 3.%u to 3.%u are",
-                        minor, snd_py_minor_least, snd_py_minor_most);
+        return snd_fail(err, SONDE_E_UNSUPPORTED,
+                        "Python 3.%u is not supported; expected 3.%u to 3.%u", minor,
+                        snd_py_minor_least, snd_py_minor_most);
     *python = (struct snd_python){ pid, runtime, code_type, *known };
     bool refined = minor < 13 ||
                    (snd_memory_read(pid, runtime, offsets, sizeof offsets) &&
                     snd_py_layout_refine(&python->layout, offsets, sizeof offsets, &free_threaded));
     if (free_threaded)
-        return snd_fail(err, SONDE_E_UNSUPPORTED,
-                        "Python 3.%u without its lock (free-threaded) is not supported", minor);
+        return snd_fail(err, SONDE_E_UNSUPPORTED, "free-threaded Python 3.%u is not supported",
+                        minor);
     if (!refined || !is_plausible(python))
         return snd_fail(err, SONDE_E_STATE,
-                        "Python 3.%u is not laid out as it should be, or has not started yet",
-                        minor);
+                        "Python 3.%u: unexpected memory layout, or not started yet", minor);
     return SONDE_OK;
 }
 

@@ -42,7 +42,7 @@ enum sonde_status snd_header_read(struct snd_process *p, struct sonde_error *err
     if (got < sizeof h->magic || memcmp(h->magic, SND_FILE_MAGIC, sizeof h->magic) != 0)
         return snd_fail(err, SONDE_E_FORMAT, "%s is not a trace of sonde", path);
     if (got < sizeof *h)
-        return snd_fail(err, SONDE_E_FORMAT, "the trace %s is cut short within its header", path);
+        return snd_fail(err, SONDE_E_FORMAT, "the trace %s is truncated within its header", path);
     bool intact = snd_crc32c(0, h, offsetof(struct snd_file_header, fixed_crc)) == h->fixed_crc;
     if (intact && h->version_major > SND_VERSION_MAJOR)
         return snd_fail(err, SONDE_E_VERSION,

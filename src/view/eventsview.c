@@ -169,7 +169,7 @@ enum sonde_status sonde_events_stacks(const struct sonde_trace  *trace,
         which++;
     if (which == SND_COUNT_OF(metrics))
         return snd_fail(err, SONDE_E_ARGUMENT,
-                        "there is no metric '%.60s': the metrics are self_cpu_time_total, "
+                        "unknown metric '%.60s'; metrics: self_cpu_time_total, "
                         "self_cuda_time_total, self_xpu_time_total, self_privateuse1_time_total",
                         metric);
     snd_out_init(&out, sink);

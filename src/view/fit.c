@@ -116,7 +116,8 @@ bool snd_fit_finish(struct snd_line_fit *fit)
 
     if (done && fit->was_cut) {
         snd_buf_clear(&fit->shown);
-        snd_buf_format(&fit->shown, "Lines are cut to %u columns: --wide shows them whole.\n",
+        snd_buf_format(&fit->shown,
+                       "Lines are truncated to %u columns; --wide shows all of them.\n",
                        (unsigned)fit->width);
         done = fit->to->write(fit->to->user, snd_buf_string(&fit->shown), fit->shown.length);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions view: one row a Python function; or one row a pair of caller and callee; or the
+ * The functions view: one row per Python function; or one row per pair of caller and callee; or the
  * call tree. As text it is pstats' (pstatstext.c). Without counted calls it is made of samples.
  */
 #include "view/pstats.h"

@@ -124,7 +124,7 @@ static void add_totals(struct snd_doc *doc, const struct sonde_layers *layers)
     snd_doc_total(doc, "weight_bytes", "Weights", SND_BYTES, snd_cell_number(weights));
     snd_doc_total(doc, "median_ns", "Sum of medians", SND_TIME, snd_cell_number(round_ns(medians)));
     add_spread(doc, "pass_ns", "Pass (median)", &head->pass);
-    add_spread(doc, "model_ns", "Model uncut (median)", &head->model);
+    add_spread(doc, "model_ns", "Whole model (median)", &head->model);
 }
 
 SND_VIEW_BUILD(snd_view_layers)

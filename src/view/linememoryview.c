@@ -114,7 +114,7 @@ static void put_function(struct page *page, const struct sonde_line_function *f)
     put_text(page, f->file);
     snd_out_text(page->out, "\n");
     if (!found)
-        snd_out_text(page->out, "The file is not there: its lines are not shown.\n");
+        snd_out_text(page->out, "The file does not exist: its lines are not shown.\n");
     else if (!snd_pysource_fits(source, f))
         snd_out_text(page->out,
                      "The file has changed since: its lines may not be those that ran.\n");

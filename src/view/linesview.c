@@ -299,7 +299,7 @@ SND_VIEW_BUILD(snd_view_lines)
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     if (options->sort && strcmp(options->sort, "time") != 0)
         return snd_fail(err, SONDE_E_ARGUMENT,
-                        "cannot sort functions by '%.60s': the key is time (the longest last)",
+                        "cannot sort functions by '%.60s'; keys: time (longest last)",
                         options->sort);
     enum sonde_status st = sonde_lines_new(trace, SONDE_LINES_TIME, &doc->lines, err);
     if (st != SONDE_OK)

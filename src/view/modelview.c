@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model view: what a model costs as a whole, one row a batch size (sonde/bench.h). */
+/* The model view: what a model costs as a whole, one row per batch size (sonde/bench.h). */
 #include <math.h>
 #include <string.h>
 

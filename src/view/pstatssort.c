@@ -69,7 +69,7 @@ static enum sonde_status refuse(const char *word, size_t length, struct sonde_er
         snd_buf_format(&names, "%s%s", i ? ", " : "", keys[i].name);
         snd_nearest_try(&nearest, keys[i].name);
     }
-    snd_fail(err, SONDE_E_ARGUMENT, "cannot sort functions by '%.*s'%s: the keys are %s",
+    snd_fail(err, SONDE_E_ARGUMENT, "cannot sort functions by '%.*s'%s; keys: %s",
              (int)(length < 60 ? length : 60), word, snd_nearest_hint(&nearest, hint),
              snd_buf_string(&names));
     sonde_buffer_release(&names);

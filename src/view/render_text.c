@@ -236,7 +236,7 @@ static void drop_columns(struct page *page)
 static void put_dropped(struct page *page)
 {
     if (page->dropped > 0)
-        snd_out_format(page->out, "%zu column%s left out for want of room: --wide shows all\n",
+        snd_out_format(page->out, "%zu column%s omitted for lack of space; --wide shows all\n",
                        page->dropped, page->dropped == 1 ? "" : "s");
 }
 

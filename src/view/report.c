@@ -142,9 +142,7 @@ static enum sonde_status build(struct sonde_trace *trace, const struct snd_view 
         st = view->build(trace, options, doc, err);
     if (st == SONDE_OK && options->sort && view->fixed_order)
         st = snd_fail(err, SONDE_E_ARGUMENT,
-                      "the view '%s' has an order of its own: leave out the "
-                      "sort key",
-                      view->info.name);
+                      "the view '%s' cannot be sorted; leave out the sort key", view->info.name);
     else if (st == SONDE_OK && options->sort && !view->own_order)
         st = snd_table_sort(&doc->rows, options->sort, err);
     if (st == SONDE_OK && (doc->rows.failed || doc->section.failed))
@@ -169,7 +167,7 @@ enum sonde_status sonde_report(struct sonde_trace                *trace,
         memcpy(&used, options,
                options->struct_size < sizeof used ? options->struct_size : sizeof used);
     if ((unsigned)used.format >= SND_COUNT_OF(renderers))
-        return snd_fail(err, SONDE_E_ARGUMENT, "there is no report format %d", (int)used.format);
+        return snd_fail(err, SONDE_E_ARGUMENT, "unknown report format %d", (int)used.format);
     const char            *name = used.view ? used.view : "ops";
     const struct snd_view *view = find_view(name);
     if (!view)

@@ -120,9 +120,9 @@ static void put_root(const struct snd_pypaths *paths, struct snd_out *out)
     struct sonde_buffer text = { 0 };
 
     snd_format_text(&text, paths->root.bytes, paths->root.length);
-    snd_out_text(out, text.length > 0 ? "Paths:   from " : "Paths:   ");
+    snd_out_text(out, text.length > 0 ? "Paths:   relative to " : "Paths:   ");
     snd_out_put(out, snd_buf_string(&text), text.length);
-    snd_out_format(out, "%sof libraries, from where they are installed\n",
+    snd_out_format(out, "%sin libraries, relative to where they are installed\n",
                    text.length > 0 ? "; " : "");
     sonde_buffer_release(&text);
 }

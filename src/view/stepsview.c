@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps view: one row a step, and the spread of their durations. */
+/* The steps view: one row per step, and the spread of their durations. */
 #include <stdlib.h>
 
 #include "view/view.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads view: one row a thread. */
+/* The threads view: one row per thread. */
 #include "view/view.h"
 
 static const struct snd_column columns[] = {

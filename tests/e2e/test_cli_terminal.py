@@ -76,7 +76,7 @@ def test_lines_fit_the_terminal(trace):
     seen = on_terminal("report", trace, COLUMNS="100", LC_ALL="C.UTF-8")
     assert max(widths(seen)) == 100
     assert "…".encode() in seen
-    assert b"Lines are cut to 100 columns: --wide shows them whole.\n" in seen
+    assert b"Lines are truncated to 100 columns; --wide shows all of them.\n" in seen
     assert without_colour(on_terminal("report", trace, "--wide", COLUMNS="100")) == whole
     assert without_colour(on_terminal("report", trace, COLUMNS="1000")).split() == whole.split()
 
@@ -157,7 +157,7 @@ def test_columns_are_chosen_by_the_terminals_width(view, kept, tmp_path):
     lines = seen.splitlines()
     assert all(len(line.decode().rstrip()) <= 80 for line in lines)
     assert all(word in seen for word in kept)
-    assert b" columns left out for want of room: --wide shows all\n" in seen
-    assert b"cut to 80 columns" not in seen  # whole columns go, no line is cut
+    assert b" columns omitted for lack of space; --wide shows all\n" in seen
+    assert b"truncated to 80 columns" not in seen  # whole columns go, no line is cut
     wide = without_colour(on_terminal("report", folder, "--view", view, "--wide", COLUMNS="80"))
     assert wide == read("report", folder, "--view", view)

@@ -109,7 +109,7 @@ static void replaces_only_when_told(void **state)
     needs_yaml();
     write_text("models.yml", "toy: {layers: 9}\n");
     assert_int_equal(snd_convert_models(&options, &notes, &err), SONDE_E_STATE);
-    assert_non_null(strstr(err.message, "holds the model toy already; -f replaces it"));
+    assert_non_null(strstr(err.message, "already has the model toy; replace it with -f"));
     expect_file("models.yml", "toy: {layers: 9}\n");
     options.overwrite = true;
     assert_int_equal(snd_convert_models(&options, &notes, &err), SONDE_OK);
@@ -137,7 +137,7 @@ static void keeps_other_profiles(void **state)
                 "    - batch_size: 4\n      dtype: torch.float32\n"
                 "      time_s: [0.25, 1.0e-05]\n");
     assert_int_equal(snd_convert_device_types(&options, NULL, &err), SONDE_E_STATE);
-    assert_non_null(strstr(err.message, "batch size 4 already; -f replaces it"));
+    assert_non_null(strstr(err.message, "batch size 4 already; replace it with -f"));
 }
 
 static void fills_a_type_without_profiles(void **state)
@@ -171,7 +171,7 @@ static void refuses_types_that_do_not_fit(void **state)
         { "box: 3\n", "the device type box is the number '3', not a map" },
         { "box: {bw_Mbps: 10, mem_MB: 100, model_profiles: [1]}\n", "not a map of lists" },
         { "box: {bw_Mbps: 10, mem_MB: 100, model_profiles: {toy: 1}}\n", "not a map of lists" },
-        { "- 1\n", "holds a list where a map of names is expected" },
+        { "- 1\n", "expected a map, got a list" },
         { "box: {\n", "not YAML" },
     };
     struct snd_convert_options options = options_for("types.yml");
@@ -200,8 +200,8 @@ static void says_what_is_odd(void **state)
     assert_int_equal(snd_convert_device_types(&options, &notes, &err), SONDE_OK);
     assert_non_null(strstr(notes.bytes, "bert-base-uncased has 1 layers here; PipeEdge cuts it "
                                         "into 48"));
-    assert_non_null(strstr(notes.bytes, "dtype torch.int64, which is no type of parameters"));
-    assert_non_null(strstr(notes.bytes, "not used here, but wrong"));
+    assert_non_null(strstr(notes.bytes, "dtype torch.int64, which is not a parameter type"));
+    assert_non_null(strstr(notes.bytes, "unused but invalid"));
     assert_int_equal(snd_convert_models(&options, &notes, &err), SONDE_E_FORMAT);
     sonde_buffer_release(&notes);
     assert_int_equal(snd_dtype_bytes("torch.bfloat16"), 2);

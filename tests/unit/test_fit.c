@@ -9,7 +9,7 @@
 
 #include "view/fit.h"
 
-#define NOTE "Lines are cut to 20 columns: --wide shows them whole.\n"
+#define NOTE "Lines are truncated to 20 columns; --wide shows all of them.\n"
 
 /* `text` written in pieces of three bytes. */
 static void expect(const char *text, bool ascii, const char *expected)

@@ -384,12 +384,12 @@ static void refuses_files_that_do_not_fit(void **state)
     static const struct {
         const char *models, *types, *devices, *says;
     } cases[] = {
-        { "x: 1\n", "{}\n", "{}\n", "holds no model toy" },
+        { "x: 1\n", "{}\n", "{}\n", "has no model toy" },
         { "toy: 1\n", "{}\n", "{}\n", "toy has no layers" },
         { "toy: {layers: 2, mem_MB: [1]}\n", "{}\n", "{}\n",
           "mem_MB of toy has 1 numbers for 2 layers" },
         { "toy: {layers: 2, mem_MB: [1, -1]}\n", "{}\n", "{}\n",
-          "mem_MB of toy is the number '-1', not a number from 0" },
+          "mem_MB of toy is the number '-1', not a number >= 0" },
         { "toy: {layers: 2, mem_MB: [1, 1], parameters_in: 1, parameters_out: [1, 1, 1]}\n", "{}\n",
           "{}\n", "parameters_out of toy has 3 numbers for 2 layers" },
         { "toy: {layers: 2, mem_MB: [1, 1], parameters_in: 1, parameters_out: []}\n", "{}\n",
@@ -397,10 +397,10 @@ static void refuses_files_that_do_not_fit(void **state)
         { MODEL, "{}\n", "{}\n", "no host of" },
         { MODEL, TYPE("fast", "1"), "fast: [a]\n", "time_s of fast has 1 numbers for 2 layers" },
         { MODEL, TYPE("fast", "1, 1e-05"), "fast: [a]\n",
-          "the text '1e-05', not a number from 0; YAML 1.1" },
-        { MODEL, TYPE("fast", "1, 2"), "fast: [a, a]\n", "the host a stands there twice" },
+          "the text '1e-05', not a number >= 0; YAML 1.1" },
+        { MODEL, TYPE("fast", "1, 2"), "fast: [a, a]\n", "duplicate host a" },
         { MODEL, TYPE("fast", "1, 2") TYPE("odd", "1, 2"), "fast: [a]\nodd: [b, a]\n",
-          "line 2: the host a stands there twice" },
+          "line 2: duplicate host a" },
         { MODEL, TYPE("fast", "1, 2"), "fast: [[a]]\n", "is a list, not a name of a host" },
         { MODEL, TYPE("fast", "1, 2"), "fast: a\n", "the text 'a', not a list of hosts" },
     };

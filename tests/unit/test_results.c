@@ -162,7 +162,7 @@ static void refuses_rows_that_cannot_be(void **state)
     add_row(results, 1, 5, 6);
     assert_int_equal(snd_results_add(results, make_row(results, 1, 5, 6, 1), &err),
                      SONDE_E_ARGUMENT);
-    assert_non_null(strstr(err.message, "holds layer 1 already"));
+    assert_non_null(strstr(err.message, "already has layer 1"));
     assert_int_equal(snd_results_put(results, make_row(results, 1, 5, 6, 2), &err), SONDE_OK);
     assert_int_equal(snd_results_count(results), 1);
     assert_int_equal(snd_results_add(results, make_row(results, 4, 5, 6, 1), &err),
@@ -190,21 +190,21 @@ static void refuses_damaged_files(void **state)
     static const struct {
         const char *text, *says;
     } cases[] = {
-        { "toy: 1\n", "has no batch_size: it is no results file" },
-        { "batch_size: 0\n", "batch_size is the number '0', not a whole number from 1" },
-        { "batch_size: 2\ndtype: 3\n", "dtype is the number '3', not a text" },
+        { "toy: 1\n", "has no batch_size: not a results file" },
+        { "batch_size: 0\n", "batch_size is the number '0', not an integer >= 1" },
+        { "batch_size: 2\ndtype: 3\n", "dtype is the number '3', not a string" },
         { HEAD, "profile_data is nothing, not a list of rows" },
-        { HEAD "- 5\n", "no map, but the number '5'" },
-        { HEAD ROW("1", "5", "6") ROW("1", "5", "6"), "layer 1 twice" },
+        { HEAD "- 5\n", "expected a map as row, got the number '5'" },
+        { HEAD ROW("1", "5", "6") ROW("1", "5", "6"), "duplicate layer 1" },
         { HEAD "- {layer: 1, memory: 1, shape_in: [[a]], shape_out: [[1]], time: 1}\n",
           "shape_in is a list, not a list of shapes" },
         { HEAD "- {layer: 1, memory: 1, shape_in: [[1]], shape_out: [[9999999999, 9999999999]], "
                "time: 1}\n",
-          "small enough to be counted" },
+          "a number of elements below 2^63" },
         { HEAD "- {layer: 1, memory: 1, shape_in: [[1]], shape_out: [[1]], time: 1e-05}\n",
-          "time is the text '1e-05', not a number from 0; YAML 1.1 takes it for text" },
+          "time is the text '1e-05', not a number >= 0; YAML 1.1 takes it for text" },
         { HEAD "- {layer: 1, memory: .inf, shape_in: [[1]], shape_out: [[1]], time: 1}\n",
-          "memory is the number '.inf', not a number from 0" },
+          "memory is the number '.inf', not a number >= 0" },
     };
     const char *path = scratch_path("damaged.yml");
 
@@ -259,10 +259,10 @@ static void knows_whole_results(void **state)
     assert_non_null(strstr(err.message, "declares 3 layers and has 2 rows"));
     assert_int_equal(check_text(HEAD ROW("1", "5", "6") ROW("2", "6", "7") ROW("2", "7", "8")),
                      SONDE_E_FORMAT);
-    assert_non_null(strstr(err.message, "layer 2 twice"));
+    assert_non_null(strstr(err.message, "duplicate layer 2"));
     assert_int_equal(check_text(HEAD ROW("2", "5", "6") ROW("1", "6", "7") ROW("3", "7", "8")),
                      SONDE_E_FORMAT);
-    assert_non_null(strstr(err.message, "row 1 is layer 2; layers stand in order, from 1"));
+    assert_non_null(strstr(err.message, "row 1 is layer 2; layers must be in order, from 1"));
     assert_int_equal(check_text(HEAD ROW("1", "5", "6") ROW("2", "6", "7") ROW("3", "9", "8")),
                      SONDE_E_FORMAT);
     assert_non_null(strstr(err.message, "shape_in of layer 3 is not shape_out of layer 2"));

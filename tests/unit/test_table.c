@@ -72,7 +72,7 @@ static void names_the_keys_there_are(void **state)
         struct sonde_error err;
         fill(&table);
         assert_int_equal(snd_table_sort(&table, wrong[i], &err), SONDE_E_ARGUMENT);
-        assert_non_null(strstr(err.message, "the keys are key, count, device_memory_usage, share"));
+        assert_non_null(strstr(err.message, "keys: key, count, device_memory_usage, share"));
         snd_table_release(&table);
     }
 }

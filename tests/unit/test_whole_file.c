@@ -125,7 +125,7 @@ static void loses_nothing_when_the_disk_is_full(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     assert_int_equal(status, SONDE_E_IO);
     assert_int_equal(err.os_error, EFBIG);
-    assert_non_null(strstr(err.message, "left as it was"));
+    assert_non_null(strstr(err.message, "unchanged"));
     expect_file(path, "precious");
     assert_int_equal(count_files(), before);
 }
