@@ -8,22 +8,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* ------------------------------------------------------------ whose trace */
+#include "read/metadata.h"
 
-static bool starts_with(struct sonde_text text, const char *prefix)
-{
-    return text.length >= strlen(prefix) && memcmp(text.bytes, prefix, strlen(prefix)) == 0;
-}
+/* ------------------------------------------------------------ whose trace */
 
 /* torch's probe says so in a process's metadata. */
 bool snd_chrome_is_torch(const struct sonde_trace *trace, uint32_t process)
 {
-    struct sonde_text key, value;
+    struct sonde_text value;
 
-    for (uint32_t n = 0; sonde_trace_metadata(trace, process, n, &key, &value); n++)
-        if (starts_with(key, "torch.probe"))
-            return true;
-    return false;
+    return snd_meta_find(trace, process, SND_META_TORCH_PROBE, &value);
 }
 
 /* The first process that torch's probe recorded; NULL: none. */
@@ -160,12 +154,11 @@ static void put_flags(struct snd_chrome *chrome, const char *note)
 /* The first note of torch's options in the trace; "": none. */
 static const char *find_options(const struct snd_chrome *chrome)
 {
-    struct sonde_text key, value;
+    struct sonde_text value;
 
     for (uint32_t i = 0; i < sonde_trace_process_count(chrome->trace); i++)
-        for (uint32_t n = 0; sonde_trace_metadata(chrome->trace, i, n, &key, &value); n++)
-            if (starts_with(key, "torch.options"))
-                return value.bytes;
+        if (snd_meta_find(chrome->trace, i, SND_META_TORCH_OPTIONS, &value))
+            return value.bytes;
     return "";
 }
 
@@ -269,7 +262,7 @@ void snd_chrome_window(struct snd_chrome *chrome)
 /* What the probe notes for readers: modules and threads, which are shown elsewhere. */
 static bool is_note(struct sonde_text key)
 {
-    return starts_with(key, "module ") || starts_with(key, "torch.thread ");
+    return snd_meta_is(key, SND_META_MODULE) || snd_meta_is(key, SND_META_TORCH_THREAD);
 }
 
 /* A key is text of the trace: it may hold anything, so it goes where values go as well. */

@@ -17,6 +17,8 @@
 #include "base/buf.h"
 #include "export/exporter.h"
 #include "export/spans.h"
+#include "format/known.h"
+#include "read/metadata.h"
 #include "read/scale.h"
 #include "sonde/model.h"
 
@@ -43,10 +45,10 @@ static double epoch_of(const struct writer *w, uint32_t process, int64_t ns)
 
 static bool is_memory(const struct writer *w, const struct sonde_event *event)
 {
-    static const char wanted[] = "process.rss";
+    const char       *wanted = snd_known_name(SND_KNOWN_RSS);
     struct sonde_text name = sonde_trace_string(w->trace, event->process, event->name);
 
-    return name.length == sizeof wanted - 1 && memcmp(name.bytes, wanted, name.length) == 0;
+    return name.length == strlen(wanted) && memcmp(name.bytes, wanted, name.length) == 0;
 }
 
 static void put_memory(struct writer *w, const struct sonde_event *event)
@@ -122,16 +124,14 @@ static bool on_event(const struct sonde_event *event, const struct snd_live_chan
 
 static void put_command(struct writer *w)
 {
-    struct sonde_text key, value;
+    struct sonde_text value;
 
     snd_out_text(w->out, "CMDLINE ");
-    for (uint32_t n = 0; sonde_trace_metadata(w->trace, 0, n, &key, &value); n++) {
-        if (key.length == 7 && memcmp(key.bytes, "command", 7) == 0) {
-            for (size_t i = 0; i < value.length; i++)
-                snd_out_put(w->out, value.bytes[i] == '\n' ? " " : &value.bytes[i], 1);
-            snd_out_text(w->out, "\n");
-            return;
-        }
+    if (snd_meta_find(w->trace, 0, SND_META_COMMAND, &value)) {
+        for (size_t i = 0; i < value.length; i++)
+            snd_out_put(w->out, value.bytes[i] == '\n' ? " " : &value.bytes[i], 1);
+        snd_out_text(w->out, "\n");
+        return;
     }
     snd_out_text(w->out, sonde_trace_process(w->trace, 0)->program);
     snd_out_text(w->out, "\n");

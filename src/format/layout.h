@@ -206,10 +206,11 @@ static inline unsigned snd_event_weight(const uint64_t *words)
  * clock.
  */
 enum snd_sample_state {
-    SND_SAMPLE_GIL = 1,      /* it held the interpreter's lock */
-    SND_SAMPLE_ON_CPU = 2,   /* it ran, or was ready to */
-    SND_SAMPLE_GIL_WAIT = 4, /* it waited for the interpreter's lock */
-    SND_SAMPLE_NATIVE = 8,   /* the stack has native frames */
+#define SND_STATE(name, bit, summary) SND_SAMPLE_##name = (bit),
+#define SND_SCOPE(name, number, summary)
+#include "format/states.def"
+#undef SND_SCOPE
+#undef SND_STATE
 };
 #define SND_SAMPLE_STATE(word1) ((uint32_t)((uint64_t)(word1) >> 32) & 0xffu)
 #define SND_SAMPLE_COUNT(word1) ((uint32_t)((uint64_t)(word1) >> 40)) /* 0 is one, too */
@@ -221,6 +222,15 @@ enum snd_function_flag {
 };
 #define SND_FUNCTION_TICKS(word2) ((uint64_t)(word2)&SND_TIME_MASK)
 #define SND_FUNCTION_FLAGS(word2) ((uint32_t)((uint64_t)(word2) >> 56))
+
+/* SCOPE: what kind of range it is. */
+enum snd_scope {
+#define SND_STATE(name, bit, summary)
+#define SND_SCOPE(name, number, summary) SND_SCOPE_##name = (number),
+#include "format/states.def"
+#undef SND_SCOPE
+#undef SND_STATE
+};
 
 #define SND_GAP_ALL UINT32_MAX /* GAP: every range that was open is to be closed */
 
@@ -295,12 +305,31 @@ struct snd_tally_record {
     uint32_t count; /* of 64-bit words that follow, live */
 };
 #define SND_TALLY_WORDS_MAX 8u
+#define SND_TALLY_HOW_OFTEN 0u /* the first word of every kind: how often it happened */
 
 enum snd_tally_kind {
-#define SND_TALLY(name, kind, words, summary) SND_TALLY_##name = kind,
+#define SND_TALLY(name, kind, words, summary) SND_TALLY_##name = (kind),
+#define SND_TALLY_WORD(tally, name, place, unit, summary)
 #include "format/tallies.def"
+#undef SND_TALLY_WORD
 #undef SND_TALLY
 };
+
+/* Places of words, and how many a kind has: SND_CALLS_TOTAL_TICKS, SND_CALLS_WORDS. */
+enum snd_tally_word {
+#define SND_TALLY(name, kind, words, summary) SND_##name##_WORDS = (words),
+#define SND_TALLY_WORD(tally, name, place, unit, summary) SND_##tally##_##name = (place),
+#include "format/tallies.def"
+#undef SND_TALLY_WORD
+#undef SND_TALLY
+};
+#define SND_TALLY(name, kind, words, summary) \
+    static_assert((words) <= SND_TALLY_WORDS_MAX, "a tally has room for them");
+#define SND_TALLY_WORD(tally, name, place, unit, summary) \
+    static_assert((place) < SND_##tally##_WORDS, "its tally has this word");
+#include "format/tallies.def"
+#undef SND_TALLY_WORD
+#undef SND_TALLY
 
 /* All that is the same each time an operator is called in the same way. Ids; 0: none. */
 struct snd_call_record {

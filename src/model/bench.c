@@ -21,8 +21,10 @@
 #include "base/map.h"
 #include "base/member.h"
 #include "format/fields.h"
+#include "format/known.h"
 #include "model/assembly.h"
 #include "model/spread.h"
+#include "read/metadata.h"
 #include "sonde/bench.h"
 
 #define BATCHES_MAX 256u
@@ -77,25 +79,26 @@ static void give_up(struct sonde_bench *b)
 /* ---------------------------------------------------------------------- names */
 
 static const struct {
-    const char *prefix;
-    uint8_t     part;
+    enum snd_known name;
+    uint8_t        part;
 } parts[] = {
-    { "model.forward batch=", SONDE_BENCH_ON_DEVICE },
-    { "model.to_device batch=", SONDE_BENCH_TO_DEVICE },
-    { "model.to_host batch=", SONDE_BENCH_TO_HOST },
-    { "model.total batch=", SONDE_BENCH_TOTAL },
-    { "model.pass batch=", PART_PASS },
-    { "model.train batch=", PART_TRAIN },
-    { "model.backward batch=", PART_BACKWARD },
-    { "model.peak flops=", PART_PEAK },
+    { SND_KNOWN_MODEL_FORWARD, SONDE_BENCH_ON_DEVICE },
+    { SND_KNOWN_MODEL_TO_DEVICE, SONDE_BENCH_TO_DEVICE },
+    { SND_KNOWN_MODEL_TO_HOST, SONDE_BENCH_TO_HOST },
+    { SND_KNOWN_MODEL_TOTAL, SONDE_BENCH_TOTAL },
+    { SND_KNOWN_MODEL_PASS, PART_PASS },
+    { SND_KNOWN_MODEL_TRAIN, PART_TRAIN },
+    { SND_KNOWN_MODEL_BACKWARD, PART_BACKWARD },
+    { SND_KNOWN_MODEL_PEAK, PART_PEAK },
 };
 
 static struct label read_label(const struct snd_text *name)
 {
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        size_t length = strlen(parts[i].prefix);
-        char  *end;
-        if (name->length <= length || memcmp(name->bytes, parts[i].prefix, length) != 0)
+        const char *prefix = snd_known_name(parts[i].name);
+        size_t      length = strlen(prefix);
+        char       *end;
+        if (name->length <= length || memcmp(name->bytes, prefix, length) != 0)
             continue;
         unsigned long long number = strtoull(name->bytes + length, &end, 10);
         if (*end == '\0' && number > 0)
@@ -336,28 +339,21 @@ static void read_energy(struct sonde_bench *b, struct sonde_text json)
         batch->joules = (after - before) / 1e6 / (double)runs;
 }
 
-static bool key_is(struct sonde_text key, const char *text)
-{
-    return key.length == strlen(text) && memcmp(key.bytes, text, key.length) == 0;
-}
-
 static void read_metadata(struct sonde_bench *b)
 {
-    struct sonde_text key, value;
+    struct sonde_text value;
 
     for (uint32_t p = 0; p < b->trace->process_count; p++) {
-        for (uint32_t n = 0; sonde_trace_metadata(b->trace, p, n, &key, &value); n++) {
-            if (key_is(key, "model"))
-                read_model(b, value);
-            else if (key_is(key, "model.machine"))
-                b->model.machine = keep_text(b, value.bytes, value.length);
-            else if (key_is(key, "model.batch"))
-                read_batch(b, p, value);
-            else if (key_is(key, "model.energy"))
-                read_energy(b, value);
-            else if (key_is(key, "model.failure"))
-                b->model.failure = keep_text(b, value.bytes, value.length);
-        }
+        if (snd_meta_find(b->trace, p, SND_META_MODEL, &value))
+            read_model(b, value);
+        if (snd_meta_find(b->trace, p, SND_META_MODEL_MACHINE, &value))
+            b->model.machine = keep_text(b, value.bytes, value.length);
+        if (snd_meta_find(b->trace, p, SND_META_MODEL_BATCH, &value))
+            read_batch(b, p, value);
+        if (snd_meta_find(b->trace, p, SND_META_MODEL_ENERGY, &value))
+            read_energy(b, value);
+        if (snd_meta_find(b->trace, p, SND_META_MODEL_FAILURE, &value))
+            b->model.failure = keep_text(b, value.bytes, value.length);
     }
     struct sonde_text device = b->model.device;
     b->device_type = device.length >= 4 && memcmp(device.bytes, "cuda", 4) == 0;

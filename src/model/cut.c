@@ -6,24 +6,27 @@
 
 #include "base/map.h"
 #include "format/fields.h"
+#include "read/metadata.h"
 
 /* Where a process says that all it counted is one session's: docs/FORMAT.md. */
-static const char *const keys[] = {
-    [SND_TALLY_CALLS] = "python.functions.session",
-    [SND_TALLY_LINE] = "python.lines.session",
-    [SND_TALLY_LINE_MEMORY] = "python.line_memory.session",
+static const struct {
+    enum snd_tally_kind kind;
+    enum snd_meta       owner;
+} owners[] = {
+    { SND_TALLY_CALLS, SND_META_PYTHON_FUNCTIONS_SESSION },
+    { SND_TALLY_LINE, SND_META_PYTHON_LINES_SESSION },
+    { SND_TALLY_LINE_MEMORY, SND_META_PYTHON_LINE_MEMORY_SESSION },
 };
 
 void snd_cut_init(struct snd_cut *cut, const struct sonde_cut *asked,
                   const struct sonde_trace *trace)
 {
-    struct sonde_text key, value;
+    struct sonde_text value;
 
     *cut = (struct snd_cut){ .asked = asked };
-    for (uint32_t n = 0; sonde_trace_metadata(trace, 0, n, &key, &value); n++)
-        for (size_t kind = 1; kind < sizeof keys / sizeof keys[0]; kind++)
-            if (strlen(keys[kind]) == key.length && memcmp(key.bytes, keys[kind], key.length) == 0)
-                cut->owners[kind] = (uint32_t)strtoul(value.bytes, NULL, 10);
+    for (size_t i = 0; i < sizeof owners / sizeof owners[0]; i++)
+        if (snd_meta_find(trace, 0, owners[i].owner, &value))
+            cut->owners[owners[i].kind] = (uint32_t)strtoul(value.bytes, NULL, 10);
 }
 
 void snd_cut_release(struct snd_cut *cut)
@@ -114,12 +117,14 @@ void snd_cut_record(const struct snd_cut *cut, uint64_t *words, size_t count)
         return;
     memcpy(&tally, words + 1, sizeof tally);
     uint32_t session = tally.kind >> 16, kind = tally.kind & 0xffff;
-    bool     counted = kind < sizeof keys / sizeof keys[0];
+    bool     counted = kind < sizeof cut->owners / sizeof cut->owners[0];
     bool     kept = counted ? session == cut->asked->session ||
                               (session == 0 && cut->owners[kind] == cut->asked->session)
                             : cut->asked->samples; /* the sampler's */
     /* Neither calls nor resumptions: of a session that is no more, whose number this one has. */
-    if (kind == SND_TALLY_CALLS && count > 7 && words[3] == 0 && words[7] == 0)
+    const uint64_t *values = words + (sizeof head + sizeof tally) / sizeof *words;
+    if (kind == SND_TALLY_CALLS && values + SND_CALLS_RESUMPTIONS < words + count &&
+        values[SND_CALLS_CALLS] == 0 && values[SND_CALLS_RESUMPTIONS] == 0)
         kept = false;
     tally.kind = kept ? kind : 0;
     memcpy(words + 1, &tally, sizeof tally);

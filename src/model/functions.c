@@ -11,18 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum word {
-    WORD_CALLS,
-    WORD_PRIMITIVE,
-    WORD_TOTAL,
-    WORD_SELF,
-    WORD_RESUMPTIONS,
-    WORD_AWAITING,
-    WORD_OUTER,
-    WORD_OUTER_TOTAL,
-    WORDS
-};
-
 /* ---------------------------------------------------------------- the table */
 
 static uint32_t add_function(struct sonde_functions *f, struct snd_key place,
@@ -91,22 +79,24 @@ static bool add_tally(struct sonde_functions *f, uint32_t process,
         return false;
     struct sonde_call     *call = &f->calls[at];
     struct sonde_function *row = &f->rows[callee];
-    int64_t                total = snd_scale_ticks(scale, words[WORD_TOTAL]);
-    int64_t                self = snd_scale_ticks(scale, words[WORD_SELF]);
+    int64_t                total = snd_scale_ticks(scale, words[SND_CALLS_TOTAL_TICKS]);
+    int64_t                self = snd_scale_ticks(scale, words[SND_CALLS_SELF_TICKS]);
 
-    call->calls += words[WORD_CALLS];
-    call->primitive_calls += words[WORD_PRIMITIVE];
+    call->calls += words[SND_CALLS_CALLS];
+    call->primitive_calls += words[SND_CALLS_PRIMITIVE];
     call->total_ns = snd_add(call->total_ns, total);
     call->self_ns = snd_add(call->self_ns, self);
-    row->calls += words[WORD_CALLS];
+    row->calls += words[SND_CALLS_CALLS];
     row->self_ns = snd_add(row->self_ns, self);
-    row->resumptions += words[WORD_RESUMPTIONS];
-    row->awaiting_ns = snd_add(row->awaiting_ns, snd_scale_ticks(scale, words[WORD_AWAITING]));
-    if (tally->count >= WORDS) {
-        row->primitive_calls += words[WORD_OUTER];
-        row->total_ns = snd_add(row->total_ns, snd_scale_ticks(scale, words[WORD_OUTER_TOTAL]));
+    row->resumptions += words[SND_CALLS_RESUMPTIONS];
+    row->awaiting_ns = snd_add(row->awaiting_ns,
+                               snd_scale_ticks(scale, words[SND_CALLS_AWAITING_TICKS]));
+    if (tally->count >= SND_CALLS_WORDS) {
+        row->primitive_calls += words[SND_CALLS_OUTERMOST];
+        row->total_ns = snd_add(row->total_ns,
+                                snd_scale_ticks(scale, words[SND_CALLS_OUTERMOST_TICKS]));
     } else if (caller != callee) { /* as near as pairs alone allow */
-        row->primitive_calls += words[WORD_PRIMITIVE];
+        row->primitive_calls += words[SND_CALLS_PRIMITIVE];
         row->total_ns = snd_add(row->total_ns, total);
     }
     return true;

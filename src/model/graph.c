@@ -19,8 +19,10 @@
 #include "base/map.h"
 #include "base/member.h"
 #include "format/fields.h"
+#include "format/known.h"
 #include "model/assembly.h"
 #include "model/spread.h"
+#include "read/metadata.h"
 
 #define NODES_MAX (1u << 20)
 #define NO_NODE UINT32_MAX
@@ -73,18 +75,19 @@ struct sonde_graph {
 static struct label read_label(const char *name)
 {
     static const struct {
-        const char *prefix;
-        enum part   part;
+        enum snd_known name;
+        enum part      part;
     } parts[] = {
-        { "model.graph batch=", PART_RUN },
-        { "model.graph_pass batch=", PART_PASS },
-        { "model.node ", PART_NODE },
+        { SND_KNOWN_MODEL_GRAPH, PART_RUN },
+        { SND_KNOWN_MODEL_GRAPH_PASS, PART_PASS },
+        { SND_KNOWN_MODEL_NODE, PART_NODE },
     };
 
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        size_t length = strlen(parts[i].prefix);
-        char  *end;
-        if (strncmp(name, parts[i].prefix, length) != 0)
+        const char *prefix = snd_known_name(parts[i].name);
+        size_t      length = strlen(prefix);
+        char       *end;
+        if (strncmp(name, prefix, length) != 0)
             continue;
         unsigned long long number = strtoull(name + length, &end, 10);
         if (end != name + length && *end == '\0')
@@ -110,11 +113,6 @@ static struct sonde_text read_text(struct sonde_graph *g, struct sonde_text json
     g->assembly.out_of_memory |= text.failed;
     sonde_buffer_release(&text);
     return kept;
-}
-
-static bool key_is(struct sonde_text key, const char *text)
-{
-    return key.length == strlen(text) && memcmp(key.bytes, text, key.length) == 0;
 }
 
 static void add_node(struct sonde_graph *g, uint64_t number, struct sonde_text json)
@@ -152,21 +150,20 @@ static void add_node(struct sonde_graph *g, uint64_t number, struct sonde_text j
 /* The batch size of a process's graph; 0: it has none. */
 static uint64_t read_graph(struct sonde_graph *g, uint32_t process, struct sonde_text *tracer)
 {
-    struct sonde_text key, value;
+    struct sonde_text value;
     int64_t           batch = 0;
 
-    for (uint32_t n = 0; sonde_trace_metadata(g->trace, process, n, &key, &value); n++) {
-        if (key_is(key, "model")) {
-            struct sonde_text device = read_text(g, value, "device");
-            g->device_type |= device.length >= 4 && memcmp(device.bytes, "cuda", 4) == 0;
-        } else if (key_is(key, "model.graph")) {
-            struct sonde_text absent = read_text(g, value, "absent");
-            if (absent.length > 0)
-                g->info.absent = absent;
-            else
-                batch = snd_member_number(value.bytes, value.length, "batch", 0);
-            *tracer = read_text(g, value, "tracer");
-        }
+    if (snd_meta_find(g->trace, process, SND_META_MODEL, &value)) {
+        struct sonde_text device = read_text(g, value, "device");
+        g->device_type |= device.length >= 4 && memcmp(device.bytes, "cuda", 4) == 0;
+    }
+    if (snd_meta_find(g->trace, process, SND_META_MODEL_GRAPH, &value)) {
+        struct sonde_text absent = read_text(g, value, "absent");
+        if (absent.length > 0)
+            g->info.absent = absent;
+        else
+            batch = snd_member_number(value.bytes, value.length, "batch", 0);
+        *tracer = read_text(g, value, "tracer");
     }
     return batch > 0 ? (uint64_t)batch : 0;
 }
@@ -194,16 +191,18 @@ static bool is_chosen(const struct sonde_graph *g, uint32_t process)
 
 static void read_nodes(struct sonde_graph *g)
 {
-    struct sonde_text key, value;
+    struct sonde_text number, value;
 
     choose(g);
     for (uint32_t p = 0; p < g->trace->process_count; p++) {
         if (!is_chosen(g, p))
             continue;
-        for (uint32_t n = 0; sonde_trace_metadata(g->trace, p, n, &key, &value); n++) {
-            struct label label = read_label(key.bytes);
-            if (label.part == PART_NODE)
-                add_node(g, label.number, value);
+        for (uint32_t n = 0;
+             snd_meta_next(g->trace, p, SND_META_MODEL_NODE, &n, &number, &value);) {
+            char              *end;
+            unsigned long long node = strtoull(number.bytes, &end, 10);
+            if (*end == '\0')
+                add_node(g, node, value);
         }
     }
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "format/fields.h"
+#include "format/known.h"
 
 #define SAMPLES_MAX (1u << 24) /* of one kind; later ones do not count */
 
@@ -24,16 +25,21 @@ static enum sonde_status no_memory(struct sonde_error *err)
 
 static struct snd_layer_meaning judge(const struct sonde_layers *l, struct sonde_text name)
 {
-    static const char *const words[SND_SERIES] = {
-        "", " backward", " copy", " device_ns", " device_backward_ns", " device_copy_ns"
+    static const enum snd_known words[SND_SERIES] = {
+        [SND_SERIES_BACKWARD] = SND_KNOWN_LAYER_BACKWARD,
+        [SND_SERIES_COPY] = SND_KNOWN_LAYER_COPY,
+        [SND_SERIES_DEVICE] = SND_KNOWN_LAYER_DEVICE,
+        [SND_SERIES_DEVICE_BACKWARD] = SND_KNOWN_LAYER_DEVICE_BACKWARD,
+        [SND_SERIES_DEVICE_COPY] = SND_KNOWN_LAYER_DEVICE_COPY,
     };
-    struct snd_layer_meaning m = { SND_LAYERS_NONE, SND_SERIES, snd_text_is(name, "pass"),
-                                   snd_text_is(name, "model") };
+    struct snd_layer_meaning m = { SND_LAYERS_NONE, SND_SERIES,
+                                   snd_text_is(name, snd_known_name(SND_KNOWN_LAYERS_PASS)),
+                                   snd_text_is(name, snd_known_name(SND_KNOWN_LAYERS_MODEL)) };
     struct sonde_text        rest;
     uint32_t                 number = snd_layer_number(name, &rest);
 
     for (uint8_t i = 0; number != 0 && i < SND_SERIES; i++) {
-        if (snd_text_is(rest, words[i])) {
+        if (snd_text_is(rest, i == SND_SERIES_FORWARD ? "" : snd_known_name(words[i]))) {
             m.layer = snd_layers_find(l, number);
             m.series = i;
         }

@@ -15,6 +15,7 @@
 #include "sonde/layers.h"
 
 #define SND_LAYERS_NONE UINT32_MAX
+#define SND_LAYERS_MOST (1 << 20) /* the greatest number of a layer */
 
 enum snd_layer_series {
     SND_SERIES_FORWARD,

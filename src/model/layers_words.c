@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/known.h"
 #include "model/layers.h"
+#include "read/metadata.h"
 
 /* ------------------------------------------------------------------ words */
 
@@ -182,13 +184,14 @@ static enum sonde_status read_layer(struct sonde_layers *l, struct sonde_layer *
 
 uint32_t snd_layer_number(struct sonde_text name, struct sonde_text *rest)
 {
-    static const char prefix[] = "layer ";
-    const char       *end = name.bytes + name.length, *at = name.bytes + sizeof prefix - 1;
+    const char *prefix = snd_known_name(SND_KNOWN_LAYER);
+    size_t      length = strlen(prefix);
+    const char *end = name.bytes + name.length, *at = name.bytes + length;
 
-    if (name.length < sizeof prefix || memcmp(name.bytes, prefix, sizeof prefix - 1) != 0)
+    if (name.length <= length || memcmp(name.bytes, prefix, length) != 0)
         return 0;
     int64_t number = take_number(&at, end);
-    if (number < 1 || number > 1 << 20 || (at < end && *at != ' '))
+    if (number < 1 || number > SND_LAYERS_MOST || (at < end && *at != ' '))
         return 0;
     *rest = (struct sonde_text){ at, (size_t)(end - at) };
     return (uint32_t)number;
@@ -256,12 +259,9 @@ static enum sonde_status read_head(struct sonde_layers *l, struct sonde_text tex
 /* The first process that has a profile. */
 static bool find_head(struct sonde_layers *l, struct sonde_text *head)
 {
-    struct sonde_text key;
-
     for (l->process = 0; l->process < l->trace->process_count; l->process++)
-        for (uint32_t n = 0; sonde_trace_metadata(l->trace, l->process, n, &key, head); n++)
-            if (snd_text_is(key, "layers"))
-                return true;
+        if (snd_meta_find(l->trace, l->process, SND_META_LAYERS, head))
+            return true;
     l->process = SND_LAYERS_NONE;
     return false;
 }
@@ -275,17 +275,17 @@ static int compare_numbers(const void *left, const void *right)
 
 enum sonde_status snd_layers_read_words(struct sonde_layers *l, struct sonde_error *err)
 {
-    struct sonde_text key, value, rest;
+    struct sonde_text of, value;
     enum sonde_status status = SONDE_OK;
 
     if (!find_head(l, &value))
         return SONDE_OK;
     status = read_head(l, value, err);
-    for (uint32_t n = 0;
-         status == SONDE_OK && sonde_trace_metadata(l->trace, l->process, n, &key, &value); n++) {
-        uint32_t number = snd_layer_number(key, &rest);
-        if (number != 0 && rest.length == 0)
-            status = add_layer(l, number, value, err);
+    for (uint32_t n = 0; status == SONDE_OK &&
+                         snd_meta_next(l->trace, l->process, SND_META_LAYER, &n, &of, &value);) {
+        int64_t number = whole_number(of);
+        if (number >= 1 && number <= SND_LAYERS_MOST)
+            status = add_layer(l, (uint32_t)number, value, err);
     }
     if (l->count > 0)
         qsort(l->rows, l->count, sizeof *l->rows, compare_numbers);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "read/metadata.h"
+
 /* What samplers of stacks say of themselves. */
 static void fill_samplers(struct snd_ledger *l, const struct snd_process *p)
 {
@@ -14,11 +16,11 @@ static void fill_samplers(struct snd_ledger *l, const struct snd_process *p)
         const struct snd_tally *t = &p->tables.tallies[i];
         if (t->head.kind != SND_TALLY_SAMPLER)
             continue;
-        l->rounds += t->words[0];
-        l->counts[SND_LEDGER_missed_samples] += t->words[1];
-        l->counts[SND_LEDGER_torn_samples] += t->words[2];
-        l->counts[SND_LEDGER_unread_samples] += t->words[3];
-        l->counts[SND_LEDGER_native_unmatched] += t->words[6];
+        l->rounds += t->words[SND_SAMPLER_ROUNDS];
+        l->counts[SND_LEDGER_missed_samples] += t->words[SND_SAMPLER_MISSED];
+        l->counts[SND_LEDGER_torn_samples] += t->words[SND_SAMPLER_TORN];
+        l->counts[SND_LEDGER_unread_samples] += t->words[SND_SAMPLER_UNREAD];
+        l->counts[SND_LEDGER_native_unmatched] += t->words[SND_SAMPLER_UNMATCHED];
     }
 }
 
@@ -26,24 +28,22 @@ static void fill_samplers(struct snd_ledger *l, const struct snd_process *p)
 static void fill_calls(struct snd_ledger *l, const struct sonde_trace *trace, uint32_t process)
 {
     static const struct {
-        const char         *key;
+        enum snd_meta       meta;
         enum snd_ledger_key count;
     } said[] = {
-        { "python.functions.unbalanced", SND_LEDGER_unseen_returns },
-        { "python.functions.lost", SND_LEDGER_lost_calls },
-        { "torch.names_only", SND_LEDGER_names_only },
+        { SND_META_PYTHON_FUNCTIONS_UNBALANCED, SND_LEDGER_unseen_returns },
+        { SND_META_PYTHON_FUNCTIONS_LOST, SND_LEDGER_lost_calls },
+        { SND_META_TORCH_NAMES_ONLY, SND_LEDGER_names_only },
     };
-    struct sonde_text key, value;
+    struct sonde_text value;
 
-    for (uint32_t n = 0; sonde_trace_metadata(trace, process, n, &key, &value); n++) {
-        if (strcmp(key.bytes, "python.functions.switched") == 0) {
-            l->counts[SND_LEDGER_switched_calls]++;
-            snprintf(l->switched, sizeof l->switched, "%s", value.bytes);
-        }
-        for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
-            if (strcmp(key.bytes, said[i].key) == 0)
-                l->counts[said[i].count] += strtoull(value.bytes, NULL, 10);
+    if (snd_meta_find(trace, process, SND_META_PYTHON_FUNCTIONS_SWITCHED, &value)) {
+        l->counts[SND_LEDGER_switched_calls]++;
+        snprintf(l->switched, sizeof l->switched, "%s", value.bytes);
     }
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
+        if (snd_meta_find(trace, process, said[i].meta, &value))
+            l->counts[said[i].count] += strtoull(value.bytes, NULL, 10);
 }
 
 /* Whether another process of the trace started it. */
@@ -61,7 +61,7 @@ static void fill_process(struct snd_ledger *l, const struct snd_process *p)
 
     l->counts[SND_LEDGER_lost_events] += h->lost_events;
     l->counts[SND_LEDGER_refused_events] += h->refused_events;
-    l->counts[SND_LEDGER_lost_calls] += h->lost_calls[0];
+    l->counts[SND_LEDGER_lost_calls] += h->lost_calls[SND_CALLS_CALLS];
     l->counts[SND_LEDGER_lost_children] += h->lost_children;
     if (h->lost_children > 0)
         l->child_error = (int)(h->lost_children_why & 0xffff);

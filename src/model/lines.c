@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "read/metadata.h"
 #include "read/reader.h"
 #include "sonde/model.h"
 
@@ -64,16 +65,20 @@ static struct sonde_line *find_line(struct sonde_lines *l, uint32_t function, ui
 static void add_words(struct sonde_line *line, enum sonde_line_kind kind, const uint64_t *words,
                       const struct snd_scale *scale)
 {
-    line->hits += words[0];
+    static_assert((int)SND_LINE_RUNS == (int)SND_LINE_MEMORY_RUNS, "of either kind");
+
+    line->hits += words[SND_LINE_RUNS];
     if (kind == SONDE_LINES_TIME) {
-        line->time_ns = snd_add(line->time_ns, snd_scale_ticks(scale, words[1]));
+        line->time_ns = snd_add(line->time_ns, snd_scale_ticks(scale, words[SND_LINE_TICKS]));
         return;
     }
-    line->increment_bytes = snd_add(line->increment_bytes, (int64_t)words[1]);
-    line->allocated_bytes += words[2];
-    line->freed_bytes += words[3];
-    line->usage_bytes = words[4] > line->usage_bytes ? words[4] : line->usage_bytes;
-    line->peak_bytes = words[5] > line->peak_bytes ? words[5] : line->peak_bytes;
+    line->increment_bytes = snd_add(line->increment_bytes, (int64_t)words[SND_LINE_MEMORY_NET]);
+    line->allocated_bytes += words[SND_LINE_MEMORY_TAKEN];
+    line->freed_bytes += words[SND_LINE_MEMORY_FREED];
+    if (line->usage_bytes < words[SND_LINE_MEMORY_IN_USE])
+        line->usage_bytes = words[SND_LINE_MEMORY_IN_USE];
+    if (line->peak_bytes < words[SND_LINE_MEMORY_PEAK])
+        line->peak_bytes = words[SND_LINE_MEMORY_PEAK];
 }
 
 static bool add_tally(struct sonde_lines *l, uint32_t process, enum sonde_line_kind kind,
@@ -85,7 +90,7 @@ static bool add_tally(struct sonde_lines *l, uint32_t process, enum sonde_line_k
     uint32_t function = find_function(l, &frame);
     if (function == UINT32_MAX)
         return false;
-    if (row->words[0] == 0)
+    if (row->words[SND_LINE_RUNS] == 0)
         return true;
     struct sonde_line *line = find_line(l, function, frame.line);
     if (!line)
@@ -142,26 +147,18 @@ struct stat_read {
     struct sonde_text text;
 };
 
-/*
- * "python.source FILE": "SIZE MTIME_NS", as the file was when it ran; "python.source:FILE": its
- * text. False: memory is out.
- */
+/* Size and time of a file as it ran, or its text. False: memory is out. */
 static bool read_stat(struct snd_texts *files, struct stat_read *stats, uint32_t count,
-                      struct sonde_text key, struct sonde_text value)
+                      enum snd_meta meta, struct sonde_text path, struct sonde_text value)
 {
-    static const char prefix[] = "python.source";
-    size_t            length = sizeof prefix;
-    uint32_t          file;
-    char             *end;
+    uint32_t file;
+    char    *end;
 
-    if (key.length <= length || memcmp(key.bytes, prefix, length - 1) != 0 ||
-        (key.bytes[length - 1] != ' ' && key.bytes[length - 1] != ':'))
-        return true;
-    if (!snd_texts_add(files, key.bytes + length, key.length - length, &file))
+    if (!snd_texts_add(files, path.bytes, path.length, &file))
         return false;
     if (file >= count)
         return true;
-    if (key.bytes[length - 1] == ':') {
+    if (meta == SND_META_PYTHON_SOURCE_TEXT) {
         stats[file].text = value;
         return true;
     }
@@ -171,11 +168,23 @@ static bool read_stat(struct snd_texts *files, struct stat_read *stats, uint32_t
     return true;
 }
 
+static bool read_stats_of(struct sonde_lines *l, uint32_t process, struct snd_texts *files,
+                          struct stat_read *stats, uint32_t count)
+{
+    static const enum snd_meta told[] = { SND_META_PYTHON_SOURCE, SND_META_PYTHON_SOURCE_TEXT };
+    struct sonde_text          path, value;
+
+    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
+        for (uint32_t n = 0; snd_meta_next(l->trace, process, told[i], &n, &path, &value);)
+            if (!read_stat(files, stats, count, told[i], path, value))
+                return false;
+    return true;
+}
+
 /* Files are numbered first, so that the metadata is gone through once. */
 static bool read_stats(struct sonde_lines *l)
 {
     struct snd_texts  files = { 0 };
-    struct sonde_text key, value;
     uint32_t         *numbers = calloc((size_t)l->function_count + 1, sizeof *numbers);
     struct stat_read *stats = calloc((size_t)l->function_count + 1, sizeof *stats);
     bool              good = numbers && stats;
@@ -185,8 +194,7 @@ static bool read_stats(struct sonde_lines *l)
                              &numbers[i]);
     uint32_t count = files.count;
     for (uint32_t p = 0; good && p < l->trace->process_count; p++)
-        for (uint32_t n = 0; good && sonde_trace_metadata(l->trace, p, n, &key, &value); n++)
-            good = read_stat(&files, stats, count, key, value);
+        good = read_stats_of(l, p, &files, stats, count);
     for (uint32_t i = 0; good && i < l->function_count; i++) {
         const struct stat_read *stat = &stats[numbers[i]];
         l->functions[i].source = stat->text.bytes ? stat->text : (struct sonde_text){ "", 0 };

@@ -19,6 +19,7 @@
 #include "format/fields.h"
 #include "model/assembly.h"
 #include "model/passes.h"
+#include "read/metadata.h"
 
 #define MODULES_MAX (1u << 16)
 #define PATH_MAX_BYTES 1024u /* a longer one is no module's */
@@ -392,23 +393,18 @@ static void read_shapes(struct sonde_modules *m, uint32_t at, struct sonde_text 
     node->device_forward_ns = read_mean(value, "device_ns");
 }
 
-/* Every "PREFIX PATH" of the trace. */
-static void read_notes(struct sonde_modules *m, const char *prefix,
+/* All that the trace says of modules under this key, by their paths. */
+static void read_notes(struct sonde_modules *m, enum snd_meta meta,
                        void (*read)(struct sonde_modules *m, uint32_t at, struct sonde_text value))
 {
-    struct sonde_text key, value;
-    size_t            length = strlen(prefix);
+    struct sonde_text path, value;
 
-    for (uint32_t p = 0; p < m->trace->process_count; p++) {
-        for (uint32_t n = 0; sonde_trace_metadata(m->trace, p, n, &key, &value); n++) {
-            if (key.length <= length || memcmp(key.bytes, prefix, length) != 0)
-                continue;
-            uint32_t at = find_path(m,
-                                    (struct sonde_text){ key.bytes + length, key.length - length });
+    for (uint32_t p = 0; p < m->trace->process_count; p++)
+        for (uint32_t n = 0; snd_meta_next(m->trace, p, meta, &n, &path, &value);) {
+            uint32_t at = find_path(m, path);
             if (at != NO_MODULE)
                 read(m, at, value);
         }
-    }
 }
 
 static void note_device(struct sonde_modules *m, struct sonde_text model)
@@ -424,14 +420,13 @@ static void note_device(struct sonde_modules *m, struct sonde_text model)
 /* What a benchmark says of a module holds against what the probe found. */
 static void read_metadata(struct sonde_modules *m)
 {
-    struct sonde_text key, value;
+    struct sonde_text value;
 
-    read_notes(m, "module ", read_module);
-    read_notes(m, "model.io ", read_shapes);
+    read_notes(m, SND_META_MODULE, read_module);
+    read_notes(m, SND_META_MODEL_IO, read_shapes);
     for (uint32_t p = 0; p < m->trace->process_count; p++)
-        for (uint32_t n = 0; sonde_trace_metadata(m->trace, p, n, &key, &value); n++)
-            if (key.length == 5 && memcmp(key.bytes, "model", 5) == 0)
-                note_device(m, value);
+        if (snd_meta_find(m->trace, p, SND_META_MODEL, &value))
+            note_device(m, value);
 }
 
 /* ---------------------------------------------------------------------- sums */

@@ -3,14 +3,15 @@
 
 #include <string.h>
 
+#include "format/known.h"
 #include "sonde/model.h"
 
 bool snd_is_pass(const char *name)
 {
-    static const char *const prefixes[] = { "model.pass batch=", "model.train batch=" };
+    static const enum snd_known passes[] = { SND_KNOWN_MODEL_PASS, SND_KNOWN_MODEL_TRAIN };
 
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+    for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++)
+        if (strncmp(name, snd_known_name(passes[i]), strlen(snd_known_name(passes[i]))) == 0)
             return true;
     return false;
 }

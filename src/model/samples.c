@@ -11,6 +11,7 @@
 
 #include "base/map.h"
 #include "format/fields.h"
+#include "read/metadata.h"
 #include "read/reader.h"
 #include "read/walk.h"
 #include "sonde/model.h"
@@ -358,13 +359,11 @@ static bool sort_threads(struct sonde_samples *s)
 
 static void read_rate(struct sonde_samples *s)
 {
-    static const char wanted[] = "python.sample.hz";
-    struct sonde_text key, value;
+    struct sonde_text value;
 
     for (uint32_t p = 0; p < s->trace->process_count; p++)
-        for (uint32_t n = 0; sonde_trace_metadata(s->trace, p, n, &key, &value); n++)
-            if (key.length == sizeof wanted - 1 && memcmp(key.bytes, wanted, key.length) == 0)
-                s->rate = (double)strtoll(value.bytes, NULL, 10);
+        if (snd_meta_find(s->trace, p, SND_META_PYTHON_SAMPLE_HZ, &value))
+            s->rate = (double)strtoll(value.bytes, NULL, 10);
 }
 
 /* Node 0 is no node, so that 0 can stand for none. */

@@ -9,6 +9,7 @@
 #include "base/member.h"
 #include "format/fields.h"
 #include "model/assembly.h"
+#include "read/metadata.h"
 
 #define LINES_MAX (1u << 20)
 #define FRAMES_MAX 256u
@@ -131,13 +132,11 @@ static void read_function(struct sonde_tensor_lines *t, struct sonde_text json)
 
 static void read_functions(struct sonde_tensor_lines *t)
 {
-    static const char prefix[] = "model.lines ";
-    struct sonde_text key, value;
+    struct sonde_text value;
 
     for (uint32_t p = 0; p < t->trace->process_count; p++)
-        for (uint32_t n = 0; sonde_trace_metadata(t->trace, p, n, &key, &value); n++)
-            if (key.length >= sizeof prefix && memcmp(key.bytes, prefix, sizeof prefix - 1) == 0)
-                read_function(t, value);
+        for (uint32_t n = 0; snd_meta_next(t->trace, p, SND_META_TENSOR_LINES, &n, NULL, &value);)
+            read_function(t, value);
 }
 
 /* ----------------------------------------------------------------------- lines */

@@ -5,17 +5,15 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "read/metadata.h"
 
 static bool read_notes(const struct sonde_trace *trace, uint32_t process, struct snd_map *numbers)
 {
-    static const char prefix[] = "torch.thread ";
-    struct sonde_text key, value;
+    struct sonde_text tid, value;
 
-    for (uint32_t n = 0; sonde_trace_metadata(trace, process, n, &key, &value); n++) {
-        if (key.length < sizeof prefix || memcmp(key.bytes, prefix, sizeof prefix - 1) != 0)
-            continue;
+    for (uint32_t n = 0; snd_meta_next(trace, process, SND_META_TORCH_THREAD, &n, &tid, &value);) {
         unsigned long  number = strtoul(value.bytes, NULL, 10);
-        struct snd_key where = { process, strtoul(key.bytes + sizeof prefix - 1, NULL, 10), 0 };
+        struct snd_key where = { process, strtoul(tid.bytes, NULL, 10), 0 };
         if (number < UINT32_MAX && !snd_map_put(numbers, where, (uint32_t)number))
             return false;
     }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/package.h"
+#include "format/metadata.h"
 #include "pystack/halt.h"
 #include "pystack/pace.h"
 #include "pystack/sampling.h"
@@ -146,11 +147,11 @@ static void say_what_it_is(const struct snd_python *python, uint64_t period_ns)
     char text[32];
 
     snprintf(text, sizeof text, "3.%u", python->layout.minor);
-    calls.metadata("python.version", text);
+    calls.metadata(snd_meta_key(SND_META_PYTHON_VERSION), text);
     snprintf(text, sizeof text, "%g", 1e9 / (double)period_ns);
-    calls.metadata("python.sample.hz", text);
-    calls.metadata("python.sample", "on, by sonde attach");
-    calls.metadata("python.sample.native", "no");
+    calls.metadata(snd_meta_key(SND_META_PYTHON_SAMPLE_HZ), text);
+    calls.metadata(snd_meta_key(SND_META_PYTHON_SAMPLE), "on, by sonde attach");
+    calls.metadata(snd_meta_key(SND_META_PYTHON_SAMPLE_NATIVE), "no");
 }
 
 /* In pieces, to notice the end. */

@@ -115,7 +115,7 @@ void snd_sampling_counts(const struct snd_sampling *s, uint64_t words[SND_SAMPLE
     memcpy(words, s->counts, sizeof s->counts);
 }
 
-static void count(struct snd_sampling *s, enum snd_sampler_word word, uint64_t n)
+static void count(struct snd_sampling *s, enum snd_tally_word word, uint64_t n)
 {
     s->counts[word] += n;
     if (s->tally)

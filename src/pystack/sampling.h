@@ -20,6 +20,7 @@
 #ifndef SND_PYSTACK_SAMPLING_H
 #define SND_PYSTACK_SAMPLING_H
 
+#include "format/layout.h"
 #include "pystack/process.h"
 #include "sonde/record.h"
 
@@ -34,18 +35,6 @@ struct snd_recorder {
     uint32_t (*thread)(uint32_t tid, const char *name);
     void (*sample)(const struct sonde_sample *sample);
     uint64_t *(*tally)(enum sonde_tally_kind kind, uint32_t key, uint32_t other, unsigned count);
-};
-
-/* Words of the tally SAMPLER. */
-enum snd_sampler_word {
-    SND_SAMPLER_ROUNDS,
-    SND_SAMPLER_MISSED,
-    SND_SAMPLER_TORN,
-    SND_SAMPLER_UNREAD,
-    SND_SAMPLER_PERIOD_NS,
-    SND_SAMPLER_CPU_NS,
-    SND_SAMPLER_UNMATCHED, /* stacks without the native frames that they should have */
-    SND_SAMPLER_WORDS,
 };
 
 struct snd_sampling; /* opaque */
@@ -87,7 +76,7 @@ bool snd_sampling_with_native(struct snd_sampling *sampling);
  */
 bool snd_sampling_round(struct snd_sampling *sampling, uint64_t missed);
 
-/* What was counted so far, by enum snd_sampler_word. */
+/* What was counted so far, by SND_SAMPLER_ROUNDS and its like (format/tallies.def). */
 void snd_sampling_counts(const struct snd_sampling *sampling, uint64_t words[SND_SAMPLER_WORDS]);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "format/metadata.h"
 #include "read/reader.h"
 
 static const struct sonde_text unknown = { "(unknown)", 9 };
@@ -350,12 +351,12 @@ static bool next_prefix(struct snd_tables *t, const char **at, struct snd_text *
 
 bool snd_prefixes_read(const struct sonde_trace *trace, struct snd_process *process)
 {
-    static const char  key[] = "python.prefixes";
+    const char        *key = snd_meta_key(SND_META_PYTHON_PREFIXES);
     struct snd_tables *t = &process->tables;
 
     for (uint32_t i = 0; i < t->meta_count; i++) {
         struct sonde_text name = name_text(trace, process, t->metas[i].key);
-        if (name.length != sizeof key - 1 || memcmp(name.bytes, key, name.length) != 0)
+        if (name.length != strlen(key) || memcmp(name.bytes, key, name.length) != 0)
             continue;
         const char     *at = name_text(trace, process, t->metas[i].value).bytes;
         struct snd_text prefix;

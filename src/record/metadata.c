@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "format/metadata.h"
 #include "record/intern.h"
 #include "record/pages.h"
 
@@ -73,7 +74,7 @@ static void write_command_line(void)
     for (ssize_t i = 0; i < n - 1; i++)
         if (text[i] == '\0')
             text[i] = ' ';
-    snd_metadata_write("command", text, (size_t)n - 1);
+    snd_metadata_write(snd_meta_key(SND_META_COMMAND), text, (size_t)n - 1);
 }
 
 void snd_metadata_begin(void)

@@ -17,6 +17,7 @@
  * The files of this folder, lowest first. A file includes its own header and those of files listed
  * before it, so that nothing goes in a circle; tools/check_layers reads this list.
  *
+ *   schema       the numbers of the public header are those of format/
  *   say          a line to standard error
  *   clock        the clock that stamps events
  *   pages        memory of the recorder's own

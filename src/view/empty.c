@@ -4,59 +4,63 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "read/metadata.h"
+
 /* A view; the metadata by which probes say that they were asked; what to do, and why not. */
 static const struct {
-    const char *view, *key, *word; /* word: that the value has; NULL: any value */
-    const char *unasked, *asked;
+    const char   *view;
+    enum snd_meta key;  /* SND_META_COUNT: none says so */
+    const char   *word; /* that the value has; NULL: any value */
+    const char   *unasked, *asked;
 } texts[] = {
-    { "samples", "python.sample", NULL, "The trace has no samples: record them with --sample.",
+    { "samples", SND_META_PYTHON_SAMPLE, NULL,
+      "The trace has no samples: record them with --sample.",
       "Samples were asked for and none was taken: the program ended before the first, or ran no "
       "Python." },
-    { "functions", "python.functions", NULL,
+    { "functions", SND_META_PYTHON_FUNCTIONS, NULL,
       "The trace has no Python functions: record them with --functions.",
       "Functions were asked for and none was called while they were counted." },
-    { "lines", "python.lines", NULL, "The trace counts no lines: record them with --lines.",
+    { "lines", SND_META_PYTHON_LINES, NULL, "The trace counts no lines: record them with --lines.",
       "Lines were asked for, and the program has none of the functions that were named: write "
       "module.function, Class.method or file.py:function." },
-    { "line-memory", "python.line_memory", NULL,
+    { "line-memory", SND_META_PYTHON_LINE_MEMORY, NULL,
       "The trace has no memory by line: record it with --line-memory.",
       "Memory by line was asked for, and the program has none of the functions that were named: "
       "write module.function, Class.method or file.py:function." },
-    { "modules", "torch.options", "\"with_modules\": true",
+    { "modules", SND_META_TORCH_OPTIONS, "\"with_modules\": true",
       "The trace names no modules: record them with --modules, or with_modules=True.",
       "Modules were asked for, and no operator ran in one: the program called no "
       "torch.nn.Module." },
-    { "depths", "torch.options", "\"with_modules\": true",
+    { "depths", SND_META_TORCH_OPTIONS, "\"with_modules\": true",
       "The trace names no modules: record them with --modules, or with_modules=True.",
       "Modules were asked for, and no operator ran in one: the program called no "
       "torch.nn.Module." },
-    { "memory", "torch.options", "\"profile_memory\": true",
+    { "memory", SND_META_TORCH_OPTIONS, "\"profile_memory\": true",
       "The trace has no allocations: record those of tensors with --memory, or "
       "profile_memory=True.",
       "Memory was asked for, and no tensor was allocated." },
-    { "layers", NULL, NULL, "The trace has no profile of layers: record one with sonde layers.",
-      NULL },
-    { "model", NULL, NULL, "The trace has no benchmark of a model: record one with sonde model.",
-      NULL },
-    { "graph", NULL, NULL,
+    { "layers", SND_META_COUNT, NULL,
+      "The trace has no profile of layers: record one with sonde layers.", NULL },
+    { "model", SND_META_COUNT, NULL,
+      "The trace has no benchmark of a model: record one with sonde model.", NULL },
+    { "graph", SND_META_COUNT, NULL,
       "The trace has no graph of a model: record one with sonde model --level graph, or "
       "sonde.graph().",
       NULL },
-    { "tensors", NULL, NULL, "The trace lists no tensors: sonde.memory_report() records them.",
-      NULL },
-    { "tensor-lines", NULL, NULL,
+    { "tensors", SND_META_COUNT, NULL,
+      "The trace lists no tensors: sonde.memory_report() records them.", NULL },
+    { "tensor-lines", SND_META_COUNT, NULL,
       "The trace has no tensor memory by line: sonde.tensor_lines(f) records it.", NULL },
 };
 
-static bool was_asked(const struct sonde_trace *trace, const char *wanted, const char *word)
+static bool was_asked(const struct sonde_trace *trace, enum snd_meta asked, const char *word)
 {
-    struct sonde_text key, value;
+    struct sonde_text value;
 
     for (uint32_t p = 0; p < sonde_trace_process_count(trace); p++)
-        for (uint32_t n = 0; sonde_trace_metadata(trace, p, n, &key, &value); n++)
-            if (key.length == strlen(wanted) && memcmp(key.bytes, wanted, key.length) == 0 &&
-                (!word || memmem(value.bytes, value.length, word, strlen(word))))
-                return true;
+        if (snd_meta_find(trace, p, asked, &value) &&
+            (!word || memmem(value.bytes, value.length, word, strlen(word))))
+            return true;
     return false;
 }
 
@@ -64,7 +68,8 @@ const char *snd_empty_text(const struct sonde_trace *trace, const char *view)
 {
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (strcmp(texts[i].view, view) == 0)
-            return texts[i].key && was_asked(trace, texts[i].key, texts[i].word) ? texts[i].asked
-                                                                                 : texts[i].unasked;
+            return texts[i].key != SND_META_COUNT && was_asked(trace, texts[i].key, texts[i].word)
+                       ? texts[i].asked
+                       : texts[i].unasked;
     return NULL;
 }

@@ -4,19 +4,8 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "read/metadata.h"
 #include "view/sampletree.h"
-
-/* The value of a key of the process; empty when it was not told. */
-static struct sonde_text find_metadata(const struct sonde_trace *trace, uint32_t process,
-                                       const char *wanted)
-{
-    struct sonde_text key, value;
-
-    for (uint32_t n = 0; sonde_trace_metadata(trace, process, n, &key, &value); n++)
-        if (key.length == strlen(wanted) && memcmp(key.bytes, wanted, key.length) == 0)
-            return value;
-    return (struct sonde_text){ "", 0 };
-}
 
 /* Adds the strings of a JSON list, escapes of quotes and backslashes undone. False: no memory. */
 static bool add_strings(struct snd_pypaths *p, struct sonde_text json, struct sonde_text **list,
@@ -46,10 +35,10 @@ static bool add_metadata(struct snd_pypaths *p, const struct sonde_trace *trace)
     const char *folders_before = NULL, *prefixes_before = NULL;
 
     for (uint32_t i = 0; i < sonde_trace_process_count(trace); i++) {
-        struct sonde_text folders = find_metadata(trace, i, "python.sys_path");
-        struct sonde_text prefixes = find_metadata(trace, i, "python.sys_prefixes");
-        if (folders.length == 0)
-            folders = find_metadata(trace, i, "python.prefixes");
+        struct sonde_text folders, prefixes;
+        snd_meta_find(trace, i, SND_META_PYTHON_SYS_PREFIXES, &prefixes);
+        if (!snd_meta_find(trace, i, SND_META_PYTHON_SYS_PATH, &folders) || folders.length == 0)
+            snd_meta_find(trace, i, SND_META_PYTHON_PREFIXES, &folders);
         if (folders.bytes != folders_before &&
             !add_strings(p, folders, &p->folders, &p->folder_count, &p->folder_room))
             return false;

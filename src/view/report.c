@@ -26,14 +26,14 @@ static bool stop_at_range(const struct sonde_event *event, void *user)
     return !found->ranges;
 }
 
-/* The first word of every kind counts how often it happened: at least so often. */
+/* Whether it happened at least so often. */
 static bool has_tally(const struct sonde_trace *trace, uint32_t kind, uint64_t least)
 {
     struct sonde_tally_row row;
 
     for (uint32_t p = 0; p < sonde_trace_process_count(trace); p++)
         for (uint32_t n = 0; sonde_trace_tally(trace, p, n, &row); n++)
-            if (row.kind == kind && row.words[0] >= least)
+            if (row.kind == kind && row.words[SND_TALLY_HOW_OFTEN] >= least)
                 return true;
     return false;
 }

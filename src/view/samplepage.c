@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "read/metadata.h"
 #include "snd_config.h"
 #include "view/format.h"
 
@@ -80,12 +81,10 @@ enum sonde_status snd_samples_load(struct sonde_trace                *trace,
 
 static struct sonde_text find_command(const struct sonde_trace *trace, uint32_t process)
 {
-    static const char wanted[] = "command";
-    struct sonde_text key, value;
+    struct sonde_text value;
 
-    for (uint32_t n = 0; sonde_trace_metadata(trace, process, n, &key, &value); n++)
-        if (key.length == sizeof wanted - 1 && memcmp(key.bytes, wanted, key.length) == 0)
-            return value;
+    if (snd_meta_find(trace, process, SND_META_COMMAND, &value))
+        return value;
     const char *program = sonde_trace_process(trace, process)->program;
     return (struct sonde_text){ program, strlen(program) };
 }

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/member.h"
+#include "read/metadata.h"
 #include "read/scale.h"
 #include "view/view.h"
 
@@ -107,17 +108,15 @@ static void add_tensor(struct snd_doc *doc, struct sums *sums, uint32_t process,
 
 SND_VIEW_BUILD(snd_view_tensors)
 {
-    static const char prefix[] = "tensor ";
-    struct sonde_text key, value;
+    struct sonde_text value;
     struct sums       sums = { .count = 0 };
 
     (void)options;
     (void)err;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     for (uint32_t p = 0; p < sonde_trace_process_count(trace); p++)
-        for (uint32_t n = 0; sonde_trace_metadata(trace, p, n, &key, &value); n++)
-            if (key.length > sizeof prefix - 1 && memcmp(key.bytes, prefix, sizeof prefix - 1) == 0)
-                add_tensor(doc, &sums, p, value);
+        for (uint32_t n = 0; snd_meta_next(trace, p, SND_META_TENSOR, &n, NULL, &value);)
+            add_tensor(doc, &sums, p, value);
     snd_map_release(&sums.storages);
     doc->rows.failed |= sums.failed;
     doc->rows.hidden[SND_COUNT_OF(columns) - 1] = !sums.shared;

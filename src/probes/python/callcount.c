@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "format/metadata.h"
+
 #define FUNCTIONS_MAX (1u << 18) /* a program that makes up functions for ever is stopped here */
 #define STACK_FIRST 256u
 #define EDGES_A_BLOCK 256u
@@ -132,7 +134,7 @@ static void tell_owner(bool again)
         return;
     told = sonde_epoch();
     snprintf(text, sizeof text, "%u", owner);
-    sonde_metadata("python.functions.session", text);
+    sonde_metadata(snd_meta_key(SND_META_PYTHON_FUNCTIONS_SESSION), text);
 }
 
 void snd_calls_set_owner(uint32_t number)

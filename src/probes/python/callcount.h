@@ -27,19 +27,7 @@
 #include <sonde/record.h>
 
 #include "base/map.h"
-
-/* Words of a CALLS tally: docs/FORMAT.md. */
-enum snd_calls_word {
-    SND_CALLS_CALLS,
-    SND_CALLS_PRIMITIVE,   /* the edge was not open already */
-    SND_CALLS_TOTAL_TICKS, /* of those */
-    SND_CALLS_SELF_TICKS,
-    SND_CALLS_RESUMPTIONS,
-    SND_CALLS_AWAITING_TICKS,
-    SND_CALLS_OUTERMOST,       /* the function was not open already */
-    SND_CALLS_OUTERMOST_TICKS, /* of those */
-    SND_CALLS_WORDS
-};
+#include "format/layout.h"
 
 struct snd_calls_edge {
     uint64_t *words; /* in the trace; or in the void, while nothing records */

@@ -19,6 +19,9 @@
 
 #include <sonde/record.h>
 
+#include "format/layout.h"
+#include "format/metadata.h"
+
 #if PY_VERSION_HEX < 0x03090000
 #error "CPython 3.9 or later"
 #endif

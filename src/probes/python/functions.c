@@ -193,7 +193,8 @@ void snd_py_functions_switch(const struct snd_py_way *way, const char *why)
     snprintf(said, sizeof said, "%s%s", why,
              started ? "" : "; no other way was free: calls after that are missing");
     probe.switched = said;
-    sonde_metadata("python.functions.switched", said); /* now: the program may never get to stop */
+    /* now: the program may never get to stop */
+    sonde_metadata(snd_meta_key(SND_META_PYTHON_FUNCTIONS_SWITCHED), said);
     PyErr_Restore(error[0], error[1], error[2]);
 }
 

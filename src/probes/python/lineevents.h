@@ -175,8 +175,8 @@ static inline uint64_t snd_line_close(struct snd_line_run *run, uint64_t now)
             next = sonde_clock();
         }
         if (SONDE_LIKELY_(place != NULL)) {
-            place[0]++;
-            place[1] += now - run->since;
+            place[SND_LINE_RUNS]++;
+            place[SND_LINE_TICKS] += now - run->since;
         }
         if (SONDE_UNLIKELY_(table->shares != NULL))
             snd_line_share_time(run, now - run->since);

@@ -35,13 +35,13 @@ static struct snd_line_run *find_outer(const struct snd_line_thread *mine, struc
 
 void snd_line_add_bytes(uint64_t *place, const struct snd_line_bytes *bytes)
 {
-    place[0]++;
-    place[1] += bytes->allocated - bytes->freed;
-    place[2] += bytes->allocated;
-    place[3] += bytes->freed;
-    place[4] = bytes->in_use;
-    if (bytes->peak > (int64_t)place[5])
-        place[5] = (uint64_t)bytes->peak;
+    place[SND_LINE_MEMORY_RUNS]++;
+    place[SND_LINE_MEMORY_NET] += bytes->allocated - bytes->freed;
+    place[SND_LINE_MEMORY_TAKEN] += bytes->allocated;
+    place[SND_LINE_MEMORY_FREED] += bytes->freed;
+    place[SND_LINE_MEMORY_IN_USE] = bytes->in_use;
+    if (bytes->peak > (int64_t)place[SND_LINE_MEMORY_PEAK])
+        place[SND_LINE_MEMORY_PEAK] = (uint64_t)bytes->peak;
 }
 
 void snd_line_memory_end(struct snd_line_run *run, uint64_t *place)
@@ -128,10 +128,11 @@ void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_
     uint64_t                    in_use = snd_memory_in_use();
     uint64_t                   *place = snd_line_place(table, index, SND_LINE_MEMORY);
     if (place) {
-        table->has_base |= place[0] > 0; /* by the code of a Python that has ended since */
-        place[0]++;
-        place[4] = in_use;
-        place[1] += is_outermost ? count_since(table, left, in_use) : 0;
+        table->has_base |= place[SND_LINE_MEMORY_RUNS] >
+                           0; /* by the code of a Python that has ended since */
+        place[SND_LINE_MEMORY_RUNS]++;
+        place[SND_LINE_MEMORY_IN_USE] = in_use;
+        place[SND_LINE_MEMORY_NET] += is_outermost ? count_since(table, left, in_use) : 0;
     }
     if (table->shares)
         snd_line_share_call(table, index, in_use, is_outermost, left);
@@ -145,7 +146,7 @@ static PyObject *memory_start(PyObject *module, PyObject *unused)
     (void)unused;
     if (!snd_memory_start())
         return NULL;
-    sonde_metadata("python.line_memory", "Python's allocators, malloc");
+    sonde_metadata(snd_meta_key(SND_META_PYTHON_LINE_MEMORY), "Python's allocators, malloc");
     Py_RETURN_NONE;
 }
 

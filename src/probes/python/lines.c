@@ -61,7 +61,7 @@ static void note_source(PyObject *file)
     char        key[PATH_MAX + 32], value[64];
 
     if (stat(path, &about) == 0) {
-        snprintf(key, sizeof key, "python.source %s", path);
+        snprintf(key, sizeof key, "%s%s", snd_meta_key(SND_META_PYTHON_SOURCE), path);
         snprintf(value, sizeof value, "%lld %lld", (long long)about.st_size,
                  (long long)about.st_mtim.tv_sec * 1000000000 + about.st_mtim.tv_nsec);
         sonde_metadata(key, value);
@@ -221,7 +221,7 @@ static PyObject *lines_announce(PyObject *module, PyObject *unused)
         announce(table);
     if (users > 0 && source_of_this_python()->adopt)
         source_of_this_python()->adopt();
-    sonde_metadata("python.lines", source_of_this_python()->name);
+    sonde_metadata(snd_meta_key(SND_META_PYTHON_LINES), source_of_this_python()->name);
     Py_RETURN_NONE;
 }
 

@@ -95,8 +95,8 @@ void snd_line_share_time(struct snd_line_run *run, uint64_t ticks)
                               ? place_of(run->table, share, run->line)
                               : NULL;
         if (place) {
-            place[0]++;
-            place[1] += ticks;
+            place[SND_LINE_RUNS]++;
+            place[SND_LINE_TICKS] += ticks;
         }
     }
 }
@@ -120,14 +120,14 @@ void snd_line_share_call(struct snd_line_table *table, uint32_t line, uint64_t i
                                                                     : NULL;
         if (!place)
             continue;
-        place[0]++;
-        place[4] = in_use;
+        place[SND_LINE_MEMORY_RUNS]++;
+        place[SND_LINE_MEMORY_IN_USE] = in_use;
         if (!is_outermost)
             continue;
         if (!share->has_base)
-            place[1] += in_use;
+            place[SND_LINE_MEMORY_NET] += in_use;
         else if (left && left->stamp >= share->stamp)
-            place[1] += (uint64_t)(snd_memory_mine_.net_bytes - left->net_bytes);
+            place[SND_LINE_MEMORY_NET] += (uint64_t)(snd_memory_mine_.net_bytes - left->net_bytes);
         share->has_base = true;
     }
 }
@@ -155,16 +155,17 @@ void snd_line_share_announce(struct snd_line_table *table, uint32_t line)
 
 void snd_line_tell_owners(bool again)
 {
-    static const char *const keys[] = { "python.lines.session", "python.line_memory.session" };
-    static uint32_t          told; /* epoch */
-    char                     text[16];
+    static const enum snd_meta keys[] = { SND_META_PYTHON_LINES_SESSION,
+                                          SND_META_PYTHON_LINE_MEMORY_SESSION };
+    static uint32_t            told; /* epoch */
+    char                       text[16];
 
     if (sonde_epoch() == 0 || (told == sonde_epoch() && !again))
         return;
     told = sonde_epoch();
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         snprintf(text, sizeof text, "%u", owners[i]);
-        sonde_metadata(keys[i], text);
+        sonde_metadata(snd_meta_key(keys[i]), text);
     }
 }
 
@@ -179,7 +180,7 @@ static bool split(struct snd_line_table *table, uint32_t number, unsigned use, b
         snd_line_renew(table);
     for (uint32_t line = 0; line < table->count; line++) {
         const uint64_t *words = snd_line_place(table, line, use);
-        uint64_t       *to = words && words[0] ? place_of(table, share, line) : NULL;
+        uint64_t       *to = words && words[SND_LINE_RUNS] ? place_of(table, share, line) : NULL;
         if (to)
             memcpy(to, words, snd_line_word_count(use) * sizeof *to);
     }

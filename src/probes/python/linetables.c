@@ -189,8 +189,8 @@ static const struct {
     enum sonde_tally_kind kind;
     unsigned              words;
 } kinds[] = {
-    [SND_LINE_TIME] = { SONDE_TALLY_LINE, 2 },
-    [SND_LINE_MEMORY] = { SONDE_TALLY_LINE_MEMORY, 6 },
+    [SND_LINE_TIME] = { SONDE_TALLY_LINE, SND_LINE_WORDS },
+    [SND_LINE_MEMORY] = { SONDE_TALLY_LINE_MEMORY, SND_LINE_MEMORY_WORDS },
 };
 
 unsigned snd_line_word_count(unsigned use)

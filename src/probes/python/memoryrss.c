@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "format/known.h"
 #include "probes/python/memorycounts.h"
 
 #define INTERVAL_NS 100000000L
@@ -46,7 +47,7 @@ static void *watch(void *unused)
     snd_memory_mine_.inside = 1; /* what this thread takes is not the program's */
     pthread_mutex_lock(&rss.lock);
     while (!rss.stopping) {
-        sonde_counter("process.rss", (double)snd_rss_bytes());
+        sonde_counter(snd_known_name(SND_KNOWN_RSS), (double)snd_rss_bytes());
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += INTERVAL_NS;
         if (until.tv_nsec >= 1000000000L) {
@@ -85,7 +86,7 @@ void snd_rss_stop(void)
     pthread_mutex_unlock(&rss.lock);
     pthread_join(rss.thread, NULL);
     rss.on = false;
-    sonde_counter("process.rss", (double)snd_rss_bytes());
+    sonde_counter(snd_known_name(SND_KNOWN_RSS), (double)snd_rss_bytes());
 }
 
 void snd_rss_forget(void)

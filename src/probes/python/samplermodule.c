@@ -28,8 +28,9 @@ static PyObject *start_sampling(PyObject *self, PyObject *arguments)
         PyErr_SetString(snd_py_error_class, err.message);
         return NULL;
     }
-    sonde_metadata("python.sample", snd_sampler_interrupts() ? "on" : "on, from outside");
-    sonde_metadata("python.sample.native", native ? "yes" : "no");
+    sonde_metadata(snd_meta_key(SND_META_PYTHON_SAMPLE),
+                   snd_sampler_interrupts() ? "on" : "on, from outside");
+    sonde_metadata(snd_meta_key(SND_META_PYTHON_SAMPLE_NATIVE), native ? "yes" : "no");
     Py_RETURN_NONE;
 }
 

@@ -24,12 +24,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "format/layout.h"
+#include "format/metadata.h"
 #include "sonde/record.h"
 
 #define KEY_MASK ((UINT64_C(1) << 48) - 1)
 
-/* at::RecordScope: the kinds of ranges that occur. */
-enum scope { SCOPE_FUNCTION = 0, SCOPE_BACKWARD = 1, SCOPE_SCRIPT = 2, SCOPE_USER = 7 };
 enum { CALLBACKS = 4, SCOPES_ROOM = 40 };
 
 /*
@@ -67,8 +67,8 @@ static void write_notes(uint32_t epoch)
     if (atomic_exchange(&noted_epoch, epoch) == epoch)
         return;
     pthread_mutex_lock(&control);
-    sonde_metadata("torch.probe", description);
-    sonde_metadata("torch.names_only", "1");
+    sonde_metadata(snd_meta_key(SND_META_TORCH_PROBE), description);
+    sonde_metadata(snd_meta_key(SND_META_TORCH_NAMES_ONLY), "1");
     for (size_t i = 0; notes && notes[i]; i += 2)
         sonde_metadata(notes[i], notes[i + 1]);
     pthread_mutex_unlock(&control);
@@ -81,7 +81,8 @@ static void renew(uint32_t epoch)
     thread_epoch = epoch;
     sonde_intern("torch", 5); /* a forked child has no file, to note things in, before this */
     write_notes(epoch);
-    snprintf(key, sizeof key, "torch.thread %ld", (long)syscall(SYS_gettid));
+    snprintf(key, sizeof key, "%s%ld", snd_meta_key(SND_META_TORCH_THREAD),
+             (long)syscall(SYS_gettid));
     snprintf(value, sizeof value, "%llu", (unsigned long long)torch.thread());
     sonde_metadata(key, value);
 }
@@ -92,7 +93,7 @@ static uint64_t key_of(const void *function)
 }
 
 /* Every range may end anywhere: whose thread began it cannot be asked from C. */
-static void begin(const void *function, enum scope scope)
+static void begin(const void *function, enum snd_scope scope)
 {
     uint32_t epoch = sonde_epoch();
 
@@ -119,18 +120,18 @@ static void on_end(const void *function, void *context)
         begin(function, scope);                             \
         return (void *)context;                             \
     }
-ON_BEGIN(on_function, SCOPE_FUNCTION)
-ON_BEGIN(on_backward, SCOPE_BACKWARD)
-ON_BEGIN(on_script, SCOPE_SCRIPT)
-ON_BEGIN(on_user, SCOPE_USER)
+ON_BEGIN(on_function, SND_SCOPE_FUNCTION)
+ON_BEGIN(on_backward, SND_SCOPE_BACKWARD)
+ON_BEGIN(on_script, SND_SCOPE_SCRIPT)
+ON_BEGIN(on_user, SND_SCOPE_USER)
 
 static const struct {
-    enum scope scope;
+    enum snd_scope scope;
     void *(*start)(void **context, const void *function);
-} callbacks[CALLBACKS] = { { SCOPE_FUNCTION, on_function },
-                           { SCOPE_BACKWARD, on_backward },
-                           { SCOPE_SCRIPT, on_script },
-                           { SCOPE_USER, on_user } };
+} callbacks[CALLBACKS] = { { SND_SCOPE_FUNCTION, on_function },
+                           { SND_SCOPE_BACKWARD, on_backward },
+                           { SND_SCOPE_SCRIPT, on_script },
+                           { SND_SCOPE_USER, on_user } };
 
 /* ----------------------------------------------------------- start and stop */
 

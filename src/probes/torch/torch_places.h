@@ -151,10 +151,10 @@ class ModuleWalk
             bytes += n * number_of(value, "element_size");
         }
         Py_XDECREF(parameters);
-        notes.emplace_back("module " + path, std::string("{\"class\": \"") + class_name(module) +
-                                                 "\", \"parameters\": " + std::to_string(count) +
-                                                 ", \"parameter_bytes\": " + std::to_string(bytes) +
-                                                 "}");
+        notes.emplace_back(snd_meta_key(SND_META_MODULE) + path,
+                           std::string("{\"class\": \"") + class_name(module) +
+                               "\", \"parameters\": " + std::to_string(count) +
+                               ", \"parameter_bytes\": " + std::to_string(bytes) + "}");
     }
 
     void visit(PyObject *module, const std::string &path)

@@ -24,6 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "format/metadata.h"
 #include "sonde/record.h"
 
 #define NOINLINE __attribute__((noinline))
@@ -190,7 +191,7 @@ void write_notes(uint32_t epoch)
         return;
     argument_bytes = arguments_dropped = 0;
     std::lock_guard<std::mutex> guard(shared);
-    sonde_metadata("torch.probe", description);
+    sonde_metadata(snd_meta_key(SND_META_TORCH_PROBE), description);
     for (const auto &note : settings.notes)
         sonde_metadata(note.first.c_str(), note.second.c_str());
 }
@@ -210,7 +211,8 @@ NOINLINE Thread *renew(uint32_t epoch)
     thread->seed = stir(stir(0x243F6A8885A308D3ull, epoch), epoch);
     write_notes(epoch);
     char key[40], value[24];
-    snprintf(key, sizeof key, "torch.thread %ld", static_cast<long>(syscall(SYS_gettid)));
+    snprintf(key, sizeof key, "%s%ld", snd_meta_key(SND_META_TORCH_THREAD),
+             static_cast<long>(syscall(SYS_gettid)));
     snprintf(value, sizeof value, "%llu", static_cast<unsigned long long>(thread->number));
     sonde_metadata(key, value);
     return thread;

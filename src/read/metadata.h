@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read/metadata.h - what a process says of itself, by the names of format/metadata.def.
+ *
+ *     uint32_t at = 0;
+ *     while (snd_meta_next(trace, process, SND_META_MODULE, &at, &path, &value)) ..
+ *
+ * Layer: read. Threads: as a trace.
+ */
+#ifndef SND_READ_METADATA_H
+#define SND_READ_METADATA_H
+
+#include <stdbool.h>
+
+#include "format/metadata.h"
+#include "sonde/trace.h"
+
+/*
+ * The next one from `*at` on, which then lies after it. `rest` is what its key has after the prefix
+ * (of a key that there is one of: nothing) and may be NULL. Both have a NUL after them.
+ */
+bool snd_meta_next(const struct sonde_trace *trace, uint32_t process, enum snd_meta meta,
+                   uint32_t *at, struct sonde_text *rest, struct sonde_text *value);
+
+/* The value of a key; empty, and false, where the process does not have it. */
+bool snd_meta_find(const struct sonde_trace *trace, uint32_t process, enum snd_meta meta,
+                   struct sonde_text *value);
+
+/* Whether a key is this one, or one of these. */
+bool snd_meta_is(struct sonde_text key, enum snd_meta meta);
+
+#endif
