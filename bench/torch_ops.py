@@ -33,6 +33,8 @@ OPTIONS = {
 }
 THEIRS = {"shapes": "record_shapes", "memory": "profile_memory", "stacks": "with_stack"}
 warnings.simplefilter("ignore")
+# torch.profiler's library writes two lines each time it starts and stops: not its cost, and not a figure.
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 
 # --------------------------------------------------------------------- workloads
