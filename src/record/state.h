@@ -182,8 +182,9 @@ struct snd_recording {
     uint32_t              supplies;  /* atomic: counts chunks made ready */
 
     /* supply thread */
-    pthread_t supplier;
-    bool      has_supplier, quit;
+    bool     has_supplier;
+    uint32_t supply_turn; /* a helper of an earlier turn ends as soon as it sees this one */
+    uint32_t helpers;     /* that have not ended yet, this turn's and earlier ones' */
 
     /* tables */
     uint32_t                table_chunk; /* the one being filled */

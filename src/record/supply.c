@@ -12,6 +12,7 @@
 #define STOCK_DELAY_NS 1000000u   /* a recording shorter than this needs no stock */
 #define CLOCK_FIRST_NS 250000000u /* first further clock pair; then twice as long each time */
 #define CLOCK_LAST_NS 60000000000u
+#define HELPERS_MAX 8u /* that a busy machine has not let end yet */
 
 static uint32_t wanted_stock(uint64_t now_ns, uint64_t started_ns)
 {
@@ -43,14 +44,19 @@ static void wait_until(uint64_t at_ns)
     pthread_cond_timedwait(&snd_rec.wake, &snd_rec.lock, &until);
 }
 
-static void *supply(void *unused)
+/* restock() and snd_chunk_seal_next() let go of the lock: the recording may have been stopped. */
+static bool is_turn(const void *turn)
 {
-    (void)unused;
+    return snd_rec.supply_turn == (uint32_t)(uintptr_t)turn;
+}
+
+static void *supply(void *turn)
+{
     prctl(PR_SET_NAME, "sonde-supply");
     pthread_mutex_lock(&snd_rec.lock);
     uint64_t started_ns = snd_monotonic_ns();
     uint64_t interval = CLOCK_FIRST_NS, pair_at = started_ns + interval;
-    while (!snd_rec.quit) {
+    while (is_turn(turn)) {
         uint64_t now = snd_monotonic_ns();
         if (now >= pair_at) {
             snd_table_clock();
@@ -59,7 +65,7 @@ static void *supply(void *unused)
         }
         if (snd_rec.retired.count > 0) {
             snd_chunk_seal_next();
-        } else if (!restock(now, started_ns) && !snd_rec.quit && snd_rec.retired.count == 0) {
+        } else if (!restock(now, started_ns) && is_turn(turn) && snd_rec.retired.count == 0) {
             uint64_t next = pair_at;
             if (now < started_ns + STOCK_DELAY_NS)
                 next = started_ns + STOCK_DELAY_NS;
@@ -68,6 +74,8 @@ static void *supply(void *unused)
             wait_until(next);
         }
     }
+    snd_rec.helpers--;
+    pthread_cond_broadcast(&snd_rec.settled);
     pthread_mutex_unlock(&snd_rec.lock);
     return NULL;
 }
@@ -83,27 +91,27 @@ void snd_supply_start(void)
     pthread_attr_t attributes;
     sigset_t       all;
 
-    snd_rec.quit = false;
     set_supplier(false);
     if (pthread_attr_init(&attributes) != 0)
         return;
     sigfillset(&all);        /* the program's signals are not for this thread */
     sigdelset(&all, SIGBUS); /* its own fault: bus.h */
     pthread_attr_setsigmask_np(&attributes, &all);
-    set_supplier(pthread_create(&snd_rec.supplier, &attributes, supply, NULL) == 0);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_t helper;
+    void     *turn = (void *)(uintptr_t)snd_rec.supply_turn; /* NOLINT(performance-no-int-to-ptr) */
+    if (pthread_create(&helper, &attributes, supply, turn) == 0) {
+        snd_rec.helpers++;
+        set_supplier(true);
+    }
     pthread_attr_destroy(&attributes);
 }
 
 void snd_supply_stop(void)
 {
-    if (snd_rec.has_supplier) {
-        snd_rec.quit = true;
-        pthread_cond_signal(&snd_rec.wake);
-        pthread_mutex_unlock(&snd_rec.lock);
-        pthread_join(snd_rec.supplier, NULL);
-        pthread_mutex_lock(&snd_rec.lock);
-        set_supplier(false);
-    }
-    while (snd_rec.in_flight > 0)
+    snd_rec.supply_turn++;
+    pthread_cond_broadcast(&snd_rec.wake);
+    set_supplier(false);
+    while (snd_rec.in_flight > 0 || snd_rec.helpers > HELPERS_MAX)
         pthread_cond_wait(&snd_rec.settled, &snd_rec.lock);
 }

@@ -14,7 +14,10 @@
 /* Starts the helper; without one (no thread to be had) chunks are reserved on demand. */
 void snd_supply_start(void);
 
-/* Ends the helper and waits until nobody is using the file. Lets go of the lock meanwhile. */
+/*
+ * Tells the helper to end and waits until nobody is using the file. Lets go of the lock meanwhile.
+ * The helper's own end is not waited for: on a busy machine it is some 20 ms until it runs again.
+ */
 void snd_supply_stop(void);
 
 #endif
