@@ -43,32 +43,14 @@ static const struct snd_option options[] = {
       "the trace to write (PROGRAM.sonde in the current folder), or a file of "
       "another format by its ending: .prof, .lprof, .json",
       SND_OPTION_TEXT, AT(after.output), 0 },
-    { 0, "ops", NULL, "record PyTorch's operators (without any of these: they and samples)",
-      SND_OPTION_FLAG, AT(probes.ops), 0 },
-    { 0, "shapes", NULL, "operators with the shapes of their inputs", SND_OPTION_FLAG,
-      AT(probes.shapes), 0 },
-    { 0, "memory", NULL, "tensors' memory, taken and given back", SND_OPTION_FLAG,
-      AT(probes.memory), 0 },
-    { 0, "modules", NULL, "operators with the module that they belong to", SND_OPTION_FLAG,
-      AT(probes.modules), 0 },
-    { 0, "stacks", NULL, "operators with the Python stack that called them", SND_OPTION_FLAG,
-      AT(probes.stacks), 0 },
-    { 0, "functions", NULL, "every call of a Python function (cProfile's job)", SND_OPTION_FLAG,
-      AT(probes.functions), 0 },
-    { 0, "timeline", NULL, "functions: each call with its time, not only what they add up to",
-      SND_OPTION_FLAG, AT(probes.timeline), 0 },
-    { 0, "python-only", NULL, "functions: none of those that are written in C", SND_OPTION_FLAG,
-      AT(probes.python_only), 0 },
-    { 0, "lines", "LIST",
-      "time of each line of these Python functions (line_profiler's job): "
-      "module.function, Class.method, file.py:function, @profile",
-      SND_OPTION_TEXT, AT(probes.lines), 0 },
-    { 0, "line-memory", "LIST", "bytes of each line of these (memory_profiler's job)",
-      SND_OPTION_TEXT, AT(probes.line_memory), 0 },
-    { 0, "sample", "[HZ]", "Python stacks of every thread, so many times a second",
-      SND_OPTION_MAYBE, AT(probes.sample), 0 },
-    { 0, "native", NULL, "samples: with the C functions between the Python ones", SND_OPTION_FLAG,
-      AT(probes.native), 0 },
+#define SND_PROBE(id, option, value, argument, most, records, view, without, also, usual, start, \
+                  folder, check, help)                                                           \
+    { 0, option, argument, help, SND_PROBE_OPTION_##value, AT(probes.id), 0 },
+#define SND_PROBE_DETAIL(id, option, of, help) \
+    { 0, option, NULL, help, SND_OPTION_FLAG, AT(probes.id), 0 },
+#include "probes/probes.def"
+#undef SND_PROBE
+#undef SND_PROBE_DETAIL
     { 'p', "print", NULL, "show what was recorded; the trace is kept only with -o", SND_OPTION_FLAG,
       AT(after.print), 0 },
     { 0, "view", "LIST", "with --print: the views to show (those of what was recorded)",
@@ -137,21 +119,25 @@ static void set_environment(const struct run_args *args, const char *folder)
 /* What is shown or written must be recorded. -1 to go on. */
 static int check_recorded(const struct snd_command *self, const struct run_args *args)
 {
-    const char *advice = "", *format = args->after.format ? args->after.format->view : NULL;
+    const struct sonde_exporter_info *format = args->after.format;
+    struct sonde_buffer               advice = { 0 };
+    int                               status = -1;
 
-    if (format && !snd_run_probes_make(&args->probes, format, &advice))
-        return snd_usage_error(self,
-                               "--output %s: a file of %s is made of %s, which are not "
-                               "recorded; add %s",
-                               args->after.output, args->after.format->name, format, advice);
-    for (const char *at = args->after.view; at && *at;) {
+    if (format && format->view && !snd_run_probes_make(&args->probes, format->view, &advice))
+        status = snd_usage_error(self,
+                                 "--output %s: a file of %s is made of %s, which are not "
+                                 "recorded; add %s",
+                                 args->after.output, format->name, format->view,
+                                 snd_buf_string(&advice));
+    for (const char *at = args->after.view; at && *at && status < 0;) {
         size_t length = strcspn(at, ",");
         if (!snd_run_probes_show(&args->probes, at, length, &advice))
-            return snd_usage_error(self, "--view %.*s: nothing for it is recorded; add %s",
-                                   (int)length, at, advice);
+            status = snd_usage_error(self, "--view %.*s: nothing for it is recorded; add %s",
+                                     (int)length, at, snd_buf_string(&advice));
         at += length + (at[length] == ',');
     }
-    return -1;
+    sonde_buffer_release(&advice);
+    return status;
 }
 
 /* -1 to go on. */
@@ -168,9 +154,8 @@ static int check(const struct snd_command *self, struct run_args *args, int oper
                                "--max-size: expected %zuK or more, the least that a trace "
                                "takes, got %llu bytes",
                                SND_TRACE_LEAST / 1024, (unsigned long long)args->max_size);
-    if (args->probes.sample > SND_SAMPLE_HZ_MOST)
-        return snd_usage_error(self, "--sample: expected 1 to %d, got %lld", SND_SAMPLE_HZ_MOST,
-                               (long long)args->probes.sample);
+    if ((status = snd_run_probes_check(self, &args->probes)) >= 0)
+        return status;
     if (args->schedule && (status = check_schedule(self, args->schedule)) >= 0)
         return status;
     return snd_after_run_check(self, &args->after);
@@ -317,8 +302,7 @@ static int run_unrecorded(char **program)
 {
     struct snd_child child;
 
-    unsetenv("SONDE_TRACE");
-    unsetenv("SONDE_PROBES");
+    snd_run_probes_clear();
     int status = snd_child_run(program, &child);
     snd_child_leave(&child);
     return status < 0 ? snd_child_status(&child) : status;

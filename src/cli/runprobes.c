@@ -1,57 +1,87 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/runprobes.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/package.h"
 #include "cli/autostart.h"
-#include "cli/options.h"
 
-#define AT(member) offsetof(struct snd_run_probes, member)
+#define STARTS "SONDE_START"
 
-enum probe_kind { PROBE_FLAG, PROBE_LIST, PROBE_RATE };
+enum value { FLAG, LIST, RATE };
+enum without { OTHERS, EMPTY }; /* what a view shows without its probe */
+enum start_kind { BY_PYTHON, BY_LIBRARY };
 
-/*
- * What can be recorded of a Python program: its name in SONDE_PROBES, the variable that has its
- * value, and the view that shows it. Those of one view are together; the first is meant by any.
- */
-static const struct probe {
-    const char     *name;
-    enum probe_kind kind;
-    size_t          offset;
-    const char     *variable, *view;
-} probes[] = {
-    { "ops", PROBE_FLAG, AT(ops), NULL, "ops" },
-    { "shapes", PROBE_FLAG, AT(shapes), NULL, "ops" },
-    { "memory", PROBE_FLAG, AT(memory), NULL, "ops" },
-    { "modules", PROBE_FLAG, AT(modules), NULL, "ops" },
-    { "stacks", PROBE_FLAG, AT(stacks), NULL, "ops" },
-    { "functions", PROBE_FLAG, AT(functions), NULL, "functions" },
-    { "timeline", PROBE_FLAG, AT(timeline), NULL, "functions" },
-    { "python-only", PROBE_FLAG, AT(python_only), NULL, "functions" },
-    { "lines", PROBE_LIST, AT(lines), "SONDE_LINES", "lines" },
-    { "line-memory", PROBE_LIST, AT(line_memory), "SONDE_LINE_MEMORY", "line-memory" },
-    { "sample", PROBE_RATE, AT(sample), "SONDE_SAMPLE", "samples" },
-    { "native", PROBE_FLAG, AT(native), NULL, "samples" },
-    { "unasked", PROBE_FLAG, AT(unasked), NULL, "samples" },
+struct start {
+    enum start_kind kind;
+    const char     *when, *sees, *function; /* by Python */
+    const char     *library, *variable;     /* by a library */
 };
+#define SND_BY_PYTHON(when, sees, function)     \
+    {                                           \
+        BY_PYTHON, when, sees, function, "", "" \
+    }
+#define SND_BY_LIBRARY(name, variable)           \
+    {                                            \
+        BY_LIBRARY, "", "", "", #name, #variable \
+    }
 
-/* Is the probe asked for? Its value, as text, in `value`: NULL for none. */
-static bool is_asked(const struct probe *probe, const struct snd_run_probes *asked, char number[32],
-                     const char **value)
+/* A probe, or (without a view) a detail of the one before it. */
+static const struct probe {
+    const char  *option;
+    enum value   value;
+    size_t       offset;
+    const char  *argument;
+    int64_t      most;
+    const char  *records, *view, *also;
+    enum without without;
+    bool         usual;
+    struct start start;
+} probes[] = {
+#define AT(member) offsetof(struct snd_run_probes, member)
+#define SND_PROBE(id, option, value, argument, most, records, view, without, also, usual, start, \
+                  ...)                                                                           \
+    { option, value, AT(id), argument, most, records, view, also, without, usual, start },
+#define SND_PROBE_DETAIL(id, name, ...) { .option = name, .value = FLAG, .offset = AT(id) },
+#include "probes/probes.def"
+#undef SND_PROBE
+#undef SND_PROBE_DETAIL
+};
+static const struct probe *const end = probes + sizeof probes / sizeof probes[0];
+
+/* ------------------------------------------------------------------ what was chosen */
+
+static bool is_detail(const struct probe *probe)
 {
-    const char *place = (const char *)asked + probe->offset;
+    return probe < end && !probe->view;
+}
+
+static const struct probe *next_probe(const struct probe *probe)
+{
+    do
+        probe++;
+    while (is_detail(probe));
+    return probe;
+}
+
+/* Is this option given? Its value, as text, in `value`: NULL for none. */
+static bool is_given(const struct probe *probe, const struct snd_run_probes *chosen,
+                     char number[32], const char **value)
+{
+    const char *place = (const char *)chosen + probe->offset;
     int64_t     rate;
 
     *value = NULL;
-    switch (probe->kind) {
-    case PROBE_FLAG:
+    switch (probe->value) {
+    case FLAG:
         return *(const bool *)place;
-    case PROBE_LIST:
+    case LIST:
         *value = *(const char *const *)place;
         return *value != NULL;
-    case PROBE_RATE:
+    case RATE:
         rate = *(const int64_t *)place;
         snprintf(number, 32, "%lld", (long long)rate);
         *value = rate > 0 ? number : NULL;
@@ -60,12 +90,70 @@ static bool is_asked(const struct probe *probe, const struct snd_run_probes *ask
     return false;
 }
 
-static void set_or_clear(const char *name, const char *value)
+/* Is the probe on: by its own option, or one of its details? */
+static bool is_on(const struct probe *probe, const struct snd_run_probes *chosen)
 {
-    if (value)
-        setenv(name, value, 1);
-    else
-        unsetenv(name);
+    const char *value;
+    char        number[32];
+
+    for (const struct probe *one = probe; one < next_probe(probe); one++)
+        if (is_given(one, chosen, number, &value))
+            return true;
+    return false;
+}
+
+static void choose(const struct probe *probe, struct snd_run_probes *chosen)
+{
+    char *place = (char *)chosen + probe->offset;
+
+    switch (probe->value) {
+    case FLAG:
+        *(bool *)place = true;
+        break;
+    case LIST:
+        *(const char **)place = "@profile";
+        break;
+    case RATE:
+        *(int64_t *)place = -1;
+        break;
+    }
+}
+
+int snd_run_probes_check(const struct snd_command *self, const struct snd_run_probes *chosen)
+{
+    for (const struct probe *probe = probes; probe < end; probe = next_probe(probe)) {
+        int64_t rate = 0;
+        if (probe->value == RATE)
+            memcpy(&rate, (const char *)chosen + probe->offset, sizeof rate);
+        if (rate > probe->most)
+            return snd_usage_error(self, "--%s: expected 1 to %lld, got %lld", probe->option,
+                                   (long long)probe->most, (long long)rate);
+    }
+    return -1;
+}
+
+void snd_run_probes_default(struct snd_run_probes *chosen, const char *view)
+{
+    for (const struct probe *probe = probes; probe < end; probe = next_probe(probe))
+        if (is_on(probe, chosen))
+            return;
+    for (const struct probe *probe = probes; view && probe < end; probe = next_probe(probe)) {
+        if (probe->without == EMPTY && strcmp(probe->view, view) == 0) {
+            choose(probe, chosen);
+            return;
+        }
+    }
+    chosen->unasked = true;
+    for (const struct probe *probe = probes; probe < end; probe = next_probe(probe))
+        if (probe->usual)
+            choose(probe, chosen);
+}
+
+/* ------------------------------------------------------------------------- views */
+
+static bool is_word(const char *word, const char *text, size_t length)
+{
+    return strlen(word) == length && strncmp(word, text, length) == 0;
 }
 
 static void add_word(struct sonde_buffer *list, const char *word)
@@ -73,115 +161,133 @@ static void add_word(struct sonde_buffer *list, const char *word)
     snd_buf_format(list, "%s%s", list->length ? "," : "", word);
 }
 
-/* Fills `list` with the probes that were asked for, and sets the variables of their values. */
-static void list_probes(const struct snd_run_probes *chosen, struct sonde_buffer *list)
+void snd_run_probes_views(const struct snd_run_probes *chosen, struct sonde_buffer *views)
 {
-    const char *view = "", *first = "", *shown = "";
-
-    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
-        const char *value;
-        char        number[32];
-        bool        asked = is_asked(&probes[i], chosen, number, &value);
-        if (strcmp(view, probes[i].view) != 0) {
-            view = probes[i].view;
-            first = probes[i].name;
-        }
-        if (probes[i].variable)
-            set_or_clear(probes[i].variable, value);
-        if (!asked)
-            continue;
-        if (strcmp(shown, view) != 0) {
-            shown = view;
-            add_word(list, first);
-        }
-        if (strcmp(probes[i].name, first) != 0)
-            add_word(list, probes[i].name);
+    for (const struct probe *probe = probes; probe < end; probe = next_probe(probe)) {
+        const struct probe *other = probes;
+        while (other < probe && !(is_on(other, chosen) && strcmp(other->view, probe->view) == 0))
+            other = next_probe(other);
+        if (other == probe && is_on(probe, chosen))
+            add_word(views, probe->view);
     }
 }
 
-static bool is_recorded(const struct snd_run_probes *chosen, const char *view, size_t length)
+/* True if a probe on has the view, or if `also`, can show itself there; or if none is needed. */
+static bool has_view(const struct snd_run_probes *chosen, const char *view, size_t length,
+                     bool also, struct sonde_buffer *advice)
 {
-    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
-        const char *value;
-        char        number[32];
-        if (strlen(probes[i].view) == length && strncmp(probes[i].view, view, length) == 0 &&
-            is_asked(&probes[i], chosen, number, &value))
+    const struct probe *needed = NULL;
+
+    for (const struct probe *probe = probes; probe < end; probe = next_probe(probe)) {
+        bool shows = is_word(probe->view, view, length);
+        if (is_on(probe, chosen) && (shows || (also && is_word(probe->also, view, length))))
             return true;
+        if (shows && probe->without == EMPTY && !needed)
+            needed = probe;
     }
+    if (!needed)
+        return true;
+    snd_buf_format(advice, "--%s", needed->option);
+    if (needed->value == LIST)
+        snd_buf_format(advice, " %s", needed->argument);
     return false;
 }
 
-void snd_run_probes_views(const struct snd_run_probes *chosen, struct sonde_buffer *views)
-{
-    const char *view = "";
-
-    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
-        if (strcmp(view, probes[i].view) == 0)
-            continue;
-        view = probes[i].view;
-        if (is_recorded(chosen, view, strlen(view)))
-            add_word(views, view);
-    }
-}
-
-/* Views that need probes of their own: what else they show, and how to have it recorded. */
-static const struct special {
-    const char *view, *also, *advice;
-} special[] = {
-    { "functions", "samples", "--functions" },
-    { "lines", NULL, "--lines LIST" },
-    { "line-memory", NULL, "--line-memory LIST" },
-    { "samples", NULL, "--sample" },
-};
-
-static const struct special *find_special(const char *view, size_t length)
-{
-    for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
-        if (strlen(special[i].view) == length && strncmp(special[i].view, view, length) == 0)
-            return &special[i];
-    return NULL;
-}
-
 bool snd_run_probes_show(const struct snd_run_probes *chosen, const char *view, size_t length,
-                         const char **advice)
+                         struct sonde_buffer *advice)
 {
-    const struct special *s = find_special(view, length);
-
-    *advice = s ? s->advice : "";
-    return !s || is_recorded(chosen, view, length) ||
-           (s->also && is_recorded(chosen, s->also, strlen(s->also)));
+    return has_view(chosen, view, length, true, advice);
 }
 
-bool snd_run_probes_make(const struct snd_run_probes *chosen, const char *view, const char **advice)
+bool snd_run_probes_make(const struct snd_run_probes *chosen, const char *view,
+                         struct sonde_buffer *advice)
 {
-    const struct special *s = find_special(view, strlen(view));
-
-    *advice = s ? s->advice : "";
-    return !s || is_recorded(chosen, view, strlen(view));
+    return has_view(chosen, view, strlen(view), false, advice);
 }
 
-void snd_run_probes_default(struct snd_run_probes *chosen, const char *view)
-{
-    static const struct {
-        const char           *view;
-        struct snd_run_probes probes;
-    } defaults[] = {
-        { "functions", { .functions = true } },
-        { "lines", { .lines = "@profile" } },
-        { "line-memory", { .line_memory = "@profile" } },
-        { NULL, { .ops = true, .sample = -1, .unasked = true } },
-    };
-    size_t at = 0;
+/* ------------------------------------------------------------------- environment */
 
-    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++) {
-        const char *value;
-        char        number[32];
-        if (is_asked(&probes[i], chosen, number, &value))
-            return;
+/* SONDE_LINE_MEMORY of the option line-memory: set, or cleared of an outer run's value. */
+static void set_value(const struct probe *probe, const char *value)
+{
+    char name[64];
+    int  length = snprintf(name, sizeof name, "SONDE_%s", probe->option);
+
+    for (int i = 0; i < length && i < (int)sizeof name; i++)
+        name[i] = name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
+/* SONDE_PROBES: the chosen ones by name, each followed by its details. Sets their values too. */
+static void list_probes(const struct snd_run_probes *chosen, struct sonde_buffer *list)
+{
+    for (const struct probe *probe = probes; probe < end; probe = next_probe(probe)) {
+        for (const struct probe *one = probe; one < next_probe(probe); one++) {
+            const char *value;
+            char        number[32];
+            bool        given = is_given(one, chosen, number, &value);
+            if (one->value != FLAG)
+                set_value(one, value);
+            if (given || (one == probe && is_on(probe, chosen)))
+                add_word(list, one->option);
+        }
     }
-    while (defaults[at].view && (!view || strcmp(defaults[at].view, view) != 0))
-        at++;
-    *chosen = defaults[at].probes;
+    if (chosen->unasked)
+        add_word(list, "unasked");
+}
+
+/* SONDE_START: "option when sees function records;.." of those that Python starts. */
+static void list_starts(const struct snd_run_probes *chosen, struct sonde_buffer *list)
+{
+    for (const struct probe *probe = probes; probe < end; probe = next_probe(probe))
+        if (probe->start.kind == BY_PYTHON && is_on(probe, chosen))
+            snd_buf_format(list, "%s%s %s %s %s %s", list->length ? ";" : "", probe->option,
+                           probe->start.when, probe->start.sees, probe->start.function,
+                           probe->records);
+}
+
+/* Has the program load the probe's library: LD_PRELOAD is a list, any other variable is one path. */
+static int set_library(const struct probe *probe)
+{
+    const char         *variable = probe->start.variable, *before = getenv(variable);
+    bool                is_list = strcmp(variable, "LD_PRELOAD") == 0;
+    char                file[128];
+    struct sonde_buffer path = { 0 };
+    int                 status = -1;
+
+    snprintf(file, sizeof file, "_native/probe_%s.so", probe->start.library);
+    if (!snd_package_find(file, &path))
+        status =
+            snd_failure("run: cannot record %s: sonde/%s is not installed; install sonde again",
+                        probe->records, file);
+    else if (before && *before && !is_list)
+        status = snd_failure("run: cannot record %s: %s is set already, to %s; unset it",
+                             probe->records, variable, before);
+    if (status < 0 && before && *before)
+        snd_buf_format(&path, ":%s", before);
+    if (status < 0 && (path.failed || setenv(variable, path.bytes, 1) != 0))
+        status = snd_failure("run: out of memory");
+    sonde_buffer_release(&path);
+    return status;
+}
+
+static int set_found(const struct snd_run_probes *chosen, const char *folder, const char *list)
+{
+    struct sonde_buffer starts = { 0 };
+    int                 status = -1;
+
+    list_starts(chosen, &starts);
+    if (starts.failed || setenv(STARTS, snd_buf_string(&starts), 1) != 0 ||
+        !snd_autostart_set(folder, list))
+        status = snd_failure("run: out of memory");
+    sonde_buffer_release(&starts);
+    for (const struct probe *probe = probes; probe < end && status < 0; probe = next_probe(probe))
+        if (probe->start.kind == BY_LIBRARY && is_on(probe, chosen))
+            status = set_library(probe);
+    return status;
 }
 
 int snd_run_probes_set(const struct snd_run_probes *chosen)
@@ -191,16 +297,23 @@ int snd_run_probes_set(const struct snd_run_probes *chosen)
 
     unsetenv("SONDE_FIRST_PROCESS"); /* of a run that we may be part of: _start.py's */
     list_probes(chosen, &list);
-    if (!snd_autostart_find(&folder)) {
-        if (!chosen->unasked)
-            status = snd_failure("run: cannot record %s: no Python package of sonde is "
-                                 "beside this program; install it (make, or pip install .) or "
-                                 "set SONDE_PYTHON to its folder",
-                                 list.bytes);
-    } else if (list.failed || !snd_autostart_set(folder.bytes, list.bytes)) {
+    if (list.failed)
         status = snd_failure("run: out of memory");
-    }
+    else if (snd_autostart_find(&folder))
+        status = set_found(chosen, folder.bytes, list.bytes);
+    else if (!chosen->unasked)
+        status = snd_failure("run: cannot record %s: no Python package of sonde is "
+                             "beside this program; install it (make, or pip install .) or "
+                             "set SONDE_PYTHON to its folder",
+                             list.bytes);
     sonde_buffer_release(&list);
     sonde_buffer_release(&folder);
     return status;
+}
+
+void snd_run_probes_clear(void)
+{
+    unsetenv("SONDE_TRACE");
+    unsetenv("SONDE_PROBES");
+    unsetenv(STARTS);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli/runprobes.h - what `sonde run` has a Python program record, told through its environment.
+ * cli/runprobes.h - what `sonde run` has a program record: the probes of probes/probes.def that
+ * were chosen, and the environment that starts them in the program.
  *
  * Layer: cli. Threads: one.
  */
@@ -11,41 +12,59 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "cli/options.h"
 
 #define SND_SAMPLE_HZ_MOST 20000 /* the sampler's own limit: probes/python/sampler.c */
 
+/* The types of values. FLAG; LIST: NULL if not asked for; RATE: 0 if not, -1 without a number. */
+#define SND_PROBE_FLAG bool
+#define SND_PROBE_LIST const char *
+#define SND_PROBE_RATE int64_t
+
 struct snd_run_probes {
-    bool        ops, shapes, memory, modules, stacks; /* PyTorch's */
-    bool        functions, timeline, python_only;
-    const char *lines, *line_memory; /* names of functions, with commas; NULL: not asked for */
-    int64_t     sample;              /* a second; 0: not asked for, -1: as often as is usual */
-    bool        native;              /* samples with native frames */
-    bool        unasked;             /* what cannot be recorded is left out without a word */
+#define SND_PROBE(id, option, value, ...) SND_PROBE_##value id;
+#define SND_PROBE_DETAIL(id, ...) bool id;
+#include "probes/probes.def"
+#undef SND_PROBE
+#undef SND_PROBE_DETAIL
+    bool unasked; /* none was asked for: what cannot be recorded is left out without a word */
 };
 
+/* Their options in a command's table; `AT(id)` is the offset of a member of snd_run_probes. */
+#define SND_PROBE_OPTION_FLAG SND_OPTION_FLAG
+#define SND_PROBE_OPTION_LIST SND_OPTION_TEXT
+#define SND_PROBE_OPTION_RATE SND_OPTION_MAYBE
+
+/* -1, or the exit status of a usage error: a value is out of its range. */
+int snd_run_probes_check(const struct snd_command *self, const struct snd_run_probes *chosen);
+
 /*
- * If none was asked for: what `view` shows, or without one (NULL) operators and samples, as far as
- * the program has them.
+ * If none was asked for: the probe that `view` shows, or without one (NULL) the usual ones, as far
+ * as the program has what they record.
  */
 void snd_run_probes_default(struct snd_run_probes *chosen, const char *view);
 
 /*
- * Is what `view` shows recorded? If not, `advice` is the option that has it recorded. Views that
+ * Is what `view` shows recorded? If not, `advice` gets the option that records it. Views that
  * show whatever there is always are.
  */
 bool snd_run_probes_show(const struct snd_run_probes *chosen, const char *view, size_t length,
-                         const char **advice);
+                         struct sonde_buffer *advice);
 
-/* The same of the view that a file of another format is made of: that alone will do. */
+/* The same of the view that a file of another format is made from: no other view will do. */
 bool snd_run_probes_make(const struct snd_run_probes *chosen, const char *view,
-                         const char **advice);
+                         struct sonde_buffer *advice);
 
 /* Appends the views that show what is recorded to `views`, with commas. */
 void snd_run_probes_views(const struct snd_run_probes *chosen, struct sonde_buffer *views);
 
 /*
- * Has the Python processes load these probes. -1, or an exit status when what was asked for cannot be had.
+ * Sets the environment that starts the chosen probes in the program. Returns -1, or the exit
+ * status if one that was asked for cannot be started; the reason is on stderr then.
  */
 int snd_run_probes_set(const struct snd_run_probes *chosen);
+
+/* Takes it back: the program is run, and nothing is recorded. */
+void snd_run_probes_clear(void);
 
 #endif

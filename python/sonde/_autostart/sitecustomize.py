@@ -19,6 +19,20 @@ def say(text):
     print(f"sonde: {text}", file=sys.stderr, flush=True)
 
 
+class Start:
+    """A probe to be started in Python: an entry of SONDE_START (src/probes/probes.def)."""
+
+    def __init__(self, text):
+        self.name, self.when, self.sees, function, self.records = text.split(" ", 4)
+        self.module, _, self.function = function.partition(":")
+        self.value = os.environ.get("SONDE_" + self.name.replace("-", "_").upper())
+
+    def load(self):
+        """Its function, of the package that belongs to this Python."""
+        load_package()
+        return getattr(importlib.import_module(self.module), self.function)
+
+
 # ------------------------------------------------------------------------ the package
 
 def find_package():
@@ -75,28 +89,29 @@ def is_subinterpreter():
         return False
 
 
-def tell_of_subinterpreter(probes):
-    """Once in a process. Samples see the threads of every interpreter; the rest, the main one's."""
-    unseen = [f"--{name}" for name in ("functions", "lines", "line-memory") if name in probes]
+def tell_of_subinterpreter(starts):
+    """Once in a process."""
+    unseen = [f"--{start.name}" for start in starts if start.sees == "main"]
     if unseen and os.environ.get("SONDE_SUBINTERPRETERS") != str(os.getpid()):
         os.environ["SONDE_SUBINTERPRETERS"] = str(os.getpid())
         say(f"what runs in subinterpreters is not recorded by {' and '.join(unseen)}: "
             "they see the main interpreter alone")
 
 
-def start_torch(torch, probes):
-    try:
-        load_package()
-        if "ops" in probes.split(","):
-            from sonde.torch import _probe
-            _probe.autostart(probes)
-    except Exception as error:  # the program must not suffer for it
-        say(f"torch is not recorded: {error}")
-    try:
-        from sonde import _steps
-        _steps.watch_run(torch, after_import)
-    except Exception as error:
-        say(f"steps of optimizers are not marked: {error}")
+def start_imported(module, starts, probes):
+    """The probes that wait for this module; with torch, its optimizers' steps too."""
+    for start in starts:
+        try:
+            start.load()(probes, start.value)
+        except Exception as error:  # the program must not suffer for it
+            say(f"{start.when} is not recorded: {error}")
+    if module.__name__ == "torch":
+        try:
+            load_package()
+            from sonde import _steps
+            _steps.watch_run(module, after_import)
+        except Exception as error:
+            say(f"steps of optimizers are not marked: {error}")
 
 
 # ---------------------------------------------------------------------- after an import
@@ -177,7 +192,7 @@ def find_importer():
             pass
 
 
-def start_last(probes):
+def start_last(starts, probes):
     """Once nothing of the start-up is left to run: in the place of usercustomize, or after it."""
     import site
     from sonde.python import _start
@@ -189,37 +204,47 @@ def start_last(probes):
         if enabled:
             real()
         try:
-            _start.last(probes)
+            _start.last(starts, probes)
         except Exception as error:  # at this point it would keep Python from starting
             say(f"this Python program is not recorded: {error}")
 
     site.ENABLE_USER_SITE, site.execusercustomize = True, execusercustomize
 
 
-def start_python(probes):
+def start_python(starts, probes):
     try:
         load_package()
         from sonde.python import _start
-        _start.before(probes, after_import)
-        return lambda: start_last(probes)
+        _start.before(starts, after_import)
+        return lambda: start_last(starts, probes)
     except Exception as error:
         if "unasked" not in probes:
             say(f"this Python program is not recorded: {error}")
         return lambda: None
 
 
+def start_all(starts, probes):
+    """Starts what can be started now; returns what is to be called last, or None."""
+    own = [start for start in starts if start.when in ("named", "last")]
+    modules = {start.when for start in starts if start not in own}
+    if os.environ.get("SONDE_SCHEDULE"):
+        modules.add("torch")
+    for name in modules:
+        waiting = [start for start in starts if start.when == name]
+        after_import(name, lambda module, waiting=waiting: start_imported(module, waiting, probes))
+    return start_python(own, probes) if own else None
+
+
 def main():
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != HERE]
-    text = os.environ.get("SONDE_PROBES", "")
-    probes = set(text.split(","))
+    probes = set(os.environ.get("SONDE_PROBES", "").split(","))
+    starts = [Start(text) for text in os.environ.get("SONDE_START", "").split(";")
+              if text.count(" ") >= 4]
     then = None
     if os.environ.get("SONDE_TRACE") and is_subinterpreter():
-        tell_of_subinterpreter(probes)
+        tell_of_subinterpreter(starts)
     elif os.environ.get("SONDE_TRACE") and not is_helper():
-        if "ops" in probes or os.environ.get("SONDE_SCHEDULE"):
-            after_import("torch", lambda module: start_torch(module, text))
-        if probes & {"functions", "lines", "line-memory", "sample"}:
-            then = start_python(probes)
+        then = start_all(starts, probes)
     try:
         run_shadowed()
     finally:  # whatever it raises is Python's to tell of, and the program runs

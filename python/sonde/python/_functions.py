@@ -177,3 +177,11 @@ class functions(Session):
             path = os.path.join(folder, "calls.prof")
             self.dump_stats(path)
             return pstats.Stats(path)
+
+
+def start_run(probes, value):
+    """`sonde run --functions`: the whole program's calls."""
+    session = functions(c_functions="python-only" not in probes,
+                        mode="trace" if "timeline" in probes else "aggregate", whole=True)
+    session.enable()
+    return session

@@ -205,3 +205,10 @@ class sample(Session):
     def __repr__(self):
         native = ", native=True" if self.native else ""
         return f"sonde.sample(hz={self.hz!r}{native})"
+
+
+def start_run(probes, value):
+    """`sonde run --sample`: samples the whole program; `value` is the rate, or None."""
+    session = sample(**({"hz": int(value)} if value else {}), native="native" in probes, whole=True)
+    session.enable()
+    return session

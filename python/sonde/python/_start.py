@@ -71,26 +71,21 @@ class _Watch:
                 say(f"{option}: the program has no Python function {name.text!r}")
 
 
-def _by_name(watch, option, variable, make):
+def _start_by_name(watch, start):
     """A probe that takes code objects, with the names of its list."""
-    session = make(whole=True)
-    watch.add(option, os.environ.get(variable, ""), session)
+    session = start.load()(whole=True)
+    watch.add(f"--{start.name}", start.value or "", session)
     session.enable()
     return session
 
 
-def _start_named(probes, first):
+def _start_named(starts, first):
     """--lines and --line-memory; and `@profile`, which is theirs."""
     watch, started = _Watch(), []
-    for name, module, kind in (("lines", "_lines", "lines"),
-                               ("line-memory", "_line_memory", "line_memory")):
-        if name not in probes:
-            continue
-        session = _attempt(f"--{name} is not recorded", lambda: _by_name(
-            watch, f"--{name}", "SONDE_" + name.replace("-", "_").upper(),
-            getattr(__import__(f"sonde.python.{module}", fromlist=[kind]), kind)))
+    for start in starts:
+        session = _attempt(f"--{start.name} is not recorded", _start_by_name, watch, start)
         if session is not None:
-            _sessions[name] = session
+            _sessions[start.name] = session
             started.append(session)
     if watch.wanted:
         from .. import _python
@@ -100,10 +95,10 @@ def _start_named(probes, first):
     return started
 
 
-def start_decorator(probes, after_import, first):
+def start_decorator(starts, after_import, first):
     """`@profile`, wherever the program has it from."""
     from . import _decorated
-    sessions = _start_named(probes, first)
+    sessions = _start_named(starts, first)
     if sessions:
         builtins.profile = profile = _decorated.Profile(sessions)
         for package in _decorated.PEERS:
@@ -112,23 +107,6 @@ def start_decorator(probes, after_import, first):
 
 
 # ---------------------------------------------------------------------------- the rest
-
-def _start_sample(probes):
-    from ._sample import sample
-    rate = os.environ.get("SONDE_SAMPLE")
-    native = "native" in probes
-    session = sample(**({"hz": int(rate)} if rate else {}), native=native, whole=True)
-    session.enable()
-    return session
-
-
-def _start_functions(probes):
-    from ._functions import functions
-    session = functions(c_functions="python-only" not in probes,
-                        mode="trace" if "timeline" in probes else "aggregate", whole=True)
-    session.enable()
-    return session
-
 
 def _run_setup():
     """kernprof's -s: a file to be run before the program, in its first process only."""
@@ -148,25 +126,25 @@ def _watch_children():
     _python.watch_children()
 
 
-def before(probes, after_import):
-    """What must be ready when the program's code is loaded."""
+def before(starts, after_import):
+    """What must be ready when the program's code is loaded. `starts`: as sitecustomize has them."""
     global _is_first
     first = _is_first = _FIRST not in os.environ
     os.environ[_FIRST] = str(os.getpid())
     _attempt(None, _allow_fork)
     _attempt(None, _watch_children)
     _run_setup()
-    if probes & {"lines", "line-memory"}:
-        start_decorator(probes, after_import, first)
+    named = [start for start in starts if start.when == "named"]
+    if named:
+        start_decorator(named, after_import, first)
 
 
-def last(probes):
-    """What would see our own doing: the last thing before the program."""
-    if "functions" in probes:
-        _sessions["functions"] = _attempt("--functions is not recorded", _start_functions,
-                                          probes)
-    if "sample" in probes:
-        what = "--sample is not recorded"
+def last(starts, probes):
+    """Probes that would see our own start-up: the last thing before the program."""
+    for start in starts:
+        if start.when != "last":
+            continue
+        what = f"--{start.name} is not recorded"
         if "unasked" in probes:  # then once is enough, however many processes there will be
-            what = "no samples are taken" if _is_first else None
-        _sessions["sample"] = _attempt(what, _start_sample, probes)
+            what = f"no {start.records} are taken" if _is_first else None
+        _sessions[start.name] = _attempt(what, lambda: start.load()(probes, start.value))

@@ -361,11 +361,10 @@ def stop():
 
 # -------------------------------------------------------------------------- sonde run
 
-def autostart(probes):
+def start_run(probes, value):
     """Under `sonde run`: the recording is on as soon as sonde._record is loaded."""
     global _of_run
-    asked = set(probes.split(","))
-    options = {name: name in asked
+    options = {name: name in probes
                for name in ("shapes", "memory", "stacks", "modules", "overloads")}
     attach(**options)
     _of_run = options
