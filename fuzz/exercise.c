@@ -64,11 +64,11 @@ static void try_averages(struct sonde_trace *trace, unsigned groups)
     if (sonde_averages_new(trace, &options, &averages, NULL) != SONDE_OK)
         return;
     for (size_t i = 0; i < sonde_averages_count(averages); i++) {
-        const struct sonde_average *row = sonde_averages_row(averages, i);
-        look(row->name);
-        look(row->shapes);
-        look(row->stack);
-        look(row->module);
+        const struct sonde_average row = sonde_averages_get(averages, i);
+        look(row.name);
+        look(row.shapes);
+        look(row.stack);
+        look(row.module);
     }
     sonde_averages_free(averages);
 }

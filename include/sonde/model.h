@@ -88,6 +88,12 @@ SONDE_API enum sonde_status sonde_averages_new(struct sonde_trace               
 SONDE_API void              sonde_averages_free(struct sonde_averages *averages);
 SONDE_API size_t            sonde_averages_count(const struct sonde_averages *averages);
 /* Rows in the order in which their first ranges began, as torch lists them before sorting. */
+SONDE_API struct sonde_average sonde_averages_get(const struct sonde_averages *averages,
+                                                  size_t                       index);
+/*
+ * The same, as an object that stays until sonde_averages_free(): 200 bytes for each row that is asked
+ * for. NULL: there is no such row, or memory is out. Threads: one at a time.
+ */
 SONDE_API const struct sonde_average *sonde_averages_row(const struct sonde_averages *averages,
                                                          size_t                       index);
 /* What the columns depend on. */

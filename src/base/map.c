@@ -52,21 +52,21 @@ static bool resize(struct snd_map *map, size_t capacity)
     return true;
 }
 
-static void draw_seed(struct snd_map *map)
+static void draw_seed(uint64_t *seed)
 {
-    if (map->seed != 0)
+    if (*seed != 0)
         return;
     /* Where the kernel has no randomness to give, the address of the map is some. */
-    if (getrandom(&map->seed, sizeof map->seed, GRND_NONBLOCK) != (ssize_t)sizeof map->seed)
-        map->seed = mix((uint64_t)(uintptr_t)map);
-    map->seed |= 1;
+    if (getrandom(seed, sizeof *seed, GRND_NONBLOCK) != (ssize_t)sizeof *seed)
+        *seed = mix((uint64_t)(uintptr_t)seed);
+    *seed |= 1;
 }
 
 bool snd_map_put(struct snd_map *map, struct snd_key key, uint32_t value)
 {
     if (value == UINT32_MAX)
         return false;
-    draw_seed(map);
+    draw_seed(&map->seed);
     if (map->count + map->count / 2 >= map->capacity &&
         !resize(map, map->capacity ? map->capacity * 2 : FIRST_CAPACITY))
         return false;
@@ -164,28 +164,72 @@ bool snd_grow(void *array_of_any, uint32_t *capacity, uint32_t count, size_t ite
     return true;
 }
 
+/* The slot of a text, or the free one where it belongs. */
+static struct snd_text_slot *find_text(const struct snd_texts *texts, uint32_t hash,
+                                       const char *bytes, size_t length)
+{
+    size_t mask = texts->slot_count - 1;
+
+    for (size_t i = hash & mask;; i = (i + 1) & mask) {
+        struct snd_text_slot *slot = &texts->slots[i];
+        if (slot->number == 0)
+            return slot;
+        const struct snd_text *text = &texts->items[slot->number - 1];
+        if (slot->hash == hash && text->length == length && memcmp(text->bytes, bytes, length) == 0)
+            return slot;
+    }
+}
+
+/* Room in the index for one more: at most two thirds are taken. */
+static bool grow_index(struct snd_texts *texts)
+{
+    size_t count = texts->slot_count ? texts->slot_count * 2 : FIRST_CAPACITY;
+
+    if (texts->count + (size_t)texts->count / 2 < texts->slot_count)
+        return true;
+    struct snd_text_slot *slots = calloc(count, sizeof *slots);
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < texts->slot_count; i++) {
+        size_t at = texts->slots[i].hash & (count - 1);
+        if (texts->slots[i].number == 0)
+            continue;
+        while (slots[at].number != 0)
+            at = (at + 1) & (count - 1);
+        slots[at] = texts->slots[i];
+    }
+    free(texts->slots);
+    texts->slots = slots;
+    texts->slot_count = count;
+    return true;
+}
+
 bool snd_texts_add(struct snd_texts *texts, const char *bytes, size_t length, uint32_t *id)
 {
-    draw_seed(&texts->map);
-    /* Different texts of one hash differ in `c`. */
-    struct snd_key key = { hash_text(texts->map.seed, bytes, length), length, 0 };
-    for (; snd_map_get(&texts->map, key, id); key.c++)
-        if (texts->items[*id].length == length &&
-            memcmp(texts->items[*id].bytes, bytes, length) == 0)
-            return true;
-    if (!snd_grow(&texts->items, &texts->capacity, texts->count, sizeof *texts->items))
+    draw_seed(&texts->seed);
+    if (!grow_index(texts))
+        return false;
+    uint32_t              hash = (uint32_t)hash_text(texts->seed, bytes, length);
+    struct snd_text_slot *slot = find_text(texts, hash, bytes, length);
+    if (slot->number != 0) {
+        *id = slot->number - 1;
+        return true;
+    }
+    if (texts->count == UINT32_MAX - 1 ||
+        !snd_grow(&texts->items, &texts->capacity, texts->count, sizeof *texts->items))
         return false;
     char *copy = snd_arena_copy(&texts->arena, bytes, length);
-    if (!copy || !snd_map_put(&texts->map, key, texts->count))
+    if (!copy)
         return false;
     *id = texts->count++;
     texts->items[*id] = (struct snd_text){ copy, length };
+    *slot = (struct snd_text_slot){ hash, texts->count };
     return true;
 }
 
 void snd_texts_release(struct snd_texts *texts)
 {
-    snd_map_release(&texts->map);
+    free(texts->slots);
     snd_arena_release(&texts->arena);
     free(texts->items);
     *texts = (struct snd_texts){ 0 };

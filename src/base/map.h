@@ -49,12 +49,19 @@ struct snd_text {
     size_t      length;
 };
 
+struct snd_text_slot {
+    uint32_t hash;
+    uint32_t number; /* plus one; 0: free */
+};
+
 /* Each different text once, numbered from 0 in order of arrival. All zero: an empty table. */
 struct snd_texts {
-    struct snd_map   map;
-    struct snd_arena arena;
-    struct snd_text *items;
-    uint32_t         count, capacity;
+    struct snd_text_slot *slots;
+    size_t                slot_count; /* a power of two */
+    uint64_t              seed;
+    struct snd_arena      arena;
+    struct snd_text      *items;
+    uint32_t              count, capacity;
 };
 
 /* False when memory is out. */

@@ -439,7 +439,8 @@ static enum sonde_status put_operators(struct snd_emit *e, struct sonde_trace *t
         return st;
     uint64_t passes = sonde_averages_passes(averages);
     for (size_t i = 0; i < sonde_averages_count(averages); i++) {
-        struct sonde_average mean = sonde_average_of_pass(sonde_averages_row(averages, i), passes);
+        const struct sonde_average  sum = sonde_averages_get(averages, i);
+        const struct sonde_average  mean = sonde_average_of_pass(&sum, passes);
         const struct sonde_average *row = &mean;
         snd_emit_item(e);
         snd_emit_text(e, "name", row->name.bytes, row->name.length);

@@ -19,6 +19,7 @@ void snd_live_release(struct snd_live *live)
     snd_map_release(&live->map);
     free(live->sizes);
     free(live->spare);
+    *live = (struct snd_live){ 0 };
 }
 
 /* Both arrays grow alike, so that giving a place back never needs memory. */

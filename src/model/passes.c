@@ -21,9 +21,9 @@ uint64_t sonde_averages_passes(const struct sonde_averages *averages)
     uint64_t passes = 0;
 
     for (size_t i = 0; i < sonde_averages_count(averages); i++) {
-        const struct sonde_average *row = sonde_averages_row(averages, i);
-        if (snd_is_pass(row->name.bytes))
-            passes += row->count;
+        struct sonde_average row = sonde_averages_get(averages, i);
+        if (snd_is_pass(row.name.bytes))
+            passes += row.count;
     }
     return passes < INT32_MAX ? passes : 0;
 }

@@ -107,14 +107,10 @@ static struct snd_cell make_cell(const struct snd_table *table, size_t number, s
     const struct source                *source = table->source;
     const struct sonde_trace           *trace = source->trace;
     const struct sonde_averages_totals *all = &source->all;
-    const struct sonde_average         *sum = sonde_averages_row(source->averages, number);
-    struct sonde_average                mean;
-    const struct sonde_average         *row = sum;
+    const struct sonde_average          whole = sonde_averages_get(source->averages, number);
+    const struct sonde_average          mean = sonde_average_of_pass(&whole, source->passes);
+    const struct sonde_average         *sum = &whole, *row = &mean;
 
-    if (source->passes > 1) {
-        mean = sonde_average_of_pass(sum, source->passes);
-        row = &mean;
-    }
     switch (column) {
 #define SND_OPS(key, title, kind, fit, when, cell) \
     case AT_LINE(__LINE__):                        \
@@ -164,8 +160,10 @@ static void add_all(struct snd_ops *ops, const struct sonde_averages *averages, 
 
     if (source)
         *source = (struct source){ ops->trace, *ops->all, averages, passes };
-    for (size_t i = 0; i < sonde_averages_count(averages); i++)
-        ops->shown |= shows(sonde_averages_row(averages, i));
+    for (size_t i = 0; i < sonde_averages_count(averages); i++) {
+        const struct sonde_average row = sonde_averages_get(averages, i);
+        ops->shown |= shows(&row);
+    }
     snd_table_lazy(&ops->doc->rows, sonde_averages_count(averages), make_cell, source);
 }
 
@@ -256,7 +254,7 @@ enum sonde_status sonde_averages_table(const struct sonde_trace          *trace,
     struct snd_ops               ops;
 
     for (size_t i = 0; i < sonde_averages_count(averages); i++) /* shares are of what is shown */
-        all.self_ns += sonde_averages_row(averages, i)->self_ns;
+        all.self_ns += sonde_averages_get(averages, i).self_ns;
     snd_ops_begin(&ops, &doc, trace, &all);
     add_all(&ops, averages, 0);
     snd_ops_end(&ops, shown & SONDE_TABLE_MEMORY, shown & SONDE_TABLE_FLOPS);

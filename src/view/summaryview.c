@@ -107,14 +107,14 @@ SND_VIEW_BUILD(snd_view_summary)
 
     const struct sonde_averages_totals *all = sonde_averages_totals(doc->averages);
     for (size_t i = 0; i < sonde_averages_count(doc->averages); i++) {
-        const struct sonde_average *row = sonde_averages_row(doc->averages, i);
-        struct snd_cell            *cell = snd_table_add(&doc->rows);
+        const struct sonde_average row = sonde_averages_get(doc->averages, i);
+        struct snd_cell           *cell = snd_table_add(&doc->rows);
 
-        *cell++ = snd_cell_text(row->name);
-        *cell++ = snd_cell_share(row->self_ns, all->self_ns);
-        *cell++ = snd_cell_number(row->self_ns);
-        *cell++ = snd_cell_number(row->total_ns);
-        *cell++ = snd_cell_number((int64_t)row->count);
+        *cell++ = snd_cell_text(row.name);
+        *cell++ = snd_cell_share(row.self_ns, all->self_ns);
+        *cell++ = snd_cell_number(row.self_ns);
+        *cell++ = snd_cell_number(row.total_ns);
+        *cell++ = snd_cell_number((int64_t)row.count);
     }
     add_totals(doc, trace);
     doc->totals_first = true;

@@ -130,19 +130,20 @@ struct order {
         int64_t     number;
         double      real;
     } key;
-    uint32_t length; /* of text */
+    uint32_t length; /* of text; NOTHING: nothing known */
     uint32_t row;
-    uint8_t  kind; /* enum snd_kind */
-    bool     none;
 };
+#define NOTHING UINT32_MAX
 
 static struct order make_order(const struct snd_cell *cell, enum snd_kind kind, size_t row)
 {
-    struct order o = { .row = (uint32_t)row, .kind = (uint8_t)kind, .none = cell->none };
+    struct order o = { .row = (uint32_t)row };
 
-    if (kind == SND_TEXT) {
+    if (cell->none) {
+        o.length = NOTHING;
+    } else if (kind == SND_TEXT) {
         o.key.bytes = cell->text.bytes;
-        o.length = cell->text.length < UINT32_MAX ? (uint32_t)cell->text.length : UINT32_MAX;
+        o.length = cell->text.length < NOTHING ? (uint32_t)cell->text.length : NOTHING - 1;
     } else if (is_real(kind)) {
         o.key.real = cell->real;
     } else {
@@ -167,17 +168,19 @@ static int compare_text(struct sonde_text x, struct sonde_text y)
     return sign ? sign : (x.length < y.length) - (x.length > y.length);
 }
 
-static int compare_rows(const void *left, const void *right)
+static int compare_rows(const void *left, const void *right, void *column)
 {
     const struct order *x = left, *y = right;
+    enum snd_kind       kind = ((const struct snd_column *)column)->kind;
+    bool                no_x = x->length == NOTHING, no_y = y->length == NOTHING;
     int                 sign;
 
-    if (x->none != y->none)
-        sign = (int)x->none - (int)y->none;
-    else if (x->kind == SND_TEXT)
+    if (no_x || no_y)
+        sign = (int)no_x - (int)no_y;
+    else if (kind == SND_TEXT)
         sign = compare_text((struct sonde_text){ x->key.bytes, x->length },
                             (struct sonde_text){ y->key.bytes, y->length });
-    else if (is_real(x->kind))
+    else if (is_real(kind))
         sign = compare_numbers(x->key.real, y->key.real);
     else
         sign = (x->key.number < y->key.number) - (x->key.number > y->key.number);
@@ -224,8 +227,9 @@ static enum sonde_status sort_by(struct snd_table *table, size_t column, struct 
         struct snd_cell cell = snd_table_cell(table, i, column);
         order[i] = make_order(&cell, table->columns[column].kind, i);
     }
+    struct snd_column by = table->columns[column];
     if (order)
-        qsort(order, table->row_count, sizeof *order, compare_rows);
+        qsort_r(order, table->row_count, sizeof *order, compare_rows, &by);
     bool sorted = order && (table->make ? note_order(table, order) : move_rows(table, order));
     free(order);
     return sorted ? SONDE_OK

@@ -454,9 +454,42 @@ static void depth_is_bounded(void **state)
     sonde_trace_close(trace);
 }
 
+/* Rows by value, and as objects that stay. */
+static void rows_by_value_and_as_objects(void **state)
+{
+    struct synth *s = synth_new(scratch_path("get"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        synth_begin(s, t, 100 * i, synth_string(s, i == 1 ? "b" : "a"), 0);
+        synth_attr(s, t, SND_ATTR_FLOPS, 5);
+        synth_alloc(s, t, 100 * i + 1, CPU, i + 1, 64);
+        synth_end(s, t, 100 * i + 50);
+    }
+    synth_close(s, true);
+    struct sonde_trace         *trace = scratch_open(scratch_path("get"));
+    struct sonde_averages      *r = average(trace, SONDE_GROUP_THREAD);
+    const struct sonde_average *a = sonde_averages_row(r, 0), *b = sonde_averages_row(r, 1);
+    struct sonde_average        copy = sonde_averages_get(r, 0);
+    assert_true(text_is(a->name, "a") && text_is(b->name, "b"));
+    assert_ptr_equal(sonde_averages_row(r, 0), a);
+    assert_ptr_equal(copy.name.bytes, a->name.bytes);
+    assert_int_equal(copy.count, 2);
+    assert_int_equal(a->count, 2);
+    assert_int_equal(copy.thread, 0);
+    assert_int_equal(copy.cpu_bytes, 128);
+    assert_true(copy.flops == 10 && a->flops == 10 && b->flops == 5);
+    assert_int_equal(sonde_averages_get(r, 2).count, 0); /* there is none */
+    assert_null(sonde_averages_row(r, 2));
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_by_value_and_as_objects),
         cmocka_unit_test(self_and_total),
         cmocka_unit_test(only_children_of_the_same_name_fold),
         cmocka_unit_test(ranges_of_a_program_do_not_fold),

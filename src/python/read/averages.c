@@ -24,15 +24,14 @@ struct averages_object {
 
 static PyObject *averages_item(PyObject *object, Py_ssize_t index)
 {
-    struct averages_object     *self = (struct averages_object *)object;
-    const struct sonde_average *row = index < 0 ? NULL
-                                                : sonde_averages_row(self->averages, (size_t)index);
+    struct averages_object *self = (struct averages_object *)object;
 
-    if (!row) {
+    if (index < 0 || (size_t)index >= sonde_averages_count(self->averages)) {
         PyErr_SetString(PyExc_IndexError, "there is no such row");
         return NULL;
     }
-    return core_make_average(object, row, self->groups & SONDE_GROUP_SHAPE);
+    const struct sonde_average row = sonde_averages_get(self->averages, (size_t)index);
+    return core_make_average(object, &row, self->groups & SONDE_GROUP_SHAPE);
 }
 
 static Py_ssize_t averages_length(struct averages_object *self)
@@ -102,8 +101,10 @@ static PyObject *averages_total(PyObject *object, PyObject *unused)
     struct sonde_average    sum = core_no_average;
 
     (void)unused;
-    for (size_t i = 0; i < sonde_averages_count(self->averages); i++)
-        core_add_up(&sum, sonde_averages_row(self->averages, i));
+    for (size_t i = 0; i < sonde_averages_count(self->averages); i++) {
+        const struct sonde_average row = sonde_averages_get(self->averages, i);
+        core_add_up(&sum, &row);
+    }
     return core_make_average(object, &sum, false);
 }
 
@@ -119,9 +120,10 @@ static PyObject *average_texts(const struct sonde_averages *averages, size_t cou
 
     for (size_t k = 0; k < COLUMN_COUNT; k++) {
         for (size_t i = 0; texts && core_average_members[k].source == FROM_TEXT && i < count; i++) {
-            const char *row = (const char *)sonde_averages_row(averages, i);
-            PyObject   *text = core_text(
-                  *(const struct sonde_text *)(const void *)(row + core_average_members[k].place));
+            const struct sonde_average row = sonde_averages_get(averages, i);
+            struct sonde_text          bytes;
+            memcpy(&bytes, (const char *)&row + core_average_members[k].place, sizeof bytes);
+            PyObject *text = core_text(bytes);
             if (!text || PyList_Append(texts, text) < 0)
                 Py_CLEAR(texts);
             Py_XDECREF(text);
@@ -144,9 +146,9 @@ static size_t texts_before(size_t k)
 static void fill_element(const struct sonde_averages *averages, size_t k, size_t i, size_t count,
                          void *column)
 {
-    const char *member = (const char *)sonde_averages_row(averages, i) +
-                         core_average_members[k].place;
-    int64_t ns;
+    const struct sonde_average row = sonde_averages_get(averages, i);
+    const char                *member = (const char *)&row + core_average_members[k].place;
+    int64_t                    ns;
 
     switch (core_average_members[k].source) {
     case FROM_COUNT:
