@@ -3,6 +3,8 @@
 # The short way in; the build itself is Meson's (meson.build).
 #
 #   make           builds all and installs it in .venv: bin/sonde, lib/, include/, the Python package
+#   make install   builds and installs below PREFIX (/usr/local); DESTDIR is put in front of it
+#   make dist      the committed tree as an archive that builds by itself, in dist/
 #   make demo      profiles ResNet-18 and a training loop in PyTorch; leaves its files in demo/
 #   make test      what every change must pass: unit, golden, end to end, lint; about 10 minutes
 #   make test-all  that, then the stages that take longer: every CPython, sanitizers, aarch64, ..
@@ -15,6 +17,7 @@
 #   make fuzz      libFuzzer on every parser, FUZZ_SECONDS each (60)
 #   make soak      100 million events from 8 threads, in bounded memory
 #   make lint      layers, symbols, clang-format, clang-tidy with the static analyzer
+#   make raise-requirements  the newest versions of torch and of what the tests need, locked in tools/requirements.lock
 #   make clean     removes what was built
 #
 # Each installs what it needs (Debian packages when root, else it prints the line to run).
@@ -24,7 +27,8 @@ FUZZ_SECONDS ?= 60
 TORCH_VERSIONS ?= 2.4 2.8 2.11
 BUILD        := build
 VENV         := .venv
-PREFIX       := $(CURDIR)/$(VENV)
+HERE         := $(CURDIR)/$(VENV)
+PREFIX       ?= /usr/local
 NATIVE       := $(VENV)/meson-native.ini
 BENCHES      := torch_ops torch_start torch_table python_functions python_lines python_sample python_programs \
                 pipe_layers
@@ -33,11 +37,24 @@ STAGES       := pythons asan tsan valgrind aarch64 clang bare
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test test-torch test-all bench wheel test-wheel wheel-probes soak fuzz lint clean $(STAGES)
+.PHONY: all install dist raise-requirements setup demo test test-torch test-all bench wheel test-wheel wheel-probes soak fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 	@$(MESON) install -C $(BUILD) --no-rebuild --quiet
+
+# A build of its own: the one in build/ looks into .venv. MESON_OPTIONS: more options of meson setup.
+install: setup
+	@printf "[binaries]\npython = '%s'\n" "$$(command -v $(PYTHON))" > build-install.ini
+	@[ -e build-install/build.ninja ] || $(MESON) setup build-install --native-file build-install.ini --libdir lib \
+	    --buildtype release -Dtests=false $(MESON_OPTIONS)
+	@$(MESON) configure build-install -Dprefix='$(abspath $(PREFIX))'
+	@ninja -C build-install
+	@DESTDIR='$(DESTDIR)' $(MESON) install -C build-install --no-rebuild --quiet
+
+# The committed tree as an archive, which builds by itself and which pip takes: dist/sonde-VERSION.tar.gz.
+dist: all
+	@tools/wheel --source
 
 setup:
 	@tools/setup build
@@ -47,24 +64,29 @@ $(VENV)/bin/python: | setup
 
 # The Python package is built for the interpreter that will import it.
 $(NATIVE): $(VENV)/bin/python
-	@printf "[binaries]\npython = '%s'\n" '$(PREFIX)/bin/python' > $@
+	@printf "[binaries]\npython = '%s'\n" '$(HERE)/bin/python' > $@
 
 # With symbols, so that valgrind and gdb can name lines; they cost disk, not time.
 $(BUILD)/build.ninja: | $(NATIVE)
-	$(MESON) setup $(BUILD) --native-file $(NATIVE) --prefix '$(PREFIX)' --libdir lib \
+	$(MESON) setup $(BUILD) --native-file $(NATIVE) --prefix '$(HERE)' --libdir lib \
 	    --buildtype release -Ddebug=true -Dpython=enabled -Dpython.install_env=venv
 
 # PyTorch (some gigabytes, minutes), only for what needs it.
-$(VENV)/.torch: tools/torch-requirements.txt | $(VENV)/bin/python
+$(VENV)/.torch: tools/torch-requirements.txt tools/requirements.lock | $(VENV)/bin/python
 	@tools/setup torch
 	@echo "installing PyTorch in $(VENV), once"
-	@$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@tools/install-requirements $<
 	@touch $@
 
 # Python packages that only the tests need; the stamp makes the second time quick.
 $(VENV)/.test-packages: tools/test-requirements.txt $(VENV)/.torch | $(VENV)/bin/python
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@tools/install-requirements $<
 	@touch $@
+
+# All packages of .venv at their newest, written to the lock: then run the tests, and commit it.
+raise-requirements: all $(VENV)/.test-packages
+	@tools/raise-requirements
+	@touch $(VENV)/.torch $(VENV)/.test-packages
 
 demo: all $(VENV)/.torch
 	@tools/demo
@@ -85,7 +107,7 @@ $(STAGES): all
 # Each part prints its figures whatever the one before it said; over budget is the exit status.
 bench: all $(VENV)/.test-packages
 	@tools/setup bench
-	@tools/programs $(PREFIX)/bin/python
+	@tools/programs $(HERE)/bin/python
 	@status=0; bench/run || status=1; \
 	for part in $(BENCHES); do $(VENV)/bin/python bench/$$part.py || status=1; done; \
 	tools/overhead; exit $$status

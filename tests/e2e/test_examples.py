@@ -77,3 +77,13 @@ def test_schedule(built):
         rows = json.loads(run([SONDE, "report", path, "--view", "ops", "--json"], cwd=built))["rows"]
         assert [(row["key"], row["count"]) for row in rows] == [("work", 2)]
     assert "work" in run([SONDE, "report", "schedule-traces"], cwd=built)
+
+
+def test_longest_reads_what_convnet_recorded(built):
+    run([SONDE, "run", "-o", "read.sonde", "--", "./convnet", "2"], cwd=built)
+    rows = json.loads(run([SONDE, "report", "read.sonde", "--view", "ops", "--json"], cwd=built))["rows"]
+    said = [line.split(None, 3) for line in run(["./longest", "read.sonde", "100"], cwd=built).splitlines()]
+    assert said[0][-1].endswith("range")
+    assert {name: int(calls) for _, _, calls, name in said[1:]} == {row["key"]: row["count"] for row in rows}
+    done = subprocess.run(["./longest", "convnet.c"], cwd=built, capture_output=True, text=True)
+    assert done.returncode == 1 and "longest: convnet.c: " in done.stderr
