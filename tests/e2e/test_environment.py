@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SECURITY.md lists every environment variable that is read: compared with the sources."""
+import ast
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Where the name is not in the call itself: (file, argument) and what it stands for. "*": others check it.
+INDIRECT = {
+    ("src/probes/python/childenv.c", "VARIABLE"): {"SONDE_TRACE"},
+    ("src/record/environment.c", "name"): {"RANK", "WORLD_SIZE"},
+    ("src/cli/viewoptions.c", "names[i]"): {"LC_ALL", "LC_CTYPE", "LANG"},
+    ("src/cli/runprobes.c", "variable"): {"LD_PRELOAD"},
+    ("python/sonde/python/_start.py", "_FIRST"): {"SONDE_FIRST_PROCESS"},
+    ("python/sonde/_autostart/sitecustomize.py", "'SONDE_' + self.name.replace('-', '_').upper()"):
+        {"SONDE_LINES", "SONDE_LINE_MEMORY", "SONDE_SAMPLE"},
+}
+# What looks at all of the environment: the compiler's is made from it, without LD_PRELOAD.
+WHOLE = {"python/sonde/torch/_probe.py": {"LD_PRELOAD"}}
+
+
+def c_names(text):
+    """The argument of each call of getenv(), as it is written."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    return re.findall(r"\b(?:secure_)?getenv\s*\(\s*([^()]+?)\s*\)", text)
+
+
+def is_environ(node):
+    return isinstance(node, ast.Attribute) and node.attr == "environ" or \
+        isinstance(node, ast.Attribute) and node.attr == "environb"
+
+
+def python_names(text):
+    """The key of each use of os.environ and os.getenv(), as it is written; None: all of it is looked at."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Subscript) and is_environ(node.value):
+            yield ast.unparse(node.slice)
+        elif isinstance(node, ast.Compare) and is_environ(node.comparators[0]):
+            yield ast.unparse(node.left)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_environ(node.func.value):
+            yield ast.unparse(node.args[0]) if node.args else None
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "os.getenv":
+            yield ast.unparse(node.args[0])
+
+
+def resolve(file, argument):
+    if argument is None:
+        return WHOLE[file]
+    literal = re.fullmatch(r"(['\"])(\w+)\1", argument)
+    return {literal.group(2)} if literal else INDIRECT[file, argument]
+
+
+def read_names():
+    found = set()
+    for path in sorted([*ROOT.glob("src/**/*"), *ROOT.glob("include/**/*.h"), *ROOT.glob("python/**/*.py")]):
+        reader = {".c": c_names, ".h": c_names, ".cpp": c_names, ".py": python_names}.get(path.suffix)
+        for argument in reader(path.read_text()) if reader else ():
+            found |= resolve(str(path.relative_to(ROOT)), argument)
+    return found
+
+
+def listed_names():
+    table = (ROOT / "SECURITY.md").read_text().split("| variable |")[1].split("\n\n")[0]
+    return {name for line in table.splitlines()[2:] for name in re.findall(r"`([A-Z_]+)`", line.split("|")[1])}
+
+
+def test_the_list_is_what_is_read():
+    assert read_names() == listed_names()
+
+
+@pytest.mark.parametrize("text, reader", [
+    ('x = getenv("SONDE_NEW");', c_names),
+    ('secure_getenv ( "SONDE_NEW" )', c_names),
+    ("import os\nos.environ['SONDE_NEW']", python_names),
+    ("import os\nos.environ.get('SONDE_NEW')", python_names),
+    ("import os\nif 'SONDE_NEW' in os.environ: pass", python_names),
+    ("import os\nos.getenv('SONDE_NEW')", python_names),
+])
+def test_a_new_variable_is_found(text, reader):
+    assert [resolve("x", argument) for argument in reader(text)] == [{"SONDE_NEW"}]
+    assert "SONDE_NEW" not in listed_names()
+
+
+def test_one_that_is_not_written_out_is_refused():
+    with pytest.raises(KeyError):
+        [resolve("x", argument) for argument in c_names("getenv(which)")]
