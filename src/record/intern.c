@@ -170,20 +170,6 @@ uint32_t snd_table_intern(enum snd_record_type type, struct snd_hash hash, const
     return id;
 }
 
-uint32_t snd_table_text(const char *text, size_t length)
-{
-    char     payload[4 + SND_TEXT_MAX];
-    uint32_t size = (uint32_t)(length < SND_TEXT_MAX ? length : SND_TEXT_MAX);
-
-    if (size < length)
-        snd_count(&snd_header->cut_names, 1);
-    memcpy(payload, &size, sizeof size);
-    memcpy(payload + sizeof size, text, size);
-    return snd_table_intern(SND_REC_STRING,
-                            snd_record_hash(SND_REC_STRING, payload, sizeof size + size), payload,
-                            sizeof size + size);
-}
-
 uint32_t snd_table_find(enum snd_record_type type, struct snd_hash hash)
 {
     return find_slot(snd_rec.slots, snd_rec.slot_count, hash, type)->id;
@@ -213,7 +199,7 @@ uint64_t *snd_table_tally(const struct snd_tally_record *tally)
         uint64_t                words[SND_TALLY_WORDS_MAX];
     } record = { *tally, { 0 } };
     size_t          size = sizeof record.head + tally->count * sizeof record.words[0];
-    struct snd_hash hash = snd_record_hash(SND_REC_TALLY, &record.head, sizeof record.head);
+    struct snd_hash hash = snd_hash_bytes(&record.head, sizeof record.head, SND_REC_TALLY);
 
     /* Room first: after it nobody lets go of the lock, and a new id is the last in the table. */
     uint32_t before = 0;
@@ -265,7 +251,11 @@ void snd_tallies_park(void)
 
 bool snd_table_start(void)
 {
-    static const char lost[] = "(names lost)";
+    static const struct {
+        uint32_t length;
+        char     text[12];
+    } lost = { 12, { '(', 'n', 'a', 'm', 'e', 's', ' ', 'l', 'o', 's', 't', ')' } };
+    uint32_t id;
 
     memset(snd_rec.next_id, 0, sizeof snd_rec.next_id);
     snd_rec.table_chunk = SND_NO_CHUNK;
@@ -274,8 +264,7 @@ bool snd_table_start(void)
     snd_rec.own_names = false;
     if (!grow_slots())
         return false;
-    snd_table_text(lost, sizeof lost - 1);
-    return snd_rec.next_id[SND_REC_STRING] == SND_NAME_LOST; /* it is there, and has this id */
+    return snd_table_append(SND_REC_STRING, &id, &lost, sizeof lost) != NULL && id == SND_NAME_LOST;
 }
 
 void snd_table_abandon(void)

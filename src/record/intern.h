@@ -34,17 +34,6 @@ void snd_table_clock(void);
 uint32_t snd_table_intern(enum snd_record_type type, struct snd_hash hash, const void *payload,
                           size_t size);
 
-/* The one rule by which what is in the tables is known again. */
-static inline struct snd_hash snd_record_hash(enum snd_record_type type, const void *payload,
-                                              size_t size)
-{
-    return snd_hash_bytes(payload, size, (uint64_t)type);
-}
-
-/* The id of a short text; what is beyond SND_TEXT_MAX bytes of it is left off, and counted. */
-#define SND_TEXT_MAX ((size_t)4096)
-uint32_t snd_table_text(const char *text, size_t length);
-
 /* The words of the tally of a kind, key and other, made if it is new; NULL without room. */
 uint64_t *snd_table_tally(const struct snd_tally_record *tally);
 

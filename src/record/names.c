@@ -17,7 +17,7 @@
 static uint32_t intern(enum snd_record_type type, const void *payload, size_t size)
 {
     struct snd_thread *thread = snd_thread_self();
-    struct snd_hash    hash = snd_record_hash(type, payload, size);
+    struct snd_hash    hash = snd_hash_bytes(payload, size, (uint64_t)type);
     size_t             at = hash.low % SND_CACHE_SLOTS;
     uint32_t           epoch = sonde_lane_.epoch;
 
@@ -101,7 +101,7 @@ uint32_t snd_name_event(const char *text, size_t length)
         return snd_intern_text(text, length);
     memcpy(payload, &size, 4);
     memcpy(payload + 4, text, length);
-    struct snd_hash hash = snd_record_hash(SND_REC_STRING, payload, 4 + length);
+    struct snd_hash hash = snd_hash_bytes(payload, 4 + length, (uint64_t)SND_REC_STRING);
     size_t          at = hash.low % SND_OWN_SLOTS;
     if (thread->own[at].chunk == sonde_lane_.chunks && thread->own[at].hash.low == hash.low &&
         thread->own[at].hash.high == hash.high)

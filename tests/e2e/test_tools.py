@@ -3,6 +3,7 @@
 import importlib.machinery
 import importlib.util
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -133,3 +134,28 @@ def load_tool(name):
 def test_what_counts_as_passed(result, text, expected):
     tally = load_tool("test").count_program({"name": "x", "result": result, "stdout": "", "stderr": text})
     assert (tally.passed, tally.failed, tally.skipped) == expected
+
+
+def test_every_requirement_is_pinned():
+    """What pip adds to a name (extras, ranges, markers) does not matter: the lock has one version of it."""
+    def names(file, end):
+        lines = (ROOT / "tools" / file).read_text().splitlines()
+        return {re.split(end, line)[0].strip().lower().replace("_", "-").replace(".", "-")
+                for line in lines if line and not line.startswith("#")}
+
+    lock = (ROOT / "tools/requirements.lock").read_text()
+    assert all(re.fullmatch(r"#.*|[a-z0-9-]+==[0-9a-z.]+", line) for line in lock.splitlines())
+    for file in ("torch-requirements.txt", "test-requirements.txt"):
+        assert names(file, r"[<>=!;\[ ]") <= names("requirements.lock", "==")
+    for file in ("wheel-requirements.txt", "audit-requirements.txt"):
+        for line in (ROOT / "tools" / file).read_text().splitlines():
+            assert re.match(r"#|[\w-]+==[\d.]+(;|$)", line), line
+
+
+def test_the_version_is_in_one_place():
+    """tests/wheel compares what is installed; here: nobody has written it down again."""
+    version = re.search(r"version: '(.*?)'", (ROOT / "meson.build").read_text()).group(1)
+    places = [*ROOT.glob("src/**/*.[ch]"), *ROOT.glob("include/**/*.h*"), *ROOT.glob("python/**/*.py*"),
+              *ROOT.glob("man/*.1"), ROOT / "pyproject.toml"]
+    assert len(places) > 100
+    assert [path for path in places if re.search(rf"(?<![\d.]){re.escape(version)}(?![\d.])", path.read_text())] == []
