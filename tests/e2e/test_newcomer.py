@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A newcomer's path: an exporter, a view, a command and a probe are added as CONTRIBUTING.md says.
+
+Each is added in a copy of the tree, by writing to the places that its row of the table names: to
+all of them, and to no other. The copy is built, its goldens are accepted, its checks must pass, and
+each of the four must work.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NAME = "toy"
+
+
+# ------------------------------------------------------------------ what the table says
+
+def places(kind):
+    """The files and folders that the row names, for something called NAME."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    row, = re.findall(rf"^\| {re.escape(kind)} \|(.*)\|$", text, re.M)
+    return {word.replace("NAME", NAME) for word in re.findall(r"`([\w./-]+)`", row)
+            if "/" in word and not word.startswith("python/")}  # for a probe that Python starts
+
+
+def place_of(path, allowed):
+    for place in allowed:
+        if path == place or place.endswith("/") and path.startswith(place):
+            return place
+    return None
+
+
+# ------------------------------------------------------------------------- what is added
+
+class Line:
+    """A line to be put before the first one that holds `anchor`."""
+
+    def __init__(self, anchor, text):
+        self.anchor, self.text = anchor, text
+
+    def put(self, path):
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        at = next(i for i, line in enumerate(lines) if self.anchor in line)
+        path.write_text("".join([*lines[:at], self.text, *lines[at:]]), encoding="utf-8")
+
+
+class In:
+    """Words to be put right before `anchor`, in its line."""
+
+    def __init__(self, anchor, text):
+        self.anchor, self.text = anchor, text
+
+    def put(self, path):
+        text = path.read_text(encoding="utf-8")
+        assert self.anchor in text, (path, self.anchor)
+        path.write_text(text.replace(self.anchor, self.text + self.anchor, 1), encoding="utf-8")
+
+
+EXPORTER = {
+    "src/export/toy.c": """\
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/exporter.h"
+
+SND_EXPORT_WRITE(snd_export_toy)
+{
+    (void)trace;
+    (void)options;
+    (void)err;
+    snd_out_text(out, "a toy\\n");
+    return SONDE_OK;
+}
+""",
+    "src/export/exporter.h": Line("SND_EXPORT_WRITE(snd_export_chrome);", "SND_EXPORT_WRITE(snd_export_toy);\n"),
+    "src/export/exporters.c": Line('{ { "csv"', '    { { "toy", ".toy", "nothing but a toy", NULL, NULL }, snd_export_toy },\n'),
+    "src/export/meson.build": In("'timelinewrite.c'", "'toy.c', "),
+    "tests/golden/export-toy/commands": "gen convnet t.sonde\nsonde export t.sonde --to toy -o -\n",
+    "man/sonde-export.1": Line(".It Cm csv", ".It Cm toy\nnothing but a toy\n"),
+}
+
+VIEW = {
+    "src/view/toyview.c": """\
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view/view.h"
+
+static const struct snd_column columns[] = {
+    { "toy", "Toy", SND_TEXT, SND_FIT_CONTENT },
+};
+
+SND_VIEW_BUILD(snd_view_toy)
+{
+    (void)trace;
+    (void)options;
+    (void)err;
+    snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    *snd_table_add(&doc->rows) = snd_cell_string("a toy");
+    return SONDE_OK;
+}
+""",
+    "src/view/view.h": Line("SND_VIEW_BUILD(snd_view_ops);", "SND_VIEW_BUILD(snd_view_toy);\n"),
+    "src/view/views.c": Line('{ { "ledger"', '    { { "toy", "nothing but a toy", 0 }, snd_view_toy, true, false },\n'),
+    "src/view/meson.build": In("'treeview.c'", "'toyview.c', "),
+    "tests/golden/view-toy/commands": "gen convnet t.sonde\nsonde report t.sonde --view toy\n",
+    "man/sonde-report.1": Line(".It Cm ledger", ".It Cm toy\nnothing but a toy\n"),
+}
+
+COMMAND = {
+    "src/cli/cmd_toy.c": """\
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/commands.h"
+
+struct toy_args {
+    bool loud;
+};
+
+static const struct snd_option options[] = {
+    { 0, "loud", NULL, "print it twice", SND_OPTION_FLAG, offsetof(struct toy_args, loud), 0 },
+};
+
+static int run(const struct snd_command *self, int argc, char **argv)
+{
+    struct toy_args args = { 0 };
+    int             operands;
+
+    int status = snd_options_parse(self, argc, argv, &args, &operands);
+    if (status >= 0)
+        return status;
+    printf(args.loud ? "a toy, a toy\\n" : "a toy\\n");
+    return snd_finish_stdout(self);
+}
+
+const struct snd_command snd_command_toy = {
+    "toy", "", "print a toy", options, SND_OPTION_COUNT(options), false, run,
+};
+""",
+    "src/cli/commands.h": Line("extern const struct snd_command *const", "extern const struct snd_command snd_command_toy;\n"),
+    "src/cli/commands.c": Line("&snd_command_run,", "    &snd_command_toy,\n"),
+    "src/cli/meson.build": In("'cmd_run.c'", "'cmd_toy.c', "),
+    "tests/golden/command-toy/commands": "sonde toy --help\nsonde toy --loud\n",
+    "man/sonde-toy.1": """\
+.\\" SPDX-License-Identifier: Apache-2.0
+.Dd November 16, 2026
+.Dt SONDE-TOY 1
+.Os
+.Sh NAME
+.Nm sonde-toy
+.Nd print a toy
+.Sh SYNOPSIS
+.Nm sonde toy
+.Op Ar OPTIONS
+.Sh OPTIONS
+.Bl -tag -width Ds
+.It Fl -loud
+print it twice
+.El
+.Sh SEE ALSO
+.Xr sonde 1
+""",
+    "man/meson.build": In("'sonde-run.1'", "'sonde-toy.1', "),
+    "man/sonde.1": Line(".It Cm pack", ".It Cm toy\nprint a toy;\n.Xr sonde-toy 1\n"),
+}
+
+PROBE = {
+    "src/probes/toy/toy.c": """\
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A library that is loaded before the program's own: it marks that it was there. */
+#include "sonde/record.h"
+
+__attribute__((constructor)) static void start(void)
+{
+    sonde_mark("a toy");
+}
+""",
+    "src/probes/toy/meson.build": "# SPDX-License-Identifier: Apache-2.0\nprobe_sources = files('toy.c')\n",
+    "src/probes/probes.def": Line("/* clang-format on */", """\
+SND_PROBE(toy, "toy", FLAG, NULL, 0, "toys", "toy", EMPTY, "", false,
+          SND_BY_LIBRARY(toy, LD_PRELOAD), "probes/toy", library, "a toy, marked once")
+"""),
+    "tests/e2e/test_toy.py": """\
+import os
+import subprocess
+
+
+def sonde(*words):
+    return subprocess.run([os.environ["SONDE"], *words], check=True, stdout=subprocess.PIPE,
+                          universal_newlines=True).stdout
+
+
+def test_toy(tmp_path):
+    trace = str(tmp_path / "t.sonde")
+    sonde("run", "--toy", "-o", trace, "--", "true")
+    assert '"a toy"' in sonde("export", trace, "--to", "json", "-o", "-")
+""",
+    "man/sonde-run.1": Line(".It Fl p , Fl -print", ".It Fl -toy\na toy, marked once\n"),
+}
+
+ADDED = {"an exporter": EXPORTER, "a view": VIEW, "a command": COMMAND, "a probe": PROBE}
+
+
+# ------------------------------------------------------------------------------ the path
+
+@pytest.mark.parametrize("kind", ADDED)
+def test_the_row_names_every_place_and_no_other(kind):
+    allowed = places(kind)
+    used = {path: place_of(path, allowed) for path in ADDED[kind]}
+    assert None not in used.values(), f"CONTRIBUTING.md does not name all of {used}"
+    assert set(used.values()) == allowed, "CONTRIBUTING.md names a place that nothing is needed in"
+
+
+def copy_tree(to):
+    """What is in the tree but was not built there, by the folders' names."""
+    left_out = shutil.ignore_patterns("build*", ".venv", ".git", "demo", "__pycache__", "_probes")
+    shutil.copytree(ROOT, to, ignore=left_out, symlinks=True)
+    for kind, files in ADDED.items():
+        for path, what in files.items():
+            (to / path).parent.mkdir(exist_ok=True)
+            if isinstance(what, str):
+                assert not (to / path).exists(), f"{path} of {kind} is there already"
+                (to / path).write_text(what, encoding="utf-8")
+            else:
+                what.put(to / path)
+
+
+def run(*words, cwd, **more):
+    done = subprocess.run([str(word) for word in words], cwd=cwd, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, universal_newlines=True, **more)
+    assert done.returncode == 0, f"{words}: {done.stdout[-6000:]}"
+    return done.stdout
+
+
+def build(tree):
+    (tree / "native.ini").write_text(f"[binaries]\npython = '{sys.executable}'\n")
+    run("meson", "setup", "build", "--native-file", "native.ini", "--buildtype", "plain", "-Dwerror=true",
+        "-Dpython=enabled", cwd=tree)
+    run("ninja", "-C", "build", "-j2", "src/cli/sonde", "tests/gen/gen", "tests/golden/golden_tables",
+        "python/probe_toy.so", cwd=tree)
+
+
+def goldens(tree):
+    return {path.relative_to(tree).as_posix(): path.read_text(encoding="utf-8", errors="replace")
+            for path in tree.glob("tests/golden/*/expected")}
+
+
+def accept(tree, sonde):
+    """The goldens of what lists everything change by the new names, and by nothing else."""
+    before = goldens(tree)
+    run(tree / "tests/golden/run", sonde, tree / "build/tests/gen/gen", "--accept", cwd=tree)
+    for path, text in goldens(tree).items():
+        old = set(before.get(path, "").splitlines())
+        new = [line for line in text.splitlines() if line not in old]
+        if "-toy/" not in path:
+            assert all(NAME in line for line in new), (path, new)
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(not (shutil.which("meson") and shutil.which("ninja")), reason="no meson, no ninja")
+def test_what_was_added_works(tmp_path):
+    tree = tmp_path / "tree"
+    copy_tree(tree)
+    build(tree)
+    sonde = tree / "build/src/cli/sonde"
+    accept(tree, sonde)
+    run(tree / "tests/golden/check_tables", sonde, tree / "build/tests/golden/golden_tables", tree, cwd=tree)
+    run(tree / "tools/check_layers", tree, cwd=tree)
+    for case in ("export-toy", "view-toy"):
+        assert "\na toy" in (tree / "tests/golden" / case / "expected").read_text()
+    assert "\na toy, a toy\n" in (tree / "tests/golden/command-toy/expected").read_text()
+    assert "\n--loud" in "\n".join(run(sonde, "completion", "bash", cwd=tree).split())
+    # As `make` would install it, but that the recorder is found in the build.
+    package = tmp_path / "package"
+    shutil.copytree(tree / "python/sonde/_autostart", package / "_autostart")
+    (package / "_native").mkdir()
+    shutil.copy(tree / "build/python/probe_toy.so", package / "_native")
+    env = {**os.environ, "SONDE": str(sonde), "SONDE_PYTHON": str(package),
+           "LD_LIBRARY_PATH": str(tree / "build/src")}
+    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/e2e/test_toy.py", cwd=tree, env=env)
+    assert re.search(r"^toy +ok +--toy loads", run(sonde, "doctor", cwd=tree, env=env), re.M)
