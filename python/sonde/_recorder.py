@@ -112,7 +112,7 @@ def _record_frames(on):
     elif not _functions.start_timeline(_probe.module_code(torch_module()),
                                        _collections):
         on = None
-        warnings.warn("sonde: Python calls are being recorded already (sonde.functions): with_stack=True "
+        warnings.warn("sonde: Python calls are already being recorded (sonde.functions): with_stack=True "
                       "adds no Python functions to the timeline", stacklevel=6)
     _frames = on
 

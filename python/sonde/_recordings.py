@@ -81,8 +81,8 @@ def number_of(session, forget):
             _free.append(number)
     number = _free.pop() if _free else _record.new_session()
     if number > _LAST:
-        raise Error(f"cannot record: {_LAST} sessions have been made, and none may be forgotten; "
-                    "let go of those that are no longer asked for")
+        raise Error(f"cannot record: {_LAST} sessions have been made, and all are still "
+                    "referenced; delete those that are no longer needed")
     trail = []  # where it counted last, and the recording that it is in: nobody else knows later
     gone = number, _forks, trail, forget
     # Called by the collector, where anything may be going on: it only notes it.

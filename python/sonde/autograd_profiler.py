@@ -36,7 +36,7 @@ class profile(_profile):
         if device is not None:
             warnings.warn(f"sonde: {device} is not recorded, only the CPU is", stacklevel=2)
         if not use_cpu:
-            warnings.warn("sonde: the CPU is recorded also with use_cpu=False", stacklevel=2)
+            warnings.warn("sonde: the CPU is recorded even with use_cpu=False", stacklevel=2)
         super().__init__(activities=[ProfilerActivity.CPU], record_shapes=record_shapes,
                          profile_memory=profile_memory, with_stack=with_stack,
                          with_flops=with_flops, with_modules=with_modules,

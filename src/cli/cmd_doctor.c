@@ -125,7 +125,7 @@ static void check_space(struct snd_finding *finding)
     struct statvfs st;
 
     if (statvfs(".", &st) != 0) {
-        snd_find(finding, SND_ABSENT, "cannot ask the current folder's file system: %s",
+        snd_find(finding, SND_ABSENT, "cannot query the current folder's file system: %s",
                  strerror(errno));
         return;
     }

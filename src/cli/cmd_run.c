@@ -40,8 +40,8 @@ struct run_args {
 #define SHOWN(member) AT(after.shown.member)
 static const struct snd_option options[] = {
     { 'o', "output", "TRACE",
-      "the trace to write (PROGRAM.sonde in the current folder), or a file of "
-      "another format by its ending: .prof, .lprof, .json",
+      "trace to write (PROGRAM.sonde in the current folder); an extension selects another format: "
+      ".prof, .lprof, .json",
       SND_OPTION_TEXT, AT(after.output), 0 },
 #define SND_PROBE(id, option, value, argument, most, records, view, without, also, usual, start, \
                   folder, check, help)                                                           \
@@ -58,7 +58,7 @@ static const struct snd_option options[] = {
     SND_VIEW_OPTIONS(SHOWN),
     { 0, "max-size", "SIZE", "stop recording when a trace file has this size: 500M, 2G",
       SND_OPTION_SIZE, AT(max_size), 0 },
-    { 0, "keep-last", NULL, "at --max-size, give up the oldest instead of stopping",
+    { 0, "keep-last", NULL, "at --max-size, overwrite the oldest events instead of stopping",
       SND_OPTION_FLAG, AT(keep_last), 0 },
     { 0, "schedule", "LIST",
       "record some steps: wait=N,warmup=N,active=N,repeat=N,skip_first=N,"
@@ -93,7 +93,7 @@ static int check_schedule(const struct snd_command *self, const char *list)
             has_active = strtol(at + 7, NULL, 10) > 0;
         at += length + (at[length] == ',');
     }
-    return has_active ? -1 : snd_usage_error(self, "--schedule needs active=N, N from 1");
+    return has_active ? -1 : snd_usage_error(self, "--schedule: expected active=N with N >= 1");
 }
 
 static void set_or_clear(const char *name, const char *value)
@@ -125,14 +125,13 @@ static int check_recorded(const struct snd_command *self, const struct run_args 
 
     if (format && format->view && !snd_run_probes_make(&args->probes, format->view, &advice))
         status = snd_usage_error(self,
-                                 "--output %s: a file of %s is made of %s, which are not "
-                                 "recorded; add %s",
+                                 "--output %s: format %s needs %s, which are not recorded; add %s",
                                  args->after.output, format->name, format->view,
                                  snd_buf_string(&advice));
     for (const char *at = args->after.view; at && *at && status < 0;) {
         size_t length = strcspn(at, ",");
         if (!snd_run_probes_show(&args->probes, at, length, &advice))
-            status = snd_usage_error(self, "--view %.*s: nothing for it is recorded; add %s",
+            status = snd_usage_error(self, "--view %.*s: its data is not recorded; add %s",
                                      (int)length, at, snd_buf_string(&advice));
         at += length + (at[length] == ',');
     }
@@ -146,13 +145,11 @@ static int check(const struct snd_command *self, struct run_args *args, int oper
     int status;
 
     if (operands == 0)
-        return snd_usage_error(self, "no program is given");
+        return snd_usage_error(self, "missing PROGRAM");
     if (args->keep_last && !args->max_size)
-        return snd_usage_error(self, "--keep-last needs --max-size SIZE");
+        return snd_usage_error(self, "--keep-last requires --max-size SIZE");
     if (args->max_size && args->max_size < SND_TRACE_LEAST)
-        return snd_usage_error(self,
-                               "--max-size: expected %zuK or more, the least that a trace "
-                               "takes, got %llu bytes",
+        return snd_usage_error(self, "--max-size: expected at least %zuK, got %llu bytes",
                                SND_TRACE_LEAST / 1024, (unsigned long long)args->max_size);
     if ((status = snd_run_probes_check(self, &args->probes)) >= 0)
         return status;
@@ -206,7 +203,7 @@ static void say_nothing_recorded(const struct run_args *args, struct snd_run_fol
 
     snd_run_folder_read_inner(folder, inner, sizeof inner);
     if (refused)
-        (void)snd_failure("run: %s recorded nothing: no file can be made in %s: %s", program[0],
+        (void)snd_failure("run: %s recorded nothing: cannot create a file in %s: %s", program[0],
                           folder->path.bytes, strerror(refused));
     else if (inner[0])
         (void)snd_failure("run: %s recorded nothing here: it runs another 'sonde run', which "
@@ -216,10 +213,10 @@ static void say_nothing_recorded(const struct run_args *args, struct snd_run_fol
         (void)snd_failure("run: %s recorded nothing: with -%c it does not load our probes",
                           program[0], name.deaf);
     else
-        (void)snd_failure(
-            "run: %s recorded nothing; if no line above says why, %s, or it ended before "
-            "its first event; see 'man sonde-run'",
-            program[0], why_nothing(args));
+        (void)snd_failure("run: %s recorded nothing; unless a line above gives the reason, %s, or "
+                          "it ended before "
+                          "its first event; see 'man sonde-run'",
+                          program[0], why_nothing(args));
 }
 
 /* Where the trace is, and what is to be known of it. */

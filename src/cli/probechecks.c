@@ -50,13 +50,12 @@ static void snd_check_torch(struct snd_finding *finding, const struct checked *c
 {
     if (!checked->folder)
         snd_find(finding, SND_ABSENT,
-                 "no Python package of sonde beside this program: 'sonde run %s' does not work; "
+                 "sonde's Python package is not beside this program: 'sonde run %s' does not work; "
                  "set SONDE_PYTHON to its folder",
                  checked->options);
     else if (!getenv("CXX") && !is_on_path("c++") && !is_on_path("g++") && !is_on_path("clang++"))
         snd_find(finding, SND_LIMITED,
-                 "no C++ compiler: a torch that was not recorded before cannot be; "
-                 "apt install g++");
+                 "no C++ compiler: probes for new torch versions cannot be built; apt install g++");
     else
         snd_find(finding, SND_FINE, "Python programs are recorded from %s", checked->folder);
 }
@@ -66,7 +65,7 @@ static void snd_check_python(struct snd_finding *finding, const struct checked *
 {
     if (!checked->folder)
         snd_find(finding, SND_ABSENT,
-                 "no Python package of sonde beside this program: none of %s works; "
+                 "sonde's Python package is not beside this program: none of %s works; "
                  "set SONDE_PYTHON to its folder",
                  checked->options);
     else

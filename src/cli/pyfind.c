@@ -100,7 +100,7 @@ int snd_python_run(const struct snd_command *self, const char *module, char *con
     }
     if (!find_package(&package)) {
         sonde_buffer_release(&package);
-        return snd_failure("%s: no Python package of sonde is beside this program; install it "
+        return snd_failure("%s: sonde's Python package is not beside this program; install it "
                            "(make, or pip install .) or set SONDE_PYTHON to its folder",
                            self->name);
     }

@@ -126,7 +126,7 @@ int snd_run_probes_check(const struct snd_command *self, const struct snd_run_pr
         if (probe->value == RATE)
             memcpy(&rate, (const char *)chosen + probe->offset, sizeof rate);
         if (rate > probe->most)
-            return snd_usage_error(self, "--%s: expected 1 to %lld, got %lld", probe->option,
+            return snd_usage_error(self, "--%s: rate must be 1..%lld Hz, got %lld", probe->option,
                                    (long long)probe->most, (long long)rate);
     }
     return -1;
@@ -302,10 +302,10 @@ int snd_run_probes_set(const struct snd_run_probes *chosen)
     else if (snd_autostart_find(&folder))
         status = set_found(chosen, folder.bytes, list.bytes);
     else if (!chosen->unasked)
-        status = snd_failure("run: cannot record %s: no Python package of sonde is "
-                             "beside this program; install it (make, or pip install .) or "
-                             "set SONDE_PYTHON to its folder",
-                             list.bytes);
+        status =
+            snd_failure("run: cannot record %s: sonde's Python package is not beside this program; "
+                        "install it (make, or pip install .) or set SONDE_PYTHON to its folder",
+                        list.bytes);
     sonde_buffer_release(&list);
     sonde_buffer_release(&folder);
     return status;

@@ -27,8 +27,8 @@ bool snd_environment_options(struct sonde_options *out)
 
     options.path = secure_getenv("SONDE_TRACE");
     if (!options.path && getenv("SONDE_TRACE"))
-        snd_say("the program has more rights than who started it (set-user-id, capabilities), and "
-                "so may not be told where to write: it runs unrecorded");
+        snd_say("the program has more privileges than its caller (set-user-id, capabilities): "
+                "SONDE_ variables are ignored, and it runs unrecorded");
     if (!options.path || !*options.path)
         return false;
     if (most)
@@ -36,7 +36,7 @@ bool snd_environment_options(struct sonde_options *out)
     if (limit && strcmp(limit, "keep-last") == 0)
         options.limit = SONDE_LIMIT_KEEP_LAST;
     if (schedule && !snd_schedule_parse(schedule, &options.schedule))
-        snd_say("SONDE_SCHEDULE=%s is not understood; recording everything", schedule);
+        snd_say("SONDE_SCHEDULE=%s: invalid schedule; recording everything", schedule);
     *out = options;
     return true;
 }

@@ -20,7 +20,7 @@ static enum sonde_status set_path(const char *given, struct sonde_error *err)
     if (!given || !*given)
         given = name;
     if (given[0] != '/' && !getcwd(folder, sizeof folder - 1))
-        return snd_fail_os(err, SONDE_E_IO, "cannot tell the current folder");
+        return snd_fail_os(err, SONDE_E_IO, "cannot get the current folder");
     const char *slash = stat(given, &at) == 0 && S_ISDIR(at.st_mode) ? "/" : "";
     int n = snprintf(snd_rec.path, sizeof snd_rec.path, "%s%s%s%s", folder, folder[0] ? "/" : "",
                      given, given[strlen(given) - 1] == '/' ? "" : slash);
@@ -49,8 +49,7 @@ enum sonde_status snd_options_take(const struct sonde_options *o, struct sonde_e
         return snd_fail(err, SONDE_E_ARGUMENT, "keep-last needs a limit: set max_bytes");
     if (given.max_bytes != 0 && given.max_bytes < 8 * SND_GRAIN)
         return snd_fail(err, SONDE_E_ARGUMENT,
-                        "max_bytes %llu is less than %zu, the least a trace "
-                        "needs",
+                        "max_bytes %llu is less than %zu, the minimum size of a trace",
                         (unsigned long long)given.max_bytes, 8 * SND_GRAIN);
     enum sonde_status status = set_path(given.path, err);
     if (status != SONDE_OK)

@@ -119,8 +119,8 @@ static enum sonde_status replace(struct sonde_error *err)
 
     if (!is_replaceable())
         return snd_fail(err, SONDE_E_IO,
-                        "will not replace %s, which is not a trace; choose another name with -o "
-                        "or options.path",
+                        "refusing to overwrite %s, which is not a trace; choose another name with "
+                        "-o or options.path",
                         snd_rec.file_path);
     /* Not truncated: another process may have the old file mapped, and would fault. */
     if (unlinkat(place.folder, place.name, 0) != 0)

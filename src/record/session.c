@@ -167,11 +167,12 @@ static enum sonde_status start(const struct sonde_options *options, struct sonde
     if (snd_rec.phase != SND_IDLE)
         return snd_rec.from_run ? SONDE_OK
                                 : snd_fail(err, SONDE_E_BUSY,
-                                           "a recording to %s is already under "
-                                           "way; a process has one at a time: stop it first",
+                                           "already recording to %s; a process has one recording "
+                                           "at a time: stop it first",
                                            snd_rec.file_path);
     if (!snd_rec.usable)
-        return snd_fail(err, SONDE_E_NOMEM, "no thread-specific key is left for the recorder");
+        return snd_fail(err, SONDE_E_NOMEM,
+                        "no thread-specific key (pthread_key_create) is available");
     enum sonde_status status = snd_options_take(options, err);
     if (status != SONDE_OK)
         return status;
@@ -215,7 +216,7 @@ enum sonde_status sonde_stop(struct sonde_error *err)
 
     int cancel = take_control();
     if (snd_rec.phase == SND_IDLE)
-        status = snd_fail(err, SONDE_E_STATE, "no recording is under way");
+        status = snd_fail(err, SONDE_E_STATE, "not recording");
     else if (!snd_rec.from_run)
         end_recording();
     leave_control(cancel);

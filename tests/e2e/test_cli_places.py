@@ -232,8 +232,8 @@ for _ in range(2):
 
 @pytest.mark.parametrize("how", ["popen", "spawn", "exec"])
 @pytest.mark.parametrize("env, said", [
-    ("{'A': 'b'}", "lacks SONDE_TRACE"), ("{b'PATH': b'/bin'}", "lacks SONDE_TRACE"),
-    ("{**os.environ, 'PYTHONPATH': '/x'}", "lacks sonde's folder in PYTHONPATH"),
+    ("{'A': 'b'}", "without SONDE_TRACE"), ("{b'PATH': b'/bin'}", "without SONDE_TRACE"),
+    ("{**os.environ, 'PYTHONPATH': '/x'}", "without sonde's folder in PYTHONPATH"),
     ("None", ""), ("dict(os.environ)", ""), ("{**os.environ, 'B': 'c'}", ""),
 ])
 def test_a_child_that_cannot_be_recorded_is_named(tmp_path, how, env, said):
@@ -241,7 +241,7 @@ def test_a_child_that_cannot_be_recorded_is_named(tmp_path, how, env, said):
     done = sonde("run", "-q", "--sample", "10", "--", sys.executable, "prog.py", how, env, cwd=tmp_path)
     lines = done.stderr.decode().splitlines()
     assert done.returncode == 0 and len(lines) == (2 if said and how == "exec" else bool(said)), lines
-    assert all(f"{sys.executable} is started with an environment that {said}" in line for line in lines)
+    assert all(f"{sys.executable} is started with an environment {said}" in line for line in lines)
 
 
 def test_a_child_that_is_no_python_is_not_named(tmp_path):
@@ -301,13 +301,13 @@ def test_a_program_of_another_user_says_why(tmp_path):
     done = sonde("run", "-o", "t.sonde", "--", *become, WORKER, "args", "ran", cwd=tmp_path)
     first, last = done.stderr.decode().splitlines()
     assert done.stdout == b"ran\n" and "Permission denied" in first
-    assert last.startswith("sonde: run: setpriv recorded nothing; if no line above says why, ")
+    assert last.startswith("sonde: run: setpriv recorded nothing; unless a line above gives the reason, ")
 
 
 def test_a_size_that_holds_nothing_is_refused(tmp_path):
     done = sonde("run", "--max-size", "1K", "--", WORKER, "args", "ran", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, b"")
-    assert b"--max-size: expected 512K or more" in done.stderr and b"1024 bytes" in done.stderr
+    assert b"--max-size: expected at least 512K" in done.stderr and b"1024 bytes" in done.stderr
     assert sonde("run", "--max-size", "512K", "--", WORKER, "args", cwd=tmp_path).returncode == 0
 
 
@@ -320,14 +320,14 @@ def test_a_size_that_holds_nothing_is_refused(tmp_path):
     (["-o", "x.foo"], "unknown extension '.foo'"),
     (["-o", "x.porf"], "(did you mean '.prof'?)"),
     (["-o", "x.sonde.gz"], "unknown extension '.gz'"),
-    (["--sample", "-o", "w.prof"], "made of functions, which are not recorded; add --functions"),
+    (["--sample", "-o", "w.prof"], "needs functions, which are not recorded; add --functions"),
     (["--functions", "-o", "w.lprof"], "add --lines LIST"),
     (["--print", "--view", "lines"], "add --lines LIST"),
-    (["--print", "--ops", "--view", "ops,samples"], "--view samples: nothing for it is recorded"),
+    (["--print", "--ops", "--view", "ops,samples"], "--view samples: its data is not recorded"),
     (["--view", "ops"], "add --print"),
     (["-n", "3"], "add --print"),
     (["--pirnt"], "unknown option '--pirnt' (did you mean '--print'?)"),
-    (["--sample", "99999999"], "--sample: expected 1 to 20000, got 99999999"),
+    (["--sample", "99999999"], "--sample: rate must be 1..20000 Hz, got 99999999"),
 ])
 def test_wrong_options_are_refused_before_the_program_runs(tmp_path, options, said):
     done = sonde("run", *options, "--", WORKER, "args", "ran", cwd=tmp_path)

@@ -96,7 +96,7 @@ def test_displaced_is_in_the_ledger(tmp_path):
     with sonde.Trace(str(tmp_path / "t.sonde")) as trace:
         said = json.loads(trace.report(view="ledger", format="json"))["rows"]
     (row,) = [row for row in said if row["key"] == "switched_calls"]
-    assert "took the place of the frame-evaluation function" in row["text"]
+    assert "replaced the frame-evaluation function" in row["text"]
     assert "missing" not in row["text"]
 
 
@@ -110,7 +110,7 @@ def test_no_way_is_free(tmp_path):
     for tool in (2, 3, 4):
         sys.monitoring.use_tool_id(tool, "another")
     try:
-        with pytest.raises(Exception, match="other tools hold numbers 2, 3 and 4"):
+        with pytest.raises(Exception, match="other tools use ids 2, 3 and 4"):
             sonde.functions().enable()
         with sonde.functions(c_functions=False, path=tmp_path / "t.sonde") as recorded:
             nested(100)
@@ -122,7 +122,7 @@ def test_no_way_is_free(tmp_path):
     with sonde.Trace(str(tmp_path / "t.sonde")) as trace:
         said = json.loads(trace.report(view="ledger", format="json"))["rows"]
     (row,) = [row for row in said if row["key"] == "switched_calls"]
-    assert "no other way was free: calls after that are missing" in row["text"]
+    assert "no other mechanism was available: later calls are missing" in row["text"]
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="since 3.12 nothing of ours stands there")

@@ -82,7 +82,7 @@ def test_options_are_called_as_those_of_sonde_model(call, tmp_path):
     assert [one["shape_in"] for one in new["profile_data"]] == [
         one["shape_in"] for one in old["profile_data"]] != []
     said = call(spec, "--input", "x=3x8x8", status=1)
-    assert "layers takes shapes alone" in said and said.count("\n") == 1
+    assert "layers takes shapes without names" in said and said.count("\n") == 1
 
 
 def check_pipeedge(results):
@@ -631,7 +631,7 @@ def test_existing_results(breaking, tmp_path, call):
     call(breaking, "-b", 2, "-L", 2, "-o", path, env=go)
     before = path.read_bytes()
     said = call(breaking, "-b", 2, "-l", 2, "-o", path, status=1, env=go)
-    assert "has layer 2 already; --resume measures what is missing" in said
+    assert "already has layer 2; use --resume to measure what is missing" in said
     said = call(breaking, "-b", 4, "-o", path, "--resume", status=1, env=go)
     assert "batch_size 2, not 4" in said
     assert path.read_bytes() == before
@@ -651,8 +651,8 @@ def test_existing_results(breaking, tmp_path, call):
     (1, "layer 1 takes 3,224,224", ["-m", TINY, "-s", "3,100,100"]),
     (1, "layer 2 takes 198,192 and 198,192", ["-m", TINY, "-l", "2", "-s", "198,192"]),
     (1, "or fewer tokens", ["-m", "bert-base-uncased", "-s", "513"]),
-    (1, "at least one element", ["-m", TINY, "-s", "3,0,224"]),
-    (1, "whole numbers", ["-m", TINY, "-s", "3,x"]),
+    (1, "expected integers >= 1", ["-m", TINY, "-s", "3,0,224"]),
+    (1, "expected integers >= 1", ["-m", TINY, "-s", "3,x"]),
     (1, "the model has layers 1 to 48", ["-m", TINY, "-L", "49"]),
     (1, "(SONDE_TRACEBACK=1 shows where)", ["torchvision:resnet18", "-s", "999999999,99999"]),
     (1, "No such file", ["-m", TINY, "-M", "/nowhere.npz"]),

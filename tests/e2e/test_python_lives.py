@@ -99,7 +99,7 @@ for options in (legacy, {}):
         f(2)
 print("done")
 """
-UNSEEN = "sonde: what runs in subinterpreters is not recorded by {}: they see the main interpreter alone\n"
+UNSEEN = "sonde: subinterpreters are not recorded by {}, which see the main interpreter only\n"
 
 
 @pytest.mark.parametrize("options, unseen", [

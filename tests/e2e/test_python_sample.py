@@ -582,7 +582,7 @@ def test_face(tmp_path):
         seen.trace().export("t.folded", to="folded")
         for wrong in (0, -1, 1e9):
             try: sonde.sample(hz=wrong)
-            except ValueError as error: assert "hz is from" in str(error)
+            except ValueError as error: assert "hz must be" in str(error)
             else: raise AssertionError(wrong)
         """)
     assert "spin" in done.stdout and "Samples:" in done.stdout
@@ -604,7 +604,7 @@ def test_two_at_once(tmp_path):
             spin()
         outer.print(); inner.print()
         """)
-    assert "is being sampled already" in done.stderr
+    assert "is already being sampled" in done.stderr
     assert done.stdout.count("Samples:") == 2
 
 

@@ -864,10 +864,10 @@ def test_an_error_in_the_callback_is_raised(tmp_path):
 
 
 def test_recorder_says_what_is_wrong(tmp_path):
-    with pytest.raises(sonde.Error, match="no recording"):
+    with pytest.raises(sonde.Error, match="not recording"):
         _record.stop()
     _record.start(tmp_path / "a.sonde")
-    with pytest.raises(sonde.Error, match="already under way"):
+    with pytest.raises(sonde.Error, match="already recording"):
         _record.start(tmp_path / "b.sonde")
     _record.stop()
     with pytest.raises(sonde.Error, match="nowhere"):

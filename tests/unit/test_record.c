@@ -264,7 +264,7 @@ static void test_errors(void **state)
     options = recorded_options("x.sonde");
     recorded_start(&options);
     assert_int_equal(sonde_start(&options, &err), SONDE_E_BUSY);
-    assert_non_null(strstr(err.message, "already under way"));
+    assert_non_null(strstr(err.message, "already recording to"));
     recorded_stop();
 
     options.overwrite = false;

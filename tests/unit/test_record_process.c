@@ -361,7 +361,7 @@ static void test_what_is_no_trace_is_not_replaced(void **state)
 
     write_file("thesis.txt", "years of work");
     assert_int_equal(sonde_start(&options, &err), SONDE_E_IO);
-    assert_non_null(strstr(err.message, "will not replace"));
+    assert_non_null(strstr(err.message, "refusing to overwrite"));
     assert_non_null(strstr(err.message, "thesis.txt"));
     int fd = open(recorded_path("thesis.txt"), O_RDONLY);
     assert_int_equal(read(fd, text, sizeof text), 13);

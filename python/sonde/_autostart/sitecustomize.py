@@ -94,8 +94,8 @@ def tell_of_subinterpreter(starts):
     unseen = [f"--{start.name}" for start in starts if start.sees == "main"]
     if unseen and os.environ.get("SONDE_SUBINTERPRETERS") != str(os.getpid()):
         os.environ["SONDE_SUBINTERPRETERS"] = str(os.getpid())
-        say(f"what runs in subinterpreters is not recorded by {' and '.join(unseen)}: "
-            "they see the main interpreter alone")
+        say(f"subinterpreters are not recorded by {' and '.join(unseen)}, which see the main "
+            "interpreter only")
 
 
 def start_imported(module, starts, probes):

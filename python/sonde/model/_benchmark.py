@@ -91,8 +91,8 @@ class Benchmark(_Measured, collections.abc.Mapping):
         """YAML (.yml), JSON (.json)."""
         ending = os.path.splitext(os.fspath(path))[1]
         if ending not in _EXPORTS:
-            raise ValueError(f"sonde.benchmark: cannot tell a format from {os.fspath(path)!r}: "
-                             f"the endings are {', '.join(_EXPORTS)}")
+            raise ValueError(f"sonde.benchmark: unknown file extension of {os.fspath(path)!r}; "
+                             f"extensions: {', '.join(_EXPORTS)}")
         with Trace(self._folder) as trace:
             trace.export(path, to=_EXPORTS[ending])
 
@@ -180,9 +180,9 @@ def benchmark(model, sample, num_runs=100, *, batch_size=None, batch_sizes=None,
     batch = batch_size or _batch_of(sample)
     sizes = sorted(set(batch_sizes if batch_sizes is not None else (1, batch)))
     if not sizes or any(not isinstance(one, int) or one < 1 for one in sizes):
-        raise ValueError(f"sonde.benchmark: batch sizes are whole numbers from 1, not {sizes}")
+        raise ValueError(f"sonde.benchmark: batch sizes must be integers >= 1, got {sizes}")
     if num_runs < 1:
-        raise ValueError(f"sonde.benchmark: num_runs is at least 1, not {num_runs}")
+        raise ValueError(f"sonde.benchmark: num_runs must be >= 1, got {num_runs}")
     result = Benchmark()
     bench = Bench(model, result._folder, device=device, say=print_fn)
     with _evaluating(model):
@@ -202,7 +202,7 @@ def graph(model, inputs, *, num_runs=20, warmup=3, passes=1, device=None):
     traces the model, or torch.export; where neither can, a RuntimeError says why.
     """
     if num_runs < 1 or passes < 1:
-        raise ValueError("sonde.graph: num_runs and passes are at least 1, not "
+        raise ValueError("sonde.graph: num_runs and passes must be >= 1, got "
                          f"{min(num_runs, passes)}")
     result = Graph()
     bench = Bench(model, result._folder, device=device)

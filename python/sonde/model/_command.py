@@ -53,8 +53,8 @@ def _measure(asked, say):
         model = model.to(dtype)
     shapes = wanted or _spec.default_shapes(asked.spec, model)
     if not shapes:
-        raise _spec.SpecError(f"{asked.spec}: nobody knows what it takes: give --input SHAPE, "
-                              "without the batch, as 3x224x224 or ids=128:int64")
+        raise _spec.SpecError(f"{asked.spec}: unknown input shape; give --input SHAPE without "
+                              "the batch, such as 3x224x224 or ids=128:int64")
     first = next(model.parameters(), None)
     bench = Bench(model, asked.folder, name=asked.spec, device=device, say=say,
                   source="from --input" if wanted else _spec.shape_source(asked.spec, model))

@@ -188,18 +188,18 @@ def parse_inputs(text):
         except ValueError:
             shape = (0,)
         if not one or any(size < 1 for size in shape) or (name and not name.isidentifier()):
-            raise SpecError(f"--input {text}: {one!r} is not a shape: whole numbers without the "
-                            "batch, each side of at least one element, as 3x224x224 or "
-                            "ids=128:int64; several with ';' or ','")
+            raise SpecError(f"--input {text}: {one!r} is not a shape; expected integers >= 1 "
+                            "without the batch, such as 3x224x224 or ids=128:int64; separate "
+                            "several by ';' or ','")
         if colon and dtype.removeprefix("torch.") not in _INPUT_DTYPES:
             raise SpecError(f"--input {text}: {dtype!r} is not a type: the types are "
                             f"{', '.join(_INPUT_DTYPES)}")
         inputs.append(Input(shape, name or None, dtype.removeprefix("torch.") or None))
     named = [one.name for one in inputs if one.name]
     if len(named) not in (0, len(inputs)):
-        raise SpecError(f"--input {text}: give every input a name, or none")
+        raise SpecError(f"--input {text}: give all inputs names, or none")
     if len(set(named)) < len(named):
-        raise SpecError(f"--input {text}: two inputs have one name")
+        raise SpecError(f"--input {text}: duplicate input name")
     return inputs
 
 

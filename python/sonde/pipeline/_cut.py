@@ -274,7 +274,7 @@ def cut_model(model, name, inputs, cuts=()):
     places, names = _number_nodes(graph, starts, opening=bool(cuts))
     for cut in cuts:
         if cut not in names:
-            raise SpecError(f"--cut {cut}: the module is there, but nothing is computed in it")
+            raise SpecError(f"--cut {cut}: the module exists, but computes nothing")
     count = len(names)
     borders = _borders(graph, places, count)
     layers = {}

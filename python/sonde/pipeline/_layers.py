@@ -137,7 +137,7 @@ def _numbers(option, text):
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise LayersError(f"--{option} {text}: whole numbers with commas are needed") from None
+        raise LayersError(f"--{option} {text}: expected comma-separated integers") from None
 
 
 def _shapes(text):
@@ -146,8 +146,8 @@ def _shapes(text):
     except SpecError as error:
         raise LayersError(str(error)) from None
     if any(one.name or one.dtype for one in inputs):
-        raise LayersError(f"--input {text}: layers takes shapes alone, as 3x224x224; names and types "
-                          "are sonde model's")
+        raise LayersError(f"--input {text}: layers takes shapes without names and types, such as "
+                          "3x224x224; sonde model takes those")
     return [one.shape for one in inputs]
 
 
@@ -185,8 +185,8 @@ def _run(given, progress):
                   progress=progress)
     progress.clear()
     if made.same:
-        _say(f"{len(made.same)} layers do what an earlier one does and were not run: they have its "
-             "times, and say so (same_as)")
+        _say(f"{len(made.same)} layers are identical to an earlier one and were not run; they "
+             "have its times (same_as)")
     if sys.stderr.isatty():
         _say(f"wrote {', '.join(made.results)}")
 
@@ -205,7 +205,7 @@ def main(arguments=None):
         return 1
     except KeyboardInterrupt:
         progress.clear()
-        _say("interrupted; what was measured is kept, and --resume goes on")
+        _say("interrupted; what was measured is kept; continue with --resume")
         return 130
     except Exception as error:  # torch's or the user's own code, somewhere: a line, not a page
         if os.environ.get("SONDE_TRACEBACK"):

@@ -59,8 +59,8 @@ class Source:
         """What goes into the model, or, of PipeEdge's, into the first layer."""
         found = self.options.shapes or default_shapes(self.spec, self.model)
         if not found:
-            raise SpecError(f"{self.name}: nothing tells what goes in: give it with "
-                            "--input, without the batch, as 3x224x224")
+            raise SpecError(f"{self.name}: unknown input shape; give --input SHAPE without the "
+                            "batch, such as 3x224x224")
         return found
 
     def cut(self, first, last, batch):
@@ -102,11 +102,11 @@ class Options:
 def check(options):
     if not options.batch_sizes or any(batch < 1 for batch in options.batch_sizes):
         raise SpecError(f"--batch-size {','.join(map(str, options.batch_sizes)) or '(none)'}: "
-                        "a batch has at least one element")
+                        "sizes must be >= 1")
     if len(set(options.batch_sizes)) < len(options.batch_sizes):
-        raise SpecError("--batch-size: the same size twice")
+        raise SpecError("--batch-size: duplicate size")
     if options.iterations < 1:
-        raise SpecError(f"--iterations {options.iterations}: at least one run is needed")
+        raise SpecError(f"--iterations {options.iterations}: expected an integer >= 1")
     if options.memory not in ("weights", "rss"):
         raise SpecError(f"--memory {options.memory}: weights or rss")
     if options.inputs is not None and len(options.batch_sizes) > 1:
@@ -156,8 +156,8 @@ def _wanted_layers(path, name, dtype, batch, count, first, last, options):
     if not options.resume:
         twice = [number for number in asked if number in done]
         if twice:
-            raise LayersError(f"{path}: has layer {twice[0]} already; --resume measures what is "
-                              "missing, -o writes another file")
+            raise LayersError(f"{path}: already has layer {twice[0]}; use --resume to measure "
+                              "what is missing, or -o for another file")
         return list(asked)
     # A row that does not say how often it ran is another program's, and stays.
     return [number for number in asked
@@ -214,16 +214,16 @@ class Profile:
             for number in wanted:
                 rss[number] = run.measure_resident(cut.layers[number])
                 if rss[number] is None and options.memory == "rss":
-                    raise LayersError(f"--memory rss: the process that was to make layer {number} "
-                                      "failed; is there memory for a second copy of it?")
+                    raise LayersError(f"--memory rss: the process that builds layer {number} "
+                                      "failed; is there enough memory for a second copy of it?")
         if options.device.type != "cpu":
             for layer in cut.layers.values():
                 layer.module.to(options.device)
             values = tuple(_to(one, options.device) for one in values)
         _record.start(self.trace)
         if os.path.realpath(_record.path()) != os.path.realpath(self.trace):
-            raise LayersError("this process is recorded by sonde run, and a profile of layers is a "
-                              "recording of its own; run it alone")
+            raise LayersError("this process is recorded by sonde run, and sonde.layers needs "
+                              "its own recording; run it without sonde run")
         runner, saver = None, run.Saver(self.trace, self.results)
         try:
             run.say_head(model_name=cut.name, dtype=cut.dtype(), batch_size=self.batch,

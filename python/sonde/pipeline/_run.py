@@ -56,8 +56,8 @@ def say_layer(layer, takes, gives, batch, rss=None, same_as=None):
     lines += [_tensor_line("out", one, batch) for one in gives]
     text = "\n".join(lines)
     if len(text.encode()) > 4096:  # what the recorder keeps of a word
-        raise ValueError(f"{len(takes)} and {len(gives)} tensors cross its borders, too many to "
-                         "record; cut elsewhere")
+        raise ValueError(f"{len(takes)} and {len(gives)} tensors cross its boundaries, too many "
+                         "to record; choose other layer boundaries with --cut")
     _record.metadata(f"layer {layer.number}", text)
 
 

@@ -62,8 +62,8 @@ class Profile:
 
 def _refuse(package):
     def get(name):
-        raise AttributeError(f"{package} is not installed; sonde stands in for its `profile`, not "
-                             f"for {name!r}: pip install {package}")
+        raise AttributeError(f"{package} is not installed; sonde replaces only its `profile`, "
+                             f"not {name!r}: pip install {package}")
     return get
 
 

@@ -46,8 +46,8 @@ def _start(builtins, mode, whole):
             raise RuntimeError("sonde: a profile with with_stack=True is recording Python's calls: stop "
                                "it before sonde.functions() begins, or begin with sonde.functions()")
         elif (builtins, mode) != _options:
-            warnings.warn("sonde: Python calls are being recorded already, with other options; "
-                          "those hold", stacklevel=6)
+            warnings.warn("sonde: Python calls are already being recorded with other options, "
+                          "which stay in effect", stacklevel=6)
         _users += 1
 
 

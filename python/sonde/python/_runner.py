@@ -136,7 +136,7 @@ def time_unit(text):
     try:
         return _UNITS[float(text)]
     except (KeyError, ValueError):
-        raise UsageError(f"--unit takes 1e-9, 1e-6, 1e-3 or 1 (seconds), not {text!r}") from None
+        raise UsageError(f"--unit: expected 1e-9, 1e-6, 1e-3 or 1 (seconds), got {text!r}") from None
 
 
 def translate(options, program):
@@ -147,7 +147,7 @@ def translate(options, program):
     if options.pop("--line-by-line", False) is None:
         _line_by_line(options, program)
     if "--prof-mod" in options:
-        raise UsageError("--prof-mod goes with -l (--line-by-line)")
+        raise UsageError("--prof-mod requires -l (--line-by-line)")
     for name in ("--builtin", "--no-builtin", "-m", "--setup"):
         options.pop(name, None)
     if not any(name in options for name in _RECORDS):
@@ -181,7 +181,7 @@ def refuse_unheard():
     names = [letter for letter, flag in (("-I", "isolated"), ("-E", "ignore_environment"),
                                          ("-S", "no_site")) if getattr(sys.flags, flag)]
     if names:
-        raise UsageError(f"python {names[0]} keeps sonde's probes out of the program; leave it out")
+        raise UsageError(f"python {names[0]} prevents sonde from recording the program; remove it")
 
 
 def command(words, program):
@@ -191,7 +191,7 @@ def command(words, program):
         print(USAGE, end="")
         return None
     if not rest:
-        raise UsageError("no module is given after -m" if "-m" in options else "no script is given")
+        raise UsageError("missing module name after -m" if "-m" in options else "no script is given")
     refuse_unheard()
     run = [program, "run", *translate(options, rest[0]), "--", *interpreter()]
     if "--setup" in options or "--line-by-line" in options and "--sort" in options:

@@ -86,11 +86,11 @@ def _start(hz, native):
             _watch_threads()
             _name_threads()
         elif hz != _hz:
-            warnings.warn(f"sonde: this process is being sampled already, {_hz:g} times a second; "
-                          f"the {hz:g} asked for are ignored", stacklevel=5)
+            warnings.warn(f"sonde: this process is already being sampled at {_hz:g} Hz; "
+                          f"hz={hz:g} is ignored", stacklevel=5)
         elif native and not _native:
-            warnings.warn("sonde: this process is being sampled already, without native frames; "
-                          "none are added", stacklevel=5)
+            warnings.warn("sonde: this process is already being sampled without native frames; "
+                          "native=True is ignored", stacklevel=5)
         _users += 1
 
 
@@ -183,7 +183,7 @@ class sample(Session):
 
     def __init__(self, hz=DEFAULT_HZ, path=None, native=False, **options):
         if not 0.01 <= hz <= 20000:
-            raise ValueError(f"sonde: hz is from 0.01 to 20000, not {hz!r}")
+            raise ValueError(f"sonde: hz must be 0.01..20000, got {hz!r}")
         super().__init__(path, **options)
         self.hz = hz
         self.native = native

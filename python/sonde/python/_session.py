@@ -107,7 +107,7 @@ class Session:
         if self._part is None:
             if self._path is not None and self._finished:
                 raise Error(f"cannot record into {self._path} again: it holds this session's "
-                            "trace; make a new session, or leave out the path")
+                            "trace; create a new session, or omit the path")
             recording = _recordings.join(self._path, self._options)
             if self._finished and self._finished[-1].recording.counted is recording.counted:
                 self._part = self._finished.pop()  # it goes on in the same one

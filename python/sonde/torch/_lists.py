@@ -97,15 +97,15 @@ class EventList(list):
     def _table_of_changed(self, **options):
         util = torch_module("torch.autograd.profiler_util")
         if util is None:
-            raise RuntimeError("a list that was changed is printed by torch, which is not "
-                               "installed; print the table of a fresh key_averages()")
+            raise RuntimeError("printing a modified list needs torch, which is not installed; "
+                               "print a new key_averages()")
         known = inspect.signature(util._build_table).parameters  # torch 2.4 has no time_unit
         return util._build_table(self, **{name: value for name, value in options.items()
                                           if name in known})
 
     def _original(self):
         if self._rows is None:
-            raise RuntimeError("this list was changed; ask a fresh one")
+            raise RuntimeError("this list was modified; use a new one")
         return self._rows
 
     def column(self, name):
@@ -154,8 +154,8 @@ class _Nothing:
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        raise RuntimeError("this list has no trace any more: ask the profile, or keep the trace "
-                           "with profile.save(path)")
+        raise RuntimeError("the trace of this list is gone; get a new list from the profile, or "
+                           "keep the trace with profile.save(path)")
 
 
 def rows_of(result):

@@ -98,8 +98,8 @@ def _cache_folder():
             os.makedirs(folder, mode=0o700, exist_ok=True)
             if _is_ours(folder):
                 return folder
-    raise Error(f"no place to keep the torch probe: {base} cannot be written, or others can write "
-                "it or a folder above it; set XDG_CACHE_HOME to a folder of yours")
+    raise Error(f"cannot store the torch probe: {base} is not writable, or it or a parent folder "
+                "is writable by others; set XDG_CACHE_HOME to a private folder")
 
 
 def _compilers():
@@ -116,7 +116,8 @@ def _find_compiler():
         words = name.split()
         if words and shutil.which(words[0]):
             return words
-    raise _NoCompiler(f"no C++ compiler to build the torch probe with (looked for {', '.join(_compilers())}): "
+    raise _NoCompiler("no C++ compiler to build the torch probe with (looked for "
+                      f"{', '.join(_compilers())}): "
                 "apt install g++, or set CXX")
 
 
@@ -379,4 +380,4 @@ def main():
     except Error as error:
         sys.exit(f"sonde: {error}")
     except ImportError:
-        sys.exit("sonde: torch is not installed here, so there is nothing to build")
+        sys.exit("sonde: torch is not installed: nothing to build")

@@ -244,7 +244,7 @@ class profile:
     def start_trace(self):
         """From here on things are recorded."""
         if self._next is None:
-            raise AssertionError("sonde.profile: start_trace() comes after prepare_trace()")
+            raise AssertionError("sonde.profile: call prepare_trace() before start_trace()")
         self._result = self._next
         if self.execution_trace_observer:
             self.execution_trace_observer.start()
@@ -254,7 +254,7 @@ class profile:
 
     def stop_trace(self):
         if self._next is None:
-            raise AssertionError("sonde.profile: it is not recording: stop() comes after start()")
+            raise AssertionError("sonde.profile: stop() without start(): not recording")
         if self.execution_trace_observer:
             self.execution_trace_observer.stop()
         _recorder.stop(self)

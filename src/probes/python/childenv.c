@@ -157,8 +157,8 @@ static void say_once(const char *program, const struct needed *has)
         return;
     said = true;
     fprintf(stderr,
-            "sonde: %s is started with an environment that lacks %s: it is not recorded, nor are "
-            "others like it\n",
+            "sonde: %s is started with an environment without %s: it and others like it are not "
+            "recorded\n",
             program, has->trace ? "sonde's folder in PYTHONPATH" : VARIABLE);
 }
 

@@ -53,7 +53,7 @@ static void look_who_is_there(void)
         return;
     hook.until_look = 1;
     if (++hook.doubts > ENDS_WITHOUT_BEGIN)
-        hand_over("another tool took the place of the frame-evaluation function");
+        hand_over("another tool replaced the frame-evaluation function");
 }
 
 static bool has_stack_left(const PyThreadState *thread, const struct snd_calls_thread *t)

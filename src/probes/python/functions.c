@@ -191,7 +191,7 @@ void snd_py_functions_switch(const struct snd_py_way *way, const char *why)
     bool started = way->start(probe.builtins);
     PyErr_Clear();
     snprintf(said, sizeof said, "%s%s", why,
-             started ? "" : "; no other way was free: calls after that are missing");
+             started ? "" : "; no other mechanism was available: later calls are missing");
     probe.switched = said;
     /* now: the program may never get to stop */
     sonde_metadata(snd_meta_key(SND_META_PYTHON_FUNCTIONS_SWITCHED), said);
@@ -204,14 +204,15 @@ static bool prepare(const char *package, const char *library)
 #ifdef Py_GIL_DISABLED
     PyErr_SetString(
         snd_py_error_class,
-        "cannot record Python calls: this Python has no interpreter lock; use one with");
+        "cannot record Python calls: free-threaded Python is not supported; use one with the GIL");
     return false;
 #endif
     if (snd_py_functions_index < 0)
         snd_py_functions_index = snd_py_extra_index(NULL);
     if (snd_py_functions_index < 0) {
-        PyErr_SetString(snd_py_error_class, "cannot record Python calls: other tools hold every "
-                                            "place that code objects have for them");
+        PyErr_SetString(
+            snd_py_error_class,
+            "cannot record Python calls: other tools use all extra slots of code objects");
         return false;
     }
     if (!probe.package)
@@ -238,7 +239,7 @@ static PyObject *functions_start(PyObject *module, PyObject *args, PyObject *kwa
     Py_DECREF(package);
     Py_DECREF(library);
     if (snd_calls.on)
-        PyErr_SetString(snd_py_error_class, "Python calls are being recorded already");
+        PyErr_SetString(snd_py_error_class, "Python calls are already being recorded");
     if (!ready)
         return NULL;
     probe.builtins = with_builtins != 0;

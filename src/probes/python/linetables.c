@@ -284,8 +284,8 @@ struct snd_line_table *snd_line_table_get(PyCodeObject *code, PyCodeObject *owne
     if (snd_line_index < 0)
         snd_line_index = snd_py_extra_index(free_table);
     if (snd_line_index < 0) {
-        PyErr_SetString(snd_py_error_class, "cannot record lines: other tools hold all of the "
-                                            "places that CPython has for them in functions");
+        PyErr_SetString(snd_py_error_class,
+                        "cannot record lines: other tools use all extra slots of code objects");
         return NULL;
     }
     struct snd_line_table *table = snd_py_extra(code, snd_line_index);

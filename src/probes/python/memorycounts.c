@@ -340,7 +340,8 @@ static bool prepare(void)
     if (done)
         return true;
     if (pthread_key_create(&memory.ending, end_thread) != 0) {
-        PyErr_SetString(snd_py_error_class, "cannot count memory: no key for threads is left");
+        PyErr_SetString(snd_py_error_class,
+                        "cannot count memory: no thread-specific key is available");
         return false;
     }
     pthread_atfork(NULL, NULL, renew_in_child);

@@ -28,7 +28,8 @@ bool snd_py_tool_take(struct snd_py_tool *tool)
     PyObject *monitoring = PySys_GetObject("monitoring"); /* borrowed */
 
     if (!monitoring || PyType_Ready(&callback_type) != 0) {
-        PyErr_Format(snd_py_error_class, "cannot record %s: no sys.monitoring here", tool->records);
+        PyErr_Format(snd_py_error_class, "cannot record %s: this Python has no sys.monitoring",
+                     tool->records);
         return false;
     }
     for (size_t i = 0; i < SND_PY_TOOL_NUMBERS; i++) {
@@ -42,10 +43,10 @@ bool snd_py_tool_take(struct snd_py_tool *tool)
         }
         PyErr_Clear();
     }
-    PyErr_Format(snd_py_error_class,
-                 "cannot record %s: other tools hold numbers 2, 3 and 4 of sys.monitoring; "
-                 "stop one of them",
-                 tool->records);
+    PyErr_Format(
+        snd_py_error_class,
+        "cannot record %s: other tools use ids 2, 3 and 4 of sys.monitoring; stop one of them",
+        tool->records);
     return false;
 }
 

@@ -181,7 +181,7 @@ static enum sonde_status start_all(struct sonde_error *err)
     int failed = status == SONDE_OK ? start_thread() : 0;
     if (failed != 0) {
         errno = failed;
-        status = snd_fail_os(err, SONDE_E_NOMEM, "cannot sample: no thread can be made");
+        status = snd_fail_os(err, SONDE_E_NOMEM, "cannot sample: cannot create a thread");
     }
     if (status != SONDE_OK) {
         snd_interrupt_stop();
@@ -196,7 +196,7 @@ static void watch_forks(void);
 enum sonde_status snd_sampler_start(double hz, bool native, struct sonde_error *err)
 {
     if (sampler.on)
-        return snd_fail(err, SONDE_E_BUSY, "cannot sample: this process is being sampled already");
+        return snd_fail(err, SONDE_E_BUSY, "cannot sample: this process is already being sampled");
     watch_forks();
     pthread_mutex_lock(&sampler.round);
     sampler.period_ns = (uint64_t)(1e9 / hz);

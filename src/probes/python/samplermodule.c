@@ -22,7 +22,7 @@ static PyObject *start_sampling(PyObject *self, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "d|p", &hz, &native))
         return NULL;
     if (!(hz >= HZ_LEAST && hz <= HZ_MOST))
-        return PyErr_Format(PyExc_ValueError, "sonde: hz is from 0.01 to 20000, not %R",
+        return PyErr_Format(PyExc_ValueError, "sonde: hz must be 0.01..20000, got %R",
                             PyTuple_GET_ITEM(arguments, 0));
     if (snd_sampler_start(hz, native != 0, &err) != SONDE_OK) {
         PyErr_SetString(snd_py_error_class, err.message);
@@ -145,8 +145,8 @@ void snd_py_sampler_renew(void)
 
 PyMethodDef snd_py_sampler_methods[] = {
     { "start_sampling", start_sampling, METH_VARARGS,
-      "start_sampling(hz, native=False): begins to sample" },
-    { "stop_sampling", stop_sampling, METH_NOARGS, "ends what start_sampling() began, if it did" },
+      "start_sampling(hz, native=False): starts sampling" },
+    { "stop_sampling", stop_sampling, METH_NOARGS, "stops sampling, if started" },
     { "flush_sampling", flush_sampling, METH_NOARGS,
       "flush_sampling() -> int: samples so far are in the trace; the recorder's clock" },
     { "is_sampling", is_sampling, METH_NOARGS, "whether this process is being sampled" },

@@ -27,7 +27,7 @@ static PyObject *averages_item(PyObject *object, Py_ssize_t index)
     struct averages_object *self = (struct averages_object *)object;
 
     if (index < 0 || (size_t)index >= sonde_averages_count(self->averages)) {
-        PyErr_SetString(PyExc_IndexError, "there is no such row");
+        PyErr_SetString(PyExc_IndexError, "row index out of range");
         return NULL;
     }
     const struct sonde_average row = sonde_averages_get(self->averages, (size_t)index);
@@ -312,7 +312,7 @@ static PyType_Spec averages_spec = { .name = "sonde.Averages",
 /* ---------------------------------------------------------------- from a trace */
 
 static_assert(offsetof(struct averages_object, trace) == offsetof(struct core_made, trace),
-              "it begins as core_make_from() takes it to");
+              "core_make_from() relies on this layout");
 
 static enum sonde_status compute_averages(struct sonde_trace *trace, struct core_made *made,
                                           const void *options, struct sonde_error *err)

@@ -209,7 +209,7 @@ static int find_word(const struct word *words, const char *name, const char *wha
 
 int core_flops(const char *name, enum sonde_flops_mode *out)
 {
-    int value = find_word(flops_modes, name, "cannot count FLOPs by");
+    int value = find_word(flops_modes, name, "unknown FLOPs mode");
 
     *out = value < 0 ? SONDE_FLOPS_FULL : (enum sonde_flops_mode)value;
     return value < 0 ? -1 : 0;
@@ -225,10 +225,10 @@ int core_groups(const char *list, unsigned *out)
                !(strlen(groups[i].name) == length && strncmp(groups[i].name, list, length) == 0))
             i++;
         if (!groups[i].name) {
-            PyErr_Format(core_error,
-                         "cannot group by '%s'; there are: shape, stack, thread, process, module, "
-                         "overload",
-                         list);
+            PyErr_Format(
+                core_error,
+                "unknown group '%s'; groups: shape, stack, thread, process, module, overload",
+                list);
             return -1;
         }
         *out |= (unsigned)groups[i].value;
@@ -252,7 +252,7 @@ static int parse_report(PyObject *args, PyObject *kwargs, struct sonde_report_op
         return -1;
     int format_value = find_word(formats, format, "no format");
     int part_value = format_value < 0 ? -1 : find_word(parts, part, "no part");
-    int unit_value = part_value < 0 ? -1 : find_word(units, unit, "no time unit");
+    int unit_value = part_value < 0 ? -1 : find_word(units, unit, "unknown time unit");
     if (unit_value < 0 || core_flops(flops, &options->flops) < 0 ||
         core_groups(group_by, &options->groups) < 0)
         return -1;
@@ -570,7 +570,7 @@ static PyMethodDef trace_methods[] = {
     { "ledger", METHOD(trace_ledger), METH_NOARGS, "ledger() -> [(key, count, sentence)]" },
     { "metadata", METHOD(trace_metadata), METH_VARARGS | METH_KEYWORDS,
       "metadata(process=0) -> dict" },
-    { "close", METHOD(trace_close), METH_NOARGS, "close(): lets the files go" },
+    { "close", METHOD(trace_close), METH_NOARGS, "close(): closes the files" },
     { "__enter__", METHOD(trace_enter), METH_NOARGS, NULL },
     { "__exit__", METHOD(trace_exit), METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },
@@ -616,8 +616,8 @@ PyMODINIT_FUNC PyInit__core(void)
     if (!module)
         return NULL;
     core_error = PyErr_NewExceptionWithDoc(
-        "sonde.Error", "A trace could not be read or written; `status` and `os_error` say more.",
-        NULL, NULL);
+        "sonde.Error", "A trace could not be read or written; see `status` and `os_error`.", NULL,
+        NULL);
     Py_XINCREF(core_error);
     if (add_object(module, "Error", core_error) &&
         add_object(module, "Trace", PyType_FromSpec(&trace_spec)) &&

@@ -46,7 +46,7 @@ PyObject *core_events_item(PyObject *object, Py_ssize_t index)
     if (fill(owner, NULL) < 0)
         return NULL;
     if (index < 0 || (size_t)index >= sonde_events_columns(owner->events)->count) {
-        PyErr_SetString(PyExc_IndexError, "there is no such event");
+        PyErr_SetString(PyExc_IndexError, "event index out of range");
         return NULL;
     }
     struct event_object *self = (struct event_object *)core_new_object(core_event_type);
@@ -347,7 +347,7 @@ static PyType_Spec events_spec = { .name = "sonde.Events",
                                    .slots = events_slots };
 
 static_assert(offsetof(struct events_object, trace) == offsetof(struct core_made, trace),
-              "it begins as core_make_from() takes it to");
+              "core_make_from() relies on this layout");
 
 static enum sonde_status compute_events(struct sonde_trace *trace, struct core_made *made,
                                         const void *options, struct sonde_error *err)

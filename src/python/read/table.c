@@ -73,7 +73,7 @@ static PyObject *column_item(struct column_object *self, Py_ssize_t i)
     const void *data = self->column.data;
 
     if (i < 0 || (size_t)i >= self->count) {
-        PyErr_SetString(PyExc_IndexError, "there is no such row");
+        PyErr_SetString(PyExc_IndexError, "row index out of range");
         return NULL;
     }
     switch (self->column.format) {

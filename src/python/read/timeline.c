@@ -132,12 +132,12 @@ static int parse_device(const char *text, struct device *out)
                          : SONDE_NONE;
         return 0;
     }
-    PyErr_Format(core_error, "no device '%s'; there are: cpu, cuda, cuda:N, xpu, xpu:N", text);
+    PyErr_Format(core_error, "unknown device '%s'; devices: cpu, cuda, cuda:N, xpu, xpu:N", text);
     return -1;
 }
 
 static_assert(offsetof(struct timeline_object, trace) == offsetof(struct core_made, trace),
-              "it begins as core_make_from() takes it to");
+              "core_make_from() relies on this layout");
 
 static enum sonde_status compute_timeline(struct sonde_trace *trace, struct core_made *made,
                                           const void *options, struct sonde_error *err)

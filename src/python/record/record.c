@@ -115,7 +115,7 @@ static int parse_number(PyObject *object, uint32_t *out)
     if (PyErr_Occurred())
         return 0;
     if (value >= UINT32_MAX) {
-        PyErr_SetString(PyExc_OverflowError, "rank and world_size are less than 2**32 - 1");
+        PyErr_SetString(PyExc_OverflowError, "rank and world_size must be less than 2**32 - 1");
         return 0;
     }
     *out = (uint32_t)value;
@@ -316,7 +316,7 @@ static PyObject *record_metadata(PyObject *module, PyObject *args)
 static PyObject *with_text(PyObject *text, void (*function)(const char *))
 {
     if (!PyUnicode_Check(text)) {
-        PyErr_SetString(PyExc_TypeError, "a name is a str");
+        PyErr_SetString(PyExc_TypeError, "a name must be a str");
         return NULL;
     }
     if (sonde_epoch() != 0) {
