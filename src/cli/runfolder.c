@@ -110,7 +110,9 @@ enum claim { CLAIM_DONE, CLAIM_LIVE, CLAIM_AGAIN, CLAIM_FAILED };
 /* What is at the path gets out of the way if it is a finished trace. `old` is its lock. */
 static enum claim put_aside(struct snd_run_folder *f, int old)
 {
-    size_t living = snd_living_count(f->full.bytes);
+    /* A file was a folder while its processes lived: only a folder may have some that still do. */
+    bool   is_folder = snd_path_kind(f->path.bytes) == SND_PATH_FOLDER;
+    size_t living = is_folder ? snd_living_count(f->full.bytes) : 0;
 
     if ((living > 0 && living != SND_LIVING_UNKNOWN) || is_open_file(old))
         return CLAIM_LIVE;
