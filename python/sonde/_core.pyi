@@ -227,6 +227,8 @@ class Trace:
         traceback: Optional[TracebackType],
     ) -> None: ...
 
+PROBES: Tuple[Tuple[str, str], ...]  # options of `sonde run`: name; flag, list or rate
+
 def layers_save(trace: _Path, results: _Path) -> int: ...
 def results_layers(
     path: _Path, model_name: str, dtype: str, batch_size: int, layers: int

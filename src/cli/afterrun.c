@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/ending.h"
 #include "base/nearest.h"
 #include "cli/child.h"
 #include "cli/commands.h"
@@ -66,11 +67,10 @@ static int check_shown(const struct snd_command *self, const struct snd_after_ru
     return -1;
 }
 
-static bool ends_with(const char *text, size_t length, const char *end)
+/* A name that is more than its ending. */
+static bool has_ending(const char *path, size_t length, const char *ending)
 {
-    size_t tail = strlen(end);
-
-    return length > tail && strncmp(text + length - tail, end, tail) == 0;
+    return length > strlen(ending) && snd_ends_with_at(path, length, ending);
 }
 
 /* The format whose ending `path` has, the longest if several; NULL: it is to be a trace. */
@@ -79,10 +79,10 @@ static const struct sonde_exporter_info *format_of(const char *path)
     const struct sonde_exporter_info *info, *best = NULL;
     size_t                            length = strlen(path);
 
-    if (ends_with(path, length, ".gz"))
+    if (has_ending(path, length, ".gz"))
         length -= strlen(".gz");
     for (size_t i = 0; (info = sonde_exporter_info(i)) != NULL; i++)
-        if (ends_with(path, length, info->suffix) &&
+        if (has_ending(path, length, info->suffix) &&
             (!best || strlen(info->suffix) > strlen(best->suffix)))
             best = info;
     return best;

@@ -48,20 +48,14 @@ static bool is_damaged(const struct sonde_check *check)
 
 static void print_json(const struct sonde_check *check)
 {
-    struct sonde_sink sink = sonde_sink_file(stdout);
-    struct snd_out    out;
-    struct snd_json   json;
+    struct snd_stdout_json output;
+    struct snd_json       *json = snd_stdout_json_begin(&output, 1);
 
-    snd_out_init(&out, &sink);
-    snd_json_init(&json, &out);
-    snd_json_break_at(&json, 1);
-    snd_json_object(&json, NULL);
     for (size_t i = 0; i < COUNTS; i++)
-        snd_json_uint(&json, counts[i].key, count_of(check, i));
-    snd_json_bool(&json, "closed", check->closed);
-    snd_json_bool(&json, "damaged", is_damaged(check));
-    snd_json_end(&json);
-    (void)snd_out_finish(&out, NULL); /* snd_finish_stdout reports it */
+        snd_json_uint(json, counts[i].key, count_of(check, i));
+    snd_json_bool(json, "closed", check->closed);
+    snd_json_bool(json, "damaged", is_damaged(check));
+    snd_stdout_json_end(&output);
 }
 
 static void print_text(const char *path, const struct sonde_check *check)

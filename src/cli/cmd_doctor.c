@@ -255,26 +255,20 @@ static size_t check_all(struct snd_finding findings[FINDINGS_MAX])
 
 static void print_json(const struct snd_finding *findings, size_t count)
 {
-    struct sonde_sink sink = sonde_sink_file(stdout);
-    struct snd_out    out;
-    struct snd_json   json;
+    struct snd_stdout_json output;
+    struct snd_json       *json = snd_stdout_json_begin(&output, 2);
 
-    snd_out_init(&out, &sink);
-    snd_json_init(&json, &out);
-    snd_json_break_at(&json, 2);
-    snd_json_object(&json, NULL);
-    snd_json_text(&json, "version", sonde_version());
-    snd_json_array(&json, "checks");
+    snd_json_text(json, "version", sonde_version());
+    snd_json_array(json, "checks");
     for (size_t i = 0; i < count; i++) {
-        snd_json_object(&json, NULL);
-        snd_json_text(&json, "name", findings[i].name);
-        snd_json_text(&json, "verdict", verdicts[findings[i].verdict]);
-        snd_json_text(&json, "text", findings[i].text);
-        snd_json_end(&json);
+        snd_json_object(json, NULL);
+        snd_json_text(json, "name", findings[i].name);
+        snd_json_text(json, "verdict", verdicts[findings[i].verdict]);
+        snd_json_text(json, "text", findings[i].text);
+        snd_json_end(json);
     }
-    snd_json_end(&json);
-    snd_json_end(&json);
-    (void)snd_out_finish(&out, NULL); /* snd_finish_stdout reports it */
+    snd_json_end(json);
+    snd_stdout_json_end(&output);
 }
 
 static int run(const struct snd_command *self, int argc, char **argv)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/ending.h"
 #include "cli/commands.h"
 #include "cli/losses.h"
 
@@ -35,13 +36,6 @@ static int list_formats(const struct snd_command *self)
                info->missing ? " (" : "", info->missing ? info->missing : "",
                info->missing ? ")" : "");
     return snd_finish_stdout(self);
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-
-    return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
 /* The trace's name and the format's ending. */
@@ -105,7 +99,7 @@ static int write_file(const struct snd_command *self, struct sonde_trace *trace,
         return status;
     }
     struct sonde_sink out = sonde_sink_fd(fd);
-    exporting.gzip = ends_with(path, ".gz");
+    exporting.gzip = snd_ends_with(path, ".gz");
     if (sonde_export(trace, format, &exporting, &out, &err) != SONDE_OK)
         status = snd_report_error(self, object, &err);
     if (close(fd) != 0 && status == SND_EXIT_OK)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/ending.h"
 #include "cli/commands.h"
 #include "cli/pyfind.h"
 #include "cli/viewoptions.h"
@@ -100,13 +101,6 @@ static int read_levels(const struct snd_command *self, const char *list, unsigne
     }
     return *levels ? -1
                    : snd_usage_error(self, "--level: expected model, layer, op or graph, got ''");
-}
-
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t length = strlen(text), tail = strlen(ending);
-
-    return length >= tail && strcmp(text + length - tail, ending) == 0;
 }
 
 /* ------------------------------------------------------------- the folder */
@@ -294,8 +288,8 @@ static int show(const struct snd_command *self, const struct model_args *args, c
     struct sonde_trace         *trace;
     struct sonde_error          err;
     bool                        is_yaml = args->output &&
-                   (ends_with(args->output, ".yml") || ends_with(args->output, ".yaml"));
-    bool is_json = args->json || (args->output && ends_with(args->output, ".json"));
+                   (snd_ends_with(args->output, ".yml") || snd_ends_with(args->output, ".yaml"));
+    bool is_json = args->json || (args->output && snd_ends_with(args->output, ".json"));
 
     if (sonde_trace_open(folder, &trace, &err) != SONDE_OK)
         return snd_report_error(self, spec, &err);
@@ -342,7 +336,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if ((status = check_batches(self, args.batches)) >= 0 ||
         (status = read_levels(self, args.levels, &levels)) >= 0)
         return status;
-    if (ends_with(argv[0], ".onnx"))
+    if (snd_ends_with(argv[0], ".onnx"))
         return snd_failure("model %s: ONNX models cannot be run yet; give a PyTorch model",
                            argv[0]);
     if (args.output && snd_whole_file_check(args.output, &err) != SONDE_OK)

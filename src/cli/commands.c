@@ -117,6 +117,22 @@ void snd_say_notes(const struct snd_command *command, const struct sonde_buffer 
     }
 }
 
+struct snd_json *snd_stdout_json_begin(struct snd_stdout_json *output, unsigned lines)
+{
+    output->sink = sonde_sink_file(stdout);
+    snd_out_init(&output->out, &output->sink);
+    snd_json_init(&output->json, &output->out);
+    snd_json_break_at(&output->json, lines);
+    snd_json_object(&output->json, NULL);
+    return &output->json;
+}
+
+void snd_stdout_json_end(struct snd_stdout_json *output)
+{
+    snd_json_end(&output->json);
+    (void)snd_out_finish(&output->out, NULL); /* snd_finish_stdout reports it */
+}
+
 int snd_finish_stdout(const struct snd_command *command)
 {
     if (fflush(stdout) != 0 || ferror(stdout))

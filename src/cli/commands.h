@@ -10,6 +10,7 @@
 #ifndef SND_CLI_COMMANDS_H
 #define SND_CLI_COMMANDS_H
 
+#include "base/json.h"
 #include "cli/options.h"
 #include "sonde/sonde.h"
 
@@ -35,6 +36,14 @@ int snd_report_error(const struct snd_command *command, const char *object,
                      const struct sonde_error *err);
 /* "sonde: NAME: line" on stderr for each line; the buffer is used up. */
 void snd_say_notes(const struct snd_command *command, const struct sonde_buffer *notes);
+/* JSON on stdout: one object, whose parts as deep as `lines` have a line each. */
+struct snd_stdout_json {
+    struct sonde_sink sink;
+    struct snd_out    out;
+    struct snd_json   json;
+};
+struct snd_json *snd_stdout_json_begin(struct snd_stdout_json *output, unsigned lines);
+void             snd_stdout_json_end(struct snd_stdout_json *output);
 /* Flushes stdout; the exit status. */
 int snd_finish_stdout(const struct snd_command *command);
 

@@ -9,6 +9,8 @@ import os
 import subprocess
 import sys
 
+from .._core import PROBES
+
 USAGE = """\
 usage: python -m sonde [OPTIONS] SCRIPT.py [ARGS]
        python -m sonde [OPTIONS] -m MODULE [ARGS]
@@ -38,12 +40,13 @@ what to do with it:
   -z, --skip-zero         no functions that did not run
 """
 
+# What to record: the options of `sonde run`, each a "flag", a "list" or a "rate".
+_RECORDS = {f"--{name}": value for name, value in PROBES}
 # Whether an option has a value. Those that `sonde run` has too, and those that are only here.
 _PASSED = {
-    **dict.fromkeys(("--functions", "--timeline", "--python-only", "--ops", "--shapes", "--memory",
-                     "--modules", "--stacks", "--native", "--keep-last", "--skip-zero"), False),
-    **dict.fromkeys(("--lines", "--line-memory", "--max-size", "--schedule", "--sort", "--rows"),
-                    True),
+    **{name: value == "list" for name, value in _RECORDS.items() if value != "rate"},
+    **dict.fromkeys(("--keep-last", "--skip-zero"), False),
+    **dict.fromkeys(("--max-size", "--schedule", "--sort", "--rows"), True),
 }
 _OWN = {
     "--outfile": True, "--output": True, "--line-by-line": False, "--view": False,
@@ -54,8 +57,6 @@ _LETTERS = {
     "-o": "--outfile", "-l": "--line-by-line", "-v": "--view", "-s": "--sort", "-n": "--rows",
     "-u": "--unit", "-z": "--skip-zero", "-p": "--prof-mod", "-b": "--builtin", "-h": "--help",
 }
-_RECORDS = ("--functions", "--timeline", "--python-only", "--lines", "--line-memory", "--sample",
-            "--native", "--ops", "--shapes", "--memory", "--modules", "--stacks")
 _UNITS = {1e-6: "us", 1e-3: "ms", 1.0: "s", 1e-9: None}  # seconds; None: the table's own
 
 
@@ -70,7 +71,7 @@ def is_ours(words):
     first = words[0].partition("=")[0]
     if first.startswith("-"):
         return first[:2] == "-m" or first[:2] in _LETTERS and first[:2] != "-h" and \
-            first[1] != "-" or first in _PASSED or first == "--sample" or \
+            first[1] != "-" or first in _PASSED or first in _RECORDS or \
             first in _OWN and first != "--help"
     return first.endswith((".py", ".pyc", ".pyz")) or os.path.isfile(first) and "/" in first
 
@@ -100,7 +101,7 @@ def parse(words):
         name, value, rest = _split(word)
         if rest:
             words.insert(0, "-" + rest)
-        if name == "--sample":
+        if _RECORDS.get(name) == "rate":
             if value is None and words and words[0].isdigit():
                 value = words.pop(0)
         elif name in _PASSED or name in _OWN:
@@ -113,7 +114,8 @@ def parse(words):
                 raise UsageError(f"{name} takes no value")
         else:
             raise UsageError(f"unknown option {word!r}")
-        repeated = name in ("--prof-mod", "--lines", "--line-memory") and name in options
+        is_list = name == "--prof-mod" or _RECORDS.get(name) == "list"
+        repeated = is_list and name in options
         options[name] = f"{options[name]},{value}" if repeated else value
     if words[:1] == ["--"]:
         del words[0]

@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/ending.h"
+
 /* Owned by the module; a process has one interpreter that imports this (m_size -1). */
 PyObject *core_error;
 
@@ -297,13 +299,6 @@ static PyObject *trace_report(struct trace_object *self, PyObject *args, PyObjec
 
 /* ------------------------------------------------------------------- exports */
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t length = strlen(text), tail = strlen(ending);
-
-    return length >= tail && strcmp(text + length - tail, ending) == 0;
-}
-
 /*
  * A file that could not be written whole is removed: half an export looks like a whole one.
  * Others may read it as far as the umask lets them; only our own traces are 0600.
@@ -316,7 +311,7 @@ static enum sonde_status write_to(const char *path, core_write_fn *write, void *
     if (fd < 0)
         goto fail_open;
     struct sonde_sink sink = sonde_sink_fd(fd);
-    enum sonde_status status = write(&sink, ends_with(path, ".gz"), user, err);
+    enum sonde_status status = write(&sink, snd_ends_with(path, ".gz"), user, err);
     if (status != SONDE_OK) {
         close(fd);
         unlink(path);
@@ -625,7 +620,7 @@ PyMODINIT_FUNC PyInit__core(void)
         core_averages_init(module) == 0 && core_average_init(module) == 0 &&
         core_events_init(module) == 0 && core_event_init(module) == 0 &&
         core_timeline_init(module) == 0 && core_layers_init(module) == 0 &&
-        core_table_init(module) == 0)
+        core_probes_init(module) == 0 && core_table_init(module) == 0)
         return module;
     Py_DECREF(module);
     return NULL;

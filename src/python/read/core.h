@@ -63,6 +63,7 @@ int       core_events_init(PyObject *module);
 int       core_event_init(PyObject *module);
 int       core_timeline_init(PyObject *module);
 int       core_layers_init(PyObject *module);
+int       core_probes_init(PyObject *module);
 PyObject *core_trace_averages(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_events(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_stacks(struct trace_object *self, PyObject *args, PyObject *kwargs);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ending.h"
+
 static PyTypeObject *timeline_type;
 
 struct timeline_object {
@@ -40,13 +42,6 @@ static PyObject *timeline_column(struct timeline_object *self, PyObject *args)
                : NULL;
 }
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t length = strlen(text), tail = strlen(ending);
-
-    return length >= tail && strcmp(text + length - tail, ending) == 0;
-}
-
 struct timeline_call {
     struct timeline_object    *self;
     enum sonde_timeline_format format;
@@ -69,9 +64,9 @@ static PyObject *timeline_export(struct timeline_object *self, PyObject *args)
         return NULL;
     const char          *bytes = PyBytes_AsString(path);
     struct timeline_call asked = { self, SONDE_TIMELINE_JSON };
-    if (ends_with(bytes, ".html"))
+    if (snd_ends_with(bytes, ".html"))
         asked.format = SONDE_TIMELINE_HTML;
-    else if (ends_with(bytes, "raw.json.gz") || ends_with(bytes, "raw.json"))
+    else if (snd_ends_with(bytes, "raw.json.gz") || snd_ends_with(bytes, "raw.json"))
         asked.format = SONDE_TIMELINE_RAW;
     PyObject *result = core_write_file(path, write_timeline, &asked);
     Py_DECREF(path);
