@@ -16,7 +16,7 @@
 #   make pythons asan tsan valgrind aarch64 clang bare    one stage of `make test-all` alone
 #   make fuzz      libFuzzer on every parser, FUZZ_SECONDS each (60)
 #   make soak      100 million events from 8 threads, in bounded memory
-#   make lint      layers, symbols, clang-format, clang-tidy with the static analyzer
+#   make lint      layers, schema, words, symbols, clang-format, clang-tidy with the static analyzer
 #   make raise-requirements  the newest versions of torch and of what the tests need, locked in tools/requirements.lock
 #   make clean     removes what was built
 #

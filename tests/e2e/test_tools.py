@@ -45,6 +45,25 @@ def test_what_both_sides_know_is_declared_once(tree, file, line, says):
     assert done.returncode == 1 and done.stdout.startswith(f"{file}:3: ") and says in done.stdout
 
 
+@pytest.mark.parametrize("file, text, at", [
+    ("src/cli/bad.c", 'fail("--rows needs a whole "\n     "number from %d");\n', 1),
+    ("src/cli/bad.c", 'int x;\nfail("there is no view \'%s\'");\n', 2),
+    ("python/bad.py", 'raise ValueError(f"hz is from 1 to 20000, not {hz}")\n', 1),
+    ("man/bad.1", ".It Fl -wide\neven when stderr\nis no terminal\n", 3),
+    ("docs/bad.md", "It is not\ncut short.\n", 2),
+])
+def test_paraphrases_are_refused(tmp_path, file, text, at):
+    run = lambda: subprocess.run([ROOT / "tools/check_words", tmp_path], text=True,  # noqa: E731
+                                 stdout=subprocess.PIPE)
+    (tmp_path / file).parent.mkdir(parents=True)
+    if file.endswith((".c", ".py")):  # comments and docstrings are not looked at
+        (tmp_path / file).write_text("/* a whole number */\n" if file.endswith(".c") else '"""A whole number."""\n')
+        assert run().stdout == "" and run().returncode == 0
+    (tmp_path / file).write_text(text)
+    done = run()
+    assert done.returncode == 1 and re.match(rf"{file}:{at}: '.+': write: ", done.stdout), done.stdout
+
+
 @pytest.mark.parametrize("file, line", [
     ("src/read/bad.c", '#include "record/state.h"'),       # reading meets recording
     ("src/record/bad.c", '#include "read/source.h"'),      # and the other way

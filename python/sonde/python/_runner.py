@@ -27,7 +27,7 @@ what to record:
   -l, --line-by-line      time of each line of what is decorated with @profile, as kernprof;
                           writes SCRIPT.lprof
   -p, --prof-mod LIST     with -l: these too
-      --sample [HZ]       stacks, so many times a second
+      --sample [HZ]       sample the stacks of all threads at HZ
       --native            samples with the C functions between the Python ones
       --ops --shapes --memory --modules --stacks      PyTorch's operators
 
@@ -35,7 +35,7 @@ what to do with it:
   -o, --outfile FILE      keep it instead of showing it: .sonde, .prof, .lprof, .json, ..
   -v, --view              show it too
   -s, --sort KEY          order of the rows; with -l, --setup FILE: run FILE before the program
-  -n, --rows N            at most so many rows
+  -n, --rows N            at most N rows
   -u, --unit UNIT         seconds, of the times of lines: 1e-9, 1e-6, 1e-3, 1
   -z, --skip-zero         no functions that did not run
 """
@@ -193,7 +193,7 @@ def command(words, program):
         print(USAGE, end="")
         return None
     if not rest:
-        raise UsageError("missing module name after -m" if "-m" in options else "no script is given")
+        raise UsageError("missing module name after -m" if "-m" in options else "missing SCRIPT")
     refuse_unheard()
     run = [program, "run", *translate(options, rest[0]), "--", *interpreter()]
     if "--setup" in options or "--line-by-line" in options and "--sort" in options:
