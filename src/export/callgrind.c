@@ -127,16 +127,14 @@ static bool count_names(struct writer *w)
     return true;
 }
 
-SND_EXPORT_WRITE(snd_export_callgrind)
+static enum sonde_status write_callgrind(struct sonde_trace           *trace,
+                                         const struct sonde_functions *functions,
+                                         struct snd_out *out, struct sonde_error *err)
 {
-    struct sonde_functions *functions;
+    struct writer     w = { .functions = functions, .out = out };
+    size_t            count = sonde_functions_count(functions);
+    enum sonde_status st = SONDE_OK;
 
-    (void)options;
-    enum sonde_status st = snd_export_functions(trace, &functions, err);
-    if (st != SONDE_OK)
-        return st;
-    struct writer w = { .functions = functions, .out = out };
-    size_t        count = sonde_functions_count(functions);
     w.told = calloc(count + 1, sizeof *w.told);
     if (w.told && count_names(&w)) {
         put_head(&w, trace);
@@ -145,11 +143,16 @@ SND_EXPORT_WRITE(snd_export_callgrind)
     } else {
         w.failed = true;
     }
-    if (st == SONDE_OK && w.failed)
+    if (w.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the functions");
     free(w.told);
     snd_map_release(&w.files);
     snd_map_release(&w.names);
-    sonde_functions_free(functions);
     return st;
+}
+
+SND_EXPORT_WRITE(snd_export_callgrind)
+{
+    (void)options;
+    return snd_export_functions(trace, write_callgrind, out, err);
 }

@@ -25,9 +25,15 @@ struct snd_exporter {
 extern const struct snd_exporter snd_exporters[];
 extern const size_t              snd_exporter_count;
 
-/* The Python functions of the trace. Errors: as sonde_functions_new(); SONDE_E_STATE: it has none. */
-enum sonde_status snd_export_functions(struct sonde_trace *trace, struct sonde_functions **out,
-                                       struct sonde_error *err);
+/*
+ * Has `write` write the Python functions of the trace. Errors: as sonde_functions_new();
+ * SONDE_E_STATE: it has none; and its own.
+ */
+typedef enum sonde_status snd_functions_write(struct sonde_trace           *trace,
+                                              const struct sonde_functions *functions,
+                                              struct snd_out *out, struct sonde_error *err);
+enum sonde_status snd_export_functions(struct sonde_trace *trace, snd_functions_write *write,
+                                       struct snd_out *out, struct sonde_error *err);
 
 #define SND_EXPORT_WRITE(name)                                                                    \
     enum sonde_status name(struct sonde_trace *trace, const struct sonde_export_options *options, \

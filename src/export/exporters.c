@@ -59,16 +59,21 @@ static enum sonde_status refuse(const char *format, struct sonde_error *err)
     return SONDE_E_ARGUMENT;
 }
 
-enum sonde_status snd_export_functions(struct sonde_trace *trace, struct sonde_functions **out,
-                                       struct sonde_error *err)
+enum sonde_status snd_export_functions(struct sonde_trace *trace, snd_functions_write *write,
+                                       struct snd_out *out, struct sonde_error *err)
 {
-    enum sonde_status st = sonde_functions_new(trace, out, err);
+    struct sonde_functions *functions;
+    enum sonde_status       st = sonde_functions_new(trace, &functions, err);
 
-    if (st != SONDE_OK || sonde_functions_count(*out) > 0)
+    if (st != SONDE_OK)
         return st;
-    sonde_functions_free(*out);
-    return snd_fail(err, SONDE_E_STATE,
-                    "the trace has no Python functions; record them with --functions");
+    if (sonde_functions_count(functions) == 0)
+        st = snd_fail(err, SONDE_E_STATE,
+                      "the trace has no Python functions; record them with --functions");
+    else
+        st = write(trace, functions, out, err);
+    sonde_functions_free(functions);
+    return st;
 }
 
 static enum sonde_status run(const struct snd_exporter *exporter, struct sonde_trace *trace,

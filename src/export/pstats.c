@@ -57,19 +57,23 @@ static void put_functions(struct writer *w)
     snd_out_text(w->out, "0");
 }
 
-SND_EXPORT_WRITE(snd_export_pstats)
+static enum sonde_status write_pstats(struct sonde_trace           *trace,
+                                      const struct sonde_functions *functions, struct snd_out *out,
+                                      struct sonde_error *err)
 {
-    struct sonde_functions *functions;
+    struct writer     w = { .functions = functions, .out = out };
+    enum sonde_status st = SONDE_OK;
 
-    (void)options;
-    enum sonde_status st = snd_export_functions(trace, &functions, err);
-    if (st != SONDE_OK)
-        return st;
-    struct writer w = { .functions = functions, .out = out };
+    (void)trace;
     put_functions(&w);
     if (w.text.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the functions");
     sonde_buffer_release(&w.text);
-    sonde_functions_free(functions);
     return st;
+}
+
+SND_EXPORT_WRITE(snd_export_pstats)
+{
+    (void)options;
+    return snd_export_functions(trace, write_pstats, out, err);
 }

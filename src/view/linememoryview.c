@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "view/format.h"
-#include "view/pysource.h"
+#include "view/linerows.h"
 #include "view/view.h"
 
 static const struct snd_column columns[] = {
@@ -29,35 +29,18 @@ static const struct snd_column columns[] = {
 #define MIB (1024.0 * 1024.0)
 
 struct page {
+    struct snd_line_page      to;
     const struct sonde_lines *lines;
-    struct snd_out           *out;
     bool                      peak;
-    struct sonde_buffer       text;
-    struct snd_pysource       source; /* of the latest function */
 };
-
-static void put_text(struct page *page, struct sonde_text text)
-{
-    snd_buf_clear(&page->text);
-    snd_format_text(&page->text, text.bytes, text.length);
-    snd_out_put(page->out, snd_buf_string(&page->text), page->text.length);
-}
-
-static void put_source(struct page *page, struct sonde_text line)
-{
-    snd_buf_clear(&page->text);
-    snd_format_source(&page->text, line.bytes, line.length);
-    snd_out_put(page->out, snd_buf_string(&page->text), page->text.length);
-    snd_out_text(page->out, "\n");
-}
 
 static void put_cells(struct page *page, const char *line, const char *usage, const char *increment,
                       const char *peak, const char *occurrences)
 {
-    snd_out_format(page->out, "%6s %12s %12s", line, usage, increment);
+    snd_out_format(page->to.out, "%6s %12s %12s", line, usage, increment);
     if (page->peak)
-        snd_out_format(page->out, " %12s", peak);
-    snd_out_format(page->out, "  %10s   ", occurrences);
+        snd_out_format(page->to.out, " %12s", peak);
+    snd_out_format(page->to.out, "  %10s   ", occurrences);
 }
 
 static void show_mib(char out[48], double bytes)
@@ -80,7 +63,8 @@ static void put_line(struct page *page, uint64_t number, const struct sonde_line
         snprintf(occurrences, sizeof occurrences, "%" PRIu64, line->hits);
     }
     put_cells(page, text, usage, increment, peak, occurrences);
-    put_source(page, source);
+    snd_line_page_source(&page->to, source);
+    snd_out_text(page->to.out, "\n");
 }
 
 /* All lines of the function; those counted alone where there is no source. */
@@ -107,61 +91,49 @@ static void put_lines(struct page *page, const struct sonde_line_function *f,
 
 static void put_function(struct page *page, const struct sonde_line_function *f)
 {
-    struct snd_pysource *source = &page->source;
+    struct snd_pysource *source = &page->to.source;
     bool                 found = snd_pysource_turn(source, f);
 
-    snd_out_text(page->out, "Filename: ");
-    put_text(page, f->file);
-    snd_out_text(page->out, "\n");
+    snd_out_text(page->to.out, "Filename: ");
+    snd_line_page_name(&page->to, f->file);
+    snd_out_text(page->to.out, "\n");
     if (!found)
-        snd_out_text(page->out, "The file does not exist: its lines are not shown.\n");
+        snd_out_text(page->to.out, "The file does not exist: its lines are not shown.\n");
     else if (!snd_pysource_fits(source, f))
-        snd_out_text(page->out,
+        snd_out_text(page->to.out,
                      "The file has changed since: its lines may not be those that ran.\n");
-    snd_out_text(page->out, "\n");
+    snd_out_text(page->to.out, "\n");
     put_cells(page, "Line #", "Mem usage", "Increment", "Peak", "Occurrences");
-    snd_out_text(page->out, "Line Contents\n");
-    snd_out_repeat(page->out, '=', page->peak ? 74 : 61);
-    snd_out_text(page->out, "\n");
+    snd_out_text(page->to.out, "Line Contents\n");
+    snd_out_repeat(page->to.out, '=', page->peak ? 74 : 61);
+    snd_out_text(page->to.out, "\n");
     put_lines(page, f, source);
-    snd_out_text(page->out, "\n\n");
+    snd_out_text(page->to.out, "\n\n");
 }
 
 static void put_page(const struct snd_doc *doc, const struct sonde_report_options *options,
                      struct snd_out *out)
 {
-    struct page page = { .lines = doc->lines, .out = out, .peak = options->peak };
+    struct page page = { .lines = doc->lines, .to.out = out, .peak = options->peak };
 
     /* memory_profiler shows no function that did not run. */
     for (size_t i = 0; i < sonde_lines_function_count(doc->lines); i++)
         if (sonde_lines_function(doc->lines, i)->count > 0)
             put_function(&page, sonde_lines_function(doc->lines, i));
-    sonde_buffer_release(&page.text);
-    snd_pysource_close(&page.source);
+    snd_line_page_release(&page.to);
 }
 
-static void add_lines(struct snd_doc *doc, struct snd_pysource *source,
-                      const struct sonde_line_function *f)
+static struct snd_cell *put_own_cells(struct snd_cell *cell, const struct sonde_line_function *f,
+                                      const struct sonde_line *line)
 {
-    snd_pysource_turn(source, f);
-    bool fits = snd_pysource_fits(source, f);
-    for (uint32_t i = 0; i < f->count; i++) {
-        const struct sonde_line *line = sonde_lines_line(doc->lines, f->first + i);
-        struct snd_cell         *cell = snd_table_add(&doc->rows);
-        struct sonde_text        text = snd_pysource_line(source, line->line);
-        *cell++ = snd_cell_text(f->file);
-        *cell++ = snd_cell_text(f->name);
-        *cell++ = snd_cell_number(f->line);
-        *cell++ = snd_cell_number(line->line);
-        *cell++ = snd_cell_number((int64_t)line->usage_bytes);
-        *cell++ = snd_cell_number(line->increment_bytes);
-        *cell++ = snd_cell_number((int64_t)line->hits);
-        *cell++ = snd_cell_number((int64_t)line->allocated_bytes);
-        *cell++ = snd_cell_number((int64_t)line->freed_bytes);
-        *cell++ = snd_cell_number((int64_t)line->peak_bytes);
-        *cell++ = source->bytes && fits ? snd_cell_text(snd_doc_indent(doc, 0, text))
-                                        : snd_cell_none();
-    }
+    (void)f;
+    *cell++ = snd_cell_number((int64_t)line->usage_bytes);
+    *cell++ = snd_cell_number(line->increment_bytes);
+    *cell++ = snd_cell_number((int64_t)line->hits);
+    *cell++ = snd_cell_number((int64_t)line->allocated_bytes);
+    *cell++ = snd_cell_number((int64_t)line->freed_bytes);
+    *cell++ = snd_cell_number((int64_t)line->peak_bytes);
+    return cell;
 }
 
 SND_VIEW_BUILD(snd_view_line_memory)
@@ -173,7 +145,7 @@ SND_VIEW_BUILD(snd_view_line_memory)
         return st;
     struct snd_pysource source = { 0 };
     for (size_t i = 0; i < sonde_lines_function_count(doc->lines); i++)
-        add_lines(doc, &source, sonde_lines_function(doc->lines, i));
+        snd_line_rows(doc, &source, sonde_lines_function(doc->lines, i), put_own_cells);
     snd_pysource_close(&source);
     doc->text = doc->rows.row_count > 0 ? put_page : NULL;
     snd_doc_total(doc, "functions", NULL, SND_COUNT,

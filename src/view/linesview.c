@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "view/format.h"
-#include "view/pysource.h"
+#include "view/linerows.h"
 #include "view/view.h"
 
 static const struct snd_column columns[] = {
@@ -75,34 +75,18 @@ static void show_line(struct shown *shown, const struct sonde_line *line, int64_
 /* -------------------------------------------------------------------- text */
 
 struct page {
+    struct snd_line_page      to;
     const struct sonde_lines *lines;
-    struct snd_out           *out;
     double                    unit_ns; /* of times shown */
-    struct sonde_buffer       text;
-    struct snd_pysource       source; /* of the latest function */
 };
-
-static void put_text(struct page *page, struct sonde_text text)
-{
-    snd_buf_clear(&page->text);
-    snd_format_text(&page->text, text.bytes, text.length);
-    snd_out_put(page->out, snd_buf_string(&page->text), page->text.length);
-}
-
-static void put_source(struct page *page, struct sonde_text line)
-{
-    snd_buf_clear(&page->text);
-    snd_format_source(&page->text, line.bytes, line.length);
-    snd_out_put(page->out, snd_buf_string(&page->text), page->text.length);
-}
 
 static void put_row(struct page *page, const size_t *widths, const char *line,
                     const struct shown *shown)
 {
-    snd_out_format(page->out, "%6s", line);
+    snd_out_format(page->to.out, "%6s", line);
     for (size_t i = 0; i < COLUMNS; i++)
-        snd_out_format(page->out, " %*s", (int)widths[i], shown ? shown->text[i] : "");
-    snd_out_text(page->out, "  ");
+        snd_out_format(page->to.out, " %*s", (int)widths[i], shown ? shown->text[i] : "");
+    snd_out_text(page->to.out, "  ");
 }
 
 static void put_header(struct page *page, const size_t *widths)
@@ -111,11 +95,11 @@ static void put_header(struct page *page, const size_t *widths)
     size_t                    length = 6 + 2 + strlen("Line Contents");
 
     put_row(page, widths, "Line #", &titles);
-    snd_out_text(page->out, "Line Contents\n");
+    snd_out_text(page->to.out, "Line Contents\n");
     for (size_t i = 0; i < COLUMNS; i++)
         length += widths[i] + 1;
-    snd_out_repeat(page->out, '=', length);
-    snd_out_text(page->out, "\n");
+    snd_out_repeat(page->to.out, '=', length);
+    snd_out_text(page->to.out, "\n");
 }
 
 /* Where the function is and what of its source can be shown: returns how many lines. */
@@ -123,21 +107,23 @@ static size_t put_place(struct page *page, const struct sonde_line_function *f,
                         const struct snd_pysource *source, bool found)
 {
     if (found || access(f->file.bytes, F_OK) == 0) {
-        snd_out_text(page->out, "File: ");
-        put_text(page, f->file);
-        snd_out_text(page->out, "\nFunction: ");
-        put_text(page, f->name);
-        snd_out_format(page->out, " at line %" PRIu32 "\n", f->line);
+        snd_out_text(page->to.out, "File: ");
+        snd_line_page_name(&page->to, f->file);
+        snd_out_text(page->to.out, "\nFunction: ");
+        snd_line_page_name(&page->to, f->name);
+        snd_out_format(page->to.out, " at line %" PRIu32 "\n", f->line);
         if (!snd_pysource_fits(source, f))
-            snd_out_text(page->out, "The file has changed since: its lines may not be those that "
-                                    "ran.\n");
+            snd_out_text(page->to.out,
+                         "The file has changed since: its lines may not be those that "
+                         "ran.\n");
         return snd_pysource_block(source, f->line);
     }
-    snd_out_text(page->out, "\nCould not find file ");
-    put_text(page, f->file);
-    snd_out_text(page->out, "\nAre you sure you are running this program from the same directory\n"
-                            "that you ran the profiler from?\n"
-                            "Continuing without the function's contents.\n");
+    snd_out_text(page->to.out, "\nCould not find file ");
+    snd_line_page_name(&page->to, f->file);
+    snd_out_text(page->to.out,
+                 "\nAre you sure you are running this program from the same directory\n"
+                 "that you ran the profiler from?\n"
+                 "Continuing without the function's contents.\n");
     if (f->count == 0)
         return 1;
     uint32_t least = sonde_lines_line(page->lines, f->first)->line;
@@ -159,7 +145,7 @@ static void put_lines(struct page *page, const struct sonde_line_function *f,
             widths[k] = width > widths[k] ? width : widths[k];
         }
     }
-    snd_out_text(page->out, "\n");
+    snd_out_text(page->to.out, "\n");
     put_header(page, widths);
     for (uint64_t line = f->line; line < (uint64_t)f->line + count; line++) {
         while (at < f->count && sonde_lines_line(page->lines, f->first + at)->line < line)
@@ -167,9 +153,9 @@ static void put_lines(struct page *page, const struct sonde_line_function *f,
         bool ran = at < f->count && sonde_lines_line(page->lines, f->first + at)->line == line;
         snprintf(number, sizeof number, "%" PRIu64, line);
         put_row(page, widths, number, ran ? &shown[at] : NULL);
-        put_source(page, snd_pysource_line(source, line));
-        snd_out_text(page->out, "\n");
-        if (page->out->failed)
+        snd_line_page_source(&page->to, snd_pysource_line(source, line));
+        snd_out_text(page->to.out, "\n");
+        if (page->to.out->failed)
             return;
     }
 }
@@ -180,18 +166,18 @@ static void put_function(struct page *page, const struct sonde_line_function *f)
     char          number[SND_NUMBER_MAX];
 
     if (!shown) {
-        snd_out_fail(page->out, ENOMEM);
+        snd_out_fail(page->to.out, ENOMEM);
         return;
     }
-    bool found = snd_pysource_turn(&page->source, f);
+    bool found = snd_pysource_turn(&page->to.source, f);
     for (size_t i = 0; i < f->count; i++)
         show_line(&shown[i], sonde_lines_line(page->lines, f->first + i), f->time_ns,
                   page->unit_ns);
-    snd_out_format(page->out, "Total time: %s s\n",
+    snd_out_format(page->to.out, "Total time: %s s\n",
                    snd_number_general(number, 6, (double)f->time_ns * 1e-9));
-    size_t count = put_place(page, f, &page->source, found);
-    put_lines(page, f, shown, &page->source, count);
-    snd_out_text(page->out, "\n");
+    size_t count = put_place(page, f, &page->to.source, found);
+    put_lines(page, f, shown, &page->to.source, count);
+    snd_out_text(page->to.out, "\n");
     free(shown);
 }
 
@@ -199,12 +185,12 @@ static void put_summary(struct page *page, const struct sonde_line_function *f)
 {
     char number[SND_NUMBER_MAX];
 
-    snd_out_format(page->out, "%6s seconds - ",
+    snd_out_format(page->to.out, "%6s seconds - ",
                    snd_number_fixed(number, 2, (double)f->time_ns * 1e-9));
-    put_text(page, f->file);
-    snd_out_format(page->out, ":%" PRIu32 " - ", f->line);
-    put_text(page, f->name);
-    snd_out_text(page->out, "\n");
+    snd_line_page_name(&page->to, f->file);
+    snd_out_format(page->to.out, ":%" PRIu32 " - ", f->line);
+    snd_line_page_name(&page->to, f->name);
+    snd_out_text(page->to.out, "\n");
 }
 
 static void put_page(const struct snd_doc *doc, const struct sonde_report_options *options,
@@ -214,8 +200,10 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
         [SONDE_TIME_AUTO] = 1, [SONDE_TIME_US] = 1e3, [SONDE_TIME_MS] = 1e6, [SONDE_TIME_S] = 1e9
     };
     const struct order *order = doc->text_data;
-    struct page page = { .lines = doc->lines, .out = out, .unit_ns = units_ns[options->time_unit] };
-    char        number[SND_NUMBER_MAX];
+    struct page         page = { .lines = doc->lines,
+                                 .to.out = out,
+                                 .unit_ns = units_ns[options->time_unit] };
+    char                number[SND_NUMBER_MAX];
 
     snd_out_format(out, "Timer unit: %s s\n\n", snd_number_general(number, 6, page.unit_ns * 1e-9));
     for (size_t i = 0; i < order->count; i++) {
@@ -228,33 +216,20 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
         if (!options->skip_zero || f->time_ns != 0)
             put_summary(&page, f);
     }
-    sonde_buffer_release(&page.text);
-    snd_pysource_close(&page.source);
+    snd_line_page_release(&page.to);
 }
 
 /* -------------------------------------------------------------------- rows */
 
-static void add_lines(struct snd_doc *doc, struct snd_pysource *source,
-                      const struct sonde_line_function *f)
+static struct snd_cell *put_own_cells(struct snd_cell *cell, const struct sonde_line_function *f,
+                                      const struct sonde_line *line)
 {
-    snd_pysource_turn(source, f);
-    bool fits = snd_pysource_fits(source, f);
-    for (uint32_t i = 0; i < f->count; i++) {
-        const struct sonde_line *line = sonde_lines_line(doc->lines, f->first + i);
-        struct snd_cell         *cell = snd_table_add(&doc->rows);
-        struct sonde_text        text = snd_pysource_line(source, line->line);
-        *cell++ = snd_cell_text(f->file);
-        *cell++ = snd_cell_text(f->name);
-        *cell++ = snd_cell_number(f->line);
-        *cell++ = snd_cell_number(line->line);
-        *cell++ = snd_cell_number((int64_t)line->hits);
-        *cell++ = snd_cell_number(line->time_ns);
-        *cell++ = snd_cell_real((double)line->time_ns / (double)line->hits);
-        *cell++ = f->time_ns == 0 ? snd_cell_none()
-                                  : snd_cell_real(100 * (double)line->time_ns / (double)f->time_ns);
-        *cell++ = source->bytes && fits ? snd_cell_text(snd_doc_indent(doc, 0, text))
-                                        : snd_cell_none();
-    }
+    *cell++ = snd_cell_number((int64_t)line->hits);
+    *cell++ = snd_cell_number(line->time_ns);
+    *cell++ = snd_cell_real((double)line->time_ns / (double)line->hits);
+    *cell++ = f->time_ns == 0 ? snd_cell_none()
+                              : snd_cell_real(100 * (double)line->time_ns / (double)f->time_ns);
+    return cell;
 }
 
 struct by_time {
@@ -311,7 +286,8 @@ SND_VIEW_BUILD(snd_view_lines)
     doc->text = order->count > 0 ? put_page : NULL;
     struct snd_pysource source = { 0 };
     for (size_t i = 0; i < order->count; i++)
-        add_lines(doc, &source, sonde_lines_function(doc->lines, order->functions[i]));
+        snd_line_rows(doc, &source, sonde_lines_function(doc->lines, order->functions[i]),
+                      put_own_cells);
     snd_pysource_close(&source);
     snd_doc_total(doc, "functions", NULL, SND_COUNT, snd_cell_number((int64_t)order->count));
     return SONDE_OK;

@@ -23,6 +23,9 @@ struct snd_pstats {
 enum sonde_status snd_pstats_sort(const struct sonde_functions *functions, const char *keys,
                                   struct snd_pstats **out, struct sonde_error *err);
 
+/* The order of texts by their bytes, as of Python's str: below, at or above 0. */
+int snd_pstats_compare(struct sonde_text x, struct sonde_text y);
+
 /* "file:line(function)", "{built-in}": what pstats calls the standard name. */
 void snd_pstats_name(const struct sonde_function *function, struct sonde_buffer *name);
 

@@ -95,7 +95,7 @@ static enum sonde_status read_keys(const char *words, enum column *columns, size
     }
 }
 
-static int compare_text(struct sonde_text x, struct sonde_text y)
+int snd_pstats_compare(struct sonde_text x, struct sonde_text y)
 {
     size_t least = x.length < y.length ? x.length : y.length;
     int    sign = least ? memcmp(x.bytes, y.bytes, least) : 0;
@@ -120,11 +120,11 @@ static int compare_column(const struct sorted *x, const struct sorted *y, enum c
     case TOTAL:
         return FALLING(a->total_ns, b->total_ns);
     case FILE_NAME:
-        return compare_text(a->file, b->file);
+        return snd_pstats_compare(a->file, b->file);
     case LINE:
         return RISING(a->line, b->line);
     case NAME:
-        return compare_text(a->name, b->name);
+        return snd_pstats_compare(a->name, b->name);
     case STANDARD_NAME:
         return strcmp(x->standard_name, y->standard_name);
     }

@@ -137,22 +137,14 @@ struct related {
     uint32_t                     index;
 };
 
-static int compare_text(struct sonde_text x, struct sonde_text y)
-{
-    size_t least = x.length < y.length ? x.length : y.length;
-    int    sign = least ? memcmp(x.bytes, y.bytes, least) : 0;
-
-    return sign ? sign : (x.length > y.length) - (x.length < y.length);
-}
-
 static int compare_related(const void *left, const void *right)
 {
     const struct related *x = left, *y = right;
-    int                   sign = compare_text(x->function->file, y->function->file);
+    int                   sign = snd_pstats_compare(x->function->file, y->function->file);
 
     if (sign == 0)
         sign = (x->function->line > y->function->line) - (x->function->line < y->function->line);
-    return sign ? sign : compare_text(x->function->name, y->function->name);
+    return sign ? sign : snd_pstats_compare(x->function->name, y->function->name);
 }
 
 /* The calls of or by a function, by the name of the other one; those from outside are left out. */
