@@ -23,7 +23,7 @@ def test_every_file_is_installed():
 
 
 @pytest.mark.parametrize("name", ["torch", "torch._probe", "torch._installed", "python", "model", "pipeline",
-                                  "python._functions", "python._start", "_steps", "_recorder"])
+                                  "python._functions", "python._start", "_steps", "_recording", "torch._operators"])
 def test_importing_a_folder_imports_no_torch(name, tmp_path):
     done = python("-c", f"import sonde.{name}, sys; print('torch' in sys.modules)", cwd=tmp_path)
     assert done.stdout == "False\n"
@@ -89,3 +89,40 @@ def test_own_functions_are_in_nobodys_table(tmp_path):
     shown = python("program.py", cwd=tmp_path).stdout
     assert "(work)" in shown
     assert [line for line in shown.splitlines() if str(INSTALLED) in line] == []
+
+
+# ------------------------------------------------------------------- the one recording
+
+def test_one_module_begins_and_ends_recordings():
+    """Everyone else asks it, and so is told whose the recording is."""
+    found = set()
+    for path in (ROOT / "python/sonde").rglob("*.py"):
+        if any(f"_record.{name}(" in path.read_text(encoding="utf-8") for name in ("start", "stop")):
+            found.add(path.name)
+    assert found == {"_recording.py"}
+
+
+def test_owners_and_sessions_know_of_each_other(tmp_path):
+    (tmp_path / "program.py").write_text(textwrap.dedent("""
+        import sys; sys.modules["torch"] = None
+        import sonde
+        def work(): return len("x")
+        with sonde.profile() as owner:
+            try:
+                sonde.profile().start()
+            except RuntimeError as error:
+                print("already recording" in str(error))
+            with sonde.functions() as guest:  # joins, and keeps its part when the owner's file moves
+                work()
+        owner.save("owner.sonde")
+        print("work" in guest.report(), sonde._recording.is_on())
+        with sonde.functions() as first:
+            with sonde.profile() as joined:
+                with sonde.record_function("piece"):
+                    work()
+            work()
+            print([row.key for row in joined.key_averages()])
+        print(first.trace().report(view="functions").count("(work)"), sonde._recording.is_on())
+        """))
+    assert python("program.py", cwd=tmp_path).stdout.split("\n")[:4] == [
+        "True", "True False", "['piece']", "1 False"]

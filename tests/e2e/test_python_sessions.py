@@ -20,8 +20,8 @@ HERE = os.path.abspath(__file__)
 @pytest.fixture(autouse=True)
 def nothing_is_left_on():
     yield
-    from sonde import _recordings
-    for session in [reference() for reference in _recordings._alive.values()]:
+    from sonde.python import _parts
+    for session in [reference() for reference in _parts._alive.values()]:
         if session is not None:
             session.stop()
 

@@ -12,7 +12,8 @@ import json
 import os
 import time
 
-from .. import _record, _recorder
+from .. import _record
+from ..torch import _operators
 from . import _machine
 from ._graph import Graph, NoGraph
 from ._module_calls import Calls, DeviceTimes
@@ -48,11 +49,11 @@ class _Recording:
         if "SONDE_TRACE" in os.environ and _record.path():
             raise ModelError("this process is recorded by `sonde run`; a benchmark needs its own "
                              "recordings: run it without")
-        _recorder.start(self, self._path, **self._options)
+        _operators.start(self, self._path, **self._options)
         return self
 
     def __exit__(self, kind, value, traceback):
-        _recorder.stop(self)
+        _operators.stop(self)
 
 
 def note(key, **members):

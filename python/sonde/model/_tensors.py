@@ -10,8 +10,9 @@ import json
 import os
 import shutil
 
-from .. import _record, _recorder, _scratch
+from .. import _record, _scratch
 from .._core import Trace
+from ..torch import _operators
 
 
 class _Kept:
@@ -133,12 +134,12 @@ def memory_report(model=None, optimizer=None, *, everything=False):
     if everything:
         found += _of_program({id(tensor) for _, _, tensor in found})
     report = MemoryReport()
-    _recorder.start(report, report._path, bare=True)
+    _operators.start(report, report._path, bare=True)
     try:
         for number, row in enumerate(found, 1):
             _note(number, *row)
     finally:
-        _recorder.stop(report)
+        _operators.stop(report)
     return report
 
 
@@ -217,14 +218,14 @@ class tensor_lines(_Kept):
                 "lines": [line.rstrip("\n").expandtabs(4) for line in lines]}
 
     def __enter__(self):
-        _recorder.start(self, self._path, memory=True, stacks=True)
+        _operators.start(self, self._path, memory=True, stacks=True)
         for number, source in enumerate(self._functions, 1):
             for place, text in enumerate(_in_notes(source), 1):
                 _record.metadata(f"model.lines {number} {place}", text)
         return self
 
     def __exit__(self, kind, value, traceback):
-        _recorder.stop(self)
+        _operators.stop(self)
 
     def __call__(self, function):
         """As a decorator: each call is recorded anew; print() shows the latest."""

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """One model at one batch size: from what was asked for to the recording and the results file."""
-import os
 import platform
 import socket
 
 import torch
 
-from .. import _core, _record
-from . import _run as run, _pipeedge_models as pipeedge
-from ._layers import LayersError
-from ._cut import cut_model, cut_pipeedge
-from ._run import LayerFailed
+from .. import _core, _record, _recording
 from ..model._spec import SpecError, default_shapes, load, make_inputs
+from . import _pipeedge_models as pipeedge, _run as run
+from ._cut import cut_model, cut_pipeedge
+from ._layers import LayersError
+from ._run import LayerFailed
 
 
 # ------------------------------------------------------------------------- the model
@@ -220,10 +219,13 @@ class Profile:
             for layer in cut.layers.values():
                 layer.module.to(options.device)
             values = tuple(_to(one, options.device) for one in values)
-        _record.start(self.trace)
-        if os.path.realpath(_record.path()) != os.path.realpath(self.trace):
+        where = _recording.take(self, self.trace)
+        if where != self.trace:
+            _recording.give_back(self)
             raise LayersError("this process is recorded by sonde run, and sonde.layers needs "
-                              "its own recording; run it without sonde run")
+                              "its own recording; run it without sonde run" if where is None else
+                              f"this process is being recorded into {where}, and sonde.layers needs "
+                              "its own recording; stop that one first")
         runner, saver = None, run.Saver(self.trace, self.results)
         try:
             run.say_head(model_name=cut.name, dtype=cut.dtype(), batch_size=self.batch,
@@ -233,7 +235,7 @@ class Profile:
                                 options.repeat_once, rss)
             return self._passes(runner, saver)
         finally:
-            _record.stop()
+            _recording.give_back(self)
             if runner is not None and runner.said:
                 saver.save()  # once more, by the clock of the whole recording
 

@@ -10,7 +10,7 @@ import functools
 import sys
 import types
 
-from .. import _python, _recordings
+from .. import _python, _recording
 from . import _names, _session, _wrapped
 
 _NEEDS_WATCH = sys.version_info < (3, 12)
@@ -49,7 +49,7 @@ class Chosen(_session.Session):
 
     def add_code(self, code):
         """Its lines are recorded; those of functions that it defines are not."""
-        with _recordings.lock:
+        with _recording.lock:
             for part in self._with_inner(code):
                 if id(part) not in self._codes:
                     self._codes[id(part)] = (part, code)
@@ -111,7 +111,7 @@ class Chosen(_session.Session):
 
     def _keep(self):
         """A decorated function is called for the first time."""
-        with _recordings.lock:
+        with _recording.lock:
             if self._kept or self._finished:
                 return
             self._begin()
@@ -122,7 +122,7 @@ class Chosen(_session.Session):
             self._kept = True
 
     def stop(self):
-        with _recordings.lock:
+        with _recording.lock:
             if self._kept:
                 self._kept = False
                 if not _NEEDS_WATCH:

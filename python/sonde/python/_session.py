@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the faces of the Python probes share: on and off, and what was recorded.
 
-Sessions of a process share its recording (_recordings.py). A trace without a path of its own lies
+Sessions of a process share its recording (_recording.py). A trace without a path of its own lies
 in a temporary folder, which goes when the last session that has counted in it goes. Every answer
 is libsonde's, read from the trace when it is asked for; while the recording is still on, that is
 what was counted so far.
@@ -9,9 +9,9 @@ what was counted so far.
 import os
 import sys
 
-from .. import _record, _recordings, _scratch
-from . import _wrapped
+from .. import _record, _recording, _scratch
 from .._core import Error, Trace
+from . import _parts, _wrapped
 
 
 class Session:
@@ -65,7 +65,7 @@ class Session:
 
     def enable(self):
         """Turns the probe on, in a recording that goes on until stop()."""
-        with _recordings.lock:
+        with _recording.lock:
             self._depth += 1
             if self._depth > 1:
                 return
@@ -79,7 +79,7 @@ class Session:
 
     def disable(self):
         """Turns the probe off; the recording is kept open for another enable()."""
-        with _recordings.lock:
+        with _recording.lock:
             if self._depth > 0:
                 self._depth -= 1
                 if self._depth == 0:
@@ -90,7 +90,7 @@ class Session:
 
     def stop(self):
         """Turns the probe off and ends the recording, if it is this session's alone."""
-        with _recordings.lock:
+        with _recording.lock:
             if self._depth > 0:
                 self._depth = 0
                 self._turn_off()
@@ -103,17 +103,17 @@ class Session:
     def _begin(self):
         """Has a recording, and its own place in it."""
         if self._number == 0:
-            self._number, self._trail = _recordings.number_of(self, self._forgetting())
+            self._number, self._trail = _parts.number_of(self, self._forgetting())
         if self._part is None:
             if self._path is not None and self._finished:
                 raise Error(f"cannot record into {self._path} again: it holds this session's "
                             "trace; create a new session, or omit the path")
-            recording = _recordings.join(self._path, self._options)
+            recording = _recording.join(self._path, self._options)
             if self._finished and self._finished[-1].recording.counted is recording.counted:
                 self._part = self._finished.pop()  # it goes on in the same one
                 self._part.recording = recording
             else:
-                self._part = _recordings.Part(self, recording, self._whole)
+                self._part = _parts.Part(self, recording, self._whole)
             self._trail[:] = recording.path, recording
         self._part.claim(self._kind, self)
         if any(self._events) and self._is_numbered() and len(self._part.spans) % 2 == 0:
@@ -160,7 +160,7 @@ class Session:
         return self
 
     def __exit__(self, *_):
-        with _recordings.lock:
+        with _recording.lock:
             if self._depth > 1:
                 self.disable()
             else:
@@ -187,7 +187,7 @@ class Session:
 
     def trace(self):
         """sonde.Trace of what was recorded, or of what there is so far."""
-        with _recordings.lock:
+        with _recording.lock:
             parts = self._parts()
             if not parts:
                 raise Error("nothing was recorded yet: call enable(), or use `with`")
@@ -205,7 +205,7 @@ class Session:
             self._folder = _scratch.folder_for(self)
         for number, part in enumerate(parts):
             source = part.file(self)
-            for ending in _recordings.with_children(source):
+            for ending in _parts.with_children(source):
                 link = os.path.join(self._folder, f"{number}.sonde{ending}")
                 if os.path.lexists(link):
                     os.unlink(link)
@@ -222,7 +222,7 @@ class Session:
     def save(self, path):
         """The trace itself, and those of forked children beside it."""
         path = os.fspath(path)
-        with _recordings.lock:
+        with _recording.lock:
             if self._part is not None and self._part.recording.owned and self._depth == 0:
                 self._end(keep=True)
             parts = self._parts()
@@ -249,5 +249,5 @@ def _copy_with_children(source, target):
     import shutil
     if os.path.exists(target) and os.path.samefile(source, target):
         return
-    for ending in _recordings.with_children(source):
+    for ending in _parts.with_children(source):
         shutil.copy(source + ending, target + ending)

@@ -117,8 +117,8 @@ def _run_setup():
 
 
 def _allow_fork():
-    from .. import _recordings  # not in a Python that has no package of ours
-    _recordings.allow_fork()
+    from .. import _recording  # not in a Python that has no package of ours
+    _recording.allow_fork()
 
 
 def _watch_children():

@@ -23,7 +23,7 @@ import sys
 import sysconfig
 import tempfile
 
-from .. import _record
+from .. import _record, _recording
 from .._core import Error
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -344,20 +344,20 @@ def detach():
 
 def start(path, *, shapes=False, memory=False, stacks=False, modules=False, overloads=False,
           notes=None, **recording):
-    """Begins a recording with torch in it; `recording`: options of sonde._record.start."""
+    """Begins a recording with torch in it; `recording`: options of _recording.begin."""
     library()  # what can fail, and takes time, comes before there is a file
-    _record.start(path, **recording)
+    _recording.begin(path, **recording)
     try:
         attach(shapes=shapes, memory=memory, stacks=stacks, modules=modules, overloads=overloads,
                notes=notes)
     except BaseException:
-        _record.stop()
+        _recording.end()
         raise
 
 
 def stop():
     detach()
-    _record.stop()
+    _recording.end()
 
 
 # -------------------------------------------------------------------------- sonde run

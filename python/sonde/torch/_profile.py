@@ -5,8 +5,8 @@ import os
 import uuid
 import warnings
 
-from .. import _recorder, _steps
-from . import _config
+from .. import _steps
+from . import _config, _operators
 from ._installed import torch_module
 from ._result import Result, RunResult
 from ._schedule import (ProfilerAction, ProfilerActivity, first_recorded_step, record_always,
@@ -172,7 +172,7 @@ class profile:
 
     def start(self):
         """Begins, as the schedule's first step says."""
-        if self.record_steps and not _recorder.is_guest_of_run():
+        if self.record_steps and not _operators.is_guest_of_run():
             _steps.by_hand(id(self))
         self._move(NONE, self.current_action)
         self._enter_step()
@@ -194,7 +194,7 @@ class profile:
         self._step_marked = False
         self._move(before, after)
         if not self._step_marked:
-            of_run = _recorder.is_guest_of_run()  # whose steps have their own numbers
+            of_run = _operators.is_guest_of_run()  # whose steps have their own numbers
             _steps.came(id(self), by_hand=True, number=None if of_run else self.step_num)
         if _tracker is not None and os.environ.get("KINETO_USE_DAEMON"):
             _tracker.increment_step(_STEP_NAME)
@@ -230,14 +230,14 @@ class profile:
 
     def prepare_trace(self):
         """Warm-up: all is set up and the file is there, but nothing is marked yet."""
-        result, kind = self._result, RunResult if _recorder.is_guest_of_run() else Result
+        result, kind = self._result, RunResult if _operators.is_guest_of_run() else Result
         if type(result) is not kind or not self.acc_events:
             result = kind(self.profile_memory, self.with_flops)
-        result.begin(_recorder.start(
+        result.begin(_operators.start(
             self, result.next_path(), shapes=self.record_shapes, memory=self.profile_memory,
             stacks=self.with_stack, modules=self.with_modules,
             overloads=self._with_overloads, collections=self._with_collections))
-        _recorder.pause(self)
+        _operators.pause(self)
         self._next = result
         self._trace_id = self.create_trace_id()
 
@@ -248,23 +248,23 @@ class profile:
         self._result = self._next
         if self.execution_trace_observer:
             self.execution_trace_observer.start()
-        _recorder.resume(self)
+        _operators.resume(self)
         if self.record_steps:
-            self._step_marked = _recorder.begin_in_step(self, self.step_num)
+            self._step_marked = _operators.begin_in_step(self, self.step_num)
 
     def stop_trace(self):
         if self._next is None:
             raise AssertionError("sonde.profile: stop() without start(): not recording")
         if self.execution_trace_observer:
             self.execution_trace_observer.stop()
-        _recorder.stop(self)
+        _operators.stop(self)
         self._next = None
         self._result.end()
         self._result.metadata = self._all_metadata()
 
     def _discard(self):
         """The warm-up came to nothing; what was recorded before stays to be asked."""
-        _recorder.stop(self)
+        _operators.stop(self)
         result, self._next = self._next, None
         result.end(keep=False)
 
@@ -275,7 +275,7 @@ class profile:
     def toggle_collection_dynamic(self, enable, activities):
         """Stops and resumes recording in the middle of a cycle."""
         if self._next is not None and ProfilerActivity.CPU in read_activities(activities):
-            (_recorder.resume if enable else _recorder.pause)(self)
+            (_operators.resume if enable else _operators.pause)(self)
 
     # -------------------------------------------------------------------- results
 

@@ -11,8 +11,9 @@ import shutil
 import warnings
 import zlib
 
-from .. import _record, _recorder, _scratch
+from .. import _record, _scratch
 from .._core import Trace
+from . import _operators
 from ._lists import EventList, Events
 
 
@@ -196,7 +197,7 @@ class RunResult(_Answers):
         try:
             return ask() if self.trace() is not None else otherwise()
         except Exception as error:  # whatever it is
-            _recorder.warn_under_run(f"a profile under `sonde run` has no result: {error}")
+            _operators.warn_under_run(f"a profile under `sonde run` has no result: {error}")
             return otherwise()
 
     def key_averages(self, *groups):
@@ -222,7 +223,7 @@ class RunResult(_Answers):
                       lambda: _write(path, "[[], []]"))
 
     def save(self, path):
-        _recorder.warn_under_run(f"{os.fspath(path)} is not written: `sonde run` has it in its "
+        _operators.warn_under_run(f"{os.fspath(path)} is not written: `sonde run` has it in its "
                                  f"trace, {self._path or os.environ.get('SONDE_TRACE')}")
 
     def __reduce__(self):
@@ -241,4 +242,4 @@ def _write(path, text):
         with open(path, "wb") as file:
             file.write(gzip.compress(data) if os.fspath(path).endswith(".gz") else data)
     except OSError as error:
-        _recorder.warn_under_run(f"cannot write {os.fspath(path)}: {error}")
+        _operators.warn_under_run(f"cannot write {os.fspath(path)}: {error}")

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recording that the sessions of a process share, and what of it is whose.
-
-A process has one recording. The first session that needs one begins it, later ones join it, the
-last one ends it; one that is already on (of `sonde run`, of sonde.profile, of the program's own C
-code) is joined and left as it is.
+"""What of the process's recording (_recording.py) is which session's.
 
 What a probe counts in a recording is the process's. As long as one session alone has had the
 probe on, that is the session's result. When a second one comes, the first is given all that was
@@ -12,58 +8,18 @@ for its result, such a session has its part cut out of the trace.
 """
 import collections
 import os
-import sys
-import threading
 import weakref
 
-from . import _record, _scratch
-from ._core import Error, Trace, cut_session
-
-lock = threading.RLock()
-_current = None  # the Recording that sessions share, while it is on
-_guests = weakref.WeakSet()  # Parts of recordings whose file is someone else's
-_of_guests = {}  # by path: who has counted there, of each kind
+from .. import _record, _recording, _scratch
+from .._core import Error, Trace, cut_session
 
 SEVERAL = object()  # sessions have counted
 _LAST = 0xffff  # number of a session
 
-_forks = 0
+_guests = weakref.WeakSet()  # Parts of recordings whose file is someone else's
 _free = []  # numbers that may be given out again
 _gone = collections.deque()  # what is to be done before that: of sessions that are no more
 _alive = {}  # references to sessions, by number
-
-
-def _forget_in_child():
-    """The lock may have been held by a thread that the child does not have."""
-    global lock, _forks
-    lock = threading.RLock()
-    _forks += 1
-
-
-def _note_fork():
-    global _forks
-    _forks += 1
-
-
-os.register_at_fork(after_in_child=_forget_in_child, after_in_parent=_note_fork)
-
-
-class _OnlyOurs:
-    """Matches Python's warning of fork() beside threads, where the other thread is the recorder's.
-
-    The recorder's helper does nothing that a child could miss; to warn of it would be wrong.
-    """
-
-    def match(self, text):
-        return text.startswith("This process (pid=") and len(sys._current_frames()) == 1
-
-
-def allow_fork():
-    """The recorder has a thread, for which Python would warn of fork() since 3.12."""
-    import warnings
-    if sys.version_info >= (3, 12) and not any(isinstance(one[1], _OnlyOurs) for one in warnings.filters):
-        warnings.filters.insert(0, ("ignore", _OnlyOurs(), DeprecationWarning, None, 0))
-        warnings._filters_mutated()
 
 
 # --------------------------------------------------------------------------- numbers
@@ -77,76 +33,17 @@ def number_of(session, forget):
         reusable = forget_one(number, has) is not False
         if len(trail) > 1:  # it was never stopped: a decorator's
             trail[1].leave()
-        if reusable and forks == _forks:  # a child's trace may have it otherwise
+        if reusable and forks == _recording.forks:  # a child's trace may have it otherwise
             _free.append(number)
     number = _free.pop() if _free else _record.new_session()
     if number > _LAST:
         raise Error(f"cannot record: {_LAST} sessions have been made, and all are still "
                     "referenced; delete those that are no longer needed")
     trail = []  # where it counted last, and the recording that it is in: nobody else knows later
-    gone = number, _forks, trail, forget
+    gone = number, _recording.forks, trail, forget
     # Called by the collector, where anything may be going on: it only notes it.
     _alive[number] = weakref.ref(session, lambda _: _gone.append(gone))
     return number, trail
-
-
-# ------------------------------------------------------------------------ recordings
-
-def is_on():
-    """Whether this process is being recorded by someone else."""
-    return _record.epoch() != 0 or _record.under_run()
-
-
-class Recording:
-    """One file, how many sessions are in it, and who has counted what."""
-
-    def __init__(self, path, options):
-        self.owned = not is_on()
-        if self.owned:
-            if path is None:
-                path = os.path.join(_scratch.folder_for(self), "0.sonde")
-            _record.start(path, **options)
-            allow_fork()
-        self.path = _record.path()
-        self.users = 1
-        # By kind: the Part that all is of, or SEVERAL.
-        self.counted = {} if self.owned else _of_guests.setdefault(self.path, {})
-
-    def leave(self):
-        global _current
-        self.users -= 1
-        if self.users > 0:
-            return
-        if _current is self:
-            _current = None
-        if self.owned:
-            self.path = _record.path()  # a forked child's own
-            _record.stop()
-
-
-def join(path, options):
-    """The recording that is on, or a new one at `path`."""
-    global _current
-    if _current is None:
-        _current = Recording(path, options)
-    else:
-        _current.users += 1
-    return _current
-
-
-def recording_path():
-    """Where sessions record to by themselves, or None."""
-    with lock:
-        return _current.path if _current is not None and _current.owned else None
-
-
-def ending(path):
-    """Whoever owns the recording at `path` has ended it, and is about to move the file."""
-    with lock:
-        for part in list(_guests):
-            if part.recording.path == path:
-                part.keep()
-        _of_guests.pop(path, None)
 
 
 # ----------------------------------------------------------------------------- parts
@@ -221,6 +118,16 @@ class Part:
             except Error:
                 if not ending:  # a child's may have come to nothing
                     raise
+
+
+def _keep_all(path):
+    """The owner of the recording at `path` has ended it, and is about to move the file."""
+    for part in list(_guests):
+        if part.recording.path == path:
+            part.keep()
+
+
+_recording.before_moving.append(_keep_all)
 
 
 def with_children(path):

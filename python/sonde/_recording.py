@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process's one recording: who has it, and who shares it. Only this module begins and ends one.
+
+A process records once at a time. An owner (a profile, a benchmark, a profile of layers) has it for
+itself: another one is refused, and told whose it is. Sessions (sonde.functions and its like) share
+it: the first begins it, later ones join it, the last one ends it. A recording that is already on is
+joined and left as it is, whether it is that of `sonde run`, of an owner, of sessions, or of the
+program's own C code.
+"""
+import os
+import sys
+import threading
+
+from . import _record, _scratch
+
+lock = threading.RLock()  # of all of this, and of what sessions count
+forks = 0  # of this process and its ancestors
+before_moving = []  # called with the path of an owner's recording that has ended
+
+_owner = None
+_host = None  # whose recording the owner is in: "run", "sessions"; None: its own
+_shared = None  # the Recording that sessions share, while it is on
+_counted = {}  # by path, of recordings that are not the sessions': who has counted there, of each kind
+
+
+def _forget_in_child():
+    """The lock may have been held by a thread that the child does not have."""
+    global lock, forks
+    lock = threading.RLock()
+    forks += 1
+
+
+def _note_fork():
+    global forks
+    forks += 1
+
+
+os.register_at_fork(after_in_child=_forget_in_child, after_in_parent=_note_fork)
+
+
+class _OnlyOurs:
+    """Matches Python's warning of fork() beside threads, where the other thread is the recorder's.
+
+    The recorder's helper does nothing that a child could miss; to warn of it would be wrong.
+    """
+
+    def match(self, text):
+        return text.startswith("This process (pid=") and len(sys._current_frames()) == 1
+
+
+def allow_fork():
+    """The recorder has a thread, for which Python would warn of fork() since 3.12."""
+    import warnings
+    if sys.version_info >= (3, 12) and not any(isinstance(one[1], _OnlyOurs) for one in warnings.filters):
+        warnings.filters.insert(0, ("ignore", _OnlyOurs(), DeprecationWarning, None, 0))
+        warnings._filters_mutated()
+
+
+def begin(path, **options):
+    """Begins it; `options` are those of sonde._record.start."""
+    _record.start(path, **options)
+
+
+def end():
+    _record.stop()
+
+
+# ------------------------------------------------------------------------------ owners
+
+def take(owner, path, begin_at=begin, join=None):
+    """Has everything recorded into `path` on behalf of `owner`; returns where it really goes.
+
+    `begin_at(path)` begins it. Where sessions have one on, join() is called instead, and under
+    `sonde run` neither: the path is then None.
+    """
+    global _owner, _host
+    with lock:
+        if _owner is not None:
+            raise RuntimeError(
+                f"sonde: {_owner!r} is already recording, and a process has one recording at a "
+                "time: stop it first (a `with` block stops at its end)")
+        _host = "run" if _record.under_run() else "sessions" if shared_path() is not None else None
+        if _host is None:
+            begin_at(path)
+        elif _host == "sessions":
+            path = _shared.path
+            if join is not None:
+                join()
+        _owner = owner
+        return path if _host != "run" else None
+
+
+def has_owner():
+    return _owner is not None
+
+
+def has(owner):
+    return _owner is owner
+
+
+def is_its_own(owner):
+    """Whether `owner` has the recording, and it is no one else's."""
+    return _owner is owner and _host is None
+
+
+def give_back(owner, detach=None):
+    """Ends the recording of `owner`; detach() comes first, but not under `sonde run`."""
+    global _owner
+    with lock:
+        if _owner is not owner:
+            return
+        _owner = None
+        if detach is not None and _host != "run":
+            detach()
+        if _host is None:
+            path = _record.path()
+            end()
+            for told in before_moving:
+                told(path)
+            _counted.pop(path, None)
+
+
+# ---------------------------------------------------------------------------- sessions
+
+def is_on():
+    """Whether this process is being recorded."""
+    return _record.epoch() != 0 or _record.under_run()
+
+
+class Recording:
+    """One file, how many sessions are in it, and who has counted what."""
+
+    def __init__(self, path, options):
+        self.owned = not is_on()
+        if self.owned:
+            if path is None:
+                path = os.path.join(_scratch.folder_for(self), "0.sonde")
+            begin(path, **options)
+            allow_fork()
+        self.path = _record.path()
+        self.users = 1
+        # By kind: the Part (python/_parts.py) that all is of, or SEVERAL.
+        self.counted = {} if self.owned else _counted.setdefault(self.path, {})
+
+    def leave(self):
+        global _shared
+        self.users -= 1
+        if self.users > 0:
+            return
+        if _shared is self:
+            _shared = None
+        if self.owned:
+            self.path = _record.path()  # a forked child's own
+            end()
+
+
+def join(path, options):
+    """The recording that is on, or a new one at `path`."""
+    global _shared
+    if _shared is None:
+        _shared = Recording(path, options)
+    else:
+        _shared.users += 1
+    return _shared
+
+
+def shared_path():
+    """Where sessions record to by themselves, or None."""
+    with lock:
+        return _shared.path if _shared is not None and _shared.owned else None
