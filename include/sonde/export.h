@@ -122,6 +122,36 @@ SONDE_API enum sonde_status sonde_timeline_write(const struct sonde_trace    *tr
                                                  const struct sonde_sink *sink,
                                                  struct sonde_error      *err);
 
+/* What a stack's weight is in sonde_events_stacks(). */
+enum sonde_stack_metric {
+    SONDE_METRIC_CPU,
+    SONDE_METRIC_CUDA,
+    SONDE_METRIC_XPU,
+    SONDE_METRIC_PRIVATEUSE1,
+};
+
+/* The words for values of options, as the command line and Python take them. */
+enum sonde_word_list {
+    SONDE_WORDS_FORMAT,    /* enum sonde_report_format */
+    SONDE_WORDS_GROUP,     /* enum sonde_group of model.h */
+    SONDE_WORDS_FLOPS,     /* enum sonde_flops_mode of model.h */
+    SONDE_WORDS_PART,      /* enum sonde_report_part */
+    SONDE_WORDS_TIME_UNIT, /* enum sonde_time_unit */
+    SONDE_WORDS_METRIC,    /* enum sonde_stack_metric */
+};
+struct sonde_word {
+    const char *name;
+    int         value;
+};
+/* The words of a list, by number; NULL past the last. Static. */
+SONDE_API const struct sonde_word *sonde_word(enum sonde_word_list list, size_t index);
+/*
+ * The value of a word; of groups, of several with commas between them, or-ed.
+ * Errors: E_ARGUMENT for a word that is not in the list; the message has those that are.
+ */
+SONDE_API enum sonde_status sonde_word_value(enum sonde_word_list list, const char *text,
+                                             int *value, struct sonde_error *err);
+
 struct sonde_view_info {
     const char *name, *summary;
     unsigned    groups; /* enum sonde_group of model.h, or-ed: what it can be grouped by */

@@ -9,6 +9,7 @@ _Flops = Literal["full", "torch", "none"]
 _AnyRow = TypeVar("_AnyRow")
 
 __version__: str
+STACK_METRICS: Tuple[str, ...]  # of export_stacks()
 
 class Error(Exception):
     status: int

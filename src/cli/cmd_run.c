@@ -25,6 +25,7 @@
 #include "cli/runname.h"
 #include "cli/runprobes.h"
 #include "format/layout.h"
+#include "format/schedule.h"
 
 #define SND_TRACE_LEAST (8 * SND_GRAIN) /* the recorder's own limit: record/options.c */
 
@@ -74,26 +75,20 @@ static const struct snd_option options[] = {
 /* Checks "wait=1,active=3": the recorder, in another process, has no one to complain to. */
 static int check_schedule(const struct snd_command *self, const char *list)
 {
-    static const char *const keys[] = { "wait",   "warmup",     "active",
-                                        "repeat", "skip_first", "skip_first_wait" };
-    bool                     has_active = false;
+#define SND_SCHEDULE(name) ", " #name "=N"
+    static const char known[] =
+#include "format/schedule.def"
+        ;
+#undef SND_SCHEDULE
+    uint32_t    values[SND_SCHEDULE_FIELDS];
+    const char *bad;
 
-    for (const char *at = list; *at;) {
-        size_t length = strcspn(at, ","), name = strcspn(at, "=");
-        size_t digits = name < length ? strspn(at + name + 1, "0123456789") : 0;
-        bool   known = false;
-        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-            known |= strlen(keys[i]) == name && strncmp(keys[i], at, name) == 0;
-        if (!known || digits == 0 || digits > 9 || name + 1 + digits != length)
-            return snd_usage_error(self,
-                                   "--schedule: '%.*s' is not one of wait=N, warmup=N, "
-                                   "active=N, repeat=N, skip_first=N, skip_first_wait=N",
-                                   (int)length, at);
-        if (strncmp(at, "active=", 7) == 0)
-            has_active = strtol(at + 7, NULL, 10) > 0;
-        at += length + (at[length] == ',');
-    }
-    return has_active ? -1 : snd_usage_error(self, "--schedule: expected active=N with N >= 1");
+    if (snd_schedule_read(list, values, &bad))
+        return -1;
+    if (bad)
+        return snd_usage_error(self, "--schedule: '%.*s' is not one of %s", (int)strcspn(bad, ","),
+                               bad, known + strlen(", "));
+    return snd_usage_error(self, "--schedule: expected active=N with N >= 1");
 }
 
 static void set_or_clear(const char *name, const char *value)

@@ -141,22 +141,6 @@ int snd_finish_stdout(const struct snd_command *command)
     return SND_EXIT_OK;
 }
 
-bool snd_time_unit(const char *name, enum sonde_time_unit *unit)
-{
-    static const char *const names[] = { [SONDE_TIME_AUTO] = "auto",
-                                         [SONDE_TIME_US] = "us",
-                                         [SONDE_TIME_MS] = "ms",
-                                         [SONDE_TIME_S] = "s" };
-
-    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *unit = (enum sonde_time_unit)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ------------------------------------------------------------------ paths */
 
 static bool is_trace_at(int folder, const char *name)

@@ -47,10 +47,6 @@ void             snd_stdout_json_end(struct snd_stdout_json *output);
 /* Flushes stdout; the exit status. */
 int snd_finish_stdout(const struct snd_command *command);
 
-/* The unit of this name; false if there is none, which SND_NO_TIME_UNIT says of the name. */
-bool snd_time_unit(const char *name, enum sonde_time_unit *unit);
-#define SND_NO_TIME_UNIT "unknown time unit '%s'; units: us, ms, s, auto"
-
 enum snd_path_kind {
     SND_PATH_NONE,   /* nothing is there */
     SND_PATH_TRACE,  /* a trace file */

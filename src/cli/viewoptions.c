@@ -6,72 +6,33 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/nearest.h"
 #include "cli/commands.h"
 
-/* Names of a list with commas, each a bit; 0 if one is unknown, and *bad has it. */
-static unsigned parse_groups(const char *list, struct snd_nearest *bad)
+/* The value of an option's word, or an error that names the option. */
+static int fill_word(const struct snd_command *self, const char *option, enum sonde_word_list list,
+                     const char *text, int *value)
 {
-    static const struct {
-        const char *name;
-        unsigned    bit;
-    } groups[] = {
-        { "shape", SONDE_GROUP_SHAPE },   { "stack", SONDE_GROUP_STACK },
-        { "thread", SONDE_GROUP_THREAD }, { "process", SONDE_GROUP_PROCESS },
-        { "module", SONDE_GROUP_MODULE }, { "overload", SONDE_GROUP_OVERLOAD },
-    };
-    unsigned mask = 0;
+    struct sonde_error err = { 0 };
 
-    while (*list) {
-        size_t   length = strcspn(list, ",");
-        unsigned bit = 0;
-        *bad = (struct snd_nearest){ .word = list, .length = length };
-        for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
-            if (strlen(groups[i].name) == length && strncmp(groups[i].name, list, length) == 0)
-                bit = groups[i].bit;
-            snd_nearest_try(bad, groups[i].name);
-        }
-        if (!bit)
-            return 0;
-        mask |= bit;
-        list += length + (list[length] == ',');
-    }
-    return mask;
-}
-
-static int fill_groups(const struct snd_command *self, const char *list,
-                       struct sonde_report_options *report)
-{
-    struct snd_nearest bad = { .word = "" };
-    char               hint[SND_HINT_MAX];
-
-    if (!list)
+    if (!text || sonde_word_value(list, text, value, &err) == SONDE_OK)
         return -1;
-    report->groups = parse_groups(list, &bad);
-    if (report->groups == 0)
-        return snd_usage_error(self,
-                               "--group-by: unknown group '%.*s'%s; groups: shape, stack, thread, "
-                               "process, module, overload",
-                               (int)(bad.length < 60 ? bad.length : 60), bad.word,
-                               snd_nearest_hint(&bad, hint));
-    return -1;
+    return snd_usage_error(self, "%s%s", option, err.message);
 }
 
-static int fill_flops(const struct snd_command *self, const char *mode,
+static int fill_words(const struct snd_command *self, const struct snd_view_args *args,
                       struct sonde_report_options *report)
 {
-    static const char *const names[] = {
-        [SONDE_FLOPS_FULL] = "full", [SONDE_FLOPS_TORCH] = "torch", [SONDE_FLOPS_NONE] = "none"
-    };
+    int groups = 0, flops = (int)report->flops, unit = (int)report->time_unit;
+    int status = fill_word(self, "--group-by: ", SONDE_WORDS_GROUP, args->groups, &groups);
 
-    for (unsigned i = 0; mode && i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(mode, names[i]) == 0) {
-            report->flops = (enum sonde_flops_mode)i;
-            return -1;
-        }
-    }
-    return mode ? snd_usage_error(self, "--flops: expected full, torch or none, got '%s'", mode)
-                : -1;
+    if (status < 0)
+        status = fill_word(self, "--flops: ", SONDE_WORDS_FLOPS, args->flops, &flops);
+    if (status < 0)
+        status = fill_word(self, "", SONDE_WORDS_TIME_UNIT, args->time_unit, &unit);
+    report->groups = (unsigned)groups;
+    report->flops = (enum sonde_flops_mode)flops;
+    report->time_unit = (enum sonde_time_unit)unit;
+    return status;
 }
 
 /* The options that choose a part of a view, and whose view it is. */
@@ -165,12 +126,7 @@ int snd_view_args_fill(const struct snd_command *self, const struct snd_view_arg
     report->skip_zero = args->skip_zero;
     report->show_all = args->show_all;
     report->peak = args->peak;
-    int status = fill_groups(self, args->groups, report);
-    if (status < 0)
-        status = fill_flops(self, args->flops, report);
-    if (status < 0 && args->time_unit && !snd_time_unit(args->time_unit, &report->time_unit))
-        status = snd_usage_error(self, SND_NO_TIME_UNIT, args->time_unit);
-    return status;
+    return fill_words(self, args, report);
 }
 
 /* ------------------------------------------------------------ several views */
@@ -196,12 +152,14 @@ const char *snd_view_args_given(const struct snd_view_args *args)
 void snd_view_args_narrow(struct snd_view_args *args, const char *view)
 {
     const struct sonde_view_info *info;
-    struct snd_nearest            bad = { .word = "" };
+    int                           groups = 0;
 
     for (size_t i = 0; i < PART_COUNT; i++)
         if (strcmp(parts[i].view, view) != 0)
             *(bool *)((char *)args + parts[i].offset) = false;
     for (size_t i = 0; args->groups && (info = sonde_view_info(i)) != NULL; i++)
-        if (strcmp(info->name, view) == 0 && (parse_groups(args->groups, &bad) & ~info->groups))
+        if (strcmp(info->name, view) == 0 &&
+            sonde_word_value(SONDE_WORDS_GROUP, args->groups, &groups, NULL) == SONDE_OK &&
+            ((unsigned)groups & ~info->groups))
             args->groups = NULL;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/schedule.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "format/schedule.h"
 
 enum sonde_action sonde_schedule_action(const struct sonde_schedule *schedule, uint64_t step)
 {
@@ -38,32 +37,13 @@ bool snd_schedule_is_warming_up(void)
 
 bool snd_schedule_parse(const char *text, struct sonde_schedule *out)
 {
-    struct sonde_schedule s = { 0, 0, 0, 0, 0, 0 };
-    const struct {
-        const char *key;
-        uint32_t   *value;
-    } fields[] = {
-        { "wait=", &s.wait },
-        { "warmup=", &s.warmup },
-        { "active=", &s.active },
-        { "repeat=", &s.repeat },
-        { "skip_first=", &s.skip_first },
-        { "skip_first_wait=", &s.skip_first_wait },
-    };
+    uint32_t    values[SND_SCHEDULE_FIELDS];
+    const char *bad;
 
-    while (*text) {
-        size_t i = 0, count = sizeof fields / sizeof fields[0];
-        while (i < count && strncmp(text, fields[i].key, strlen(fields[i].key)) != 0)
-            i++;
-        if (i == count)
-            return false;
-        char         *end;
-        unsigned long value = strtoul(text + strlen(fields[i].key), &end, 10);
-        if (end == text + strlen(fields[i].key) || value > UINT32_MAX || (*end && *end != ','))
-            return false;
-        *fields[i].value = (uint32_t)value;
-        text = *end ? end + 1 : end;
-    }
-    *out = s;
-    return s.active > 0;
+    if (!snd_schedule_read(text, values, &bad))
+        return false;
+#define SND_SCHEDULE(name) out->name = values[SND_SCHEDULE_##name];
+#include "format/schedule.def"
+#undef SND_SCHEDULE
+    return true;
 }

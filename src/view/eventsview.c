@@ -158,22 +158,16 @@ enum sonde_status sonde_events_stacks(const struct sonde_trace  *trace,
                                       const struct sonde_events *events, const char *metric,
                                       const struct sonde_sink *sink, struct sonde_error *err)
 {
-    static const char *const           metrics[] = { "self_cpu_time_total", "self_cuda_time_total",
-                                                     "self_xpu_time_total", "self_privateuse1_time_total" };
     const struct sonde_events_columns *c = sonde_events_columns(events);
     struct texts                       texts = { .trace = trace };
     struct snd_out                     out;
-    size_t                             which = 0;
+    int                                which;
 
-    while (which < SND_COUNT_OF(metrics) && strcmp(metrics[which], metric) != 0)
-        which++;
-    if (which == SND_COUNT_OF(metrics))
-        return snd_fail(err, SONDE_E_ARGUMENT,
-                        "unknown metric '%.60s'; metrics: self_cpu_time_total, "
-                        "self_cuda_time_total, self_xpu_time_total, self_privateuse1_time_total",
-                        metric);
+    if (sonde_word_value(SONDE_WORDS_METRIC, metric, &which, err) != SONDE_OK)
+        return SONDE_E_ARGUMENT;
     snd_out_init(&out, sink);
-    for (size_t i = 0; which == 0 && i < c->count; i++) { /* no trace has a device's times yet */
+    /* No trace has a device's times yet. */
+    for (size_t i = 0; which == SONDE_METRIC_CPU && i < c->count; i++) {
         int64_t           us = c->self_ns[i] / 1000;
         struct sonde_text text = find_text(&texts, TEXT_STACK, c->process[i], c->stack[i]);
         if (us <= 0 || text.length == 0)

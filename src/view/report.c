@@ -109,17 +109,15 @@ static enum sonde_status refuse_view(const char *name, struct sonde_error *err)
 static enum sonde_status refuse_groups(const struct snd_view *view, unsigned groups,
                                        struct sonde_error *err)
 {
-    static const char *const names[] = {
-        "shape", "stack", "thread", "process", "module", "overload"
-    };
-    struct sonde_buffer known = { 0 };
-    const char         *bad = NULL;
+    struct sonde_buffer      known = { 0 };
+    const char              *bad = NULL;
+    const struct sonde_word *group;
 
-    for (size_t i = 0; i < SND_COUNT_OF(names); i++) {
-        if (view->info.groups >> i & 1)
-            snd_buf_format(&known, "%s%s", known.length ? ", " : "", names[i]);
-        else if (groups >> i & 1)
-            bad = names[i];
+    for (size_t i = 0; (group = sonde_word(SONDE_WORDS_GROUP, i)) != NULL; i++) {
+        if (view->info.groups & (unsigned)group->value)
+            snd_buf_format(&known, "%s%s", known.length ? ", " : "", group->name);
+        else if (groups & (unsigned)group->value)
+            bad = group->name;
     }
     if (bad)
         snd_fail(err, SONDE_E_ARGUMENT, "the view '%s' cannot be grouped by %s: %s%s",

@@ -126,3 +126,45 @@ def test_owners_and_sessions_know_of_each_other(tmp_path):
         """))
     assert python("program.py", cwd=tmp_path).stdout.split("\n")[:4] == [
         "True", "True False", "['piece']", "1 False"]
+
+
+# --------------------------------------------------------------- what is declared once, in C
+
+def test_words_of_options_are_the_librarys(tmp_path):
+    (tmp_path / "program.py").write_text(textwrap.dedent("""
+        import sys; sys.modules["torch"] = None
+        import sonde
+        with sonde.profile() as prof:
+            with sonde.record_function("piece"): pass
+        prof.save("t.sonde")
+        with sonde.Trace("t.sonde") as trace:
+            for wrong in ({"group_by": "shape,tread"}, {"flops": "fast"}, {"format": "jsno"},
+                          {"time_unit": "weeks"}, {"part": "caller"}):
+                try:
+                    trace.report(**wrong)
+                except sonde.Error as error:
+                    print(error)
+        print(*prof.events().supported_export_stacks_metrics)
+        """))
+    shown = python("program.py", cwd=tmp_path).stdout.splitlines()
+    command = run(SONDE, "report", "t.sonde", "--group-by", "tread", cwd=tmp_path, status=2).stderr
+    assert shown[0] in command
+    assert shown == [
+        "unknown group 'tread' (did you mean 'thread'?); groups: shape, stack, thread, process, module, overload",
+        "expected full, torch or none, got 'fast'",
+        "unknown format 'jsno' (did you mean 'json'?); formats: text, json, csv",
+        "unknown time unit 'weeks'; units: us, ms, s, auto",
+        "unknown part 'caller' (did you mean 'callers'?); parts: main, callers, callees, tree, awaiting, summary",
+        "self_cpu_time_total self_cuda_time_total self_xpu_time_total self_privateuse1_time_total"]
+
+
+def test_a_schedule_of_any_size(tmp_path):
+    """Fields beyond what C's have are more steps than a program has; torch takes halves, too."""
+    done = python("-c", textwrap.dedent("""
+        import sys; sys.modules["torch"] = None
+        import sonde
+        never = sonde.schedule(wait=10**12, warmup=1, active=1)
+        print(never(0).name, never(10**9).name)
+        print(sonde.schedule(wait=0, warmup=1, active=0.5, skip_first_wait=True)(1).name)
+        """), cwd=tmp_path)
+    assert done.stdout == "NONE NONE\nRECORD_AND_SAVE\n"

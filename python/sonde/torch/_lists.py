@@ -9,7 +9,7 @@ a list of events takes its trace along, and is then as it was.
 """
 import inspect
 
-from .._core import Error, make_average
+from .._core import STACK_METRICS, Error, make_average
 from ._installed import torch_module
 
 _READING = ("index", "count", "copy", "__contains__", "__reversed__", "__add__", "__mul__",
@@ -201,8 +201,7 @@ class Events(EventList):
 
     @property
     def supported_export_stacks_metrics(self):
-        return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total",
-                "self_privateuse1_time_total"]
+        return list(STACK_METRICS)
 
 
 def _events_of(result):

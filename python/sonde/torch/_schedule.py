@@ -5,11 +5,14 @@ Without torch the enums are ours, of the same names and numbers, so that program
 mark their own ranges have schedules as well.
 """
 import enum
+import math
 import os
 import warnings
 
+from .. import _record
 from ._installed import torch_module
 
+_MOST = 2**32 - 1  # of a field: more steps than a program has
 _profiler = torch_module("torch.profiler")
 
 if _profiler is not None:
@@ -33,6 +36,10 @@ else:
         PrivateUse1 = 5
 
 
+_ACTIONS = (ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD,
+            ProfilerAction.RECORD_AND_SAVE)  # in the order of enum sonde_action
+
+
 def supported_activities():
     """The activities that are recorded here: operators and ranges on the CPU."""
     return {ProfilerActivity.CPU}
@@ -53,24 +60,13 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     if warmup == 0:
         warnings.warn("Profiler won't be using warmup, this can skew profiler results",
                       stacklevel=2)
-    cycle = wait + warmup + active
+    fields = tuple(min(math.ceil(value), _MOST) for value in (wait, warmup, active, repeat, skip_first,
+                                                       bool(skip_first_wait)))
 
     def action_of(step):
         if step < 0:
             raise AssertionError(f"Step must be non-negative. Got {step}.")
-        if step < skip_first:
-            return ProfilerAction.NONE
-        step -= skip_first
-        if skip_first_wait != 0:
-            step += wait  # as if the first cycle's wait were over
-        if repeat > 0 and step // cycle >= repeat:
-            return ProfilerAction.NONE
-        at = step % cycle
-        if at < wait:
-            return ProfilerAction.NONE
-        if at < wait + warmup:
-            return ProfilerAction.WARMUP
-        return ProfilerAction.RECORD if at < cycle - 1 else ProfilerAction.RECORD_AND_SAVE
+        return _ACTIONS[_record.schedule_action(fields, int(step))]
 
     return action_of
 

@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sonde._core - the reading side for Python: a Trace that reports and exports itself.
+ * python/read/core.c - sonde._core, the reading side for Python: the module itself, its exception,
+ * the words of its options, and sessions cut out of a trace.
  *
  * Thin on purpose: every number and every line of text is libsonde's. Built against the
  * limited API of CPython 3.9, so that one binary serves 3.9 and later.
- *
- * Threads: the interpreter lock is let go while libsonde works. A trace is for one thread at
- *          a time, so a second one that comes meanwhile gets an error, not a race.
  */
 #include "python/read/core.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/ending.h"
 
 /* Owned by the module; a process has one interpreter that imports this (m_size -1). */
 PyObject *core_error;
@@ -40,445 +31,52 @@ void core_set_error(const struct sonde_error *err)
     Py_DECREF(exception);
 }
 
-struct sonde_trace *core_take(struct trace_object *self)
+/* -------------------------------------------------------------------- words */
+
+int core_word(enum sonde_word_list list, const char *text, int *value)
 {
-    if (self->closed) {
-        PyErr_SetString(core_error, "the trace is closed");
-        return NULL;
-    }
-    if (self->busy) {
-        PyErr_SetString(core_error, "the trace is in use by another thread; open it a second time");
-        return NULL;
-    }
-    self->busy = 1;
-    return self->trace;
-}
-
-void core_let_go(struct trace_object *self)
-{
-    self->busy = 0;
-}
-
-void core_use(struct trace_object *self)
-{
-    self->users++;
-}
-
-/* Closed, and nothing borrows from it any more. */
-static void close_unused(struct trace_object *self)
-{
-    if (!self->closed || self->users > 0)
-        return;
-    sonde_trace_close(self->trace);
-    self->trace = NULL;
-}
-
-void core_unuse(struct trace_object *self)
-{
-    self->users--;
-    close_unused(self);
-}
-
-/* Names are bytes; JSON and tables are UTF-8 already, anything else must not raise. */
-PyObject *core_text(struct sonde_text text)
-{
-    return PyUnicode_DecodeUTF8(text.bytes, (Py_ssize_t)text.length, "replace");
-}
-
-/* ------------------------------------------------------------ open and close */
-
-static PyObject *trace_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = { "path", NULL };
-    PyObject    *path = NULL;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&:Trace", names, PyUnicode_FSConverter, &path))
-        return NULL;
-    allocfunc            allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    struct trace_object *self = (struct trace_object *)allocate(type, 0);
-    if (!self) {
-        Py_DECREF(path);
-        return NULL;
-    }
     struct sonde_error err = { 0 };
-    enum sonde_status  status;
-    const char        *bytes = PyBytes_AsString(path);
-    Py_BEGIN_ALLOW_THREADS
-    status = sonde_trace_open(bytes, &self->trace, &err);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(path);
-    if (status != SONDE_OK) {
-        core_set_error(&err);
-        Py_DECREF(self);
-        return NULL;
-    }
-    return (PyObject *)self;
-}
 
-static void trace_dealloc(struct trace_object *self)
-{
-    PyTypeObject *type = Py_TYPE((PyObject *)self);
-    freefunc      release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-
-    sonde_trace_close(self->trace);
-    release(self);
-    Py_DECREF(type);
-}
-
-static PyObject *trace_close(struct trace_object *self, PyObject *unused)
-{
-    (void)unused;
-    if (!self->closed) {
-        if (!core_take(self))
-            return NULL;
-        core_let_go(self);
-        self->closed = 1;
-        close_unused(self);
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *trace_enter(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    Py_INCREF(self);
-    return self;
-}
-
-static PyObject *trace_exit(struct trace_object *self, PyObject *args)
-{
-    (void)args;
-    return trace_close(self, NULL);
-}
-
-/* ------------------------------------------------------------------- reports */
-
-struct word {
-    const char *name;
-    int         value;
-};
-static const struct word formats[] = { { "text", SONDE_REPORT_TEXT },
-                                       { "json", SONDE_REPORT_JSON },
-                                       { "csv", SONDE_REPORT_CSV },
-                                       { NULL, 0 } },
-                         groups[] = { { "shape", SONDE_GROUP_SHAPE },
-                                      { "stack", SONDE_GROUP_STACK },
-                                      { "thread", SONDE_GROUP_THREAD },
-                                      { "process", SONDE_GROUP_PROCESS },
-                                      { "module", SONDE_GROUP_MODULE },
-                                      { "overload", SONDE_GROUP_OVERLOAD },
-                                      { NULL, 0 } },
-                         flops_modes[] = { { "full", SONDE_FLOPS_FULL },
-                                           { "torch", SONDE_FLOPS_TORCH },
-                                           { "none", SONDE_FLOPS_NONE },
-                                           { NULL, 0 } },
-                         units[] = { { "auto", SONDE_TIME_AUTO },
-                                     { "us", SONDE_TIME_US },
-                                     { "ms", SONDE_TIME_MS },
-                                     { "s", SONDE_TIME_S },
-                                     { NULL, 0 } },
-                         parts[] = { { "main", SONDE_PART_MAIN },
-                                     { "callers", SONDE_PART_CALLERS },
-                                     { "callees", SONDE_PART_CALLEES },
-                                     { "tree", SONDE_PART_TREE },
-                                     { "awaiting", SONDE_PART_AWAITING },
-                                     { "summary", SONDE_PART_SUMMARY },
-                                     { NULL, 0 } };
-
-/* Those of a list, for a message. */
-static void list_words(const struct word *words, char text[128])
-{
-    size_t length = 0;
-
-    text[0] = '\0';
-    for (; words->name && length < 100; words++)
-        length += (size_t)snprintf(text + length, 128 - length, "%s%s", length ? ", " : "",
-                                   words->name);
-}
-
-/* The value of `name`; -1 with an exception that says `what` and lists those there are. */
-static int find_word(const struct word *words, const char *name, const char *what)
-{
-    char text[128];
-
-    for (const struct word *word = words; word->name; word++)
-        if (strcmp(name, word->name) == 0)
-            return word->value;
-    list_words(words, text);
-    PyErr_Format(core_error, "%s '%s'; there are: %s", what, name, text);
+    if (sonde_word_value(list, text, value, &err) == SONDE_OK)
+        return 0;
+    core_set_error(&err);
     return -1;
 }
 
 int core_flops(const char *name, enum sonde_flops_mode *out)
 {
-    int value = find_word(flops_modes, name, "unknown FLOPs mode");
+    int value = SONDE_FLOPS_FULL;
+    int status = core_word(SONDE_WORDS_FLOPS, name, &value);
 
-    *out = value < 0 ? SONDE_FLOPS_FULL : (enum sonde_flops_mode)value;
-    return value < 0 ? -1 : 0;
+    *out = (enum sonde_flops_mode)value;
+    return status;
 }
 
-/* "shape,thread" as the command line takes it. */
 int core_groups(const char *list, unsigned *out)
 {
-    while (*list) {
-        size_t length = strcspn(list, ",");
-        size_t i = 0;
-        while (groups[i].name &&
-               !(strlen(groups[i].name) == length && strncmp(groups[i].name, list, length) == 0))
-            i++;
-        if (!groups[i].name) {
-            PyErr_Format(
-                core_error,
-                "unknown group '%s'; groups: shape, stack, thread, process, module, overload",
-                list);
-            return -1;
-        }
-        *out |= (unsigned)groups[i].value;
-        list += length + (list[length] == ',');
-    }
-    return 0;
+    int value = 0;
+    int status = *list ? core_word(SONDE_WORDS_GROUP, list, &value) : 0;
+
+    *out |= (unsigned)value;
+    return status;
 }
 
-/* What report() takes, into `options`. */
-static int parse_report(PyObject *args, PyObject *kwargs, struct sonde_report_options *options)
+/* The names of a list of words, as a tuple. */
+static PyObject *words_of(enum sonde_word_list list)
 {
-    static char *names[] = { "view", "sort",      "rows",      "group_by", "format", "flops",
-                             "part", "time_unit", "skip_zero", "show_all", "peak",   NULL };
-    const char  *group_by = "", *format = "text", *flops = "full", *part = "main", *unit = "auto";
-    long long    rows = 100;
-    int          skip_zero = 0, show_all = 0, peak = 0;
+    PyObject                *names = PyList_New(0), *tuple = NULL;
+    const struct sonde_word *word;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|zzLsss$ssppp:report", names, &options->view,
-                                     &options->sort, &rows, &group_by, &format, &flops, &part,
-                                     &unit, &skip_zero, &show_all, &peak))
-        return -1;
-    int format_value = find_word(formats, format, "no format");
-    int part_value = format_value < 0 ? -1 : find_word(parts, part, "no part");
-    int unit_value = part_value < 0 ? -1 : find_word(units, unit, "unknown time unit");
-    if (unit_value < 0 || core_flops(flops, &options->flops) < 0 ||
-        core_groups(group_by, &options->groups) < 0)
-        return -1;
-    options->format = (enum sonde_report_format)format_value;
-    options->part = (enum sonde_report_part)part_value;
-    options->time_unit = (enum sonde_time_unit)unit_value;
-    options->rows = rows;
-    options->skip_zero = skip_zero;
-    options->show_all = show_all;
-    options->peak = peak;
-    return 0;
-}
-
-static PyObject *trace_report(struct trace_object *self, PyObject *args, PyObject *kwargs)
-{
-    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
-
-    if (parse_report(args, kwargs, &options) != 0)
-        return NULL;
-    struct sonde_trace *trace = core_take(self);
-    if (!trace)
-        return NULL;
-
-    struct sonde_buffer text = { 0 };
-    struct sonde_sink   sink = sonde_sink_buffer(&text);
-    struct sonde_error  err = { 0 };
-    enum sonde_status   status;
-    Py_BEGIN_ALLOW_THREADS
-    status = sonde_report(trace, &options, &sink, &err);
-    Py_END_ALLOW_THREADS
-    core_let_go(self);
-
-    PyObject *result = NULL;
-    if (status != SONDE_OK)
-        core_set_error(&err);
-    else /* names are bytes; JSON and tables are UTF-8 already, anything else must not raise */
-        result = PyUnicode_DecodeUTF8(text.length ? text.bytes : "", (Py_ssize_t)text.length,
-                                      "replace");
-    sonde_buffer_release(&text);
-    return result;
-}
-
-/* ------------------------------------------------------------------- exports */
-
-/*
- * A file that could not be written whole is removed: half an export looks like a whole one.
- * Others may read it as far as the umask lets them; only our own traces are 0600.
- */
-static enum sonde_status write_to(const char *path, core_write_fn *write, void *user,
-                                  struct sonde_error *err)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-
-    if (fd < 0)
-        goto fail_open;
-    struct sonde_sink sink = sonde_sink_fd(fd);
-    enum sonde_status status = write(&sink, snd_ends_with(path, ".gz"), user, err);
-    if (status != SONDE_OK) {
-        close(fd);
-        unlink(path);
-        return status;
-    }
-    if (close(fd) == 0)
-        return SONDE_OK;
-fail_open:
-    err->status = SONDE_E_IO;
-    err->os_error = errno;
-    snprintf(err->message, sizeof err->message, "cannot write %.300s: %s", path, strerror(errno));
-    return SONDE_E_IO;
-}
-
-PyObject *core_write_file(PyObject *path, core_write_fn *write, void *user)
-{
-    struct sonde_error err = { 0 };
-    enum sonde_status  status;
-    const char        *bytes = PyBytes_AsString(path);
-
-    Py_BEGIN_ALLOW_THREADS
-    status = write_to(bytes, write, user, &err);
-    Py_END_ALLOW_THREADS
-    if (status != SONDE_OK) {
-        core_set_error(&err);
-        return NULL;
-    }
-    Py_RETURN_NONE;
-}
-
-struct export_call {
-    struct sonde_trace         *trace;
-    const char                 *format;
-    struct sonde_export_options options;
-};
-
-static enum sonde_status write_export(const struct sonde_sink *sink, bool gzip, void *user,
-                                      struct sonde_error *err)
-{
-    struct export_call *asked = user;
-
-    asked->options.gzip = gzip;
-    return sonde_export(asked->trace, asked->format, &asked->options, sink, err);
-}
-
-/* {name: JSON text} as names and texts in turn, then NULL. `kept` holds what they borrow from. */
-static const char **list_metadata(PyObject *metadata, PyObject *kept)
-{
-    Py_ssize_t   at = 0, count = PyDict_Size(metadata);
-    const char **list = calloc(2 * (size_t)(count > 0 ? count : 0) + 1, sizeof *list);
-    PyObject    *pair[2];
-
-    if (!list) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    for (size_t n = 0; PyDict_Next(metadata, &at, &pair[0], &pair[1]);) {
-        for (int k = 0; k < 2; k++) {
-            PyObject *utf8 = PyUnicode_Check(pair[k])
-                                 ? PyUnicode_AsEncodedString(pair[k], "utf-8", "surrogatepass")
-                                 : NULL;
-            bool      good = utf8 && PyList_Append(kept, utf8) == 0;
-            Py_XDECREF(utf8);
-            if (!good) {
-                if (!PyErr_Occurred())
-                    PyErr_SetString(PyExc_TypeError, "metadata is a dict of str to JSON text");
-                free(list);
-                return NULL;
-            }
-            list[n++] = PyBytes_AsString(utf8);
-        }
-    }
-    return list;
-}
-
-static PyObject *trace_export(struct trace_object *self, PyObject *args, PyObject *kwargs)
-{
-    static char       *names[] = { "path", "to", "metadata", "name", NULL };
-    struct export_call asked = { NULL, "chrome", SONDE_EXPORT_OPTIONS_INIT };
-    PyObject          *path = NULL, *metadata = NULL, *result = NULL;
-    const char       **list = NULL;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|s$Oz:export", names, PyUnicode_FSConverter,
-                                     &path, &asked.format, &metadata, &asked.options.name))
-        return NULL;
-    PyObject *kept = PyList_New(0);
-    if (!kept)
-        goto done;
-    if (metadata && metadata != Py_None) {
-        if (!PyDict_Check(metadata)) {
-            PyErr_SetString(PyExc_TypeError, "metadata is a dict of str to JSON text");
-            goto done;
-        }
-        list = list_metadata(metadata, kept);
-        if (!list)
-            goto done;
-        asked.options.metadata = list;
-    }
-    if (!asked.options.name)
-        asked.options.name = PyBytes_AsString(path);
-    asked.trace = core_take(self);
-    if (asked.trace) {
-        result = core_write_file(path, write_export, &asked);
-        core_let_go(self);
-    }
-done:
-    free(list);
-    Py_XDECREF(kept);
-    Py_DECREF(path);
-    return result;
-}
-
-/* --------------------------------------------------------- ledger and metadata */
-
-static PyObject *trace_ledger(struct trace_object *self, PyObject *unused)
-{
-    struct sonde_trace   *trace = core_take(self);
-    struct sonde_summary *summary;
-    struct sonde_error    err = { 0 };
-    enum sonde_status     status;
-
-    (void)unused;
-    if (!trace)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = sonde_summary_new(trace, &summary, &err);
-    Py_END_ALLOW_THREADS
-    core_let_go(self);
-    if (status != SONDE_OK) {
-        core_set_error(&err);
-        return NULL;
-    }
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < sonde_summary_ledger_count(summary); i++) {
-        const struct sonde_ledger_item *item = sonde_summary_ledger(summary, i);
-        PyObject *text = core_text((struct sonde_text){ item->text, strlen(item->text) });
-        PyObject *row =
-            text ? Py_BuildValue("(sKN)", item->key, (unsigned long long)item->count, text) : NULL;
-        if (!row || PyList_Append(list, row) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(row);
-    }
-    sonde_summary_free(summary);
-    return list;
-}
-
-static PyObject *trace_metadata(struct trace_object *self, PyObject *args, PyObject *kwargs)
-{
-    static char      *names[] = { "process", NULL };
-    unsigned int      process = 0;
-    struct sonde_text key, value;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|I:metadata", names, &process))
-        return NULL;
-    struct sonde_trace *trace = core_take(self);
-    if (!trace)
-        return NULL;
-    PyObject *dict = PyDict_New();
-    for (uint32_t n = 0; dict && sonde_trace_metadata(trace, process, n, &key, &value); n++) {
-        PyObject *name = core_text(key), *text = core_text(value);
-        if (!name || !text || PyDict_SetItem(dict, name, text) < 0)
-            Py_CLEAR(dict);
+    for (size_t i = 0; names && (word = sonde_word(list, i)) != NULL; i++) {
+        PyObject *name = PyUnicode_FromString(word->name);
+        if (!name || PyList_Append(names, name) < 0)
+            Py_CLEAR(names);
         Py_XDECREF(name);
-        Py_XDECREF(text);
     }
-    core_let_go(self);
-    return dict;
+    if (names)
+        tuple = PyList_AsTuple(names);
+    Py_XDECREF(names);
+    return tuple;
 }
 
 /* -------------------------------------------------------------------- sessions */
@@ -546,46 +144,6 @@ static PyMethodDef core_methods[] = {
     { NULL, NULL, 0, NULL },
 };
 
-static PyMethodDef trace_methods[] = {
-    { "report", METHOD(trace_report), METH_VARARGS | METH_KEYWORDS,
-      "report(view='ops', sort=None, rows=100, group_by='', format='text', flops='full', *, "
-      "part='main', time_unit='auto', skip_zero=False, show_all=False, peak=False) -> str" },
-    { "averages", METHOD(core_trace_averages), METH_VARARGS | METH_KEYWORDS,
-      "averages(group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False, *, "
-      "group_by='', flops='full', top_level=False) -> Averages" },
-    { "events", METHOD(core_trace_events), METH_VARARGS | METH_KEYWORDS,
-      "events(*, flops='full') -> Events" },
-    { "memory_timeline", METHOD(core_trace_timeline), METH_VARARGS | METH_KEYWORDS,
-      "memory_timeline(device='cpu') -> Timeline" },
-    { "export_stacks", METHOD(core_trace_stacks), METH_VARARGS | METH_KEYWORDS,
-      "export_stacks(path, metric='self_cpu_time_total')" },
-    { "export", METHOD(trace_export), METH_VARARGS | METH_KEYWORDS,
-      "export(path, to='chrome', *, metadata=None, name=None): writes a file for another program; "
-      ".gz compresses it" },
-    { "ledger", METHOD(trace_ledger), METH_NOARGS, "ledger() -> [(key, count, sentence)]" },
-    { "metadata", METHOD(trace_metadata), METH_VARARGS | METH_KEYWORDS,
-      "metadata(process=0) -> dict" },
-    { "close", METHOD(trace_close), METH_NOARGS, "close(): closes the files" },
-    { "__enter__", METHOD(trace_enter), METH_NOARGS, NULL },
-    { "__exit__", METHOD(trace_exit), METH_VARARGS, NULL },
-    { NULL, NULL, 0, NULL },
-};
-
-static PyType_Slot trace_slots[] = {
-    { Py_tp_doc, "Trace(path): a recorded trace, a file or a folder" },
-    { Py_tp_new, (void *)trace_new },
-    { Py_tp_dealloc, (void *)trace_dealloc },
-    { Py_tp_methods, trace_methods },
-    { 0, NULL },
-};
-
-static PyType_Spec trace_spec = {
-    .name = "sonde.Trace",
-    .basicsize = sizeof(struct trace_object),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = trace_slots,
-};
-
 static struct PyModuleDef core_module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "sonde._core",
@@ -615,12 +173,13 @@ PyMODINIT_FUNC PyInit__core(void)
         NULL);
     Py_XINCREF(core_error);
     if (add_object(module, "Error", core_error) &&
-        add_object(module, "Trace", PyType_FromSpec(&trace_spec)) &&
         add_object(module, "__version__", PyUnicode_FromString(sonde_version())) &&
-        core_averages_init(module) == 0 && core_average_init(module) == 0 &&
-        core_events_init(module) == 0 && core_event_init(module) == 0 &&
-        core_timeline_init(module) == 0 && core_layers_init(module) == 0 &&
-        core_probes_init(module) == 0 && core_table_init(module) == 0)
+        add_object(module, "STACK_METRICS", words_of(SONDE_WORDS_METRIC)) &&
+        core_trace_init(module) == 0 && core_averages_init(module) == 0 &&
+        core_average_init(module) == 0 && core_events_init(module) == 0 &&
+        core_event_init(module) == 0 && core_timeline_init(module) == 0 &&
+        core_layers_init(module) == 0 && core_probes_init(module) == 0 &&
+        core_table_init(module) == 0)
         return module;
     Py_DECREF(module);
     return NULL;

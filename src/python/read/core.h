@@ -2,7 +2,8 @@
 /*
  * python/read/core.h - what the files of sonde._core share.
  *
- *     core.c       the module; Trace
+ *     core.c       the module, its exception, the words of options
+ *     trace.c      Trace
  *     averages.c, average.c, events.c, event.c, timeline.c
  *     rows.c       what those have in common
  *     layers.c     profiles of layers into results files
@@ -44,6 +45,8 @@ void                core_let_go(struct trace_object *self);
 void core_use(struct trace_object *self);
 void core_unuse(struct trace_object *self);
 
+/* Values of words (sonde/export.h): 0, or -1 with an exception set. Groups: of a list, "" too. */
+int core_word(enum sonde_word_list list, const char *text, int *value);
 int core_flops(const char *name, enum sonde_flops_mode *out);
 int core_groups(const char *list, unsigned *out);
 
@@ -57,6 +60,7 @@ PyObject *core_text(struct sonde_text text);
 /* --------------------------------------------------- averages.c and its siblings */
 
 /* 0, or -1 with an exception set. */
+int       core_trace_init(PyObject *module);
 int       core_averages_init(PyObject *module);
 int       core_average_init(PyObject *module);
 int       core_events_init(PyObject *module);

@@ -99,8 +99,12 @@ static int parse_schedule(PyObject *object, struct sonde_schedule *s)
     if (!object || object == Py_None)
         return 1;
     if (!PyTuple_Check(object)) {
-        PyErr_SetString(PyExc_TypeError, "schedule is (wait, warmup, active, repeat, skip_first, "
-                                         "skip_first_wait)");
+#define SND_SCHEDULE(name) ", " #name
+        static const char fields[] =
+#include "format/schedule.def"
+            ;
+#undef SND_SCHEDULE
+        PyErr_Format(PyExc_TypeError, "schedule: expected a tuple of %s", fields + 2);
         return 0;
     }
     return PyArg_ParseTuple(object, "IIIIII", &s->wait, &s->warmup, &s->active, &s->repeat,
