@@ -489,6 +489,12 @@ SONDE_API void     sonde_begin_id_slow_(uint32_t name, uint32_t shapes);
 SONDE_API void     sonde_end_slow_(uint64_t now); /* 0: at the time when it has the lane */
 SONDE_API void     sonde_scope_end_slow_(struct sonde_scope_ scope);
 
+/*
+ * An id of this bit is described in each chunk that uses it (docs/FORMAT.md, RECORD): the slow way.
+ * No chunk has room for so many words more.
+ */
+#define SONDE_LATE_ID_ 0x40000000u
+
 #define SONDE_KIND_BEGIN_ 0x21u
 #define SONDE_KIND_SPAN_ 0x27u
 #define SONDE_KIND_FUNCTION_ 0x63u
@@ -647,7 +653,7 @@ static inline void sonde_begin_id(uint32_t name, uint32_t shapes)
     if (SONDE_LIKELY_(epoch == 0))
         return;
     struct sonde_lane *lane = &sonde_lane_;
-    if (SONDE_LIKELY_(sonde_lane_take_(lane, epoch, 2))) {
+    if (SONDE_LIKELY_(sonde_lane_take_(lane, epoch, 2 | ((name | shapes) & SONDE_LATE_ID_)))) {
         sonde_begin_at_(lane, (uint64_t)shapes << 32 | name);
         sonde_lane_leave_(lane);
     } else {

@@ -27,7 +27,7 @@
 #include "format/layout.h"
 #include "format/schedule.h"
 
-#define SND_TRACE_LEAST (8 * SND_GRAIN) /* the recorder's own limit: record/options.c */
+#define SND_TRACE_LEAST (8 * SND_GRAIN) /* the recorder's own limit: record/startoptions.c */
 
 struct run_args {
     const char           *schedule;

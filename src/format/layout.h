@@ -59,6 +59,7 @@ enum snd_file_flag {
     SND_FILE_KEEP_LAST = 4,  /* the oldest chunks were to be recycled at the limit */
     SND_FILE_LIMIT = 8,      /* the size limit was reached */
     SND_FILE_OWN_NAMES = 16, /* chunks have names of their own (NAME) */
+    SND_FILE_LATE = 32,      /* lane chunks have records (RECORD) */
 };
 
 /*
@@ -185,6 +186,11 @@ static inline int snd_closes_in_place(uint8_t kind)
 /* A name id with this bit is the number of a NAME of its chunk, since the last THREAD there. */
 #define SND_OWN_NAME 0x80000000u
 #define SND_NAME_BYTES 48u /* of a NAME's text in one event */
+/* An id with this bit is of a late record, in the lane chunks that use it (RECORD). */
+#define SND_LATE_ID 0x40000000u
+#define SND_LATE_SIZE_MAX 8192u /* of its payload, in bytes */
+#define SND_RECORD_BYTES 48u    /* of its payload in a RECORD, and in a RECORD_SHORT */
+#define SND_RECORD_SHORT_BYTES 16u
 #define SND_SPAN_NAME(word1) ((uint32_t)(word1))
 #define SND_SPAN_TICKS(word1) ((uint32_t)((uint64_t)(word1) >> 32))
 

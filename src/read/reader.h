@@ -56,6 +56,7 @@ struct snd_tables {
     } * tallies;
     struct snd_call_record *calls;
     struct snd_map          meta_index; /* key's string id to its place in metas */
+    struct snd_map          late;       /* type and late id to the id here: laterecords.c */
     struct snd_text
             *prefixes; /* folders that torch leaves out of file names: the first that fits */
     uint32_t prefix_count, prefix_room;
@@ -145,6 +146,17 @@ SND_CHECKED enum sonde_status snd_chunks_find(struct snd_process *process, struc
 SND_CHECKED enum sonde_status snd_tables_read(struct sonde_trace *trace,
                                               struct snd_process *process, struct sonde_error *err);
 void                          snd_tables_release(struct snd_tables *tables);
+/* The same for the records in lane chunks. */
+struct snd_codec;
+SND_CHECKED enum sonde_status snd_late_read(struct sonde_trace *trace, struct snd_process *process,
+                                            struct snd_codec **codec, struct sonde_error *err);
+/* The tables' id for one of a type that events or records have, which may be a late one. */
+uint32_t snd_late_replace(const struct snd_tables *tables, uint8_t type, uint32_t id);
+/* Adds a record to the tables; false when memory is out. */
+SND_CHECKED bool snd_record_parse(struct sonde_trace *trace, struct snd_process *process,
+                                  uint8_t type, uint32_t id, const uint8_t *payload, size_t size);
+/* The id that a further record of the type would have; 0: a type that cannot be late. */
+uint32_t snd_table_next_id(const struct snd_tables *tables, uint8_t type);
 /* Takes over what the tables' metadata tells of file names ("python.prefixes"). */
 SND_CHECKED bool snd_prefixes_read(const struct sonde_trace *trace, struct snd_process *process);
 

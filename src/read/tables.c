@@ -205,6 +205,31 @@ static bool (*const parsers[])(struct parser *, uint32_t, const uint8_t *, size_
     [SND_REC_META] = parse_meta,     [SND_REC_TALLY] = parse_tally,   [SND_REC_CALL] = parse_call,
 };
 
+bool snd_record_parse(struct sonde_trace *trace, struct snd_process *process, uint8_t type,
+                      uint32_t id, const uint8_t *payload, size_t size)
+{
+    struct parser p = { trace, process, &process->tables };
+
+    return parsers[type](&p, id, payload, size);
+}
+
+uint32_t snd_table_next_id(const struct snd_tables *t, uint8_t type)
+{
+    const struct {
+        uint8_t  type;
+        uint32_t count;
+    } counts[] = {
+        { SND_REC_STRING, t->name_count }, { SND_REC_SHAPES, t->shape_count },
+        { SND_REC_FRAME, t->frame_count }, { SND_REC_STACK, t->stack_count },
+        { SND_REC_CALL, t->call_count },
+    };
+
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        if (counts[i].type == type)
+            return counts[i].count ? counts[i].count : 1; /* 0 is none */
+    return 0;
+}
+
 /* ------------------------------------------------------------------ chunks */
 
 enum step { STEP_ON, STEP_MORE, STEP_END, STEP_NOMEM };
@@ -367,6 +392,8 @@ enum sonde_status snd_tables_read(struct sonde_trace *trace, struct snd_process 
     }
     snd_cursor_release(&cursor);
     if (status == SONDE_OK)
+        status = snd_late_read(trace, process, &codec, err);
+    if (status == SONDE_OK)
         status = read_own_names(&p, &codec, err);
     snd_codec_free(codec);
     if (status == SONDE_OK && !snd_prefixes_read(trace, process))
@@ -386,6 +413,7 @@ void snd_tables_release(struct snd_tables *t)
     free(t->tallies);
     free(t->calls);
     snd_map_release(&t->meta_index);
+    snd_map_release(&t->late);
     free(t->prefixes);
     snd_arena_release(&t->arena);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "format/fields.h"
+#include "format/references.h"
 
 #define BACKWARDS_NS 10000000 /* an event stamped before its thread waited for a chunk is no news */
 #define CLOCK_SLACK ((uint64_t)1 << 32) /* ticks past the stop that are still believed: a second */
@@ -292,11 +293,42 @@ static inline bool has_name(uint8_t kind)
            kind == SND_EV_COUNTER;
 }
 
+/* The event with the tables' ids instead of late ones. */
+static void replace_late(const struct snd_tables *t, uint8_t kind, uint64_t *words)
+{
+    for (size_t i = 0; i < SND_EVENT_REFERENCES; i++) {
+        const struct snd_reference *reference = &snd_event_references[i];
+        unsigned                    shift = reference->at % 2 * 32;
+        uint64_t                   *word = &words[reference->at / 2];
+        if (reference->from != kind)
+            continue;
+        uint32_t id = (uint32_t)(*word >> shift);
+        *word ^= (uint64_t)(id ^ snd_late_replace(t, reference->to, id)) << shift;
+    }
+    if (kind == SND_EV_ATTR && snd_attr_reference(SND_ATTR_KEY(words[0]))) {
+        uint32_t id = (uint32_t)SND_ATTR_VALUE(words[0]);
+        uint8_t  type = snd_attr_reference(SND_ATTR_KEY(words[0]));
+        words[0] ^= (uint64_t)(id ^ snd_late_replace(t, type, id)) << 16;
+    }
+}
+
+static bool deliver_late(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
+{
+    uint8_t  kind = SND_EVENT_KIND(words[0]);
+    uint64_t copy[8] = { 0 };
+
+    memcpy(copy, words, SND_KIND_WORDS(kind) * sizeof copy[0]);
+    replace_late(&place->process->tables, kind, copy);
+    return deliver(w, place, copy);
+}
+
 bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
 {
     uint8_t kind = SND_EVENT_KIND(words[0]);
 
     w->seen[place->process - w->trace->processes] += snd_event_weight(words);
+    if (kind == SND_EV_RECORD || kind == SND_EV_RECORD_SHORT)
+        return true;
     if (kind == SND_EV_NAME) {
         place->own += SND_LOW(words[1]) == place->own - place->own_at_thread;
         return true;
@@ -308,6 +340,8 @@ bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *
                                     kind == SND_EV_COUNTER ? words[2] : 0 };
         return deliver(w, place, named);
     }
+    if (place->process->tables.late.count > 0)
+        return deliver_late(w, place, words);
     return deliver(w, place, words);
 }
 

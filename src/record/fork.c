@@ -9,6 +9,7 @@
 #include "record/epoch.h"
 #include "record/file.h"
 #include "record/intern.h"
+#include "record/late.h"
 #include "record/recording.h"
 #include "record/sampled.h"
 #include "record/say.h"
@@ -78,9 +79,11 @@ static void forget_file(enum snd_survivor survivor)
     if (at_rest) {
         snd_chunks_clear();
         snd_sampled_clear();
+        snd_late_clear();
         snd_table_stop();
     } else {
         snd_sampled_abandon();
+        snd_late_abandon();
         snd_table_abandon();
     }
     snd_file_leave();

@@ -114,15 +114,22 @@ static bool grow_slots(void)
 }
 
 /* Chunks of any other size are not packed whole, and could not keep names of their own. */
-static bool may_own_names(void)
+bool snd_table_is_kept_last(void)
 {
     return snd_rec.keep_last && snd_rec.chunk_bytes <= SONDE_DEFAULT_CHUNK_BYTES;
+}
+
+/* Types that need not be in the tables: names, and what leads to them. */
+static bool may_be_late(enum snd_record_type type)
+{
+    return type == SND_REC_STRING || type == SND_REC_SHAPES || type == SND_REC_FRAME ||
+           type == SND_REC_STACK || type == SND_REC_CALL;
 }
 
 /* In keep-last mode names are not to fill the file: further ones go where they are used. */
 static bool is_share_spent(enum snd_record_type type, size_t need)
 {
-    return type == SND_REC_STRING && may_own_names() && snd_rec.max_bytes != 0 &&
+    return may_be_late(type) && snd_table_is_kept_last() && snd_rec.max_bytes != 0 &&
            snd_rec.table_chunk != SND_NO_CHUNK &&
            snd_rec.table_used + need + TABLE_KEPT > snd_rec.chunks[snd_rec.table_chunk].size &&
            (snd_rec.table_bytes + TABLE_FIRST > snd_rec.max_bytes / TABLE_SHARE ||
@@ -135,39 +142,72 @@ static void begin_own_names(void)
     __atomic_fetch_or(&snd_header->flags, SND_FILE_OWN_NAMES, __ATOMIC_RELAXED);
 }
 
-static uint32_t lose(enum snd_record_type type)
+uint32_t snd_table_lose(enum snd_record_type type)
 {
-    if (type == SND_REC_STRING && may_own_names())
+    if (type == SND_REC_STRING && snd_table_is_kept_last())
         begin_own_names();
     snd_count(&snd_header->lost_names, 1);
     return type == SND_REC_STRING ? SND_NAME_LOST : 0;
 }
 
-uint32_t snd_table_intern(enum snd_record_type type, struct snd_hash hash, const void *payload,
-                          size_t size)
+static bool is_found(const struct snd_intern_slot *slot)
+{
+    return slot->id != 0 && !snd_is_late(slot->id);
+}
+
+bool snd_table_put(enum snd_record_type type, struct snd_hash hash, uint32_t id)
+{
+    if (snd_rec.slot_used * 2 >= snd_rec.slot_count && !grow_slots())
+        return false;
+    struct snd_intern_slot *slot = find_slot(snd_rec.slots, snd_rec.slot_count, hash, type);
+    snd_rec.slot_used += slot->id == 0;
+    *slot = (struct snd_intern_slot){ hash, id, type };
+    return true;
+}
+
+uint32_t snd_table_try(enum snd_record_type type, struct snd_hash hash, const void *payload,
+                       size_t size)
 {
     struct snd_intern_slot *slot = find_slot(snd_rec.slots, snd_rec.slot_count, hash, type);
+    uint32_t                id = 0;
 
-    if (slot->id != 0)
+    if (is_found(slot))
+        return slot->id;
+    /* Room first: making it may let go of the lock, and another thread may add this very one. */
+    if (is_share_spent(type, payload_room(size)) || !make_room(payload_room(size)))
+        return 0;
+    slot = find_slot(snd_rec.slots, snd_rec.slot_count, hash, type);
+    if (is_found(slot))
         return slot->id;
     if (snd_rec.slot_used * 2 >= snd_rec.slot_count && !grow_slots())
-        return lose(type);
-    if (is_share_spent(type, payload_room(size)))
-        return lose(type);
-    /* Room first: making it may let go of the lock, and another thread may add this very one. */
-    if (!make_room(payload_room(size)))
-        return lose(type);
-    slot = find_slot(snd_rec.slots, snd_rec.slot_count, hash, type);
-    if (slot->id != 0)
-        return slot->id;
-    uint32_t id;
-    if (!snd_table_append(type, &id, payload, size))
-        return lose(type);
-    *slot = (struct snd_intern_slot){ hash, id, type };
-    snd_rec.slot_used++;
+        return 0;
+    if (!snd_table_append(type, &id, payload, size) || !snd_table_put(type, hash, id))
+        return 0;
     if (is_share_spent(type, TABLE_KEPT)) /* soon: before one is lost */
         begin_own_names();
     return id;
+}
+
+uint32_t snd_table_intern(enum snd_record_type type, struct snd_hash hash, const void *payload,
+                          size_t size)
+{
+    uint32_t id = snd_table_try(type, hash, payload, size);
+
+    return id != 0 ? id : snd_table_lose(type);
+}
+
+uint32_t snd_table_text(const char *text, size_t length)
+{
+    char     payload[4 + SND_TEXT_MAX];
+    uint32_t size = (uint32_t)(length < SND_TEXT_MAX ? length : SND_TEXT_MAX);
+
+    if (size < length)
+        snd_count(&snd_header->cut_names, 1);
+    memcpy(payload, &size, sizeof size);
+    memcpy(payload + sizeof size, text, size);
+    return snd_table_intern(SND_REC_STRING,
+                            snd_record_hash(SND_REC_STRING, payload, sizeof size + size), payload,
+                            sizeof size + size);
 }
 
 uint32_t snd_table_find(enum snd_record_type type, struct snd_hash hash)
@@ -199,7 +239,7 @@ uint64_t *snd_table_tally(const struct snd_tally_record *tally)
         uint64_t                words[SND_TALLY_WORDS_MAX];
     } record = { *tally, { 0 } };
     size_t          size = sizeof record.head + tally->count * sizeof record.words[0];
-    struct snd_hash hash = snd_hash_bytes(&record.head, sizeof record.head, SND_REC_TALLY);
+    struct snd_hash hash = snd_record_hash(SND_REC_TALLY, &record.head, sizeof record.head);
 
     /* Room first: after it nobody lets go of the lock, and a new id is the last in the table. */
     uint32_t before = 0;
@@ -209,7 +249,7 @@ uint64_t *snd_table_tally(const struct snd_tally_record *tally)
         ready = before + 1 < snd_rec.tally_room || grow_tallies();
     }
     if (!ready) {
-        lose(SND_REC_TALLY);
+        snd_table_lose(SND_REC_TALLY);
         return NULL;
     }
     uint32_t id = snd_table_intern(SND_REC_TALLY, hash, &record, size);
@@ -251,11 +291,7 @@ void snd_tallies_park(void)
 
 bool snd_table_start(void)
 {
-    static const struct {
-        uint32_t length;
-        char     text[12];
-    } lost = { 12, { '(', 'n', 'a', 'm', 'e', 's', ' ', 'l', 'o', 's', 't', ')' } };
-    uint32_t id;
+    static const char lost[] = "(names lost)";
 
     memset(snd_rec.next_id, 0, sizeof snd_rec.next_id);
     snd_rec.table_chunk = SND_NO_CHUNK;
@@ -264,7 +300,8 @@ bool snd_table_start(void)
     snd_rec.own_names = false;
     if (!grow_slots())
         return false;
-    return snd_table_append(SND_REC_STRING, &id, &lost, sizeof lost) != NULL && id == SND_NAME_LOST;
+    snd_table_text(lost, sizeof lost - 1);
+    return snd_rec.next_id[SND_REC_STRING] == SND_NAME_LOST; /* it is there, and has this id */
 }
 
 void snd_table_abandon(void)

@@ -14,6 +14,12 @@
 
 #include "record/state.h"
 
+/* Whether an id is of a late record: late.h. */
+static inline bool snd_is_late(uint32_t id)
+{
+    return (id & SND_LATE_ID) != 0;
+}
+
 /* The id that stands for names that found no room. Always defined. */
 #define SND_NAME_LOST 1u
 
@@ -30,9 +36,30 @@ void *snd_table_append(enum snd_record_type type, uint32_t *id, const void *payl
 /* Appends a pair of clocks. */
 void snd_table_clock(void);
 
-/* The id of a payload of a type, appended if it is new. 0 (or SND_NAME_LOST) without room. */
+/* The id of a payload of a type, appended if it is new. 0 without room; late ids are none. */
+uint32_t snd_table_try(enum snd_record_type type, struct snd_hash hash, const void *payload,
+                       size_t size);
+/* Makes an id of elsewhere the one that is found by this hash; false without memory. */
+bool snd_table_put(enum snd_record_type type, struct snd_hash hash, uint32_t id);
+/* Counts a record that found no room; returns what stands for it: 0, or SND_NAME_LOST. */
+uint32_t snd_table_lose(enum snd_record_type type);
+/* Whether records without room may go into the chunks that use them. */
+bool snd_table_is_kept_last(void);
+
+/* snd_table_try(), or what stands for it without room. */
 uint32_t snd_table_intern(enum snd_record_type type, struct snd_hash hash, const void *payload,
                           size_t size);
+
+/* The one rule by which what is in the tables is known again. */
+static inline struct snd_hash snd_record_hash(enum snd_record_type type, const void *payload,
+                                              size_t size)
+{
+    return snd_hash_bytes(payload, size, (uint64_t)type);
+}
+
+/* The id of a short text; what is beyond SND_TEXT_MAX bytes of it is left off, and counted. */
+#define SND_TEXT_MAX ((size_t)4096)
+uint32_t snd_table_text(const char *text, size_t length);
 
 /* The words of the tally of a kind, key and other, made if it is new; NULL without room. */
 uint64_t *snd_table_tally(const struct snd_tally_record *tally);

@@ -4,8 +4,10 @@
  */
 #include <string.h>
 
+#include "format/references.h"
+#include "record/intern.h"
 #include "record/lane.h"
-#include "record/names.h"
+#include "record/naming.h"
 #include "record/sampled.h"
 
 /* ----------------------------------------------------------------- writing */
@@ -13,21 +15,13 @@
 _Static_assert(SONDE_KIND_FUNCTION_ == SND_EV_FUNCTION && SND_FUNCTION_RESUMED == 1,
                "sonde_function_at_() writes what docs/FORMAT.md says");
 
-static void put(const uint64_t *words, size_t count, enum snd_intent intent)
-{
-    if (snd_lane_enter(count, intent) == SND_ENTRY_READY) {
-        snd_lane_write(&sonde_lane_, words, count);
-        snd_lane_leave();
-    }
-}
-
 /* Between enter and leave only: what a signal handler marks before is older, never younger. */
 static uint64_t stamp(enum snd_event_kind kind)
 {
     return snd_lane_time() << 8 | (uint64_t)kind;
 }
 
-/* The same with the time in word 0. */
+/* Writes an event with the time in word 0. */
 static void put_now(enum snd_event_kind kind, uint64_t *words, size_t count, enum snd_intent intent)
 {
     if (snd_lane_enter(count, intent) == SND_ENTRY_READY) {
@@ -41,23 +35,43 @@ static void put_now(enum snd_event_kind kind, uint64_t *words, size_t count, enu
 
 void sonde_begin_slow_(struct sonde_site *site, const char *name)
 {
-    size_t length = strlen(name);
-    if (snd_lane_enter(3 + snd_name_room(length), SND_INTENT_BEGIN) != SND_ENTRY_READY)
-        return;
-    uint64_t bound = __atomic_load_n(&site->bound, __ATOMIC_RELAXED);
-    if (bound >> 32 != sonde_lane_.epoch) {
-        uint32_t id = snd_name_event(name, length);
+    uint64_t bound = __atomic_load_n(&site->bound, __ATOMIC_ACQUIRE);
+    uint32_t id = (uint32_t)bound;
+
+    if (bound >> 32 == sonde_epoch()) {
+        if (snd_lane_enter(2, SND_INTENT_BEGIN) != SND_ENTRY_READY)
+            return;
+        if (bound >> 32 != sonde_lane_.epoch) { /* another recording has begun meanwhile */
+            snd_lane_leave();
+            sonde_begin_slow_(site, name);
+            return;
+        }
+    } else {
+        if (snd_lane_enter_named(2, SND_INTENT_BEGIN, name, &id) != SND_ENTRY_READY)
+            return;
         bound = (uint64_t)sonde_lane_.epoch << 32 | id;
         if (!(id & SND_OWN_NAME)) /* after the name's record */
             __atomic_store_n(&site->bound, bound, __ATOMIC_RELEASE);
     }
-    sonde_begin_at_(&sonde_lane_, (uint32_t)bound);
+    sonde_begin_at_(&sonde_lane_, id);
     snd_lane_leave();
+}
+
+/* Enters for an event that has an id of the tables or of a late record; `lost` stands for it. */
+static bool enter_with(size_t words, enum snd_intent intent, uint32_t *id, uint32_t lost)
+{
+    if (snd_lane_enter(words + snd_late_room(*id), intent) != SND_ENTRY_READY)
+        return false;
+    if (!snd_late_define(*id))
+        *id = lost;
+    return true;
 }
 
 void sonde_begin_id_slow_(uint32_t name, uint32_t shapes)
 {
-    if (snd_lane_enter(2, SND_INTENT_BEGIN) == SND_ENTRY_READY) {
+    if (enter_with(2 + snd_late_room(shapes), SND_INTENT_BEGIN, &name, SND_NAME_LOST)) {
+        if (!snd_late_define(shapes))
+            shapes = 0;
         sonde_begin_at_(&sonde_lane_, (uint64_t)shapes << 32 | name);
         snd_lane_leave();
     }
@@ -68,20 +82,24 @@ void sonde_begin_call(uint32_t call, uint64_t sequence)
 {
     const uint64_t number = sequence << 16 | SND_ATTR_CALLS_SEQUENCE << 8 | SND_EV_ATTR;
 
-    if (snd_lane_enter(3, SND_INTENT_BEGIN) == SND_ENTRY_READY) {
-        snd_lane_write(&sonde_lane_, &number, 1);
+    if (!enter_with(3, SND_INTENT_BEGIN, &call, 0))
+        return;
+    snd_lane_write(&sonde_lane_, &number, 1);
+    if (call != 0)
         sonde_begin_call_at_(&sonde_lane_, call);
-        snd_lane_leave();
-    }
+    else
+        sonde_begin_at_(&sonde_lane_, SND_NAME_LOST);
+    snd_lane_leave();
 }
 
 void sonde_begin_text(const char *name)
 {
-    size_t length = strlen(name);
-    if (snd_lane_enter(3 + snd_name_room(length), SND_INTENT_BEGIN) != SND_ENTRY_READY)
-        return;
-    sonde_begin_at_(&sonde_lane_, snd_name_event(name, length));
-    snd_lane_leave();
+    uint32_t id;
+
+    if (snd_lane_enter_named(2, SND_INTENT_BEGIN, name, &id) == SND_ENTRY_READY) {
+        sonde_begin_at_(&sonde_lane_, id);
+        snd_lane_leave();
+    }
 }
 
 void sonde_end_slow_(uint64_t now)
@@ -164,15 +182,18 @@ void sonde_end_key(uint64_t key)
 
 void sonde_attr(enum sonde_attr key, uint64_t value)
 {
+    const uint64_t small = value << 16 | (uint64_t)key << 8 | SND_EV_ATTR;
+    const uint64_t large[2] = { (uint64_t)key << 8 | SND_EV_ATTR64, value };
+    bool           is_small = value <= SND_ATTR_SMALL_MAX;
+    uint32_t       id = snd_attr_reference((uint8_t)key) ? (uint32_t)value : 0;
+
     if (key == SONDE_ATTR_KEY) /* another thread may end the range */
         break_depth();
-    if (value <= SND_ATTR_SMALL_MAX) {
-        const uint64_t word = value << 16 | (uint64_t)key << 8 | SND_EV_ATTR;
-        put(&word, 1, SND_INTENT_OTHER);
-    } else {
-        const uint64_t words[2] = { (uint64_t)key << 8 | SND_EV_ATTR64, value };
-        put(words, 2, SND_INTENT_OTHER);
-    }
+    if (!enter_with(2, SND_INTENT_OTHER, &id, UINT32_MAX))
+        return;
+    if (id != UINT32_MAX)
+        snd_lane_write(&sonde_lane_, is_small ? &small : large, is_small ? 1 : 2);
+    snd_lane_leave();
 }
 
 void sonde_range_shapes(const struct sonde_tensor *tensors, size_t count)
@@ -213,11 +234,13 @@ void sonde_free(struct sonde_device device, const void *address, uint64_t size)
 
 void sonde_counter(const char *name, double value)
 {
-    size_t length = strlen(name);
-    if (snd_lane_enter(3 + snd_name_room(length), SND_INTENT_OTHER) != SND_ENTRY_READY)
+    uint32_t id;
+    uint64_t words[3];
+
+    if (snd_lane_enter_named(3, SND_INTENT_OTHER, name, &id) != SND_ENTRY_READY)
         return;
-    uint64_t words[3] = { 0, snd_name_event(name, length), 0 };
     words[0] = stamp(SND_EV_COUNTER);
+    words[1] = id;
     memcpy(&words[2], &value, sizeof value);
     snd_lane_write(&sonde_lane_, words, 3);
     snd_lane_leave();
@@ -225,10 +248,10 @@ void sonde_counter(const char *name, double value)
 
 void sonde_mark(const char *name)
 {
-    size_t length = strlen(name);
-    if (snd_lane_enter(3 + snd_name_room(length), SND_INTENT_OTHER) != SND_ENTRY_READY)
+    uint32_t id;
+
+    if (snd_lane_enter_named(2, SND_INTENT_OTHER, name, &id) != SND_ENTRY_READY)
         return;
-    uint32_t       id = snd_name_event(name, length);
     const uint64_t words[2] = { stamp(SND_EV_MARK), id };
     snd_lane_write(&sonde_lane_, words, 2);
     snd_lane_leave();
@@ -247,29 +270,33 @@ void sonde_sample(const struct sonde_sample *sample)
     uint32_t samples = sample->samples < SND_SAMPLE_COUNT_MAX ? sample->samples
                                                               : SND_SAMPLE_COUNT_MAX;
     uint64_t left = sample->covered_ns;
+    uint32_t stack = sample->stack;
 
     if (sonde_epoch() == 0)
         return;
     /* What is longer than the field holds is several events; the samples are told of once. */
     do {
         uint64_t covered = left < UINT32_MAX ? left : UINT32_MAX;
+        if (!enter_with(3, SND_INTENT_OTHER, &stack, 0))
+            return;
+        uint64_t at = sample->at ? sample->at : snd_lane_time();
         uint64_t words[3] = {
-            sample->at << 8 | SND_EV_SAMPLE,
-            (uint64_t)(sample->state & 0xff) << 32 | (uint64_t)samples << 40 | sample->stack,
+            at << 8 | SND_EV_SAMPLE,
+            (uint64_t)(sample->state & 0xff) << 32 | (uint64_t)samples << 40 | stack,
             covered << 32 | sample->thread,
         };
-        if (sample->at)
-            put(words, 3, SND_INTENT_OTHER);
-        else
-            put_now(SND_EV_SAMPLE, words, 3, SND_INTENT_OTHER);
+        snd_lane_write(&sonde_lane_, words, 3);
+        snd_lane_leave();
         left -= covered;
     } while (left > 0);
 }
 
 void sonde_function_called(const struct sonde_function_call *call)
 {
-    if (sonde_epoch() != 0 && snd_lane_enter(4, SND_INTENT_OTHER) == SND_ENTRY_READY) {
-        sonde_function_at_(&sonde_lane_, call);
+    struct sonde_function_call it = *call;
+
+    if (sonde_epoch() != 0 && enter_with(4, SND_INTENT_OTHER, &it.frame, 0)) {
+        sonde_function_at_(&sonde_lane_, &it);
         snd_lane_leave();
     }
 }
@@ -301,10 +328,11 @@ void sonde_thread_name(const char *name)
 
 uint32_t sonde_thread_of(uint32_t tid, const char *name)
 {
-    uint32_t text = name && *name ? sonde_intern(name, strlen(name)) : 0, id = 0;
+    uint32_t id = 0;
 
     if (snd_lane_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
         return 0;
+    uint32_t text = name && *name ? snd_intern_text(name, strlen(name)) : 0;
     snd_lock();
     if (snd_rec.phase == SND_OPEN && snd_thread_self()->serial == snd_rec.serial) {
         struct snd_thread_record *record = snd_sampled_find(tid, &id);

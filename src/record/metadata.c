@@ -10,21 +10,9 @@
 #include "record/intern.h"
 #include "record/pages.h"
 
-static uint32_t intern_text(const char *text, size_t length)
-{
-    char     payload[4 + 4096];
-    uint32_t size = (uint32_t)(length < 4096 ? length : 4096);
-
-    if (size < length)
-        snd_count(&snd_header->cut_names, 1);
-    memcpy(payload, &size, 4);
-    memcpy(payload + 4, text, size);
-    return snd_table_intern(SND_REC_STRING, snd_hash_bytes(text, size, 0), payload, 4 + size);
-}
-
 void snd_metadata_write(const char *key, const char *value, size_t length)
 {
-    uint32_t pair[2] = { intern_text(key, strlen(key)), intern_text(value, length) };
+    uint32_t pair[2] = { snd_table_text(key, strlen(key)), snd_table_text(value, length) };
     uint32_t id;
 
     snd_table_append(SND_REC_META, &id, pair, sizeof pair);

@@ -6,6 +6,7 @@
 #include "record/chunk.h"
 #include "record/file.h"
 #include "record/intern.h"
+#include "record/late.h"
 #include "record/metadata.h"
 #include "record/place.h"
 #include "record/sampled.h"
@@ -26,6 +27,7 @@ enum sonde_status snd_recording_open(struct sonde_error *err)
     if (!snd_table_start()) {
         int os_error = (int)snd_header->last_os_error;
         snd_sampled_clear();
+        snd_late_clear();
         snd_table_stop();
         snd_chunks_clear();
         snd_file_close(0);
@@ -108,6 +110,7 @@ void snd_recording_close(void)
     snd_header->closed_events = snd_rec.events;
     __atomic_fetch_or(&snd_header->flags, SND_FILE_CLOSED, __ATOMIC_RELEASE);
     snd_sampled_clear();
+    snd_late_clear();
     snd_table_stop();
     snd_chunks_clear();
     snd_file_close(end);

@@ -9,7 +9,7 @@
 #include "record/fork.h"
 #include "record/lane.h"
 #include "record/metadata.h"
-#include "record/options.h"
+#include "record/startoptions.h"
 #include "record/place.h"
 #include "record/recording.h"
 #include "record/say.h"

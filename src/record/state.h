@@ -17,31 +17,32 @@
  * The files of this folder, lowest first. A file includes its own header and those of files listed
  * before it, so that nothing goes in a circle; tools/check_layers reads this list.
  *
- *   schema       the numbers of the public header are those of format/
- *   say          a line to standard error
- *   clock        the clock that stamps events
- *   pages        memory of the recorder's own
- *   state        the recording's data and its two locks
- *   epoch        marking is on or off
- *   schedule     which steps are recorded
- *   environment  what is read from the environment
- *   options      what sonde_start() was given
- *   bus          stores into the file that the file system cannot take
- *   place        where the files are: names, folder
- *   file         one file: made, grown, mapped, trimmed
- *   chunk        its parts: reserved, sealed, recycled
- *   intern       its tables
- *   metadata     key/value pairs about the run
- *   sampled      records of threads that do not mark for themselves
- *   supply       the helper thread
- *   thread       a thread: attach, change chunks, detach, park
- *   recording    all of these opened and closed together
- *   fork         a new process in the middle of a recording
- *   lane         enter, write, leave: the slow path of an event
- *   names        ids of names, for events and for probes
- *   mark         events
- *   session      start, stop, step, pause
- *   lifecycle    load, fork, exit
+ *   schema        the numbers of the public header are those of format/
+ *   say           a line to standard error
+ *   clock         the clock that stamps events
+ *   pages         memory of the recorder's own
+ *   state         the recording's data and its two locks
+ *   epoch         marking is on or off
+ *   schedule      which steps are recorded
+ *   environment   what is read from the environment
+ *   startoptions  what sonde_start() was given
+ *   bus           stores into the file that the file system cannot take
+ *   place         where the files are: names, folder
+ *   file          one file: made, grown, mapped, trimmed
+ *   chunk         its parts: reserved, sealed, recycled
+ *   intern        its tables
+ *   late          records for which the tables have no room, in memory
+ *   metadata      key/value pairs about the run
+ *   sampled       records of threads that do not mark for themselves
+ *   supply        the helper thread
+ *   thread        a thread: attach, change chunks, detach, park
+ *   recording     all of these opened and closed together
+ *   fork          a new process in the middle of a recording
+ *   lane          enter, write, leave: the slow path of an event
+ *   naming        ids of names, for events and for probes
+ *   mark          events
+ *   session       start, stop, step, pause
+ *   lifecycle     load, fork, exit
  *
  * Layer: record (sees base/, format/).
  */
@@ -80,6 +81,7 @@ struct snd_chunk_list {
 
 #define SND_CACHE_SLOTS 256
 #define SND_OWN_SLOTS 64
+#define SND_LATE_SLOTS 1024
 #define SND_SPARE_SIZE (4 + SND_STRING_MAX)
 
 /* What one thread knows beyond its lane; it lives as long as the thread does. */
@@ -108,6 +110,9 @@ struct snd_thread {
         struct snd_hash hash;
         uint32_t        chunk, number; /* chunk: as own_chunk */
     } own[SND_OWN_SLOTS];              /* written lately */
+    struct {
+        uint32_t chunk, id; /* chunk: as own_chunk */
+    } late[SND_LATE_SLOTS]; /* late records that the chunk has */
 };
 
 struct snd_intern_slot {

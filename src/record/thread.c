@@ -81,19 +81,6 @@ static bool next_chunk(struct snd_thread *thread)
 
 /* ------------------------------------------------------- attach and detach */
 
-static uint32_t intern_thread_name(const char *name)
-{
-    struct {
-        uint32_t length;
-        char     text[64];
-    } payload;
-
-    payload.length = (uint32_t)strnlen(name, sizeof payload.text);
-    memcpy(payload.text, name, payload.length);
-    return snd_table_intern(SND_REC_STRING, snd_hash_bytes(name, payload.length, 0), &payload,
-                            4 + payload.length);
-}
-
 static bool write_thread_record(struct snd_thread *thread)
 {
     char     name[17] = "";
@@ -105,7 +92,7 @@ static bool write_thread_record(struct snd_thread *thread)
     prctl(PR_GET_NAME, name);
     struct snd_thread_record record = {
         .tid = tid,
-        .name = name[0] ? intern_thread_name(name) : 0,
+        .name = name[0] ? snd_table_text(name, strlen(name)) : 0,
         .start = sonde_clock(),
     };
     thread->record = snd_table_append(SND_REC_THREAD, &thread->id, &record, sizeof record);

@@ -337,6 +337,36 @@ static bool count_calls(const struct sonde_event *event, void *user)
 }
 
 /* A number that changes seldom is told again in each chunk, so that none depends on another. */
+/* Whatever it names: a range, a thread, a key and a value of metadata, a counter. */
+static void test_one_text_has_one_id(void **state)
+{
+    struct sonde_options options = recorded_options("once.sonde");
+    static const char   *once[] = { "same", "(names lost)" };
+
+    (void)state;
+    recorded_start(&options);
+    for (size_t i = 0; i < 2; i++) {
+        sonde_metadata(once[i], once[i]);
+        sonde_begin_text(once[i]);
+        sonde_end();
+        sonde_counter(once[i], 1);
+        sonde_thread_name(once[i]);
+        assert_int_not_equal(sonde_intern(once[i], strlen(once[i])), 0);
+    }
+    recorded_stop();
+    struct sonde_trace *trace = recorded_open("once.sonde");
+    for (size_t i = 0; i < 2; i++) {
+        unsigned found = 0;
+        for (uint32_t id = 1; id < 100; id++) {
+            struct sonde_text text = sonde_trace_string(trace, 0, id);
+            found += text.length == strlen(once[i]) &&
+                     memcmp(text.bytes, once[i], text.length) == 0;
+        }
+        assert_int_equal(found, 1);
+    }
+    sonde_trace_close(trace);
+}
+
 static void test_calls(void **state)
 {
     (void)state;
@@ -377,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_off),
         cmocka_unit_test(test_metadata_and_folder),
+        cmocka_unit_test(test_one_text_has_one_id),
         cmocka_unit_test(test_calls),
         cmocka_unit_test(test_endless_tallies),
     };

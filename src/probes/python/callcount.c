@@ -470,7 +470,7 @@ void snd_calls_tell_(struct snd_calls_thread *t, const struct snd_calls_entry *e
         .parent = entry[-1].id,
         .resumed = !entry->calls,
     };
-    if (SONDE_LIKELY_(sonde_lane_take_(&sonde_lane_, epoch, 4))) {
+    if (SONDE_LIKELY_(sonde_lane_take_(&sonde_lane_, epoch, 4 | (f->frame & SONDE_LATE_ID_)))) {
         sonde_function_at_(&sonde_lane_, &call);
         sonde_lane_leave_(&sonde_lane_);
     } else {

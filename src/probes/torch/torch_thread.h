@@ -261,7 +261,7 @@ inline void begin(Thread *thread, uint32_t epoch, uint32_t call, const Own &own)
 {
     struct sonde_lane *lane = &sonde_lane_;
 
-    if (UNLIKELY(!sonde_lane_take_(lane, epoch, 5)))
+    if (UNLIKELY(!sonde_lane_take_(lane, epoch, 5 | (call & SONDE_LATE_ID_))))
         return begin_slow(epoch, call, own);
     uint64_t *at = lane->cur;
     if (own.sequence >= 0 && (thread->sequence != own.sequence || thread->chunk != lane->chunks)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/options.h"
+#include "record/startoptions.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A flight recorder of a program whose probes intern names for ever: what is left of their events has
+ * its names, stacks and tensor lists, though the tables of the trace are full.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "unit/recorded.h"
+
+#define THREADS 3
+#define ROUNDS 12000u /* a thread */
+#define LEVELS 3
+#define LIMIT ((uint64_t)1 << 20)
+#define TAIL "a long tail of words that no single event of forty-eight bytes holds"
+
+static uint32_t intern(const char *what, unsigned thread, unsigned i)
+{
+    char text[200];
+
+    snprintf(text, sizeof text, "%s %u %u%s", what, thread, i, i % 7 ? "" : TAIL);
+    return sonde_intern(text, strlen(text));
+}
+
+static uint32_t stack_of(unsigned thread, unsigned i)
+{
+    uint32_t stack = 0;
+
+    for (unsigned level = 0; level < LEVELS; level++)
+        stack = sonde_intern_stack(stack, sonde_intern_frame_in(intern("level", level, i), level,
+                                                                intern("file", thread, 0), i));
+    return stack;
+}
+
+static void one_round(unsigned thread, unsigned i, uint32_t early)
+{
+    const int64_t        dims[2] = { thread, i };
+    struct sonde_tensor  tensor = { SONDE_ARG_TENSOR, SONDE_FLOAT32, 2, dims };
+    uint32_t             shapes = sonde_intern_shapes(&tensor, 1), stack = stack_of(thread, i);
+    struct sonde_op_call call = { .name = intern("call", thread, i), .stack = stack };
+    uint64_t             now = sonde_clock();
+
+    sonde_begin_id(intern("range", thread, i), shapes);
+    sonde_begin_call(sonde_intern_call(&call), 0);
+    sonde_begin_id(early, 0);
+    sonde_end();
+    sonde_end();
+    sonde_attr(SONDE_ATTR_MODULE, intern("module", thread, i));
+    sonde_end();
+    sonde_sample(&(struct sonde_sample){ .stack = stack, .state = SONDE_SAMPLED_ON_CPU });
+    sonde_function_called(&(struct sonde_function_call){
+        .frame = sonde_intern_frame(intern("function", thread, i), 0, i),
+        .start = now,
+        .end = sonde_clock(),
+        .id = i + 1 });
+}
+
+static void *work(void *argument)
+{
+    unsigned thread = *(unsigned *)argument;
+    uint32_t early = intern("early", thread, 1); /* cached by the probe */
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        if (i == ROUNDS / 4) /* the tables are full by then; used to the end */
+            early = intern("early", thread, 2);
+        one_round(thread, i, early);
+    }
+    return NULL;
+}
+
+static void record(const char *name)
+{
+    struct sonde_options options = recorded_options(name);
+    pthread_t            threads[THREADS];
+    unsigned             numbers[THREADS];
+
+    options.max_bytes = LIMIT;
+    options.limit = SONDE_LIMIT_KEEP_LAST;
+    recorded_start(&options);
+    for (unsigned i = 0; i < THREADS; i++) {
+        numbers[i] = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &numbers[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+struct seen {
+    struct sonde_trace *trace;
+    uint64_t            ranges, calls, early, modules, samples, functions, shapes, stacks;
+    unsigned            last;
+};
+
+/* "what thread number" and, of every seventh, the tail. */
+static unsigned check_text(struct sonde_text text, const char *what)
+{
+    char     copy[256], expected[256];
+    unsigned thread, i;
+
+    snprintf(copy, sizeof copy, "%.*s", (int)text.length, text.bytes);
+    if (strncmp(copy, what, strlen(what)) != 0 ||
+        sscanf(copy + strlen(what), " %u %u", &thread, &i) != 2)
+        fail_msg("\"%s\" is no name of a %s", copy, what);
+    snprintf(expected, sizeof expected, "%s %u %u%s", what, thread, i, i % 7 ? "" : TAIL);
+    assert_string_equal(copy, expected);
+    return i;
+}
+
+static void check_stack(struct seen *seen, uint32_t process, uint32_t id)
+{
+    struct sonde_frame frames[LEVELS + 1];
+
+    assert_int_equal(sonde_trace_stack(seen->trace, process, id, frames, LEVELS + 1), LEVELS);
+    for (unsigned i = 0; i < LEVELS; i++) {
+        assert_int_equal(check_text(frames[i].function, "level"), frames[i].line);
+        check_text(frames[i].file, "file");
+    }
+    seen->stacks++;
+}
+
+static void check_range(struct seen *seen, const struct sonde_event *event)
+{
+    struct sonde_text name = sonde_trace_string(seen->trace, event->process, event->name);
+    char              shapes[64], expected[64];
+
+    if (name.length > 4 && memcmp(name.bytes, "call", 4) == 0) {
+        check_text(name, "call");
+        seen->calls++;
+    } else if (name.length > 5 && memcmp(name.bytes, "early", 5) == 0) {
+        seen->early += check_text(name, "early") == 2;
+    } else {
+        unsigned i = check_text(name, "range");
+        sonde_trace_shapes(seen->trace, event->process, event->aux, shapes, sizeof shapes);
+        snprintf(expected, sizeof expected, ", %u]]", i);
+        assert_non_null(strstr(shapes, expected));
+        seen->last = i > seen->last ? i : seen->last;
+        seen->ranges++;
+    }
+}
+
+static void check_attr(struct seen *seen, const struct sonde_event *event)
+{
+    if (event->aux == SONDE_ATTR_STACK)
+        check_stack(seen, event->process, (uint32_t)event->value);
+    if (event->aux != SONDE_ATTR_MODULE)
+        return;
+    check_text(sonde_trace_string(seen->trace, event->process, (uint32_t)event->value), "module");
+    seen->modules++;
+}
+
+static bool on_event(const struct sonde_event *event, void *user)
+{
+    struct seen       *seen = user;
+    struct sonde_frame frame;
+
+    if (event->kind == SONDE_EVENT_BEGIN) {
+        check_range(seen, event);
+    } else if (event->kind == SONDE_EVENT_ATTR) {
+        check_attr(seen, event);
+    } else if (event->kind == SONDE_EVENT_SAMPLE) {
+        check_stack(seen, event->process, event->aux);
+        seen->samples++;
+    } else if (event->kind == SONDE_EVENT_FUNCTION) {
+        assert_true(sonde_trace_frame(seen->trace, event->process, event->name, &frame));
+        check_text(frame.function, "function");
+        seen->functions++;
+    }
+    return true;
+}
+
+static struct seen look(const char *file)
+{
+    struct seen seen = { .trace = recorded_open(file) };
+
+    recorded_walk(seen.trace, on_event, &seen);
+    assert_int_equal(recorded_ledger(seen.trace, "lost_names"), 0);
+    assert_int_equal(recorded_ledger(seen.trace, "missing_ids"), 0);
+    assert_int_equal(recorded_ledger(seen.trace, "unknown_events"), 0);
+    assert_int_equal(recorded_ledger(seen.trace, "missing_events"), 0);
+    assert_true(recorded_ledger(seen.trace, "recycled_chunks") > 0);
+    sonde_trace_close(seen.trace);
+    assert_int_equal(seen.last, ROUNDS - 1);
+    assert_true(seen.ranges > 100 && seen.calls > 100 && seen.early > 100 && seen.modules > 100);
+    assert_true(seen.samples > 100 && seen.functions > 100 && seen.stacks > seen.samples);
+    return seen;
+}
+
+static void the_last_events_have_what_probes_interned(void **state)
+{
+    char        from[PATH_MAX];
+    struct stat st;
+
+    (void)state;
+    record("late.sonde");
+    recorded_stop();
+    snprintf(from, sizeof from, "%s", recorded_path("late.sonde"));
+    assert_int_equal(stat(from, &st), 0);
+    assert_true((uint64_t)st.st_size <= LIMIT);
+    struct seen seen = look("late.sonde");
+    if (sonde_pack(from, recorded_path("packed.sonde"), 0, NULL) == SONDE_OK) {
+        struct seen packed = look("packed.sonde");
+        assert_int_equal(packed.ranges, seen.ranges);
+        assert_int_equal(packed.stacks, seen.stacks);
+    }
+}
+
+static void so_has_a_process_that_was_killed(void **state)
+{
+    int   status;
+    pid_t child;
+
+    (void)state;
+    recorded_path(""); /* the folder is the parent's to remove */
+    child = fork();
+    if (child == 0) {
+        record("killed.sonde");
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    look("killed.sonde");
+}
+
+/* The next recording has tables, and ids, of its own. */
+static void ids_are_of_one_recording(void **state)
+{
+    struct sonde_options options = recorded_options("next.sonde");
+
+    (void)state;
+    recorded_start(&options);
+    one_round(0, 1, intern("early", 0, 2));
+    recorded_stop();
+    struct seen seen = { .trace = recorded_open("next.sonde") };
+    recorded_walk(seen.trace, on_event, &seen);
+    sonde_trace_close(seen.trace);
+    assert_int_equal(seen.ranges + seen.calls + seen.early + seen.samples, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_events_have_what_probes_interned),
+        cmocka_unit_test(so_has_a_process_that_was_killed),
+        cmocka_unit_test(ids_are_of_one_recording),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
