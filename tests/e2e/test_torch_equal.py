@@ -9,21 +9,26 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
 pytest.importorskip("torchvision", reason="torchvision is not installed: no networks to run")
 
-from torch_tools import (CPU, FORMS, FULL, NETWORKS, both, seen_by_both,  # noqa: E402
-                         together, watch)
+from torch_tools import (CPU, FORMS, FULL, NETWORKS, apart, both, loader,  # noqa: E402
+                         seen_by_both, together, watch)
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 MEMORY = "[memory]"
 
 
-# Workers of a loader come when they come: two runs of it are not alike.
-CASES = [(name, form) for name in NETWORKS for form in FORMS if (name, form) != ("loader", "apart")]
+CASES = [(name, form) for name in NETWORKS for form in FORMS]
+
+
+def network(name, form):
+    """Two workers of a loader come when they come, so that two runs are not alike: one, then."""
+    return loader(workers=1) if (name, form) == ("loader", "apart") else NETWORKS[name]()
 
 
 class Watched(tuple):
@@ -34,7 +39,7 @@ class Watched(tuple):
 @pytest.fixture(scope="module", params=CASES, ids="-".join)
 def watched(request):
     name, form = request.param
-    pair = Watched(watch(NETWORKS[name](), form=form, **FULL))
+    pair = Watched(watch(network(name, form), form=form, **FULL))
     pair.form = form
     return pair
 
@@ -136,26 +141,54 @@ def test_times(name):
     pytest.fail(f"sonde's and torch's microseconds, in six runs: {wrong}")
 
 
+def test_times_apart():
+    """Each alone against the program's own clock, read before, inside and after a range."""
+    run, clocks = NETWORKS["bert"](), []
+
+    def watched():
+        before = time.perf_counter_ns()
+        with torch.profiler.record_function("around"):
+            begin = time.perf_counter_ns()
+            run()
+            end = time.perf_counter_ns()
+        clocks.append((end - begin, time.perf_counter_ns() - before))
+
+    run()
+    for profiled, (inside, outside) in zip(apart(watched), clocks):
+        events = profiled.events()
+        around = next(event for event in events if event.name == "around")
+        assert 0.999 * inside <= 1000 * around.cpu_time_total <= 1.001 * outside
+        inner = [event for event in events if event.cpu_parent and event.cpu_parent.name == "around"]
+        together_us = sum(event.cpu_time_total for event in inner)
+        assert len(inner) > 5 and together_us <= around.cpu_time_total
+        assert around.self_cpu_time_total == pytest.approx(around.cpu_time_total - together_us, abs=1)
+
+
 # ------------------------------------------------------------------- several ranks
 
-def test_two_ranks(tmp_path):
-    """DDP over gloo: each rank compares what it saw (programs/ranks.py)."""
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
+    """What each of two ranks of programs/ranks.py saw: DDP over gloo."""
+    folder = tmp_path_factory.mktemp("ranks")
     environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "2",
-                   "RENDEZVOUS": f"file://{tmp_path}/rendezvous", "OMP_NUM_THREADS": "1"}
-    ranks = [subprocess.Popen([sys.executable, PROGRAMS / "ranks.py", tmp_path / f"{rank}.json"],
-                              env={**environment, "RANK": str(rank)}, stderr=subprocess.PIPE,
-                              text=True) for rank in range(2)]
-    errors = [rank.communicate(timeout=240)[1] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], errors
-    for rank in range(2):
-        answer = json.loads((tmp_path / f"{rank}.json").read_text())
-        ours, theirs = answer["ours"], answer["theirs"]
+                   "RENDEZVOUS": f"file://{folder}/rendezvous", "OMP_NUM_THREADS": "1"}
+    started = [subprocess.Popen([sys.executable, PROGRAMS / "ranks.py", folder / f"{rank}.json"],
+                                env={**environment, "RANK": str(rank)}, stderr=subprocess.PIPE,
+                                text=True) for rank in range(2)]
+    errors = [rank.communicate(timeout=240)[1] for rank in started]
+    assert [rank.returncode for rank in started] == [0, 0], errors
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
+
+
+def test_two_ranks(ranks):
+    for rank, answer in enumerate(ranks):
+        ours, theirs = answer["together"]["ours"], answer["together"]["theirs"]
         # What gloo's thread frees, torch counts towards the operator open at that moment, we as
         # memory outside any range of that thread: the same bytes, elsewhere. All else is equal.
         operators, unclaimed = {}, {}
         for whose, events in (("ours", ours), ("theirs", theirs)):
-            operators[whose] = [event for event in events if event[0] != "[memory]"]
-            unclaimed[whose] = sum(event[2] for event in events if event[0] == "[memory]")
+            operators[whose] = [event for event in events if event[0] != MEMORY]
+            unclaimed[whose] = sum(event[2] for event in events if event[0] == MEMORY)
         moved = 0
         assert len(operators["ours"]) == len(operators["theirs"])
         for mine, other in zip(operators["ours"], operators["theirs"]):
@@ -169,6 +202,16 @@ def test_two_ranks(tmp_path):
         assert any("all_reduce" in name or "allreduce" in name for name in names)
         assert answer["distributed"]["rank"] == rank
         assert answer["distributed"]["world_size"] == 2
+
+
+def test_two_ranks_apart(ranks):
+    """Of two runs: names and shapes. gloo's thread begins, and frees memory, when it comes to it."""
+    for answer in ranks:
+        for is_gloo in (False, True):
+            ours, theirs = ([event[:2] for event in answer["apart"][whose] if event[0] != MEMORY
+                             and event[0].startswith("gloo:") == is_gloo]
+                            for whose in ("ours", "theirs"))
+            assert ours == theirs != []
 
 
 def test_threads_that_torch_does_not_see():

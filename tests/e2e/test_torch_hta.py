@@ -10,22 +10,25 @@ torch = pytest.importorskip("torch", reason="torch is not installed: nothing to 
 hta = pytest.importorskip("hta", reason="HolisticTraceAnalysis is not installed")
 
 from hta.trace_analysis import TraceAnalysis  # noqa: E402
-from torch_tools import FULL, both, training  # noqa: E402
+from torch_tools import FORMS, FULL, training  # noqa: E402
 
 import torch.profiler  # noqa: E402
 
 logging.getLogger("hta").setLevel(logging.ERROR)
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
+@pytest.fixture(scope="module", params=list(FORMS))
+def files(tmp_path_factory, request):
     """The same three steps of training, as each of the two writes them."""
     folder, run = tmp_path_factory.mktemp("hta"), training()
     run()
-    with both(**FULL) as (theirs, ours):
+
+    def steps():
         for step in range(3):
             with torch.profiler.record_function(f"ProfilerStep#{step}"):
                 run()
+
+    theirs, ours = FORMS[request.param](steps, **FULL)
     theirs.export_chrome_trace(str(folder / "theirs.json"))
     ours.export_chrome_trace(str(folder / "ours.json"))
     ours.export_chrome_trace(str(folder / "ours.json.gz"))
