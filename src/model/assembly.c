@@ -245,6 +245,9 @@ static void finish(struct snd_assembly *a, struct snd_lane *lane, struct snd_ope
         r->range.child_cpu_bytes = r->range.cpu_bytes;
         r->range.child_device_bytes = r->range.device_bytes;
     }
+    if (a->rider && !r->range.hidden)
+        a->rider->consumer.close(a->rider->consumer.user, lane, r,
+                                 r->range.is_async ? NULL : parent);
     if (a->consumer.close && !r->range.hidden)
         a->consumer.close(a->consumer.user, lane, r, r->range.is_async ? NULL : parent);
 }
@@ -345,6 +348,13 @@ static uint32_t find_key(const struct snd_lane *lane, uint64_t key)
     return UINT32_MAX;
 }
 
+/* Ends this walk: its consumer starts over. */
+static void go_by_time(struct snd_assembly *a)
+{
+    a->trace->is_keyed = true;
+    a->visitor.stop = true;
+}
+
 /* Who closes a range of another thread may be read before who opened it, unless all is by time. */
 static void end_key(struct snd_assembly *a, struct snd_lane *lane, int64_t ns, uint64_t key)
 {
@@ -353,8 +363,7 @@ static void end_key(struct snd_assembly *a, struct snd_lane *lane, int64_t ns, u
     bool           found = snd_map_get(&a->keys, which, &thread);
 
     if (!a->by_time && (!found || thread != lane->thread)) {
-        a->trace->is_keyed = true;
-        a->visitor.stop = true;
+        go_by_time(a);
         return;
     }
     struct snd_lane *from = found ? &a->lanes[thread] : lane;
@@ -492,11 +501,17 @@ static void apply_memory(struct snd_assembly *a, struct snd_lane *lane, int64_t 
     /* A hidden range has nothing of its own. */
     struct snd_open_range *r = find_parent(lane, lane->depth);
 
+    if (a->rider && !a->by_time && SND_EVENT_KIND(words[0]) == SND_EV_FREE) {
+        go_by_time(a);
+        return;
+    }
     if (r) {
         int64_t *sum = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0 ? &r->range.cpu_bytes
                                                                : &r->range.device_bytes;
         *sum = snd_add(*sum, snd_net_bytes(words));
     }
+    if (a->rider)
+        a->rider->consumer.memory(a->rider->consumer.user, lane, ns, words, r);
     if (a->consumer.memory)
         a->consumer.memory(a->consumer.user, lane, ns, words, r);
 }
@@ -527,6 +542,8 @@ static void on_other(void *user, uint32_t thread, int64_t ns, const uint64_t *wo
         end_key(a, lane, ns, words[1]);
         return;
     }
+    if (a->rider)
+        a->rider->consumer.other(a->rider->consumer.user, lane, ns, words);
     if (a->consumer.other)
         a->consumer.other(a->consumer.user, lane, ns, words);
     if (kind == SND_EV_GAP) {
@@ -673,12 +690,27 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
                : snd_flops_new(trace, a->consumer.flops, &a->flops, err);
 }
 
+/* Lets the trace's rider on, if this walk has what it needs. */
+static void take_rider(struct snd_assembly *a)
+{
+    struct snd_rider *rider = a->trace->rider;
+
+    if (!rider || rider->done || a->consumer.as_recorded ||
+        (a->consumer.flops != SONDE_FLOPS_FULL && !a->consumer.any_flops))
+        return;
+    a->rider = rider;
+    a->consumer.flops = SONDE_FLOPS_FULL;
+    a->consumer.leaf = NULL;
+    rider->begin(rider->consumer.user);
+}
+
 enum sonde_status snd_assemble(struct snd_assembly *a, struct sonde_trace *trace,
                                enum sonde_order order, const struct snd_consumer *consumer,
                                struct sonde_error *err)
 {
     *a = (struct snd_assembly){ .trace = trace, .consumer = *consumer };
     a->by_time = order == SONDE_BY_TIME || trace->is_keyed;
+    take_rider(a);
     enum sonde_status status = prepare(a, err);
     if (status == SONDE_OK)
         status = snd_walk(trace, a->by_time ? SONDE_BY_TIME : order, &a->visitor, &a->stats.walk,
@@ -687,6 +719,10 @@ enum sonde_status snd_assemble(struct snd_assembly *a, struct sonde_trace *trace
         close_all(a);
     if (status == SONDE_OK && a->out_of_memory)
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the trace holds");
+    if (status == SONDE_OK && !a->visitor.stop && a->rider) {
+        a->rider->end(a->rider->consumer.user, a);
+        a->rider->done = true;
+    }
     return status;
 }
 

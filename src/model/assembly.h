@@ -95,6 +95,8 @@ struct snd_lane {
     uint32_t                  torch_thread; /* as torch numbers it, 0 if not told */
 };
 
+struct snd_assembly;
+
 /* A call without anything inside: what is its own. */
 struct snd_leaf_range {
     int64_t  start_ns, end_ns, sequence;
@@ -111,6 +113,7 @@ struct snd_known_call {
 struct snd_consumer {
     void                 *user;
     enum sonde_flops_mode flops;       /* what to count beyond what is marked */
+    bool                  any_flops;   /* it does not look at them: they may be counted */
     bool                  as_recorded; /* no range is left out; attributes are kept by key */
     void (*open)(void *user, struct snd_lane *lane, struct snd_open_range *range,
                  struct snd_open_range *parent);
@@ -138,6 +141,19 @@ struct snd_consumer {
                  const struct snd_open_range *above, const struct snd_open_range *parent);
 };
 
+/*
+ * Someone who looks on while a model walks the trace, so that it need not be walked once more: the
+ * summary, on which the ledger under every view is based. It rides on the first walk that goes to the end
+ * and counts FLOPs in full (or does not look at them), and is handed each range before its consumer.
+ */
+struct snd_rider {
+    struct snd_consumer consumer; /* close, memory, other; the rest is not called */
+    /* A walk begins, perhaps once more: forget the last one. And: it went to its end. */
+    void (*begin)(void *user);
+    void (*end)(void *user, const struct snd_assembly *assembly);
+    bool done;
+};
+
 struct snd_assembly_stats {
     struct snd_walk_stats walk;
     uint64_t              ranges;
@@ -157,6 +173,7 @@ struct snd_assembly {
     uint64_t                  begins;     /* over the walk */
     uint8_t                  *name_flags; /* enum snd_name_flag of each name of the trace */
     struct snd_flops         *flops;      /* NULL: only what is marked counts */
+    struct snd_rider         *rider;      /* NULL: nobody rides along */
     struct snd_known_call   **calls;      /* of each process, two for each call record; or NULL */
     bool                      by_time, out_of_memory;
 };
@@ -169,8 +186,9 @@ static inline void snd_assembly_stop(struct snd_assembly *assembly)
 }
 
 /*
- * A range may be ended by another thread (END_KEY), which only a walk by time gets right. The
- * first walk that meets such an end marks the trace (trace->is_keyed) and stops: its consumer
+ * A range may be ended by another thread (END_KEY), which only a walk by time gets right; so is
+ * memory that another thread frees, which a rider follows. The first walk that meets such an end, or
+ * a free while someone rides along, marks the trace (trace->is_keyed) and stops: its consumer
  * must then start over, and every later walk goes by time whatever it asks for.
  *
  * Walks the trace. `assembly` need not be initialised; its lanes are there until it is

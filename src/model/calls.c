@@ -149,7 +149,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
 static enum sonde_status read_ranges(struct reading *r, struct sonde_error *err)
 {
     const struct snd_consumer consumer = {
-        .user = r, .flops = SONDE_FLOPS_NONE, .open = on_open, .close = on_close
+        .user = r, .flops = SONDE_FLOPS_NONE, .any_flops = true, .open = on_open, .close = on_close
     };
     struct sonde_trace *trace = r->f->trace;
 

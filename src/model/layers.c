@@ -136,10 +136,12 @@ static void spread_times(struct sonde_layers *l)
 
 static enum sonde_status build(struct sonde_layers *l, struct sonde_error *err)
 {
-    const struct snd_consumer consumer = {
-        .user = l, .flops = SONDE_FLOPS_NONE, .close = on_close, .other = on_other
-    };
-    enum sonde_status status = snd_layers_read_words(l, err);
+    const struct snd_consumer consumer = { .user = l,
+                                           .flops = SONDE_FLOPS_NONE,
+                                           .any_flops = true,
+                                           .close = on_close,
+                                           .other = on_other };
+    enum sonde_status         status = snd_layers_read_words(l, err);
 
     if (status != SONDE_OK || l->count == 0)
         return status;

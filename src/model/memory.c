@@ -340,9 +340,9 @@ static bool finish(struct sonde_memory *m)
 
 static enum sonde_status walk(struct sonde_memory *m, struct sonde_error *err)
 {
-    const struct snd_consumer consumer = { .user = m,
-                                           .flops = SONDE_FLOPS_NONE,
-                                           .memory = on_memory };
+    const struct snd_consumer consumer = {
+        .user = m, .flops = SONDE_FLOPS_NONE, .any_flops = true, .memory = on_memory
+    };
     enum sonde_status status = snd_assemble(&m->assembly, m->trace, SONDE_BY_TIME, &consumer, err);
 
     snd_assembly_release(&m->assembly);

@@ -2,11 +2,15 @@
 /*
  * model/summary.c - totals, threads, steps and the ledger.
  *
- * One walk; a second one only if there are steps, to count the ranges that begin in each: a
+ * One walk, or none of its own: the summary rides along with a model's (struct snd_rider). A
+ * second one only if steps are wanted and there are some, to count the ranges that begin in each: a
  * thread's chunks may be read before the step that they belong to.
  */
+#include "model/summary.h"
+
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/map.h"
 #include "format/fields.h"
@@ -31,6 +35,8 @@ struct sonde_summary {
     uint32_t                   *first_step; /* of each process, in steps; one more at the end */
     uint32_t                   *current;    /* of each thread, in the second walk */
     struct snd_map              links;      /* arrows with one end so far: which */
+    struct snd_map              held;       /* (device, process, address) of what is allocated */
+    uint64_t                    unmatched;  /* frees of what was not */
     int64_t                    *uncounted;  /* self time of each name's ranges without FLOPs */
     int64_t                     self_ns;    /* of all */
     int64_t                    *covered_ns; /* of each thread: until when it is counted as busy */
@@ -38,7 +44,9 @@ struct sonde_summary {
     bool                        has_shapes;
     struct sonde_ledger_item    ledger[SND_LEDGER_COUNT];
     size_t                      ledger_count;
-    struct snd_assembly         assembly;
+    struct snd_rider            rider;
+    struct snd_assembly_stats   stats; /* of the walk */
+    bool                        out_of_memory;
 };
 
 /* -------------------------------------------------------------- first walk */
@@ -90,12 +98,16 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
                       struct snd_open_range *innermost)
 {
     struct sonde_summary *s = user;
+    struct snd_key        key = { SND_PAIR(SND_LOW(words[1]), lane->process), words[2], 0 };
 
-    (void)lane, (void)ns, (void)innermost;
-    if (SND_EVENT_KIND(words[0]) == SND_EV_ALLOC)
+    (void)ns, (void)innermost;
+    if (SND_EVENT_KIND(words[0]) == SND_EV_ALLOC) {
         s->totals.allocs++;
-    else
+        s->out_of_memory |= !snd_map_put(&s->held, key, 0);
+    } else {
         s->totals.frees++;
+        s->unmatched += !snd_map_remove(&s->held, key);
+    }
 }
 
 static void add_step(struct sonde_summary *s, const struct snd_lane *lane, int64_t ns,
@@ -105,7 +117,7 @@ static void add_step(struct sonde_summary *s, const struct snd_lane *lane, int64
     if (s->step_count >= STEPS_MAX)
         return;
     if (!snd_grow(&s->steps, &s->step_room, s->step_count, sizeof *s->steps)) {
-        snd_assembly_stop(&s->assembly);
+        s->out_of_memory = true;
         return;
     }
     s->steps[s->step_count++] =
@@ -125,8 +137,8 @@ static void add_link(struct sonde_summary *s, const struct snd_lane *lane, const
     there.c = !arrives;
     if (snd_map_remove(&s->links, there))
         return;
-    if (s->links.count < LINKS_MAX && !snd_map_put(&s->links, here, 0))
-        snd_assembly_stop(&s->assembly);
+    if (s->links.count < LINKS_MAX)
+        s->out_of_memory |= !snd_map_put(&s->links, here, 0);
 }
 
 static void add_sample(struct sonde_summary *s, const struct snd_lane *lane, int64_t ns,
@@ -170,12 +182,12 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
     }
 }
 
-static void fill_threads(struct sonde_summary *s)
+static void fill_threads(struct sonde_summary *s, const struct snd_assembly *assembly)
 {
     int64_t first = INT64_MAX, last = INT64_MIN;
 
     for (uint32_t i = 0; i < s->trace->thread_count; i++) {
-        const struct snd_lane   *lane = &s->assembly.lanes[i];
+        const struct snd_lane   *lane = &assembly->lanes[i];
         struct sonde_thread_row *row = &s->threads[i];
         row->thread = i;
         row->events = lane->events;
@@ -192,6 +204,39 @@ static void fill_threads(struct sonde_summary *s)
         last = span.last_ns > last ? span.last_ns : last;
     }
     s->totals.span_ns = last >= first ? snd_sub(last, first) : 0;
+}
+
+/* The walk begins, perhaps once more. */
+static void on_begin(void *user)
+{
+    struct sonde_summary     *s = user;
+    const struct sonde_trace *trace = s->trace;
+
+    s->totals = (struct sonde_summary_totals){ 0 };
+    s->step_count = 0;
+    s->self_ns = 0;
+    s->unmatched = 0;
+    s->has_shapes = s->out_of_memory = false;
+    snd_map_release(&s->links);
+    snd_map_release(&s->held);
+    memset(s->threads, 0, trace->thread_count * sizeof *s->threads);
+    memset(s->sampled, 0, trace->thread_count * sizeof *s->sampled);
+    memset(s->uncounted, 0, trace->names.count * sizeof *s->uncounted);
+    for (uint32_t i = 0; i < trace->thread_count; i++)
+        s->covered_ns[i] = INT64_MIN;
+}
+
+static void on_end(void *user, const struct snd_assembly *assembly)
+{
+    struct sonde_summary *s = user;
+
+    fill_threads(s, assembly);
+    s->stats = assembly->stats;
+    s->totals.events = s->stats.walk.events;
+    s->totals.ranges = s->stats.ranges;
+    for (uint32_t i = 0; i < s->trace->process_count; i++)
+        s->totals.size_bytes += s->trace->processes[i].source.size;
+    snd_map_release(&s->held);
 }
 
 /* ------------------------------------------------------------------- steps */
@@ -247,13 +292,13 @@ static enum sonde_status count_in_steps(struct sonde_summary *s, struct sonde_er
     const struct snd_consumer consumer = { .user = s,
                                            .flops = SONDE_FLOPS_NONE,
                                            .open = on_open_in_step };
+    struct snd_assembly       assembly;
 
     if (s->step_count == 0)
         return SONDE_OK;
     measure_steps(s);
-    enum sonde_status status = snd_assemble(&s->assembly, s->trace, SONDE_BY_THREAD, &consumer,
-                                            err);
-    snd_assembly_release(&s->assembly);
+    enum sonde_status status = snd_assemble(&assembly, s->trace, SONDE_BY_THREAD, &consumer, err);
+    snd_assembly_release(&assembly);
     return status;
 }
 
@@ -292,95 +337,87 @@ static void list_uncounted(const struct sonde_summary *s, struct snd_ledger *led
     }
 }
 
-static enum sonde_status fill_ledger(struct sonde_summary            *s,
-                                     const struct snd_assembly_stats *stats,
-                                     struct sonde_error              *err)
+static void fill_ledger(struct sonde_summary *s)
 {
-    struct snd_ledger    ledger = { .os_error = 0 };
-    struct sonde_memory *memory;
+    struct snd_ledger ledger = { .os_error = 0 };
 
-    snd_ledger_fill(&ledger, s->trace, stats);
+    snd_ledger_fill(&ledger, s->trace, &s->stats);
     ledger.counts[SND_LEDGER_half_links] = s->links.count;
+    ledger.counts[SND_LEDGER_unmatched_frees] = s->unmatched;
     if (s->has_shapes && s->self_ns > 0)
         list_uncounted(s, &ledger);
-    if (s->totals.frees > 0) {
-        enum sonde_status status = sonde_memory_new(s->trace, &memory, err);
-        if (status != SONDE_OK)
-            return status;
-        for (size_t i = 0; i < sonde_memory_device_count(memory); i++)
-            ledger.counts[SND_LEDGER_unmatched_frees] +=
-                sonde_memory_device(memory, i)->unmatched_frees;
-        sonde_memory_free(memory);
-    }
     s->ledger_count = snd_ledger_list(&ledger, s->ledger);
-    return SONDE_OK;
 }
 
 /* ---------------------------------------------------------------- the whole */
 
-static enum sonde_status build(struct sonde_summary *s, struct sonde_error *err)
+enum sonde_status snd_summary_begin(struct sonde_trace *trace, struct sonde_summary **out,
+                                    struct sonde_error *err)
 {
-    const struct snd_consumer consumer = { .user = s,
-                                           .flops = SONDE_FLOPS_FULL,
-                                           .close = on_close,
-                                           .memory = on_memory,
-                                           .other = on_other };
-    enum sonde_status status = snd_assemble(&s->assembly, s->trace, SONDE_BY_THREAD, &consumer,
-                                            err);
-    const struct snd_assembly_stats stats = s->assembly.stats;
-
-    if (status == SONDE_OK)
-        fill_threads(s);
-    snd_assembly_release(&s->assembly);
-    s->totals.events = stats.walk.events;
-    s->totals.ranges = stats.ranges;
-    for (uint32_t i = 0; i < s->trace->process_count; i++)
-        s->totals.size_bytes += s->trace->processes[i].source.size;
-    if (status == SONDE_OK)
-        status = count_in_steps(s, err);
-    if (status == SONDE_OK)
-        status = fill_ledger(s, &stats, err);
-    return status;
-}
-
-static enum sonde_status make(struct sonde_trace *trace, struct sonde_summary **out,
-                              struct sonde_error *err)
-{
-    enum sonde_status status;
-
     *out = NULL;
     struct sonde_summary *s = calloc(1, sizeof *s);
     if (!s)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
     s->trace = trace;
+    s->rider = (struct snd_rider){
+        .consumer = { .user = s, .close = on_close, .memory = on_memory, .other = on_other },
+        .begin = on_begin,
+        .end = on_end
+    };
     s->threads = calloc((size_t)trace->thread_count + 1, sizeof *s->threads);
     s->current = calloc((size_t)trace->thread_count + 1, sizeof *s->current);
     s->first_step = calloc((size_t)trace->process_count + 2, sizeof *s->first_step);
     s->uncounted = calloc((size_t)trace->names.count + 1, sizeof *s->uncounted);
     s->covered_ns = calloc((size_t)trace->thread_count + 1, sizeof *s->covered_ns);
     s->sampled = calloc((size_t)trace->thread_count + 1, sizeof *s->sampled);
-    for (uint32_t i = 0; s->covered_ns && i < trace->thread_count; i++)
-        s->covered_ns[i] = INT64_MIN;
-    if (s->covered_ns && s->sampled && s->threads && s->current && s->first_step && s->uncounted)
-        status = build(s, err);
-    else
-        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
-    if (status == SONDE_OK)
-        *out = s;
-    else
+    if (!s->covered_ns || !s->sampled || !s->threads || !s->current || !s->first_step ||
+        !s->uncounted) {
         sonde_summary_free(s);
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
+    }
+    trace->rider = &s->rider;
+    *out = s;
+    return SONDE_OK;
+}
+
+/* A walk for the rider alone; once more, by time, if it met what only that gets right. */
+static enum sonde_status walk_alone(struct sonde_summary *s, struct sonde_error *err)
+{
+    const struct snd_consumer nobody = { .flops = SONDE_FLOPS_FULL };
+    enum sonde_status         status = SONDE_OK;
+    struct snd_assembly       assembly;
+
+    for (int i = 0; i < 2 && status == SONDE_OK && !s->rider.done; i++) {
+        status = snd_assemble(&assembly, s->trace, SONDE_BY_THREAD, &nobody, err);
+        snd_assembly_release(&assembly);
+    }
+    return status;
+}
+
+enum sonde_status snd_summary_finish(struct sonde_summary *s, bool steps, struct sonde_error *err)
+{
+    enum sonde_status status = walk_alone(s, err);
+
+    s->trace->rider = NULL;
+    if (status == SONDE_OK && s->out_of_memory)
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
+    if (status == SONDE_OK && steps)
+        status = count_in_steps(s, err);
+    if (status == SONDE_OK)
+        fill_ledger(s);
     return status;
 }
 
 enum sonde_status sonde_summary_new(struct sonde_trace *trace, struct sonde_summary **out,
                                     struct sonde_error *err)
 {
-    bool              keyed = trace->is_keyed;
-    enum sonde_status status = make(trace, out, err);
+    enum sonde_status status = snd_summary_begin(trace, out, err);
 
-    if (status == SONDE_OK && trace->is_keyed != keyed) { /* start over, by time */
+    if (status == SONDE_OK)
+        status = snd_summary_finish(*out, true, err);
+    if (status != SONDE_OK) {
         sonde_summary_free(*out);
-        status = make(trace, out, err);
+        *out = NULL;
     }
     return status;
 }
@@ -389,6 +426,8 @@ void sonde_summary_free(struct sonde_summary *s)
 {
     if (!s)
         return;
+    if (s->trace->rider == &s->rider)
+        s->trace->rider = NULL;
     free(s->threads);
     free(s->steps);
     free(s->current);
@@ -397,6 +436,7 @@ void sonde_summary_free(struct sonde_summary *s)
     free(s->covered_ns);
     free(s->sampled);
     snd_map_release(&s->links);
+    snd_map_release(&s->held);
     free(s);
 }
 

@@ -245,9 +245,11 @@ enum sonde_status sonde_tensor_lines_new(struct sonde_trace *trace, struct sonde
     struct sonde_tensor_lines *t = calloc(1, sizeof *t);
     if (!t)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the lines");
-    const struct snd_consumer consumer = {
-        .user = t, .flops = SONDE_FLOPS_NONE, .open = on_open, .memory = on_memory
-    };
+    const struct snd_consumer consumer = { .user = t,
+                                           .flops = SONDE_FLOPS_NONE,
+                                           .any_flops = true,
+                                           .open = on_open,
+                                           .memory = on_memory };
     t->trace = trace;
     read_functions(t);
     bool              failed = t->assembly.out_of_memory;

@@ -245,9 +245,11 @@ enum sonde_status sonde_timeline_new(struct sonde_trace *trace, uint32_t type, u
     t->trace = trace;
     t->type = type;
     t->index = index;
-    const struct snd_consumer consumer = {
-        .user = t, .flops = SONDE_FLOPS_NONE, .open = on_open, .memory = on_memory
-    };
+    const struct snd_consumer consumer = { .user = t,
+                                           .flops = SONDE_FLOPS_NONE,
+                                           .any_flops = true,
+                                           .open = on_open,
+                                           .memory = on_memory };
     enum sonde_status status = snd_assemble(&t->assembly, trace, SONDE_BY_TIME, &consumer, err);
     snd_assembly_release(&t->assembly);
     if (status == SONDE_OK && !build_columns(t))

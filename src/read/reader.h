@@ -99,6 +99,8 @@ struct snd_reader_thread {
     struct sonde_thread shown;
 };
 
+struct snd_rider;
+
 struct sonde_trace {
     struct snd_process       *processes;
     struct snd_reader_thread *threads;
@@ -109,7 +111,9 @@ struct sonde_trace {
     struct snd_arena          arena;
     uint32_t                  refused; /* files of the folder that could not be read */
     bool                      is_folder;
-    bool                      is_keyed; /* ranges end by key, across threads: go by time */
+    bool is_keyed; /* ranges end by key, or addresses are freed, across threads: go by time */
+    struct snd_rider *rider; /* shares the next whole walk of a model (model/assembly.h), or NULL */
+    uint32_t          walks; /* over all events that went to the end: tests count them */
 };
 
 /* Opens a trace whose bytes are in memory, which must stay. As sonde_trace_open otherwise. */

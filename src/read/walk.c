@@ -441,8 +441,10 @@ enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_order order,
     }
     enum sonde_status status = order == SONDE_BY_TIME ? snd_walk_merged(&w, err)
                                                       : walk_by_thread(&w, err);
-    if (status == SONDE_OK && !visitor->stop)
+    if (status == SONDE_OK && !visitor->stop) {
         count_missing(&w);
+        trace->walks++;
+    }
     if (stats)
         *stats = w.stats;
     snd_codec_free(w.codec);

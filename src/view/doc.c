@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/summary.h"
 #include "view/format.h"
 
 struct snd_doc_text {
@@ -39,6 +40,16 @@ void snd_doc_release(struct snd_doc *doc)
         free(doc->texts);
         doc->texts = next;
     }
+}
+
+enum sonde_status snd_doc_summary(struct snd_doc *doc, struct sonde_error *err)
+{
+    bool              steps = strcmp(doc->view, "steps") == 0;
+    enum sonde_status st = doc->has_summary ? SONDE_OK
+                                            : snd_summary_finish(doc->summary, steps, err);
+
+    doc->has_summary = st == SONDE_OK;
+    return st;
 }
 
 void snd_doc_total(struct snd_doc *doc, const char *key, const char *title, enum snd_kind kind,

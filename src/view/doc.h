@@ -63,11 +63,18 @@ struct snd_doc {
     struct sonde_samples          *samples;       /* by thread */
     struct sonde_samples          *shown_samples; /* merged as text shows them, or NULL */
     struct sonde_sample_functions *sample_functions;
-    struct sonde_summary          *summary; /* of a view: always there */
+    struct sonde_summary          *summary;     /* begun; finished by snd_doc_summary() */
+    bool                           has_summary; /* it is finished */
     struct snd_doc_text           *texts;
 };
 
 void snd_doc_release(struct snd_doc *doc);
+
+/*
+ * The totals, threads, steps and ledger of the trace in doc->summary, for views that show them and
+ * for the ledger's note: asked for after the view's own models are made, they take no walk.
+ */
+SND_CHECKED enum sonde_status snd_doc_summary(struct snd_doc *doc, struct sonde_error *err);
 void snd_doc_total(struct snd_doc *doc, const char *key, const char *title, enum snd_kind kind,
                    struct snd_cell cell);
 

@@ -132,8 +132,10 @@ SND_VIEW_BUILD(snd_view_functions)
     else
         snd_table_init(&doc->rows, function_columns, SND_COUNT_OF(function_columns));
     enum sonde_status st = sonde_functions_new(trace, &doc->functions, err);
-    if (st == SONDE_OK && sonde_functions_count(doc->functions) == 0 &&
-        sonde_summary_totals(doc->summary)->samples > 0) {
+    bool              none = st == SONDE_OK && sonde_functions_count(doc->functions) == 0;
+    if (none)
+        st = snd_doc_summary(doc, err);
+    if (none && st == SONDE_OK && sonde_summary_totals(doc->summary)->samples > 0) {
         if (options->part == SONDE_PART_MAIN)
             return snd_sampled_functions(trace, options, doc, err);
         doc->empty = "The trace has samples and no counted calls: --view samples shows who called "

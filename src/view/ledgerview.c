@@ -11,11 +11,12 @@ static const struct snd_column columns[] = {
 
 SND_VIEW_BUILD(snd_view_ledger)
 {
+    enum sonde_status st = snd_doc_summary(doc, err);
+
     (void)trace;
     (void)options;
-    (void)err;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    for (size_t i = 0; i < sonde_summary_ledger_count(doc->summary); i++) {
+    for (size_t i = 0; st == SONDE_OK && i < sonde_summary_ledger_count(doc->summary); i++) {
         const struct sonde_ledger_item *item = sonde_summary_ledger(doc->summary, i);
         struct snd_cell                *cell = snd_table_add(&doc->rows);
 
@@ -25,5 +26,5 @@ SND_VIEW_BUILD(snd_view_ledger)
         *cell++ = snd_cell_number(item->is_note);
     }
     doc->empty = "Nothing is missing: the ledger is empty.";
-    return SONDE_OK;
+    return st;
 }

@@ -444,7 +444,7 @@ static void put_totals(const struct snd_doc *doc, const struct sonde_report_opti
 static void put_ledger_note(const struct snd_doc *doc, const struct sonde_report_options *options,
                             struct snd_out *out)
 {
-    size_t count = doc->summary ? sonde_summary_ledger_count(doc->summary) : 0, said = 0;
+    size_t count = doc->has_summary ? sonde_summary_ledger_count(doc->summary) : 0, said = 0;
 
     for (size_t i = 0; i < count && strcmp(doc->view, "ledger") != 0; i++) {
         const struct sonde_ledger_item *item = sonde_summary_ledger(doc->summary, i);

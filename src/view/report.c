@@ -5,6 +5,7 @@
 #include "base/nearest.h"
 #include "base/sink.h"
 #include "format/layout.h"
+#include "model/summary.h"
 #include "snd_config.h"
 #include "view/empty.h"
 #include "view/fit.h"
@@ -134,7 +135,7 @@ static enum sonde_status build(struct sonde_trace *trace, const struct snd_view 
     enum sonde_status st = refuse_groups(view, options->groups, err);
 
     if (st == SONDE_OK)
-        st = sonde_summary_new(trace, &doc->summary, err);
+        st = snd_summary_begin(trace, &doc->summary, err);
     doc->empty = snd_empty_text(trace, view->info.name);
     if (st == SONDE_OK)
         st = view->build(trace, options, doc, err);
@@ -143,6 +144,8 @@ static enum sonde_status build(struct sonde_trace *trace, const struct snd_view 
                       "the view '%s' cannot be sorted; leave out the sort key", view->info.name);
     else if (st == SONDE_OK && options->sort && !view->own_order)
         st = snd_table_sort(&doc->rows, options->sort, err);
+    if (st == SONDE_OK && options->format != SONDE_REPORT_CSV) /* which has no ledger */
+        st = snd_doc_summary(doc, err);
     if (st == SONDE_OK && (doc->rows.failed || doc->section.failed))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the view '%s'", view->info.name);
     return st;

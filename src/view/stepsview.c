@@ -48,8 +48,12 @@ static enum sonde_status add_spread(struct snd_doc *doc, struct sonde_error *err
 
 SND_VIEW_BUILD(snd_view_steps)
 {
+    enum sonde_status st = snd_doc_summary(doc, err);
+
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    if (st != SONDE_OK)
+        return st;
     for (size_t i = 0; i < sonde_summary_step_count(doc->summary); i++) {
         const struct sonde_step_row *row = sonde_summary_step(doc->summary, i);
         struct snd_cell             *cell = snd_table_add(&doc->rows);

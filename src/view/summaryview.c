@@ -102,6 +102,8 @@ SND_VIEW_BUILD(snd_view_summary)
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     enum sonde_status st = sonde_averages_new(trace, NULL, &doc->averages, err);
+    if (st == SONDE_OK)
+        st = snd_doc_summary(doc, err);
     if (st != SONDE_OK)
         return st;
 

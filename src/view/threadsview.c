@@ -21,11 +21,13 @@ enum { COLUMN_WAITING = 9 };
 
 SND_VIEW_BUILD(snd_view_threads)
 {
-    bool has_waiting = false;
+    enum sonde_status st = snd_doc_summary(doc, err);
+    bool              has_waiting = false;
 
     (void)options;
-    (void)err;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    if (st != SONDE_OK)
+        return st;
     for (size_t i = 0; i < sonde_summary_thread_count(doc->summary); i++) {
         const struct sonde_thread_row *row = sonde_summary_thread(doc->summary, i);
         const struct sonde_thread     *thread = sonde_trace_thread(trace, row->thread);

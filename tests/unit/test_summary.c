@@ -4,7 +4,9 @@
 
 #include "format/fields.h"
 #include "format/layout.h"
+#include "read/reader.h"
 #include "scratch.h"
+#include "sonde/export.h"
 
 static struct sonde_summary *build(struct sonde_trace *trace)
 {
@@ -180,9 +182,68 @@ static void damage_is_in_the_ledger(void **state)
     sonde_trace_close(trace);
 }
 
+/* ------------------------------------------------------------------- walks */
+
+/* How often a report of the view walks over the trace; `frees`: with memory that is freed. */
+static uint32_t count_walks(const char *view, enum sonde_report_format format, bool frees)
+{
+    struct synth               *s = synth_new(scratch_path("walks"), NULL);
+    uint32_t                    t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_buffer         text = { 0 };
+    struct sonde_sink           sink = sonde_sink_buffer(&text);
+
+    for (uint32_t i = 0; i < 10; i++) {
+        synth_step(s, t, 100 * i, i);
+        synth_begin(s, t, 100 * i + 1, synth_string(s, "a"), 0);
+        synth_alloc(s, t, 100 * i + 2, SND_DEVICE(0, 0), 16 * (i + 1), 64);
+        synth_end(s, t, 100 * i + 50);
+        if (frees)
+            synth_free(s, u, 100 * i + 60, SND_DEVICE(0, 0), i == 9 ? 1 : 16 * (i + 1), 0);
+    }
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("walks"));
+    options.view = view;
+    options.format = format;
+    assert_int_equal(sonde_report(trace, &options, &sink, NULL), SONDE_OK);
+    assert_null(trace->rider);
+    if (format == SONDE_REPORT_JSON && frees) /* the ledger is there */
+        assert_non_null(strstr(text.bytes, "\"unmatched_frees\":1"));
+    uint32_t walks = trace->walks;
+    sonde_buffer_release(&text);
+    sonde_trace_close(trace);
+    return walks;
+}
+
+/* The ledger under every view comes from the walk that the view makes itself. */
+static void reports_walk_once(void **state)
+{
+    static const struct {
+        const char *view;
+        uint32_t    walks;
+    } views
+        [] = {
+            { "ops", 1 },     { "tree", 1 },   { "summary", 1 }, { "modules", 1 },
+            { "threads", 1 }, { "ledger", 1 }, { "depths", 1 },  { "tensor-lines", 1 },
+            { "memory", 2 }, /* who held the peak is known once the peak is */
+            { "steps", 2 },  /* ranges are counted once the steps are known */
+        };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++)
+        for (int frees = 0; frees < 2; frees++) {
+            assert_int_equal(count_walks(views[i].view, SONDE_REPORT_TEXT, frees), views[i].walks);
+            assert_int_equal(count_walks(views[i].view, SONDE_REPORT_JSON, frees), views[i].walks);
+            assert_int_equal(count_walks(views[i].view, SONDE_REPORT_CSV, frees), views[i].walks);
+        }
+    assert_int_equal(count_walks("tensors", SONDE_REPORT_CSV, true), 0);  /* of tables alone, ... */
+    assert_int_equal(count_walks("tensors", SONDE_REPORT_TEXT, true), 1); /* ... and the ledger's */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reports_walk_once),
         cmocka_unit_test(totals_threads_and_steps),
         cmocka_unit_test(the_ledger_tells_all),
         cmocka_unit_test(the_ledger_tells_of_python_calls),
