@@ -64,6 +64,21 @@ def test_paraphrases_are_refused(tmp_path, file, text, at):
     assert done.returncode == 1 and re.match(rf"{file}:{at}: '.+': write: ", done.stdout), done.stdout
 
 
+def test_repeats(tmp_path):
+    run = lambda: subprocess.run([ROOT / "tools/check_repeats", tmp_path], text=True,  # noqa: E731
+                                 stdout=subprocess.PIPE)
+    same = "".join(f"    put_something(out, {number});\n" for number in range(6))
+    for folder in ("src/view", "python/sonde"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "src/view/one.c").write_text("/* one */\nint f(void)\n{\n" + same + "}\n")
+    (tmp_path / "src/view/two.c").write_text("/* two */\n" + same.replace("5", "7"))
+    assert run().returncode == 0, "five lines are no repeat"
+    (tmp_path / "src/view/three.c").write_text("/* three */\nvoid g(void)\n{\n\n" + same + "}\n")
+    done = run()
+    assert done.returncode == 1
+    assert done.stdout.startswith("src/view/one.c:4 and src/view/three.c:5: 6 lines or more are the same")
+
+
 @pytest.mark.parametrize("file, line", [
     ("src/read/bad.c", '#include "record/state.h"'),       # reading meets recording
     ("src/record/bad.c", '#include "read/source.h"'),      # and the other way

@@ -49,10 +49,7 @@ static void averages_dealloc(struct averages_object *self)
     sonde_averages_free(self->averages);
     free(self->columns);
     Py_XDECREF(self->table.texts);
-    if (self->trace) {
-        core_unuse(self->trace);
-        Py_DECREF(self->trace);
-    }
+    core_unuse(self->trace);
     core_free_object(self);
 }
 

@@ -41,7 +41,10 @@ void core_set_error(const struct sonde_error *err);
 struct sonde_trace *core_take(struct trace_object *self);
 void                core_let_go(struct trace_object *self);
 
-/* For objects that borrow from the trace: it stays open until the last of them is gone. */
+/*
+ * For objects that borrow from the trace: it stays open until the last of them is gone. Each owns a
+ * reference to it; NULL: it has none.
+ */
 void core_use(struct trace_object *self);
 void core_unuse(struct trace_object *self);
 

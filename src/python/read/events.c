@@ -80,10 +80,7 @@ static void events_dealloc(struct events_object *self)
     Py_XDECREF(self->table.texts);
     Py_XDECREF(self->result);
     sonde_events_free(self->events);
-    if (self->trace) {
-        core_unuse(self->trace);
-        Py_DECREF(self->trace);
-    }
+    core_unuse(self->trace);
     core_free_object(self);
 }
 

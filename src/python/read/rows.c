@@ -116,7 +116,6 @@ struct core_made *core_make_from(struct trace_object *self, PyTypeObject *type,
         return NULL;
     }
     core_use(self);
-    Py_INCREF(self);
     made->trace = self;
     return made;
 }

@@ -26,10 +26,7 @@ static Py_ssize_t timeline_length(struct timeline_object *self)
 static void timeline_dealloc(struct timeline_object *self)
 {
     sonde_timeline_free(self->timeline);
-    if (self->trace) {
-        core_unuse(self->trace);
-        Py_DECREF(self->trace);
-    }
+    core_unuse(self->trace);
     core_free_object(self);
 }
 

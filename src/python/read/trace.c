@@ -39,6 +39,7 @@ void core_let_go(struct trace_object *self)
 
 void core_use(struct trace_object *self)
 {
+    Py_INCREF(self);
     self->users++;
 }
 
@@ -53,8 +54,11 @@ static void close_unused(struct trace_object *self)
 
 void core_unuse(struct trace_object *self)
 {
+    if (!self)
+        return;
     self->users--;
     close_unused(self);
+    Py_DECREF(self);
 }
 
 /* Names are bytes; JSON and tables are UTF-8 already, anything else must not raise. */
