@@ -166,13 +166,14 @@ void *snd_file_map(uint64_t offset, uint64_t size)
     return map;
 }
 
-void *snd_file_again(void *map, size_t size)
+/* Without the name: the process may have no right to it. Some (valgrind) refuse this mremap(). */
+struct snd_file_header *snd_file_header_again(void)
 {
-    void *again = mremap(map, 0, size, MREMAP_MAYMOVE);
+    void *again = mremap(snd_header, 0, SND_HEADER_SIZE, MREMAP_MAYMOVE);
 
     if (again == MAP_FAILED)
-        return NULL;
-    snd_bus_add(again, size);
+        return snd_file_view(0, SND_HEADER_SIZE);
+    snd_bus_add(again, SND_HEADER_SIZE);
     return again;
 }
 

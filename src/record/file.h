@@ -45,7 +45,7 @@ void snd_file_close(uint64_t size);
 /* In a forked child: parks the header page and closes the descriptor; the file is the parent's. */
 void snd_file_leave(void);
 
-/* A second mapping of what a shared mapping shows, whatever became of its file's name; or NULL. */
-void *snd_file_again(void *map, size_t size);
+/* A second mapping of the header page, whatever became of the file's name; or NULL. */
+struct snd_file_header *snd_file_header_again(void);
 
 #endif

@@ -72,7 +72,7 @@ static void forget_file(enum snd_survivor survivor)
     bool at_rest = survivor != SND_SURVIVOR_UNKNOWN;
 
     leave_parent_header();
-    snd_rec.parent_header = snd_file_again(snd_header, SND_HEADER_SIZE);
+    snd_rec.parent_header = snd_file_header_again();
     if (!at_rest)
         snd_chunks_abandon();
     snd_threads_forget(survivor);

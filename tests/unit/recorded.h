@@ -54,6 +54,12 @@ static inline const char *recorded_path(const char *name)
     return path;
 }
 
+static inline void skip_where_forks_fail(void)
+{
+    if (getenv("SONDE_TEST_NO_FORK"))
+        skip(); /* qemu-user and TSan die when the forked child of a program with threads starts one */
+}
+
 static inline struct sonde_options recorded_options(const char *name)
 {
     struct sonde_options options = SONDE_OPTIONS_INIT;

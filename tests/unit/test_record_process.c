@@ -107,12 +107,6 @@ static void expect_two_traces(pid_t (*make)(void), bool busy)
     unlink(recorded_path(own));
 }
 
-static void skip_where_forks_fail(void)
-{
-    if (getenv("SONDE_TEST_NO_FORK"))
-        skip(); /* qemu-user and TSan die when the forked child of a program with threads starts one */
-}
-
 /*
  * Without fork()'s handlers the child may find a lock of the C library held by a thread that it does
  * not have; AddressSanitizer's are held so often that it waits for them for ever.
@@ -258,8 +252,6 @@ static int count_lines(const char *text)
 static void test_child_without_rights_is_counted(void **state)
 {
     (void)state;
-    if (getenv("SONDE_TEST_VALGRIND"))
-        skip(); /* no child is counted under valgrind; why is not known yet */
     char said[4096];
 
     skip_where_forks_fail();
