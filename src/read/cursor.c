@@ -151,6 +151,23 @@ bool snd_cursor_fill(struct snd_cursor *c)
     return got >= 8;
 }
 
+const uint64_t *snd_cursor_event(struct snd_cursor *c)
+{
+    do {
+        if (c->at == c->count)
+            continue;
+        const uint64_t *words = c->words + c->at;
+        size_t          length = SND_KIND_WORDS(SND_EVENT_KIND(words[0]));
+        if (words[0] == 0)
+            return NULL;
+        if (length <= c->count - c->at) {
+            c->at += length;
+            return words;
+        }
+    } while (snd_cursor_fill(c));
+    return NULL;
+}
+
 void snd_cursor_release(struct snd_cursor *c)
 {
     free(c->words);

@@ -46,6 +46,12 @@ SND_CHECKED enum sonde_status snd_cursor_open(struct snd_cursor          *cursor
 /* Moves what is unread to the front and reads on; false at the end of the chunk. */
 bool snd_cursor_fill(struct snd_cursor *cursor);
 
+/*
+ * The next whole event of a lane chunk, past which the cursor moves; valid until the next call. NULL
+ * at its end, which is where it is cut short too.
+ */
+const uint64_t *snd_cursor_event(struct snd_cursor *cursor);
+
 /* Frees the buffer. */
 void snd_cursor_release(struct snd_cursor *cursor);
 

@@ -96,20 +96,12 @@ static bool take(struct sonde_trace *trace, struct snd_process *process, struct 
 static bool read_chunk(struct sonde_trace *trace, struct snd_process *process,
                        struct late_record *record, struct snd_cursor *c)
 {
+    const uint64_t *words;
+
     record->have = 0;
-    do {
-        while (c->at < c->count && c->words[c->at] != 0) {
-            const uint64_t *words = c->words + c->at;
-            uint8_t         kind = SND_EVENT_KIND(words[0]);
-            if (SND_KIND_WORDS(kind) > c->count - c->at)
-                break;
-            if (is_late_event(kind) && !take(trace, process, record, words))
-                return false;
-            c->at += SND_KIND_WORDS(kind);
-        }
-        if (c->at < c->count && c->words[c->at] == 0)
-            break;
-    } while (snd_cursor_fill(c));
+    while ((words = snd_cursor_event(c)) != NULL)
+        if (is_late_event(SND_EVENT_KIND(words[0])) && !take(trace, process, record, words))
+            return false;
     return true;
 }
 

@@ -324,24 +324,17 @@ static bool take_own(struct parser *p, struct own_name *own, const uint64_t *wor
 
 static bool read_own(struct parser *p, struct own_name *own, struct snd_cursor *c)
 {
-    do {
-        while (c->at < c->count && c->words[c->at] != 0) {
-            const uint64_t *words = c->words + c->at;
-            uint8_t         kind = SND_EVENT_KIND(words[0]);
-            if (SND_KIND_WORDS(kind) > c->count - c->at)
-                break;
-            if (kind == SND_EV_NAME && !take_own(p, own, words))
+    const uint64_t *words;
+
+    while ((words = snd_cursor_event(c)) != NULL) {
+        if (SND_EVENT_KIND(words[0]) == SND_EV_NAME && !take_own(p, own, words))
+            return false;
+        if (SND_EVENT_KIND(words[0]) == SND_EV_THREAD) {
+            if (!keep_own(p, own))
                 return false;
-            if (kind == SND_EV_THREAD) {
-                if (!keep_own(p, own))
-                    return false;
-                own->next = 0;
-            }
-            c->at += SND_KIND_WORDS(kind);
+            own->next = 0;
         }
-        if (c->at < c->count && c->words[c->at] == 0)
-            break;
-    } while (snd_cursor_fill(c));
+    }
     return keep_own(p, own);
 }
 
