@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* model/averagerows.c - the rows of averages, shown by value; declared in averages.h. */
 #include <stdlib.h>
 #include <string.h>
 

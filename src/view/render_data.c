@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* view/render_data.c - a table as JSON or CSV; declared in render.h. */
 #include "view/render.h"
 
 #include <math.h>

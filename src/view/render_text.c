@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* view/render_text.c - a table as text, as torch.profiler prints it; declared in render.h. */
 #include "view/render.h"
 
 #include <inttypes.h>

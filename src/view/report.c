@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* view/report.c - sonde_report(): finds the view, checks the options, builds and renders its table. */
 #include <string.h>
 
 #include "base/buf.h"

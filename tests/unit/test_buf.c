@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* base/buf.c: a growable buffer, and numbers written the same in every locale. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* export/chrome*.c: Chrome's trace format. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

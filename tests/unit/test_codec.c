@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* format/codec.c: chunks packed and unpacked again. */
 #include "format/codec.h"
 
 #include "format/fields.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* view/fit.c: lines truncated to the width of a terminal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

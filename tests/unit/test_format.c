@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* view/format.c: times, sizes and counts as text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* base/json.c: the JSON writer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* model/lines.c: hits, time and memory of source lines. */
 #include "format/layout.h"
 #include "scratch.h"
 

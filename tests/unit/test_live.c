@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* model/live.c: live memory during a walk by time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* base/map.c: the hash table, and the table of strings on top of it. */
 #include "base/map.h"
 
 #include "scratch.h"

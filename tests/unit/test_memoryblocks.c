@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* probes/python/memoryblocks.c: the table of live blocks and their sizes. */
 #include "probes/python/memoryblocks.h"
 
 #include <pthread.h>

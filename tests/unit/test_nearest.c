@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* base/nearest.c: the known name that is nearest to a mistyped one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

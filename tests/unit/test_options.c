@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* cli/options.c: option parsing, its errors and help. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

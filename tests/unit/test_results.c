@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* pipe/results.c: profiler_results.yml read, checked and written. */
 #include "base/buf.h"
 #include "pipe/results.h"
 #include "pipe/yaml.h"

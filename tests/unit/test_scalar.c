@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* pipe/scalar.c: scalars of YAML 1.1. */
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>

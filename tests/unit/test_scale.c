@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* read/scale.c: raw clocks to nanoseconds on the time axis of the trace. */
 #include "read/scale.h"
 
 #include "scratch.h"

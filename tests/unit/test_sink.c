@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* base/sink.c: the buffered writer, and writes that fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* view/table.c: tables of typed cells, sorted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

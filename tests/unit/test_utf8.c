@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* base/utf8.c: stepping through bytes that may not be UTF-8. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* pipe/whole_file.c: files that are replaced completely or not at all. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
