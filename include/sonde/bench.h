@@ -4,8 +4,8 @@
  *
  * A benchmark is a trace: a folder with one file for each batch size's timed runs, in which
  * nothing but the runs is marked, and one for each batch size's passes with operators. Its
- * ranges and metadata are named in docs/MODEL.md. Nothing was computed before: spreads, sums
- * and peaks are made here, from the samples and allocations in the trace.
+ * ranges and metadata are named in docs/MODEL.md. Spreads, sums and peaks are
+ * computed here, from the samples and allocations in the trace.
  *
  * Threads: as a trace.
  */
@@ -18,11 +18,11 @@
 extern "C" {
 #endif
 
-/* The parts of a timed run. Without a device of its own, a model has only the one on it. */
+/* The parts of a timed run. A model on the CPU has only the first. */
 enum sonde_bench_part {
-    SONDE_BENCH_ON_DEVICE, /* the forward pass, until it is done */
-    SONDE_BENCH_TO_DEVICE, /* the inputs' copy */
-    SONDE_BENCH_TO_HOST,   /* the outputs' copy */
+    SONDE_BENCH_ON_DEVICE, /* the forward pass, until it is complete */
+    SONDE_BENCH_TO_DEVICE, /* copying the inputs */
+    SONDE_BENCH_TO_HOST,   /* copying the outputs */
     SONDE_BENCH_TOTAL,     /* all three */
     SONDE_BENCH_PARTS
 };
@@ -30,7 +30,7 @@ enum sonde_bench_part {
 struct sonde_bench_time {
     struct sonde_spread spread;   /* count 0: not measured */
     double              sigma_ns; /* deviation of all the runs (n), not of a sample of them */
-    double              rate_mean, rate_sigma, rate_min, rate_max; /* runs a second */
+    double              rate_mean, rate_sigma, rate_min, rate_max; /* runs per second */
 };
 
 struct sonde_bench_batch {
@@ -39,26 +39,26 @@ struct sonde_bench_batch {
     /* Of one pass with operators recorded; 0 passes: none was. */
     uint64_t passes, backward_passes;
     double   macs, flops, backward_macs, backward_flops;
-    int64_t  input_bytes, before_bytes;    /* -1: not told; before: parameters, buffers, inputs */
-    int64_t  peak_bytes;                   /* most that a forward pass held of what it had taken */
-    int64_t  held_bytes;                   /* of that, at its end */
+    int64_t  input_bytes, before_bytes;    /* -1: unknown; before: parameters, buffers, inputs */
+    int64_t  peak_bytes;                   /* peak of what a forward pass allocated */
+    int64_t  held_bytes;                   /* of that, live at its end */
     int64_t  backward_peak_bytes;          /* forward and backward pass together */
-    double   joules;                       /* of one run; not a number: not told */
-    struct sonde_text input, input_source; /* "ids 1x128 int64", where it is from; "": not told */
-    const char *path, *train_path; /* files of its passes, of those with a way back; NULL: none */
+    double   joules;                       /* of one run; NaN: unknown */
+    struct sonde_text input, input_source; /* "ids 1x128 int64", its source; "": unknown */
+    const char *path, *train_path; /* files of its forward and of its training passes; NULL: none */
 };
 
 struct sonde_bench_model {
-    struct sonde_text name, kind, device, dtype; /* "" where not told */
+    struct sonde_text name, kind, device, dtype; /* "": unknown */
     struct sonde_text machine;                   /* JSON, or "" */
-    struct sonde_text energy;                    /* who told, or why nobody does */
-    struct sonde_text failure;                   /* one line; "": all went well */
-    int64_t           parameters, trainable, parameter_bytes, buffer_bytes; /* -1: not told */
-    double peak_flops; /* a second, best of the matrix products that were timed; 0 none */
+    struct sonde_text energy;                    /* the source of the energy, or why it is unknown */
+    struct sonde_text failure;                   /* one line; "": none */
+    int64_t           parameters, trainable, parameter_bytes, buffer_bytes; /* -1: unknown */
+    double peak_flops; /* per second, best of the timed matrix products; 0: none */
 };
 
 struct sonde_bench; /* opaque */
-/* Owns: the caller, until sonde_bench_free(); its texts are good until then. */
+/* Owns: the caller, until sonde_bench_free(); its texts are valid until then. */
 SONDE_API enum sonde_status sonde_bench_new(struct sonde_trace *trace, struct sonde_bench **out,
                                             struct sonde_error *err);
 SONDE_API void              sonde_bench_free(struct sonde_bench *bench);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sonde/error.h - how every call that can fail says so.
+ * sonde/error.h - how calls report failure.
  *
  * Such a call returns enum sonde_status (0 is success) and takes, last, a
  * struct sonde_error that the caller owns and that may be NULL:
@@ -9,7 +9,7 @@
  *     if (sonde_start(&options, &err) != SONDE_OK)
  *         fprintf(stderr, "my program: %s\n", err.message);
  *
- * Threads: nothing here is shared; two calls never write one another's error.
+ * Threads: nothing here is shared between threads.
  */
 #ifndef SONDE_ERROR_H
 #define SONDE_ERROR_H
@@ -32,9 +32,9 @@ extern "C" {
 #define SONDE_STATUS_MAP(X)                                       \
     X(OK, 0, "success")                                           \
     X(E_NOMEM, 1, "out of memory")                                \
-    X(E_IO, 2, "input or output failed")                          \
-    X(E_ARGUMENT, 3, "an argument is not valid")                  \
-    X(E_BUSY, 4, "a recording is already under way")              \
+    X(E_IO, 2, "input/output error")                          \
+    X(E_ARGUMENT, 3, "invalid argument")                  \
+    X(E_BUSY, 4, "already recording")              \
     X(E_STATE, 5, "not possible in this state")                   \
     X(E_FORMAT, 6, "not a trace, or a damaged one")               \
     X(E_VERSION, 7, "written by a newer version")                 \

@@ -8,7 +8,7 @@
  *     struct sonde_sink out = sonde_sink_file(stdout);
  *     sonde_report(trace, &options, &out, &err);
  *
- * Threads: as a trace: one at a time. Numbers are written alike in every locale.
+ * Threads: as a trace: one at a time. Numbers do not depend on the locale.
  */
 #ifndef SONDE_EXPORT_H
 #define SONDE_EXPORT_H
@@ -29,24 +29,24 @@ enum sonde_time_unit { SONDE_TIME_AUTO, SONDE_TIME_US, SONDE_TIME_MS, SONDE_TIME
 /* What of a view is shown, where it has several parts. */
 enum sonde_report_part {
     SONDE_PART_MAIN,
-    SONDE_PART_CALLERS,  /* functions: who called them */
-    SONDE_PART_CALLEES,  /* functions: whom they called */
+    SONDE_PART_CALLERS,  /* functions: their callers */
+    SONDE_PART_CALLEES,  /* functions: their callees */
     SONDE_PART_TREE,     /* functions: the call tree */
     SONDE_PART_AWAITING, /* functions: resumptions of generators and coroutines, time awaited */
-    SONDE_PART_SUMMARY,  /* lines: and, after them, one line a function */
+    SONDE_PART_SUMMARY,  /* lines: also one line per function at the end */
 };
 
 struct sonde_report_options {
     size_t      struct_size; /* sizeof(struct sonde_report_options): set by the INIT macro */
     const char *view;        /* a name of sonde_view_info(); NULL: "ops" */
     const char *sort;        /* key of a column, greatest first; NULL: as the view orders them */
-    int64_t     rows;        /* at most so many; -1: all */
+    int64_t     rows;        /* at most this many; -1: all */
     unsigned    groups;      /* enum sonde_group of model.h, or-ed: of ops all; tree: thread;
                                 samples: thread or process */
-    uint32_t    stack_depth; /* ops: frames that count when grouped by stack; 0: 5 */
+    uint32_t    stack_depth; /* ops: frames compared when grouping by stack; 0: 5 */
     enum sonde_report_format format;
     enum sonde_time_unit     time_unit;           /* of text */
-    bool                     top_level;           /* ops: only ranges that lie in no other */
+    bool                     top_level;           /* ops: only ranges without a parent */
     bool                     colour;              /* text with terminal colours */
     uint32_t    max_name, max_shapes, max_source; /* columns' widths in text; 0: no limit */
     const char *header;                           /* ops: a title over the table, or NULL */
@@ -54,8 +54,8 @@ struct sonde_report_options {
     enum sonde_report_part part;
     bool                   skip_zero; /* lines: leave out functions that did not run */
     bool                   show_all;  /* samples: hide nothing */
-    bool     peak;  /* line-memory: a column more, the peak above what was in use before */
-    uint32_t width; /* text: longer lines are cut to so many columns; 0: none is */
+    bool     peak;  /* line-memory: add a column: the peak above what was in use before */
+    uint32_t width; /* text: truncate lines to this many columns; 0: do not */
     bool     ascii; /* text: trees are drawn in ASCII */
 };
 
@@ -76,10 +76,10 @@ SONDE_API enum sonde_status sonde_report(struct sonde_trace                *trac
                                          const struct sonde_sink *sink, struct sonde_error *err);
 
 /*
- * torch.profiler's table of averages or events already made, byte for byte where torch is
- * right. Of `options`: sort, rows, time_unit, top_level (torch's sense: rows whose first range
- * lies in another are not shown), max_*, header, flops (how the column is scaled). `columns`:
- * enum sonde_table_columns, or-ed.
+ * torch.profiler's table of existing averages or events, byte for byte where torch is correct.
+ * Of `options`: sort, rows, time_unit, top_level (torch's sense: rows whose first range has a parent
+ * are not shown), max_*, header, flops (how the column is scaled). `columns`: enum
+ * sonde_table_columns, or-ed.
  * Errors: as sonde_report.
  */
 enum sonde_table_columns { SONDE_TABLE_MEMORY = 1, SONDE_TABLE_FLOPS = 2 };
@@ -95,8 +95,8 @@ SONDE_API enum sonde_status sonde_events_table(const struct sonde_trace         
                                                struct sonde_error *err);
 
 /*
- * Appends a stack as torch writes it, "file(line): function", innermost first, one a line, at
- * most `most` of its frames; returns how many.
+ * Appends a stack as torch writes it, "file(line): function", innermost first, one per line, at
+ * most `most` frames; returns how many.
  */
 SONDE_API size_t sonde_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_t stack,
                                   size_t most, struct sonde_buffer *text);
@@ -156,29 +156,29 @@ struct sonde_view_info {
     const char *name, *summary;
     unsigned    groups; /* enum sonde_group of model.h, or-ed: what it can be grouped by */
 };
-/* The views, by number; NULL past the last. Static. */
+/* The views by index; NULL past the last. Static. */
 SONDE_API const struct sonde_view_info *sonde_view_info(size_t index);
 /*
  * Of ops, functions, lines, line-memory and samples, in this order, those that the trace has
- * something for; last functions, where they are made of samples. Stores at most `size` of their names, which are static, and returns how many
- * there are. It reads no further than the first range.
+ * something for; functions last, where they are computed from samples. Stores at most `size` of
+ * their names, which are static, and returns how many there are. Stops reading at the first range.
  */
 #define SONDE_CONTENT_VIEWS 5
 SONDE_API size_t sonde_views_with_content(struct sonde_trace *trace, const char **views,
                                           size_t size);
-/* The first of them to begin with; "ops" if there is none. Static. */
+/* The view to show by default: the first of them, or "ops". Static. */
 SONDE_API const char *sonde_default_view(struct sonde_trace *trace);
 
 /* ---------------------------------------------------------------- exports */
 
 struct sonde_exporter_info {
-    const char *name;    /* what sonde_export takes */
-    const char *suffix;  /* ending of a file of it, with its dot */
+    const char *name;    /* the format's name for sonde_export() */
+    const char *suffix;  /* file extension, with its dot */
     const char *summary; /* one line */
     const char *missing; /* NULL, or why this build cannot do it */
-    const char *view;    /* the one that shows the same; NULL: whatever is in the trace */
+    const char *view;    /* the view of the same data; NULL: whatever is in the trace */
 };
-/* The exporters, by number; NULL past the last. Static. */
+/* The exporters by index; NULL past the last. Static. */
 SONDE_API const struct sonde_exporter_info *sonde_exporter_info(size_t index);
 
 enum sonde_level {

@@ -22,23 +22,23 @@ struct sonde_graph_node {
     struct sonde_text   name, kind, target;          /* "add_1", "call_function", "operator.add" */
     struct sonde_text   module;                      /* class of a module that is called, or "" */
     struct sonde_text   input_shapes, output_shapes; /* "[[1, 3]]" */
-    int64_t             input_bytes, output_bytes, weights_bytes; /* -1: not told */
+    int64_t             input_bytes, output_bytes, weights_bytes; /* -1: unknown */
     struct sonde_spread time;                                     /* count 0: not timed */
     double              flops, macs;                              /* of one pass */
-    int64_t             taken_bytes; /* that it took and did not give back; most of all passes */
-    int64_t             held_bytes;  /* of the pass, when the node ends */
-    int64_t             peak_bytes;  /* the most that the pass held while it ran */
+    int64_t             taken_bytes; /* allocated and not freed in it; maximum of all passes */
+    int64_t             held_bytes;  /* live in the pass when the node ends */
+    int64_t             peak_bytes;  /* peak of the pass while it ran */
 };
 
 struct sonde_graph_info {
     struct sonde_text   tracer; /* "torch.fx", "torch.export", or "" */
-    struct sonde_text   absent; /* why there is no graph; "": there is one, or none was asked for */
+    struct sonde_text   absent; /* why there is no graph; "": there is one, or none was requested */
     uint64_t            batch, passes;
     struct sonde_spread time; /* of whole runs, node by node */
 };
 
 struct sonde_graph; /* opaque */
-/* Owns: the caller, until sonde_graph_free(); its texts are good until then. */
+/* Owns: the caller, until sonde_graph_free(); its texts are valid until then. */
 SONDE_API enum sonde_status sonde_graph_new(struct sonde_trace *trace, struct sonde_graph **out,
                                             struct sonde_error *err);
 SONDE_API void              sonde_graph_free(struct sonde_graph *graph);

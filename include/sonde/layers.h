@@ -2,9 +2,9 @@
 /*
  * sonde/layers.h - what each layer of a model cost, as `sonde layers` recorded it.
  *
- * A profile of layers is a trace with words about the model and its layers (metadata) and one
- * range for each run of a layer; docs/PIPELINES.md names them. Nothing here was computed before:
- * means, medians and sums are made from the samples in the trace.
+ * A profile of layers is a trace with metadata about the model and its layers and one range for
+ * each run of a layer; docs/PIPELINES.md names them. Means, medians and sums are computed here,
+ * from the samples in the trace.
  *
  * Threads: as a trace.
  */
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* A tensor at the border of a layer. */
+/* A tensor that enters or leaves a layer. */
 struct sonde_layer_tensor {
     struct sonde_text dtype; /* "torch.float32" */
     uint32_t          ndim;
@@ -25,8 +25,8 @@ struct sonde_layer_tensor {
     int64_t           size_bytes; /* of the whole batch */
 };
 
-/* Of nothing, all is 0. The deviation is the sample's (n - 1); percentiles are nearest ranks. */
-/* With fewer samples the percentile is the greatest, or nearly: views do not show it. */
+/* All 0 without samples. The deviation is the sample's (n - 1); percentiles are nearest ranks. */
+/* With fewer samples the percentile is near the maximum: views do not show it. */
 #define SONDE_P90_LEAST 10
 #define SONDE_P99_LEAST 100
 
@@ -40,7 +40,7 @@ enum sonde_layer_time {
     SONDE_LAYER_FORWARD,  /* on a GPU: between two events on its stream */
     SONDE_LAYER_BACKWARD, /* likewise */
     SONDE_LAYER_COPY,     /* its inputs to the device and its outputs back */
-    SONDE_LAYER_HOST,     /* on a GPU: until the layer's work was handed over */
+    SONDE_LAYER_HOST,     /* on a GPU: until the layer's kernels were launched */
     SONDE_LAYER_TIMES
 };
 
@@ -50,7 +50,7 @@ struct sonde_layer {
     struct sonde_text                name;
     const struct sonde_layer_tensor *in, *out;
     uint32_t                         in_count, out_count;
-    int64_t parameter_count, parameter_bytes, buffer_bytes; /* its own: shared ones count once */
+    int64_t parameter_count, parameter_bytes, buffer_bytes; /* shared: in the first user */
     int64_t rss_bytes;                                      /* -1: not measured */
     int64_t in_bytes, out_bytes;                            /* of the tensors that cross */
     struct sonde_spread time[SONDE_LAYER_TIMES];
@@ -60,17 +60,17 @@ struct sonde_layers_head {
     struct sonde_text   model_name, dtype, device;
     int64_t             batch_size;
     uint32_t            layers;        /* of the whole model; fewer may have been measured */
-    bool                memory_is_rss; /* what the user calls memory */
+    bool                memory_is_rss; /* the user asked for RSS instead of weights */
     bool                paired;
-    struct sonde_spread pass;  /* all layers one after another, with what lies between them */
-    struct sonde_spread model; /* the model as it is, uncut; where it was run beside */
+    struct sonde_spread pass;  /* all layers in sequence, with the time between them */
+    struct sonde_spread model; /* the whole model, where it was run for comparison */
 };
 
 struct sonde_layers; /* opaque */
 
 /*
  * Owns:   the caller ends *out with sonde_layers_free(), before the trace is closed.
- * Errors: SONDE_E_NOMEM; SONDE_E_FORMAT when what is said of the layers cannot be. A trace
+ * Errors: SONDE_E_NOMEM; SONDE_E_FORMAT when the description of the layers is invalid. A trace
  *         without a profile of layers gives one without layers.
  */
 SONDE_API enum sonde_status sonde_layers_new(struct sonde_trace *trace, struct sonde_layers **out,
@@ -82,34 +82,34 @@ SONDE_API const struct sonde_layers_head *sonde_layers_head(const struct sonde_l
 SONDE_API size_t                    sonde_layers_count(const struct sonde_layers *layers);
 SONDE_API const struct sonde_layer *sonde_layers_row(const struct sonde_layers *layers, size_t i);
 
-/* What else was said of the run: versions, threads, processor; false past the last. */
+/* Other metadata of the run: versions, threads, processor; false past the last. */
 SONDE_API bool sonde_layers_environment(const struct sonde_layers *layers, size_t n,
                                         struct sonde_text *key, struct sonde_text *value);
 
 /*
- * Puts every measured layer into the profiler_results.yml at `path`, which is made if it is not
- * there; other layers in it stay. Written aside, then renamed. `saved`, if not NULL: how many.
+ * Adds every measured layer to the profiler_results.yml at `path`, which is created if missing;
+ * other layers in it stay. Replaced atomically by rename. `saved`, if not NULL: how many.
  * Errors: SONDE_E_STATE when the file is another model's, or its rows were measured on another
- *         device, with another memory or other borders; SONDE_E_FORMAT, SONDE_E_IO,
+ *         device, with another memory or other boundaries; SONDE_E_FORMAT, SONDE_E_IO,
  *         SONDE_E_UNSUPPORTED when built without libyaml.
  */
 SONDE_API enum sonde_status sonde_layers_save(const struct sonde_layers *layers, const char *path,
                                               size_t *saved, struct sonde_error *err);
 
-/* What a results file says it is of. */
+/* What a results file describes. */
 struct sonde_results_head {
     const char *model_name, *dtype;
     int64_t     batch_size, layers;
 };
 struct sonde_results_row {
     int64_t layer;
-    int64_t runs; /* that it was measured in; 0: it does not say */
+    int64_t runs; /* that were measured; 0: unknown */
 };
 
 /*
  * Which layers the results file at `path` has; at most `size` are stored, *count is how many there
  * are. No file, or an empty one: none.
- * Errors: SONDE_E_STATE when it is of something else than `head`; as sonde_layers_save.
+ * Errors: SONDE_E_STATE when it describes something other than `head`; as sonde_layers_save.
  */
 SONDE_API enum sonde_status sonde_results_layers(const char                      *path,
                                                  const struct sonde_results_head *head,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sonde/model.h - what a trace says: averages, tree, memory, steps, threads, ledger.
+ * sonde/model.h - what is computed from a trace: averages, tree, memory, steps, threads, ledger.
  *
- * Each is built from a trace in one pass (memory: two) without keeping its events, and is
- * independent of the trace's life only where it says so: close the trace last.
+ * Each is built from a trace in one pass (memory: two) without keeping its events. They may refer to
+ * the trace: close it last.
  *
  * Rules of the numbers (docs/ARCHITECTURE.md): self = own time minus direct children's;
  * in averages, a range that is the sole child of a range of the same name is folded into it;
- * memory of a range = net bytes taken while it was open on its thread.
+ * memory of a range = bytes allocated less bytes freed on its thread while it was open.
  *
  * Threads: as a trace: one at a time.
  */
@@ -36,7 +36,7 @@ enum sonde_group {
  * (sonde_flops) counts in each.
  */
 enum sonde_flops_mode {
-    SONDE_FLOPS_FULL, /* every operator of model/flops.def; what lies inside one is not counted again */
+    SONDE_FLOPS_FULL, /* every operator of model/flops.def; its children are not counted again */
     SONDE_FLOPS_TORCH, /* torch.profiler's seven operators, each by itself, as it shows them */
     SONDE_FLOPS_NONE,
 };
@@ -46,16 +46,16 @@ enum sonde_scope {
     SONDE_SCOPE_FUNCTION = 0,
     SONDE_SCOPE_BACKWARD = 1,
     SONDE_SCOPE_SCRIPT = 2,
-    SONDE_SCOPE_USER = 7,    /* a range that a person named */
+    SONDE_SCOPE_USER = 7,    /* a range named by the user */
     SONDE_SCOPE_PYTHON = 32, /* a call of a Python function: beyond torch's numbers */
 };
 
 /* One row. Text is borrowed from the averages it belongs to. */
 struct sonde_average {
-    struct sonde_text name; /* "[memory]": memory taken or given back outside any range */
+    struct sonde_text name; /* "[memory]": memory allocated or freed outside any range */
     uint32_t          process, thread; /* indices, or SONDE_NONE when not grouped by them */
     struct sonde_text shapes;          /* torch's notation; empty when not grouped by shape */
-    struct sonde_text stack;           /* frames, innermost first, one a line; or empty */
+    struct sonde_text stack;           /* frames, innermost first, one per line; or empty */
     struct sonde_text module;          /* path; empty when not grouped by it */
     struct sonde_text overload;        /* empty when not grouped by it */
     uint64_t          count;
@@ -67,14 +67,14 @@ struct sonde_average {
     /* Of its first range, as torch has it: */
     uint8_t scope;           /* enum sonde_scope */
     bool    is_async;        /* ended by another thread */
-    bool    has_parent;      /* it lies in another range */
+    bool    has_parent;      /* it has a parent */
     bool is_user_annotation; /* of all: a user's range and an operator of one name are two rows */
 };
 
 struct sonde_averages_options {
     unsigned              groups;      /* enum sonde_group, or-ed; 0: by name alone */
-    uint32_t              stack_depth; /* frames that count with SONDE_GROUP_STACK; 0: 5 */
-    bool                  top_level;   /* only ranges that lie in no other */
+    uint32_t              stack_depth; /* frames compared by SONDE_GROUP_STACK; 0: 5 */
+    bool                  top_level;   /* only ranges without a parent */
     enum sonde_flops_mode flops;
 };
 
@@ -91,17 +91,17 @@ SONDE_API size_t            sonde_averages_count(const struct sonde_averages *av
 SONDE_API struct sonde_average sonde_averages_get(const struct sonde_averages *averages,
                                                   size_t                       index);
 /*
- * The same, as an object that stays until sonde_averages_free(): 200 bytes for each row that is asked
- * for. NULL: there is no such row, or memory is out. Threads: one at a time.
+ * The same, as an object that stays until sonde_averages_free(): 200 bytes for each row that is
+ * read. NULL: no such row, or out of memory. Threads: one at a time.
  */
 SONDE_API const struct sonde_average *sonde_averages_row(const struct sonde_averages *averages,
                                                          size_t                       index);
 /* What the columns depend on. */
 struct sonde_averages_totals {
-    int64_t self_ns; /* the sum that shares are of */
+    int64_t self_ns; /* the sum that percentages refer to */
     bool    has_memory, has_device_memory, has_shapes, has_stacks, has_flops, has_overloads;
     uint64_t
-        unmatched_frees; /* without a size, of memory taken before the recording: not counted */
+        unmatched_frees; /* of memory allocated before the recording, without a size: not counted */
     uint64_t events;     /* walked */
     uint64_t ranges;
 };
@@ -113,8 +113,8 @@ sonde_averages_totals(const struct sonde_averages *averages);
 /*
  * Every range of the trace as torch.profiler's events() lists them: by start (the longer one
  * first of two that begin together), utility operators left out, only children of the same
- * name folded, memory taken outside any range as rows "[memory]". One array a column, each of
- * `count` entries, good until sonde_events_free().
+ * name folded, memory allocated outside any range as rows "[memory]". One array per column, each of
+ * `count` entries, valid until sonde_events_free().
  *
  * A text column holds numbers of texts (sonde_events_text); 0 is the empty text.
  */
@@ -133,9 +133,9 @@ struct sonde_events_columns {
     const uint32_t *overload;     /* text */
     const uint32_t *process;      /* index of the trace */
     const uint32_t *thread;       /* index of the trace */
-    const uint32_t *torch_thread; /* as at::RecordFunction numbers it; its own tid if not told */
+    const uint32_t *torch_thread; /* as at::RecordFunction numbers it; its own tid if unknown */
     const int64_t  *start_ns, *end_ns, *self_ns; /* on the trace's axis */
-    const int32_t *parent; /* index of the event that it lies in, or -1; a function's: a function */
+    const int32_t *parent; /* index of the parent event, or -1; a function's parent is a function */
     const uint32_t *shapes, *strides; /* tensor list ids of its process, 0 none */
     const uint32_t *arguments;        /* text: JSON list of strings, torch's "Concrete Inputs" */
     const uint32_t *keywords;         /* text: JSON object of its keyword arguments */
@@ -178,7 +178,7 @@ SONDE_API struct sonde_text sonde_events_text(const struct sonde_events *events,
 /*
  * The modules of a network, as a tree by path. Node 0 is the root, of no name; children come in
  * the order in which they first ran. Times are of operators, backward ones through the forward
- * operator that they belong to; `self_` is what lies in no child module.
+ * operator that they belong to; `self_` excludes child modules.
  */
 struct sonde_module {
     struct sonde_text name; /* last part of its path: "conv1" */
@@ -191,8 +191,8 @@ struct sonde_module {
     double            flops, self_flops, backward_flops, macs, backward_macs;
     int64_t           parameters; /* -1: not recorded */
     int64_t           parameter_bytes;
-    int64_t           activation_bytes; /* taken in its forward pass and not given back in it */
-    int64_t           peak_bytes; /* most held in a forward pass above what was when it began */
+    int64_t           activation_bytes; /* allocated in its forward pass and not freed in it */
+    int64_t           peak_bytes; /* peak of a forward pass above what was live when it began */
     struct sonde_text input_shapes, output_shapes; /* of its first call; "" if not recorded */
     int64_t           output_bytes;                /* likewise; -1 */
     /* On a GPU: of one forward pass, between two events on its stream. -1: not measured; then,
@@ -208,21 +208,21 @@ SONDE_API enum sonde_status sonde_modules_new(struct sonde_trace    *trace,
 SONDE_API void              sonde_modules_free(struct sonde_modules *modules);
 SONDE_API size_t            sonde_modules_count(const struct sonde_modules *modules);
 /*
- * Passes of a benchmark (bench.h) that the averages are of, 0: it is no benchmark's; and a row for one
- * of them: calls, times, bytes and FLOPs over the passes, the least and the longest call as they are.
+ * Passes of a benchmark (bench.h) that the averages cover, 0: not a benchmark; and a row for one
+ * pass: calls, times, bytes and FLOPs divided by the passes, shortest and longest call unchanged.
  */
 SONDE_API uint64_t             sonde_averages_passes(const struct sonde_averages *averages);
 SONDE_API struct sonde_average sonde_average_of_pass(const struct sonde_average *row,
                                                      uint64_t                    passes);
 
-/* Passes of a benchmark (bench.h) that all of this is the sum of; 0: it is no benchmark's. */
+/* Passes of a benchmark (bench.h) that this is the sum of; 0: not a benchmark. */
 SONDE_API uint64_t                   sonde_modules_passes(const struct sonde_modules *modules);
 SONDE_API const struct sonde_module *sonde_modules_node(const struct sonde_modules *modules,
                                                         size_t                      index);
 
 /* -------------------------------------------------------- memory over time */
 
-/* torch's categories; how they are told apart here: docs/MEMORY.md. */
+/* torch's categories; docs/MEMORY.md defines them. */
 enum sonde_memory_category {
     SONDE_MEMORY_UNKNOWN,
     SONDE_MEMORY_PARAMETER,
@@ -235,11 +235,11 @@ enum sonde_memory_category {
     SONDE_MEMORY_CATEGORIES,
 };
 
-/* Every change of what a device holds, in order of time. */
+/* Every change of a device's live memory, in order of time. */
 struct sonde_timeline_columns {
     size_t          count;
     const int64_t  *time_ns;
-    const int64_t  *bytes;    /* by how much it changes: negative when given back */
+    const int64_t  *bytes;    /* change; negative for a free */
     const uint8_t  *category; /* enum sonde_memory_category */
     const uint64_t *address;
 };
@@ -261,7 +261,7 @@ struct sonde_node {
     uint32_t          depth;                             /* root 0 */
     uint64_t          count;
     int64_t           total_ns, self_ns;
-    int64_t           waiting_ns; /* of asynchronous ranges, whose time is no part of the others */
+    int64_t           waiting_ns; /* of asynchronous ranges; not part of the other times */
     int64_t           cpu_bytes;  /* net, children included */
     double            flops;      /* children included */
 };
@@ -279,20 +279,20 @@ struct sonde_memory_device {
     uint32_t type, index; /* 0 CPU, 1 CUDA; index SONDE_NONE: default */
     uint64_t allocs, frees;
     uint64_t allocated_bytes, freed_bytes;
-    uint64_t unmatched_frees, unmatched_free_bytes; /* of memory taken before the recording */
-    int64_t  peak_bytes; /* exact: most bytes live at once, of those seen taken */
+    uint64_t unmatched_frees, unmatched_free_bytes; /* of memory allocated before the recording */
+    int64_t  peak_bytes; /* exact: maximum of live bytes, of allocations in the trace */
     int64_t  peak_time_ns;
     int64_t  end_bytes; /* live at the end */
     uint64_t end_count;
 };
-/* Who held the peak (or holds memory at the end): live bytes by the innermost range that took them. */
+/* Live bytes at the peak and at the end, by the innermost range that allocated them. */
 struct sonde_memory_holder {
     uint32_t          device; /* index into the devices */
     struct sonde_text name;   /* "(no range)" outside any */
     int64_t           peak_bytes, end_bytes;
     uint64_t          peak_count, end_count;
 };
-/* Live bytes over time, thinned to at most 1,024 points a device; extremes are kept. */
+/* Live bytes over time, reduced to at most 1,024 points per device; extremes are kept. */
 struct sonde_memory_point {
     uint32_t device;
     int64_t  time_ns, bytes;
@@ -353,16 +353,16 @@ SONDE_API const struct sonde_call *sonde_functions_callee(const struct sonde_fun
                                                           size_t                        index);
 
 /*
- * A call tree from who calls whom: the time of a function with several callers is shared out
- * among them in proportion to what they were measured to spend in it, as gprof does, so that the
- * whole is the whole. A function is not expanded inside itself. Node 0 is the root, of no
+ * A call tree from who calls whom: the time of a function with several callers is divided
+ * among them in proportion to the time measured for each, as gprof does, so that the sum is
+ * preserved. A function is not expanded inside itself. Node 0 is the root, of no
  * function; paths below a thousandth of the whole are left out.
  */
 struct sonde_call_node {
     uint32_t function;                          /* SONDE_NONE: the root */
     uint32_t parent, first_child, next_sibling; /* 0: none; children longest first */
     uint32_t depth;
-    double   calls; /* shared out as the times are */
+    double   calls; /* divided as the times are */
     int64_t  total_ns, self_ns;
 };
 struct sonde_call_tree; /* opaque */
@@ -386,7 +386,7 @@ struct sonde_line {
     int64_t  increment_bytes; /* net, of all its runs */
     uint64_t allocated_bytes, freed_bytes;
     uint64_t usage_bytes; /* of the process after the line: the latest run's */
-    uint64_t peak_bytes;  /* most above what was in use when it began */
+    uint64_t peak_bytes;  /* peak above what was in use when it began */
 };
 /* A function whose lines were counted; its lines are `count` from `first`, in their order. */
 struct sonde_line_function {
@@ -395,8 +395,8 @@ struct sonde_line_function {
     uint32_t          first, count;
     uint64_t          hits;
     int64_t           time_ns;  /* of its lines */
-    struct sonde_text source;   /* the file's text, of what is in no file (a notebook's cell) */
-    bool              has_stat; /* what the file was when it was recorded: */
+    struct sonde_text source;   /* source text of code that is in no file (a notebook's cell) */
+    bool              has_stat; /* the file's status when it was recorded: */
     uint64_t          stat_size;
     int64_t           stat_mtime_ns;
 };
@@ -413,7 +413,7 @@ SONDE_API const struct sonde_line *sonde_lines_line(const struct sonde_lines *li
 /* ---------------------------------------------------------------- samples */
 
 /*
- * The stacks that threads were found in, as a tree for each thread, for each process or for all:
+ * Sampled stacks, as a tree for each thread, for each process or for all:
  * equal paths merged, a function being its file, its name and the line where it begins. The root
  * stands for the threads that the tree is of.
  */
@@ -437,7 +437,7 @@ struct sonde_sample_node {
 };
 struct sonde_sample_thread {
     uint32_t thread;  /* index of the trace; of several: the first seen */
-    uint32_t threads; /* how many the tree is of */
+    uint32_t threads; /* number of threads in the tree */
     uint32_t root;    /* node */
     uint64_t samples;
     int64_t  time_ns, cpu_ns, gil_ns, gil_wait_ns, idle_ns;
@@ -458,7 +458,7 @@ SONDE_API const struct sonde_sample_node *sonde_samples_node(const struct sonde_
 /* The node after `at` in the tree under `root`, each before its children; 0 after the last. */
 SONDE_API uint32_t sonde_samples_next(const struct sonde_samples *samples, uint32_t at,
                                       uint32_t root);
-/* Samples a second that were asked for; 0 unknown. */
+/* The requested sampling rate in Hz; 0: unknown. */
 SONDE_API double sonde_samples_rate(const struct sonde_samples *samples);
 
 /*
@@ -475,7 +475,7 @@ struct sonde_sample_function {
 struct sonde_sample_functions {
     size_t                        count;
     struct sonde_sample_function *rows;
-    int64_t                       whole_ns; /* of all trees: what shares are of */
+    int64_t                       whole_ns; /* of all trees: what percentages refer to */
 };
 /* Owns: the caller, until sonde_sample_functions_free(). Text is the trace's. */
 SONDE_API enum sonde_status sonde_sample_functions_new(const struct sonde_samples     *samples,
@@ -502,14 +502,14 @@ struct sonde_step_row {
 };
 
 /*
- * What is missing, cut, uncounted or unlinked. Every key that applies is listed with a count;
+ * What is missing, truncated or uncertain. Every key that applies is listed with a count;
  * an empty ledger means that nothing is missing. Keys are stable: docs/FORMAT.md lists them.
  */
 struct sonde_ledger_item {
     const char *key; /* "lost_events", "unfinished_ranges", "not_closed", ... */
     uint64_t    count;
-    char        text[256]; /* a sentence for a person, with what to do about it */
-    bool        is_note;   /* nothing to worry about: of a healthy run, or as was asked */
+    char        text[256]; /* a sentence that says what it means and what to do */
+    bool        is_note;   /* informational: normal, or as requested */
 };
 
 struct sonde_summary_totals {
@@ -544,22 +544,22 @@ struct sonde_check {
     uint64_t damaged_headers; /* files whose header fails its checksum */
     uint64_t refused_files;   /* of a folder: cannot be opened, or of a newer version */
     bool     closed;          /* every file ended in order */
-    uint64_t missing_bytes;   /* closed files were so much longer when they were closed */
-    uint64_t missing_events;  /* and had so many more events */
+    uint64_t missing_bytes;   /* by how much closed files were longer when they were closed */
+    uint64_t missing_events;  /* how many more events they had */
 };
 /* Reads every byte of the file or folder at `path` and verifies every checksum. */
 SONDE_API enum sonde_status sonde_check(const char *path, struct sonde_check *out,
                                         struct sonde_error *err);
 /*
- * Writes a compacted copy of the trace file `path` to `out_path` (aside, then renamed, so that
- * `out_path` may equal `path`). What was damaged is left out: packing also recovers. A folder
- * is packed file by file into the folder `out_path`. `level`: of zstd, 1 to 19; 0: a good one.
+ * Writes a compacted copy of the trace file `path` to `out_path` (a temporary file, then renamed,
+ * so that `out_path` may equal `path`). Damaged parts are left out: packing also recovers. A folder
+ * is packed file by file into the folder `out_path`. `level`: of zstd, 1 to 19; 0: the default.
  * Errors: SONDE_E_UNSUPPORTED when built without zstd; SONDE_E_IO; SONDE_E_FORMAT.
  */
 SONDE_API enum sonde_status sonde_pack(const char *path, const char *out_path, int level,
                                        struct sonde_error *err);
 
-/* What of a trace that several sessions share is one session's: docs/FORMAT.md, Sessions. */
+/* One session's part of a trace that several share: docs/FORMAT.md, Sessions. */
 struct sonde_span {
     uint64_t begin, end; /* raw clock */
 };
@@ -568,9 +568,9 @@ struct sonde_cut {
     bool                     samples, counters, ranges; /* events that are kept, too */
     const struct sonde_span *spans;                     /* of which times */
     size_t                   span_count;
-    bool                     ended; /* in order, although the recording goes on */
+    bool                     ended; /* closed in order, although the recording continues */
 };
-/* Writes the session's part of the trace file `path` to `out_path`; not of children beside it. */
+/* Writes the session's part of the trace file `path`, without its children's files, to `out_path`. */
 SONDE_API enum sonde_status sonde_cut_session(const char *path, const char *out_path,
                                               const struct sonde_cut *cut, struct sonde_error *err);
 

@@ -20,15 +20,15 @@
  *
  * A range costs two clock reads and two stores into a mapped file while a recording
  * is on, one load and a branch while none is. What was recorded before the process
- * died, of whatever cause, is in the file.
+ * died, for any reason, is in the file.
  *
- * Threads: every call may be made from any thread at any time, also while another
- *          starts or stops. From a signal handler only marks may be made (not start, stop,
- *          step, pause, resume, metadata, trace_path): what interrupts the recorder
- *          itself is dropped and counted. No call is a cancellation point.
- * Errors:  marking never fails: what cannot be written is counted and reported.
- * Forks:   a new process writes a file of its own from its first mark on, whether fork(), _Fork() or
- *          the system call clone made it; not one that shares its parent's memory (vfork).
+ * Threads: every call may be made from any thread at any time, even while another starts or
+ *          stops the recording. From a signal handler only marks may be made (not start, stop,
+ *          step, pause, resume, metadata, trace_path): marks that interrupt the recorder
+ *          itself are dropped and counted. No call is a cancellation point.
+ * Errors:  marking never fails: events that cannot be written are counted and reported.
+ * Forks:   a new process (fork(), _Fork(), the system call clone) writes its own file from its first
+ *          mark on, unless it shares its parent's memory (vfork).
  */
 #ifndef SONDE_RECORD_H
 #define SONDE_RECORD_H
@@ -111,15 +111,15 @@ struct sonde_options {
 /*
  * Begins a recording of the whole process; `options` may be NULL. A process has one at a
  * time. Under `sonde run` the recording is the runner's: start and stop then do nothing.
- * Errors: SONDE_E_BUSY, SONDE_E_ARGUMENT, SONDE_E_IO, SONDE_E_NOMEM; the program may go on
- *         in any case, unrecorded.
+ * Errors: SONDE_E_BUSY, SONDE_E_ARGUMENT, SONDE_E_IO, SONDE_E_NOMEM; the program can continue,
+ *         unrecorded.
  */
 SONDE_API enum sonde_status sonde_start(const struct sonde_options *options,
                                         struct sonde_error         *err);
 
 /*
  * Ends the recording and closes the file; threads may be in the middle of a range.
- * Errors: SONDE_E_STATE when none is under way; SONDE_E_IO.
+ * Errors: SONDE_E_STATE when not recording; SONDE_E_IO.
  */
 SONDE_API enum sonde_status sonde_stop(struct sonde_error *err);
 
@@ -127,12 +127,12 @@ SONDE_API enum sonde_status sonde_stop(struct sonde_error *err);
 SONDE_API void sonde_step(void);
 
 /*
- * The same, for a program that counts its steps itself: the step that begins is `number`. A
- * schedule counts for itself, and then `number` has no effect.
+ * The same, for a program that numbers its steps itself: `number` is the step that begins. Ignored
+ * with a schedule, which counts steps itself.
  */
 SONDE_API void sonde_step_number(uint64_t number);
 
-/* Whether the recording is that of `sonde run`: also between two cycles of its schedule. */
+/* Whether `sonde run` started the recording; true even between two cycles of its schedule. */
 SONDE_API bool sonde_under_run(void);
 
 /* Stops and resumes marking without closing the file. Ranges open at a pause end there. */
@@ -143,8 +143,8 @@ SONDE_API void sonde_resume(void);
 SONDE_API size_t sonde_trace_path(char *buffer, size_t size);
 
 /*
- * Adds a word about the run (`key`: text, `value`: text), to this file and to those of later cycles
- * and of children; a later one of the key replaces it. Values are kept up to 4,096 bytes.
+ * Records a key/value pair (text) about the run, in this file and in those of later cycles and of
+ * children; the same key replaces it. Values are truncated to 4,096 bytes.
  */
 SONDE_API void sonde_metadata(const char *key, const char *value);
 
@@ -211,7 +211,7 @@ struct sonde_tensor {
  * A scope that is left by longjmp, or by a C++ exception through C code, never reaches its end.
  * The next enclosing SONDE_RANGE of the thread that does reach its own ends it too, there, and the
  * report counts it among the ranges without an end. So put a SONDE_RANGE around the setjmp or the
- * catch. Two coroutines of one thread whose scopes overlap cut each other short in the same way.
+ * catch. Two coroutines of one thread whose scopes overlap end each other early in the same way.
  * A coroutine must not end a scope on another thread than it began: use sonde_end_key().
  */
 #define SONDE_RANGE(name) SONDE_RANGE_AT_(name, __COUNTER__)
@@ -256,7 +256,7 @@ template <size_t n> struct sonde_is_array_<const char[n]> {
      __builtin_constant_p(name))
 #endif
 
-/* A name with a memory: its id in the recording that is on. Static storage; `name` stays valid. */
+/* A call site: a name and its cached id. In static storage; `name` must stay valid. */
 struct sonde_site {
     const char *name;
     uint64_t    bound; /* epoch << 32 | id */
@@ -286,28 +286,28 @@ static inline struct sonde_device sonde_device(unsigned type, int index)
 }
 #define SONDE_CPU sonde_device(SONDE_DEVICE_CPU, -1)
 
-/* Memory was taken, given back. Only the address tells which; a `size` of 0 at free: unknown. */
+/* An allocation, a free. A free is matched by its address; its `size` may be 0: unknown. */
 SONDE_API void sonde_alloc(struct sonde_device device, const void *address, uint64_t size);
 SONDE_API void sonde_free(struct sonde_device device, const void *address, uint64_t size);
 
 SONDE_API void sonde_counter(const char *name, double value);
 SONDE_API void sonde_mark(const char *name);
 
-/* An arrow from the range (or moment) where it leaves to where it arrives; same `id`, any thread. */
+/* An arrow between two ranges (or moments) of any threads: both ends have the same `id`. */
 SONDE_API void sonde_link_from(uint64_t id);
 SONDE_API void sonde_link_to(uint64_t id);
 
 /* ------------------------------------------------------------- for probes
  *
  * A probe turns another program's events into these, and names things by id.
- * Ids belong to one recording: sonde_epoch() tells which, 0 when none is on.
+ * Ids belong to one recording: sonde_epoch() identifies it, 0 when nothing records.
  */
 
 static inline uint32_t sonde_epoch(void);
 SONDE_API uint32_t     sonde_intern(const char *text, size_t length);
 SONDE_API uint32_t     sonde_intern_shapes(const struct sonde_tensor *tensors, size_t count);
 SONDE_API uint32_t     sonde_intern_frame(uint32_t function, uint32_t file, uint32_t line);
-/* The same with the line where the function begins: torch shows that one. */
+/* The same with the first line of the function, which torch shows. */
 SONDE_API uint32_t sonde_intern_frame_in(uint32_t function, uint32_t first_line, uint32_t file,
                                          uint32_t line);
 /* A frame of native code: `file` is the library, and there is no line. */
@@ -328,7 +328,7 @@ enum sonde_tally_kind {
     SONDE_TALLY_LINE_MEMORY = 3,
     SONDE_TALLY_SAMPLER = 4,
 };
-/* A kind as counted by one session of several, from 1 to 65535; readers show those of 0. */
+/* A kind as counted by one session, 1..65535; readers show those of 0. */
 #define SONDE_TALLY_OF(kind, session) \
     ((enum sonde_tally_kind)((uint32_t)(kind) | (uint32_t)(session) << 16))
 SONDE_API uint64_t *sonde_tally(enum sonde_tally_kind kind, uint32_t key, uint32_t other,
@@ -338,22 +338,22 @@ SONDE_API uint64_t *sonde_tally(enum sonde_tally_kind kind, uint32_t key, uint32
 static inline void sonde_begin_id(uint32_t name, uint32_t shapes);
 
 /*
- * A way in which an operator is called: what is the same each time, told once. A range is then
- * its id, and 16 bytes. Zero what does not apply; `fwd_thread` is SONDE_ATTR_FWD_THREAD's.
+ * The constant part of an operator's calls, recorded once. A range then refers to it by id, in
+ * 16 bytes. Zero what does not apply; `fwd_thread` is SONDE_ATTR_FWD_THREAD's.
  */
 struct sonde_op_call {
     uint32_t name, shapes, strides, arguments; /* ids of interned things */
     uint32_t overload, stack, module;
     uint32_t scope;
     uint32_t has_sequence; /* each has an autograd number: given when it begins */
-    uint32_t is_async;     /* it waits for what others do: SONDE_ATTR_ASYNC */
+    uint32_t is_async;     /* it waits for work done elsewhere: SONDE_ATTR_ASYNC */
     uint32_t keywords;     /* id of a text: a JSON object */
     uint32_t reserved;
     uint64_t fwd_thread;
 };
 SONDE_API uint32_t sonde_intern_call(const struct sonde_op_call *call);
 
-/* `sequence` counts only if the call has one. */
+/* `sequence` is ignored unless the call has one. */
 SONDE_API void sonde_begin_call(uint32_t call, uint64_t sequence);
 
 /* Attributes of the innermost open range: keys of format/attrs.def. */
@@ -373,7 +373,7 @@ enum sonde_attr {
     SONDE_ATTR_KEY = 13,
     SONDE_ATTR_FRAME = 14, /* a Python function's range: frame id, bit 32: resumed, not called */
     SONDE_ATTR_CALLS_SEQUENCE = 15,
-    SONDE_ATTR_ASYNC = 16, /* 1: it waits for what others do: no children, no self time */
+    SONDE_ATTR_ASYNC = 16, /* 1: it waits for work done elsewhere: neither children nor self time */
     SONDE_ATTR_RECORD_FUNCTION = 17,
     SONDE_ATTR_KEYWORDS = 18,
 };
@@ -404,7 +404,7 @@ enum sonde_sampled_state {
     SONDE_SAMPLED_GIL_WAIT = 4, /* it waited for the interpreter's lock */
     SONDE_SAMPLED_NATIVE = 8,   /* the stack has native frames */
 };
-/* A thread was found in one stack and one state by some samples in a row, up to now. */
+/* Consecutive samples of a thread with the same stack and state, up to now. */
 struct sonde_sample {
     uint32_t stack;      /* of sonde_intern_stack(); 0 none */
     uint32_t thread;     /* of sonde_thread_of(); 0: the caller */
@@ -416,15 +416,15 @@ struct sonde_sample {
 SONDE_API void sonde_sample(const struct sonde_sample *sample);
 
 /*
- * A call of a Python function, recorded when it returns. It is shown on the timeline, and is no
- * range: ranges that begin in it may outlive it.
+ * A call of a Python function, recorded when it returns. It is shown on the timeline, but is not
+ * a range: ranges that begin in it may outlive it.
  */
 struct sonde_function_call {
     uint32_t frame;      /* of sonde_intern_frame_in() */
     uint32_t thread;     /* of sonde_thread_of(); 0: the caller */
     uint64_t start, end; /* sonde_clock() */
-    uint32_t id, parent; /* of this call, and of that which made it; unique in the process, from 1 */
-    bool     resumed;    /* a generator or coroutine went on; it was not called */
+    uint32_t id, parent; /* of this call and of the calling one; unique in the process, from 1 */
+    bool     resumed;    /* a generator or coroutine was resumed, not called */
 };
 SONDE_API void sonde_function_called(const struct sonde_function_call *call);
 
@@ -446,7 +446,7 @@ struct sonde_lane {
     uint64_t *leaf;  /* the range begun last, which can close in place until more is written */
     uint32_t  epoch; /* of the recording that gave the chunk */
     uint32_t  busy;
-    uint32_t  chunks; /* how many it was given: what is said once a chunk is said again */
+    uint32_t  chunks; /* counts its chunks: records needed once per chunk are then repeated */
     uint32_t  depth;  /* ranges open; only differences mean something (SONDE_DEPTH_BREAK_) */
 };
 
@@ -469,7 +469,8 @@ SONDE_API extern SONDE_THREAD_LOCAL_ struct sonde_lane sonde_lane_;
 
 /*
  * The epoch, and one more: 1 while nothing records. It is alone on its page, which the kernel
- * wipes in a new process: 0 there sends the first mark the slow way, whoever made the process.
+ * wipes in a new process: 0 there sends the first mark to the slow path, however the process was
+ * created.
  */
 #if defined(__x86_64__)
 #define SONDE_PAGE_ 4096
@@ -523,9 +524,9 @@ static inline uint64_t sonde_clock(void)
 }
 
 /*
- * Takes the lane for one event of `words` words; false: go the slow way. It is taken before
- * anything about it is looked at, or a signal handler could use up the room in between; and
- * before the clock is read, or the handler's events would be older than the one written after them.
+ * Takes the lane for one event of `words` words; false: take the slow path. It is taken before
+ * it is inspected, or a signal handler could use up the room in between; and before the clock is
+ * read, or the handler's events would be older than the one written after them.
  */
 static inline bool sonde_lane_take_(struct sonde_lane *lane, uint32_t epoch, size_t words)
 {
@@ -583,8 +584,8 @@ static inline void sonde_begin_call_at_(struct sonde_lane *lane, uint32_t call)
 }
 
 /*
- * The end of a range without tensor list in which nothing was recorded goes into the upper half of its own
- * second word, as a duration: a leaf costs 16 bytes, and no room.
+ * A range without tensor list in which nothing was recorded ends in place: its duration goes into
+ * the upper half of its second word, so that a leaf takes 16 bytes and no further event.
  */
 static inline bool sonde_end_leaf_(struct sonde_lane *lane, uint64_t now)
 {
@@ -610,7 +611,7 @@ static inline void sonde_end_at_(struct sonde_lane *lane, uint64_t now)
     __atomic_store_n(at, now << 8 | SONDE_KIND_END_, __ATOMIC_RELEASE);
 }
 
-/* Tells a scope, if there is one, of the range that has just begun the slow way. */
+/* Fills in the scope, if any, of a range that began in the slow path. */
 static inline void sonde_scope_note_(struct sonde_scope_ *scope)
 {
     if (scope && sonde_epoch() != 0) {

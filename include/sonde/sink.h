@@ -30,12 +30,12 @@ struct sonde_sink {
 struct sonde_buffer {
     char  *bytes;
     size_t length, capacity;
-    bool   failed; /* memory ran out: what came later is missing */
+    bool   failed; /* out of memory: what came later is missing */
 };
 
 SONDE_API struct sonde_sink sonde_sink_file(FILE *file);
 SONDE_API struct sonde_sink sonde_sink_fd(int fd);
-/* Keeps `buffer` until the last write. Owns: the caller ends it with sonde_buffer_release(). */
+/* Keeps `buffer` until the last write. Owns: the caller frees it with sonde_buffer_release(). */
 SONDE_API struct sonde_sink sonde_sink_buffer(struct sonde_buffer *buffer);
 SONDE_API void              sonde_buffer_release(struct sonde_buffer *buffer);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sonde/tensorlines.h - tensor memory by source line, of functions that were chosen.
+ * sonde/tensorlines.h - tensor memory by source line of selected functions.
  *
  * The trace has operators with memory and stacks, and the functions' source as metadata,
  * "model.lines N": {"function": "f", "name": "f", "file": "/a/b.py", "first": 10,
  * "lines": ["def f(x):", ..]}; of a long function "model.lines N K", each from its own "first" on.
- * What an operator takes is that of the innermost chosen line in its stack; it stays that line's
- * until it is given back, wherever that happens.
+ * What an operator allocates is charged to the innermost selected line in its stack until it is
+ * freed, wherever that happens.
  *
  * Threads: as a trace.
  */
@@ -24,9 +24,9 @@ struct sonde_tensor_line {
     uint32_t          line;
     uint64_t          allocs;
     int64_t           taken_bytes;  /* in all */
-    int64_t           peak_bytes;   /* most that it held at once of what it had taken */
+    int64_t           peak_bytes;   /* peak of what it allocated */
     int64_t           end_bytes;    /* held at the end */
-    int64_t           active_bytes; /* most that all held while it took some; 0: it took none */
+    int64_t           active_bytes; /* peak of all lines while it allocated; 0: never */
 };
 
 struct sonde_tensor_lines; /* opaque */
@@ -35,7 +35,7 @@ SONDE_API enum sonde_status sonde_tensor_lines_new(struct sonde_trace         *t
                                                    struct sonde_tensor_lines **out,
                                                    struct sonde_error         *err);
 SONDE_API void              sonde_tensor_lines_free(struct sonde_tensor_lines *lines);
-/* Every line of every chosen function, in order. */
+/* Every line of every selected function, in order. */
 SONDE_API size_t sonde_tensor_lines_count(const struct sonde_tensor_lines *lines);
 SONDE_API const struct sonde_tensor_line *
 sonde_tensor_lines_row(const struct sonde_tensor_lines *lines, size_t index);

@@ -8,9 +8,9 @@
  *         sonde_trace_close(trace);
  *     }
  *
- * A trace is a file, or a folder with one file for each process. It may be whole, packed,
- * cut short, or still being written: what was published is read, what is missing is in the
- * ledger (model.h). It is treated as hostile: no input makes the reader crash, hang, or take
+ * A trace is a file, or a folder with one file for each process. It may be complete, packed,
+ * truncated, or still being written: what was published is read, what is missing is in the
+ * ledger (model.h). Input is untrusted: it cannot make the reader crash, hang, or allocate
  * memory beyond its tables (strings, stacks, threads), which the file must really contain.
  *
  * Threads: a trace is used by one thread at a time; two traces by two threads.
@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-#define SONDE_NONE UINT32_MAX /* rank, world size, thread: not told */
+#define SONDE_NONE UINT32_MAX /* rank, world size, thread: unknown */
 
 struct sonde_trace; /* opaque */
 
@@ -43,7 +43,7 @@ struct sonde_process {
     uint32_t    rank, world_size; /* or SONDE_NONE */
     uint32_t    cycle;            /* of the schedule */
     const char *host, *program, *path;
-    int64_t     start_ns, stop_ns; /* on the trace's axis; stop: the last thing known */
+    int64_t     start_ns, stop_ns; /* on the trace's axis; stop: the latest known moment */
     int64_t     start_real_ns;     /* since 1970, of start_ns */
     double      range_cost_ns;     /* begin + end, as the recorder measured it */
     bool        closed; /* ended in order; otherwise killed, crashed, replaced or running */
@@ -59,16 +59,16 @@ struct sonde_thread {
 };
 
 /*
- * Opens a file or a folder. A file also brings the files of its forked children, which lie
- * beside it as PATH.PID.
- * Owns:   the caller owns *out and ends it with sonde_trace_close().
+ * Opens a file or a folder. With a file come the files of its forked children,
+ * PATH.PID in the same folder.
+ * Owns:   the caller owns *out and closes it with sonde_trace_close().
  * Errors: SONDE_E_IO, SONDE_E_FORMAT, SONDE_E_VERSION, SONDE_E_NOMEM; then *out is NULL.
  */
 SONDE_API enum sonde_status sonde_trace_open(const char *path, struct sonde_trace **out,
                                              struct sonde_error *err);
 SONDE_API void              sonde_trace_close(struct sonde_trace *trace);
 
-/* Processes and threads of the trace; indices run from 0. Borrowed until the trace is closed. */
+/* Processes and threads of the trace; indices start at 0. Borrowed until the trace is closed. */
 SONDE_API uint32_t                    sonde_trace_process_count(const struct sonde_trace *trace);
 SONDE_API const struct sonde_process *sonde_trace_process(const struct sonde_trace *trace,
                                                           uint32_t                  index);
@@ -76,7 +76,7 @@ SONDE_API uint32_t                    sonde_trace_thread_count(const struct sond
 SONDE_API const struct sonde_thread  *sonde_trace_thread(const struct sonde_trace *trace,
                                                          uint32_t                  index);
 
-/* What sonde_metadata() and the recorder said of a process, by number; false past the last. */
+/* Key/value pairs of a process, by index; false past the last. */
 SONDE_API bool sonde_trace_metadata(const struct sonde_trace *trace, uint32_t process, uint32_t n,
                                     struct sonde_text *key, struct sonde_text *value);
 
@@ -119,7 +119,7 @@ SONDE_API size_t sonde_trace_stack(const struct sonde_trace *trace, uint32_t pro
 SONDE_API bool sonde_trace_frame(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                                  struct sonde_frame *frame);
 
-/* What a program counted in place (sonde_tally): kinds and words are docs/FORMAT.md's. */
+/* A tally (sonde_tally); docs/FORMAT.md lists kinds and words. */
 struct sonde_tally_row {
     uint32_t kind;
     uint32_t key, other; /* frames; 0 none */
@@ -144,7 +144,7 @@ enum sonde_event_kind {
     SONDE_EVENT_ATTR,
     SONDE_EVENT_END_AT,  /* the range inside which `aux` others of the thread are open ends */
     SONDE_EVENT_END_KEY, /* the range of the process that has `value` as its KEY attribute ends */
-    SONDE_EVENT_FUNCTION, /* a call of a Python function returned; it is no range */
+    SONDE_EVENT_FUNCTION, /* a call of a Python function returned; not a range */
 };
 
 struct sonde_event {
@@ -167,7 +167,7 @@ struct sonde_event {
 /* What a sampled thread was doing; none of the first three: idle. */
 enum sonde_sample_state {
     SONDE_SAMPLE_GIL = 1,      /* it held the interpreter's lock */
-    SONDE_SAMPLE_ON_CPU = 2,   /* it ran, or was ready to */
+    SONDE_SAMPLE_ON_CPU = 2,   /* it ran or was runnable */
     SONDE_SAMPLE_GIL_WAIT = 4, /* it waited for the interpreter's lock */
     SONDE_SAMPLE_NATIVE = 8,   /* the stack has native frames */
 };
