@@ -184,7 +184,7 @@ static bool lies_in(const struct sonde_modules *m, uint32_t at, uint32_t ancesto
     return at == ancestor;
 }
 
-/* An outermost forward operator: which modules' calls does it begin? */
+/* The first forward operator in a module: which modules' calls does it begin? */
 static void visit(struct sonde_modules *m, struct visitor *v, uint32_t module, uint32_t name)
 {
     for (uint32_t at = module; at != NO_MODULE; at = m->nodes[at].parent) {
@@ -271,9 +271,11 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         module = find_module(m, lane, r->module);
         if (r->sequence >= 0)
             note_forward(m, lane, r, module);
-        bool outermost = !parent || find_module(m, lane, parent->range.module) == NO_MODULE ||
-                         parent->range.scope == SONDE_SCOPE_USER;
-        if (outermost && r->scope != SONDE_SCOPE_USER)
+        uint32_t around = parent ? find_module(m, lane, parent->range.module) : NO_MODULE;
+        /* A scripted model is one operator, in which those of its modules are. */
+        bool enters = around == NO_MODULE || parent->range.scope == SONDE_SCOPE_USER ||
+                      (around != module && lies_in(m, module, around));
+        if (enters && r->scope != SONDE_SCOPE_USER)
             visit(m, v, module, r->name);
     }
     if (m->assembly.out_of_memory)

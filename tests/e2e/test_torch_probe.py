@@ -478,6 +478,43 @@ def test_modules(tmp_path):
     assert note == {"class": "Linear", "parameters": 20, "parameter_bytes": 80}
 
 
+def test_scripted_modules(tmp_path):
+    """Which module of a scripted model an operator belongs to, as torch's hierarchy has it.
+
+    A list of modules is not called, so that the interpreter does not know its name: `parts` is not there.
+    """
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inside = scripted
+
+        def forward(self, y):
+            return self.inside(y)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scripted = torch.jit.script(Net())
+        traced = torch.jit.trace(Block(), torch.randn(2, 4))
+    outer, x = Outer(), torch.randn(2, 4)
+    for _ in range(4):  # profiled and optimized by the interpreter
+        outer(x), traced(x)
+    _torch_probe.start(tmp_path / "t.sonde", modules=True)
+    scripted(x), outer(x), traced(x)
+    torch.zeros(2)
+    _torch_probe.stop()
+    ours, _, meta, _ = read(tmp_path / "t.sonde")
+    linears = [one.module for one in ours if one.name == "aten::linear"]
+    assert linears == ["Net.first.0", "Net.second.0", "Outer.inside.first.0", "Outer.inside.second.0",
+                       "Block.0"]
+    assert [one.module for one in ours if one.name == "aten::add"][0] == "Net"
+    assert next(one for one in ours if one.name == "aten::zeros").module is None
+    assert json.loads(meta[0, "module Net"]) == {"class": "Net"}, "parameters are not known, not 0"
+    shown = run_sonde("report", tmp_path / "t.sonde", "--view", "modules", "--json")
+    calls = {row["path"]: row["calls"] for row in json.loads(shown.stdout)["rows"]}
+    assert calls["Net"] == calls["Net.first"] == calls["Net.second.0"] == 1
+    assert calls["Outer.inside"] == calls["Outer.inside.first.0"] == 1
+
+
 # ------------------------------------------------------- threads, order, processes
 
 def test_every_thread(tmp_path):

@@ -15,6 +15,7 @@
 
 #include "pystack/pyframes.h"
 #include "probes/torch/shim.h"
+#include "probes/torch/torch_scripted.h"
 #include "probes/torch/torch_thread.h"
 
 namespace
@@ -101,7 +102,7 @@ class ModuleWalk
   public:
     explicit ModuleWalk(PyObject *root) : root_(root)
     {
-        visit(root, class_name(root));
+        visit(root, class_of(root));
     }
     std::vector<std::pair<const void *, std::string>> paths;
     std::vector<std::pair<std::string, std::string>>  notes;
@@ -110,18 +111,50 @@ class ModuleWalk
     PyObject            *root_;
     std::set<PyObject *> seen_;
 
-    /* module.__dict__[name], which is a dict; a new reference, or NULL. */
-    static PyObject *dict_of(PyObject *module, const char *name)
+    /* module.__dict__[name]; a new reference, or NULL. */
+    static PyObject *member_of(PyObject *module, const char *name)
     {
         PyObject *all = PyObject_GetAttrString(module, "__dict__");
         PyObject *one = all && PyDict_Check(all) ? PyDict_GetItemString(all, name) : nullptr;
 
-        if (one && !PyDict_Check(one))
-            one = nullptr;
         Py_XINCREF(one);
         Py_XDECREF(all);
         PyErr_Clear();
         return one;
+    }
+
+    /* module.__dict__[name], which is a dict; a new reference, or NULL. */
+    static PyObject *dict_of(PyObject *module, const char *name)
+    {
+        PyObject *one = member_of(module, name);
+
+        if (one && !PyDict_Check(one))
+            Py_CLEAR(one);
+        return one;
+    }
+
+    /* The class that a scripted or traced module was made from: what torch's C++ says of it. */
+    static std::string original_class(PyObject *module)
+    {
+        PyObject   *actual = member_of(module, "_actual_script_module");
+        PyObject   *inner = member_of(actual ? actual : module, "_c");
+        PyObject   *type = inner ? PyObject_CallMethod(inner, "_type", nullptr) : nullptr;
+        PyObject   *name = type ? PyObject_CallMethod(type, "name", nullptr) : nullptr;
+        std::string text = text_of(name);
+
+        for (PyObject *one : { name, type, inner, actual })
+            Py_XDECREF(one);
+        PyErr_Clear();
+        return text;
+    }
+
+    static std::string class_of(PyObject *module)
+    {
+        std::string name = class_name(module), original;
+
+        if (name == "RecursiveScriptModule" || name == "TopLevelTracedModule")
+            original = original_class(module);
+        return original.empty() ? name : original;
     }
 
     static long long number_of(PyObject *object, const char *method)
@@ -150,11 +183,13 @@ class ModuleWalk
             count += n;
             bytes += n * number_of(value, "element_size");
         }
+        std::string counts = ", \"parameters\": " + std::to_string(count) +
+                             ", \"parameter_bytes\": " + std::to_string(bytes);
+        if (!parameters) /* a scripted module keeps them in C++: unknown, not none */
+            counts.clear();
         Py_XDECREF(parameters);
         notes.emplace_back(snd_meta_key(SND_META_MODULE) + path,
-                           std::string("{\"class\": \"") + class_name(module) +
-                               "\", \"parameters\": " + std::to_string(count) +
-                               ", \"parameter_bytes\": " + std::to_string(bytes) + "}");
+                           "{\"class\": \"" + class_of(module) + "\"" + counts + "}");
     }
 
     void visit(PyObject *module, const std::string &path)
@@ -416,7 +451,9 @@ inline PyObject *module_of(const snd_pyframe *frame)
     return snd_pyframe_code(frame) == settings.module_code ? snd_pyframe_self(frame) : nullptr;
 }
 
-NOINLINE void place_slow(Thread *thread, PlaceSlot *slot, uint64_t hash, snd_pyframe *top)
+/* `scripted`: see scripted_path(). */
+NOINLINE void place_slow(Thread *thread, PlaceSlot *slot, uint64_t hash, snd_pyframe *top,
+                         const std::string &scripted)
 {
     try {
         std::vector<snd_pyframe *> frames;
@@ -434,7 +471,7 @@ NOINLINE void place_slow(Thread *thread, PlaceSlot *slot, uint64_t hash, snd_pyf
                 slot->stack = stack_id(thread, slot->stack,
                                        frame_id(thread, frames[i], module_of(frames[i])));
         if ((settings.flags & SONDE_TORCH_MODULES) && !modules.empty()) {
-            std::string path = module_path(thread, modules);
+            std::string path = module_path(thread, modules) + scripted;
             slot->module = sonde_intern(path.data(), path.size());
         }
         slot->hash = hash;
@@ -456,9 +493,15 @@ template <uint32_t FLAGS> inline const PlaceSlot *place_of(Thread *thread, snd_p
         if (snd_pyframe_code(f) == module_code)
             hash = stir(hash, reinterpret_cast<uintptr_t>(snd_pyframe_self(f)));
     }
+    std::string scripted;
+    if (FLAGS & SONDE_TORCH_MODULES) {
+        scripted = scripted_path();
+        if (UNLIKELY(!scripted.empty()))
+            hash = hash_text(scripted.data(), scripted.size(), hash);
+    }
     PlaceSlot *slot = &thread->places[hash % PLACE_SLOTS];
     if (UNLIKELY(slot->hash != hash))
-        place_slow(thread, slot, hash, top);
+        place_slow(thread, slot, hash, top, scripted);
     return slot;
 }
 
