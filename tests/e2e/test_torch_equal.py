@@ -16,6 +16,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
 pytest.importorskip("torchvision", reason="torchvision is not installed: no networks to run")
 
+from torch.autograd.profiler_util import FunctionEventAvg  # noqa: E402
 from torch_tools import (CPU, FORMS, FULL, NETWORKS, apart, both, loader,  # noqa: E402
                          seen_by_both, together, watch)
 
@@ -91,7 +92,8 @@ def test_fields(watched, field):
 
 
 def rows(averages, by_shape):
-    names = ("count", "cpu_memory_usage", "self_cpu_memory_usage", "flops", "is_user_annotation")
+    names = [name for name in ("count", "cpu_memory_usage", "self_cpu_memory_usage", "flops",
+                               "is_user_annotation") if hasattr(FunctionEventAvg(), name)]
     return [(row.key, str(row.input_shapes) if by_shape else "",
              *(getattr(row, name) or 0 for name in names)) for row in averages]
 
