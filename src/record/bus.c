@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/pages.h"
+#include "record/ownpages.h"
 
 #define SLOTS 510
 
@@ -44,11 +44,11 @@ static struct block *following(struct block *block)
 
     if (next)
         return next;
-    struct block *fresh = snd_pages_new(sizeof *fresh);
+    struct block *fresh = snd_ownpages_new(sizeof *fresh);
     if (!fresh || __atomic_compare_exchange_n(&block->next, &next, fresh, false, __ATOMIC_ACQ_REL,
                                               __ATOMIC_ACQUIRE))
         return fresh;
-    snd_pages_free(fresh, sizeof *fresh);
+    snd_ownpages_free(fresh, sizeof *fresh);
     return next;
 }
 

@@ -8,7 +8,7 @@
 #include "record/bus.h"
 #include "record/clock.h"
 #include "record/file.h"
-#include "record/pages.h"
+#include "record/ownpages.h"
 
 #define RETIRED_MAX 4             /* beyond, the marking thread seals its own */
 #define RETRY_DELAY_NS 100000000u /* after a failed reserve */
@@ -45,8 +45,8 @@ static uint32_t new_descriptor(void)
     if (snd_rec.chunk_count == snd_rec.chunk_capacity) {
         const size_t each = sizeof *snd_rec.chunks;
         uint32_t     capacity = snd_rec.chunk_capacity ? snd_rec.chunk_capacity * 2 : 128;
-        void        *grown = snd_pages_grow(snd_rec.chunks, snd_rec.chunk_capacity * each,
-                                            capacity * each);
+        void        *grown = snd_ownpages_grow(snd_rec.chunks, snd_rec.chunk_capacity * each,
+                                               capacity * each);
         if (!grown)
             return SND_NO_CHUNK;
         snd_rec.chunks = grown;

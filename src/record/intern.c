@@ -7,7 +7,7 @@
 #include "record/chunk.h"
 #include "record/clock.h"
 #include "record/file.h"
-#include "record/pages.h"
+#include "record/ownpages.h"
 
 #define TABLE_FIRST ((uint64_t)SND_GRAIN)
 #define TABLE_NEXT ((uint64_t)1 << 18)
@@ -99,7 +99,7 @@ static struct snd_intern_slot *find_slot(struct snd_intern_slot *slots, size_t c
 static bool grow_slots(void)
 {
     size_t                  count = snd_rec.slot_count ? snd_rec.slot_count * 2 : SLOTS_FIRST;
-    struct snd_intern_slot *slots = snd_pages_new(count * sizeof *slots);
+    struct snd_intern_slot *slots = snd_ownpages_new(count * sizeof *slots);
 
     if (!slots)
         return false;
@@ -107,7 +107,7 @@ static bool grow_slots(void)
         if (snd_rec.slots[i].id != 0)
             *find_slot(slots, count, snd_rec.slots[i].hash,
                        snd_rec.slots[i].type) = snd_rec.slots[i];
-    snd_pages_free(snd_rec.slots, snd_rec.slot_count * sizeof *slots);
+    snd_ownpages_free(snd_rec.slots, snd_rec.slot_count * sizeof *slots);
     snd_rec.slots = slots;
     snd_rec.slot_count = count;
     return true;
@@ -220,13 +220,13 @@ uint32_t snd_table_find(enum snd_record_type type, struct snd_hash hash)
 static bool grow_tallies(void)
 {
     size_t     room = snd_rec.tally_room ? snd_rec.tally_room * 2 : TALLIES_FIRST;
-    uint64_t **tallies = snd_pages_new(room * sizeof(*tallies));
+    uint64_t **tallies = snd_ownpages_new(room * sizeof(*tallies));
 
     if (!tallies)
         return false;
     if (snd_rec.tally_room)
         memcpy(tallies, snd_rec.tallies, snd_rec.tally_room * sizeof(*tallies));
-    snd_pages_free(snd_rec.tallies, snd_rec.tally_room * sizeof(*tallies));
+    snd_ownpages_free(snd_rec.tallies, snd_rec.tally_room * sizeof(*tallies));
     snd_rec.tallies = tallies;
     snd_rec.tally_room = room;
     return true;
@@ -274,7 +274,7 @@ void snd_tallies_park(void)
 {
     drop_parked();
     if (!snd_rec.parked)
-        snd_rec.parked = snd_pages_new(PARKED_MAX * sizeof(*snd_rec.parked));
+        snd_rec.parked = snd_ownpages_new(PARKED_MAX * sizeof(*snd_rec.parked));
     for (uint32_t i = 0; i < snd_rec.chunk_count; i++) {
         struct snd_chunk *chunk = &snd_rec.chunks[i];
         if (!chunk->tallied || !chunk->map)
@@ -317,10 +317,10 @@ void snd_table_abandon(void)
 
 void snd_table_stop(void)
 {
-    snd_pages_free(snd_rec.slots, snd_rec.slot_count * sizeof *snd_rec.slots);
+    snd_ownpages_free(snd_rec.slots, snd_rec.slot_count * sizeof *snd_rec.slots);
     snd_rec.slots = NULL;
     snd_rec.slot_count = 0;
-    snd_pages_free(snd_rec.tallies, snd_rec.tally_room * sizeof(*snd_rec.tallies));
+    snd_ownpages_free(snd_rec.tallies, snd_rec.tally_room * sizeof(*snd_rec.tallies));
     snd_rec.tallies = NULL;
     snd_rec.tally_room = 0;
     snd_rec.table_chunk = SND_NO_CHUNK;

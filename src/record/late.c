@@ -5,7 +5,7 @@
 
 #include "format/references.h"
 #include "record/intern.h"
-#include "record/pages.h"
+#include "record/ownpages.h"
 
 #define BYTES_MAX ((size_t)64 << 20) /* as of the tables */
 #define BYTES_FIRST ((size_t)1 << 16)
@@ -36,8 +36,8 @@ static bool make_place(size_t size)
         return false;
     if (count == room) {
         uint32_t      wanted = room ? room * 2 : ENTRIES_FIRST;
-        struct entry *grown = snd_pages_grow(entries, room * sizeof *entries,
-                                             wanted * sizeof *entries);
+        struct entry *grown = snd_ownpages_grow(entries, room * sizeof *entries,
+                                                wanted * sizeof *entries);
         if (!grown)
             return false;
         entries = grown;
@@ -45,7 +45,7 @@ static bool make_place(size_t size)
     }
     while (used + size > bytes_room) {
         size_t wanted = bytes_room ? bytes_room * 2 : BYTES_FIRST;
-        char  *grown = snd_pages_grow(bytes, bytes_room, wanted);
+        char  *grown = snd_ownpages_grow(bytes, bytes_room, wanted);
         if (!grown)
             return false;
         bytes = grown;
@@ -126,7 +126,7 @@ void snd_late_abandon(void)
 
 void snd_late_clear(void)
 {
-    snd_pages_free(entries, room * sizeof *entries);
-    snd_pages_free(bytes, bytes_room);
+    snd_ownpages_free(entries, room * sizeof *entries);
+    snd_ownpages_free(bytes, bytes_room);
     snd_late_abandon();
 }

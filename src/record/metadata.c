@@ -8,7 +8,7 @@
 
 #include "format/metadata.h"
 #include "record/intern.h"
-#include "record/pages.h"
+#include "record/ownpages.h"
 
 void snd_metadata_write(const char *key, const char *value, size_t length)
 {
@@ -24,7 +24,7 @@ void snd_metadata_keep(const char *key, const char *value)
     size_t key_size = strlen(key) + 1, value_size = strlen(value) + 1;
 
     if (!snd_rec.notes)
-        snd_rec.notes = snd_pages_new(SND_NOTES_SIZE);
+        snd_rec.notes = snd_ownpages_new(SND_NOTES_SIZE);
     if (!snd_rec.notes || snd_rec.note_bytes + key_size + value_size > SND_NOTES_SIZE) {
         if (snd_header && snd_rec.phase != SND_OPEN) /* else the file of now gets it whole */
             snd_count(&snd_header->cut_names, 1);

@@ -7,7 +7,7 @@
 #include "record/intern.h"
 #include "record/lane.h"
 #include "record/late.h"
-#include "record/pages.h"
+#include "record/ownpages.h"
 
 #define SHAPES_MAX 4096   /* bytes of one tensor list; what does not fit is left off, and counted */
 #define OWN_NAME_MAX 1024 /* longer names are not written into chunks */
@@ -56,7 +56,7 @@ static uint32_t intern_text(interner *find, const char *text, size_t length)
     if (length > 1024) { /* rare, so a thread gets its buffer when it first needs one */
         struct snd_thread *thread = snd_thread_self();
         if (!thread->spare)
-            thread->spare = snd_pages_new(SND_SPARE_SIZE);
+            thread->spare = snd_ownpages_new(SND_SPARE_SIZE);
         if (thread->spare)
             large = thread->spare;
         else

@@ -2,7 +2,7 @@
 #include "record/sampled.h"
 
 #include "record/intern.h"
-#include "record/pages.h"
+#include "record/ownpages.h"
 
 #define FIRST_ROOM 64u
 
@@ -34,7 +34,7 @@ void snd_sampled_abandon(void)
 
 void snd_sampled_clear(void)
 {
-    snd_pages_free(known, room * sizeof *known);
+    snd_ownpages_free(known, room * sizeof *known);
     known = NULL;
     count = room = 0;
 }
@@ -44,7 +44,7 @@ static bool make_place(void)
     if (count < room)
         return true;
     size_t          wanted = room ? room * 2 : FIRST_ROOM;
-    struct sampled *grown = snd_pages_grow(known, room * sizeof *known, wanted * sizeof *known);
+    struct sampled *grown = snd_ownpages_grow(known, room * sizeof *known, wanted * sizeof *known);
     if (!grown)
         return false;
     known = grown;

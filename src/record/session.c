@@ -9,11 +9,11 @@
 #include "record/fork.h"
 #include "record/lane.h"
 #include "record/metadata.h"
-#include "record/startoptions.h"
 #include "record/place.h"
 #include "record/recording.h"
 #include "record/say.h"
 #include "record/schedule.h"
+#include "record/startoptions.h"
 
 static uint32_t starts; /* a callback may stop and start anew: whoever called it sees that */
 

@@ -20,7 +20,7 @@
  *   schema        the numbers of the public header are those of format/
  *   say           a line to standard error
  *   clock         the clock that stamps events
- *   pages         memory of the recorder's own
+ *   ownpages      memory of the recorder's own
  *   state         the recording's data and its two locks
  *   epoch         marking is on or off
  *   schedule      which steps are recorded

@@ -11,7 +11,7 @@
 #include "record/clock.h"
 #include "record/file.h"
 #include "record/intern.h"
-#include "record/pages.h"
+#include "record/ownpages.h"
 #include "record/sampled.h"
 
 #define FIRST_CHUNK ((uint64_t)SND_GRAIN) /* a thread that marks little costs little */
@@ -198,21 +198,21 @@ void snd_thread_end(struct snd_thread *thread)
     drop_parked(thread);
     pthread_mutex_unlock(&snd_rec.lock);
     self = NULL;
-    snd_pages_free(thread->spare, SND_SPARE_SIZE);
-    snd_pages_free(thread, sizeof *thread);
+    snd_ownpages_free(thread->spare, SND_SPARE_SIZE);
+    snd_ownpages_free(thread, sizeof *thread);
     sonde_lane_ = (struct sonde_lane){ .epoch = 0 };
 }
 
 static struct snd_thread *make_self(struct sonde_lane *lane)
 {
     if (!self) {
-        struct snd_thread *thread = snd_pages_new(sizeof *thread);
+        struct snd_thread *thread = snd_ownpages_new(sizeof *thread);
         if (!thread)
             return NULL;
         thread->lane = lane;
         thread->chunk = SND_NO_CHUNK;
         if (pthread_setspecific(exit_key, thread) != 0) {
-            snd_pages_free(thread, sizeof *thread);
+            snd_ownpages_free(thread, sizeof *thread);
             return NULL;
         }
         self = thread;
