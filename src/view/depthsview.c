@@ -74,6 +74,8 @@ static void add_row(struct snd_doc *doc, const struct kind *k, int64_t passes, i
     *cell++ = k->name.length ? snd_cell_text(k->name) : snd_cell_string("(unknown)");
 }
 
+SND_DOC_RELEASE(free_modules, sonde_modules_free)
+
 SND_VIEW_BUILD(snd_view_depths)
 {
     size_t count = 0;
@@ -81,17 +83,19 @@ SND_VIEW_BUILD(snd_view_depths)
 
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     doc->rows.spare = spare;
-    enum sonde_status st = sonde_modules_new(trace, options->flops, &doc->modules, err);
+    struct sonde_modules *modules = NULL;
+    enum sonde_status     st = sonde_modules_new(trace, options->flops, &modules, err);
+    snd_doc_keep(doc, modules, free_modules);
     if (st != SONDE_OK)
         return st;
-    size_t       all = sonde_modules_count(doc->modules);
+    size_t       all = sonde_modules_count(modules);
     struct kind *kinds = calloc(all + 1, sizeof *kinds);
     if (!kinds) {
         doc->rows.failed = true;
         return SONDE_OK;
     }
     for (size_t i = 1; i < all; i++) {
-        const struct sonde_module *m = sonde_modules_node(doc->modules, i);
+        const struct sonde_module *m = sonde_modules_node(modules, i);
         struct kind               *k = find_kind(kinds, &count, m);
         k->modules++;
         k->parameters = snd_add(k->parameters, m->parameters < 0 ? 0 : m->parameters);
@@ -102,8 +106,8 @@ SND_VIEW_BUILD(snd_view_depths)
         backward |= m->backward_ns > 0;
     }
     qsort(kinds, count, sizeof *kinds, compare_kinds);
-    const struct sonde_module *root = sonde_modules_node(doc->modules, 0);
-    uint64_t                   passes = sonde_modules_passes(doc->modules);
+    const struct sonde_module *root = sonde_modules_node(modules, 0);
+    uint64_t                   passes = sonde_modules_passes(modules);
     for (size_t i = 0; i < count; i++)
         add_row(doc, &kinds[i], passes > 0 && passes < INT32_MAX ? (int64_t)passes : 1,
                 snd_add(root->forward_ns, root->backward_ns));

@@ -19,27 +19,25 @@ void snd_doc_release(struct snd_doc *doc)
 {
     snd_table_release(&doc->rows);
     snd_table_release(&doc->section);
-    sonde_averages_free(doc->averages);
-    sonde_tree_free(doc->tree);
-    sonde_memory_free(doc->memory);
-    sonde_modules_free(doc->modules);
-    sonde_functions_free(doc->functions);
-    sonde_call_tree_free(doc->call_tree);
-    sonde_lines_free(doc->lines);
-    sonde_sample_functions_free(doc->sample_functions);
-    sonde_samples_free(doc->samples);
-    sonde_samples_free(doc->shown_samples);
-    free(doc->text_data);
-    sonde_bench_free(doc->bench);
-    sonde_graph_free(doc->graph);
-    sonde_tensor_lines_free(doc->tensor_lines);
-    sonde_layers_free(doc->layers);
+    while (doc->kept_count > 0) {
+        doc->kept_count--;
+        doc->kept[doc->kept_count].release(doc->kept[doc->kept_count].object);
+    }
     sonde_summary_free(doc->summary);
     while (doc->texts) {
         struct snd_doc_text *next = doc->texts->next;
         free(doc->texts);
         doc->texts = next;
     }
+}
+
+void snd_doc_keep(struct snd_doc *doc, void *object, void (*release)(void *object))
+{
+    if (!object)
+        return;
+    assert(doc->kept_count < SND_KEPT_MAX);
+    doc->kept[doc->kept_count].object = object;
+    doc->kept[doc->kept_count++].release = release;
 }
 
 enum sonde_status snd_doc_summary(struct snd_doc *doc, struct sonde_error *err)

@@ -9,14 +9,11 @@
 
 #include "base/sink.h"
 #include "sonde/export.h"
-#include "sonde/layers.h"
-#include "sonde/bench.h"
-#include "sonde/graph.h"
 #include "sonde/model.h"
-#include "sonde/tensorlines.h"
 #include "view/table.h"
 
 #define SND_TOTALS_MAX 32
+#define SND_KEPT_MAX 8
 
 /* One number about the whole; a line "title: value" of text, a member of JSON's totals. */
 struct snd_total {
@@ -46,29 +43,30 @@ struct snd_doc {
     /* Where text is another tool's, to the letter: writes it in place of the tables. */
     void (*text)(const struct snd_doc *doc, const struct sonde_report_options *options,
                  struct snd_out *out);
-    void *text_data; /* of `text`: freed with the document by free() */
+    void *data; /* the view's own, for its `head` and `text` */
 
-    /* What the cells borrow from, freed with the document. */
-    struct sonde_averages         *averages;
-    struct sonde_tree             *tree;
-    struct sonde_memory           *memory;
-    struct sonde_modules          *modules;
-    struct sonde_bench            *bench;
-    struct sonde_graph            *graph;
-    struct sonde_tensor_lines     *tensor_lines;
-    struct sonde_layers           *layers;
-    struct sonde_functions        *functions;
-    struct sonde_call_tree        *call_tree;
-    struct sonde_lines            *lines;
-    struct sonde_samples          *samples;       /* by thread */
-    struct sonde_samples          *shown_samples; /* merged as text shows them, or NULL */
-    struct sonde_sample_functions *sample_functions;
-    struct sonde_summary          *summary;     /* begun; finished by snd_doc_summary() */
-    bool                           has_summary; /* it is finished */
-    struct snd_doc_text           *texts;
+    /* What the view has made and the cells borrow from: snd_doc_keep(). */
+    struct {
+        void *object;
+        void (*release)(void *object);
+    } kept[SND_KEPT_MAX];
+    size_t kept_count;
+
+    struct sonde_summary *summary;     /* begun; finished by snd_doc_summary() */
+    bool                  has_summary; /* it is finished */
+    struct snd_doc_text  *texts;
 };
 
 void snd_doc_release(struct snd_doc *doc);
+
+/* Hands a model over, to be released with the document; the last one first. NULL is nothing. */
+void snd_doc_keep(struct snd_doc *doc, void *object, void (*release)(void *object));
+/* Defines such a function: SND_DOC_RELEASE(free_tree, sonde_tree_free) */
+#define SND_DOC_RELEASE(name, free_function) \
+    static void name(void *object)           \
+    {                                        \
+        free_function(object);               \
+    }
 
 /*
  * The totals, threads, steps and ledger of the trace in doc->summary, for views that show them and

@@ -3,6 +3,8 @@
  * The functions view: one row per Python function; or one row per pair of caller and callee; or the
  * call tree. As text it is pstats' (pstatstext.c). Without counted calls it is made of samples.
  */
+#include <stdlib.h>
+
 #include "view/pstats.h"
 #include "view/sampledfunctions.h"
 
@@ -49,10 +51,16 @@ static struct snd_cell *put_place(struct snd_cell *cell, const struct sonde_func
     return cell;
 }
 
+static struct snd_functions_data *data_of(const struct snd_doc *doc)
+{
+    return doc->data;
+}
+
 static void add_functions(struct snd_doc *doc, const struct snd_pstats *sorted)
 {
     for (size_t i = 0; i < sorted->count; i++) {
-        const struct sonde_function *f = sonde_functions_row(doc->functions, sorted->order[i]);
+        const struct sonde_function *f = sonde_functions_row(data_of(doc)->functions,
+                                                             sorted->order[i]);
         struct snd_cell             *cell = put_place(snd_table_add(&doc->rows), f);
         *cell++ = snd_cell_number((int64_t)f->calls);
         *cell++ = snd_cell_number((int64_t)f->primitive_calls);
@@ -65,11 +73,12 @@ static void add_functions(struct snd_doc *doc, const struct snd_pstats *sorted)
 
 static void add_call(struct snd_doc *doc, const struct sonde_call *call)
 {
-    const struct sonde_function *callee = sonde_functions_row(doc->functions, call->callee);
-    const struct sonde_function *caller = call->caller == SONDE_NONE
-                                              ? NULL
-                                              : sonde_functions_row(doc->functions, call->caller);
-    struct snd_cell             *cell = put_place(snd_table_add(&doc->rows), callee);
+    const struct sonde_function *callee = sonde_functions_row(data_of(doc)->functions,
+                                                              call->callee);
+    const struct sonde_function *caller =
+        call->caller == SONDE_NONE ? NULL
+                                   : sonde_functions_row(data_of(doc)->functions, call->caller);
+    struct snd_cell *cell = put_place(snd_table_add(&doc->rows), callee);
 
     cell = put_place(cell, caller);
     *cell++ = snd_cell_number((int64_t)call->calls);
@@ -81,23 +90,24 @@ static void add_call(struct snd_doc *doc, const struct sonde_call *call)
 static void add_calls(struct snd_doc *doc, const struct snd_pstats *sorted, bool callers)
 {
     for (size_t i = 0; i < sorted->count; i++) {
-        const struct sonde_function *f = sonde_functions_row(doc->functions, sorted->order[i]);
+        const struct sonde_function *f = sonde_functions_row(data_of(doc)->functions,
+                                                             sorted->order[i]);
         for (uint32_t k = 0; callers && k < f->caller_count; k++)
-            add_call(doc, sonde_functions_caller(doc->functions, f->first_caller + k));
+            add_call(doc, sonde_functions_caller(data_of(doc)->functions, f->first_caller + k));
         for (uint32_t k = 0; !callers && k < f->callee_count; k++)
-            add_call(doc, sonde_functions_callee(doc->functions, f->first_callee + k));
+            add_call(doc, sonde_functions_callee(data_of(doc)->functions, f->first_callee + k));
     }
 }
 
 static enum sonde_status add_tree(struct snd_doc *doc, struct sonde_error *err)
 {
-    enum sonde_status st = sonde_call_tree_new(doc->functions, &doc->call_tree, err);
+    enum sonde_status st = sonde_call_tree_new(data_of(doc)->functions, &data_of(doc)->tree, err);
 
-    for (size_t i = 1; st == SONDE_OK && i < sonde_call_tree_count(doc->call_tree); i++) {
-        const struct sonde_call_node *node = sonde_call_tree_node(doc->call_tree, i);
+    for (size_t i = 1; st == SONDE_OK && i < sonde_call_tree_count(data_of(doc)->tree); i++) {
+        const struct sonde_call_node *node = sonde_call_tree_node(data_of(doc)->tree, i);
         struct snd_cell              *cell = snd_table_add(&doc->rows);
         *cell++ = snd_cell_number((int64_t)node->depth - 1);
-        cell = put_place(cell, sonde_functions_row(doc->functions, node->function));
+        cell = put_place(cell, sonde_functions_row(data_of(doc)->functions, node->function));
         *cell++ = snd_cell_real(node->calls);
         *cell++ = snd_cell_number(node->self_ns);
         *cell++ = snd_cell_number(node->total_ns);
@@ -109,8 +119,8 @@ static void add_totals(struct snd_doc *doc)
 {
     int64_t calls = 0, primitive = 0, self_ns = 0;
 
-    for (size_t i = 0; i < sonde_functions_count(doc->functions); i++) {
-        const struct sonde_function *f = sonde_functions_row(doc->functions, i);
+    for (size_t i = 0; i < sonde_functions_count(data_of(doc)->functions); i++) {
+        const struct sonde_function *f = sonde_functions_row(data_of(doc)->functions, i);
         calls = (int64_t)((uint64_t)calls + f->calls);
         primitive = (int64_t)((uint64_t)primitive + f->primitive_calls);
         self_ns = (int64_t)((uint64_t)self_ns + (uint64_t)f->self_ns);
@@ -120,9 +130,18 @@ static void add_totals(struct snd_doc *doc)
     snd_doc_total(doc, "self_ns", NULL, SND_TIME, snd_cell_number(self_ns));
 }
 
+static void free_data(void *object)
+{
+    struct snd_functions_data *data = object;
+
+    free(data->sorted);
+    sonde_call_tree_free(data->tree);
+    sonde_functions_free(data->functions);
+    free(data);
+}
+
 SND_VIEW_BUILD(snd_view_functions)
 {
-    struct snd_pstats *sorted = NULL;
     bool is_calls = options->part == SONDE_PART_CALLERS || options->part == SONDE_PART_CALLEES;
 
     if (is_calls)
@@ -131,8 +150,13 @@ SND_VIEW_BUILD(snd_view_functions)
         snd_table_init(&doc->rows, tree_columns, SND_COUNT_OF(tree_columns));
     else
         snd_table_init(&doc->rows, function_columns, SND_COUNT_OF(function_columns));
-    enum sonde_status st = sonde_functions_new(trace, &doc->functions, err);
-    bool              none = st == SONDE_OK && sonde_functions_count(doc->functions) == 0;
+    struct snd_functions_data *data = calloc(1, sizeof *data);
+    if (!data)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the functions");
+    doc->data = data;
+    snd_doc_keep(doc, data, free_data);
+    enum sonde_status st = sonde_functions_new(trace, &data->functions, err);
+    bool              none = st == SONDE_OK && sonde_functions_count(data->functions) == 0;
     if (none)
         st = snd_doc_summary(doc, err);
     if (none && st == SONDE_OK && sonde_summary_totals(doc->summary)->samples > 0) {
@@ -142,12 +166,12 @@ SND_VIEW_BUILD(snd_view_functions)
                      "whom.";
     }
     if (st == SONDE_OK)
-        st = snd_pstats_sort(doc->functions, options->sort ? options->sort : "cumulative", &sorted,
-                             err);
+        st = snd_pstats_sort(data->functions, options->sort ? options->sort : "cumulative",
+                             &data->sorted, err);
     if (st != SONDE_OK)
         return st;
+    const struct snd_pstats *sorted = data->sorted;
     doc->text = sorted->count > 0 ? snd_pstats_text : NULL;
-    doc->text_data = sorted;
     if (options->part == SONDE_PART_TREE)
         st = add_tree(doc, err);
     else if (is_calls)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph view: what each node of a model's graph costs, in the order in which they run. */
 #include "read/scale.h"
+#include "sonde/graph.h"
 #include "view/view.h"
 
 static const struct snd_column columns[] = {
@@ -97,6 +98,8 @@ static void add_row(struct snd_doc *doc, const struct sonde_graph_node *n,
     *cell++ = show_target(doc, n);
 }
 
+SND_DOC_RELEASE(free_graph, sonde_graph_free)
+
 SND_VIEW_BUILD(snd_view_graph)
 {
     double  flops = 0;
@@ -105,12 +108,14 @@ SND_VIEW_BUILD(snd_view_graph)
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     doc->rows.spare = spare;
-    enum sonde_status st = sonde_graph_new(trace, &doc->graph, err);
+    struct sonde_graph *graph = NULL;
+    enum sonde_status   st = sonde_graph_new(trace, &graph, err);
+    snd_doc_keep(doc, graph, free_graph);
     if (st != SONDE_OK)
         return st;
-    const struct sonde_graph_info *info = sonde_graph_info(doc->graph);
-    for (size_t i = 0; i < sonde_graph_count(doc->graph); i++) {
-        const struct sonde_graph_node *n = sonde_graph_node(doc->graph, i);
+    const struct sonde_graph_info *info = sonde_graph_info(graph);
+    for (size_t i = 0; i < sonde_graph_count(graph); i++) {
+        const struct sonde_graph_node *n = sonde_graph_node(graph, i);
         add_row(doc, n, info);
         flops += n->flops;
         nodes_ns = snd_add(nodes_ns, round_ns(n->time.mean_ns));

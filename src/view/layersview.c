@@ -2,6 +2,7 @@
 /* The layers view: what each layer of a model cost, as `sonde layers` measured it. */
 #include "base/buf.h"
 #include "read/scale.h"
+#include "sonde/layers.h"
 #include "view/view.h"
 
 static const struct snd_column columns[] = {
@@ -127,6 +128,8 @@ static void add_totals(struct snd_doc *doc, const struct sonde_layers *layers)
     add_spread(doc, "model_ns", "Whole model (median)", &head->model);
 }
 
+SND_DOC_RELEASE(free_layers, sonde_layers_free)
+
 SND_VIEW_BUILD(snd_view_layers)
 {
     bool   backward = false, copy = false, rss = false, same = false;
@@ -135,13 +138,15 @@ SND_VIEW_BUILD(snd_view_layers)
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     doc->rows.spare = spare;
-    enum sonde_status status = sonde_layers_new(trace, &doc->layers, err);
+    struct sonde_layers *layers = NULL;
+    enum sonde_status    status = sonde_layers_new(trace, &layers, err);
+    snd_doc_keep(doc, layers, free_layers);
     if (status != SONDE_OK)
         return status;
-    for (size_t i = 0; i < sonde_layers_count(doc->layers); i++)
-        whole += sonde_layers_row(doc->layers, i)->time[SONDE_LAYER_FORWARD].mean_ns;
-    for (size_t i = 0; i < sonde_layers_count(doc->layers); i++) {
-        const struct sonde_layer *layer = sonde_layers_row(doc->layers, i);
+    for (size_t i = 0; i < sonde_layers_count(layers); i++)
+        whole += sonde_layers_row(layers, i)->time[SONDE_LAYER_FORWARD].mean_ns;
+    for (size_t i = 0; i < sonde_layers_count(layers); i++) {
+        const struct sonde_layer *layer = sonde_layers_row(layers, i);
         add_row(doc, layer, round_ns(whole));
         backward |= layer->time[SONDE_LAYER_BACKWARD].count > 0;
         copy |= layer->time[SONDE_LAYER_COPY].count > 0;
@@ -152,7 +157,7 @@ SND_VIEW_BUILD(snd_view_layers)
     doc->rows.hidden[COLUMN_COPY] = !copy;
     doc->rows.hidden[COLUMN_RSS] = !rss;
     doc->rows.hidden[COLUMN_SAME] = !same;
-    if (sonde_layers_count(doc->layers) > 0)
-        add_totals(doc, doc->layers);
+    if (sonde_layers_count(layers) > 0)
+        add_totals(doc, layers);
     return SONDE_OK;
 }

@@ -114,12 +114,13 @@ static void put_function(struct page *page, const struct sonde_line_function *f)
 static void put_page(const struct snd_doc *doc, const struct sonde_report_options *options,
                      struct snd_out *out)
 {
-    struct page page = { .lines = doc->lines, .to.out = out, .peak = options->peak };
+    const struct sonde_lines *lines = doc->data;
+    struct page               page = { .lines = lines, .to.out = out, .peak = options->peak };
 
     /* memory_profiler shows no function that did not run. */
-    for (size_t i = 0; i < sonde_lines_function_count(doc->lines); i++)
-        if (sonde_lines_function(doc->lines, i)->count > 0)
-            put_function(&page, sonde_lines_function(doc->lines, i));
+    for (size_t i = 0; i < sonde_lines_function_count(lines); i++)
+        if (sonde_lines_function(lines, i)->count > 0)
+            put_function(&page, sonde_lines_function(lines, i));
     snd_line_page_release(&page.to);
 }
 
@@ -136,19 +137,24 @@ static struct snd_cell *put_own_cells(struct snd_cell *cell, const struct sonde_
     return cell;
 }
 
+SND_DOC_RELEASE(free_lines, sonde_lines_free)
+
 SND_VIEW_BUILD(snd_view_line_memory)
 {
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    enum sonde_status st = sonde_lines_new(trace, SONDE_LINES_MEMORY, &doc->lines, err);
+    struct sonde_lines *lines = NULL;
+    enum sonde_status   st = sonde_lines_new(trace, SONDE_LINES_MEMORY, &lines, err);
+    snd_doc_keep(doc, lines, free_lines);
+    doc->data = lines;
     if (st != SONDE_OK)
         return st;
     struct snd_pysource source = { 0 };
-    for (size_t i = 0; i < sonde_lines_function_count(doc->lines); i++)
-        snd_line_rows(doc, &source, sonde_lines_function(doc->lines, i), put_own_cells);
+    for (size_t i = 0; i < sonde_lines_function_count(lines); i++)
+        snd_line_rows(doc, lines, &source, sonde_lines_function(lines, i), put_own_cells);
     snd_pysource_close(&source);
     doc->text = doc->rows.row_count > 0 ? put_page : NULL;
     snd_doc_total(doc, "functions", NULL, SND_COUNT,
-                  snd_cell_number((int64_t)sonde_lines_function_count(doc->lines)));
+                  snd_cell_number((int64_t)sonde_lines_function_count(lines)));
     return SONDE_OK;
 }

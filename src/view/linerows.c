@@ -23,13 +23,14 @@ void snd_line_page_source(struct snd_line_page *page, struct sonde_text line)
     snd_out_put(page->out, snd_buf_string(&page->text), page->text.length);
 }
 
-void snd_line_rows(struct snd_doc *doc, struct snd_pysource *source,
-                   const struct sonde_line_function *f, snd_line_cells *put)
+void snd_line_rows(struct snd_doc *doc, const struct sonde_lines *lines,
+                   struct snd_pysource *source, const struct sonde_line_function *f,
+                   snd_line_cells *put)
 {
     snd_pysource_turn(source, f);
     bool fits = snd_pysource_fits(source, f);
     for (uint32_t i = 0; i < f->count; i++) {
-        const struct sonde_line *line = sonde_lines_line(doc->lines, f->first + i);
+        const struct sonde_line *line = sonde_lines_line(lines, f->first + i);
         struct snd_cell         *cell = snd_table_add(&doc->rows);
         struct sonde_text        text = snd_pysource_line(source, line->line);
         *cell++ = snd_cell_text(f->file);

@@ -28,7 +28,8 @@ typedef struct snd_cell *snd_line_cells(struct snd_cell *cell, const struct sond
                                         const struct sonde_line *line);
 
 /* Adds the rows of a function: file, function, first line, line, `put`'s cells, source. */
-void snd_line_rows(struct snd_doc *doc, struct snd_pysource *source,
-                   const struct sonde_line_function *f, snd_line_cells *put);
+void snd_line_rows(struct snd_doc *doc, const struct sonde_lines *lines,
+                   struct snd_pysource *source, const struct sonde_line_function *f,
+                   snd_line_cells *put);
 
 #endif

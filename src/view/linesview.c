@@ -39,8 +39,9 @@ struct shown {
 };
 
 struct order {
-    size_t   count;
-    uint32_t functions[];
+    const struct sonde_lines *lines;
+    size_t                    count;
+    uint32_t                  functions[];
 };
 
 /* ----------------------------------------------------------------- numbers */
@@ -199,20 +200,22 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
     static const double units_ns[] = {
         [SONDE_TIME_AUTO] = 1, [SONDE_TIME_US] = 1e3, [SONDE_TIME_MS] = 1e6, [SONDE_TIME_S] = 1e9
     };
-    const struct order *order = doc->text_data;
-    struct page         page = { .lines = doc->lines,
+    const struct order *order = doc->data;
+    struct page         page = { .lines = order->lines,
                                  .to.out = out,
                                  .unit_ns = units_ns[options->time_unit] };
     char                number[SND_NUMBER_MAX];
 
     snd_out_format(out, "Timer unit: %s s\n\n", snd_number_general(number, 6, page.unit_ns * 1e-9));
     for (size_t i = 0; i < order->count; i++) {
-        const struct sonde_line_function *f = sonde_lines_function(doc->lines, order->functions[i]);
+        const struct sonde_line_function *f = sonde_lines_function(order->lines,
+                                                                   order->functions[i]);
         if (!options->skip_zero || f->hits > 0)
             put_function(&page, f);
     }
     for (size_t i = 0; options->part == SONDE_PART_SUMMARY && i < order->count; i++) {
-        const struct sonde_line_function *f = sonde_lines_function(doc->lines, order->functions[i]);
+        const struct sonde_line_function *f = sonde_lines_function(order->lines,
+                                                                   order->functions[i]);
         if (!options->skip_zero || f->time_ns != 0)
             put_summary(&page, f);
     }
@@ -261,6 +264,7 @@ static struct order *make_order(const struct sonde_lines *lines, bool sorted)
         for (size_t i = 0; i < count; i++)
             order->functions[i] = times[i].function;
         order->count = count;
+        order->lines = lines;
     } else {
         free(order);
         order = NULL;
@@ -269,6 +273,8 @@ static struct order *make_order(const struct sonde_lines *lines, bool sorted)
     return order;
 }
 
+SND_DOC_RELEASE(free_lines, sonde_lines_free)
+
 SND_VIEW_BUILD(snd_view_lines)
 {
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
@@ -276,17 +282,20 @@ SND_VIEW_BUILD(snd_view_lines)
         return snd_fail(err, SONDE_E_ARGUMENT,
                         "cannot sort functions by '%.60s'; keys: time (longest last)",
                         options->sort);
-    enum sonde_status st = sonde_lines_new(trace, SONDE_LINES_TIME, &doc->lines, err);
+    struct sonde_lines *lines = NULL;
+    enum sonde_status   st = sonde_lines_new(trace, SONDE_LINES_TIME, &lines, err);
+    snd_doc_keep(doc, lines, free_lines);
     if (st != SONDE_OK)
         return st;
-    struct order *order = make_order(doc->lines, options->sort != NULL);
+    struct order *order = make_order(lines, options->sort != NULL);
     if (!order)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the lines");
-    doc->text_data = order;
+    snd_doc_keep(doc, order, free);
+    doc->data = order;
     doc->text = order->count > 0 ? put_page : NULL;
     struct snd_pysource source = { 0 };
     for (size_t i = 0; i < order->count; i++)
-        snd_line_rows(doc, &source, sonde_lines_function(doc->lines, order->functions[i]),
+        snd_line_rows(doc, lines, &source, sonde_lines_function(lines, order->functions[i]),
                       put_own_cells);
     snd_pysource_close(&source);
     snd_doc_total(doc, "functions", NULL, SND_COUNT, snd_cell_number((int64_t)order->count));

@@ -52,11 +52,12 @@ static void add_device(struct snd_doc *doc, const struct sonde_memory_device *de
     *cell++ = snd_cell_number((int64_t)device->unmatched_free_bytes);
 }
 
-static void add_holder(struct snd_doc *doc, const struct sonde_memory_holder *holder)
+static void add_holder(struct snd_doc *doc, const struct sonde_memory *memory,
+                       const struct sonde_memory_holder *holder)
 {
     struct snd_cell *cell = snd_table_add(&doc->rows);
 
-    *cell++ = snd_cell_string(device_name(doc, sonde_memory_device(doc->memory, holder->device)));
+    *cell++ = snd_cell_string(device_name(doc, sonde_memory_device(memory, holder->device)));
     *cell++ = snd_cell_number(holder->peak_bytes);
     *cell++ = snd_cell_number((int64_t)holder->peak_count);
     *cell++ = snd_cell_number(holder->end_bytes);
@@ -64,19 +65,23 @@ static void add_holder(struct snd_doc *doc, const struct sonde_memory_holder *ho
     *cell++ = snd_cell_text(holder->name);
 }
 
+SND_DOC_RELEASE(free_memory, sonde_memory_free)
+
 SND_VIEW_BUILD(snd_view_memory)
 {
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     snd_table_init(&doc->section, device_columns, SND_COUNT_OF(device_columns));
-    enum sonde_status st = sonde_memory_new(trace, &doc->memory, err);
+    struct sonde_memory *memory = NULL;
+    enum sonde_status    st = sonde_memory_new(trace, &memory, err);
+    snd_doc_keep(doc, memory, free_memory);
     if (st != SONDE_OK)
         return st;
 
-    for (size_t i = 0; i < sonde_memory_device_count(doc->memory); i++)
-        add_device(doc, sonde_memory_device(doc->memory, i));
-    for (size_t i = 0; i < sonde_memory_holder_count(doc->memory); i++)
-        add_holder(doc, sonde_memory_holder(doc->memory, i));
+    for (size_t i = 0; i < sonde_memory_device_count(memory); i++)
+        add_device(doc, sonde_memory_device(memory, i));
+    for (size_t i = 0; i < sonde_memory_holder_count(memory); i++)
+        add_holder(doc, memory, sonde_memory_holder(memory, i));
     doc->section_key = "devices";
     doc->rows_title = doc->section.row_count ? "Who holds it" : NULL;
     if (doc->section.row_count > 0)

@@ -154,13 +154,13 @@ static void add_machine(struct snd_doc *doc, struct sonde_text machine)
 }
 
 /* "8x3x224x224 float32 (from --input)", of the largest batch size. */
-static void add_input(struct snd_doc *doc)
+static void add_input(struct snd_doc *doc, const struct sonde_bench *bench)
 {
     const struct sonde_bench_batch *told = NULL;
 
-    for (size_t i = 0; i < sonde_bench_count(doc->bench); i++)
-        if (sonde_bench_batch(doc->bench, i)->input.length > 0)
-            told = sonde_bench_batch(doc->bench, i);
+    for (size_t i = 0; i < sonde_bench_count(bench); i++)
+        if (sonde_bench_batch(bench, i)->input.length > 0)
+            told = sonde_bench_batch(bench, i);
     if (!told)
         return;
     snd_doc_total(doc, "input", "Input", SND_TEXT,
@@ -170,13 +170,14 @@ static void add_input(struct snd_doc *doc)
                                                        told->input_source.bytes)));
 }
 
-static void add_totals(struct snd_doc *doc, const struct sonde_bench_model *m)
+static void add_totals(struct snd_doc *doc, const struct sonde_bench *bench,
+                       const struct sonde_bench_model *m)
 {
     add_text(doc, "model", "Model", m->name);
     add_text(doc, "class", "Class", m->kind);
     add_text(doc, "device", "Device", m->device);
     add_text(doc, "dtype", "Type", m->dtype);
-    add_input(doc);
+    add_input(doc, bench);
     add_machine(doc, m->machine);
     if (m->parameters >= 0) {
         snd_doc_total(doc, "parameters", "Parameters", SND_COUNT, snd_cell_number(m->parameters));
@@ -194,6 +195,8 @@ static void add_totals(struct snd_doc *doc, const struct sonde_bench_model *m)
     add_text(doc, "failure", "Failed", m->failure);
 }
 
+SND_DOC_RELEASE(free_bench, sonde_bench_free)
+
 SND_VIEW_BUILD(snd_view_model)
 {
     bool     copies = false, training = false, energy = false, peak = false;
@@ -201,12 +204,14 @@ SND_VIEW_BUILD(snd_view_model)
 
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    enum sonde_status st = sonde_bench_new(trace, &doc->bench, err);
+    struct sonde_bench *bench = NULL;
+    enum sonde_status   st = sonde_bench_new(trace, &bench, err);
+    snd_doc_keep(doc, bench, free_bench);
     if (st != SONDE_OK)
         return st;
-    const struct sonde_bench_model *m = sonde_bench_model(doc->bench);
-    for (size_t i = 0; i < sonde_bench_count(doc->bench); i++) {
-        const struct sonde_bench_batch *b = sonde_bench_batch(doc->bench, i);
+    const struct sonde_bench_model *m = sonde_bench_model(bench);
+    for (size_t i = 0; i < sonde_bench_count(bench); i++) {
+        const struct sonde_bench_batch *b = sonde_bench_batch(bench, i);
         if (b->passes == 0 && b->time[SONDE_BENCH_ON_DEVICE].spread.count == 0)
             continue; /* its first pass failed */
         add_row(doc, b, m->peak_flops);
@@ -224,7 +229,7 @@ SND_VIEW_BUILD(snd_view_model)
     doc->rows.hidden[COLUMN_TRAINING] = !training;
     doc->rows.hidden[COLUMN_JOULES] = !energy;
     doc->rows.hidden[COLUMN_OF_PEAK] = !peak;
-    add_totals(doc, m);
+    add_totals(doc, bench, m);
     doc->totals_first = true;
     doc->rows.spare = spare;
     doc->rows_title = "Forward pass, by batch size";

@@ -218,17 +218,21 @@ static void hide_columns(struct snd_table *rows, const struct seen *seen)
     rows->hidden[COLUMN_SHAPES] = rows->hidden[COLUMN_SHAPES + 1] = !seen->shapes;
 }
 
+SND_DOC_RELEASE(free_modules, sonde_modules_free)
+
 SND_VIEW_BUILD(snd_view_modules)
 {
     struct seen seen = { 0 };
 
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     doc->rows.spare = spare;
-    enum sonde_status st = sonde_modules_new(trace, options->flops, &doc->modules, err);
+    struct sonde_modules *modules = NULL;
+    enum sonde_status     st = sonde_modules_new(trace, options->flops, &modules, err);
+    snd_doc_keep(doc, modules, free_modules);
     if (st != SONDE_OK)
         return st;
-    const struct sonde_module *root = sonde_modules_node(doc->modules, 0);
-    uint64_t                   passes = sonde_modules_passes(doc->modules);
+    const struct sonde_module *root = sonde_modules_node(modules, 0);
+    uint64_t                   passes = sonde_modules_passes(modules);
     const struct whole         whole = {
                 .time_ns = root->forward_ns + root->backward_ns,
                 .parameters = root->parameters,
@@ -236,9 +240,9 @@ SND_VIEW_BUILD(snd_view_modules)
                 .passes = passes > 0 && passes < INT32_MAX ? (int64_t)passes : 1,
                 .is_sorted = options->sort != NULL,
     };
-    if (sonde_modules_count(doc->modules) > 1) {
-        for (uint32_t at = root->first_child; at != 0; at = next_node(doc->modules, at)) {
-            const struct sonde_module *m = sonde_modules_node(doc->modules, at);
+    if (sonde_modules_count(modules) > 1) {
+        for (uint32_t at = root->first_child; at != 0; at = next_node(modules, at)) {
+            const struct sonde_module *m = sonde_modules_node(modules, at);
             add_row(doc, m, &whole);
             note_seen(&seen, m, passes > 0);
         }

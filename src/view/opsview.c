@@ -181,6 +181,8 @@ void snd_ops_end(struct snd_ops *ops, bool memory, bool flops)
                   snd_cell_number(ops->all->self_ns));
 }
 
+SND_DOC_RELEASE(free_averages, sonde_averages_free)
+
 SND_VIEW_BUILD(snd_view_ops)
 {
     struct sonde_averages_options asked = { .groups = options->groups,
@@ -189,15 +191,17 @@ SND_VIEW_BUILD(snd_view_ops)
                                             .flops = options->flops };
     struct snd_ops                ops;
 
-    enum sonde_status st = sonde_averages_new(trace, &asked, &doc->averages, err);
+    struct sonde_averages *averages = NULL;
+    enum sonde_status      st = sonde_averages_new(trace, &asked, &averages, err);
+    snd_doc_keep(doc, averages, free_averages);
     if (st != SONDE_OK)
         return st;
-    struct sonde_averages_totals one = *sonde_averages_totals(doc->averages), *all = &one;
-    uint64_t                     passes = sonde_averages_passes(doc->averages);
+    struct sonde_averages_totals one = *sonde_averages_totals(averages), *all = &one;
+    uint64_t                     passes = sonde_averages_passes(averages);
     if (passes > 1)
         one.self_ns /= (int64_t)passes;
     snd_ops_begin(&ops, doc, trace, all);
-    add_all(&ops, doc->averages, passes);
+    add_all(&ops, averages, passes);
     snd_ops_end(&ops, all->has_memory, true);
     if (passes > 0)
         snd_doc_total(doc, "passes", "Mean of passes", SND_COUNT, snd_cell_number((int64_t)passes));

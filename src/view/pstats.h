@@ -16,6 +16,13 @@ struct snd_pstats {
     uint32_t order[]; /* functions */
 };
 
+/* doc->data of the functions view. */
+struct snd_functions_data {
+    struct sonde_functions *functions;
+    struct sonde_call_tree *tree; /* of --tree */
+    struct snd_pstats      *sorted;
+};
+
 /*
  * Functions in the order of `keys`, pstats' sort keys with commas between them ("time,name").
  * Owns: the caller frees *out. Errors: SONDE_E_ARGUMENT, naming the keys; SONDE_E_NOMEM.

@@ -291,7 +291,8 @@ static void put_tree(struct page *page, const struct sonde_call_tree *tree, size
 void snd_pstats_text(const struct snd_doc *doc, const struct sonde_report_options *options,
                      struct snd_out *out)
 {
-    struct page page = { .functions = doc->functions, .sorted = doc->text_data, .out = out };
+    const struct snd_functions_data *data = doc->data;
+    struct page page = { .functions = data->functions, .sorted = data->sorted, .out = out };
     size_t      rows = options->rows >= 0 ? (size_t)options->rows : SIZE_MAX;
 
     page.shown = rows < page.sorted->count ? rows : page.sorted->count;
@@ -306,7 +307,7 @@ void snd_pstats_text(const struct snd_doc *doc, const struct sonde_report_option
         put_calls(&page, options->part == SONDE_PART_CALLERS);
         break;
     case SONDE_PART_TREE:
-        put_tree(&page, doc->call_tree, rows == SIZE_MAX ? rows - 1 : rows);
+        put_tree(&page, data->tree, rows == SIZE_MAX ? rows - 1 : rows);
         break;
     case SONDE_PART_AWAITING:
         put_awaiting(&page);

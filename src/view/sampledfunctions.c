@@ -79,9 +79,9 @@ static void put_head(const struct snd_doc *doc, const struct sonde_report_option
                      struct snd_out *out)
 {
     struct snd_pypaths paths;
-    size_t             all = doc->sample_functions->count, shown = doc->rows.row_count;
+    size_t             all = snd_samples_data(doc)->functions->count, shown = doc->rows.row_count;
 
-    if (!snd_pypaths_read(&paths, doc->trace, doc->shown_samples)) {
+    if (!snd_pypaths_read(&paths, doc->trace, snd_samples_data(doc)->shown)) {
         snd_out_fail(out, ENOMEM);
         return;
     }
@@ -113,12 +113,13 @@ enum sonde_status snd_sampled_functions(struct sonde_trace                *trace
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     enum sonde_status st = snd_samples_load(trace, options, true, doc, err);
     if (st == SONDE_OK)
-        st = sonde_sample_functions_new(doc->shown_samples, &doc->sample_functions, err);
+        st = sonde_sample_functions_new(snd_samples_data(doc)->shown,
+                                        &snd_samples_data(doc)->functions, err);
     if (st != SONDE_OK)
         return st;
-    if (!snd_pypaths_read(&paths, trace, doc->shown_samples))
+    if (!snd_pypaths_read(&paths, trace, snd_samples_data(doc)->shown))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the names of files");
-    const struct sonde_sample_functions *all = doc->sample_functions;
+    const struct sonde_sample_functions *all = snd_samples_data(doc)->functions;
     for (size_t i = 0; i < all->count; i++)
         if (is_shown(options, key, &all->rows[i], all->whole_ns))
             add_row(doc, &paths, &all->rows[i], all->whole_ns,

@@ -2,6 +2,7 @@
 #include "view/samplepage.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -60,21 +61,36 @@ static bool skips_idle(const struct sonde_report_options *options,
            snd_samples_by(options) != SONDE_SAMPLES_BY_THREAD;
 }
 
+static void free_data(void *object)
+{
+    struct snd_samples_data *data = object;
+
+    sonde_sample_functions_free(data->functions);
+    sonde_samples_free(data->samples);
+    sonde_samples_free(data->shown);
+    free(data);
+}
+
 enum sonde_status snd_samples_load(struct sonde_trace                *trace,
                                    const struct sonde_report_options *options, bool merged,
                                    struct snd_doc *doc, struct sonde_error *err)
 {
     struct sonde_samples_options how = { .by = SONDE_SAMPLES_BY_THREAD,
                                          .hide_imports = !options->show_all };
-    enum sonde_status            st = sonde_samples_new(trace, &how, &doc->samples, err);
+    struct snd_samples_data     *data = calloc(1, sizeof *data);
 
+    if (!data)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
+    doc->data = data;
+    snd_doc_keep(doc, data, free_data);
+    enum sonde_status st = sonde_samples_new(trace, &how, &data->samples, err);
     if (st != SONDE_OK || !merged)
         return st;
-    struct whole whole = add_up(trace, doc->samples);
+    struct whole whole = add_up(trace, data->samples);
     how.by = snd_samples_by(options);
     how.fold_recursion = !options->show_all;
-    how.skip_idle = skips_idle(options, doc->samples, &whole);
-    return sonde_samples_new(trace, &how, &doc->shown_samples, err);
+    how.skip_idle = skips_idle(options, data->samples, &whole);
+    return sonde_samples_new(trace, &how, &data->shown, err);
 }
 
 /* ---------------------------------------------------------------- what is said */
@@ -91,7 +107,8 @@ static struct sonde_text find_command(const struct sonde_trace *trace, uint32_t 
 
 static void put_banner(const struct snd_doc *doc, const struct whole *whole, struct snd_out *out)
 {
-    const struct sonde_sample_thread *first = sonde_samples_thread(doc->samples, 0);
+    const struct sonde_sample_thread *first = sonde_samples_thread(snd_samples_data(doc)->samples,
+                                                                   0);
     uint32_t process = sonde_trace_thread(doc->trace, first->thread)->process;
     time_t   start = (time_t)(sonde_trace_process(doc->trace, process)->start_real_ns / 1000000000);
     struct tm           local;
@@ -129,8 +146,8 @@ static void put_root(const struct snd_pypaths *paths, struct snd_out *out)
 void snd_samples_head(const struct snd_doc *doc, const struct sonde_report_options *options,
                       const struct snd_pypaths *paths, struct snd_out *out)
 {
-    struct whole whole = add_up(doc->trace, doc->samples);
-    size_t       threads = sonde_samples_thread_count(doc->samples);
+    struct whole whole = add_up(doc->trace, snd_samples_data(doc)->samples);
+    size_t       threads = sonde_samples_thread_count(snd_samples_data(doc)->samples);
     char         number[SND_NUMBER_MAX];
 
     put_banner(doc, &whole, out);
@@ -142,7 +159,7 @@ void snd_samples_head(const struct snd_doc *doc, const struct sonde_report_optio
                        strcmp(doc->view, "samples") == 0 ? "" : "--view samples ",
                        whole.processes == 1 ? "" : "process or ");
     }
-    if (whole.idle_ns > 0 && skips_idle(options, doc->samples, &whole))
+    if (whole.idle_ns > 0 && skips_idle(options, snd_samples_data(doc)->samples, &whole))
         snd_out_format(out, "Idle:    %s s of waiting threads left out; --show-all shows it\n",
                        snd_number_fixed(number, 3, (double)whole.idle_ns / 1e9));
     snd_out_text(out, "\n");

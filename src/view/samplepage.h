@@ -12,8 +12,20 @@
 /* What --group-by says: all threads are merged unless it names thread or process. */
 enum sonde_samples_by snd_samples_by(const struct sonde_report_options *options);
 
+/* doc->data of these views. */
+struct snd_samples_data {
+    struct sonde_samples          *samples; /* by thread */
+    struct sonde_samples          *shown;   /* merged as text shows them, or NULL */
+    struct sonde_sample_functions *functions;
+};
+
+static inline struct snd_samples_data *snd_samples_data(const struct snd_doc *doc)
+{
+    return doc->data;
+}
+
 /*
- * Fills doc->samples, and if `merged` doc->shown_samples: merged as was asked, recursion folded.
+ * Makes doc->data: the samples, and if `merged` those shown: merged as was asked, recursion folded.
  * Where several threads are merged, the time in which they waited is left out, unless that is all.
  */
 enum sonde_status snd_samples_load(struct sonde_trace                *trace,

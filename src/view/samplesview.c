@@ -147,7 +147,7 @@ static void put_heading(struct page *page, const struct sonde_sample_thread *t, 
 
 static void put_tree(struct page *page, const struct sonde_sample_thread *t)
 {
-    const struct sonde_samples *samples = page->doc->shown_samples;
+    const struct sonde_samples *samples = snd_samples_data(page->doc)->shown;
 
     if (sonde_samples_node(samples, t->root)->time_ns > 0 &&
         !snd_sample_tree_put(samples, find_start(samples, t->root, page->style.show_all),
@@ -171,18 +171,20 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
     struct snd_pypaths    paths;
     enum sonde_samples_by by = snd_samples_by(options);
 
-    if (!snd_pypaths_read(&paths, doc->trace, doc->shown_samples)) {
+    if (!snd_pypaths_read(&paths, doc->trace, snd_samples_data(doc)->shown)) {
         snd_out_fail(out, ENOMEM);
         return;
     }
     struct page page = { doc,
                          options,
                          out,
-                         { &paths, count_decimals(sonde_samples_rate(doc->samples)),
+                         { &paths,
+                           count_decimals(sonde_samples_rate(snd_samples_data(doc)->samples)),
                            options->colour, options->show_all, options->ascii, options->width } };
     snd_samples_head(doc, options, &paths, out);
-    for (size_t i = 0; i < sonde_samples_thread_count(doc->shown_samples) && !out->failed; i++) {
-        const struct sonde_sample_thread *t = sonde_samples_thread(doc->shown_samples, i);
+    for (size_t i = 0; i < sonde_samples_thread_count(snd_samples_data(doc)->shown) && !out->failed;
+         i++) {
+        const struct sonde_sample_thread *t = sonde_samples_thread(snd_samples_data(doc)->shown, i);
         if (by != SONDE_SAMPLES_MERGED)
             put_heading(&page, t, by == SONDE_SAMPLES_BY_PROCESS);
         put_tree(&page, t);
@@ -195,8 +197,9 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
 static void add_nodes(struct snd_doc *doc, const struct sonde_thread *thread, uint32_t pid,
                       uint32_t root)
 {
-    for (uint32_t at = root; at != 0; at = sonde_samples_next(doc->samples, at, root)) {
-        const struct sonde_sample_node *n = sonde_samples_node(doc->samples, at);
+    for (uint32_t at = root; at != 0;
+         at = sonde_samples_next(snd_samples_data(doc)->samples, at, root)) {
+        const struct sonde_sample_node *n = sonde_samples_node(snd_samples_data(doc)->samples, at);
         struct snd_cell                *cell = snd_table_add(&doc->rows);
         *cell++ = snd_cell_number(pid);
         *cell++ = snd_cell_number(thread->tid);
@@ -240,8 +243,9 @@ SND_VIEW_BUILD(snd_view_samples)
                                             doc, err);
     if (st != SONDE_OK)
         return st;
-    for (size_t i = 0; i < sonde_samples_thread_count(doc->samples); i++) {
-        const struct sonde_sample_thread *t = sonde_samples_thread(doc->samples, i);
+    for (size_t i = 0; i < sonde_samples_thread_count(snd_samples_data(doc)->samples); i++) {
+        const struct sonde_sample_thread *t = sonde_samples_thread(snd_samples_data(doc)->samples,
+                                                                   i);
         const struct sonde_thread        *thread = sonde_trace_thread(trace, t->thread);
         uint32_t                          pid = sonde_trace_process(trace, thread->process)->pid;
         samples += t->samples;

@@ -97,19 +97,23 @@ static void add_totals(struct snd_doc *doc, const struct sonde_trace *trace)
     add_cost(doc, trace);
 }
 
+SND_DOC_RELEASE(free_averages, sonde_averages_free)
+
 SND_VIEW_BUILD(snd_view_summary)
 {
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    enum sonde_status st = sonde_averages_new(trace, NULL, &doc->averages, err);
+    struct sonde_averages *averages = NULL;
+    enum sonde_status      st = sonde_averages_new(trace, NULL, &averages, err);
+    snd_doc_keep(doc, averages, free_averages);
     if (st == SONDE_OK)
         st = snd_doc_summary(doc, err);
     if (st != SONDE_OK)
         return st;
 
-    const struct sonde_averages_totals *all = sonde_averages_totals(doc->averages);
-    for (size_t i = 0; i < sonde_averages_count(doc->averages); i++) {
-        const struct sonde_average row = sonde_averages_get(doc->averages, i);
+    const struct sonde_averages_totals *all = sonde_averages_totals(averages);
+    for (size_t i = 0; i < sonde_averages_count(averages); i++) {
+        const struct sonde_average row = sonde_averages_get(averages, i);
         struct snd_cell           *cell = snd_table_add(&doc->rows);
 
         *cell++ = snd_cell_text(row.name);

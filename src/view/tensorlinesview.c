@@ -21,17 +21,21 @@ static struct snd_cell show(int64_t number, uint64_t allocs)
     return allocs ? snd_cell_number(number) : snd_cell_none();
 }
 
+SND_DOC_RELEASE(free_tensor_lines, sonde_tensor_lines_free)
+
 SND_VIEW_BUILD(snd_view_tensor_lines)
 {
     int64_t taken = 0;
 
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    enum sonde_status st = sonde_tensor_lines_new(trace, &doc->tensor_lines, err);
+    struct sonde_tensor_lines *tensor_lines = NULL;
+    enum sonde_status          st = sonde_tensor_lines_new(trace, &tensor_lines, err);
+    snd_doc_keep(doc, tensor_lines, free_tensor_lines);
     if (st != SONDE_OK)
         return st;
-    for (size_t i = 0; i < sonde_tensor_lines_count(doc->tensor_lines); i++) {
-        const struct sonde_tensor_line *row = sonde_tensor_lines_row(doc->tensor_lines, i);
+    for (size_t i = 0; i < sonde_tensor_lines_count(tensor_lines); i++) {
+        const struct sonde_tensor_line *row = sonde_tensor_lines_row(tensor_lines, i);
         struct snd_cell                *cell = snd_table_add(&doc->rows);
         *cell++ = snd_cell_text(row->function);
         *cell++ = snd_cell_text(row->file);

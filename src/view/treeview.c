@@ -46,20 +46,24 @@ static void add_node(struct snd_doc *doc, const struct sonde_node *node, int64_t
     *cell++ = snd_cell_text(snd_doc_indent(doc, 2 * (size_t)indent, node->name));
 }
 
+SND_DOC_RELEASE(free_tree, sonde_tree_free)
+
 SND_VIEW_BUILD(snd_view_tree)
 {
     bool per_thread = (options->groups & SONDE_GROUP_THREAD) != 0;
 
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    enum sonde_status st = sonde_tree_new(trace, per_thread, &doc->tree, err);
+    struct sonde_tree *tree = NULL;
+    enum sonde_status  st = sonde_tree_new(trace, per_thread, &tree, err);
+    snd_doc_keep(doc, tree, free_tree);
     if (st != SONDE_OK)
         return st;
 
-    int64_t  whole = whole_ns(doc->tree);
+    int64_t  whole = whole_ns(tree);
     bool     has_memory = false, has_waiting = false;
-    uint32_t at = sonde_tree_node(doc->tree, 0)->first_child;
+    uint32_t at = sonde_tree_node(tree, 0)->first_child;
     while (at != 0) {
-        const struct sonde_node *node = sonde_tree_node(doc->tree, at);
+        const struct sonde_node *node = sonde_tree_node(tree, at);
         add_node(doc, node, whole);
         has_memory |= node->cpu_bytes != 0;
         has_waiting |= node->waiting_ns != 0;
@@ -67,7 +71,7 @@ SND_VIEW_BUILD(snd_view_tree)
         while (at == 0 && node->parent != 0) {
             at = node->next_sibling;
             if (at == 0)
-                node = sonde_tree_node(doc->tree, node->parent);
+                node = sonde_tree_node(tree, node->parent);
         }
         if (at == 0)
             at = node->next_sibling;

@@ -193,3 +193,10 @@ def test_the_version_is_in_one_place():
               *ROOT.glob("man/*.1"), ROOT / "pyproject.toml"]
     assert len(places) > 100
     assert [path for path in places if re.search(rf"(?<![\d.]){re.escape(version)}(?![\d.])", path.read_text())] == []
+
+
+def test_a_view_keeps_its_own_data():
+    """Adding a view does not touch what all of them share: its model is the view's own."""
+    names = set(re.findall(r"struct (sonde_\w+)", (ROOT / "src/view/doc.h").read_text()))
+    assert names == {"sonde_error", "sonde_report_options", "sonde_summary", "sonde_text",
+                     "sonde_trace"}
