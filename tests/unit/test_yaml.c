@@ -94,8 +94,7 @@ static void reads_nothing_as_null(void **state)
 static void refuses_with_the_line(void **state)
 {
     skip_without_yaml(state);
-    expect_refused("a: 1\nb: 2\na: 3\n", SONDE_E_FORMAT,
-                   "x.yml, lines 1 and 3: duplicate key 'a'");
+    expect_refused("a: 1\nb: 2\na: 3\n", SONDE_E_FORMAT, "x.yml, lines 1 and 3: duplicate key 'a'");
     expect_refused("{~: 1, null: 2}\n", SONDE_E_FORMAT,
                    "x.yml, lines 1 and 1: duplicate key 'null'");
     expect_refused("16: 1\n0x10: 2\n", SONDE_E_FORMAT,
