@@ -9,6 +9,7 @@
 #   make test      what every change must pass: unit, golden, end to end, lint; about 10 minutes
 #   make test-all  that, then the stages that take longer: every CPython, sanitizers, aarch64, ..
 #   make wheel     a manylinux wheel for the Python of .venv (WHEEL_PYTHONS: for others), in dist/
+#   make wheel-probes  compiles the torch probe for TORCHES="2.8 2.15", for the next wheel to carry
 #   make test-wheel  builds it and runs every command of it in an environment of its own
 #   make test-programs    other people's programs, from the registry, under every mode (an hour)
 #   make test-torch  the PyTorch tests against older versions of it (TORCH_VERSIONS), each in its own environment
@@ -119,7 +120,8 @@ wheel: all
 test-wheel: all $(VENV)/.test-packages
 	@tools/test wheel
 
-# The probe for each of these torch versions, into python/sonde/_probes, which a wheel then carries.
+# The probe for each of TORCHES (versions, or folders of environments; without: for .venv's torch), which
+# the next wheel then carries.
 wheel-probes: all
 	@tools/wheel-probes $(TORCHES)
 

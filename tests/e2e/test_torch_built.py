@@ -86,7 +86,11 @@ def test_building_for_a_wheel(tmp_path, monkeypatch):
     compiler.chmod(0o700)
     monkeypatch.setenv("CXX", str(compiler))
     import torch
+    (tmp_path / "wheel").mkdir()
+    old = tmp_path / "wheel/torch-2.4.0-1-cpython-311-linux-x86_64-0123456789abcdef.so"
+    old.touch()
     path = _torch_probe.build_into(str(tmp_path / "wheel"))
+    assert not old.exists(), "it is of other sources"
     assert os.path.basename(path) == _torch_probe._wheel_name(torch, _torch_probe._source_folder())
     with open(path) as file:
         assert file.read() == "built\n"

@@ -225,6 +225,18 @@ def test_profile_in_a_script(place):
     assert "aten::relu" in done.stdout
 
 
+def test_the_probe_for_torch_is_in_it(place, tmp_path):
+    """Of the torch that it was built with: nothing is compiled, and nothing is missing."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "CXX": "no-such-compiler"}
+    done = subprocess.run([PYTHON, "-m", "sonde.torch"], check=True, env=environment, cwd=place, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    probe = pathlib.Path(done.stdout.strip())
+    assert probe.parent == next(ENV.glob("lib/python3*/site-packages/sonde/_probes")) and done.stderr == ""
+    subprocess.run([ENV / "bin/sonde", "run", "--ops", "--shapes", "-o", "brought.sonde", "--", PYTHON, "train.py"],
+                   check=True, env=environment, cwd=place)
+    assert "[[2, 8], [4, 8], [4]]" in sonde("report", place / "brought.sonde", "--group-by", "shape")
+
+
 # -------------------------------------------------------- pip install, from the source
 
 def test_a_source_archive_builds_and_installs(place, tmp_path):

@@ -128,7 +128,7 @@ def _standards(torch):
     return ["c++17", "c++20"] if found and int(found.group(1)) < 2020 else ["c++20", "c++17"]
 
 
-def _command(torch, compiler, standard, source, output):
+def _command(torch, compiler, standard, source, output, more):
     """As torch's own extensions are built; NDEBUG, since its headers differ without."""
     root = os.path.dirname(torch.__file__)
     includes = [os.path.join(root, "include"), os.path.join(root, "include/torch/csrc/api/include"),
@@ -138,7 +138,7 @@ def _command(torch, compiler, standard, source, output):
             *(word for folder in dict.fromkeys(includes) for word in ("-isystem", folder)),
             "-I", source, os.path.join(source, "probes/torch/shim.cpp"), "-o", output,
             "-L", os.path.join(root, "lib"), "-Wl,--no-as-needed", "-l:libc10.so",
-            "-l:libtorch_cpu.so", _record.library(), "-Wl,-z,nodelete"]
+            "-l:libtorch_cpu.so", _record.library(), "-Wl,-z,nodelete", *more]
 
 
 def _run(command, said):
@@ -167,13 +167,13 @@ def _first_error(text):
     return lines[0].strip()[:300] if lines else "the compiler said nothing"
 
 
-def _build(torch, source, target):
+def _build(torch, source, target, *more):
     compiler = _find_compiler()
     partial = f"{target}.{os.getpid()}"
     said = f"building the probe for torch {torch.__version__}, once (about 20 s)"
     try:
         for standard in _standards(torch):
-            status, text = _run(_command(torch, compiler, standard, source, partial), said)
+            status, text = _run(_command(torch, compiler, standard, source, partial, more), said)
             if status == 0:
                 os.replace(partial, target)
                 return
@@ -254,13 +254,20 @@ def library():
 
 
 def build_into(folder):
-    """Builds the probe that a wheel carries for this torch; returns where it is."""
+    """Builds the probe that a wheel carries for this torch; returns where it is.
+
+    Probes of other sources than these are removed: no package would find them.
+    """
     import torch
     source = _source_folder()
     os.makedirs(folder, exist_ok=True)
-    target = os.path.join(folder, _wheel_name(torch, source))
-    if not os.path.exists(target):
-        _build(torch, source, target)
+    name = _wheel_name(torch, source)
+    target = os.path.join(folder, name)
+    for other in os.listdir(folder):
+        if other.startswith("torch-") and other.split("-")[-1] != name.split("-")[-1]:
+            os.unlink(os.path.join(folder, other))
+    if not os.path.exists(target):  # a wheel has the recorder in the package, beside sonde/_probes
+        _build(torch, source, target, "-Wl,-rpath,$ORIGIN/../_native", "-s")
     return target
 
 
