@@ -80,12 +80,12 @@ def ours(folder, options, more_flags=0):
     import torch
     from sonde import _record
     from sonde.python import _functions
-    from sonde.torch import _probe
+    from sonde.torch import _attach
 
     def measure(work, repeats):
         _record.start(f"{folder}/ops.sonde")
-        _probe.attach(**options, more_flags=more_flags)
-        frames = options.get("stacks") and _functions.start_timeline(_probe.module_code(torch),
+        _attach.attach(**options, more_flags=more_flags)
+        frames = options.get("stacks") and _functions.start_timeline(_attach.module_code(torch),
                                                                      False)
         try:
             work()  # the first time everything is looked up
@@ -93,7 +93,7 @@ def ours(folder, options, more_flags=0):
         finally:
             if frames:
                 _functions.stop_timeline()
-            _probe.stop()
+            _attach.stop()
     return measure
 
 
@@ -110,10 +110,10 @@ def theirs(options):
 
 def count_operators(folder, work):
     import sonde
-    from sonde.torch import _probe
-    _probe.start(f"{folder}/count.sonde")
+    from sonde.torch import _attach
+    _attach.start(f"{folder}/count.sonde")
     work()
-    _probe.stop()
+    _attach.stop()
     with sonde.Trace(f"{folder}/count.sonde") as trace:
         rows = json.loads(trace.report(view="ops", rows=-1, format="json"))["rows"]
     return sum(row["count"] for row in rows)
@@ -206,8 +206,8 @@ def main():
     try:
         import torch
         from sonde import Error
-        from sonde.torch import _probe
-        _probe.library()
+        from sonde.torch import _attach
+        _attach.library()
     except ImportError as error:
         print(f"left out: torch operators: {error}")
         return

@@ -16,6 +16,7 @@ from typing import Union
 import accelerate.utils
 
 from .torch import _profile
+from .torch._arguments import check_flops
 
 _Theirs = accelerate.utils.ProfileKwargs
 
@@ -27,7 +28,7 @@ class ProfileKwargs(_Theirs):
     with_flops: Union[bool, str] = False
 
     def __post_init__(self):
-        _profile.check_flops(self.with_flops)
+        check_flops(self.with_flops)
 
     # An Accelerator finds its handlers by exact class, so that a subclass would be refused.
     __class__ = property(lambda self: _Theirs)

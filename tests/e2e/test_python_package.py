@@ -22,7 +22,7 @@ def test_every_file_is_installed():
     assert {name for name in names if not (INSTALLED / name).exists()} == set()
 
 
-@pytest.mark.parametrize("name", ["torch", "torch._probe", "torch._installed", "python", "model", "pipeline",
+@pytest.mark.parametrize("name", ["torch", "torch._probe", "torch._attach", "torch._installed", "python", "model", "pipeline",
                                   "python._functions", "python._start", "_steps", "_recording", "torch._operators"])
 def test_importing_a_folder_imports_no_torch(name, tmp_path):
     done = python("-c", f"import sonde.{name}, sys; print('torch' in sys.modules)", cwd=tmp_path)

@@ -23,7 +23,7 @@ from torch import nn  # noqa: E402
 
 sonde = pytest.importorskip("sonde")
 _record = pytest.importorskip("sonde._record", reason="sonde was built without its recorder")
-from sonde.torch import _probe as _torch_probe  # noqa: E402
+from sonde.torch import _attach as _torch_probe  # noqa: E402
 
 from cli_tools import SONDE, sonde as run_sonde  # noqa: E402
 
@@ -639,7 +639,7 @@ def test_run_outlives_a_profiler_of_the_script(tmp_path):
     """What the script starts and stops itself does not end what `sonde run` records."""
     trace, _ = run_script(tmp_path, """
         import torch
-        from sonde.torch import _probe as _torch_probe
+        from sonde.torch import _attach as _torch_probe
         torch.ones(2)
         _torch_probe.start("own.sonde", shapes=True)
         torch.zeros(2)

@@ -73,22 +73,22 @@ def start(owner, path, *, bare=False, collections=False, **options):
 
 def _prepare():
     """What can fail, and may take a minute: sessions of other threads do not wait for it."""
-    from . import _probe
-    _probe.library()
+    from ._probe import library
+    library()
 
 
 def _begin(path, options):
-    from . import _probe
-    _probe.start(path, **options)
+    from . import _attach
+    _attach.start(path, **options)
     _steps.restart()
     _steps.watch_optimizers()
 
 
 def _join(options):
     """Operators go into the recording of sonde.functions and its like."""
-    from . import _probe
+    from . import _attach
     _steps.watch_optimizers()
-    _probe.attach(**{name: value for name, value in options.items() if name in _ATTACHED})
+    _attach.attach(**{name: value for name, value in options.items() if name in _ATTACHED})
 
 
 def stop(owner):
@@ -100,8 +100,8 @@ def _detach():
     _record_frames(False)
     _steps.unwatch()
     if torch_module() is not None:
-        from . import _probe
-        _probe.detach()
+        from . import _attach
+        _attach.detach()
 
 
 def pause(owner):
@@ -134,10 +134,10 @@ def _record_frames(on):
     if _frames is None or _frames == on:
         return
     from ..python import _functions
-    from . import _probe
+    from . import _attach
     if not on:
         _functions.stop_timeline()
-    elif not _functions.start_timeline(_probe.module_code(torch_module()), _collections):
+    elif not _functions.start_timeline(_attach.module_code(torch_module()), _collections):
         on = None
         warnings.warn("sonde: Python calls are already being recorded (sonde.functions): with_stack=True "
                       "adds no Python functions to the timeline", stacklevel=6)

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The probe for the torch that is installed: found or built, loaded, started, stopped.
+"""The probe for the torch that is installed: where it is, built first if need be.
 
-Its C++ source (src/probes/torch, a part of this package) follows torch's own binary interface,
-so there is one for each torch. Looked for in this order:
-  a wheel's own, built ahead (make wheel-probes): sonde/_probes/torch-VERSION-ABI-PYTHON-HASH.so;
+Its C++ source (_native/, a copy of src/probes/torch and of the headers that it includes) follows
+torch's own binary interface, so there is one for each torch and each CPython. Looked for in this order:
+  in a wheel, built ahead (make wheel-probes): sonde/_probes/torch-VERSION-ABI-PYTHON-PLATFORM-HASH.so;
   $XDG_CACHE_HOME/sonde/torch-VERSION-ABI-HASH/shim.so, which is compiled when it is first needed;
   where there is no C++ compiler, sonde/_native/torch_plain.so: names and times alone.
-`python -m sonde.torch` does that ahead of time and says where it is; with `--into FOLDER`
-it builds the one for a wheel.
+`python -m sonde.torch` does that ahead of time and prints the path; with `--into FOLDER` it builds
+the one for a wheel.
 """
 import contextlib
 import ctypes
 import fcntl
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -23,7 +22,7 @@ import sys
 import sysconfig
 import tempfile
 
-from .. import _record, _recording
+from .. import _record
 from .._core import Error
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -39,11 +38,7 @@ _PLAIN = os.path.join(_PACKAGE, "_native", "torch_plain.so")
 _SAID_AFTER_S = 2
 
 _library = None  # where it is, once known
-_compiled = None  # the switch for compiled code, while it is on
-_of_run = None  # what `sonde run` asked for: it holds again when someone else detaches
 
-
-# ------------------------------------------------------------------------- building
 
 def _source_folder():
     """The package's own copy, or the tree's when it runs from there."""
@@ -269,114 +264,6 @@ def build_into(folder):
     if not os.path.exists(target):  # a wheel has the recorder in the package, beside sonde/_probes
         _build(torch, source, target, "-Wl,-rpath,$ORIGIN/../_native", "-s")
     return target
-
-
-# ------------------------------------------------------------------- start and stop
-
-class _CompiledRanges:
-    """torch.compile's code opens ranges only if torch says that a profiler is on.
-
-    When torch's own profiler stops in between it would say no: so we say it again.
-    """
-
-    def __init__(self):
-        import torch.autograd.profiler as profiler
-        self.profiler = profiler
-        self.start = getattr(profiler, "_run_on_profiler_start", None)
-        self.stop = getattr(profiler, "_run_on_profiler_stop", None)
-
-    def put_on(self):
-        if self.start and self.stop:
-            self.start()
-            self.profiler._run_on_profiler_stop = self._stop_and_start
-
-    def _stop_and_start(self):
-        self.stop()
-        self.start()
-
-    def take_off(self):
-        import torch
-        if self.start and self.stop:
-            self.profiler._run_on_profiler_stop = self.stop
-            if not torch._C._autograd._profiler_enabled():
-                self.stop()
-
-
-def _prefixes():
-    """What torch cuts off the file names of its stacks."""
-    try:
-        from torch.profiler.python_tracer import _prefix_regex
-        return list(_prefix_regex())
-    except ImportError:
-        return sorted((path for path in sys.path if path), reverse=True)
-
-
-def module_code(torch):
-    """Of nn.Module.__call__, by which a module's frame is known; its first local is the module."""
-    code = getattr(torch.nn.Module.__call__, "__code__", None)
-    usable = code is not None and code.co_varnames[:1] == ("self",) and "self" not in code.co_cellvars
-    return code if usable else None
-
-
-def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads=False,
-           more_flags=0, notes=None):
-    """Has torch's operators recorded by whatever recording is on, or will be."""
-    global _compiled
-    import torch
-    flags = (shapes * _record.TORCH_SHAPES | memory * _record.TORCH_MEMORY
-             | stacks * _record.TORCH_STACKS | modules * _record.TORCH_MODULES
-             | overloads * _record.TORCH_OVERLOADS | more_flags)
-    notes = dict(notes or {})
-    notes["torch.version"] = torch.__version__
-    notes["torch.options"] = json.dumps({"record_shapes": shapes, "profile_memory": memory,
-                                         "with_stack": stacks, "with_modules": modules})
-    if stacks:
-        notes["python.prefixes"] = json.dumps(_prefixes())
-    _record.torch_start(library(), flags, module_code(torch), notes)
-    if _compiled is None:
-        _compiled = _CompiledRanges()
-        _compiled.put_on()
-
-
-def detach():
-    """torch is left as it was found; under `sonde run`, recorded as that asks for."""
-    global _compiled
-    if _of_run is not None:
-        attach(**_of_run)
-        return
-    _record.torch_stop()
-    if _compiled is not None:
-        _compiled.take_off()
-        _compiled = None
-
-
-def start(path, *, shapes=False, memory=False, stacks=False, modules=False, overloads=False,
-          notes=None, **recording):
-    """Begins a recording with torch in it; `recording`: options of _recording.begin."""
-    library()  # what can fail, and takes time, comes before there is a file
-    _recording.begin(path, **recording)
-    try:
-        attach(shapes=shapes, memory=memory, stacks=stacks, modules=modules, overloads=overloads,
-               notes=notes)
-    except BaseException:
-        _recording.end()
-        raise
-
-
-def stop():
-    detach()
-    _recording.end()
-
-
-# -------------------------------------------------------------------------- sonde run
-
-def start_run(probes, value):
-    """Under `sonde run`: the recording is on as soon as sonde._record is loaded."""
-    global _of_run
-    options = {name: name in probes
-               for name in ("shapes", "memory", "stacks", "modules", "overloads")}
-    attach(**options)
-    _of_run = options
 
 
 def main():

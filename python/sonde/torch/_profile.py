@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """sonde.profile: torch.profiler's profile, by whom it is switched and what it is asked."""
-import json
 import os
-import uuid
 import warnings
 
 from .. import _steps
 from . import _config, _operators
+from ._arguments import check_flops, checked, observer_of_environment, read_activities
 from ._installed import torch_module
+from ._metadata import Metadata
 from ._result import Result, RunResult
 from ._schedule import (ProfilerAction, ProfilerActivity, first_recorded_step, record_always,
                         schedule, supported_activities, tensorboard_trace_handler)
@@ -56,44 +56,7 @@ _tracker = getattr(torch_module("torch.autograd.profiler"), "KinetoStepTracker",
 _STEP_NAME = "ProfilerStep"
 
 
-def _checked(action):
-    """The action of a step as the schedule gives it."""
-    if getattr(action, "name", None) == "DEVICE_STOPPED":
-        raise ValueError("ProfilerAction.DEVICE_STOPPED is set by torch's profiler itself; a "
-                         "schedule must not return it")
-    return action
-
-
-def _observer_of_environment():
-    """The one that ENABLE_PYTORCH_EXECUTION_TRACE=1 asks for."""
-    build = getattr(ExecutionTraceObserver, "build_execution_trace_obs_from_env", None)
-    return build() if build else None
-
-
-def read_activities(activities):
-    """The set of activities that torch's list means; ours and torch's enums are both taken."""
-    if activities is None:
-        return supported_activities()
-    found = set()
-    for item in activities:
-        for one in item if isinstance(item, dict) else (item,):
-            name = getattr(one, "name", None)
-            if not hasattr(ProfilerActivity, name or ""):
-                raise TypeError(f"Expected ProfilerActivity or dict, got {type(one)}")
-            one = getattr(ProfilerActivity, name)
-            if one in found:
-                raise ValueError(f"Activity {one} specified more than once")
-            found.add(one)
-    return found
-
-
-def check_flops(with_flops):
-    """Refuses what is neither a switch nor a way to count."""
-    if isinstance(with_flops, str) and with_flops not in ("torch", "full"):
-        raise ValueError(f"with_flops: expected True, False or 'torch', got {with_flops!r}")
-
-
-class profile:
+class profile(Metadata):
     """Records what PyTorch does between start and stop, or inside a `with` block.
 
     `with_flops=True` counts every operator that has a formula; "torch" counts as torch does.
@@ -125,7 +88,7 @@ class profile:
         self.with_flops = with_flops
         self.with_modules = with_modules
         self.experimental_config = experimental_config
-        self.execution_trace_observer = execution_trace_observer or _observer_of_environment()
+        self.execution_trace_observer = execution_trace_observer or observer_of_environment()
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
@@ -133,7 +96,7 @@ class profile:
         self.schedule = schedule or record_always
         self.record_steps = schedule is not None
         self.step_num = 0
-        self.current_action = _checked(self.schedule(0))
+        self.current_action = checked(self.schedule(0))
         self.preset_metadata = {}
         self._metadata = {}
         self._trace_id = None
@@ -188,7 +151,7 @@ class profile:
     def step(self):
         """The next step of the program begins."""
         self._leave_step()
-        before, after = self.current_action, _checked(self.schedule(self.step_num + 1))
+        before, after = self.current_action, checked(self.schedule(self.step_num + 1))
         self.step_num += 1
         self.current_action = after
         self._step_marked = False
@@ -344,57 +307,3 @@ class profile:
 
     def take_pending_cuspy_export(self):
         """As torch's without its cuspy backend: None."""
-
-    # ------------------------------------------------------------------- metadata
-
-    def add_metadata(self, key, value):
-        """A text for the Chrome trace's top level."""
-        self._metadata[key] = json.dumps(value)
-
-    def add_metadata_json(self, key, value):
-        """The same, of a value that is JSON already."""
-        self._metadata[key] = value
-
-    def preset_metadata_json(self, key, value):
-        """The same, of a profile that has not started."""
-        self.preset_metadata[key] = value
-
-    def set_custom_trace_id_callback(self, callback):
-        self.custom_trace_id_callback = callback
-
-    def get_trace_id(self):
-        return self._trace_id
-
-    def create_trace_id(self):
-        """The next one: the callback's, or a new one."""
-        make = self.custom_trace_id_callback
-        return make() if make else self.default_trace_id()
-
-    def default_trace_id(self):
-        return f"{uuid.uuid4().int:032X}"
-
-    @property
-    def trace_id(self):
-        return self._trace_id
-
-    def _all_metadata(self):
-        flags = ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops")
-        found = {name: "1" for name in flags if getattr(self, name)}
-        distributed = _distributed_info()
-        if distributed:
-            found["distributedInfo"] = json.dumps(distributed)
-        return {"trace_id": json.dumps(self._trace_id), **found, **self.preset_metadata,
-                **self._metadata}
-
-
-def _distributed_info():
-    """Who this process is among its peers, as HTA and others look for it."""
-    dist = torch_module("torch.distributed")
-    if dist is None or not dist.is_available() or not dist.is_initialized():
-        return None
-    info = {"backend": dist.get_backend(), "rank": dist.get_rank(),
-            "world_size": dist.get_world_size(), "pg_count": dist.get_pg_count()}
-    configs = getattr(dist.distributed_c10d, "_get_all_pg_configs", None)
-    if configs:
-        info["pg_config"] = configs()
-    return info
