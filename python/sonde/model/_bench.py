@@ -17,7 +17,7 @@ from ..torch import _operators
 from . import _machine
 from ._graph import Graph, NoGraph
 from ._module_calls import Calls, DeviceTimes
-from ._structures import byte_count, describe, move, shapes, tensors_of
+from ._structures import byte_count, describe, describe_error, move, shapes, tensors_of
 
 PASSES = 3
 _PEAK_SIZES = {"cpu": 1024, "cuda": 8192}
@@ -26,11 +26,6 @@ _PEAK_SECONDS = 0.3
 
 class ModelError(RuntimeError):
     """The model failed; one line says where and why. What was measured is kept."""
-
-
-def describe_error(error):
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 # ------------------------------------------------------------------------ one recording

@@ -76,9 +76,10 @@ def main(arguments):
     asked = _parse(arguments)
     if torch_module() is None:
         return NO_TORCH
-    from ._bench import ModelError, describe_error
+    from ._bench import ModelError
     from .._core import Error
     from ._spec import SpecError
+    from ._structures import describe_error
     say = _teller()
     try:
         _measure(asked, say)

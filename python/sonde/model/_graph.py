@@ -9,16 +9,11 @@ import inspect
 import io
 
 from .. import _record
-from ._structures import byte_count, shapes, tensors_of
+from ._structures import byte_count, describe_error, shapes, tensors_of
 
 
 class NoGraph(RuntimeError):
     """The model cannot be traced; the words say why, of each tracer."""
-
-
-def _first_line(error):
-    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 # ---------------------------------------------------------------------------- tracing
@@ -111,7 +106,7 @@ class Graph:
                     raise NoGraph(f"the graph gives {given} where the model gives {outputs}")
                 return
             except Exception as error:  # whatever tracing the user's code leads to
-                reasons.append(f"{self.tracer}: {_first_line(error)}")
+                reasons.append(f"{self.tracer}: {describe_error(error)}")
         raise NoGraph("The model cannot be traced, so there is no graph of it. "
                       + "; ".join(reasons))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model takes and gives: tensors in tuples, lists and dicts."""
+"""What a model takes and gives: tensors in tuples, lists and dicts; and how it fails, in one line."""
 import json
 
 
@@ -42,3 +42,9 @@ def describe(value):
              f"{str(one.dtype).removeprefix('torch.')}".strip()
              for name, part in parts for one in tensors_of(part)]
     return ", ".join(words)
+
+
+def describe_error(error):
+    """Its class, and the first line of what it says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

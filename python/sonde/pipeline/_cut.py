@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 
 from . import _pipeedge_models as pipeedge
 from ..model._spec import SpecError
+from ..model._structures import describe_error
 
 _CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 
@@ -143,11 +144,6 @@ class _Tracer(fx.Tracer):
         return path in self.units or super().is_leaf_module(module, path)
 
 
-def _first_line(error):
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
-
 @contextlib.contextmanager
 def _quiet():
     """torch.export says at length what its exception says again."""
@@ -167,7 +163,7 @@ def _trace(model, units, inputs, name):
     try:
         return _Tracer(units).trace(whole), whole
     except Exception as error:  # whatever the model's own code does with a symbol
-        why = _first_line(error)
+        why = describe_error(error)
     try:
         with torch.no_grad(), _quiet():
             made = torch.export.export(whole, tuple(inputs), strict=False)
@@ -177,7 +173,7 @@ def _trace(model, units, inputs, name):
         return found.graph, found
     except Exception as error:
         raise SpecError(f"{name}: cannot be cut: torch.fx: {why}; torch.export: "
-                        f"{_first_line(error)}") from error
+                        f"{describe_error(error)}") from error
 
 
 def _paths(node):

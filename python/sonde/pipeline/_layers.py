@@ -210,7 +210,7 @@ def main(arguments=None):
     except Exception as error:  # torch's or the user's own code, somewhere: a line, not a page
         if os.environ.get("SONDE_TRACEBACK"):
             raise
-        from ..model._bench import describe_error
+        from ..model._structures import describe_error
         progress.clear()
         model = given.spec or given.model_name or DEFAULT_MODEL
         _say(f"{model}: {describe_error(error)} (SONDE_TRACEBACK=1 shows where)")

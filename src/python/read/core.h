@@ -4,7 +4,7 @@
  *
  *     core.c       the module, its exception, the words of options
  *     trace.c      Trace
- *     averages.c, average.c, events.c, event.c, timeline.c
+ *     averages.c, average.c, events.c, event.c, interval.c, arguments.c, timeline.c
  *     rows.c       what those have in common
  *     layers.c     profiles of layers into results files
  *     table.c      columns of them, for NumPy and Arrow

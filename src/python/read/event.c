@@ -9,10 +9,7 @@
 #include <string.h>
 #include <structmember.h>
 
-#define ITEMS_MAX 4096 /* arguments of an operator, with the elements of lists */
-
-PyTypeObject        *core_event_type;
-static PyTypeObject *interval_type;
+PyTypeObject *core_event_type;
 
 static struct events_object *events_of(const struct event_object *self)
 {
@@ -28,231 +25,6 @@ static PyObject *stack_lines(const struct sonde_trace *trace, uint32_t process, 
     PyObject *lines = core_split_lines(text.length ? text.bytes : "", text.length);
     sonde_buffer_release(&text);
     return lines;
-}
-
-struct interval_object {
-    PyObject_HEAD
-    double start, end;
-};
-
-static PyObject *interval_elapsed(struct interval_object *self, PyObject *unused)
-{
-    (void)unused;
-    return PyFloat_FromDouble(self->end - self->start);
-}
-
-static PyObject *interval_repr(PyObject *self)
-{
-    PyObject *start = PyObject_GetAttrString(self, "start");
-    PyObject *end = PyObject_GetAttrString(self, "end");
-    PyObject *text = start && end ? PyUnicode_FromFormat("Interval(%S, %S)", start, end) : NULL;
-
-    Py_XDECREF(start);
-    Py_XDECREF(end);
-    return text;
-}
-
-static void plain_dealloc(PyObject *self)
-{
-    core_free_object(self);
-}
-
-static PyObject *interval_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = { "start", "end", NULL };
-    double       start, end;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "dd:Interval", names, &start, &end))
-        return NULL;
-    struct interval_object *self = (struct interval_object *)core_new_object(type);
-    if (self) {
-        self->start = start;
-        self->end = end;
-    }
-    return (PyObject *)self;
-}
-
-static PyObject *interval_reduce(struct interval_object *self, PyObject *unused)
-{
-    (void)unused;
-    return Py_BuildValue("(O(dd))", Py_TYPE((PyObject *)self), self->start, self->end);
-}
-
-static PyMemberDef interval_members[] = {
-    { "start", T_DOUBLE, offsetof(struct interval_object, start), 0, NULL },
-    { "end", T_DOUBLE, offsetof(struct interval_object, end), 0, NULL },
-    { NULL, 0, 0, 0, NULL },
-};
-static PyMethodDef interval_methods[] = {
-    { "elapsed_us", METHOD(interval_elapsed), METH_NOARGS, "how long it took" },
-    { "__reduce__", METHOD(interval_reduce), METH_NOARGS, NULL },
-    { NULL, NULL, 0, NULL },
-};
-static PyType_Slot interval_slots[] = {
-    { Py_tp_doc, "From start to end, in microseconds since the recording began." },
-    { Py_tp_new, (void *)interval_new },
-    { Py_tp_dealloc, (void *)plain_dealloc },
-    { Py_tp_repr, (void *)interval_repr },
-    { Py_tp_members, interval_members },
-    { Py_tp_methods, interval_methods },
-    { 0, NULL },
-};
-static PyType_Spec interval_spec = { .name = "sonde._core.Interval",
-                                     .basicsize = sizeof(struct interval_object),
-                                     .flags = Py_TPFLAGS_DEFAULT,
-                                     .slots = interval_slots };
-
-static PyObject *make_interval(int64_t start_ns, int64_t end_ns)
-{
-    struct interval_object *self = (struct interval_object *)core_new_object(interval_type);
-
-    if (self) {
-        self->start = (double)start_ns / 1000.0;
-        self->end = (double)end_ns / 1000.0;
-    }
-    return (PyObject *)self;
-}
-
-/* Appends and lets go of `item`; false with an exception set. */
-static bool push(PyObject *list, PyObject *item)
-{
-    bool good = item && PyList_Append(list, item) == 0;
-
-    Py_XDECREF(item);
-    return good;
-}
-
-/* Dims, or the strides that a tensor of these dims has when it is row-major. */
-static PyObject *dims_list(const struct sonde_argument *a, bool as_strides)
-{
-    PyObject *list = PyList_New((Py_ssize_t)a->count);
-    int64_t   stride = 1;
-
-    for (uint32_t i = a->count; list && i-- > 0;) {
-        PyObject *number = PyLong_FromLongLong(as_strides ? stride : a->dims[i]);
-        if (!number || PyList_SetItem(list, (Py_ssize_t)i, number) < 0) {
-            Py_CLEAR(list);
-            break;
-        }
-        stride *= a->dims[i];
-    }
-    return list;
-}
-
-enum arguments { ARGUMENTS_FLAT, ARGUMENTS_NESTED, ARGUMENTS_STRIDES, ARGUMENTS_TYPES };
-
-static PyObject *type_text(const struct sonde_argument *items, size_t count, size_t at,
-                           PyObject *values, Py_ssize_t place)
-{
-    const char *type = sonde_argument_type(items, count, at);
-
-    /* A list of numbers is told by its text alone. */
-    if (!*type && values && place < PyList_Size(values)) {
-        PyObject *value = PyList_GetItem(values, place);
-        if (PyList_Check(value))
-            type = "ScalarList";
-    }
-    return PyUnicode_FromString(type);
-}
-
-static PyObject *arguments_list(const struct sonde_trace *trace, uint32_t process, uint32_t id,
-                                enum arguments what, PyObject *values, bool as_strides)
-{
-    struct sonde_argument *items = malloc(ITEMS_MAX * sizeof *items);
-    PyObject              *list = PyList_New(0);
-
-    if (!items || !list) {
-        free(items);
-        Py_XDECREF(list);
-        return PyErr_NoMemory();
-    }
-    size_t count = sonde_trace_arguments(trace, process, id, items, ITEMS_MAX);
-    count = count < ITEMS_MAX ? count : ITEMS_MAX;
-    bool good = true;
-    for (size_t i = 0; good && i < count; i++) {
-        const struct sonde_argument *a = &items[i];
-        size_t                       inside = a->kind == 2 && a->count < count - i ? a->count : 0;
-        if (what == ARGUMENTS_TYPES) {
-            good = push(list, type_text(items, count, i, values, PyList_Size(list)));
-        } else if (a->kind == 1) {
-            good = push(list, dims_list(a, as_strides));
-        } else {
-            PyObject *inner = PyList_New(0);
-            for (size_t k = 1; inner && what != ARGUMENTS_FLAT && k <= inside; k++)
-                if (a[k].kind == 1 && !push(inner, dims_list(&a[k], as_strides)))
-                    Py_CLEAR(inner);
-            good = push(list, inner);
-        }
-        i += inside;
-    }
-    free(items);
-    if (!good)
-        Py_CLEAR(list);
-    return list;
-}
-
-/* "[1, 1]", "True", "1.5" to what they are; "" to None; what is no value stays text. */
-static PyObject *concrete_value(PyObject *text)
-{
-    if (PyUnicode_GetLength(text) == 0)
-        Py_RETURN_NONE;
-    PyObject *value = core_call("ast", "literal_eval", text);
-    if (value)
-        return value;
-    PyErr_Clear();
-    value = PyFloat_FromString(text); /* inf, nan */
-    if (value)
-        return value;
-    PyErr_Clear();
-    Py_INCREF(text);
-    return text;
-}
-
-static PyObject *concrete_list(struct events_object *owner, size_t i)
-{
-    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
-    PyObject                          *list = PyList_New(0);
-
-    if (!list)
-        return NULL;
-    if (c->arguments[i] == 0) { /* all of them are nothing to show */
-        PyObject *shapes = arguments_list(owner->trace->trace, c->process[i], c->shapes[i],
-                                          ARGUMENTS_FLAT, NULL, false);
-        for (Py_ssize_t k = 0; shapes && k < PyList_Size(shapes); k++) {
-            Py_INCREF(Py_None);
-            if (!push(list, Py_None))
-                break;
-        }
-        Py_XDECREF(shapes);
-        return list;
-    }
-    PyObject *text = core_events_text(owner, c->arguments[i]);
-    PyObject *parts = text ? core_call("json", "loads", text) : NULL;
-    Py_XDECREF(text);
-    if (!parts || !PyList_Check(parts)) {
-        PyErr_Clear();
-        Py_XDECREF(parts);
-        return list;
-    }
-    for (Py_ssize_t k = 0; k < PyList_Size(parts); k++)
-        if (!push(list, concrete_value(PyList_GetItem(parts, k))))
-            Py_CLEAR(list);
-    Py_DECREF(parts);
-    return list;
-}
-
-static PyObject *keywords_dict(struct events_object *owner, size_t i)
-{
-    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
-    PyObject *text = c->keywords[i] != 0 ? core_events_text(owner, c->keywords[i]) : NULL;
-    PyObject *found = text ? core_call("json", "loads", text) : NULL;
-
-    Py_XDECREF(text);
-    if (found && PyDict_Check(found))
-        return found;
-    PyErr_Clear();
-    Py_XDECREF(found);
-    return PyDict_New();
 }
 
 #define NO_EVENT UINT32_MAX
@@ -289,7 +61,7 @@ static PyObject *children_list(struct events_object *owner, size_t i)
 
     for (uint32_t at = list ? owner->first_child[i] : NO_EVENT; at != NO_EVENT;
          at = owner->next_child[at]) {
-        if (!push(list, core_events_item((PyObject *)owner, (Py_ssize_t)at))) {
+        if (!core_push(list, core_events_item((PyObject *)owner, (Py_ssize_t)at))) {
             Py_CLEAR(list);
             break;
         }
@@ -359,9 +131,9 @@ static PyObject *event_parent(const struct event_object *self, int32_t parent)
 static PyObject *event_types(struct events_object *owner, size_t i)
 {
     const struct sonde_events_columns *c = sonde_events_columns(owner->events);
-    PyObject                          *values = concrete_list(owner, i);
-    PyObject *list = values ? arguments_list(owner->trace->trace, c->process[i], c->shapes[i],
-                                             ARGUMENTS_TYPES, values, false)
+    PyObject                          *values = core_concrete(owner, i);
+    PyObject *list = values ? core_arguments(owner->trace->trace, c->process[i], c->shapes[i],
+                                             CORE_ARGUMENTS_TYPES, values, false)
                             : NULL;
 
     Py_XDECREF(values);
@@ -413,7 +185,7 @@ static PyObject *event_object(struct event_object *self, void *which)
 
     switch ((enum event_field)(intptr_t)which) {
     case E_TIME_RANGE:
-        return make_interval(c->start_ns[i], c->end_ns[i]);
+        return core_make_interval(c->start_ns[i], c->end_ns[i]);
     case E_NONE:
         Py_RETURN_NONE;
     case E_DEVICE_TYPE:
@@ -421,18 +193,19 @@ static PyObject *event_object(struct event_object *self, void *which)
     case E_EMPTY_LIST:
         return PyList_New(0);
     case E_KEYWORDS:
-        return keywords_dict(owner, i);
+        return core_keywords(owner, i);
     case E_SHAPES:
-        return arguments_list(trace, c->process[i], c->shapes[i], ARGUMENTS_FLAT, NULL, false);
+        return core_arguments(trace, c->process[i], c->shapes[i], CORE_ARGUMENTS_FLAT, NULL, false);
     case E_NESTED_SHAPES:
-        return arguments_list(trace, c->process[i], c->shapes[i], ARGUMENTS_NESTED, NULL, false);
+        return core_arguments(trace, c->process[i], c->shapes[i], CORE_ARGUMENTS_NESTED, NULL,
+                              false);
     case E_STRIDES: /* not recorded where they follow from the shapes */
-        return arguments_list(trace, c->process[i], c->strides[i] ? c->strides[i] : c->shapes[i],
-                              ARGUMENTS_STRIDES, NULL, c->strides[i] == 0);
+        return core_arguments(trace, c->process[i], c->strides[i] ? c->strides[i] : c->shapes[i],
+                              CORE_ARGUMENTS_STRIDES, NULL, c->strides[i] == 0);
     case E_TYPES:
         return event_types(owner, i);
     case E_CONCRETE:
-        return concrete_list(owner, i);
+        return core_concrete(owner, i);
     case E_STACK:
         return stack_lines(trace, c->process[i], c->stack[i]);
     case E_PARENT:
@@ -684,7 +457,7 @@ static PyType_Spec event_spec = { .name = "sonde.Event",
 
 int core_event_init(PyObject *module)
 {
-    return core_add_type(module, "Interval", &interval_spec, &interval_type) < 0 ||
+    return core_interval_init(module) < 0 ||
                    core_add_type(module, "Event", &event_spec, &core_event_type) < 0
                ? -1
                : 0;

@@ -26,6 +26,25 @@ struct event_object {
 
 extern PyTypeObject *core_event_type;
 
+/* Appends `item` and drops its reference; false with an exception set. */
+bool core_push(PyObject *list, PyObject *item);
+
+PyObject *core_make_interval(int64_t start_ns, int64_t end_ns);
+int       core_interval_init(PyObject *module);
+
+/* A list of the arguments that tensor list `id` has: their dims, or their types. */
+enum core_arguments {
+    CORE_ARGUMENTS_FLAT,    /* dims; of a list of tensors [] */
+    CORE_ARGUMENTS_NESTED,  /* dims; of a list of tensors each one's */
+    CORE_ARGUMENTS_STRIDES, /* as nested */
+    CORE_ARGUMENTS_TYPES,
+};
+PyObject *core_arguments(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                         enum core_arguments what, PyObject *values, bool as_strides);
+/* Values of the event's arguments that are no tensors; and those given by name. */
+PyObject *core_concrete(struct events_object *owner, size_t i);
+PyObject *core_keywords(struct events_object *owner, size_t i);
+
 /* The text of a number, made once. */
 PyObject *core_events_text(struct events_object *self, uint32_t number);
 /* The event at `index`, made anew each time. */
