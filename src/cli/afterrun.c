@@ -95,7 +95,7 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* A trace is NAME or NAME.sonde: whoever writes another ending means a format. -1 to go on. */
+/* A trace is NAME or NAME.sonde; any other extension selects a format. -1 to go on. */
 static int check_ending(const struct snd_command *self, const char *output)
 {
     const struct sonde_exporter_info *info;
@@ -287,8 +287,8 @@ static bool show(const struct snd_after_run *after, const char *trace)
 }
 
 /*
- * In a process of its own: whoever reads may go away (`| head`), and the signal of that ends the
- * one that writes, which could then not clean up.
+ * In a separate process: its reader may exit early (`| head`), and SIGPIPE would end this one before
+ * it can clean up.
  */
 static bool show_apart(const struct snd_after_run *after, const char *trace,
                        struct snd_child *child)

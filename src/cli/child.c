@@ -72,8 +72,8 @@ static void wake_with(pid_t pid, pid_t sonde)
 }
 
 /*
- * The program is stopped by the signal `number`: so are we, and whoever waits for us sees the same,
- * until it goes on. Returns the process that looks for that.
+ * The program was stopped by the signal `number`: we stop as well, so that our parent sees the same,
+ * until it continues. Returns the process that watches for that.
  */
 static pid_t stop_with(pid_t pid, int number)
 {

@@ -113,7 +113,7 @@ static int check(const struct snd_command *self, const char *name, pid_t pid)
     return -1;
 }
 
-/* Samples are all there is: what is made of anything else would be made of nothing. */
+/* Only samples are recorded: a format that needs other data would be empty. */
 static int check_format(const struct snd_command *self, const struct snd_after_run *after)
 {
     if (!after->format || !after->format->view)

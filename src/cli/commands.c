@@ -177,7 +177,7 @@ enum snd_path_kind snd_path_kind(const char *path)
     struct stat st;
 
     if (lstat(path, &st) != 0)
-        return SND_PATH_NONE; /* or out of sight: whoever creates it is told the true reason */
+        return SND_PATH_NONE; /* or not accessible: creating it gives the actual reason */
     if (S_ISDIR(st.st_mode))
         return holds_only_traces(path) ? SND_PATH_FOLDER : SND_PATH_OTHER;
     return S_ISREG(st.st_mode) && is_trace_at(AT_FDCWD, path) ? SND_PATH_TRACE : SND_PATH_OTHER;

@@ -9,8 +9,8 @@
  * torch's rules are applied where a range is one of torch's: its utility operators are left out
  * (what they did is their parent's), and a backward engine's range borrows the sequence number
  * of the function that it runs. A range that closes around others that stay open is not their
- * parent from then on. One that another thread closes is asynchronous: it has no children and
- * no self time, and what lay in it lies in what it lay in.
+ * parent from then on. One that another thread closes is asynchronous: it has no self time, and its
+ * children move to its parent.
  *
  * This is the only place where begins and ends become ranges: every view and every export with
  * durations is built on it, and so all agree. Exports that write ranges "as recorded"

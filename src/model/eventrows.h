@@ -47,7 +47,8 @@ struct snd_row_call {
 struct snd_event_rows {
     int64_t  *start_ns, *end_ns, *self_ns;
     uint64_t *sequence; /* plus one; 0: none */
-    int32_t  *parent; /* a row, or -1. Of an asynchronous one until it is folded: what it lay in */
+    int32_t
+        *parent; /* a row, or -1. Of an asynchronous one until it is folded: its enclosing range */
     uint32_t *thread, *kind;
     uint32_t *extra; /* plus one: of extras, or of calls if the kind is a function's; 0: none */
     uint32_t  count, room;

@@ -2,8 +2,8 @@
 /*
  * model/pack.c - writes a compacted copy of a trace; what is damaged is left out.
  *
- * The copy is written aside, made durable, and only then takes the name asked for: whoever
- * looks sees the old file or the new one, never half of either.
+ * The copy is a temporary file, which is flushed to disk and then renamed: readers see the old file
+ * or the new one, never part of either.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -9,8 +9,8 @@
  *
  * Nodes live in the document's arena and are freed with it. A scalar keeps the text it was
  * written as, so that what is read and written again is not changed on the way. Making a node
- * fails only for want of memory: it gives NULL, takes NULL for a part, and `failed` sticks, so
- * that whoever builds a tree asks once, at the end.
+ * fails only when out of memory: it returns NULL, accepts NULL for a part, and `failed` stays set,
+ * so that the caller checks once, after the tree is built.
  *
  * Layer:   pipe (sees base/). Threads: one at a time uses a document.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/native.h - native frames of this very process: where they go between the Python frames,
- * and what they are called.
+ * pystack/native.h - native frames of this process: their places between the Python frames, and
+ * their names.
  *
  * Each time that C code calls Python, the evaluation loop has a native frame. From 3.11 on something
  * of Python's own lies in it, by whose address it is found; before, its function is known by name.

@@ -153,9 +153,10 @@ static void account(struct snd_sampling *s, struct thread *t, uint64_t now)
 }
 
 /*
- * Of the time since the last look, how much the thread was not as it was found now, `state`: it has
- * the lock only since the round after the one in which it had not, so that no time is two threads',
- * and ran no longer than its clock says. Less than a period is put off: a run is not cut for it.
+ * Time since the previous sample that is charged to the previous state, not to `state`. A thread
+ * holds the lock only since the round after the last one in which it did not, so that no time counts
+ * for two threads; and it ran no longer than its CPU clock says. Less than a period is deferred, so
+ * that a run of equal samples is not split for it.
  */
 static uint64_t find_rest(const struct snd_sampling *s, struct thread *t, uint32_t state,
                           uint64_t now)

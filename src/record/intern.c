@@ -173,7 +173,7 @@ uint32_t snd_table_try(enum snd_record_type type, struct snd_hash hash, const vo
 
     if (is_found(slot))
         return slot->id;
-    /* Room first: making it may let go of the lock, and another thread may add this very one. */
+    /* Room first: making it may let go of the lock, and another thread may add the same one. */
     if (is_share_spent(type, payload_room(size)) || !make_room(payload_room(size)))
         return 0;
     slot = find_slot(snd_rec.slots, snd_rec.slot_count, hash, type);

@@ -131,7 +131,7 @@ static enum sonde_status replace(struct sonde_error *err)
     return SONDE_OK;
 }
 
-/* A folder may hold traces of earlier programs of this very process (exec): next number. */
+/* A folder may hold traces of earlier programs of the same process (exec): next number. */
 enum sonde_status snd_place_create(struct sonde_error *err)
 {
     const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;

@@ -15,7 +15,8 @@
 #include "record/schedule.h"
 #include "record/startoptions.h"
 
-static uint32_t starts; /* a callback may stop and start anew: whoever called it sees that */
+static uint32_t
+    starts; /* counts starts: a callback may stop and restart, and its caller must notice */
 
 /* A thread that is cancelled with a lock held would keep it for ever. Returns the state before. */
 static int take_control(void)

@@ -282,8 +282,8 @@ bool snd_thread_make_room(size_t words, uint32_t epoch, uint64_t now)
 /* ---------------------------------------------------------- ends and forks */
 
 /*
- * The thread may be writing this very moment. A second mapping of its chunk is read instead
- * of its lane, and what it still writes goes into the anonymous memory laid over the first.
+ * The thread may be writing at the same time. A second mapping of its chunk is read instead of its
+ * lane, and what it still writes goes into the anonymous memory mapped over the first.
  */
 static void park(struct snd_thread *thread, uint64_t now)
 {

@@ -45,7 +45,7 @@ static void hand_over(const char *why)
     snd_py_functions_switch(&OTHER_WAY, why);
 }
 
-/* As long as calls begin here, whoever stands before us passes them on. */
+/* As long as calls arrive here, a hook installed before ours passes them on. */
 static void look_who_is_there(void)
 {
     hook.until_look = ENDS_UNTIL_LOOK;

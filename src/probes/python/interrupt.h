@@ -6,26 +6,26 @@
  * outside, what it does in short functions cannot always be read whole, and leaving that out would
  * favour the long ones. Then it is interrupted, and reads its stack itself: nothing changes
  * meanwhile. Only the thread that holds the lock and runs is ever interrupted: a thread that waits
- * in a system call is not, so that a call returns early only if it is entered in that very moment.
- * Where native frames are wanted, every thread that runs is asked, in every round: only it can walk
- * its own C stack. One that blocks the signal is not asked: the program would find it pending.
+ * in a system call is not, so that a call returns early only if it is entered at that moment.
+ * Where native frames are wanted, every running thread is interrupted in every round: only it can
+ * unwind its own C stack. A thread that blocks the signal is not: the program would find it pending.
  *
- * The signal is SIGURG: nobody's unless a program asks for it, and ignored by default, so that
+ * The signal is SIGURG: unused unless a program installs a handler, and ignored by default, so that
  * one that comes late (after exec, after the sampler stopped) does no harm. Where a program has a
  * handler of its own for it, threads are not interrupted, and stacks are read from outside.
  *
  * Layer:   probes.
- * Threads: one thread asks.
+ * Threads: one thread sends the signals.
  */
 #ifndef SND_PROBES_PYTHON_INTERRUPT_H
 #define SND_PROBES_PYTHON_INTERRUPT_H
 
 #include "pystack/process.h"
 
-/* False: the signal is somebody's. `python` is copied. `native`: with native frames. */
+/* False: the signal has another handler. `python` is copied. `native`: with native frames. */
 bool snd_interrupt_start(const struct snd_python *python, bool native);
 void snd_interrupt_stop(void);
-/* In a forked child: whoever asked is not there. */
+/* In a forked child, which does not have the thread that sent the signal. */
 void snd_interrupt_in_child(void);
 
 /* A snd_running_fn (pystack/sampling.h): UNREAD when the thread cannot be interrupted. */
