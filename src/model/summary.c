@@ -387,7 +387,7 @@ static enum sonde_status walk_alone(struct sonde_summary *s, struct sonde_error 
     enum sonde_status         status = SONDE_OK;
     struct snd_assembly       assembly;
 
-    for (int i = 0; i < 2 && status == SONDE_OK && !s->rider.done; i++) {
+    for (int i = 0; i < 2 && status == SONDE_OK && !s->rider.done && !s->out_of_memory; i++) {
         status = snd_assemble(&assembly, s->trace, SONDE_BY_THREAD, &nobody, err);
         snd_assembly_release(&assembly);
     }
