@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "read/scale.h"
-#include "view/view.h"
+#include "view/modulesview.h"
 
 static const struct snd_column columns[] = {
     { "depth", "Depth", SND_COUNT, SND_FIT_FIXED },
@@ -74,18 +74,15 @@ static void add_row(struct snd_doc *doc, const struct kind *k, int64_t passes, i
     *cell++ = k->name.length ? snd_cell_text(k->name) : snd_cell_string("(unknown)");
 }
 
-SND_DOC_RELEASE(free_modules, sonde_modules_free)
-
 SND_VIEW_BUILD(snd_view_depths)
 {
-    size_t count = 0;
-    bool   backward = false;
+    struct sonde_modules *modules;
+    size_t                count = 0;
+    bool                  backward = false;
 
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     doc->rows.spare = spare;
-    struct sonde_modules *modules = NULL;
-    enum sonde_status     st = sonde_modules_new(trace, options->flops, &modules, err);
-    snd_doc_keep(doc, modules, free_modules);
+    enum sonde_status st = snd_modules_load(trace, options, doc, &modules, err);
     if (st != SONDE_OK)
         return st;
     size_t       all = sonde_modules_count(modules);

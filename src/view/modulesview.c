@@ -3,7 +3,7 @@
  * The modules view: what each module of a network cost, forward and backward; as a tree in the
  * order in which they ran, or, sorted, as a table.
  */
-#include "view/view.h"
+#include "view/modulesview.h"
 
 static const struct snd_column columns[] = {
     { "path", NULL, SND_TEXT, SND_FIT_CONTENT },
@@ -220,15 +220,24 @@ static void hide_columns(struct snd_table *rows, const struct seen *seen)
 
 SND_DOC_RELEASE(free_modules, sonde_modules_free)
 
+enum sonde_status snd_modules_load(struct sonde_trace                *trace,
+                                   const struct sonde_report_options *options, struct snd_doc *doc,
+                                   struct sonde_modules **out, struct sonde_error *err)
+{
+    enum sonde_status st = sonde_modules_new(trace, options->flops, out, err);
+
+    snd_doc_keep(doc, *out, free_modules);
+    return st;
+}
+
 SND_VIEW_BUILD(snd_view_modules)
 {
-    struct seen seen = { 0 };
+    struct sonde_modules *modules;
+    struct seen           seen = { 0 };
 
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     doc->rows.spare = spare;
-    struct sonde_modules *modules = NULL;
-    enum sonde_status     st = sonde_modules_new(trace, options->flops, &modules, err);
-    snd_doc_keep(doc, modules, free_modules);
+    enum sonde_status st = snd_modules_load(trace, options, doc, &modules, err);
     if (st != SONDE_OK)
         return st;
     const struct sonde_module *root = sonde_modules_node(modules, 0);
