@@ -37,10 +37,22 @@ class Watched(tuple):
     form = None
 
 
+def watch_steadily(run, **options):
+    """As watch(), once more where memory differs: torch finds a block's operator by time, and in some
+    runs takes its neighbour (2.8: in 4 of 80 runs of `training`). A fault of ours is in every run."""
+    for _ in range(4):
+        pair = watch(run, **options)
+        used = [[(event.name, event.self_cpu_memory_usage) for event in events]
+                for events in seen_by_both(*pair)]
+        if used[0] == used[1]:
+            break
+    return pair
+
+
 @pytest.fixture(scope="module", params=CASES, ids="-".join)
 def watched(request):
     name, form = request.param
-    pair = Watched(watch(network(name, form), form=form, **FULL))
+    pair = Watched(watch_steadily(network(name, form), form=form, **FULL))
     pair.form = form
     return pair
 
@@ -110,7 +122,7 @@ def test_averages(watched, by_shape):
 
 @pytest.mark.parametrize("name", ["four_convolutions", "training", "lstm"])
 def test_whichever_starts_first(name):
-    theirs, ours = seen_by_both(*watch(NETWORKS[name](), ours_inside=False, **FULL))
+    theirs, ours = seen_by_both(*watch_steadily(NETWORKS[name](), ours_inside=False, **FULL))
     assert [(e.name, e.input_shapes, e.cpu_memory_usage) for e in ours] == \
            [(e.name, e.input_shapes, e.cpu_memory_usage) for e in theirs]
 
