@@ -70,6 +70,17 @@ def training_step(model, *inputs):
     return step
 
 
+def missed_attention(name):
+    """What an older FlopCounterMode leaves out, having no formula for the CPU's attention.
+
+    Of vit_b_16 at 64 x 64: twelve layers, two products forward and five backward, of 12 heads of 64
+    numbers over 17 tokens, a batch of two.
+    """
+    if torch.ops.aten._scaled_dot_product_flash_attention_for_cpu in flop_counter.flop_registry:
+        return 0
+    return 12 * (2 + 5) * 2 * (2 * 12 * 17 * 17 * 64) if name == "vit_b_16" else 0
+
+
 @pytest.mark.parametrize("name, size", MODELS, ids=[name for name, size in MODELS])
 def test_a_training_step_counts_as_flop_counter_mode(name, size):
     torch.manual_seed(0)
@@ -77,7 +88,7 @@ def test_a_training_step_counts_as_flop_counter_mode(name, size):
     step = training_step(model, torch.randn(2, 3, size, size))
     theirs = count_by_torch(step)
     fixed = count_by_torch(step, fix_groups=True)
-    assert count_by_us(step) == fixed > 0
+    assert count_by_us(step) == fixed + missed_attention(name) > 0
     grouped = any(isinstance(m, nn.Conv2d) and m.groups > 1 for m in model.modules())
     assert (theirs != fixed) == grouped  # where they differ, it is for that reason
 
