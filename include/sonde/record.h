@@ -334,6 +334,27 @@ enum sonde_tally_kind {
 SONDE_API uint64_t *sonde_tally(enum sonde_tally_kind kind, uint32_t key, uint32_t other,
                                 unsigned count);
 
+/*
+ * Something that is said of the run, with typed members: a model, a layer, a batch size. Kinds and
+ * fields are format/facts.def's. Further calls with the same kind, subject and number go on with
+ * it. It belongs to the file that is being written, not to later ones.
+ */
+enum sonde_fact_type {
+    SONDE_FACT_NUMBER = 1, /* value: signed */
+    SONDE_FACT_REAL = 2,   /* value: the bits of a double */
+    SONDE_FACT_TEXT = 3,   /* id: of sonde_intern() */
+    SONDE_FACT_TENSOR = 4, /* id: of sonde_intern_shapes(), of one tensor; value: bytes */
+};
+struct sonde_fact_member {
+    uint16_t field;
+    uint16_t type; /* enum sonde_fact_type */
+    uint32_t id;
+    uint64_t value;
+};
+/* `subject`: of sonde_intern(), 0 none; `number`: from 1, 0 none, or as the kind counts. */
+SONDE_API void sonde_fact(uint32_t kind, uint32_t subject, uint32_t number,
+                          const struct sonde_fact_member *members, size_t count);
+
 /* A range by ids; `shapes` 0 for none. */
 static inline void sonde_begin_id(uint32_t name, uint32_t shapes);
 

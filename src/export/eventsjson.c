@@ -10,6 +10,7 @@
 #include "export/exporter.h"
 #include "export/tensors.h"
 #include "format/layout.h"
+#include "read/facts.h"
 #include "sonde/model.h"
 
 struct dump {
@@ -18,6 +19,55 @@ struct dump {
     struct snd_json     json;
     struct sonde_buffer text;
 };
+
+static void put_value(struct dump *dump, uint32_t process, const struct snd_fact *fact,
+                      const struct snd_fact_value *value)
+{
+    struct snd_json *json = &dump->json;
+    const char      *word = snd_fact_field_word(fact->kind, value->field);
+    char             shape[512];
+
+    snd_json_object(json, NULL);
+    snd_json_text(json, "field", word ? word : "(unknown)");
+    if (value->type == SND_FACT_TEXT)
+        snd_json_string(json, "value", value->text.bytes, value->text.length);
+    else if (value->type == SND_FACT_REAL)
+        snd_json_real(json, "value", value->real);
+    else
+        snd_json_int(json, "value", value->number);
+    if (value->type == SND_FACT_TENSOR &&
+        sonde_trace_shapes(dump->trace, process, value->shape, shape, sizeof shape) < sizeof shape)
+        snd_json_text(json, "shape", shape);
+    snd_json_end(json);
+}
+
+/* Those of records: the others are in the metadata. */
+static void put_facts(struct dump *dump, uint32_t process)
+{
+    struct snd_json       *json = &dump->json;
+    const struct snd_fact *fact;
+    bool                   any = false;
+
+    for (uint32_t n = 0; (fact = snd_fact_next(dump->trace, process, 0, &n));) {
+        if (fact->is_from_text)
+            continue;
+        if (!any)
+            snd_json_array(json, "facts");
+        any = true;
+        const char *word = snd_fact_word(fact->kind);
+        snd_json_object(json, NULL);
+        snd_json_text(json, "kind", word ? word : "(unknown)");
+        snd_json_string(json, "subject", fact->subject.bytes, fact->subject.length);
+        snd_json_uint(json, "number", fact->number);
+        snd_json_array(json, "members");
+        for (uint32_t i = 0; i < fact->count; i++)
+            put_value(dump, process, fact, &fact->values[i]);
+        snd_json_end(json);
+        snd_json_end(json);
+    }
+    if (any)
+        snd_json_end(json);
+}
 
 static void put_process(struct dump *dump, uint32_t index)
 {
@@ -49,6 +99,7 @@ static void put_process(struct dump *dump, uint32_t index)
         snd_json_end(json);
     }
     snd_json_end(json);
+    put_facts(dump, index);
     snd_json_end(json);
 }
 

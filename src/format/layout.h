@@ -263,6 +263,7 @@ enum snd_record_type {
     SND_REC_META = 7,   /* u32 key string, u32 value string; a later one of the key replaces */
     SND_REC_TALLY = 8,  /* struct snd_tally_record, then its words */
     SND_REC_CALL = 9,   /* struct snd_call_record; may grow at its end */
+    SND_REC_FACT = 10,  /* struct snd_fact_record, then its members */
     SND_REC_TYPES
 };
 
@@ -351,6 +352,49 @@ static_assert(sizeof(struct snd_call_record) == 48, "no holes");
 enum snd_call_flag {
     SND_CALL_SEQUENCE = 1, /* its sequence number is what CALLS_SEQUENCE said last */
     SND_CALL_ASYNC = 2,    /* ASYNC */
+};
+
+/*
+ * Something that is said of the run with typed members (facts.def). Records of one kind, subject
+ * and number are one fact: a long one is written in parts.
+ */
+struct snd_fact_record {
+    uint32_t kind;    /* enum snd_fact_kind */
+    uint32_t subject; /* string: a path; 0 none */
+    uint32_t number;  /* of a layer, a node; 0 none */
+    uint32_t count;   /* of members that follow */
+};
+
+struct snd_fact_member {
+    uint16_t field; /* of the kind */
+    uint16_t type;  /* enum snd_fact_type */
+    uint32_t id;    /* TEXT: string; TENSOR: its shape, a tensor list of one */
+    uint64_t value; /* NUMBER: signed; REAL: a double; TENSOR: bytes */
+};
+static_assert(sizeof(struct snd_fact_record) == 16, "no holes");
+static_assert(sizeof(struct snd_fact_member) == 16, "no holes");
+
+enum snd_fact_type {
+    SND_FACT_NUMBER = 1,
+    SND_FACT_REAL = 2,
+    SND_FACT_TEXT = 3,
+    SND_FACT_TENSOR = 4,
+};
+
+enum snd_fact_kind {
+#define SND_FACT(name, kind, word, text, summary) SND_FACT_OF_##name = (kind),
+#define SND_FIELD(fact, name, field, type, word, summary)
+#include "format/facts.def"
+#undef SND_FIELD
+#undef SND_FACT
+};
+
+enum snd_fact_field {
+#define SND_FACT(name, kind, word, text, summary)
+#define SND_FIELD(fact, name, field, type, word, summary) SND_FIELD_##fact##_##name = (field),
+#include "format/facts.def"
+#undef SND_FIELD
+#undef SND_FACT
 };
 
 struct snd_thread_record {

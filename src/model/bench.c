@@ -19,12 +19,11 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "base/member.h"
 #include "format/fields.h"
 #include "format/known.h"
 #include "model/assembly.h"
 #include "model/spread.h"
-#include "read/metadata.h"
+#include "read/facts.h"
 #include "sonde/bench.h"
 
 #define BATCHES_MAX 256u
@@ -266,7 +265,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     }
 }
 
-/* ------------------------------------------------------------------- metadata */
+/* ---------------------------------------------------------------------- facts */
 
 static struct sonde_text keep_text(struct sonde_bench *b, const char *bytes, size_t length)
 {
@@ -279,82 +278,95 @@ static struct sonde_text keep_text(struct sonde_bench *b, const char *bytes, siz
     return (struct sonde_text){ b->texts.items[number].bytes, length };
 }
 
-static void read_text(struct sonde_bench *b, struct sonde_text json, const char *key,
-                      struct sonde_text *out)
+/* What another process of the trace has said stays where this one says nothing. */
+static void set_text(struct sonde_bench *b, const struct snd_fact *fact, unsigned field,
+                     struct sonde_text *out)
 {
-    struct sonde_buffer text = { 0 };
+    struct sonde_text text = snd_fact_text(fact, field);
 
-    if (snd_member_text(json.bytes, json.length, key, &text))
+    if (text.length > 0)
         *out = keep_text(b, text.bytes, text.length);
-    b->assembly.out_of_memory |= text.failed;
-    sonde_buffer_release(&text);
 }
 
-static void read_model(struct sonde_bench *b, struct sonde_text json)
+static void read_model(struct sonde_bench *b, uint32_t process, const struct snd_fact *fact)
 {
     struct sonde_bench_model *m = &b->model;
 
-    read_text(b, json, "name", &m->name);
-    read_text(b, json, "class", &m->kind);
-    read_text(b, json, "device", &m->device);
-    read_text(b, json, "dtype", &m->dtype);
-    m->parameters = snd_member_number(json.bytes, json.length, "parameters", -1);
-    m->trainable = snd_member_number(json.bytes, json.length, "trainable", -1);
-    m->parameter_bytes = snd_member_number(json.bytes, json.length, "parameter_bytes", -1);
-    m->buffer_bytes = snd_member_number(json.bytes, json.length, "buffer_bytes", -1);
+    (void)process;
+    set_text(b, fact, SND_FIELD_MODEL_NAME, &m->name);
+    set_text(b, fact, SND_FIELD_MODEL_CLASS, &m->kind);
+    set_text(b, fact, SND_FIELD_MODEL_DEVICE, &m->device);
+    set_text(b, fact, SND_FIELD_MODEL_DTYPE, &m->dtype);
+    m->parameters = snd_fact_number(fact, SND_FIELD_MODEL_PARAMETERS, -1);
+    m->trainable = snd_fact_number(fact, SND_FIELD_MODEL_TRAINABLE, -1);
+    m->parameter_bytes = snd_fact_number(fact, SND_FIELD_MODEL_PARAMETER_BYTES, -1);
+    m->buffer_bytes = snd_fact_number(fact, SND_FIELD_MODEL_BUFFER_BYTES, -1);
 }
 
-static void read_batch(struct sonde_bench *b, uint32_t process, struct sonde_text json)
+static void read_machine(struct sonde_bench *b, uint32_t process, const struct snd_fact *fact)
 {
-    int64_t  size = snd_member_number(json.bytes, json.length, "batch", 0);
+    (void)process;
+    set_text(b, fact, SND_FIELD_MACHINE_DESCRIPTION, &b->model.machine);
+}
+
+static void read_failure(struct sonde_bench *b, uint32_t process, const struct snd_fact *fact)
+{
+    (void)process;
+    set_text(b, fact, SND_FIELD_FAILURE_REASON, &b->model.failure);
+}
+
+static void read_batch(struct sonde_bench *b, uint32_t process, const struct snd_fact *fact)
+{
+    int64_t  size = snd_fact_number(fact, SND_FIELD_BATCH_SIZE, 0);
     uint32_t index;
 
     struct sonde_bench_batch *batch = size > 0 ? find_batch(b, (uint64_t)size, &index) : NULL;
     if (!batch)
         return;
-    batch->input_bytes = snd_member_number(json.bytes, json.length, "input_bytes", -1);
-    batch->before_bytes = snd_member_number(json.bytes, json.length, "before_bytes", -1);
-    read_text(b, json, "input", &batch->input);
-    read_text(b, json, "input_source", &batch->input_source);
+    batch->input_bytes = snd_fact_number(fact, SND_FIELD_BATCH_INPUT_BYTES, -1);
+    batch->before_bytes = snd_fact_number(fact, SND_FIELD_BATCH_BEFORE_BYTES, -1);
+    set_text(b, fact, SND_FIELD_BATCH_INPUT, &batch->input);
+    set_text(b, fact, SND_FIELD_BATCH_INPUT_SOURCE, &batch->input_source);
     const char *path = sonde_trace_process(b->trace, process)->path;
-    if (snd_member_number(json.bytes, json.length, "backward", 0))
+    if (snd_fact_number(fact, SND_FIELD_BATCH_BACKWARD, 0))
         batch->train_path = path;
     else
         batch->path = path;
 }
 
-/* {"batch": 8, "source": "..", "before_uj": N, "after_uj": N, "runs": N} or {"absent": "why"} */
-static void read_energy(struct sonde_bench *b, struct sonde_text json)
+/* Of a batch size, or why there is none. */
+static void read_energy(struct sonde_bench *b, uint32_t process, const struct snd_fact *fact)
 {
-    int64_t  size = snd_member_number(json.bytes, json.length, "batch", 0);
-    int64_t  runs = snd_member_number(json.bytes, json.length, "runs", 0);
-    double   before = snd_member_real(json.bytes, json.length, "before_uj", (double)NAN);
-    double   after = snd_member_real(json.bytes, json.length, "after_uj", (double)NAN);
+    int64_t  size = snd_fact_number(fact, SND_FIELD_ENERGY_BATCH, 0);
+    int64_t  runs = snd_fact_number(fact, SND_FIELD_ENERGY_RUNS, 0);
+    double   before = snd_fact_real(fact, SND_FIELD_ENERGY_BEFORE_UJ, (double)NAN);
+    double   after = snd_fact_real(fact, SND_FIELD_ENERGY_AFTER_UJ, (double)NAN);
     uint32_t index;
 
-    read_text(b, json, "absent", &b->model.energy);
-    read_text(b, json, "source", &b->model.energy);
+    (void)process;
+    set_text(b, fact, SND_FIELD_ENERGY_ABSENT, &b->model.energy);
+    set_text(b, fact, SND_FIELD_ENERGY_SOURCE, &b->model.energy);
     struct sonde_bench_batch *batch = size > 0 ? find_batch(b, (uint64_t)size, &index) : NULL;
     if (batch && runs > 0 && after > before)
         batch->joules = (after - before) / 1e6 / (double)runs;
 }
 
-static void read_metadata(struct sonde_bench *b)
+static void read_facts(struct sonde_bench *b)
 {
-    struct sonde_text value;
+    static const struct {
+        uint32_t kind;
+        void (*read)(struct sonde_bench *b, uint32_t process, const struct snd_fact *fact);
+    } readers[] = {
+        { SND_FACT_OF_MODEL, read_model },     { SND_FACT_OF_MACHINE, read_machine },
+        { SND_FACT_OF_BATCH, read_batch },     { SND_FACT_OF_ENERGY, read_energy },
+        { SND_FACT_OF_FAILURE, read_failure },
+    };
+    const struct snd_fact *fact;
 
-    for (uint32_t p = 0; p < b->trace->process_count; p++) {
-        if (snd_meta_find(b->trace, p, SND_META_MODEL, &value))
-            read_model(b, value);
-        if (snd_meta_find(b->trace, p, SND_META_MODEL_MACHINE, &value))
-            b->model.machine = keep_text(b, value.bytes, value.length);
-        if (snd_meta_find(b->trace, p, SND_META_MODEL_BATCH, &value))
-            read_batch(b, p, value);
-        if (snd_meta_find(b->trace, p, SND_META_MODEL_ENERGY, &value))
-            read_energy(b, value);
-        if (snd_meta_find(b->trace, p, SND_META_MODEL_FAILURE, &value))
-            b->model.failure = keep_text(b, value.bytes, value.length);
-    }
+    for (uint32_t p = 0; p < b->trace->process_count; p++)
+        for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
+            for (uint32_t at = 0; (fact = snd_fact_next(b->trace, p, readers[i].kind, &at));)
+                readers[i].read(b, p, fact);
     struct sonde_text device = b->model.device;
     b->device_type = device.length >= 4 && memcmp(device.bytes, "cuda", 4) == 0;
 }
@@ -407,7 +419,7 @@ static enum sonde_status build(struct sonde_bench *b, struct sonde_error *err)
                                            .close = on_close,
                                            .memory = on_memory };
 
-    read_metadata(b);
+    read_facts(b);
     bool              failed = b->assembly.out_of_memory;
     enum sonde_status status = snd_assemble(&b->assembly, b->trace, SONDE_BY_TIME, &consumer, err);
     snd_assembly_release(&b->assembly);

@@ -3,8 +3,8 @@
  * model/graph.c - what each node of a model's graph costs (sonde/graph.h).
  *
  * Ranges: "model.graph batch=N" around a timed run, "model.graph_pass batch=N" around a pass with
- * operators, "model.node K" around node K in either. Metadata: "model.graph" tells tracer and batch
- * size, or why there is no graph; "model.node K" what node K is. A folder may have graphs of several
+ * operators, "model.node K" around node K in either. Facts: GRAPH tells tracer and batch
+ * size, or why there is no graph; NODE what node K is. A folder may have graphs of several
  * batch sizes: the largest is taken.
  *
  * What happens while a node is open, on any thread of its process, is the node's. Only blocks that
@@ -15,14 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/map.h"
-#include "base/member.h"
 #include "format/fields.h"
 #include "format/known.h"
 #include "model/assembly.h"
 #include "model/spread.h"
-#include "read/metadata.h"
+#include "read/facts.h"
 
 #define NODES_MAX (1u << 20)
 #define NO_NODE UINT32_MAX
@@ -98,25 +96,22 @@ static struct label read_label(const char *name)
 
 /* ------------------------------------------------------------------- metadata */
 
-static struct sonde_text read_text(struct sonde_graph *g, struct sonde_text json, const char *key)
+static struct sonde_text text_of(struct sonde_graph *g, const struct snd_fact *fact, unsigned field)
 {
-    struct sonde_buffer text = { 0 };
-    struct sonde_text   kept = { "", 0 };
-    uint32_t            number;
+    struct sonde_text text = snd_fact_text(fact, field);
+    uint32_t          number;
 
-    if (snd_member_text(json.bytes, json.length, key, &text)) {
-        if (!text.failed && snd_texts_add(&g->texts, snd_buf_string(&text), text.length, &number))
-            kept = (struct sonde_text){ g->texts.items[number].bytes, text.length };
-        else
-            g->assembly.out_of_memory = true;
+    if (!snd_texts_add(&g->texts, text.bytes, text.length, &number)) {
+        g->assembly.out_of_memory = true;
+        return (struct sonde_text){ "", 0 };
     }
-    g->assembly.out_of_memory |= text.failed;
-    sonde_buffer_release(&text);
-    return kept;
+    return (struct sonde_text){ g->texts.items[number].bytes, text.length };
 }
 
-static void add_node(struct sonde_graph *g, uint64_t number, struct sonde_text json)
+static void add_node(struct sonde_graph *g, const struct snd_fact *fact)
 {
+    const uint32_t number = fact->number;
+
     if (number >= NODES_MAX)
         return;
     while (g->count <= number) {
@@ -136,34 +131,34 @@ static void add_node(struct sonde_graph *g, uint64_t number, struct sonde_text j
                                                           .weights_bytes = -1 };
     }
     struct sonde_graph_node *n = &g->nodes[number];
-    n->name = read_text(g, json, "name");
-    n->kind = read_text(g, json, "kind");
-    n->target = read_text(g, json, "target");
-    n->module = read_text(g, json, "module");
-    n->input_shapes = read_text(g, json, "in");
-    n->output_shapes = read_text(g, json, "out");
-    n->input_bytes = snd_member_number(json.bytes, json.length, "in_bytes", -1);
-    n->output_bytes = snd_member_number(json.bytes, json.length, "out_bytes", -1);
-    n->weights_bytes = snd_member_number(json.bytes, json.length, "parameter_bytes", -1);
+    n->name = text_of(g, fact, SND_FIELD_NODE_NAME);
+    n->kind = text_of(g, fact, SND_FIELD_NODE_KIND);
+    n->target = text_of(g, fact, SND_FIELD_NODE_TARGET);
+    n->module = text_of(g, fact, SND_FIELD_NODE_MODULE);
+    n->input_shapes = text_of(g, fact, SND_FIELD_NODE_IN);
+    n->output_shapes = text_of(g, fact, SND_FIELD_NODE_OUT);
+    n->input_bytes = snd_fact_number(fact, SND_FIELD_NODE_IN_BYTES, -1);
+    n->output_bytes = snd_fact_number(fact, SND_FIELD_NODE_OUT_BYTES, -1);
+    n->weights_bytes = snd_fact_number(fact, SND_FIELD_NODE_PARAMETER_BYTES, -1);
 }
 
 /* The batch size of a process's graph; 0: it has none. */
 static uint64_t read_graph(struct sonde_graph *g, uint32_t process, struct sonde_text *tracer)
 {
-    struct sonde_text value;
-    int64_t           batch = 0;
+    const struct snd_fact *fact;
+    int64_t                batch = 0;
 
-    if (snd_meta_find(g->trace, process, SND_META_MODEL, &value)) {
-        struct sonde_text device = read_text(g, value, "device");
+    for (uint32_t at = 0; (fact = snd_fact_next(g->trace, process, SND_FACT_OF_MODEL, &at));) {
+        struct sonde_text device = snd_fact_text(fact, SND_FIELD_MODEL_DEVICE);
         g->device_type |= device.length >= 4 && memcmp(device.bytes, "cuda", 4) == 0;
     }
-    if (snd_meta_find(g->trace, process, SND_META_MODEL_GRAPH, &value)) {
-        struct sonde_text absent = read_text(g, value, "absent");
+    for (uint32_t at = 0; (fact = snd_fact_next(g->trace, process, SND_FACT_OF_GRAPH, &at));) {
+        struct sonde_text absent = text_of(g, fact, SND_FIELD_GRAPH_ABSENT);
         if (absent.length > 0)
             g->info.absent = absent;
         else
-            batch = snd_member_number(value.bytes, value.length, "batch", 0);
-        *tracer = read_text(g, value, "tracer");
+            batch = snd_fact_number(fact, SND_FIELD_GRAPH_BATCH, 0);
+        *tracer = text_of(g, fact, SND_FIELD_GRAPH_TRACER);
     }
     return batch > 0 ? (uint64_t)batch : 0;
 }
@@ -191,20 +186,13 @@ static bool is_chosen(const struct sonde_graph *g, uint32_t process)
 
 static void read_nodes(struct sonde_graph *g)
 {
-    struct sonde_text number, value;
+    const struct snd_fact *fact;
 
     choose(g);
-    for (uint32_t p = 0; p < g->trace->process_count; p++) {
-        if (!is_chosen(g, p))
-            continue;
-        for (uint32_t n = 0;
-             snd_meta_next(g->trace, p, SND_META_MODEL_NODE, &n, &number, &value);) {
-            char              *end;
-            unsigned long long node = strtoull(number.bytes, &end, 10);
-            if (*end == '\0')
-                add_node(g, node, value);
-        }
-    }
+    for (uint32_t p = 0; p < g->trace->process_count; p++)
+        for (uint32_t at = 0;
+             is_chosen(g, p) && (fact = snd_fact_next(g->trace, p, SND_FACT_OF_NODE, &at));)
+            add_node(g, fact);
 }
 
 /* --------------------------------------------------------------------- memory */

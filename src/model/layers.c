@@ -2,7 +2,7 @@
 /*
  * model/layers.c - what each layer of a model cost.
  *
- * The trace has the metadata "layers" and "layer N", lines of key=value, and a range for each run
+ * The trace has the facts LAYERS and LAYER, and a range for each run
  * of a layer: "layer N" and a word for what it is. Where CUDA events were the clock, a counter
  * "layer N device_ns" tells the time, and the range only how long the host took.
  */
@@ -23,6 +23,23 @@ static enum sonde_status no_memory(struct sonde_error *err)
 
 /* ------------------------------------------------------------------- samples */
 
+/* "layer 12" and what follows it; 0: it is no layer's name. */
+static uint32_t layer_number(struct sonde_text name, struct sonde_text *rest)
+{
+    const char *prefix = snd_known_name(SND_KNOWN_LAYER);
+    size_t      length = strlen(prefix);
+    char       *end;
+
+    if (name.length <= length || memcmp(name.bytes, prefix, length) != 0 ||
+        name.bytes[length] < '0' || name.bytes[length] > '9')
+        return 0;
+    unsigned long long number = strtoull(name.bytes + length, &end, 10);
+    if (number < 1 || number > SND_LAYERS_MOST || (*end != '\0' && *end != ' '))
+        return 0;
+    *rest = (struct sonde_text){ end, (size_t)(name.bytes + name.length - end) };
+    return (uint32_t)number;
+}
+
 static struct snd_layer_meaning judge(const struct sonde_layers *l, struct sonde_text name)
 {
     static const enum snd_known words[SND_SERIES] = {
@@ -36,7 +53,7 @@ static struct snd_layer_meaning judge(const struct sonde_layers *l, struct sonde
                                    snd_text_is(name, snd_known_name(SND_KNOWN_LAYERS_PASS)),
                                    snd_text_is(name, snd_known_name(SND_KNOWN_LAYERS_MODEL)) };
     struct sonde_text        rest;
-    uint32_t                 number = snd_layer_number(name, &rest);
+    uint32_t                 number = layer_number(name, &rest);
 
     for (uint8_t i = 0; number != 0 && i < SND_SERIES; i++) {
         if (snd_text_is(rest, i == SND_SERIES_FORWARD ? "" : snd_known_name(words[i]))) {
@@ -141,8 +158,11 @@ static enum sonde_status build(struct sonde_layers *l, struct sonde_error *err)
                                            .any_flops = true,
                                            .close = on_close,
                                            .other = on_other };
-    enum sonde_status         status = snd_layers_read_words(l, err);
+    enum sonde_status         status = snd_layers_read_facts(l, err);
 
+    if (status == SONDE_OK && l->process == SND_LAYERS_NONE)
+        status = snd_layers_read_text(l, err);
+    snd_layers_sort(l);
     if (status != SONDE_OK || l->count == 0)
         return status;
     l->meanings = calloc((size_t)l->trace->names.count + 1, sizeof *l->meanings);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * model/layers.h - a profile of layers while it is built: what was said of them
- * (layers_words.c), and their samples (layers.c).
+ * (layers_facts.c; in older traces layers_text.c), and their samples (layers.c).
  *
  * Layer: model. Threads: as a trace.
  */
@@ -67,12 +67,22 @@ static inline bool snd_text_is(struct sonde_text text, const char *word)
     return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
 }
 
-/* Reads the metadata into head and rows. Errors: SONDE_E_NOMEM, SONDE_E_FORMAT. */
-SND_CHECKED enum sonde_status snd_layers_read_words(struct sonde_layers *layers,
+/*
+ * Read what is said into head and rows, of the first process that says something; then `process` is
+ * it. Errors: SONDE_E_NOMEM, SONDE_E_FORMAT.
+ */
+SND_CHECKED enum sonde_status snd_layers_read_facts(struct sonde_layers *layers,
                                                     struct sonde_error  *err);
+SND_CHECKED enum sonde_status snd_layers_read_text(struct sonde_layers *layers,
+                                                   struct sonde_error  *err);
 
-/* "layer 12" and what follows it; 0: it is no layer's name. */
-uint32_t snd_layer_number(struct sonde_text name, struct sonde_text *rest);
+/* A new row at the end, borrowed until the next one; NULL: memory is out. */
+struct sonde_layer *snd_layers_add(struct sonde_layers *layers, uint32_t number);
+/* When all are there: by number, and sums. */
+void snd_layers_sort(struct sonde_layers *layers);
+/* How many layers the model has, once the batch size is known. Errors: SONDE_E_FORMAT. */
+SND_CHECKED enum sonde_status snd_layers_set_count(struct sonde_layers *layers, int64_t count,
+                                                   struct sonde_error *err);
 
 /* Place of the layer of that number, or SND_LAYERS_NONE. */
 uint32_t snd_layers_find(const struct sonde_layers *layers, uint32_t number);

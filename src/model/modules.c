@@ -15,11 +15,10 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "base/member.h"
 #include "format/fields.h"
 #include "model/assembly.h"
 #include "model/passes.h"
-#include "read/metadata.h"
+#include "read/facts.h"
 
 #define MODULES_MAX (1u << 16)
 #define PATH_MAX_BYTES 1024u /* a longer one is no module's */
@@ -333,102 +332,101 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
         snd_range_memory(&innermost->range, words, change.counted);
 }
 
-/* -------------------------------------------------------------------- metadata */
+/* ----------------------------------------------------------------------- facts */
 
-static void set_text(struct sonde_modules *m, struct sonde_text json, const char *key,
+static void set_text(struct sonde_modules *m, const struct snd_fact *fact, unsigned field,
                      struct sonde_text *out)
 {
-    struct sonde_buffer text = { 0 };
-    uint32_t            number;
+    struct sonde_text text = snd_fact_text(fact, field);
+    uint32_t          number;
 
-    if (snd_member_text(json.bytes, json.length, key, &text)) {
-        if (snd_texts_add(&m->texts, text.bytes ? text.bytes : "", text.length, &number))
-            *out = (struct sonde_text){ m->texts.items[number].bytes, text.length };
-        else
-            m->assembly.out_of_memory = true;
-    }
-    m->assembly.out_of_memory |= text.failed;
-    sonde_buffer_release(&text);
+    if (text.length == 0)
+        return;
+    if (snd_texts_add(&m->texts, text.bytes, text.length, &number))
+        *out = (struct sonde_text){ m->texts.items[number].bytes, text.length };
+    else
+        m->assembly.out_of_memory = true;
 }
 
-/* "module PATH": {"class": "Conv2d", "parameters": N, "parameter_bytes": N}, its own ones. */
-static void read_module(struct sonde_modules *m, uint32_t at, struct sonde_text value)
+/* Its own parameters, by the probe or by a benchmark. */
+static void read_module(struct sonde_modules *m, uint32_t at, const struct snd_fact *fact)
 {
+    static_assert((int)SND_FIELD_MODULE_CLASS == (int)SND_FIELD_IO_CLASS &&
+                      (int)SND_FIELD_MODULE_PARAMETERS == (int)SND_FIELD_IO_PARAMETERS &&
+                      (int)SND_FIELD_MODULE_PARAMETER_BYTES == (int)SND_FIELD_IO_PARAMETER_BYTES,
+                  "read alike");
     struct sonde_module *node = &m->nodes[at];
-    int64_t parameters = snd_member_number(value.bytes, value.length, "parameters", -1);
-    int64_t bytes = snd_member_number(value.bytes, value.length, "parameter_bytes", -1);
+    int64_t              parameters = snd_fact_number(fact, SND_FIELD_MODULE_PARAMETERS, -1);
+    int64_t              bytes = snd_fact_number(fact, SND_FIELD_MODULE_PARAMETER_BYTES, -1);
 
     if (node->kind.length == 0)
-        set_text(m, value, "class", &node->kind);
+        set_text(m, fact, SND_FIELD_MODULE_CLASS, &node->kind);
     if (parameters >= 0)
         node->parameters = parameters; /* of a rank: the same in each process */
     if (bytes >= 0)
         node->parameter_bytes = bytes;
 }
 
-/* The mean of a list of times; -1 of none. */
-static int64_t read_mean(struct sonde_text json, const char *key)
+/* The mean of the times of a field; -1 of none. */
+static int64_t mean_of(const struct snd_fact *fact, unsigned field)
 {
-    struct snd_value list, one;
-    size_t           at = 0, count = 0;
-    double           sum = 0;
+    double   sum = 0;
+    uint32_t count = 0;
 
-    if (!snd_member_find(json.bytes, json.length, key, &list))
-        return -1;
-    for (; snd_value_next(list, &at, NULL, &one); count++)
-        sum += strtod(one.bytes, NULL);
+    for (uint32_t i = 0; i < fact->count; i++)
+        if (fact->values[i].field == field) {
+            sum += fact->values[i].real;
+            count++;
+        }
     return count > 0 && sum >= 0 && sum < 1e18 ? (int64_t)(sum / (double)count) : -1;
 }
 
-/*
- * "model.io PATH": {"in": "[[1, 3]]", "out": "[[1, 8]]", "out_bytes": N}, of its first call; as
- * above, of parameters that are shared once; and "device_ns": [N, ..], a pass each, of a GPU.
- */
-static void read_shapes(struct sonde_modules *m, uint32_t at, struct sonde_text value)
+/* Of its first call; times on a GPU of each pass. */
+static void read_shapes(struct sonde_modules *m, uint32_t at, const struct snd_fact *fact)
 {
     struct sonde_module *node = &m->nodes[at];
 
-    read_module(m, at, value);
-    set_text(m, value, "in", &node->input_shapes);
-    set_text(m, value, "out", &node->output_shapes);
-    node->output_bytes = snd_member_number(value.bytes, value.length, "out_bytes", -1);
-    node->device_forward_ns = read_mean(value, "device_ns");
+    read_module(m, at, fact);
+    set_text(m, fact, SND_FIELD_IO_IN, &node->input_shapes);
+    set_text(m, fact, SND_FIELD_IO_OUT, &node->output_shapes);
+    node->output_bytes = snd_fact_number(fact, SND_FIELD_IO_OUT_BYTES, -1);
+    node->device_forward_ns = mean_of(fact, SND_FIELD_IO_DEVICE_NS);
 }
 
-/* All that the trace says of modules under this key, by their paths. */
-static void read_notes(struct sonde_modules *m, enum snd_meta meta,
-                       void (*read)(struct sonde_modules *m, uint32_t at, struct sonde_text value))
+/* All that the trace says of modules in facts of this kind, by their paths. */
+static void read_notes(struct sonde_modules *m, uint32_t kind,
+                       void (*read)(struct sonde_modules *m, uint32_t at,
+                                    const struct snd_fact *fact))
 {
-    struct sonde_text path, value;
+    const struct snd_fact *fact;
 
     for (uint32_t p = 0; p < m->trace->process_count; p++)
-        for (uint32_t n = 0; snd_meta_next(m->trace, p, meta, &n, &path, &value);) {
-            uint32_t at = find_path(m, path);
+        for (uint32_t n = 0; (fact = snd_fact_next(m->trace, p, kind, &n));) {
+            uint32_t at = find_path(m, fact->subject);
             if (at != NO_MODULE)
-                read(m, at, value);
+                read(m, at, fact);
         }
 }
 
-static void note_device(struct sonde_modules *m, struct sonde_text model)
+static void note_device(struct sonde_modules *m, const struct snd_fact *model)
 {
-    struct snd_value device;
-    bool             on_gpu = snd_member_find(model.bytes, model.length, "device", &device) &&
-                  device.length > 5 && memcmp(device.bytes, "\"cuda", 5) == 0;
+    struct sonde_text device = snd_fact_text(model, SND_FIELD_MODEL_DEVICE);
+    bool              on_gpu = device.length >= 4 && memcmp(device.bytes, "cuda", 4) == 0;
 
     for (uint32_t i = 0; i < m->count && on_gpu; i++)
         m->nodes[i].on_device = true;
 }
 
 /* What a benchmark says of a module holds against what the probe found. */
-static void read_metadata(struct sonde_modules *m)
+static void read_facts(struct sonde_modules *m)
 {
-    struct sonde_text value;
+    const struct snd_fact *fact;
 
-    read_notes(m, SND_META_MODULE, read_module);
-    read_notes(m, SND_META_MODEL_IO, read_shapes);
+    read_notes(m, SND_FACT_OF_MODULE, read_module);
+    read_notes(m, SND_FACT_OF_IO, read_shapes);
     for (uint32_t p = 0; p < m->trace->process_count; p++)
-        if (snd_meta_find(m->trace, p, SND_META_MODEL, &value))
-            note_device(m, value);
+        for (uint32_t at = 0; (fact = snd_fact_next(m->trace, p, SND_FACT_OF_MODEL, &at));)
+            note_device(m, fact);
 }
 
 /* ---------------------------------------------------------------------- sums */
@@ -487,7 +485,7 @@ static enum sonde_status build(struct sonde_modules *m, enum sonde_flops_mode fl
     snd_assembly_release(&m->assembly);
     if (status != SONDE_OK)
         return status;
-    read_metadata(m);
+    read_facts(m);
     if (m->assembly.out_of_memory)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the modules");
     sum_up(m);

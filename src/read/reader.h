@@ -55,15 +55,21 @@ struct snd_tables {
         uint64_t                words[SND_TALLY_WORDS_MAX]; /* those it does not have are 0 */
     } * tallies;
     struct snd_call_record *calls;
-    struct snd_map          meta_index; /* key's string id to its place in metas */
+    struct snd_fact_bytes {
+        const uint8_t *bytes; /* struct snd_fact_record and its members */
+        size_t         size;
+    } * fact_bytes;
+    struct snd_fact *facts;      /* made of them: facts.h */
+    struct snd_map   fact_index; /* kind, subject and number to a place in facts */
+    struct snd_map   meta_index; /* key's string id to its place in metas */
     struct snd_map          late;       /* type and late id to the id here: laterecords.c */
     struct snd_text
             *prefixes; /* folders that torch leaves out of file names: the first that fits */
     uint32_t prefix_count, prefix_room;
     uint32_t name_count, shape_count, frame_count, stack_count, thread_count, meta_count,
-        tally_count, call_count;
+        tally_count, call_count, fact_bytes_count, fact_count;
     uint32_t name_room, shape_room, frame_room, stack_room, thread_room, meta_room, tally_room,
-        call_room;
+        call_room, fact_bytes_room, fact_room;
     struct snd_arena arena;
 };
 

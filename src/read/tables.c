@@ -10,6 +10,7 @@
 
 #include "format/fields.h"
 #include "read/cursor.h"
+#include "read/facts.h"
 #include "read/reader.h"
 
 #define ID_SLACK 65536u
@@ -199,10 +200,26 @@ static bool parse_call(struct parser *p, uint32_t id, const uint8_t *data, size_
     return true;
 }
 
+static bool parse_fact(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
+{
+    struct snd_tables *t = p->tables;
+
+    (void)id;
+    if (size < sizeof(struct snd_fact_record))
+        return true;
+    char *copy = snd_arena_copy(&t->arena, data, size);
+    if (!copy ||
+        !snd_grow(&t->fact_bytes, &t->fact_bytes_room, t->fact_bytes_count, sizeof *t->fact_bytes))
+        return false;
+    t->fact_bytes[t->fact_bytes_count++] = (struct snd_fact_bytes){ (const uint8_t *)copy, size };
+    return true;
+}
+
 static bool (*const parsers[])(struct parser *, uint32_t, const uint8_t *, size_t) = {
     [SND_REC_STRING] = parse_string, [SND_REC_SHAPES] = parse_shapes, [SND_REC_FRAME] = parse_frame,
     [SND_REC_STACK] = parse_stack,   [SND_REC_THREAD] = parse_thread, [SND_REC_CLOCK] = parse_clock,
     [SND_REC_META] = parse_meta,     [SND_REC_TALLY] = parse_tally,   [SND_REC_CALL] = parse_call,
+    [SND_REC_FACT] = parse_fact,
 };
 
 bool snd_record_parse(struct sonde_trace *trace, struct snd_process *process, uint8_t type,
@@ -389,7 +406,10 @@ enum sonde_status snd_tables_read(struct sonde_trace *trace, struct snd_process 
     if (status == SONDE_OK)
         status = read_own_names(&p, &codec, err);
     snd_codec_free(codec);
-    if (status == SONDE_OK && !snd_prefixes_read(trace, process))
+    uint32_t index = (uint32_t)(process - trace->processes);
+    if (status == SONDE_OK &&
+        (!snd_prefixes_read(trace, process) || !snd_facts_read(trace, process) ||
+         !snd_facts_read_text(trace, index)))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables of %s",
                           process->shown.path);
     return status;
@@ -397,6 +417,7 @@ enum sonde_status snd_tables_read(struct sonde_trace *trace, struct snd_process 
 
 void snd_tables_release(struct snd_tables *t)
 {
+    snd_facts_release(t);
     free(t->names);
     free(t->shapes);
     free(t->frames);

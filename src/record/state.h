@@ -41,6 +41,7 @@
  *   lane          enter, write, leave: the slow path of an event
  *   naming        ids of names, for events and for probes
  *   mark          events
+ *   facts         what is said of the run, typed
  *   session       start, stop, step, pause
  *   lifecycle     load, fork, exit
  *

@@ -745,3 +745,31 @@ def test_a_disk_that_fills_on_the_way(command, options, tmp_path):
         assert counts(tmp_path / "kept") == {1: 1, 2: 1}
     else:
         assert (tmp_path / "kept").read_text(encoding="utf-8") == "an: old file\n"
+
+
+def test_any_number_of_tensors_may_cross_a_border(call, tmp_path):
+    """What is said of a layer has no limit: 5000 tensors of 8 shapes, of two types."""
+    (tmp_path / "many.py").write_text(textwrap.dedent("""
+        import torch
+        from torch import nn
+
+        class Split(nn.Module):
+            def forward(self, x):
+                return tuple(x.new_zeros(len(x), 1 + n % 8).to((torch.float32, torch.float64)[n % 2])
+                             for n in range(5000))
+
+        class Join(nn.Module):
+            def forward(self, parts):
+                return sum(one.sum() for one in parts).reshape(1)
+
+        def net():
+            return nn.Sequential(Split(), Join())
+        """))
+    trace = tmp_path / "many.sonde"
+    call(f"{tmp_path}/many.py:net", "--output", tmp_path / "many.yml", "--batch", "2", "--input", "3",
+         "--trace", trace)
+    first, second = load(tmp_path / "many.yml")["profile_data"]
+    wanted = [[1 + n % 8] for n in range(5000)]
+    assert [list(one) for one in first["shape_out"]] == wanted == [list(one) for one in second["shape_in"]]
+    rows = read_json("report", trace, "--view", "layers", "--json")["rows"]
+    assert rows[0]["out_bytes"] == sum(2 * (1 + n % 8) * (4, 8)[n % 2] for n in range(5000))

@@ -17,7 +17,7 @@ from ..torch import _operators
 from . import _machine
 from ._graph import Graph, NoGraph
 from ._module_calls import Calls, DeviceTimes
-from ._structures import byte_count, describe, describe_error, move, shapes, tensors_of
+from ._structures import byte_count, describe, describe_error, move, tensors_of
 
 PASSES = 3
 _PEAK_SIZES = {"cpu": 1024, "cuda": 8192}
@@ -51,8 +51,16 @@ class _Recording:
         _operators.stop(self)
 
 
-def note(key, **members):
-    _record.metadata(key, json.dumps(members))
+def note(kind, subject="", number=0, /, **members):
+    """A fact of the trace; a list is a field that occurs several times."""
+    pairs = [(field, one) for field, value in members.items()
+             for one in (value if isinstance(value, list) else [value])]
+    _record.fact(kind, pairs, subject, number)
+
+
+def _name(name, number):
+    """Of a range that the reader knows."""
+    return f"{_record.NAMES[name]}{number}"
 
 
 @contextlib.contextmanager
@@ -113,7 +121,7 @@ class Bench:
              parameters=sum(one.numel() for one in parameters),
              trainable=sum(one.numel() for one in parameters if one.requires_grad),
              parameter_bytes=byte_count(parameters), buffer_bytes=byte_count(self.model.buffers()))
-        note("model.machine", **_machine.describe(self.torch))
+        note("machine", description=json.dumps(_machine.describe(self.torch)))
 
     # ------------------------------------------------------------------- the machine
 
@@ -133,7 +141,7 @@ class Bench:
         self._done()
         with torch.no_grad(), _Recording(self._path("peak")):
             self._note_model()
-            end, name = time.perf_counter() + _PEAK_SECONDS, f"model.peak flops={2 * size ** 3}"
+            end, name = time.perf_counter() + _PEAK_SECONDS, _name("MODEL_PEAK", 2 * size ** 3)
             for done in range(200):
                 if done >= 3 and time.perf_counter() > end:
                     break
@@ -173,14 +181,14 @@ class Bench:
     def _keep_partial(self, batch, inputs, failure):
         """Records the pass up to where it fails: the modules before it are measured."""
         with self._recording("pass", batch, inputs):
-            _record.metadata("model.failure", failure)
+            note("failure", reason=failure)
             with contextlib.suppress(Exception), self.torch.no_grad():
                 with _range(f"model.partial batch={batch}"):
                     self._call(move(inputs, self.device))
 
     def _time(self, batch, inputs, warmup, runs):
         on_gpu = self.device.type == "cuda"
-        names = {part: f"model.{part} batch={batch}"
+        names = {part: _name(f"MODEL_{part.upper()}", batch)
                  for part in ("total", "to_device", "forward", "to_host")}
         begin, end, call, done, device = (_record.begin, _record.end, self._call, self._done,
                                           self.device)
@@ -208,10 +216,10 @@ class Bench:
                     meter, why = None, (f"the counter ({meter.source}) did not move in {runs} runs "
                                         "of this batch size: ask for more")
                 if meter:
-                    note("model.energy", batch=batch, source=meter.source, before_uj=before,
+                    note("energy", batch=batch, source=meter.source, before_uj=before,
                          after_uj=after, runs=runs)
                 else:
-                    note("model.energy", absent=why)
+                    note("energy", absent=why)
 
     def _time_with_copies(self, names, inputs, runs):
         begin, end = _record.begin, _record.end
@@ -238,16 +246,16 @@ class Bench:
         held = byte_count(tensors_of(inputs))
         before = (self.torch.cuda.memory_allocated(self.device) if self.device.type == "cuda" else
                   byte_count([*self.model.parameters(), *self.model.buffers()]) + held)
-        note("model.batch", batch=batch, input_bytes=held, before_bytes=before,
-             inputs=shapes(inputs), backward=int(kind == "train"), input=describe(inputs),
+        note("batch", batch=batch, input_bytes=held, before_bytes=before,
+             backward=int(kind == "train"), input=describe(inputs),
              input_source=self._source)
         for path, members in self._calls.known().items():
-            note(f"model.io {path}", **members)
+            note("io", path, **members)
         return stack
 
     def _record_passes(self, batch, inputs, passes):
         self._say(f"batch {batch}: {passes} passes with operators")
-        placed, name = move(inputs, self.device), f"model.pass batch={batch}"
+        placed, name = move(inputs, self.device), _name("MODEL_PASS", batch)
         with self.torch.no_grad():
             if self.device.type == "cuda":
                 self._calls.add_device_times([self._time_modules(placed) for _ in range(passes)])
@@ -272,16 +280,16 @@ class Bench:
             except NoGraph as reason:
                 with _Recording(self._path("graph", batch)):
                     self._note_model()
-                    note("model.graph", absent=str(reason))
+                    note("graph", absent=str(reason))
                 return str(reason)
             self._say(f"batch {batch}: {runs} runs node by node")
             self._time_graph(graph, batch, warmup, runs)
             with _Recording(self._path("graph", batch), shapes=True, memory=True):
                 self._note_model()
-                note("model.graph", batch=batch, tracer=graph.tracer)
+                note("graph", batch=batch, tracer=graph.tracer)
                 for number, node in enumerate(graph.nodes):
-                    note(f"model.node {number}", **node)
-                graph.run(f"model.graph_pass batch={batch}", passes)
+                    note("node", "", number, **node)
+                graph.run(_name("MODEL_GRAPH_PASS", batch), passes)
         return None
 
     def _time_graph(self, graph, batch, warmup, runs):
@@ -289,8 +297,8 @@ class Bench:
         graph.run("", warmup)  # nothing records
         with _without_collector(), _Recording(self._path("graph-time", batch)):
             self._note_model()
-            note("model.graph", batch=batch, tracer=graph.tracer)
-            graph.run(f"model.graph batch={batch}", runs)
+            note("graph", batch=batch, tracer=graph.tracer)
+            graph.run(_name("MODEL_GRAPH", batch), runs)
 
     def _time_modules(self, placed):
         times = DeviceTimes(self.torch, self._calls.paths)
@@ -306,10 +314,10 @@ class Bench:
         kept = {one: one.grad for one in self.model.parameters()}
         try:
             with self.torch.enable_grad():
-                self._train(batch, placed, None)
+                self._train(batch, placed, False)
                 with self._recording("train", batch, placed):
                     for _ in range(passes):
-                        self._train(batch, placed, f"batch={batch}")
+                        self._train(batch, placed, True)
         except Exception as error:
             raise ModelError(f"batch {batch}: the backward pass failed: "
                              f"{describe_error(error)}") from error
@@ -317,13 +325,13 @@ class Bench:
             for one, grad in kept.items():
                 one.grad = grad
 
-    def _train(self, batch, placed, label):
+    def _train(self, batch, placed, is_marked):
         self.model.zero_grad(set_to_none=True)
-        with _range(f"model.train {label}") if label else contextlib.nullcontext():
+        with _range(_name("MODEL_TRAIN", batch)) if is_marked else contextlib.nullcontext():
             results = [one for one in tensors_of(self._call(placed)) if one.requires_grad]
             self._done()
         if not results:
             raise ModelError("no output of the model depends on a parameter")
-        with _range(f"model.backward {label}") if label else contextlib.nullcontext():
+        with _range(_name("MODEL_BACKWARD", batch)) if is_marked else contextlib.nullcontext():
             self.torch.autograd.backward([one.float().sum() for one in results])
             self._done()

@@ -118,7 +118,7 @@ class Graph:
             args, kwargs = interpreter.fetch_args_kwargs_from_env(node)
             result = run(node)
             module, own = _own_tensors(node, self._traced)
-            self._names[node] = f"model.node {len(self.nodes)}"
+            self._names[node] = f"{_record.NAMES['MODEL_NODE']}{len(self.nodes)}"
             self.nodes.append({
                 "name": node.name, "kind": node.op, "target": _target_words(node),
                 "module": module, "in": shapes([args, kwargs]), "out": shapes(result),

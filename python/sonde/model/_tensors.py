@@ -87,7 +87,7 @@ def _shape(tensor):
 
 def _note(number, name, kind, tensor):
     address, held = _storage(tensor)
-    _record.metadata(f"tensor {number}", json.dumps({
+    _record.metadata(f"{_record.METADATA['TENSOR']}{number}", json.dumps({
         "name": name, "kind": kind, "dtype": str(tensor.dtype).removeprefix("torch."),
         "shape": str(_shape(tensor)), "device": str(tensor.device), "bytes": _size(tensor),
         "storage": address, "storage_bytes": held}))
@@ -221,7 +221,7 @@ class tensor_lines(_Kept):
         _operators.start(self, self._path, memory=True, stacks=True)
         for number, source in enumerate(self._functions, 1):
             for place, text in enumerate(_in_notes(source), 1):
-                _record.metadata(f"model.lines {number} {place}", text)
+                _record.metadata(f"{_record.METADATA['TENSOR_LINES']}{number} {place}", text)
         return self
 
     def __exit__(self, kind, value, traceback):

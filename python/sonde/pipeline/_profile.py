@@ -134,7 +134,7 @@ def _environment(options, source):
     if options.device.type == "cuda":
         words["gpu"] = torch.cuda.get_device_name(options.device)
         words["cuda"] = torch.version.cuda
-    return {f"environment.{key}": value for key, value in words.items()}
+    return words
 
 
 def _processor():
@@ -228,9 +228,10 @@ class Profile:
                               "its own recording; stop that one first")
         runner, saver = None, run.Saver(self.trace, self.results)
         try:
-            run.say_head(model_name=cut.name, dtype=cut.dtype(), batch_size=self.batch,
-                         layers=cut.count, device=options.device, memory=options.memory,
-                         paired=int(options.paired), **_environment(options, self.source))
+            run.say_head(_environment(options, self.source), model_name=cut.name,
+                         dtype=str(cut.dtype()), batch_size=self.batch, layers=cut.count,
+                         device=str(options.device), memory=options.memory,
+                         paired=int(options.paired))
             runner = run.Runner(cut, values, set(wanted), self.batch, options.device,
                                 options.repeat_once, rss)
             return self._passes(runner, saver)
@@ -248,7 +249,7 @@ class Profile:
                 if self.options.warmup:
                     self._tell("warm-up")
                     try:
-                        runner.run_pass(" warmup")
+                        runner.run_pass(run.WARMUP)
                     except LayerFailed as error:
                         failed = error
                         if not self._keep_before(runner, error.number):
@@ -272,7 +273,7 @@ class Profile:
         if is_first:
             runner.run_pass(after_layer=saver.save)
             return
-        _record.begin("pass")  # with nothing in it but the layers
+        _record.begin(_record.NAMES["LAYERS_PASS"])  # with nothing in it but the layers
         runner.run_pass()
         _record.end()
         saver.save()
@@ -291,7 +292,7 @@ class Profile:
         """The model as it is, beside its layers."""
         if runner.first == 1 and runner.last == runner.cut.count:
             values = runner.inputs()
-            _record.begin("model")
+            _record.begin(_record.NAMES["LAYERS_MODEL"])
             runner.cut.model(*values)
             if runner.device.type == "cuda":
                 torch.cuda.synchronize(runner.device)

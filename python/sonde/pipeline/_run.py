@@ -16,6 +16,9 @@ import torch
 from .. import _core, _record
 from ._cut import leaves
 
+_NAMES = _record.NAMES
+_LAYER, WARMUP = _NAMES["LAYER"], _NAMES["LAYER_WARMUP"]
+BACKWARD, COPY = _NAMES["LAYER_BACKWARD"], _NAMES["LAYER_COPY"]
 
 class LayerFailed(Exception):
     def __init__(self, layer, error):
@@ -25,40 +28,30 @@ class LayerFailed(Exception):
         self.number = layer.number
 
 
-# -------------------------------------------------------------------------- words
+# -------------------------------------------------------------------------- what is said
 
-def _line(key, value):
-    return f"{key}={' '.join(str(value).split())}"
-
-
-def _tensor_line(key, tensor, batch):
-    """Without the batch dimension, where there is one."""
-    shape = list(tensor.shape)
-    if shape and shape[0] == batch:
-        shape = shape[1:]
-    return f"{key}={tensor.dtype} {shape} {tensor.nbytes}"
+def _tensors(field, tensors, batch):
+    """Without the batch dimension, where there is one; the type of each before it."""
+    for tensor in tensors:
+        shape = list(tensor.shape)
+        yield "dtype", str(tensor.dtype)
+        yield field, (shape[1:] if shape and shape[0] == batch else shape, tensor.nbytes)
 
 
-def say_head(**words):
-    _record.metadata("layers", "\n".join(_line(key, value) for key, value in words.items()))
+def say_head(environment, **members):
+    pairs = [(("key", key), ("value", str(value))) for key, value in environment.items()]
+    _record.fact("layers", [*members.items(), *(one for pair in pairs for one in pair)])
 
 
 def say_layer(layer, takes, gives, batch, rss=None, same_as=None):
-    lines = [_line("name", layer.name),
-             _line("parameter_count", sum(one.numel() for one in layer.parameters)),
-             _line("parameter_bytes", sum(one.nbytes for one in layer.parameters)),
-             _line("buffer_bytes", sum(one.nbytes for one in layer.buffers))]
-    if rss is not None:
-        lines.append(_line("rss_bytes", rss))
-    if same_as is not None:
-        lines.append(_line("same_as", same_as))
-    lines += [_tensor_line("in", one, batch) for one in takes]
-    lines += [_tensor_line("out", one, batch) for one in gives]
-    text = "\n".join(lines)
-    if len(text.encode()) > 4096:  # what the recorder keeps of a word
-        raise ValueError(f"{len(takes)} and {len(gives)} tensors cross its boundaries, too many "
-                         "to record; choose other layer boundaries with --cut")
-    _record.metadata(f"layer {layer.number}", text)
+    numbers = {"parameter_count": sum(one.numel() for one in layer.parameters),
+               "parameter_bytes": sum(one.nbytes for one in layer.parameters),
+               "buffer_bytes": sum(one.nbytes for one in layer.buffers),
+               "rss_bytes": rss, "same_as": same_as}
+    _record.fact("layer", [("name", layer.name),
+                           *((key, value) for key, value in numbers.items() if value is not None),
+                           *_tensors("in", takes, batch), *_tensors("out", gives, batch)],
+                 "", layer.number)
 
 
 # -------------------------------------------------------------------------- clocks
@@ -67,7 +60,7 @@ class HostClock:
     """Layers run when they are called."""
 
     def begin(self, layer, what=""):
-        _record.begin(f"layer {layer.number}{what}")
+        _record.begin(f"{_LAYER}{layer.number}{what}")
 
     def end(self, layer, what=""):
         _record.end()
@@ -97,10 +90,11 @@ class CudaClock(HostClock):
 
     def finish(self):
         torch.cuda.synchronize(self.device)
-        words = {"": " device_ns", " backward": " device_backward_ns", " copy": " device_copy_ns"}
+        words = {"": _NAMES["LAYER_DEVICE"], BACKWARD: _NAMES["LAYER_DEVICE_BACKWARD"],
+                 COPY: _NAMES["LAYER_DEVICE_COPY"]}
         for number, what, start, stop in self.pending:
             if what in words and stop is not None:
-                _record.counter(f"layer {number}{words[what]}", start.elapsed_time(stop) * 1e6)
+                _record.counter(f"{_LAYER}{number}{words[what]}", start.elapsed_time(stop) * 1e6)
             self.spare += [one for one in (start, stop) if one is not None]
         self.pending.clear()
 
@@ -199,10 +193,10 @@ class Runner:
         marked = layer.number in self.wanted
         try:
             if marked:
-                self.clock.begin(layer, " backward")
+                self.clock.begin(layer, BACKWARD)
             torch.autograd.backward([one for one, _ in pairs], [grad for _, grad in pairs])
             if marked:
-                self.clock.end(layer, " backward")
+                self.clock.end(layer, BACKWARD)
         except Exception as error:
             raise LayerFailed(layer, error) from error
 
@@ -214,12 +208,12 @@ class Runner:
             takes = [one.cpu() for one in leaves(values)]
             values = layer.run(*values)
             for _ in range(iterations if number in self.wanted else 0):
-                self.clock.begin(layer, " copy")
+                self.clock.begin(layer, COPY)
                 for one in takes:
                     one.to(self.device)
                 for one in leaves(values):
                     one.cpu()
-                self.clock.end(layer, " copy")
+                self.clock.end(layer, COPY)
             self.clock.finish()
 
 

@@ -38,10 +38,10 @@ def _start(builtins, mode, whole):
             _python.functions_start(_PACKAGE, _LIBRARY, builtins=builtins, traced=mode == "trace",
                                     whole=whole)
             _options = builtins, mode
-            _tell("python.functions", mode)
-            _tell("python.functions.way", _python.functions_describe()["way"])
-            _tell("python.functions.builtins", "yes" if builtins else "no")
-            _tell("python.version", sys.version.split()[0])
+            _tell("PYTHON_FUNCTIONS", mode)
+            _tell("PYTHON_FUNCTIONS_WAY", _python.functions_describe()["way"])
+            _tell("PYTHON_FUNCTIONS_BUILTINS", "yes" if builtins else "no")
+            _tell("PYTHON_VERSION", sys.version.split()[0])
         elif _options[1] == "timeline":
             raise RuntimeError("sonde: a profile with with_stack=True is recording Python's calls: stop "
                                "it before sonde.functions() begins, or begin with sonde.functions()")
@@ -64,8 +64,8 @@ def start_timeline(module_code, collections):
             return False
         _python.functions_start(_PACKAGE, _LIBRARY, open_frames=True, module_code=module_code)
         _options = True, "timeline"
-        _tell("python.functions", "timeline")
-        _tell("python.functions.way", _python.functions_describe()["way"])
+        _tell("PYTHON_FUNCTIONS", "timeline")
+        _tell("PYTHON_FUNCTIONS_WAY", _python.functions_describe()["way"])
         if collections:
             gc.callbacks.append(_python.collection)
         _users = 1
@@ -89,15 +89,15 @@ def _stop():
             _tell_what_went_wrong()
 
 
-def _tell(key, value):
-    _record.metadata(key, value)
+def _tell(name, value):
+    _record.metadata(_record.METADATA[name], value)
 
 
 def _tell_what_went_wrong():
     said = _python.functions_describe()
     for key in ("unbalanced", "lost"):
         if said[key]:
-            _tell(f"python.functions.{key}", str(said[key]))
+            _tell(f"PYTHON_FUNCTIONS_{key.upper()}", str(said[key]))
 
 
 def _stop_at_exit():

@@ -70,8 +70,10 @@ def _as_list(texts):
 
 def _tell_paths():
     """By which a tree shortens the names of files, and tells libraries from the program."""
-    _record.metadata("python.sys_path", _as_list(p for p in sys.path if isinstance(p, str) and p))
-    _record.metadata("python.sys_prefixes", _as_list(dict.fromkeys(
+    keys = _record.METADATA
+    _record.metadata(keys["PYTHON_SYS_PATH"],
+                     _as_list(p for p in sys.path if isinstance(p, str) and p))
+    _record.metadata(keys["PYTHON_SYS_PREFIXES"], _as_list(dict.fromkeys(
         [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])))
 
 
@@ -80,7 +82,7 @@ def _start(hz, native):
     with _lock:
         if _users == 0:
             _python.start_sampling(hz, native)
-            _record.metadata("python.sample.hz", f"{hz:g}")
+            _record.metadata(_record.METADATA["PYTHON_SAMPLE_HZ"], f"{hz:g}")
             _tell_paths()
             _hz, _native = hz, native
             _watch_threads()

@@ -18,7 +18,7 @@ def keep(code, lines):
     kept = _kept.setdefault(path, ["\n"] * len(lines))
     block = inspect.getblock(lines[first:])
     kept[first:first + len(block)] = block
-    _record.metadata(f"python.source:{path}", "".join(kept))
+    _record.metadata(_record.METADATA["PYTHON_SOURCE_TEXT"] + path, "".join(kept))
 
 
 def _of_command():

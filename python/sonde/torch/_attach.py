@@ -63,12 +63,12 @@ def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads
     flags = (shapes * _record.TORCH_SHAPES | memory * _record.TORCH_MEMORY
              | stacks * _record.TORCH_STACKS | modules * _record.TORCH_MODULES
              | overloads * _record.TORCH_OVERLOADS | more_flags)
-    notes = dict(notes or {})
-    notes["torch.version"] = torch.__version__
-    notes["torch.options"] = json.dumps({"record_shapes": shapes, "profile_memory": memory,
+    notes, keys = dict(notes or {}), _record.METADATA
+    notes[keys["TORCH_VERSION"]] = torch.__version__
+    notes[keys["TORCH_OPTIONS"]] = json.dumps({"record_shapes": shapes, "profile_memory": memory,
                                          "with_stack": stacks, "with_modules": modules})
     if stacks:
-        notes["python.prefixes"] = json.dumps(_prefixes())
+        notes[keys["PYTHON_PREFIXES"]] = json.dumps(_prefixes())
     _record.torch_start(library(), flags, module_code(torch), notes)
     if _compiled is None:
         _compiled = _CompiledRanges()

@@ -22,6 +22,7 @@
 #include <sonde/record.h>
 
 #include "probes/torch/shim.h"
+#include "python/record/schema.h"
 
 static PyObject *error_class; /* sonde.Error */
 
@@ -544,6 +545,9 @@ static PyMethodDef methods[] = {
     { "new_session", METHOD(record_new_session), METH_NOARGS,
       "new_session() -> int: a number, from 1, that no session of this process has had" },
     { "metadata", METHOD(record_metadata), METH_VARARGS, "metadata(key, value): about the run" },
+    { "fact", METHOD(snd_py_record_fact), METH_VARARGS,
+      "fact(kind, members, subject='', number=0): what is said of the run, typed; members are pairs "
+      "of a field and its value" },
     { "begin", METHOD(record_begin), METH_O, "begin(name): a range of this thread, until end()" },
     { "end", METHOD(record_end), METH_NOARGS, NULL },
     { "mark", METHOD(record_mark), METH_O, "mark(name): a moment" },
@@ -588,7 +592,7 @@ PyMODINIT_FUNC PyInit__record(void)
         cycle_function = NULL; /* an interpreter's that has ended, if there is one */
         memset(cycle_error, 0, sizeof cycle_error);
         error_class = PyObject_GetAttrString(core, "Error");
-        if (!error_class || !add_flags(module)) {
+        if (!error_class || !add_flags(module) || !snd_py_add_schema(module)) {
             Py_DECREF(module);
             module = NULL;
         }

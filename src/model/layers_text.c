@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model/layers_words.c - what a trace says of a model and its layers: lines of key=value.
+ * model/layers_text.c - what an older trace says of a model and its layers: lines of key=value in
+ * its metadata. Newer ones have facts (layers_facts.c).
  *
  *     layers    model_name=.. dtype=.. batch_size=8 layers=48 device=cpu memory=weights
  *               environment.torch=..
@@ -137,15 +138,6 @@ static enum sonde_status read_tensors(struct sonde_layers *l, struct sonde_text 
     return SONDE_OK;
 }
 
-static int64_t sum_bytes(const struct sonde_layer_tensor *list, uint32_t count)
-{
-    int64_t sum = 0;
-
-    for (uint32_t i = 0; i < count; i++)
-        sum = snd_add(sum, list[i].size_bytes);
-    return sum;
-}
-
 /* -------------------------------------------------------------- one layer's */
 
 static enum sonde_status read_layer(struct sonde_layers *l, struct sonde_layer *row,
@@ -177,36 +169,15 @@ static enum sonde_status read_layer(struct sonde_layers *l, struct sonde_layer *
         if (snd_text_is(line.key, "name"))
             status = set_text(l, &row->name, line.value, err);
     }
-    row->in_bytes = sum_bytes(row->in, row->in_count);
-    row->out_bytes = sum_bytes(row->out, row->out_count);
     return status;
-}
-
-uint32_t snd_layer_number(struct sonde_text name, struct sonde_text *rest)
-{
-    const char *prefix = snd_known_name(SND_KNOWN_LAYER);
-    size_t      length = strlen(prefix);
-    const char *end = name.bytes + name.length, *at = name.bytes + length;
-
-    if (name.length <= length || memcmp(name.bytes, prefix, length) != 0)
-        return 0;
-    int64_t number = take_number(&at, end);
-    if (number < 1 || number > SND_LAYERS_MOST || (at < end && *at != ' '))
-        return 0;
-    *rest = (struct sonde_text){ at, (size_t)(end - at) };
-    return (uint32_t)number;
 }
 
 static enum sonde_status add_layer(struct sonde_layers *l, uint32_t number, struct sonde_text text,
                                    struct sonde_error *err)
 {
-    if (!snd_grow(&l->rows, &l->row_room, l->count, sizeof *l->rows) ||
-        !snd_grow(&l->owns, &l->own_room, l->count, sizeof *l->owns))
-        return no_memory(err);
-    struct sonde_layer *row = &l->rows[l->count];
-    *row = (struct sonde_layer){ .number = number, .name = { "", 0 }, .rss_bytes = -1 };
-    l->owns[l->count++] = (struct snd_layer_own){ 0 };
-    return read_layer(l, row, text, err);
+    struct sonde_layer *row = snd_layers_add(l, number);
+
+    return row ? read_layer(l, row, text, err) : no_memory(err);
 }
 
 /* ----------------------------------------------------------------- metadata */
@@ -248,12 +219,7 @@ static enum sonde_status read_head(struct sonde_layers *l, struct sonde_text tex
                 status = set_text(l, &kept->value, line.value, err);
         }
     }
-    l->head.layers = (uint32_t)(layers > 0 ? layers : 0);
-    if (status == SONDE_OK && (l->head.batch_size < 1 || layers < 1 || layers > UINT32_MAX))
-        status = snd_fail(err, SONDE_E_FORMAT,
-                          "the profile of layers tells no batch size or "
-                          "number of layers");
-    return status;
+    return status == SONDE_OK ? snd_layers_set_count(l, layers, err) : status;
 }
 
 /* The first process that has a profile. */
@@ -266,14 +232,7 @@ static bool find_head(struct sonde_layers *l, struct sonde_text *head)
     return false;
 }
 
-static int compare_numbers(const void *left, const void *right)
-{
-    const struct sonde_layer *x = left, *y = right;
-
-    return (x->number > y->number) - (x->number < y->number);
-}
-
-enum sonde_status snd_layers_read_words(struct sonde_layers *l, struct sonde_error *err)
+enum sonde_status snd_layers_read_text(struct sonde_layers *l, struct sonde_error *err)
 {
     struct sonde_text of, value;
     enum sonde_status status = SONDE_OK;
@@ -287,16 +246,5 @@ enum sonde_status snd_layers_read_words(struct sonde_layers *l, struct sonde_err
         if (number >= 1 && number <= SND_LAYERS_MOST)
             status = add_layer(l, (uint32_t)number, value, err);
     }
-    if (l->count > 0)
-        qsort(l->rows, l->count, sizeof *l->rows, compare_numbers);
     return status;
-}
-
-uint32_t snd_layers_find(const struct sonde_layers *l, uint32_t number)
-{
-    const struct sonde_layer  key = { .number = number };
-    const struct sonde_layer *row =
-        l->count ? bsearch(&key, l->rows, l->count, sizeof key, compare_numbers) : NULL;
-
-    return row ? (uint32_t)(row - l->rows) : SND_LAYERS_NONE;
 }

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read/facts.h - what a process says of a model, its layers and modules: format/facts.def.
+ *
+ *     uint32_t at = 0;
+ *     const struct snd_fact *batch;
+ *     while ((batch = snd_fact_next(trace, process, SND_FACT_OF_BATCH, &at)))
+ *         size = snd_fact_number(batch, SND_FIELD_BATCH_SIZE, 0);
+ *
+ * What older traces say as JSON in their metadata is read here as the same facts, so that nobody
+ * else knows of it (facts_text.c). Layers were lines of text: model/layers_text.c.
+ *
+ * Layer: read. Threads: as a trace.
+ */
+#ifndef SND_READ_FACTS_H
+#define SND_READ_FACTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "format/layout.h"
+#include "sonde/trace.h"
+
+struct snd_fact_value {
+    uint16_t          field, type; /* enum snd_fact_type */
+    uint32_t          shape;       /* TENSOR: id of a tensor list; 0 none */
+    int64_t           number;      /* NUMBER; TENSOR: bytes */
+    double            real;        /* REAL */
+    struct sonde_text text;        /* TEXT; a NUL is after it */
+};
+
+struct snd_fact {
+    uint32_t               kind; /* enum snd_fact_kind */
+    uint32_t               number;
+    struct sonde_text      subject;
+    bool                   is_from_text;
+    struct snd_fact_value *values; /* owned by the trace */
+    uint32_t               count, room;
+};
+
+/* The next fact of a kind (0: of any) from `*at` on, which then lies after it; NULL past the last. */
+const struct snd_fact *snd_fact_next(const struct sonde_trace *trace, uint32_t process,
+                                     uint32_t kind, uint32_t *at);
+
+/* The last value of a field, or what to take where there is none. */
+int64_t           snd_fact_number(const struct snd_fact *fact, unsigned field, int64_t otherwise);
+double            snd_fact_real(const struct snd_fact *fact, unsigned field, double otherwise);
+struct sonde_text snd_fact_text(const struct snd_fact *fact, unsigned field);
+
+/* What the list says of a kind and a field; NULL: it is of a later version. */
+const char *snd_fact_word(uint32_t kind);
+const char *snd_fact_field_word(uint32_t kind, unsigned field);
+
+/* ---- while a trace is opened. False: memory is out. */
+
+struct snd_process;
+struct snd_tables;
+
+/* The fact of this kind, subject and number, made if it is new; NULL: memory is out. */
+struct snd_fact *snd_fact_make(struct snd_process *process, uint32_t kind,
+                               struct sonde_text subject, uint32_t number);
+bool             snd_fact_add(struct snd_fact *fact, const struct snd_fact_value *value);
+void             snd_facts_release(struct snd_tables *tables);
+
+/* Facts of records, once all strings are known; then those of metadata. */
+bool snd_facts_read(const struct sonde_trace *trace, struct snd_process *process);
+bool snd_facts_read_text(struct sonde_trace *trace, uint32_t process);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read/facts_text.c - facts that a trace says as JSON in its metadata: those of older traces, and
+ * those of modules, which the probe of PyTorch says so. Members that the list does not have are
+ * passed over. What a record says holds against it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/member.h"
+#include "format/facts.h"
+#include "read/facts.h"
+#include "read/metadata.h"
+#include "read/reader.h"
+
+/* Metadata, and the fact of which it has the members. */
+static const struct {
+    enum snd_meta meta;
+    uint32_t      kind;
+} texts[] = {
+#define SND_META_NONE SND_META_COUNT
+#define SND_FACT(name, kind, word, text, summary) { SND_META_##text, kind },
+#define SND_FIELD(fact, name, field, type, word, summary)
+#include "format/facts.def"
+#undef SND_FIELD
+#undef SND_FACT
+};
+
+static const struct snd_field_entry *find_field(uint32_t kind, struct snd_value key)
+{
+    for (size_t i = 0; i < SND_FACT_FIELDS; i++)
+        if (snd_fact_fields[i].kind == kind && key.length == strlen(snd_fact_fields[i].word) + 2 &&
+            memcmp(key.bytes + 1, snd_fact_fields[i].word, key.length - 2) == 0)
+            return &snd_fact_fields[i];
+    return NULL;
+}
+
+/* A text, kept for as long as the trace is open. */
+static bool keep_text(struct sonde_trace *trace, const char *bytes, size_t length,
+                      struct sonde_text *out)
+{
+    uint32_t number;
+
+    if (!snd_texts_add(&trace->names, bytes ? bytes : "", length, &number))
+        return false;
+    *out = (struct sonde_text){ trace->names.items[number].bytes, length };
+    return true;
+}
+
+/* One value; one that is not of the field's type is left out. */
+static bool add_value(struct sonde_trace *trace, struct snd_fact *fact,
+                      const struct snd_field_entry *field, struct snd_value json)
+{
+    struct snd_fact_value value = { .field = field->field, .type = field->type, .text = { "", 0 } };
+    struct sonde_buffer   text = { 0 };
+    char                 *end = NULL;
+    bool                  good = true;
+
+    if (field->type == SND_FACT_TEXT) {
+        bool is_text = snd_value_text(json, &text);
+        good = !text.failed && (!is_text || keep_text(trace, text.bytes, text.length, &value.text));
+        sonde_buffer_release(&text);
+        return good && (!is_text || snd_fact_add(fact, &value));
+    }
+    if (field->type == SND_FACT_NUMBER)
+        value.number = strtoll(json.bytes, &end, 10);
+    else
+        value.real = strtod(json.bytes, &end);
+    return end != json.bytes + json.length || snd_fact_add(fact, &value);
+}
+
+static bool has_field(const struct snd_fact *fact, unsigned field)
+{
+    for (uint32_t i = 0; i < fact->count; i++)
+        if (fact->values[i].field == field)
+            return true;
+    return false;
+}
+
+static bool add_members(struct sonde_trace *trace, struct snd_fact *fact, struct sonde_text json)
+{
+    struct snd_value whole = { json.bytes, json.length }, key, value, one;
+
+    if (!snd_json_is_value(json.bytes, json.length))
+        return true;
+    for (size_t at = 0; snd_value_next(whole, &at, &key, &value);) {
+        const struct snd_field_entry *field = find_field(fact->kind, key);
+        bool                          is_list = value.length > 0 && value.bytes[0] == '[';
+        if (field && has_field(fact, field->field)) /* the first of a name counts */
+            continue;
+        if (field && !is_list && !add_value(trace, fact, field, value))
+            return false;
+        for (size_t n = 0; field && is_list && snd_value_next(value, &n, NULL, &one);)
+            if (!add_value(trace, fact, field, one))
+                return false;
+    }
+    return true;
+}
+
+static bool read_one(struct sonde_trace *trace, uint32_t process, uint32_t kind,
+                     struct sonde_text rest, struct sonde_text value)
+{
+    bool              is_numbered = kind == SND_FACT_OF_NODE;
+    struct sonde_text none = { "", 0 }, subject = none;
+    uint32_t          number = 0;
+    char             *end;
+
+    if (is_numbered) {
+        unsigned long long told = strtoull(rest.bytes, &end, 10);
+        if (*end != '\0' || told >= UINT32_MAX)
+            return true;
+        number = (uint32_t)told;
+    } else if (rest.length > 0 && !keep_text(trace, rest.bytes, rest.length, &subject)) {
+        return false;
+    }
+    struct snd_fact *fact = snd_fact_make(&trace->processes[process], kind, subject, number);
+    if (!fact)
+        return false;
+    if (fact->count > 0)
+        return true;
+    fact->is_from_text = true;
+    return add_members(trace, fact, value);
+}
+
+/* Metadata that is one field whole. */
+static bool read_whole(struct sonde_trace *trace, uint32_t process, enum snd_meta meta,
+                       uint32_t kind, uint16_t field)
+{
+    struct snd_fact_value value = { .field = field, .type = SND_FACT_TEXT };
+    struct snd_fact      *fact;
+
+    if (!snd_meta_find(trace, process, meta, &value.text))
+        return true;
+    fact = snd_fact_make(&trace->processes[process], kind, (struct sonde_text){ "", 0 }, 0);
+    if (fact && fact->count > 0)
+        return true;
+    if (fact)
+        fact->is_from_text = true;
+    return fact && snd_fact_add(fact, &value);
+}
+
+bool snd_facts_read_text(struct sonde_trace *trace, uint32_t process)
+{
+    struct sonde_text rest, value;
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        for (uint32_t n = 0; texts[i].meta != SND_META_NONE &&
+                             snd_meta_next(trace, process, texts[i].meta, &n, &rest, &value);)
+            if (!read_one(trace, process, texts[i].kind, rest, value))
+                return false;
+    return read_whole(trace, process, SND_META_MODEL_MACHINE, SND_FACT_OF_MACHINE,
+                      SND_FIELD_MACHINE_DESCRIPTION) &&
+           read_whole(trace, process, SND_META_MODEL_FAILURE, SND_FACT_OF_FAILURE,
+                      SND_FIELD_FAILURE_REASON);
+}
