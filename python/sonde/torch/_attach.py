@@ -66,7 +66,7 @@ def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads
     notes, keys = dict(notes or {}), _record.METADATA
     notes[keys["TORCH_VERSION"]] = torch.__version__
     notes[keys["TORCH_OPTIONS"]] = json.dumps({"record_shapes": shapes, "profile_memory": memory,
-                                         "with_stack": stacks, "with_modules": modules})
+                                               "with_stack": stacks, "with_modules": modules})
     if stacks:
         notes[keys["PYTHON_PREFIXES"]] = json.dumps(_prefixes())
     _record.torch_start(library(), flags, module_code(torch), notes)
