@@ -62,7 +62,7 @@ struct snd_tables {
     struct snd_fact *facts;      /* made of them: facts.h */
     struct snd_map   fact_index; /* kind, subject and number to a place in facts */
     struct snd_map   meta_index; /* key's string id to its place in metas */
-    struct snd_map          late;       /* type and late id to the id here: laterecords.c */
+    struct snd_map   late;       /* type and late id to the id here: laterecords.c */
     struct snd_text
             *prefixes; /* folders that torch leaves out of file names: the first that fits */
     uint32_t prefix_count, prefix_room;

@@ -38,14 +38,17 @@ class Watched(tuple):
 
 
 def watch_steadily(run, **options):
-    """As watch(), once more where memory differs: torch finds a block's operator by time, and in some
-    runs takes its neighbour (2.8: in 4 of 80 runs of `training`). A fault of ours is in every run."""
+    """As watch(), once more where memory differs: torch's own varies from run to run (2.8: in 5 of 80
+    runs of `training`). Ours must be the same in each."""
+    before = None
     for _ in range(4):
         pair = watch(run, **options)
         used = [[(event.name, event.self_cpu_memory_usage) for event in events]
                 for events in seen_by_both(*pair)]
+        assert before in (None, used[1])
         if used[0] == used[1]:
             break
+        before = used[1]
     return pair
 
 

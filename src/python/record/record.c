@@ -546,7 +546,8 @@ static PyMethodDef methods[] = {
       "new_session() -> int: a number, from 1, that no session of this process has had" },
     { "metadata", METHOD(record_metadata), METH_VARARGS, "metadata(key, value): about the run" },
     { "fact", METHOD(snd_py_record_fact), METH_VARARGS,
-      "fact(kind, members, subject='', number=0): what is said of the run, typed; members are pairs "
+      "fact(kind, members, subject='', number=0): what is said of the run, typed; members are "
+      "pairs "
       "of a field and its value" },
     { "begin", METHOD(record_begin), METH_O, "begin(name): a range of this thread, until end()" },
     { "end", METHOD(record_end), METH_NOARGS, NULL },
