@@ -410,7 +410,7 @@ def test_torchvisions_models(name, layers, tmp_path):
         sum(one.numel() for one in model.parameters())
 
 
-def test_equal_run_once(tmp_path):
+def test_equal_layers_run_once(tmp_path):
     path = tmp_path / "results.yml"
     made = sonde.layers(TINY, results=path, batch_size=1, repeat_once=True)
     rows = load(path)["profile_data"]
