@@ -174,6 +174,17 @@ def test_a_profiler_is_on_while_one_is():
     assert is_on() == (False, False, False)
 
 
+def test_to_stop_torchs_own_does_nothing_where_it_is_not_on():
+    """Lightning stops whatever profiler torch says is on before it starts its own."""
+    real = torch.autograd._disable_profiler
+    with sonde.profile(activities=[CPU]) as prof:
+        if torch.autograd._profiler_enabled():
+            torch.autograd._disable_profiler()
+        torch.ones(1)
+    assert "aten::ones" in {row.key for row in prof.key_averages()}
+    assert torch.autograd._disable_profiler is real
+
+
 def test_none_is_on_while_it_waits():
     """As torch's: from the first step that is recorded."""
     seen = {}

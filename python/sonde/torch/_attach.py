@@ -13,19 +13,30 @@ _of_run = None  # what `sonde run` asked for: it holds again when someone else d
 class _CompiledRanges:
     """torch.compile's code opens ranges only if torch says that a profiler is on.
 
-    When torch's own profiler stops in between it would say no: so we say it again.
+    When torch's own profiler stops in between it would say no: so we say it again. And who is told that
+    a profiler is on may stop it first, as Lightning does: where torch's own is not, that does nothing.
     """
 
     def __init__(self):
         import torch.autograd.profiler as profiler
         self.profiler = profiler
+        self.autograd = sys.modules["torch.autograd"]
+        self.disable = getattr(self.autograd, "_disable_profiler", None)
         self.start = getattr(profiler, "_run_on_profiler_start", None)
         self.stop = getattr(profiler, "_run_on_profiler_stop", None)
 
     def put_on(self):
+        if self.disable:
+            self.autograd._disable_profiler = self._disable_if_on
         if self.start and self.stop:
             self.start()
             self.profiler._run_on_profiler_stop = self._stop_and_start
+
+    def _disable_if_on(self):
+        try:
+            return self.disable()
+        except RuntimeError:  # "Can't disable Kineto profiler when it's not running"
+            return None
 
     def _stop_and_start(self):
         self.stop()
@@ -33,6 +44,8 @@ class _CompiledRanges:
 
     def take_off(self):
         import torch
+        if self.disable:
+            self.autograd._disable_profiler = self.disable
         if self.start and self.stop:
             self.profiler._run_on_profiler_stop = self.stop
             if not torch._C._autograd._profiler_enabled():
