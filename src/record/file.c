@@ -60,6 +60,9 @@ static int write_zeroes(int fd, uint64_t offset, uint64_t size)
     return 0;
 }
 
+/* A program that closes every number may do so between our look at the descriptor and its use. */
+#define CLOSED_TRIES 8
+
 /*
  * The file's descriptor, or -1. If the program has closed it the file is opened again by its name;
  * should that be gone too, nothing more can be reserved, which is counted as a full disk is.
@@ -113,17 +116,24 @@ static int allocate(int fd, uint64_t offset, uint64_t size)
     return 0;
 }
 
-int snd_file_reserve(uint64_t offset, uint64_t size)
+static int fill_with_zeroes(uint64_t offset, uint64_t size)
 {
     int fd = own_fd();
 
     if (fd < 0)
         return EBADF;
+    int failed = allocate(fd, offset, size);
+    return failed == 0 ? write_zeroes(fd, offset, size) : failed;
+}
+
+int snd_file_reserve(uint64_t offset, uint64_t size)
+{
+    int failed = EBADF;
+
     if (is_beyond_size_limit(offset + size))
         return EFBIG;
-    int failed = allocate(fd, offset, size);
-    if (failed == 0)
-        failed = write_zeroes(fd, offset, size);
+    for (int i = 0; i < CLOSED_TRIES && failed == EBADF; i++)
+        failed = fill_with_zeroes(offset, size);
     if (failed == 0)
         note_made(offset + size);
     return failed;
@@ -131,8 +141,11 @@ int snd_file_reserve(uint64_t offset, uint64_t size)
 
 void *snd_file_view(uint64_t offset, uint64_t size)
 {
-    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, own_fd(), (off_t)offset);
+    void *map = MAP_FAILED;
 
+    errno = EBADF;
+    for (int i = 0; i < CLOSED_TRIES && map == MAP_FAILED && errno == EBADF; i++)
+        map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, own_fd(), (off_t)offset);
     if (map == MAP_FAILED)
         return NULL;
     snd_bus_add(map, size);
