@@ -236,6 +236,6 @@ def test_the_count_that_torch_keeps(monkeypatch):
         assert "ProfilerStep" not in tracker._step_dict
         return tracker.current_step() - before
 
-    assert moved(sonde) == moved(torch.profiler) == 0
+    assert moved(sonde) == moved(torch.profiler)  # 0; 3 in older versions of torch, 2.4 among them
     monkeypatch.setenv("KINETO_USE_DAEMON", "1")
     assert moved(sonde) == moved(torch.profiler) == 3

@@ -56,6 +56,12 @@ _tracker = getattr(torch_module("torch.autograd.profiler"), "KinetoStepTracker",
 _STEP_NAME = "ProfilerStep"
 
 
+def _always_counts():
+    """Whether torch's own step() moves that count whatever the environment says, as 2.4's does."""
+    code = getattr(torch_module("torch.profiler").profile.step, "__code__", None)
+    return code is not None and "KINETO_USE_DAEMON" not in code.co_consts
+
+
 class profile(Metadata):
     """Records what PyTorch does between start and stop, or inside a `with` block.
 
@@ -159,7 +165,7 @@ class profile(Metadata):
         if not self._step_marked:
             of_run = _operators.is_guest_of_run()  # whose steps have their own numbers
             _steps.came(id(self), by_hand=True, number=None if of_run else self.step_num)
-        if _tracker is not None and os.environ.get("KINETO_USE_DAEMON"):
+        if _tracker is not None and (os.environ.get("KINETO_USE_DAEMON") or _always_counts()):
             _tracker.increment_step(_STEP_NAME)
         self._enter_step()
 
