@@ -91,10 +91,11 @@ def test_two_pythons_that_both_have_sonde(tmp_path, parent):
     words = [sys.executable, "prog.py"]
     done = run(SONDE, "run", "--functions", "-q", "-o", "t.sonde", "--", *([parent, "parent.py"] if parent else []),
                *words, cwd=tmp_path, env=environment)
-    assert done.stderr == "" and done.stdout == os.path.join(package, "__init__.py") + "\n"
+    assert done.stderr == ""
+    if "python%d.%d" % sys.version_info[:2] not in os.listdir(os.path.join(os.path.dirname(SONDE), "../lib")):
+        assert done.stdout == os.path.join(package, "__init__.py") + "\n"  # else either package fits
     calls = [row["calls"] for row in rows(tmp_path / "t.sonde", "functions") if row["function"] == "f"]
     assert calls == [1]
-
 
 
 # ---------------------------------------------------------------------------------- paths

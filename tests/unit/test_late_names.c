@@ -96,7 +96,7 @@ struct seen {
 static unsigned check_text(struct sonde_text text, const char *what)
 {
     char     copy[256], expected[256];
-    unsigned thread, i;
+    unsigned thread = 0, i = 0;
 
     snprintf(copy, sizeof copy, "%.*s", (int)text.length, text.bytes);
     if (strncmp(copy, what, strlen(what)) != 0 ||
