@@ -180,7 +180,10 @@ void snd_chunk_count(uint32_t chunk, uint64_t events)
     snd_rec.events += events;
 }
 
-/* Without the lock: nobody else can reach the chunk. */
+/*
+ * Without the lock: nobody else can reach the chunk. In keep-last mode it takes its place among the
+ * sealed ones before that: two threads may seal at once, and the one that began later end first.
+ */
 void snd_chunk_seal_next(void)
 {
     uint32_t         chunk = snd_list_pop(&snd_rec.retired);
@@ -189,14 +192,19 @@ void snd_chunk_seal_next(void)
 
     snd_rec.in_flight++;
     snd_rec.chunks[chunk].map = NULL;
+    snd_rec.chunks[chunk].sealing = true;
+    if (snd_rec.keep_last)
+        snd_list_push(&snd_rec.sealed, chunk);
     pthread_mutex_unlock(&snd_rec.lock);
     /* under load a checksum is not worth its time */
     uint64_t events = snd_chunk_seal(it.map, it.used, at_leisure);
     snd_file_unmap(it.map, it.size);
     pthread_mutex_lock(&snd_rec.lock);
     snd_chunk_count(chunk, events);
-    snd_list_push(snd_rec.keep_last ? &snd_rec.sealed : &snd_rec.unused, chunk);
-    if (--snd_rec.in_flight == 0)
+    snd_rec.chunks[chunk].sealing = false;
+    if (!snd_rec.keep_last)
+        snd_list_push(&snd_rec.unused, chunk);
+    if (--snd_rec.in_flight == 0 || snd_rec.keep_last)
         pthread_cond_broadcast(&snd_rec.settled);
 }
 
@@ -236,12 +244,27 @@ static struct snd_chunk_list *oldest(void)
     return snd_rec.chunks[full->head].left <= snd_rec.chunks[partial->head].left ? full : partial;
 }
 
+/* Takes the oldest out of its list, once it is sealed. */
+static uint32_t pop_oldest(void)
+{
+    uint32_t serial = snd_rec.serial;
+
+    while (snd_rec.phase == SND_OPEN && snd_rec.serial == serial) {
+        struct snd_chunk_list *list = oldest();
+        if (list->count == 0 && snd_rec.retired.count > 0)
+            snd_chunk_seal_next(); /* the helper has not come to it */
+        else if (list->count > 0 && snd_rec.chunks[list->head].sealing)
+            pthread_cond_wait(&snd_rec.settled, &snd_rec.lock);
+        else
+            return snd_list_pop(list);
+    }
+    return SND_NO_CHUNK;
+}
+
 /* The oldest chunk, emptied: keep-last mode at its limit. */
 static uint32_t recycle(uint64_t size)
 {
-    while (oldest()->count == 0 && snd_rec.retired.count > 0)
-        snd_chunk_seal_next(); /* the helper has not come to it */
-    uint32_t chunk = snd_list_pop(oldest());
+    uint32_t chunk = pop_oldest();
 
     if (chunk == SND_NO_CHUNK)
         return SND_NO_CHUNK;

@@ -136,16 +136,18 @@ static bool is_share_spent(enum snd_record_type type, size_t need)
             snd_rec.file_end + next_size() > snd_rec.max_bytes);
 }
 
-static void begin_own_names(void)
+void snd_table_begin_own(void)
 {
+    if (!snd_table_is_kept_last())
+        return;
     __atomic_store_n(&snd_rec.own_names, true, __ATOMIC_RELAXED);
     __atomic_fetch_or(&snd_header->flags, SND_FILE_OWN_NAMES, __ATOMIC_RELAXED);
 }
 
 uint32_t snd_table_lose(enum snd_record_type type)
 {
-    if (type == SND_REC_STRING && snd_table_is_kept_last())
-        begin_own_names();
+    if (type == SND_REC_STRING)
+        snd_table_begin_own();
     snd_count(&snd_header->lost_names, 1);
     return type == SND_REC_STRING ? SND_NAME_LOST : 0;
 }
@@ -183,8 +185,8 @@ uint32_t snd_table_try(enum snd_record_type type, struct snd_hash hash, const vo
         return 0;
     if (!snd_table_append(type, &id, payload, size) || !snd_table_put(type, hash, id))
         return 0;
-    if (is_share_spent(type, TABLE_KEPT)) /* soon: before one is lost */
-        begin_own_names();
+    if (is_share_spent(type, TABLE_KEPT)) /* soon: before one finds no room */
+        snd_table_begin_own();
     return id;
 }
 

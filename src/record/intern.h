@@ -43,6 +43,9 @@ uint32_t snd_table_try(enum snd_record_type type, struct snd_hash hash, const vo
 bool snd_table_put(enum snd_record_type type, struct snd_hash hash, uint32_t id);
 /* Counts a record that found no room; returns what stands for it: 0, or SND_NAME_LOST. */
 uint32_t snd_table_lose(enum snd_record_type type);
+
+/* In keep-last mode: from now on names that the tables lack go into the chunks of their events. */
+void snd_table_begin_own(void);
 /* Whether records without room may go into the chunks that use them. */
 bool snd_table_is_kept_last(void);
 

@@ -131,6 +131,16 @@ static uint32_t name_in_chunk(const char *text, size_t length)
     return SND_OWN_NAME | thread->own[at].number;
 }
 
+/* The tables have no room left for a name: whether it may go into its chunk from now on. */
+static bool may_be_own(size_t length)
+{
+    snd_lock();
+    if (snd_rec.phase == SND_OPEN && snd_thread_self()->serial == snd_rec.serial)
+        snd_table_begin_own();
+    snd_unlock();
+    return own_room(length) > 0;
+}
+
 /*
  * The room is asked for before the lane is entered. Another thread may use the tables up in between:
  * then there is none, and the lane is entered again.
@@ -151,7 +161,7 @@ enum snd_entry snd_lane_enter_named(size_t words, enum snd_intent intent, const 
             *id = name_in_chunk(text, length);
         if (*id != 0)
             return entry;
-        if (own_room(length) == 0) {
+        if (!may_be_own(length)) {
             snd_lock();
             *id = snd_table_lose(SND_REC_STRING);
             snd_unlock();

@@ -73,6 +73,7 @@ struct snd_chunk {
     uint32_t                 next;    /* in one list */
     uint64_t                 left;    /* snd_rec.seq when its thread left it: its age */
     bool                     tallied; /* probes add to words in it, without a lock */
+    bool                     sealing; /* without the lock, at this moment */
 };
 
 /* A queue of chunks, by index. */

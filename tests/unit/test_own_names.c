@@ -60,7 +60,8 @@ static bool on_event(const struct sonde_event *event, void *user)
     assert_string_equal(text, expected);
     if (event->kind == SONDE_EVENT_MARK)
         return true;
-    assert_true(seen->next[thread] == 0 || seen->next[thread] == i);
+    if (seen->next[thread] != 0 && seen->next[thread] != i)
+        fail_msg("thread %u: range %u comes after %u", thread, i, seen->next[thread] - 1);
     seen->next[thread] = i + 1;
     seen->named++;
     return true;
