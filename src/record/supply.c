@@ -12,7 +12,7 @@
 #define STOCK_DELAY_NS 1000000u   /* a recording shorter than this needs no stock */
 #define CLOCK_FIRST_NS 250000000u /* first further clock pair; then twice as long each time */
 #define CLOCK_LAST_NS 60000000000u
-#define HELPERS_MAX 8u /* that a busy machine has not let end yet */
+#define HELPERS_MAX 2u /* that a busy machine has not let end yet */
 
 static uint32_t wanted_stock(uint64_t now_ns, uint64_t started_ns)
 {
