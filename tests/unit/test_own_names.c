@@ -101,7 +101,8 @@ static void the_last_events_have_their_names(void **state)
     recorded_stop();
     snprintf(from, sizeof from, "%s", recorded_path("names.sonde"));
     assert_int_equal(stat(from, &st), 0);
-    assert_true((uint64_t)st.st_size <= LIMIT);
+    /* Two threads that find a table full at once may each reserve the next chunk. */
+    assert_true((uint64_t)st.st_size <= LIMIT + (THREADS - 1) * 65536);
 
     struct seen seen = look("names.sonde");
     unsigned    whole = 0;
