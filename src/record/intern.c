@@ -31,25 +31,38 @@ static uint64_t next_size(void)
     return snd_rec.table_chunk == SND_NO_CHUNK || is_small ? TABLE_FIRST : TABLE_NEXT;
 }
 
-/* A table chunk with room for `need` more bytes. */
-static bool make_room(size_t need)
+static bool has_room(size_t need)
 {
-    if (snd_rec.table_chunk != SND_NO_CHUNK &&
-        snd_rec.table_used + need <= snd_rec.chunks[snd_rec.table_chunk].size)
-        return true;
+    return snd_rec.table_chunk != SND_NO_CHUNK &&
+           snd_rec.table_used + need <= snd_rec.chunks[snd_rec.table_chunk].size;
+}
+
+/* In flight, so that a stop waits until we, too, are done with the tables. */
+static void wait_for_new_chunk(void)
+{
+    snd_rec.in_flight++;
+    while (snd_rec.table_growing)
+        pthread_cond_wait(&snd_rec.settled, &snd_rec.lock);
+    if (--snd_rec.in_flight == 0)
+        pthread_cond_broadcast(&snd_rec.settled);
+}
+
+/* A new table chunk; false: there is none. One thread at a time, the lock is free meanwhile. */
+static bool add_chunk(size_t need)
+{
+    uint64_t size = next_size();
+
     if (snd_rec.table_bytes + need > TABLE_MAX)
         return false;
-    uint64_t size = next_size();
     while (size < need + SND_CHUNK_HEADER_SIZE)
         size *= 2;
     uint32_t before = snd_rec.table_chunk;
+    snd_rec.table_growing = true;
     uint32_t chunk = snd_chunk_reserve(size, SND_CHUNK_TABLE);
+    snd_rec.table_growing = false;
+    pthread_cond_broadcast(&snd_rec.settled);
     if (chunk == SND_NO_CHUNK)
         return false;
-    if (snd_rec.table_chunk != before) { /* another thread was faster while the lock was free */
-        snd_list_push(&snd_rec.tables, chunk);
-        return make_room(need);
-    }
     snd_chunk_open(chunk, 0);
     snd_list_push(&snd_rec.tables, chunk);
     if (before != SND_NO_CHUNK)
@@ -57,6 +70,18 @@ static bool make_room(size_t need)
     snd_rec.table_chunk = chunk;
     snd_rec.table_used = SND_CHUNK_HEADER_SIZE;
     snd_rec.table_bytes += size;
+    return true;
+}
+
+/* Whether a table chunk has room for `need` more bytes. */
+static bool make_room(size_t need)
+{
+    while (!has_room(need)) {
+        if (snd_rec.table_growing)
+            wait_for_new_chunk();
+        else if (!add_chunk(need))
+            return false;
+    }
     return true;
 }
 

@@ -24,6 +24,7 @@ enum sonde_status snd_recording_open(struct sonde_error *err)
     snd_rec.exhausted = false;
     snd_rec.retry_at = 0;
     snd_rec.in_flight = 0;
+    snd_rec.table_growing = false;
     if (!snd_table_start()) {
         int os_error = (int)snd_header->last_os_error;
         snd_sampled_clear();

@@ -194,7 +194,8 @@ struct snd_recording {
     uint32_t helpers;     /* that have not ended yet, this turn's and earlier ones' */
 
     /* tables */
-    uint32_t                table_chunk; /* the one being filled */
+    uint32_t                table_chunk;   /* the one being filled */
+    bool                    table_growing; /* a thread reserves the next one */
     size_t                  table_used;
     struct snd_chunk_list   tables;
     struct snd_intern_slot *slots;
