@@ -240,8 +240,7 @@ def test_a_program_that_closes_every_descriptor(options, tmp_path):
         "for each in others: each.start()\nfor each in others: each.join()\n"
         "print(own[0], {os.fstat(fd).st_size for fd in own})\n")
     done = sonde_run([*options, "-o", "t.sonde"], "prog.py", cwd=tmp_path)
-    # 4: at that very moment the recorder opened its own file again, to give it a high number.
-    assert done.stdout in ("3 {4000}\n", "4 {4000}\n") and done.stderr == ""
+    assert (done.stdout, done.stderr) == ("3 {4000}\n", "")
     assert (tmp_path / "own.txt").read_text() == "mine" * 1000
     assert run(SONDE, "check", "t.sonde", cwd=tmp_path).stdout.endswith("every checksum is right\n")
     if "--sample" not in options and options:
