@@ -3,22 +3,14 @@
  * python/read/average.c - Average: a row of key_averages(), with the attributes of torch's FunctionEventAvg.
  *
  * A row borrows its texts from its owner: the list that it is of, or, when it was pickled, a list
- * of the texts alone. Pickled it is a dict of what is in core_average_members[].
+ * of the texts alone.
  */
-#include "python/read/rows.h"
+#include "python/read/average.h"
 
-#include <math.h>
 #include <stddef.h>
-#include <string.h>
 #include <structmember.h>
 
 static PyTypeObject *average_type;
-
-struct average_object {
-    struct core_row      base;
-    struct sonde_average row;
-    bool                 by_shape;
-};
 
 PyObject *core_make_average(PyObject *owner, const struct sonde_average *row, bool by_shape)
 {
@@ -32,36 +24,6 @@ PyObject *core_make_average(PyObject *owner, const struct sonde_average *row, bo
     self->by_shape = by_shape;
     return (PyObject *)self;
 }
-
-/* clang-format off */
-#define AT(member) offsetof(struct sonde_average, member)
-const struct core_member core_average_members[CORE_AVERAGE_MEMBERS] = {
-    { "key", FROM_TEXT, AT(name) },
-    { "count", FROM_COUNT, AT(count) },
-    { "self_cpu_time_total", FROM_NS, AT(self_ns) },
-    { "cpu_time_total", FROM_NS, AT(total_ns) },
-    { "cpu_time_min", FROM_NS, AT(min_ns) },
-    { "cpu_time_max", FROM_NS, AT(max_ns) },
-    { "cpu_memory_usage", FROM_BYTES, AT(cpu_bytes) },
-    { "self_cpu_memory_usage", FROM_BYTES, AT(self_cpu_bytes) },
-    { "device_memory_usage", FROM_BYTES, AT(device_bytes) },
-    { "self_device_memory_usage", FROM_BYTES, AT(self_device_bytes) },
-    { "flops", FROM_DOUBLE, AT(flops) },
-    { "macs", FROM_DOUBLE, AT(macs) },
-    { "moved_bytes", FROM_DOUBLE, AT(moved_bytes) },
-    { "input_shapes", FROM_TEXT, AT(shapes) },
-    { "stack", FROM_TEXT, AT(stack) },
-    { "module", FROM_TEXT, AT(module) },
-    { "overload_name", FROM_TEXT, AT(overload) },
-    { "scope", FROM_SMALL, AT(scope) },
-    { "is_async", FROM_SMALL, AT(is_async) },
-    { "is_user_annotation", FROM_SMALL, AT(is_user_annotation) },
-    /* not columns: */
-    { "has_parent", FROM_SMALL, AT(has_parent) },
-    { "process", FROM_INDEX, AT(process) },
-    { "thread", FROM_INDEX, AT(thread) },
-};
-/* clang-format on */
 
 /* ----------------------------------------------------------------- attributes */
 
@@ -188,196 +150,6 @@ static PyObject *average_get(struct average_object *self, void *which)
     return NULL;
 }
 
-/* ------------------------------------------------------------------- pickling */
-
-static PyObject *member_value(const struct sonde_average *row, const struct core_member *member)
-{
-    const char       *at = (const char *)row + member->place;
-    struct sonde_text text;
-    uint64_t          count;
-    int64_t           number;
-    uint32_t          index;
-    double            value;
-
-    switch (member->source) {
-    case FROM_TEXT:
-        memcpy(&text, at, sizeof text);
-        return core_text(text);
-    case FROM_COUNT:
-        memcpy(&count, at, sizeof count);
-        return PyLong_FromUnsignedLongLong(count);
-    case FROM_NS:
-    case FROM_BYTES:
-        memcpy(&number, at, sizeof number);
-        return PyLong_FromLongLong(number);
-    case FROM_DOUBLE:
-        memcpy(&value, at, sizeof value);
-        return PyFloat_FromDouble(value);
-    case FROM_SMALL:
-        return PyLong_FromLong(*(const uint8_t *)at);
-    case FROM_INDEX:
-        memcpy(&index, at, sizeof index);
-        return PyLong_FromUnsignedLong(index);
-    }
-    return NULL;
-}
-
-/* A text of a row; its bytes are kept in the list `kept`. */
-static int set_text(void *at, PyObject *value, PyObject *kept)
-{
-    PyObject *bytes = PyUnicode_AsEncodedString(value, "utf-8", "surrogatepass");
-    if (!bytes || PyList_Append(kept, bytes) < 0) {
-        Py_XDECREF(bytes);
-        return -1;
-    }
-    struct sonde_text text = { PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes) };
-    memcpy(at, &text, sizeof text);
-    Py_DECREF(bytes); /* the list has it */
-    return 0;
-}
-
-static int set_member(struct sonde_average *row, const struct core_member *member, PyObject *value,
-                      PyObject *kept)
-{
-    char *at = (char *)row + member->place;
-
-    switch (member->source) {
-    case FROM_TEXT:
-        return set_text(at, value, kept);
-    case FROM_COUNT:
-        row->count = PyLong_AsUnsignedLongLong(value);
-        break;
-    case FROM_NS:
-    case FROM_BYTES:
-        memcpy(at, &(int64_t){ PyLong_AsLongLong(value) }, sizeof(int64_t));
-        break;
-    case FROM_DOUBLE:
-        memcpy(at, &(double){ PyFloat_AsDouble(value) }, sizeof(double));
-        break;
-    case FROM_SMALL:
-        *(uint8_t *)at = (uint8_t)PyLong_AsLong(value);
-        break;
-    case FROM_INDEX:
-        memcpy(at, &(uint32_t){ (uint32_t)PyLong_AsUnsignedLong(value) }, sizeof(uint32_t));
-        break;
-    }
-    return PyErr_Occurred() ? -1 : 0;
-}
-
-/* make_average({name: value}, by_shape): a row that belongs to no list. */
-static PyObject *make_average(PyObject *module, PyObject *args)
-{
-    struct sonde_average row = core_no_average;
-    PyObject            *values, *result = NULL;
-    int                  by_shape = 0;
-
-    (void)module;
-    if (!PyArg_ParseTuple(args, "O!|p:make_average", &PyDict_Type, &values, &by_shape))
-        return NULL;
-    PyObject *kept = PyList_New(0);
-    bool      good = kept != NULL;
-    for (size_t i = 0; good && i < CORE_AVERAGE_MEMBERS; i++) {
-        PyObject *value = PyDict_GetItemString(values, core_average_members[i].name);
-        good = !value || set_member(&row, &core_average_members[i], value, kept) == 0;
-    }
-    if (good)
-        result = core_make_average(kept, &row, by_shape);
-    Py_XDECREF(kept);
-    return result;
-}
-
-static PyObject *average_reduce(PyObject *object, PyObject *unused)
-{
-    struct average_object *self = (struct average_object *)object;
-    PyObject              *values = PyDict_New();
-
-    (void)unused;
-    for (size_t i = 0; values && i < CORE_AVERAGE_MEMBERS; i++) {
-        PyObject *value = member_value(&self->row, &core_average_members[i]);
-        if (!value || PyDict_SetItemString(values, core_average_members[i].name, value) < 0)
-            Py_CLEAR(values);
-        Py_XDECREF(value);
-    }
-    PyObject *core = values ? PyImport_ImportModule("sonde._core") : NULL;
-    PyObject *make = core ? PyObject_GetAttrString(core, "make_average") : NULL;
-    PyObject *result = NULL;
-    if (make)
-        result = Py_BuildValue("(O(OO)O)", make, values, self->by_shape ? Py_True : Py_False,
-                               self->base.dict ? self->base.dict : Py_None);
-    Py_XDECREF(make);
-    Py_XDECREF(core);
-    Py_XDECREF(values);
-    return result;
-}
-
-/* ------------------------------------------------------------------------ adding */
-
-/* What add() adds up, by the names of torch's attributes. */
-static const char *const sums[] = {
-    "count",
-    "cpu_time_total",
-    "self_cpu_time_total",
-    "cpu_memory_usage",
-    "self_cpu_memory_usage",
-    "device_memory_usage",
-    "self_device_memory_usage",
-    "device_time_total",
-    "self_device_time_total",
-    "flops",
-    "macs",
-    "moved_bytes",
-};
-
-/* self.name += other.name; what torch's rows do not have, or have None of, counts as 0. */
-static int add_attribute(PyObject *self, PyObject *other, const char *name)
-{
-    PyObject *theirs = PyObject_GetAttrString(other, name);
-    if (!theirs || theirs == Py_None) {
-        if (!theirs && !PyErr_ExceptionMatches(PyExc_AttributeError))
-            return -1;
-        PyErr_Clear();
-        Py_XDECREF(theirs);
-        return 0;
-    }
-    PyObject *ours = PyObject_GetAttrString(self, name);
-    PyObject *sum = ours ? PyNumber_Add(ours, theirs) : NULL;
-    int       result = sum ? PyObject_SetAttrString(self, name, sum) : -1;
-    Py_XDECREF(sum);
-    Py_XDECREF(ours);
-    Py_DECREF(theirs);
-    return result;
-}
-
-/* Rows of one key may be added up; one without a key takes the other's, as torch's does. */
-static int take_key(PyObject *self, PyObject *other)
-{
-    PyObject *ours = PyObject_GetAttrString(self, "key");
-    PyObject *theirs = ours ? PyObject_GetAttrString(other, "key") : NULL;
-    int       result = -1;
-
-    if (theirs && ours == Py_None)
-        result = PyObject_SetAttrString(self, "key", theirs);
-    else if (theirs)
-        result = PyObject_RichCompareBool(ours, theirs, Py_EQ) - 1;
-    if (result < 0 && theirs && !PyErr_Occurred())
-        PyErr_Format(PyExc_AssertionError, "Expected keys to match, but got %S vs %S", theirs,
-                     ours);
-    Py_XDECREF(theirs);
-    Py_XDECREF(ours);
-    return result;
-}
-
-static PyObject *average_add(PyObject *self, PyObject *other)
-{
-    if (take_key(self, other) < 0)
-        return NULL;
-    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
-        if (add_attribute(self, other, sums[i]) < 0)
-            return NULL;
-    Py_INCREF(self);
-    return self;
-}
-
 /* The texts of times follow from the times, which may have been added up. */
 static PyObject *average_time_text(PyObject *self, void *name)
 {
@@ -485,14 +257,15 @@ static PyGetSetDef average_getset[] = {
 };
 
 static PyMethodDef average_methods[] = {
-    { "add", METHOD(average_add), METH_O, "add(other): adds up what both have, and returns self" },
-    { "__reduce__", METHOD(average_reduce), METH_NOARGS, NULL },
+    { "add", METHOD(core_average_add), METH_O,
+      "add(other): adds up what both have, and returns self" },
+    { "__reduce__", METHOD(core_average_reduce), METH_NOARGS, NULL },
     { "__setstate__", METHOD(core_row_setstate), METH_O, NULL },
     { NULL, NULL, 0, NULL },
 };
 
 static PyMethodDef functions[] = {
-    { "make_average", METHOD(make_average), METH_VARARGS,
+    { "make_average", METHOD(core_average_unpickle), METH_VARARGS,
       "make_average(values, by_shape=False) -> Average, of no list" },
     { NULL, NULL, 0, NULL },
 };
@@ -509,7 +282,7 @@ static PyType_Slot average_slots[] = {
     { Py_tp_repr, (void *)average_repr },
     { Py_tp_getattro, (void *)core_row_get },
     { Py_tp_setattro, (void *)core_row_set },
-    { Py_nb_inplace_add, (void *)average_add },
+    { Py_nb_inplace_add, (void *)core_average_add },
     { Py_tp_methods, average_methods },
     { Py_tp_getset, average_getset },
     { Py_tp_members, average_members },

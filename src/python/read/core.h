@@ -4,10 +4,11 @@
  *
  *     core.c       the module, its exception, the words of options
  *     trace.c      Trace
- *     averages.c, average.c, events.c, event.c, interval.c, arguments.c, timeline.c
+ *     averages.c, average.c (average.h), events.c, event.c, interval.c, arguments.c, timeline.c
  *     rows.c       what those have in common
  *     layers.c     profiles of layers into results files
- *     table.c      columns of them, for NumPy and Arrow
+ *     table.c      columns of them, for NumPy
+ *     arrow.c      whole tables, for Arrow
  *
  * Built against the limited API of CPython 3.9. All of this runs with the interpreter lock.
  */
@@ -76,7 +77,7 @@ PyObject *core_trace_events(struct trace_object *self, PyObject *args, PyObject 
 PyObject *core_trace_stacks(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_timeline(struct trace_object *self, PyObject *args, PyObject *kwargs);
 
-/* ------------------------------------------------------------------- table.c */
+/* ---------------------------------------------------------- table.c, arrow.c */
 
 #define CORE_COLUMNS_MAX 40
 
