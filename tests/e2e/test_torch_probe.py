@@ -171,15 +171,19 @@ def is_python(event):
     return bool(re.match(r"<built-in |nn\.Module: |.*\(\d+\): ", event.name()))
 
 
-def both(path, work, form="together", **options):
-    """Runs `work` under both, at once or apart; theirs as kineto events in thread and time order."""
+def both(path, work, form="together", start=None, config=None, **options):
+    """Runs `work` under both, at once or apart; theirs as kineto events in thread and time order.
+
+    `start`: begins our recording in another way than by the probe's start(). `config`: torch's
+    experimental one.
+    """
     from torch.profiler import ProfilerActivity, profile
     theirs = profile(activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True,
-                     with_stack=options.get("stacks", False))
+                     with_stack=options.get("stacks", False), experimental_config=config)
     if form == "apart":
         with theirs:
             work()
-    _torch_probe.start(path, **options)
+    (start or _torch_probe.start)(path, **options)
     try:
         with contextlib.nullcontext() if form == "apart" else theirs:
             work()
@@ -364,19 +368,18 @@ def test_each_set_of_options(tmp_path, options, form):
     assert described["missing"] == "" and described["records"][0] == "ops"
 
 
-def test_allocator_in_front(tmp_path):
+def in_front(path, **options):
+    _record.start(path)
+    _torch_probe.attach(more_flags=_record.TORCH_WRAP_ALLOCATOR, **options)
+    assert json.loads(_record.torch_describe())["cpu_memory"] == "wrapped"
+
+
+@pytest.mark.parametrize("form", ["together", "apart"])
+def test_allocator_in_front(tmp_path, form):
     """The second way to see memory gives the same sizes, and is gone afterwards."""
     work = train()
     work()
-    from torch.profiler import ProfilerActivity, profile
-    _record.start(tmp_path / "t.sonde")
-    _torch_probe.attach(memory=True, more_flags=_record.TORCH_WRAP_ALLOCATOR)
-    assert json.loads(_record.torch_describe())["cpu_memory"] == "wrapped"
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as theirs:
-        work()
-    _torch_probe.stop()
-    sizes = [e.nbytes() for e in sorted((e for e in theirs.profiler.kineto_results.events()
-                                         if e.name() == "[memory]"), key=lambda e: e.start_ns())]
+    _, sizes = both(tmp_path / "t.sonde", work, form, start=in_front, memory=True)
     _, memory, _, trace = read(tmp_path / "t.sonde")
     assert_same_memory(sizes, paired(memory))
     gc.collect()
@@ -405,10 +408,10 @@ class Net(nn.Module):
         return self.second(self.first(x)) + 1
 
 
-def test_stacks_are_torch_s(tmp_path):
+@pytest.mark.parametrize("form", ["together", "apart"])
+def test_stacks_are_torch_s(tmp_path, form):
     """Every Python frame that torch shows with verbose stacks; built-ins are no frames."""
     from torch._C._profiler import _ExperimentalConfig
-    from torch.profiler import ProfilerActivity, profile
     from torch.profiler.python_tracer import _prefix_regex
     net, x = Net(), torch.randn(2, 4)
 
@@ -418,11 +421,8 @@ def test_stacks_are_torch_s(tmp_path):
         sorted([3, 1], key=lambda value: float((x * value).sum()))
 
     step()
-    _torch_probe.start(tmp_path / "t.sonde", stacks=True)
-    with profile(activities=[ProfilerActivity.CPU], with_stack=True,
-                 experimental_config=_ExperimentalConfig(verbose=True)) as theirs:
-        step()
-    _torch_probe.stop()
+    events, _ = both(tmp_path / "t.sonde", step, form, config=_ExperimentalConfig(verbose=True),
+                     stacks=True)
     ours, _, meta, _ = read(tmp_path / "t.sonde")
     prefixes = json.loads(meta[0, "python.prefixes"])
     assert prefixes == list(_prefix_regex())
@@ -434,9 +434,6 @@ def test_stacks_are_torch_s(tmp_path):
         cut = next((p for p in prefixes if file.startswith(p)), "")
         return f"{file[len(cut):]}({frame['first_line']}): {frame['function']}"
 
-    events = sorted((e for e in theirs.profiler.kineto_results.events()
-                     if not is_python(e) and e.name() != "[memory]"),
-                    key=lambda e: (e.start_thread_id(), e.start_ns()))
     assert [e.name() for e in events] == [one.name for one in ours]
     compared = 0
     for event, one in zip(events, ours):
