@@ -327,6 +327,7 @@ enum sonde_tally_kind {
     SONDE_TALLY_LINE = 2,
     SONDE_TALLY_LINE_MEMORY = 3,
     SONDE_TALLY_SAMPLER = 4,
+    SONDE_TALLY_ARGUMENTS = 5,
 };
 /* A kind as counted by one session, 1..65535; readers show those of 0. */
 #define SONDE_TALLY_OF(kind, session) \

@@ -9,11 +9,13 @@
 
 #include "read/metadata.h"
 
-/* What samplers of stacks say of themselves. */
-static void fill_samplers(struct snd_ledger *l, const struct snd_process *p)
+/* What is counted in place: by samplers of stacks, and by PyTorch's probe. */
+static void fill_tallies(struct snd_ledger *l, const struct snd_process *p)
 {
     for (uint32_t i = 1; i < p->tables.tally_count; i++) {
         const struct snd_tally *t = &p->tables.tallies[i];
+        if (t->head.kind == SND_TALLY_ARGUMENTS)
+            l->counts[SND_LEDGER_dropped_arguments] += t->words[SND_ARGUMENTS_DROPPED];
         if (t->head.kind != SND_TALLY_SAMPLER)
             continue;
         l->rounds += t->words[SND_SAMPLER_ROUNDS];
@@ -84,7 +86,7 @@ static void fill_process(struct snd_ledger *l, const struct snd_process *p)
     l->counts[SND_LEDGER_skipped_bytes] += p->damage.skipped_bytes;
     l->counts[SND_LEDGER_unknown_chunks] += p->damage.unknown_chunks;
     l->counts[SND_LEDGER_missing_ids] += p->damage.bad_ids;
-    fill_samplers(l, p);
+    fill_tallies(l, p);
 }
 
 void snd_ledger_fill(struct snd_ledger *l, const struct sonde_trace *trace,

@@ -149,6 +149,27 @@ def test_keywords_that_torch_leaves_out(tmp_path):
     assert {key: found[key] for key in odd} == odd
 
 
+@pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
+def test_arguments_beyond_the_room_for_them_are_counted():
+    """24 MB of texts; the trace of each cycle counts its own."""
+    long, seen = "x" * 60_000, []
+
+    def ready(prof):
+        there = sum("text" in event.kwinputs for event in prof.events())
+        seen.append((there, {key: count for key, count, _ in prof.ledger()}))
+
+    with sonde.profile(activities=[CPU], record_shapes=True, on_trace_ready=ready,
+                       schedule=sonde.schedule(wait=0, warmup=0, active=1, repeat=2)) as prof:
+        for texts in (500, 3):
+            for n in range(texts):
+                with fast("with a long text", (), {"text": f"{n} {long}"}):
+                    pass
+            prof.step()
+    (first, said), second = seen
+    assert 400 < first < 500 and said == {"dropped_arguments": 500 - first}
+    assert second == (3, {})
+
+
 # ------------------------------------------------------------------ is a profiler on?
 
 def is_on():

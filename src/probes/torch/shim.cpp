@@ -271,9 +271,6 @@ void stop()
         return;
     is_on = false;
     at::removeCallback(handle);
-    if (arguments_dropped > 0)
-        sonde_metadata(snd_meta_key(SND_META_TORCH_ARGUMENTS_DROPPED),
-                       std::to_string(arguments_dropped).c_str());
     snd_redirects_undo(&diverted);
     if (settings.flags & SONDE_TORCH_MEMORY)
         Wrapper::instance().take_off();

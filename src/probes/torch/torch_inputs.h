@@ -246,6 +246,21 @@ inline void add_number(std::string *text, double number, const char *whole)
         *text += *at == ',' ? '.' : *at; /* the program's locale is not torch's */
 }
 
+/*
+ * The id of a text of arguments; 0 where there were too many. Numbers may change with each call: the
+ * tables of a trace are for more than these. The trace itself counts those that it does not have.
+ */
+inline uint32_t intern_arguments(const std::string &text)
+{
+    if (argument_bytes.fetch_add(text.size()) <= ARGUMENT_BYTES_MAX)
+        return sonde_intern(text.data(), text.size());
+    std::lock_guard<std::mutex> guard(shared);
+    uint64_t                   *dropped = sonde_tally(SONDE_TALLY_ARGUMENTS, 0, 0, 1);
+    if (dropped)
+        ++*dropped;
+    return 0;
+}
+
 /* The JSON object that the recorder is told. */
 class KeywordText
 {
@@ -263,11 +278,7 @@ class KeywordText
 
     uint32_t id() const
     {
-        if (argument_bytes.fetch_add(text_.size()) > ARGUMENT_BYTES_MAX) {
-            arguments_dropped++;
-            return 0;
-        }
-        return sonde_intern(text_.data(), text_.size());
+        return intern_arguments(text_);
     }
 
   private:
@@ -345,14 +356,7 @@ class Inputs
     }
     uint32_t arguments() const
     {
-        /* Numbers may change with each call: the tables of a trace are for more than these. */
-        if (!has_arguments_)
-            return 0;
-        if (argument_bytes.fetch_add(text_.size()) > ARGUMENT_BYTES_MAX) {
-            arguments_dropped++;
-            return 0;
-        }
-        return sonde_intern(text_.data(), text_.size());
+        return has_arguments_ ? intern_arguments(text_) : 0;
     }
 
   private:

@@ -142,7 +142,7 @@ Settings              settings;
 std::mutex            control; /* of start and stop */
 std::mutex            shared;  /* of what follows; never held while Python runs */
 std::atomic<uint32_t> noted_epoch{ 0 };
-std::atomic<uint64_t> argument_bytes{ 0 }, arguments_dropped{ 0 };
+std::atomic<uint64_t> argument_bytes{ 0 };
 char                  description[512];
 char                  error_text[256];
 
@@ -189,7 +189,7 @@ void write_notes(uint32_t epoch)
 
     if (before == epoch || !noted_epoch.compare_exchange_strong(before, epoch))
         return;
-    argument_bytes = arguments_dropped = 0;
+    argument_bytes = 0;
     std::lock_guard<std::mutex> guard(shared);
     sonde_metadata(snd_meta_key(SND_META_TORCH_PROBE), description);
     for (const auto &note : settings.notes)
