@@ -21,6 +21,20 @@ static bool take(struct sonde_buffer *path, const char *folder, const char *file
     return !path->failed && access(path->bytes, R_OK) == 0;
 }
 
+/* Absolute, since the processes of a program may each work in another folder. */
+static bool take_given(struct sonde_buffer *path, const char *given, const char *file)
+{
+    struct sonde_buffer folder = { 0 };
+    char                here[PATH_MAX];
+
+    if (given[0] != '/' && getcwd(here, sizeof here))
+        snd_buf_format(&folder, "%s/", here);
+    snd_buf_text(&folder, given);
+    bool found = take(path, snd_buf_string(&folder), file);
+    sonde_buffer_release(&folder);
+    return found;
+}
+
 /* Of several Pythons the last in the order of names. */
 static bool find_at(const char *prefix, const char *place, const char *file,
                     struct sonde_buffer *path)
@@ -58,7 +72,7 @@ bool snd_package_find(const char *file, struct sonde_buffer *path)
     bool                found = false;
 
     if (given && *given)
-        return take(path, given, file);
+        return take_given(path, given, file);
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = '\0';
     snd_buf_text(&prefix, program);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/package.h"
 #include "cli/autostart.h"
+#include "cli/runlibrary.h"
 
 #define STARTS "SONDE_START"
 
@@ -249,29 +249,21 @@ static void list_starts(const struct snd_run_probes *chosen, struct sonde_buffer
                            probe->records);
 }
 
-/* Has the program load the probe's library: LD_PRELOAD is a list, any other variable is one path. */
-static int set_library(const struct probe *probe)
+static struct snd_run_library library_of(const struct probe *probe)
 {
-    const char         *variable = probe->start.variable, *before = getenv(variable);
-    bool                is_list = strcmp(variable, "LD_PRELOAD") == 0;
-    char                file[128];
-    struct sonde_buffer path = { 0 };
-    int                 status = -1;
+    return (struct snd_run_library){ probe->start.library, probe->start.variable, probe->records };
+}
 
-    snprintf(file, sizeof file, "_native/probe_%s.so", probe->start.library);
-    if (!snd_package_find(file, &path))
-        status =
-            snd_failure("run: cannot record %s: sonde/%s is not installed; install sonde again",
-                        probe->records, file);
-    else if (before && *before && !is_list)
-        status = snd_failure("run: cannot record %s: %s is set already, to %s; unset it",
-                             probe->records, variable, before);
-    if (status < 0 && before && *before)
-        snd_buf_format(&path, ":%s", before);
-    if (status < 0 && (path.failed || setenv(variable, path.bytes, 1) != 0))
-        status = snd_failure("run: out of memory");
-    sonde_buffer_release(&path);
-    return status;
+/* What was not asked for by name is left out, with the reason. -1 to go on. */
+static int set_library(const struct probe *probe, const struct snd_run_probes *chosen)
+{
+    const struct snd_run_library library = library_of(probe);
+    struct sonde_error           err;
+
+    if (snd_run_library_set(&library, &err) == SONDE_OK)
+        return -1;
+    int status = snd_failure("run: %s", err.message);
+    return chosen->unasked ? -1 : status;
 }
 
 static int set_found(const struct snd_run_probes *chosen, const char *folder, const char *list)
@@ -286,8 +278,18 @@ static int set_found(const struct snd_run_probes *chosen, const char *folder, co
     sonde_buffer_release(&starts);
     for (const struct probe *probe = probes; probe < end && status < 0; probe = next_probe(probe))
         if (probe->start.kind == BY_LIBRARY && is_on(probe, chosen))
-            status = set_library(probe);
+            status = set_library(probe, chosen);
     return status;
+}
+
+/* Libraries of a run that we are part of. */
+static void clear_libraries(void)
+{
+    for (const struct probe *probe = probes; probe < end; probe = next_probe(probe)) {
+        const struct snd_run_library library = library_of(probe);
+        if (probe->start.kind == BY_LIBRARY)
+            snd_run_library_clear(&library);
+    }
 }
 
 int snd_run_probes_set(const struct snd_run_probes *chosen)
@@ -296,6 +298,7 @@ int snd_run_probes_set(const struct snd_run_probes *chosen)
     int                 status = -1;
 
     unsetenv("SONDE_FIRST_PROCESS"); /* of a run that we may be part of: _start.py's */
+    clear_libraries();
     list_probes(chosen, &list);
     if (list.failed)
         status = snd_failure("run: out of memory");
@@ -316,4 +319,5 @@ void snd_run_probes_clear(void)
     unsetenv("SONDE_TRACE");
     unsetenv("SONDE_PROBES");
     unsetenv(STARTS);
+    clear_libraries();
 }

@@ -5,6 +5,7 @@ Each is added in a copy of the tree, by writing to the places that its row of th
 all of them, and to no other. The copy is built, its goldens are accepted, its checks must pass, and
 each of the four must work.
 """
+import json
 import os
 import pathlib
 import re
@@ -198,6 +199,42 @@ def test_toy(tmp_path):
     "man/sonde-run.1": Line(".It Fl p , Fl -print", ".It Fl -toy\na toy, marked once\n"),
 }
 
+# A probe of the other kind: not loaded before the program, but by a library of the program's, which
+# takes its path from a variable and calls it, as CUDA does.
+INJECTED = {
+    "src/probes/injected/injected.c": """\
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sonde/record.h"
+
+SONDE_API int InitializeInjection(void);
+
+int InitializeInjection(void)
+{
+    sonde_mark("an injected toy");
+    return 1;
+}
+""",
+    "src/probes/injected/meson.build": "# SPDX-License-Identifier: Apache-2.0\nprobe_sources = files('injected.c')\n",
+    "src/probes/probes.def": Line("/* clang-format on */", """\
+SND_PROBE(injected, "injected-toy", FLAG, NULL, 0, "injected toys", "toy", EMPTY, "", false,
+          SND_BY_LIBRARY(injected, TOY_INJECTION_PATH), "probes/injected", library, "a toy, marked when called")
+"""),
+    "tests/e2e/test_injected.py": """\
+import sys
+
+from test_toy import sonde
+
+CUDA = "import ctypes, os; ctypes.CDLL(os.environ['TOY_INJECTION_PATH']).InitializeInjection()"
+
+
+def test_injected(tmp_path):
+    trace = str(tmp_path / "t.sonde")
+    sonde("run", "--injected-toy", "-o", trace, "--", sys.executable, "-S", "-c", CUDA)
+    assert '"an injected toy"' in sonde("export", trace, "--to", "json", "-o", "-")
+""",
+    "man/sonde-run.1": Line(".It Fl p , Fl -print", ".It Fl -injected-toy\na toy, marked when called\n"),
+}
+
 ADDED = {"an exporter": EXPORTER, "a view": VIEW, "a command": COMMAND, "a probe": PROBE}
 
 
@@ -215,7 +252,7 @@ def copy_tree(to):
     """What is in the tree but was not built there, by the folders' names."""
     left_out = shutil.ignore_patterns("build*", ".venv", ".git", "demo", "__pycache__", "_probes")
     shutil.copytree(ROOT, to, ignore=left_out, symlinks=True)
-    for kind, files in ADDED.items():
+    for kind, files in [*ADDED.items(), ("the second probe", INJECTED)]:
         for path, what in files.items():
             (to / path).parent.mkdir(exist_ok=True)
             if isinstance(what, str):
@@ -237,7 +274,7 @@ def build(tree):
     run("meson", "setup", "build", "--native-file", "native.ini", "--buildtype", "plain", "-Dwerror=true",
         "-Dpython=enabled", cwd=tree)
     run("ninja", "-C", "build", "-j2", "src/cli/sonde", "tests/gen/gen", "tests/golden/golden_tables",
-        "python/probe_toy.so", cwd=tree)
+        "python/probe_toy.so", "python/probe_injected.so", cwd=tree)
 
 
 def goldens(tree):
@@ -270,12 +307,20 @@ def test_what_was_added_works(tmp_path):
         assert "\na toy" in (tree / "tests/golden" / case / "expected").read_text()
     assert "\na toy, a toy\n" in (tree / "tests/golden/command-toy/expected").read_text()
     assert "\n--loud" in "\n".join(run(sonde, "completion", "bash", cwd=tree).split())
-    # As `make` would install it, but that the recorder is found in the build.
+    # As `make` and a wheel install it, but that the recorder is found in the build.
+    plan = json.loads((tree / "build/meson-info/intro-install_plan.json").read_text())["targets"]
+    for name in ("toy", "injected"):
+        built, = (entry for path, entry in plan.items() if path.endswith(f"/probe_{name}.so"))
+        assert built["destination"].endswith(f"/sonde/_native/probe_{name}.so") and built["tag"] == "runtime", built
     package = tmp_path / "package"
     shutil.copytree(tree / "python/sonde/_autostart", package / "_autostart")
     (package / "_native").mkdir()
-    shutil.copy(tree / "build/python/probe_toy.so", package / "_native")
+    for name in ("toy", "injected"):
+        shutil.copy(tree / f"build/python/probe_{name}.so", package / "_native")
     env = {**os.environ, "SONDE": str(sonde), "SONDE_PYTHON": str(package),
            "LD_LIBRARY_PATH": str(tree / "build/src")}
-    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/e2e/test_toy.py", cwd=tree, env=env)
-    assert re.search(r"^toy +ok +--toy loads", run(sonde, "doctor", cwd=tree, env=env), re.M)
+    run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/e2e/test_toy.py",
+        "tests/e2e/test_injected.py", cwd=tree, env=env)
+    doctor = run(sonde, "doctor", cwd=tree, env=env)
+    assert re.search(r"^toy +ok +--toy loads", doctor, re.M)
+    assert re.search(r"^injected-toy +ok +--injected-toy loads", doctor, re.M)
