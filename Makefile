@@ -38,7 +38,7 @@ STAGES       := pythons asan tsan valgrind aarch64 clang bare
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all install dist raise-requirements setup demo test test-torch test-all bench wheel test-wheel wheel-probes soak fuzz lint clean $(STAGES)
+.PHONY: all install dist raise-requirements setup demo test test-torch test-programs test-all bench wheel test-wheel wheel-probes soak fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -104,6 +104,12 @@ test-all: all $(VENV)/.test-packages
 
 $(STAGES): all
 	@tools/test $@
+
+# PROGRAMS: an expression of pytest's -k, for some of them alone.
+test-programs: all $(VENV)/.test-packages
+	@tools/setup programs
+	@tools/programs $(HERE)/bin/python
+	@$(VENV)/bin/python -m pytest -q -rf tests/programs $(if $(PROGRAMS),-k '$(PROGRAMS)')
 
 # Each part prints its figures whatever the one before it said; over budget is the exit status.
 bench: all $(VENV)/.test-packages

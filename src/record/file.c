@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "record/apart.h"
 #include "record/bus.h"
 #include "record/clock.h"
 #include "record/place.h"
@@ -60,30 +61,23 @@ static int write_zeroes(int fd, uint64_t offset, uint64_t size)
     return 0;
 }
 
-/* A program that closes every number may do so between our look at the descriptor and its use. */
-#define CLOSED_TRIES 8
+/* A part of the file, and where it is mapped. */
+struct part {
+    uint64_t offset, size;
+    void    *map;
+};
 
 /*
- * The file's descriptor, or -1. If the program has closed it the file is opened again by its name;
- * should that be gone too, nothing more can be reserved, which is counted as a full disk is.
+ * Does something with the file's descriptor. Should the program have closed that, or close it
+ * meanwhile, a thread apart opens the file again; should its name be gone too, nothing more can be
+ * reserved, which is counted as a full disk is. Returns 0 or an errno.
  */
-static int own_fd(void)
+static int with_file(snd_apart_work *work, void *user)
 {
     int fd = __atomic_load_n(&snd_rec.file.fd, __ATOMIC_ACQUIRE);
+    int failed = snd_ownfd_is(&snd_rec.file, fd) ? work(fd, user) : EBADF;
 
-    if (snd_ownfd_is(&snd_rec.file, fd))
-        return fd;
-    struct snd_ownfd again = snd_ownfd_take(snd_place_reopen());
-    if (!snd_ownfd_is(&snd_rec.file, again.fd)) {
-        snd_ownfd_close(&again);
-        errno = EBADF;
-        return -1;
-    }
-    if (__atomic_compare_exchange_n(&snd_rec.file.fd, &fd, again.fd, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE))
-        return again.fd;
-    snd_ownfd_close(&again); /* another thread was first */
-    return fd;
+    return failed == EBADF ? snd_apart(work, user) : failed;
 }
 
 /* The file is at least this long from now on. */
@@ -116,40 +110,48 @@ static int allocate(int fd, uint64_t offset, uint64_t size)
     return 0;
 }
 
-static int fill_with_zeroes(uint64_t offset, uint64_t size)
+static int fill_with_zeroes(int fd, void *user)
 {
-    int fd = own_fd();
+    const struct part *part = user;
+    int                failed = allocate(fd, part->offset, part->size);
 
-    if (fd < 0)
-        return EBADF;
-    int failed = allocate(fd, offset, size);
-    return failed == 0 ? write_zeroes(fd, offset, size) : failed;
+    return failed == 0 ? write_zeroes(fd, part->offset, part->size) : failed;
 }
 
 int snd_file_reserve(uint64_t offset, uint64_t size)
 {
-    int failed = EBADF;
+    struct part part = { offset, size, NULL };
 
     if (is_beyond_size_limit(offset + size))
         return EFBIG;
-    for (int i = 0; i < CLOSED_TRIES && failed == EBADF; i++)
-        failed = fill_with_zeroes(offset, size);
+    int failed = with_file(fill_with_zeroes, &part);
     if (failed == 0)
         note_made(offset + size);
     return failed;
 }
 
+static int map_part(int fd, void *user)
+{
+    struct part *part = user;
+    void *map = mmap(NULL, part->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)part->offset);
+
+    if (map == MAP_FAILED)
+        return errno;
+    part->map = map;
+    return 0;
+}
+
 void *snd_file_view(uint64_t offset, uint64_t size)
 {
-    void *map = MAP_FAILED;
+    struct part part = { offset, size, NULL };
+    int         failed = with_file(map_part, &part);
 
-    errno = EBADF;
-    for (int i = 0; i < CLOSED_TRIES && map == MAP_FAILED && errno == EBADF; i++)
-        map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, own_fd(), (off_t)offset);
-    if (map == MAP_FAILED)
+    if (failed != 0) {
+        errno = failed;
         return NULL;
-    snd_bus_add(map, size);
-    return map;
+    }
+    snd_bus_add(part.map, size);
+    return part.map;
 }
 
 void snd_file_unmap(void *map, size_t size)
@@ -202,6 +204,16 @@ void snd_file_park(void *map, size_t size)
     snd_bus_remove(map);
 }
 
+static int punch_part(int fd, void *user)
+{
+    const struct part *part = user;
+
+    return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)part->offset,
+                     (off_t)part->size) == 0
+               ? 0
+               : errno;
+}
+
 /* Small holes are left: each waits for the file system's journal, milliseconds on a busy disk. */
 void snd_file_punch(uint64_t from, uint64_t to)
 {
@@ -209,9 +221,8 @@ void snd_file_punch(uint64_t from, uint64_t to)
 
     from = (from + 4095) & ~(uint64_t)4095;
     if (from + SMALL < to) {
-        int rc = fallocate(own_fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
-                           (off_t)(to - from));
-        (void)rc; /* only disk space is at stake */
+        struct part part = { from, to - from, NULL };
+        with_file(punch_part, &part); /* if it fails: only disk space is at stake */
     }
 }
 
@@ -265,16 +276,17 @@ static void fill_header(struct snd_file_header *h)
 }
 
 /* The page stays where it first was: others bump its counters without a lock. */
-static bool map_header(int fd)
+static int map_header(int fd, void *unused)
 {
     void *page = mmap(snd_header, SND_HEADER_SIZE, PROT_READ | PROT_WRITE,
                       MAP_SHARED | (snd_header ? MAP_FIXED : 0), fd, 0);
 
+    (void)unused;
     if (page == MAP_FAILED)
-        return false;
+        return errno;
     snd_header = page;
     snd_bus_add(page, SND_HEADER_SIZE);
-    return true;
+    return 0;
 }
 
 /*
@@ -292,17 +304,19 @@ static void keep_blocks_in_place(int fd)
     }
 }
 
-static void study_file_system(int fd)
+static int study_file_system(int fd, void *unused)
 {
     struct statfs system;
 
+    (void)unused;
     writes_reserve = false;
     if (fstatfs(fd, &system) != 0)
-        return;
+        return errno;
     writes_reserve = system.f_type == EXT4_SUPER_MAGIC || system.f_type == XFS_SUPER_MAGIC ||
                      system.f_type == TMPFS_MAGIC;
     if (system.f_type == BTRFS_SUPER_MAGIC)
         keep_blocks_in_place(fd);
+    return 0;
 }
 
 /* What the header said when it was made, should somebody truncate the file. */
@@ -314,7 +328,7 @@ enum sonde_status snd_file_create(struct sonde_error *err)
 
     if (status != SONDE_OK)
         return status;
-    study_file_system(own_fd());
+    with_file(study_file_system, NULL);
     snd_rec.file_made = 0;
     int failed = snd_file_reserve(0, SND_GRAIN);
     if (failed != 0) {
@@ -325,7 +339,9 @@ enum sonde_status snd_file_create(struct sonde_error *err)
                              snd_rec.file_path);
         goto fail_reserve;
     }
-    if (!map_header(own_fd())) {
+    failed = with_file(map_header, NULL);
+    if (failed != 0) {
+        errno = failed;
         status = snd_fail_os(err, SONDE_E_NOMEM, "cannot map the trace %s", snd_rec.file_path);
         goto fail_reserve;
     }
@@ -346,13 +362,6 @@ static bool read_header(int fd, struct snd_file_header *out)
 {
     return pread(fd, out, sizeof *out, 0) == (ssize_t)sizeof *out &&
            memcmp(out->magic, SND_FILE_MAGIC, sizeof out->magic) == 0;
-}
-
-static uint64_t file_size(int fd)
-{
-    struct stat at;
-
-    return fstat(fd, &at) == 0 ? (uint64_t)at.st_size : UINT64_MAX;
 }
 
 /* Whether another program truncated the file: its header is gone, or it is shorter than it was. */
@@ -403,23 +412,39 @@ static void mend_header(int fd, const struct snd_file_header *in_file, bool is_v
     (void)n; /* a full disk: the file cannot be told anything */
 }
 
-void snd_file_close(uint64_t size)
+struct ending {
+    uint64_t size; /* that the file is to have; 0: it is to be removed */
+    bool     truncated;
+};
+
+static int end_file(int fd, void *user)
 {
+    struct ending         *ending = user;
     struct snd_file_header in_file;
+    struct stat            at;
 
-    int      fd = own_fd();
+    if (fstat(fd, &at) != 0)
+        return errno;
+    uint64_t has = (uint64_t)at.st_size;
     bool     is_void = snd_bus_cut(snd_header, SND_HEADER_SIZE) < SND_HEADER_SIZE;
-    bool     has_header = size == 0 || fd < 0 || read_header(fd, &in_file);
-    uint64_t has = file_size(fd);
-    bool     truncated = size > 0 && fd >= 0 && is_truncated(has, has_header);
+    bool     has_header = ending->size == 0 || read_header(fd, &in_file);
 
-    if (has != size) {
-        int rc = ftruncate(fd, (off_t)size);
+    ending->truncated = ending->size > 0 && is_truncated(has, has_header);
+    if (has != ending->size) {
+        int rc = ftruncate(fd, (off_t)ending->size);
         (void)rc; /* a longer file has zeroes at its end, which readers step over */
     }
-    if (size > 0 && (is_void || truncated))
-        mend_header(fd, has_header ? &in_file : NULL, is_void, truncated);
-    if (truncated)
+    if (ending->size > 0 && (is_void || ending->truncated))
+        mend_header(fd, has_header ? &in_file : NULL, is_void, ending->truncated);
+    return 0;
+}
+
+void snd_file_close(uint64_t size)
+{
+    struct ending ending = { size, false };
+
+    with_file(end_file, &ending); /* if it fails, the file stays as long as it is */
+    if (ending.truncated)
         snd_say("%s was truncated by another program while it was recorded: what it held is lost",
                 snd_rec.file_path);
     snd_file_leave();

@@ -28,6 +28,7 @@
  *   startoptions  what sonde_start() was given
  *   bus           stores into the file that the file system cannot take
  *   place         where the files are: names, folder
+ *   apart         work on the file by a thread with descriptors of its own
  *   file          one file: made, grown, mapped, trimmed
  *   chunk         its parts: reserved, sealed, recycled
  *   intern        its tables

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/supply.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "record/apart.h"
 #include "record/chunk.h"
 #include "record/clock.h"
 #include "record/intern.h"
@@ -89,14 +89,10 @@ static void set_supplier(bool there)
 void snd_supply_start(void)
 {
     pthread_attr_t attributes;
-    sigset_t       all;
 
     set_supplier(false);
-    if (pthread_attr_init(&attributes) != 0)
+    if (!snd_apart_attributes(&attributes))
         return;
-    sigfillset(&all);        /* the program's signals are not for this thread */
-    sigdelset(&all, SIGBUS); /* its own fault: bus.h */
-    pthread_attr_setsigmask_np(&attributes, &all);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_t helper;
     void     *turn = (void *)(uintptr_t)snd_rec.supply_turn; /* NOLINT(performance-no-int-to-ptr) */

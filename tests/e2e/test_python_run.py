@@ -248,6 +248,45 @@ def test_a_program_that_closes_every_descriptor(options, tmp_path):
         assert calls["work"] == 4 * 3000 * 101
 
 
+LOWEST = """
+import os
+def work(n):
+    return n and work(n - 1)
+seen = set()
+for _ in range(1500):
+    os.closerange(3, 1100)
+    seen.add(os.open("/dev/null", os.O_RDONLY))
+    work(100)
+print(seen)
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--sample", "2000", "--native"], ["--functions"], ["--timeline"],
+                                     ["--lines", "work"], ["--line-memory", "work"]],
+                         ids=lambda options: " ".join(options) or "default")
+def test_the_lowest_number_is_the_programs(options, tmp_path):
+    """What we open again never has a number that the program can see, and nothing is lost by it."""
+    (tmp_path / "prog.py").write_text(LOWEST)
+    done = sonde_run([*options, "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("{3}\n", "")
+    if options in (["--functions"], ["--timeline"]):
+        calls = {row["function"]: row["calls"] for row in rows(tmp_path / "t.sonde", "functions")}
+        assert calls["work"] == 1500 * 101
+
+
+def test_a_pipe_ends_when_the_program_closes_it(tmp_path):
+    """Threads of ours have no copy of what was open when they began."""
+    (tmp_path / "prog.py").write_text(
+        "import os, signal, time, sonde\n"
+        "read, write = os.pipe()\n"
+        "with sonde.sample(hz=1000, native=True):\n"
+        "    time.sleep(0.05)\n"
+        "    os.close(write)\n"
+        "    signal.alarm(60)\n"
+        "    print(os.read(read, 1))\n")
+    assert python("prog.py", cwd=tmp_path).stdout == "b''\n"
+
+
 def test_a_python_that_is_too_old(tmp_path):
     """It cannot be had for that one, so it is not told to install it."""
     old = os.path.expanduser("~/.pyenv/versions/3.8.18/bin/python3")

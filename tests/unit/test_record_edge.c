@@ -213,6 +213,40 @@ static void test_descriptors_closed_and_the_file_gone(void **state)
     record_without_descriptors("gone.sonde", true);
 }
 
+/* The lowest number that is free is the program's, at any moment: after close(0) it is 0. */
+static void test_no_number_is_taken_from_the_program(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 400, EACH = 1000 };
+    static bool          before[NUMBERS];
+    int                  lowest = open("/dev/null", O_RDONLY);
+    struct sonde_options options = recorded_options("lowest.sonde");
+
+    options.chunk_bytes = 65536;
+    close(lowest);
+    list_descriptors(before);
+    recorded_start(&options);
+    for (int i = 0; i < ROUNDS; i++) {
+        for (int fd = 3; fd < NUMBERS; fd++)
+            if (!before[fd])
+                close(fd);
+        for (int j = 0; j < EACH; j++) {
+            SONDE_RANGE("range");
+            int own = j % 100 == 0 ? open("/dev/null", O_RDONLY) : lowest;
+            assert_int_equal(own, lowest);
+            if (j % 100 == 0)
+                close(own);
+        }
+    }
+    recorded_stop();
+    struct counts       counts = { 0, 0 };
+    struct sonde_trace *trace = recorded_open("lowest.sonde");
+    recorded_walk(trace, count, &counts);
+    assert_int_equal(counts.begins, ROUNDS * EACH);
+    assert_int_equal(recorded_ledger(trace, "lost_events"), 0);
+    sonde_trace_close(trace);
+}
+
 /* -------------------------------------------------- handlers and the lock */
 
 static void mark_new_name(int signal_number)
@@ -444,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_child_with_threads),
         cmocka_unit_test(test_descriptors_closed_by_the_program),
         cmocka_unit_test(test_descriptors_closed_and_the_file_gone),
+        cmocka_unit_test(test_no_number_is_taken_from_the_program),
         cmocka_unit_test(test_handler_while_the_lock_is_held),
         cmocka_unit_test(test_another_recording_in_the_callback),
         cmocka_unit_test(test_metadata_in_every_cycle),

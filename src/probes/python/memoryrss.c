@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/owntable.h"
 #include "format/known.h"
 #include "probes/python/memorycounts.h"
 
@@ -42,12 +43,15 @@ uint64_t snd_rss_bytes(void)
 static void *watch(void *unused)
 {
     struct timespec until;
+    bool            apart = false;
 
     (void)unused;
     snd_memory_mine_.inside = 1; /* what this thread takes is not the program's */
     pthread_mutex_lock(&rss.lock);
     while (!rss.stopping) {
         sonde_counter(snd_known_name(SND_KNOWN_RSS), (double)snd_rss_bytes());
+        if (!apart && sonde_lane_.cur) /* the trace file exists, with a number for all threads */
+            apart = snd_owntable_enter();
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += INTERVAL_NS;
         if (until.tv_nsec >= 1000000000L) {

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/owntable.h"
 #include "probes/python/common.h"
 #include "probes/python/interrupt.h"
 #include "probes/python/threadnames.h"
@@ -31,6 +32,7 @@ static struct {
     struct snd_sampling *sampling; /* the thread's, while it runs */
     uint64_t             last[SND_SAMPLER_WORDS];
     bool                 interrupts, native;
+    bool                 has_file; /* the recording had a trace file when the sampler was started */
 } sampler = { .lock = PTHREAD_MUTEX_INITIALIZER, .round = PTHREAD_MUTEX_INITIALIZER };
 
 /* Of a thread that is forking. */
@@ -82,16 +84,30 @@ static bool make_round(uint64_t missed)
     return go_on;
 }
 
+/*
+ * What this thread reads in /proc gets numbers that the program does not see. Not before the trace
+ * file exists: in a forked child this thread may be the one that creates it, for all threads.
+ */
+static bool enter_own_table(void)
+{
+    if (!sampler.has_file && !sonde_lane_.cur)
+        return false;
+    snd_owntable_enter(); /* where it is refused, the program may see a number for a moment */
+    return true;
+}
+
 static void *run(void *unused)
 {
     struct snd_pace pace = snd_pace_begin(sampler.period_ns);
     uint64_t        missed = 0;
     unsigned        empty = 0;
+    bool            apart = false;
 
     snd_pace_next(&pace); /* what runs at this moment is what started us */
     prctl(PR_SET_NAME, "sonde sampler");
     prctl(PR_SET_TIMERSLACK, 1ul);
     while (empty < EMPTY_ROUNDS && wait_until(pace.due_ns)) {
+        apart = apart || enter_own_table();
         empty = make_round(missed) ? 0 : empty + 1;
         missed = snd_pace_next(&pace);
     }
@@ -202,6 +218,7 @@ enum sonde_status snd_sampler_start(double hz, bool native, struct sonde_error *
     sampler.period_ns = (uint64_t)(1e9 / hz);
     sampler.native = native;
     sampler.quit = false;
+    sampler.has_file = sonde_trace_path(NULL, 0) > 0;
     init_wake();
     snd_threadname_clear();
     enum sonde_status status = start_all(err);
@@ -299,6 +316,7 @@ static void after_fork_in_child(void)
     sampler.sampling = NULL;
     init_wake();
     sampler.quit = false;
+    sampler.has_file = false;
     sampler.on = start_all(&err) == SONDE_OK;
     if (!sampler.on)
         fprintf(stderr, "sonde: process %d is not sampled: %s\n", (int)getpid(), err.message);

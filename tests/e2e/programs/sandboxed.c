@@ -3,7 +3,7 @@
  * Records with threads and a child under a seccomp filter that kills at any system call but those
  * of docs/SANDBOX.md.
  *
- *     sandboxed TRACE        records 2 x 1,000 ranges, and 1,000 in a child
+ *     sandboxed TRACE        records 2 x 1,000 ranges, and 1,000 in a child; its descriptors closed
  *     sandboxed --list       prints the names of the calls, one a line
  */
 #include <linux/audit.h>
@@ -29,43 +29,26 @@ static const struct {
     const char *name;
     int         number;
 } of_the_recorder[] = {
-    CALL(clock_gettime),
-    CALL(clone),
-    CALL(clone3),
-    CALL(close),
-    CALL(exit),
-    CALL(fallocate),
-    CALL(fcntl),
-    CALL(fstat),
-    CALL(fstatfs),
-    CALL(ftruncate),
-    CALL(futex),
-    CALL(getcwd),
-    CALL(getpid),
-    CALL(getppid),
-    CALL(getrandom),
-    CALL(gettid),
-    CALL(ioctl),
-    CALL(madvise),
-    CALL(mmap),
-    CALL(mprotect),
-    CALL(mremap),
-    CALL(munmap),
-    CALL(newfstatat),
-    CALL(openat),
-    CALL(prctl),
-    CALL(prlimit64),
-    CALL(pread64),
-    CALL(pwrite64),
-    CALL(read),
-    CALL(readlink),
-    CALL(rseq),
-    CALL(rt_sigaction),
-    CALL(rt_sigprocmask),
-    CALL(sched_yield),
-    CALL(set_robust_list),
-    CALL(uname),
-    CALL(unlinkat),
+    CALL(clock_gettime), CALL(clone),
+    CALL(clone3),        CALL(close),
+    CALL(close_range),   CALL(exit),
+    CALL(fallocate),     CALL(fcntl),
+    CALL(fstat),         CALL(fstatfs),
+    CALL(ftruncate),     CALL(futex),
+    CALL(getcwd),        CALL(getpid),
+    CALL(getppid),       CALL(getrandom),
+    CALL(gettid),        CALL(ioctl),
+    CALL(madvise),       CALL(mmap),
+    CALL(mprotect),      CALL(mremap),
+    CALL(munmap),        CALL(newfstatat),
+    CALL(openat),        CALL(pidfd_getfd),
+    CALL(pidfd_open),    CALL(prctl),
+    CALL(prlimit64),     CALL(pread64),
+    CALL(pwrite64),      CALL(read),
+    CALL(readlink),      CALL(rseq),
+    CALL(rt_sigaction),  CALL(rt_sigprocmask),
+    CALL(sched_yield),   CALL(set_robust_list),
+    CALL(uname),         CALL(unlinkat),
     CALL(write),
 };
 /* of this program itself */
@@ -121,6 +104,7 @@ int main(int argc, char **argv)
     options.path = argv[1];
     if (sonde_start(&options, NULL) != SONDE_OK)
         return 1;
+    close_range(3, ~0U, 0); /* as daemons do: the trace has to be opened again */
     if (pthread_create(&thread, NULL, mark, NULL) != 0)
         return 1;
     mark(NULL);

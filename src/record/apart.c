@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/apart.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include "base/owntable.h"
+#include "record/place.h"
+
+struct job {
+    snd_apart_work *work;
+    void           *user;
+    int             result;
+};
+
+bool snd_apart_attributes(pthread_attr_t *attributes)
+{
+    sigset_t all;
+
+    if (pthread_attr_init(attributes) != 0)
+        return false;
+    sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* its own fault: bus.h */
+    pthread_attr_setsigmask_np(attributes, &all);
+    return true;
+}
+
+/* The caller may be a thread with a table of its own: then the program still has the descriptor. */
+static struct snd_ownfd open_again(void)
+{
+    int number = __atomic_load_n(&snd_rec.file.fd, __ATOMIC_ACQUIRE);
+
+    struct snd_ownfd again = snd_ownfd_take(number >= 0 ? snd_owntable_borrow(number) : -1);
+    if (!snd_ownfd_is(&snd_rec.file, again.fd)) {
+        snd_ownfd_close(&again);
+        again = snd_ownfd_take(snd_place_reopen());
+    }
+    return again;
+}
+
+static void do_work(struct job *job)
+{
+    struct snd_ownfd again = open_again();
+
+    job->result = EBADF;
+    if (snd_ownfd_is(&snd_rec.file, again.fd))
+        job->result = job->work(again.fd, job->user);
+    snd_ownfd_close(&again);
+}
+
+static void *run(void *job)
+{
+    prctl(PR_SET_NAME, "sonde-file");
+    snd_owntable_enter(); /* where it is refused, the program may see a number for a moment */
+    do_work(job);
+    return NULL;
+}
+
+int snd_apart(snd_apart_work *work, void *user)
+{
+    struct job     job = { work, user, EBADF };
+    pthread_attr_t attributes;
+    pthread_t      thread;
+    int            cancel;
+
+    if (!snd_apart_attributes(&attributes))
+        return EBADF;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* `job` is on this stack */
+    if (pthread_create(&thread, &attributes, run, &job) == 0)
+        pthread_join(thread, NULL);
+    else
+        do_work(&job);
+    pthread_setcancelstate(cancel, NULL);
+    pthread_attr_destroy(&attributes);
+    return job.result;
+}
