@@ -328,6 +328,7 @@ enum sonde_tally_kind {
     SONDE_TALLY_LINE_MEMORY = 3,
     SONDE_TALLY_SAMPLER = 4,
     SONDE_TALLY_ARGUMENTS = 5,
+    SONDE_TALLY_GPU = 6, /* key, other 0 */
 };
 /* A kind as counted by one session, 1..65535; readers show those of 0. */
 #define SONDE_TALLY_OF(kind, session) \
@@ -398,6 +399,7 @@ enum sonde_attr {
     SONDE_ATTR_ASYNC = 16, /* 1: it waits for work done elsewhere: neither children nor self time */
     SONDE_ATTR_RECORD_FUNCTION = 17,
     SONDE_ATTR_KEYWORDS = 18,
+    SONDE_ATTR_API = 19, /* SONDE_API_CALL() */
 };
 SONDE_API void sonde_attr(enum sonde_attr key, uint64_t value);
 
@@ -449,6 +451,43 @@ struct sonde_function_call {
     bool     resumed;    /* a generator or coroutine was resumed, not called */
 };
 SONDE_API void sonde_function_called(const struct sonde_function_call *call);
+
+/*
+ * Work of a device (GPU), told after it was done. A queue is where it ran, a CUDA stream; the work is
+ * all that is the same each time. What does not apply is 0. `correlation` is that of the range of the
+ * call which asked for it: SONDE_ATTR_API.
+ */
+enum sonde_work_kind {
+    SONDE_WORK_KERNEL = 1,
+    SONDE_WORK_COPY = 2,
+    SONDE_WORK_FILL = 3,
+    SONDE_WORK_SYNCHRONIZE = 4,
+    SONDE_WORK_OVERHEAD = 5,
+};
+struct sonde_queue {
+    uint32_t device; /* type << 16 | index */
+    uint32_t context, stream, flags;
+};
+struct sonde_work {
+    uint32_t name, kind; /* of sonde_intern(); enum sonde_work_kind */
+    uint32_t grid[3], block[3];
+    uint32_t registers;                           /* of a thread */
+    uint32_t shared_static, shared_dynamic;       /* bytes of a block */
+    uint32_t copy_kind, source_kind, target_kind; /* CUPTI's numbers; of a fill: target_kind */
+    uint64_t bytes;                               /* copied or filled */
+};
+struct sonde_device_run {
+    uint64_t start, duration; /* of sonde_clock() */
+    uint64_t node;            /* of a CUDA graph; 0 none */
+    uint32_t work, queue;     /* ids; queue 0: none */
+    uint32_t correlation;     /* 0 none */
+};
+SONDE_API uint32_t sonde_intern_queue(const struct sonde_queue *queue);
+SONDE_API uint32_t sonde_intern_work(const struct sonde_work *work);
+SONDE_API void     sonde_device_ran(const struct sonde_device_run *run);
+#define SONDE_API_CALL(correlation, function, is_driver)                        \
+    ((uint64_t)(uint32_t)(correlation) | (uint64_t)((function)&0x7fffu) << 32 | \
+     (uint64_t) !!(is_driver) << 47)
 
 /* The clock that stamps events, as recorded. */
 static inline uint64_t sonde_clock(void);
@@ -582,7 +621,8 @@ static inline void sonde_begin_at_(struct sonde_lane *lane, uint64_t payload)
                      __ATOMIC_RELEASE);
 }
 
-static inline void sonde_function_at_(struct sonde_lane *lane, const struct sonde_function_call *call)
+static inline void sonde_function_at_(struct sonde_lane                *lane,
+                                      const struct sonde_function_call *call)
 {
     uint64_t *at = lane->cur, ticks = (call->end - call->start) & (UINT64_MAX >> 8);
 

@@ -142,9 +142,10 @@ enum sonde_event_kind {
     SONDE_EVENT_ALLOC,
     SONDE_EVENT_FREE,
     SONDE_EVENT_ATTR,
-    SONDE_EVENT_END_AT,  /* the range inside which `aux` others of the thread are open ends */
-    SONDE_EVENT_END_KEY, /* the range of the process that has `value` as its KEY attribute ends */
+    SONDE_EVENT_END_AT,   /* the range inside which `aux` others of the thread are open ends */
+    SONDE_EVENT_END_KEY,  /* the range of the process that has `value` as its KEY attribute ends */
     SONDE_EVENT_FUNCTION, /* a call of a Python function returned; not a range */
+    SONDE_EVENT_DEVICE, /* a GPU did some work, which began then; in no order, whatever was asked */
 };
 
 struct sonde_event {
@@ -152,16 +153,19 @@ struct sonde_event {
     uint32_t              process, thread; /* indices; sample: the thread that was sampled */
     int64_t               time_ns;         /* since the trace began */
     uint32_t              name;            /* begin, mark, counter: string id; alloc, free: tag;
-                                              sample: how many in a row; function: frame id */
+                                              sample: how many in a row; function: frame id;
+                                              device: work id */
     uint32_t aux;   /* begin: shapes; mark, sample: stack; link: kind; alloc, free: device;
                                  attr: key; gap: ends lost; end_at: ranges open inside;
-                                 function: 1 if it was resumed, not called */
+                                 function: 1 if it was resumed, not called;
+                                 device: queue id, 0 none */
     uint64_t value; /* step: number; link: id; alloc, free: address; attr: value;
                                  gap: events lost; sample: ns that it covers, up to its
                                  time; counter: bits of the double;
-                                 end_key: key; function: id, parent's id << 32 */
+                                 end_key: key; function: id, parent's id << 32;
+                                 device: correlation of the call that asked for it, 0 none */
     uint64_t size;  /* alloc, free: bytes; link: 1 if it arrives; sample: enum sonde_sample_state;
-                                 function: ns that it took, up to its time */
+                                 function: ns that it took, up to its time; device: ns */
 };
 
 /* What a sampled thread was doing; none of the first three: idle. */

@@ -18,6 +18,8 @@
  *     ALLOC     device              tag                   address        size
  *     FREE      device              tag                   address        size
  *     FUNCTION  frame               thread                ticks, flags   id, parent
+ *     DEVICE    work                queue                 ticks          correlation, 0
+ *     DEVICE_NODE: the same, and in word 4 the id of the graph's node
  *     RECORD    id                  size, type << 24      48 bytes of it, in words 2 to 7
  *     ATTR      (key and value are in word 0)
  *     ATTR64    value (64 bits); the key is in word 0, as in ATTR

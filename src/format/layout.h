@@ -113,8 +113,8 @@ struct snd_file_header {
     uint64_t lost_children;     /* forked processes that recorded and could not make their file */
     uint32_t lost_children_why; /* errno of the latest of them */
     uint32_t reserved7;
-    uint64_t cut_files;         /* somebody truncated the file while it was being written */
-    uint64_t lost_calls[8];     /* CALLS: what tallies that found no room add up to, as one */
+    uint64_t cut_files;     /* somebody truncated the file while it was being written */
+    uint64_t lost_calls[8]; /* CALLS: what tallies that found no room add up to, as one */
     uint8_t  reserved6[2720];
 };
 static_assert(offsetof(struct snd_file_header, refused_events) == 1280, "where FORMAT.md says");
@@ -214,7 +214,9 @@ static inline unsigned snd_event_weight(const uint64_t *words)
 enum snd_sample_state {
 #define SND_STATE(name, bit, summary) SND_SAMPLE_##name = (bit),
 #define SND_SCOPE(name, number, summary)
+#define SND_WORK(name, number, summary)
 #include "format/states.def"
+#undef SND_WORK
 #undef SND_SCOPE
 #undef SND_STATE
 };
@@ -233,10 +235,28 @@ enum snd_function_flag {
 enum snd_scope {
 #define SND_STATE(name, bit, summary)
 #define SND_SCOPE(name, number, summary) SND_SCOPE_##name = (number),
+#define SND_WORK(name, number, summary)
 #include "format/states.def"
+#undef SND_WORK
 #undef SND_SCOPE
 #undef SND_STATE
 };
+
+/* WORK: what a device did. */
+enum snd_work_kind {
+#define SND_STATE(name, bit, summary)
+#define SND_SCOPE(name, number, summary)
+#define SND_WORK(name, number, summary) SND_WORK_##name = (number),
+#include "format/states.def"
+#undef SND_WORK
+#undef SND_SCOPE
+#undef SND_STATE
+};
+
+/* API: which call of a device's API a range is. */
+#define SND_API_CORRELATION(value) ((uint32_t)(value))
+#define SND_API_FUNCTION(value) ((uint32_t)((uint64_t)(value) >> 32) & 0x7fffu)
+#define SND_API_IS_DRIVER(value) (((uint64_t)(value) >> 47 & 1) != 0)
 
 #define SND_GAP_ALL UINT32_MAX /* GAP: every range that was open is to be closed */
 
@@ -264,6 +284,8 @@ enum snd_record_type {
     SND_REC_TALLY = 8,  /* struct snd_tally_record, then its words */
     SND_REC_CALL = 9,   /* struct snd_call_record; may grow at its end */
     SND_REC_FACT = 10,  /* struct snd_fact_record, then its members */
+    SND_REC_QUEUE = 11, /* struct snd_queue_record; may grow at its end */
+    SND_REC_WORK = 12,  /* struct snd_work_record; may grow at its end */
     SND_REC_TYPES
 };
 
@@ -353,6 +375,26 @@ enum snd_call_flag {
     SND_CALL_SEQUENCE = 1, /* its sequence number is what CALLS_SEQUENCE said last */
     SND_CALL_ASYNC = 2,    /* ASYNC */
 };
+
+/* Where a device works in order: a CUDA stream. */
+struct snd_queue_record {
+    uint32_t device; /* SND_DEVICE */
+    uint32_t context, stream;
+    uint32_t flags; /* 0 */
+};
+static_assert(sizeof(struct snd_queue_record) == 16, "no holes");
+
+/* All that is the same each time a device does the same work. What does not apply is 0. */
+struct snd_work_record {
+    uint32_t name; /* string */
+    uint32_t kind; /* enum snd_work_kind */
+    uint32_t grid[3], block[3];
+    uint32_t registers;                           /* of a thread */
+    uint32_t shared_static, shared_dynamic;       /* bytes of a block */
+    uint32_t copy_kind, source_kind, target_kind; /* CUPTI's numbers; of a fill: target_kind */
+    uint64_t bytes;
+};
+static_assert(sizeof(struct snd_work_record) == 64, "no holes");
 
 /*
  * Something that is said of the run with typed members (facts.def). Records of one kind, subject

@@ -32,15 +32,18 @@ static const struct snd_reference snd_record_references[] = {
     { SND_REC_CALL, SND_REC_STACK, offsetof(struct snd_call_record, stack) },
     { SND_REC_CALL, SND_REC_STRING, offsetof(struct snd_call_record, module) },
     { SND_REC_CALL, SND_REC_STRING, offsetof(struct snd_call_record, keywords) },
+    { SND_REC_WORK, SND_REC_STRING, offsetof(struct snd_work_record, name) },
 };
 #define SND_RECORD_REFERENCES (sizeof snd_record_references / sizeof snd_record_references[0])
 
 /* Fields of events that are ids. Attributes: attrs.def. */
 static const struct snd_reference snd_event_references[] = {
-    { SND_EV_BEGIN, SND_REC_STRING, 2 },   { SND_EV_BEGIN, SND_REC_SHAPES, 3 },
-    { SND_EV_SPAN, SND_REC_STRING, 2 },    { SND_EV_CALL, SND_REC_CALL, 2 },
-    { SND_EV_SAMPLE, SND_REC_STACK, 2 },   { SND_EV_MARK, SND_REC_STACK, 3 },
-    { SND_EV_FUNCTION, SND_REC_FRAME, 2 },
+    { SND_EV_BEGIN, SND_REC_STRING, 2 },      { SND_EV_BEGIN, SND_REC_SHAPES, 3 },
+    { SND_EV_SPAN, SND_REC_STRING, 2 },       { SND_EV_CALL, SND_REC_CALL, 2 },
+    { SND_EV_SAMPLE, SND_REC_STACK, 2 },      { SND_EV_MARK, SND_REC_STACK, 3 },
+    { SND_EV_FUNCTION, SND_REC_FRAME, 2 },    { SND_EV_DEVICE, SND_REC_WORK, 2 },
+    { SND_EV_DEVICE, SND_REC_QUEUE, 3 },      { SND_EV_DEVICE_NODE, SND_REC_WORK, 2 },
+    { SND_EV_DEVICE_NODE, SND_REC_QUEUE, 3 },
 };
 #define SND_EVENT_REFERENCES (sizeof snd_event_references / sizeof snd_event_references[0])
 

@@ -211,6 +211,9 @@ static void add_to_parent(struct snd_range *up, const struct snd_range *r)
     up->child_cpu_bytes = snd_add(up->child_cpu_bytes, r->cpu_bytes);
     up->child_device_bytes = snd_add(up->child_device_bytes, r->device_bytes);
     up->child_flops += r->flops + r->child_flops;
+    up->device_ns = snd_add(up->device_ns, r->device_ns);
+    if (r->api != 0)
+        up->own_device_ns = snd_add(up->own_device_ns, r->own_device_ns);
 }
 
 /* What lay in a range that is not shown lies in its parent. */
@@ -220,6 +223,9 @@ static void pass_children(struct snd_range *up, const struct snd_range *r)
     up->child_cpu_bytes = snd_add(up->child_cpu_bytes, r->child_cpu_bytes);
     up->child_device_bytes = snd_add(up->child_device_bytes, r->child_device_bytes);
     up->child_flops += r->child_flops;
+    up->device_ns = snd_add(up->device_ns, r->device_ns);
+    if (r->hidden)
+        up->own_device_ns = snd_add(up->own_device_ns, r->own_device_ns);
 }
 
 /* Hands a range over that is no longer open. `own`: memory that no inner open range has counted. */
@@ -473,6 +479,11 @@ static void set_attribute(struct snd_assembly *a, struct snd_lane *lane, struct 
     case SND_ATTR_ASYNC:
         r->is_async = value != 0;
         break;
+    case SND_ATTR_API:
+        r->api = value;
+        r->device_ns = r->own_device_ns = snd_devices_sum(a->trace, lane->process,
+                                                          SND_API_CORRELATION(value));
+        break;
     case SND_ATTR_KEY:
         set_key(a, lane, r, value);
         break;
@@ -685,6 +696,9 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
     }
     if (!number_threads(a) || (a->consumer.leaf && !prepare_leaves(a)))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
+    enum sonde_status status = snd_trace_devices(trace, &a->devices, err);
+    if (status != SONDE_OK)
+        return status;
     return a->consumer.flops == SONDE_FLOPS_NONE
                ? SONDE_OK
                : snd_flops_new(trace, a->consumer.flops, &a->flops, err);

@@ -26,6 +26,7 @@
 #include "format/fields.h"
 #include "model/flops.h"
 #include "model/live.h"
+#include "read/devices.h"
 #include "read/walk.h"
 #include "sonde/model.h"
 
@@ -48,15 +49,18 @@ struct snd_range {
     int64_t  child_ns;                            /* direct children's total */
     int64_t  cpu_bytes, device_bytes;             /* net, children included */
     int64_t  child_cpu_bytes, child_device_bytes; /* of the direct children */
-    double   flops, child_flops;                  /* its own; of everything inside */
-    double   macs, moved_bytes;                   /* its own, by formula or as marked */
-    int64_t  sequence;                            /* autograd's, or SND_NO_SEQUENCE */
-    int64_t  back_sequence;                       /* of the backward function that it lies in ... */
-    uint32_t back_thread;                         /* ... or is, and the thread of its forward */
-    bool     is_back;                             /* there is such a function */
-    uint64_t serial;                              /* begins of its thread, from 1 */
-    uint64_t key;                                 /* by which an END_KEY finds it; 0 none */
-    uint64_t frame;                               /* FRAME attribute of a Python call; 0 none */
+    int64_t  device_ns;          /* work of GPUs that it asked for, children included */
+    int64_t  own_device_ns;      /* of that, what no range in it but calls of the API asked for */
+    uint64_t api;                /* API attribute of a call of a GPU's API; 0: it is none */
+    double   flops, child_flops; /* its own; of everything inside */
+    double   macs, moved_bytes;  /* its own, by formula or as marked */
+    int64_t  sequence;           /* autograd's, or SND_NO_SEQUENCE */
+    int64_t  back_sequence;      /* of the backward function that it lies in ... */
+    uint32_t back_thread;        /* ... or is, and the thread of its forward */
+    bool     is_back;            /* there is such a function */
+    uint64_t serial;             /* begins of its thread, from 1 */
+    uint64_t key;                /* by which an END_KEY finds it; 0 none */
+    uint64_t frame;              /* FRAME attribute of a Python call; 0 none */
     uint32_t name, shapes, stack, module;
     uint32_t strides, arguments, overload, fwd_thread, keywords;
     uint32_t children; /* direct ones so far */
@@ -173,6 +177,7 @@ struct snd_assembly {
     uint64_t                  begins;     /* over the walk */
     uint8_t                  *name_flags; /* enum snd_name_flag of each name of the trace */
     struct snd_flops         *flops;      /* NULL: only what is marked counts */
+    const struct snd_devices *devices;    /* what GPUs did; NULL: nothing */
     struct snd_rider         *rider;      /* NULL: nobody rides along */
     struct snd_known_call   **calls;      /* of each process, two for each call record; or NULL */
     bool                      by_time, out_of_memory;

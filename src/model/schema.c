@@ -9,6 +9,8 @@
 
 #define SND_STATE(name, bit, summary) SND_SAME(SONDE_SAMPLE_##name, SND_SAMPLE_##name);
 #define SND_SCOPE(name, number, summary) SND_SAME(SONDE_SCOPE_##name, SND_SCOPE_##name);
+#define SND_WORK(name, number, summary)
 #include "format/states.def"
+#undef SND_WORK
 #undef SND_SCOPE
 #undef SND_STATE

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "read/devices.h"
 #include "read/reader.h"
 #include "read/walk.h"
 
@@ -34,6 +35,7 @@ void sonde_trace_close(struct sonde_trace *trace)
         return;
     for (uint32_t i = 0; i < trace->process_count; i++)
         release_process(&trace->processes[i]);
+    snd_devices_free(trace->devices);
     free(trace->processes);
     free(trace->threads);
     snd_texts_release(&trace->names);

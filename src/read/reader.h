@@ -54,7 +54,9 @@ struct snd_tables {
         struct snd_tally_record head;
         uint64_t                words[SND_TALLY_WORDS_MAX]; /* those it does not have are 0 */
     } * tallies;
-    struct snd_call_record *calls;
+    struct snd_call_record  *calls;
+    struct snd_queue_record *queues;
+    struct snd_work_record  *works; /* kind 0: not defined */
     struct snd_fact_bytes {
         const uint8_t *bytes; /* struct snd_fact_record and its members */
         size_t         size;
@@ -67,9 +69,9 @@ struct snd_tables {
             *prefixes; /* folders that torch leaves out of file names: the first that fits */
     uint32_t prefix_count, prefix_room;
     uint32_t name_count, shape_count, frame_count, stack_count, thread_count, meta_count,
-        tally_count, call_count, fact_bytes_count, fact_count;
+        tally_count, call_count, queue_count, work_count, fact_bytes_count, fact_count;
     uint32_t name_room, shape_room, frame_room, stack_room, thread_room, meta_room, tally_room,
-        call_room, fact_bytes_room, fact_room;
+        call_room, queue_room, work_room, fact_bytes_room, fact_room;
     struct snd_arena arena;
 };
 
@@ -118,6 +120,7 @@ struct sonde_trace {
     uint32_t                  refused; /* files of the folder that could not be read */
     bool                      is_folder;
     bool is_keyed; /* ranges end by key, or addresses are freed, across threads: go by time */
+    struct snd_devices *devices; /* read when asked for (read/devices.h), or NULL */
     struct snd_rider *rider; /* shares the next whole walk of a model (model/assembly.h), or NULL */
     uint32_t          walks; /* over all events that went to the end: tests count them */
 };

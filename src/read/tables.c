@@ -200,6 +200,30 @@ static bool parse_call(struct parser *p, uint32_t id, const uint8_t *data, size_
     return true;
 }
 
+static bool parse_queue(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
+{
+    struct snd_tables *t = p->tables;
+
+    if (size < sizeof *t->queues || !is_plausible(p, id, t->queue_count))
+        return true;
+    if (!make_entry(&t->queues, &t->queue_count, &t->queue_room, id, sizeof *t->queues))
+        return false;
+    memcpy(&t->queues[id], data, sizeof *t->queues);
+    return true;
+}
+
+static bool parse_work(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
+{
+    struct snd_tables *t = p->tables;
+
+    if (size < sizeof *t->works || !is_plausible(p, id, t->work_count))
+        return true;
+    if (!make_entry(&t->works, &t->work_count, &t->work_room, id, sizeof *t->works))
+        return false;
+    memcpy(&t->works[id], data, sizeof *t->works);
+    return true;
+}
+
 static bool parse_fact(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
 {
     struct snd_tables *t = p->tables;
@@ -219,7 +243,7 @@ static bool (*const parsers[])(struct parser *, uint32_t, const uint8_t *, size_
     [SND_REC_STRING] = parse_string, [SND_REC_SHAPES] = parse_shapes, [SND_REC_FRAME] = parse_frame,
     [SND_REC_STACK] = parse_stack,   [SND_REC_THREAD] = parse_thread, [SND_REC_CLOCK] = parse_clock,
     [SND_REC_META] = parse_meta,     [SND_REC_TALLY] = parse_tally,   [SND_REC_CALL] = parse_call,
-    [SND_REC_FACT] = parse_fact,
+    [SND_REC_FACT] = parse_fact,     [SND_REC_QUEUE] = parse_queue,   [SND_REC_WORK] = parse_work,
 };
 
 bool snd_record_parse(struct sonde_trace *trace, struct snd_process *process, uint8_t type,
@@ -238,7 +262,8 @@ uint32_t snd_table_next_id(const struct snd_tables *t, uint8_t type)
     } counts[] = {
         { SND_REC_STRING, t->name_count }, { SND_REC_SHAPES, t->shape_count },
         { SND_REC_FRAME, t->frame_count }, { SND_REC_STACK, t->stack_count },
-        { SND_REC_CALL, t->call_count },
+        { SND_REC_CALL, t->call_count },   { SND_REC_QUEUE, t->queue_count },
+        { SND_REC_WORK, t->work_count },
     };
 
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
@@ -426,6 +451,8 @@ void snd_tables_release(struct snd_tables *t)
     free(t->metas);
     free(t->tallies);
     free(t->calls);
+    free(t->queues);
+    free(t->works);
     snd_map_release(&t->meta_index);
     snd_map_release(&t->late);
     free(t->prefixes);

@@ -243,6 +243,41 @@ static inline bool deliver_call(struct snd_walker *w, struct snd_place *place,
     return deliver_ticks(w, place, SND_SPAN_TICKS(words[1]));
 }
 
+/* Its time is not its thread's: what the thread did before it may be later. */
+static bool deliver_device(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
+{
+    const struct snd_process *p = place->process;
+    uint64_t raw = snd_time_extend(SND_EVENT_TIME56(words[0]), p->header.start.raw);
+    int64_t  start = snd_scale_ns(&p->scale, raw);
+    int64_t  end = snd_scale_ns(&p->scale, raw + words[2]);
+
+    if (raw > place->limit || raw + words[2] < raw || !snd_time_is_sane(start) ||
+        !snd_time_is_sane(end))
+        return false;
+    if (raw < p->valid_from) {
+        w->stats.warmup_events++;
+        return true;
+    }
+    const struct snd_device_work work = {
+        .start_ns = start,
+        .duration_ns = end - start,
+        .node = SND_EVENT_KIND(words[0]) == SND_EV_DEVICE_NODE ? words[4] : 0,
+        .work = SND_LOW(words[1]),
+        .queue = SND_HIGH(words[1]),
+        .correlation = SND_LOW(words[3]),
+        .thread = place->index,
+    };
+    w->stats.events++;
+    if (w->visitor->device)
+        w->visitor->device(w->visitor->user, (uint32_t)(p - w->trace->processes), &work);
+    return true;
+}
+
+static inline bool is_device(uint8_t kind)
+{
+    return kind == SND_EV_DEVICE || kind == SND_EV_DEVICE_NODE;
+}
+
 static bool deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
 {
     uint8_t kind = SND_EVENT_KIND(words[0]);
@@ -262,6 +297,8 @@ static bool deliver(struct snd_walker *w, struct snd_place *place, const uint64_
     }
     if (kind == SND_EV_THREAD)
         return true;
+    if (is_device(kind))
+        return deliver_device(w, place, words);
     if (class == 1 && !advance_clock(w, place, words[0]))
         return false;
     if (kind == SND_EV_SPAN)
@@ -671,10 +708,25 @@ static void hand_other(void *user, uint32_t thread, int64_t ns, const uint64_t *
         hand_over(walk, &event, event.thread, ns);
 }
 
+static void hand_device(void *user, uint32_t process, const struct snd_device_work *work)
+{
+    struct public_walk *walk = user;
+    struct sonde_event  event = { .kind = SONDE_EVENT_DEVICE,
+                                  .name = work->work,
+                                  .aux = work->queue,
+                                  .value = work->correlation,
+                                  .size = (uint64_t)work->duration_ns };
+
+    (void)process; /* the thread's */
+    hand_over(walk, &event, work->thread, work->start_ns);
+}
+
 enum sonde_status sonde_trace_walk(struct sonde_trace *trace, enum sonde_order order,
                                    sonde_event_fn *function, void *user, struct sonde_error *err)
 {
-    struct snd_visitor visitor = { .begin = hand_begin, .end = hand_end, .other = hand_other };
+    struct snd_visitor visitor = {
+        .begin = hand_begin, .end = hand_end, .other = hand_other, .device = hand_device
+    };
     struct public_walk walk = { trace, &visitor, function, user };
 
     visitor.user = &walk;

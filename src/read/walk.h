@@ -26,6 +26,14 @@ struct snd_leaf {
     bool                          has_sequence; /* ... and the chunk has told one */
 };
 
+/* A DEVICE or DEVICE_NODE; ids are the process's. */
+struct snd_device_work {
+    int64_t  start_ns, duration_ns;
+    uint64_t node; /* 0 none */
+    uint32_t work, queue, correlation;
+    uint32_t thread; /* that wrote it: an index of the trace */
+};
+
 /* `thread` is an index of the trace; ids are the process's. `stop` ends the walk. */
 struct snd_visitor {
     void (*begin)(void *user, uint32_t thread, int64_t ns, uint32_t name, uint32_t shapes);
@@ -37,6 +45,11 @@ struct snd_visitor {
      * events until the end come after it. False: not taken; then begin and the rest follow.
      */
     bool (*leaf)(void *user, uint32_t thread, const struct snd_leaf *leaf);
+    /*
+     * May be NULL. Work of a device, which `other` is not handed: it was written by some thread after it
+     * was done, and is in no order.
+     */
+    void (*device)(void *user, uint32_t process, const struct snd_device_work *work);
     void *user;
     bool  stop;
     bool  from_call; /* while begin() runs: a CALL, which a framework made */

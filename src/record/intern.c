@@ -148,7 +148,8 @@ bool snd_table_is_kept_last(void)
 static bool may_be_late(enum snd_record_type type)
 {
     return type == SND_REC_STRING || type == SND_REC_SHAPES || type == SND_REC_FRAME ||
-           type == SND_REC_STACK || type == SND_REC_CALL;
+           type == SND_REC_STACK || type == SND_REC_CALL || type == SND_REC_QUEUE ||
+           type == SND_REC_WORK;
 }
 
 /* In keep-last mode names are not to fill the file: further ones go where they are used. */

@@ -301,6 +301,27 @@ void sonde_function_called(const struct sonde_function_call *call)
     }
 }
 
+/* Stamped with when it began, which was some time ago: readers do not expect these in order. */
+void sonde_device_ran(const struct sonde_device_run *run)
+{
+    uint32_t work = run->work, queue = run->queue;
+    size_t   count = run->node != 0 ? 5 : 4;
+
+    if (sonde_epoch() == 0 || !enter_with(count + snd_late_room(queue), SND_INTENT_OTHER, &work, 0))
+        return;
+    if (!snd_late_define(queue))
+        queue = 0;
+    uint64_t words[5] = {
+        run->start << 8 | (uint64_t)(count == 5 ? SND_EV_DEVICE_NODE : SND_EV_DEVICE),
+        (uint64_t)queue << 32 | work,
+        run->duration,
+        run->correlation,
+        run->node,
+    };
+    snd_lane_write(&sonde_lane_, words, count);
+    snd_lane_leave();
+}
+
 void sonde_link_from(uint64_t id)
 {
     sonde_link(SND_LINK_FLOW, false, id);

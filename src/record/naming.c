@@ -381,6 +381,32 @@ uint32_t sonde_intern_call(const struct sonde_op_call *call)
     return intern_alone(SND_REC_CALL, &record, sizeof record);
 }
 
+uint32_t sonde_intern_queue(const struct sonde_queue *queue)
+{
+    struct snd_queue_record record = { queue->device, queue->context, queue->stream, queue->flags };
+
+    return intern_alone(SND_REC_QUEUE, &record, sizeof record);
+}
+
+uint32_t sonde_intern_work(const struct sonde_work *work)
+{
+    struct snd_work_record record = {
+        .name = work->name,
+        .kind = work->kind,
+        .grid = { work->grid[0], work->grid[1], work->grid[2] },
+        .block = { work->block[0], work->block[1], work->block[2] },
+        .registers = work->registers,
+        .shared_static = work->shared_static,
+        .shared_dynamic = work->shared_dynamic,
+        .copy_kind = work->copy_kind,
+        .source_kind = work->source_kind,
+        .target_kind = work->target_kind,
+        .bytes = work->bytes,
+    };
+
+    return intern_alone(SND_REC_WORK, &record, sizeof record);
+}
+
 uint64_t *sonde_tally(enum sonde_tally_kind kind, uint32_t key, uint32_t other, unsigned count)
 {
     uint64_t *words = NULL;

@@ -18,7 +18,9 @@
 
 #define SND_STATE(name, bit, summary) SND_SAME(SONDE_SAMPLED_##name, SND_SAMPLE_##name);
 #define SND_SCOPE(name, number, summary)
+#define SND_WORK(name, number, summary) SND_SAME(SONDE_WORK_##name, SND_WORK_##name);
 #include "format/states.def"
+#undef SND_WORK
 #undef SND_SCOPE
 #undef SND_STATE
 

@@ -406,13 +406,12 @@ void synth_raw(struct synth *s, uint32_t thread, const uint64_t *words, size_t c
     c->at += count * 8;
 }
 
-static void put(struct synth *s, uint32_t thread, uint8_t kind, uint64_t ns, uint64_t w1,
-                uint64_t w2, uint64_t w3)
+/* `words` of the event, whose first one is set here. */
+static void put_words(struct synth *s, uint32_t thread, uint8_t kind, uint64_t ns, uint64_t *words)
 {
     struct lane *lane = &s->lanes[s->threads[thread - 1].lane];
-    uint64_t     word0 = SND_WORD0(kind, synth_raw_clock(s, ns));
-    uint64_t     words[4] = { word0, w1, w2, w3 };
 
+    words[0] = SND_WORD0(kind, synth_raw_clock(s, ns));
     if (ns > s->latest_ns)
         s->latest_ns = ns;
     if (lane->chunk.bytes && lane->current != thread) {
@@ -421,6 +420,14 @@ static void put(struct synth *s, uint32_t thread, uint8_t kind, uint64_t ns, uin
         lane->current = thread;
     }
     synth_raw(s, thread, words, SND_KIND_WORDS(kind));
+}
+
+static void put(struct synth *s, uint32_t thread, uint8_t kind, uint64_t ns, uint64_t w1,
+                uint64_t w2, uint64_t w3)
+{
+    uint64_t words[4] = { 0, w1, w2, w3 };
+
+    put_words(s, thread, kind, ns, words);
 }
 
 void synth_begin(struct synth *s, uint32_t thread, uint64_t ns, uint32_t name, uint32_t shapes)
@@ -521,6 +528,40 @@ void synth_function(struct synth *s, uint32_t thread, uint64_t ns, uint32_t fram
     uint64_t ticks = synth_raw_clock(s, ns) - synth_raw_clock(s, ns - duration_ns);
 
     put(s, thread, SND_EV_FUNCTION, ns, SND_PAIR(frame, whose), ticks, SND_PAIR(id, parent));
+}
+
+uint32_t synth_queue(struct synth *s, const struct snd_queue_record *queue)
+{
+    synth_record(s, SND_REC_QUEUE, ++s->ids[SND_REC_QUEUE], queue, sizeof *queue);
+    return s->ids[SND_REC_QUEUE];
+}
+
+uint32_t synth_work(struct synth *s, const struct snd_work_record *work)
+{
+    synth_record(s, SND_REC_WORK, ++s->ids[SND_REC_WORK], work, sizeof *work);
+    return s->ids[SND_REC_WORK];
+}
+
+void synth_device(struct synth *s, uint32_t thread, uint64_t ns, uint32_t work, uint32_t queue,
+                  uint64_t duration_ns, uint32_t correlation, uint64_t node)
+{
+    uint64_t ticks = synth_raw_clock(s, ns + duration_ns) - synth_raw_clock(s, ns);
+    uint64_t words[5] = { 0, SND_PAIR(work, queue), ticks, correlation, node };
+
+    put_words(s, thread, node ? SND_EV_DEVICE_NODE : SND_EV_DEVICE, ns, words);
+}
+
+void synth_fact(struct synth *s, uint32_t kind, uint32_t subject, uint32_t number,
+                const struct snd_fact_member *members, uint32_t count)
+{
+    struct {
+        struct snd_fact_record head;
+        struct snd_fact_member members[64];
+    } record = { { kind, subject, number, count }, { { 0 } } };
+
+    memcpy(record.members, members, count * sizeof *members);
+    synth_record(s, SND_REC_FACT, ++s->ids[SND_REC_FACT], &record,
+                 sizeof record.head + count * sizeof *members);
 }
 
 void synth_attr(struct synth *s, uint32_t thread, uint8_t key, uint64_t value)

@@ -95,6 +95,17 @@ void     synth_sample(struct synth *s, uint32_t thread, uint64_t ns, uint32_t st
 /* A call of a Python function that returns at `ns`; `whose`: another thread's, or 0. */
 void synth_function(struct synth *s, uint32_t thread, uint64_t ns, uint32_t frame, uint32_t whose,
                     uint64_t duration_ns, uint32_t id, uint32_t parent);
+/* Where a device works, what it does, and that it did it: begun at `ns`, told of by `thread`. */
+struct snd_queue_record;
+struct snd_work_record;
+uint32_t synth_queue(struct synth *s, const struct snd_queue_record *queue);
+uint32_t synth_work(struct synth *s, const struct snd_work_record *work);
+void     synth_device(struct synth *s, uint32_t thread, uint64_t ns, uint32_t work, uint32_t queue,
+                      uint64_t duration_ns, uint32_t correlation, uint64_t node);
+/* Something said of the run, as the format has it (struct snd_fact_member). */
+struct snd_fact_member;
+void synth_fact(struct synth *s, uint32_t kind, uint32_t subject, uint32_t number,
+                const struct snd_fact_member *members, uint32_t count);
 /* Words as they are, for damage. */
 void synth_raw(struct synth *s, uint32_t thread, const uint64_t *words, size_t count);
 
