@@ -163,7 +163,7 @@ SONDE_API const struct sonde_view_info *sonde_view_info(size_t index);
  * something for; functions last, where they are computed from samples. Stores at most `size` of
  * their names, which are static, and returns how many there are. Stops reading at the first range.
  */
-#define SONDE_CONTENT_VIEWS 5
+#define SONDE_CONTENT_VIEWS 6
 SONDE_API size_t sonde_views_with_content(struct sonde_trace *trace, const char **views,
                                           size_t size);
 /* The view to show by default: the first of them, or "ops". Static. */

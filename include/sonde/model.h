@@ -29,6 +29,9 @@ enum sonde_group {
     SONDE_GROUP_PROCESS = 8,
     SONDE_GROUP_MODULE = 16,
     SONDE_GROUP_OVERLOAD = 32,
+    SONDE_GROUP_OPERATOR = 64, /* of kernels: the range that launched them */
+    SONDE_GROUP_GRID = 128,    /* of kernels: grid, block, registers, shared memory */
+    SONDE_GROUP_DEVICE = 256,  /* of kernels: the GPU */
 };
 
 /*

@@ -28,10 +28,10 @@
 
 enum snd_coding {
     SND_CODING_BYTES = 1,   /* one column: the bytes as they are (tables) */
-    SND_CODING_COLUMNS = 2, /* the columns of enum snd_column (lanes) */
+    SND_CODING_COLUMNS = 2, /* the columns of enum snd_codec_column (lanes) */
 };
 
-enum snd_column {
+enum snd_codec_column {
     SND_COLUMN_KINDS,  /* one byte an event */
     SND_COLUMN_TIME0,  /* time deltas: first byte of the varint ... */
     SND_COLUMN_TIME1,  /* ... second byte, where there is one ... */

@@ -237,6 +237,10 @@ enum sonde_status sonde_averages_new(struct sonde_trace                  *trace,
     struct sonde_averages fresh = { .trace = trace, .options = options ? *options : by_name };
 
     *out = NULL;
+    if (fresh.options.groups & (SONDE_GROUP_OPERATOR | SONDE_GROUP_GRID | SONDE_GROUP_DEVICE))
+        return snd_fail(err, SONDE_E_ARGUMENT,
+                        "averages cannot be grouped by operator, grid or device: those are groups "
+                        "of the view 'kernels'");
     if (fresh.options.stack_depth == 0)
         fresh.options.stack_depth = STACK_DEPTH_DEFAULT;
     if (fresh.options.stack_depth > STACK_DEPTH_MAX)

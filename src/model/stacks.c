@@ -22,15 +22,21 @@ static bool is_left_out(const struct sonde_frame *f)
     return has(f->file, "torch/tensor") && has(f->function, "backward");
 }
 
-static void put_frame(const struct sonde_trace *trace, uint32_t process,
-                      const struct sonde_frame *f, struct sonde_buffer *text)
+static void put_frame_at(const struct sonde_trace *trace, uint32_t process,
+                         const struct sonde_frame *f, uint32_t line, struct sonde_buffer *text)
 {
     if (f->file.length > 0) {
         struct sonde_text file = snd_file_shown(trace, process, f->file);
         snd_buf_put(text, file.bytes, file.length);
-        snd_buf_format(text, "(%" PRIu32 "): ", f->first_line ? f->first_line : f->line);
+        snd_buf_format(text, "(%" PRIu32 "): ", line);
     }
     snd_buf_put(text, f->function.bytes, f->function.length);
+}
+
+static void put_frame(const struct sonde_trace *trace, uint32_t process,
+                      const struct sonde_frame *f, struct sonde_buffer *text)
+{
+    put_frame_at(trace, process, f, f->first_line ? f->first_line : f->line, text);
 }
 
 size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_t id, size_t most,
@@ -48,6 +54,22 @@ size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_
         put_frame(trace, process, &frames[i], text);
     }
     return shown;
+}
+
+bool snd_line_text(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                   struct sonde_buffer *text)
+{
+    struct sonde_frame frames[FRAMES_MAX];
+    size_t             count = snd_stack_frames(trace, process, id, frames, FRAMES_MAX, FRAMES_MAX);
+
+    for (size_t i = 0; i < count; i++) {
+        if (is_left_out(&frames[i]))
+            continue;
+        put_frame_at(trace, process, &frames[i],
+                     frames[i].line ? frames[i].line : frames[i].first_line, text);
+        return true;
+    }
+    return false;
 }
 
 void snd_function_text(const struct sonde_trace *trace, uint32_t process, uint32_t frame,

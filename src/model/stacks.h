@@ -18,6 +18,13 @@
 size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_t id, size_t most,
                       char separator, struct sonde_buffer *text);
 
+/*
+ * Appends "file(line): function" of the innermost frame, with the line that it was at, and without
+ * the folder of packages; returns false for a stack without a frame to show.
+ */
+bool snd_line_text(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                   struct sonde_buffer *text);
+
 /* Appends a function by its frame, in the same way; one written in C, or a module, by name alone. */
 void snd_function_text(const struct sonde_trace *trace, uint32_t process, uint32_t frame,
                        struct sonde_buffer *text);

@@ -18,7 +18,8 @@ struct snd_doc_text {
 void snd_doc_release(struct snd_doc *doc)
 {
     snd_table_release(&doc->rows);
-    snd_table_release(&doc->section);
+    for (size_t i = 0; i < doc->section_count; i++)
+        snd_table_release(&doc->sections[i].table);
     while (doc->kept_count > 0) {
         doc->kept_count--;
         doc->kept[doc->kept_count].release(doc->kept[doc->kept_count].object);
@@ -55,6 +56,17 @@ void snd_doc_total(struct snd_doc *doc, const char *key, const char *title, enum
 {
     assert(doc->total_count < SND_TOTALS_MAX);
     doc->totals[doc->total_count++] = (struct snd_total){ key, title, kind, cell };
+}
+
+struct snd_table *snd_doc_section(struct snd_doc *doc, const char *key, const char *title,
+                                  const struct snd_column *columns, size_t column_count)
+{
+    assert(doc->section_count < SND_SECTIONS_MAX);
+    struct snd_section *section = &doc->sections[doc->section_count++];
+    section->key = key;
+    section->title = title;
+    snd_table_init(&section->table, columns, column_count);
+    return &section->table;
 }
 
 static char *new_text(struct snd_doc *doc, size_t length)

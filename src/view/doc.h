@@ -14,12 +14,19 @@
 
 #define SND_TOTALS_MAX 32
 #define SND_KEPT_MAX 8
+#define SND_SECTIONS_MAX 4
 
 /* One number about the whole; a line "title: value" of text, a member of JSON's totals. */
 struct snd_total {
     const char     *key, *title; /* title NULL: not in text */
     enum snd_kind   kind;
     struct snd_cell cell;
+};
+
+/* A table beside the rows: in text before them, if it has any rows; in JSON in totals. */
+struct snd_section {
+    struct snd_table table;
+    const char      *key, *title; /* title: over the table in text, or NULL */
 };
 
 struct snd_doc {
@@ -30,9 +37,9 @@ struct snd_doc {
     size_t                    total_count;
     bool                      totals_first; /* above the table, in text */
 
-    struct snd_table section;     /* a second table: in text before the rows, in JSON in totals */
-    const char      *section_key; /* NULL: none */
-    const char      *section_title, *rows_title; /* over the tables, or NULL */
+    struct snd_section sections[SND_SECTIONS_MAX]; /* snd_doc_section() */
+    size_t             section_count;
+    const char        *rows_title; /* over the table of the rows, or NULL */
 
     const char *empty;      /* said in text when there are no rows; NULL: nothing at all is said */
     bool        unsaid_cut; /* text does not say that rows were left out: torch does not */
@@ -75,6 +82,10 @@ void snd_doc_keep(struct snd_doc *doc, void *object, void (*release)(void *objec
 SND_CHECKED enum sonde_status snd_doc_summary(struct snd_doc *doc, struct sonde_error *err);
 void snd_doc_total(struct snd_doc *doc, const char *key, const char *title, enum snd_kind kind,
                    struct snd_cell cell);
+
+/* A new section's table, empty. */
+struct snd_table *snd_doc_section(struct snd_doc *doc, const char *key, const char *title,
+                                  const struct snd_column *columns, size_t column_count);
 
 /* Formatted text that lives as long as the document; "" when memory ran out. */
 const char *snd_doc_format(struct snd_doc *doc, const char *format, ...) SONDE_PRINTF(2, 3);

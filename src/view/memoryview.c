@@ -35,9 +35,10 @@ static const char *device_name(struct snd_doc *doc, const struct sonde_memory_de
     return device->index == SONDE_NONE ? type : snd_doc_format(doc, "%s:%u", type, device->index);
 }
 
-static void add_device(struct snd_doc *doc, const struct sonde_memory_device *device)
+static void add_device(struct snd_doc *doc, struct snd_table *table,
+                       const struct sonde_memory_device *device)
 {
-    struct snd_cell *cell = snd_table_add(&doc->section);
+    struct snd_cell *cell = snd_table_add(table);
 
     *cell++ = snd_cell_string(device_name(doc, device));
     *cell++ = snd_cell_number(device->peak_bytes);
@@ -71,7 +72,8 @@ SND_VIEW_BUILD(snd_view_memory)
 {
     (void)options;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    snd_table_init(&doc->section, device_columns, SND_COUNT_OF(device_columns));
+    struct snd_table    *devices = snd_doc_section(doc, "devices", NULL, device_columns,
+                                                   SND_COUNT_OF(device_columns));
     struct sonde_memory *memory = NULL;
     enum sonde_status    st = sonde_memory_new(trace, &memory, err);
     snd_doc_keep(doc, memory, free_memory);
@@ -79,12 +81,11 @@ SND_VIEW_BUILD(snd_view_memory)
         return st;
 
     for (size_t i = 0; i < sonde_memory_device_count(memory); i++)
-        add_device(doc, sonde_memory_device(memory, i));
+        add_device(doc, devices, sonde_memory_device(memory, i));
     for (size_t i = 0; i < sonde_memory_holder_count(memory); i++)
         add_holder(doc, memory, sonde_memory_holder(memory, i));
-    doc->section_key = "devices";
-    doc->rows_title = doc->section.row_count ? "Who holds it" : NULL;
-    if (doc->section.row_count > 0)
+    doc->rows_title = devices->row_count ? "Who holds it" : NULL;
+    if (devices->row_count > 0)
         doc->empty = "Nothing was held: all that was allocated was freed again.";
     return snd_table_sort(&doc->rows, "peak_bytes", err);
 }

@@ -98,8 +98,9 @@ void snd_render_json(const struct snd_doc *doc, const struct sonde_report_option
     for (size_t i = 0; i < doc->total_count; i++)
         put_cell_json(&json, doc->totals[i].key, doc->totals[i].kind, doc->rows.torch_units,
                       &doc->totals[i].cell);
-    if (doc->section_key)
-        put_rows_json(&json, doc->section_key, &doc->section, doc->section.row_count);
+    for (size_t i = 0; i < doc->section_count; i++)
+        put_rows_json(&json, doc->sections[i].key, &doc->sections[i].table,
+                      doc->sections[i].table.row_count);
     snd_json_end(&json);
 
     snd_json_object(&json, "ledger");

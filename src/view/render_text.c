@@ -469,6 +469,20 @@ static void put_title(const char *title, struct snd_out *out)
         snd_out_format(out, "\n%s\n", title);
 }
 
+static void put_sections(const struct snd_doc *doc, const struct sonde_report_options *options,
+                         struct snd_out *out)
+{
+    struct sonde_report_options all = *options;
+
+    all.rows = -1;
+    for (size_t i = 0; i < doc->section_count; i++) {
+        if (doc->sections[i].table.row_count == 0)
+            continue;
+        put_title(doc->sections[i].title, out);
+        put_table(&doc->sections[i].table, &all, false, out);
+    }
+}
+
 void snd_render_text(const struct snd_doc *doc, const struct sonde_report_options *options,
                      struct snd_out *out)
 {
@@ -483,12 +497,7 @@ void snd_render_text(const struct snd_doc *doc, const struct sonde_report_option
         doc->head(doc, options, out);
     if (doc->totals_first)
         put_totals(doc, options, out);
-    if (doc->section_key && doc->section.row_count > 0) {
-        struct sonde_report_options all = *options;
-        all.rows = -1;
-        put_title(doc->section_title, out);
-        put_table(&doc->section, &all, false, out);
-    }
+    put_sections(doc, options, out);
     if (doc->rows.row_count > 0) {
         put_title(doc->rows_title, out);
         put_table(&doc->rows, options, doc->unsaid_cut, out);

@@ -7,6 +7,7 @@
 #include "base/sink.h"
 #include "format/layout.h"
 #include "model/summary.h"
+#include "read/reader.h"
 #include "snd_config.h"
 #include "view/empty.h"
 #include "view/fit.h"
@@ -40,6 +41,14 @@ static bool has_tally(const struct sonde_trace *trace, uint32_t kind, uint64_t l
     return false;
 }
 
+static bool has_device_work(const struct sonde_trace *trace)
+{
+    for (uint32_t p = 0; p < trace->process_count; p++)
+        if (trace->processes[p].tables.work_count > 0)
+            return true;
+    return false;
+}
+
 /*
  * One walk, which ends at the first range. Without ranges it has seen whether there are samples;
  * of a trace with ranges the sampler's tally tells, so that nothing is read to its end.
@@ -58,6 +67,7 @@ size_t sonde_views_with_content(struct sonde_trace *trace, const char **views, s
         const char *view;
     } all[] = {
         { found.ranges, "ops" },
+        { has_device_work(trace), "kernels" },
         { calls, "functions" },
         { has_tally(trace, SND_TALLY_LINE, 0), "lines" },
         { has_tally(trace, SND_TALLY_LINE_MEMORY, 0), "line-memory" },
@@ -147,7 +157,10 @@ static enum sonde_status build(struct sonde_trace *trace, const struct snd_view 
         st = snd_table_sort(&doc->rows, options->sort, err);
     if (st == SONDE_OK && options->format != SONDE_REPORT_CSV) /* which has no ledger */
         st = snd_doc_summary(doc, err);
-    if (st == SONDE_OK && (doc->rows.failed || doc->section.failed))
+    bool failed = doc->rows.failed;
+    for (size_t i = 0; i < doc->section_count; i++)
+        failed |= doc->sections[i].table.failed;
+    if (st == SONDE_OK && failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the view '%s'", view->info.name);
     return st;
 }

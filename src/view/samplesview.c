@@ -216,10 +216,10 @@ static void add_nodes(struct snd_doc *doc, const struct sonde_thread *thread, ui
     }
 }
 
-static void add_thread(struct snd_doc *doc, const struct sonde_sample_thread *t,
+static void add_thread(struct snd_table *threads, const struct sonde_sample_thread *t,
                        const struct sonde_thread *thread, uint32_t pid)
 {
-    struct snd_cell *cell = snd_table_add(&doc->section);
+    struct snd_cell *cell = snd_table_add(threads);
 
     *cell++ = snd_cell_number(pid);
     *cell++ = snd_cell_number(thread->tid);
@@ -237,8 +237,8 @@ SND_VIEW_BUILD(snd_view_samples)
     uint64_t samples = 0;
 
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    snd_table_init(&doc->section, thread_columns, SND_COUNT_OF(thread_columns));
-    doc->section_key = "threads";
+    struct snd_table *threads = snd_doc_section(doc, "threads", NULL, thread_columns,
+                                                SND_COUNT_OF(thread_columns));
     enum sonde_status st = snd_samples_load(trace, options, options->format == SONDE_REPORT_TEXT,
                                             doc, err);
     if (st != SONDE_OK)
@@ -249,7 +249,7 @@ SND_VIEW_BUILD(snd_view_samples)
         const struct sonde_thread        *thread = sonde_trace_thread(trace, t->thread);
         uint32_t                          pid = sonde_trace_process(trace, thread->process)->pid;
         samples += t->samples;
-        add_thread(doc, t, thread, pid);
+        add_thread(threads, t, thread, pid);
         if (options->format != SONDE_REPORT_TEXT)
             add_nodes(doc, thread, pid, t->root);
     }

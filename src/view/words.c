@@ -21,6 +21,8 @@ static const struct sonde_word
         { "shape", SONDE_GROUP_SHAPE }, { "stack", SONDE_GROUP_STACK },
         { "thread", SONDE_GROUP_THREAD }, { "process", SONDE_GROUP_PROCESS },
         { "module", SONDE_GROUP_MODULE }, { "overload", SONDE_GROUP_OVERLOAD },
+        { "operator", SONDE_GROUP_OPERATOR }, { "grid", SONDE_GROUP_GRID },
+        { "device", SONDE_GROUP_DEVICE },
     },
     flops[] = {
         { "full", SONDE_FLOPS_FULL }, { "torch", SONDE_FLOPS_TORCH }, { "none", SONDE_FLOPS_NONE },

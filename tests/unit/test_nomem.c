@@ -4,6 +4,8 @@
  * Linked with --wrap for malloc, calloc and realloc.
  */
 #include "format/layout.h"
+#include "model/gpu.h"
+#include "model/kernels.h"
 #include "read/reader.h"
 #include "scratch.h"
 #include "sonde/bench.h"
@@ -107,6 +109,36 @@ static const char *make_calls(bool counted)
     }
     for (uint32_t i = 0; i < 20; i++)
         synth_end(s, t, 1000 + i);
+    synth_close(s, true);
+    return path;
+}
+
+/* Kernels that the host launches late, from ranges of many names. */
+static const char *make_gpu(void)
+{
+    const char   *path = scratch_path("gpu");
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint32_t      queue = synth_queue(s, &(struct snd_queue_record){ SND_DEVICE(1, 0), 1, 7, 0 });
+    uint32_t      launch = synth_string(s, "cudaLaunchKernel");
+    uint32_t      file = synth_string(s, "f.py");
+
+    for (uint32_t i = 1; i <= 20; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "name %u", i);
+        uint32_t work = synth_work(s, &(struct snd_work_record){ .name = synth_string(s, name),
+                                                                 .kind = i & 1 ? SND_WORK_KERNEL
+                                                                               : SND_WORK_COPY });
+        synth_step(s, t, i * 1000, i);
+        synth_begin(s, t, i * 1000 + 1, synth_string(s, name), synth_shapes(s, "1,2;3"));
+        synth_attr(s, t, SND_ATTR_STACK, synth_stack(s, 0, synth_frame(s, file, file, i)));
+        synth_attr(s, t, SND_ATTR_SEQUENCE, i);
+        synth_begin(s, t, i * 1000 + 500, launch, 0);
+        synth_attr(s, t, SND_ATTR_API, i);
+        synth_end(s, t, i * 1000 + 510);
+        synth_end(s, t, i * 1000 + 520);
+        synth_device(s, t, i * 1000 + 600, work, queue, 50, i, 0);
+    }
     synth_close(s, true);
     return path;
 }
@@ -226,6 +258,31 @@ static enum sonde_status use_sample_functions(void *trace)
     return status;
 }
 
+static enum sonde_status use_kernels(void *trace)
+{
+    const unsigned      groups = SONDE_GROUP_STACK | SONDE_GROUP_SHAPE | SONDE_GROUP_OPERATOR;
+    struct snd_kernels *kernels;
+    enum sonde_status   status = snd_kernels_new(trace, groups, 0, &kernels, NULL);
+
+    assert_int_equal(kernels == NULL, status != SONDE_OK);
+    if (status == SONDE_OK)
+        assert_int_equal(kernels->count, 20);
+    snd_kernels_free(kernels);
+    return status;
+}
+
+static enum sonde_status use_gpu(void *trace)
+{
+    struct snd_gpu   *gpu;
+    enum sonde_status status = snd_gpu_new(trace, &gpu, NULL);
+
+    assert_int_equal(gpu == NULL, status != SONDE_OK);
+    if (status == SONDE_OK)
+        assert_int_equal(gpu->step_count, 20);
+    snd_gpu_free(gpu);
+    return status;
+}
+
 static bool pass(const struct sonde_event *event, void *user)
 {
     (void)event, (void)user;
@@ -259,6 +316,8 @@ static void models_survive(void **state)
         check_use(path, uses[i]);
     check_use(make_calls(true), use_functions);
     check_use(make_calls(false), use_functions);
+    check_use(make_gpu(), use_kernels);
+    check_use(make_gpu(), use_gpu);
 }
 
 /* ---------------------------------------------------------------- its file */

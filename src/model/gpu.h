@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/gpu.h - when each GPU worked and when it did not, and what the host did then.
+ *
+ * The span of a GPU, from the begin of its first work to the end of its last, is divided without rest
+ * into: kernels ran; only copies (or fills) ran; nothing ran, for one of the reasons below. Rules:
+ * docs/GPU.md, "Views".
+ *
+ * Layer: model. Threads: one at a time.
+ */
+#ifndef SND_MODEL_GPU_H
+#define SND_MODEL_GPU_H
+
+#include "model/launches.h"
+
+/* Why no kernel ran. */
+enum snd_gpu_reason {
+    SND_IDLE_COPY,    /* copies or fills ran: kernels waited for them, or nothing else was there */
+    SND_IDLE_HOST,    /* the host asked for the next work only after the GPU had run out of it */
+    SND_IDLE_SYNC,    /* the same, because the host waited for the GPU when it ran out of work */
+    SND_IDLE_LAUNCH,  /* the next work had been asked for, and had not begun yet */
+    SND_IDLE_UNKNOWN, /* the call that asked for the next work is not in the trace */
+    SND_IDLE_REASONS,
+};
+extern const char *const snd_gpu_reason_words[SND_IDLE_REASONS];
+
+struct snd_gpu_device {
+    uint32_t          process, device; /* SND_DEVICE */
+    struct sonde_text name;            /* as its maker calls it, or empty */
+    int64_t           first_ns, last_ns;
+    int64_t           busy_ns;            /* anything ran */
+    int64_t           kernel_ns, copy_ns; /* any kernel ran; any copy or fill ran */
+    int64_t           overlap_ns;         /* both */
+    int64_t           idle_ns[SND_IDLE_REASONS];
+    uint64_t          kernels, copies, fills, copied_bytes;
+    uint32_t          streams;
+};
+
+/* An interval in which no kernel ran, for one reason. */
+struct snd_gpu_gap {
+    int64_t  start_ns, duration_ns;
+    uint32_t device; /* a number of devices */
+    uint32_t reason; /* enum snd_gpu_reason */
+    uint32_t where;  /* the host was there: a number of launches.places; SONDE_NONE: not known */
+    uint32_t call;   /* in this call of the API: a number of trace->names; SONDE_NONE: in none */
+    uint32_t next;   /* name of the work that ended it; of a copy: its own */
+    uint32_t asked;  /* where that was asked for; SONDE_NONE: not known */
+    uint32_t thread; /* that asked for it, and when, if the host was late */
+    int64_t  launched_ns;
+};
+
+/* All gaps with one reason and one place. */
+struct snd_gpu_cause {
+    uint32_t device, reason, where, call;
+    uint64_t gaps;
+    int64_t  total_ns, longest_ns;
+};
+
+struct snd_gpu_step {
+    uint32_t device, process;
+    uint64_t number;
+    int64_t  start_ns, duration_ns; /* of the step, on the host */
+    int64_t  busy_ns, kernel_ns;    /* of the GPU in that time */
+    int64_t  idle_ns[SND_IDLE_REASONS];
+};
+
+struct snd_gpu {
+    struct sonde_trace    *trace;
+    struct snd_launches    launches;
+    struct snd_gpu_device *devices;
+    struct snd_gpu_gap    *gaps; /* by device and start */
+    struct snd_gpu_cause  *causes;
+    struct snd_gpu_step   *steps;
+    uint32_t               device_count, device_room, gap_count, gap_room, cause_count, cause_room;
+    uint32_t               step_count, step_room;
+};
+
+/* Owns: the caller, until snd_gpu_free(). */
+SND_CHECKED enum sonde_status snd_gpu_new(struct sonde_trace *trace, struct snd_gpu **out,
+                                          struct sonde_error *err);
+void                          snd_gpu_free(struct snd_gpu *gpu);
+
+/* ---- shared by the files gpu.c, gpuhost.c and gpusteps.c alone. False: memory is out. */
+
+/* Finds where the host was in the gaps in which it was late. */
+SND_CHECKED enum sonde_status snd_gpu_find_host(struct snd_gpu *gpu, struct sonde_error *err);
+
+struct snd_gpu_spans { /* sorted, none touching the next */
+    struct snd_gpu_span {
+        int64_t start_ns, end_ns;
+    } * items;
+    uint32_t count, room;
+};
+/* Divides the steps of the program by what the device did. */
+SND_CHECKED enum sonde_status snd_gpu_find_steps(struct snd_gpu             *gpu,
+                                                 const struct snd_gpu_spans *kernels,
+                                                 const struct snd_gpu_spans *busy,
+                                                 struct sonde_error         *err);
+
+#endif

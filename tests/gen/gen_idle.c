@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gen/gen_idle.c - a GPU that waits for every reason there is, with times that add up by hand. */
+#include "cases.h"
+#include "format/layout.h"
+#include "synth.h"
+
+#define US UINT64_C(1000)
+
+struct idle {
+    struct synth *s;
+    uint32_t      host, cupti, compute, side, work, copy, stack;
+};
+
+static void begin(const struct idle *g, uint64_t at_us, const char *name)
+{
+    synth_begin(g->s, g->host, at_us * US, synth_string(g->s, name), 0);
+    synth_attr(g->s, g->host, SND_ATTR_SCOPE, SND_SCOPE_FUNCTION + 1);
+}
+
+static void end(const struct idle *g, uint64_t at_us)
+{
+    synth_end(g->s, g->host, at_us * US);
+}
+
+/* A call of CUDA's runtime. */
+static void call(const struct idle *g, uint64_t from_us, uint64_t to_us, const char *name,
+                 uint32_t correlation)
+{
+    synth_begin(g->s, g->host, from_us * US, synth_string(g->s, name), 0);
+    synth_attr(g->s, g->host, SND_ATTR_API, correlation);
+    end(g, to_us);
+}
+
+static void ran(const struct idle *g, uint64_t from_us, uint64_t to_us, uint32_t work,
+                uint32_t queue, uint32_t correlation, uint64_t node)
+{
+    synth_device(g->s, g->cupti, from_us * US, work, queue, (to_us - from_us) * US, correlation,
+                 node);
+}
+
+/* The host, in step 1: launches early, then late, copies beside a kernel, and waits. */
+static void run_first(const struct idle *g)
+{
+    synth_step(g->s, g->host, 0, 1);
+    begin(g, 10, "step");
+    begin(g, 20, "aten::linear");
+    synth_attr(g->s, g->host, SND_ATTR_MODULE, synth_string(g->s, "Net.fc|Linear"));
+    synth_attr(g->s, g->host, SND_ATTR_STACK, g->stack);
+    synth_attr(g->s, g->host, SND_ATTR_SHAPES, synth_shapes(g->s, "8,16;16,4"));
+    call(g, 22, 24, "cudaLaunchKernel", 1);
+    call(g, 26, 28, "cudaLaunchKernel", 2);
+    end(g, 40);
+    begin(g, 70, "aten::index");
+    end(g, 118);
+    begin(g, 118, "aten::mm");
+    call(g, 120, 122, "cudaLaunchKernel", 3);
+    end(g, 126);
+    begin(g, 127, "aten::copy_");
+    call(g, 130, 132, "cudaMemcpyAsync", 4);
+    call(g, 134, 136, "cudaLaunchKernel", 5);
+    end(g, 139);
+    begin(g, 149, "aten::item");
+    call(g, 150, 198, "cudaStreamSynchronize", 6);
+    end(g, 200);
+    begin(g, 208, "aten::add");
+    call(g, 210, 212, "cudaLaunchKernel", 7);
+    end(g, 214);
+    end(g, 480);
+}
+
+/* In step 2: a graph, and a copy of memory that is not pinned, for which the host waits. */
+static void run_second(const struct idle *g)
+{
+    synth_step(g->s, g->host, 500 * US, 2);
+    begin(g, 515, "replay");
+    call(g, 520, 524, "cudaGraphLaunch", 8);
+    end(g, 530);
+    begin(g, 553, "aten::copy_");
+    call(g, 555, 600, "cudaMemcpyAsync", 9);
+    end(g, 602);
+    begin(g, 603, "aten::relu");
+    call(g, 604, 606, "cudaLaunchKernel", 10);
+    end(g, 607);
+    begin(g, 640, "aten::size"); /* the recording ends at 650 */
+    end(g, 650);
+}
+
+static void run_device(const struct idle *g)
+{
+    ran(g, 30, 60, g->work, g->compute, 1, 0);
+    ran(g, 64, 80, g->work, g->compute, 2, 0);
+    ran(g, 126, 140, g->work, g->compute, 3, 0);
+    ran(g, 145, 195, g->copy, g->side, 4, 0);
+    ran(g, 165, 175, g->work, g->compute, 5, 0);
+    ran(g, 215, 235, g->work, g->compute, 7, 0);
+    ran(g, 240, 250, g->work, g->compute, 99, 0); /* launched before the recording */
+    ran(g, 540, 550, g->work, g->compute, 8, 11);
+    ran(g, 552, 560, g->work, g->compute, 8, 12);
+    ran(g, 562, 598, g->copy, g->compute, 9, 0);
+    ran(g, 610, 620, g->work, g->compute, 10, 0);
+}
+
+void make_gpu_idle(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    struct idle   g = { .s = s };
+
+    (void)n;
+    g.host = synth_thread(s, "python", 0);
+    g.cupti = synth_thread(s, "cupti", 0);
+    g.compute = synth_queue(s, &(struct snd_queue_record){ CUDA0, 1, 7, 0 });
+    g.side = synth_queue(s, &(struct snd_queue_record){ CUDA0, 1, 13, 0 });
+    g.work = synth_work(s, &(struct snd_work_record){ .name = synth_string(s, "gemm"),
+                                                      .kind = SND_WORK_KERNEL,
+                                                      .grid = { 4, 2, 1 },
+                                                      .block = { 32, 4, 1 },
+                                                      .registers = 40,
+                                                      .shared_dynamic = 1024 });
+    g.copy = synth_work(s, &(struct snd_work_record){
+                               .name = synth_string(s, "Memcpy HtoD (Pageable -> Device)"),
+                               .kind = SND_WORK_COPY,
+                               .copy_kind = 1,
+                               .source_kind = 1,
+                               .target_kind = 3,
+                               .bytes = 86000 });
+    g.stack = synth_stack(s, synth_stack(s, 0, python_frame(s, "train", 30, "train.py", 41)),
+                          python_frame(s, "forward", 10, "net.py", 12));
+    run_first(&g);
+    run_second(&g);
+    run_device(&g);
+    synth_close(s, true);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/gpu.c: how a GPU's time is divided, and what the host did while it waited. */
+#include "model/gpu.h"
+
+#include "scratch.h"
+
+#define CUDA0 SND_DEVICE(1, 0)
+#define CUDA1 SND_DEVICE(1, 1)
+
+struct made {
+    struct synth *s;
+    uint32_t      host, other, queue, second, kernel, copy;
+};
+
+static struct made make(const char *path)
+{
+    struct made m = { .s = synth_new(path, NULL) };
+
+    m.host = synth_thread(m.s, "main", 0);
+    m.other = synth_thread(m.s, "other", 0);
+    m.queue = synth_queue(m.s, &(struct snd_queue_record){ CUDA0, 1, 7, 0 });
+    m.second = synth_queue(m.s, &(struct snd_queue_record){ CUDA1, 2, 7, 0 });
+    m.kernel = synth_work(m.s, &(struct snd_work_record){ .name = synth_string(m.s, "gemm"),
+                                                          .kind = SND_WORK_KERNEL });
+    m.copy = synth_work(m.s, &(struct snd_work_record){ .name = synth_string(m.s, "copy"),
+                                                        .kind = SND_WORK_COPY,
+                                                        .bytes = 64 });
+    return m;
+}
+
+static void begin(const struct made *m, uint32_t thread, uint64_t ns, const char *name)
+{
+    synth_begin(m->s, thread, ns, synth_string(m->s, name), 0);
+}
+
+static void call(const struct made *m, uint32_t thread, uint64_t from, uint64_t to,
+                 const char *name, uint32_t correlation)
+{
+    begin(m, thread, from, name);
+    synth_attr(m->s, thread, SND_ATTR_API, correlation);
+    synth_end(m->s, thread, to);
+}
+
+static void ran(const struct made *m, uint64_t from, uint64_t to, uint32_t work, uint32_t queue,
+                uint32_t correlation)
+{
+    synth_device(m->s, m->other, from, work, queue, to - from, correlation, 0);
+}
+
+static struct snd_gpu *build(struct sonde_trace *trace)
+{
+    struct snd_gpu *g;
+
+    assert_int_equal(snd_gpu_new(trace, &g, NULL), SONDE_OK);
+    return g;
+}
+
+static const struct snd_gpu_gap *find_gap(const struct snd_gpu *g, int64_t start_ns)
+{
+    for (uint32_t i = 0; i < g->gap_count; i++)
+        if (g->gaps[i].start_ns == start_ns)
+            return &g->gaps[i];
+    fail_msg("no gap at %lld", (long long)start_ns);
+    return NULL;
+}
+
+static bool is_in(const struct snd_gpu *g, const struct snd_gpu_gap *gap, const char *place)
+{
+    return text_is(snd_where_name(&g->launches, &g->launches.places[gap->where]), place);
+}
+
+static bool calls(const struct snd_gpu *g, const struct snd_gpu_gap *gap, const char *name)
+{
+    return strcmp(g->trace->names.items[gap->call].bytes, name) == 0;
+}
+
+/* Launched before the GPU ran out of work, or after: to the nanosecond. */
+static void the_launch_decides_whether_the_host_was_late(void **state)
+{
+    const char *path = scratch_path("late");
+    struct made m = make(path);
+
+    (void)state;
+    begin(&m, m.host, 10, "early");
+    call(&m, m.host, 100, 110, "cudaLaunchKernel", 1);
+    call(&m, m.host, 200, 210, "cudaLaunchKernel", 2); /* begins as the first ends: in time */
+    synth_end(m.s, m.host, 220);
+    begin(&m, m.host, 230, "thinks");
+    synth_end(m.s, m.host, 400);
+    begin(&m, m.host, 400, "late");
+    call(&m, m.host, 401, 410, "cudaLaunchKernel", 3);
+    synth_end(m.s, m.host, 420);
+    ran(&m, 150, 200, m.kernel, m.queue, 1);
+    ran(&m, 205, 300, m.kernel, m.queue, 2);
+    ran(&m, 420, 430, m.kernel, m.queue, 3);
+    synth_close(m.s, true);
+    struct sonde_trace *trace = scratch_open(path);
+    struct snd_gpu     *g = build(trace);
+    assert_int_equal(g->device_count, 1);
+    assert_int_equal(g->gap_count, 2);
+    const struct snd_gpu_gap *launch = find_gap(g, 200), *late = find_gap(g, 300);
+    assert_int_equal(launch->reason, SND_IDLE_LAUNCH);
+    assert_int_equal(launch->duration_ns, 5);
+    assert_true(is_in(g, launch, "early"));
+    assert_int_equal(late->reason, SND_IDLE_HOST);
+    assert_int_equal(late->duration_ns, 120);
+    assert_true(is_in(g, late, "thinks"));
+    assert_int_equal(late->call, SONDE_NONE);
+    assert_int_equal(g->devices[0].busy_ns, 155);
+    assert_int_equal(g->devices[0].idle_ns[SND_IDLE_HOST], 120);
+    assert_int_equal(g->devices[0].idle_ns[SND_IDLE_LAUNCH], 5);
+    snd_gpu_free(g);
+    sonde_trace_close(trace);
+}
+
+/* A call of the API that is no synchronisation can be what the host was late with. */
+static void a_slow_call_of_the_api_is_named(void **state)
+{
+    const char *path = scratch_path("slow");
+    struct made m = make(path);
+
+    (void)state;
+    call(&m, m.host, 100, 110, "cudaLaunchKernel", 1);
+    begin(&m, m.host, 120, "aten::empty");
+    call(&m, m.host, 121, 900, "cudaMalloc", 2);
+    synth_end(m.s, m.host, 901);
+    call(&m, m.host, 905, 910, "cudaLaunchKernel", 3);
+    ran(&m, 120, 200, m.kernel, m.queue, 1);
+    ran(&m, 920, 930, m.kernel, m.queue, 3);
+    synth_close(m.s, true);
+    struct sonde_trace       *trace = scratch_open(path);
+    struct snd_gpu           *g = build(trace);
+    const struct snd_gpu_gap *gap = find_gap(g, 200);
+    assert_int_equal(gap->reason, SND_IDLE_HOST);
+    assert_true(is_in(g, gap, "aten::empty"));
+    assert_true(calls(g, gap, "cudaMalloc"));
+    snd_gpu_free(g);
+    sonde_trace_close(trace);
+}
+
+/* It must have begun before the GPU ran dry, and on the thread that launches. */
+static void synchronisation_is_a_wait_that_the_gap_began_in(void **state)
+{
+    const char *path = scratch_path("sync");
+    struct made m = make(path);
+
+    (void)state;
+    call(&m, m.host, 100, 110, "cudaLaunchKernel", 1);
+    begin(&m, m.host, 115, "aten::item");
+    call(&m, m.host, 120, 205, "cudaStreamSynchronize", 2);
+    synth_end(m.s, m.host, 206);
+    call(&m, m.other, 150, 800, "cudaDeviceSynchronize", 3); /* another thread's */
+    call(&m, m.host, 250, 260, "cudaLaunchKernel", 4);
+    call(&m, m.host, 350, 360, "cudaDeviceSynchronize", 5); /* there is nothing to wait for */
+    call(&m, m.host, 400, 410, "cudaLaunchKernel", 6);
+    ran(&m, 130, 200, m.kernel, m.queue, 1);
+    ran(&m, 270, 300, m.kernel, m.queue, 4);
+    ran(&m, 420, 430, m.kernel, m.queue, 6);
+    synth_close(m.s, true);
+    struct sonde_trace       *trace = scratch_open(path);
+    struct snd_gpu           *g = build(trace);
+    const struct snd_gpu_gap *wait = find_gap(g, 200);
+    assert_int_equal(wait->reason, SND_IDLE_SYNC);
+    assert_int_equal(wait->duration_ns, 70);
+    assert_true(is_in(g, wait, "aten::item"));
+    assert_true(calls(g, wait, "cudaStreamSynchronize"));
+    assert_int_equal(find_gap(g, 300)->reason, SND_IDLE_HOST);
+    snd_gpu_free(g);
+    sonde_trace_close(trace);
+}
+
+/* A copy for which the host waited is one that was over when its call returned. */
+static void a_blocking_copy_is_a_synchronisation(void **state)
+{
+    const char *path = scratch_path("blocking");
+    struct made m = make(path);
+
+    (void)state;
+    call(&m, m.host, 100, 190, "cudaMemcpyAsync", 1); /* copied by 180 */
+    call(&m, m.host, 200, 210, "cudaLaunchKernel", 2);
+    call(&m, m.host, 220, 230, "cudaMemcpyAsync", 3); /* returns before its copy begins */
+    call(&m, m.host, 400, 410, "cudaLaunchKernel", 4);
+    ran(&m, 120, 180, m.copy, m.queue, 1);
+    ran(&m, 215, 240, m.kernel, m.queue, 2);
+    ran(&m, 240, 300, m.copy, m.queue, 3);
+    ran(&m, 420, 430, m.kernel, m.queue, 4);
+    synth_close(m.s, true);
+    struct sonde_trace *trace = scratch_open(path);
+    struct snd_gpu     *g = build(trace);
+    assert_int_equal(find_gap(g, 180)->reason, SND_IDLE_SYNC);
+    assert_int_equal(find_gap(g, 300)->reason, SND_IDLE_HOST);
+    assert_int_equal(g->devices[0].idle_ns[SND_IDLE_COPY], 120);
+    snd_gpu_free(g);
+    sonde_trace_close(trace);
+}
+
+/* Streams overlap, kernels and copies too; nothing is counted twice and nothing is left over. */
+static void the_span_is_divided_without_rest(void **state)
+{
+    const char *path = scratch_path("whole");
+    struct made m = make(path);
+
+    (void)state;
+    call(&m, m.host, 10, 20, "cudaLaunchKernel", 1);
+    call(&m, m.host, 30, 40, "cudaMemcpyAsync", 2);
+    ran(&m, 100, 200, m.kernel, m.queue, 1);
+    ran(&m, 150, 250, m.kernel, m.queue, 1);  /* beside it */
+    ran(&m, 240, 300, m.copy, m.queue, 2);    /* 10 beside the kernel, 50 alone */
+    ran(&m, 290, 310, m.copy, m.queue, 2);    /* and 10 more */
+    ran(&m, 350, 360, m.kernel, m.queue, 77); /* launched before the recording */
+    ran(&m, 500, 600, m.kernel, m.second, 1); /* another GPU's */
+    synth_close(m.s, true);
+    struct sonde_trace          *trace = scratch_open(path);
+    struct snd_gpu              *g = build(trace);
+    const struct snd_gpu_device *d = &g->devices[0];
+    assert_int_equal(g->device_count, 2);
+    assert_int_equal(d->last_ns - d->first_ns, 260);
+    assert_int_equal(d->busy_ns, 220);
+    assert_int_equal(d->kernel_ns, 160);
+    assert_int_equal(d->copy_ns, 70);
+    assert_int_equal(d->overlap_ns, 10);
+    assert_int_equal(d->idle_ns[SND_IDLE_COPY], 60);
+    assert_int_equal(d->idle_ns[SND_IDLE_UNKNOWN], 40);
+    int64_t sum = d->kernel_ns;
+    for (int i = 0; i < SND_IDLE_REASONS; i++)
+        sum += d->idle_ns[i];
+    assert_int_equal(sum, 260);
+    assert_int_equal(g->devices[1].device, CUDA1);
+    assert_int_equal(g->devices[1].busy_ns, 100);
+    snd_gpu_free(g);
+    sonde_trace_close(trace);
+}
+
+/* ProfilerStep#N where there is one, whose end is known; else from STEP to STEP. */
+static void steps_are_divided_by_what_the_gpu_did_in_them(void **state)
+{
+    const char *path = scratch_path("steps");
+    struct made m = make(path);
+
+    (void)state;
+    synth_step(m.s, m.host, 5, 1); /* not shown: there are ranges */
+    begin(&m, m.host, 10, "ProfilerStep#3");
+    call(&m, m.host, 20, 30, "cudaLaunchKernel", 1);
+    synth_end(m.s, m.host, 110);
+    begin(&m, m.host, 120, "ProfilerStep#4");
+    begin(&m, m.host, 121, "aten::mm");
+    call(&m, m.host, 180, 190, "cudaLaunchKernel", 2);
+    synth_end(m.s, m.host, 195);
+    synth_end(m.s, m.host, 220);
+    ran(&m, 50, 130, m.kernel, m.queue, 1);
+    ran(&m, 200, 300, m.kernel, m.queue, 2);
+    synth_close(m.s, true);
+    struct sonde_trace *trace = scratch_open(path);
+    struct snd_gpu     *g = build(trace);
+    assert_int_equal(g->step_count, 2);
+    assert_int_equal(g->steps[0].number, 3);
+    assert_int_equal(g->steps[0].duration_ns, 100);
+    assert_int_equal(g->steps[0].busy_ns, 60);
+    assert_int_equal(g->steps[1].number, 4);
+    assert_int_equal(g->steps[1].busy_ns, 10 + 20);
+    assert_int_equal(g->steps[1].idle_ns[SND_IDLE_HOST], 70);
+    assert_true(is_in(g, find_gap(g, 130), "aten::mm"));
+    snd_gpu_free(g);
+    sonde_trace_close(trace);
+}
+
+static void a_trace_without_a_gpu_has_none(void **state)
+{
+    struct synth *s = synth_new(scratch_path("none"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+
+    (void)state;
+    synth_begin(s, t, 10, synth_string(s, "work"), 0);
+    synth_end(s, t, 20);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("none"));
+    struct snd_gpu     *g = build(trace);
+    assert_int_equal(g->device_count, 0);
+    assert_int_equal(trace->walks, 0);
+    snd_gpu_free(g);
+    sonde_trace_close(trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_launch_decides_whether_the_host_was_late),
+        cmocka_unit_test(a_slow_call_of_the_api_is_named),
+        cmocka_unit_test(synchronisation_is_a_wait_that_the_gap_began_in),
+        cmocka_unit_test(a_blocking_copy_is_a_synchronisation),
+        cmocka_unit_test(the_span_is_divided_without_rest),
+        cmocka_unit_test(steps_are_divided_by_what_the_gpu_did_in_them),
+        cmocka_unit_test(a_trace_without_a_gpu_has_none),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, scratch_remove);
+}
