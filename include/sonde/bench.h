@@ -48,13 +48,29 @@ struct sonde_bench_batch {
     const char *path, *train_path; /* files of its forward and of its training passes; NULL: none */
 };
 
+struct sonde_bench_gpu {
+    struct sonde_text name;
+    int64_t           memory_bytes; /* -1: unknown */
+};
+
+struct sonde_bench_machine {
+    bool                          is_known;
+    struct sonde_text             system, node, release; /* "": unknown */
+    struct sonde_text             cpu, architecture;     /* likewise */
+    int64_t                       cores, cpus;           /* physical, logical; -1: unknown */
+    double                        hertz;                 /* 0: unknown */
+    int64_t                       memory_bytes, used_bytes, available_bytes; /* -1: unknown */
+    size_t                        gpu_count;
+    const struct sonde_bench_gpu *gpus;
+};
+
 struct sonde_bench_model {
-    struct sonde_text name, kind, device, dtype; /* "": unknown */
-    struct sonde_text machine;                   /* JSON, or "" */
-    struct sonde_text energy;                    /* the source of the energy, or why it is unknown */
-    struct sonde_text failure;                   /* one line; "": none */
-    int64_t           parameters, trainable, parameter_bytes, buffer_bytes; /* -1: unknown */
-    double peak_flops; /* per second, best of the timed matrix products; 0: none */
+    struct sonde_text          name, kind, device, dtype; /* "": unknown */
+    struct sonde_bench_machine machine;
+    struct sonde_text          energy;  /* the source of the energy, or why it is unknown */
+    struct sonde_text          failure; /* one line; "": none */
+    int64_t parameters, trainable, parameter_bytes, buffer_bytes; /* -1: unknown */
+    double  peak_flops; /* per second, best of the timed matrix products; 0: none */
 };
 
 struct sonde_bench; /* opaque */

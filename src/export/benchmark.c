@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/member.h"
 #include "export/emit.h"
 #include "export/exporter.h"
 #include "read/scale.h"
@@ -63,86 +62,78 @@ static const char *batch_key(char text[48], const struct sonde_bench_batch *batc
 
 /* ----------------------------------------------------------------------- machine */
 
-static void copy_text(struct snd_emit *e, struct snd_value from, const char *key)
+static void put_told(struct snd_emit *e, const char *key, struct sonde_text text)
 {
-    struct sonde_buffer text = { 0 };
-
-    if (snd_member_text(from.bytes, from.length, key, &text))
-        snd_emit_text(e, key, snd_buf_string(&text), text.length);
-    sonde_buffer_release(&text);
+    if (text.length > 0)
+        snd_emit_text(e, key, text.bytes, text.length);
 }
 
-static void put_cpu(struct snd_emit *e, struct snd_value cpu)
+static void put_system(struct snd_emit *e, const struct sonde_bench_machine *m)
 {
-    char   text[64], digits[SND_NUMBER_MAX];
-    double hertz = snd_member_real(cpu.bytes, cpu.length, "hertz", 0);
+    snd_emit_map(e, "system");
+    put_told(e, "system", m->system);
+    put_told(e, "node", m->node);
+    put_told(e, "release", m->release);
+    snd_emit_end(e);
+}
+
+static void put_cpu(struct snd_emit *e, const struct sonde_bench_machine *m)
+{
+    char text[64], digits[SND_NUMBER_MAX];
 
     snd_emit_map(e, "cpu");
-    copy_text(e, cpu, "model");
-    copy_text(e, cpu, "architecture");
+    snd_emit_text(e, "model", m->cpu.bytes, m->cpu.length);
+    put_told(e, "architecture", m->architecture);
     snd_emit_map(e, "cores");
-    snd_emit_int(e, "physical", snd_member_number(cpu.bytes, cpu.length, "physical", 0));
-    snd_emit_int(e, "total", snd_member_number(cpu.bytes, cpu.length, "total", 0));
+    snd_emit_int(e, "physical", m->cores);
+    snd_emit_int(e, "total", m->cpus);
     snd_emit_end(e);
-    if (hertz > 0) {
-        snprintf(text, sizeof text, "%.32s GHz", snd_number_fixed(digits, 2, hertz / 1e9));
+    if (m->hertz > 0) {
+        snprintf(text, sizeof text, "%.32s GHz", snd_number_fixed(digits, 2, m->hertz / 1e9));
         snd_emit_string(e, "frequency", text);
     }
     snd_emit_end(e);
 }
 
-static void put_memory_sizes(struct snd_emit *e, struct snd_value memory)
+static void put_memory_sizes(struct snd_emit *e, const struct sonde_bench_machine *m)
 {
-    static const char *const keys[] = { "total", "used", "available" };
-
     snd_emit_map(e, "memory");
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        put_number(e, keys[i], snd_member_real(memory.bytes, memory.length, keys[i], 0), true);
+    put_number(e, "total", (double)m->memory_bytes, true);
+    put_number(e, "used", (double)m->used_bytes, true);
+    put_number(e, "available", (double)m->available_bytes, true);
     snd_emit_end(e);
 }
 
-static void put_gpus(struct snd_emit *e, struct snd_value gpus)
+static void put_gpus(struct snd_emit *e, const struct sonde_bench_machine *m)
 {
-    struct snd_value gpu;
-    size_t           at = 0;
-    char             text[64];
+    char text[64];
 
-    if (!snd_value_next(gpus, &at, NULL, &gpu)) {
+    if (m->gpu_count == 0) {
         snd_emit_null(e, "gpus");
         return;
     }
     snd_emit_list(e, "gpus");
-    do {
-        double bytes = snd_member_real(gpu.bytes, gpu.length, "memory", 0);
+    for (size_t i = 0; i < m->gpu_count; i++) {
         snd_emit_item(e);
-        copy_text(e, gpu, "name");
-        snprintf(text, sizeof text, "%.0f MB", bytes / 1048576);
+        snd_emit_text(e, "name", m->gpus[i].name.bytes, m->gpus[i].name.length);
+        snprintf(text, sizeof text, "%.0f MB", (double)m->gpus[i].memory_bytes / 1048576);
         snd_emit_string(e, "memory", text);
         snd_emit_end(e);
-    } while (snd_value_next(gpus, &at, NULL, &gpu));
+    }
     snd_emit_end(e);
 }
 
-static void put_machine(struct snd_emit *e, struct sonde_text machine)
+static void put_machine(struct snd_emit *e, const struct sonde_bench_machine *m)
 {
-    struct snd_value part;
-
-    if (machine.length == 0)
+    if (!m->is_known)
         return;
     snd_emit_map(e, "machine_info");
-    if (snd_member_find(machine.bytes, machine.length, "system", &part)) {
-        snd_emit_map(e, "system");
-        copy_text(e, part, "system");
-        copy_text(e, part, "node");
-        copy_text(e, part, "release");
-        snd_emit_end(e);
-    }
-    if (snd_member_find(machine.bytes, machine.length, "cpu", &part))
-        put_cpu(e, part);
-    if (snd_member_find(machine.bytes, machine.length, "memory", &part))
-        put_memory_sizes(e, part);
-    if (snd_member_find(machine.bytes, machine.length, "gpus", &part))
-        put_gpus(e, part);
+    put_system(e, m);
+    if (m->cpus >= 0)
+        put_cpu(e, m);
+    if (m->memory_bytes >= 0)
+        put_memory_sizes(e, m);
+    put_gpus(e, m);
     snd_emit_end(e);
 }
 
@@ -171,7 +162,7 @@ static void put_model(struct snd_emit *e, const struct sonde_bench_model *m)
         type++;
     if (m->device.length > 0)
         snd_emit_text(e, "device", m->device.bytes, type);
-    put_machine(e, m->machine);
+    put_machine(e, &m->machine);
     snd_emit_map(e, "model");
     snd_emit_text(e, "name", m->name.bytes, m->name.length);
     snd_emit_text(e, "class", m->kind.bytes, m->kind.length);

@@ -18,57 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "format/fields.h"
 #include "format/known.h"
-#include "model/assembly.h"
+#include "model/bench.h"
 #include "model/spread.h"
-#include "read/facts.h"
-#include "sonde/bench.h"
-
-#define BATCHES_MAX 256u
-#define SAMPLES_MAX (1u << 24)
-
-enum part {
-    PART_RUN_LAST = SONDE_BENCH_PARTS - 1,
-    PART_PASS,
-    PART_TRAIN,
-    PART_BACKWARD,
-    PART_PEAK,
-    PART_NONE
-};
-
-struct label {     /* what a name of the trace means */
-    uint8_t  part; /* enum sonde_bench_part, or enum part */
-    uint64_t number;
-};
-
-struct samples {
-    int64_t *ns;
-    uint32_t count, room;
-};
-
-struct pass {             /* of one process */
-    uint32_t       batch; /* plus one; 0: none is under way */
-    uint8_t        part;
-    double         flops, macs;
-    int64_t        live_bytes, peak_bytes;
-    struct snd_map blocks; /* (device, address) to a place in sizes */
-    int64_t       *sizes;
-    uint32_t       size_count, size_room;
-};
-
-struct sonde_bench {
-    struct sonde_trace      *trace;
-    struct sonde_bench_model model;
-    struct sonde_bench_batch batches[BATCHES_MAX];
-    struct samples           samples[BATCHES_MAX][SONDE_BENCH_PARTS];
-    uint32_t                 batch_count, device_type;
-    struct label            *labels; /* by name of the trace */
-    struct pass             *passes; /* by process */
-    struct snd_texts         texts;
-    struct snd_assembly      assembly;
-};
 
 static void give_up(struct sonde_bench *b)
 {
@@ -106,7 +59,8 @@ static struct label read_label(const struct snd_text *name)
     return (struct label){ PART_NONE, 0 };
 }
 
-static struct sonde_bench_batch *find_batch(struct sonde_bench *b, uint64_t size, uint32_t *index)
+struct sonde_bench_batch *snd_bench_find_batch(struct sonde_bench *b, uint64_t size,
+                                               uint32_t *index)
 {
     for (*index = 0; *index < b->batch_count; ++*index)
         if (b->batches[*index].size == size)
@@ -131,7 +85,7 @@ static void begin_pass(struct sonde_bench *b, struct pass *p, const struct label
 {
     uint32_t index;
 
-    if (!find_batch(b, label->number, &index))
+    if (!snd_bench_find_batch(b, label->number, &index))
         return;
     p->part = label->part;
     if (p->part != PART_BACKWARD) {
@@ -228,7 +182,7 @@ static void add_sample(struct sonde_bench *b, const struct label *label, int64_t
 {
     uint32_t index;
 
-    if (!find_batch(b, label->number, &index))
+    if (!snd_bench_find_batch(b, label->number, &index))
         return;
     struct samples *s = &b->samples[index][label->part];
     if (s->count >= SAMPLES_MAX)
@@ -263,112 +217,6 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         p->flops += r->flops;
         p->macs += r->macs;
     }
-}
-
-/* ---------------------------------------------------------------------- facts */
-
-static struct sonde_text keep_text(struct sonde_bench *b, const char *bytes, size_t length)
-{
-    uint32_t number;
-
-    if (!snd_texts_add(&b->texts, bytes ? bytes : "", length, &number)) {
-        b->assembly.out_of_memory = true;
-        return (struct sonde_text){ "", 0 };
-    }
-    return (struct sonde_text){ b->texts.items[number].bytes, length };
-}
-
-/* What another process of the trace has said stays where this one says nothing. */
-static void set_text(struct sonde_bench *b, const struct snd_fact *fact, unsigned field,
-                     struct sonde_text *out)
-{
-    struct sonde_text text = snd_fact_text(fact, field);
-
-    if (text.length > 0)
-        *out = keep_text(b, text.bytes, text.length);
-}
-
-static void read_model(struct sonde_bench *b, uint32_t process, const struct snd_fact *fact)
-{
-    struct sonde_bench_model *m = &b->model;
-
-    (void)process;
-    set_text(b, fact, SND_FIELD_MODEL_NAME, &m->name);
-    set_text(b, fact, SND_FIELD_MODEL_CLASS, &m->kind);
-    set_text(b, fact, SND_FIELD_MODEL_DEVICE, &m->device);
-    set_text(b, fact, SND_FIELD_MODEL_DTYPE, &m->dtype);
-    m->parameters = snd_fact_number(fact, SND_FIELD_MODEL_PARAMETERS, -1);
-    m->trainable = snd_fact_number(fact, SND_FIELD_MODEL_TRAINABLE, -1);
-    m->parameter_bytes = snd_fact_number(fact, SND_FIELD_MODEL_PARAMETER_BYTES, -1);
-    m->buffer_bytes = snd_fact_number(fact, SND_FIELD_MODEL_BUFFER_BYTES, -1);
-}
-
-static void read_machine(struct sonde_bench *b, uint32_t process, const struct snd_fact *fact)
-{
-    (void)process;
-    set_text(b, fact, SND_FIELD_MACHINE_DESCRIPTION, &b->model.machine);
-}
-
-static void read_failure(struct sonde_bench *b, uint32_t process, const struct snd_fact *fact)
-{
-    (void)process;
-    set_text(b, fact, SND_FIELD_FAILURE_REASON, &b->model.failure);
-}
-
-static void read_batch(struct sonde_bench *b, uint32_t process, const struct snd_fact *fact)
-{
-    int64_t  size = snd_fact_number(fact, SND_FIELD_BATCH_SIZE, 0);
-    uint32_t index;
-
-    struct sonde_bench_batch *batch = size > 0 ? find_batch(b, (uint64_t)size, &index) : NULL;
-    if (!batch)
-        return;
-    batch->input_bytes = snd_fact_number(fact, SND_FIELD_BATCH_INPUT_BYTES, -1);
-    batch->before_bytes = snd_fact_number(fact, SND_FIELD_BATCH_BEFORE_BYTES, -1);
-    set_text(b, fact, SND_FIELD_BATCH_INPUT, &batch->input);
-    set_text(b, fact, SND_FIELD_BATCH_INPUT_SOURCE, &batch->input_source);
-    const char *path = sonde_trace_process(b->trace, process)->path;
-    if (snd_fact_number(fact, SND_FIELD_BATCH_BACKWARD, 0))
-        batch->train_path = path;
-    else
-        batch->path = path;
-}
-
-/* Of a batch size, or why there is none. */
-static void read_energy(struct sonde_bench *b, uint32_t process, const struct snd_fact *fact)
-{
-    int64_t  size = snd_fact_number(fact, SND_FIELD_ENERGY_BATCH, 0);
-    int64_t  runs = snd_fact_number(fact, SND_FIELD_ENERGY_RUNS, 0);
-    double   before = snd_fact_real(fact, SND_FIELD_ENERGY_BEFORE_UJ, (double)NAN);
-    double   after = snd_fact_real(fact, SND_FIELD_ENERGY_AFTER_UJ, (double)NAN);
-    uint32_t index;
-
-    (void)process;
-    set_text(b, fact, SND_FIELD_ENERGY_ABSENT, &b->model.energy);
-    set_text(b, fact, SND_FIELD_ENERGY_SOURCE, &b->model.energy);
-    struct sonde_bench_batch *batch = size > 0 ? find_batch(b, (uint64_t)size, &index) : NULL;
-    if (batch && runs > 0 && after > before)
-        batch->joules = (after - before) / 1e6 / (double)runs;
-}
-
-static void read_facts(struct sonde_bench *b)
-{
-    static const struct {
-        uint32_t kind;
-        void (*read)(struct sonde_bench *b, uint32_t process, const struct snd_fact *fact);
-    } readers[] = {
-        { SND_FACT_OF_MODEL, read_model },     { SND_FACT_OF_MACHINE, read_machine },
-        { SND_FACT_OF_BATCH, read_batch },     { SND_FACT_OF_ENERGY, read_energy },
-        { SND_FACT_OF_FAILURE, read_failure },
-    };
-    const struct snd_fact *fact;
-
-    for (uint32_t p = 0; p < b->trace->process_count; p++)
-        for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
-            for (uint32_t at = 0; (fact = snd_fact_next(b->trace, p, readers[i].kind, &at));)
-                readers[i].read(b, p, fact);
-    struct sonde_text device = b->model.device;
-    b->device_type = device.length >= 4 && memcmp(device.bytes, "cuda", 4) == 0;
 }
 
 /* ---------------------------------------------------------------------- sums */
@@ -419,7 +267,7 @@ static enum sonde_status build(struct sonde_bench *b, struct sonde_error *err)
                                            .close = on_close,
                                            .memory = on_memory };
 
-    read_facts(b);
+    snd_bench_read_facts(b);
     bool              failed = b->assembly.out_of_memory;
     enum sonde_status status = snd_assemble(&b->assembly, b->trace, SONDE_BY_TIME, &consumer, err);
     snd_assembly_release(&b->assembly);
@@ -442,8 +290,21 @@ enum sonde_status sonde_bench_new(struct sonde_trace *trace, struct sonde_bench 
     struct sonde_bench *b = calloc(1, sizeof *b);
     if (b) {
         b->trace = trace;
-        b->model = (struct sonde_bench_model){ none, none, none, none, none, none,
-                                               none, -1,   -1,   -1,   -1,   0 };
+        b->model = (struct sonde_bench_model){ .name = none,
+                                               .kind = none,
+                                               .device = none,
+                                               .dtype = none,
+                                               .machine = { .system = none,
+                                                            .node = none,
+                                                            .release = none,
+                                                            .cpu = none,
+                                                            .architecture = none },
+                                               .energy = none,
+                                               .failure = none,
+                                               .parameters = -1,
+                                               .trainable = -1,
+                                               .parameter_bytes = -1,
+                                               .buffer_bytes = -1 };
         b->passes = calloc((size_t)trace->process_count + 1, sizeof *b->passes);
         b->labels = calloc((size_t)trace->names.count + 1, sizeof *b->labels);
     }
@@ -474,6 +335,7 @@ void sonde_bench_free(struct sonde_bench *b)
             free(b->samples[i][part].ns);
     free(b->passes);
     free(b->labels);
+    free(b->gpus);
     snd_texts_release(&b->texts);
     free(b);
 }

@@ -8,10 +8,9 @@
 #ifndef SND_MODEL_LAYERS_H
 #define SND_MODEL_LAYERS_H
 
-#include <string.h>
-
 #include "model/assembly.h"
 #include "model/spread.h"
+#include "read/facts.h"
 #include "sonde/layers.h"
 
 #define SND_LAYERS_NONE UINT32_MAX
@@ -61,11 +60,6 @@ struct sonde_layers {
     struct snd_arena          arena; /* texts and shapes */
     struct snd_assembly       assembly;
 };
-
-static inline bool snd_text_is(struct sonde_text text, const char *word)
-{
-    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
-}
 
 /*
  * Read what is said into head and rows, of the first process that says something; then `process` is

@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "base/member.h"
 #include "format/fields.h"
 #include "model/assembly.h"
-#include "read/metadata.h"
+#include "read/facts.h"
 
 #define LINES_MAX (1u << 20)
 #define FRAMES_MAX 256u
@@ -36,7 +35,6 @@ struct sonde_tensor_lines {
     uint32_t                  count, row_room, own_room;
     struct function          *functions;
     uint32_t                  function_count, function_room;
-    struct snd_texts          texts;
     struct snd_map            by_stack; /* (process, stack) to a row; count: none */
     struct snd_map            by_address;
     struct block             *blocks;
@@ -52,29 +50,6 @@ static bool text_equals(struct sonde_text a, struct sonde_text b)
     return a.length == b.length && memcmp(a.bytes, b.bytes, a.length) == 0;
 }
 
-static struct sonde_text keep_text(struct sonde_tensor_lines *t, struct sonde_buffer *text)
-{
-    uint32_t number;
-
-    if (text->failed ||
-        !snd_texts_add(&t->texts, text->bytes ? text->bytes : "", text->length, &number)) {
-        t->assembly.out_of_memory = true;
-        return (struct sonde_text){ "", 0 };
-    }
-    return (struct sonde_text){ t->texts.items[number].bytes, text->length };
-}
-
-static struct sonde_text read_text(struct sonde_tensor_lines *t, struct sonde_text json,
-                                   const char *key)
-{
-    struct sonde_buffer text = { 0 };
-
-    snd_member_text(json.bytes, json.length, key, &text);
-    struct sonde_text kept = keep_text(t, &text);
-    sonde_buffer_release(&text);
-    return kept;
-}
-
 static bool add_row(struct sonde_tensor_lines *t, const struct sonde_tensor_line *row)
 {
     if (t->count >= LINES_MAX || !snd_grow(&t->rows, &t->row_room, t->count, sizeof *t->rows) ||
@@ -85,7 +60,7 @@ static bool add_row(struct sonde_tensor_lines *t, const struct sonde_tensor_line
     return true;
 }
 
-/* A long function's source is in several notes, each from where the one before it ended. */
+/* In older traces a long function's source is in several parts, each from where the one before it ended. */
 static bool goes_on(const struct function *last, const struct function *f)
 {
     return f->first == last->first + last->rows && f->first_row == last->first_row + last->rows &&
@@ -102,23 +77,20 @@ static void add_function(struct sonde_tensor_lines *t, const struct function *f)
         t->assembly.out_of_memory = true;
 }
 
-static void read_function(struct sonde_tensor_lines *t, struct sonde_text json)
+static void read_function(struct sonde_tensor_lines *t, const struct snd_fact *fact)
 {
-    struct snd_value lines, one;
-    size_t           at = 0;
-    int64_t          first = snd_member_number(json.bytes, json.length, "first", 0);
+    int64_t                  first = snd_fact_number(fact, SND_FIELD_LINES_FIRST, 0);
+    struct function          f = { snd_fact_text(fact, SND_FIELD_LINES_NAME),
+                                   snd_fact_text(fact, SND_FIELD_LINES_FILE), (uint32_t)first, 0, t->count };
+    struct sonde_tensor_line row = { .function = snd_fact_text(fact, SND_FIELD_LINES_FUNCTION),
+                                     .file = f.file };
 
-    if (first < 1 || first > INT32_MAX ||
-        !snd_member_find(json.bytes, json.length, "lines", &lines))
+    if (first < 1 || first > INT32_MAX)
         return;
-    struct function f = { read_text(t, json, "name"), read_text(t, json, "file"), (uint32_t)first,
-                          0, t->count };
-    struct sonde_tensor_line row = { .function = read_text(t, json, "function"), .file = f.file };
-    while (snd_value_next(lines, &at, NULL, &one)) {
-        struct sonde_buffer text = { 0 };
-        snd_value_text(one, &text);
-        row.source = keep_text(t, &text);
-        sonde_buffer_release(&text);
+    for (uint32_t i = 0; i < fact->count; i++) {
+        if (fact->values[i].field != SND_FIELD_LINES_LINE)
+            continue;
+        row.source = fact->values[i].text;
         row.line = f.first + f.rows;
         if (!add_row(t, &row)) {
             t->assembly.out_of_memory = true;
@@ -132,11 +104,11 @@ static void read_function(struct sonde_tensor_lines *t, struct sonde_text json)
 
 static void read_functions(struct sonde_tensor_lines *t)
 {
-    struct sonde_text value;
+    const struct snd_fact *fact;
 
     for (uint32_t p = 0; p < t->trace->process_count; p++)
-        for (uint32_t n = 0; snd_meta_next(t->trace, p, SND_META_TENSOR_LINES, &n, NULL, &value);)
-            read_function(t, value);
+        for (uint32_t at = 0; (fact = snd_fact_next(t->trace, p, SND_FACT_OF_LINES, &at));)
+            read_function(t, fact);
 }
 
 /* ----------------------------------------------------------------------- lines */
@@ -277,7 +249,6 @@ void sonde_tensor_lines_free(struct sonde_tensor_lines *t)
     free(t->blocks);
     snd_map_release(&t->by_stack);
     snd_map_release(&t->by_address);
-    snd_texts_release(&t->texts);
     free(t);
 }
 

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "format/layout.h"
 #include "sonde/trace.h"
@@ -46,6 +47,11 @@ const struct snd_fact *snd_fact_next(const struct sonde_trace *trace, uint32_t p
 int64_t           snd_fact_number(const struct snd_fact *fact, unsigned field, int64_t otherwise);
 double            snd_fact_real(const struct snd_fact *fact, unsigned field, double otherwise);
 struct sonde_text snd_fact_text(const struct snd_fact *fact, unsigned field);
+
+static inline bool snd_text_is(struct sonde_text text, const char *word)
+{
+    return text.length == strlen(word) && memcmp(text.bytes, word, text.length) == 0;
+}
 
 /* What the list says of a kind and a field; NULL: it is of a later version. */
 const char *snd_fact_word(uint32_t kind);

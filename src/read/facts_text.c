@@ -141,6 +141,77 @@ static bool read_whole(struct sonde_trace *trace, uint32_t process, enum snd_met
     return fact && snd_fact_add(fact, &value);
 }
 
+/* ---------------------------------------------------------------- the machine */
+
+static const struct snd_field_entry *field_of(uint32_t kind, uint16_t field)
+{
+    const struct snd_field_entry *entry = snd_fact_fields;
+
+    while (entry->kind != kind || entry->field != field)
+        entry++;
+    return entry;
+}
+
+/* A member of a part of the description, as a field. */
+static bool add_part(struct sonde_trace *trace, struct snd_fact *fact, struct snd_value part,
+                     const char *member, uint16_t field)
+{
+    struct snd_value value;
+
+    return !snd_member_find(part.bytes, part.length, member, &value) ||
+           add_value(trace, fact, field_of(fact->kind, field), value);
+}
+
+static bool add_gpus(struct sonde_trace *trace, struct snd_fact *fact, struct sonde_text json)
+{
+    struct snd_value gpus, gpu;
+    size_t           at = 0;
+
+    if (!snd_member_find(json.bytes, json.length, "gpus", &gpus))
+        return true;
+    while (snd_value_next(gpus, &at, NULL, &gpu))
+        if (!add_part(trace, fact, gpu, "name", SND_FIELD_MACHINE_GPU) ||
+            !add_part(trace, fact, gpu, "memory", SND_FIELD_MACHINE_GPU_BYTES))
+            return false;
+    return true;
+}
+
+/* Older traces describe the machine as one JSON text. */
+static bool read_machine(struct sonde_trace *trace, uint32_t process)
+{
+    static const struct {
+        const char *part, *member;
+        uint16_t    field;
+    } members[] = {
+        { "system", "system", SND_FIELD_MACHINE_SYSTEM },
+        { "system", "node", SND_FIELD_MACHINE_NODE },
+        { "system", "release", SND_FIELD_MACHINE_RELEASE },
+        { "cpu", "model", SND_FIELD_MACHINE_CPU },
+        { "cpu", "architecture", SND_FIELD_MACHINE_ARCHITECTURE },
+        { "cpu", "physical", SND_FIELD_MACHINE_CORES },
+        { "cpu", "total", SND_FIELD_MACHINE_CPUS },
+        { "cpu", "hertz", SND_FIELD_MACHINE_HERTZ },
+        { "memory", "total", SND_FIELD_MACHINE_MEMORY_BYTES },
+        { "memory", "used", SND_FIELD_MACHINE_USED_BYTES },
+        { "memory", "available", SND_FIELD_MACHINE_AVAILABLE_BYTES },
+    };
+    uint32_t         at = 0;
+    struct snd_fact *fact = (struct snd_fact *)snd_fact_next(trace, process, SND_FACT_OF_MACHINE,
+                                                             &at);
+    struct snd_value part;
+
+    if (!fact || !has_field(fact, SND_FIELD_MACHINE_DESCRIPTION))
+        return true;
+    struct sonde_text json = snd_fact_text(fact, SND_FIELD_MACHINE_DESCRIPTION);
+    if (!snd_json_is_value(json.bytes, json.length))
+        return true;
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+        if (snd_member_find(json.bytes, json.length, members[i].part, &part) &&
+            !add_part(trace, fact, part, members[i].member, members[i].field))
+            return false;
+    return add_gpus(trace, fact, json);
+}
+
 bool snd_facts_read_text(struct sonde_trace *trace, uint32_t process)
 {
     struct sonde_text rest, value;
@@ -153,5 +224,6 @@ bool snd_facts_read_text(struct sonde_trace *trace, uint32_t process)
     return read_whole(trace, process, SND_META_MODEL_MACHINE, SND_FACT_OF_MACHINE,
                       SND_FIELD_MACHINE_DESCRIPTION) &&
            read_whole(trace, process, SND_META_MODEL_FAILURE, SND_FACT_OF_FAILURE,
-                      SND_FIELD_FAILURE_REASON);
+                      SND_FIELD_FAILURE_REASON) &&
+           read_machine(trace, process);
 }

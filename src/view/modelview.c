@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/member.h"
 #include "sonde/bench.h"
 #include "view/view.h"
 
@@ -125,32 +124,22 @@ static void add_text(struct snd_doc *doc, const char *key, const char *title,
 }
 
 /* "Intel(R) Xeon(R), 2 cores"; the GPUs' names. */
-static void add_machine(struct snd_doc *doc, struct sonde_text machine)
+static void add_machine(struct snd_doc *doc, const struct sonde_bench_machine *m)
 {
-    struct sonde_buffer name = { 0 };
-    struct snd_value    cpu, memory, gpus, gpu;
-    size_t              at = 0;
+    struct sonde_buffer names = { 0 };
 
-    if (snd_member_find(machine.bytes, machine.length, "cpu", &cpu) &&
-        snd_member_text(cpu.bytes, cpu.length, "model", &name))
+    if (m->cpus >= 0)
         snd_doc_total(doc, "processor", "Processor", SND_TEXT,
-                      snd_cell_string(snd_doc_format(
-                          doc, "%s, %lld cores", snd_buf_string(&name),
-                          (long long)snd_member_number(cpu.bytes, cpu.length, "total", 0))));
-    if (snd_member_find(machine.bytes, machine.length, "memory", &memory))
-        snd_doc_total(doc, "memory_bytes", "Memory", SND_BYTES,
-                      snd_cell_number(snd_member_number(memory.bytes, memory.length, "total", 0)));
-    if (snd_member_find(machine.bytes, machine.length, "gpus", &gpus)) {
-        snd_buf_clear(&name);
-        while (snd_value_next(gpus, &at, NULL, &gpu)) {
-            snd_buf_text(&name, name.length ? ", " : "");
-            snd_member_text(gpu.bytes, gpu.length, "name", &name);
-        }
-        if (name.length > 0)
-            snd_doc_total(doc, "gpus", "GPUs", SND_TEXT,
-                          snd_cell_string(snd_doc_format(doc, "%s", name.bytes)));
-    }
-    sonde_buffer_release(&name);
+                      snd_cell_string(
+                          snd_doc_format(doc, "%s, %lld cores", m->cpu.bytes, (long long)m->cpus)));
+    if (m->memory_bytes >= 0)
+        snd_doc_total(doc, "memory_bytes", "Memory", SND_BYTES, snd_cell_number(m->memory_bytes));
+    for (size_t i = 0; i < m->gpu_count; i++)
+        snd_buf_format(&names, "%s%s", i > 0 ? ", " : "", m->gpus[i].name.bytes);
+    if (names.length > 0)
+        snd_doc_total(doc, "gpus", "GPUs", SND_TEXT,
+                      snd_cell_string(snd_doc_format(doc, "%s", snd_buf_string(&names))));
+    sonde_buffer_release(&names);
 }
 
 /* "8x3x224x224 float32 (from --input)", of the largest batch size. */
@@ -178,7 +167,8 @@ static void add_totals(struct snd_doc *doc, const struct sonde_bench *bench,
     add_text(doc, "device", "Device", m->device);
     add_text(doc, "dtype", "Type", m->dtype);
     add_input(doc, bench);
-    add_machine(doc, m->machine);
+    if (m->machine.is_known)
+        add_machine(doc, &m->machine);
     if (m->parameters >= 0) {
         snd_doc_total(doc, "parameters", "Parameters", SND_COUNT, snd_cell_number(m->parameters));
         snd_doc_total(doc, "trainable", m->trainable != m->parameters ? "Trainable" : NULL,

@@ -2,17 +2,14 @@
 /*
  * The tensors view: what a model and its optimizer hold, tensor by tensor; pytorch_memlab's MemReporter.
  *
- * Each tensor is metadata, "tensor N": {"name": "net.fc.weight", "kind": "parameter",
- * "dtype": "float32", "shape": "[10, 4]", "device": "cpu", "bytes": N, "storage": ADDRESS,
- * "storage_bytes": N}. Tensors of one storage share it: it counts once, for the first of them.
+ * Each tensor is a fact (TENSOR of format/facts.def). Tensors of one storage share it: it counts
+ * once, for the first of them.
  */
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/hash.h"
 #include "base/map.h"
-#include "base/member.h"
-#include "read/metadata.h"
+#include "read/facts.h"
 #include "read/scale.h"
 #include "view/view.h"
 
@@ -46,31 +43,19 @@ struct sums {
     bool           failed, shared;
 };
 
-static const char *read_text(struct snd_doc *doc, struct sonde_text json, const char *key)
-{
-    struct sonde_buffer text = { 0 };
-    const char         *kept = "";
-
-    if (snd_member_text(json.bytes, json.length, key, &text))
-        kept = snd_doc_format(doc, "%s", snd_buf_string(&text));
-    doc->rows.failed |= text.failed;
-    sonde_buffer_release(&text);
-    return kept;
-}
-
-static void add_bytes(struct sums *sums, const char *kind, int64_t bytes)
+static void add_bytes(struct sums *sums, struct sonde_text kind, int64_t bytes)
 {
     sums->all = snd_add(sums->all, bytes);
     for (size_t i = 0; i < SND_COUNT_OF(kinds); i++)
-        if (strcmp(kinds[i].kind, kind) == 0)
+        if (snd_text_is(kind, kinds[i].kind))
             sums->by_kind[i] = snd_add(sums->by_kind[i], bytes);
 }
 
 /* The name of the row that has this storage already; NULL: it is new. */
 static const char *find_owner(struct snd_doc *doc, struct sums *sums, uint32_t process,
-                              const char *device, uint64_t address)
+                              struct sonde_text device, uint64_t address)
 {
-    struct snd_key key = { address, snd_hash_bytes(device, strlen(device), 0).low, process };
+    struct snd_key key = { address, snd_hash_bytes(device.bytes, device.length, 0).low, process };
     uint32_t       row;
 
     if (address == 0)
@@ -82,24 +67,25 @@ static const char *find_owner(struct snd_doc *doc, struct sums *sums, uint32_t p
 }
 
 static void add_tensor(struct snd_doc *doc, struct sums *sums, uint32_t process,
-                       struct sonde_text json)
+                       const struct snd_fact *fact)
 {
-    const char *kind = read_text(doc, json, "kind"), *device = read_text(doc, json, "device");
+    static const unsigned fields[] = { SND_FIELD_TENSOR_KIND, SND_FIELD_TENSOR_DTYPE,
+                                       SND_FIELD_TENSOR_DEVICE, SND_FIELD_TENSOR_SHAPE };
+    struct sonde_text     kind = snd_fact_text(fact, SND_FIELD_TENSOR_KIND);
+    int64_t               storage = snd_fact_number(fact, SND_FIELD_TENSOR_STORAGE_BYTES, 0);
+    uint64_t              address = (uint64_t)snd_fact_number(fact, SND_FIELD_TENSOR_STORAGE, 0);
 
-    if (!kind[0]) /* metadata of someone else's */
+    if (kind.length == 0) /* metadata of someone else's */
         return;
-    int64_t          storage = snd_member_number(json.bytes, json.length, "storage_bytes", 0);
-    uint64_t         address = (uint64_t)snd_member_number(json.bytes, json.length, "storage", 0);
-    const char      *owner = find_owner(doc, sums, process, device, address);
-    const char      *texts[] = { kind, read_text(doc, json, "dtype"), device,
-                                 read_text(doc, json, "shape") };
+    const char *owner = find_owner(doc, sums, process, snd_fact_text(fact, SND_FIELD_TENSOR_DEVICE),
+                                   address);
     struct snd_cell *cell = snd_table_add(&doc->rows);
-    for (size_t i = 0; i < SND_COUNT_OF(texts); i++)
-        *cell++ = snd_cell_string(texts[i]);
-    *cell++ = snd_cell_number(snd_member_number(json.bytes, json.length, "bytes", 0));
+    for (size_t i = 0; i < SND_COUNT_OF(fields); i++)
+        *cell++ = snd_cell_text(snd_fact_text(fact, fields[i]));
+    *cell++ = snd_cell_number(snd_fact_number(fact, SND_FIELD_TENSOR_BYTES, 0));
     *cell++ = snd_cell_number(storage);
     *cell++ = snd_cell_number(owner ? 0 : storage);
-    *cell++ = snd_cell_string(read_text(doc, json, "name"));
+    *cell++ = snd_cell_text(snd_fact_text(fact, SND_FIELD_TENSOR_NAME));
     *cell++ = owner ? snd_cell_string(owner) : snd_cell_none();
     sums->count++;
     sums->shared |= owner != NULL;
@@ -108,15 +94,15 @@ static void add_tensor(struct snd_doc *doc, struct sums *sums, uint32_t process,
 
 SND_VIEW_BUILD(snd_view_tensors)
 {
-    struct sonde_text value;
-    struct sums       sums = { .count = 0 };
+    const struct snd_fact *fact;
+    struct sums            sums = { .count = 0 };
 
     (void)options;
     (void)err;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     for (uint32_t p = 0; p < sonde_trace_process_count(trace); p++)
-        for (uint32_t n = 0; snd_meta_next(trace, p, SND_META_TENSOR, &n, NULL, &value);)
-            add_tensor(doc, &sums, p, value);
+        for (uint32_t at = 0; (fact = snd_fact_next(trace, p, SND_FACT_OF_TENSOR, &at));)
+            add_tensor(doc, &sums, p, fact);
     snd_map_release(&sums.storages);
     doc->rows.failed |= sums.failed;
     doc->rows.hidden[SND_COUNT_OF(columns) - 1] = !sums.shared;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """sonde.memory_report and sonde.tensor_lines: which tensors hold memory, which lines took it."""
+import json
 import subprocess
 import sys
 
@@ -185,8 +186,8 @@ def test_methods_and_decorated_calls():
 
 
 def test_a_function_of_any_length(tmp_path, monkeypatch):
-    """Its source is far more than one note of the trace holds, and has a line that alone is."""
-    body = [f"    x = x.neg()  # {number} {'abc déf ' * 5}" for number in range(300)]
+    """More of them than a record holds, and one line of more bytes than a value of metadata."""
+    body = [f"    x = x.neg()  # {number} {'abc déf ' * 5}" for number in range(600)]
     body[150] = f"    x = x.neg()  # {'long ' * 2000}"
     path = tmp_path / "long_one.py"
     path.write_text("\n".join(["def long_one(x):", *body, "    return x", ""]), encoding="utf-8")
@@ -195,12 +196,36 @@ def test_a_function_of_any_length(tmp_path, monkeypatch):
     with sonde.tensor_lines(long_one.long_one, helper) as lines:
         long_one.long_one(torch.zeros(1000))
     rows = [row for row in lines.rows() if row["function"] == "long_one"]
-    assert [row["line"] for row in rows] == list(range(1, 303))
-    assert [row["taken_bytes"] for row in rows] == [None] + 300 * [4000] + [None]
+    assert [row["line"] for row in rows] == list(range(1, 603))
+    assert [row["taken_bytes"] for row in rows] == [None] + 600 * [4000] + [None]
     sources = path.read_text(encoding="utf-8").splitlines()
-    assert all(row["source"] == source for row, source in zip(rows, sources) if row["line"] != 152)
-    assert sources[151].startswith(rows[151]["source"]) and len(rows[151]["source"]) > 1000
-    assert [row["source"] for row in lines.rows()][302:] == ["def helper(x):", "    return x.neg()"]
+    assert [row["source"] for row in rows] == sources
+    assert [row["source"] for row in lines.rows()][602:] == ["def helper(x):", "    return x.neg()"]
+
+
+def facts_of(made, tmp_path):
+    """The typed records of its trace, by kind; and the keys of its metadata."""
+    made.save(tmp_path / "t.sonde")
+    done = subprocess.run([SONDE, "export", tmp_path / "t.sonde", "--to", "json", "-o", "-"],
+                          stdout=subprocess.PIPE, check=True, encoding="utf-8")
+    process, = json.loads(done.stdout)["processes"]
+    facts = {fact["kind"]: [(one["field"], one["value"]) for one in fact["members"]] for fact in process["facts"]}
+    return facts, [one["key"] for one in process["metadata"]]
+
+
+def test_tensors_and_lines_are_typed_records(tmp_path):
+    model = torch.nn.Linear(4, 10)
+    facts, metadata = facts_of(sonde.memory_report(model), tmp_path)
+    members = dict(facts["tensor"])
+    assert members["kind"] == "parameter" and members["bytes"] == 40 and members["shape"] == "[10]"
+    assert members["storage"] == model.bias.untyped_storage().data_ptr()
+    assert not [key for key in metadata if key.startswith("tensor ")]
+    with sonde.tensor_lines(helper) as lines:
+        helper(torch.zeros(10))
+    facts, metadata = facts_of(lines, tmp_path)
+    assert [value for word, value in facts["lines"] if word == "lines"] == [
+        "def helper(x):", "    return x.neg()"]
+    assert not [key for key in metadata if key.startswith("model.lines")]
 
 
 def test_what_is_no_function_is_refused():

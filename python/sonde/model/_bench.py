@@ -8,7 +8,6 @@ docs/MODEL.md names the ranges and the metadata.
 """
 import contextlib
 import gc
-import json
 import os
 import time
 
@@ -121,7 +120,7 @@ class Bench:
              parameters=sum(one.numel() for one in parameters),
              trainable=sum(one.numel() for one in parameters if one.requires_grad),
              parameter_bytes=byte_count(parameters), buffer_bytes=byte_count(self.model.buffers()))
-        note("machine", description=json.dumps(_machine.describe(self.torch)))
+        _record.fact("machine", _machine.describe(self.torch))
 
     # ------------------------------------------------------------------- the machine
 

@@ -37,29 +37,29 @@ def _processor():
     if not hertz and megahertz:
         hertz = int(max(map(float, megahertz)) * 1e6)
     total = os.cpu_count() or 1
-    return {"model": names[0] if names else "", "architecture": os.uname().machine,
-            "physical": len(cores) or total, "total": total, "hertz": hertz}
+    return [("cpu", names[0] if names else ""), ("architecture", os.uname().machine),
+            ("cores", len(cores) or total), ("cpus", total), ("hertz", hertz)]
 
 
 def _memory():
     sizes = {key: int(value.split()[0]) * 1024 for key, value in _fields("/proc/meminfo")
              if value.endswith("kB")}
     total, available = sizes.get("MemTotal", 0), sizes.get("MemAvailable", 0)
-    return {"total": total, "available": available, "used": total - available}
+    return [("memory_bytes", total), ("available_bytes", available), ("used_bytes", total - available)]
 
 
 def _gpus(torch):
     if torch is None or not torch.cuda.is_available():
         return []
     found = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
-    return [{"name": one.name, "memory": one.total_memory} for one in found]
+    return [pair for one in found for pair in (("gpu", one.name), ("gpu_bytes", one.total_memory))]
 
 
 def describe(torch=None):
+    """The members of the fact "machine"."""
     system = os.uname()
-    return {"system": {"system": system.sysname, "node": system.nodename,
-                       "release": system.release},
-            "cpu": _processor(), "memory": _memory(), "gpus": _gpus(torch)}
+    return [("system", system.sysname), ("node", system.nodename), ("release", system.release),
+            *_processor(), *_memory(), *_gpus(torch)]
 
 
 # ---------------------------------------------------------------------------- energy

@@ -87,10 +87,10 @@ def _shape(tensor):
 
 def _note(number, name, kind, tensor):
     address, held = _storage(tensor)
-    _record.metadata(f"{_record.METADATA['TENSOR']}{number}", json.dumps({
-        "name": name, "kind": kind, "dtype": str(tensor.dtype).removeprefix("torch."),
-        "shape": str(_shape(tensor)), "device": str(tensor.device), "bytes": _size(tensor),
-        "storage": address, "storage_bytes": held}))
+    _record.fact("tensor", [
+        ("name", name), ("kind", kind), ("dtype", str(tensor.dtype).removeprefix("torch.")),
+        ("shape", str(_shape(tensor))), ("device", str(tensor.device)), ("bytes", _size(tensor)),
+        ("storage", address), ("storage_bytes", held)], "", number)
 
 
 def _of_model(model, root):
@@ -145,42 +145,6 @@ def memory_report(model=None, optimizer=None, *, everything=False):
 
 # ------------------------------------------------------------------------- line by line
 
-_NOTE_BYTES = 4096  # what the recorder keeps of a note
-_PATH_BYTES = 1024
-
-
-def _json(value):
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _bytes_of(value):
-    return len(_json(value).encode("utf-8", "surrogatepass"))
-
-
-def _cut(text, limit):
-    """As much of its beginning as surely has room in `limit` bytes."""
-    while _bytes_of(text) > limit:
-        text = text[:len(text) * 3 // 4]
-    return text
-
-
-def _in_notes(source):
-    """The source of a function in as many notes as it needs; each tells its first line."""
-    head = {**source, "function": _cut(source["function"], _PATH_BYTES // 2),
-            "name": _cut(source["name"], _PATH_BYTES // 2),
-            "file": _cut(source["file"][::-1], _PATH_BYTES)[::-1]}  # its end is what tells it
-    room = _NOTE_BYTES - _bytes_of({**head, "lines": []}) - 16
-    first, lines, used = source["first"], [], 0
-    for place, line in enumerate(source["lines"]):
-        text = _cut(line, room)
-        size = _bytes_of(text) + 2
-        if lines and used + size > room:
-            yield _json({**head, "first": first, "lines": lines})
-            first, lines, used = source["first"] + place, [], 0
-        lines.append(text)
-        used += size
-    yield _json({**head, "first": first, "lines": lines})
-
 class tensor_lines(_Kept):
     """Tensor memory by source line of chosen functions, while the block runs.
 
@@ -213,15 +177,14 @@ class tensor_lines(_Kept):
         except OSError as error:
             raise ValueError(f"sonde.tensor_lines: no source of {plain.__qualname__}: "
                              f"{error}") from error
-        return {"function": plain.__qualname__, "name": plain.__code__.co_name,
-                "file": plain.__code__.co_filename, "first": first,
-                "lines": [line.rstrip("\n").expandtabs(4) for line in lines]}
+        return [("function", plain.__qualname__), ("name", plain.__code__.co_name),
+                ("file", plain.__code__.co_filename), ("first", first),
+                *(("lines", line.rstrip("\n").expandtabs(4)) for line in lines)]
 
     def __enter__(self):
         _operators.start(self, self._path, memory=True, stacks=True)
         for number, source in enumerate(self._functions, 1):
-            for place, text in enumerate(_in_notes(source), 1):
-                _record.metadata(f"{_record.METADATA['TENSOR_LINES']}{number} {place}", text)
+            _record.fact("lines", source, "", number)
         return self
 
     def __exit__(self, kind, value, traceback):
