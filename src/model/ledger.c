@@ -7,22 +7,50 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "read/facts.h"
 #include "read/metadata.h"
 
-/* What is counted in place: by samplers of stacks, and by PyTorch's probe. */
+/* What is counted in place, by samplers of stacks and by probes. */
 static void fill_tallies(struct snd_ledger *l, const struct snd_process *p)
 {
+    static const struct {
+        uint32_t            tally, word;
+        enum snd_ledger_key count;
+    } said[] = {
+        { SND_TALLY_ARGUMENTS, SND_ARGUMENTS_DROPPED, SND_LEDGER_dropped_arguments },
+        { SND_TALLY_SAMPLER, SND_SAMPLER_MISSED, SND_LEDGER_missed_samples },
+        { SND_TALLY_SAMPLER, SND_SAMPLER_TORN, SND_LEDGER_torn_samples },
+        { SND_TALLY_SAMPLER, SND_SAMPLER_UNREAD, SND_LEDGER_unread_samples },
+        { SND_TALLY_SAMPLER, SND_SAMPLER_UNMATCHED, SND_LEDGER_native_unmatched },
+        { SND_TALLY_GPU, SND_GPU_DROPPED, SND_LEDGER_dropped_gpu_records },
+        { SND_TALLY_GPU, SND_GPU_UNKNOWN, SND_LEDGER_unknown_gpu_records },
+        { SND_TALLY_GPU, SND_GPU_EARLY, SND_LEDGER_early_gpu_work },
+        { SND_TALLY_GPU, SND_GPU_UNASKED, SND_LEDGER_unasked_gpu_work },
+    };
+
     for (uint32_t i = 1; i < p->tables.tally_count; i++) {
         const struct snd_tally *t = &p->tables.tallies[i];
-        if (t->head.kind == SND_TALLY_ARGUMENTS)
-            l->counts[SND_LEDGER_dropped_arguments] += t->words[SND_ARGUMENTS_DROPPED];
-        if (t->head.kind != SND_TALLY_SAMPLER)
+        for (size_t k = 0; k < sizeof said / sizeof said[0]; k++)
+            if (t->head.kind == said[k].tally)
+                l->counts[said[k].count] += t->words[said[k].word];
+        if (t->head.kind == SND_TALLY_SAMPLER)
+            l->rounds += t->words[SND_SAMPLER_ROUNDS];
+        if (t->head.kind == SND_TALLY_GPU && t->words[SND_GPU_EARLY_NS] > l->early_ns)
+            l->early_ns = t->words[SND_GPU_EARLY_NS];
+    }
+}
+
+/* A process that was to record its GPUs and could not. */
+static void fill_gpu(struct snd_ledger *l, const struct sonde_trace *trace, uint32_t process)
+{
+    const struct snd_fact *fact;
+
+    for (uint32_t at = 0; (fact = snd_fact_next(trace, process, SND_FACT_OF_CUDA, &at));) {
+        struct sonde_text why = snd_fact_text(fact, SND_FIELD_CUDA_ABSENT);
+        if (why.length == 0)
             continue;
-        l->rounds += t->words[SND_SAMPLER_ROUNDS];
-        l->counts[SND_LEDGER_missed_samples] += t->words[SND_SAMPLER_MISSED];
-        l->counts[SND_LEDGER_torn_samples] += t->words[SND_SAMPLER_TORN];
-        l->counts[SND_LEDGER_unread_samples] += t->words[SND_SAMPLER_UNREAD];
-        l->counts[SND_LEDGER_native_unmatched] += t->words[SND_SAMPLER_UNMATCHED];
+        l->counts[SND_LEDGER_no_gpu_work]++;
+        snprintf(l->absent, sizeof l->absent, "%s", why.bytes);
     }
 }
 
@@ -95,6 +123,7 @@ void snd_ledger_fill(struct snd_ledger *l, const struct sonde_trace *trace,
     for (uint32_t i = 0; i < trace->process_count; i++) {
         fill_process(l, &trace->processes[i]);
         fill_calls(l, trace, i);
+        fill_gpu(l, trace, i);
         l->unclosed_roots += !trace->processes[i].shown.closed &&
                              !is_child(trace, &trace->processes[i]);
     }
@@ -128,16 +157,52 @@ static bool is_note(const struct snd_ledger *l, size_t key)
         return l->counts[key] <= l->rounds / 20;
     case SND_LEDGER_warmup_events:
     case SND_LEDGER_unmatched_frees:
+    case SND_LEDGER_unasked_gpu_work:
         return true;
     default:
         return false;
     }
 }
 
+#define WHY_MAX 192
+
 /* Children that end so are multiprocessing's workers, or a server's. */
 static const char unclosed_children[] =
     "they ended by os._exit, exec or a signal, as workers of multiprocessing do, or still run; all "
     "that they recorded is here, but for the last tenth of a second of samples";
+
+/* What to say after the count: `advice`, or what this trace knows better. */
+static const char *choose_advice(const struct snd_ledger *l, size_t key, const char *advice,
+                                 char why[WHY_MAX])
+{
+    switch (key) {
+    case SND_LEDGER_failed_reserves:
+        snprintf(why, WHY_MAX, "%.64s; free disk space or quota, or record elsewhere",
+                 strerror(l->os_error));
+        return why;
+    case SND_LEDGER_lost_children:
+        snprintf(why, WHY_MAX,
+                 "%.64s; nothing of them is here; record to a folder that they can write to",
+                 strerror(l->child_error));
+        return why;
+    case SND_LEDGER_early_gpu_work:
+        snprintf(why, WHY_MAX,
+                 "the clocks of GPU and host differ by %" PRIu64 " ns at most; delays and gaps are "
+                 "uncertain by that",
+                 l->early_ns);
+        return why;
+    case SND_LEDGER_uncounted_operators:
+        return l->uncounted;
+    case SND_LEDGER_switched_calls:
+        return l->switched;
+    case SND_LEDGER_no_gpu_work:
+        return l->absent;
+    case SND_LEDGER_not_closed:
+        return l->unclosed_roots == 0 ? unclosed_children : advice;
+    default:
+        return advice;
+    }
+}
 
 size_t snd_ledger_list(const struct snd_ledger *l, struct sonde_ledger_item items[SND_LEDGER_COUNT])
 {
@@ -152,32 +217,15 @@ size_t snd_ledger_list(const struct snd_ledger *l, struct sonde_ledger_item item
 
     for (size_t i = 0; i < SND_LEDGER_COUNT; i++) {
         struct sonde_ledger_item *item = &items[n];
-        const char               *advice = texts[i].advice;
-        char                      why[192];
+        char                      why[WHY_MAX];
         if (l->counts[i] == 0)
             continue;
-        if (i == SND_LEDGER_failed_reserves) {
-            snprintf(why, sizeof why, "%.64s; free disk space or quota, or record elsewhere",
-                     strerror(l->os_error));
-            advice = why;
-        }
-        if (i == SND_LEDGER_lost_children) {
-            snprintf(why, sizeof why,
-                     "%.64s; nothing of them is here; record to a folder that they can write to",
-                     strerror(l->child_error));
-            advice = why;
-        }
-        if (i == SND_LEDGER_uncounted_operators)
-            advice = l->uncounted;
-        if (i == SND_LEDGER_switched_calls)
-            advice = l->switched;
-        if (i == SND_LEDGER_not_closed && l->unclosed_roots == 0)
-            advice = unclosed_children;
         item->is_note = is_note(l, i);
         item->key = texts[i].key;
         item->count = l->counts[i];
         snprintf(item->text, sizeof item->text, "%" PRIu64 " %s: %s", l->counts[i],
-                 l->counts[i] == 1 ? texts[i].one : texts[i].many, advice);
+                 l->counts[i] == 1 ? texts[i].one : texts[i].many,
+                 choose_advice(l, i, texts[i].advice, why));
         n++;
     }
     return n;

@@ -22,6 +22,8 @@ struct snd_ledger {
     int      child_error;    /* errno of the latest forked process without a trace */
     char     uncounted[224]; /* operators without FLOPs, with their shares of the time */
     char     switched[192];  /* why Python calls were not seen in the way chosen first */
+    char     absent[192];    /* why GPUs were not recorded */
+    uint64_t early_ns;       /* by how much work of a GPU began too early, at most */
     uint64_t unclosed_roots; /* of not_closed: files whose process no other of the trace started */
     uint64_t rounds;         /* of samplers: what missed, torn and unread ones are a part of */
 };

@@ -130,3 +130,36 @@ void make_gpu_idle(const char *path, uint64_t n)
     run_device(&g);
     synth_close(s, true);
 }
+
+void make_gpu_lost(const char *path, uint64_t n)
+{
+    const uint64_t words[SND_GPU_WORDS] = {
+        [SND_GPU_RECORDS] = 9, [SND_GPU_DROPPED] = 4, [SND_GPU_UNKNOWN] = 1,
+        [SND_GPU_BUFFERS] = 2, [SND_GPU_EARLY] = 3,   [SND_GPU_EARLY_NS] = 1250,
+        [SND_GPU_UNASKED] = 2
+    };
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "python", 0);
+
+    (void)n;
+    synth_begin(s, t, 1 * US, synth_string(s, "step"), 0);
+    synth_end(s, t, 2 * US);
+    synth_tally(s, SND_TALLY_GPU, 0, 0, words, SND_GPU_WORDS);
+    synth_close(s, true);
+}
+
+void make_gpu_absent(const char *path, uint64_t n)
+{
+    struct synth                *s = synth_new(path, NULL);
+    uint32_t                     t = synth_thread(s, "python", 0);
+    const struct snd_fact_member cuda[] = {
+        { SND_FIELD_CUDA_ABSENT, SND_FACT_TEXT,
+          synth_string(s, "CUPTI refused: the user may not read the GPU's counters"), 0 },
+    };
+
+    (void)n;
+    synth_begin(s, t, 1 * US, synth_string(s, "step"), 0);
+    synth_end(s, t, 2 * US);
+    synth_fact(s, SND_FACT_OF_CUDA, 0, 0, cuda, 1);
+    synth_close(s, true);
+}
