@@ -280,18 +280,25 @@ SONDE_API const struct sonde_node *sonde_tree_node(const struct sonde_tree *tree
 
 struct sonde_memory_device {
     uint32_t type, index; /* 0 CPU, 1 CUDA; index SONDE_NONE: default */
+    uint32_t process;     /* of a GPU: whose memory it is; CPU: SONDE_NONE, of all */
     uint64_t allocs, frees;
     uint64_t allocated_bytes, freed_bytes;
     uint64_t unmatched_frees, unmatched_free_bytes; /* of memory allocated before the recording */
-    int64_t  peak_bytes; /* exact: maximum of live bytes, of allocations in the trace */
-    int64_t  peak_time_ns;
-    int64_t  end_bytes; /* live at the end */
-    uint64_t end_count;
+    int64_t  peak_bytes;   /* exact: maximum of live bytes, of allocations in the trace ... */
+    int64_t  peak_time_ns; /* ... and of before, where before_bytes is known */
+    int64_t  end_bytes;    /* live at the end */
+    uint64_t end_count;    /* blocks that the trace has the allocation of */
+    /* Of a GPU, as torch's caching allocator counts; -1: not recorded. */
+    int64_t before_bytes;           /* in use when the recording began */
+    int64_t reserved_peak_bytes;    /* the most that the allocator held */
+    int64_t reserved_at_peak_bytes; /* what it held when most was in use */
 };
 /* Live bytes at the peak and at the end, by the innermost range that allocated them. */
 struct sonde_memory_holder {
     uint32_t          device; /* index into the devices */
-    struct sonde_text name;   /* "(no range)" outside any */
+    struct sonde_text name;   /* "(no range)" outside any; "(before the recording)" */
+    struct sonde_text module; /* path; empty when not grouped by it */
+    struct sonde_text stack;  /* frames, innermost first, one per line; or empty */
     int64_t           peak_bytes, end_bytes;
     uint64_t          peak_count, end_count;
 };
@@ -303,6 +310,10 @@ struct sonde_memory_point {
 struct sonde_memory; /* opaque */
 SONDE_API enum sonde_status sonde_memory_new(struct sonde_trace *trace, struct sonde_memory **out,
                                              struct sonde_error *err);
+/* The same; holders are told apart by SONDE_GROUP_MODULE and SONDE_GROUP_STACK as well. */
+SONDE_API enum sonde_status sonde_memory_new_by(struct sonde_trace *trace, unsigned groups,
+                                                uint32_t stack_depth, struct sonde_memory **out,
+                                                struct sonde_error *err);
 SONDE_API void              sonde_memory_free(struct sonde_memory *memory);
 SONDE_API size_t            sonde_memory_device_count(const struct sonde_memory *memory);
 SONDE_API const struct sonde_memory_device *sonde_memory_device(const struct sonde_memory *memory,

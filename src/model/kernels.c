@@ -5,9 +5,6 @@
 #include <stdlib.h>
 
 #include "base/map.h"
-#include "model/stacks.h"
-
-#define DEFAULT_DEPTH 5u /* of stacks, as averages have it */
 
 /* A part of a row: of one configuration, of one place, of one operator. */
 struct part {
@@ -28,8 +25,7 @@ struct delay {
 struct builder {
     struct snd_kernels *k;
     unsigned            groups;
-    uint32_t            stack_depth;
-    struct snd_map      firsts, rows, texts;
+    struct snd_map      firsts, rows;
     struct parts        works, places, operators;
     struct delay       *delays;
     uint32_t            delay_count, delay_room;
@@ -76,52 +72,6 @@ static struct snd_where where_of(const struct snd_kernels *k, const struct snd_l
     return (struct snd_where){ .process = process, .name = SONDE_NONE, .module = SONDE_NONE };
 }
 
-static void put_shapes(const struct sonde_trace *trace, uint32_t process, uint32_t id,
-                       struct sonde_buffer *text)
-{
-    char   small[512];
-    size_t length = snd_trace_shapes(trace, process, id, false, small, sizeof small);
-
-    if (length < sizeof small) {
-        snd_buf_put(text, small, length);
-        return;
-    }
-    char *whole = malloc(length + 1);
-    if (whole)
-        snd_buf_put(text, whole, snd_trace_shapes(trace, process, id, false, whole, length + 1));
-    text->failed |= !whole;
-    free(whole);
-}
-
-/* A text's number plus one; 0: none. Equal texts of two processes have one number. */
-static bool add_text(struct builder *b, uint32_t process, uint32_t id, bool is_stack,
-                     uint32_t *number)
-{
-    struct snd_key      key = { process, id, is_stack };
-    struct sonde_buffer text = { 0 };
-
-    *number = 0;
-    if (id == 0 || snd_map_get(&b->texts, key, number))
-        return true;
-    if (is_stack)
-        snd_stack_text(b->k->trace, process, id, b->stack_depth, '\n', &text);
-    else
-        put_shapes(b->k->trace, process, id, &text);
-    bool added = !text.failed &&
-                 snd_texts_add(&b->k->texts, snd_buf_string(&text), text.length, number);
-    sonde_buffer_release(&text);
-    ++*number;
-    return added && snd_map_put(&b->texts, key, *number);
-}
-
-static struct sonde_text text_of(const struct snd_kernels *k, uint32_t number)
-{
-    if (number == 0)
-        return (struct sonde_text){ "", 0 };
-    return (struct sonde_text){ k->texts.items[number - 1].bytes,
-                                k->texts.items[number - 1].length };
-}
-
 /* What tells a row from others; what is not grouped by is SONDE_NONE, or 0. */
 struct group {
     uint32_t name, kind, process, device, operator, module, stack, shapes, work;
@@ -145,9 +95,9 @@ static bool make_group(struct builder *b, const struct snd_device_item *item,
         .work = groups & SONDE_GROUP_GRID ? item->work : 0,
     };
     return (!(groups & SONDE_GROUP_STACK) ||
-            add_text(b, where->process, where->stack, true, &g->stack)) &&
+            snd_place_stack(&b->k->texts, b->k->trace, where->process, where->stack, &g->stack)) &&
            (!(groups & SONDE_GROUP_SHAPE) ||
-            add_text(b, where->process, where->shapes, false, &g->shapes));
+            snd_place_shapes(&b->k->texts, b->k->trace, where->process, where->shapes, &g->shapes));
 }
 
 /* A key has room for six numbers: the first six have a number of their own. */
@@ -190,8 +140,8 @@ static uint32_t find_row(struct builder *b, const struct snd_device_item *item,
                                  .process = g.process,
                                  .device = g.device,
                                  .min_ns = item->duration_ns,
-                                 .stack = text_of(k, g.stack),
-                                 .shapes = text_of(k, g.shapes),
+                                 .stack = snd_place_text(&k->texts, g.stack),
+                                 .shapes = snd_place_text(&k->texts, g.shapes),
                                  .where = { .name = SONDE_NONE, .module = SONDE_NONE } };
     return row;
 }
@@ -352,13 +302,11 @@ enum sonde_status snd_kernels_new(struct sonde_trace *trace, unsigned groups, ui
     if (!k)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the kernels of the trace");
     k->trace = trace;
-    struct builder    b = { .k = k,
-                            .groups = groups,
-                            .stack_depth = stack_depth ? stack_depth : DEFAULT_DEPTH };
+    k->texts.stack_depth = stack_depth;
+    struct builder    b = { .k = k, .groups = groups };
     enum sonde_status status = build(&b, err);
     snd_map_release(&b.firsts);
     snd_map_release(&b.rows);
-    snd_map_release(&b.texts);
     release_parts(&b.works);
     release_parts(&b.places);
     release_parts(&b.operators);
@@ -375,7 +323,7 @@ void snd_kernels_free(struct snd_kernels *k)
     if (!k)
         return;
     snd_launches_release(&k->launches);
-    snd_texts_release(&k->texts);
+    snd_place_texts_release(&k->texts);
     free(k->rows);
     free(k);
 }

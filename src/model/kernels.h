@@ -11,6 +11,7 @@
 
 #include "model/launches.h"
 #include "model/occupancy.h"
+#include "model/placetexts.h"
 
 struct snd_kernel_row {
     struct sonde_text        name;
@@ -39,7 +40,7 @@ struct snd_kernels {
     struct snd_kernel_row *rows;
     uint32_t               count, room;
     int64_t                total_ns; /* of all rows */
-    struct snd_texts       texts;    /* stacks and shapes of rows */
+    struct snd_place_texts texts;    /* stacks and shapes of rows */
 };
 
 /*

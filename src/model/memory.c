@@ -8,54 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "format/fields.h"
-#include "model/assembly.h"
-
-#define DEVICES_MAX 256u
-#define BUCKETS 256u /* of time, four points each: 1,024 points a device */
-#define NO_RANGE UINT32_MAX
-
-struct live { /* an allocation that was not given back */
-    int64_t  bytes;
-    uint32_t holder, next_free;
-};
-
-/* The course of the live bytes within a slice of time. */
-struct bucket {
-    struct {
-        int64_t time_ns, bytes;
-    } first, least, most, last;
-    bool any;
-};
-
-struct device {
-    struct sonde_memory_device shown;
-    int64_t                    now_bytes;
-    uint64_t       now_count, events, peak_event; /* number of the event that reached the peak */
-    int64_t        first_ns, last_ns;
-    struct bucket *buckets;
-};
-
-struct holder {
-    struct sonde_memory_holder shown;
-    int64_t                    now_bytes;
-    uint64_t                   now_count;
-};
-
-struct sonde_memory {
-    struct sonde_trace        *trace;
-    struct device             *devices;
-    struct holder             *holders;
-    struct live               *lives;
-    struct sonde_memory_point *points;
-    uint32_t            device_count, device_room, holder_count, holder_room, live_count, live_room;
-    uint32_t            point_count, point_room;
-    uint32_t            free_live; /* plus one: a list through next_free */
-    struct snd_map      by_device, by_holder, by_address;
-    bool                second; /* walk */
-    struct snd_assembly assembly;
-};
+#include "format/known.h"
+#include "model/memoryholders.h"
 
 static void give_up(struct sonde_memory *m)
 {
@@ -64,10 +19,12 @@ static void give_up(struct sonde_memory *m)
 
 /* ------------------------------------------------------- devices and holders */
 
-static struct device *find_device(struct sonde_memory *m, uint32_t device, int64_t ns,
-                                  uint32_t *index)
+/* A GPU's memory is one process's: another process's cuda:0 may be another GPU. */
+static struct device *find_device(struct sonde_memory *m, uint32_t process, uint32_t device,
+                                  int64_t ns, uint32_t *index)
 {
-    struct snd_key key = { device, 0, 0 };
+    uint32_t       owner = SND_DEVICE_TYPE(device) == 0 ? SONDE_NONE : process;
+    struct snd_key key = { device, owner, 0 };
 
     if (snd_map_get(&m->by_device, key, index))
         return &m->devices[*index];
@@ -81,18 +38,53 @@ static struct device *find_device(struct sonde_memory *m, uint32_t device, int64
     }
     *index = m->device_count++;
     struct device *d = &m->devices[*index];
-    *d = (struct device){ .first_ns = ns };
+    *d = (struct device){ .first_ns = ns, .whole.time_ns = ns, .reserved_bytes = -1 };
     d->shown.type = SND_DEVICE_TYPE(device);
     d->shown.index = SND_DEVICE_INDEX(device) == 0xffff ? SONDE_NONE : SND_DEVICE_INDEX(device);
+    d->shown.process = owner;
+    d->shown.before_bytes = d->shown.reserved_peak_bytes = d->shown.reserved_at_peak_bytes = -1;
     return d;
 }
 
-static uint32_t find_holder(struct sonde_memory *m, uint32_t device,
+static struct sonde_text name_text(const struct sonde_memory *m, uint32_t name)
+{
+    const struct snd_text *text = &m->trace->names.items[name];
+
+    return (struct sonde_text){ text->bytes, text->length };
+}
+
+/* Where a block was taken, as far as holders are grouped by it; false: memory is out. */
+static bool find_place(struct sonde_memory *m, const struct snd_lane *lane,
+                       const struct snd_open_range *innermost, struct snd_where *where,
+                       uint32_t *stack)
+{
+    *where = (struct snd_where){ .name = innermost ? innermost->range.name : NO_RANGE,
+                                 .module = SONDE_NONE };
+    *stack = 0;
+    if (m->groups == 0 || !innermost)
+        return true;
+    uint32_t at = snd_where_now(&m->launches, lane, innermost);
+    if (at == UINT32_MAX)
+        return false;
+    if (m->groups & SONDE_GROUP_MODULE)
+        where->module = m->launches.places[at].module;
+    return !(m->groups & SONDE_GROUP_STACK) ||
+           snd_place_stack(&m->texts, m->trace, lane->process, m->launches.places[at].stack, stack);
+}
+
+static uint32_t find_holder(struct sonde_memory *m, uint32_t device, const struct snd_lane *lane,
                             const struct snd_open_range *innermost)
 {
-    uint32_t       name = innermost ? innermost->range.name : NO_RANGE, holder;
-    struct snd_key key = { device, name, 0 };
+    struct snd_where where;
+    uint32_t         holder, stack;
 
+    if (innermost && innermost->range.api != 0) /* the allocator's own call of the driver */
+        innermost = snd_where_caller(lane);
+    if (!find_place(m, lane, innermost, &where, &stack)) {
+        give_up(m);
+        return 0;
+    }
+    struct snd_key key = { SND_PAIR(device, where.name), SND_PAIR(where.module, stack), 0 };
     if (snd_map_get(&m->by_holder, key, &holder))
         return holder;
     if (!snd_grow(&m->holders, &m->holder_room, m->holder_count, sizeof *m->holders) ||
@@ -101,11 +93,13 @@ static uint32_t find_holder(struct sonde_memory *m, uint32_t device,
         return 0;
     }
     struct holder *h = &m->holders[m->holder_count];
-    *h = (struct holder){ .shown = { .device = device, .name = { "(no range)", 10 } } };
-    if (innermost) {
-        const struct snd_text *text = &m->trace->names.items[name];
-        h->shown.name = (struct sonde_text){ text->bytes, text->length };
-    }
+    *h = (struct holder){ .shown = { .device = device,
+                                     .name = { "(no range)", 10 },
+                                     .module = snd_where_module(&m->launches, &where),
+                                     .stack = { "", 0 } } };
+    if (where.name != NO_RANGE)
+        h->shown.name = name_text(m, where.name);
+    h->stack = stack;
     return m->holder_count++;
 }
 
@@ -156,7 +150,7 @@ static bool give_back(struct sonde_memory *m, struct device *d, struct snd_key k
 }
 
 static void take(struct sonde_memory *m, struct device *d, uint32_t device, struct snd_key key,
-                 int64_t bytes, const struct snd_open_range *innermost)
+                 int64_t bytes, const struct snd_lane *lane, const struct snd_open_range *innermost)
 {
     int64_t old;
 
@@ -165,7 +159,7 @@ static void take(struct sonde_memory *m, struct device *d, uint32_t device, stru
     uint32_t slot = new_live(m);
     if (slot == UINT32_MAX)
         return;
-    uint32_t holder = m->second ? find_holder(m, device, innermost) : UINT32_MAX;
+    uint32_t holder = m->second ? find_holder(m, device, lane, innermost) : UINT32_MAX;
     m->lives[slot] = (struct live){ .bytes = bytes, .holder = holder };
     if (!snd_map_put(&m->by_address, key, slot))
         give_up(m);
@@ -173,6 +167,19 @@ static void take(struct sonde_memory *m, struct device *d, uint32_t device, stru
 }
 
 /* ------------------------------------------------------------------- walks */
+
+/* What is held changed: is it more than ever? */
+static void note_height(struct device *d, int64_t ns)
+{
+    int64_t whole = snd_add(d->now_bytes, d->earlier_bytes);
+
+    if (d->now_bytes > d->peak.bytes)
+        d->peak = (struct peak){ d->now_bytes, d->now_bytes, ns, d->events };
+    if (whole > d->whole.bytes) {
+        d->whole = (struct peak){ whole, d->now_bytes, ns, d->events };
+        d->shown.reserved_at_peak_bytes = d->reserved_bytes;
+    }
+}
 
 static void note_first(struct device *d, int64_t ns, const uint64_t *words, bool matched,
                        int64_t bytes)
@@ -188,12 +195,69 @@ static void note_first(struct device *d, int64_t ns, const uint64_t *words, bool
         s->unmatched_frees += !matched;
         s->unmatched_free_bytes += matched ? 0 : (uint64_t)bytes;
     }
-    if (d->now_bytes > s->peak_bytes) {
-        s->peak_bytes = d->now_bytes;
-        s->peak_time_ns = ns;
-        d->peak_event = d->events;
-    }
+    note_height(d, ns);
     d->last_ns = ns;
+}
+
+/* The allocator's own sum, after the latest event: what of it the trace does not have is older. */
+static void note_allocated(struct sonde_memory *m, struct device *d, int64_t ns, int64_t bytes)
+{
+    int64_t older = snd_sub(bytes, snd_add(d->now_bytes, d->earlier_bytes));
+
+    if (!d->has_before) {
+        d->has_before = true;
+        d->shown.before_bytes = older;
+    } else { /* not the same: the recording was paused meanwhile */
+        d->earlier_bytes = snd_add(d->earlier_bytes, snd_sub(older, d->shown.before_bytes));
+        if (!m->second)
+            note_height(d, ns);
+    }
+}
+
+/* It comes after the event with which it changed. */
+static void note_reserved(struct device *d, int64_t bytes)
+{
+    struct sonde_memory_device *s = &d->shown;
+
+    d->reserved_bytes = bytes;
+    s->reserved_peak_bytes = bytes > s->reserved_peak_bytes ? bytes : s->reserved_peak_bytes;
+    if (d->events == d->whole.event)
+        s->reserved_at_peak_bytes = bytes;
+}
+
+/* The number that follows a name which sonde gave; false: it is another name. */
+static bool follows(const struct snd_text *name, enum snd_known known, uint32_t *number)
+{
+    const char *text = snd_known_name(known);
+    size_t      length = strlen(text);
+
+    if (name->length <= length || memcmp(name->bytes, text, length) != 0)
+        return false;
+    *number = (uint32_t)strtoul(name->bytes + length, NULL, 10);
+    return *number < 0xffff;
+}
+
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct sonde_memory *m = user;
+    uint32_t             name, gpu, index;
+    double               value;
+
+    if (SND_EVENT_KIND(words[0]) != SND_EV_COUNTER ||
+        (name = snd_name_of(lane->from, SND_LOW(words[1]))) == UINT32_MAX)
+        return;
+    const struct snd_text *text = &m->trace->names.items[name];
+    bool                   reserved = follows(text, SND_KNOWN_DEVICE_RESERVED, &gpu);
+    if (!reserved && !follows(text, SND_KNOWN_DEVICE_ALLOCATED, &gpu))
+        return;
+    memcpy(&value, &words[2], sizeof value);
+    struct device *d = find_device(m, lane->process, SND_DEVICE(1, gpu), ns, &index);
+    if (!d || !(value >= 0 && value < 0x1p62))
+        return;
+    if (!reserved)
+        note_allocated(m, d, ns, (int64_t)value);
+    else if (!m->second)
+        note_reserved(d, (int64_t)value);
 }
 
 static void note_bucket(struct device *d, int64_t ns)
@@ -203,13 +267,17 @@ static void note_bucket(struct device *d, int64_t ns)
     uint32_t i = part > 0 && part < 1 ? (uint32_t)(part * BUCKETS) : part >= 1 ? BUCKETS - 1 : 0;
     struct bucket *b = &d->buckets[i];
 
+    int64_t held = d->now_bytes;
+
+    if (d->has_before)
+        held = snd_add(held, snd_add(d->shown.before_bytes, d->earlier_bytes));
     b->last.time_ns = ns;
-    b->last.bytes = d->now_bytes;
+    b->last.bytes = held;
     if (!b->any)
         memcpy(&b->first, &b->last, sizeof b->first);
-    if (!b->any || d->now_bytes < b->least.bytes)
+    if (!b->any || held < b->least.bytes)
         memcpy(&b->least, &b->last, sizeof b->least);
-    if (!b->any || d->now_bytes > b->most.bytes)
+    if (!b->any || held > b->most.bytes)
         memcpy(&b->most, &b->last, sizeof b->most);
     b->any = true;
 }
@@ -236,21 +304,37 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
     uint32_t             index;
     bool                 matched = true;
     int64_t              bytes = snd_net_bytes(words);
-    struct device       *d = find_device(m, SND_LOW(words[1]), ns, &index);
+    struct device       *d = find_device(m, lane->process, SND_LOW(words[1]), ns, &index);
 
     if (!d)
         return;
     d->events++;
     if (SND_EVENT_KIND(words[0]) == SND_EV_ALLOC) {
-        take(m, d, index, key, bytes, innermost);
+        take(m, d, index, key, bytes, lane, innermost);
     } else {
         bytes = -bytes;
         matched = give_back(m, d, key, &bytes);
+        if (!matched)
+            d->earlier_bytes = snd_sub(d->earlier_bytes, bytes);
     }
     if (m->second)
         note_second(m, d, index, ns);
     else
         note_first(d, ns, words, matched, bytes);
+}
+
+/* With what was held before, if that is known. */
+static void choose_peak(struct device *d)
+{
+    const struct peak *peak = d->has_before ? &d->whole : &d->peak;
+    int64_t            before = d->has_before ? d->shown.before_bytes : 0;
+
+    d->before_at_end = d->has_before ? snd_add(before, d->earlier_bytes) : 0;
+    d->before_at_peak = d->has_before ? snd_add(before, snd_sub(peak->bytes, peak->now_bytes)) : 0;
+    d->shown.peak_bytes = snd_add(before, peak->bytes);
+    d->shown.peak_time_ns = peak->time_ns;
+    d->shown.end_bytes = snd_add(d->now_bytes, d->before_at_end);
+    d->peak_event = peak->event;
 }
 
 /* Ready for the second walk: the same course once more. */
@@ -261,9 +345,9 @@ static bool rewind_all(struct sonde_memory *m)
     m->second = true;
     for (uint32_t i = 0; i < m->device_count; i++) {
         struct device *d = &m->devices[i];
-        d->shown.end_bytes = d->now_bytes;
+        choose_peak(d);
         d->shown.end_count = d->now_count;
-        d->now_bytes = 0;
+        d->now_bytes = d->earlier_bytes = 0;
         d->now_count = d->events = 0;
         d->buckets = calloc(BUCKETS, sizeof *d->buckets);
         if (!d->buckets)
@@ -272,97 +356,46 @@ static bool rewind_all(struct sonde_memory *m)
     return true;
 }
 
-/* ------------------------------------------------------------------ results */
-
-static bool add_point(struct sonde_memory *m, uint32_t device, int64_t time_ns, int64_t bytes)
+static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent)
 {
-    const struct sonde_memory_point *last = m->point_count ? &m->points[m->point_count - 1] : NULL;
-
-    if (last && last->device == device && last->time_ns == time_ns && last->bytes == bytes)
-        return true;
-    if (!snd_grow(&m->points, &m->point_room, m->point_count, sizeof *m->points))
-        return false;
-    m->points[m->point_count++] = (struct sonde_memory_point){ device, time_ns, bytes };
-    return true;
-}
-
-static bool add_bucket(struct sonde_memory *m, uint32_t device, const struct bucket *b)
-{
-    bool    least_first = b->least.time_ns <= b->most.time_ns;
-    int64_t time1 = least_first ? b->least.time_ns : b->most.time_ns;
-    int64_t bytes1 = least_first ? b->least.bytes : b->most.bytes;
-    int64_t time2 = least_first ? b->most.time_ns : b->least.time_ns;
-    int64_t bytes2 = least_first ? b->most.bytes : b->least.bytes;
-
-    return !b->any || (add_point(m, device, b->first.time_ns, b->first.bytes) &&
-                       add_point(m, device, time1, bytes1) && add_point(m, device, time2, bytes2) &&
-                       add_point(m, device, b->last.time_ns, b->last.bytes));
-}
-
-/* The largest at the peak first, then the largest at the end. */
-static int compare_holder(const void *x, const void *y)
-{
-    const struct sonde_memory_holder *a = &((const struct holder *)x)->shown;
-    const struct sonde_memory_holder *b = &((const struct holder *)y)->shown;
-
-    if (a->device != b->device)
-        return a->device < b->device ? -1 : 1;
-    if (a->peak_bytes != b->peak_bytes)
-        return a->peak_bytes > b->peak_bytes ? -1 : 1;
-    if (a->end_bytes != b->end_bytes)
-        return a->end_bytes > b->end_bytes ? -1 : 1;
-    size_t length = a->name.length < b->name.length ? a->name.length : b->name.length;
-    int    order = memcmp(a->name.bytes, b->name.bytes, length);
-    return order ? order : (a->name.length > b->name.length) - (a->name.length < b->name.length);
-}
-
-static bool finish(struct sonde_memory *m)
-{
-    uint32_t kept = 0;
-
-    for (uint32_t i = 0; i < m->holder_count; i++) {
-        struct holder *h = &m->holders[i];
-        h->shown.end_bytes = h->now_bytes;
-        h->shown.end_count = h->now_count;
-        /* Who held nothing at either moment is not a holder. */
-        if (h->shown.peak_count > 0 || h->shown.end_count > 0)
-            m->holders[kept++] = *h;
-    }
-    m->holder_count = kept;
-    if (kept > 0)
-        qsort(m->holders, kept, sizeof *m->holders, compare_holder);
-    for (uint32_t i = 0; i < m->device_count; i++)
-        for (uint32_t k = 0; k < BUCKETS; k++)
-            if (!add_bucket(m, i, &m->devices[i].buckets[k]))
-                return false;
-    return true;
+    (void)user, (void)lane;
+    snd_where_inherit(range, parent);
 }
 
 static enum sonde_status walk(struct sonde_memory *m, struct sonde_error *err)
 {
-    const struct snd_consumer consumer = {
-        .user = m, .flops = SONDE_FLOPS_NONE, .any_flops = true, .memory = on_memory
-    };
+    const struct snd_consumer consumer = { .user = m,
+                                           .flops = SONDE_FLOPS_NONE,
+                                           .any_flops = true,
+                                           .open = m->groups && m->second ? on_open : NULL,
+                                           .memory = on_memory,
+                                           .other = on_other };
     enum sonde_status status = snd_assemble(&m->assembly, m->trace, SONDE_BY_TIME, &consumer, err);
 
     snd_assembly_release(&m->assembly);
     return status;
 }
 
-enum sonde_status sonde_memory_new(struct sonde_trace *trace, struct sonde_memory **out,
-                                   struct sonde_error *err)
+enum sonde_status sonde_memory_new_by(struct sonde_trace *trace, unsigned groups,
+                                      uint32_t stack_depth, struct sonde_memory **out,
+                                      struct sonde_error *err)
 {
     *out = NULL;
     struct sonde_memory *m = calloc(1, sizeof *m);
     if (!m)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the memory report");
-    m->trace = trace;
+    m->trace = m->launches.trace = trace;
+    m->groups = groups & (SONDE_GROUP_MODULE | SONDE_GROUP_STACK);
+    m->texts.stack_depth = stack_depth;
     enum sonde_status status = walk(m, err);
     if (status == SONDE_OK && !rewind_all(m))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the memory report");
+    if (status == SONDE_OK && m->device_count > 0 && m->groups != 0)
+        status = snd_launches_read(&m->launches, trace, err);
     if (status == SONDE_OK && m->device_count > 0)
         status = walk(m, err);
-    if (status == SONDE_OK && !finish(m))
+    if (status == SONDE_OK && !snd_memory_finish(m))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the memory report");
     if (status == SONDE_OK)
         *out = m;
@@ -371,48 +404,8 @@ enum sonde_status sonde_memory_new(struct sonde_trace *trace, struct sonde_memor
     return status;
 }
 
-void sonde_memory_free(struct sonde_memory *m)
+enum sonde_status sonde_memory_new(struct sonde_trace *trace, struct sonde_memory **out,
+                                   struct sonde_error *err)
 {
-    if (!m)
-        return;
-    for (uint32_t i = 0; i < m->device_count; i++)
-        free(m->devices[i].buckets);
-    free(m->devices);
-    free(m->holders);
-    free(m->lives);
-    free(m->points);
-    snd_map_release(&m->by_device);
-    snd_map_release(&m->by_holder);
-    snd_map_release(&m->by_address);
-    free(m);
-}
-
-size_t sonde_memory_device_count(const struct sonde_memory *memory)
-{
-    return memory->device_count;
-}
-
-const struct sonde_memory_device *sonde_memory_device(const struct sonde_memory *memory, size_t i)
-{
-    return i < memory->device_count ? &memory->devices[i].shown : NULL;
-}
-
-size_t sonde_memory_holder_count(const struct sonde_memory *memory)
-{
-    return memory->holder_count;
-}
-
-const struct sonde_memory_holder *sonde_memory_holder(const struct sonde_memory *memory, size_t i)
-{
-    return i < memory->holder_count ? &memory->holders[i].shown : NULL;
-}
-
-size_t sonde_memory_point_count(const struct sonde_memory *memory)
-{
-    return memory->point_count;
-}
-
-const struct sonde_memory_point *sonde_memory_point(const struct sonde_memory *memory, size_t i)
-{
-    return i < memory->point_count ? &memory->points[i] : NULL;
+    return sonde_memory_new_by(trace, 0, 0, out, err);
 }

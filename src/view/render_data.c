@@ -75,7 +75,7 @@ static void put_rows_json(struct snd_json *json, const char *key, const struct s
         const struct snd_cell *cells = snd_table_row(table, row);
         snd_json_object(json, NULL);
         for (size_t i = 0; i < table->column_count; i++)
-            if (table->columns[i].key)
+            if (table->columns[i].key && !table->absent[i])
                 put_cell_json(json, table->columns[i].key, table->columns[i].kind,
                               table->torch_units, &cells[i]);
         snd_json_end(json);
@@ -158,7 +158,7 @@ void snd_render_csv(const struct snd_doc *doc, const struct sonde_report_options
     const char             *comma = "";
 
     for (size_t i = 0; i < table->column_count; i++) {
-        if (table->columns[i].key) {
+        if (table->columns[i].key && !table->absent[i]) {
             snd_out_format(out, "%s%s", comma, table->columns[i].key);
             comma = ",";
         }
@@ -167,7 +167,7 @@ void snd_render_csv(const struct snd_doc *doc, const struct sonde_report_options
     for (size_t row = 0; row < snd_rows_shown(table, options); row++) {
         comma = "";
         for (size_t i = 0; i < table->column_count; i++) {
-            if (!table->columns[i].key)
+            if (!table->columns[i].key || table->absent[i])
                 continue;
             snd_out_text(out, comma);
             put_cell_csv(out, &table->columns[i], table->torch_units,

@@ -111,7 +111,7 @@ static enum sonde_status refuse_key(const struct snd_table *table, const char *k
     char                hint[SND_HINT_MAX];
 
     for (size_t i = 0; i < table->column_count; i++) {
-        if (is_sortable(&table->columns[i])) {
+        if (is_sortable(&table->columns[i]) && !table->absent[i]) {
             snd_buf_text(&keys, keys.length ? ", " : "");
             snd_buf_text(&keys, table->columns[i].key);
             snd_nearest_try(&nearest, table->columns[i].key);
@@ -240,7 +240,8 @@ static enum sonde_status sort_by(struct snd_table *table, size_t column, struct 
 enum sonde_status snd_table_sort(struct snd_table *table, const char *key, struct sonde_error *err)
 {
     for (size_t i = 0; i < table->column_count; i++)
-        if (is_sortable(&table->columns[i]) && key_matches(key, table->columns[i].key))
+        if (is_sortable(&table->columns[i]) && !table->absent[i] &&
+            key_matches(key, table->columns[i].key))
             return sort_by(table, i, err);
     return refuse_key(table, key, err);
 }

@@ -63,6 +63,7 @@ struct snd_table {
     const struct snd_column *columns; /* borrowed */
     size_t                   column_count;
     bool                     hidden[SND_COLUMNS_MAX]; /* left out of text */
+    bool                     absent[SND_COLUMNS_MAX]; /* left out of text and data */
     const char *const
                     *spare; /* titles that a narrow terminal does without, in this order; or NULL */
     size_t           filter;      /* plus one: of a flag that a row of text must have */
@@ -79,6 +80,12 @@ struct snd_table {
 
 void snd_table_init(struct snd_table *table, const struct snd_column *columns, size_t count);
 void snd_table_release(struct snd_table *table);
+
+/* The trace has nothing for this column: it is in neither text nor data, and no sort key. */
+static inline void snd_table_leave_out(struct snd_table *table, size_t column)
+{
+    table->hidden[column] = table->absent[column] = true;
+}
 
 /* Cells of a new row, to be filled; never NULL: when memory ran out, a row that is lost. */
 struct snd_cell *snd_table_add(struct snd_table *table);

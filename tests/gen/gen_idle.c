@@ -131,6 +131,47 @@ void make_gpu_idle(const char *path, uint64_t n)
     synth_close(s, true);
 }
 
+/* What torch's allocator tells of a GPU: 1000 bytes from before, of which 300 are freed. */
+void make_gpu_memory(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    struct idle   g = { .s = s, .host = synth_thread(s, "python", 0) };
+    uint32_t      allocated = synth_string(s, "device.allocated cuda:0");
+    uint32_t      reserved = synth_string(s, "device.reserved cuda:0"), t = g.host;
+
+    (void)n;
+    g.stack = synth_stack(s, synth_stack(s, 0, python_frame(s, "train", 30, "train.py", 41)),
+                          python_frame(s, "forward", 10, "net.py", 12));
+    synth_meta(s, "torch.thread 4242", "1");
+    begin(&g, 10, "aten::linear");
+    synth_attr(s, t, SND_ATTR_SEQUENCE, 5);
+    synth_attr(s, t, SND_ATTR_MODULE, synth_string(s, "Net.fc|Linear"));
+    synth_attr(s, t, SND_ATTR_STACK, g.stack);
+    begin(&g, 11, "aten::addmm");
+    synth_alloc(s, t, 12 * US, CUDA0, 0x1000, 512);
+    synth_counter(s, t, 12 * US, allocated, 1512); /* so that 1000 were in use before */
+    synth_counter(s, t, 12 * US, reserved, 4096);
+    call(&g, 13, 15, "cudaMalloc", 1);
+    synth_alloc(s, t, 16 * US, CUDA0, 0x2000, 2048);
+    synth_counter(s, t, 16 * US, reserved, 8192);
+    end(&g, 18);
+    end(&g, 19);
+    synth_free(s, t, 20 * US, CUDA0, 0x1, 300); /* of before */
+    synth_free(s, t, 22 * US, CUDA0, 0x2000, 2048);
+    begin(&g, 30, "MmBackward0");
+    synth_attr(s, t, SND_ATTR_SCOPE, SND_SCOPE_BACKWARD + 1);
+    synth_attr(s, t, SND_ATTR_SEQUENCE, 5);
+    synth_attr(s, t, SND_ATTR_FWD_THREAD, 1);
+    begin(&g, 31, "aten::mm");
+    synth_alloc(s, t, 32 * US, CUDA0, 0x3000,
+                2300); /* more than ever in the trace, but not in use */
+    end(&g, 33);
+    end(&g, 34);
+    synth_alloc(s, t, 40 * US, CPU, 0x10, 64);
+    synth_counter(s, t, 41 * US, reserved, 16384); /* the most, later */
+    synth_close(s, true);
+}
+
 void make_gpu_lost(const char *path, uint64_t n)
 {
     const uint64_t words[SND_GPU_WORDS] = {

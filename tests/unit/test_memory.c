@@ -140,10 +140,70 @@ static void no_memory_is_no_device(void **state)
     sonde_trace_close(trace);
 }
 
+/* The allocator's sum comes after some blocks, as after a warm-up: it holds for those before, too. */
+static void the_allocator_s_sum_tells_what_was_before(void **state)
+{
+    struct synth *s = synth_new(scratch_path("sum"), NULL);
+    uint32_t      t = synth_thread(s, "t", 0);
+    uint32_t      allocated = synth_string(s, "device.allocated cuda:1");
+    uint32_t      reserved = synth_string(s, "device.reserved cuda:1");
+
+    (void)state;
+    synth_counter(s, t, 5, reserved, 8192);
+    synth_alloc(s, t, 10, CUDA1, 0x1, 500);  /* 4500: the peak */
+    synth_free(s, t, 20, CUDA1, 0x99, 1000); /* from before */
+    synth_alloc(s, t, 30, CUDA1, 0x2, 400);
+    synth_counter(s, t, 30, allocated, 3900);
+    synth_counter(s, t, 35, reserved, 10000);
+    synth_alloc(s, t, 40, CUDA1, 0x3, 100);
+    synth_counter(s, t, 41, allocated, 4000); /* as expected: nothing changes */
+    synth_close(s, true);
+    struct sonde_trace               *trace = scratch_open(scratch_path("sum"));
+    struct sonde_memory              *m = build(trace);
+    const struct sonde_memory_device *d = sonde_memory_device(m, 0);
+    assert_int_equal(d->before_bytes, 4000);
+    assert_int_equal(d->peak_bytes, 4500);
+    assert_int_equal(d->peak_time_ns, 10);
+    assert_int_equal(d->reserved_at_peak_bytes, 8192);
+    assert_int_equal(d->reserved_peak_bytes, 10000);
+    assert_int_equal(d->end_bytes, 4000);
+    assert_int_equal(find_holder(m, 0, "(before the recording)")->peak_bytes, 4000);
+    assert_int_equal(find_holder(m, 0, "(before the recording)")->end_bytes, 3000);
+    assert_int_equal(find_holder(m, 0, "(no range)")->peak_bytes, 500);
+    assert_int_equal(find_holder(m, 0, "(no range)")->end_bytes, 1000);
+    sonde_memory_free(m);
+    sonde_trace_close(trace);
+}
+
+/* Blocks taken and freed while the recording was paused are not in it, but in the sum. */
+static void a_pause_is_made_good(void **state)
+{
+    struct synth *s = synth_new(scratch_path("pause"), NULL);
+    uint32_t      t = synth_thread(s, "t", 0);
+    uint32_t      allocated = synth_string(s, "device.allocated cuda:1");
+
+    (void)state;
+    synth_alloc(s, t, 10, CUDA1, 0x1, 500);
+    synth_counter(s, t, 10, allocated, 500);
+    synth_alloc(s, t, 90, CUDA1, 0x2, 100);
+    synth_counter(s, t, 90, allocated, 2600); /* 2000 were taken meanwhile */
+    synth_close(s, true);
+    struct sonde_trace               *trace = scratch_open(scratch_path("pause"));
+    struct sonde_memory              *m = build(trace);
+    const struct sonde_memory_device *d = sonde_memory_device(m, 0);
+    assert_int_equal(d->before_bytes, 0);
+    assert_int_equal(d->peak_bytes, 2600);
+    assert_int_equal(d->end_bytes, 2600);
+    sonde_memory_free(m);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peaks_are_exact_over_threads),
+        cmocka_unit_test(the_allocator_s_sum_tells_what_was_before),
+        cmocka_unit_test(a_pause_is_made_good),
         cmocka_unit_test(the_course_is_thinned),
         cmocka_unit_test(processes_have_their_own_addresses),
         cmocka_unit_test(no_memory_is_no_device),

@@ -14,6 +14,7 @@
 
 #include <dlfcn.h>
 
+#include "format/known.h"
 #include "hook/slots.h"
 #include "probes/torch/torch_thread.h"
 
@@ -57,6 +58,42 @@ void out_of_memory_diverted(void *reporter, size_t size)
     reporter_out_of_memory(reporter, size);
 }
 
+constexpr unsigned COUNTED_DEVICES = 64, ALLOCATED_EVERY = 64;
+
+/* What was written last of a GPU, in this epoch of the recording. Its allocator holds a lock. */
+struct Counted {
+    std::atomic<uint32_t> epoch;
+    std::atomic<size_t>   reserved;
+    std::atomic<uint32_t> reports;
+};
+Counted counted[COUNTED_DEVICES];
+
+void count_device(snd_known known, unsigned index, size_t bytes)
+{
+    char name[64];
+
+    snprintf(name, sizeof name, "%s%u", snd_known_name(known), index);
+    sonde_counter(name, static_cast<double>(bytes));
+}
+
+/*
+ * What it holds is written when it changes. What is in use follows from its blocks, once it is known how
+ * much was before: the first time, and now and then, because warm-up steps are not read.
+ */
+void note_device(unsigned index, size_t allocated, size_t reserved)
+{
+    uint32_t epoch = sonde_epoch();
+
+    if (epoch == 0 || index >= COUNTED_DEVICES)
+        return;
+    Counted &last = counted[index];
+    bool     first = last.epoch.exchange(epoch, std::memory_order_relaxed) != epoch;
+    if (first || last.reports.fetch_add(1, std::memory_order_relaxed) % ALLOCATED_EVERY == 0)
+        count_device(SND_KNOWN_DEVICE_ALLOCATED, index, allocated);
+    if (last.reserved.exchange(reserved, std::memory_order_relaxed) != reserved || first)
+        count_device(SND_KNOWN_DEVICE_RESERVED, index, reserved);
+}
+
 /* A size below zero is given back. CPU memory comes by the reporter above. */
 void usage_diverted(void *address, int64_t size, size_t allocated, size_t reserved,
                     c10::Device device)
@@ -64,6 +101,8 @@ void usage_diverted(void *address, int64_t size, size_t allocated, size_t reserv
     if (device.type() != c10::kCPU)
         memory(size < 0, sonde_device(static_cast<unsigned>(device.type()), device.index()),
                address, static_cast<uint64_t>(size < 0 ? -size : size));
+    if (device.type() == c10::kCUDA && device.index() >= 0)
+        note_device(static_cast<unsigned>(device.index()), allocated, reserved);
     report_usage(address, size, allocated, reserved, device);
 }
 
