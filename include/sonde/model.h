@@ -39,7 +39,7 @@ enum sonde_group {
  * (sonde_flops) counts in each.
  */
 enum sonde_flops_mode {
-    SONDE_FLOPS_FULL, /* every operator of model/flops.def; its children are not counted again */
+    SONDE_FLOPS_FULL,  /* every operator of model/flops.def; its children are not counted again */
     SONDE_FLOPS_TORCH, /* torch.profiler's seven operators, each by itself, as it shows them */
     SONDE_FLOPS_NONE,
 };
@@ -55,7 +55,7 @@ enum sonde_scope {
 
 /* One row. Text is borrowed from the averages it belongs to. */
 struct sonde_average {
-    struct sonde_text name; /* "[memory]": memory allocated or freed outside any range */
+    struct sonde_text name;            /* "[memory]": memory allocated or freed outside any range */
     uint32_t          process, thread; /* indices, or SONDE_NONE when not grouped by them */
     struct sonde_text shapes;          /* torch's notation; empty when not grouped by shape */
     struct sonde_text stack;           /* frames, innermost first, one per line; or empty */
@@ -583,6 +583,8 @@ struct sonde_cut {
     const struct sonde_span *spans;                     /* of which times */
     size_t                   span_count;
     bool                     ended; /* closed in order, although the recording continues */
+    bool                     all;   /* every event of these times, of whatever kind */
+    const char *report; /* facts on tensors of this subject alone; NULL: of all subjects */
 };
 /* Writes the session's part of the trace file `path`, without its children's files, to `out_path`. */
 SONDE_API enum sonde_status sonde_cut_session(const char *path, const char *out_path,

@@ -17,6 +17,7 @@ class Error(Exception):
 
 def cut_session(path: _Path, out: _Path, session: int, kept: Tuple[bool, bool, bool],
                 spans: List[int], ended: bool, /) -> None: ...
+def cut_report(path: _Path, out: _Path, spans: List[int], subject: str, /) -> None: ...
 
 class Column:
     """One column of a table: numpy.asarray(column) makes no copy, and keeps the table alive."""

@@ -67,6 +67,11 @@ def end():
 
 # ------------------------------------------------------------------------------ owners
 
+def _already():
+    return (f"{_owner!r} is already recording, and a process has one recording at a time: stop it first "
+            "(a `with` block stops at its end)")
+
+
 def take(owner, path, begin_at=begin, join=None):
     """Has everything recorded into `path` on behalf of `owner`; returns where it really goes.
 
@@ -76,9 +81,7 @@ def take(owner, path, begin_at=begin, join=None):
     global _owner, _host
     with lock:
         if _owner is not None:
-            raise RuntimeError(
-                f"sonde: {_owner!r} is already recording, and a process has one recording at a "
-                "time: stop it first (a `with` block stops at its end)")
+            raise RuntimeError(f"sonde: {_already()}")
         _host = "run" if _record.under_run() else "sessions" if shared_path() is not None else None
         if _host is None:
             begin_at(path)
@@ -88,6 +91,20 @@ def take(owner, path, begin_at=begin, join=None):
                 join()
         _owner = owner
         return path if _host != "run" else None
+
+
+def why_not_alone(what):
+    """Why `what`, which measures for itself, cannot have a recording now; None if it can."""
+    with lock:
+        if _record.under_run():
+            return (f"this process is recorded by `sonde run`, and {what} needs a recording of its own: "
+                    "run it without")
+        if _owner is not None:
+            return _already()
+        if shared_path() is not None:
+            return (f"this process is being recorded into {shared_path()} (sonde.functions, sonde.sample or the like), "
+                    f"and {what} needs a recording of its own: stop that first (a `with` block stops at its end)")
+    return None
 
 
 def has_owner():

@@ -23,7 +23,7 @@ void snd_cut_init(struct snd_cut *cut, const struct sonde_cut *asked,
 {
     struct sonde_text value;
 
-    *cut = (struct snd_cut){ .asked = asked };
+    *cut = (struct snd_cut){ .asked = asked, .trace = trace };
     for (size_t i = 0; i < sizeof owners / sizeof owners[0]; i++)
         if (snd_meta_find(trace, 0, owners[i].owner, &value))
             cut->owners[owners[i].kind] = (uint32_t)strtoul(value.bytes, NULL, 10);
@@ -90,6 +90,19 @@ static bool has_range_event(struct snd_cut *cut, uint32_t thread, const uint64_t
     }
 }
 
+/* Of an event of any kind; one without a time belongs to the event before it. */
+static bool has_any_event(struct snd_cut *cut, uint32_t thread, const uint64_t *words)
+{
+    struct snd_cut_thread *t = find_thread(cut, thread);
+    uint8_t                kind = SND_EVENT_KIND(words[0]);
+
+    if (!t)
+        return false;
+    if (kind != SND_EV_ATTR && kind != SND_EV_ATTR64)
+        t->latest = is_within(cut->asked, SND_EVENT_TIME56(words[0]));
+    return t->latest;
+}
+
 bool snd_cut_has_event(struct snd_cut *cut, uint32_t thread, const uint64_t *words)
 {
     const struct sonde_cut *asked = cut->asked;
@@ -103,17 +116,19 @@ bool snd_cut_has_event(struct snd_cut *cut, uint32_t thread, const uint64_t *wor
     case SND_EV_COUNTER:
         return asked->counters && is_within(asked, SND_EVENT_TIME56(words[0]));
     default:
-        return asked->ranges && has_range_event(cut, thread, words);
+        return asked->all ? has_any_event(cut, thread, words)
+                          : asked->ranges && has_range_event(cut, thread, words);
     }
 }
 
-void snd_cut_record(const struct snd_cut *cut, uint64_t *words, size_t count)
+/* ---------------------------------------------------------------------- records */
+
+static void cut_tally(const struct snd_cut *cut, uint64_t *words, size_t count)
 {
     struct snd_record_head  head;
     struct snd_tally_record tally;
 
-    memcpy(&head, words, sizeof head);
-    if (SND_RECORD_TYPE(head) != SND_REC_TALLY || count * 8 < sizeof head + sizeof tally)
+    if (count * 8 < sizeof head + sizeof tally)
         return;
     memcpy(&tally, words + 1, sizeof tally);
     uint32_t session = tally.kind >> 16, kind = tally.kind & 0xffff;
@@ -128,4 +143,31 @@ void snd_cut_record(const struct snd_cut *cut, uint64_t *words, size_t count)
         kept = false;
     tally.kind = kept ? kind : 0;
     memcpy(words + 1, &tally, sizeof tally);
+}
+
+/* Reports of one recording have a subject each; of another's, a fact becomes one of no kind. */
+static void cut_fact(const struct snd_cut *cut, uint64_t *words, size_t count)
+{
+    const char            *report = cut->asked->report;
+    struct snd_fact_record fact;
+
+    if (!report || count * 8 < sizeof(struct snd_record_head) + sizeof fact)
+        return;
+    memcpy(&fact, words + 1, sizeof fact);
+    struct sonde_text subject = sonde_trace_string(cut->trace, 0, fact.subject);
+    if ((fact.kind == SND_FACT_OF_TENSOR || fact.kind == SND_FACT_OF_LINES) &&
+        (subject.length != strlen(report) || memcmp(subject.bytes, report, subject.length) != 0))
+        fact.kind = 0;
+    memcpy(words + 1, &fact, sizeof fact);
+}
+
+void snd_cut_record(const struct snd_cut *cut, uint64_t *words, size_t count)
+{
+    struct snd_record_head head;
+
+    memcpy(&head, words, sizeof head);
+    if (SND_RECORD_TYPE(head) == SND_REC_TALLY)
+        cut_tally(cut, words, count);
+    else if (SND_RECORD_TYPE(head) == SND_REC_FACT)
+        cut_fact(cut, words, count);
 }

@@ -18,14 +18,16 @@
 struct snd_cut_thread {
     uint32_t thread, depth, room;
     bool    *kept;
+    bool     latest; /* whether its latest timed event is kept: attributes follow it */
 };
 
 struct snd_cut {
-    const struct sonde_cut *asked;
-    struct snd_cut_thread  *threads;
-    uint32_t                thread_count, thread_room;
-    bool                    failed; /* memory ran out: ranges are missing */
-    uint32_t                owners[SND_TALLY_LINE_MEMORY + 1]; /* by kind: the session that the
+    const struct sonde_cut   *asked;
+    const struct sonde_trace *trace;
+    struct snd_cut_thread    *threads;
+    uint32_t                  thread_count, thread_room;
+    bool                      failed; /* memory ran out: ranges are missing */
+    uint32_t                  owners[SND_TALLY_LINE_MEMORY + 1]; /* by kind: the session that the
                                                                   process's counts are all of */
 };
 

@@ -11,7 +11,7 @@ import gc
 import os
 import time
 
-from .. import _record
+from .. import _record, _recording
 from ..torch import _operators
 from . import _machine
 from ._graph import Graph, NoGraph
@@ -40,9 +40,6 @@ class _Recording:
         return "sonde's benchmark"
 
     def __enter__(self):
-        if "SONDE_TRACE" in os.environ and _record.path():
-            raise ModelError("this process is recorded by `sonde run`; a benchmark needs its own "
-                             "recordings: run it without")
         _operators.start(self, self._path, **self._options)
         return self
 
@@ -92,6 +89,9 @@ class Bench:
     def __init__(self, model, folder, *, name="", device=None, say=None, source="given"):
         """`source`: where the inputs come from, in words."""
         import torch
+        why = _recording.why_not_alone("a benchmark")
+        if why:  # before the model runs: who records would see it
+            raise ModelError(f"sonde: {why}")
         self.torch = torch
         self.model = model
         self.folder = folder

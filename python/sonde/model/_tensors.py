@@ -6,23 +6,35 @@ Rows are collected here and handed to libsonde in a trace, which sorts, sums and
 import functools
 import gc
 import inspect
+import itertools
 import json
 import os
 import shutil
 
-from .. import _record, _scratch
-from .._core import Trace
+from .. import _record, _recording, _scratch
+from .._core import Trace, cut_report
 from ..torch import _operators
 
 
+_numbers = itertools.count(1)  # of reports in recordings of somebody else's
+
+
 class _Kept:
-    """A trace of ours, in a temporary folder that goes with the object."""
+    """A trace of ours, in a temporary folder that goes with the object.
+
+    In a recording of somebody else's (`sonde run`, sonde.functions, ..) its facts have a subject, and it
+    is cut out of that one's trace.
+    """
 
     _view = None
+    _subject = ""
 
     def __init__(self):
         self._folder = _scratch.folder_for(self)
         self._path = os.path.join(self._folder, "trace.sonde")
+
+    def _cut(self, spans):
+        cut_report(_record.path(), self._path, spans, self._subject)
 
     def report(self, **options):
         with Trace(self._path) as trace:
@@ -85,12 +97,12 @@ def _shape(tensor):
         return [tensor.size(0)] + [-1] * (tensor.dim() - 1)
 
 
-def _note(number, name, kind, tensor):
+def _note(subject, number, name, kind, tensor):
     address, held = _storage(tensor)
     _record.fact("tensor", [
         ("name", name), ("kind", kind), ("dtype", str(tensor.dtype).removeprefix("torch.")),
         ("shape", str(_shape(tensor))), ("device", str(tensor.device)), ("bytes", _size(tensor)),
-        ("storage", address), ("storage_bytes", held)], "", number)
+        ("storage", address), ("storage_bytes", held)], subject, number)
 
 
 def _of_model(model, root):
@@ -134,12 +146,20 @@ def memory_report(model=None, optimizer=None, *, everything=False):
     if everything:
         found += _of_program({id(tensor) for _, _, tensor in found})
     report = MemoryReport()
-    _operators.start(report, report._path, bare=True)
-    try:
-        for number, row in enumerate(found, 1):
-            _note(number, *row)
-    finally:
-        _operators.stop(report)
+    with _recording.lock:
+        own = not _recording.is_on() and not _recording.has_owner()
+        if own:
+            _operators.start(report, report._path, bare=True)
+        else:
+            report._subject = f"report {next(_numbers)}"
+        try:
+            for number, row in enumerate(found, 1):
+                _note(report._subject, number, *row)
+            if not own:
+                report._cut([])
+        finally:
+            if own:
+                _operators.stop(report)
     return report
 
 
@@ -182,12 +202,21 @@ class tensor_lines(_Kept):
                 *(("lines", line.rstrip("\n").expandtabs(4)) for line in lines)]
 
     def __enter__(self):
-        _operators.start(self, self._path, memory=True, stacks=True)
+        self._began = _record.clock()
+        path = _operators.start(self, self._path, memory=True, stacks=True)
+        self._of_run, self._is_guest = path is None, path != self._path
+        self._subject = f"report {next(_numbers)}" if self._is_guest else ""
+        if self._of_run:
+            _operators.join_run(memory=True, stacks=True)
         for number, source in enumerate(self._functions, 1):
-            _record.fact("lines", source, "", number)
+            _record.fact("lines", source, self._subject, number)
         return self
 
     def __exit__(self, kind, value, traceback):
+        if self._is_guest and _recording.has(self):
+            if self._of_run:
+                _operators.leave_run()
+            self._cut([self._began, _record.clock()])
         _operators.stop(self)
 
     def __call__(self, function):

@@ -172,6 +172,9 @@ class Profile:
 
     def run(self):
         """None, or the LayerFailed that ended it; what was measured before is saved."""
+        why = _recording.why_not_alone("sonde.layers")
+        if why:  # before the model runs: who records would see it
+            raise LayersError(why)
         source = self.source
         if source.known:
             wanted = self._wanted(source.count, torch.float32)
@@ -219,13 +222,7 @@ class Profile:
             for layer in cut.layers.values():
                 layer.module.to(options.device)
             values = tuple(_to(one, options.device) for one in values)
-        where = _recording.take(self, self.trace)
-        if where != self.trace:
-            _recording.give_back(self)
-            raise LayersError("this process is recorded by sonde run, and sonde.layers needs "
-                              "its own recording; run it without sonde run" if where is None else
-                              f"this process is being recorded into {where}, and sonde.layers needs "
-                              "its own recording; stop that one first")
+        _recording.take(self, self.trace)
         runner, saver = None, run.Saver(self.trace, self.results)
         try:
             run.say_head(_environment(options, self.source), model_name=cut.name,

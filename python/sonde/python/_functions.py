@@ -140,8 +140,11 @@ class functions(Session):
 
     def _attach(self):
         _start(*self._asked, self._whole)
+        self._events = False, False, _is_traced()  # as who began it asked, whatever this one did
         if self._is_numbered() and not _is_traced():
             _python.functions_session(self._number, True)
+        elif self._is_numbered() and len(self._part.spans) % 2 == 0:
+            self._part.spans.append(self._now())
 
     def _detach(self):
         _python.functions_session(self._number, False)

@@ -96,6 +96,20 @@ def stop(owner):
     _recording.give_back(owner, _detach)
 
 
+def join_run(**options):
+    """Operators with these options in the recording of `sonde run`, until leave_run()."""
+    if torch_module() is not None:
+        from . import _attach
+        _attach.attach(**options)
+
+
+def leave_run():
+    """They are recorded as `sonde run` asks for, or not at all."""
+    if torch_module() is not None:
+        from . import _attach
+        _attach.detach()
+
+
 def _detach():
     _record_frames(False)
     _steps.unwatch()

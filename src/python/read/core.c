@@ -104,12 +104,21 @@ static bool read_spans(PyObject *numbers, struct sonde_cut *cut, struct sonde_sp
     return true;
 }
 
+static PyObject *write_cut(PyObject *path, PyObject *out, const struct sonde_cut *cut)
+{
+    struct sonde_error err = { 0 };
+
+    if (sonde_cut_session(PyBytes_AsString(path), PyBytes_AsString(out), cut, &err) == SONDE_OK)
+        Py_RETURN_NONE;
+    core_set_error(&err);
+    return NULL;
+}
+
 static PyObject *cut_session(PyObject *module, PyObject *args)
 {
-    PyObject          *path = NULL, *out = NULL, *numbers;
+    PyObject          *path = NULL, *out = NULL, *numbers, *result = NULL;
     struct sonde_cut   cut = { 0 };
     struct sonde_span *spans = NULL;
-    struct sonde_error err = { 0 };
     unsigned           session;
     int                kept[3], ended;
 
@@ -117,18 +126,31 @@ static PyObject *cut_session(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O&O&I(ppp)Op", PyUnicode_FSConverter, &path, PyUnicode_FSConverter,
                           &out, &session, &kept[0], &kept[1], &kept[2], &numbers, &ended))
         return NULL;
-    cut = (struct sonde_cut){
-        session, kept[0] != 0, kept[1] != 0, kept[2] != 0, NULL, 0, ended != 0
-    };
-    PyObject *result = NULL;
-    if (read_spans(numbers, &cut, &spans)) {
-        if (sonde_cut_session(PyBytes_AsString(path), PyBytes_AsString(out), &cut, &err) ==
-            SONDE_OK) {
-            Py_INCREF(Py_None);
-            result = Py_None;
-        } else
-            core_set_error(&err);
-    }
+    cut = (struct sonde_cut){ .session = session,
+                              .samples = kept[0] != 0,
+                              .counters = kept[1] != 0,
+                              .ranges = kept[2] != 0,
+                              .ended = ended != 0 };
+    if (read_spans(numbers, &cut, &spans))
+        result = write_cut(path, out, &cut);
+    free(spans);
+    Py_DECREF(path);
+    Py_DECREF(out);
+    return result;
+}
+
+static PyObject *cut_report(PyObject *module, PyObject *args)
+{
+    PyObject          *path = NULL, *out = NULL, *numbers, *result = NULL;
+    struct sonde_cut   cut = { .session = UINT32_MAX, .all = true, .ended = true };
+    struct sonde_span *spans = NULL;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O&O&Os", PyUnicode_FSConverter, &path, PyUnicode_FSConverter, &out,
+                          &numbers, &cut.report))
+        return NULL;
+    if (read_spans(numbers, &cut, &spans))
+        result = write_cut(path, out, &cut);
     free(spans);
     Py_DECREF(path);
     Py_DECREF(out);
@@ -141,6 +163,9 @@ static PyMethodDef core_methods[] = {
     { "cut_session", cut_session, METH_VARARGS,
       "cut_session(path, out, session, (samples, counters, ranges), [begin, end, ..], ended): "
       "writes what of a trace file is one session's" },
+    { "cut_report", cut_report, METH_VARARGS,
+      "cut_report(path, out, [begin, end, ..], subject): writes what happened in these times, and "
+      "of the facts on tensors those of this subject" },
     { NULL, NULL, 0, NULL },
 };
 
