@@ -66,12 +66,15 @@ struct sonde_average {
     int64_t           min_ns, max_ns;            /* of one call's total */
     int64_t           cpu_bytes, self_cpu_bytes; /* net */
     int64_t           device_bytes, self_device_bytes;
+    int64_t           device_ns, self_device_ns; /* of GPUs: work given to it, as torch counts it */
     double            flops, macs, moved_bytes; /* moved: read and written by what has a formula */
     /* Of its first range, as torch has it: */
     uint8_t scope;           /* enum sonde_scope */
     bool    is_async;        /* ended by another thread */
     bool    has_parent;      /* it has a parent */
     bool is_user_annotation; /* of all: a user's range and an operator of one name are two rows */
+    bool on_device;          /* of all: what a GPU did, or a person's range as a stream saw it */
+    bool uses_gpu;           /* a GPU was recorded: torch's use_device is "cuda" */
 };
 
 struct sonde_averages_options {
@@ -101,7 +104,9 @@ SONDE_API const struct sonde_average *sonde_averages_row(const struct sonde_aver
                                                          size_t                       index);
 /* What the columns depend on. */
 struct sonde_averages_totals {
-    int64_t self_ns; /* the sum that percentages refer to */
+    int64_t self_ns;   /* the sum that percentages refer to */
+    int64_t device_ns; /* of all that GPUs did: the same for theirs */
+    bool    uses_gpu;  /* a GPU was recorded */
     bool    has_memory, has_device_memory, has_shapes, has_stacks, has_flops, has_overloads;
     uint64_t
         unmatched_frees; /* of memory allocated before the recording, without a size: not counted */
@@ -127,10 +132,14 @@ enum sonde_event_flag {
     SONDE_EVENT_IS_MEMORY = 4, /* a "[memory]" row */
     SONDE_EVENT_IS_UNFINISHED = 8, /* its end is not in the trace */
     SONDE_EVENT_IS_FUNCTION = 16,  /* a call of a Python function: in no operator's self time */
+    SONDE_EVENT_ON_DEVICE = 32, /* what a GPU did; with IS_USER: a person's range as a stream saw it */
+    SONDE_EVENT_IS_API = 64,    /* a call of a GPU's API */
+    SONDE_EVENT_IS_OVERHEAD = 128, /* the host's time that went into profiling a GPU */
 };
 
 struct sonde_events_columns {
     size_t          count;
+    bool            uses_gpu;     /* a GPU was recorded: torch's use_device is "cuda" */
     const uint32_t *name;         /* text; ProfilerStep#N is ProfilerStep* here ... */
     const uint32_t *trace_name;   /* ... and itself here */
     const uint32_t *overload;     /* text */
@@ -152,6 +161,13 @@ struct sonde_events_columns {
     const uint8_t  *flags;         /* enum sonde_event_flag */
     const double   *flops, *macs, *moved_bytes;
     const int64_t  *cpu_bytes, *self_cpu_bytes, *device_bytes, *self_device_bytes;
+    const int64_t  *device_ns, *self_device_ns; /* of GPUs, as torch counts it */
+    const uint32_t *device, *stream; /* ON_DEVICE: type << 16 | index, and its stream */
+    const uint32_t *correlation;     /* ON_DEVICE, IS_API: of the call; 0: none */
+    const uint32_t *function;        /* IS_API: CUPTI's number of it, | 0x8000: of the driver */
+    const int32_t  *owner; /* ON_DEVICE, IS_API: operator that it is given to (IS_USER: that it is), or -1 */
+    const uint32_t *work;      /* ON_DEVICE: what was done, a record of its process; 0: none */
+    const uint32_t *work_kind; /* enum sonde_work_kind; 0: none */
 };
 
 struct sonde_events_options {

@@ -39,7 +39,7 @@ class _Row:
     is_legacy: bool  # False
     is_user_annotation: bool
     use_device: Optional[str]
-    device_type: int  # 0: CPU
+    device_type: int  # 0: CPU, 1: CUDA; torch's DeviceType where torch is loaded
     scope: int
     overload_name: str
     stack: List[str]

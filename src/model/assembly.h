@@ -52,6 +52,8 @@ struct snd_range {
     int64_t  device_ns;          /* work of GPUs that it asked for, children included */
     int64_t  own_device_ns;      /* of that, what no range in it but calls of the API asked for */
     uint64_t api;                /* API attribute of a call of a GPU's API; 0: it is none */
+    int64_t  launched_ns;        /* as torch counts: work given to it ... */
+    int64_t  launched_inside_ns; /* ... and to ranges in it. The consumer's: torchgpu.h */
     double   flops, child_flops; /* its own; of everything inside */
     double   macs, moved_bytes;  /* its own, by formula or as marked */
     int64_t  sequence;           /* autograd's, or SND_NO_SEQUENCE */

@@ -110,18 +110,19 @@ static uint32_t find_stack(const struct sonde_averages *a, const struct snd_lane
 
 /* ------------------------------------------------------------------- groups */
 
-static const struct snd_average_group no_group = { 0,          SONDE_NONE, SONDE_NONE, SONDE_NONE,
-                                                   SONDE_NONE, SONDE_NONE, SONDE_NONE, false };
+static const struct snd_average_group no_group = { 0,          SONDE_NONE, SONDE_NONE,
+                                                   SONDE_NONE, SONDE_NONE, SONDE_NONE,
+                                                   SONDE_NONE, false,      false };
 
-/* Names and threads are fewer than 2^31, so that one bit more is to be had. */
+/* Names and threads are fewer than 2^30, so that bits are to be had. */
 static struct snd_key make_key(const struct snd_average_group *g)
 {
     uint32_t where = g->thread != SONDE_NONE    ? g->thread << 1 | 1
                      : g->process != SONDE_NONE ? g->process << 1
                                                 : SONDE_NONE;
 
-    return (struct snd_key){ SND_PAIR(g->name << 1 | g->user, where), SND_PAIR(g->shapes, g->stack),
-                             SND_PAIR(g->module, g->overload) };
+    return (struct snd_key){ SND_PAIR(g->name << 2 | (uint32_t)g->on_device << 1 | g->user, where),
+                             SND_PAIR(g->shapes, g->stack), SND_PAIR(g->module, g->overload) };
 }
 
 static struct snd_average_group make_group(struct sonde_averages *a, const struct snd_lane *lane,
@@ -154,13 +155,11 @@ static struct snd_average_group make_group(struct sonde_averages *a, const struc
 }
 
 /* Row number plus one; 0 when memory is out. */
-static uint32_t find_group(struct sonde_averages *a, const struct snd_lane *lane,
-                           const struct snd_range *r, uint32_t name)
+static uint32_t find_group(struct sonde_averages *a, const struct snd_average_group *g)
 {
-    struct snd_average_group   g = make_group(a, lane, r, name);
-    struct snd_key             key = make_key(&g);
+    struct snd_key             key = make_key(g);
     struct snd_average_latest *latest =
-        &a->latest[name]; /* few names are a person's and an operator's */
+        &a->latest[g->name]; /* few names are a person's and an operator's */
     uint32_t row;
 
     if (latest->row != 0 && memcmp(&latest->key, &key, sizeof key) == 0)
@@ -168,7 +167,7 @@ static uint32_t find_group(struct sonde_averages *a, const struct snd_lane *lane
     if (snd_map_get(&a->groups, key, &row)) {
         row++;
     } else {
-        row = snd_average_add_row(a, &g);
+        row = snd_average_add_row(a, g);
         if (row != 0 && !snd_map_put(&a->groups, key, row - 1)) {
             snd_average_give_up(a);
             return 0;
@@ -178,23 +177,49 @@ static uint32_t find_group(struct sonde_averages *a, const struct snd_lane *lane
     return row;
 }
 
+/* Row number plus one of a name alone; 0 when memory is out. */
+static uint32_t find_name(struct sonde_averages *a, uint32_t name, bool user, bool on_device)
+{
+    uint32_t *row = &a->by_name[4 * (size_t)name + 2 * on_device + user];
+
+    if (*row == 0) {
+        struct snd_average_group g = no_group;
+        g.name = name;
+        g.user = user;
+        g.on_device = on_device;
+        *row = snd_average_add_row(a, &g);
+    }
+    return *row;
+}
+
 struct snd_average_row *snd_average_find_row(struct sonde_averages *a, const struct snd_lane *lane,
                                              const struct snd_range *r, uint32_t name)
 {
     uint32_t row;
 
     if (a->options.groups != 0) {
-        row = find_group(a, lane, r, name);
+        struct snd_average_group g = make_group(a, lane, r, name);
+        row = find_group(a, &g);
     } else {
-        bool user = r->scope == SONDE_SCOPE_USER;
-        row = a->by_name[2 * (size_t)name + user];
-        if (row == 0) {
-            struct snd_average_group g = no_group;
-            g.name = name;
-            g.user = user;
-            row = a->by_name[2 * (size_t)name + user] = snd_average_add_row(a, &g);
-        }
+        row = find_name(a, name, r->scope == SONDE_SCOPE_USER, false);
     }
+    return row != 0 ? &a->rows[row - 1] : NULL;
+}
+
+struct snd_average_row *snd_average_find_gpu_row(struct sonde_averages *a, uint32_t process,
+                                                 uint32_t thread, uint32_t name, bool user)
+{
+    struct snd_average_group g = no_group;
+    uint32_t                 row;
+
+    g.name = name;
+    g.user = user;
+    g.on_device = true;
+    if (a->options.groups & (SONDE_GROUP_PROCESS | SONDE_GROUP_THREAD))
+        g.process = process;
+    if (a->options.groups & SONDE_GROUP_THREAD && thread != SND_NO_LAUNCH)
+        g.thread = thread;
+    row = a->options.groups != 0 ? find_group(a, &g) : find_name(a, name, user, true);
     return row != 0 ? &a->rows[row - 1] : NULL;
 }
 

@@ -27,7 +27,8 @@ uint32_t snd_average_add_row(struct sonde_averages *a, const struct snd_average_
     a->rows[a->row_count] = (struct snd_average_row){ .first_ns = INT64_MAX,
                                                       .group = a->options.groups != 0 ? a->row_count
                                                                                       : group->name,
-                                                      .user = group->user };
+                                                      .user = group->user,
+                                                      .on_device = group->on_device };
     return ++a->row_count;
 }
 
@@ -35,8 +36,8 @@ bool snd_average_add_more(struct sonde_averages *a, struct snd_average_row *row,
                           const struct snd_average_more *more)
 {
     if (more->cpu_bytes == 0 && more->self_cpu_bytes == 0 && more->device_bytes == 0 &&
-        more->self_device_bytes == 0 && more->flops == 0 && more->macs == 0 &&
-        more->moved_bytes == 0)
+        more->self_device_bytes == 0 && more->device_ns == 0 && more->self_device_ns == 0 &&
+        more->flops == 0 && more->macs == 0 && more->moved_bytes == 0)
         return true;
     if (row->more == 0) {
         if (!snd_grow(&a->mores, &a->more_room, a->more_count, sizeof *a->mores))
@@ -49,6 +50,8 @@ bool snd_average_add_more(struct sonde_averages *a, struct snd_average_row *row,
     sum->self_cpu_bytes = snd_add(sum->self_cpu_bytes, more->self_cpu_bytes);
     sum->device_bytes = snd_add(sum->device_bytes, more->device_bytes);
     sum->self_device_bytes = snd_add(sum->self_device_bytes, more->self_device_bytes);
+    sum->device_ns = snd_add(sum->device_ns, more->device_ns);
+    sum->self_device_ns = snd_add(sum->self_device_ns, more->self_device_ns);
     sum->flops += more->flops;
     sum->macs += more->macs;
     sum->moved_bytes += more->moved_bytes;
@@ -106,8 +109,9 @@ struct sonde_average sonde_averages_get(const struct sonde_averages *a, size_t i
         return (struct sonde_average){ 0 };
     const struct snd_average_row  *row = &a->rows[index];
     const struct snd_average_more *more = row->more != 0 ? &a->mores[row->more - 1] : &none;
-    const struct snd_average_group by_name = { row->group, SONDE_NONE, SONDE_NONE, SONDE_NONE,
-                                               SONDE_NONE, SONDE_NONE, SONDE_NONE, row->user };
+    const struct snd_average_group by_name = { row->group, SONDE_NONE, SONDE_NONE,
+                                               SONDE_NONE, SONDE_NONE, SONDE_NONE,
+                                               SONDE_NONE, row->user,  row->on_device };
     struct sonde_average           shown = { .count = row->count,
                                              .total_ns = row->total_ns,
                                              .self_ns = row->self_ns,
@@ -117,13 +121,17 @@ struct sonde_average sonde_averages_get(const struct sonde_averages *a, size_t i
                                              .self_cpu_bytes = more->self_cpu_bytes,
                                              .device_bytes = more->device_bytes,
                                              .self_device_bytes = more->self_device_bytes,
+                                             .device_ns = more->device_ns,
+                                             .self_device_ns = more->self_device_ns,
                                              .flops = more->flops,
                                              .macs = more->macs,
                                              .moved_bytes = more->moved_bytes,
                                              .scope = row->scope,
                                              .is_async = row->is_async,
                                              .has_parent = row->has_parent,
-                                             .is_user_annotation = row->user };
+                                             .is_user_annotation = row->user,
+                                             .on_device = row->on_device,
+                                             .uses_gpu = a->totals.uses_gpu };
     show_group(a, a->options.groups != 0 ? &a->group_list[row->group] : &by_name, &shown);
     return shown;
 }

@@ -44,8 +44,8 @@ static void note_first(struct snd_average_row *row, const struct snd_lane *lane,
     row->has_parent = !is_top;
 }
 
-static void count_range(struct sonde_averages *a, const struct snd_lane *lane,
-                        const struct snd_range *r, bool is_top)
+void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
+                       const struct snd_range *r, bool is_top)
 {
     int64_t self_ns = snd_sub(r->total_ns, r->child_ns);
 
@@ -72,10 +72,15 @@ static void count_range(struct sonde_averages *a, const struct snd_lane *lane,
     row->total_ns = snd_add(row->total_ns, r->total_ns);
     row->self_ns = snd_add(row->self_ns, self_ns);
     const struct snd_average_more more = {
-        r->cpu_bytes,    snd_sub(r->cpu_bytes, r->child_cpu_bytes),
-        r->device_bytes, snd_sub(r->device_bytes, r->child_device_bytes),
-        r->flops,        r->macs,
-        r->moved_bytes
+        .cpu_bytes = r->cpu_bytes,
+        .self_cpu_bytes = snd_sub(r->cpu_bytes, r->child_cpu_bytes),
+        .device_bytes = r->device_bytes,
+        .self_device_bytes = snd_sub(r->device_bytes, r->child_device_bytes),
+        .device_ns = r->is_async ? 0 : snd_add(r->launched_ns, r->launched_inside_ns),
+        .self_device_ns = r->is_async ? 0 : r->launched_ns,
+        .flops = r->flops,
+        .macs = r->macs,
+        .moved_bytes = r->moved_bytes,
     };
     if (!snd_average_add_more(a, row, &more))
         snd_average_give_up(a);
@@ -86,7 +91,7 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *ra
 {
     (void)range;
     if (parent && parent->holds) { /* not an only child after all */
-        count_range(user, lane, &parent->held, false);
+        snd_average_count(user, lane, &parent->held, false);
         parent->holds = false;
     }
 }
@@ -97,6 +102,8 @@ static void fold(struct snd_range *into, const struct snd_range *child, bool is_
     into->child_ns = child->child_ns;
     into->child_cpu_bytes = child->child_cpu_bytes;
     into->child_device_bytes = child->child_device_bytes;
+    into->launched_ns = snd_add(into->launched_ns, child->launched_ns);
+    into->launched_inside_ns = child->launched_inside_ns;
     if (into->flops <= 0 && !is_torch) {
         into->flops = child->flops;
         into->macs = child->macs;
@@ -115,8 +122,12 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
 {
     struct sonde_averages *a = user;
 
+    if (snd_torchgpu_close(&a->gpu, lane, range, parent) && range->holds) {
+        snd_average_count(a, lane, &range->held, false); /* not an only child after all */
+        range->holds = false;
+    }
     if (range->holds && range->range.is_async)
-        count_range(a, lane, &range->held, true); /* it has no children */
+        snd_average_count(a, lane, &range->held, true); /* it has no children */
     else if (range->holds)
         fold(&range->range, &range->held, a->options.flops == SONDE_FLOPS_TORCH);
     if (parent && parent->range.children == 1 && snd_range_folds(&parent->range, &range->range) &&
@@ -126,7 +137,16 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         parent->holds = true;
         return;
     }
-    count_range(a, lane, &range->range, parent == NULL);
+    snd_average_count(a, lane, &range->range, parent == NULL);
+}
+
+static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                         uint8_t key)
+{
+    struct sonde_averages *a = user;
+
+    if (key == SND_ATTR_API)
+        snd_torchgpu_call(&a->gpu, lane, range);
 }
 
 /* ------------------------------------------------------------------- memory */
@@ -147,7 +167,9 @@ static void count_unclaimed(struct sonde_averages *a, struct snd_lane *lane, int
         row->first_thread = lane->thread;
     }
     int64_t                       cpu = is_cpu ? bytes : 0, device = is_cpu ? 0 : bytes;
-    const struct snd_average_more more = { cpu, cpu, device, device, 0, 0, 0 };
+    const struct snd_average_more more = {
+        .cpu_bytes = cpu, .self_cpu_bytes = cpu, .device_bytes = device, .self_device_bytes = device
+    };
     if (!snd_average_add_more(a, row, &more))
         snd_average_give_up(a);
 }
@@ -161,6 +183,11 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
 
     a->totals.has_memory = true;
     a->totals.has_device_memory |= !is_cpu;
+    if (!a->assembly.by_time && a->trace->thread_count > 1) {
+        a->needs_time = true; /* start over: it may be that of other threads' ranges as well */
+        a->assembly.visitor.stop = true;
+        return;
+    }
     if (a->tracks_live) {
         struct snd_live_change change = snd_live_event(&a->live, lane->process, words);
         if (!change.known)
@@ -173,10 +200,11 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
         a->assembly.visitor.stop = true;
         return;
     }
-    if (!innermost)
-        count_unclaimed(a, lane, ns, bytes, is_cpu);
-    else
+    bool shared = snd_torchgpu_share_memory(&a->assembly, lane, words, bytes);
+    if (innermost)
         snd_range_memory(&innermost->range, words, bytes);
+    else if (!shared)
+        count_unclaimed(a, lane, ns, bytes, is_cpu);
 }
 
 /* ---------------------------------------------------------------- the whole */
@@ -189,7 +217,7 @@ static bool prepare(struct sonde_averages *a)
     if (a->options.groups != 0)
         a->latest = calloc(a->name_count, sizeof *a->latest);
     else
-        a->by_name = calloc(2 * (size_t)a->name_count, sizeof *a->by_name);
+        a->by_name = calloc(4 * (size_t)a->name_count, sizeof *a->by_name);
     return a->caches && a->shown && (a->latest || a->by_name);
 }
 
@@ -197,6 +225,7 @@ static void clear(struct sonde_averages *a)
 {
     snd_average_end_groups(a);
     snd_texts_release(&a->texts);
+    snd_torchgpu_release(&a->gpu);
     free(a->rows);
     free(a->mores);
     free(a->group_list);
@@ -213,18 +242,24 @@ static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
                                            .flops = a->options.flops,
                                            .open = on_open,
                                            .close = on_close,
-                                           .memory = on_memory };
+                                           .memory = on_memory,
+                                           .attribute = on_attribute };
     /* A free may be of what another thread took, a backward range of another thread's forward. */
-    bool by_time = a->tracks_live || (a->options.groups & SONDE_GROUP_STACK);
+    bool by_time = a->tracks_live || a->by_time || (a->options.groups & SONDE_GROUP_STACK);
 
     if (!prepare(a))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
-    enum sonde_status status = snd_assemble(&a->assembly, a->trace,
-                                            by_time ? SONDE_BY_TIME : SONDE_BY_THREAD, &consumer,
-                                            err);
+    enum sonde_status status = snd_torchgpu_begin(&a->gpu, a->trace, err);
+    if (status != SONDE_OK)
+        return status;
+    status = snd_assemble(&a->assembly, a->trace, by_time ? SONDE_BY_TIME : SONDE_BY_THREAD,
+                          &consumer, err);
     a->totals.events = a->assembly.stats.walk.events;
     a->totals.ranges = a->assembly.stats.ranges;
     a->totals.unmatched_frees = a->live.unmatched;
+    a->totals.uses_gpu = snd_torchgpu_is_recorded(a->trace);
+    if (status == SONDE_OK && !a->assembly.visitor.stop && !snd_average_add_gpu(a))
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the GPUs did");
     snd_assembly_release(&a->assembly);
     return status;
 }
@@ -249,13 +284,14 @@ enum sonde_status sonde_averages_new(struct sonde_trace                  *trace,
     if (!a)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
     enum sonde_status status;
-    for (;;) { /* what the walk meets may ask for another: at most twice */
+    for (;;) { /* what the walk meets may ask for another: at most three times */
         bool keyed = trace->is_keyed;
         *a = fresh;
         status = walk(a, err);
-        if (status != SONDE_OK || (!a->needs_live && trace->is_keyed == keyed))
+        if (status != SONDE_OK || (!a->needs_live && !a->needs_time && trace->is_keyed == keyed))
             break;
         fresh.tracks_live |= a->needs_live;
+        fresh.by_time |= a->needs_time;
         clear(a);
     }
     if (status != SONDE_OK) {

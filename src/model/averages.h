@@ -5,6 +5,7 @@
  * averages.c       the walk that adds ranges up, and the public face
  * averagegroups.c  which group a range belongs to, and that group's row
  * averagerows.c    rows as they are kept, and as they are shown
+ * averagegpu.c     rows of what GPUs did
  *
  * A trace may have a million names: a row holds what every group has, and the rest (memory, FLOPs,
  * what it is grouped by) lies beside it for the rows that have some.
@@ -16,6 +17,7 @@
 
 #include "base/map.h"
 #include "model/assembly.h"
+#include "model/torchgpu.h"
 
 /* Names of our own, numbered after those of the trace. */
 enum snd_average_name { SND_AVERAGE_STEP, SND_AVERAGE_MEMORY, SND_AVERAGE_NAMES };
@@ -23,7 +25,8 @@ enum snd_average_name { SND_AVERAGE_STEP, SND_AVERAGE_MEMORY, SND_AVERAGE_NAMES 
 /* What a row is of: numbers of texts, of processes and threads; SONDE_NONE where not grouped by it. */
 struct snd_average_group {
     uint32_t name, process, thread, shapes, stack, module, overload;
-    bool     user; /* a range that a person named is not an operator of that name */
+    bool     user;      /* a range that a person named is not an operator of that name */
+    bool     on_device; /* nor what a GPU did one of the host's */
 };
 
 struct snd_average_row {
@@ -35,12 +38,13 @@ struct snd_average_row {
     uint32_t group; /* a name's number; if grouped by more, an index of group_list */
     uint32_t more;  /* plus one: index of struct snd_average_more; 0: all 0 */
     uint8_t  scope;
-    bool     is_async : 1, has_parent : 1, user : 1;
+    bool     is_async : 1, has_parent : 1, user : 1, on_device : 1;
 };
 
 /* What few ranges of many programs have. */
 struct snd_average_more {
     int64_t cpu_bytes, self_cpu_bytes, device_bytes, self_device_bytes;
+    int64_t device_ns, self_device_ns; /* of GPUs */
     double  flops, macs, moved_bytes;
 };
 
@@ -81,11 +85,12 @@ struct sonde_averages {
     struct snd_texts            texts;  /* shapes and stacks as shown */
     struct snd_average_texts   *caches; /* by process */
     struct snd_live             live;   /* of what is allocated: only if frees do not tell theirs */
-    bool                        tracks_live, needs_live;
+    bool                        tracks_live, needs_live, needs_time, by_time;
     struct snd_map              by_sequence; /* (process, torch's thread, sequence) to forwards */
     struct snd_average_forward *forwards;
     uint32_t                    forward_count, forward_room;
     struct snd_assembly         assembly;
+    struct snd_torch_gpu        gpu;
     struct snd_average_shown   *shown;
 };
 
@@ -104,9 +109,17 @@ static inline uint32_t snd_average_canonical(const struct sonde_averages *a, uin
 /* The row of a range's group; NULL when memory is out. */
 struct snd_average_row *snd_average_find_row(struct sonde_averages *a, const struct snd_lane *lane,
                                              const struct snd_range *r, uint32_t name);
+/* The same of what a GPU did; `thread` asked for it, or SND_NO_LAUNCH. */
+struct snd_average_row *snd_average_find_gpu_row(struct sonde_averages *a, uint32_t process,
+                                                 uint32_t thread, uint32_t name, bool user);
 /* Remembers where a forward operator was called from. */
 void snd_average_note_forward(struct sonde_averages *a, const struct snd_lane *lane,
                               const struct snd_range *r);
+/* Adds a range to the row of its group; `is_top`: it has no parent. */
+void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
+                       const struct snd_range *r, bool is_top);
+/* Adds rows of what GPUs did and of what their profiling took; false when memory is out. */
+bool snd_average_add_gpu(struct sonde_averages *a);
 /* Frees what only the walk needs. */
 void snd_average_end_groups(struct sonde_averages *a);
 

@@ -70,6 +70,35 @@ static uint64_t thread_torch_thread(const struct sonde_events *e, uint32_t threa
     return e->torch_threads[thread];
 }
 
+/* clang-format on */
+static int64_t device_ns(const struct sonde_events *e, uint32_t row, bool own)
+{
+    const struct snd_row_extra *x = snd_extra_of(e, row);
+    unsigned                    flags = snd_kind_of(e, row)->flags;
+
+    if (flags & SONDE_EVENT_ON_DEVICE)
+        return snd_sub(e->rows.end_ns[row], e->rows.start_ns[row]);
+    return flags & SONDE_EVENT_IS_ASYNC ? 0 : own ? x->self_device_ns : x->device_ns;
+}
+
+static const struct snd_queue_record *queue_of(const struct sonde_events *e, uint32_t row)
+{
+    static const struct snd_queue_record none;
+    const struct snd_row_gpu            *gpu = snd_gpu_of(e, row);
+
+    return gpu && gpu->queue != 0
+               ? &e->trace->processes[snd_kind_of(e, row)->process].tables.queues[gpu->queue]
+               : &none;
+}
+
+static const struct snd_device_item *work_of(const struct sonde_events *e, uint32_t row)
+{
+    const struct snd_row_gpu *gpu = snd_gpu_of(e, row);
+
+    return gpu && gpu->item != 0 ? &e->trace->devices->items[gpu->item - 1] : NULL;
+}
+/* clang-format off */
+
 #define OF_ROW(column, value)                                                   \
     static uint64_t row_##column(const struct sonde_events *e, uint32_t row)    \
     {                                                                           \
@@ -81,6 +110,15 @@ OF_ROW(python_id, snd_is_function(e, row) ? e->calls[e->rows.extra[row] - 1].id 
 OF_ROW(python_parent, snd_is_function(e, row) ? e->calls[e->rows.extra[row] - 1].parent : 0)
 OF_ROW(cpu_bytes, snd_extra_of(e, row)->cpu_bytes)
 OF_ROW(device_bytes, snd_extra_of(e, row)->device_bytes)
+OF_ROW(device_ns, device_ns(e, row, false))
+OF_ROW(self_device_ns, device_ns(e, row, true))
+OF_ROW(device, queue_of(e, row)->device)
+OF_ROW(stream, queue_of(e, row)->stream)
+OF_ROW(correlation, snd_gpu_of(e, row) ? snd_gpu_of(e, row)->correlation : 0)
+OF_ROW(function, snd_gpu_of(e, row) ? snd_gpu_of(e, row)->function : 0)
+OF_ROW(owner, snd_gpu_of(e, row) ? (int64_t)snd_gpu_of(e, row)->owner : -1)
+OF_ROW(work, work_of(e, row) ? work_of(e, row)->work : 0)
+OF_ROW(work_kind, work_of(e, row) ? snd_device_work(e->trace, work_of(e, row))->kind : 0)
 OF_ROW(self_cpu_bytes, snd_sub(snd_extra_of(e, row)->cpu_bytes, snd_extra_of(e, row)->child_cpu_bytes))
 OF_ROW(self_device_bytes, snd_sub(snd_extra_of(e, row)->device_bytes, snd_extra_of(e, row)->child_device_bytes))
 
@@ -111,6 +149,8 @@ static const struct column columns[] = {
     { SHOWN(torch_thread), BY_THREAD, 0, thread_torch_thread },
     ROW(sequence), ROW(fwd_thread), ROW(python_id), ROW(python_parent),
     ROW(cpu_bytes), ROW(self_cpu_bytes), ROW(device_bytes), ROW(self_device_bytes),
+    ROW(device_ns), ROW(self_device_ns), ROW(device), ROW(stream), ROW(correlation), ROW(owner),
+    ROW(function), ROW(work), ROW(work_kind),
 };
 /* clang-format on */
 #define COLUMNS (sizeof columns / sizeof columns[0])

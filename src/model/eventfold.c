@@ -36,6 +36,7 @@ static void fold_extra(struct sonde_events *e, uint32_t into, uint32_t child)
 
     x.child_cpu_bytes = from->child_cpu_bytes;
     x.child_device_bytes = from->child_device_bytes;
+    x.self_device_ns = snd_add(x.self_device_ns, from->self_device_ns);
     if (extra[into] == 0)
         extra[into] = extra[child];
     if (extra[into] != 0)
@@ -104,6 +105,14 @@ static bool fold_children(struct sonde_events *e, uint32_t *children)
     return true;
 }
 
+/* Owners are rows, as parents are. */
+static void move_owners(struct sonde_events *e, const uint32_t *places)
+{
+    for (uint32_t i = 0; i < e->gpu_count; i++)
+        if (e->gpus[i].owner >= 0)
+            e->gpus[i].owner = (int32_t)places[e->gpus[i].owner];
+}
+
 /* Takes the folded rows out; parents are rows that stay. */
 static bool drop_folded(struct sonde_events *e, const uint32_t *children)
 {
@@ -116,11 +125,20 @@ static bool drop_folded(struct sonde_events *e, const uint32_t *children)
         if (!(children[i] & FOLDED))
             order[count++] = i;
     }
-    if (good && count < e->rows.count)
+    if (good && count < e->rows.count) {
         good = snd_rows_reorder(&e->rows, order, count, places);
+        move_owners(e, places);
+    }
     snd_pages_free(order, size);
     snd_pages_free(places, size);
     return good;
+}
+
+/* What a folded range launched is its parent's. */
+static void lift_work(struct sonde_events *e, const uint32_t *children)
+{
+    for (uint32_t i = 0; i < e->gpu_count; i++)
+        e->gpus[i].owner = find_parent(e, children, e->gpus[i].owner);
 }
 
 bool snd_events_fold(struct sonde_events *e)
@@ -137,6 +155,7 @@ bool snd_events_fold(struct sonde_events *e)
     for (uint32_t i = 0; i < e->rows.count; i++)
         if (is_async(e, i))
             e->rows.parent[i] = -1;
+    lift_work(e, children);
     good = good && drop_folded(e, children);
     snd_pages_free(children, size);
     return good;
@@ -244,6 +263,8 @@ bool snd_events_sort(struct sonde_events *e)
         after[places[i].row] = i;
     }
     good = good && snd_rows_reorder(&e->rows, order, (uint32_t)count, after);
+    if (good)
+        move_owners(e, after);
     snd_pages_free(places, places_size);
     snd_pages_free(order, size);
     snd_pages_free(after, size);

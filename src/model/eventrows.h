@@ -5,6 +5,7 @@
  * events.c      the whole, and the public face
  * eventrows.c   where events are kept: an array for each thing that differs, kinds for the rest
  * eventwalk.c   one walk by time adds a row when a range opens and completes it when it closes
+ * eventgpu.c    rows of what GPUs did
  * eventfold.c   only children of the same name fold into their parents; then torch's order
  * eventcolumns.c  columns made from the rows when they are asked for
  *
@@ -15,6 +16,7 @@
 
 #include "base/map.h"
 #include "model/assembly.h"
+#include "model/torchgpu.h"
 
 /* Names of our own, numbered after those of the trace; those of Python functions follow. */
 enum snd_own_name { SND_OWN_STEP, SND_OWN_MEMORY, SND_OWN_COUNT };
@@ -30,12 +32,22 @@ struct snd_row_kind {
     uint8_t  zero;
 };
 
-/* What few ranges have: memory, a forward operator. */
+/* What few ranges have: memory, a forward operator, work of a GPU. */
 struct snd_row_extra {
     int64_t  cpu_bytes, device_bytes, child_cpu_bytes, child_device_bytes;
+    int64_t  device_ns, self_device_ns;
     int64_t  back_sequence;
     uint32_t back_thread;
     bool     is_back;
+};
+
+/* What a GPU did, a person's range as a stream saw it, or a call of a GPU's API. */
+struct snd_row_gpu {
+    uint32_t item;  /* plus one: of the trace's devices; 0: none */
+    uint32_t queue; /* record; 0: none */
+    uint32_t correlation;
+    uint32_t function; /* of a call: CUPTI's number, | 0x8000: of the driver */
+    int32_t  owner;    /* row of the operator that it is given to; -1: none */
 };
 
 /* A call of a Python function. */
@@ -50,8 +62,10 @@ struct snd_event_rows {
     int32_t
         *parent; /* a row, or -1. Of an asynchronous one until it is folded: its enclosing range */
     uint32_t *thread, *kind;
-    uint32_t *extra; /* plus one: of extras, or of calls if the kind is a function's; 0: none */
-    uint32_t  count, room;
+    uint32_t
+        *extra; /* plus one: of extras, or of calls if the kind is a function's, or of gpus if it
+                        is on a device or a call of its API; 0: none */
+    uint32_t count, room;
 };
 
 struct sonde_events {
@@ -61,18 +75,21 @@ struct sonde_events {
     struct snd_row_kind        *kinds;
     struct snd_row_extra       *extras;
     struct snd_row_call        *calls;
-    uint32_t            kind_count, kind_room, extra_count, extra_room, call_count, call_room;
-    uint32_t           *recent;    /* kinds by hash, plus one: where an equal one is looked for */
-    bool                has_back;  /* some of them run backward */
-    bool                has_async; /* some of them are asynchronous */
-    bool                may_fold;  /* some have a child of their own name */
-    struct snd_live     live;
-    struct snd_assembly assembly;           /* while the walk lasts */
-    uint32_t            own[SND_OWN_COUNT]; /* names of ours: those of the trace, if it has them */
-    uint32_t            empty;              /* the trace's name of no length, or UINT32_MAX */
-    struct snd_texts    functions;          /* names of Python functions */
-    struct snd_map      function_names;     /* (process, frame) to one of them */
-    uint32_t           *torch_threads;      /* by thread */
+    struct snd_row_gpu         *gpus;
+    uint32_t             kind_count, kind_room, extra_count, extra_room, call_count, call_room;
+    uint32_t             gpu_count, gpu_room;
+    uint32_t            *recent;    /* kinds by hash, plus one: where an equal one is looked for */
+    bool                 has_back;  /* some of them run backward */
+    bool                 has_async; /* some of them are asynchronous */
+    bool                 may_fold;  /* some have a child of their own name */
+    struct snd_live      live;
+    struct snd_assembly  assembly;           /* while the walk lasts */
+    struct snd_torch_gpu gpu;                /* the same */
+    uint32_t             own[SND_OWN_COUNT]; /* names of ours: those of the trace, if it has them */
+    uint32_t             empty;              /* the trace's name of no length, or UINT32_MAX */
+    struct snd_texts     functions;          /* names of Python functions */
+    struct snd_map       function_names;     /* (process, frame) to one of them */
+    uint32_t            *torch_threads;      /* by thread */
     struct sonde_events_columns shown;
 };
 
@@ -112,18 +129,33 @@ static inline bool snd_is_function(const struct sonde_events *e, uint32_t row)
     return snd_kind_of(e, row)->flags & SONDE_EVENT_IS_FUNCTION;
 }
 
+/* What says more of the row: NULL unless a GPU did it or it is a call of its API. */
+static inline struct snd_row_gpu *snd_gpu_of(const struct sonde_events *e, uint32_t row)
+{
+    const unsigned flags = SONDE_EVENT_ON_DEVICE | SONDE_EVENT_IS_API;
+
+    return e->rows.extra[row] && (snd_kind_of(e, row)->flags & flags)
+               ? &e->gpus[e->rows.extra[row] - 1]
+               : NULL;
+}
+
 /* All 0 if it has none. */
 static inline const struct snd_row_extra *snd_extra_of(const struct sonde_events *e, uint32_t row)
 {
     static const struct snd_row_extra none;
 
-    return e->rows.extra[row] && !snd_is_function(e, row) ? &e->extras[e->rows.extra[row] - 1]
-                                                          : &none;
+    const unsigned other = SONDE_EVENT_IS_FUNCTION | SONDE_EVENT_ON_DEVICE | SONDE_EVENT_IS_API;
+
+    return e->rows.extra[row] && !(snd_kind_of(e, row)->flags & other)
+               ? &e->extras[e->rows.extra[row] - 1]
+               : &none;
 }
 
 /* ------------------------------------------------------------ the other files */
 
 SND_CHECKED enum sonde_status snd_events_walk(struct sonde_events *events, struct sonde_error *err);
+/* Rows of what GPUs did, once the walk is over; false: out of memory. */
+bool snd_events_add_gpu(struct sonde_events *events);
 /* False: out of memory. */
 bool snd_events_fold(struct sonde_events *events);
 bool snd_events_link_functions(struct sonde_events *events);

@@ -53,6 +53,7 @@ static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
     free(e->recent);
     e->recent = NULL;
     e->shown.count = e->rows.count;
+    e->shown.uses_gpu = snd_torchgpu_is_recorded(e->trace);
     if (status == SONDE_OK && !e->options.on_demand)
         status = snd_events_fill(e, NULL, err);
     return status;
@@ -89,6 +90,7 @@ void sonde_events_free(struct sonde_events *e)
     free(e->kinds);
     free(e->extras);
     free(e->calls);
+    free(e->gpus);
     free(e);
 }
 

@@ -68,7 +68,8 @@ static void set_kind(struct sonde_events *e, uint32_t row, uint32_t kind)
 static void add_extra(struct sonde_events *e, uint32_t row, const struct snd_range *r)
 {
     if (r->cpu_bytes == 0 && r->device_bytes == 0 && r->child_cpu_bytes == 0 &&
-        r->child_device_bytes == 0 && !r->is_back)
+        r->child_device_bytes == 0 && r->launched_ns == 0 && r->launched_inside_ns == 0 &&
+        !r->is_back)
         return;
     if (!snd_grow(&e->extras, &e->extra_room, e->extra_count, sizeof *e->extras)) {
         give_up(e);
@@ -79,11 +80,31 @@ static void add_extra(struct sonde_events *e, uint32_t row, const struct snd_ran
                                 .device_bytes = r->device_bytes,
                                 .child_cpu_bytes = r->child_cpu_bytes,
                                 .child_device_bytes = r->child_device_bytes,
+                                .device_ns = snd_add(r->launched_ns, r->launched_inside_ns),
+                                .self_device_ns = r->launched_ns,
                                 .back_sequence = r->back_sequence,
                                 .back_thread = r->back_thread,
                                 .is_back = r->is_back };
     e->rows.extra[row] = e->extra_count;
     e->has_back = e->has_back || r->is_back;
+}
+
+/* A call of a GPU's API has neither memory nor work of its own. */
+static void add_api(struct sonde_events *e, const struct snd_lane *lane, uint32_t row,
+                    const struct snd_range *r)
+{
+    const struct snd_open_range *owner = snd_torchgpu_owner(lane);
+
+    if (!snd_grow(&e->gpus, &e->gpu_room, e->gpu_count, sizeof *e->gpus)) {
+        give_up(e);
+        return;
+    }
+    e->gpus[e->gpu_count++] = (struct snd_row_gpu){
+        .correlation = SND_API_CORRELATION(r->api),
+        .function = SND_API_FUNCTION(r->api) | (SND_API_IS_DRIVER(r->api) ? 0x8000u : 0),
+        .owner = owner ? (int32_t)owner->range.node : -1
+    };
+    e->rows.extra[row] = e->gpu_count;
 }
 
 static void set_sequence(struct sonde_events *e, uint32_t row, int64_t sequence)
@@ -132,13 +153,18 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     uint32_t                row = r->node;
     unsigned                flags = (r->is_async ? SONDE_EVENT_IS_ASYNC : 0) |
                      (r->scope == SONDE_SCOPE_USER ? SONDE_EVENT_IS_USER : 0) |
-                     (r->unfinished ? SONDE_EVENT_IS_UNFINISHED : 0);
+                     (r->unfinished ? SONDE_EVENT_IS_UNFINISHED : 0) |
+                     (r->api != 0 ? SONDE_EVENT_IS_API : 0);
 
+    snd_torchgpu_close(&e->gpu, lane, range, parent);
     e->rows.end_ns[row] = snd_add(r->start_ns, r->total_ns);
     e->rows.self_ns[row] = snd_sub(r->total_ns, r->child_ns);
     set_sequence(e, row, r->sequence);
     set_kind(e, row, number_kind(e, lane->process, r, flags));
-    add_extra(e, row, r);
+    if (r->api != 0)
+        add_api(e, lane, row, r);
+    else
+        add_extra(e, row, r);
     e->has_async = e->has_async || r->is_async;
     if (!e->may_fold && e->kind_count > 0)
         see_family(e, snd_kind_of(e, row), parent);
@@ -188,10 +214,11 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
         return;
     if (e->live.failed)
         give_up(e);
-    if (innermost) {
+    bool shared = snd_torchgpu_share_memory(&e->assembly, lane, words, change.counted);
+    if (innermost)
         snd_range_memory(&innermost->range, words, change.counted);
+    if (innermost || shared)
         return;
-    }
     uint32_t row = add_row(e, lane->thread, ns);
     if (row == UINT32_MAX)
         return;
@@ -250,6 +277,15 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
 
 /* ------------------------------------------------------------------- the walk */
 
+static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                         uint8_t key)
+{
+    struct sonde_events *e = user;
+
+    if (key == SND_ATTR_API)
+        snd_torchgpu_call(&e->gpu, lane, range);
+}
+
 static bool keep_threads(struct sonde_events *e)
 {
     uint32_t count = e->trace->thread_count;
@@ -268,6 +304,7 @@ enum sonde_status snd_events_walk(struct sonde_events *e, struct sonde_error *er
                                            .close = on_close,
                                            .memory = on_memory,
                                            .other = on_other,
+                                           .attribute = on_attribute,
                                            .move = on_move,
                                            .kind = on_kind,
                                            .leaf = on_leaf };
@@ -275,11 +312,16 @@ enum sonde_status snd_events_walk(struct sonde_events *e, struct sonde_error *er
 
     if (!snd_rows_reserve(&e->rows, e->trace))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the events");
-    status = snd_assemble(&e->assembly, e->trace, SONDE_BY_TIME, &consumer, err);
+    status = snd_torchgpu_begin(&e->gpu, e->trace, err);
+    if (status == SONDE_OK)
+        status = snd_assemble(&e->assembly, e->trace, SONDE_BY_TIME, &consumer, err);
+    if (status == SONDE_OK && !snd_events_add_gpu(e))
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the GPUs did");
     if (status == SONDE_OK && !keep_threads(e))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
     snd_assembly_release(&e->assembly);
     snd_live_release(&e->live);
+    snd_torchgpu_release(&e->gpu);
     snd_map_release(&e->function_names);
     return status;
 }

@@ -86,6 +86,11 @@ static struct sonde_average make_row(const struct sonde_events *events, struct t
     row.self_cpu_bytes = c->self_cpu_bytes[i];
     row.device_bytes = c->device_bytes[i];
     row.self_device_bytes = c->self_device_bytes[i];
+    row.device_ns = c->device_ns[i];
+    row.self_device_ns = c->self_device_ns[i];
+    row.on_device = c->flags[i] & SONDE_EVENT_ON_DEVICE;
+    if (row.on_device)
+        row.total_ns = row.min_ns = row.max_ns = row.self_ns = 0;
     row.flops = c->flops[i];
     row.macs = c->macs[i];
     row.moved_bytes = c->moved_bytes[i];
@@ -108,8 +113,12 @@ enum sonde_status sonde_events_table(const struct sonde_trace          *trace,
     struct snd_ops                     ops;
     enum sonde_status                  st;
 
-    for (size_t i = 0; i < c->count; i++)
+    for (size_t i = 0; i < c->count; i++) {
+        bool is_work = (c->flags[i] & SONDE_EVENT_ON_DEVICE) &&
+                       !(c->flags[i] & SONDE_EVENT_IS_USER);
         all.self_ns += c->self_ns[i];
+        all.device_ns += is_work ? c->self_device_ns[i] : 0;
+    }
     snd_ops_begin(&ops, &doc, trace, &all);
     for (size_t i = 0; i < c->count; i++) {
         struct sonde_average row = make_row(events, &texts, i);
@@ -166,9 +175,8 @@ enum sonde_status sonde_events_stacks(const struct sonde_trace  *trace,
     if (sonde_word_value(SONDE_WORDS_METRIC, metric, &which, err) != SONDE_OK)
         return SONDE_E_ARGUMENT;
     snd_out_init(&out, sink);
-    /* No trace has a device's times yet. */
-    for (size_t i = 0; which == SONDE_METRIC_CPU && i < c->count; i++) {
-        int64_t           us = c->self_ns[i] / 1000;
+    for (size_t i = 0; i < c->count; i++) {
+        int64_t us = (which == SONDE_METRIC_CPU ? c->self_ns : c->self_device_ns)[i] / 1000;
         struct sonde_text text = find_text(&texts, TEXT_STACK, c->process[i], c->stack[i]);
         if (us <= 0 || text.length == 0)
             continue;

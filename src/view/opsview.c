@@ -25,6 +25,7 @@ enum when {
     WHEN_FLOPS = 128,
     WHEN_MODULE = 256,
     WHEN_OVERLOAD = 512,
+    WHEN_DEVICE_TIME = 1024,
 };
 
 static const struct snd_column columns[] = {
@@ -42,6 +43,11 @@ static const unsigned column_when[] = {
 static double mean_us(const struct sonde_average *row)
 {
     return row->count ? (double)row->total_ns / 1000.0 / (double)row->count : 0.0;
+}
+
+static double device_mean_us(const struct sonde_average *row)
+{
+    return row->count ? (double)row->device_ns / 1000.0 / (double)row->count : 0.0;
 }
 
 /* torch shows the share of an asynchronous range as a bare 0. */
@@ -127,6 +133,7 @@ static unsigned shows(const struct sonde_average *row)
 {
     unsigned mask = WHEN_ALWAYS;
 
+    mask |= row->self_device_ns > 0 ? WHEN_DEVICE_TIME : 0;
     mask |= row->self_device_bytes != 0 ? WHEN_DEVICE_MEMORY : 0;
     mask |= row->process != SONDE_NONE ? WHEN_PROCESS : 0;
     mask |= row->thread != SONDE_NONE ? WHEN_THREAD : 0;
@@ -179,6 +186,9 @@ void snd_ops_end(struct snd_ops *ops, bool memory, bool flops)
         ops->doc->rows.hidden[i] = !(column_when[i] & mask);
     snd_doc_total(ops->doc, "self_cpu_time_total", "Self CPU time total", SND_TIME,
                   snd_cell_number(ops->all->self_ns));
+    snd_doc_total(ops->doc, "self_device_time_total",
+                  mask & WHEN_DEVICE_TIME ? "Self CUDA time total" : NULL, SND_TIME,
+                  snd_cell_number(ops->all->device_ns));
 }
 
 SND_DOC_RELEASE(free_averages, sonde_averages_free)
@@ -199,7 +209,7 @@ SND_VIEW_BUILD(snd_view_ops)
     struct sonde_averages_totals one = *sonde_averages_totals(averages), *all = &one;
     uint64_t                     passes = sonde_averages_passes(averages);
     if (passes > 1)
-        one.self_ns /= (int64_t)passes;
+        one.self_ns /= (int64_t)passes, one.device_ns /= (int64_t)passes;
     snd_ops_begin(&ops, doc, trace, all);
     add_all(&ops, averages, passes);
     snd_ops_end(&ops, all->has_memory, true);
@@ -257,8 +267,11 @@ enum sonde_status sonde_averages_table(const struct sonde_trace          *trace,
     struct snd_doc               doc = { .view = "ops" };
     struct snd_ops               ops;
 
-    for (size_t i = 0; i < sonde_averages_count(averages); i++) /* shares are of what is shown */
-        all.self_ns += sonde_averages_get(averages, i).self_ns;
+    for (size_t i = 0; i < sonde_averages_count(averages); i++) { /* shares are of what is shown */
+        const struct sonde_average row = sonde_averages_get(averages, i);
+        all.self_ns += row.self_ns;
+        all.device_ns += row.on_device && !row.is_user_annotation ? row.self_device_ns : 0;
+    }
     snd_ops_begin(&ops, &doc, trace, &all);
     add_all(&ops, averages, 0);
     snd_ops_end(&ops, shown & SONDE_TABLE_MEMORY, shown & SONDE_TABLE_FLOPS);

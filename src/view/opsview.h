@@ -16,7 +16,7 @@ struct snd_ops {
     unsigned                            shown; /* columns that some row gives reason to show */
 };
 
-/* Rows are added in order; `all` (self_ns alone) stays until the end. */
+/* Rows are added in order; `all` (self_ns and device_ns alone) stays until the end. */
 void snd_ops_begin(struct snd_ops *ops, struct snd_doc *doc, const struct sonde_trace *trace,
                    const struct sonde_averages_totals *all);
 /* Texts are borrowed until the document is printed. */

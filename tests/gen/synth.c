@@ -340,8 +340,13 @@ uint32_t synth_stack(struct synth *s, uint32_t parent, uint32_t frame)
 
 uint32_t synth_thread(struct synth *s, const char *name, uint64_t start_ns)
 {
+    return synth_thread_of(s, name, s->header.pid + s->ids[SND_REC_THREAD], start_ns);
+}
+
+uint32_t synth_thread_of(struct synth *s, const char *name, uint32_t tid, uint64_t start_ns)
+{
     struct snd_thread_record record = {
-        .tid = s->header.pid + s->ids[SND_REC_THREAD],
+        .tid = tid,
         .name = name ? synth_string(s, name) : 0,
         .start = synth_raw_clock(s, start_ns),
     };
@@ -420,6 +425,19 @@ static void put_words(struct synth *s, uint32_t thread, uint8_t kind, uint64_t n
         lane->current = thread;
     }
     synth_raw(s, thread, words, SND_KIND_WORDS(kind));
+}
+
+void synth_event(struct synth *s, uint32_t thread, uint64_t ns, const uint64_t *words, size_t count)
+{
+    uint64_t own[8] = { 0 };
+    uint8_t  kind = (uint8_t)words[0];
+
+    memcpy(own, words, (count < 8 ? count : 8) * sizeof *words);
+    if (kind != SND_EV_ATTR && kind != SND_EV_ATTR64) {
+        own[0] = SND_WORD0(kind, synth_raw_clock(s, ns));
+        s->latest_ns = ns > s->latest_ns ? ns : s->latest_ns;
+    }
+    synth_raw(s, thread, own, SND_KIND_WORDS(kind));
 }
 
 static void put(struct synth *s, uint32_t thread, uint8_t kind, uint64_t ns, uint64_t w1,

@@ -62,6 +62,8 @@ uint32_t synth_stack(struct synth *s, uint32_t parent, uint32_t frame);
 void     synth_tally(struct synth *s, uint32_t kind, uint32_t key, uint32_t other,
                      const uint64_t *words, uint32_t count);
 uint32_t synth_thread(struct synth *s, const char *name, uint64_t start_ns);
+/* One with a thread id of its own. */
+uint32_t synth_thread_of(struct synth *s, const char *name, uint32_t tid, uint64_t start_ns);
 void     synth_thread_done(struct synth *s, uint32_t thread, uint64_t end_ns, uint64_t lost);
 void     synth_meta(struct synth *s, const char *key, const char *value);
 void     synth_clock(struct synth *s, uint64_t at_ns, int64_t real_shift_ns);
@@ -95,6 +97,9 @@ void     synth_sample(struct synth *s, uint32_t thread, uint64_t ns, uint32_t st
 /* A call of a Python function that returns at `ns`; `whose`: another thread's, or 0. */
 void synth_function(struct synth *s, uint32_t thread, uint64_t ns, uint32_t frame, uint32_t whose,
                     uint64_t duration_ns, uint32_t id, uint32_t parent);
+/* Words of any event, `ns` after the start being its time unless it has none (ATTR, ATTR64). */
+void synth_event(struct synth *s, uint32_t thread, uint64_t ns, const uint64_t *words,
+                 size_t count);
 /* Where a device works, what it does, and that it did it: begun at `ns`, told of by `thread`. */
 struct snd_queue_record;
 struct snd_work_record;

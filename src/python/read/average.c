@@ -42,7 +42,9 @@ enum field {
     F_STACK,
     F_TOTAL,
     F_SELF,
-    F_NOUGHT,
+    F_DEVICE_TIME,
+    F_SELF_DEVICE_TIME,
+    F_USE_DEVICE,
     F_CPU,
     F_SELF_CPU,
     F_DEVICE,
@@ -99,7 +101,7 @@ static PyObject *average_get(struct average_object *self, void *which)
     case F_NONE:
         Py_RETURN_NONE;
     case F_DEVICE_TYPE:
-        return core_cpu_type();
+        return core_device_type(r->on_device);
     case F_ASYNC:
         return PyBool_FromLong(r->is_async);
     case F_USER:
@@ -116,8 +118,12 @@ static PyObject *average_get(struct average_object *self, void *which)
         return core_us(r->total_ns);
     case F_SELF:
         return core_us(r->self_ns);
-    case F_NOUGHT:
-        return PyLong_FromLong(0);
+    case F_DEVICE_TIME:
+        return core_device_us(r->device_ns);
+    case F_SELF_DEVICE_TIME:
+        return core_device_us(r->self_device_ns);
+    case F_USE_DEVICE:
+        return core_use_device(r->uses_gpu);
     case F_CPU:
         return PyLong_FromLongLong(r->cpu_bytes);
     case F_SELF_CPU:
@@ -209,7 +215,7 @@ static PyGetSetDef average_getset[] = {
     GET("node_id", average_get, F_NODE),
     GET("is_remote", average_get, F_FALSE),
     GET("is_legacy", average_get, F_FALSE),
-    GET("use_device", average_get, F_NONE),
+    GET("use_device", average_get, F_USE_DEVICE),
     GET("device_type", average_get, F_DEVICE_TYPE),
     GET("is_async", average_get, F_ASYNC),
     GET("is_user_annotation", average_get, F_USER),
@@ -220,12 +226,12 @@ static PyGetSetDef average_getset[] = {
     GET("cpu_time_total", average_get, F_TOTAL),
     GET("self_cpu_time_total", average_get, F_SELF),
     MEAN("cpu_time", "cpu_time_total"),
-    GET("device_time_total", average_get, F_NOUGHT),
-    GET("self_device_time_total", average_get, F_NOUGHT),
+    GET("device_time_total", average_get, F_DEVICE_TIME),
+    GET("self_device_time_total", average_get, F_SELF_DEVICE_TIME),
     MEAN("device_time", "device_time_total"),
-    MEAN("cuda_time", "device_time_total"),
-    GET("cuda_time_total", average_get, F_NOUGHT),
-    GET("self_cuda_time_total", average_get, F_NOUGHT),
+    DEPRECATED("cuda_time", "device_time"),
+    DEPRECATED("cuda_time_total", "device_time_total"),
+    DEPRECATED("self_cuda_time_total", "self_device_time_total"),
     TIME("cpu_time_str", "cpu_time"),
     TIME("cpu_time_total_str", "cpu_time_total"),
     TIME("self_cpu_time_total_str", "self_cpu_time_total"),
@@ -236,8 +242,8 @@ static PyGetSetDef average_getset[] = {
     GET("self_cpu_memory_usage", average_get, F_SELF_CPU),
     GET("device_memory_usage", average_get, F_DEVICE),
     GET("self_device_memory_usage", average_get, F_SELF_DEVICE),
-    GET("cuda_memory_usage", average_get, F_DEVICE),
-    GET("self_cuda_memory_usage", average_get, F_SELF_DEVICE),
+    DEPRECATED("cuda_memory_usage", "device_memory_usage"),
+    DEPRECATED("self_cuda_memory_usage", "self_device_memory_usage"),
     GET("flops", average_get, F_FLOPS),
     GET("macs", average_get, F_MACS),
     GET("moved_bytes", average_get, F_MOVED),

@@ -20,6 +20,8 @@ const struct core_member core_average_members[CORE_AVERAGE_MEMBERS] = {
     { "self_cpu_memory_usage", FROM_BYTES, AT(self_cpu_bytes) },
     { "device_memory_usage", FROM_BYTES, AT(device_bytes) },
     { "self_device_memory_usage", FROM_BYTES, AT(self_device_bytes) },
+    { "self_device_time_total", FROM_NS, AT(self_device_ns) },
+    { "device_time_total", FROM_NS, AT(device_ns) },
     { "flops", FROM_DOUBLE, AT(flops) },
     { "macs", FROM_DOUBLE, AT(macs) },
     { "moved_bytes", FROM_DOUBLE, AT(moved_bytes) },
@@ -30,7 +32,9 @@ const struct core_member core_average_members[CORE_AVERAGE_MEMBERS] = {
     { "scope", FROM_SMALL, AT(scope) },
     { "is_async", FROM_SMALL, AT(is_async) },
     { "is_user_annotation", FROM_SMALL, AT(is_user_annotation) },
+    { "on_device", FROM_SMALL, AT(on_device) },
     /* not columns: */
+    { "uses_gpu", FROM_SMALL, AT(uses_gpu) },
     { "has_parent", FROM_SMALL, AT(has_parent) },
     { "process", FROM_INDEX, AT(process) },
     { "thread", FROM_INDEX, AT(thread) },

@@ -77,6 +77,9 @@ void core_add_up(struct sonde_average *sum, const struct sonde_average *row)
     sum->self_cpu_bytes += row->self_cpu_bytes;
     sum->device_bytes += row->device_bytes;
     sum->self_device_bytes += row->self_device_bytes;
+    sum->device_ns += row->device_ns;
+    sum->self_device_ns += row->self_device_ns;
+    sum->uses_gpu |= row->uses_gpu;
     sum->flops += row->flops;
     sum->macs += row->macs;
     sum->moved_bytes += row->moved_bytes;

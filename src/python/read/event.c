@@ -29,35 +29,65 @@ static PyObject *stack_lines(const struct sonde_trace *trace, uint32_t process, 
 
 #define NO_EVENT UINT32_MAX
 
-/* Children of each event, in order: a list through next_child. */
-static int link_children(struct events_object *owner)
+/* A kernel, a copy or a fill: not a person's range as a stream saw it. */
+static bool is_work(uint8_t flags)
 {
-    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
+    return (flags & SONDE_EVENT_ON_DEVICE) && !(flags & SONDE_EVENT_IS_USER);
+}
 
-    if (owner->first_child)
+/* Those of each event that `above` says, in order: a list through `next`. Made once. */
+static int link_events(size_t count, const int32_t *above, const uint8_t *flags, uint32_t **first,
+                       uint32_t **next)
+{
+    if (*first)
         return 0;
-    owner->first_child = malloc((c->count + 1) * sizeof *owner->first_child);
-    owner->next_child = malloc((c->count + 1) * sizeof *owner->next_child);
-    if (!owner->first_child || !owner->next_child) {
-        free(owner->first_child);
-        owner->first_child = NULL;
+    free(*next);
+    *first = malloc((count + 1) * sizeof **first);
+    *next = malloc((count + 1) * sizeof **next);
+    if (!*first || !*next) {
+        free(*first);
+        *first = NULL;
         PyErr_NoMemory();
         return -1;
     }
-    memset(owner->first_child, 0xff, (c->count + 1) * sizeof *owner->first_child);
-    for (size_t i = c->count; i-- > 0;) {
-        owner->next_child[i] = NO_EVENT;
-        if (c->parent[i] >= 0) {
-            owner->next_child[i] = owner->first_child[c->parent[i]];
-            owner->first_child[c->parent[i]] = (uint32_t)i;
+    memset(*first, 0xff, (count + 1) * sizeof **first);
+    for (size_t i = count; i-- > 0;) {
+        (*next)[i] = NO_EVENT;
+        if (above[i] >= 0 && (!flags || is_work(flags[i]))) {
+            (*next)[i] = (*first)[above[i]];
+            (*first)[above[i]] = (uint32_t)i;
         }
     }
     return 0;
 }
 
+/* What GPUs did for an operator. */
+static PyObject *kernels_list(struct events_object *owner, size_t i)
+{
+    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
+    PyObject *list = link_events(c->count, c->owner, c->flags, &owner->first_kernel,
+                                 &owner->next_kernel) < 0
+                         ? NULL
+                         : PyList_New(0);
+
+    for (uint32_t at = list ? owner->first_kernel[i] : NO_EVENT; at != NO_EVENT;
+         at = owner->next_kernel[at]) {
+        if (!core_push(list, core_kernel(core_events_text(owner, c->name[at]),
+                                         c->device[at] & 0xffff, c->self_device_ns[at]))) {
+            Py_CLEAR(list);
+            break;
+        }
+    }
+    return list;
+}
+
 static PyObject *children_list(struct events_object *owner, size_t i)
 {
-    PyObject *list = link_children(owner) < 0 ? NULL : PyList_New(0);
+    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
+    PyObject *list = link_events(c->count, c->parent, NULL, &owner->first_child,
+                                 &owner->next_child) < 0
+                         ? NULL
+                         : PyList_New(0);
 
     for (uint32_t at = list ? owner->first_child[i] : NO_EVENT; at != NO_EVENT;
          at = owner->next_child[at]) {
@@ -85,8 +115,15 @@ enum event_field {
     E_USER,
     E_NONE,
     E_DEVICE_TYPE,
-    E_ZERO,
-    E_EMPTY_LIST,
+    E_USE_DEVICE,
+    E_DEVICE_INDEX,
+    E_RESOURCE,
+    E_KERNELS,
+    E_LINKED,
+    E_FLOW,
+    E_FLOW_TYPE,
+    E_DEVICE_TIME,
+    E_SELF_DEVICE_TIME,
     E_KEYWORDS,
     E_SCOPE,
     E_SEQUENCE,
@@ -103,7 +140,8 @@ enum event_field {
     E_SELF,
     E_TOTAL_TEXT,
     E_SELF_TEXT,
-    E_ZERO_TEXT,
+    E_DEVICE_TEXT,
+    E_SELF_DEVICE_TEXT,
     E_CPU,
     E_SELF_CPU,
     E_DEVICE,
@@ -140,13 +178,37 @@ static PyObject *event_types(struct events_object *owner, size_t i)
     return list;
 }
 
+/* Kineto's names. */
+static const char *activity_of(const struct events_object *owner, size_t i)
+{
+    static const char *const           works[] = { "", "kernel", "gpu_memcpy", "gpu_memset" };
+    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
+    uint8_t                            flags = c->flags[i];
+    bool                               user = flags & SONDE_EVENT_IS_USER;
+
+    if (flags & SONDE_EVENT_ON_DEVICE)
+        return user ? "gpu_user_annotation" : works[c->work_kind[i] < 4 ? c->work_kind[i] : 0];
+    return c->trace_name[i] == 0             ? "cpu_instant_event"
+           : flags & SONDE_EVENT_IS_FUNCTION ? "python_function"
+           : flags & SONDE_EVENT_IS_OVERHEAD ? "overhead"
+           : flags & SONDE_EVENT_IS_API ? (c->function[i] & 0x8000 ? "cuda_driver" : "cuda_runtime")
+           : user                       ? "user_annotation"
+                                        : "cpu_op";
+}
+
+/* Of the host: none of what a GPU did. */
+static int64_t host_ns(const struct sonde_events_columns *c, size_t i)
+{
+    return c->flags[i] & SONDE_EVENT_ON_DEVICE ? 0 : c->end_ns[i] - c->start_ns[i];
+}
+
 /* Texts. */
 static PyObject *event_text(struct event_object *self, void *which)
 {
     struct events_object              *owner = events_of(self);
     const struct sonde_events_columns *c = sonde_events_columns(owner->events);
     size_t                             i = self->index;
-    double                             total_us = (double)(c->end_ns[i] - c->start_ns[i]) / 1000.0;
+    double                             total_us = (double)host_ns(c, i) / 1000.0;
 
     switch ((enum event_field)(intptr_t)which) {
     case E_NAME:
@@ -160,16 +222,15 @@ static PyObject *event_text(struct event_object *self, void *which)
     case E_MODULE:
         return core_events_text(owner, c->module[i]);
     case E_ACTIVITY:
-        return PyUnicode_FromString(c->trace_name[i] == 0                   ? "cpu_instant_event"
-                                    : c->flags[i] & SONDE_EVENT_IS_FUNCTION ? "python_function"
-                                    : c->flags[i] & SONDE_EVENT_IS_USER     ? "user_annotation"
-                                                                            : "cpu_op");
+        return PyUnicode_FromString(activity_of(owner, i));
     case E_TOTAL_TEXT:
         return core_time_text(total_us);
     case E_SELF_TEXT:
         return core_time_text((double)c->self_ns[i] / 1000.0);
-    case E_ZERO_TEXT:
-        return core_time_text(0);
+    case E_DEVICE_TEXT:
+        return core_time_text((double)c->device_ns[i] / 1000.0);
+    case E_SELF_DEVICE_TEXT:
+        return core_time_text((double)c->self_device_ns[i] / 1000.0);
     default:
         return NULL;
     }
@@ -189,9 +250,11 @@ static PyObject *event_object(struct event_object *self, void *which)
     case E_NONE:
         Py_RETURN_NONE;
     case E_DEVICE_TYPE:
-        return core_cpu_type();
-    case E_EMPTY_LIST:
-        return PyList_New(0);
+        return core_device_type(c->flags[i] & SONDE_EVENT_ON_DEVICE);
+    case E_USE_DEVICE:
+        return core_use_device(c->uses_gpu);
+    case E_KERNELS:
+        return kernels_list(owner, i);
     case E_KEYWORDS:
         return core_keywords(owner, i);
     case E_SHAPES:
@@ -217,6 +280,52 @@ static PyObject *event_object(struct event_object *self, void *which)
     }
 }
 
+/* torch's id of an event: a call of a GPU's API and its work have that of the call. */
+static size_t event_id(const struct sonde_events_columns *c, size_t i)
+{
+    bool user = c->flags[i] & SONDE_EVENT_IS_USER;
+
+    if (c->flags[i] & SONDE_EVENT_IS_API || (c->flags[i] & SONDE_EVENT_ON_DEVICE && !user))
+        return c->correlation[i];
+    if (c->flags[i] & SONDE_EVENT_ON_DEVICE)
+        return (size_t)(c->owner[i] + 1);
+    return i + 1;
+}
+
+/* The operator that it is linked to; 0: none. */
+static size_t linked_id(const struct sonde_events_columns *c, size_t i)
+{
+    bool linked = c->flags[i] & SONDE_EVENT_IS_API || is_work(c->flags[i]);
+
+    return linked ? (size_t)(c->owner[i] + 1) : 0;
+}
+
+/* Memory has none; nor has what is linked to nothing. */
+static size_t external_id(const struct sonde_events_columns *c, size_t i)
+{
+    const unsigned gpus = SONDE_EVENT_ON_DEVICE | SONDE_EVENT_IS_API;
+
+    if (c->trace_name[i] == 0 || c->flags[i] & SONDE_EVENT_IS_OVERHEAD)
+        return 0;
+    return c->flags[i] & gpus ? (size_t)(c->owner[i] + 1) : i + 1;
+}
+
+/* What torch takes for the device and its part: of the host, process and thread. */
+static PyObject *device_number(const struct events_object *owner, size_t i, bool part)
+{
+    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
+    const struct sonde_trace          *trace = owner->trace->trace;
+
+    if (c->flags[i] & SONDE_EVENT_ON_DEVICE)
+        return PyLong_FromUnsignedLong(part ? c->stream[i] : c->device[i] & 0xffff);
+    if (c->flags[i] & SONDE_EVENT_IS_OVERHEAD)
+        return PyLong_FromLong(part ? 0 : -1);
+    if (c->trace_name[i] == 0)
+        return PyLong_FromUnsignedLong(part ? c->torch_thread[i] : 0);
+    return PyLong_FromUnsignedLong(part ? sonde_trace_thread(trace, c->thread[i])->tid
+                                        : sonde_trace_process(trace, c->process[i])->pid);
+}
+
 /* torch has -1 where there is none. */
 static PyObject *python_number(uint32_t number)
 {
@@ -230,13 +339,27 @@ static PyObject *event_number(struct event_object *self, void *which)
     const struct sonde_events_columns *c = sonde_events_columns(owner->events);
     size_t                             i = self->index;
     const struct sonde_trace          *trace = owner->trace->trace;
-    double                             total_us = (double)(c->end_ns[i] - c->start_ns[i]) / 1000.0;
+    double                             total_us = (double)host_ns(c, i) / 1000.0;
 
     switch ((enum event_field)(intptr_t)which) {
-    case E_EXTERNAL: /* as torch numbers them; memory has none */
-        return PyLong_FromSize_t(c->trace_name[i] == 0 ? 0 : i + 1);
+    case E_EXTERNAL:
+        return PyLong_FromSize_t(external_id(c, i));
     case E_ID:
-        return PyLong_FromSize_t(i + 1);
+        return PyLong_FromSize_t(event_id(c, i));
+    case E_LINKED:
+        return PyLong_FromSize_t(linked_id(c, i));
+    case E_FLOW:
+        return PyLong_FromUnsignedLong(c->correlation[i]);
+    case E_FLOW_TYPE: /* Kineto's: from a call to what it asked for */
+        return PyLong_FromLong(c->correlation[i] != 0 ? 2 : 0);
+    case E_DEVICE_INDEX:
+        return device_number(owner, i, false);
+    case E_RESOURCE:
+        return device_number(owner, i, true);
+    case E_DEVICE_TIME:
+        return core_device_us(c->device_ns[i]);
+    case E_SELF_DEVICE_TIME:
+        return core_device_us(c->self_device_ns[i]);
     case E_THREAD:
         return PyLong_FromUnsignedLong(c->torch_thread[i]);
     case E_FWD_THREAD:
@@ -261,8 +384,6 @@ static PyObject *event_number(struct event_object *self, void *which)
         return PyLong_FromLong(c->python_module[i]);
     case E_USER:
         return PyBool_FromLong(c->flags[i] & SONDE_EVENT_IS_USER);
-    case E_ZERO:
-        return PyLong_FromLong(0);
     case E_SCOPE:
         return PyLong_FromLong(c->scope[i]);
     case E_SEQUENCE:
@@ -348,11 +469,11 @@ static PyGetSetDef event_getset[] = {
     GET("is_legacy", event_number, E_FALSE),
     GET("is_user_annotation", event_number, E_USER),
     GET("is_python_function", event_number, E_IS_FUNCTION),
-    GET("use_device", event_object, E_NONE),
+    GET("use_device", event_object, E_USE_DEVICE),
     GET("device_type", event_object, E_DEVICE_TYPE),
-    GET("device_index", event_number, E_ZERO),
-    GET("device_resource_id", event_number, E_THREAD),
-    GET("kernels", event_object, E_EMPTY_LIST),
+    GET("device_index", event_number, E_DEVICE_INDEX),
+    GET("device_resource_id", event_number, E_RESOURCE),
+    GET("kernels", event_object, E_KERNELS),
     GET("scope", event_number, E_SCOPE),
     GET("sequence_nr", event_number, E_SEQUENCE),
     GET("input_shapes", event_object, E_SHAPES),
@@ -368,34 +489,34 @@ static PyGetSetDef event_getset[] = {
     GET("cpu_time_total", event_number, E_TOTAL),
     GET("cpu_time", event_number, E_TOTAL),
     GET("self_cpu_time_total", event_number, E_SELF),
-    GET("device_time_total", event_number, E_ZERO),
-    GET("self_device_time_total", event_number, E_ZERO),
-    GET("device_time", event_number, E_ZERO),
-    GET("cuda_time", event_number, E_ZERO),
-    GET("cuda_time_total", event_number, E_ZERO),
-    GET("self_cuda_time_total", event_number, E_ZERO),
+    GET("device_time_total", event_number, E_DEVICE_TIME),
+    GET("self_device_time_total", event_number, E_SELF_DEVICE_TIME),
+    GET("device_time", event_number, E_DEVICE_TIME),
+    DEPRECATED("cuda_time", "device_time"),
+    DEPRECATED("cuda_time_total", "device_time_total"),
+    DEPRECATED("self_cuda_time_total", "self_device_time_total"),
     GET("cpu_time_str", event_text, E_TOTAL_TEXT),
     GET("cpu_time_total_str", event_text, E_TOTAL_TEXT),
     GET("self_cpu_time_total_str", event_text, E_SELF_TEXT),
-    GET("device_time_str", event_text, E_ZERO_TEXT),
-    GET("device_time_total_str", event_text, E_ZERO_TEXT),
-    GET("self_device_time_total_str", event_text, E_ZERO_TEXT),
+    GET("device_time_str", event_text, E_DEVICE_TEXT),
+    GET("device_time_total_str", event_text, E_DEVICE_TEXT),
+    GET("self_device_time_total_str", event_text, E_SELF_DEVICE_TEXT),
     GET("cpu_memory_usage", event_number, E_CPU),
     GET("self_cpu_memory_usage", event_number, E_SELF_CPU),
     GET("device_memory_usage", event_number, E_DEVICE),
     GET("self_device_memory_usage", event_number, E_SELF_DEVICE),
-    GET("cuda_memory_usage", event_number, E_DEVICE),
-    GET("self_cuda_memory_usage", event_number, E_SELF_DEVICE),
+    DEPRECATED("cuda_memory_usage", "device_memory_usage"),
+    DEPRECATED("self_cuda_memory_usage", "self_device_memory_usage"),
     GET("flops", event_number, E_FLOPS),
     GET("macs", event_number, E_MACS),
     GET("moved_bytes", event_number, E_MOVED),
     GET("process", event_number, E_PROCESS),
     GET("index", event_number, E_INDEX),
     GET("external_id", event_number, E_EXTERNAL),
-    GET("linked_correlation_id", event_number, E_ZERO),
+    GET("linked_correlation_id", event_number, E_LINKED),
     GET("activity_type", event_text, E_ACTIVITY),
-    GET("flow_id", event_number, E_ZERO),
-    GET("flow_type", event_number, E_ZERO),
+    GET("flow_id", event_number, E_FLOW),
+    GET("flow_type", event_number, E_FLOW_TYPE),
     GET("flow_start", event_number, E_FALSE),
     GET("metadata", event_object, E_NONE),
     GET("event_metadata", event_object, E_NONE),

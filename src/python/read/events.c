@@ -77,6 +77,8 @@ static void events_dealloc(struct events_object *self)
     free(self->texts);
     free(self->first_child);
     free(self->next_child);
+    free(self->first_kernel);
+    free(self->next_kernel);
     Py_XDECREF(self->table.texts);
     Py_XDECREF(self->result);
     sonde_events_free(self->events);
@@ -110,12 +112,17 @@ static PyObject *events_total(PyObject *object, PyObject *unused)
         return NULL;
     for (size_t i = 0; i < c->count; i++) {
         struct sonde_average row = { .count = 1,
-                                     .total_ns = c->end_ns[i] - c->start_ns[i],
+                                     .total_ns = c->flags[i] & SONDE_EVENT_ON_DEVICE
+                                                     ? 0
+                                                     : c->end_ns[i] - c->start_ns[i],
                                      .self_ns = c->self_ns[i],
                                      .cpu_bytes = c->cpu_bytes[i],
                                      .self_cpu_bytes = c->self_cpu_bytes[i],
                                      .device_bytes = c->device_bytes[i],
                                      .self_device_bytes = c->self_device_bytes[i],
+                                     .device_ns = c->device_ns[i],
+                                     .self_device_ns = c->self_device_ns[i],
+                                     .uses_gpu = c->uses_gpu,
                                      .flops = c->flops[i],
                                      .macs = c->macs[i],
                                      .moved_bytes = c->moved_bytes[i] };
@@ -139,7 +146,10 @@ static PyObject *events_total(PyObject *object, PyObject *unused)
     X(flags, 'B', CORE_NUMBER) X(flops, 'd', CORE_NUMBER)                    \
     X(macs, 'd', CORE_NUMBER) X(moved_bytes, 'd', CORE_NUMBER)               \
     X(cpu_bytes, 'q', CORE_NUMBER) X(self_cpu_bytes, 'q', CORE_NUMBER)       \
-    X(device_bytes, 'q', CORE_NUMBER) X(self_device_bytes, 'q', CORE_NUMBER)
+    X(device_bytes, 'q', CORE_NUMBER) X(self_device_bytes, 'q', CORE_NUMBER) \
+    X(device_ns, 'q', CORE_NUMBER) X(self_device_ns, 'q', CORE_NUMBER)       \
+    X(device, 'I', CORE_NUMBER) X(stream, 'I', CORE_NUMBER)                  \
+    X(correlation, 'I', CORE_NUMBER) X(owner, 'i', CORE_NUMBER)
 /* clang-format on */
 
 /* Describes the columns; their data may have been made since. */

@@ -15,6 +15,8 @@ struct events_object {
     PyObject            **texts;       /* by number, made when first asked for */
     uint32_t             *first_child; /* of each event, then the next of the same parent */
     uint32_t             *next_child;
+    uint32_t             *first_kernel; /* the same of what GPUs did for an operator */
+    uint32_t             *next_kernel;
     enum sonde_flops_mode flops;
     PyObject             *result; /* what pickles the trace that this is of, or NULL */
 };

@@ -142,16 +142,72 @@ PyObject *core_time_text(double value)
     return PyUnicode_FromString(text);
 }
 
-/* torch's DeviceType.CPU where torch is loaded, else its number. */
-PyObject *core_cpu_type(void)
+PyObject *core_device_type(bool on_device)
 {
     PyObject *autograd = loaded_module("torch.autograd");
     PyObject *types = autograd ? PyObject_GetAttrString(autograd, "DeviceType") : NULL;
-    PyObject *cpu = types ? PyObject_GetAttrString(types, "CPU") : NULL;
+    PyObject *type = types ? PyObject_GetAttrString(types, on_device ? "CUDA" : "CPU") : NULL;
 
     Py_XDECREF(types);
     PyErr_Clear();
-    return cpu ? cpu : PyLong_FromLong(0);
+    return type ? type : PyLong_FromLong(on_device);
+}
+
+PyObject *core_use_device(bool uses_gpu)
+{
+    if (!uses_gpu)
+        Py_RETURN_NONE;
+    return PyUnicode_FromString("cuda");
+}
+
+PyObject *core_device_us(int64_t ns)
+{
+    return ns == 0 ? PyLong_FromLong(0) : core_us(ns);
+}
+
+/* cuda_time is deprecated in words of its own. */
+PyObject *core_get_deprecated(PyObject *self, void *closure)
+{
+    const char *name = closure, *at = strstr(name, "device");
+    bool        is_mean = strcmp(name, "device_time") == 0;
+    char        text[160];
+
+    snprintf(text, sizeof text, "`%.*scuda%s` is deprecated%s `%s` instead.", (int)(at - name),
+             name, at + strlen("device"), is_mean ? ", please use" : ". Use", name);
+    return PyErr_WarnEx(PyExc_FutureWarning, text, 1) < 0 ? NULL
+                                                          : PyObject_GetAttrString(self, name);
+}
+
+/* Without torch, a tuple with the same names. */
+static PyObject *kernel_class(void)
+{
+    static PyObject *own;
+    PyObject        *util = loaded_module("torch.autograd.profiler_util");
+    PyObject *class = util ? PyObject_GetAttrString(util, "Kernel") : NULL;
+
+    if (class)
+        return class;
+    PyErr_Clear();
+    if (!own) {
+        PyObject *collections = PyImport_ImportModule("collections");
+        own = collections ? PyObject_CallMethod(collections, "namedtuple", "s(sss)", "Kernel",
+                                                "name", "device", "duration")
+                          : NULL;
+        Py_XDECREF(collections);
+    }
+    Py_XINCREF(own);
+    return own;
+}
+
+PyObject *core_kernel(PyObject *name, uint32_t device, int64_t ns)
+{
+    PyObject *class = name ? kernel_class() : NULL;
+    PyObject *kernel =
+        class ? PyObject_CallFunction(class, "OId", name, device, (double)ns / 1000.0) : NULL;
+
+    Py_XDECREF(class);
+    Py_XDECREF(name);
+    return kernel;
 }
 
 PyObject *core_split_lines(const char *bytes, size_t length)

@@ -53,8 +53,8 @@ struct core_member {
     enum core_source source;
     size_t           place; /* in struct sonde_average */
 };
-#define CORE_AVERAGE_COLUMNS 20 /* the first so many are columns of the list */
-#define CORE_AVERAGE_MEMBERS 23
+#define CORE_AVERAGE_COLUMNS 23 /* the first so many are columns of the list */
+#define CORE_AVERAGE_MEMBERS 27
 extern const struct core_member core_average_members[CORE_AVERAGE_MEMBERS];
 
 /* What is made from a trace and keeps it: how their objects begin. */
@@ -72,8 +72,20 @@ struct core_made *core_make_from(struct trace_object *trace, PyTypeObject *type,
 PyObject *core_us(int64_t ns);
 PyObject *core_time_text(double us);
 PyObject *core_whole(double value);
-/* torch's DeviceType.CPU where torch is loaded, else its number. */
-PyObject *core_cpu_type(void);
+/* torch's DeviceType.CPU or .CUDA where torch is loaded, else its number. */
+PyObject *core_device_type(bool on_device);
+/* "cuda", or None. */
+PyObject *core_use_device(bool uses_gpu);
+/* Time of a GPU in microseconds; none is 0, as torch has it. */
+PyObject *core_device_us(int64_t ns);
+/* Getter of an attribute that torch warns of; it is told the one that replaces it. */
+PyObject *core_get_deprecated(PyObject *self, void *name);
+#define DEPRECATED(name, of)                                                   \
+    {                                                                          \
+        name, (getter)core_get_deprecated, NULL, NULL, (void *)(uintptr_t)(of) \
+    }
+/* A kernel of an event's list, as torch's Kernel. */
+PyObject *core_kernel(PyObject *name, uint32_t device, int64_t ns);
 PyObject *core_split_lines(const char *bytes, size_t length);
 /* module.function(argument) */
 PyObject *core_call(const char *module, const char *function, PyObject *argument);
