@@ -478,6 +478,14 @@ struct sonde_samples; /* opaque */
 SONDE_API enum sonde_status sonde_samples_new(struct sonde_trace                 *trace,
                                               const struct sonde_samples_options *options,
                                               struct sonde_samples **out, struct sonde_error *err);
+/*
+ * The same samples in trees of another shape, without walking the trace again. `samples` is one that
+ * sonde_samples_new() made, and may be freed first. Owns: as above.
+ */
+SONDE_API enum sonde_status sonde_samples_merge(const struct sonde_samples         *samples,
+                                                const struct sonde_samples_options *options,
+                                                struct sonde_samples              **out,
+                                                struct sonde_error                 *err);
 SONDE_API void              sonde_samples_free(struct sonde_samples *samples);
 /* The trees. Threads with samples: a process's main thread before its others. NULL past the last. */
 SONDE_API size_t sonde_samples_thread_count(const struct sonde_samples *samples);

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "format/fields.h"
+#include "model/samplecounts.h"
 #include "read/metadata.h"
 #include "read/reader.h"
-#include "read/walk.h"
+#include "read/scale.h"
 #include "sonde/model.h"
 
 #define NODES_MAX (1u << 22) /* beyond: what is deeper counts for the node that is there */
@@ -33,8 +33,8 @@ struct sonde_samples {
     uint32_t                     spot_count, spot_room;
     struct sonde_sample_thread  *threads;
     uint32_t                     thread_count, thread_room;
+    struct snd_sample_counts     counts;
     uint32_t                    *tree_of;  /* by thread or process, plus one; 0: no samples yet */
-    bool                        *seen;     /* threads of the trace that have samples */
     struct snd_map               by_stack; /* (root, process, stack) to a spot */
     struct snd_map               by_child; /* (parent, place) to a node */
     struct snd_map               by_place; /* (file, line, function) to a number */
@@ -184,77 +184,67 @@ static uint32_t find_node(struct sonde_samples *s, uint32_t root, uint32_t proce
     return at.node;
 }
 
-/* -------------------------------------------------------------------- events */
+/* --------------------------------------------------------------------- trees */
 
-/* The tree that a thread's samples go to. */
-static struct sonde_sample_thread *find_tree(struct sonde_samples *s, uint32_t process,
-                                             uint32_t thread)
+/* The tree that a thread's samples go to: 0, or its number plus one. */
+static uint32_t *find_tree(const struct sonde_samples *s, uint32_t thread)
 {
     const uint32_t numbers[] = { [SONDE_SAMPLES_BY_THREAD] = thread,
-                                 [SONDE_SAMPLES_BY_PROCESS] = process,
+                                 [SONDE_SAMPLES_BY_PROCESS] =
+                                     s->trace->threads[thread].shown.process,
                                  [SONDE_SAMPLES_MERGED] = 0 };
-    uint32_t      *tree = &s->tree_of[numbers[s->options.by]];
+
+    return &s->tree_of[numbers[s->options.by]];
+}
+
+static void add_thread(struct sonde_samples *s, const struct sonde_sample_thread *from)
+{
+    uint32_t *tree = find_tree(s, from->thread);
 
     if (*tree == 0) {
         uint32_t root = add_node(s, 0);
         if (root == 0 ||
             !snd_grow(&s->threads, &s->thread_room, s->thread_count, sizeof *s->threads)) {
             s->failed = true;
-            return NULL;
+            return;
         }
-        s->threads[s->thread_count] = (struct sonde_sample_thread){ .thread = thread,
-                                                                    .root = root };
+        s->threads[s->thread_count] = *from;
+        s->threads[s->thread_count].root = root;
         *tree = ++s->thread_count;
+        return;
     }
-    s->threads[*tree - 1].threads += !s->seen[thread];
-    s->seen[thread] = true;
-    return &s->threads[*tree - 1];
-}
-
-static bool is_idle(uint64_t state)
-{
-    return !(state & (SONDE_SAMPLE_ON_CPU | SONDE_SAMPLE_GIL | SONDE_SAMPLE_GIL_WAIT));
-}
-
-static void add_states(struct sonde_sample_thread *t, uint64_t state, int64_t ns)
-{
-    t->time_ns = snd_add(t->time_ns, ns);
-    if (state & SONDE_SAMPLE_ON_CPU)
-        t->cpu_ns = snd_add(t->cpu_ns, ns);
-    if (state & SONDE_SAMPLE_GIL)
-        t->gil_ns = snd_add(t->gil_ns, ns);
-    if (state & SONDE_SAMPLE_GIL_WAIT)
-        t->gil_wait_ns = snd_add(t->gil_wait_ns, ns);
-    if (is_idle(state))
-        t->idle_ns = snd_add(t->idle_ns, ns);
+    struct sonde_sample_thread *t = &s->threads[*tree - 1];
+    t->threads += from->threads;
+    t->samples += from->samples;
+    t->time_ns = snd_add(t->time_ns, from->time_ns);
+    t->cpu_ns = snd_add(t->cpu_ns, from->cpu_ns);
+    t->gil_ns = snd_add(t->gil_ns, from->gil_ns);
+    t->gil_wait_ns = snd_add(t->gil_wait_ns, from->gil_wait_ns);
+    t->idle_ns = snd_add(t->idle_ns, from->idle_ns);
+    t->first_ns = from->first_ns < t->first_ns ? from->first_ns : t->first_ns;
+    t->last_ns = from->last_ns > t->last_ns ? from->last_ns : t->last_ns;
 }
 
 /* The innermost alone is counted here; what lies above it is added up at the end. */
-static bool on_event(const struct sonde_event *event, void *user)
+static void add_stack(struct sonde_samples *s, const struct snd_sample_count *row)
 {
-    struct sonde_samples *s = user;
-
-    if (event->kind != SONDE_EVENT_SAMPLE)
-        return true;
-    struct sonde_sample_thread *t = find_tree(s, event->process, event->thread);
-    if (!t)
-        return false;
-    int64_t ns = (int64_t)(event->value & UINT32_MAX);
-    if (t->samples == 0 || snd_sub(event->time_ns, ns) < t->first_ns)
-        t->first_ns = snd_sub(event->time_ns, ns);
-    if (t->samples == 0 || event->time_ns > t->last_ns)
-        t->last_ns = event->time_ns;
-    t->samples += event->name;
-    add_states(t, event->size, ns);
-    if (s->options.skip_idle && is_idle(event->size))
-        return true;
-    uint32_t                  node = find_node(s, t->root, event->process, event->aux);
+    uint32_t root = s->threads[*find_tree(s, row->thread) - 1].root;
+    uint32_t node = find_node(s, root, s->trace->threads[row->thread].shown.process, row->stack);
     struct sonde_sample_node *n = &s->nodes[node];
-    n->samples += event->name;
-    n->self_ns = snd_add(n->self_ns, ns);
-    n->cpu_ns = snd_add(n->cpu_ns, event->size & SONDE_SAMPLE_ON_CPU ? ns : 0);
-    n->gil_ns = snd_add(n->gil_ns, event->size & SONDE_SAMPLE_GIL ? ns : 0);
-    return !s->failed;
+
+    n->samples += row->samples;
+    n->self_ns = snd_add(n->self_ns, row->time_ns);
+    n->cpu_ns = snd_add(n->cpu_ns, row->cpu_ns);
+    n->gil_ns = snd_add(n->gil_ns, row->gil_ns);
+}
+
+static void add_counts(struct sonde_samples *s, const struct snd_sample_counts *counts)
+{
+    for (uint32_t i = 0; i < counts->seen_count && !s->failed; i++)
+        add_thread(s, &counts->threads[counts->seen[i]]);
+    for (uint32_t i = 0; i < counts->count && !s->failed; i++)
+        if (!s->options.skip_idle || !counts->rows[i].is_idle)
+            add_stack(s, &counts->rows[i]);
 }
 
 /* --------------------------------------------------------------------- order */
@@ -378,13 +368,32 @@ static struct sonde_samples *make(struct sonde_trace                 *trace,
     if (options)
         s->options = *options;
     s->tree_of = calloc((size_t)trace->thread_count + trace->process_count + 1, sizeof *s->tree_of);
-    s->seen = calloc((size_t)trace->thread_count + 1, sizeof *s->seen);
-    if (!s->tree_of || !s->seen) {
-        sonde_samples_free(s);
-        return NULL;
-    }
+    s->failed = !s->tree_of;
     add_node(s, 0);
     return s;
+}
+
+/* The trees from what was counted. */
+static enum sonde_status build(struct sonde_samples *s, const struct snd_sample_counts *counts,
+                               struct sonde_error *err)
+{
+    add_counts(s, counts);
+    add_up(s);
+    if (s->failed || !sort_children(s) || !sort_threads(s))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
+    read_rate(s);
+    return SONDE_OK;
+}
+
+/* Owns `s`: it is handed over, or freed. */
+static enum sonde_status hand_over(struct sonde_samples *s, enum sonde_status status,
+                                   struct sonde_samples **out)
+{
+    if (status == SONDE_OK)
+        *out = s;
+    else
+        sonde_samples_free(s);
+    return status;
 }
 
 enum sonde_status sonde_samples_new(struct sonde_trace                 *trace,
@@ -392,25 +401,26 @@ enum sonde_status sonde_samples_new(struct sonde_trace                 *trace,
                                     struct sonde_samples **out, struct sonde_error *err)
 {
     struct sonde_samples *s = make(trace, options);
-    enum sonde_status     st = SONDE_E_NOMEM;
 
     *out = NULL;
-    if (s && !s->failed) {
-        st = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, s, err);
-        if (st != SONDE_OK) {
-            sonde_samples_free(s);
-            return st;
-        }
-        add_up(s);
-        st = s->failed || !sort_children(s) || !sort_threads(s) ? SONDE_E_NOMEM : SONDE_OK;
-    }
-    if (st != SONDE_OK) {
-        sonde_samples_free(s);
-        return snd_fail(err, st, "out of memory for the samples");
-    }
-    read_rate(s);
-    *out = s;
-    return SONDE_OK;
+    if (!s)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
+    enum sonde_status status = snd_sample_counts_make(&s->counts, trace, err);
+    if (status == SONDE_OK)
+        status = build(s, &s->counts, err);
+    return hand_over(s, status, out);
+}
+
+enum sonde_status sonde_samples_merge(const struct sonde_samples         *samples,
+                                      const struct sonde_samples_options *options,
+                                      struct sonde_samples **out, struct sonde_error *err)
+{
+    struct sonde_samples *s = make(samples->trace, options);
+
+    *out = NULL;
+    if (!s)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
+    return hand_over(s, build(s, &samples->counts, err), out);
 }
 
 void sonde_samples_free(struct sonde_samples *s)
@@ -422,8 +432,8 @@ void sonde_samples_free(struct sonde_samples *s)
     free(s->spots);
     free(s->threads);
     free(s->tree_of);
-    free(s->seen);
     free(s->chain);
+    snd_sample_counts_release(&s->counts);
     snd_map_release(&s->by_stack);
     snd_map_release(&s->by_child);
     snd_map_release(&s->by_place);

@@ -156,15 +156,14 @@ SND_VIEW_BUILD(snd_view_functions)
     doc->data = data;
     snd_doc_keep(doc, data, free_data);
     enum sonde_status st = sonde_functions_new(trace, &data->functions, err);
-    bool              none = st == SONDE_OK && sonde_functions_count(data->functions) == 0;
-    if (none)
-        st = snd_doc_summary(doc, err);
-    if (none && st == SONDE_OK && sonde_summary_totals(doc->summary)->samples > 0) {
-        if (options->part == SONDE_PART_MAIN)
-            return snd_sampled_functions(trace, options, doc, err);
+    bool              sampled = false;
+    if (st == SONDE_OK && sonde_functions_count(data->functions) == 0)
+        st = snd_sampled_functions(trace, options, doc, &sampled, err);
+    if (sampled && options->part == SONDE_PART_MAIN)
+        return st;
+    if (sampled)
         doc->empty = "The trace has samples and no counted calls: --view samples shows who called "
                      "whom.";
-    }
     if (st == SONDE_OK)
         st = snd_pstats_sort(data->functions, options->sort ? options->sort : "cumulative",
                              &data->sorted, err);

@@ -103,18 +103,16 @@ static bool is_shown(const struct sonde_report_options *options, const char *key
            (double)ns >= LEAST_SHARE * (double)whole_ns;
 }
 
-enum sonde_status snd_sampled_functions(struct sonde_trace                *trace,
-                                        const struct sonde_report_options *options,
-                                        struct snd_doc *doc, struct sonde_error *err)
+static enum sonde_status add_functions(struct sonde_trace                *trace,
+                                       const struct sonde_report_options *options,
+                                       struct snd_doc *doc, struct sonde_error *err)
 {
     const char        *key = options->sort ? find_key(options->sort) : "self_ns";
     struct snd_pypaths paths;
 
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    enum sonde_status st = snd_samples_load(trace, options, true, doc, err);
-    if (st == SONDE_OK)
-        st = sonde_sample_functions_new(snd_samples_data(doc)->shown,
-                                        &snd_samples_data(doc)->functions, err);
+    enum sonde_status st = sonde_sample_functions_new(snd_samples_data(doc)->shown,
+                                                      &snd_samples_data(doc)->functions, err);
     if (st != SONDE_OK)
         return st;
     if (!snd_pypaths_read(&paths, trace, snd_samples_data(doc)->shown))
@@ -129,4 +127,19 @@ enum sonde_status snd_sampled_functions(struct sonde_trace                *trace
     snd_doc_total(doc, "time_ns", NULL, SND_TIME, snd_cell_number(all->whole_ns));
     doc->head = put_head;
     return snd_table_sort(&doc->rows, key, err);
+}
+
+enum sonde_status snd_sampled_functions(struct sonde_trace                *trace,
+                                        const struct sonde_report_options *options,
+                                        struct snd_doc *doc, bool *found, struct sonde_error *err)
+{
+    void             *before = doc->data;
+    bool              is_main = options->part == SONDE_PART_MAIN;
+    enum sonde_status st = snd_samples_load(trace, options, is_main, doc, err);
+
+    *found = st == SONDE_OK && sonde_samples_thread_count(snd_samples_data(doc)->samples) > 0;
+    if (*found && is_main)
+        return add_functions(trace, options, doc, err);
+    doc->data = before;
+    return st;
 }

@@ -9,9 +9,9 @@
 
 #include "view/view.h"
 
-/* Rows, sorted; doc->rows is made anew. */
+/* Whether the trace has samples; then, of the main part, rows, sorted: doc->rows and doc->data are made anew. */
 enum sonde_status snd_sampled_functions(struct sonde_trace                *trace,
                                         const struct sonde_report_options *options,
-                                        struct snd_doc *doc, struct sonde_error *err);
+                                        struct snd_doc *doc, bool *found, struct sonde_error *err);
 
 #endif

@@ -90,7 +90,7 @@ enum sonde_status snd_samples_load(struct sonde_trace                *trace,
     how.by = snd_samples_by(options);
     how.fold_recursion = !options->show_all;
     how.skip_idle = skips_idle(options, data->samples, &whole);
-    return sonde_samples_new(trace, &how, &data->shown, err);
+    return sonde_samples_merge(data->samples, &how, &data->shown, err);
 }
 
 /* ---------------------------------------------------------------- what is said */

@@ -244,17 +244,20 @@ static enum sonde_status use_sample_functions(void *trace)
 {
     const struct sonde_samples_options options = { .by = SONDE_SAMPLES_MERGED,
                                                    .fold_recursion = true };
-    struct sonde_samples              *samples;
+    struct sonde_samples              *samples, *merged = NULL;
     struct sonde_sample_functions     *functions = NULL;
-    enum sonde_status                  status = sonde_samples_new(trace, &options, &samples, NULL);
+    enum sonde_status                  status = sonde_samples_new(trace, NULL, &samples, NULL);
 
     if (status == SONDE_OK)
-        status = sonde_sample_functions_new(samples, &functions, NULL);
+        status = sonde_samples_merge(samples, &options, &merged, NULL);
+    sonde_samples_free(samples);
+    if (status == SONDE_OK)
+        status = sonde_sample_functions_new(merged, &functions, NULL);
     assert_int_equal(functions == NULL, status != SONDE_OK);
     if (status == SONDE_OK)
         assert_true(functions->count > 0);
     sonde_sample_functions_free(functions);
-    sonde_samples_free(samples);
+    sonde_samples_free(merged);
     return status;
 }
 

@@ -125,16 +125,8 @@ static struct sonde_trace *make_recursion(void)
     return scratch_open(path);
 }
 
-static void threads_are_merged_and_recursion_is_folded(void **state)
+static void check_merged(const struct sonde_samples *samples)
 {
-    const struct sonde_samples_options options = { .by = SONDE_SAMPLES_MERGED,
-                                                   .fold_recursion = true,
-                                                   .skip_idle = true };
-    struct sonde_trace                *trace = make_recursion();
-    struct sonde_samples              *samples;
-
-    (void)state;
-    assert_int_equal(sonde_samples_new(trace, &options, &samples, NULL), SONDE_OK);
     assert_int_equal(sonde_samples_thread_count(samples), 1);
     const struct sonde_sample_thread *t = sonde_samples_thread(samples, 0);
     assert_int_equal(t->threads, 2);
@@ -153,7 +145,26 @@ static void threads_are_merged_and_recursion_is_folded(void **state)
     node = sonde_samples_node(samples, node->first_child);
     assert_true(text_is(node->function, "helper"));
     assert_int_equal(sonde_samples_node(samples, node->first_child)->levels, 1);
+}
+
+/* From the trace, and from samples by thread, which do not walk it again. */
+static void threads_are_merged_and_recursion_is_folded(void **state)
+{
+    const struct sonde_samples_options options = { .by = SONDE_SAMPLES_MERGED,
+                                                   .fold_recursion = true,
+                                                   .skip_idle = true };
+    struct sonde_trace                *trace = make_recursion();
+    struct sonde_samples              *samples, *merged;
+
+    (void)state;
+    assert_int_equal(sonde_samples_new(trace, &options, &samples, NULL), SONDE_OK);
+    check_merged(samples);
     sonde_samples_free(samples);
+    assert_int_equal(sonde_samples_new(trace, NULL, &samples, NULL), SONDE_OK);
+    assert_int_equal(sonde_samples_merge(samples, &options, &merged, NULL), SONDE_OK);
+    sonde_samples_free(samples);
+    check_merged(merged);
+    sonde_samples_free(merged);
     sonde_trace_close(trace);
 }
 

@@ -198,6 +198,7 @@ static uint32_t count_walks(const char *view, enum sonde_report_format format, b
         synth_begin(s, t, 100 * i + 1, synth_string(s, "a"), 0);
         synth_alloc(s, t, 100 * i + 2, SND_DEVICE(0, 0), 16 * (i + 1), 64);
         synth_end(s, t, 100 * i + 50);
+        synth_sample(s, t, 100 * i + 55, 0, SONDE_SAMPLE_ON_CPU, 0, 100);
         if (frees)
             synth_free(s, u, 100 * i + 60, SND_DEVICE(0, 0), i == 9 ? 1 : 16 * (i + 1), 0);
     }
@@ -221,13 +222,12 @@ static void reports_walk_once(void **state)
     static const struct {
         const char *view;
         uint32_t    walks;
-    } views
-        [] = {
-            { "ops", 1 },     { "tree", 1 },   { "summary", 1 }, { "modules", 1 },
-            { "threads", 1 }, { "ledger", 1 }, { "depths", 1 },  { "tensor-lines", 1 },
-            { "memory", 2 }, /* who held the peak is known once the peak is */
-            { "steps", 2 },  /* ranges are counted once the steps are known */
-        };
+    } views[] = {
+        { "ops", 1 },     { "tree", 1 },      { "summary", 1 }, { "modules", 1 },
+        { "threads", 1 }, { "ledger", 1 },    { "depths", 1 },  { "tensor-lines", 1 },
+        { "samples", 1 }, { "functions", 1 }, { "memory", 2 }, /* who held the peak is known once the peak is */
+        { "steps", 2 }, /* ranges are counted once the steps are known */
+    };
 
     (void)state;
     for (size_t i = 0; i < sizeof views / sizeof views[0]; i++)

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/samplecounts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/assembly.h"
+#include "read/walk.h"
+
+static bool is_idle(uint64_t state)
+{
+    return !(state & (SONDE_SAMPLE_ON_CPU | SONDE_SAMPLE_GIL | SONDE_SAMPLE_GIL_WAIT));
+}
+
+/* -------------------------------------------------------------------- threads */
+
+static void add_states(struct sonde_sample_thread *t, uint64_t state, int64_t ns)
+{
+    t->time_ns = snd_add(t->time_ns, ns);
+    if (state & SONDE_SAMPLE_ON_CPU)
+        t->cpu_ns = snd_add(t->cpu_ns, ns);
+    if (state & SONDE_SAMPLE_GIL)
+        t->gil_ns = snd_add(t->gil_ns, ns);
+    if (state & SONDE_SAMPLE_GIL_WAIT)
+        t->gil_wait_ns = snd_add(t->gil_wait_ns, ns);
+    if (is_idle(state))
+        t->idle_ns = snd_add(t->idle_ns, ns);
+}
+
+static void add_to_thread(struct snd_sample_counts *c, const struct sonde_event *sample, int64_t ns)
+{
+    struct sonde_sample_thread *t = &c->threads[sample->thread];
+
+    if (t->threads == 0) {
+        *t = (struct sonde_sample_thread){
+            .thread = sample->thread, .threads = 1, .first_ns = INT64_MAX, .last_ns = INT64_MIN
+        };
+        c->seen[c->seen_count++] = sample->thread;
+    }
+    if (snd_sub(sample->time_ns, ns) < t->first_ns)
+        t->first_ns = snd_sub(sample->time_ns, ns);
+    if (sample->time_ns > t->last_ns)
+        t->last_ns = sample->time_ns;
+    t->samples += sample->name;
+    add_states(t, sample->size, ns);
+}
+
+/* --------------------------------------------------------------------- stacks */
+
+static struct snd_sample_count *find_row(struct snd_sample_counts *c, uint32_t thread,
+                                         uint32_t stack, bool idle)
+{
+    struct snd_key key = { thread, stack, idle };
+    uint32_t       row;
+
+    if (snd_map_get(&c->index, key, &row))
+        return &c->rows[row];
+    if (!snd_grow(&c->rows, &c->room, c->count, sizeof *c->rows) ||
+        !snd_map_put(&c->index, key, c->count)) {
+        c->failed = true;
+        return NULL;
+    }
+    c->rows[c->count] =
+        (struct snd_sample_count){ .thread = thread, .stack = stack, .is_idle = idle };
+    return &c->rows[c->count++];
+}
+
+static bool on_event(const struct sonde_event *event, void *user)
+{
+    struct snd_sample_counts *c = user;
+
+    if (event->kind != SONDE_EVENT_SAMPLE)
+        return true;
+    int64_t ns = (int64_t)(event->value & UINT32_MAX);
+    add_to_thread(c, event, ns);
+    struct snd_sample_count *row = find_row(c, event->thread, event->aux, is_idle(event->size));
+    if (!row)
+        return false;
+    row->samples += event->name;
+    row->time_ns = snd_add(row->time_ns, ns);
+    row->cpu_ns = snd_add(row->cpu_ns, event->size & SONDE_SAMPLE_ON_CPU ? ns : 0);
+    row->gil_ns = snd_add(row->gil_ns, event->size & SONDE_SAMPLE_GIL ? ns : 0);
+    return true;
+}
+
+/* ---------------------------------------------------------------------- walks */
+
+struct ride {
+    struct snd_sample_counts *counts;
+    struct snd_assembly       assembly;
+};
+
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct ride       *ride = user;
+    struct sonde_event event;
+
+    if (SND_EVENT_KIND(words[0]) == SND_EV_SAMPLE &&
+        snd_event_show(ride->counts->trace, lane->thread, ns, words, &event) &&
+        !on_event(&event, ride->counts))
+        snd_assembly_stop(&ride->assembly);
+}
+
+static void forget(struct snd_sample_counts *c)
+{
+    snd_map_release(&c->index);
+    memset(&c->index, 0, sizeof c->index);
+    memset(c->threads, 0, c->trace->thread_count * sizeof *c->threads);
+    c->count = c->seen_count = 0;
+}
+
+/* With ranges, for who rides along; once more, by time, if it met what only that gets right. */
+static enum sonde_status walk_with_rider(struct snd_sample_counts *c, struct sonde_error *err)
+{
+    struct ride         ride = { .counts = c };
+    struct snd_consumer consumer = {
+        .user = &ride, .flops = SONDE_FLOPS_NONE, .any_flops = true, .other = on_other
+    };
+    enum sonde_status status = SONDE_OK;
+    bool              stopped = true;
+
+    for (int i = 0; i < 2 && stopped && !c->failed && status == SONDE_OK; i++) {
+        forget(c);
+        status = snd_assemble(&ride.assembly, c->trace, SONDE_BY_THREAD, &consumer, err);
+        stopped = ride.assembly.visitor.stop;
+        snd_assembly_release(&ride.assembly);
+    }
+    return status;
+}
+
+enum sonde_status snd_sample_counts_make(struct snd_sample_counts *c, struct sonde_trace *trace,
+                                         struct sonde_error *err)
+{
+    enum sonde_status status = SONDE_OK;
+
+    *c = (struct snd_sample_counts){ .trace = trace };
+    c->threads = calloc((size_t)trace->thread_count + 1, sizeof *c->threads);
+    c->seen = calloc((size_t)trace->thread_count + 1, sizeof *c->seen);
+    c->failed = !c->threads || !c->seen;
+    if (!c->failed && trace->rider && !trace->rider->done)
+        status = walk_with_rider(c, err);
+    else if (!c->failed)
+        status = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, c, err);
+    if (status == SONDE_OK && c->failed)
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
+    return status;
+}
+
+void snd_sample_counts_release(struct snd_sample_counts *c)
+{
+    free(c->rows);
+    free(c->threads);
+    free(c->seen);
+    snd_map_release(&c->index);
+}
