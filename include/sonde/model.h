@@ -219,6 +219,8 @@ struct sonde_module {
     int64_t device_forward_ns;
     bool    on_device;               /* the model is on a GPU */
     int64_t cpu_bytes, device_bytes; /* net, forward and backward */
+    /* Work of GPUs that its operators asked for. */
+    int64_t gpu_forward_ns, gpu_backward_ns, self_gpu_forward_ns, self_gpu_backward_ns;
 };
 struct sonde_modules; /* opaque */
 SONDE_API enum sonde_status sonde_modules_new(struct sonde_trace    *trace,
@@ -283,6 +285,7 @@ struct sonde_node {
     int64_t           waiting_ns; /* of asynchronous ranges; not part of the other times */
     int64_t           cpu_bytes;  /* net, children included */
     double            flops;      /* children included */
+    int64_t           device_ns;  /* work of GPUs that it asked for, children included */
 };
 struct sonde_tree; /* opaque */
 /* `per_thread`: the first level are the threads. Children are sorted by total time, longest first. */
@@ -537,6 +540,7 @@ struct sonde_step_row {
     uint64_t number;
     int64_t  start_ns, duration_ns; /* to the next step, or to the end of the recording */
     uint64_t ranges;                /* that began in it, in its process */
+    int64_t  device_ns;             /* work of GPUs that was asked for in it */
 };
 
 /*

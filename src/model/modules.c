@@ -27,6 +27,7 @@
 
 struct own { /* of one module, without its children's */
     int64_t  forward_ns, backward_ns, cpu_bytes, device_bytes, activation_bytes;
+    int64_t  gpu_forward_ns, gpu_backward_ns;
     double   flops, backward_flops, macs, backward_macs;
     int64_t  base_bytes, peak_bytes; /* held when its latest call began; most above that */
     uint32_t last_child;
@@ -274,7 +275,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         /* A scripted model is one operator, in which those of its modules are. */
         bool enters = around == NO_MODULE || parent->range.scope == SONDE_SCOPE_USER ||
                       (around != module && lies_in(m, module, around));
-        if (enters && r->scope != SONDE_SCOPE_USER)
+        if (enters && r->scope != SONDE_SCOPE_USER && r->api == 0)
             visit(m, v, module, r->name);
     }
     if (m->assembly.out_of_memory)
@@ -284,6 +285,10 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     bool        back = r->is_back || engine;
     int64_t    *time = back ? &own->backward_ns : &own->forward_ns;
     *time = snd_add(*time, self_ns);
+    if (r->api == 0 || !parent) { /* else its parent has it */
+        int64_t *gpu = back ? &own->gpu_backward_ns : &own->gpu_forward_ns;
+        *gpu = snd_add(*gpu, r->own_device_ns);
+    }
     *(back ? &own->backward_flops : &own->flops) += r->flops;
     *(back ? &own->backward_macs : &own->macs) += r->macs;
     int64_t cpu = snd_sub(r->cpu_bytes, r->child_cpu_bytes);
@@ -444,6 +449,8 @@ static void show_own(struct sonde_module *node, const struct own *own)
     node->cpu_bytes = own->cpu_bytes;
     node->device_bytes = own->device_bytes;
     node->activation_bytes = own->activation_bytes;
+    node->gpu_forward_ns = node->self_gpu_forward_ns = own->gpu_forward_ns;
+    node->gpu_backward_ns = node->self_gpu_backward_ns = own->gpu_backward_ns;
 }
 
 static void add_child(struct sonde_module *up, const struct sonde_module *node)
@@ -457,6 +464,8 @@ static void add_child(struct sonde_module *up, const struct sonde_module *node)
     up->cpu_bytes = snd_add(up->cpu_bytes, node->cpu_bytes);
     up->device_bytes = snd_add(up->device_bytes, node->device_bytes);
     up->activation_bytes = snd_add(up->activation_bytes, node->activation_bytes);
+    up->gpu_forward_ns = snd_add(up->gpu_forward_ns, node->gpu_forward_ns);
+    up->gpu_backward_ns = snd_add(up->gpu_backward_ns, node->gpu_backward_ns);
     if (node->parameters >= 0) {
         up->parameters = snd_add(up->parameters < 0 ? 0 : up->parameters, node->parameters);
         up->parameter_bytes = snd_add(up->parameter_bytes, node->parameter_bytes);

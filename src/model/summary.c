@@ -287,12 +287,34 @@ static void on_open_in_step(void *user, struct snd_lane *lane, struct snd_open_r
         s->steps[*at].ranges++;
 }
 
+/* What the GPU was asked for in a step counts for it, whenever it was done. */
+static void on_close_in_step(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                             struct snd_open_range *parent)
+{
+    struct sonde_summary *s = user;
+    uint32_t              low = s->first_step[lane->process];
+    uint32_t              high = s->first_step[lane->process + 1], first = low;
+
+    (void)parent;
+    if (range->range.api == 0)
+        return;
+    while (low < high) { /* the first step that begins after it */
+        uint32_t middle = low + (high - low) / 2;
+        if (s->steps[middle].start_ns <= range->range.start_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low > first)
+        s->steps[low - 1].device_ns = snd_add(s->steps[low - 1].device_ns, range->range.device_ns);
+}
+
 static enum sonde_status count_in_steps(struct sonde_summary *s, struct sonde_error *err)
 {
-    const struct snd_consumer consumer = { .user = s,
-                                           .flops = SONDE_FLOPS_NONE,
-                                           .open = on_open_in_step };
-    struct snd_assembly       assembly;
+    const struct snd_consumer consumer = {
+        .user = s, .flops = SONDE_FLOPS_NONE, .open = on_open_in_step, .close = on_close_in_step
+    };
+    struct snd_assembly assembly;
 
     if (s->step_count == 0)
         return SONDE_OK;

@@ -130,6 +130,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         thread->total_ns = snd_add(thread->total_ns, r->total_ns);
         thread->cpu_bytes = snd_add(thread->cpu_bytes, r->cpu_bytes);
         thread->flops += r->flops + r->child_flops;
+        thread->device_ns = snd_add(thread->device_ns, r->device_ns);
     }
     if (r->node == NO_NODE)
         return;
@@ -139,6 +140,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     node->self_ns = snd_add(node->self_ns, snd_sub(r->total_ns, r->child_ns));
     node->cpu_bytes = snd_add(node->cpu_bytes, r->cpu_bytes);
     node->flops += r->flops + r->child_flops;
+    node->device_ns = snd_add(node->device_ns, r->device_ns);
 }
 
 /* ----------------------------------------------------------------- sorting */
@@ -193,6 +195,7 @@ static void sum_root(struct sonde_tree *t)
         root->total_ns = snd_add(root->total_ns, t->nodes[i].total_ns);
         root->cpu_bytes = snd_add(root->cpu_bytes, t->nodes[i].cpu_bytes);
         root->flops += t->nodes[i].flops;
+        root->device_ns = snd_add(root->device_ns, t->nodes[i].device_ns);
     }
 }
 

@@ -37,6 +37,8 @@ static const struct snd_column columns[] = {
     { "output_bytes", NULL, SND_BYTES, SND_FIT_FIXED },
     { "input_shapes", "Input", SND_SHAPES, SND_FIT_SHAPES },
     { "output_shapes", "Output", SND_SHAPES, SND_FIT_SHAPES },
+    { "gpu_forward_ns", "GPU Forward", SND_TIME, SND_FIT_FIXED },
+    { "gpu_backward_ns", "GPU Backward", SND_TIME, SND_FIT_FIXED },
     { NULL, "Module", SND_TEXT, SND_FIT_CONTENT },
 };
 enum {
@@ -49,7 +51,8 @@ enum {
     COLUMN_ACTIVATIONS = 24,
     COLUMN_DEVICE = 26,
     COLUMN_PEAK = 27,
-    COLUMN_SHAPES = 29
+    COLUMN_SHAPES = 29,
+    COLUMN_GPU = 31
 };
 
 /* What a narrow terminal does without, in this order. */
@@ -169,6 +172,8 @@ static void add_row(struct snd_doc *doc, const struct sonde_module *m, const str
     *cell++ = show_known(m->output_bytes, m->output_bytes >= 0);
     *cell++ = show_shapes(m->input_shapes);
     *cell++ = show_shapes(m->output_shapes);
+    *cell++ = show_mean(none ? m->self_gpu_forward_ns : m->gpu_forward_ns, whole);
+    *cell++ = show_mean(none ? m->self_gpu_backward_ns : m->gpu_backward_ns, whole);
     *cell++ = show_name(doc, m, whole->is_sorted);
 }
 
@@ -185,7 +190,7 @@ static uint32_t next_node(const struct sonde_modules *modules, uint32_t at)
 
 /* Columns that would hold nothing are left out of text. */
 struct seen {
-    bool on_gpu, backward, parameters, memory, device, peak, shapes, work;
+    bool on_gpu, backward, parameters, memory, device, peak, shapes, work, gpu;
 };
 
 static void note_seen(struct seen *seen, const struct sonde_module *m, bool is_benchmark)
@@ -198,6 +203,7 @@ static void note_seen(struct seen *seen, const struct sonde_module *m, bool is_b
     seen->peak |= m->peak_bytes != 0 && is_benchmark;
     seen->shapes |= m->output_shapes.length > 0;
     seen->work |= m->flops > 0 && is_benchmark;
+    seen->gpu |= m->gpu_forward_ns != 0 || m->gpu_backward_ns != 0;
 }
 
 static void hide_columns(struct snd_table *rows, const struct seen *seen)
@@ -216,6 +222,9 @@ static void hide_columns(struct snd_table *rows, const struct seen *seen)
     rows->hidden[COLUMN_DEVICE] = !seen->device || seen->peak;
     rows->hidden[COLUMN_PEAK] = !seen->peak;
     rows->hidden[COLUMN_SHAPES] = rows->hidden[COLUMN_SHAPES + 1] = !seen->shapes;
+    rows->hidden[COLUMN_GPU + 1] = !seen->backward;
+    for (size_t i = COLUMN_GPU; i <= COLUMN_GPU + 1 && !seen->gpu; i++)
+        snd_table_leave_out(rows, i);
 }
 
 SND_DOC_RELEASE(free_modules, sonde_modules_free)

@@ -10,7 +10,10 @@ static const struct snd_column columns[] = {
     { "start_ns", "Start", SND_TIME, SND_FIT_FIXED },
     { "duration_ns", "Duration", SND_TIME, SND_FIT_FIXED },
     { "ranges", "# of Ranges", SND_COUNT, SND_FIT_FIXED },
+    { "device_ns", "GPU time", SND_TIME, SND_FIT_FIXED },
 };
+
+enum { COLUMN_DEVICE = 5 };
 
 static int compare_ns(const void *left, const void *right)
 {
@@ -54,6 +57,7 @@ SND_VIEW_BUILD(snd_view_steps)
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
     if (st != SONDE_OK)
         return st;
+    bool has_device = false;
     for (size_t i = 0; i < sonde_summary_step_count(doc->summary); i++) {
         const struct sonde_step_row *row = sonde_summary_step(doc->summary, i);
         struct snd_cell             *cell = snd_table_add(&doc->rows);
@@ -63,7 +67,11 @@ SND_VIEW_BUILD(snd_view_steps)
         *cell++ = snd_cell_number(row->start_ns);
         *cell++ = snd_cell_number(row->duration_ns);
         *cell++ = snd_cell_number((int64_t)row->ranges);
+        *cell++ = snd_cell_number(row->device_ns);
+        has_device |= row->device_ns != 0;
     }
+    if (!has_device)
+        snd_table_leave_out(&doc->rows, COLUMN_DEVICE);
     doc->empty = "The trace has no steps: a program marks them with sonde_step(), in Python also "
                  "with sonde.step() and the steps of profiles and optimizers.";
     return add_spread(doc, err);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "read/devices.h"
 #include "read/scale.h"
 #include "view/view.h"
 
@@ -77,6 +78,26 @@ static void add_waiting(struct snd_doc *doc)
     snd_doc_total(doc, "waiting_ns", sum > 0 ? "Waiting" : NULL, SND_TIME, snd_cell_number(sum));
 }
 
+/* Kernels, copies and fills, each counted in full; only of a trace that has any. */
+static enum sonde_status add_gpu(struct snd_doc *doc, struct sonde_trace *trace,
+                                 struct sonde_error *err)
+{
+    const struct snd_devices *devices;
+    enum sonde_status         st = snd_trace_devices(trace, &devices, err);
+    int64_t                   count = 0, sum = 0;
+
+    for (uint32_t i = 0; st == SONDE_OK && devices && i < devices->count; i++)
+        if (snd_work_counts(snd_device_work(trace, &devices->items[i]))) {
+            sum = snd_add(sum, devices->items[i].duration_ns);
+            count++;
+        }
+    if (count > 0) {
+        snd_doc_total(doc, "gpu_work", "Work of GPUs", SND_COUNT, snd_cell_number(count));
+        snd_doc_total(doc, "gpu_ns", "GPU time", SND_TIME, snd_cell_number(sum));
+    }
+    return st;
+}
+
 static void add_totals(struct snd_doc *doc, const struct sonde_trace *trace)
 {
     const struct sonde_summary_totals *all = sonde_summary_totals(doc->summary);
@@ -123,6 +144,9 @@ SND_VIEW_BUILD(snd_view_summary)
         *cell++ = snd_cell_number((int64_t)row.count);
     }
     add_totals(doc, trace);
+    st = add_gpu(doc, trace, err);
+    if (st != SONDE_OK)
+        return st;
     doc->totals_first = true;
     doc->rows_title = "Ranges by self time";
     doc->empty = "The trace has no ranges.";

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "sonde/trace.h"
 
-#define SND_COLUMNS_MAX 32
+#define SND_COLUMNS_MAX 40
 
 /* What a cell holds, and in which member. */
 enum snd_kind {

@@ -9,12 +9,13 @@ static const struct snd_column columns[] = {
     { "total_ns", "Total", SND_TIME, SND_FIT_FIXED },
     { "self_ns", "Self", SND_TIME, SND_FIT_FIXED },
     { "waiting_ns", "Waiting", SND_TIME, SND_FIT_FIXED },
+    { "device_ns", "GPU total", SND_TIME, SND_FIT_FIXED },
     { "count", "# of Calls", SND_COUNT, SND_FIT_FIXED },
     { "cpu_memory_bytes", "CPU Mem", SND_BYTES, SND_FIT_FIXED },
     { "flops", "Total ", SND_FLOPS, SND_FIT_FIXED },
     { NULL, "Name", SND_TEXT, SND_FIT_CONTENT },
 };
-enum { COLUMN_WAITING = 5, COLUMN_MEMORY = 7 };
+enum { COLUMN_WAITING = 5, COLUMN_DEVICE = 6, COLUMN_MEMORY = 8 };
 
 /* Of all that the first level took: the root itself has no time of its own. */
 static int64_t whole_ns(const struct sonde_tree *tree)
@@ -40,6 +41,7 @@ static void add_node(struct snd_doc *doc, const struct sonde_node *node, int64_t
     *cell++ = snd_cell_number(node->total_ns);
     *cell++ = snd_cell_number(node->self_ns);
     *cell++ = snd_cell_number(node->waiting_ns);
+    *cell++ = snd_cell_number(node->device_ns);
     *cell++ = snd_cell_number((int64_t)node->count);
     *cell++ = snd_cell_number(node->cpu_bytes);
     *cell++ = snd_cell_real(node->flops);
@@ -60,13 +62,14 @@ SND_VIEW_BUILD(snd_view_tree)
         return st;
 
     int64_t  whole = whole_ns(tree);
-    bool     has_memory = false, has_waiting = false;
+    bool     has_memory = false, has_waiting = false, has_device = false;
     uint32_t at = sonde_tree_node(tree, 0)->first_child;
     while (at != 0) {
         const struct sonde_node *node = sonde_tree_node(tree, at);
         add_node(doc, node, whole);
         has_memory |= node->cpu_bytes != 0;
         has_waiting |= node->waiting_ns != 0;
+        has_device |= node->device_ns != 0;
         at = node->first_child;
         while (at == 0 && node->parent != 0) {
             at = node->next_sibling;
@@ -77,6 +80,8 @@ SND_VIEW_BUILD(snd_view_tree)
             at = node->next_sibling;
     }
     doc->rows.hidden[COLUMN_WAITING] = !has_waiting;
+    if (!has_device)
+        snd_table_leave_out(&doc->rows, COLUMN_DEVICE);
     doc->rows.hidden[COLUMN_MEMORY] = !has_memory;
     doc->empty = "The trace has no ranges.";
     snd_doc_total(doc, "total_ns", "Total", SND_TIME, snd_cell_number(whole));
