@@ -12,8 +12,10 @@ static const struct snd_column columns[] = {
     { "self_percent", "Self CPU %", SND_SHARE, SND_FIT_FIXED },
     { "self_ns", "Self CPU", SND_TIME, SND_FIT_FIXED },
     { "total_ns", "CPU total", SND_TIME, SND_FIT_FIXED },
+    { "self_device_ns", "Self GPU", SND_TIME, SND_FIT_FIXED },
     { "count", "# of Calls", SND_COUNT, SND_FIT_FIXED },
 };
+enum { COLUMN_DEVICE = 4 };
 #define TOP_ROWS 10
 
 static void add_count(struct snd_doc *doc, const char *key, const char *title, uint64_t count)
@@ -135,14 +137,18 @@ SND_VIEW_BUILD(snd_view_summary)
     const struct sonde_averages_totals *all = sonde_averages_totals(averages);
     for (size_t i = 0; i < sonde_averages_count(averages); i++) {
         const struct sonde_average row = sonde_averages_get(averages, i);
-        struct snd_cell           *cell = snd_table_add(&doc->rows);
-
+        if (row.on_device) /* kernels are the kernels view's */
+            continue;
+        struct snd_cell *cell = snd_table_add(&doc->rows);
         *cell++ = snd_cell_text(row.name);
         *cell++ = snd_cell_share(row.self_ns, all->self_ns);
         *cell++ = snd_cell_number(row.self_ns);
         *cell++ = snd_cell_number(row.total_ns);
+        *cell++ = snd_cell_number(row.self_device_ns);
         *cell++ = snd_cell_number((int64_t)row.count);
     }
+    if (all->device_ns == 0)
+        snd_table_leave_out(&doc->rows, COLUMN_DEVICE);
     add_totals(doc, trace);
     st = add_gpu(doc, trace, err);
     if (st != SONDE_OK)
