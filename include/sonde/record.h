@@ -357,6 +357,13 @@ struct sonde_fact_member {
 SONDE_API void sonde_fact(uint32_t kind, uint32_t subject, uint32_t number,
                           const struct sonde_fact_member *members, size_t count);
 
+/*
+ * For probes whose events come late, such as a GPU's: has `call` called before marking ends, by the
+ * thread that is in stop, step (the end of a cycle), pause (`closes` is false) or exit. It may mark, and
+ * must not call those. Once for each `call`; false: there are too many.
+ */
+SONDE_API bool sonde_before_end(void (*call)(bool closes));
+
 /* A range by ids; `shapes` 0 for none. */
 static inline void sonde_begin_id(uint32_t name, uint32_t shapes);
 

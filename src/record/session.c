@@ -50,9 +50,38 @@ static void go_idle(void)
     snd_bus_release();
 }
 
+/* -------------------------------------------------------- who is told of the end */
+
+static void (*told[4])(bool closes);
+
+bool sonde_before_end(void (*call)(bool closes))
+{
+    size_t i = 0;
+    int    cancel = take_control();
+
+    while (i < sizeof told / sizeof told[0] && told[i] && told[i] != call)
+        i++;
+    bool has_room = i < sizeof told / sizeof told[0];
+    if (has_room)
+        told[i] = call;
+    leave_control(cancel);
+    return has_room;
+}
+
+/* While events are still taken. Control lock held, the other not. */
+static void tell_of_end(bool closes)
+{
+    if (sonde_epoch() == 0)
+        return;
+    for (size_t i = 0; i < sizeof told / sizeof told[0] && told[i]; i++)
+        told[i](closes);
+}
+
 /* Closes the file and tells the user. Control lock held, the other not. */
 static void finish_cycle(bool discard)
 {
+    if (snd_rec.phase == SND_OPEN)
+        tell_of_end(true);
     snd_lock();
     snd_epoch_off();
     bool open = snd_rec.phase == SND_OPEN;
@@ -248,6 +277,7 @@ void sonde_pause(void)
     if (snd_rec.phase != SND_IDLE && !snd_rec.paused) {
         uint32_t epoch = sonde_epoch();
         size_t   i = epoch % (sizeof snd_rec.pauses / sizeof snd_rec.pauses[0]);
+        tell_of_end(false);
         snd_lock();
         snd_rec.paused = true;
         snd_epoch_off();
