@@ -13,6 +13,8 @@
 #   make test-wheel  builds it and runs every command of it in an environment of its own
 #   make test-programs    other people's programs, from the registry, under every mode (an hour)
 #   make test-torch  the PyTorch tests against older versions of it (TORCH_VERSIONS), each in its own environment
+#   make test-gpu  what is recorded of a GPU against torch.profiler; needs an NVIDIA GPU, and says so
+#   make bench-gpu what recording a GPU costs, against torch.profiler
 #   make bench     what recording and reading cost, as ratios; makes docs/OVERHEAD.md
 #   make pythons asan tsan valgrind aarch64 clang bare    one stage of `make test-all` alone
 #   make fuzz      libFuzzer on every parser, FUZZ_SECONDS each (60)
@@ -38,7 +40,7 @@ STAGES       := pythons asan tsan valgrind aarch64 clang bare
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all install dist raise-requirements setup demo test test-torch test-programs test-all bench wheel test-wheel wheel-probes soak fuzz lint clean $(STAGES)
+.PHONY: all install dist raise-requirements setup demo test test-torch test-gpu bench-gpu test-programs test-all bench wheel test-wheel wheel-probes soak fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -95,6 +97,13 @@ demo: all $(VENV)/.torch
 # The newest torch is what `make test` has.
 test-torch: all $(VENV)/.torch
 	@tools/test-torch $(TORCH_VERSIONS)
+
+# These need an NVIDIA GPU, and say so where there is none.
+test-gpu: all $(VENV)/.test-packages
+	@$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider tests/gpu
+
+bench-gpu: all $(VENV)/.test-packages
+	@$(VENV)/bin/python bench/gpu.py
 
 test: all $(VENV)/.test-packages
 	@tools/test

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/probechecks.h"
 
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,8 +74,7 @@ static void snd_check_python(struct snd_finding *finding, const struct checked *
 }
 
 /* A library that is loaded into the program. */
-__attribute__((unused)) static void snd_check_library(struct snd_finding   *finding,
-                                                      const struct checked *checked)
+static void snd_check_library(struct snd_finding *finding, const struct checked *checked)
 {
     struct sonde_buffer path = { 0 };
     char                file[128];
@@ -85,6 +85,29 @@ __attribute__((unused)) static void snd_check_library(struct snd_finding   *find
     else
         snd_find(finding, SND_ABSENT, "%s does not work: sonde/%s is not installed",
                  checked->options, file);
+    sonde_buffer_release(&path);
+}
+
+/* GPUs: whether the library finds a GPU and CUPTI here. It is a program's that the probe records. */
+static void snd_check_cuda(struct snd_finding *finding, const struct checked *checked)
+{
+    struct sonde_buffer path = { 0 };
+    char                text[512] = "";
+    int (*check)(char *, size_t);
+
+    snd_check_library(finding, checked);
+    if (finding->verdict != SND_FINE || !snd_package_find("_native/probe_cuda.so", &path))
+        return;
+    void *library = dlopen(path.bytes, RTLD_NOW | RTLD_LOCAL);
+    void *symbol = library ? dlsym(library, "sonde_cuda_check") : NULL;
+    memcpy(&check, &symbol, sizeof symbol);
+    if (!symbol)
+        snd_find(finding, SND_ABSENT, "%s does not work: %s cannot be loaded: %s", checked->options,
+                 path.bytes, dlerror());
+    else if (check(text, sizeof text) != 0)
+        snd_find(finding, SND_ABSENT, "%s records no GPU work here: %s", checked->options, text);
+    else
+        snd_find(finding, SND_FINE, "%s records %s", checked->options, text);
     sonde_buffer_release(&path);
 }
 

@@ -4,6 +4,7 @@ import json
 import sys
 
 from .. import _record, _recording
+from . import _cuda
 from ._probe import library
 
 _compiled = None  # the switch for compiled code, while it is on
@@ -41,6 +42,7 @@ class _CompiledRanges:
     def _stop_and_start(self):
         self.stop()
         self.start()
+        _cuda.again()
 
     def take_off(self):
         import torch
@@ -68,7 +70,7 @@ def module_code(torch):
     return code if usable else None
 
 
-def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads=False,
+def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads=False, cuda=False,
            more_flags=0, notes=None):
     """Has torch's operators recorded by whatever recording is on, or will be."""
     global _compiled
@@ -86,11 +88,14 @@ def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads
     if _compiled is None:
         _compiled = _CompiledRanges()
         _compiled.put_on()
+    if cuda:
+        _cuda.start()
 
 
 def detach():
     """torch is left as it was found; under `sonde run`, recorded as that asks for."""
     global _compiled
+    _cuda.stop()
     if _of_run is not None:
         attach(**_of_run)
         return
@@ -100,14 +105,14 @@ def detach():
         _compiled = None
 
 
-def start(path, *, shapes=False, memory=False, stacks=False, modules=False, overloads=False,
+def start(path, *, shapes=False, memory=False, stacks=False, modules=False, overloads=False, cuda=False,
           notes=None, **recording):
     """Begins a recording with torch in it; `recording`: options of _recording.begin."""
     library()  # what can fail, and takes time, comes before there is a file
     _recording.begin(path, **recording)
     try:
         attach(shapes=shapes, memory=memory, stacks=stacks, modules=modules, overloads=overloads,
-               notes=notes)
+               cuda=cuda, notes=notes)
     except BaseException:
         _recording.end()
         raise

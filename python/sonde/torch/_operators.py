@@ -9,7 +9,7 @@ from .._core import Error
 from ._installed import torch_module
 
 # Options of the operators' probe; the others are the recording's.
-_ATTACHED = ("shapes", "memory", "stacks", "modules", "overloads", "notes")
+_ATTACHED = ("shapes", "memory", "stacks", "modules", "overloads", "cuda", "notes")
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _said_guest = False

@@ -82,7 +82,8 @@ class profile(Metadata):
             change(ProfilerActivity.CUDA)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
-        self.use_device = None
+        recorded = self.activities & supported_activities()
+        self.use_device = "cuda" if ProfilerActivity.CUDA in recorded else None
         configured = _config.options_set(experimental_config)
         self._say_ignored(_config.reasons(configured))
         # Of a torch that tells nothing of its config, overload names are recorded to be safe.
@@ -119,7 +120,7 @@ class profile(Metadata):
             words.append("activities without CPU (operators are recorded all the same)")
         beyond = sorted(one.name for one in self.activities - supported_activities())
         if beyond:
-            words.append(f"activities {', '.join(beyond)} (only the CPU is recorded)")
+            words.append(f"activities {', '.join(beyond)} (not available here: of devices, CUDA's GPUs are recorded)")
         if words:
             warnings.warn(f"sonde.profile: without effect: {'; '.join(words)}", stacklevel=3)
 
@@ -205,7 +206,8 @@ class profile(Metadata):
         result.begin(_operators.start(
             self, result.next_path(), shapes=self.record_shapes, memory=self.profile_memory,
             stacks=self.with_stack, modules=self.with_modules,
-            overloads=self._with_overloads, collections=self._with_collections))
+            overloads=self._with_overloads, collections=self._with_collections,
+            cuda=self.use_device == "cuda"))
         _operators.pause(self)
         self._next = result
         self._trace_id = self.create_trace_id()

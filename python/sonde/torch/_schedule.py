@@ -10,6 +10,7 @@ import os
 import warnings
 
 from .. import _record
+from . import _cuda
 from ._installed import torch_module
 
 _MOST = 2**32 - 1  # of a field: more steps than a program has
@@ -41,8 +42,8 @@ _ACTIONS = (ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD,
 
 
 def supported_activities():
-    """The activities that are recorded here: operators and ranges on the CPU."""
-    return {ProfilerActivity.CPU}
+    """The activities that are recorded here: those of the CPU, and of NVIDIA's GPUs where there are any."""
+    return {ProfilerActivity.CPU} | ({ProfilerActivity.CUDA} if _cuda.is_usable() else set())
 
 
 def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):

@@ -22,6 +22,7 @@
 #include <sonde/record.h>
 
 #include "probes/torch/shim.h"
+#include "python/record/cuda.h"
 #include "python/record/schema.h"
 
 static PyObject *error_class; /* sonde.Error */
@@ -510,6 +511,12 @@ static PyObject *torch_describe(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(probe.library ? probe.describe() : "");
 }
 
+static PyObject *cuda_start(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    (void)module;
+    return snd_py_cuda_start(error_class, args, kwargs);
+}
+
 /* Not kept in Python, which a program may end and begin anew within one recording. */
 static PyObject *record_new_session(PyObject *module, PyObject *unused)
 {
@@ -560,6 +567,14 @@ static PyMethodDef methods[] = {
     { "torch_stop", METHOD(torch_stop), METH_NOARGS, NULL },
     { "torch_describe", METHOD(torch_describe), METH_NOARGS,
       "torch_describe() -> str: what is recorded of torch and how, as JSON" },
+    { "cuda_start", METHOD(cuda_start), METH_VARARGS | METH_KEYWORDS,
+      "cuda_start(library, cupti=None, share=False) -> str: the GPUs' work from now on; what is "
+      "missing, or ''" },
+    { "cuda_stop", METHOD(snd_py_cuda_stop), METH_NOARGS, NULL },
+    { "cuda_again", METHOD(snd_py_cuda_again), METH_NOARGS,
+      "cuda_again(): another profiler has used CUPTI meanwhile" },
+    { "cuda_describe", METHOD(snd_py_cuda_describe), METH_NOARGS,
+      "cuda_describe() -> str: what is recorded of CUDA and how, as JSON" },
     { NULL, NULL, 0, NULL },
 };
 

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The GPUs' work in a recording: the CUDA probe (src/probes/cuda), started and stopped.
+
+Whatever keeps it from recording is said in one warning and in the trace; the rest goes on.
+"""
+import glob
+import os
+import sys
+import warnings
+
+from .. import _record
+from .._core import Error
+from ._installed import torch_module
+
+_LIBRARY = os.path.join(os.path.dirname(os.path.dirname(__file__)), "_native", "probe_cuda.so")
+_is_on = False
+
+
+def is_usable():
+    """Whether torch's profiler would record CUDA here: a CUDA build of torch, and a GPU."""
+    torch = torch_module()
+    return torch is not None and bool(torch.version.cuda) and torch.cuda.is_available()
+
+
+def _find_cupti():
+    """That of torch's own packages, for a process that has not loaded it yet."""
+    for folder in sys.path:
+        for pattern in ("nvidia/cu13/lib/libcupti.so.*", "nvidia/cuda_cupti/lib/libcupti.so.*"):
+            found = sorted(glob.glob(os.path.join(folder or ".", pattern)))
+            if found:
+                return found[-1]
+    return None
+
+
+def _torch_records():
+    """Whether torch's own profiler is on: its buffers are not to be taken from it."""
+    torch = torch_module()
+    try:
+        return torch is not None and bool(torch._C._autograd._profiler_enabled())
+    except AttributeError:
+        return False
+
+
+def start():
+    global _is_on
+    try:
+        missing = _record.cuda_start(_LIBRARY, _find_cupti(), not _torch_records())
+        _is_on = True
+    except Error as error:
+        missing = str(error)
+    if missing:
+        warnings.warn(f"sonde: {missing}", stacklevel=2)
+
+
+def again():
+    """torch's own profiler has stopped: it leaves CUPTI to no one."""
+    if _is_on:
+        _record.cuda_again()
+
+
+def stop():
+    """As torch.profiler does, waits for the GPU first, in a call that is recorded."""
+    global _is_on
+    if not _is_on:
+        return
+    _is_on = False
+    torch = torch_module()
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    _record.cuda_stop()

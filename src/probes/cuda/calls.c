@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "probes/cuda/calls.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "probes/cuda/library.h"
+#include "sonde/record.h"
+
+enum { IDS = 1024, BEGUN = 1 << 16, CONTEXTS = 64, NAME_SIZE = 96 };
+
+static struct cupti_subscriber *subscriber;
+static atomic_bool              is_on;
+
+/* ------------------------------------------------------------------ which calls */
+
+/* Of the runtime: those that Kineto leaves out, which come often and say little. */
+static const uint32_t left_out[] = {
+    10,  /* cudaGetLastError */
+    16,  /* cudaSetDevice */
+    17,  /* cudaGetDevice */
+    133, /* cudaEventCreate */
+    134, /* cudaEventCreateWithFlags */
+    136, /* cudaEventDestroy */
+};
+
+/* Of the driver: those that Kineto shows, and other ways to launch. */
+static const uint32_t of_driver[] = {
+    307, /* cuLaunchKernel */
+    442, /* cuLaunchKernel_ptsz */
+    477, /* cuLaunchCooperativeKernel */
+    478, /* cuLaunchCooperativeKernel_ptsz */
+    514, /* cuGraphLaunch */
+    515, /* cuGraphLaunch_ptsz */
+    549, /* cuMemCreate */
+    550, /* cuMemRelease */
+    551, /* cuMemMap */
+    552, /* cuMemUnmap */
+    554, /* cuMemExportToShareableHandle */
+    555, /* cuMemImportFromShareableHandle */
+    652, /* cuLaunchKernelEx */
+    653, /* cuLaunchKernelEx_ptsz */
+};
+
+/* ------------------------------------------------------------------------ names */
+
+/* By domain (runtime, driver) and id: epoch << 32 | id of the name. */
+static _Atomic uint64_t names[2][IDS];
+
+/* "cudaLaunchKernel_v7000" is shown as "cudaLaunchKernel"; the 2 of "cuMemAlloc_v2" stays. */
+static size_t without_version(const char *name, size_t length)
+{
+    size_t end = length;
+
+    while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9')
+        end--;
+    return end > 2 && length - end >= 4 && name[end - 1] == 'v' && name[end - 2] == '_' ? end - 2
+                                                                                        : length;
+}
+
+static uint32_t intern_name(uint32_t domain, uint32_t id, const char *function)
+{
+    const char *name = NULL;
+
+    if (snd_cupti.GetCallbackName(domain, id, &name) != CUPTI_OK || !name)
+        name = function ? function : "(unknown CUDA call)";
+    return sonde_intern(name, without_version(name, strlen(name)));
+}
+
+static uint32_t name_of(uint32_t domain, uint32_t id, const char *function, uint32_t epoch)
+{
+    _Atomic uint64_t *place = id < IDS ? &names[domain == CUPTI_DRIVER_API][id] : NULL;
+    uint64_t          bound = place ? atomic_load_explicit(place, memory_order_relaxed) : 0;
+
+    if (bound >> 32 == epoch && bound)
+        return (uint32_t)bound;
+    uint32_t name = intern_name(domain, id, function);
+    if (place && name)
+        atomic_store_explicit(place, (uint64_t)epoch << 32 | name, memory_order_relaxed);
+    return name;
+}
+
+/* --------------------------------------------------------- when which call began */
+
+/*
+ * The latest calls, by the low bits of their correlation: CUPTI counts them. A later call takes the
+ * place of the one 65,536 before it, whose work has been handed over long ago.
+ */
+static struct begun {
+    _Atomic uint32_t correlation, epoch;
+    _Atomic uint64_t ticks;
+} begun[BEGUN];
+static _Atomic uint64_t call_count;
+static _Atomic uint32_t first_epoch;
+static _Atomic uint64_t first_ticks;
+
+/* By whichever thread is first: one that is as early records its own call a moment before. */
+static void begin_epoch(uint32_t epoch)
+{
+    atomic_store(&first_ticks, sonde_clock());
+    atomic_store(&first_epoch, epoch);
+}
+
+bool snd_calls_are_on(void)
+{
+    return atomic_load_explicit(&is_on, memory_order_relaxed);
+}
+
+uint64_t snd_calls_first(uint32_t epoch)
+{
+    return atomic_load(&first_epoch) == epoch ? atomic_load(&first_ticks) : UINT64_MAX;
+}
+
+static bool is_inside(const struct begun *place, uint32_t correlation, uint32_t epoch)
+{
+    return atomic_load_explicit(&place->correlation, memory_order_relaxed) == correlation &&
+           atomic_load_explicit(&place->epoch, memory_order_relaxed) == epoch;
+}
+
+enum snd_call_seen snd_call_began(uint32_t correlation, uint64_t *ticks)
+{
+    struct begun *place = &begun[correlation % BEGUN];
+    uint32_t      there = atomic_load_explicit(&place->correlation, memory_order_acquire);
+
+    *ticks = atomic_load_explicit(&place->ticks, memory_order_acquire);
+    if (atomic_load_explicit(&place->correlation, memory_order_acquire) != there)
+        return SND_CALL_UNKNOWN;
+    if (there == correlation)
+        return SND_CALL_SEEN;
+    return (int32_t)(there - correlation) > 0 ? SND_CALL_UNKNOWN : SND_CALL_NOT_SEEN;
+}
+
+uint64_t snd_calls_count(void)
+{
+    return atomic_load_explicit(&call_count, memory_order_relaxed);
+}
+
+/* --------------------------------------------------------------------- contexts */
+
+static _Atomic(void *)     contexts[CONTEXTS];
+static _Thread_local void *last_context;
+
+static void note_context(void *context)
+{
+    if (!context || context == last_context)
+        return;
+    last_context = context;
+    for (size_t i = 0; i < CONTEXTS; i++) {
+        void *none = NULL;
+        if (atomic_load(&contexts[i]) == context)
+            return;
+        if (atomic_compare_exchange_strong(&contexts[i], &none, context) || none == context)
+            return;
+    }
+}
+
+static void forget_context(void *context)
+{
+    for (size_t i = 0; i < CONTEXTS; i++) {
+        void *expected = context;
+        atomic_compare_exchange_strong(&contexts[i], &expected, NULL);
+    }
+}
+
+void snd_calls_wait_for_devices(void)
+{
+    if (!snd_driver.cuCtxPushCurrent_v2 || !snd_driver.cuCtxPopCurrent_v2 ||
+        !snd_driver.cuCtxSynchronize)
+        return;
+    if (!snd_calls_are_on())
+        snd_driver.cuCtxSynchronize(); /* of the calling thread */
+    for (size_t i = 0; i < CONTEXTS; i++) {
+        void *context = atomic_load(&contexts[i]), *popped;
+        if (context && snd_driver.cuCtxPushCurrent_v2(context) == 0) {
+            snd_driver.cuCtxSynchronize();
+            snd_driver.cuCtxPopCurrent_v2(&popped);
+        }
+    }
+}
+
+/* -------------------------------------------------------------------- callbacks */
+
+#define IS_OURS (UINT64_C(1) << 32) /* in a call's data, with the epoch: its range is to be ended */
+
+static void enter(uint32_t domain, uint32_t id, const struct cupti_call *call, uint32_t epoch)
+{
+    struct begun *place = &begun[call->correlation % BEGUN];
+
+    if (is_inside(place, call->correlation, epoch))
+        return;
+    uint32_t name = name_of(domain, id, call->function, epoch);
+    if (!name)
+        return;
+    note_context(call->context);
+    if (atomic_load_explicit(&first_epoch, memory_order_relaxed) != epoch)
+        begin_epoch(epoch);
+    atomic_store_explicit(&place->correlation, call->correlation - 1, memory_order_release);
+    atomic_store_explicit(&place->ticks, sonde_clock(), memory_order_release);
+    atomic_store_explicit(&place->epoch, epoch, memory_order_release);
+    atomic_store_explicit(&place->correlation, call->correlation, memory_order_release);
+    atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
+    sonde_begin_id(name, 0);
+    sonde_attr(SONDE_ATTR_API, SONDE_API_CALL(call->correlation, id, domain == CUPTI_DRIVER_API));
+    *call->data = IS_OURS | epoch;
+}
+
+static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
+{
+    const struct cupti_call *call = data;
+    uint32_t                 epoch = sonde_epoch();
+
+    (void)user;
+    if (domain == CUPTI_RESOURCE) {
+        if (id == CUPTI_CONTEXT_DESTROY_STARTING)
+            forget_context(((const struct cupti_resource_data *)data)->context);
+    } else if (call->site == CUPTI_ENTER) {
+        *call->data = 0;
+        if (epoch != 0 && atomic_load_explicit(&is_on, memory_order_relaxed))
+            enter(domain, id, call, epoch);
+    } else if (*call->data == (IS_OURS | epoch)) {
+        sonde_end();
+    }
+}
+
+/* ------------------------------------------------------------------- on and off */
+
+static uint32_t enable(uint32_t on)
+{
+    uint32_t result = snd_cupti.EnableDomain(on, subscriber, CUPTI_RUNTIME_API);
+
+    for (size_t i = 0; on && i < sizeof left_out / sizeof left_out[0]; i++)
+        snd_cupti.EnableCallback(0, subscriber, CUPTI_RUNTIME_API, left_out[i]);
+    for (size_t i = 0; i < sizeof of_driver / sizeof of_driver[0]; i++)
+        snd_cupti.EnableCallback(on, subscriber, CUPTI_DRIVER_API, of_driver[i]);
+    snd_cupti.EnableCallback(on, subscriber, CUPTI_RESOURCE, CUPTI_CONTEXT_DESTROY_STARTING);
+    return result;
+}
+
+uint32_t snd_calls_on(void)
+{
+    uint32_t result = subscriber ? CUPTI_OK : snd_cupti.Subscribe(&subscriber, on_call, NULL);
+
+    if (result != CUPTI_OK) {
+        subscriber = NULL;
+        return result;
+    }
+    result = enable(1);
+    atomic_store(&is_on, result == CUPTI_OK);
+    if (result != CUPTI_OK)
+        snd_calls_off();
+    return result;
+}
+
+void snd_calls_off(void)
+{
+    atomic_store(&is_on, false);
+    if (!subscriber)
+        return;
+    enable(0);
+    snd_cupti.Unsubscribe(subscriber);
+    subscriber = NULL;
+}

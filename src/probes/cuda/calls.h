@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/cuda/calls.h - calls of CUDA's runtime and driver, as ranges of their thread.
+ *
+ * CUPTI calls us when the program enters and leaves a function. A range with the attribute API is
+ * recorded of it, whose correlation the device's work has too. Recorded are those that torch.profiler
+ * shows: the runtime's, but for a few that come often and say little, and of the driver's the
+ * launches and some of memory. A call inside another with the same correlation is not recorded again.
+ *
+ * Layer:   probes.
+ * Threads: on and off one at a time (session.c's lock); the others any.
+ */
+#ifndef SND_PROBES_CUDA_CALLS_H
+#define SND_PROBES_CUDA_CALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* CUPTI's result, 0 for success. */
+uint32_t snd_calls_on(void);
+void     snd_calls_off(void);
+
+enum snd_call_seen {
+    SND_CALL_SEEN,    /* its begin is known */
+    SND_CALL_UNKNOWN, /* too long ago to tell */
+    SND_CALL_NOT_SEEN,
+};
+/* When the call with this correlation began, in ticks. */
+enum snd_call_seen snd_call_began(uint32_t correlation, uint64_t *ticks);
+
+/* Whether calls are recorded at all. */
+bool snd_calls_are_on(void);
+
+/* When the first call of this epoch began, in ticks; UINT64_MAX: there was none yet. */
+uint64_t snd_calls_first(uint32_t epoch);
+
+/* Calls recorded up to now: has there been any since? */
+uint64_t snd_calls_count(void);
+
+/* Waits for all that the contexts seen so far were given to do. */
+void snd_calls_wait_for_devices(void);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/cuda/cuda.h - what CUDA programs do, turned into marks of <sonde/record.h>.
+ *
+ * A library of its own (sonde/_native/probe_cuda.so), in C, without CUDA's headers: it opens the
+ * libcupti that the program has. `sonde run --gpu` has CUDA load it (CUDA_INJECTION64_PATH), and
+ * sonde.profile(activities=[.., CUDA]) opens it. docs/GPU.md says what is recorded.
+ *
+ *   kernels, copies, fills, CUPTI's overhead: events DEVICE, with what is constant as WORK and QUEUE
+ *   calls of the runtime, launches of the driver: ranges with the attribute API
+ *   the devices: facts; what was read, dropped and could not be placed: the tally GPU
+ *   NVTX: ranges and marks, where NVTX_INJECTION64_PATH names this library
+ *
+ * Layer:   probes (sees <sonde/record.h>, format/).
+ * Threads: any.
+ */
+#ifndef SND_PROBES_CUDA_CUDA_H
+#define SND_PROBES_CUDA_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "sonde/error.h"
+
+struct sonde_cuda_options {
+    size_t      struct_size; /* sizeof(struct sonde_cuda_options) */
+    const char *cupti;       /* where a libcupti is, if the process has none loaded; or NULL */
+    bool        share;       /* no other profiler records now: its callbacks may be in the way */
+};
+
+/*
+ * 0; or -1 with one line in sonde_cuda_error(), which the trace says too. 1: works are recorded, but
+ * not the calls that ask for them, since another profiler has CUPTI's callbacks; said there too.
+ * Starts may be nested: the last stop ends it.
+ */
+SONDE_API int sonde_cuda_start(const struct sonde_cuda_options *options);
+
+/* What the GPUs were given to do is waited for and recorded; then CUPTI is left as it was found. */
+SONDE_API void sonde_cuda_stop(void);
+
+/* Another profiler has used CUPTI meanwhile: takes up its buffers again, if we are on. */
+SONDE_API void sonde_cuda_again(void);
+
+/* Why the latest start failed, or what it lacks, or "". */
+SONDE_API const char *sonde_cuda_error(void);
+
+/* What is on, and how, as JSON. */
+SONDE_API const char *sonde_cuda_describe(void);
+
+/* For `sonde doctor`: 0 and what there is, or -1 and why nothing can be recorded. */
+SONDE_API int sonde_cuda_check(char *text, size_t size);
+
+/* What CUDA's driver calls (CUDA_INJECTION64_PATH). 1: all is well, the program goes on either way. */
+SONDE_API int InitializeInjection(void);
+
+#endif

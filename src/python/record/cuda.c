@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "python/record/cuda.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "probes/cuda/cuda.h"
+
+/* The library is never closed: CUPTI's thread may be in it. */
+static struct {
+    void *library;
+    int (*start)(const struct sonde_cuda_options *);
+    void (*stop)(void);
+    void (*again)(void);
+    const char *(*error)(void);
+    const char *(*describe)(void);
+} probe;
+
+static int bind(const char *name, void *function, size_t size)
+{
+    void *symbol = probe.library ? dlsym(probe.library, name) : NULL;
+
+    memcpy(function, &symbol, size);
+    return symbol != NULL;
+}
+#define BIND(name) bind("sonde_cuda_" #name, &probe.name, sizeof probe.name)
+
+/* False with an exception set. */
+static int open_probe(PyObject *error_class, const char *path)
+{
+    if (probe.library)
+        return 1;
+    probe.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (BIND(start) && BIND(stop) && BIND(again) && BIND(error) && BIND(describe))
+        return 1;
+    const char *why = dlerror();
+    PyErr_Format(error_class, "cannot load the CUDA probe %s: %s", path,
+                 why ? why : "it is not one");
+    probe.library = NULL;
+    return 0;
+}
+
+PyObject *snd_py_cuda_start(PyObject *error_class, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "library", "cupti", "share", NULL };
+    PyObject    *path = NULL;
+    const char  *cupti = NULL;
+    int          share = 0, result = -1;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|zp:cuda_start", names, PyUnicode_FSConverter,
+                                     &path, &cupti, &share))
+        return NULL;
+    int opened = open_probe(error_class, PyBytes_AsString(path));
+    Py_DECREF(path);
+    if (!opened)
+        return NULL;
+    struct sonde_cuda_options options = { sizeof options, cupti, share != 0 };
+    Py_BEGIN_ALLOW_THREADS
+    result = probe.start(&options);
+    Py_END_ALLOW_THREADS
+    if (result < 0)
+        return PyErr_Format(error_class, "%s", probe.error());
+    return PyUnicode_FromString(probe.error());
+}
+
+/* Calls the probe, if it is open, without the interpreter's lock. */
+static PyObject *call(void (*function)(void))
+{
+    PyThreadState *state = function ? PyEval_SaveThread() : NULL;
+
+    if (function) {
+        function();
+        PyEval_RestoreThread(state);
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *snd_py_cuda_stop(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return call(probe.stop);
+}
+
+PyObject *snd_py_cuda_again(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return call(probe.again);
+}
+
+PyObject *snd_py_cuda_describe(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyUnicode_FromString(probe.library ? probe.describe() : "");
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * python/record/cuda.h - a door to the CUDA probe (probes/cuda/cuda.h), opened when it is asked for.
+ *
+ * Layer:   python.
+ * Threads: with the interpreter's lock, which is let go of while the GPU is waited for.
+ */
+#ifndef SND_PYTHON_RECORD_CUDA_H
+#define SND_PYTHON_RECORD_CUDA_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+/* cuda_start(library, cupti=None, share=False) -> str: "" or what is missing; raises `error_class`. */
+PyObject *snd_py_cuda_start(PyObject *error_class, PyObject *args, PyObject *kwargs);
+PyObject *snd_py_cuda_stop(PyObject *module, PyObject *unused);
+PyObject *snd_py_cuda_again(PyObject *module, PyObject *unused);
+PyObject *snd_py_cuda_describe(PyObject *module, PyObject *unused);
+
+#endif
