@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "export/exporter.h"
 #include "export/spans.h"
+#include "export/streams.h"
 #include "export/tensors.h"
 #include "read/scale.h"
 
@@ -44,6 +45,34 @@ static bool put_span(const struct snd_span *span, void *user)
     return !csv->text.failed && !csv->out->failed;
 }
 
+/* Work of GPUs, after the ranges: its thread is its stream. */
+static enum sonde_status put_work(struct csv *csv, struct sonde_trace *trace,
+                                  struct sonde_error *err)
+{
+    const struct snd_devices *devices;
+    enum sonde_status         st = snd_trace_devices(trace, &devices, err);
+
+    for (uint32_t i = 0; st == SONDE_OK && devices && i < devices->count; i++) {
+        const struct snd_device_item *item = &devices->items[devices->by_time[i]];
+        struct sonde_text             name = snd_device_work_name(trace, item);
+        if (!snd_work_counts(snd_device_work(trace, item)))
+            continue;
+        snd_out_int(csv->out, sonde_trace_process(trace, item->process)->pid);
+        snd_buf_clear(&csv->text);
+        snd_stream_name(snd_device_queue(trace, item), &csv->text);
+        snd_out_format(csv->out, ",%s,", snd_buf_string(&csv->text));
+        snd_out_int(csv->out, item->start_ns);
+        snd_out_text(csv->out, ",");
+        snd_out_int(csv->out, item->duration_ns);
+        snd_out_text(csv->out, ",");
+        snd_out_int(csv->out, item->duration_ns);
+        snd_out_text(csv->out, ",0,");
+        snd_out_csv(csv->out, name.bytes, name.length);
+        snd_out_text(csv->out, ",,,\n");
+    }
+    return st;
+}
+
 SND_EXPORT_WRITE(snd_export_csv)
 {
     struct csv              csv = { .trace = trace, .out = out };
@@ -54,6 +83,8 @@ SND_EXPORT_WRITE(snd_export_csv)
     snd_out_text(out,
                  "process,thread,start_ns,duration_ns,self_ns,depth,name,shapes,flops,bytes\n");
     enum sonde_status st = snd_spans_walk(trace, &calls, &totals, err);
+    if (st == SONDE_OK && !totals.stopped)
+        st = put_work(&csv, trace, err);
     if (st == SONDE_OK && csv.text.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for a tensor list");
     sonde_buffer_release(&csv.text);

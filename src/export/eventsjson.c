@@ -11,6 +11,7 @@
 #include "export/tensors.h"
 #include "format/layout.h"
 #include "read/facts.h"
+#include "read/reader.h"
 #include "sonde/model.h"
 
 struct dump {
@@ -271,6 +272,40 @@ static void put_attr(struct dump *dump, const struct sonde_event *event)
     }
 }
 
+/* What a GPU did: the words of its records. */
+static void put_device(struct dump *dump, const struct sonde_event *event)
+{
+    static const char *const kinds[] = {
+#define SND_STATE(name, bit, summary)
+#define SND_SCOPE(name, number, summary)
+#define SND_WORK(name, number, summary) [number] = #name,
+#include "format/states.def"
+#undef SND_WORK
+#undef SND_SCOPE
+#undef SND_STATE
+    };
+    const struct snd_tables *t = &dump->trace->processes[event->process].tables;
+
+    if (event->name < t->work_count) {
+        const struct snd_work_record *work = &t->works[event->name];
+        struct sonde_text name = sonde_trace_string(dump->trace, event->process, work->name);
+        snd_json_string(&dump->json, "name", name.bytes, name.length);
+        if (work->kind < sizeof kinds / sizeof kinds[0] && kinds[work->kind])
+            snd_json_text(&dump->json, "work", kinds[work->kind]);
+        if (work->bytes != 0)
+            snd_json_uint(&dump->json, "size_bytes", work->bytes);
+    }
+    if (event->aux != 0 && event->aux < t->queue_count) {
+        const struct snd_queue_record *queue = &t->queues[event->aux];
+        snd_json_uint(&dump->json, "device_type", SND_DEVICE_TYPE(queue->device));
+        snd_json_uint(&dump->json, "device_index", SND_DEVICE_INDEX(queue->device));
+        snd_json_uint(&dump->json, "stream", queue->stream);
+    }
+    snd_json_uint(&dump->json, "duration_ns", event->size);
+    if (event->value != 0)
+        snd_json_uint(&dump->json, "correlation", event->value);
+}
+
 static bool on_event(const struct sonde_event *event, void *user)
 {
     static const struct {
@@ -290,6 +325,7 @@ static bool on_event(const struct sonde_event *event, void *user)
         [SONDE_EVENT_ALLOC] = { "alloc", put_memory },
         [SONDE_EVENT_FREE] = { "free", put_memory },
         [SONDE_EVENT_ATTR] = { "attr", put_attr },
+        [SONDE_EVENT_DEVICE] = { "device", put_device },
     };
     struct dump *dump = user;
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "export/speedscope.h"
+#include "export/streams.h"
 #include "model/assembly.h"
 
 struct event {
@@ -148,7 +149,7 @@ static void put_thread(struct ranges *r, struct snd_json *json, uint32_t index)
     snd_json_end(json);
 }
 
-static void put_all(struct ranges *r, struct snd_out *out)
+static void put_all(struct ranges *r, const struct snd_devices *devices, struct snd_out *out)
 {
     struct snd_json json;
 
@@ -158,6 +159,7 @@ static void put_all(struct ranges *r, struct snd_out *out)
     for (uint32_t i = 0; i < r->common.trace->thread_count; i++)
         if (r->threads[i].first != 0)
             put_thread(r, &json, i);
+    snd_speedscope_put_work(&r->common, devices, &json);
     snd_json_end(&json);
     snd_json_end(&json);
 }
@@ -179,8 +181,14 @@ enum sonde_status snd_speedscope_ranges(struct sonde_trace *trace, struct snd_ou
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
     st = snd_assemble(&r.assembly, trace, SONDE_BY_TIME, &consumer, err);
     snd_assembly_release(&r.assembly);
+    const struct snd_devices *devices = NULL;
     if (st == SONDE_OK)
-        put_all(&r, out);
+        st = snd_trace_devices(trace, &devices, err);
+    snd_speedscope_add_work(&r.common, devices);
+    if (st == SONDE_OK && !r.common.failed)
+        put_all(&r, devices, out);
+    if (st == SONDE_OK && r.common.failed)
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the GPUs did");
     free(r.threads);
     free(r.events);
     snd_speedscope_release(&r.common);
