@@ -77,11 +77,17 @@ static enum sonde_status write_events(struct snd_chrome *chrome, struct sonde_er
     snd_chrome_head(chrome);
     snd_json_array(&chrome->json, "traceEvents");
     snd_chrome_names(chrome);
-    struct snd_spans_calls calls = { snd_chrome_on_begin, snd_chrome_on_end, snd_chrome_on_event,
-                                     chrome };
+    snd_chrome_gpu_names(chrome);
+    struct snd_spans_calls calls = { .begin = snd_chrome_on_begin,
+                                     .end = snd_chrome_on_end,
+                                     .event = snd_chrome_on_event,
+                                     .user = chrome,
+                                     .gpu = &chrome->gpu };
     enum sonde_status      st = snd_spans_walk(chrome->trace, &calls, &chrome->totals, err);
     if (st == SONDE_OK && chrome->text.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for a name or a stack");
+    if (st == SONDE_OK && !snd_chrome_gpu_works(chrome))
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the GPUs did");
     if (st != SONDE_OK)
         return st;
     snd_chrome_window(chrome);
@@ -112,8 +118,14 @@ SND_EXPORT_WRITE(snd_export_chrome)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for %" PRIu32 " threads",
                       sonde_trace_thread_count(trace));
     if (st == SONDE_OK)
+        st = snd_torchgpu_begin(&chrome.gpu, trace, err);
+    if (st == SONDE_OK)
+        st = snd_chrome_measure_memory(&chrome, err);
+    if (st == SONDE_OK)
         st = write_events(&chrome, err);
     snd_chrome_ranges_release(&chrome);
+    snd_torchgpu_release(&chrome.gpu);
+    free(chrome.memories);
     free(chrome.is_torch);
     sonde_buffer_release(&chrome.text);
     return st;

@@ -3,7 +3,7 @@
  * export/chrome.h - what the parts of the writer of Chrome's trace format share.
  *
  * chrome.c writes the whole; chromeranges.c ranges, and the arrows from forward to backward ones;
- * chromeevents.c what is not a range; chromemeta.c names of processes and threads, and what stands
+ * chromeevents.c what is not a range; chromegpu.c what GPUs did; chromememory.c what was in use of theirs; chromemeta.c names of processes and threads, and what stands
  * around the events.
  *
  * Layer: export. Threads: belongs to one thread.
@@ -38,6 +38,16 @@ struct snd_chrome_forwards {
     uint64_t  arrows; /* written so far */
 };
 
+/* What torch's allocator has of a GPU. */
+struct snd_chrome_memory {
+    uint32_t process, index;
+    int64_t  before;   /* in use when the recording began */
+    int64_t  total;    /* taken less given back since */
+    int64_t  reserved; /* held */
+    int64_t  early;    /* given back since of what was in use then */
+    bool     has_before;
+};
+
 struct snd_chrome {
     struct sonde_trace                *trace;
     const struct sonde_export_options *options;
@@ -50,6 +60,10 @@ struct snd_chrome {
     struct snd_chrome_waiting         *waiting;   /* by thread */
     struct snd_chrome_forwards         forwards;
     uint64_t                           numbers; /* of torch's events so far */
+    struct snd_torch_gpu               gpu;
+    struct snd_chrome_memory          *memories;
+    uint32_t                           memory_count, memory_room;
+    bool                               measures; /* the first walk, which writes nothing */
 };
 
 static inline struct sonde_text snd_chrome_text(const char *text)
@@ -78,6 +92,23 @@ void snd_chrome_ranges_release(struct snd_chrome *chrome);
 /* Writes an event that is not part of a range; `user` is the snd_chrome. */
 bool snd_chrome_on_event(const struct sonde_event *event, const struct snd_live_change *change,
                          void *user);
+
+/* A call of CUDA's API, and its arrow. */
+void snd_chrome_put_call(struct snd_chrome *chrome, const struct snd_span *span);
+/* Names of GPUs and streams; the members about GPUs; all that GPUs did, after the walk. */
+void snd_chrome_gpu_names(struct snd_chrome *chrome);
+void snd_chrome_gpu_properties(struct snd_chrome *chrome);
+bool snd_chrome_gpu_works(struct snd_chrome *chrome);
+
+/* Before the walk that writes. Errors: as snd_spans_walk(). */
+SND_CHECKED enum sonde_status snd_chrome_measure_memory(struct snd_chrome  *chrome,
+                                                        struct sonde_error *err);
+/* Whether it is a counter of a GPU's memory, which is then known. */
+bool snd_chrome_note_counter(struct snd_chrome *chrome, const struct sonde_event *event);
+/* What is in use and held on the device of a block, after its event. */
+void snd_chrome_note_memory(struct snd_chrome *chrome, const struct sonde_event *event,
+                            const struct snd_live_change *change, int64_t *total,
+                            int64_t *reserved);
 
 /* Whether torch's probe recorded the process. */
 bool snd_chrome_is_torch(const struct sonde_trace *trace, uint32_t process);

@@ -46,6 +46,9 @@ static void put_counter(struct snd_chrome *chrome, const struct sonde_event *eve
 {
     double value;
 
+    /* torch has those of a GPU's memory with each block. */
+    if (snd_chrome_note_counter(chrome, event) && chrome->is_torch[event->process])
+        return;
     memcpy(&value, &event->value, sizeof value);
     snd_chrome_open(chrome, "C", NULL, name_of(chrome, event), event->process, event->thread);
     snd_json_us(&chrome->json, "ts", event->time_ns);
@@ -57,7 +60,7 @@ static void put_counter(struct snd_chrome *chrome, const struct sonde_event *eve
 
 /* `change`: of what is known to be held; a free that does not tell its size gives back that. */
 static void put_memory(struct snd_chrome *chrome, const struct sonde_event *event, int64_t change,
-                       int64_t total)
+                       int64_t total, int64_t reserved)
 {
     int64_t size = event->size < INT64_MAX ? (int64_t)event->size : INT64_MAX;
     int64_t bytes = event->kind == SONDE_EVENT_ALLOC ? size : size > 0 ? -size : change;
@@ -78,7 +81,7 @@ static void put_memory(struct snd_chrome *chrome, const struct sonde_event *even
                                                         : (int64_t)SND_DEVICE_INDEX(event->aux));
     snd_json_int(&chrome->json, "Total Allocated", total);
     if (chrome->is_torch[event->process]) {
-        snd_json_int(&chrome->json, "Total Reserved", 0);
+        snd_json_int(&chrome->json, "Total Reserved", reserved);
         snd_json_bool(&chrome->json, "finished", false);
         snd_json_uint(&chrome->json, "Ev Idx", chrome->numbers++);
     }
@@ -129,6 +132,8 @@ static void put_function(struct snd_chrome *chrome, const struct sonde_event *ev
     snd_json_object(&chrome->json, "args");
     if (SND_HIGH(event->value) != 0)
         snd_json_uint(&chrome->json, "Python parent id", SND_HIGH(event->value));
+    else if (chrome->is_torch[event->process])
+        snd_json_null(&chrome->json, "Python parent id");
     snd_json_uint(&chrome->json, "Python id", SND_LOW(event->value));
     if (module >= 0)
         snd_json_int(&chrome->json, "Python module id", module);
@@ -160,9 +165,11 @@ bool snd_chrome_on_event(const struct sonde_event *event, const struct snd_live_
     struct snd_chrome *chrome = user;
 
     if (change) {
+        int64_t total, reserved;
+        snd_chrome_note_memory(chrome, event, change, &total, &reserved);
         /* Memory from before the recording, of unknown size: torch says nothing of it. */
         if (change->held != 0 || event->size != 0 || !chrome->is_torch[event->process])
-            put_memory(chrome, event, change->held, change->total);
+            put_memory(chrome, event, change->held, total, reserved);
     } else if ((size_t)event->kind < sizeof puts / sizeof puts[0] && puts[event->kind]) {
         puts[event->kind](chrome, event);
     }

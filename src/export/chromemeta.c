@@ -165,8 +165,7 @@ static const char *find_options(const struct snd_chrome *chrome)
 static void put_torch_head(struct snd_chrome *chrome, const struct sonde_process *process)
 {
     put_flags(chrome, find_options(chrome));
-    snd_json_array(&chrome->json, "deviceProperties");
-    snd_json_end(&chrome->json);
+    snd_chrome_gpu_properties(chrome);
     if (!is_given(chrome, "host_name"))
         snd_json_text(&chrome->json, "host_name", process->host);
     if (process->rank == SONDE_NONE || is_given(chrome, "distributedInfo"))
@@ -190,6 +189,8 @@ void snd_chrome_head(struct snd_chrome *chrome)
     snd_json_int(&chrome->json, "schemaVersion", 1);
     if (torch)
         put_torch_head(chrome, torch);
+    else if (chrome->gpu.devices)
+        snd_chrome_gpu_properties(chrome);
     put_given(chrome);
     snd_json_text(&chrome->json, "displayTimeUnit", "ms");
     snd_json_int(&chrome->json, "baseTimeNanoseconds", base_ns);

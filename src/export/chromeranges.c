@@ -131,6 +131,10 @@ static const char *category_of(const struct snd_span *span)
 
 static void put_span(struct snd_chrome *chrome, const struct snd_span *span)
 {
+    if (has(span, SND_ATTR_API)) {
+        snd_chrome_put_call(chrome, span);
+        return;
+    }
     struct snd_call_ids inputs = {
         .shapes = span->shapes,
         .strides = has(span, SND_ATTR_STRIDES) ? (uint32_t)span->attrs[SND_ATTR_STRIDES] : 0,

@@ -139,8 +139,10 @@ static void put_command(struct writer *w)
 
 SND_EXPORT_WRITE(snd_export_mprof)
 {
-    struct writer           w = { .trace = trace, .out = out };
-    struct snd_spans_calls  calls = { begin_function, put_function, on_event, &w };
+    struct writer          w = { .trace = trace, .out = out };
+    struct snd_spans_calls calls = {
+        .begin = begin_function, .end = put_function, .event = on_event, .user = &w
+    };
     struct snd_spans_totals totals;
 
     (void)options;

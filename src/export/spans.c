@@ -54,6 +54,7 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *op
     (void)parent;
     open->mark = 0;
     open->number = 0;
+    open->range.node = (uint32_t)open->order;
     if (!w->calls.begin || w->stopped)
         return;
     struct snd_span span = make_span(w, lane, open, lane->depth - 1);
@@ -74,6 +75,10 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *o
         if (lane->open[i].mark > open->mark)
             lane->open[i].mark = open->mark;
     struct snd_span span = make_span(w, lane, open, open->place);
+    if (open->range.api != 0) {
+        const struct snd_open_range *owner = snd_torchgpu_owner(lane);
+        span.owner = owner ? owner->order : 0;
+    }
     go_on(w, w->calls.end(&span, w->calls.user));
 }
 
@@ -90,6 +95,15 @@ static void hand_over(struct walk *w, const struct snd_lane *lane, int64_t ns,
 static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
 {
     hand_over(user, lane, ns, words, NULL);
+}
+
+static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                         uint8_t key)
+{
+    struct walk *w = user;
+
+    if (key == SND_ATTR_API && w->calls.gpu)
+        snd_torchgpu_call(w->calls.gpu, lane, range);
 }
 
 static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
@@ -126,7 +140,8 @@ enum sonde_status snd_spans_walk(struct sonde_trace *trace, const struct snd_spa
                                            .open = on_open,
                                            .close = on_close,
                                            .memory = on_memory,
-                                           .other = on_other };
+                                           .other = on_other,
+                                           .attribute = on_attribute };
     enum sonde_status         st = snd_assemble(&w.assembly, trace, SONDE_BY_TIME, &consumer, err);
 
     *totals = add_up(&w);

@@ -10,7 +10,7 @@
 #ifndef SND_EXPORT_SPANS_H
 #define SND_EXPORT_SPANS_H
 
-#include "model/assembly.h"
+#include "model/torchgpu.h"
 #include "sonde/trace.h"
 
 #define SND_SPAN_ATTRS SND_RANGE_ATTRS
@@ -21,6 +21,7 @@ struct snd_span {
     struct sonde_text name;
     uint32_t          shapes;
     uint64_t          serial; /* order of begins over the walk, from 1 */
+    uint64_t          owner;  /* of a call of a GPU's API: serial of its operator; 0 none */
     int64_t           start_ns, end_ns;
     int64_t           self_ns;
     int64_t           bytes; /* net, children included */
@@ -42,6 +43,8 @@ struct snd_spans_calls {
     bool (*event)(const struct sonde_event *event, const struct snd_live_change *change,
                   void *user);
     void *user;
+    /* NULL, or begun: is told who asked for a GPU's work; owners are serials. */
+    struct snd_torch_gpu *gpu;
 };
 
 struct snd_spans_totals {

@@ -53,6 +53,8 @@ USER_SCOPE, BACKWARD_SCOPE, FUNCTION_SCOPE = 8, 2, 1
 DTYPES = {"unsigned char": 0, "long int": 4, "float": 6, "double": 7, "bool": 11}
 WORK_KINDS = {"kernel": 1, "gpu_memcpy": 2, "gpu_memset": 3, "overhead": 5}
 CUDA = 1
+OWN_ARGUMENTS = ("External id", "Record function id", "Ev Idx", "Sequence number", "Fwd thread id", "Input Dims",
+                 "Input type", "Input Strides", "Concrete Inputs")
 
 
 def load(name, what):
@@ -147,6 +149,9 @@ class Converter:
     def when(self, event):
         return self.ns(event["ts"]) - self.origin
 
+    def end(self, event):
+        return self.when(event) + self.ns(event.get("dur", 0))
+
     def of(self, *categories):
         return [e for e in self.events if e.get("cat") in categories and e["ph"] in "Xi"]
 
@@ -214,28 +219,32 @@ class Converter:
             out.attr(thread, "STRIDES", self.shapes(args, "Input Strides"))
             if any(args["Concrete Inputs"]):
                 out.attr(thread, "ARGUMENTS", out.string(json.dumps(args["Concrete Inputs"])))
+        named = {key: value for key, value in args.items() if key not in OWN_ARGUMENTS}
+        if named:
+            out.attr(thread, "KEYWORDS", out.string(json.dumps(named)))
 
     def begin(self, thread, e, parent):
         shapes = self.shapes(e.get("args", {}), "Input Dims")
         self.out.event(thread, self.when(e), "BEGIN", pair(self.out.string(e["name"]), shapes))
         self.attributes(thread, e, parent)
 
+    def counter(self, thread, e, what, value):
+        bits, = struct.unpack("<Q", struct.pack("<d", value))
+        name = self.out.string(f"device.{what} cuda:{e['args']['Device Id']}")
+        self.out.event(thread, self.when(e), "COUNTER", name, bits)
+
     def memory(self, thread, e):
+        """As the probe: what is held before the block when it changes, what is in use after the first."""
         args = e["args"]
-        device = args["Device Type"] << 16 | args["Device Id"] & 0xffff
-        name = f"cuda:{args['Device Id']}"
-        if args["Device Type"] == CUDA:
-            before = args["Total Allocated"] - args["Bytes"]
-            for what, value in (("allocated", before), ("reserved", args["Total Reserved"])):
-                counter = f"device.{what} {name}"
-                if self.counters.get(counter) == value or (what == "allocated" and
-                                                           counter in self.counters):
-                    continue
-                self.counters[counter] = value
-                bits, = struct.unpack("<Q", struct.pack("<d", value))
-                self.out.event(thread, self.when(e), "COUNTER", self.out.string(counter), bits)
+        device, cuda = args["Device Type"] << 16 | args["Device Id"] & 0xffff, args["Device Type"] == CUDA
+        first = cuda and device not in self.held
+        if cuda and self.held.get(device) != args["Total Reserved"]:
+            self.held[device] = args["Total Reserved"]
+            self.counter(thread, e, "reserved", args["Total Reserved"])
         self.out.event(thread, self.when(e), "ALLOC" if args["Bytes"] >= 0 else "FREE",
                        device, args["Addr"], abs(args["Bytes"]))
+        if first:
+            self.counter(thread, e, "allocated", args["Total Allocated"])
 
     def lane(self, tid, thread):
         """Ranges that nest, by their begins; memory where it happened."""
@@ -243,30 +252,27 @@ class Converter:
                          if e["tid"] == tid), key=lambda e: (e["ts"], -e["dur"]))
         moments = sorted((e for e in self.of("cpu_instant_event") if e["tid"] == tid),
                          key=lambda e: (e["ts"], e["args"]["Ev Idx"]))
-        calls = [e for e in self.of("python_function") if e["tid"] == tid] if self.functions else []
+        moments += [e for e in self.of("python_function") if e["tid"] == tid] if self.functions else []
+        moments.sort(key=self.end)
         open_ = []
 
-        def end(e):
-            return self.when(e) + self.ns(e["dur"])
-
         def up_to(ns):
-            while open_ and end(open_[-1]) <= ns:
-                memory_up_to(end(open_[-1]))
-                self.out.event(thread, end(open_.pop()), "END")
+            while open_ and self.end(open_[-1]) <= ns:
+                memory_up_to(self.end(open_[-1]))
+                self.out.event(thread, self.end(open_.pop()), "END")
             memory_up_to(ns)
 
         def memory_up_to(ns):
-            while moments and self.when(moments[0]) <= ns:
-                self.memory(thread, moments.pop(0))
+            while moments and self.end(moments[0]) <= ns:
+                e = moments.pop(0)
+                (self.function if e["ph"] == "X" else self.memory)(thread, e)
 
         for e in ranges:
             up_to(self.when(e))
-            assert not open_ or end(e) <= end(open_[-1]), (e, open_[-1])
+            assert not open_ or self.end(e) <= self.end(open_[-1]), (e, open_[-1])
             self.begin(thread, e, open_[-1] if open_ else None)
             open_.append(e)
         up_to(1 << 62)
-        for e in calls:
-            self.function(thread, e)
 
     def function(self, thread, e):
         m = re.match(r"(.*)\((\d+)\): (.*)", e["name"])
@@ -296,7 +302,7 @@ class Converter:
                            args.get("correlation", 0))
 
     def write(self, path):
-        self.counters = {}
+        self.held = {}
         self.head()
         for tid, thread in self.places.items():
             self.lane(tid, thread)

@@ -24,6 +24,8 @@ REOPENED = {"async", "torch"}  # have ranges that end before what lies in them
 UTILITY = {"aten::is_leaf", "aten::output_nr", "aten::_version",
            "profiler::_record_function_enter", "profiler::_record_function_enter_new",
            "profiler::_record_function_exit"}
+WORK = {"kernel", "gpu_memcpy", "gpu_memset"}  # of GPUs: no ranges
+GPU = WORK | {"gpu_user_annotation", "overhead"}
 
 
 def add_up(ranges):
@@ -41,7 +43,7 @@ def add_up(ranges):
 def of_ops(trace):
     sums = collections.defaultdict(lambda: [0, 0])
     for row in read_json("report", trace, "--view", "ops", "--json", "--rows", 1000000)["rows"]:
-        if row["key"] != "[memory]":
+        if row["key"] not in ("[memory]", "Activity Buffer Request") and row["device_type"] == "CPU":
             sums[row["key"]][0] += row["count"]
             sums[row["key"]][1] += round(row["cpu_time_total"] * 1000)
     return dict(sums)
@@ -58,7 +60,7 @@ def of_chrome(trace):
     return add_up((re.sub(r"^.*\(\d+\): ", "", event["name"])
                    if event["cat"] == "python_function" else event["name"],
                    round(event["dur"] * 1000))
-                  for event in events if event["ph"] == "X" and event.get("cat") != "Trace")
+                  for event in events if event["ph"] == "X" and event.get("cat") not in GPU | {"Trace"})
 
 
 def of_speedscope(trace):
@@ -138,3 +140,15 @@ def test_what_is_left_open_ends_with_its_thread(tmp_path):
                              "call": [1, 3000], "step": [2, 2900 + 2800]}
     summary = read("report", trace, "--view", "summary").decode()
     assert re.search(r"Span: +99\.000us", summary)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.startswith("gpu")])
+def test_work_of_gpus(case, tmp_path):
+    """What GPUs did, in the table and in the Chrome trace."""
+    trace = generate(case, tmp_path / "t", "800")
+    rows = [row for row in read_json("report", trace, "--view", "ops", "--json", "--rows", 1000000)["rows"]
+            if row["device_type"] == "CUDA" and not row["is_user_annotation"]]
+    table = {row["key"]: [row["count"], round(row["device_time_total"] * 1000)] for row in rows}
+    events = read_json("export", trace, "-t", "chrome", "-o", "-")["traceEvents"]
+    assert table == add_up((event["name"], round(event["dur"] * 1000)) for event in events
+                           if event.get("cat") in WORK) != {}

@@ -76,33 +76,45 @@ void count_device(snd_known known, unsigned index, size_t bytes)
     sonde_counter(name, static_cast<double>(bytes));
 }
 
-/*
- * What it holds is written when it changes. What is in use follows from its blocks, once it is known how
- * much was before: the first time, and now and then, because warm-up steps are not read.
- */
-void note_device(unsigned index, size_t allocated, size_t reserved)
+/* What it holds is written when it changes, before the block for which it did. True: for the first time. */
+bool note_reserved(unsigned index, size_t reserved)
 {
     uint32_t epoch = sonde_epoch();
 
     if (epoch == 0 || index >= COUNTED_DEVICES)
-        return;
+        return false;
     Counted &last = counted[index];
     bool     first = last.epoch.exchange(epoch, std::memory_order_relaxed) != epoch;
-    if (first || last.reports.fetch_add(1, std::memory_order_relaxed) % ALLOCATED_EVERY == 0)
-        count_device(SND_KNOWN_DEVICE_ALLOCATED, index, allocated);
     if (last.reserved.exchange(reserved, std::memory_order_relaxed) != reserved || first)
         count_device(SND_KNOWN_DEVICE_RESERVED, index, reserved);
+    return first;
+}
+
+/*
+ * What is in use follows from its blocks, once it is known how much was before: it is written after the
+ * first one, and now and then, because warm-up steps are not read.
+ */
+void note_allocated(unsigned index, size_t allocated, bool first)
+{
+    if (sonde_epoch() == 0 || index >= COUNTED_DEVICES)
+        return;
+    if (first ||
+        counted[index].reports.fetch_add(1, std::memory_order_relaxed) % ALLOCATED_EVERY == 0)
+        count_device(SND_KNOWN_DEVICE_ALLOCATED, index, allocated);
 }
 
 /* A size below zero is given back. CPU memory comes by the reporter above. */
 void usage_diverted(void *address, int64_t size, size_t allocated, size_t reserved,
                     c10::Device device)
 {
+    bool is_gpu = device.type() == c10::kCUDA && device.index() >= 0;
+    bool first = is_gpu && note_reserved(static_cast<unsigned>(device.index()), reserved);
+
     if (device.type() != c10::kCPU)
         memory(size < 0, sonde_device(static_cast<unsigned>(device.type()), device.index()),
                address, static_cast<uint64_t>(size < 0 ? -size : size));
-    if (device.type() == c10::kCUDA && device.index() >= 0)
-        note_device(static_cast<unsigned>(device.index()), allocated, reserved);
+    if (is_gpu)
+        note_allocated(static_cast<unsigned>(device.index()), allocated, first);
     report_usage(address, size, allocated, reserved, device);
 }
 
