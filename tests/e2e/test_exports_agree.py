@@ -151,4 +151,5 @@ def test_work_of_gpus(case, tmp_path):
     table = {row["key"]: [row["count"], round(row["device_time_total"] * 1000)] for row in rows}
     events = read_json("export", trace, "-t", "chrome", "-o", "-")["traceEvents"]
     assert table == add_up((event["name"], round(event["dur"] * 1000)) for event in events
-                           if event.get("cat") in WORK) != {}
+                           if event.get("cat") in WORK)
+    assert table or case != "gpu"
