@@ -130,12 +130,11 @@ static void run_device(struct gpu *g, uint64_t at, uint32_t first)
     ran(g, at + 80, 3, g->copy_out, g->compute, first + 4, 0);
 }
 
-void make_gpu(const char *path, uint64_t n)
+static void write_steps(const char *path, uint32_t steps)
 {
     struct synth *s = synth_new(path, NULL);
     struct gpu    g = { .s = s };
 
-    (void)n;
     describe(s);
     g.host = synth_thread(s, "python", 0);
     g.cupti = synth_thread(s, "cupti", 0);
@@ -153,13 +152,26 @@ void make_gpu(const char *path, uint64_t n)
     g.buffers =
         synth_work(s, &(struct snd_work_record){ .name = synth_string(s, "Activity Buffer Request"),
                                                  .kind = SND_WORK_OVERHEAD });
-    for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t i = 0; i < steps; i++)
         run_step(&g, 1000 + i * 100, 1 + i * 10);
     /* Told of afterwards, and not in order. */
     ran(&g, 1001, 2, g.buffers, 0, 0, 0);
-    for (uint32_t i = 2; i-- > 0;)
+    for (uint32_t i = steps; i-- > 0;)
         run_device(&g, 1000 + i * 100, 1 + i * 10);
-    const uint64_t words[SND_GPU_WORDS] = { [SND_GPU_RECORDS] = 15, [SND_GPU_BUFFERS] = 1 };
+    const uint64_t words[SND_GPU_WORDS] = {
+        [SND_GPU_RECORDS] = 1 + 7 * (uint64_t)steps, [SND_GPU_BUFFERS] = 1
+    };
     synth_tally(s, SND_TALLY_GPU, 0, 0, words, SND_GPU_WORDS);
     synth_close(s, true);
+}
+
+void make_gpu(const char *path, uint64_t n)
+{
+    (void)n;
+    write_steps(path, 2);
+}
+
+void make_gpu_large(const char *path, uint64_t n)
+{
+    write_steps(path, (uint32_t)n);
 }
