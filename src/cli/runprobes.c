@@ -249,21 +249,38 @@ static void list_starts(const struct snd_run_probes *chosen, struct sonde_buffer
                            probe->records);
 }
 
-static struct snd_run_library library_of(const struct probe *probe)
+/* A probe's library in one of its variables; `variable` has the name. */
+struct place {
+    struct snd_run_library library;
+    const char            *at; /* the names after it */
+    char                   variable[64];
+};
+
+/* Moves to the first (at NULL) or the next variable; false past the last. */
+static bool next_place(const struct probe *probe, struct place *place)
 {
-    return (struct snd_run_library){ probe->start.library, probe->start.variable, probe->records };
+    const char *at = place->at ? place->at : probe->start.variable;
+    size_t      length = strcspn(at += strspn(at, " "), " ");
+
+    snprintf(place->variable, sizeof place->variable, "%.*s", (int)length, at);
+    place->library = (struct snd_run_library){ probe->start.library, place->variable,
+                                               probe->records };
+    place->at = at + length;
+    return length > 0;
 }
 
 /* What was not asked for by name is left out, with the reason. -1 to go on. */
 static int set_library(const struct probe *probe, const struct snd_run_probes *chosen)
 {
-    const struct snd_run_library library = library_of(probe);
-    struct sonde_error           err;
+    struct sonde_error err;
 
-    if (snd_run_library_set(&library, &err) == SONDE_OK)
-        return -1;
-    int status = snd_failure("run: %s", err.message);
-    return chosen->unasked ? -1 : status;
+    for (struct place place = { .at = NULL }; next_place(probe, &place);) {
+        if (snd_run_library_set(&place.library, &err) == SONDE_OK)
+            continue;
+        int status = snd_failure("run: %s", err.message);
+        return chosen->unasked ? -1 : status;
+    }
+    return -1;
 }
 
 static int set_found(const struct snd_run_probes *chosen, const char *folder, const char *list)
@@ -285,11 +302,10 @@ static int set_found(const struct snd_run_probes *chosen, const char *folder, co
 /* Libraries of a run that we are part of. */
 static void clear_libraries(void)
 {
-    for (const struct probe *probe = probes; probe < end; probe = next_probe(probe)) {
-        const struct snd_run_library library = library_of(probe);
-        if (probe->start.kind == BY_LIBRARY)
-            snd_run_library_clear(&library);
-    }
+    for (const struct probe *probe = probes; probe < end; probe = next_probe(probe))
+        for (struct place place = { .at = NULL };
+             probe->start.kind == BY_LIBRARY && next_place(probe, &place);)
+            snd_run_library_clear(&place.library);
 }
 
 int snd_run_probes_set(const struct snd_run_probes *chosen)

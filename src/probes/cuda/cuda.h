@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "sonde/error.h"
 
@@ -52,5 +53,8 @@ SONDE_API int sonde_cuda_check(char *text, size_t size);
 
 /* What CUDA's driver calls (CUDA_INJECTION64_PATH). 1: all is well, the program goes on either way. */
 SONDE_API int InitializeInjection(void);
+
+/* What NVTX calls (NVTX_INJECTION64_PATH), in any program that uses it. 1: its ranges are recorded. */
+SONDE_API int InitializeInjectionNvtx2(const void *(*get_export_table)(uint32_t id));
 
 #endif
