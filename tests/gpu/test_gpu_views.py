@@ -35,7 +35,8 @@ def recorded(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("views")
     path, program = folder / "t.sonde", folder / "program.py"
     program.write_text(PROGRAM)
-    return path, json.loads(python(program, HERE, request.param, path).splitlines()[-1])
+    return path, json.loads(
+        python(program, HERE, request.param, path).stdout.splitlines()[-1])
 
 
 def report(path, view, *more):

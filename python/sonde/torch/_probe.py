@@ -31,7 +31,8 @@ _SOURCES = ("hook/slots.h", "probes/torch/shim.cpp", "probes/torch/shim.h",
             "probes/torch/torch_inputs.h", "probes/torch/torch_places.h",
             "probes/torch/torch_scripted.h",
             "probes/torch/torch_thread.h", "pystack/layout.h", "pystack/layouts.def",
-            "pystack/pyframes.h", "format/metadata.h", "format/metadata.def",
+            "pystack/pyframes.h", "format/known.h", "format/known.def", "format/metadata.h",
+            "format/metadata.def",
             "sonde/record.h", "sonde/error.h")
 _PROBES = os.path.join(_PACKAGE, "_probes")
 _PLAIN = os.path.join(_PACKAGE, "_native", "torch_plain.so")
