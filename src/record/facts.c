@@ -4,6 +4,7 @@
 
 #include "record/intern.h"
 #include "record/lane.h"
+#include "record/late.h"
 
 #define MEMBERS_MAX ((size_t)512) /* of one record */
 
@@ -11,7 +12,12 @@ static_assert(sizeof(struct sonde_fact_member) == sizeof(struct snd_fact_member)
                   offsetof(struct sonde_fact_member, id) == offsetof(struct snd_fact_member, id),
               "members are copied as they are");
 
-/* False: there is no room. Lock held. */
+static bool has_id(const struct sonde_fact_member *member)
+{
+    return member->type == SND_FACT_TEXT || member->type == SND_FACT_TENSOR;
+}
+
+/* False: there is no room. Lock held; it may be let go. */
 static bool append(struct snd_fact_record record, const struct sonde_fact_member *members)
 {
     struct {
@@ -23,6 +29,11 @@ static bool append(struct snd_fact_record record, const struct sonde_fact_member
     payload.head = record;
     if (record.count > 0)
         memcpy(payload.members, members, record.count * sizeof *members);
+    /* A fact is in the tables: so is what it refers to. */
+    payload.head.subject = snd_late_to_tables(record.subject);
+    for (uint32_t i = 0; i < record.count; i++)
+        if (has_id(&payload.members[i]))
+            payload.members[i].id = snd_late_to_tables(payload.members[i].id);
     return snd_table_append(SND_REC_FACT, &id, &payload,
                             sizeof record + record.count * sizeof *members) != NULL;
 }

@@ -116,6 +116,23 @@ uint32_t snd_late_in_tables(uint32_t frame)
     return made ? id : 0;
 }
 
+uint32_t snd_late_to_tables(uint32_t id)
+{
+    struct snd_late late = snd_late_find(id);
+    char            payload[SND_LATE_SIZE_MAX]; /* appending may let go of the lock */
+
+    if (!snd_is_late(id))
+        return id;
+    if (late.size == 0 || (late.type != SND_REC_STRING && late.type != SND_REC_SHAPES))
+        return snd_table_lose(SND_REC_STRING);
+    memcpy(payload, late.payload, late.size);
+    /* Not within the names' share of the limit: a fact is not either. */
+    if (!snd_table_append(late.type, &id, payload, late.size) ||
+        !snd_table_put(late.type, snd_record_hash(late.type, payload, late.size), id))
+        return snd_table_lose(late.type);
+    return id;
+}
+
 void snd_late_abandon(void)
 {
     entries = NULL;

@@ -37,6 +37,12 @@ struct snd_late snd_late_find(uint32_t id);
  */
 uint32_t snd_late_in_tables(uint32_t frame);
 
+/*
+ * For a fact, likewise: the id in the tables of this late text or tensor list, which is put there. Another
+ * id is returned as it is; one that finds no room is lost, and counted. May let go of the lock.
+ */
+uint32_t snd_late_to_tables(uint32_t id);
+
 void snd_late_clear(void);
 void snd_late_abandon(void); /* the same in a forked child whose parent was changing them */
 

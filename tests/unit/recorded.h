@@ -108,6 +108,18 @@ static inline uint64_t recorded_ledger(struct sonde_trace *trace, const char *ke
     return count;
 }
 
+/* Nothing was lost in a trace in keep-last mode but whole chunks, which were recycled. */
+static inline void recorded_check_kept_last(struct sonde_trace *trace)
+{
+    static const char *const losses[] = { "lost_names", "missing_ids", "unknown_events",
+                                          "missing_events" };
+
+    for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++)
+        if (recorded_ledger(trace, losses[i]) != 0)
+            fail_msg("%s: %llu", losses[i], (unsigned long long)recorded_ledger(trace, losses[i]));
+    assert_true(recorded_ledger(trace, "recycled_chunks") > 0);
+}
+
 static inline void recorded_walk(struct sonde_trace *trace, sonde_event_fn *function, void *user)
 {
     assert_int_equal(sonde_trace_walk(trace, SONDE_BY_THREAD, function, user, NULL), SONDE_OK);
