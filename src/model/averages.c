@@ -44,6 +44,14 @@ static void note_first(struct snd_average_row *row, const struct snd_lane *lane,
     row->has_parent = !is_top;
 }
 
+/* Most ranges have times alone. */
+static bool has_more(const struct snd_range *r)
+{
+    return (r->cpu_bytes | r->child_cpu_bytes | r->device_bytes | r->child_device_bytes |
+            r->launched_ns | r->launched_inside_ns) != 0 ||
+           r->flops != 0 || r->macs != 0 || r->moved_bytes != 0;
+}
+
 void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
                        const struct snd_range *r, bool is_top)
 {
@@ -71,6 +79,8 @@ void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
     row->count++;
     row->total_ns = snd_add(row->total_ns, r->total_ns);
     row->self_ns = snd_add(row->self_ns, self_ns);
+    if (!has_more(r))
+        return;
     const struct snd_average_more more = {
         .cpu_bytes = r->cpu_bytes,
         .self_cpu_bytes = snd_sub(r->cpu_bytes, r->child_cpu_bytes),
@@ -122,7 +132,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
 {
     struct sonde_averages *a = user;
 
-    if (snd_torchgpu_close(&a->gpu, lane, range, parent) && range->holds) {
+    if (a->gpu.devices && snd_torchgpu_close(&a->gpu, lane, range, parent) && range->holds) {
         snd_average_count(a, lane, &range->held, false); /* not an only child after all */
         range->holds = false;
     }

@@ -43,7 +43,10 @@ void snd_place_switch(struct snd_walker *w, struct snd_place *place, uint32_t th
 void snd_place_start(struct snd_walker *w, struct snd_place *place,
                      const struct snd_process *process, const struct snd_chunk_ref *chunk)
 {
-    *place = (struct snd_place){ .process = process, .limit = UINT64_MAX };
+    *place = (struct snd_place){ .process = process,
+                                 .limit = UINT64_MAX,
+                                 .has_late = process->tables.late.count > 0,
+                                 .counted = &w->seen[process - w->trace->processes] };
     if (process->shown.closed && process->header.stopped_at != 0 &&
         process->header.stopped_at < UINT64_MAX - CLOCK_SLACK)
         place->limit = process->header.stopped_at + CLOCK_SLACK;
@@ -278,28 +281,17 @@ static inline bool is_device(uint8_t kind)
     return kind == SND_EV_DEVICE || kind == SND_EV_DEVICE_NODE;
 }
 
-static bool deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
+/* An event whose kind is known, and which is its thread's. */
+static inline __attribute__((always_inline)) bool
+deliver_plain(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
 {
     uint8_t kind = SND_EVENT_KIND(words[0]);
-    uint8_t class = snd_event_class[kind];
 
-    if (class == 0) {
-        w->stats.unknown_events++;
-        return true;
-    }
-    if (kind == SND_EV_THREAD) {
-        snd_place_switch(w, place, SND_LOW(words[1]));
-        place->own_at_thread = place->own;
-    }
     if (!place->thread) {
         w->stats.lost_threads++;
         return true;
     }
-    if (kind == SND_EV_THREAD)
-        return true;
-    if (is_device(kind))
-        return deliver_device(w, place, words);
-    if (class == 1 && !advance_clock(w, place, words[0]))
+    if (snd_event_class[kind] == 1 && !advance_clock(w, place, words[0]))
         return false;
     if (kind == SND_EV_SPAN)
         return deliver_span(w, place, words);
@@ -312,6 +304,25 @@ static bool deliver(struct snd_walker *w, struct snd_place *place, const uint64_
     }
     show(w, place, kind, words);
     return true;
+}
+
+static bool deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
+{
+    uint8_t kind = SND_EVENT_KIND(words[0]);
+
+    if (snd_event_class[kind] == 0) {
+        w->stats.unknown_events++;
+        return true;
+    }
+    if (kind == SND_EV_THREAD) {
+        snd_place_switch(w, place, SND_LOW(words[1]));
+        place->own_at_thread = place->own;
+        w->stats.lost_threads += !place->thread;
+        return true;
+    }
+    if (is_device(kind) && place->thread)
+        return deliver_device(w, place, words);
+    return deliver_plain(w, place, words);
 }
 
 /* The string id of a name of the chunk itself; 0, which is none, if the chunk has not told it. */
@@ -359,11 +370,12 @@ static bool deliver_late(struct snd_walker *w, struct snd_place *place, const ui
     return deliver(w, place, copy);
 }
 
-bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
+/* Events of few, and those that refer to what is in their chunk. */
+static __attribute__((noinline)) bool deliver_rare(struct snd_walker *w, struct snd_place *place,
+                                                   const uint64_t *words)
 {
     uint8_t kind = SND_EVENT_KIND(words[0]);
 
-    w->seen[place->process - w->trace->processes] += snd_event_weight(words);
     if (kind == SND_EV_RECORD || kind == SND_EV_RECORD_SHORT)
         return true;
     if (kind == SND_EV_NAME) {
@@ -377,9 +389,29 @@ bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *
                                     kind == SND_EV_COUNTER ? words[2] : 0 };
         return deliver(w, place, named);
     }
-    if (place->process->tables.late.count > 0)
+    if (place->has_late)
         return deliver_late(w, place, words);
     return deliver(w, place, words);
+}
+
+/* The kinds that most events are of; any other goes by deliver_rare(), which knows all. */
+enum way { RARE, PLAIN, NAMED };
+static const uint8_t ways[256] = {
+    [SND_EV_BEGIN] = NAMED,    [SND_EV_SPAN] = NAMED,   [SND_EV_MARK] = NAMED,
+    [SND_EV_COUNTER] = NAMED,  [SND_EV_END] = PLAIN,    [SND_EV_CALL] = PLAIN,
+    [SND_EV_ATTR] = PLAIN,     [SND_EV_ATTR64] = PLAIN, [SND_EV_ALLOC] = PLAIN,
+    [SND_EV_FREE] = PLAIN,     [SND_EV_SAMPLE] = PLAIN, [SND_EV_LINK] = PLAIN,
+    [SND_EV_FUNCTION] = PLAIN,
+};
+
+bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
+{
+    uint8_t way = ways[SND_EVENT_KIND(words[0])];
+
+    *place->counted += snd_event_weight(words);
+    if (way == RARE || place->has_late || (way == NAMED && (words[1] & SND_OWN_NAME)))
+        return deliver_rare(w, place, words);
+    return deliver_plain(w, place, words);
 }
 
 void snd_deliver_break(struct snd_walker *w, struct snd_place *place)

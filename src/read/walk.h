@@ -117,6 +117,8 @@ struct snd_place {
     bool                      has_sequence; /* one was seen in this chunk, for this thread */
     uint32_t                  first_own;    /* string id of the chunk's first own name */
     uint32_t                  own, own_at_thread; /* names seen; at the last THREAD */
+    bool                      has_late; /* its process has records in chunks (laterecords.c) */
+    uint64_t                 *counted;  /* its process's element of walker->seen */
 };
 
 struct snd_walker {
