@@ -16,6 +16,7 @@
 #   make test-gpu  what is recorded of a GPU against torch.profiler; needs an NVIDIA GPU, and says so
 #   make bench-gpu what recording a GPU costs, against torch.profiler
 #   make bench     what recording and reading cost, as ratios; makes docs/OVERHEAD.md
+#   make bench-against REV=COMMIT  the core's costs over those of that commit, both run in turn
 #   make pythons asan tsan valgrind aarch64 clang bare    one stage of `make test-all` alone
 #   make fuzz      libFuzzer on every parser, FUZZ_SECONDS each (60)
 #   make soak      100 million events from 8 threads, in bounded memory
@@ -40,7 +41,7 @@ STAGES       := pythons asan tsan valgrind aarch64 clang bare
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all install dist raise-requirements setup demo test test-torch test-gpu bench-gpu test-programs test-all bench wheel test-wheel wheel-probes soak fuzz lint clean $(STAGES)
+.PHONY: all install dist raise-requirements setup demo test test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel test-wheel wheel-probes soak fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -127,6 +128,11 @@ bench: all $(VENV)/.test-packages
 	@status=0; bench/run || status=1; \
 	for part in $(BENCHES); do $(VENV)/bin/python bench/$$part.py || status=1; done; \
 	tools/overhead; exit $$status
+
+# Builds the commit REV in build-compare/ and runs both in turn: instructions, and times.
+bench-against: setup
+	@tools/setup bench
+	@bench/compare $(REV)
 
 # A manylinux wheel for the Python of .venv, or for each of WHEEL_PYTHONS, in dist/.
 wheel: all
