@@ -18,11 +18,8 @@
 This package is a thin face: the numbers and the text come from the C library. Importing it does
 not import torch; asking for one of torch.profiler's names does, where torch is installed.
 """
-import importlib
-
-from ._core import Error, Trace, __version__
-
 _PLACES = {
+    **dict.fromkeys(("Error", "Trace", "__version__"), "._core"),  # not in programs that are only recorded
     **dict.fromkeys(("profile", "schedule", "record_function", "ProfilerActivity",
                      "ProfilerAction", "supported_activities", "tensorboard_trace_handler",
                      "ExecutionTraceObserver", "DeviceType", "kineto_available"), ".torch"),
@@ -35,7 +32,7 @@ _PLACES = {
     **dict.fromkeys(("memory_report", "tensor_lines"), ".model._tensors"),
     **dict.fromkeys(("layers", "LayersError"), ".pipeline._layers"),
 }
-__all__ = ["Error", "Trace", "__version__", *_PLACES]
+__all__ = [*_PLACES]
 _PLACES.update(ProfileKwargs=".accelerate", autograd_profiler=None)  # not for `import *`
 _PLACES.update(dict.fromkeys(("CuspyConfig", "PerformanceMetricsConfig", "ProfilerActivityConfig"),
                              ".torch"))  # where torch has them
@@ -44,6 +41,7 @@ _PLACES.update(dict.fromkeys(("CuspyConfig", "PerformanceMetricsConfig", "Profil
 def __getattr__(name):
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
     place = _PLACES[name]
     module = importlib.import_module(place or f".{name}", __name__)
     value = getattr(module, name) if place else module

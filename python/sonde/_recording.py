@@ -9,11 +9,11 @@ program's own C code.
 """
 import os
 import sys
-import threading
+from _thread import RLock  # what threading has; in a recorded program that may not be loaded yet
 
 from . import _record, _scratch
 
-lock = threading.RLock()  # of all of this, and of what sessions count
+lock = RLock()  # of all of this, and of what sessions count
 forks = 0  # of this process and its ancestors
 before_moving = []  # called with the path of an owner's recording that has ended
 
@@ -26,7 +26,7 @@ _counted = {}  # by path, of recordings that are not the sessions': who has coun
 def _forget_in_child():
     """The lock may have been held by a thread that the child does not have."""
     global lock, forks
-    lock = threading.RLock()
+    lock = RLock()
     forks += 1
 
 
@@ -50,8 +50,10 @@ class _OnlyOurs:
 
 def allow_fork():
     """The recorder has a thread, for which Python would warn of fork() since 3.12."""
+    if sys.version_info < (3, 12):
+        return
     import warnings
-    if sys.version_info >= (3, 12) and not any(isinstance(one[1], _OnlyOurs) for one in warnings.filters):
+    if not any(isinstance(one[1], _OnlyOurs) for one in warnings.filters):
         warnings.filters.insert(0, ("ignore", _OnlyOurs(), DeprecationWarning, None, 0))
         warnings._filters_mutated()
 

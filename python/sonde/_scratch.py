@@ -6,14 +6,14 @@ of the standard library runs then: weakref.finalize and shutil would be in the p
 """
 import atexit
 import os
-import weakref
+from _weakref import ref
 
 from . import _record
 
 _alive = {}  # by id
 
 
-class _Link(weakref.ref):
+class _Link(ref):
     __slots__ = ("folder", "owner")
 
 

@@ -152,3 +152,34 @@ def test_lines_of_an_archive(tmp_path):
     sonde_run(["--lines", "f", "-o", "t.sonde"], "app.pyz", cwd=tmp_path)
     text = run(SONDE, "report", "t.sonde", "--view", "lines", cwd=tmp_path).stdout
     assert hits(text) == 2 and "return x" in text
+
+
+@pytest.mark.parametrize("options", [["--sample"], ["--functions"], ["--sample", "--functions", "--native"]],
+                         ids=" ".join)
+def test_no_module_of_the_library_is_loaded_for_us(options, tmp_path):
+    """Each process of a program pays for them, and may find that it has them without importing them."""
+    (tmp_path / "prog.py").write_text("import sys\nprint(*sorted(name for name in sys.modules if '.' not in name))\n")
+    alone = set(python("prog.py", cwd=tmp_path).stdout.split())
+    found = set(sonde_run([*options, "-o", "t.sonde"], "prog.py", cwd=tmp_path).stdout.split())
+    written_in_c = {"_collections", "_posixsubprocess", "atexit", "gc", "_interpreters", "_xxsubinterpreters"}
+    assert found - alone - written_in_c - {"sonde", "sitecustomize"} <= ({"warnings"} if sys.version_info >= (3, 12) else set())
+
+
+def test_threads_have_their_names_though_threading_comes_later(tmp_path):
+    """Our hook waits for it, and is gone from the path of imports then."""
+    (tmp_path / "prog.py").write_text(
+        "import sys, time\n"
+        "assert 'threading' not in sys.modules\n"
+        "import threading\n"
+        "assert type(threading.__loader__).__module__ != 'sitecustomize'\n"
+        "assert not any('sonde' in str(getattr(sys.modules.get(type(finder).__module__), '__file__', ''))\n"
+        "               and finder.wanted == 'threading' for finder in sys.meta_path)\n"
+        "def work():\n"
+        "    end = time.thread_time() + 0.1\n"
+        "    while time.thread_time() < end: pass\n"
+        "thread = threading.Thread(target=work, name='Worker bee')\n"
+        "thread.start()\nthread.join()\n")
+    done = sonde_run(["--sample", "1000", "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    assert done.stderr == ""
+    shown = run(SONDE, "report", "t.sonde", "--view", "samples", "--group-by", "thread", cwd=tmp_path).stdout
+    assert "Worker bee" in shown and "MainThread" in shown

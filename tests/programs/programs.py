@@ -7,7 +7,7 @@ scratch environment's interpreter, {bin} its programs' folder, {sources} the unp
 """
 import collections
 
-TIMES = r"\b\d+\.\d+ ?s\b|\bin \d+\.\d+ seconds?\b|\b\d+:\d\d:\d\d\b"
+TIMES = r" \(\d+:\d\d:\d\d\)|\b\d+\.\d+ ?s\b|\bin \d+\.\d+ seconds?\b|\b\d+:\d\d:\d\d\b"
 
 Program = collections.namedtuple("Program", "name words lines status seconds ignore",
                                  defaults=["", 0, 240, ""])

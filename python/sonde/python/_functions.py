@@ -16,8 +16,7 @@ import atexit
 import gc
 import os
 import sys
-import threading
-import warnings
+from _thread import allocate_lock
 
 from .. import _python, _record
 from ._session import Session
@@ -26,7 +25,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__))
 _MODES = ("aggregate", "trace")
 
-_lock = threading.Lock()
+_lock = allocate_lock()
 _users = 0
 _options = None  # of the probe that is on
 
@@ -46,6 +45,7 @@ def _start(builtins, mode, whole):
             raise RuntimeError("sonde: a profile with with_stack=True is recording Python's calls: stop "
                                "it before sonde.functions() begins, or begin with sonde.functions()")
         elif (builtins, mode) != _options:
+            import warnings
             warnings.warn("sonde: Python calls are already being recorded with other options, "
                           "which stay in effect", stacklevel=6)
         _users += 1
@@ -111,7 +111,7 @@ def _stop_at_exit():
 def _forget_in_child():
     """The lock may have been held by a thread that the child does not have."""
     global _lock
-    _lock = threading.Lock()
+    _lock = allocate_lock()
 
 
 atexit.register(_stop_at_exit)

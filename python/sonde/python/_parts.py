@@ -6,19 +6,18 @@ probe on, that is the session's result. When a second one comes, the first is gi
 counted so far under a number of its own, and both count for themselves from then on, in C. Asked
 for its result, such a session has its part cut out of the trace.
 """
-import collections
 import os
-import weakref
+from _collections import deque
+from _weakref import ref
 
 from .. import _record, _recording, _scratch
-from .._core import Error, Trace, cut_session
 
 SEVERAL = object()  # sessions have counted
 _LAST = 0xffff  # number of a session
 
-_guests = weakref.WeakSet()  # Parts of recordings whose file is someone else's
+_guests = []  # references to Parts of recordings whose file is someone else's
 _free = []  # numbers that may be given out again
-_gone = collections.deque()  # what is to be done before that: of sessions that are no more
+_gone = deque()  # what is to be done before that: of sessions that are no more
 _alive = {}  # references to sessions, by number
 
 
@@ -37,22 +36,28 @@ def number_of(session, forget):
             _free.append(number)
     number = _free.pop() if _free else _record.new_session()
     if number > _LAST:
+        from .._core import Error
         raise Error(f"cannot record: {_LAST} sessions have been made, and all are still "
                     "referenced; delete those that are no longer needed")
     trail = []  # where it counted last, and the recording that it is in: nobody else knows later
     gone = number, _recording.forks, trail, forget
     # Called by the collector, where anything may be going on: it only notes it.
-    _alive[number] = weakref.ref(session, lambda _: _gone.append(gone))
+    _alive[number] = ref(session, lambda _: _gone.append(gone))
     return number, trail
 
 
 # ----------------------------------------------------------------------------- parts
 
+def open_trace(path):
+    from .._core import Trace  # not in programs that are only recorded
+    return Trace(path)
+
+
 class Part:
     """What a session has of a recording."""
 
     def __init__(self, session, recording, whole):
-        self.session = weakref.ref(session)
+        self.session = ref(session)
         self.recording = recording
         self.whole = whole  # from its beginning to its end: of `sonde run`
         self.number = session._number
@@ -60,7 +65,8 @@ class Part:
         self._kept = None  # read for the last time when its owner took the file away
         self._folder = None
         if not recording.owned:
-            _guests.add(self)
+            _guests[:] = [guest for guest in _guests if guest() is not None]
+            _guests.append(ref(self))
 
     def is_alone(self, kind):
         """Whether all that was counted is the session's."""
@@ -91,10 +97,10 @@ class Part:
     def keep(self):
         if self._kept is None:
             session = self.session()
-            self._kept = session and Trace(self.file(session))
+            self._kept = session and open_trace(self.file(session))
 
     def trace(self, session):
-        return self._kept or Trace(self.file(session))
+        return self._kept or open_trace(self.file(session))
 
     def file(self, session):
         """The trace of the session's part alone, with those of forked children beside it."""
@@ -108,6 +114,7 @@ class Part:
         return target
 
     def cut(self, session, target):
+        from .._core import Error, cut_session
         spans = self.spans + [_record.clock()] * (len(self.spans) % 2)  # it is on
         if self.is_alone(session._kind):
             spans = [0, _record.clock()]
@@ -122,8 +129,8 @@ class Part:
 
 def _keep_all(path):
     """The owner of the recording at `path` has ended it, and is about to move the file."""
-    for part in list(_guests):
-        if part.recording.path == path:
+    for part in [guest() for guest in _guests]:
+        if part is not None and part.recording.path == path:
             part.keep()
 
 

@@ -12,15 +12,15 @@ while it is on shares it.
 import atexit
 import os
 import sys
-import threading
-import warnings
+from _thread import allocate_lock
 
 from .. import _python, _record
+from . import _start as _start_of_run
 from ._session import Session
 
 DEFAULT_HZ = 100
 
-_lock = threading.Lock()
+_lock = allocate_lock()
 _lock_pid = os.getpid()
 _users = 0
 _hz = None
@@ -33,14 +33,15 @@ def _renew_lock():
     """In a child: a thread that stayed in the parent may have held it."""
     global _lock, _lock_pid
     if _lock_pid != os.getpid():
-        _lock, _lock_pid = threading.Lock(), os.getpid()
+        _lock, _lock_pid = allocate_lock(), os.getpid()
 
 
 def _name_threads():
     """The names that Python has for its threads, which the system does not know."""
-    if "threading" not in sys.modules:
-        return
-    for thread in list(threading._active.values()):
+    threading = sys.modules.get("threading")
+    if threading is None:
+        _python.name_thread(os.getpid(), "MainThread")
+    for thread in list(threading._active.values()) if threading else ():
         number = getattr(thread, "native_id", None)
         if number:
             _python.name_thread(number, thread.name)
@@ -49,6 +50,10 @@ def _name_threads():
 def _watch_threads():
     """Threads that begin from now on tell their names: they may end before it does."""
     global _watch
+    if "threading" not in sys.modules and _start_of_run.after_import:
+        _start_of_run.after_import("threading", lambda module: _users and _watch_threads())
+        return
+    import threading
     if _watch is None and "_set_native_id" in vars(threading.Thread):
         was = threading.Thread._set_native_id
         _watch = was, _python.naming(was)
@@ -57,6 +62,7 @@ def _watch_threads():
 
 def _unwatch_threads():
     global _watch
+    threading = sys.modules.get("threading")
     if _watch is not None and vars(threading.Thread).get("_set_native_id") is _watch[1]:
         threading.Thread._set_native_id = _watch[0]
     _watch = None
@@ -77,6 +83,11 @@ def _tell_paths():
         [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix])))
 
 
+def _warn(text):
+    import warnings
+    warnings.warn(f"sonde: {text}", stacklevel=6)
+
+
 def _start(hz, native):
     global _users, _hz, _native
     with _lock:
@@ -88,11 +99,9 @@ def _start(hz, native):
             _watch_threads()
             _name_threads()
         elif hz != _hz:
-            warnings.warn(f"sonde: this process is already being sampled at {_hz:g} Hz; "
-                          f"hz={hz:g} is ignored", stacklevel=5)
+            _warn(f"this process is already being sampled at {_hz:g} Hz; hz={hz:g} is ignored")
         elif native and not _native:
-            warnings.warn("sonde: this process is already being sampled without native frames; "
-                          "native=True is ignored", stacklevel=5)
+            _warn("this process is already being sampled without native frames; native=True is ignored")
         _users += 1
 
 
@@ -127,6 +136,7 @@ def _finish_child():
         if _users > 0:
             _name_threads()
             _python.stop_sampling()
+            import threading
             if any(not thread.daemon and thread is not threading.main_thread()
                    for thread in threading.enumerate()):
                 _python.start_sampling(_hz, _native)  # they are waited for
@@ -155,7 +165,8 @@ def _in_child():
     if _users == 0:
         return
     if _python.is_sampling():
-        _python.name_thread(os.getpid(), threading.current_thread().name, True)
+        threading = sys.modules.get("threading")
+        _python.name_thread(os.getpid(), threading.current_thread().name if threading else "MainThread", True)
         _tell_multiprocessing()
     else:  # it could not be started, and has said why
         _users = 0

@@ -10,8 +10,12 @@ import os
 import sys
 
 from .. import _record, _recording, _scratch
-from .._core import Error, Trace
-from . import _parts, _wrapped
+from . import _parts
+
+
+def _error(text):
+    from .._core import Error
+    return Error(text)
 
 
 class Session:
@@ -31,6 +35,8 @@ class Session:
         self._path = os.fspath(path) if path is not None else None
         self._options = options
         self._whole = whole  # nobody else's: the recording is made for it
+        if not whole:
+            from .. import _core  # noqa: F401 - not later, when imports may be recorded
         self._part = None
         self._depth = 0
         self._folder = None
@@ -106,7 +112,7 @@ class Session:
             self._number, self._trail = _parts.number_of(self, self._forgetting())
         if self._part is None:
             if self._path is not None and self._finished:
-                raise Error(f"cannot record into {self._path} again: it holds this session's "
+                raise _error(f"cannot record into {self._path} again: it holds this session's "
                             "trace; create a new session, or omit the path")
             recording = _recording.join(self._path, self._options)
             if self._finished and self._finished[-1].recording.counted is recording.counted:
@@ -168,6 +174,7 @@ class Session:
 
     def __call__(self, function):
         """A decorator: the probe is on while the function runs."""
+        from . import _wrapped
         return _wrapped.wrap(self, function)
 
     @classmethod
@@ -190,11 +197,11 @@ class Session:
         with _recording.lock:
             parts = self._parts()
             if not parts:
-                raise Error("nothing was recorded yet: call enable(), or use `with`")
+                raise _error("nothing was recorded yet: call enable(), or use `with`")
             self._settle()
             if len(parts) == 1:
                 return parts[0].trace(self)
-            return Trace(self._gathered(parts))
+            return _parts.open_trace(self._gathered(parts))
 
     def _settle(self):
         """What is counted but not yet in the trace is put there."""
@@ -228,7 +235,7 @@ class Session:
             parts = self._parts()
             self._settle()
         if not parts:
-            raise Error(f"cannot save {path}: nothing was recorded yet")
+            raise _error(f"cannot save {path}: nothing was recorded yet")
         if len(parts) == 1 and not os.path.isdir(path):
             _copy_with_children(parts[0].file(self), path)
             return

@@ -7,15 +7,13 @@ runs on without it.
 """
 import atexit
 import builtins
-import importlib.util
 import os
 import sys
-
-from . import _sources
 
 _sessions = {}  # by name, kept for the life of the process
 _FIRST = "SONDE_FIRST_PROCESS"
 _is_first = False
+after_import = None  # has a function called once a module is there; of sitecustomize
 
 
 def say(text):
@@ -27,6 +25,7 @@ def _attempt(what, function, *arguments):
     try:
         return function(*arguments)
     except ImportError as error:
+        import importlib.util
         if importlib.util.find_spec("sonde._python"):
             return _tell(what, error)
         _tell(what, "this Python is %d.%d, and %s" % (*sys.version_info[:2], (
@@ -48,7 +47,9 @@ class _Watch:
     """Hands the code of named functions to their probes as it comes up."""
 
     def __init__(self):
+        from ._sources import keep_unfiled
         self.wanted = []  # (option, Name, session)
+        self.keep_unfiled = keep_unfiled
 
     def add(self, option, text, session):
         from . import _names
@@ -62,7 +63,7 @@ class _Watch:
         for _, name, session in self.wanted:
             for found in name.codes(code, roots):
                 session.add_code(found)
-                _sources.keep_unfiled(found)
+                self.keep_unfiled(found)
 
     def tell(self):
         """At the end: what never came up."""
@@ -95,7 +96,7 @@ def _start_named(starts, first):
     return started
 
 
-def start_decorator(starts, after_import, first):
+def start_decorator(starts, first):
     """`@profile`, wherever the program has it from."""
     from . import _decorated
     sessions = _start_named(starts, first)
@@ -126,9 +127,10 @@ def _watch_children():
     _python.watch_children()
 
 
-def before(starts, after_import):
-    """What must be ready when the program's code is loaded. `starts`: as sitecustomize has them."""
-    global _is_first
+def before(starts, after):
+    """What must be ready when the program's code is loaded. `starts`, `after`: as sitecustomize has them."""
+    global _is_first, after_import
+    after_import = after
     first = _is_first = _FIRST not in os.environ
     os.environ[_FIRST] = str(os.getpid())
     _attempt(None, _allow_fork)
@@ -136,7 +138,7 @@ def before(starts, after_import):
     _run_setup()
     named = [start for start in starts if start.when == "named"]
     if named:
-        start_decorator(named, after_import, first)
+        start_decorator(named, first)
 
 
 def last(starts, probes):

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probes/python/common.h"
 
-PyObject *snd_py_error_class;
+static PyObject *error_class; /* sonde.Error, once it was needed */
+
+PyObject *snd_py_error_class(void)
+{
+    PyObject *core = error_class ? NULL : PyImport_ImportModule("sonde._core");
+
+    if (core)
+        error_class = PyObject_GetAttrString(core, "Error");
+    Py_XDECREF(core);
+    PyErr_Clear();
+    return error_class ? error_class : PyExc_RuntimeError;
+}
 
 const char *snd_py_bytes(PyObject *text, PyObject **owned, size_t *length)
 {
@@ -71,7 +82,7 @@ static PyObject *nothing; /* kept: it is asked for at every start */
 
 void snd_py_common_renew(void)
 {
-    nothing = NULL;
+    nothing = error_class = NULL;
 }
 
 bool snd_py_is_reached(bool *reached)

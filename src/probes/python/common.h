@@ -37,8 +37,11 @@ extern PyMethodDef snd_py_lines_methods[], snd_py_line_sessions_methods[];
 extern PyMethodDef snd_py_line_memory_methods[];
 extern PyMethodDef snd_py_sampler_methods[];
 
-/* sonde.Error; set once by the module. */
-extern PyObject *snd_py_error_class;
+/*
+ * sonde.Error, borrowed. It is loaded when it is first needed: it is the reading side's, which a
+ * recorded program does without.
+ */
+PyObject *snd_py_error_class(void);
 
 /* ---------------------------------------------------------------------- lives */
 

@@ -203,7 +203,7 @@ static bool prepare(const char *package, const char *library)
 {
 #ifdef Py_GIL_DISABLED
     PyErr_SetString(
-        snd_py_error_class,
+        snd_py_error_class(),
         "cannot record Python calls: free-threaded Python is not supported; use one with the GIL");
     return false;
 #endif
@@ -211,7 +211,7 @@ static bool prepare(const char *package, const char *library)
         snd_py_functions_index = snd_py_extra_index(NULL);
     if (snd_py_functions_index < 0) {
         PyErr_SetString(
-            snd_py_error_class,
+            snd_py_error_class(),
             "cannot record Python calls: other tools use all extra slots of code objects");
         return false;
     }
@@ -239,7 +239,7 @@ static PyObject *functions_start(PyObject *module, PyObject *args, PyObject *kwa
     Py_DECREF(package);
     Py_DECREF(library);
     if (snd_calls.on)
-        PyErr_SetString(snd_py_error_class, "Python calls are already being recorded");
+        PyErr_SetString(snd_py_error_class(), "Python calls are already being recorded");
     if (!ready)
         return NULL;
     probe.builtins = with_builtins != 0;

@@ -37,7 +37,8 @@ static PyObject *watch_code(PyObject *module, PyObject *callable)
     if (callable != Py_None && !hooked) {
         if (PySys_AddAuditHook(on_event, NULL) != 0) {
             if (!PyErr_Occurred())
-                PyErr_SetString(snd_py_error_class, "an audit hook of the program refuses another");
+                PyErr_SetString(snd_py_error_class(),
+                                "an audit hook of the program refuses another");
             return NULL;
         }
         hooked = true;

@@ -284,7 +284,7 @@ struct snd_line_table *snd_line_table_get(PyCodeObject *code, PyCodeObject *owne
     if (snd_line_index < 0)
         snd_line_index = snd_py_extra_index(free_table);
     if (snd_line_index < 0) {
-        PyErr_SetString(snd_py_error_class,
+        PyErr_SetString(snd_py_error_class(),
                         "cannot record lines: other tools use all extra slots of code objects");
         return NULL;
     }

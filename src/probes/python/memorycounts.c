@@ -340,7 +340,7 @@ static bool prepare(void)
     if (done)
         return true;
     if (pthread_key_create(&memory.ending, end_thread) != 0) {
-        PyErr_SetString(snd_py_error_class,
+        PyErr_SetString(snd_py_error_class(),
                         "cannot count memory: no thread-specific key is available");
         return false;
     }

@@ -28,7 +28,7 @@ bool snd_py_tool_take(struct snd_py_tool *tool)
     PyObject *monitoring = PySys_GetObject("monitoring"); /* borrowed */
 
     if (!monitoring || PyType_Ready(&callback_type) != 0) {
-        PyErr_Format(snd_py_error_class, "cannot record %s: this Python has no sys.monitoring",
+        PyErr_Format(snd_py_error_class(), "cannot record %s: this Python has no sys.monitoring",
                      tool->records);
         return false;
     }
@@ -44,7 +44,7 @@ bool snd_py_tool_take(struct snd_py_tool *tool)
         PyErr_Clear();
     }
     PyErr_Format(
-        snd_py_error_class,
+        snd_py_error_class(),
         "cannot record %s: other tools use ids 2, 3 and 4 of sys.monitoring; stop one of them",
         tool->records);
     return false;

@@ -25,7 +25,7 @@ static PyObject *start_sampling(PyObject *self, PyObject *arguments)
         return PyErr_Format(PyExc_ValueError, "sonde: hz must be 0.01..20000, got %R",
                             PyTuple_GET_ITEM(arguments, 0));
     if (snd_sampler_start(hz, native != 0, &err) != SONDE_OK) {
-        PyErr_SetString(snd_py_error_class, err.message);
+        PyErr_SetString(snd_py_error_class(), err.message);
         return NULL;
     }
     sonde_metadata(snd_meta_key(SND_META_PYTHON_SAMPLE),

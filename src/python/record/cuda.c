@@ -26,7 +26,7 @@ static int bind(const char *name, void *function, size_t size)
 #define BIND(name) bind("sonde_cuda_" #name, &probe.name, sizeof probe.name)
 
 /* False with an exception set. */
-static int open_probe(PyObject *error_class, const char *path)
+static int open_probe(PyObject *(*error_class)(void), const char *path)
 {
     if (probe.library)
         return 1;
@@ -34,13 +34,13 @@ static int open_probe(PyObject *error_class, const char *path)
     if (BIND(start) && BIND(stop) && BIND(again) && BIND(error) && BIND(describe))
         return 1;
     const char *why = dlerror();
-    PyErr_Format(error_class, "cannot load the CUDA probe %s: %s", path,
+    PyErr_Format(error_class(), "cannot load the CUDA probe %s: %s", path,
                  why ? why : "it is not one");
     probe.library = NULL;
     return 0;
 }
 
-PyObject *snd_py_cuda_start(PyObject *error_class, PyObject *args, PyObject *kwargs)
+PyObject *snd_py_cuda_start(PyObject *(*error_class)(void), PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "library", "cupti", "share", NULL };
     PyObject    *path = NULL;
@@ -59,7 +59,7 @@ PyObject *snd_py_cuda_start(PyObject *error_class, PyObject *args, PyObject *kwa
     result = probe.start(&options);
     Py_END_ALLOW_THREADS
     if (result < 0)
-        return PyErr_Format(error_class, "%s", probe.error());
+        return PyErr_Format(error_class(), "%s", probe.error());
     return PyUnicode_FromString(probe.error());
 }
 

@@ -28,12 +28,6 @@ static struct PyModuleDef python_module = {
 
 static int fill(PyObject *module)
 {
-    PyObject *core = PyImport_ImportModule("sonde._core");
-
-    snd_py_error_class = core ? PyObject_GetAttrString(core, "Error") : NULL;
-    Py_XDECREF(core);
-    if (!snd_py_error_class)
-        return -1;
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         if (PyModule_AddFunctions(module, tables[i]) != 0)
             return -1;

@@ -25,13 +25,25 @@
 #include "python/record/cuda.h"
 #include "python/record/schema.h"
 
-static PyObject *error_class; /* sonde.Error */
+static PyObject *known_error_class; /* sonde.Error, once it was needed */
 
 /* ------------------------------------------------------------------- errors */
 
+/* Not loaded before it is needed: it is the reading side's, which a recorded program does without. */
+static PyObject *error_class(void)
+{
+    if (!known_error_class) {
+        PyObject *core = PyImport_ImportModule("sonde._core");
+        known_error_class = core ? PyObject_GetAttrString(core, "Error") : NULL;
+        Py_XDECREF(core);
+        PyErr_Clear();
+    }
+    return known_error_class ? known_error_class : PyExc_RuntimeError;
+}
+
 static PyObject *raise_error(const struct sonde_error *err)
 {
-    PyObject *exception = PyObject_CallFunction(error_class, "s", err->message);
+    PyObject *exception = PyObject_CallFunction(error_class(), "s", err->message);
 
     if (!exception)
         return NULL;
@@ -39,7 +51,7 @@ static PyObject *raise_error(const struct sonde_error *err)
     PyObject *os_error = PyLong_FromLong(err->os_error);
     if (status && os_error && PyObject_SetAttrString(exception, "status", status) == 0 &&
         PyObject_SetAttrString(exception, "os_error", os_error) == 0)
-        PyErr_SetObject(error_class, exception);
+        PyErr_SetObject(error_class(), exception);
     Py_XDECREF(status);
     Py_XDECREF(os_error);
     Py_DECREF(exception);
@@ -413,7 +425,7 @@ static int open_probe(const char *path)
         if (symbols[i])
             continue;
         const char *why = dlerror();
-        PyErr_Format(error_class, "cannot load the torch probe %s: %s", path,
+        PyErr_Format(error_class(), "cannot load the torch probe %s: %s", path,
                      why ? why : "it is not one");
         probe.library = NULL;
         return 0;
@@ -488,7 +500,7 @@ static PyObject *torch_start(PyObject *module, PyObject *args, PyObject *kwargs)
     int result = probe.start(&options);
     free_notes(list);
     if (result != 0)
-        return PyErr_Format(error_class, "%s", probe.error());
+        return PyErr_Format(error_class(), "%s", probe.error());
     Py_RETURN_NONE;
 }
 
@@ -601,18 +613,16 @@ static int add_flags(PyObject *module)
 PyMODINIT_FUNC PyInit__record(void);
 PyMODINIT_FUNC PyInit__record(void)
 {
-    PyObject *core = PyImport_ImportModule("sonde._core");
-    PyObject *module = core ? PyModule_Create(&record_module) : NULL;
+    PyObject *module = PyModule_Create(&record_module);
 
     if (module) {
         cycle_function = NULL; /* an interpreter's that has ended, if there is one */
         memset(cycle_error, 0, sizeof cycle_error);
-        error_class = PyObject_GetAttrString(core, "Error");
-        if (!error_class || !add_flags(module) || !snd_py_add_schema(module)) {
+        known_error_class = NULL; /* likewise */
+        if (!add_flags(module) || !snd_py_add_schema(module)) {
             Py_DECREF(module);
             module = NULL;
         }
     }
-    Py_XDECREF(core);
     return module;
 }

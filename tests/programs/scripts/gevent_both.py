@@ -15,5 +15,5 @@ def ask(n):
 
 server = WSGIServer(("127.0.0.1", 0), application, log=None)
 server.start()
-print([job.value for job in gevent.joinall([gevent.spawn(ask, n) for n in range(40)])])
+print(sorted(job.value for job in gevent.joinall([gevent.spawn(ask, n) for n in range(40)])))
 server.stop()
