@@ -70,6 +70,9 @@ def test_refused(tmp_path, injected):
     done = run(injected, tmp_path / "t.sonde", REFUSED="35")
     assert done.returncode == 0 and done.stdout.startswith("done")
     assert done.stderr.count("GPU work is not recorded: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES") == 1, done.stderr
+    ledger = subprocess.run([SONDE, "report", tmp_path / "t.sonde", "--view", "ledger"], check=True,
+                            capture_output=True, text=True).stdout
+    assert "recorded no work of GPUs" in ledger and "NVreg_RestrictProfilingToAdminUsers" in ledger
 
 
 def test_no_cupti(tmp_path, injected):

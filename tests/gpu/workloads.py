@@ -3,7 +3,9 @@
 
     python workloads.py NAME torch OUT.json       the Chrome trace
     python workloads.py NAME sonde OUT.sonde      the trace
+    python workloads.py NAME PROFILER OUT.averages  key_averages() with memory, as JSON
 """
+import json
 import sys
 import warnings
 
@@ -176,19 +178,36 @@ def make(name):
     return run
 
 
+def averages(result):
+    names = ("count", "cpu_memory_usage", "self_cpu_memory_usage", "device_memory_usage",
+             "self_device_memory_usage", "device_time_total", "self_device_time_total")
+    return {f"{row.key} {str(row.device_type).split('.')[-1]}": {name: getattr(row, name) for name in names}
+            for row in result.key_averages()}
+
+
 def main():
     name, profiler, out = sys.argv[1:]
     run = make(name)
+    with_memory = out.endswith(".averages")
     if profiler == "torch":
         from torch.profiler import ProfilerActivity, profile
     else:
         from sonde import ProfilerActivity, profile
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as result:
+    torch.cuda.reset_peak_memory_stats()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], profile_memory=with_memory,
+                 record_shapes=with_memory) as result:
         run()
-    if profiler == "torch":
+    if with_memory:
+        found = {"rows": averages(result), "peak": torch.cuda.max_memory_allocated()}
+        if profiler == "sonde":
+            result.save(out + ".sonde")
+        with open(out, "w") as file:
+            json.dump(found, file)
+    elif profiler == "torch":
         result.export_chrome_trace(out)
     else:
         result.save(out)
+        result.export_chrome_trace(out + ".json")
 
 
 if __name__ == "__main__":
