@@ -13,7 +13,7 @@ import warnings
 from .torch._installed import torch_module
 from .torch._profile import profile as _profile
 from .torch._profile import record_function
-from .torch._schedule import ProfilerActivity
+from .torch._schedule import ProfilerActivity, supported_activities
 
 __all__ = ["profile", "record_function"]
 
@@ -33,11 +33,12 @@ class profile(_profile):
             warnings.warn("sonde: activity_filters choose among GPU activities, which are not "
                           "recorded", stacklevel=2)
         device = "cuda" if use_cuda else use_device
-        if device is not None:
+        with_cuda = device == "cuda" and ProfilerActivity.CUDA in supported_activities()
+        if device is not None and not with_cuda:
             warnings.warn(f"sonde: {device} is not recorded, only the CPU is", stacklevel=2)
         if not use_cpu:
             warnings.warn("sonde: the CPU is recorded even with use_cpu=False", stacklevel=2)
-        super().__init__(activities=[ProfilerActivity.CPU], record_shapes=record_shapes,
+        super().__init__(activities=[ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * with_cuda, record_shapes=record_shapes,
                          profile_memory=profile_memory, with_stack=with_stack,
                          with_flops=with_flops, with_modules=with_modules,
                          experimental_config=experimental_config, acc_events=acc_events,

@@ -13,7 +13,8 @@ INDIRECT = {
     ("src/probes/python/childenv.c", "VARIABLE"): {"SONDE_TRACE"},
     ("src/record/environment.c", "name"): {"RANK", "WORLD_SIZE"},
     ("src/cli/viewoptions.c", "names[i]"): {"LC_ALL", "LC_CTYPE", "LANG"},
-    ("src/cli/runprobes.c", "variable"): {"LD_PRELOAD"},
+    ("src/cli/runlibrary.c", "library->variable"):
+        {"LD_PRELOAD", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"},
     ("python/sonde/python/_start.py", "_FIRST"): {"SONDE_FIRST_PROCESS"},
     ("python/sonde/_autostart/sitecustomize.py", "'SONDE_' + self.name.replace('-', '_').upper()"):
         {"SONDE_LINES", "SONDE_LINE_MEMORY", "SONDE_SAMPLE"},
