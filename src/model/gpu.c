@@ -265,7 +265,7 @@ static bool add_causes(struct snd_gpu *g)
     for (uint32_t i = 0; added && i < g->gap_count; i++) {
         const struct snd_gpu_gap *gap = &g->gaps[i];
         struct snd_key key = { SND_PAIR(gap->device, gap->reason), SND_PAIR(gap->where, gap->call),
-                               0 };
+                               gap->frame };
         uint32_t       at;
         if (!snd_map_get(&map, key, &at)) {
             at = g->cause_count;
@@ -273,9 +273,11 @@ static bool add_causes(struct snd_gpu *g)
                     snd_map_put(&map, key, at);
             if (!added)
                 break;
-            g->causes[g->cause_count++] = (struct snd_gpu_cause){
-                .device = gap->device, .reason = gap->reason, .where = gap->where, .call = gap->call
-            };
+            g->causes[g->cause_count++] = (struct snd_gpu_cause){ .device = gap->device,
+                                                                  .reason = gap->reason,
+                                                                  .where = gap->where,
+                                                                  .call = gap->call,
+                                                                  .frame = gap->frame };
         }
         struct snd_gpu_cause *cause = &g->causes[at];
         cause->gaps++;

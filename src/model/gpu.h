@@ -43,6 +43,7 @@ struct snd_gpu_gap {
     uint32_t reason; /* enum snd_gpu_reason */
     uint32_t where;  /* the host was there: a number of launches.places; SONDE_NONE: not known */
     uint32_t call;   /* in this call of the API: a number of trace->names; SONDE_NONE: in none */
+    uint32_t frame;  /* ... and in this Python function, if no range has a line; 0: not known */
     uint32_t next;   /* name of the work that ended it; of a copy: its own */
     uint32_t asked;  /* where that was asked for; SONDE_NONE: not known */
     uint32_t thread; /* that asked for it, and when, if the host was late */
@@ -51,7 +52,7 @@ struct snd_gpu_gap {
 
 /* All gaps with one reason and one place. */
 struct snd_gpu_cause {
-    uint32_t device, reason, where, call;
+    uint32_t device, reason, where, call, frame;
     uint64_t gaps;
     int64_t  total_ns, longest_ns;
 };

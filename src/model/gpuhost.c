@@ -4,7 +4,8 @@
  *
  * One walk, in which each thread's time is divided among its innermost ranges. Of a gap in which the
  * host was late, the time from its begin to the next launch is looked at, on the thread that launched:
- * the range, and call of the API, that had most of it is where the host was.
+ * the range, and call of the API, that had most of it is where the host was. Where calls of Python
+ * functions were recorded, the innermost that ran all that time is known, too.
  */
 #include <stdlib.h>
 
@@ -21,12 +22,19 @@ struct part {
     int64_t  ns;
 };
 
+/* The shortest call of a Python function around a window. */
+struct around {
+    uint64_t ns;
+    uint32_t frame; /* 0: none */
+};
+
 struct watcher {
     struct snd_gpu     *g;
     struct window      *windows; /* by thread and start */
     uint32_t            window_count, window_room;
-    uint32_t           *next;    /* of each thread: the first that may not be over */
-    int64_t            *seen_ns; /* of each thread: its time is divided up to there */
+    struct around      *functions; /* of each window */
+    uint32_t           *next;      /* of each thread: the first that may not be over */
+    int64_t            *seen_ns;   /* of each thread: its time is divided up to there */
     struct snd_map      by_part;
     struct part        *parts;
     uint32_t            part_count, part_room;
@@ -111,6 +119,39 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
                snd_add(r->start_ns, r->total_ns));
 }
 
+/* The first window of a thread that begins at that moment or later. */
+static uint32_t find_window(const struct watcher *w, uint32_t thread, int64_t ns)
+{
+    uint32_t low = 0, high = w->window_count;
+
+    while (low < high) {
+        uint32_t             middle = low + (high - low) / 2;
+        const struct window *window = &w->windows[middle];
+        if (window->thread < thread || (window->thread == thread && window->start_ns < ns))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct watcher    *w = user;
+    struct sonde_event event;
+
+    if (SND_EVENT_KIND(words[0]) != SND_EV_FUNCTION ||
+        !snd_event_show(w->g->trace, lane->thread, ns, words, &event) ||
+        event.size > (uint64_t)INT64_MAX)
+        return;
+    uint32_t thread = snd_subject_thread(w->g->trace, lane->thread, words);
+    for (uint32_t i = find_window(w, thread, snd_sub(ns, (int64_t)event.size));
+         i < w->window_count && w->windows[i].thread == thread && w->windows[i].start_ns < ns; i++)
+        if (w->windows[i].end_ns <= ns &&
+            (w->functions[i].frame == 0 || event.size < w->functions[i].ns))
+            w->functions[i] = (struct around){ event.size, event.name };
+}
+
 static int compare_window(const void *x, const void *y)
 {
     const struct window *a = x, *b = y;
@@ -143,6 +184,9 @@ static bool prepare(struct watcher *w)
     }
     if (w->window_count > 0)
         qsort(w->windows, w->window_count, sizeof *w->windows, compare_window);
+    w->functions = calloc((size_t)w->window_count + 1, sizeof *w->functions);
+    if (!w->functions)
+        return false;
     for (uint32_t i = 0; i < w->window_count; i++)
         while (thread <= w->windows[i].thread)
             w->next[thread++] = i;
@@ -165,6 +209,11 @@ static bool choose(struct watcher *w)
         gap->where = part->where;
         gap->call = part->call;
     }
+    for (uint32_t i = 0; i < w->window_count; i++) {
+        struct snd_gpu_gap *gap = &w->g->gaps[w->windows[i].gap];
+        if (gap->where == SONDE_NONE || w->g->launches.places[gap->where].stack == 0)
+            gap->frame = w->functions[i].frame;
+    }
     bool chosen = most != NULL;
     free(most);
     return chosen;
@@ -174,7 +223,7 @@ enum sonde_status snd_gpu_find_host(struct snd_gpu *gpu, struct sonde_error *err
 {
     struct watcher            w = { .g = gpu };
     const struct snd_consumer consumer = {
-        .user = &w, .flops = SONDE_FLOPS_NONE, .open = on_open, .close = on_close
+        .user = &w, .flops = SONDE_FLOPS_NONE, .open = on_open, .close = on_close, .other = on_other
     };
     enum sonde_status status = SONDE_OK;
 
@@ -187,6 +236,7 @@ enum sonde_status snd_gpu_find_host(struct snd_gpu *gpu, struct sonde_error *err
     if (!ready)
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the GPUs of the trace");
     free(w.windows);
+    free(w.functions);
     free(w.next);
     free(w.seen_ns);
     free(w.parts);

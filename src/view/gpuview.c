@@ -6,6 +6,7 @@
 
 #include "format/fields.h"
 #include "model/gpu.h"
+#include "model/stacks.h"
 #include "view/gpunames.h"
 #include "view/view.h"
 
@@ -82,7 +83,7 @@ static const struct snd_column gap_columns[] = {
     { "duration_ns", "Duration", SND_TIME, SND_FIT_FIXED },
     { "reason", "Reason", SND_TEXT, SND_FIT_CONTENT },
     PLACE_COLUMNS,
-    { "next", "Next work", SND_TEXT, SND_FIT_CONTENT },
+    { "next", "Next work", SND_TEXT, SND_FIT_SHAPES },
     { "launched_by", "Launched by", SND_TEXT, SND_FIT_CONTENT },
 };
 enum { GAP_CALL = 6, GAP_MODULE, GAP_LINE };
@@ -107,8 +108,20 @@ static struct snd_cell name_cell(const struct snd_gpu *g, uint32_t name)
     return snd_cell_text((struct sonde_text){ text->bytes, text->length });
 }
 
+/* "train.py(12): step", by where the function begins. */
+static struct snd_cell function_cell(struct snd_doc *doc, uint32_t process, uint32_t frame)
+{
+    struct sonde_buffer text = { 0 };
+
+    snd_function_text(doc->trace, process, frame, &text);
+    struct snd_cell cell = snd_cell_string(snd_doc_format(doc, "%s", snd_buf_string(&text)));
+    sonde_buffer_release(&text);
+    return cell;
+}
+
 static struct snd_cell *put_place(struct snd_doc *doc, struct snd_cell *cell,
-                                  const struct snd_gpu *g, uint32_t where, uint32_t call)
+                                  const struct snd_gpu *g, uint32_t device, uint32_t where,
+                                  uint32_t call, uint32_t frame)
 {
     const struct snd_where *place = where == SONDE_NONE ? NULL : &g->launches.places[where];
     struct sonde_text       module = { "", 0 };
@@ -118,7 +131,10 @@ static struct snd_cell *put_place(struct snd_doc *doc, struct snd_cell *cell,
     *cell++ = place ? snd_cell_text(snd_where_name(&g->launches, place)) : snd_cell_none();
     *cell++ = name_cell(g, call);
     *cell++ = module.length > 0 ? snd_cell_text(module) : snd_cell_none();
-    *cell++ = place ? snd_gpu_line_cell(doc, &g->launches, place) : snd_cell_none();
+    *cell = place ? snd_gpu_line_cell(doc, &g->launches, place) : snd_cell_none();
+    if (cell->none && frame != 0)
+        *cell = function_cell(doc, g->devices[device].process, frame);
+    cell++;
     return cell;
 }
 
@@ -176,7 +192,7 @@ static void add_gap(struct snd_doc *doc, struct snd_table *table, const struct s
     *cell++ = snd_cell_number(gap->start_ns);
     *cell++ = snd_cell_number(gap->duration_ns);
     *cell++ = snd_cell_string(snd_gpu_reason_words[gap->reason]);
-    cell = put_place(doc, cell, g, gap->where, gap->call);
+    cell = put_place(doc, cell, g, gap->device, gap->where, gap->call, gap->frame);
     *cell++ = name_cell(g, gap->next);
     *cell++ = gap->asked == SONDE_NONE
                   ? snd_cell_none()
@@ -194,7 +210,7 @@ static void add_cause(struct snd_doc *doc, const struct snd_gpu *g,
     *cell++ = snd_cell_number(cause->total_ns);
     *cell++ = snd_cell_number((int64_t)cause->gaps);
     *cell++ = snd_cell_number(cause->longest_ns);
-    put_place(doc, cell, g, cause->where, cause->call);
+    put_place(doc, cell, g, cause->device, cause->where, cause->call, cause->frame);
 }
 
 /* The longest gaps, of two alike the first. */

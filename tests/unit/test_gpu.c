@@ -264,6 +264,35 @@ static void steps_are_divided_by_what_the_gpu_did_in_them(void **state)
     sonde_trace_close(trace);
 }
 
+/* Between operators there is no range: the innermost Python function around it is the place. */
+static void python_functions_tell_where_the_host_was(void **state)
+{
+    const char *path = scratch_path("python");
+    struct made m = make(path);
+    uint32_t    file = synth_string(m.s, "train.py");
+    uint32_t    load = synth_frame_in(m.s, synth_string(m.s, "load"), 7, file, 9, false);
+    uint32_t    train = synth_frame_in(m.s, synth_string(m.s, "train"), 30, file, 41, false);
+    uint32_t    short_one = synth_frame_in(m.s, synth_string(m.s, "next"), 3, file, 3, false);
+
+    (void)state;
+    call(&m, m.host, 100, 110, "cudaLaunchKernel", 1);
+    synth_function(m.s, m.host, 320, short_one, 0, 20, 3, 2); /* within the gap only */
+    call(&m, m.host, 400, 410, "cudaLaunchKernel", 2);
+    synth_function(m.s, m.host, 450, load, 0, 300, 2, 1);
+    synth_function(m.s, m.host, 500, train, 0, 450, 1, 0);
+    ran(&m, 150, 200, m.kernel, m.queue, 1);
+    ran(&m, 420, 430, m.kernel, m.queue, 2);
+    synth_close(m.s, true);
+    struct sonde_trace       *trace = scratch_open(path);
+    struct snd_gpu           *g = build(trace);
+    const struct snd_gpu_gap *gap = find_gap(g, 200);
+    assert_int_equal(gap->reason, SND_IDLE_HOST);
+    assert_int_equal(gap->frame, load);
+    assert_int_equal(g->causes[0].frame, load);
+    snd_gpu_free(g);
+    sonde_trace_close(trace);
+}
+
 static void a_trace_without_a_gpu_has_none(void **state)
 {
     struct synth *s = synth_new(scratch_path("none"), NULL);
@@ -290,6 +319,7 @@ int main(void)
         cmocka_unit_test(a_blocking_copy_is_a_synchronisation),
         cmocka_unit_test(the_span_is_divided_without_rest),
         cmocka_unit_test(steps_are_divided_by_what_the_gpu_did_in_them),
+        cmocka_unit_test(python_functions_tell_where_the_host_was),
         cmocka_unit_test(a_trace_without_a_gpu_has_none),
     };
 
