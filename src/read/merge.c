@@ -308,6 +308,36 @@ static bool deliver_next(struct merge *m, struct stream *s)
     return good;
 }
 
+/*
+ * Delivers the events whose raw clock is below `until`: those before it whatever their nanoseconds, so
+ * that none are made to compare them. False when the chunk is damaged or the walk is to stop.
+ */
+static bool run_below(struct merge *m, struct stream *s, uint64_t until)
+{
+    struct snd_cursor *c = &s->cursor;
+    struct snd_walker *w = m->walker;
+    bool               good = true;
+
+    while (good && !w->visitor->stop && s->place.span_end < until) {
+        if (s->place.span_end != 0) {
+            good = snd_deliver_end(w, &s->place);
+            continue;
+        }
+        const uint64_t *words = c->words + c->at;
+        if (c->at >= c->count || words[0] == 0 || !s->place.thread)
+            return true;
+        uint8_t kind = SND_EVENT_KIND(words[0]);
+        if (kind == SND_EV_THREAD || SND_KIND_WORDS(kind) > c->count - c->at ||
+            (snd_event_class[kind] == 1 &&
+             snd_time_extend(SND_EVENT_TIME56(words[0]), s->place.thread->last_raw) >= until))
+            return true;
+        good = snd_deliver(w, &s->place, words);
+        c->at += SND_KIND_WORDS(kind);
+    }
+    c->damaged |= !good;
+    return good && !w->visitor->stop;
+}
+
 /* Delivers from the first stream while it stays first; false when its chunk is at its end. */
 static bool run_first(struct merge *m)
 {
@@ -318,10 +348,11 @@ static bool run_first(struct merge *m)
     for (uint32_t i = 1; i < 3 && i < m->heap_count; i++)
         if (m->heap[i]->ns < until)
             until = m->heap[i]->ns;
+    uint64_t until_raw = snd_scale_raw_before(&s->place.process->scale, until);
     do {
         bool good = s->place.span_end != 0 ? snd_deliver_end(w, &s->place) : deliver_next(m, s);
         s->cursor.damaged |= !good;
-        if (!good || w->visitor->stop || !look_ahead(s))
+        if (!good || w->visitor->stop || !run_below(m, s, until_raw) || !look_ahead(s))
             return false;
     } while (s->ns < until);
     return true;

@@ -60,6 +60,18 @@ static inline int64_t snd_scale_ns(const struct snd_scale *scale, uint64_t raw)
     return snd_add(scale->ns0, (int64_t)(product >> SND_SCALE_SHIFT));
 }
 
+/* A raw clock below which every time is before `ns`; 0 where none can be told. */
+static inline uint64_t snd_scale_raw_before(const struct snd_scale *scale, int64_t ns)
+{
+    __extension__ typedef __int128 wide;
+
+    if (scale->rate <= 0 || scale->raw0 > INT64_MAX || ns > SND_TIME_MAX)
+        return scale->rate > 0 && ns > SND_TIME_MAX ? UINT64_MAX : 0;
+    /* One nanosecond and one tick less, for what was rounded. */
+    wide raw = (((wide)ns - scale->ns0 - 1) << SND_SCALE_SHIFT) / scale->rate + scale->raw0 - 1;
+    return raw < 0 ? 0 : raw > (wide)INT64_MAX ? (uint64_t)INT64_MAX : (uint64_t)raw;
+}
+
 /* A duration, or a sum of durations, in nanoseconds; at most what a trace can last. */
 static inline int64_t snd_scale_ticks(const struct snd_scale *scale, uint64_t ticks)
 {
