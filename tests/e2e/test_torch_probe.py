@@ -26,6 +26,7 @@ _record = pytest.importorskip("sonde._record", reason="sonde was built without i
 from sonde.torch import _attach as _torch_probe  # noqa: E402
 
 from cli_tools import SONDE, sonde as run_sonde  # noqa: E402
+from torch_tools import TORCH  # noqa: E402
 
 try:
     _torch_probe.library()
@@ -769,7 +770,8 @@ def test_compiled(tmp_path, form):
     theirs, _ = both(tmp_path / "t.sonde", lambda: compiled(x).sum().backward(), form)
     ours, _, _, _ = read(tmp_path / "t.sonde")
     assert [e.name() for e in theirs] == [one.name for one in ours]
-    assert any("CompiledFxGraph" in one.name for one in ours)
+    has_calls = TORCH >= (2, 8)  # 2.4 has no ranges around its compiled graphs
+    assert any("CompiledFxGraph" in one.name for one in ours) == has_calls
     # and alone, without torch's own being on; also after that one has been on in between
     for between in (False, True):
         _torch_probe.start(tmp_path / "u.sonde")
@@ -779,7 +781,8 @@ def test_compiled(tmp_path, form):
         compiled(x).sum().backward()
         _torch_probe.stop()
         alone = [one.name for one in read(tmp_path / "u.sonde")[0]]
-        assert [name for name in alone if name.startswith("## Call CompiledFxGraph")]
+        calls = [name for name in alone if name.startswith("## Call CompiledFxGraph")]
+        assert bool(calls) == has_calls and len(alone) > 3
     import torch.autograd.profiler as profiler
     assert not profiler._is_profiler_enabled
     assert profiler._run_on_profiler_stop.__module__ == "torch.autograd.profiler"

@@ -15,6 +15,8 @@ from torch import nn
 
 import sonde
 
+# (major, minor): what torch itself does differs from version to version, and tests say where.
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 CPU = torch.profiler.ProfilerActivity.CPU
 FULL = {"record_shapes": True, "profile_memory": True, "with_flops": True}
 
