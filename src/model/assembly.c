@@ -5,96 +5,12 @@
 #include <string.h>
 
 #include "format/fields.h"
+#include "model/assemblyparts.h"
 #include "model/threads.h"
-
-static struct snd_open_range *innermost(const struct snd_lane *lane)
-{
-    return lane->depth > 0 ? &lane->open[lane->depth - 1] : NULL;
-}
-
-/* The range that one at `place` lies in, as it is shown: NULL for none. */
-static struct snd_open_range *find_parent(const struct snd_lane *lane, uint32_t place)
-{
-    if (place > 0 && lane->open[place - 1].range.hidden)
-        place--; /* what lies in a hidden one is not hidden */
-    return place > 0 ? &lane->open[place - 1] : NULL;
-}
-
-/* -------------------------------------------------------------------- names */
-
-static bool begins_with(struct snd_text text, const char *prefix, size_t length)
-{
-    return text.length >= length && memcmp(text.bytes, prefix, length) == 0;
-}
-
-/* torch calls them utility operators: profiler_util._filter_name. */
-static bool is_hidden(struct snd_text name)
-{
-    static const char *const hidden[] = {
-        "aten::is_leaf",
-        "aten::output_nr",
-        "aten::_version",
-        "profiler::_record_function_enter",
-        "profiler::_record_function_enter_new",
-        "profiler::_record_function_exit",
-    };
-
-    for (size_t i = 0; i < sizeof hidden / sizeof hidden[0]; i++)
-        if (name.length == strlen(hidden[i]) && memcmp(name.bytes, hidden[i], name.length) == 0)
-            return true;
-    return false;
-}
-
-static bool is_step(struct snd_text name)
-{
-    static const char prefix[] = "ProfilerStep#";
-    size_t            length = sizeof prefix - 1;
-
-    if (name.length <= length || !begins_with(name, prefix, length))
-        return false;
-    for (size_t i = length; i < name.length; i++)
-        if (name.bytes[i] < '0' || name.bytes[i] > '9')
-            return false;
-    return true;
-}
-
-uint8_t snd_name_judge(struct snd_text name)
-{
-    static const char evaluate[] = "autograd::engine::evaluate_function: ";
-    uint8_t           flags = 0;
-
-    if (name.length > 8 && (name.bytes[0] == 'a' || name.bytes[0] == 'p') && is_hidden(name))
-        flags |= SND_NAME_HIDDEN;
-    if (begins_with(name, evaluate, sizeof evaluate - 1))
-        flags |= SND_NAME_EVALUATE;
-    if (is_step(name))
-        flags |= SND_NAME_STEP;
-    return flags;
-}
-
-static bool judge_names(struct snd_assembly *a)
-{
-    uint32_t count = a->trace->names.count;
-
-    a->name_flags = calloc((size_t)count + 1, sizeof *a->name_flags);
-    for (uint32_t i = 0; a->name_flags && i < count; i++)
-        a->name_flags[i] = snd_name_judge(a->trace->names.items[i]);
-    return a->name_flags != NULL;
-}
 
 uint32_t snd_torch_thread(const struct snd_assembly *a, const struct snd_lane *lane)
 {
     return lane->torch_thread != 0 ? lane->torch_thread : a->trace->threads[lane->thread].shown.tid;
-}
-
-static inline struct snd_lane *see(struct snd_assembly *a, uint32_t thread, int64_t ns)
-{
-    struct snd_lane *lane = &a->lanes[thread];
-
-    if (lane->events++ == 0)
-        lane->first_ns = ns;
-    lane->last_ns = ns;
-    return lane;
 }
 
 /* ------------------------------------------------------------ open and close */
@@ -104,12 +20,7 @@ static bool make_room(struct snd_lane *lane)
     return snd_grow(&lane->open, &lane->room, lane->depth, sizeof *lane->open);
 }
 
-/*
- * A range's attributes come before anything in it, so what it is and computes is known when the
- * first range inside it opens, or when it closes. The outermost operator with a formula counts;
- * what lies in it is how it does it.
- */
-static void judge(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r)
+void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r)
 {
     struct snd_work work;
 
@@ -139,7 +50,7 @@ static void judge(struct snd_assembly *a, const struct snd_lane *lane, struct sn
 static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uint32_t shapes)
 {
     struct snd_assembly *a = user;
-    struct snd_lane     *lane = see(a, thread, ns);
+    struct snd_lane     *lane = snd_lane_see(a, thread, ns);
     uint32_t             number = snd_name_of(lane->from, name);
 
     if (number == UINT32_MAX) {
@@ -155,7 +66,7 @@ static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uin
         snd_assembly_stop(a);
         return;
     }
-    struct snd_open_range *above = innermost(lane);
+    struct snd_open_range *above = snd_innermost(lane);
     struct snd_open_range *r = &lane->open[lane->depth++];
     r->range = (struct snd_range){ .start_ns = ns,
                                    .name = number,
@@ -170,13 +81,13 @@ static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uin
     r->order = ++a->begins;
     if (above) {
         if (!above->range.judged)
-            judge(a, lane, &above->range);
+            snd_range_judge(a, lane, &above->range);
         r->range.claimed = above->range.claimed || above->range.formula == SND_FLOPS_FOUND;
         r->range.is_back = above->range.is_back;
         r->range.back_sequence = above->range.back_sequence;
         r->range.back_thread = above->range.back_thread;
     }
-    struct snd_open_range *parent = find_parent(lane, lane->depth - 1);
+    struct snd_open_range *parent = snd_parent_at(lane, lane->depth - 1);
     if (r->range.hidden)
         return;
     if (parent)
@@ -268,15 +179,15 @@ static void forget_key(struct snd_assembly *a, const struct snd_lane *lane,
 static void close_innermost(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,
                             bool unfinished)
 {
-    struct snd_open_range *r = innermost(lane);
+    struct snd_open_range *r = snd_innermost(lane);
 
     forget_key(a, lane, &r->range);
     if (!r->range.judged)
-        judge(a, lane, &r->range);
+        snd_range_judge(a, lane, &r->range);
     r->place = --lane->depth;
     r->range.total_ns = snd_sub(ns, r->range.start_ns);
     r->range.unfinished = unfinished;
-    finish(a, lane, r, find_parent(lane, lane->depth), r->range.cpu_bytes, r->range.device_bytes);
+    finish(a, lane, r, snd_parent_at(lane, lane->depth), r->range.cpu_bytes, r->range.device_bytes);
 }
 
 /* Closes the range at `place` while those inside it stay open. */
@@ -288,7 +199,7 @@ static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t
 
     forget_key(a, lane, &closing.range);
     if (!closing.range.judged)
-        judge(a, lane, &closing.range);
+        snd_range_judge(a, lane, &closing.range);
     closing.place = place;
     closing.range.total_ns = snd_sub(ns, closing.range.start_ns);
     closing.range.is_async |= is_async;
@@ -301,7 +212,7 @@ static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t
     memmove(&lane->open[place], &lane->open[place + 1],
             (lane->depth - place - 1) * sizeof *lane->open);
     lane->depth--;
-    struct snd_open_range *parent = find_parent(lane, place);
+    struct snd_open_range *parent = snd_parent_at(lane, place);
     uint32_t               inner = place;
     while (inner < lane->depth && lane->open[inner].range.hidden)
         inner++;
@@ -318,7 +229,7 @@ static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t
 static void on_end(void *user, uint32_t thread, int64_t ns)
 {
     struct snd_assembly *a = user;
-    struct snd_lane     *lane = see(a, thread, ns);
+    struct snd_lane     *lane = snd_lane_see(a, thread, ns);
 
     if (lane->deeper > 0)
         lane->deeper--;
@@ -399,118 +310,11 @@ static void close_unfinished(struct snd_assembly *a, struct snd_lane *lane, int6
 
 /* -------------------------------------------------------------- other events */
 
-static void set_key(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
-                    uint64_t key)
-{
-    if (r->key != 0 || key == 0)
-        return;
-    r->key = key;
-    if (!snd_map_put(&a->keys, (struct snd_key){ lane->process, key, 0 }, lane->thread))
-        snd_assembly_stop(a);
-}
-
-/* Where a number that an attribute gives is kept as it is; NULL: the key is of another kind. */
-static uint32_t *find_number(struct snd_range *r, uint8_t key)
-{
-    switch (key) {
-    case SND_ATTR_SHAPES:
-        return &r->shapes;
-    case SND_ATTR_STACK:
-        return &r->stack;
-    case SND_ATTR_MODULE:
-        return &r->module;
-    case SND_ATTR_FWD_THREAD:
-        return &r->fwd_thread;
-    case SND_ATTR_OVERLOAD:
-        return &r->overload;
-    case SND_ATTR_ARGUMENTS:
-        return &r->arguments;
-    case SND_ATTR_STRIDES:
-        return &r->strides;
-    case SND_ATTR_KEYWORDS:
-        return &r->keywords;
-    default:
-        return NULL;
-    }
-}
-
-/* Keeps an attribute as it was recorded; those that count something add up. */
-static void keep_attribute(struct snd_open_range *open, uint8_t key, uint64_t value)
-{
-    static const uint32_t sums = 1u << SND_ATTR_FLOPS | 1u << SND_ATTR_MACS | 1u << SND_ATTR_BYTES;
-
-    if (key >= SND_RANGE_ATTRS)
-        return;
-    bool adds = (sums >> key & 1) && (open->attr_mask >> key & 1);
-    open->attrs[key] = adds ? open->attrs[key] + value : value;
-    open->attr_mask |= 1u << key;
-}
-
-static void set_attribute(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
-                          uint8_t key, uint64_t value)
-{
-    uint32_t *number = find_number(r, key);
-
-    if (number) {
-        *number = (uint32_t)value;
-        return;
-    }
-    switch (key) {
-    case SND_ATTR_FLOPS:
-        r->flops += (double)value;
-        break;
-    case SND_ATTR_MACS:
-        r->macs += (double)value;
-        break;
-    case SND_ATTR_BYTES:
-        r->moved_bytes += (double)value;
-        break;
-    case SND_ATTR_SEQUENCE:
-        r->sequence = (int64_t)(value & INT64_MAX);
-        break;
-    case SND_ATTR_SCOPE: /* torch's number plus one */
-        r->scope = value > 0 && value <= 256 ? (uint8_t)(value - 1) : 0;
-        r->is_op = true;
-        break;
-    case SND_ATTR_FRAME:
-        r->frame = value;
-        r->scope = SONDE_SCOPE_PYTHON;
-        break;
-    case SND_ATTR_ASYNC:
-        r->is_async = value != 0;
-        break;
-    case SND_ATTR_API:
-        r->api = value;
-        r->device_ns = r->own_device_ns = snd_devices_sum(a->trace, lane->process,
-                                                          SND_API_CORRELATION(value));
-        break;
-    case SND_ATTR_KEY:
-        set_key(a, lane, r, value);
-        break;
-    default:
-        break; /* nothing that a model counts */
-    }
-}
-
-static void apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t key,
-                            uint64_t value)
-{
-    struct snd_open_range *open = innermost(lane);
-
-    if (!open || lane->deeper > 0)
-        return;
-    if (a->consumer.as_recorded)
-        keep_attribute(open, key, value);
-    set_attribute(a, lane, &open->range, key, value);
-    if (a->consumer.attribute)
-        a->consumer.attribute(a->consumer.user, lane, open, key);
-}
-
 static void apply_memory(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,
                          const uint64_t *words)
 {
     /* A hidden range has nothing of its own. */
-    struct snd_open_range *r = find_parent(lane, lane->depth);
+    struct snd_open_range *r = snd_parent_at(lane, lane->depth);
 
     if (a->rider && !a->by_time && SND_EVENT_KIND(words[0]) == SND_EV_FREE) {
         go_by_time(a);
@@ -530,15 +334,15 @@ static void apply_memory(struct snd_assembly *a, struct snd_lane *lane, int64_t 
 static void on_other(void *user, uint32_t thread, int64_t ns, const uint64_t *words)
 {
     struct snd_assembly *a = user;
-    struct snd_lane     *lane = see(a, thread, ns);
+    struct snd_lane     *lane = snd_lane_see(a, thread, ns);
     uint8_t              kind = SND_EVENT_KIND(words[0]);
 
     if (kind == SND_EV_ATTR) {
-        apply_attribute(a, lane, SND_ATTR_KEY(words[0]), SND_ATTR_VALUE(words[0]));
+        snd_apply_attribute(a, lane, SND_ATTR_KEY(words[0]), SND_ATTR_VALUE(words[0]));
         return;
     }
     if (kind == SND_EV_ATTR64) {
-        apply_attribute(a, lane, SND_ATTR_KEY(words[0]), words[1]);
+        snd_apply_attribute(a, lane, SND_ATTR_KEY(words[0]), words[1]);
         return;
     }
     if (kind == SND_EV_ALLOC || kind == SND_EV_FREE) {
@@ -561,97 +365,6 @@ static void on_other(void *user, uint32_t thread, int64_t ns, const uint64_t *wo
         uint32_t ends = SND_HIGH(words[1]);
         close_unfinished(a, lane, ns, ends == SND_GAP_ALL ? UINT64_MAX : ends);
     }
-}
-
-/* ------------------------------------------------------------------- leaves */
-
-/* Asks the consumer what to call ranges of this call record; false: out of memory. */
-static bool ask_kind(struct snd_assembly *a, struct snd_lane *lane, const struct snd_leaf *leaf,
-                     bool claimed, struct snd_known_call *known)
-{
-    struct snd_call_attr attrs[SND_CALL_ATTRS];
-    struct snd_range     r = { .name = snd_name_of(lane->from, leaf->call->name),
-                               .shapes = leaf->call->shapes,
-                               .sequence = SND_NO_SEQUENCE,
-                               .claimed = claimed,
-                               .is_op = true };
-    size_t               count = snd_call_attrs(leaf->call, attrs);
-
-    for (size_t i = 0; i < count; i++)
-        set_attribute(a, lane, &r, attrs[i].key, attrs[i].value);
-    judge(a, lane, &r);
-    uint32_t kind = a->consumer.kind(a->consumer.user, lane, &r);
-    *known = (struct snd_known_call){ r.flops, kind + 1 };
-    if (kind == UINT32_MAX)
-        snd_assembly_stop(a);
-    return kind != UINT32_MAX;
-}
-
-/* Those that are more than a call in a call go the long way. */
-static bool is_plain(const struct snd_assembly *a, const struct snd_lane *lane,
-                     const struct snd_call_record *call)
-{
-    uint32_t name = snd_name_of(lane->from, call->name);
-
-    return call->scope != SONDE_SCOPE_BACKWARD + 1 && !(call->flags & SND_CALL_ASYNC) &&
-           name != UINT32_MAX && !(a->name_flags[name] & SND_NAME_HIDDEN);
-}
-
-/* What on_begin(), the attributes and on_end() come to, where nothing is inside. */
-static bool on_leaf(void *user, uint32_t thread, const struct snd_leaf *leaf)
-{
-    struct snd_assembly   *a = user;
-    struct snd_lane       *lane = &a->lanes[thread];
-    struct snd_open_range *above = innermost(lane), *parent = find_parent(lane, lane->depth);
-
-    if (lane->depth == SND_DEPTH_MAX)
-        return false;
-    if (above && !above->range.judged)
-        judge(a, lane, &above->range);
-    bool claimed = above && (above->range.claimed || above->range.formula == SND_FLOPS_FOUND);
-    struct snd_known_call *known = &a->calls[lane->process][2 * (size_t)leaf->id + claimed];
-    if (known->kind == 0 &&
-        (!is_plain(a, lane, leaf->call) || !ask_kind(a, lane, leaf, claimed, known)))
-        return false;
-    see(a, thread, leaf->start_ns);
-    see(a, thread, leaf->end_ns);
-    lane->begins++;
-    a->begins++;
-    a->stats.ranges++;
-    if (parent) {
-        parent->range.children++;
-        parent->range.child_ns = snd_add(parent->range.child_ns,
-                                         snd_sub(leaf->end_ns, leaf->start_ns));
-        parent->range.child_flops += known->flops;
-    }
-    bool has_sequence = (leaf->call->flags & SND_CALL_SEQUENCE) && leaf->has_sequence;
-    const struct snd_leaf_range range = { leaf->start_ns, leaf->end_ns,
-                                          has_sequence ? (int64_t)(leaf->sequence & INT64_MAX)
-                                                       : SND_NO_SEQUENCE,
-                                          known->kind - 1 };
-    a->consumer.leaf(a->consumer.user, lane, &range, above, parent);
-    return true;
-}
-
-static bool prepare_leaves(struct snd_assembly *a)
-{
-    a->calls = calloc((size_t)a->trace->process_count + 1, sizeof *a->calls);
-    for (uint32_t i = 0; a->calls && i < a->trace->process_count; i++) {
-        a->calls[i] = calloc(2 * (size_t)a->trace->processes[i].tables.call_count + 1,
-                             sizeof **a->calls);
-        if (!a->calls[i])
-            return false;
-    }
-    a->visitor.leaf = on_leaf;
-    return a->calls != NULL;
-}
-
-static void release_leaves(struct snd_assembly *a)
-{
-    for (uint32_t i = 0; a->calls && i < a->trace->process_count; i++)
-        free(a->calls[i]);
-    free(a->calls);
-    a->calls = NULL;
 }
 
 /* ---------------------------------------------------------------- the whole */
@@ -687,14 +400,14 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
     a->visitor =
         (struct snd_visitor){ .begin = on_begin, .end = on_end, .other = on_other, .user = a };
     a->lanes = calloc((size_t)trace->thread_count + 1, sizeof *a->lanes);
-    if (!a->lanes || !judge_names(a))
+    if (!a->lanes || !snd_assembly_names(a))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
     for (uint32_t i = 0; i < trace->thread_count; i++) {
         a->lanes[i].thread = i;
         a->lanes[i].process = trace->threads[i].shown.process;
         a->lanes[i].from = &trace->processes[a->lanes[i].process];
     }
-    if (!number_threads(a) || (a->consumer.leaf && !prepare_leaves(a)))
+    if (!number_threads(a) || (a->consumer.leaf && !snd_leaves_prepare(a)))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
     enum sonde_status status = snd_trace_devices(trace, &a->devices, err);
     if (status != SONDE_OK)
@@ -748,7 +461,7 @@ void snd_assembly_release(struct snd_assembly *a)
     free(a->name_flags);
     snd_flops_free(a->flops);
     snd_map_release(&a->keys);
-    release_leaves(a);
+    snd_leaves_release(a);
     a->lanes = NULL;
     a->name_flags = NULL;
     a->flops = NULL;

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/assemblyparts.h - what the files of the assembly share.
+ *
+ *     assembly.c         opens and closes ranges
+ *     assemblyattrs.c    their attributes
+ *     assemblyleaves.c   calls without anything inside
+ *     assemblynames.c    what names mean to torch
+ *
+ * Layer: model. Threads: one at a time.
+ */
+#ifndef SND_MODEL_ASSEMBLYPARTS_H
+#define SND_MODEL_ASSEMBLYPARTS_H
+
+#include "model/assembly.h"
+
+static inline struct snd_open_range *snd_innermost(const struct snd_lane *lane)
+{
+    return lane->depth > 0 ? &lane->open[lane->depth - 1] : NULL;
+}
+
+/* The range that one at `place` lies in, as it is shown: NULL for none. */
+static inline struct snd_open_range *snd_parent_at(const struct snd_lane *lane, uint32_t place)
+{
+    if (place > 0 && lane->open[place - 1].range.hidden)
+        place--; /* what lies in a hidden one is not hidden */
+    return place > 0 ? &lane->open[place - 1] : NULL;
+}
+
+/* An event of the thread, at this time. */
+static inline struct snd_lane *snd_lane_see(struct snd_assembly *a, uint32_t thread, int64_t ns)
+{
+    struct snd_lane *lane = &a->lanes[thread];
+
+    if (lane->events++ == 0)
+        lane->first_ns = ns;
+    lane->last_ns = ns;
+    return lane;
+}
+
+/*
+ * A range's attributes come before anything in it, so what it is and computes is known when the
+ * first range inside it opens, or when it closes. The outermost operator with a formula counts;
+ * what lies in it is how it does it.
+ */
+void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r);
+
+/* Sets what an attribute of the key says of a range; and of the lane's innermost open range. */
+void snd_range_attribute(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
+                         uint8_t key, uint64_t value);
+void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t key,
+                         uint64_t value);
+
+/* Fills a->name_flags. False: out of memory. */
+bool snd_assembly_names(struct snd_assembly *a);
+
+/* Has the walk hand over leaves; false: out of memory. */
+bool snd_leaves_prepare(struct snd_assembly *a);
+void snd_leaves_release(struct snd_assembly *a);
+
+#endif
