@@ -471,6 +471,50 @@ static void test_ranges_end_at_the_pause(void **state)
     sonde_trace_close(trace);
 }
 
+/* ------------------------------------------------------------- told of the end */
+
+static int told_pauses, told_ends;
+
+static void on_end(bool closes)
+{
+    assert_int_not_equal(sonde_epoch(), 0); /* events are still taken */
+    sonde_mark(closes ? "last" : "before the pause");
+    *(closes ? &told_ends : &told_pauses) += 1;
+}
+
+static bool count_marks(const struct sonde_event *event, void *user)
+{
+    *(uint32_t *)user += event->kind == SONDE_EVENT_MARK;
+    return true;
+}
+
+static void test_probes_are_told_before_the_end(void **state)
+{
+    struct sonde_options options = recorded_options("told.sonde");
+
+    (void)state;
+    assert_true(sonde_before_end(on_end));
+    assert_true(sonde_before_end(on_end)); /* once is enough */
+    recorded_start(&options);
+    sonde_pause();
+    sonde_pause();
+    assert_int_equal(told_pauses, 1);
+    sonde_resume();
+    recorded_stop();
+    assert_int_equal(told_ends, 1);
+    struct sonde_trace *trace = recorded_open("told.sonde");
+    uint32_t            marks = 0;
+    assert_int_equal(sonde_trace_walk(trace, SONDE_BY_TIME, count_marks, &marks, NULL), SONDE_OK);
+    assert_int_equal(marks, 2);
+    sonde_trace_close(trace);
+    options = recorded_options("paused-to-the-end.sonde");
+    recorded_start(&options);
+    sonde_pause();
+    recorded_stop(); /* nothing records: nothing is to be brought in */
+    assert_int_equal(told_ends, 1);
+    sonde_resume();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -486,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_keep_last_after_many_threads),
         cmocka_unit_test(test_small_limit_and_odd_chunks),
         cmocka_unit_test(test_ranges_end_at_the_pause),
+        cmocka_unit_test(test_probes_are_told_before_the_end),
     };
     return cmocka_run_group_tests_name("record_edge", tests, NULL, NULL);
 }

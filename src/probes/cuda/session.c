@@ -20,7 +20,7 @@ static const uint32_t kinds[] = { CUPTI_CONCURRENT_KERNEL, CUPTI_MEMCPY, CUPTI_M
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
-static unsigned        users;
+static atomic_uint     users;
 static pid_t           owner; /* the process that started: CUDA is not to be used in its children */
 static atomic_bool     has_ended;
 static uint64_t        flushed_calls; /* snd_calls_count() when all was last waited for */

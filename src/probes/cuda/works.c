@@ -265,6 +265,8 @@ void snd_works_completed(void *context, uint32_t stream, uint8_t *buffer, size_t
         return;
     snd_cupti.ActivityGetNumDroppedRecords(context, stream, &dropped);
     pthread_mutex_lock(&reading);
+    if (sonde_epoch() != tally_epoch)
+        tally = NULL; /* another recording's: what is counted meanwhile is the next one's */
     if (sonde_epoch() != 0 && valid > 0)
         read_buffer(buffer, valid, is_read ? &pair : NULL);
     count(SND_GPU_DROPPED, dropped);
