@@ -24,6 +24,7 @@ enum sonde_bench_part {
     SONDE_BENCH_TO_DEVICE, /* copying the inputs */
     SONDE_BENCH_TO_HOST,   /* copying the outputs */
     SONDE_BENCH_TOTAL,     /* all three */
+    SONDE_BENCH_GPU,       /* the forward pass on the GPU alone, between two events of its stream */
     SONDE_BENCH_PARTS
 };
 

@@ -208,6 +208,7 @@ static const char *const part_names[] = {
     [SONDE_BENCH_TO_DEVICE] = "cpu_to_gpu",
     [SONDE_BENCH_TO_HOST] = "gpu_to_cpu",
     [SONDE_BENCH_TOTAL] = "total",
+    [SONDE_BENCH_GPU] = "gpu",
 };
 
 static void put_words(struct snd_emit *e, const struct sonde_bench_time *t)

@@ -5,6 +5,7 @@
  * Ranges are told by their names, "model.PART batch=N":
  *
  *     total, to_device, forward, to_host   parts of a timed run
+ *     gpu_ns                               a counter: forward, as the GPU's own clock has it
  *     pass                                 forward, with operators, shapes and memory recorded
  *     train, backward                      the same keeping gradients, and the way back
  *     peak flops=N                         a matrix product of N floating-point operations
@@ -38,6 +39,7 @@ static const struct {
     { SND_KNOWN_MODEL_TO_DEVICE, SONDE_BENCH_TO_DEVICE },
     { SND_KNOWN_MODEL_TO_HOST, SONDE_BENCH_TO_HOST },
     { SND_KNOWN_MODEL_TOTAL, SONDE_BENCH_TOTAL },
+    { SND_KNOWN_MODEL_GPU, SONDE_BENCH_GPU },
     { SND_KNOWN_MODEL_PASS, PART_PASS },
     { SND_KNOWN_MODEL_TRAIN, PART_TRAIN },
     { SND_KNOWN_MODEL_BACKWARD, PART_BACKWARD },
@@ -219,6 +221,23 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     }
 }
 
+/* Times that a GPU measured are counters. */
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct sonde_bench *b = user;
+    uint32_t            name;
+    double              value;
+
+    (void)ns;
+    if (SND_EVENT_KIND(words[0]) != SND_EV_COUNTER ||
+        (name = snd_name_of(lane->from, SND_LOW(words[1]))) == UINT32_MAX ||
+        b->labels[name].part != SONDE_BENCH_GPU)
+        return;
+    memcpy(&value, &words[2], sizeof value);
+    if (value >= 1 && value < 1e18)
+        add_sample(b, &b->labels[name], (int64_t)value);
+}
+
 /* ---------------------------------------------------------------------- sums */
 
 static void sum_rates(struct sonde_bench_time *time, const struct samples *s)
@@ -265,7 +284,8 @@ static enum sonde_status build(struct sonde_bench *b, struct sonde_error *err)
                                            .flops = SONDE_FLOPS_FULL,
                                            .open = on_open,
                                            .close = on_close,
-                                           .memory = on_memory };
+                                           .memory = on_memory,
+                                           .other = on_other };
 
     snd_bench_read_facts(b);
     bool              failed = b->assembly.out_of_memory;

@@ -20,6 +20,7 @@ static const struct snd_column columns[] = {
     { "to_device_ns", "To GPU", SND_TIME, SND_FIT_FIXED },
     { "to_host_ns", "From GPU", SND_TIME, SND_FIT_FIXED },
     { "total_ns", "With copies", SND_TIME, SND_FIT_FIXED },
+    { "gpu_ns", "On GPU", SND_TIME, SND_FIT_FIXED },
     { "samples_per_second", "Samples/s", SND_REAL, SND_FIT_FIXED },
     { "macs", NULL, SND_REAL, SND_FIT_FIXED },
     { NULL, "MACs", SND_TEXT, SND_FIT_FIXED },
@@ -40,9 +41,10 @@ enum {
     COLUMN_P90 = 7,
     COLUMN_P99 = 8,
     COLUMN_TO_DEVICE = 9,
-    COLUMN_OF_PEAK = 20,
-    COLUMN_TRAINING = 25,
-    COLUMN_JOULES = 26
+    COLUMN_GPU = 12,
+    COLUMN_OF_PEAK = 21,
+    COLUMN_TRAINING = 26,
+    COLUMN_JOULES = 27
 };
 
 /* What a narrow terminal does without, in this order. */
@@ -189,7 +191,7 @@ SND_DOC_RELEASE(free_bench, sonde_bench_free)
 
 SND_VIEW_BUILD(snd_view_model)
 {
-    bool     copies = false, training = false, energy = false, peak = false;
+    bool     copies = false, training = false, energy = false, peak = false, gpu = false;
     uint64_t runs = 0; /* the most of a batch size */
 
     (void)options;
@@ -206,6 +208,7 @@ SND_VIEW_BUILD(snd_view_model)
             continue; /* its first pass failed */
         add_row(doc, b, m->peak_flops);
         copies |= b->time[SONDE_BENCH_TOTAL].spread.count > 0;
+        gpu |= b->time[SONDE_BENCH_GPU].spread.count > 0;
         training |= b->backward_passes > 0;
         energy |= !isnan(b->joules);
         peak |= m->peak_flops > 0;
@@ -216,6 +219,8 @@ SND_VIEW_BUILD(snd_view_model)
     doc->rows.hidden[COLUMN_P99] = runs < SONDE_P99_LEAST;
     for (int i = 0; i < 3; i++)
         doc->rows.hidden[COLUMN_TO_DEVICE + i] = !copies;
+    if (!gpu)
+        snd_table_leave_out(&doc->rows, COLUMN_GPU);
     doc->rows.hidden[COLUMN_TRAINING] = !training;
     doc->rows.hidden[COLUMN_JOULES] = !energy;
     doc->rows.hidden[COLUMN_OF_PEAK] = !peak;

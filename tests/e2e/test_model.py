@@ -315,6 +315,36 @@ def test_energy_is_that_of_the_gpu_that_cuda_shows(monkeypatch):
         None, "NVML does not tell the GPU's energy")
 
 
+NVML = """
+#include <string.h>
+static int ready;
+int nvmlInit_v2(void) { ready = 1; return 0; }
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
+{
+    static int gpu;
+    *device = &gpu;
+    return !ready || strcmp(uuid, "GPU-0000-bbbb") != 0;
+}
+int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules)
+{
+    *millijoules = 5000000000ull + ++*(int *)device;
+    return 0;
+}
+"""
+
+
+def test_energy_comes_from_the_library_of_that_name(tmp_path):
+    """A stand-in for libnvidia-ml.so.1, found as the driver's is: its words, its units, its refusals."""
+    (tmp_path / "nvml.c").write_text(NVML)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "libnvidia-ml.so.1", tmp_path / "nvml.c"],
+                   check=True)
+    program = ("from sonde.model import _machine; meter = _machine.Nvml('0000-bbbb'); "
+               "print(meter.usable(), meter.microjoules(), _machine.Nvml('0000-cccc').usable())")
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True,
+                          env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
+    assert done.stdout.split() == ["True", "5000000002000", "False"]
+
+
 # --------------------------------------------------------------------- the benchmark
 
 def test_the_mapping_is_pytorch_benchmarks(tmp_path):

@@ -52,6 +52,10 @@ static void make_timing(const char *folder, const char *name, uint32_t number, u
         synth_end(s, t, at + 5300 + length);
         synth_end(s, t, at + 5400 + length);
     }
+    snprintf(text, sizeof text, "model.gpu_ns batch=%u", batch);
+    for (uint64_t run = 0; run < 4; run++)
+        synth_counter(s, t, 9000000 + run, synth_string(s, text),
+                      batch * 9000.0 * (double)(run + 1));
     snprintf(text, sizeof text,
              "{\"batch\": %u, \"source\": \"NVML, the whole GPU\", \"before_uj\": 1000000, "
              "\"after_uj\": 3000000, \"runs\": 4}",

@@ -188,7 +188,7 @@ class Bench:
     def _time(self, batch, inputs, warmup, runs):
         on_gpu = self.device.type == "cuda"
         names = {part: _name(f"MODEL_{part.upper()}", batch)
-                 for part in ("total", "to_device", "forward", "to_host")}
+                 for part in ("total", "to_device", "forward", "to_host", "gpu")}
         begin, end, call, done, device = (_record.begin, _record.end, self._call, self._done,
                                           self.device)
         placed = inputs if on_gpu else move(inputs, device)
@@ -221,21 +221,27 @@ class Bench:
                     note("energy", absent=why)
 
     def _time_with_copies(self, names, inputs, runs):
-        begin, end = _record.begin, _record.end
-        for _ in range(runs):
+        begin, end, event = _record.begin, _record.end, self.torch.cuda.Event
+        marks = [(event(enable_timing=True), event(enable_timing=True)) for _ in range(runs)]
+        stream = self.torch.cuda.current_stream(self.device)
+        for first, last in marks:
             begin(names["total"])
             begin(names["to_device"])
             placed = move(inputs, self.device)
             self._done()
             end()
             begin(names["forward"])
+            first.record(stream)
             result = self._call(placed)
+            last.record(stream)
             self._done()
             end()
             begin(names["to_host"])
             result = [one.to("cpu") for one in tensors_of(result)]
             end()
             end()
+        for first, last in marks:
+            _record.counter(names["gpu"], first.elapsed_time(last) * 1e6)
 
     def _recording(self, kind, batch, inputs):
         stack = contextlib.ExitStack()
