@@ -4,7 +4,7 @@
  *
  * A benchmark is a trace: a folder with one file for each batch size's timed runs, in which
  * nothing but the runs is marked, and one for each batch size's passes with operators. Its
- * ranges and metadata are named in docs/MODEL.md. Spreads, sums and peaks are
+ * ranges and facts are named in docs/MODEL.md. Spreads, sums and peaks are
  * computed here, from the samples and allocations in the trace.
  *
  * Threads: as a trace.

@@ -5,7 +5,7 @@
  *
  * A node is a call of a module, of a function (x + y, torch.flatten) or of a method; inputs,
  * attributes and the output are nodes too. Times come from runs in which nothing but the nodes is
- * marked, FLOPs and memory from passes with operators. docs/MODEL.md names ranges and metadata.
+ * marked, FLOPs and memory from passes with operators. docs/MODEL.md names ranges and facts.
  *
  * Threads: as a trace.
  */

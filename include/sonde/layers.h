@@ -2,7 +2,7 @@
 /*
  * sonde/layers.h - what each layer of a model cost, as `sonde layers` recorded it.
  *
- * A profile of layers is a trace with metadata about the model and its layers and one range for
+ * A profile of layers is a trace with facts about the model and its layers and one range for
  * each run of a layer; docs/PIPELINES.md names them. Means, medians and sums are computed here,
  * from the samples in the trace.
  *

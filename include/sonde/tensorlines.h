@@ -2,9 +2,8 @@
 /*
  * sonde/tensorlines.h - tensor memory by source line of selected functions.
  *
- * The trace has operators with memory and stacks, and the functions' source as metadata,
- * "model.lines N": {"function": "f", "name": "f", "file": "/a/b.py", "first": 10,
- * "lines": ["def f(x):", ..]}; of a long function "model.lines N K", each from its own "first" on.
+ * The trace has operators with memory and stacks, and the functions' source as facts (LINES,
+ * docs/FORMAT.md).
  * What an operator allocates is charged to the innermost selected line in its stack until it is
  * freed, wherever that happens.
  *

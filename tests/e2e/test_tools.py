@@ -200,3 +200,32 @@ def test_a_view_keeps_its_own_data():
     names = set(re.findall(r"struct (sonde_\w+)", (ROOT / "src/view/doc.h").read_text()))
     assert names == {"sonde_error", "sonde_report_options", "sonde_summary", "sonde_text",
                      "sonde_trace"}
+
+
+# ------------------------------------------------------------------ what pages name
+
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/**/README.md")]
+FOLDERS = ("src", "tools", "tests", "bench", "python", "docs", "fuzz", "include", "man", "examples")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_that_a_page_names_exist(page):
+    """Whole paths in the tree, but for those with a word that stands for any: NAME, FILE, X."""
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+)`", text)
+    missing = [path for path in named if not (ROOT / path).exists() and not re.search(r"[A-Z]{4}|\bX\b", path)]
+    if page.name == "CHANGELOG.md":  # of older versions
+        missing = []
+    assert missing == []
+
+
+def test_targets_that_a_page_names_exist():
+    """The head of the Makefile lists every target, and pages name no other."""
+    makefile = (ROOT / "Makefile").read_text()
+    phony = set(re.search(r"^\.PHONY: (.*)$", makefile, re.M).group(1).replace("$(STAGES)", "").split())
+    stages = re.search(r"^STAGES +:= (.*)$", makefile, re.M).group(1).split()
+    listed = set(re.findall(r"^#   make ([a-z][a-z0-9-]*)", makefile, re.M))
+    assert phony - listed == {"all", "setup"}
+    assert re.search(rf"^#   make {' '.join(stages)} ", makefile, re.M)
+    named = {word for page in PAGES for word in re.findall(r"`make ([a-z][a-z-]*)", page.read_text(encoding="utf-8"))}
+    assert named <= phony | set(stages)

@@ -99,6 +99,13 @@ def test_its_libraries_need_the_system_alone(tmp_path):
     assert recorders == ["sonde/_native/libsonde_record.so.1"]
 
 
+def test_the_libraries_of_probes_are_in_it():
+    """Those that `sonde run` has programs load: SND_BY_LIBRARY of the table of probes."""
+    table = (ROOT / "src/probes/probes.def").read_text().split("clang-format off")[1]
+    libraries = {f"sonde/_native/probe_{name}.so" for name in re.findall(r"SND_BY_LIBRARY\((\w+)", table)}
+    assert libraries and libraries <= {name for name, _ in elf_files()}
+
+
 def test_what_is_linked_into_it_has_its_license_in_it():
     with zipfile.ZipFile(WHEEL) as wheel:
         names = wheel.namelist()
