@@ -9,6 +9,7 @@
 #   make test      what every change must pass: unit, golden, end to end, lint; about 10 minutes
 #   make test-all  that, then the stages that take longer: every CPython, sanitizers, aarch64, ..
 #   make wheel     a manylinux wheel for the Python of .venv (WHEEL_PYTHONS: for others), in dist/
+#   make wheels    the same for each CPython from 3.9 to 3.13 that the machine has
 #   make wheel-probes  compiles the torch probe for TORCHES="2.8 2.15", for the next wheel to carry
 #   make test-wheel  builds it and runs every command of it in an environment of its own
 #   make test-programs    other people's programs, from the registry, under every mode (an hour)
@@ -41,7 +42,7 @@ STAGES       := pythons asan tsan valgrind aarch64 clang bare
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all install dist raise-requirements setup demo test test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel test-wheel wheel-probes soak fuzz lint clean $(STAGES)
+.PHONY: all install dist raise-requirements setup demo test test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel wheels test-wheel wheel-probes soak fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -137,6 +138,9 @@ bench-against: setup
 # A manylinux wheel for the Python of .venv, or for each of WHEEL_PYTHONS, in dist/.
 wheel: all
 	@tools/wheel $(WHEEL_PYTHONS)
+
+wheels: all
+	@tools/wheel --all
 
 test-wheel: all $(VENV)/.test-packages
 	@tools/test wheel
