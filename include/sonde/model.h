@@ -170,6 +170,12 @@ struct sonde_events_columns {
     const uint32_t *work_kind; /* enum sonde_work_kind; 0: none */
 };
 
+/*
+ * Whether Kineto draws an arrow from calls of this function (`function` of an event): launches, copies
+ * and fills, and what waits. It gives every other call the end of one, which begins nowhere.
+ */
+SONDE_API bool sonde_call_asks(uint32_t function);
+
 struct sonde_events_options {
     enum sonde_flops_mode flops;
     bool                  on_demand; /* columns are NULL until sonde_events_fill() has made them */

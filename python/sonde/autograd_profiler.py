@@ -30,7 +30,7 @@ class profile(_profile):
         self.use_cpu = use_cpu
         self.activity_filters = activity_filters
         if activity_filters:
-            warnings.warn("sonde: activity_filters choose among GPU activities, which are not "
+            warnings.warn("sonde: activity_filters choose among GPU activities, which are all "
                           "recorded", stacklevel=2)
         device = "cuda" if use_cuda else use_device
         with_cuda = device == "cuda" and ProfilerActivity.CUDA in supported_activities()

@@ -163,27 +163,6 @@ void snd_chrome_gpu_properties(struct snd_chrome *chrome)
 
 /* ------------------------------------------------------------- calls and arrows */
 
-/*
- * Kineto draws an arrow from these functions: launches, copies and fills, and what waits. It gives every
- * other call the end of one, which begins nowhere. CUPTI's numbers of the functions.
- */
-static bool begins_arrow(uint64_t api)
-{
-    static const uint16_t runtime[] = { 131, 147, 165, 211, 269, 272, 311, 430 };
-    static const uint16_t driver[] = { 307, 652 };
-    bool                  is_driver = SND_API_IS_DRIVER(api);
-    const uint16_t       *list = is_driver ? driver : runtime;
-    size_t   count = is_driver ? sizeof driver / sizeof *driver : sizeof runtime / sizeof *runtime;
-    uint32_t function = SND_API_FUNCTION(api);
-
-    if (!is_driver && function >= 31 && function <= 52) /* cudaMemcpy .. cudaMemset2DAsync */
-        return true;
-    for (size_t i = 0; i < count; i++)
-        if (list[i] == function)
-            return true;
-    return false;
-}
-
 static void put_arrow(struct snd_chrome *chrome, bool arrives, uint64_t pid, uint64_t tid,
                       int64_t ns, uint32_t correlation)
 {
@@ -220,7 +199,8 @@ void snd_chrome_put_call(struct snd_chrome *chrome, const struct snd_span *span)
     snd_json_end(&chrome->json);
     snd_json_end(&chrome->json);
     if (SND_API_CORRELATION(api) != 0)
-        put_arrow(chrome, !begins_arrow(api), snd_chrome_pid(chrome, span->process),
+        put_arrow(chrome, !sonde_call_asks(snd_api_function(api)),
+                  snd_chrome_pid(chrome, span->process),
                   sonde_trace_thread(chrome->trace, span->thread)->tid, span->start_ns,
                   SND_API_CORRELATION(api));
 }

@@ -99,11 +99,10 @@ static void add_api(struct sonde_events *e, const struct snd_lane *lane, uint32_
         give_up(e);
         return;
     }
-    e->gpus[e->gpu_count++] = (struct snd_row_gpu){
-        .correlation = SND_API_CORRELATION(r->api),
-        .function = SND_API_FUNCTION(r->api) | (SND_API_IS_DRIVER(r->api) ? 0x8000u : 0),
-        .owner = owner ? (int32_t)owner->range.node : -1
-    };
+    e->gpus[e->gpu_count++] = (struct snd_row_gpu){ .correlation = SND_API_CORRELATION(r->api),
+                                                    .function = snd_api_function(r->api),
+                                                    .owner = owner ? (int32_t)owner->range.node
+                                                                   : -1 };
     e->rows.extra[row] = e->gpu_count;
 }
 

@@ -28,6 +28,30 @@ bool snd_torchgpu_is_recorded(const struct sonde_trace *trace)
     return false;
 }
 
+/* CUPTI's numbers: cudaMemcpy .. cudaMemset2DAsync, then others of the runtime and of the driver. */
+bool sonde_call_asks(uint32_t function)
+{
+    static const uint16_t others[] = {
+        131,
+        147,
+        165, /* cudaStreamSynchronize, StreamWaitEvent, DeviceSynchronize */
+        211,
+        269,
+        272, /* cudaLaunchKernel, LaunchCooperativeKernel, .. MultiDevice */
+        311,
+        430, /* cudaGraphLaunch, cudaLaunchKernelExC */
+        307 | SND_OF_DRIVER,
+        652 | SND_OF_DRIVER, /* cuLaunchKernel, cuLaunchKernelEx */
+    };
+
+    if (function >= 31 && function <= 52)
+        return true;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (others[i] == function)
+            return true;
+    return false;
+}
+
 /* ------------------------------------------------------------------- overhead */
 
 /* The thread of each process that torch counts as its first. */

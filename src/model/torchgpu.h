@@ -20,6 +20,13 @@
 #include "model/assembly.h"
 
 #define SND_NO_LAUNCH UINT32_MAX
+#define SND_OF_DRIVER 0x8000u /* in the number of a function: not of the runtime */
+
+/* The number by which events and exports know a function, from the attribute API. */
+static inline uint32_t snd_api_function(uint64_t api)
+{
+    return SND_API_FUNCTION(api) | (SND_API_IS_DRIVER(api) ? SND_OF_DRIVER : 0);
+}
 
 /* Who asked for a piece of work. */
 struct snd_torch_launch {

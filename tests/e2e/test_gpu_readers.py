@@ -64,6 +64,35 @@ def test_hta_says_the_same(both, question):
                        for p, q in zip(x, y)), (x, y)
 
 
+# ------------------------------------------------------------------------- TensorBoard
+
+@pytest.mark.parametrize("name", ["train", "streams", "compile", "graph"])
+def test_tensorboard_says_the_same(name, tmp_path):
+    """Operators with their device time, kernels with theirs, and the GPU's metrics."""
+    data = pytest.importorskip("torch_tb_profiler.profiler.data", reason="torch-tb-profiler is not installed")
+    read("export", "--to", "chrome", "-o", tmp_path / "ours.json", convert(name, tmp_path))
+    (tmp_path / "theirs.json").write_bytes(gzip.decompress((DATA / f"{name}.trace.json.gz").read_bytes()))
+    found = []
+    for file in ("theirs.json", "ours.json"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            profile = data.RunProfileData.from_json("worker", None, json.loads((tmp_path / file).read_text()))
+        stat = profile.kernel_stat
+        found.append({
+            "operators": sorted((op.name, op.calls, round(op.device_duration, 1), round(op.self_device_duration, 1))
+                                for op in profile.op_list_groupby_name),
+            "kernels": [] if stat is None else sorted(
+                (kernel, int(row["count"]), round(float(row["sum"]), 1)) for kernel, row in stat.iterrows()),
+            "occupancy": [None if value is None else round(value, 2) for value in
+                          profile.gpu_metrics_parser.avg_occupancy_per_device],
+            "efficiency": [None if value is None else round(value, 2) for value in
+                           profile.gpu_metrics_parser.avg_approximated_sm_efficiency_per_device],
+            "devices": sorted(map(str, profile.used_devices)),
+        })
+    assert found[0] == found[1]
+    assert found[0]["kernels"]
+
+
 # ---------------------------------------------------------------------------- memory, stacks
 
 def test_memory_timeline(tmp_path):

@@ -122,6 +122,7 @@ enum event_field {
     E_LINKED,
     E_FLOW,
     E_FLOW_TYPE,
+    E_FLOW_START,
     E_DEVICE_TIME,
     E_SELF_DEVICE_TIME,
     E_KEYWORDS,
@@ -352,6 +353,8 @@ static PyObject *event_number(struct event_object *self, void *which)
         return PyLong_FromUnsignedLong(c->correlation[i]);
     case E_FLOW_TYPE: /* Kineto's: from a call to what it asked for */
         return PyLong_FromLong(c->correlation[i] != 0 ? 2 : 0);
+    case E_FLOW_START:
+        return PyBool_FromLong(c->flags[i] & SONDE_EVENT_IS_API && sonde_call_asks(c->function[i]));
     case E_DEVICE_INDEX:
         return device_number(owner, i, false);
     case E_RESOURCE:
@@ -517,7 +520,7 @@ static PyGetSetDef event_getset[] = {
     GET("activity_type", event_text, E_ACTIVITY),
     GET("flow_id", event_number, E_FLOW),
     GET("flow_type", event_number, E_FLOW_TYPE),
-    GET("flow_start", event_number, E_FALSE),
+    GET("flow_start", event_number, E_FLOW_START),
     GET("metadata", event_object, E_NONE),
     GET("event_metadata", event_object, E_NONE),
     GET("metadata_json", event_object, E_NONE),
