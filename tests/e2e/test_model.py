@@ -276,8 +276,11 @@ def test_on_a_gpu_peaks_are_torchs_and_copies_are_apart():
     assert kept is not None
     memory = result["memory"]["batch_size_64"]
     assert memory["peak_activation_bytes"] == torch.cuda.max_memory_allocated() - before
-    assert set(result["timing"]["batch_size_64"]) == {"on_device_inference", "cpu_to_gpu",
-                                                      "gpu_to_cpu", "total"}
+    timing = result["timing"]["batch_size_64"]
+    assert set(timing) == {"on_device_inference", "cpu_to_gpu", "gpu_to_cpu", "total", "gpu"}
+    inside, until_done = (timing[part]["metrics"]["seconds_per_batch_median"]
+                          for part in ("gpu", "on_device_inference"))
+    assert 0 < inside <= until_done
     layers = {row["path"]: row for row in result["layers"]["batch_size_64"]}
     parts = layers["Net.features"]["device_forward_seconds"] + \
         layers["Net.head"]["device_forward_seconds"]
