@@ -32,9 +32,9 @@ extern "C" {
 #define SONDE_STATUS_MAP(X)                                       \
     X(OK, 0, "success")                                           \
     X(E_NOMEM, 1, "out of memory")                                \
-    X(E_IO, 2, "input/output error")                          \
-    X(E_ARGUMENT, 3, "invalid argument")                  \
-    X(E_BUSY, 4, "already recording")              \
+    X(E_IO, 2, "input/output error")                              \
+    X(E_ARGUMENT, 3, "invalid argument")                          \
+    X(E_BUSY, 4, "already recording")                             \
     X(E_STATE, 5, "not possible in this state")                   \
     X(E_FORMAT, 6, "not a trace, or a damaged one")               \
     X(E_VERSION, 7, "written by a newer version")                 \

@@ -67,7 +67,7 @@ struct sonde_average {
     int64_t           cpu_bytes, self_cpu_bytes; /* net */
     int64_t           device_bytes, self_device_bytes;
     int64_t           device_ns, self_device_ns; /* of GPUs: work given to it, as torch counts it */
-    double            flops, macs, moved_bytes; /* moved: read and written by what has a formula */
+    double            flops, macs, moved_bytes;  /* moved: read and written by what has a formula */
     /* Of its first range, as torch has it: */
     uint8_t scope;           /* enum sonde_scope */
     bool    is_async;        /* ended by another thread */
@@ -132,8 +132,9 @@ enum sonde_event_flag {
     SONDE_EVENT_IS_MEMORY = 4, /* a "[memory]" row */
     SONDE_EVENT_IS_UNFINISHED = 8, /* its end is not in the trace */
     SONDE_EVENT_IS_FUNCTION = 16,  /* a call of a Python function: in no operator's self time */
-    SONDE_EVENT_ON_DEVICE = 32, /* what a GPU did; with IS_USER: a person's range as a stream saw it */
-    SONDE_EVENT_IS_API = 64,    /* a call of a GPU's API */
+    SONDE_EVENT_ON_DEVICE =
+        32,                  /* what a GPU did; with IS_USER: a person's range as a stream saw it */
+    SONDE_EVENT_IS_API = 64, /* a call of a GPU's API */
     SONDE_EVENT_IS_OVERHEAD = 128, /* the host's time that went into profiling a GPU */
 };
 
@@ -162,10 +163,11 @@ struct sonde_events_columns {
     const double   *flops, *macs, *moved_bytes;
     const int64_t  *cpu_bytes, *self_cpu_bytes, *device_bytes, *self_device_bytes;
     const int64_t  *device_ns, *self_device_ns; /* of GPUs, as torch counts it */
-    const uint32_t *device, *stream; /* ON_DEVICE: type << 16 | index, and its stream */
-    const uint32_t *correlation;     /* ON_DEVICE, IS_API: of the call; 0: none */
-    const uint32_t *function;        /* IS_API: CUPTI's number of it, | 0x8000: of the driver */
-    const int32_t  *owner; /* ON_DEVICE, IS_API: operator that it is given to (IS_USER: that it is), or -1 */
+    const uint32_t *device, *stream;            /* ON_DEVICE: type << 16 | index, and its stream */
+    const uint32_t *correlation;                /* ON_DEVICE, IS_API: of the call; 0: none */
+    const uint32_t *function; /* IS_API: CUPTI's number of it, | 0x8000: of the driver */
+    const int32_t
+        *owner; /* ON_DEVICE, IS_API: operator that it is given to (IS_USER: that it is), or -1 */
     const uint32_t *work;      /* ON_DEVICE: what was done, a record of its process; 0: none */
     const uint32_t *work_kind; /* enum sonde_work_kind; 0: none */
 };

@@ -34,11 +34,9 @@ struct sonde_average sonde_average_of_pass(const struct sonde_average *row, uint
 
     if (passes < 2)
         return mean;
-    int64_t *const numbers[] = {
-        &mean.total_ns,       &mean.self_ns,      &mean.cpu_bytes,
-        &mean.self_cpu_bytes, &mean.device_bytes, &mean.self_device_bytes,
-        &mean.device_ns, &mean.self_device_ns
-    };
+    int64_t *const numbers[] = { &mean.total_ns,       &mean.self_ns,       &mean.cpu_bytes,
+                                 &mean.self_cpu_bytes, &mean.device_bytes,  &mean.self_device_bytes,
+                                 &mean.device_ns,      &mean.self_device_ns };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         *numbers[i] /= (int64_t)passes;
     mean.count = (row->count + passes / 2) / passes;
