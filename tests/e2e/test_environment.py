@@ -65,7 +65,7 @@ def read_names():
 
 def listed_names():
     table = (ROOT / "SECURITY.md").read_text().split("| variable |")[1].split("\n\n")[0]
-    return {name for line in table.splitlines()[2:] for name in re.findall(r"`([A-Z_]+)`", line.split("|")[1])}
+    return {name for line in table.splitlines()[2:] for name in re.findall(r"`([A-Z0-9_]+)`", line.split("|")[1])}
 
 
 def test_the_list_is_what_is_read():

@@ -92,7 +92,7 @@ def test_after_torch_profiler(tmp_path):
         print("torch again:", sum(e.count for e in p.key_averages() if "CUDA" in str(e.device_type)))
     """).stdout
     rows, tally = ours(str(tmp_path / "after.sonde"))
-    assert len(rows) == 5
+    assert len(rows) == 5, (said, tally)
     assert "another profiler" in said or tally["unasked"] == 0
     assert "torch again: 1" in said
 

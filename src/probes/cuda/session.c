@@ -41,7 +41,9 @@ static void flush(void)
     if (calls == flushed_calls && snd_calls_are_on())
         return;
     snd_calls_wait_for_devices();
+    snd_works_flushing(true);
     snd_cupti.ActivityFlushAll(CUPTI_FLUSH_FORCED);
+    snd_works_flushing(false);
     flushed_calls = calls;
 }
 

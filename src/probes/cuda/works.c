@@ -51,8 +51,8 @@ static void give_back(uint8_t *buffer)
 /* ---------------------------------------------------------------------- reading */
 
 static pthread_mutex_t  reading = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint64_t record_count;
-static uint64_t         began_ticks; /* when the probe was turned on */
+static _Atomic uint64_t flush_ticks = UINT64_MAX; /* when the flush under way began */
+static uint64_t         began_ticks;              /* when the probe was turned on */
 static uint64_t         first_ticks; /* works that begin before were asked for before this epoch */
 static uint32_t         tally_epoch;
 static uint64_t        *tally; /* of tally_epoch */
@@ -184,7 +184,8 @@ static void read_overhead(const void *record)
     work.name = snd_overhead_name(overhead->overhead_kind);
     run.duration = snd_gpuclock_ticks(overhead->end) - run.start;
     run.work = snd_work_id(&work);
-    if (run.start >= first_ticks && overhead->end >= overhead->start)
+    if (run.start >= first_ticks && run.start < atomic_load(&flush_ticks) &&
+        overhead->end >= overhead->start)
         sonde_device_ran(&run);
 }
 
@@ -239,17 +240,14 @@ static void renew(uint32_t epoch)
 static void read_buffer(uint8_t *buffer, size_t valid, const struct snd_gpuclock_pair *pair)
 {
     uint8_t *record = NULL;
-    uint64_t began = now_ns(), records = 0;
+    uint64_t began = now_ns();
 
     if (pair)
         snd_gpuclock_add(pair);
     renew(sonde_epoch());
     first_ticks = snd_calls_are_on() ? snd_calls_first(tally_epoch) : began_ticks;
-    while (snd_cupti.ActivityGetNextRecord(buffer, valid, &record) == CUPTI_OK) {
+    while (snd_cupti.ActivityGetNextRecord(buffer, valid, &record) == CUPTI_OK)
         read_record(record);
-        records++;
-    }
-    atomic_fetch_add(&record_count, records);
     count(SND_GPU_BUFFERS, 1);
     count(SND_GPU_PARSE_NS, now_ns() - began);
 }
@@ -287,9 +285,9 @@ void snd_works_begin(void)
     pthread_mutex_unlock(&reading);
 }
 
-uint64_t snd_works_count(void)
+void snd_works_flushing(bool is_flushing)
 {
-    return atomic_load(&record_count);
+    atomic_store(&flush_ticks, is_flushing ? sonde_clock() : UINT64_MAX);
 }
 
 void snd_works_in_child(void)

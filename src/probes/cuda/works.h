@@ -25,8 +25,8 @@ void snd_works_completed(void *context, uint32_t stream, uint8_t *buffer, size_t
 /* CUPTI's buffers come to us from here on: takes the first pair of clocks. */
 void snd_works_begin(void);
 
-/* Records read since the library was loaded. */
-uint64_t snd_works_count(void);
+/* CUPTI is asked to hand over, or has done so: what that takes is no part of the program. */
+void snd_works_flushing(bool is_flushing);
 
 /* After fork(), in the child: whatever lock was held is free, and nothing is to be expected. */
 void snd_works_in_child(void);
