@@ -24,8 +24,8 @@ REOPENED = {"async", "torch"}  # have ranges that end before what lies in them
 UTILITY = {"aten::is_leaf", "aten::output_nr", "aten::_version",
            "profiler::_record_function_enter", "profiler::_record_function_enter_new",
            "profiler::_record_function_exit"}
-WORK = {"kernel", "gpu_memcpy", "gpu_memset"}  # of GPUs: no ranges
-GPU = WORK | {"gpu_user_annotation", "overhead"}
+WORK = {"kernel", "gpu_memcpy", "gpu_memset"}  # of GPUs
+TORCH_ALONE = {"gpu_user_annotation", "overhead"}  # what only torch's table and the Chrome trace have of GPUs
 
 
 def add_up(ranges):
@@ -43,9 +43,11 @@ def add_up(ranges):
 def of_ops(trace):
     sums = collections.defaultdict(lambda: [0, 0])
     for row in read_json("report", trace, "--view", "ops", "--json", "--rows", 1000000)["rows"]:
-        if row["key"] not in ("[memory]", "Activity Buffer Request") and row["device_type"] == "CPU":
-            sums[row["key"]][0] += row["count"]
-            sums[row["key"]][1] += round(row["cpu_time_total"] * 1000)
+        on_gpu = row["device_type"] == "CUDA"
+        if row["key"] in ("[memory]", "Activity Buffer Request") or (on_gpu and row["is_user_annotation"]):
+            continue
+        sums[row["key"]][0] += row["count"]
+        sums[row["key"]][1] += round(row["device_time_total" if on_gpu else "cpu_time_total"] * 1000)
     return dict(sums)
 
 
@@ -60,7 +62,7 @@ def of_chrome(trace):
     return add_up((re.sub(r"^.*\(\d+\): ", "", event["name"])
                    if event["cat"] == "python_function" else event["name"],
                    round(event["dur"] * 1000))
-                  for event in events if event["ph"] == "X" and event.get("cat") not in GPU | {"Trace"})
+                  for event in events if event["ph"] == "X" and event.get("cat") not in TORCH_ALONE | {"Trace"})
 
 
 def of_speedscope(trace):
