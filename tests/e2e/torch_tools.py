@@ -200,13 +200,14 @@ def settle(seconds=60):
     own, deadline = str(threading.get_native_id()), time.monotonic() + seconds
     asleep = 0
     while asleep < 2:  # one that waits for a lock sleeps too, but not for long
-        states = []
+        awake = {}
         for task in pathlib.Path("/proc/self/task").iterdir():
             with contextlib.suppress(OSError):  # it has ended
-                stat = (task / "stat").read_text()
-                states.append("S" if task.name == own else stat.rpartition(")")[2].split()[0])
-        asleep = asleep + 1 if set(states) == {"S"} else 0
-        assert time.monotonic() < deadline, f"threads still run after {seconds} s: {states}"
+                name, _, state = (task / "stat").read_text().partition(" (")[2].rpartition(") ")
+                if task.name != own and state[0] != "S":
+                    awake[task.name, name] = state[0]
+        asleep = 0 if awake else asleep + 1
+        assert time.monotonic() < deadline, f"threads still run after {seconds} s: {awake}"
         time.sleep(0.001)
 
 
