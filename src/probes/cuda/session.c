@@ -23,6 +23,7 @@ static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
 static atomic_uint     users;
 static pid_t           owner; /* the process that started: CUDA is not to be used in its children */
 static atomic_bool     has_ended;
+static uint64_t        first_buffers; /* snd_works_buffers() at the start */
 static uint64_t        flushed_calls; /* snd_calls_count() when all was last waited for */
 static char            error_text[512], description[512];
 
@@ -124,10 +125,20 @@ static uint32_t turn_on(bool share)
     return CUPTI_OK;
 }
 
+/* Beside another profiler it may be that CUPTI hands over nothing to us: the trace is to say so. */
+static void note_nothing(void)
+{
+    if (!snd_calls_are_on() && snd_works_buffers() == first_buffers)
+        snd_devices_write_absent(
+            "CUPTI, whose callbacks another profiler of this process has, handed "
+            "over no GPU work; use a process that has not used it");
+}
+
 static void turn_off(void)
 {
     snd_flusher_stop();
     flush();
+    note_nothing();
     snd_calls_off();
     disable_kinds();
     snd_devices_forget();
@@ -157,6 +168,7 @@ static int start(const struct sonde_cuda_options *options)
     snprintf(description, sizeof description, "{\"cupti\": \"%s\", \"version\": %u}",
              snd_cupti_path(), snd_cupti_version());
     owner = getpid();
+    first_buffers = snd_works_buffers();
     users = 1;
     watch_process();
     snd_flusher_start();

@@ -51,6 +51,7 @@ static void give_back(uint8_t *buffer)
 /* ---------------------------------------------------------------------- reading */
 
 static pthread_mutex_t  reading = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t buffer_count;
 static _Atomic uint64_t flush_ticks = UINT64_MAX; /* when the flush under way began */
 static uint64_t         began_ticks;              /* when the probe was turned on */
 static uint64_t         first_ticks; /* works that begin before were asked for before this epoch */
@@ -249,6 +250,7 @@ static void read_buffer(uint8_t *buffer, size_t valid, const struct snd_gpuclock
     while (snd_cupti.ActivityGetNextRecord(buffer, valid, &record) == CUPTI_OK)
         read_record(record);
     count(SND_GPU_BUFFERS, 1);
+    atomic_fetch_add(&buffer_count, 1);
     count(SND_GPU_PARSE_NS, now_ns() - began);
 }
 
@@ -283,6 +285,11 @@ void snd_works_begin(void)
     if (is_read)
         snd_gpuclock_add(&pair);
     pthread_mutex_unlock(&reading);
+}
+
+uint64_t snd_works_buffers(void)
+{
+    return atomic_load(&buffer_count);
 }
 
 void snd_works_flushing(bool is_flushing)

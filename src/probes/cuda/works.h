@@ -25,6 +25,9 @@ void snd_works_completed(void *context, uint32_t stream, uint8_t *buffer, size_t
 /* CUPTI's buffers come to us from here on: takes the first pair of clocks. */
 void snd_works_begin(void);
 
+/* Buffers with records that CUPTI has handed over, ever. */
+uint64_t snd_works_buffers(void);
+
 /* CUPTI is asked to hand over, or has done so: what that takes is no part of the program. */
 void snd_works_flushing(bool is_flushing);
 
