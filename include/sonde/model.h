@@ -603,8 +603,9 @@ SONDE_API enum sonde_status sonde_check(const char *path, struct sonde_check *ou
 /*
  * Writes a compacted copy of the trace file `path` to `out_path` (a temporary file, then renamed,
  * so that `out_path` may equal `path`). Damaged parts are left out: packing also recovers. A folder
- * is packed file by file into the folder `out_path`. `level`: of zstd, 1 to 19; 0: the default.
- * Errors: SONDE_E_UNSUPPORTED when built without zstd; SONDE_E_IO; SONDE_E_FORMAT.
+ * is packed file by file into the folder `out_path`. `level`: of zstd, 1 to 19; 0: the default;
+ * -1: nothing is compressed, only space that the recording reserved and did not use is left out.
+ * Errors: SONDE_E_UNSUPPORTED when built without zstd, unless -1; SONDE_E_IO; SONDE_E_FORMAT.
  */
 SONDE_API enum sonde_status sonde_pack(const char *path, const char *out_path, int level,
                                        struct sonde_error *err);

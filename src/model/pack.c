@@ -40,7 +40,8 @@ struct packer {
     uint16_t                  kind;
     uint32_t                  thread; /* of the block's first event */
     uint64_t                  lost;   /* of the chunk that the block begins */
-    struct snd_cut           *cut;    /* what is kept; NULL: everything, packed */
+    struct snd_cut           *cut;    /* what is kept; NULL: everything */
+    bool                      stored; /* as it is, not packed: to be read soon, or without zstd */
 };
 
 /* ----------------------------------------------------------------- writing */
@@ -91,8 +92,8 @@ static enum sonde_status flush(struct packer *p, struct sonde_error *err)
 
     if (p->count == 0) /* a chunk without events may still tell of some that were lost */
         return p->lost ? write_chunk(p, p->kind, p->block, 0, err) : SONDE_OK;
-    if (p->cut)
-        status = SONDE_E_LIMIT; /* read once or twice: not worth packing */
+    if (p->stored)
+        status = SONDE_E_LIMIT;
     else if (is_lane)
         status = snd_codec_pack_lane(p->codec, p->block, p->count, p->level, &packed, &size, err);
     else
@@ -258,9 +259,9 @@ static enum sonde_status open_aside(struct packer *p, struct sonde_error *err)
 
 static enum sonde_status publish(struct packer *p, struct sonde_error *err)
 {
-    if ((!p->cut && fsync(p->fd) != 0) || rename(p->aside, p->target) != 0)
+    if ((!p->stored && fsync(p->fd) != 0) || rename(p->aside, p->target) != 0)
         return snd_fail_os(err, SONDE_E_IO, "cannot rename the packed trace to %s", p->target);
-    if (!p->cut)
+    if (!p->stored)
         snd_sync_folder(p->target);
     return SONDE_OK;
 }
@@ -268,10 +269,10 @@ static enum sonde_status publish(struct packer *p, struct sonde_error *err)
 static enum sonde_status pack_file(const char *path, const char *out_path, int level,
                                    const struct sonde_cut *asked, struct sonde_error *err)
 {
-    struct packer       p = { .target = out_path, .level = level, .fd = -1 };
+    struct packer       p = { .target = out_path, .level = level, .fd = -1, .stored = level < 0 };
     struct sonde_trace *trace;
     struct snd_cut      cut = { 0 };
-    enum sonde_status   status = asked ? SONDE_OK : snd_codec_new(&p.codec, err);
+    enum sonde_status   status = p.stored ? SONDE_OK : snd_codec_new(&p.codec, err);
 
     if (status != SONDE_OK)
         return status;
@@ -348,7 +349,7 @@ enum sonde_status sonde_pack(const char *path, const char *out_path, int level,
 {
     struct stat st;
 
-    if (level <= 0)
+    if (level == 0)
         level = LEVEL_DEFAULT;
     if (level > LEVEL_MAX)
         level = LEVEL_MAX;
@@ -361,5 +362,5 @@ enum sonde_status sonde_pack(const char *path, const char *out_path, int level,
 enum sonde_status sonde_cut_session(const char *path, const char *out_path,
                                     const struct sonde_cut *cut, struct sonde_error *err)
 {
-    return pack_file(path, out_path, 0, cut, err);
+    return pack_file(path, out_path, -1, cut, err);
 }

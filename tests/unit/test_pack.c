@@ -91,6 +91,28 @@ static void packing_keeps_everything(void **state)
     check_same(scratch_path("raw"), scratch_path("packed"));
 }
 
+/* Not compressed: without what was reserved and not used. Needs no zstd. */
+static void a_copy_has_what_was_used(void **state)
+{
+    struct synth_options options = { .chunk_bytes = 1 << 20 };
+    struct synth        *s = synth_new(scratch_path("sparse"), &options);
+    uint32_t             t = synth_thread(s, "main", 0);
+    struct stat          st;
+
+    (void)state;
+    for (uint64_t i = 0; i < 100; i++)
+        synth_mark(s, t, i, synth_string(s, "moment"), 0);
+    synth_reserve(s);
+    synth_close(s, true);
+    assert_int_equal(stat(scratch_path("sparse"), &st), 0);
+    assert_true(st.st_size > 1 << 20);
+    assert_int_equal(sonde_pack(scratch_path("sparse"), scratch_path("copy"), -1, NULL), SONDE_OK);
+    assert_int_equal(stat(scratch_path("copy"), &st), 0);
+    assert_in_range(st.st_size, 1, 1 << 14);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    check_same(scratch_path("sparse"), scratch_path("copy"));
+}
+
 static void packing_recovers(void **state)
 {
     struct sonde_check check;
@@ -184,6 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packing_keeps_everything),
+        cmocka_unit_test(a_copy_has_what_was_used),
         cmocka_unit_test(packing_recovers),
         cmocka_unit_test(regular_events_survive),
         cmocka_unit_test(damage_in_a_packed_file),

@@ -9,10 +9,9 @@ import inspect
 import itertools
 import json
 import os
-import shutil
 
 from .. import _record, _recording, _scratch
-from .._core import Trace, cut_report
+from .._core import Trace, copy_trace, cut_report
 from ..torch import _operators
 
 
@@ -55,7 +54,7 @@ class _Kept:
 
     def save(self, path):
         """Keeps the trace, for `sonde report PATH --view .. `."""
-        shutil.copy(self._path, path)
+        copy_trace(self._path, path)
 
 
 # --------------------------------------------------------------------- tensor by tensor

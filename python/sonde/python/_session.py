@@ -253,8 +253,8 @@ _RESULTS = ("trace", "report", "print", "save", "dump_stats", "stats", "print_ca
 
 
 def _copy_with_children(source, target):
-    import shutil
+    from .._core import copy_trace
     if os.path.exists(target) and os.path.samefile(source, target):
         return
     for ending in _parts.with_children(source):
-        shutil.copy(source + ending, target + ending)
+        copy_trace(source + ending, target + ending)

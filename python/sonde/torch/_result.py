@@ -7,12 +7,11 @@ that is what was published so far. Pickled, a result is the bytes of its trace.
 """
 import json
 import os
-import shutil
 import warnings
 import zlib
 
 from .. import _record, _scratch
-from .._core import Trace
+from .._core import Trace, copy_trace
 from . import _operators
 from ._lists import EventList, Events
 
@@ -121,15 +120,15 @@ class Result(_Answers):
         children = [name for name in sorted(os.listdir(self._folder)) if ".sonde." in name]
         path = os.fspath(path)
         if len(own) == 1 and not os.path.isdir(path):
-            shutil.copy(own[0], path)
+            copy_trace(own[0], path)
             for name in children:
-                shutil.copy(os.path.join(self._folder, name), path + name[len("0.sonde"):])
+                copy_trace(os.path.join(self._folder, name), path + name[len("0.sonde"):])
             return
         os.makedirs(path, exist_ok=True)
         for number, one in enumerate(own):
-            shutil.copy(one, os.path.join(path, f"{number}.sonde"))
+            copy_trace(one, os.path.join(path, f"{number}.sonde"))
         for name in children:
-            shutil.copy(os.path.join(self._folder, name), os.path.join(path, name))
+            copy_trace(os.path.join(self._folder, name), os.path.join(path, name))
 
     # -------------------------------------------------------------------- pickling
 

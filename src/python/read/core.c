@@ -159,7 +159,27 @@ static PyObject *cut_report(PyObject *module, PyObject *args)
 
 /* ------------------------------------------------------------------ the module */
 
+static PyObject *copy_trace(PyObject *module, PyObject *args)
+{
+    PyObject          *path = NULL, *out = NULL;
+    struct sonde_error err = { 0 };
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O&O&", PyUnicode_FSConverter, &path, PyUnicode_FSConverter, &out))
+        return NULL;
+    bool copied = sonde_pack(PyBytes_AsString(path), PyBytes_AsString(out), -1, &err) == SONDE_OK;
+    if (!copied)
+        core_set_error(&err);
+    Py_DECREF(path);
+    Py_DECREF(out);
+    if (!copied)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef core_methods[] = {
+    { "copy_trace", copy_trace, METH_VARARGS,
+      "copy_trace(path, out): copies a trace without space that was reserved and not used" },
     { "cut_session", cut_session, METH_VARARGS,
       "cut_session(path, out, session, (samples, counters, ranges), [begin, end, ..], ended): "
       "writes what of a trace file is one session's" },
