@@ -83,7 +83,7 @@ static const struct snd_column gap_columns[] = {
     { "duration_ns", "Duration", SND_TIME, SND_FIT_FIXED },
     { "reason", "Reason", SND_TEXT, SND_FIT_CONTENT },
     PLACE_COLUMNS,
-    { "next", "Next work", SND_TEXT, SND_FIT_SHAPES },
+    { "next", "Next work", SND_TEXT, SND_FIT_NAME },
     { "launched_by", "Launched by", SND_TEXT, SND_FIT_CONTENT },
 };
 enum { GAP_CALL = 6, GAP_MODULE, GAP_LINE };

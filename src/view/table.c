@@ -117,8 +117,12 @@ static enum sonde_status refuse_key(const struct snd_table *table, const char *k
             snd_nearest_try(&nearest, table->columns[i].key);
         }
     }
-    snd_fail(err, SONDE_E_ARGUMENT, "cannot sort by '%.60s'%s; keys: %s", key,
-             snd_nearest_hint(&nearest, hint), snd_buf_string(&keys));
+    snd_nearest_hint(&nearest, hint);
+    if (hint[0] != '\0') /* the list of all keys may be longer than a message */
+        snd_fail(err, SONDE_E_ARGUMENT, "cannot sort by '%.60s'%s", key, hint);
+    else
+        snd_fail(err, SONDE_E_ARGUMENT, "cannot sort by '%.60s'; keys: %s", key,
+                 snd_buf_string(&keys));
     sonde_buffer_release(&keys);
     return SONDE_E_ARGUMENT;
 }
