@@ -351,3 +351,21 @@ def test_toggle_collection():
         prof.toggle_collection_dynamic(True, [CPU])
         X.mul(X)
     assert counts(prof)["aten::mul"] == 2
+
+
+def test_cupti_is_shared_with_nobody_who_records(tmp_path, monkeypatch):
+    """Where torch's own profiler is on, CUPTI's buffers are not taken from it; ours alone is no reason."""
+    from sonde import _record
+    from sonde.torch import _attach
+    shares = []
+    monkeypatch.setattr(_record, "cuda_start", lambda library, cupti, share: shares.append(share) or "")
+    monkeypatch.setattr(_record, "cuda_stop", lambda: None)
+
+    def start_and_stop():
+        _attach.start(str(tmp_path / f"{len(shares)}.sonde"), cuda=True)
+        _attach.stop()
+    start_and_stop()
+    with torch.profiler.profile():
+        start_and_stop()
+    start_and_stop()
+    assert shares == [True, False, True]

@@ -84,12 +84,13 @@ def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads
                                                "with_stack": stacks, "with_modules": modules})
     if stacks:
         notes[keys["PYTHON_PREFIXES"]] = json.dumps(_prefixes())
+    share = _compiled is None and not _cuda.torch_records()
     _record.torch_start(library(), flags, module_code(torch), notes)
     if _compiled is None:
         _compiled = _CompiledRanges()
         _compiled.put_on()
     if cuda:
-        _cuda.start()
+        _cuda.start(share)
 
 
 def detach():

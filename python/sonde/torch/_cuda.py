@@ -32,8 +32,8 @@ def _find_cupti():
     return None
 
 
-def _torch_records():
-    """Whether torch's own profiler is on: its buffers are not to be taken from it."""
+def torch_records():
+    """Whether torch's own profiler is on; to be asked before ours is, since torch is told of ours too."""
     torch = torch_module()
     try:
         return torch is not None and bool(torch._C._autograd._profiler_enabled())
@@ -41,10 +41,11 @@ def _torch_records():
         return False
 
 
-def start():
+def start(share):
+    """`share`: take CUPTI's buffers where another profiler has its callbacks, and does not record."""
     global _is_on
     try:
-        missing = _record.cuda_start(_LIBRARY, _find_cupti(), not _torch_records())
+        missing = _record.cuda_start(_LIBRARY, _find_cupti(), share)
         _is_on = True
     except Error as error:
         missing = str(error)
