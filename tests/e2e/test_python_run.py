@@ -567,3 +567,20 @@ def test_print_takes_the_options_of_report(tmp_path):
     assert shown["totals"]["source"] == "samples" and any(row["function"] == "work" for row in shown["rows"])
     refused = sonde_run(["--print", "--group-by", "tread"], "-c", "print('ran')", cwd=tmp_path, status=2)
     assert refused.stdout == "" and "did you mean 'thread'?" in refused.stderr
+
+
+@pytest.mark.parametrize("option", ["--lines", "--line-memory"])
+def test_code_that_is_loaded_where_the_folder_is_gone(option, tmp_path):
+    (tmp_path / "prog.py").write_text("""
+import os, sys, tempfile
+sys.path[:0] = ["", None]
+os.chdir(tempfile.mkdtemp())
+os.rmdir(os.getcwd())
+exec(compile("def wanted():\\n    return 1\\n", "relative.py", "exec"))
+exec(compile("def wanted():\\n    return 2\\n", "/absolute/other.py", "exec"))
+print(wanted())
+""")
+    done = sonde_run([option, "other.py:wanted", "-o", str(tmp_path / "t.sonde")],
+                     str(tmp_path / "prog.py"), cwd=tmp_path)
+    assert done.stdout == "2\n"
+    assert "Exception" not in done.stderr and "Error" not in done.stderr, done.stderr

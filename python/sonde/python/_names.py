@@ -78,6 +78,14 @@ def functions_of(thing):
     return [code] if isinstance(code, types.CodeType) else []
 
 
+def _absolute(path):
+    """Of a code's file; "" where it has none, or a relative one and the current folder is gone."""
+    try:
+        return os.path.abspath(path) if path[:1] != "<" else ""
+    except (OSError, ValueError):
+        return ""
+
+
 class Name:
     """One name that a user gave."""
 
@@ -96,7 +104,7 @@ class Name:
     def codes(self, code, roots):
         """Of a file's code: what the name means there. `roots`: folders of sys.path."""
         found = []
-        path = os.path.abspath(code.co_filename) if code.co_filename[:1] != "<" else ""
+        path = _absolute(code.co_filename)
         if self.file:
             if path and tuple(path.split("/"))[-len(self.file):] == self.file:
                 found = list(functions_in(code, self.words))

@@ -43,6 +43,17 @@ def _tell(what, why):
 
 # ------------------------------------------------------------------ functions by name
 
+def _roots():
+    """Folders of modules. The current one may be gone, and an entry need not be a path."""
+    roots = set()
+    for folder in list(sys.path):
+        try:
+            roots.add(os.path.abspath(folder or "."))
+        except (OSError, TypeError, ValueError):
+            pass
+    return roots
+
+
 class _Watch:
     """Hands the code of named functions to their probes as it comes up."""
 
@@ -59,7 +70,7 @@ class _Watch:
                 session.add_code(code)
 
     def __call__(self, code):
-        roots = {os.path.abspath(folder or ".") for folder in sys.path}
+        roots = _roots()
         for _, name, session in self.wanted:
             for found in name.codes(code, roots):
                 session.add_code(found)
