@@ -117,12 +117,11 @@ static enum sonde_status refuse_key(const struct snd_table *table, const char *k
             snd_nearest_try(&nearest, table->columns[i].key);
         }
     }
+    bool fits = keys.length <
+                SONDE_MESSAGE_MAX / 2; /* else the one that is meant, if there is one */
     snd_nearest_hint(&nearest, hint);
-    if (hint[0] != '\0') /* the list of all keys may be longer than a message */
-        snd_fail(err, SONDE_E_ARGUMENT, "cannot sort by '%.60s'%s", key, hint);
-    else
-        snd_fail(err, SONDE_E_ARGUMENT, "cannot sort by '%.60s'; keys: %s", key,
-                 snd_buf_string(&keys));
+    snd_fail(err, SONDE_E_ARGUMENT, "cannot sort by '%.60s'%s%s%s", key, hint,
+             fits || !hint[0] ? "; keys: " : "", fits || !hint[0] ? snd_buf_string(&keys) : "");
     sonde_buffer_release(&keys);
     return SONDE_E_ARGUMENT;
 }
