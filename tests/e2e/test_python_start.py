@@ -49,8 +49,11 @@ def test_same_rows_as_cprofile(tmp_path, words):
     ours = table(python("-m", "sonde", *words, cwd=tmp_path).stdout)
     wanted = {name: calls for name, calls in theirs.items()
               if name not in CPROFILES_OWN and "runpy" not in name}
-    if words[0] == "-m":  # runpy's own doing, which theirs has
-        assert ours.items() <= wanted.items()
+    if words[0] == "-m":  # runpy's own calls, which theirs has, are of C functions too
+        own = {name: calls for name, calls in ours.items() if name[0] != "{"}
+        assert own.items() <= wanted.items()
+        assert all(int(calls) <= int(wanted[name]) for name, calls in ours.items() if name[0] == "{")
+        assert ours["{built-in method builtins.len}"] == "1"
         assert {"prog.py:1(<module>)", "prog.py:4(main)", "prog.py:1(f)"} <= ours.keys()
     else:
         assert ours == wanted
