@@ -93,6 +93,7 @@ bool snd_occupancy(const struct snd_gpu_limits *l, const struct snd_work_record 
             least = (enum snd_occupancy_limit)i;
     out->blocks = (uint32_t)by[least];
     out->limit = least;
-    out->percent = 100.0 * (double)(by[least] * warps) / (double)(l->threads_per_sm / l->warp);
+    uint64_t most_warps = l->threads_per_sm / l->warp;
+    out->percent = 100.0 * (double)(by[least] * warps) / (double)most_warps;
     return true;
 }

@@ -145,7 +145,7 @@ static void bind_driver(void)
         driver = dlsym(library, "cuDeviceGetCount") ? library : NULL; /* a stand-in has both */
     if (!driver)
         return;
-#define CUDA_BIND(name, ...) bind(driver, #name, &snd_driver.name, sizeof snd_driver.name);
+#define CUDA_BIND(name, ...) (void)bind(driver, #name, &snd_driver.name, sizeof snd_driver.name);
     CUDA_FUNCTIONS(CUDA_BIND)
 #undef CUDA_BIND
 }

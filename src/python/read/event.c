@@ -281,6 +281,12 @@ static PyObject *event_object(struct event_object *self, void *which)
     }
 }
 
+/* Of the event that it belongs to; 0: none. */
+static size_t owner_id(const struct sonde_events_columns *c, size_t i)
+{
+    return c->owner[i] < 0 ? 0 : (size_t)c->owner[i] + 1;
+}
+
 /* torch's id of an event: a call of a GPU's API and its work have that of the call. */
 static size_t event_id(const struct sonde_events_columns *c, size_t i)
 {
@@ -289,7 +295,7 @@ static size_t event_id(const struct sonde_events_columns *c, size_t i)
     if (c->flags[i] & SONDE_EVENT_IS_API || (c->flags[i] & SONDE_EVENT_ON_DEVICE && !user))
         return c->correlation[i];
     if (c->flags[i] & SONDE_EVENT_ON_DEVICE)
-        return (size_t)(c->owner[i] + 1);
+        return owner_id(c, i);
     return i + 1;
 }
 
@@ -298,7 +304,7 @@ static size_t linked_id(const struct sonde_events_columns *c, size_t i)
 {
     bool linked = c->flags[i] & SONDE_EVENT_IS_API || is_work(c->flags[i]);
 
-    return linked ? (size_t)(c->owner[i] + 1) : 0;
+    return linked ? owner_id(c, i) : 0;
 }
 
 /* Memory has none; nor has what is linked to nothing. */
@@ -308,7 +314,7 @@ static size_t external_id(const struct sonde_events_columns *c, size_t i)
 
     if (c->trace_name[i] == 0 || c->flags[i] & SONDE_EVENT_IS_OVERHEAD)
         return 0;
-    return c->flags[i] & gpus ? (size_t)(c->owner[i] + 1) : i + 1;
+    return c->flags[i] & gpus ? owner_id(c, i) : i + 1;
 }
 
 /* What torch takes for the device and its part: of the host, process and thread. */
@@ -333,20 +339,12 @@ static PyObject *python_number(uint32_t number)
     return PyLong_FromLong(number != 0 ? (long)number : -1);
 }
 
-/* Numbers and flags. */
-static PyObject *event_number(struct event_object *self, void *which)
+/* Numbers of calls of a GPU's API, and of what they asked for. */
+static PyObject *gpu_number(const struct events_object *owner, size_t i, void *which)
 {
-    struct events_object              *owner = events_of(self);
     const struct sonde_events_columns *c = sonde_events_columns(owner->events);
-    size_t                             i = self->index;
-    const struct sonde_trace          *trace = owner->trace->trace;
-    double                             total_us = (double)host_ns(c, i) / 1000.0;
 
     switch ((enum event_field)(intptr_t)which) {
-    case E_EXTERNAL:
-        return PyLong_FromSize_t(external_id(c, i));
-    case E_ID:
-        return PyLong_FromSize_t(event_id(c, i));
     case E_LINKED:
         return PyLong_FromSize_t(linked_id(c, i));
     case E_FLOW:
@@ -363,6 +361,25 @@ static PyObject *event_number(struct event_object *self, void *which)
         return core_device_us(c->device_ns[i]);
     case E_SELF_DEVICE_TIME:
         return core_device_us(c->self_device_ns[i]);
+    default:
+        return NULL;
+    }
+}
+
+/* Numbers and flags. */
+static PyObject *event_number(struct event_object *self, void *which)
+{
+    struct events_object              *owner = events_of(self);
+    const struct sonde_events_columns *c = sonde_events_columns(owner->events);
+    size_t                             i = self->index;
+    const struct sonde_trace          *trace = owner->trace->trace;
+    double                             total_us = (double)host_ns(c, i) / 1000.0;
+
+    switch ((enum event_field)(intptr_t)which) {
+    case E_EXTERNAL:
+        return PyLong_FromSize_t(external_id(c, i));
+    case E_ID:
+        return PyLong_FromSize_t(event_id(c, i));
     case E_THREAD:
         return PyLong_FromUnsignedLong(c->torch_thread[i]);
     case E_FWD_THREAD:
@@ -414,7 +431,7 @@ static PyObject *event_number(struct event_object *self, void *which)
     case E_INDEX:
         return PyLong_FromSize_t(i);
     default:
-        return NULL;
+        return gpu_number(owner, i, which);
     }
 }
 
