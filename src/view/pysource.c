@@ -118,8 +118,8 @@ bool snd_pysource_turn(struct snd_pysource *s, const struct sonde_line_function 
 {
     bool is_file = f->source.length == 0;
 
-    if (is_file && s->bytes && s->file.length == f->file.length &&
-        memcmp(s->file.bytes, f->file.bytes, f->file.length) == 0 && s->file.length > 0)
+    if (is_file && s->bytes && s->file.length > 0 && s->file.length == f->file.length &&
+        memcmp(s->file.bytes, f->file.bytes, f->file.length) == 0)
         return true;
     snd_pysource_close(s);
     if (!snd_pysource_open(s, f))

@@ -204,8 +204,9 @@ static void a_wrong_clock_is_noticed(void **state)
     (void)state;
     begin("clock.sonde");
     launch(1, 7);
-    standin_call(CUPTI_RUNTIME_API, LAUNCH, CUPTI_ENTER, 2);
+    usleep(1000); /* what begins before the first call is not of this recording */
     uint64_t now = standin_time();
+    standin_call(CUPTI_RUNTIME_API, LAUNCH, CUPTI_ENTER, 2);
     standin_kernel(KERNEL, now - 5000, now, 2, 7, 0); /* 5 us before it was asked for */
     standin_call(CUPTI_RUNTIME_API, LAUNCH, CUPTI_EXIT, 2);
     struct sonde_trace *trace = end(&devices);
