@@ -68,7 +68,8 @@ static inline uint64_t snd_scale_raw_before(const struct snd_scale *scale, int64
     if (scale->rate <= 0 || scale->raw0 > INT64_MAX || ns > SND_TIME_MAX)
         return scale->rate > 0 && ns > SND_TIME_MAX ? UINT64_MAX : 0;
     /* One nanosecond and one tick less, for what was rounded. */
-    wide raw = (((wide)ns - scale->ns0 - 1) << SND_SCALE_SHIFT) / scale->rate + scale->raw0 - 1;
+    wide ahead = ((wide)ns - scale->ns0 - 1) * ((wide)1 << SND_SCALE_SHIFT);
+    wide raw = ahead / scale->rate + scale->raw0 - 1;
     return raw < 0 ? 0 : raw > (wide)INT64_MAX ? (uint64_t)INT64_MAX : (uint64_t)raw;
 }
 
