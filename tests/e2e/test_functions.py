@@ -192,10 +192,9 @@ def test_awaiting_is_told_apart(options):
     got = record(calls.coroutines, **options)
     assert got["leaf"]["calls"] == 3
     assert got["branch"]["calls"] == got["consume"]["calls"] == got["stream"]["calls"] == 1
-    # On a busy machine some of the 20 ms have passed when the coroutine is suspended.
-    assert got["leaf"]["awaiting_ns"] >= 3 * 0.015e9
-    assert got["branch"]["awaiting_ns"] >= 2 * 0.015e9
-    assert got["leaf"]["total_ns"] < 0.015e9  # ran for next to nothing
+    assert got["leaf"]["awaiting_ns"] >= 3 * 0.02e9
+    assert got["branch"]["awaiting_ns"] >= 2 * 0.02e9
+    assert got["leaf"]["total_ns"] < 0.02e9  # ran for next to nothing
     assert got["stream"]["calls"] + got["stream"]["resumptions"] >= 4
 
 
