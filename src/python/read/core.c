@@ -104,23 +104,33 @@ static bool read_spans(PyObject *numbers, struct sonde_cut *cut, struct sonde_sp
     return true;
 }
 
-static PyObject *write_cut(PyObject *path, PyObject *out, const struct sonde_cut *cut)
+/* Takes over `path` and `out`. */
+static PyObject *write_cut(PyObject *path, PyObject *out, PyObject *numbers, struct sonde_cut *cut)
 {
     struct sonde_error err = { 0 };
+    struct sonde_span *spans = NULL;
+    bool               written = false;
 
-    if (sonde_cut_session(PyBytes_AsString(path), PyBytes_AsString(out), cut, &err) == SONDE_OK)
-        Py_RETURN_NONE;
-    core_set_error(&err);
-    return NULL;
+    if (read_spans(numbers, cut, &spans)) {
+        written = sonde_cut_session(PyBytes_AsString(path), PyBytes_AsString(out), cut, &err) ==
+                  SONDE_OK;
+        if (!written)
+            core_set_error(&err);
+    }
+    free(spans);
+    Py_DECREF(path);
+    Py_DECREF(out);
+    if (!written)
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 static PyObject *cut_session(PyObject *module, PyObject *args)
 {
-    PyObject          *path = NULL, *out = NULL, *numbers, *result = NULL;
-    struct sonde_cut   cut = { 0 };
-    struct sonde_span *spans = NULL;
-    unsigned           session;
-    int                kept[3], ended;
+    PyObject        *path = NULL, *out = NULL, *numbers;
+    struct sonde_cut cut = { 0 };
+    unsigned         session;
+    int              kept[3], ended;
 
     (void)module;
     if (!PyArg_ParseTuple(args, "O&O&I(ppp)Op", PyUnicode_FSConverter, &path, PyUnicode_FSConverter,
@@ -131,33 +141,20 @@ static PyObject *cut_session(PyObject *module, PyObject *args)
                               .counters = kept[1] != 0,
                               .ranges = kept[2] != 0,
                               .ended = ended != 0 };
-    if (read_spans(numbers, &cut, &spans))
-        result = write_cut(path, out, &cut);
-    free(spans);
-    Py_DECREF(path);
-    Py_DECREF(out);
-    return result;
+    return write_cut(path, out, numbers, &cut);
 }
 
 static PyObject *cut_report(PyObject *module, PyObject *args)
 {
-    PyObject          *path = NULL, *out = NULL, *numbers, *result = NULL;
-    struct sonde_cut   cut = { .session = UINT32_MAX, .all = true, .ended = true };
-    struct sonde_span *spans = NULL;
+    PyObject        *path = NULL, *out = NULL, *numbers;
+    struct sonde_cut cut = { .session = UINT32_MAX, .all = true, .ended = true };
 
     (void)module;
     if (!PyArg_ParseTuple(args, "O&O&Os", PyUnicode_FSConverter, &path, PyUnicode_FSConverter, &out,
                           &numbers, &cut.report))
         return NULL;
-    if (read_spans(numbers, &cut, &spans))
-        result = write_cut(path, out, &cut);
-    free(spans);
-    Py_DECREF(path);
-    Py_DECREF(out);
-    return result;
+    return write_cut(path, out, numbers, &cut);
 }
-
-/* ------------------------------------------------------------------ the module */
 
 static PyObject *copy_trace(PyObject *module, PyObject *args)
 {
@@ -176,6 +173,8 @@ static PyObject *copy_trace(PyObject *module, PyObject *args)
         return NULL;
     Py_RETURN_NONE;
 }
+
+/* ------------------------------------------------------------------ the module */
 
 static PyMethodDef core_methods[] = {
     { "copy_trace", copy_trace, METH_VARARGS,
