@@ -309,7 +309,7 @@ static void put_work(struct snd_chrome *chrome, uint32_t number)
     queue = queue ? queue : &none;
     uint64_t pid = gpu_pid(chrome, item->process, queue->device);
     open_work(chrome, categories[work->kind],
-              text_of(chrome, snd_torchgpu_name(&chrome->gpu, item)), pid, queue->stream,
+              text_of(chrome, snd_device_name(chrome->gpu.trace, item)), pid, queue->stream,
               item->start_ns, item->duration_ns);
     snd_json_object(json, "args");
     if (launch->owner != SND_NO_LAUNCH)
@@ -334,7 +334,7 @@ static void put_work(struct snd_chrome *chrome, uint32_t number)
 static void put_overhead(struct snd_chrome *chrome, const struct snd_device_item *item)
 {
     struct snd_json  *json = &chrome->json;
-    struct sonde_text name = text_of(chrome, snd_torchgpu_name(&chrome->gpu, item));
+    struct sonde_text name = text_of(chrome, snd_device_name(chrome->gpu.trace, item));
 
     snd_json_object(json, NULL);
     snd_json_text(json, "ph", "X");

@@ -42,7 +42,7 @@ static bool add_works(struct sonde_averages *a)
             continue;
         good = count_work(a,
                           snd_average_find_gpu_row(a, item->process, a->gpu.launches[i].thread,
-                                                   snd_torchgpu_name(&a->gpu, item), false),
+                                                   snd_device_name(a->trace, item), false),
                           item->start_ns, snd_add(item->start_ns, item->duration_ns), 1);
         a->totals.device_ns = snd_add(a->totals.device_ns, item->duration_ns);
     }

@@ -62,7 +62,7 @@ static bool add_work(struct sonde_events *e, uint32_t number)
 {
     const struct snd_device_item  *item = &e->gpu.devices->items[number];
     const struct snd_torch_launch *launch = &e->gpu.launches[number];
-    uint32_t                       name = snd_torchgpu_name(&e->gpu, item);
+    uint32_t                       name = snd_device_name(e->gpu.trace, item);
 
     if (!snd_work_counts(snd_device_work(e->trace, item)) || e->trace->thread_count == 0)
         return true;

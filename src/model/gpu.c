@@ -70,21 +70,13 @@ static struct snd_gpu_gap *add_gap(struct snd_gpu *g, uint32_t device, int64_t s
     return gap;
 }
 
-static uint32_t name_of(const struct sonde_trace *trace, const struct snd_device_item *item)
-{
-    uint32_t name = snd_name_of(&trace->processes[item->process],
-                                snd_device_work(trace, item)->name);
-
-    return name == UINT32_MAX ? trace->unknown_name : name;
-}
-
 /* What the host did while the GPU waited for `next`. */
 static void judge_gap(struct snd_gpu *g, struct snd_gpu_gap *gap,
                       const struct snd_device_item *next)
 {
     const struct snd_launch *launch = snd_launch_of(&g->launches, next->process, next->correlation);
 
-    gap->next = name_of(g->trace, next);
+    gap->next = snd_device_name(g->trace, next);
     if (!launch) {
         gap->reason = SND_IDLE_UNKNOWN;
         return;
@@ -216,7 +208,7 @@ static bool expose_copies(struct builder *b, uint32_t device)
             if (!gap)
                 return false;
             gap->reason = SND_IDLE_COPY;
-            gap->next = name_of(b->g->trace, item);
+            gap->next = snd_device_name(b->g->trace, item);
             gap->where = gap->asked = launch ? launch->where : SONDE_NONE;
             gap->call = launch ? launch->name : SONDE_NONE;
         }

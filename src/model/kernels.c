@@ -57,13 +57,6 @@ static void release_parts(struct parts *p)
 
 /* --------------------------------------------------------------------- rows */
 
-static uint32_t name_of(const struct snd_kernels *k, uint32_t process, uint32_t id)
-{
-    uint32_t name = snd_name_of(&k->trace->processes[process], id);
-
-    return name == UINT32_MAX ? k->trace->unknown_name : name;
-}
-
 static struct snd_where where_of(const struct snd_kernels *k, const struct snd_launch *launch,
                                  uint32_t process)
 {
@@ -86,7 +79,7 @@ static bool make_group(struct builder *b, const struct snd_device_item *item,
     const unsigned in_process = SONDE_GROUP_PROCESS | SONDE_GROUP_DEVICE | SONDE_GROUP_GRID;
 
     *g = (struct group){
-        .name = name_of(b->k, item->process, work->name),
+        .name = snd_device_name(b->k->trace, item),
         .kind = work->kind,
         .process = groups & in_process ? item->process : SONDE_NONE,
         .device = groups & SONDE_GROUP_DEVICE && queue ? queue->device : SONDE_NONE,

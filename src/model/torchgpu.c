@@ -7,14 +7,6 @@
 #include "model/threads.h"
 #include "read/facts.h"
 
-uint32_t snd_torchgpu_name(const struct snd_torch_gpu *gpu, const struct snd_device_item *item)
-{
-    uint32_t name = snd_name_of(&gpu->trace->processes[item->process],
-                                snd_device_work(gpu->trace, item)->name);
-
-    return name != UINT32_MAX ? name : gpu->trace->unknown_name;
-}
-
 bool snd_torchgpu_is_recorded(const struct sonde_trace *trace)
 {
     for (uint32_t i = 0; i < trace->process_count; i++) {
@@ -94,7 +86,7 @@ static bool collect_overhead(struct snd_torch_gpu *gpu)
                                        .end_ns = snd_add(item->start_ns, item->duration_ns),
                                        .process = item->process,
                                        .thread = first[item->process],
-                                       .name = snd_torchgpu_name(gpu, item),
+                                       .name = snd_device_name(gpu->trace, item),
                                        .owner = SND_NO_LAUNCH };
     }
     free(first);

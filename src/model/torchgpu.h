@@ -86,9 +86,6 @@ bool snd_torchgpu_close(struct snd_torch_gpu *gpu, const struct snd_lane *lane,
 bool snd_torchgpu_share_memory(const struct snd_assembly *assembly, const struct snd_lane *lane,
                                const uint64_t *words, int64_t counted);
 
-/* The item's name among those of the trace. */
-uint32_t snd_torchgpu_name(const struct snd_torch_gpu *gpu, const struct snd_device_item *item);
-
 /* Whether a GPU was recorded in any process: torch's use_device is "cuda" then. */
 bool snd_torchgpu_is_recorded(const struct sonde_trace *trace);
 

@@ -199,3 +199,11 @@ const struct snd_queue_record *snd_device_queue(const struct sonde_trace     *tr
 {
     return item->queue != 0 ? &trace->processes[item->process].tables.queues[item->queue] : NULL;
 }
+
+uint32_t snd_device_name(const struct sonde_trace *trace, const struct snd_device_item *item)
+{
+    uint32_t name = snd_name_of(&trace->processes[item->process],
+                                snd_device_work(trace, item)->name);
+
+    return name != UINT32_MAX ? name : trace->unknown_name;
+}

@@ -51,6 +51,9 @@ const struct snd_work_record  *snd_device_work(const struct sonde_trace     *tra
 const struct snd_queue_record *snd_device_queue(const struct sonde_trace     *trace,
                                                 const struct snd_device_item *item);
 
+/* Its name: a number in trace->names. */
+uint32_t snd_device_name(const struct sonde_trace *trace, const struct snd_device_item *item);
+
 /* Whether the time of such work is counted as a device's: a kernel, a copy, a fill. */
 static inline bool snd_work_counts(const struct snd_work_record *work)
 {
