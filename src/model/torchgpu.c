@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/cudacalls.h"
 #include "model/threads.h"
 #include "read/facts.h"
 
@@ -20,28 +21,19 @@ bool snd_torchgpu_is_recorded(const struct sonde_trace *trace)
     return false;
 }
 
-/* CUPTI's numbers: cudaMemcpy .. cudaMemset2DAsync, then others of the runtime and of the driver. */
+/* By API and CUPTI's number. */
+static const bool has_arrow[2][SND_CUDA_CALLS] = {
+#define SND_CUDA_CALL(api, number, name, recorded, arrow) \
+    [SND_CUDA_##api][number] = SND_CUDA_##arrow,
+#include "format/cudacalls.def"
+#undef SND_CUDA_CALL
+};
+
 bool sonde_call_asks(uint32_t function)
 {
-    static const uint16_t others[] = {
-        131,
-        147,
-        165, /* cudaStreamSynchronize, StreamWaitEvent, DeviceSynchronize */
-        211,
-        269,
-        272, /* cudaLaunchKernel, LaunchCooperativeKernel, .. MultiDevice */
-        311,
-        430, /* cudaGraphLaunch, cudaLaunchKernelExC */
-        307 | SND_OF_DRIVER,
-        652 | SND_OF_DRIVER, /* cuLaunchKernel, cuLaunchKernelEx */
-    };
+    uint32_t number = function & ~SND_OF_DRIVER;
 
-    if (function >= 31 && function <= 52)
-        return true;
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (others[i] == function)
-            return true;
-    return false;
+    return number < SND_CUDA_CALLS && has_arrow[(function & SND_OF_DRIVER) != 0][number];
 }
 
 /* ------------------------------------------------------------------- overhead */

@@ -106,26 +106,10 @@ int main(void)
     IS(CUPTI_E_NOT_INITIALIZED, CUPTI_ERROR_NOT_INITIALIZED);
     IS(CUPTI_E_PRIVILEGES, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
     IS(CUPTI_E_MULTIPLE_SUBSCRIBERS, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
-    IS(10, CUPTI_RUNTIME_TRACE_CBID_cudaGetLastError_v3020);
-    IS(16, CUPTI_RUNTIME_TRACE_CBID_cudaSetDevice_v3020);
-    IS(17, CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020);
-    IS(133, CUPTI_RUNTIME_TRACE_CBID_cudaEventCreate_v3020);
-    IS(134, CUPTI_RUNTIME_TRACE_CBID_cudaEventCreateWithFlags_v3020);
-    IS(136, CUPTI_RUNTIME_TRACE_CBID_cudaEventDestroy_v3020);
-    IS(307, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel);
-    IS(442, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz);
-    IS(477, CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel);
-    IS(478, CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz);
-    IS(514, CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch);
-    IS(515, CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz);
-    IS(549, CUPTI_DRIVER_TRACE_CBID_cuMemCreate);
-    IS(550, CUPTI_DRIVER_TRACE_CBID_cuMemRelease);
-    IS(551, CUPTI_DRIVER_TRACE_CBID_cuMemMap);
-    IS(552, CUPTI_DRIVER_TRACE_CBID_cuMemUnmap);
-    IS(554, CUPTI_DRIVER_TRACE_CBID_cuMemExportToShareableHandle);
-    IS(555, CUPTI_DRIVER_TRACE_CBID_cuMemImportFromShareableHandle);
-    IS(652, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx);
-    IS(653, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz);
+#define CBID_RUNTIME(name) CUPTI_RUNTIME_TRACE_CBID_##name
+#define CBID_DRIVER(name) CUPTI_DRIVER_TRACE_CBID_##name
+#define SND_CUDA_CALL(api, number, name, recorded, arrow) IS(number, CBID_##api(name));
+#include "format/cudacalls.def"
     if (CUPTI_API_VERSION < CUPTI_VERSION_LEAST || CUPTI_API_VERSION > CUPTI_VERSION_MOST) {
         printf("version %d is not one that the probe takes\n", CUPTI_API_VERSION);
         wrong = 1;

@@ -12,9 +12,9 @@ import json
 
 import pytest
 
-import gpu_tools
+import torch_gpu_traces
 from cli_tools import read
-from gpu_tools import NAMES, convert, needs_gen_lines
+from torch_gpu_traces import NAMES, convert, needs_gen_lines
 
 pytestmark = needs_gen_lines
 
@@ -25,9 +25,9 @@ def pair(request, tmp_path_factory):
     folder, name = tmp_path_factory.mktemp("chrome"), request.param
     path = convert(name, folder, functions=name == "train_stack")
     read("export", "--to", "chrome", "-o", folder / "ours.json", path)
-    theirs = gpu_tools.load(name, "trace")
+    theirs = torch_gpu_traces.load(name, "trace")
     with open(folder / "ours.json") as file:
-        ours = json.load(file, parse_float=gpu_tools.decimal.Decimal)
+        ours = json.load(file, parse_float=torch_gpu_traces.decimal.Decimal)
     return theirs, ours
 
 

@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 from cli_tools import read
-from gpu_tools import DATA, NAMES, convert, needs_gen_lines
+from torch_gpu_traces import DATA, NAMES, convert, needs_gen_lines
 
 import sonde
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What torch.profiler shows of a GPU, to the byte: tables, and every attribute of rows and events.
 
-tests/data/gpu has what torch 2.11 said of five programs on an H200; gpu_tools.py makes traces of sonde
+tests/data/gpu has what torch 2.11 said of five programs on an H200; torch_gpu_traces.py makes traces of sonde
 from its Chrome traces, so that both show the same events.
 
 torch 2.11 counts some kernels twice: "Activity Buffer Request", the time that CUPTI took for itself,
@@ -16,9 +16,9 @@ from fractions import Fraction
 
 import pytest
 
-import gpu_tools
+import torch_gpu_traces
 from cli_tools import read
-from gpu_tools import NAMES, convert, needs_gen_lines
+from torch_gpu_traces import NAMES, convert, needs_gen_lines
 
 torch = pytest.importorskip("torch", reason="torch is not installed: nothing to compare with")
 from torch.autograd import DeviceType, profiler_util  # noqa: E402
@@ -45,7 +45,7 @@ class Result:
     """Stands for a profile."""
 
     def __init__(self, path, name):
-        options = gpu_tools.load(name, "trace")
+        options = torch_gpu_traces.load(name, "trace")
         self.opened = sonde.Trace(str(path))
         self.flops = "torch" if options.get("with_flops") else "none"
         self.columns = {"profile_memory": bool(options.get("profile_memory")),
@@ -62,8 +62,8 @@ class Result:
 
 def rebuilt(name, mended):
     """torch's list of events, from what it said of each; its own code does the rest."""
-    stored = gpu_tools.load(name, "events")["events"]
-    options = gpu_tools.load(name, "trace")
+    stored = torch_gpu_traces.load(name, "events")["events"]
+    options = torch_gpu_traces.load(name, "trace")
     rows = profiler_util.EventList(use_device="cuda", profile_memory=bool(options.get("profile_memory")),
                                    with_flops=bool(options.get("with_flops")))
     for row in stored:
@@ -130,12 +130,12 @@ def assert_same(ours, theirs, rows):
     assert not different, different[:5]
 
 
-TABLES = [(name, what) for name in NAMES for what, _ in gpu_tools.tables(name)]
+TABLES = [(name, what) for name in NAMES for what, _ in torch_gpu_traces.tables(name)]
 
 
 @pytest.mark.parametrize("name,what", TABLES, ids=[f"{n}-{i}" for i, (n, _) in enumerate(TABLES)])
 def test_tables(traces, name, what):
-    printed = dict(gpu_tools.tables(name))[what]
+    printed = dict(torch_gpu_traces.tables(name))[what]
     theirs, mended, ours = rebuilt(name, False), rebuilt(name, True), Result(traces[name], name)
     if printed.startswith("raises"):  # torch 2.11 cannot show FLOPs of memory: we can
         assert "Self CUDA time total" in call(what, ours.key_averages, ours.events)
@@ -205,7 +205,7 @@ def differences(ours, theirs, index):
 
 def doubled(name):
     """Events of the stored list whose times have the overhead's kernels in them: it, and what is around it."""
-    stored = gpu_tools.load(name, "events")["events"]
+    stored = torch_gpu_traces.load(name, "events")["events"]
     found = set()
     for i, row in enumerate(stored):
         if row["name"] == OVERHEAD and row["kernels"]:
@@ -218,7 +218,7 @@ def doubled(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_events(traces, name):
-    stored = gpu_tools.load(name, "events")["events"]
+    stored = torch_gpu_traces.load(name, "events")["events"]
     ours, wrong, found = Result(traces[name], name).events(), doubled(name), []
     assert len(ours) == len(stored)
     for i, (own, theirs) in enumerate(zip(ours, stored)):
@@ -244,7 +244,7 @@ def test_events(traces, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_averages(traces, name):
-    stored = gpu_tools.load(name, "events")
+    stored = torch_gpu_traces.load(name, "events")
     mended = rebuilt(name, True).key_averages()
     ours = Result(traces[name], name).key_averages()
     assert len(ours) == len(stored["averages"])

@@ -5,48 +5,19 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "format/cudacalls.h"
 #include "probes/cuda/library.h"
 #include "sonde/record.h"
 
-enum { IDS = 1024, BEGUN = 1 << 16, CONTEXTS = 64, NAME_SIZE = 96 };
+enum { BEGUN = 1 << 16, CONTEXTS = 64 };
 
 static struct cupti_subscriber *subscriber;
 static atomic_bool              is_on;
 
-/* ------------------------------------------------------------------ which calls */
-
-/* Of the runtime: those that Kineto leaves out, which come often and say little. */
-static const uint32_t left_out[] = {
-    10,  /* cudaGetLastError */
-    16,  /* cudaSetDevice */
-    17,  /* cudaGetDevice */
-    133, /* cudaEventCreate */
-    134, /* cudaEventCreateWithFlags */
-    136, /* cudaEventDestroy */
-};
-
-/* Of the driver: those that Kineto shows, and other ways to launch. */
-static const uint32_t of_driver[] = {
-    307, /* cuLaunchKernel */
-    442, /* cuLaunchKernel_ptsz */
-    477, /* cuLaunchCooperativeKernel */
-    478, /* cuLaunchCooperativeKernel_ptsz */
-    514, /* cuGraphLaunch */
-    515, /* cuGraphLaunch_ptsz */
-    549, /* cuMemCreate */
-    550, /* cuMemRelease */
-    551, /* cuMemMap */
-    552, /* cuMemUnmap */
-    554, /* cuMemExportToShareableHandle */
-    555, /* cuMemImportFromShareableHandle */
-    652, /* cuLaunchKernelEx */
-    653, /* cuLaunchKernelEx_ptsz */
-};
-
 /* ------------------------------------------------------------------------ names */
 
 /* By domain (runtime, driver) and id: epoch << 32 | id of the name. */
-static _Atomic uint64_t names[2][IDS];
+static _Atomic uint64_t names[2][SND_CUDA_CALLS];
 
 /* "cudaLaunchKernel_v7000" is shown as "cudaLaunchKernel"; the 2 of "cuMemAlloc_v2" stays. */
 static size_t without_version(const char *name, size_t length)
@@ -70,7 +41,7 @@ static uint32_t intern_name(uint32_t domain, uint32_t id, const char *function)
 
 static uint32_t name_of(uint32_t domain, uint32_t id, const char *function, uint32_t epoch)
 {
-    _Atomic uint64_t *place = id < IDS ? &names[domain == CUPTI_DRIVER_API][id] : NULL;
+    _Atomic uint64_t *place = id < SND_CUDA_CALLS ? &names[domain == CUPTI_DRIVER_API][id] : NULL;
     uint64_t          bound = place ? atomic_load_explicit(place, memory_order_relaxed) : 0;
 
     if (bound >> 32 == epoch && bound)
@@ -225,14 +196,29 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 
 /* ------------------------------------------------------------------- on and off */
 
+/* The whole runtime, less what often comes and says little, and a few functions of the driver. */
+static const struct listed {
+    enum snd_cuda_api api;
+    uint32_t          number;
+    bool              is_recorded;
+} listed[] = {
+#define SND_CUDA_CALL(api, number, name, recorded, arrow) \
+    { SND_CUDA_##api, number, SND_CUDA_##recorded },
+#include "format/cudacalls.def"
+#undef SND_CUDA_CALL
+};
+
 static uint32_t enable(uint32_t on)
 {
     uint32_t result = snd_cupti.EnableDomain(on, subscriber, CUPTI_RUNTIME_API);
 
-    for (size_t i = 0; on && i < sizeof left_out / sizeof left_out[0]; i++)
-        snd_cupti.EnableCallback(0, subscriber, CUPTI_RUNTIME_API, left_out[i]);
-    for (size_t i = 0; i < sizeof of_driver / sizeof of_driver[0]; i++)
-        snd_cupti.EnableCallback(on, subscriber, CUPTI_DRIVER_API, of_driver[i]);
+    for (size_t i = 0; i < sizeof listed / sizeof listed[0]; i++) {
+        bool is_driver = listed[i].api == SND_CUDA_DRIVER;
+        if (is_driver && listed[i].is_recorded)
+            snd_cupti.EnableCallback(on, subscriber, CUPTI_DRIVER_API, listed[i].number);
+        if (!is_driver && !listed[i].is_recorded && on)
+            snd_cupti.EnableCallback(0, subscriber, CUPTI_RUNTIME_API, listed[i].number);
+    }
     snd_cupti.EnableCallback(on, subscriber, CUPTI_RESOURCE, CUPTI_CONTEXT_DESTROY_STARTING);
     return result;
 }
