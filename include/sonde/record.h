@@ -462,7 +462,7 @@ SONDE_API void sonde_function_called(const struct sonde_function_call *call);
 /*
  * Work of a device (GPU), told after it was done. A queue is where it ran, a CUDA stream; the work is
  * all that is the same each time. What does not apply is 0. `correlation` is that of the range of the
- * call which asked for it: SONDE_ATTR_API.
+ * call which asked for it: sonde_begin_api().
  */
 enum sonde_work_kind {
     SONDE_WORK_KERNEL = 1,
@@ -495,6 +495,11 @@ SONDE_API void     sonde_device_ran(const struct sonde_device_run *run);
 #define SONDE_API_CALL(correlation, function, is_driver)                        \
     ((uint64_t)(uint32_t)(correlation) | (uint64_t)((function)&0x7fffu) << 32 | \
      (uint64_t) !!(is_driver) << 47)
+/*
+ * Begins the range of a call of the device's API; sonde_end() ends it. `name` is of sonde_intern(), `call`
+ * is SONDE_API_CALL(). Returns when it began, of sonde_clock(); 0: it is not recorded.
+ */
+static inline uint64_t sonde_begin_api(uint32_t name, uint64_t call);
 
 /* The clock that stamps events, as recorded. */
 static inline uint64_t sonde_clock(void);
@@ -555,6 +560,7 @@ SONDE_API extern uint32_t sonde_clock_trust_; /* 1: the processor's counter is t
 SONDE_API uint64_t sonde_clock_fallback_(void);
 SONDE_API void     sonde_begin_slow_(struct sonde_site *site, const char *name);
 SONDE_API void     sonde_begin_id_slow_(uint32_t name, uint32_t shapes);
+SONDE_API uint64_t sonde_begin_api_slow_(uint32_t name, uint64_t call);
 SONDE_API void     sonde_end_slow_(uint64_t now); /* 0: at the time when it has the lane */
 SONDE_API void     sonde_scope_end_slow_(struct sonde_scope_ scope);
 
@@ -568,6 +574,7 @@ SONDE_API void     sonde_scope_end_slow_(struct sonde_scope_ scope);
 #define SONDE_KIND_SPAN_ 0x27u
 #define SONDE_KIND_FUNCTION_ 0x63u
 #define SONDE_KIND_CALL_ 0x2au
+#define SONDE_KIND_API_ 0x44u
 #define SONDE_KIND_END_ 0x01u
 #define SONDE_KIND_ATTR_ 0x02u
 
@@ -652,6 +659,19 @@ static inline void sonde_begin_call_at_(struct sonde_lane *lane, uint32_t call)
     __atomic_store_n(at, sonde_clock() << 8 | SONDE_KIND_CALL_, __ATOMIC_RELEASE);
 }
 
+static inline uint64_t sonde_begin_api_at_(struct sonde_lane *lane, uint32_t name, uint64_t call)
+{
+    uint64_t *at = lane->cur, now = sonde_clock();
+
+    lane->cur = at + 3;
+    lane->depth++;
+    lane->leaf = at;
+    at[1] = name;
+    at[2] = call;
+    __atomic_store_n(at, now << 8 | SONDE_KIND_API_, __ATOMIC_RELEASE);
+    return now;
+}
+
 /*
  * A range without tensor list in which nothing was recorded ends in place: its duration goes into
  * the upper half of its second word, so that a leaf takes 16 bytes and no further event.
@@ -729,6 +749,20 @@ static inline void sonde_begin_id(uint32_t name, uint32_t shapes)
     } else {
         sonde_begin_id_slow_(name, shapes);
     }
+}
+
+static inline uint64_t sonde_begin_api(uint32_t name, uint64_t call)
+{
+    uint32_t epoch = sonde_epoch();
+
+    if (SONDE_LIKELY_(epoch == 0))
+        return 0;
+    struct sonde_lane *lane = &sonde_lane_;
+    if (SONDE_UNLIKELY_(!sonde_lane_take_(lane, epoch, 3 | (name & SONDE_LATE_ID_))))
+        return sonde_begin_api_slow_(name, call);
+    uint64_t began = sonde_begin_api_at_(lane, name, call);
+    sonde_lane_leave_(lane);
+    return began;
 }
 
 static inline void sonde_end(void)

@@ -10,6 +10,7 @@
  *     GAP       events lost         ends among them       -              -
  *     SPAN      name                ticks, 0 while open   -              -
  *     CALL      call                ticks, 0 while open   -              -
+ *     API       name                ticks, 0 while open   call           -
  *     END_AT    ranges inside it    0                     -              -
  *     END_KEY   key (64 bits)                             -              -
  *     COUNTER   name                0                     double         -
@@ -19,7 +20,8 @@
  *     FREE      device              tag                   address        size
  *     FUNCTION  frame               thread                ticks, flags   id, parent
  *     DEVICE    work                queue                 ticks          correlation, 0
- *     DEVICE_NODE: the same, and in word 4 the id of the graph's node
+ *     DEVICE_SHORT: work          ticks                 correlation, queue
+ *     DEVICE_NODE: as DEVICE, and in word 4 the id of the graph's node
  *     RECORD    id                  size, type << 24      48 bytes of it, in words 2 to 7
  *     ATTR      (key and value are in word 0)
  *     ATTR64    value (64 bits); the key is in word 0, as in ATTR

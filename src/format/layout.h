@@ -175,13 +175,13 @@ static inline uint64_t snd_time_extend(uint64_t time56, uint64_t near_raw)
 }
 
 /*
- * SPAN, CALL: the name (the call) in the low half of word 1 and, once the range has closed with
+ * SPAN, API, CALL: the name (the call) in the low half of word 1 and, once the range has closed with
  * nothing recorded in it, its duration in raw ticks in the high half. 0: still open; an END
  * closes it.
  */
 static inline int snd_closes_in_place(uint8_t kind)
 {
-    return kind == SND_EV_SPAN || kind == SND_EV_CALL;
+    return kind == SND_EV_SPAN || kind == SND_EV_CALL || kind == SND_EV_API;
 }
 /* A name id with this bit is the number of a NAME of its chunk, since the last THREAD there. */
 #define SND_OWN_NAME 0x80000000u

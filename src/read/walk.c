@@ -246,8 +246,18 @@ static inline bool deliver_call(struct snd_walker *w, struct snd_place *place,
     return deliver_ticks(w, place, SND_SPAN_TICKS(words[1]));
 }
 
+static bool deliver_api(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
+{
+    const uint64_t begin[2] = { words[0], SND_SPAN_NAME(words[1]) };
+    const uint64_t call[2] = { SND_WORD0_ATTR64(SND_ATTR_API), words[2] };
+
+    if (show(w, place, SND_EV_BEGIN, begin))
+        w->visitor->other(w->visitor->user, place->index, place->thread->last_ns, call);
+    return deliver_ticks(w, place, SND_SPAN_TICKS(words[1]));
+}
+
 /* Its time is not its thread's: what the thread did before it may be later. */
-static bool deliver_device(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
+static bool deliver_work(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
 {
     const struct snd_process *p = place->process;
     uint64_t raw = snd_time_extend(SND_EVENT_TIME56(words[0]), p->header.start.raw);
@@ -276,9 +286,18 @@ static bool deliver_device(struct snd_walker *w, struct snd_place *place, const 
     return true;
 }
 
+static bool deliver_device(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
+{
+    if (SND_EVENT_KIND(words[0]) != SND_EV_DEVICE_SHORT)
+        return deliver_work(w, place, words);
+    const uint64_t whole[4] = { words[0], SND_PAIR(SND_LOW(words[1]), SND_HIGH(words[2])),
+                                SND_HIGH(words[1]), SND_LOW(words[2]) };
+    return deliver_work(w, place, whole);
+}
+
 static inline bool is_device(uint8_t kind)
 {
-    return kind == SND_EV_DEVICE || kind == SND_EV_DEVICE_NODE;
+    return kind == SND_EV_DEVICE_SHORT || kind == SND_EV_DEVICE || kind == SND_EV_DEVICE_NODE;
 }
 
 /* An event whose kind is known, and which is its thread's. */
@@ -297,6 +316,8 @@ deliver_plain(struct snd_walker *w, struct snd_place *place, const uint64_t *wor
         return deliver_span(w, place, words);
     if (kind == SND_EV_CALL)
         return deliver_call(w, place, words);
+    if (kind == SND_EV_API)
+        return deliver_api(w, place, words);
     if (kind == SND_EV_ATTR && SND_ATTR_KEY(words[0]) == SND_ATTR_CALLS_SEQUENCE) {
         place->sequence = SND_ATTR_VALUE(words[0]);
         place->has_sequence = true;
@@ -337,8 +358,8 @@ static uint32_t find_own(const struct snd_place *place, uint32_t id)
 
 static inline bool has_name(uint8_t kind)
 {
-    return kind == SND_EV_BEGIN || kind == SND_EV_SPAN || kind == SND_EV_MARK ||
-           kind == SND_EV_COUNTER;
+    return kind == SND_EV_BEGIN || kind == SND_EV_SPAN || kind == SND_EV_API ||
+           kind == SND_EV_MARK || kind == SND_EV_COUNTER;
 }
 
 /* The event with the tables' ids instead of late ones. */
@@ -386,7 +407,7 @@ static __attribute__((noinline)) bool deliver_rare(struct snd_walker *w, struct 
         const uint64_t named[3] = { words[0],
                                     (words[1] & ~(uint64_t)UINT32_MAX) |
                                         find_own(place, SND_LOW(words[1])),
-                                    kind == SND_EV_COUNTER ? words[2] : 0 };
+                                    SND_KIND_WORDS(kind) > 2 ? words[2] : 0 };
         return deliver(w, place, named);
     }
     if (place->has_late)
@@ -401,7 +422,7 @@ static const uint8_t ways[256] = {
     [SND_EV_COUNTER] = NAMED,  [SND_EV_END] = PLAIN,    [SND_EV_CALL] = PLAIN,
     [SND_EV_ATTR] = PLAIN,     [SND_EV_ATTR64] = PLAIN, [SND_EV_ALLOC] = PLAIN,
     [SND_EV_FREE] = PLAIN,     [SND_EV_SAMPLE] = PLAIN, [SND_EV_LINK] = PLAIN,
-    [SND_EV_FUNCTION] = PLAIN,
+    [SND_EV_FUNCTION] = PLAIN, [SND_EV_API] = NAMED,
 };
 
 bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "format/fields.h"
 #include "format/references.h"
 #include "record/intern.h"
 #include "record/lane.h"
@@ -75,6 +76,15 @@ void sonde_begin_id_slow_(uint32_t name, uint32_t shapes)
         sonde_begin_at_(&sonde_lane_, (uint64_t)shapes << 32 | name);
         snd_lane_leave();
     }
+}
+
+uint64_t sonde_begin_api_slow_(uint32_t name, uint64_t call)
+{
+    if (!enter_with(3, SND_INTENT_BEGIN, &name, SND_NAME_LOST))
+        return 0;
+    uint64_t began = sonde_begin_api_at_(&sonde_lane_, name, call);
+    snd_lane_leave();
+    return began;
 }
 
 /* The number goes before the call, each time: this is the slow way, the probe's own is not. */
@@ -305,20 +315,21 @@ void sonde_function_called(const struct sonde_function_call *call)
 void sonde_device_ran(const struct sonde_device_run *run)
 {
     uint32_t work = run->work, queue = run->queue;
-    size_t   count = run->node != 0 ? 5 : 4;
+    bool     is_short = run->node == 0 && run->duration <= UINT32_MAX;
+    uint8_t  kind = is_short         ? SND_EV_DEVICE_SHORT
+                    : run->node != 0 ? SND_EV_DEVICE_NODE
+                                     : SND_EV_DEVICE;
+    size_t   count = SND_KIND_WORDS(kind);
 
     if (sonde_epoch() == 0 || !enter_with(count + snd_late_room(queue), SND_INTENT_OTHER, &work, 0))
         return;
     if (!snd_late_define(queue))
         queue = 0;
-    uint64_t words[5] = {
-        run->start << 8 | (uint64_t)(count == 5 ? SND_EV_DEVICE_NODE : SND_EV_DEVICE),
-        (uint64_t)queue << 32 | work,
-        run->duration,
-        run->correlation,
-        run->node,
-    };
-    snd_lane_write(&sonde_lane_, words, count);
+    const uint64_t small[3] = { SND_WORD0(kind, run->start), SND_PAIR(work, run->duration),
+                                SND_PAIR(run->correlation, queue) };
+    const uint64_t whole[5] = { small[0], SND_PAIR(work, queue), run->duration, run->correlation,
+                                run->node };
+    snd_lane_write(&sonde_lane_, is_short ? small : whole, count);
     snd_lane_leave();
 }
 

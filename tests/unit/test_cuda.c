@@ -11,6 +11,7 @@
 #include "probes/cuda/cuda.h"
 #include "probes/cuda/cupti.h"
 #include "read/devices.h"
+#include "read/reader.h"
 #include "recorded.h"
 
 enum { LAUNCH = 211, COPY = 41, GET_DEVICE = 17, DRIVER_LAUNCH = 307 };
@@ -135,6 +136,36 @@ static void kernels_have_their_call(void **state)
     assert_int_equal(tallied(trace, SND_GPU_EARLY), 0);
     assert_int_equal(tallied(trace, SND_GPU_UNASKED), 0);
     sonde_trace_close(trace);
+}
+
+static uint64_t lane_bytes(const struct sonde_trace *trace)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < trace->processes[0].lane_count; i++)
+        bytes += trace->processes[0].lanes[i].used - sizeof(struct snd_chunk_header);
+    return bytes;
+}
+
+/* A call and a kernel: three words each. */
+static void what_they_take(void **state)
+{
+    enum { MANY = 100 };
+    const struct snd_devices *devices;
+    uint64_t                  bytes[2];
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        begin(i == 0 ? "few.sonde" : "many.sonde");
+        for (uint32_t k = 1; k <= MANY * (i + 1); k++)
+            launch(2000 + 1000 * i + k, 7);
+        struct sonde_trace *trace = end(&devices);
+        assert_int_equal(devices->count, MANY * (i + 1));
+        assert_int_equal(count_calls(trace).apis, MANY * (i + 1));
+        bytes[i] = lane_bytes(trace);
+        sonde_trace_close(trace);
+    }
+    assert_int_equal(bytes[1] - bytes[0], MANY * (24 + 24));
 }
 
 static void copies_and_nodes(void **state)
@@ -425,6 +456,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(kernels_have_their_call),
+        cmocka_unit_test(what_they_take),
         cmocka_unit_test(copies_and_nodes),
         cmocka_unit_test(launches_of_the_driver),
         cmocka_unit_test(losses_are_counted),

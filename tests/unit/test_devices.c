@@ -152,6 +152,47 @@ static void ranges_have_their_work(void **state)
     sonde_trace_close(trace);
 }
 
+/* The same as above, in the events that take the least room: the launches close in place. */
+static void short_events_mean_the_same(void **state)
+{
+    const char         *path = scratch_path("short");
+    struct made         m = make(path);
+    uint32_t            outer = synth_string(m.s, "module");
+    uint32_t            launch = synth_string(m.s, "cudaLaunchKernel");
+    struct totals       totals = { 0 };
+    struct snd_consumer consumer = { .user = &totals, .close = add };
+    struct snd_assembly a;
+    uint32_t            count;
+
+    (void)state;
+    const uint64_t call[3] = { SND_EV_API, SND_PAIR(launch, 10), UINT64_C(211) << 32 | 1 };
+    const uint64_t open[3] = { SND_EV_API, SND_PAIR(launch, 0), UINT64_C(211) << 32 | 2 };
+    const uint64_t ran[3] = { SND_EV_DEVICE_SHORT, SND_PAIR(m.kernel, 20), SND_PAIR(1, m.queue) };
+    const uint64_t also[3] = { SND_EV_DEVICE_SHORT, SND_PAIR(m.copy, 30), SND_PAIR(2, m.queue) };
+    synth_begin(m.s, m.host, 100, outer, 0);
+    synth_event(m.s, m.host, 120, call, 3);
+    synth_event(m.s, m.host, 150, open, 3);
+    synth_event(m.s, m.host, 400, also, 3); /* told of inside the call */
+    synth_end(m.s, m.host, 160);
+    synth_end(m.s, m.host, 170);
+    synth_event(m.s, m.worker, 300, ran, 3);
+    synth_close(m.s, true);
+    struct sonde_trace       *trace = scratch_open(path);
+    const struct snd_devices *d = read_devices(trace);
+    assert_int_equal(d->count, 2);
+    const struct snd_device_item *item = snd_devices_of(d, 0, 2, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(item->start_ns, 400);
+    assert_int_equal(item->duration_ns, 30);
+    assert_int_equal(item->queue, m.queue);
+    assert_int_equal(item->work, m.copy);
+    assert_int_equal(snd_assemble(&a, trace, SONDE_BY_THREAD, &consumer, NULL), SONDE_OK);
+    assert_int_equal(totals.device_ns[0], 50);
+    assert_int_equal(totals.own_ns[1], 50);
+    snd_assembly_release(&a);
+    sonde_trace_close(trace);
+}
+
 static bool keep_device(const struct sonde_event *event, void *user)
 {
     if (event->kind == SONDE_EVENT_DEVICE)
@@ -181,9 +222,8 @@ static void the_public_walk_shows_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(work_is_found_by_its_call),
-        cmocka_unit_test(it_is_not_the_thread_s),
-        cmocka_unit_test(ranges_have_their_work),
+        cmocka_unit_test(work_is_found_by_its_call), cmocka_unit_test(it_is_not_the_thread_s),
+        cmocka_unit_test(ranges_have_their_work),    cmocka_unit_test(short_events_mean_the_same),
         cmocka_unit_test(the_public_walk_shows_it),
     };
 

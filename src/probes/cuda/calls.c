@@ -166,13 +166,13 @@ static void enter(uint32_t domain, uint32_t id, const struct cupti_call *call, u
     note_context(call->context);
     if (atomic_load_explicit(&first_epoch, memory_order_relaxed) != epoch)
         begin_epoch(epoch);
+    uint64_t began =
+        sonde_begin_api(name, SONDE_API_CALL(call->correlation, id, domain == CUPTI_DRIVER_API));
     atomic_store_explicit(&place->correlation, call->correlation - 1, memory_order_release);
-    atomic_store_explicit(&place->ticks, sonde_clock(), memory_order_release);
+    atomic_store_explicit(&place->ticks, began ? began : sonde_clock(), memory_order_release);
     atomic_store_explicit(&place->epoch, epoch, memory_order_release);
     atomic_store_explicit(&place->correlation, call->correlation, memory_order_release);
     atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
-    sonde_begin_id(name, 0);
-    sonde_attr(SONDE_ATTR_API, SONDE_API_CALL(call->correlation, id, domain == CUPTI_DRIVER_API));
     *call->data = IS_OURS | epoch;
 }
 
