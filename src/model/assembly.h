@@ -99,20 +99,17 @@ struct snd_lane {
     int64_t                   first_ns, last_ns;
     uint64_t                  events, begins;
     uint32_t                  torch_thread; /* as torch numbers it, 0 if not told */
+    struct snd_known_call    *calls;        /* of its process; NULL: leaves are not taken */
 };
 
 struct snd_assembly;
 
-/* A call without anything inside: what is its own. */
-struct snd_leaf_range {
-    int64_t  start_ns, end_ns, sequence;
-    uint32_t kind; /* the consumer's number of what it shares with others */
-};
-
 /* What is known of a call record, once with and once without FLOPs that an outer range has. */
 struct snd_known_call {
     double   flops;
-    uint32_t kind; /* plus one; 0: not asked yet */
+    uint32_t kind; /* the consumer's number; not asked for until `known` */
+    bool     known;
+    bool     has_sequence; /* each has a number of autograd's */
 };
 
 /* Any function may be NULL. `parent` is NULL for a range that lies in no other. */
@@ -140,11 +137,13 @@ struct snd_consumer {
      * Calls without anything inside, which most ranges of a framework are, in one piece instead of
      * open() and close(). `kind` is asked once for all calls of one call record and gives them a
      * number (UINT32_MAX: out of memory); the range has what they share: no times, no sequence, not
-     * what it lies in. `above`: the range that it lies in, even if that is hidden.
+     * what it lies in. leaf() has a call's own, and that number. `above`: the range that it lies in,
+     * even if that is hidden.
      */
     uint32_t (*kind)(void *user, const struct snd_lane *lane, const struct snd_range *shared);
-    void (*leaf)(void *user, struct snd_lane *lane, const struct snd_leaf_range *leaf,
-                 const struct snd_open_range *above, const struct snd_open_range *parent);
+    void (*leaf)(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                 const struct snd_known_call *known, const struct snd_open_range *above,
+                 const struct snd_open_range *parent);
 };
 
 /*

@@ -9,22 +9,26 @@
 static bool ask_kind(struct snd_assembly *a, struct snd_lane *lane, const struct snd_leaf *leaf,
                      bool claimed, struct snd_known_call *known)
 {
-    struct snd_call_attr attrs[SND_CALL_ATTRS];
-    struct snd_range     r = { .name = snd_name_of(lane->from, leaf->call->name),
-                               .shapes = leaf->call->shapes,
-                               .sequence = SND_NO_SEQUENCE,
-                               .claimed = claimed,
-                               .is_op = true };
-    size_t               count = snd_call_attrs(leaf->call, attrs);
+    const struct snd_call_record *call = &lane->from->tables.calls[leaf->id];
+    struct snd_call_attr          attrs[SND_CALL_ATTRS];
+    struct snd_range              r = { .name = snd_name_of(lane->from, call->name),
+                                        .shapes = call->shapes,
+                                        .sequence = SND_NO_SEQUENCE,
+                                        .claimed = claimed,
+                                        .is_op = true };
+    size_t                        count = snd_call_attrs(call, attrs);
 
     for (size_t i = 0; i < count; i++)
         snd_range_attribute(a, lane, &r, attrs[i].key, attrs[i].value);
     snd_range_judge(a, lane, &r);
     uint32_t kind = a->consumer.kind(a->consumer.user, lane, &r);
-    *known = (struct snd_known_call){ r.flops, kind + 1 };
-    if (kind == UINT32_MAX)
+    *known = (struct snd_known_call){ .flops = r.flops,
+                                      .kind = kind,
+                                      .known = kind != UINT32_MAX,
+                                      .has_sequence = call->flags & SND_CALL_SEQUENCE };
+    if (!known->known)
         snd_assembly_stop(a);
-    return kind != UINT32_MAX;
+    return known->known;
 }
 
 /* Those that are more than a call in a call go the long way. */
@@ -37,39 +41,59 @@ static bool is_plain(const struct snd_assembly *a, const struct snd_lane *lane,
            name != UINT32_MAX && !(a->name_flags[name] & SND_NAME_HIDDEN);
 }
 
+/* What is known of calls like this one; NULL: it goes the long way. */
+static __attribute__((noinline)) const struct snd_known_call *
+learn(struct snd_assembly *a, struct snd_lane *lane, const struct snd_leaf *leaf, bool claimed)
+{
+    struct snd_known_call *known = &lane->calls[2 * (size_t)leaf->id + claimed];
+
+    return is_plain(a, lane, &lane->from->tables.calls[leaf->id]) &&
+                   ask_kind(a, lane, leaf, claimed, known)
+               ? known
+               : NULL;
+}
+
+/* The begin and the end. */
+static inline void see_both(struct snd_lane *lane, const struct snd_leaf *leaf)
+{
+    if (lane->events == 0)
+        lane->first_ns = leaf->start_ns;
+    lane->events += 2;
+    lane->last_ns = leaf->end_ns;
+}
+
+static inline void add_to_parent(struct snd_range *up, const struct snd_leaf *leaf, double flops)
+{
+    up->children++;
+    up->child_ns = snd_add(up->child_ns, snd_sub(leaf->end_ns, leaf->start_ns));
+    up->child_flops += flops;
+}
+
 /* What on_begin(), the attributes and on_end() come to, where nothing is inside. */
 static bool on_leaf(void *user, uint32_t thread, const struct snd_leaf *leaf)
 {
     struct snd_assembly   *a = user;
     struct snd_lane       *lane = &a->lanes[thread];
     struct snd_open_range *above = snd_innermost(lane), *parent = snd_parent_at(lane, lane->depth);
+    bool                   claimed = false;
 
-    if (lane->depth == SND_DEPTH_MAX)
+    if (above) {
+        if (lane->depth == SND_DEPTH_MAX)
+            return false;
+        if (!above->range.judged)
+            snd_range_judge(a, lane, &above->range);
+        claimed = above->range.claimed || above->range.formula == SND_FLOPS_FOUND;
+    }
+    const struct snd_known_call *known = &lane->calls[2 * (size_t)leaf->id + claimed];
+    if (!known->known && !(known = learn(a, lane, leaf, claimed)))
         return false;
-    if (above && !above->range.judged)
-        snd_range_judge(a, lane, &above->range);
-    bool claimed = above && (above->range.claimed || above->range.formula == SND_FLOPS_FOUND);
-    struct snd_known_call *known = &a->calls[lane->process][2 * (size_t)leaf->id + claimed];
-    if (known->kind == 0 &&
-        (!is_plain(a, lane, leaf->call) || !ask_kind(a, lane, leaf, claimed, known)))
-        return false;
-    snd_lane_see(a, thread, leaf->start_ns);
-    snd_lane_see(a, thread, leaf->end_ns);
+    see_both(lane, leaf);
     lane->begins++;
     a->begins++;
     a->stats.ranges++;
-    if (parent) {
-        parent->range.children++;
-        parent->range.child_ns = snd_add(parent->range.child_ns,
-                                         snd_sub(leaf->end_ns, leaf->start_ns));
-        parent->range.child_flops += known->flops;
-    }
-    bool has_sequence = (leaf->call->flags & SND_CALL_SEQUENCE) && leaf->has_sequence;
-    const struct snd_leaf_range range = { leaf->start_ns, leaf->end_ns,
-                                          has_sequence ? (int64_t)(leaf->sequence & INT64_MAX)
-                                                       : SND_NO_SEQUENCE,
-                                          known->kind - 1 };
-    a->consumer.leaf(a->consumer.user, lane, &range, above, parent);
+    if (parent)
+        add_to_parent(&parent->range, leaf, known->flops);
+    a->consumer.leaf(a->consumer.user, lane, leaf, known, above, parent);
     return true;
 }
 
@@ -82,6 +106,8 @@ bool snd_leaves_prepare(struct snd_assembly *a)
         if (!a->calls[i])
             return false;
     }
+    for (uint32_t i = 0; a->calls && i < a->trace->thread_count; i++)
+        a->lanes[i].calls = a->calls[a->lanes[i].process];
     a->visitor.leaf = on_leaf;
     return a->calls != NULL;
 }

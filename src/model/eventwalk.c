@@ -177,8 +177,19 @@ static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct sn
                        shared->scope == SONDE_SCOPE_USER ? SONDE_EVENT_IS_USER : 0);
 }
 
-static void on_leaf(void *user, struct snd_lane *lane, const struct snd_leaf_range *leaf,
-                    const struct snd_open_range *above, const struct snd_open_range *parent)
+/* It lies in a backward function. */
+static __attribute__((noinline)) void lend_back(struct sonde_events *e, uint32_t row,
+                                                const struct snd_open_range *above)
+{
+    add_extra(e, row,
+              &(struct snd_range){ .is_back = true,
+                                   .back_sequence = above->range.back_sequence,
+                                   .back_thread = above->range.back_thread });
+}
+
+static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                    const struct snd_known_call *known, const struct snd_open_range *above,
+                    const struct snd_open_range *parent)
 {
     struct sonde_events *e = user;
     uint32_t             row = add_row(e, lane->thread, leaf->start_ns);
@@ -187,17 +198,15 @@ static void on_leaf(void *user, struct snd_lane *lane, const struct snd_leaf_ran
         return;
     e->rows.end_ns[row] = leaf->end_ns;
     e->rows.self_ns[row] = snd_sub(leaf->end_ns, leaf->start_ns);
-    e->rows.kind[row] = leaf->kind;
-    set_sequence(e, row, leaf->sequence);
+    e->rows.kind[row] = known->kind;
+    if (known->has_sequence && leaf->has_sequence)
+        e->rows.sequence[row] = (leaf->sequence & INT64_MAX) + 1;
     if (parent)
         set_parent(e, row, parent);
     if (above && above->range.is_back)
-        add_extra(e, row,
-                  &(struct snd_range){ .is_back = true,
-                                       .back_sequence = above->range.back_sequence,
-                                       .back_thread = above->range.back_thread });
-    if (!e->may_fold)
-        see_family(e, &e->kinds[leaf->kind], parent);
+        lend_back(e, row, above);
+    if (parent && !e->may_fold)
+        see_family(e, &e->kinds[known->kind], parent);
 }
 
 /* --------------------------------------------------------------------- memory */

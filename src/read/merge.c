@@ -299,6 +299,11 @@ static bool deliver_next(struct merge *m, struct stream *s)
     const uint64_t *words = s->cursor.words + s->cursor.at;
     bool            switches = SND_EVENT_KIND(words[0]) == SND_EV_THREAD;
 
+    if (s->place.leaf_limit != 0 &&
+        snd_deliver_leaves(m->walker, &s->place, words, 2, UINT64_MAX) > 0) {
+        s->cursor.at += 2;
+        return true;
+    }
     if (switches)
         leave_thread(s);
     bool good = snd_deliver(m->walker, &s->place, words);
@@ -323,6 +328,10 @@ static bool run_below(struct merge *m, struct stream *s, uint64_t until)
             good = snd_deliver_end(w, &s->place);
             continue;
         }
+        if (s->place.leaf_limit != 0)
+            c->at += snd_deliver_leaves(w, &s->place, c->words + c->at, c->count - c->at, until);
+        if (w->visitor->stop)
+            break;
         const uint64_t *words = c->words + c->at;
         if (c->at >= c->count || words[0] == 0 || !s->place.thread)
             return true;

@@ -40,6 +40,19 @@ void snd_place_switch(struct snd_walker *w, struct snd_place *place, uint32_t th
     }
 }
 
+/*
+ * A clock up to which every time is one that can be. Ids of late records are replaced one event at a
+ * time, and what cannot be is for advance_clock() to judge.
+ */
+static uint64_t find_leaf_limit(const struct snd_walker *w, const struct snd_place *place)
+{
+    uint64_t sane = snd_scale_raw_before(&place->process->scale, SND_TIME_MAX);
+
+    if (!w->visitor->leaf || place->has_late)
+        return 0;
+    return sane < place->limit ? sane : place->limit;
+}
+
 void snd_place_start(struct snd_walker *w, struct snd_place *place,
                      const struct snd_process *process, const struct snd_chunk_ref *chunk)
 {
@@ -51,6 +64,7 @@ void snd_place_start(struct snd_walker *w, struct snd_place *place,
         process->header.stopped_at < UINT64_MAX - CLOCK_SLACK)
         place->limit = process->header.stopped_at + CLOCK_SLACK;
     place->first_own = chunk->first_own;
+    place->leaf_limit = find_leaf_limit(w, place);
     snd_place_switch(w, place, chunk->thread);
 }
 
@@ -184,13 +198,16 @@ size_t snd_call_attrs(const struct snd_call_record *call,
 }
 
 /* Hands over what a call record says of its range as the attributes that it stands for. */
-static void describe_call(struct snd_walker *w, const struct snd_place *place,
-                          const struct snd_call_record *call)
+static inline void describe_call(struct snd_walker *w, const struct snd_place *place,
+                                 const struct snd_call_record *call)
 {
     struct snd_call_attr attrs[SND_CALL_ATTRS];
     struct snd_visitor  *v = w->visitor;
     int64_t              ns = place->thread->last_ns;
 
+    if ((call->strides | call->arguments | call->scope | call->fwd_thread | call->overload |
+         call->stack | call->module | call->keywords | call->flags) == 0)
+        return;                                                     /* as without options */
     if ((call->flags & SND_CALL_SEQUENCE) && place->has_sequence) { /* number 0 is one too */
         const uint64_t words[2] = { SND_WORD0_ATTR64(SND_ATTR_SEQUENCE), place->sequence };
         v->other(v->user, place->index, ns, words);
@@ -202,29 +219,36 @@ static void describe_call(struct snd_walker *w, const struct snd_place *place,
     }
 }
 
-/*
- * Hands a call over in one piece, if the visitor takes it. Warm-up, and an end that cannot be, go the
- * long way.
- */
-static bool deliver_leaf(struct snd_walker *w, struct snd_place *place,
-                         const struct snd_call_record *call, const uint64_t *words)
+size_t snd_deliver_leaves(struct snd_walker *w, struct snd_place *place, const uint64_t *words,
+                          size_t count, uint64_t until)
 {
-    struct snd_walk_thread *t = place->thread;
-    uint32_t                ticks = SND_SPAN_TICKS(words[1]);
-    uint64_t                end = t->last_raw + ticks;
-    int64_t                 end_ns = snd_scale_ns(&place->process->scale, end);
+    const struct snd_process *p = place->process;
+    struct snd_walk_thread   *t = place->thread;
+    struct snd_visitor       *v = w->visitor;
+    size_t                    at = 0;
 
-    if (ticks == 0 || end > place->limit || end < t->last_raw || end_ns < t->last_ns ||
-        !snd_time_is_sane(end_ns) || t->last_raw < place->process->valid_from)
-        return false;
-    const struct snd_leaf leaf = { t->last_ns,        end_ns,          call,
-                                   SND_LOW(words[1]), place->sequence, place->has_sequence };
-    if (!w->visitor->leaf(w->visitor->user, place->index, &leaf))
-        return false;
-    t->last_raw = end;
-    t->last_ns = end_ns;
-    w->stats.events += 2;
-    return true;
+    if (!t || t->last_ns == INT64_MIN)
+        return 0;
+    struct snd_leaf leaf = { .has_sequence = place->has_sequence, .sequence = place->sequence };
+    for (; at + 2 <= count && SND_EVENT_KIND(words[at]) == SND_EV_CALL && !v->stop; at += 2) {
+        uint64_t begin = snd_time_extend(SND_EVENT_TIME56(words[at]), t->last_raw);
+        uint32_t ticks = SND_SPAN_TICKS(words[at + 1]);
+        uint64_t end = begin + ticks;
+
+        leaf.id = SND_LOW(words[at + 1]);
+        if (ticks == 0 || begin >= until || begin < p->valid_from || end > place->leaf_limit ||
+            end < begin || leaf.id >= p->tables.call_count)
+            break;
+        leaf.start_ns = snd_scale_ns(&p->scale, begin);
+        leaf.end_ns = snd_scale_ns(&p->scale, end);
+        if (leaf.start_ns < t->last_ns || !v->leaf(v->user, place->index, &leaf))
+            break;
+        t->last_raw = end;
+        t->last_ns = leaf.end_ns;
+    }
+    w->stats.events += at; /* each has two words and is two events */
+    *place->counted += at;
+    return at;
 }
 
 static inline bool deliver_call(struct snd_walker *w, struct snd_place *place,
@@ -236,8 +260,6 @@ static inline bool deliver_call(struct snd_walker *w, struct snd_place *place,
     const struct snd_call_record       *call = id < t->call_count ? &t->calls[id] : &none;
     const uint64_t                      begin[2] = { words[0], SND_PAIR(call->name, call->shapes) };
 
-    if (w->visitor->leaf && call != &none && deliver_leaf(w, place, call, words))
-        return true;
     w->visitor->from_call = true;
     bool shown = show(w, place, SND_EV_BEGIN, begin);
     w->visitor->from_call = false;

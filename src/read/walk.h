@@ -19,11 +19,10 @@
 
 /* A CALL that has its duration in it: a range without anything inside. */
 struct snd_leaf {
-    int64_t                       start_ns, end_ns;
-    const struct snd_call_record *call;
-    uint32_t                      id;           /* of the call record */
-    uint64_t                      sequence;     /* if the call record has the flag ... */
-    bool                          has_sequence; /* ... and the chunk has told one */
+    int64_t  start_ns, end_ns;
+    uint32_t id;           /* of the call record, which there is */
+    bool     has_sequence; /* the chunk has told one, of calls whose record has the flag */
+    uint64_t sequence;
 };
 
 /* A DEVICE or DEVICE_NODE; ids are the process's. */
@@ -41,8 +40,9 @@ struct snd_visitor {
     /* Every other known kind but THREAD; the words as in format/fields.h. */
     void (*other)(void *user, uint32_t thread, int64_t ns, const uint64_t *words);
     /*
-     * May be NULL. In place of begin, attributes and end, at the time of the begin: other threads'
-     * events until the end come after it. False: not taken; then begin and the rest follow.
+     * May be NULL; asked in walks by time alone. In place of begin, attributes and end, at the time of
+     * the begin: other threads' events until the end come after it. False: not taken; then begin and
+     * the rest follow.
      */
     bool (*leaf)(void *user, uint32_t thread, const struct snd_leaf *leaf);
     /*
@@ -118,7 +118,8 @@ struct snd_place {
     uint32_t                  first_own;    /* string id of the chunk's first own name */
     uint32_t                  own, own_at_thread; /* names seen; at the last THREAD */
     bool                      has_late; /* its process has records in chunks (laterecords.c) */
-    uint64_t                 *counted;  /* its process's element of walker->seen */
+    uint64_t  leaf_limit; /* raw clock up to which calls may go by snd_deliver_leaves(); 0: none */
+    uint64_t *counted;    /* its process's element of walker->seen */
 };
 
 struct snd_walker {
@@ -134,6 +135,13 @@ void snd_place_start(struct snd_walker *walker, struct snd_place *place,
                      const struct snd_process *process, const struct snd_chunk_ref *chunk);
 /* Goes over to the thread of that id. */
 void snd_place_switch(struct snd_walker *walker, struct snd_place *place, uint32_t thread_id);
+/*
+ * Delivers the calls in `words`, of which there are `count`, up to the first event that is none, is not
+ * closed, begins at the raw clock `until` or later, or that the visitor does not take. Returns how many
+ * words they were. Only where place->leaf_limit is not 0.
+ */
+size_t snd_deliver_leaves(struct snd_walker *walker, struct snd_place *place, const uint64_t *words,
+                          size_t count, uint64_t until);
 /* Delivers one whole event; false: it cannot be one. */
 bool snd_deliver(struct snd_walker *walker, struct snd_place *place, const uint64_t *words);
 /* Delivers the end that a span has left waiting; false: its time cannot be. */
