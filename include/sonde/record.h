@@ -312,7 +312,23 @@ SONDE_API uint32_t sonde_intern_frame_in(uint32_t function, uint32_t first_line,
                                          uint32_t line);
 /* A frame of native code: `file` is the library, and there is no line. */
 SONDE_API uint32_t sonde_intern_native(uint32_t function, uint32_t file);
+/*
+ * A frame of native code that is only known by its address in a file, as the file's symbol table
+ * counts addresses. `build_id` is the file's, as a text in hexadecimal; 0 none.
+ */
+SONDE_API uint32_t sonde_intern_address(uint32_t file, uint32_t build_id, uint64_t address);
 SONDE_API uint32_t sonde_intern_stack(uint32_t parent, uint32_t frame);
+
+/*
+ * The functions at the address of a frame: innermost first, inlined ones before the one that they
+ * are inlined into; 256 at most. Told once, before the recording ends. Strings; the file is that of
+ * the source, 0 none. Lines are 0 where they are not known.
+ */
+struct sonde_symbol {
+    uint32_t function, file, line;
+    uint32_t first_line; /* where the function begins */
+};
+SONDE_API void sonde_symbol(uint32_t frame, const struct sonde_symbol *symbols, size_t count);
 
 /*
  * Counters that live in the trace: `count` words (8 at most), zero at first, found again by kind,
@@ -427,6 +443,17 @@ SONDE_API void sonde_link(uint32_t kind, bool arrives, uint64_t id);
  * 0 when nothing records or there is no room.
  */
 SONDE_API uint32_t sonde_thread_of(uint32_t tid, const char *name);
+
+/* The same, of a thread of any process; and that it has ended, at sonde_clock() or 0: now. */
+struct sonde_thread_place {
+    uint32_t pid, tid;   /* pid 0: the process that the recording is about */
+    uint32_t parent_pid; /* of the process, 0 unknown */
+    uint32_t reserved;
+    uint64_t start; /* sonde_clock() when it began, 0: now */
+};
+SONDE_API uint32_t sonde_thread_of_process(const struct sonde_thread_place *place,
+                                           const char                      *name);
+SONDE_API void     sonde_thread_ended(uint32_t thread, uint64_t at);
 
 /* What a sampled thread was doing; none of the first three: idle. As in sonde/trace.h. */
 enum sonde_sampled_state {

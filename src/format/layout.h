@@ -274,18 +274,19 @@ enum snd_link_kind {
 /* ----------------------------------------------------------------- records */
 
 enum snd_record_type {
-    SND_REC_STRING = 1, /* u32 length, bytes, no terminator */
-    SND_REC_SHAPES = 2, /* u32 item count, u32 0, items (struct snd_shape_item + i64 dims) */
-    SND_REC_FRAME = 3,  /* struct snd_frame_record */
-    SND_REC_STACK = 4,  /* u32 parent stack (0: root), u32 frame */
-    SND_REC_THREAD = 5, /* struct snd_thread_record */
-    SND_REC_CLOCK = 6,  /* struct snd_clock_pair */
-    SND_REC_META = 7,   /* u32 key string, u32 value string; a later one of the key replaces */
-    SND_REC_TALLY = 8,  /* struct snd_tally_record, then its words */
-    SND_REC_CALL = 9,   /* struct snd_call_record; may grow at its end */
-    SND_REC_FACT = 10,  /* struct snd_fact_record, then its members */
-    SND_REC_QUEUE = 11, /* struct snd_queue_record; may grow at its end */
-    SND_REC_WORK = 12,  /* struct snd_work_record; may grow at its end */
+    SND_REC_STRING = 1,  /* u32 length, bytes, no terminator */
+    SND_REC_SHAPES = 2,  /* u32 item count, u32 0, items (struct snd_shape_item + i64 dims) */
+    SND_REC_FRAME = 3,   /* struct snd_frame_record, to SND_FRAME_PLAIN_SIZE or whole */
+    SND_REC_STACK = 4,   /* u32 parent stack (0: root), u32 frame */
+    SND_REC_THREAD = 5,  /* struct snd_thread_record */
+    SND_REC_CLOCK = 6,   /* struct snd_clock_pair */
+    SND_REC_META = 7,    /* u32 key string, u32 value string; a later one of the key replaces */
+    SND_REC_TALLY = 8,   /* struct snd_tally_record, then its words */
+    SND_REC_CALL = 9,    /* struct snd_call_record; may grow at its end */
+    SND_REC_FACT = 10,   /* struct snd_fact_record, then its members */
+    SND_REC_QUEUE = 11,  /* struct snd_queue_record; may grow at its end */
+    SND_REC_WORK = 12,   /* struct snd_work_record; may grow at its end */
+    SND_REC_SYMBOL = 13, /* struct snd_symbol_record, then its entries */
     SND_REC_TYPES
 };
 
@@ -321,10 +322,29 @@ struct snd_frame_record {
     uint32_t file;     /* string, 0 none */
     uint32_t line;
     uint32_t flags; /* bit 0: native; above: line where the function begins, 0 unknown */
+    /* Only of a frame that is known by its address alone (function 0): */
+    uint64_t address;  /* in the file, as its symbol table has it */
+    uint32_t build_id; /* string: of the file, in hexadecimal; 0 none */
+    uint32_t reserved;
 };
+static_assert(sizeof(struct snd_frame_record) == 32, "no holes");
+#define SND_FRAME_PLAIN_SIZE offsetof(struct snd_frame_record, address) /* of all other frames */
 #define SND_FRAME_NATIVE 1u
 #define SND_FRAME_FLAGS(first_line) ((uint32_t)(first_line) << 1)
 #define SND_FRAME_FIRST_LINE(flags) ((uint32_t)(flags) >> 1)
+
+/* Which functions are at the address of a frame: innermost first, inlined ones before their caller. */
+struct snd_symbol_record {
+    uint32_t frame;
+    uint32_t count; /* of entries that follow */
+};
+struct snd_symbol_entry {
+    uint32_t function, file; /* strings; the file is that of the source, 0 none */
+    uint32_t line;
+    uint32_t first_line; /* where the function begins, 0 unknown */
+};
+static_assert(sizeof(struct snd_symbol_entry) == 16, "no holes");
+#define SND_SYMBOL_ENTRIES_MAX 256u /* of one address */
 
 /* Counters that the program adds to in place: found by kind, key and other. */
 struct snd_tally_record {
@@ -441,11 +461,12 @@ enum snd_fact_field {
 
 struct snd_thread_record {
     uint32_t tid;
-    uint32_t name;  /* string, 0 none */
-    uint64_t start; /* raw clock at attach */
-    uint64_t end;   /* live: raw clock at detach, 0 while attached */
-    uint64_t lost;  /* live: events dropped by this thread */
-    uint64_t reserved;
+    uint32_t name;       /* string, 0 none */
+    uint64_t start;      /* raw clock at attach */
+    uint64_t end;        /* live: raw clock at detach, 0 while attached */
+    uint64_t lost;       /* live: events dropped by this thread */
+    uint32_t pid;        /* of the process that it belongs to; 0: the file's own */
+    uint32_t parent_pid; /* of that process, if it is not the file's own; 0 unknown */
 };
 static_assert(sizeof(struct snd_thread_record) == 40, "mapped");
 

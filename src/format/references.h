@@ -22,6 +22,7 @@ struct snd_reference {
 static const struct snd_reference snd_record_references[] = {
     { SND_REC_FRAME, SND_REC_STRING, offsetof(struct snd_frame_record, function) },
     { SND_REC_FRAME, SND_REC_STRING, offsetof(struct snd_frame_record, file) },
+    { SND_REC_FRAME, SND_REC_STRING, offsetof(struct snd_frame_record, build_id) },
     { SND_REC_STACK, SND_REC_STACK, 0 },
     { SND_REC_STACK, SND_REC_FRAME, 4 },
     { SND_REC_CALL, SND_REC_STRING, offsetof(struct snd_call_record, name) },
@@ -63,12 +64,14 @@ static inline uint8_t snd_attr_reference(uint8_t key)
     return key < sizeof types ? types[key] : 0;
 }
 
+/* The id at a reference of a payload of `size` bytes; 0 where the record does not have the field. */
 static inline uint32_t snd_reference_read(const struct snd_reference *reference,
-                                          const void                 *payload)
+                                          const void *payload, size_t size)
 {
-    uint32_t id;
+    uint32_t id = 0;
 
-    memcpy(&id, (const char *)payload + reference->at, sizeof id);
+    if (reference->at + sizeof id <= size)
+        memcpy(&id, (const char *)payload + reference->at, sizeof id);
     return id;
 }
 

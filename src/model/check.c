@@ -36,6 +36,8 @@ enum sonde_status sonde_check(const char *path, struct sonde_check *out, struct 
     out->closed = true;
     for (uint32_t i = 0; i < trace->process_count; i++) {
         const struct snd_process *p = &trace->processes[i];
+        if (p->is_guest)
+            continue;
         out->files++;
         out->chunks += p->lane_count + p->other_count;
         out->records += p->damage.records;

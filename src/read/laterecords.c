@@ -43,7 +43,7 @@ static void replace_references(const struct snd_tables *t, struct late_record *r
         const struct snd_reference *at = &snd_record_references[i];
         if (at->from != r->type || at->at + sizeof(uint32_t) > r->size)
             continue;
-        uint32_t id = snd_late_replace(t, at->to, snd_reference_read(at, r->bytes));
+        uint32_t id = snd_late_replace(t, at->to, snd_reference_read(at, r->bytes, r->size));
         memcpy(r->bytes + at->at, &id, sizeof id);
     }
 }

@@ -23,6 +23,8 @@ static enum sonde_status fail_memory(struct sonde_error *err)
 
 static void release_process(struct snd_process *p)
 {
+    if (p->is_guest)
+        return;
     snd_tables_release(&p->tables);
     free(p->lanes);
     free(p->others);
@@ -364,6 +366,8 @@ static enum sonde_status finish(struct sonde_trace *trace, struct sonde_error *e
         if (status == SONDE_OK && !show_threads(trace, i))
             status = fail_memory(err);
     }
+    if (status == SONDE_OK && !snd_guests_add(trace))
+        status = fail_memory(err);
     return status;
 }
 

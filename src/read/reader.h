@@ -3,7 +3,8 @@
  * read/reader.h - an open trace, as the reading side sees it.
  *
  *     struct sonde_trace                      one file, or the files of a folder
- *       processes[]  struct snd_process       header, tables, index of lane chunks
+ *       processes[]  struct snd_process       header, tables, index of lane chunks; after those of
+ *                                             files, the others that a file tells of (guests.c)
  *       threads[]    struct snd_reader_thread of all processes, one after another
  *       names        every different string, numbered over all processes
  *
@@ -57,6 +58,10 @@ struct snd_tables {
     struct snd_call_record  *calls;
     struct snd_queue_record *queues;
     struct snd_work_record  *works; /* kind 0: not defined */
+    struct snd_symbol {
+        uint32_t                       frame, count;
+        const struct snd_symbol_entry *entries;
+    } * symbols;
     struct snd_fact_bytes {
         const uint8_t *bytes; /* struct snd_fact_record and its members */
         size_t         size;
@@ -69,9 +74,10 @@ struct snd_tables {
             *prefixes; /* folders that torch leaves out of file names: the first that fits */
     uint32_t prefix_count, prefix_room;
     uint32_t name_count, shape_count, frame_count, stack_count, thread_count, meta_count,
-        tally_count, call_count, queue_count, work_count, fact_bytes_count, fact_count;
+        tally_count, call_count, queue_count, work_count, symbol_count, fact_bytes_count,
+        fact_count;
     uint32_t name_room, shape_room, frame_room, stack_room, thread_room, meta_room, tally_room,
-        call_room, queue_room, work_room, fact_bytes_room, fact_room;
+        call_room, queue_room, work_room, symbol_room, fact_bytes_room, fact_room;
     struct snd_arena arena;
 };
 
@@ -101,6 +107,7 @@ struct snd_process {
     uint32_t               thread_count; /* with the one for undefined ids, if needed */
     uint64_t               valid_from;   /* raw clock; 0: everything */
     uint64_t               chunk_lost;   /* lost events counted in chunk headers */
+    bool is_guest; /* no file of its own: the tables are those of the file that tells of it */
 };
 
 struct snd_reader_thread {
@@ -170,6 +177,13 @@ SND_CHECKED bool snd_record_parse(struct sonde_trace *trace, struct snd_process 
                                   uint8_t type, uint32_t id, const uint8_t *payload, size_t size);
 /* The id that a further record of the type would have; 0: a type that cannot be late. */
 uint32_t snd_table_next_id(const struct snd_tables *tables, uint8_t type);
+/* Names the frames that are known by their address alone: "libm.so.6+0x1c". False: out of memory. */
+SND_CHECKED bool snd_addresses_name(struct sonde_trace *trace, struct snd_process *process);
+/* Processes that have no file of their own, from the threads that files tell of. */
+SND_CHECKED bool snd_guests_add(struct sonde_trace *trace);
+/* Adds a string to the tables, and gives it an id there. False: out of memory. */
+SND_CHECKED bool snd_table_add_string(struct sonde_trace *trace, struct snd_process *process,
+                                      const char *text, size_t length, uint32_t *id);
 /* Takes over what the tables' metadata tells of file names ("python.prefixes"). */
 SND_CHECKED bool snd_prefixes_read(const struct sonde_trace *trace, struct snd_process *process);
 

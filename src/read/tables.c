@@ -92,11 +92,13 @@ static bool parse_frame(struct parser *p, uint32_t id, const uint8_t *data, size
 {
     struct snd_tables *t = p->tables;
 
-    if (size < sizeof *t->frames || !is_plausible(p, id, t->frame_count))
+    if (size < SND_FRAME_PLAIN_SIZE || !is_plausible(p, id, t->frame_count))
         return true;
     if (!make_entry(&t->frames, &t->frame_count, &t->frame_room, id, sizeof *t->frames))
         return false;
-    memcpy(&t->frames[id], data, sizeof *t->frames);
+    memset(&t->frames[id], 0, sizeof *t->frames);
+    memcpy(&t->frames[id], data,
+           size < sizeof *t->frames ? SND_FRAME_PLAIN_SIZE : sizeof *t->frames);
     return true;
 }
 
@@ -224,6 +226,27 @@ static bool parse_work(struct parser *p, uint32_t id, const uint8_t *data, size_
     return true;
 }
 
+static bool parse_symbol(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
+{
+    struct snd_tables       *t = p->tables;
+    struct snd_symbol_record head;
+
+    (void)id;
+    if (size < sizeof head)
+        return true;
+    memcpy(&head, data, sizeof head);
+    size_t bytes = (size_t)head.count * sizeof(struct snd_symbol_entry);
+    if (head.count == 0 || head.count > SND_SYMBOL_ENTRIES_MAX || bytes > size - sizeof head) {
+        p->process->damage.bad_ids++;
+        return true;
+    }
+    const void *copy = snd_arena_copy(&t->arena, data + sizeof head, bytes);
+    if (!copy || !snd_grow(&t->symbols, &t->symbol_room, t->symbol_count, sizeof *t->symbols))
+        return false;
+    t->symbols[t->symbol_count++] = (struct snd_symbol){ head.frame, head.count, copy };
+    return true;
+}
+
 static bool parse_fact(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
 {
     struct snd_tables *t = p->tables;
@@ -244,6 +267,7 @@ static bool (*const parsers[])(struct parser *, uint32_t, const uint8_t *, size_
     [SND_REC_STACK] = parse_stack,   [SND_REC_THREAD] = parse_thread, [SND_REC_CLOCK] = parse_clock,
     [SND_REC_META] = parse_meta,     [SND_REC_TALLY] = parse_tally,   [SND_REC_CALL] = parse_call,
     [SND_REC_FACT] = parse_fact,     [SND_REC_QUEUE] = parse_queue,   [SND_REC_WORK] = parse_work,
+    [SND_REC_SYMBOL] = parse_symbol,
 };
 
 bool snd_record_parse(struct sonde_trace *trace, struct snd_process *process, uint8_t type,
@@ -252,6 +276,20 @@ bool snd_record_parse(struct sonde_trace *trace, struct snd_process *process, ui
     struct parser p = { trace, process, &process->tables };
 
     return parsers[type](&p, id, payload, size);
+}
+
+bool snd_table_add_string(struct sonde_trace *trace, struct snd_process *process, const char *text,
+                          size_t length, uint32_t *id)
+{
+    struct snd_tables *t = &process->tables;
+    uint32_t           name;
+
+    *id = t->name_count ? t->name_count : 1; /* 0 is none */
+    if (!make_entry(&t->names, &t->name_count, &t->name_room, *id, sizeof *t->names) ||
+        !snd_texts_add(&trace->names, text, length, &name))
+        return false;
+    t->names[*id] = name + 1;
+    return true;
 }
 
 uint32_t snd_table_next_id(const struct snd_tables *t, uint8_t type)
@@ -433,8 +471,8 @@ enum sonde_status snd_tables_read(struct sonde_trace *trace, struct snd_process 
     snd_codec_free(codec);
     uint32_t index = (uint32_t)(process - trace->processes);
     if (status == SONDE_OK &&
-        (!snd_prefixes_read(trace, process) || !snd_facts_read(trace, process) ||
-         !snd_facts_read_text(trace, index)))
+        (!snd_addresses_name(trace, process) || !snd_prefixes_read(trace, process) ||
+         !snd_facts_read(trace, process) || !snd_facts_read_text(trace, index)))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables of %s",
                           process->shown.path);
     return status;
@@ -453,6 +491,7 @@ void snd_tables_release(struct snd_tables *t)
     free(t->calls);
     free(t->queues);
     free(t->works);
+    free(t->symbols);
     snd_map_release(&t->meta_index);
     snd_map_release(&t->late);
     free(t->prefixes);

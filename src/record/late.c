@@ -21,11 +21,11 @@ static uint32_t      count, room;
 static char         *bytes;
 static size_t        used, bytes_room;
 
-static bool refers_to_late(enum snd_record_type type, const void *payload)
+static bool refers_to_late(enum snd_record_type type, const void *payload, size_t size)
 {
     for (size_t i = 0; i < SND_RECORD_REFERENCES; i++)
         if (snd_record_references[i].from == type &&
-            snd_is_late(snd_reference_read(&snd_record_references[i], payload)))
+            snd_is_late(snd_reference_read(&snd_record_references[i], payload, size)))
             return true;
     return false;
 }
@@ -74,7 +74,7 @@ uint32_t snd_late_intern(enum snd_record_type type, struct snd_hash hash, const 
     if (!snd_table_is_kept_last())
         return snd_table_intern(type, hash, payload, size);
     uint32_t id = snd_table_find(type, hash);
-    if (id == 0 && !refers_to_late(type, payload))
+    if (id == 0 && !refers_to_late(type, payload, size))
         id = snd_table_try(type, hash, payload, size);
     if (id == 0) /* trying may have let go of the lock */
         id = snd_table_find(type, hash);
@@ -95,23 +95,25 @@ struct snd_late snd_late_find(uint32_t id)
 uint32_t snd_late_in_tables(uint32_t frame)
 {
     struct snd_late         late = snd_late_find(frame);
-    struct snd_frame_record record;
+    struct snd_frame_record record = { 0 };
 
-    if (!snd_is_late(frame) || late.type != SND_REC_FRAME || late.size != sizeof record)
+    if (!snd_is_late(frame) || late.type != SND_REC_FRAME || late.size > sizeof record)
         return snd_is_late(frame) ? 0 : frame;
-    memcpy(&record, late.payload, sizeof record);
-    if (snd_is_late(record.function | record.file))
+    memcpy(&record, late.payload, late.size);
+    if (snd_is_late(record.function | record.file | record.build_id))
         snd_count(&snd_header->lost_names, 1);
     if (snd_is_late(record.function))
         record.function = SND_NAME_LOST;
     if (snd_is_late(record.file))
         record.file = SND_NAME_LOST;
-    struct snd_hash hash = snd_record_hash(SND_REC_FRAME, &record, sizeof record);
+    if (snd_is_late(record.build_id))
+        record.build_id = 0;
+    struct snd_hash hash = snd_record_hash(SND_REC_FRAME, &record, late.size);
     uint32_t        id = snd_table_find(SND_REC_FRAME, hash);
     if (id != 0 && !snd_is_late(id))
         return id;
     /* Not within the names' share of the limit: a tally is not either. */
-    bool made = snd_table_append(SND_REC_FRAME, &id, &record, sizeof record) &&
+    bool made = snd_table_append(SND_REC_FRAME, &id, &record, late.size) &&
                 snd_table_put(SND_REC_FRAME, hash, id);
     return made ? id : 0;
 }

@@ -9,7 +9,6 @@
 #include "record/intern.h"
 #include "record/lane.h"
 #include "record/naming.h"
-#include "record/sampled.h"
 
 /* ----------------------------------------------------------------- writing */
 
@@ -341,39 +340,4 @@ void sonde_link_from(uint64_t id)
 void sonde_link_to(uint64_t id)
 {
     sonde_link(SND_LINK_FLOW, true, id);
-}
-
-/* ----------------------------------------------------------------- threads */
-
-void sonde_thread_name(const char *name)
-{
-    if (snd_lane_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
-        return;
-    uint32_t id = snd_intern_text(name, strlen(name));
-    snd_lock();
-    struct snd_thread *thread = snd_thread_self();
-    if (snd_rec.phase == SND_OPEN && thread->back)
-        __atomic_store_n(&thread->record->name, id, __ATOMIC_RELAXED);
-    snd_unlock();
-    snd_lane_leave();
-}
-
-uint32_t sonde_thread_of(uint32_t tid, const char *name)
-{
-    uint32_t id = 0;
-
-    if (snd_lane_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
-        return 0;
-    uint32_t text = name && *name ? snd_intern_text(name, strlen(name)) : 0;
-    snd_lock();
-    if (snd_rec.phase == SND_OPEN && snd_thread_self()->serial == snd_rec.serial) {
-        struct snd_thread_record *record = snd_sampled_find(tid, &id);
-        if (!record)
-            id = snd_sampled_add(tid, text);
-        else if (text != 0)
-            __atomic_store_n(&record->name, text, __ATOMIC_RELAXED);
-    }
-    snd_unlock();
-    snd_lane_leave();
-    return id;
 }

@@ -206,7 +206,7 @@ static size_t list_late(const struct snd_thread *thread, uint32_t id, uint32_t c
         for (size_t k = 0; k < SND_RECORD_REFERENCES; k++) {
             if (snd_record_references[k].from != late.type)
                 continue;
-            uint32_t to = snd_reference_read(&snd_record_references[k], late.payload);
+            uint32_t to = snd_reference_read(&snd_record_references[k], late.payload, late.size);
             if (!snd_is_late(to) || has_late(thread, to, chunk))
                 continue;
             if (*count == CLOSURE_MAX)
@@ -337,9 +337,9 @@ uint32_t sonde_intern_shapes(const struct sonde_tensor *tensors, size_t count)
 
 uint32_t sonde_intern_frame_in(uint32_t function, uint32_t first_line, uint32_t file, uint32_t line)
 {
-    struct snd_frame_record record = { function, file, line, SND_FRAME_FLAGS(first_line) };
+    struct snd_frame_record record = { function, file, line, SND_FRAME_FLAGS(first_line), 0, 0, 0 };
 
-    return intern_alone(SND_REC_FRAME, &record, sizeof record);
+    return intern_alone(SND_REC_FRAME, &record, SND_FRAME_PLAIN_SIZE);
 }
 
 uint32_t sonde_intern_frame(uint32_t function, uint32_t file, uint32_t line)
@@ -349,7 +349,14 @@ uint32_t sonde_intern_frame(uint32_t function, uint32_t file, uint32_t line)
 
 uint32_t sonde_intern_native(uint32_t function, uint32_t file)
 {
-    struct snd_frame_record record = { function, file, 0, SND_FRAME_NATIVE };
+    struct snd_frame_record record = { function, file, 0, SND_FRAME_NATIVE, 0, 0, 0 };
+
+    return intern_alone(SND_REC_FRAME, &record, SND_FRAME_PLAIN_SIZE);
+}
+
+uint32_t sonde_intern_address(uint32_t file, uint32_t build_id, uint64_t address)
+{
+    struct snd_frame_record record = { 0, file, 0, SND_FRAME_NATIVE, address, build_id, 0 };
 
     return intern_alone(SND_REC_FRAME, &record, sizeof record);
 }

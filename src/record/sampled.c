@@ -7,8 +7,8 @@
 #define FIRST_ROOM 64u
 
 struct sampled {
-    uint32_t                  tid, id;
-    struct snd_thread_record *record; /* in the mapped file */
+    uint32_t                  pid, tid, id; /* pid 0: of the process that is recorded */
+    struct snd_thread_record *record;       /* in the mapped file */
 };
 
 static struct sampled *known; /* owned; those that have no lane of their own */
@@ -17,7 +17,7 @@ static size_t          count, room;
 struct snd_thread_record *snd_sampled_claim(uint32_t tid, uint32_t *id)
 {
     for (size_t i = 0; i < count; i++)
-        if (known[i].tid == tid) {
+        if (known[i].pid == 0 && known[i].tid == tid) {
             struct snd_thread_record *record = known[i].record;
             *id = known[i].id;
             known[i] = known[--count];
@@ -52,31 +52,55 @@ static bool make_place(void)
     return true;
 }
 
-struct snd_thread_record *snd_sampled_find(uint32_t tid, uint32_t *id)
+/* Threads of the process that the file is about have the pid 0. */
+static uint32_t find_pid(const struct sonde_thread_place *place)
 {
-    for (const struct snd_thread *t = snd_rec.threads; t; t = t->next)
-        if (t->record->tid == tid) {
+    return place->pid == snd_header->pid ? 0 : place->pid;
+}
+
+struct snd_thread_record *snd_sampled_find(const struct sonde_thread_place *place, uint32_t *id)
+{
+    uint32_t pid = find_pid(place);
+
+    for (const struct snd_thread *t = snd_rec.threads; t && pid == 0; t = t->next)
+        if (t->record->tid == place->tid) {
             *id = t->id;
             return t->record;
         }
     for (size_t i = 0; i < count; i++)
-        if (known[i].tid == tid) {
+        if (known[i].pid == pid && known[i].tid == place->tid) {
             *id = known[i].id;
             return known[i].record;
         }
     return NULL;
 }
 
-uint32_t snd_sampled_add(uint32_t tid, uint32_t name)
+void snd_sampled_end(uint32_t id, uint64_t at)
 {
-    struct snd_thread_record record = { .tid = tid, .name = name, .start = sonde_clock() };
-    uint32_t                 id = 0;
+    for (size_t i = 0; i < count; i++)
+        if (known[i].id == id) {
+            known[i].record->end = at;
+            known[i] = known[--count];
+            return;
+        }
+}
+
+uint32_t snd_sampled_add(const struct sonde_thread_place *place, uint32_t name)
+{
+    uint32_t                 id = 0, pid = find_pid(place);
+    struct snd_thread_record record = {
+        .tid = place->tid,
+        .name = name,
+        .start = place->start ? place->start : sonde_clock(),
+        .pid = pid,
+        .parent_pid = pid ? place->parent_pid : 0,
+    };
 
     if (!make_place())
         return 0;
     struct snd_thread_record *at = snd_table_append(SND_REC_THREAD, &id, &record, sizeof record);
     if (!at)
         return 0;
-    known[count++] = (struct sampled){ tid, id, at };
+    known[count++] = (struct sampled){ pid, place->tid, id, at };
     return id;
 }

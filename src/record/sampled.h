@@ -13,11 +13,14 @@
 /* The thread `tid` attaches: takes over the record that was added for it, if any. */
 struct snd_thread_record *snd_sampled_claim(uint32_t tid, uint32_t *id);
 
-/* The record of the thread `tid`, which marks for itself or was added before; NULL if none has. */
-struct snd_thread_record *snd_sampled_find(uint32_t tid, uint32_t *id);
+/* The record of a thread, which marks for itself or was added before; NULL if none has. */
+struct snd_thread_record *snd_sampled_find(const struct sonde_thread_place *place, uint32_t *id);
 
-/* Adds a record for the thread `tid`, of this name's id; its id, 0 without room. May let go. */
-uint32_t snd_sampled_add(uint32_t tid, uint32_t name);
+/* Adds a record for a thread, of this name's id; its id, 0 without room. May let go. */
+uint32_t snd_sampled_add(const struct sonde_thread_place *place, uint32_t name);
+
+/* The thread with this id, which was added, has ended: another may have its tid from now on. */
+void snd_sampled_end(uint32_t id, uint64_t at);
 
 /* The tables end, and with them the records. */
 void snd_sampled_clear(void);

@@ -42,7 +42,9 @@
  *   lane          enter, write, leave: the slow path of an event
  *   naming        ids of names, for events and for probes
  *   mark          events
+ *   threadnaming  names of threads, the own and those that a sampler tells of
  *   facts         what is said of the run, typed
+ *   symbols       the functions at the addresses of frames
  *   session       start, stop, step, pause
  *   lifecycle     load, fork, exit
  *

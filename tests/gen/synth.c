@@ -303,19 +303,40 @@ uint32_t synth_shapes(struct synth *s, const char *spec)
 
 uint32_t synth_frame(struct synth *s, uint32_t function, uint32_t file, uint32_t line)
 {
-    struct snd_frame_record frame = { function, file, line, 0 };
+    struct snd_frame_record frame = { function, file, line, 0, 0, 0, 0 };
 
-    synth_record(s, SND_REC_FRAME, ++s->ids[SND_REC_FRAME], &frame, sizeof frame);
+    synth_record(s, SND_REC_FRAME, ++s->ids[SND_REC_FRAME], &frame, SND_FRAME_PLAIN_SIZE);
     return s->ids[SND_REC_FRAME];
 }
 
 uint32_t synth_frame_in(struct synth *s, uint32_t function, uint32_t first_line, uint32_t file,
                         uint32_t line, bool native)
 {
-    struct snd_frame_record frame = { function, file, line, SND_FRAME_FLAGS(first_line) | native };
+    struct snd_frame_record frame = { function, file, line, SND_FRAME_FLAGS(first_line) | native,
+                                      0,        0,    0 };
+
+    synth_record(s, SND_REC_FRAME, ++s->ids[SND_REC_FRAME], &frame, SND_FRAME_PLAIN_SIZE);
+    return s->ids[SND_REC_FRAME];
+}
+
+uint32_t synth_address(struct synth *s, uint32_t file, uint32_t build_id, uint64_t address)
+{
+    struct snd_frame_record frame = { 0, file, 0, SND_FRAME_NATIVE, address, build_id, 0 };
 
     synth_record(s, SND_REC_FRAME, ++s->ids[SND_REC_FRAME], &frame, sizeof frame);
     return s->ids[SND_REC_FRAME];
+}
+
+void synth_symbol(struct synth *s, uint32_t frame, const struct snd_symbol_entry *entries,
+                  uint32_t count)
+{
+    uint8_t                  record[sizeof(struct snd_symbol_record) + 16 * sizeof *entries];
+    struct snd_symbol_record head = { frame, count };
+    size_t                   bytes = (count < 16 ? count : 16) * sizeof *entries;
+
+    memcpy(record, &head, sizeof head);
+    memcpy(record + sizeof head, entries, bytes);
+    synth_record(s, SND_REC_SYMBOL, ++s->ids[SND_REC_SYMBOL], record, sizeof head + bytes);
 }
 
 void synth_tally(struct synth *s, uint32_t kind, uint32_t key, uint32_t other,
@@ -345,8 +366,16 @@ uint32_t synth_thread(struct synth *s, const char *name, uint64_t start_ns)
 
 uint32_t synth_thread_of(struct synth *s, const char *name, uint32_t tid, uint64_t start_ns)
 {
+    return synth_thread_in(s, name, 0, tid, start_ns);
+}
+
+uint32_t synth_thread_in(struct synth *s, const char *name, uint32_t pid, uint32_t tid,
+                         uint64_t start_ns)
+{
     struct snd_thread_record record = {
         .tid = tid,
+        .pid = pid,
+        .parent_pid = pid ? s->header.pid : 0,
         .name = name ? synth_string(s, name) : 0,
         .start = synth_raw_clock(s, start_ns),
     };

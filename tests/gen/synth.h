@@ -41,6 +41,7 @@ struct synth_options {
 /* Chunks begin at multiples of it: 64 KiB, as recorded, unless a test wants tiny files. */
 extern size_t synth_grain;
 
+struct snd_symbol_entry; /* format/layout.h */
 struct synth;
 struct snd_call_record;
 
@@ -57,6 +58,10 @@ uint32_t synth_frame(struct synth *s, uint32_t function, uint32_t file, uint32_t
 /* With the line where the function begins, and whether it is native code. */
 uint32_t synth_frame_in(struct synth *s, uint32_t function, uint32_t first_line, uint32_t file,
                         uint32_t line, bool native);
+/* One that is known by its address alone; and the functions there (16 at most are written). */
+uint32_t synth_address(struct synth *s, uint32_t file, uint32_t build_id, uint64_t address);
+void     synth_symbol(struct synth *s, uint32_t frame, const struct snd_symbol_entry *entries,
+                      uint32_t count);
 uint32_t synth_stack(struct synth *s, uint32_t parent, uint32_t frame);
 /* Counters, as they stand at the end; `count` is not checked. */
 void     synth_tally(struct synth *s, uint32_t kind, uint32_t key, uint32_t other,
@@ -64,6 +69,9 @@ void     synth_tally(struct synth *s, uint32_t kind, uint32_t key, uint32_t othe
 uint32_t synth_thread(struct synth *s, const char *name, uint64_t start_ns);
 /* One with a thread id of its own. */
 uint32_t synth_thread_of(struct synth *s, const char *name, uint32_t tid, uint64_t start_ns);
+/* One of another process. */
+uint32_t synth_thread_in(struct synth *s, const char *name, uint32_t pid, uint32_t tid,
+                         uint64_t start_ns);
 void     synth_thread_done(struct synth *s, uint32_t thread, uint64_t end_ns, uint64_t lost);
 void     synth_meta(struct synth *s, const char *key, const char *value);
 void     synth_clock(struct synth *s, uint64_t at_ns, int64_t real_shift_ns);

@@ -32,6 +32,51 @@ static uint32_t one_stack(void)
                               native);
 }
 
+/* Frames by address, their symbols, and threads of other processes. */
+static void test_native_frames(void **state)
+{
+    (void)state;
+    struct sonde_options      options = recorded_options("native.sonde");
+    struct seen               seen = { .count = 0 };
+    struct sonde_thread_place child = { .pid = 90, .tid = 91, .parent_pid = 7 };
+
+    recorded_start(&options);
+    uint32_t file = sonde_intern("/lib/libx.so", 12), id = sonde_intern("ab12", 4);
+    uint32_t frame = sonde_intern_address(file, id, 0x1234);
+    assert_int_equal(sonde_intern_address(file, id, 0x1234), frame);
+    assert_int_not_equal(sonde_intern_address(file, id, 0x1235), frame);
+    assert_int_not_equal(sonde_intern_native(0, file), frame);
+    uint32_t thread = sonde_thread_of_process(&child, "a child");
+    assert_int_equal(sonde_thread_of_process(&child, NULL), thread);
+    assert_int_not_equal(sonde_thread_of(91, NULL), thread);
+    struct sonde_sample sample = {
+        sonde_intern_stack(0, frame), thread, SONDE_SAMPLED_ON_CPU, 1, 1000, 0
+    };
+    sonde_sample(&sample);
+    sonde_thread_ended(thread, 0);
+    assert_int_not_equal(sonde_thread_of_process(&child, NULL), thread); /* the tid again */
+    struct sonde_symbol none = { 0, 0, 0, 0 };
+    sonde_symbol(0, &none, 1);
+    sonde_symbol(frame, &none, 0); /* neither is written */
+    recorded_stop();
+
+    struct sonde_trace *trace = recorded_open("native.sonde");
+    recorded_walk(trace, keep_samples, &seen);
+    assert_int_equal(seen.count, 1);
+    const struct sonde_thread  *at = sonde_trace_thread(trace, seen.list[0].thread);
+    const struct sonde_process *process = sonde_trace_process(trace, at->process);
+    assert_int_equal(at->tid, 91);
+    assert_int_equal(at->process, 1);
+    assert_int_equal(process->pid, 90);
+    assert_int_equal(process->parent_pid, 7);
+    assert_string_equal(process->program, "a child");
+    struct sonde_frame shown;
+    assert_int_equal(sonde_trace_stack(trace, at->process, seen.list[0].aux, &shown, 1), 1);
+    assert_string_equal(shown.function.bytes, "libx.so+0x1234");
+    assert_string_equal(shown.file.bytes, "/lib/libx.so");
+    sonde_trace_close(trace);
+}
+
 static void test_sampled_threads(void **state)
 {
     (void)state;
@@ -148,9 +193,8 @@ static void test_ledger(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sampled_threads),
-        cmocka_unit_test(test_one_thread_each),
-        cmocka_unit_test(test_subject),
+        cmocka_unit_test(test_sampled_threads), cmocka_unit_test(test_native_frames),
+        cmocka_unit_test(test_one_thread_each), cmocka_unit_test(test_subject),
         cmocka_unit_test(test_ledger),
     };
 

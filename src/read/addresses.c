@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read/addresses.c - frames of native code that are known by their address alone.
+ *
+ * Without a symbol such a frame is named after its file: "libm.so.6+0x1c".
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "read/reader.h"
+
+#define SHOWN_MAX 200u /* bytes of a file's name */
+
+static bool is_address(const struct snd_frame_record *frame)
+{
+    return frame->function == 0 && frame->flags & SND_FRAME_NATIVE &&
+           (frame->file != 0 || frame->address != 0);
+}
+
+/* The last part of the path of a frame's file. */
+static struct snd_text base_name(const struct sonde_trace *trace, const struct snd_process *process,
+                                 uint32_t file)
+{
+    uint32_t        name = file ? snd_name_of(process, file) : UINT32_MAX;
+    struct snd_text text = { "(unknown)", 9 };
+
+    if (name == UINT32_MAX)
+        return text;
+    text = trace->names.items[name];
+    for (size_t i = text.length; i-- > 0;)
+        if (text.bytes[i] == '/' && i + 1 < text.length)
+            return (struct snd_text){ text.bytes + i + 1, text.length - i - 1 };
+    return text;
+}
+
+bool snd_addresses_name(struct sonde_trace *trace, struct snd_process *process)
+{
+    struct snd_tables *t = &process->tables;
+    char               shown[SHOWN_MAX + 32];
+
+    for (uint32_t i = 0; i < t->symbol_count; i++)
+        t->symbols[i].frame = snd_late_replace(t, SND_REC_FRAME, t->symbols[i].frame);
+    for (uint32_t i = 1; i < t->frame_count; i++) {
+        if (!is_address(&t->frames[i]))
+            continue;
+        struct snd_text file = base_name(trace, process, t->frames[i].file);
+        size_t          kept = file.length < SHOWN_MAX ? file.length : SHOWN_MAX;
+        memcpy(shown, file.bytes, kept);
+        int more = snprintf(shown + kept, sizeof shown - kept, "+0x%" PRIx64, t->frames[i].address);
+        if (!snd_table_add_string(trace, process, shown, kept + (size_t)more,
+                                  &t->frames[i].function))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* record/threadnaming.c - names of threads: the caller's own, and those that a sampler tells of. */
+#include <string.h>
+
+#include "record/lane.h"
+#include "record/naming.h"
+#include "record/sampled.h"
+
+void sonde_thread_name(const char *name)
+{
+    if (snd_lane_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
+        return;
+    uint32_t id = snd_intern_text(name, strlen(name));
+    snd_lock();
+    struct snd_thread *thread = snd_thread_self();
+    if (snd_rec.phase == SND_OPEN && thread->back)
+        __atomic_store_n(&thread->record->name, id, __ATOMIC_RELAXED);
+    snd_unlock();
+    snd_lane_leave();
+}
+
+uint32_t sonde_thread_of_process(const struct sonde_thread_place *place, const char *name)
+{
+    uint32_t id = 0;
+
+    if (snd_lane_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
+        return 0;
+    uint32_t text = name && *name ? snd_intern_text(name, strlen(name)) : 0;
+    snd_lock();
+    if (snd_rec.phase == SND_OPEN && snd_thread_self()->serial == snd_rec.serial) {
+        struct snd_thread_record *record = snd_sampled_find(place, &id);
+        if (!record)
+            id = snd_sampled_add(place, text);
+        else if (text != 0)
+            __atomic_store_n(&record->name, text, __ATOMIC_RELAXED);
+    }
+    snd_unlock();
+    snd_lane_leave();
+    return id;
+}
+
+uint32_t sonde_thread_of(uint32_t tid, const char *name)
+{
+    struct sonde_thread_place place = { .tid = tid };
+
+    return sonde_thread_of_process(&place, name);
+}
+
+void sonde_thread_ended(uint32_t thread, uint64_t at)
+{
+    if (snd_lane_enter(0, SND_INTENT_OTHER) != SND_ENTRY_READY)
+        return;
+    snd_lock();
+    if (snd_rec.phase == SND_OPEN && snd_thread_self()->serial == snd_rec.serial)
+        snd_sampled_end(thread, at ? at : sonde_clock());
+    snd_unlock();
+    snd_lane_leave();
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gen/gen_native.c - cases about programs that are not Python: frames by address, many processes. */
+#include "cases.h"
+#include "format/layout.h"
+#include "synth.h"
+
+#define APP "/app/prog"
+#define APP_ID "00112233445566778899aabbccddeeff00112233"
+#define LIBM "/usr/lib/libm.so.6"
+
+static uint32_t address(struct synth *s, const char *file, const char *build_id, uint64_t at)
+{
+    return synth_address(s, synth_string(s, file), build_id ? synth_string(s, build_id) : 0, at);
+}
+
+/* main() -> inner(), inlined into outer() -> a function of a library without symbols. */
+void make_native(const char *path, uint64_t n)
+{
+    struct synth_options options = { .pid = 5000, .parent_pid = 4999 };
+    struct synth        *s = synth_new(path, &options);
+    uint32_t             sampler = synth_thread_of(s, "sonde", 4998, 0);
+    uint32_t             t = synth_thread_in(s, "prog", 0, 5000, 0);
+    uint32_t             child = synth_thread_in(s, "child", 5001, 5001, 20000000);
+    uint32_t             worker = synth_thread_in(s, "worker", 5001, 5002, 30000000);
+    uint32_t             source = synth_string(s, "/src/prog.c");
+    uint32_t start = address(s, APP, APP_ID, 0x1139), leaf = address(s, APP, APP_ID, 0x1180);
+    uint32_t library = address(s, LIBM, NULL, 0x2abc);
+    uint32_t at_main = synth_stack(s, 0, start), at_leaf = synth_stack(s, at_main, leaf);
+    uint32_t at_exp = synth_stack(s, at_leaf, library);
+
+    (void)n;
+    synth_meta(s, "command", "./prog");
+    synth_sample(s, sampler, 30000000, at_leaf, 10 | 30 << 8, t, 30000000);
+    synth_sample(s, sampler, 40000000, at_exp, 10 | 10 << 8, t, 10000000);
+    synth_sample(s, sampler, 45000000, at_main, 10 | 5 << 8, t, 5000000);
+    synth_sample(s, sampler, 50000000, at_exp, 10 | 20 << 8, child, 20000000);
+    synth_sample(s, sampler, 60000000, synth_stack(s, 0, library), 10 | 10 << 8, worker, 10000000);
+    const struct snd_symbol_entry main_at[] = { { synth_string(s, "main"), source, 20, 18 } };
+    const struct snd_symbol_entry leaf_at[] = { { synth_string(s, "inner"), source, 5, 3 },
+                                                { synth_string(s, "outer"), source, 12, 10 } };
+    synth_symbol(s, start, main_at, 1);
+    synth_symbol(s, leaf, leaf_at, 2);
+    synth_thread_done(s, child, 55000000, 0);
+    synth_close(s, true);
+}
