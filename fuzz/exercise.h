@@ -19,5 +19,7 @@ void exercise_codec(const uint8_t *data, size_t size);
  * aborts if it does not.
  */
 void exercise_yaml(const uint8_t *data, size_t size);
+/* Takes it for an ELF file, a perf map, the kernel's list of symbols and for mangled names of Rust's. */
+void exercise_symbols(const uint8_t *data, size_t size);
 
 #endif

@@ -3,11 +3,11 @@
  * fuzz/replay.c - the harnesses without libFuzzer, as an ordinary test.
  *
  *     replay ROUNDS FILE...     each file as it is, cut short, and changed ROUNDS times;
- *                               NAME.yml is a pipeline file, anything else a trace
+ *                               NAME.yml is a pipeline file, NAME.map and NAME.names
+ *                               and ELF files are symbols, anything else a trace
  *
  * Changes are drawn from a fixed seed: a failure comes back.
  */
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,15 +83,30 @@ static void change(uint8_t *bytes, size_t size)
     }
 }
 
-static void try_bytes(const uint8_t *bytes, size_t size, bool is_yaml)
+static void try_trace(const uint8_t *bytes, size_t size)
 {
-    if (is_yaml) {
-        exercise_yaml(bytes, size);
-        return;
-    }
     exercise_trace(bytes, size);
     if (size > 4096 + 64)
         exercise_codec(bytes + 4096 + 64, size - 4096 - 64 < 65536 ? size - 4096 - 64 : 65536);
+}
+
+typedef void exercise_fn(const uint8_t *bytes, size_t size);
+
+/* What a file is, by its name or by its first bytes. */
+static exercise_fn *choose(const char *path, const uint8_t *bytes, size_t size)
+{
+    static const struct {
+        const char  *suffix;
+        exercise_fn *exercise;
+    } kinds[] = { { ".yml", exercise_yaml },
+                  { ".map", exercise_symbols },
+                  { ".names", exercise_symbols } };
+    const char *suffix = strrchr(path, '.');
+
+    for (size_t i = 0; suffix && i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(suffix, kinds[i].suffix) == 0)
+            return kinds[i].exercise;
+    return size >= 4 && memcmp(bytes, "\177ELF", 4) == 0 ? exercise_symbols : try_trace;
 }
 
 int main(int argc, char **argv)
@@ -104,11 +119,10 @@ int main(int argc, char **argv)
     if (getenv("SONDE_TEST_SLOW")) /* sanitizers, emulation */
         rounds /= 10;
     for (int i = 2; i < argc; i++) {
-        size_t      size;
-        uint8_t    *bytes = load(argv[i], &size);
-        const char *suffix = strrchr(argv[i], '.');
-        bool        is_yaml = suffix && strcmp(suffix, ".yml") == 0;
-        try_bytes(bytes, size, is_yaml);
+        size_t       size;
+        uint8_t     *bytes = load(argv[i], &size);
+        exercise_fn *exercise = choose(argv[i], bytes, size);
+        exercise(bytes, size);
         for (long k = 0; k < rounds && size > 0; k++) {
             /* Exactly as large as it claims, so that a byte too far is seen. */
             size_t   length = draw(8) ? size : (size_t)draw(size);
@@ -118,7 +132,7 @@ int main(int argc, char **argv)
             memcpy(copy, bytes, length);
             if (length > 0)
                 change(copy, length);
-            try_bytes(copy, length, is_yaml);
+            exercise(copy, length);
             free(copy);
         }
         free(bytes);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz/exercise_symbols.c - ELF files, perf maps, the kernel's list and mangled names. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "exercise.h"
+#include "symbols/demangle.h"
+#include "symbols/listings.h"
+
+static volatile uint64_t sink; /* what was looked at, so that looking is not optimised away */
+
+static void look_at(const struct snd_symtab *symtab)
+{
+    for (uint32_t i = 0; i < symtab->count; i += 1 + symtab->count / 1000) {
+        const struct snd_symtab_entry *entry = &symtab->entries[i];
+        const struct snd_symtab_entry *found = snd_symtab_find(symtab, entry->start);
+        sink += strnlen(entry->name, 100) + (found ? found->start : 0);
+    }
+    snd_symtab_find(symtab, UINT64_MAX);
+}
+
+static void exercise_elf(const uint8_t *data, size_t size)
+{
+    struct snd_image  image;
+    struct snd_symtab symtab = { 0 };
+    char              build_id[SND_BUILD_ID_TEXT];
+    uint32_t          crc = 0;
+
+    if (!snd_image_open_memory(data, size, &image))
+        return;
+    snd_image_build_id(&image, build_id);
+    char *link = snd_image_debug_link(&image, &crc);
+    sink += strlen(build_id) + (link ? strlen(link) : 0) + snd_image_has_dwarf(&image);
+    free(link);
+    if (snd_symtab_add(&symtab, &image) && snd_symtab_add_plt(&symtab, &image) &&
+        snd_symtab_sort(&symtab))
+        look_at(&symtab);
+    snd_symtab_release(&symtab);
+    snd_image_release(&image);
+}
+
+static void exercise_listing(bool (*parse)(struct snd_symtab *, const char *, size_t),
+                             const uint8_t *data, size_t size)
+{
+    struct snd_symtab symtab = { 0 };
+
+    if (parse(&symtab, (const char *)data, size))
+        look_at(&symtab);
+    snd_symtab_release(&symtab);
+}
+
+/* A name a line. */
+static void exercise_names(const uint8_t *data, size_t size)
+{
+    struct sonde_buffer text = { 0 };
+
+    for (size_t at = 0, end; at < size; at = end + 1) {
+        const uint8_t *stop = memchr(data + at, '\n', size - at);
+        end = stop ? (size_t)(stop - data) : size;
+        char *name = strndup((const char *)data + at, end - at);
+        if (name && snd_rust_demangle(name, &text))
+            sink += text.length;
+        free(name);
+    }
+    sonde_buffer_release(&text);
+}
+
+void exercise_symbols(const uint8_t *data, size_t size)
+{
+    exercise_elf(data, size);
+    exercise_listing(snd_perfmap_parse, data, size);
+    exercise_listing(snd_kallsyms_parse, data, size);
+    exercise_names(data, size);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* symbols/demangle.c - see demangle.h */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbols/demangle.h"
+
+#define NAME_MOST 16384u /* longer mangled names are shown as they are */
+#define TEXT_MOST 60000u /* so are those whose text gets longer than a trace's strings */
+
+/* What compilers add to the name of a part or a copy of a function: foo.cold, foo.constprop.0. */
+static size_t ending_of(const char *name)
+{
+    const char *dot = strchr(name, '.');
+
+    return dot ? (size_t)(dot - name) : strlen(name);
+}
+
+static bool demangle_cxx(struct snd_demangler *demangler, const char *name)
+{
+    int    status = -1;
+    size_t length = ending_of(name);
+    char  *mangled = strndup(name, length);
+    char  *text = mangled ? demangler->cxx(mangled, NULL, NULL, &status) : NULL;
+    bool   ok = status == 0 && text && strlen(text) <= TEXT_MOST;
+
+    if (ok) {
+        snd_buf_clear(&demangler->text);
+        snd_buf_text(&demangler->text, text);
+        if (name[length] != '\0') /* as c++filt writes it */
+            snd_buf_format(&demangler->text, " [clone %s]", name + length);
+        ok = !demangler->text.failed;
+    }
+    free(text);
+    free(mangled);
+    return ok;
+}
+
+/* Never closed: it may be the program's own. */
+static void look(struct snd_demangler *demangler)
+{
+    void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+    void *function = library ? dlsym(library, "__cxa_demangle") : NULL;
+
+    memcpy(&demangler->cxx, &function, sizeof function);
+    demangler->looked = true;
+}
+
+const char *snd_demangle(struct snd_demangler *demangler, const char *name)
+{
+    if (name[0] != '_' || strnlen(name, NAME_MOST) == NAME_MOST)
+        return name;
+    if (snd_rust_demangle(name, &demangler->text) && demangler->text.length <= TEXT_MOST)
+        return snd_buf_string(&demangler->text);
+    if (name[1] != 'Z')
+        return name;
+    if (!demangler->looked)
+        look(demangler);
+    if (demangler->cxx && demangle_cxx(demangler, name))
+        return snd_buf_string(&demangler->text);
+    return name;
+}
+
+void snd_demangler_release(struct snd_demangler *demangler)
+{
+    sonde_buffer_release(&demangler->text);
+    *demangler = (struct snd_demangler){ 0 };
+}
