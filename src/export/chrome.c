@@ -22,19 +22,6 @@
 
 /* ------------------------------------------------------ what all events have */
 
-/* Two hosts may use one process id; a viewer would take them for one process. */
-uint64_t snd_chrome_pid(const struct snd_chrome *chrome, uint32_t process)
-{
-    const struct sonde_process *own = sonde_trace_process(chrome->trace, process);
-
-    for (uint32_t i = 0; i < process; i++) {
-        const struct sonde_process *other = sonde_trace_process(chrome->trace, i);
-        if (other->pid == own->pid && strcmp(other->host, own->host) != 0)
-            return own->pid + (uint64_t)process * 10000000;
-    }
-    return own->pid;
-}
-
 void snd_chrome_open(struct snd_chrome *chrome, const char *phase, const char *category,
                      struct sonde_text name, uint32_t process, uint32_t thread)
 {
@@ -43,7 +30,7 @@ void snd_chrome_open(struct snd_chrome *chrome, const char *phase, const char *c
     if (category)
         snd_json_text(&chrome->json, "cat", category);
     snd_json_string(&chrome->json, "name", name.bytes, name.length);
-    snd_json_uint(&chrome->json, "pid", snd_chrome_pid(chrome, process));
+    snd_json_uint(&chrome->json, "pid", snd_export_pid(chrome->trace, process));
     snd_json_uint(&chrome->json, "tid",
                   thread == SONDE_NONE ? 0 : sonde_trace_thread(chrome->trace, thread)->tid);
 }

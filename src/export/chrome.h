@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/map.h"
+#include "export/arrows.h"
 #include "export/spans.h"
 #include "sonde/export.h"
 
@@ -23,19 +24,6 @@
 struct snd_chrome_waiting {
     struct snd_span *items;
     uint32_t         count, capacity;
-};
-
-/* Where arrows to backward operators leave. */
-struct snd_chrome_forwards {
-    struct snd_map by_sequence; /* (process, torch's thread, sequence) to items */
-    struct snd_chrome_forward {
-        int64_t  start_ns;
-        uint32_t thread;
-    } * items;
-    uint32_t  count, room;
-    uint32_t *spare; /* places in items to use again */
-    uint32_t  spare_count, spare_room;
-    uint64_t  arrows; /* written so far */
 };
 
 /* What torch's allocator has of a GPU. */
@@ -55,11 +43,11 @@ struct snd_chrome {
     struct snd_json                    json;
     struct snd_spans_totals            totals;
     struct sonde_buffer                text;
-    bool                              *is_torch;  /* by process: its operators are torch's */
-    uint32_t                          *torch_ids; /* by thread: as torch numbers it, 0 not told */
-    struct snd_chrome_waiting         *waiting;   /* by thread */
-    struct snd_chrome_forwards         forwards;
-    uint64_t                           numbers; /* of torch's events so far */
+    bool                              *is_torch;    /* by process: its operators are torch's */
+    struct snd_chrome_waiting         *waiting;     /* by thread */
+    struct snd_arrows                  arrows;      /* to backward operators */
+    uint64_t                           arrow_count; /* written so far */
+    uint64_t                           numbers;     /* of torch's events so far */
     struct snd_torch_gpu               gpu;
     struct snd_chrome_memory          *memories;
     uint32_t                           memory_count, memory_room;
@@ -71,8 +59,6 @@ static inline struct sonde_text snd_chrome_text(const char *text)
     return (struct sonde_text){ text, strlen(text) };
 }
 
-/* The process's id in the file, which no other process has. */
-uint64_t snd_chrome_pid(const struct snd_chrome *chrome, uint32_t process);
 /* Opens an event: its members up to the thread. `category` may be NULL, `thread` SONDE_NONE. */
 void snd_chrome_open(struct snd_chrome *chrome, const char *phase, const char *category,
                      struct sonde_text name, uint32_t process, uint32_t thread);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "export/exporter.h"
 #include "format/known.h"
 #include "model/occupancy.h"
 #include "read/facts.h"
@@ -200,7 +201,7 @@ void snd_chrome_put_call(struct snd_chrome *chrome, const struct snd_span *span)
     snd_json_end(&chrome->json);
     if (SND_API_CORRELATION(api) != 0)
         put_arrow(chrome, !sonde_call_asks(snd_api_function(api)),
-                  snd_chrome_pid(chrome, span->process),
+                  snd_export_pid(chrome->trace, span->process),
                   sonde_trace_thread(chrome->trace, span->thread)->tid, span->start_ns,
                   SND_API_CORRELATION(api));
 }

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "export/exporter.h"
 #include "read/metadata.h"
 
 /* ------------------------------------------------------------ whose trace */
@@ -61,7 +62,7 @@ static void put_process(struct snd_chrome *chrome, uint32_t i)
     put_meta(chrome, i, SONDE_NONE, "process_labels", "labels",
              snd_chrome_text(snd_buf_string(&chrome->text)), 0);
     put_meta(chrome, i, SONDE_NONE, "process_sort_index", "sort_index", none,
-             chrome->is_torch[i] ? (int64_t)snd_chrome_pid(chrome, i) : i);
+             chrome->is_torch[i] ? (int64_t)snd_export_pid(chrome->trace, i) : i);
 }
 
 static void put_thread(struct snd_chrome *chrome, uint32_t i)
@@ -275,7 +276,7 @@ static void put_metadata(struct snd_chrome *chrome, uint32_t process)
         if (chrome->is_torch[process] && is_note(key))
             continue;
         snd_json_object(&chrome->json, NULL);
-        snd_json_uint(&chrome->json, "pid", snd_chrome_pid(chrome, process));
+        snd_json_uint(&chrome->json, "pid", snd_export_pid(chrome->trace, process));
         snd_json_string(&chrome->json, "key", key.bytes, key.length);
         snd_json_string(&chrome->json, "value", value.bytes, value.length);
         snd_json_end(&chrome->json);

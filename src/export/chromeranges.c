@@ -8,11 +8,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "export/attrs.h"
 #include "export/tensors.h"
-#include "model/threads.h"
 
-#define WAITING_MAX 65536       /* ranges of a thread that wait; only a made-up trace has more */
-#define FORWARDS_MAX (1u << 20) /* forward operators whose backward is still awaited */
+#define WAITING_MAX 65536 /* ranges of a thread that wait; only a made-up trace has more */
 
 static bool has(const struct snd_span *span, unsigned key)
 {
@@ -20,28 +19,6 @@ static bool has(const struct snd_span *span, unsigned key)
 }
 
 /* -------------------------------------------------------------- attributes */
-
-/* How an attribute is shown: torch's name for it, and what its number means. */
-enum attr_form { ATTR_COUNT, ATTR_STRING, ATTR_STACK, ATTR_MEMBERS, ATTR_SKIP };
-
-static const struct {
-    const char    *title;
-    enum attr_form form;
-} attr_forms[SND_SPAN_ATTRS] = {
-    [SND_ATTR_FLOPS] = { "FLOPs", ATTR_COUNT },
-    [SND_ATTR_SHAPES] = { NULL, ATTR_SKIP }, /* span->shapes has it */
-    [SND_ATTR_STACK] = { "Call stack", ATTR_STACK },
-    [SND_ATTR_SEQUENCE] = { "Sequence number", ATTR_COUNT },
-    [SND_ATTR_FWD_THREAD] = { "Fwd thread id", ATTR_COUNT },
-    [SND_ATTR_SCOPE] = { NULL, ATTR_SKIP }, /* the category tells */
-    [SND_ATTR_OVERLOAD] = { "Overload Name", ATTR_STRING },
-    [SND_ATTR_ARGUMENTS] = { NULL, ATTR_SKIP }, /* with the tensors */
-    [SND_ATTR_STRIDES] = { NULL, ATTR_SKIP },
-    [SND_ATTR_MODULE] = { "Module Hierarchy", ATTR_STRING },
-    [SND_ATTR_MACS] = { "MACs", ATTR_COUNT },
-    [SND_ATTR_BYTES] = { "Bytes", ATTR_COUNT },
-    [SND_ATTR_KEYWORDS] = { "", ATTR_MEMBERS },
-};
 
 /* The members of a JSON object, as members of the one that is open. */
 static void put_members(struct snd_chrome *chrome, struct sonde_text object)
@@ -54,27 +31,25 @@ static void put_members(struct snd_chrome *chrome, struct sonde_text object)
 
 static void put_attr(struct snd_chrome *chrome, const struct snd_span *span, unsigned key)
 {
-    const char       *title = attr_forms[key].title;
+    const char       *title = snd_attrs_shown[key].title;
     uint32_t          id = (uint32_t)span->attrs[key];
     struct sonde_text text;
 
-    if (!title)
-        return;
-    switch (attr_forms[key].form) {
-    case ATTR_COUNT:
+    switch (snd_attrs_shown[key].form) {
+    case SND_SHOWN_COUNT:
         snd_json_uint(&chrome->json, title, span->attrs[key]);
         break;
-    case ATTR_STRING:
+    case SND_SHOWN_STRING:
         text = sonde_trace_string(chrome->trace, span->process, id);
         snd_json_string(&chrome->json, title, text.bytes, text.length);
         break;
-    case ATTR_STACK:
+    case SND_SHOWN_STACK:
         snd_chrome_stack(chrome, span->process, id);
         break;
-    case ATTR_MEMBERS:
+    case SND_SHOWN_MEMBERS:
         put_members(chrome, sonde_trace_string(chrome->trace, span->process, id));
         break;
-    case ATTR_SKIP:
+    case SND_SHOWN_NOT:
         break;
     }
 }
@@ -170,51 +145,21 @@ static void put_arrow(struct snd_chrome *chrome, bool arrives, uint32_t process,
     snd_chrome_open(chrome, arrives ? "f" : "s", "fwdbwd", snd_chrome_text("fwdbwd"), process,
                     thread);
     snd_json_us(&chrome->json, "ts", ns);
-    snd_json_uint(&chrome->json, "id", chrome->forwards.arrows);
+    snd_json_uint(&chrome->json, "id", chrome->arrow_count);
     if (arrives)
         snd_json_text(&chrome->json, "bp", "e");
     snd_json_end(&chrome->json);
 }
 
-static uint32_t take_forward(struct snd_chrome_forwards *f)
-{
-    if (f->spare_count > 0)
-        return f->spare[--f->spare_count];
-    if (f->count >= FORWARDS_MAX || !snd_grow(&f->items, &f->room, f->count, sizeof *f->items) ||
-        !snd_grow(&f->spare, &f->spare_room, f->count, sizeof *f->spare))
-        return UINT32_MAX;
-    return f->count++;
-}
-
-/*
- * As torch pairs them: ranges in the order in which they end; of the forward ones with one
- * sequence number that which began last; the first backward one that ends takes it.
- */
 static void follow_sequence(struct snd_chrome *chrome, const struct snd_span *span)
 {
-    struct snd_chrome_forwards *f = &chrome->forwards;
-    bool     backward = has(span, SND_ATTR_FWD_THREAD) && span->attrs[SND_ATTR_FWD_THREAD] != 0;
-    uint64_t thread = backward ? span->attrs[SND_ATTR_FWD_THREAD] : chrome->torch_ids[span->thread];
-    struct snd_key            key = { span->process, thread, span->attrs[SND_ATTR_SEQUENCE] };
-    struct snd_chrome_forward own = { span->start_ns, span->thread };
-    uint32_t                  at;
-    bool                      found = snd_map_get(&f->by_sequence, key, &at);
+    struct snd_arrow_end forward;
 
-    if (backward && found) {
-        f->arrows++;
-        put_arrow(chrome, false, span->process, f->items[at].thread, f->items[at].start_ns);
-        put_arrow(chrome, true, span->process, span->thread, span->start_ns);
-        snd_map_remove(&f->by_sequence, key);
-        f->spare[f->spare_count++] = at;
-    } else if (!backward && found) {
-        if (span->start_ns > f->items[at].start_ns)
-            f->items[at] = own;
-    } else if (!backward) {
-        at = take_forward(f);
-        if (at == UINT32_MAX || !snd_map_put(&f->by_sequence, key, at))
-            return; /* an arrow less */
-        f->items[at] = own;
-    }
+    if (!snd_arrows_follow(&chrome->arrows, span, &forward))
+        return;
+    chrome->arrow_count++;
+    put_arrow(chrome, false, span->process, forward.thread, forward.start_ns);
+    put_arrow(chrome, true, span->process, span->thread, span->start_ns);
 }
 
 /* --------------------------------------------------- in the order of begins */
@@ -256,7 +201,7 @@ bool snd_chrome_on_end(const struct snd_span *span, void *user)
     struct snd_chrome         *chrome = user;
     struct snd_chrome_waiting *waiting = &chrome->waiting[span->thread];
 
-    if (chrome->is_torch[span->process] && has(span, SND_ATTR_SEQUENCE))
+    if (chrome->is_torch[span->process])
         follow_sequence(chrome, span);
     if (span->starts_with_parent && wait_for_parent(waiting, span))
         return true;
@@ -279,8 +224,7 @@ bool snd_chrome_ranges_init(struct snd_chrome *chrome)
     uint32_t threads = sonde_trace_thread_count(chrome->trace);
 
     chrome->waiting = calloc((size_t)threads + 1, sizeof *chrome->waiting);
-    chrome->torch_ids = snd_torch_threads(chrome->trace);
-    return chrome->waiting && chrome->torch_ids;
+    return chrome->waiting && snd_arrows_init(&chrome->arrows, chrome->trace);
 }
 
 void snd_chrome_ranges_release(struct snd_chrome *chrome)
@@ -290,8 +234,5 @@ void snd_chrome_ranges_release(struct snd_chrome *chrome)
     for (uint32_t i = 0; chrome->waiting && i < threads; i++)
         free(chrome->waiting[i].items);
     free(chrome->waiting);
-    free(chrome->torch_ids);
-    free(chrome->forwards.items);
-    free(chrome->forwards.spare);
-    snd_map_release(&chrome->forwards.by_sequence);
+    snd_arrows_release(&chrome->arrows);
 }

@@ -35,10 +35,17 @@ typedef enum sonde_status snd_functions_write(struct sonde_trace           *trac
 enum sonde_status snd_export_functions(struct sonde_trace *trace, snd_functions_write *write,
                                        struct snd_out *out, struct sonde_error *err);
 
+/*
+ * The process's id in a file, which no other process has: two hosts may use one, and a viewer would
+ * take them for one process.
+ */
+uint64_t snd_export_pid(const struct sonde_trace *trace, uint32_t process);
+
 #define SND_EXPORT_WRITE(name)                                                                    \
     enum sonde_status name(struct sonde_trace *trace, const struct sonde_export_options *options, \
                            struct snd_out *out, struct sonde_error *err)
 SND_EXPORT_WRITE(snd_export_chrome);
+SND_EXPORT_WRITE(snd_export_perfetto);
 SND_EXPORT_WRITE(snd_export_folded);
 SND_EXPORT_WRITE(snd_export_speedscope);
 SND_EXPORT_WRITE(snd_export_pstats);

@@ -12,6 +12,9 @@ const struct snd_exporter snd_exporters[] = {
     { { "chrome", ".json", "Chrome trace (JSON), for Perfetto, chrome://tracing, TensorBoard", NULL,
         NULL },
       snd_export_chrome },
+    { { "perfetto", ".pftrace", "Perfetto's own trace format (protobuf), for ui.perfetto.dev", NULL,
+        NULL },
+      snd_export_perfetto },
     { { "folded", ".folded", "folded stacks with self time in microseconds, for flame graphs", NULL,
         NULL },
       snd_export_folded },
@@ -74,6 +77,18 @@ enum sonde_status snd_export_functions(struct sonde_trace *trace, snd_functions_
         st = write(trace, functions, out, err);
     sonde_functions_free(functions);
     return st;
+}
+
+uint64_t snd_export_pid(const struct sonde_trace *trace, uint32_t process)
+{
+    const struct sonde_process *own = sonde_trace_process(trace, process);
+
+    for (uint32_t i = 0; i < process; i++) {
+        const struct sonde_process *other = sonde_trace_process(trace, i);
+        if (other->pid == own->pid && strcmp(other->host, own->host) != 0)
+            return own->pid + (uint64_t)process * 10000000;
+    }
+    return own->pid;
 }
 
 static enum sonde_status run(const struct snd_exporter *exporter, struct sonde_trace *trace,

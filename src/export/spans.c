@@ -28,6 +28,7 @@ static struct snd_span make_span(const struct walk *w, const struct snd_lane *la
                 .thread = lane->thread,
                 .depth = place,
                 .name = { name->bytes, name->length },
+                .name_number = r->name,
                 .shapes = r->shapes,
                 .serial = open->order,
                 .start_ns = r->start_ns,
@@ -75,6 +76,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *o
         if (lane->open[i].mark > open->mark)
             lane->open[i].mark = open->mark;
     struct snd_span span = make_span(w, lane, open, open->place);
+    span.crosses = open->place < lane->depth;
     if (open->range.api != 0) {
         const struct snd_open_range *owner = snd_torchgpu_owner(lane);
         span.owner = owner ? owner->order : 0;

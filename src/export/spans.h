@@ -19,6 +19,7 @@ struct snd_span {
     uint32_t          process, thread;
     uint32_t          depth; /* outermost 0 */
     struct sonde_text name;
+    uint32_t          name_number; /* of the same, in trace->names */
     uint32_t          shapes;
     uint64_t          serial; /* order of begins over the walk, from 1 */
     uint64_t          owner;  /* of a call of a GPU's API: serial of its operator; 0 none */
@@ -28,6 +29,7 @@ struct snd_span {
     uint32_t          attr_mask;
     uint64_t          attrs[SND_SPAN_ATTRS]; /* by key, where attr_mask has the bit */
     bool              unfinished;
+    bool              crosses;            /* at its end: it ends before ranges inside it */
     bool              is_async;           /* it waits for others, or another thread ended it */
     bool              starts_with_parent; /* at the very same nanosecond */
     uint32_t mark;   /* the exporter's own; falls to that of an outer range that ends first */

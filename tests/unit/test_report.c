@@ -130,7 +130,7 @@ static void refuses_what_is_not_there(void **state)
     options.format = (enum sonde_report_format)77;
     assert_int_equal(sonde_report(trace, &options, &sink, &err), SONDE_E_ARGUMENT);
     assert_int_equal(sonde_export(trace, "nonsense", NULL, &sink, &err), SONDE_E_ARGUMENT);
-    assert_non_null(strstr(err.message, "chrome, folded, speedscope, pstats, callgrind, lprof, "
+    assert_non_null(strstr(err.message, "chrome, perfetto, folded, speedscope, pstats, callgrind, lprof, "
                                         "mprof, json, csv"));
     assert_int_equal(text.length, 0);
     sonde_buffer_release(&text);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/attrs.h"
+
+const struct snd_attr_shown snd_attrs_shown[SND_SPAN_ATTRS] = {
+    [SND_ATTR_FLOPS] = { "FLOPs", SND_SHOWN_COUNT },
+    [SND_ATTR_STACK] = { "Call stack", SND_SHOWN_STACK },
+    [SND_ATTR_SEQUENCE] = { "Sequence number", SND_SHOWN_COUNT },
+    [SND_ATTR_FWD_THREAD] = { "Fwd thread id", SND_SHOWN_COUNT },
+    [SND_ATTR_OVERLOAD] = { "Overload Name", SND_SHOWN_STRING },
+    [SND_ATTR_MODULE] = { "Module Hierarchy", SND_SHOWN_STRING },
+    [SND_ATTR_MACS] = { "MACs", SND_SHOWN_COUNT },
+    [SND_ATTR_BYTES] = { "Bytes", SND_SHOWN_COUNT },
+    [SND_ATTR_KEYWORDS] = { "", SND_SHOWN_MEMBERS },
+};

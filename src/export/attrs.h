@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export/attrs.h - how exports show the attributes of a range: torch's name for each, and what its
+ * number means.
+ *
+ * Layer: export. Threads: any.
+ */
+#ifndef SND_EXPORT_ATTRS_H
+#define SND_EXPORT_ATTRS_H
+
+#include "export/spans.h"
+
+enum snd_attr_form {
+    SND_SHOWN_NOT, /* or elsewhere: in the name, the category, with the inputs */
+    SND_SHOWN_COUNT,
+    SND_SHOWN_STRING,  /* the id of a string */
+    SND_SHOWN_STACK,   /* the id of a stack */
+    SND_SHOWN_MEMBERS, /* the id of a string: a JSON object */
+};
+
+struct snd_attr_shown {
+    const char        *title;
+    enum snd_attr_form form;
+};
+
+extern const struct snd_attr_shown snd_attrs_shown[SND_SPAN_ATTRS];
+
+#endif
