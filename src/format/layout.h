@@ -325,7 +325,7 @@ struct snd_frame_record {
     /* Only of a frame that is known by its address alone (function 0): */
     uint64_t address;  /* in the file, as its symbol table has it */
     uint32_t build_id; /* string: of the file, in hexadecimal; 0 none */
-    uint32_t reserved;
+    uint32_t reserved; /* 0; readers keep the mapped file here, where `file` is the source */
 };
 static_assert(sizeof(struct snd_frame_record) == 32, "no holes");
 #define SND_FRAME_PLAIN_SIZE offsetof(struct snd_frame_record, address) /* of all other frames */

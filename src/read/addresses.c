@@ -41,6 +41,8 @@ bool snd_addresses_name(struct sonde_trace *trace, struct snd_process *process)
 
     for (uint32_t i = 0; i < t->symbol_count; i++)
         t->symbols[i].frame = snd_late_replace(t, SND_REC_FRAME, t->symbols[i].frame);
+    if (!snd_symbols_expand(process))
+        return false;
     for (uint32_t i = 1; i < t->frame_count; i++) {
         if (!is_address(&t->frames[i]))
             continue;

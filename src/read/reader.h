@@ -38,7 +38,8 @@ struct snd_shape_record {
 };
 
 struct snd_stack_node {
-    uint32_t parent, frame; /* parent < own id: no cycles; frame 0: not defined */
+    uint32_t parent, frame; /* parents have lesser ids, or were made here: no cycles; frame 0:
+                               not defined */
 };
 
 /* Tables of one process by id; entry 0 is not used. */
@@ -179,6 +180,8 @@ SND_CHECKED bool snd_record_parse(struct sonde_trace *trace, struct snd_process 
 uint32_t snd_table_next_id(const struct snd_tables *tables, uint8_t type);
 /* Names the frames that are known by their address alone: "libm.so.6+0x1c". False: out of memory. */
 SND_CHECKED bool snd_addresses_name(struct sonde_trace *trace, struct snd_process *process);
+/* Puts the functions of symbols in the place of frames that have them. False: out of memory. */
+SND_CHECKED bool snd_symbols_expand(struct snd_process *process);
 /* Processes that have no file of their own, from the threads that files tell of. */
 SND_CHECKED bool snd_guests_add(struct sonde_trace *trace);
 /* Adds a string to the tables, and gives it an id there. False: out of memory. */

@@ -88,7 +88,7 @@ static const char *keep_function(struct snd_symbols *symbols, const char *name)
 /* ---------------------------------------------------------------------- answers */
 
 /* Queries of one address share their entries. */
-static void give(struct batch *batch, uint32_t index, const struct snd_symbol_entry *entries,
+static void give(struct batch *batch, uint32_t index, const struct snd_symbol_function *entries,
                  uint32_t count)
 {
     uint64_t address = batch->queries[index]->address;
@@ -119,18 +119,18 @@ static const char *full_name(struct batch *batch, uint64_t address, const char *
 static bool take_frames(void *user, uint32_t index, const struct snd_dwarf_frame *frames,
                         uint32_t count)
 {
-    struct batch            *batch = user;
-    struct snd_symbol_entry *entries = snd_arena_take(&batch->symbols->arena,
-                                                      count * sizeof *entries + !count);
+    struct batch               *batch = user;
+    struct snd_symbol_function *entries = snd_arena_take(&batch->symbols->arena,
+                                                         count * sizeof *entries + !count);
 
     batch->failed |= !entries;
     for (uint32_t i = 0; !batch->failed && i < count; i++) {
         const char *function = frames[i].function[0] != '\0' ? frames[i].function : "(unnamed)";
         if (i + 1 == count && frames[i].is_bare)
             function = full_name(batch, batch->queries[index]->address, function);
-        entries[i] = (struct snd_symbol_entry){ keep_function(batch->symbols, function),
-                                                keep_text(batch->symbols, frames[i].file),
-                                                frames[i].line, frames[i].first_line };
+        entries[i] = (struct snd_symbol_function){ keep_function(batch->symbols, function),
+                                                   keep_text(batch->symbols, frames[i].file),
+                                                   frames[i].line, frames[i].first_line };
         batch->failed |= !entries[i].function || !entries[i].file;
     }
     if (!batch->failed && count > 0)
@@ -142,7 +142,7 @@ static bool take_frames(void *user, uint32_t index, const struct snd_dwarf_frame
 static void answer_symtab(struct batch *batch)
 {
     const struct snd_symtab_entry *last = NULL;
-    struct snd_symbol_entry       *entry = NULL;
+    struct snd_symbol_function    *entry = NULL;
 
     for (uint32_t i = 0; i < batch->count && !batch->failed; i++) {
         struct snd_symbol_query *query = batch->queries[i];
@@ -153,8 +153,8 @@ static void answer_symtab(struct batch *batch)
             last = found;
             entry = snd_arena_take(&batch->symbols->arena, sizeof *entry);
             if (entry)
-                *entry = (struct snd_symbol_entry){ keep_function(batch->symbols, found->name), "",
-                                                    0, 0 };
+                *entry = (struct snd_symbol_function){ keep_function(batch->symbols, found->name),
+                                                       "", 0, 0 };
             batch->failed |= !entry || !entry->function;
         }
         if (found && !batch->failed) {

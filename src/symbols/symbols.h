@@ -29,7 +29,7 @@
 
 struct snd_symbols; /* opaque */
 
-struct snd_symbol_entry {
+struct snd_symbol_function {
     const char *function;         /* demangled */
     const char *file;             /* of the source; "" unknown */
     uint32_t    line, first_line; /* 0 unknown */
@@ -42,8 +42,8 @@ struct snd_symbol_query {
     const char *build_id; /* in hexadecimal; NULL or "": unknown */
     uint64_t    address;
     /* found: stays until snd_symbols_free */
-    const struct snd_symbol_entry *entries;
-    uint32_t                       count;
+    const struct snd_symbol_function *entries;
+    uint32_t                          count;
 };
 
 /* What went wrong on the way, of all calls. */
