@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A trace whose frames are addresses gets their functions, once, and stays whole. */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli/tracesymbols.h"
+#include "gen/synth.h"
+#include "read/reader.h"
+#include "sonde/model.h"
+
+/* Known to the dynamic symbols of no file, so found by .symtab or DWARF. */
+__attribute__((noinline)) static int known_function(int n)
+{
+    __asm__ volatile("" : "+r"(n));
+    return n + 1;
+}
+
+static uint64_t own_address(char path[4096])
+{
+    Dl_info info;
+
+    assert_true(readlink("/proc/self/exe", path, 4095) > 0);
+    assert_true(dladdr((void *)(uintptr_t)known_function, &info) != 0);
+    return (uint64_t)(uintptr_t)known_function - (uint64_t)(uintptr_t)info.dli_fbase;
+}
+
+static void write_trace(const char *path, bool closed)
+{
+    struct synth_options options = { .pid = 5000 };
+    char                 own[4096] = "";
+    uint64_t             address = own_address(own);
+    struct synth        *s = synth_new(path, &options);
+    uint32_t             sampler = synth_thread_of(s, "sonde", 4998, 0);
+    uint32_t             t = synth_thread_of(s, "prog", 5000, 0);
+    uint32_t             frame = synth_address(s, synth_string(s, own), 0, address);
+    uint32_t             nowhere = synth_address(s, synth_string(s, "/not/there"), 0, 0x10);
+    uint32_t             stack = synth_stack(s, synth_stack(s, 0, nowhere), frame);
+
+    synth_sample(s, sampler, 30000000, stack, 10, t, 30000000);
+    synth_close(s, closed);
+}
+
+static void check_frames(const char *path, const char *inner, const char *outer)
+{
+    struct sonde_trace *trace;
+    struct sonde_error  err;
+    struct sonde_frame  frames[4];
+    struct sonde_check  check;
+
+    assert_int_equal(sonde_trace_open(path, &trace, &err), SONDE_OK);
+    assert_int_equal(sonde_trace_stack(trace, 0, 2, frames, 4), 2);
+    assert_non_null(
+        memmem(frames[0].function.bytes, frames[0].function.length, inner, strlen(inner)));
+    assert_string_equal(frames[1].function.bytes, outer);
+    sonde_trace_close(trace);
+    assert_int_equal(sonde_check(path, &check, &err), SONDE_OK);
+    assert_int_equal(check.damaged_chunks + check.missing_bytes + check.skipped_bytes, 0);
+}
+
+static void test_symbols_are_written_once(void **state)
+{
+    char                    path[] = "/tmp/sonde-symbols-XXXXXX";
+    struct snd_symbol_stats stats;
+    struct sonde_error      err;
+    struct stat             first, second;
+
+    (void)state;
+    close(mkstemp(path));
+    unlink(path);
+    write_trace(path, true);
+    assert_int_equal(known_function(1), 2);
+    check_frames(path, "test_tracesymbols+0x", "there+0x10");
+    assert_int_equal(snd_trace_symbolize(path, &stats, &err), SONDE_OK);
+    assert_int_equal(stats.addresses, 2);
+    assert_int_equal(stats.unnamed, 1);
+    assert_int_equal(stats.unreadable, 1);
+    check_frames(path, "known_function", "there+0x10");
+    stat(path, &first);
+    assert_int_equal(snd_trace_symbolize(path, &stats, &err), SONDE_OK);
+    assert_int_equal(stats.addresses, 1); /* what is known is not looked up again */
+    stat(path, &second);
+    assert_int_equal(first.st_size, second.st_size);
+    check_frames(path, "known_function", "there+0x10");
+    unlink(path);
+}
+
+static void test_a_file_that_was_not_closed_stays_as_it_is(void **state)
+{
+    char               path[] = "/tmp/sonde-symbols-XXXXXX";
+    struct sonde_error err;
+
+    (void)state;
+    close(mkstemp(path));
+    unlink(path);
+    write_trace(path, false);
+    assert_int_equal(snd_trace_symbolize(path, NULL, &err), SONDE_OK);
+    struct sonde_trace *trace;
+    struct sonde_frame  frames[4];
+    assert_int_equal(sonde_trace_open(path, &trace, &err), SONDE_OK);
+    assert_int_equal(sonde_trace_stack(trace, 0, 2, frames, 4), 2);
+    assert_non_null(strstr(frames[0].function.bytes, "+0x"));
+    sonde_trace_close(trace);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_symbols_are_written_once),
+        cmocka_unit_test(test_a_file_that_was_not_closed_stays_as_it_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
