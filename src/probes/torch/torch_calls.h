@@ -27,7 +27,7 @@ inline bool is_async(const at::RecordFunction &fn)
 }
 
 /* What of a call is neither its name, its inputs nor its place. */
-inline uint64_t traits_of(const at::RecordFunction &fn)
+INLINE uint64_t traits_of(const at::RecordFunction &fn)
 {
     at::RecordScope scope = fn.scope();
     uint64_t forward = scope == at::RecordScope::BACKWARD_FUNCTION ? fn.forwardThreadId() : 0;
@@ -96,7 +96,7 @@ NOINLINE uint32_t call_slow(CallLine *line, uint64_t hash, const at::RecordFunct
     return id;
 }
 
-inline uint32_t call_by_hash(Thread *thread, uint64_t hash, const at::RecordFunction &fn,
+INLINE uint32_t call_by_hash(Thread *thread, uint64_t hash, const at::RecordFunction &fn,
                              uint32_t flags, const PlaceSlot *place)
 {
     CallLine *line = &thread->calls[hash % CALL_LINES];
@@ -108,7 +108,7 @@ inline uint32_t call_by_hash(Thread *thread, uint64_t hash, const at::RecordFunc
 }
 
 /* An operator of which only the name is recorded: its slot has the id. */
-inline uint32_t call_by_name(NameSlot *slot, const at::RecordFunction &fn, uint32_t flags)
+INLINE uint32_t call_by_name(NameSlot *slot, const at::RecordFunction &fn, uint32_t flags)
 {
     uint32_t *id = &slot->calls[fn.seqNr() >= 0];
 
@@ -118,7 +118,7 @@ inline uint32_t call_by_name(NameSlot *slot, const at::RecordFunction &fn, uint3
 }
 
 template <uint32_t FLAGS>
-inline uint32_t call_of(Thread *thread, const at::RecordFunction &fn, const PlaceSlot *place)
+INLINE uint32_t call_of(Thread *thread, const at::RecordFunction &fn, const PlaceSlot *place)
 {
     Name name = name_of(thread, fn);
 

@@ -22,7 +22,7 @@ namespace
 
 /* -------------------------------------------------------------------- names */
 
-inline uint32_t text_id(Thread *thread, const char *text)
+NOINLINE uint32_t text_id(Thread *thread, const char *text)
 {
     size_t   length = strlen(text);
     uint64_t hash = hash_text(text, length, thread->seed + length);
@@ -72,7 +72,7 @@ NOINLINE Name name_slow(Thread *thread, NameSlot *slot, const at::RecordFunction
 }
 
 /* As strcmp() == 0, without the call. */
-inline bool is_same(const NameSlot *slot, const char *name)
+INLINE bool is_same(const NameSlot *slot, const char *name)
 {
     size_t count = slot->length / WORD;
 
@@ -87,7 +87,7 @@ inline bool is_same(const NameSlot *slot, const char *name)
  * than FUNCTION, a short one inside the RecordFunction, torch.compile's) have it wherever the
  * heap is free: the address finds the slot, but only the text tells which name it is.
  */
-inline Name name_of(Thread *thread, const at::RecordFunction &fn)
+INLINE Name name_of(Thread *thread, const at::RecordFunction &fn)
 {
     const char *name = fn.name();
     uintptr_t   inside = reinterpret_cast<uintptr_t>(name) - reinterpret_cast<uintptr_t>(&fn);
@@ -120,7 +120,7 @@ inline bool is_shown(c10::ArrayRef<c10::IValue> list)
 }
 
 /* Of one tensor alone, so that the processor works on several side by side. */
-inline uint64_t hash_tensor(const at::Tensor &tensor)
+INLINE uint64_t hash_tensor(const at::Tensor &tensor)
 {
     if (UNLIKELY(!has_sizes(tensor)))
         return IN_NONE;
@@ -169,7 +169,7 @@ inline uint64_t hash_scalar(const c10::IValue &value)
  * `seed` holds which operator it is: what kind of lists it takes is then known, and the first
  * element tells the rest. (To ask a list for its type takes longer than to hash it.)
  */
-inline uint64_t hash_inputs(c10::ArrayRef<const c10::IValue> inputs, uint64_t seed)
+INLINE uint64_t hash_inputs(c10::ArrayRef<const c10::IValue> inputs, uint64_t seed)
 {
     uint64_t hash = seed + inputs.size();
 

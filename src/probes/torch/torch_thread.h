@@ -28,6 +28,8 @@
 #include "sonde/record.h"
 
 #define NOINLINE __attribute__((noinline))
+/* For what each operator passes: a call, with what it saves and restores, costs as much as its work. */
+#define INLINE inline __attribute__((always_inline))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -218,7 +220,7 @@ NOINLINE Thread *renew(uint32_t epoch)
     return thread;
 }
 
-inline Thread *this_thread(uint32_t epoch)
+INLINE Thread *this_thread(uint32_t epoch)
 {
     Thread *thread = self;
 
@@ -242,7 +244,7 @@ struct Own {
     uint64_t id;       /* of the at::RecordFunction, if someone asked torch for ids */
 };
 
-NOINLINE void begin_slow(uint32_t epoch, uint32_t call, const Own &own)
+NOINLINE void begin_slow(uint32_t epoch, uint32_t call, Own own)
 {
     if (sonde_epoch() != epoch) /* these ids are another recording's */
         return;
@@ -257,7 +259,7 @@ NOINLINE void begin_slow(uint32_t epoch, uint32_t call, const Own &own)
  * A range, before it autograd's number if that has changed, behind it key and id if it has them. The
  * range's first word is stored last. Before that the clock is read, so this work is not its own.
  */
-inline void begin(Thread *thread, uint32_t epoch, uint32_t call, const Own &own)
+INLINE void begin(Thread *thread, uint32_t epoch, uint32_t call, const Own &own)
 {
     struct sonde_lane *lane = &sonde_lane_;
 
@@ -288,7 +290,7 @@ inline void begin(Thread *thread, uint32_t epoch, uint32_t call, const Own &own)
     sonde_lane_leave_(lane);
 }
 
-inline void end(uint32_t epoch, uint64_t now)
+INLINE void end(uint32_t epoch, uint64_t now)
 {
     struct sonde_lane *lane = &sonde_lane_;
 
