@@ -6,7 +6,8 @@ profile (of sonde's, of torch's, and so of Accelerate's and Lightning's), or the
 optimizer. Most programs call several of them in each training step, and it is still one step:
 
 - A new step begins when a source comes that already came since the last step began.
-- While step() is called by hand, optimizers do not begin steps.
+- While step() is called by hand, optimizers do not begin steps. A profile numbers its steps, as torch's
+  does: with its first step() those that optimizers began before are steps no longer.
 
 As in torch.profiler the recording begins in step 0, and step() ends a step and begins the next.
 """
@@ -23,6 +24,7 @@ _lock = threading.Lock()
 _number = 0          # of the step that the program is in
 _came = set()        # sources since it began
 _by_hand = set()     # sources that are step() calls, while they are in use
+_only_counted = False  # the steps so far were begun by optimizers
 _undo = []           # what ends the watching of optimizers and profilers
 
 
@@ -42,18 +44,23 @@ def step():
 
 def came(source, *, by_hand=False, number=None):
     """`source` says that a step ended; `number`, if it counts: of the step that begins."""
-    global _number
+    global _number, _only_counted
     with _lock:
         if by_hand:
             _by_hand.add(source)
         elif _by_hand:
             return
-        if _came and source not in _came:
+        anew = number is not None and _only_counted
+        if not anew and _came and source not in _came:
             _came.add(source)
             return
+        if anew:
+            _number = 0
+            _record.metadata(_record.METADATA["STEPS_FROM"], str(_record.clock()))
         _came.clear()
         _came.add(source)
-        _number = _number + 1 if number is None else number
+        _only_counted = not by_hand and (_only_counted or _number == 0)
+        _number = max(_number + 1, number or 0)  # none twice, whoever else counts
         number = _number
     _record.step(number)
 
@@ -73,9 +80,10 @@ def forget(source):
 
 def restart(number=0, by=None):
     """A recording begins in step `number`, which `by` has begun."""
-    global _number
+    global _number, _only_counted
     with _lock:
         _number = number
+        _only_counted = False
         _by_hand.discard(_FUNCTION)
         _came.clear()
         if by is not None:

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "read/devices.h"
+#include "read/metadata.h"
 #include "read/reader.h"
 #include "read/walk.h"
 
@@ -346,6 +347,15 @@ static enum sonde_status find_stop(struct snd_process *p, struct sonde_error *er
     return SONDE_OK;
 }
 
+static uint64_t find_steps_from(const struct sonde_trace *trace, uint32_t process)
+{
+    struct sonde_text value;
+
+    return snd_meta_find(trace, process, SND_META_STEPS_FROM, &value)
+               ? strtoull(value.bytes, NULL, 10)
+               : 0;
+}
+
 static enum sonde_status finish(struct sonde_trace *trace, struct sonde_error *err)
 {
     enum sonde_status status = SONDE_OK;
@@ -361,8 +371,10 @@ static enum sonde_status finish(struct sonde_trace *trace, struct sonde_error *e
         if (status == SONDE_OK)
             status = snd_tables_read(trace, p, err);
         scale_process(p);
-        if (status == SONDE_OK)
+        if (status == SONDE_OK) {
+            p->steps_from = find_steps_from(trace, i);
             status = find_stop(p, err);
+        }
         if (status == SONDE_OK && !show_threads(trace, i))
             status = fail_memory(err);
     }

@@ -107,6 +107,7 @@ struct snd_process {
     uint32_t               first_thread; /* index in trace->threads */
     uint32_t               thread_count; /* with the one for undefined ids, if needed */
     uint64_t               valid_from;   /* raw clock; 0: everything */
+    uint64_t               steps_from;   /* raw clock; a STEP before it is none */
     uint64_t               chunk_lost;   /* lost events counted in chunk headers */
     bool is_guest; /* no file of its own: the tables are those of the file that tells of it */
 };

@@ -349,10 +349,20 @@ deliver_plain(struct snd_walker *w, struct snd_place *place, const uint64_t *wor
     return true;
 }
 
+/* A STEP that was counted from optimizers, before the program marked its own. */
+static bool is_passed_over(const struct snd_place *place, const uint64_t *words)
+{
+    return SND_EVENT_KIND(words[0]) == SND_EV_STEP && place->thread &&
+           snd_time_extend(SND_EVENT_TIME56(words[0]), place->thread->last_raw) <
+               place->process->steps_from;
+}
+
 static bool deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
 {
     uint8_t kind = SND_EVENT_KIND(words[0]);
 
+    if (is_passed_over(place, words))
+        return true;
     if (snd_event_class[kind] == 0) {
         w->stats.unknown_events++;
         return true;

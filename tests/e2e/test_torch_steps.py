@@ -223,6 +223,37 @@ def test_optimizers_mark_steps_of_a_profile_without_schedule(tmp_path):
     assert not optimizer._global_optimizer_post_hooks
 
 
+def test_optimizers_before_step_is_called(tmp_path):
+    """With step() of the profile its numbers are the steps, each once: what optimizers counted is none."""
+    train = training()
+    with sonde.profile(activities=[CPU]) as prof:
+        for _ in range(3):
+            for _ in range(3):
+                train()
+            prof.step()
+    assert prof.step_num == 3
+    prof.save(tmp_path / "t.sonde")
+    assert steps(tmp_path / "t.sonde") == [1, 2, 3]
+    prof.export_chrome_trace(str(tmp_path / "t.json"))
+    with sonde.profile(activities=[CPU]) as prof:  # and the next recording counts anew
+        for _ in range(2):
+            train()
+    prof.save(tmp_path / "u.sonde")
+    assert steps(tmp_path / "u.sonde") == [1, 2]
+
+
+def test_several_count_by_hand(tmp_path):
+    """No number comes twice, whoever else calls step()."""
+    with sonde.profile(activities=[CPU]) as prof:
+        for _ in range(3):
+            sonde.step()
+        for _ in range(3):
+            prof.step()
+    prof.save(tmp_path / "t.sonde")
+    found = steps(tmp_path / "t.sonde")
+    assert found == sorted(set(found)) and len(found) == 5
+
+
 def test_the_count_that_torch_keeps(monkeypatch):
     """KinetoStepTracker: moved by step() with KINETO_USE_DAEMON, as torch's step() does."""
     tracker = torch.autograd.profiler.KinetoStepTracker
