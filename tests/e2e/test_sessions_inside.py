@@ -177,3 +177,37 @@ def test_under_run(options, tmp_path):
     kept = subprocess.run([sonde_command, "report", "t.sonde", "--view", "tensors"], cwd=tmp_path, text=True,
                           stdout=subprocess.PIPE)
     assert kept.stdout.count("Net.first") == 2
+
+
+PROFILED = """
+import warnings, torch
+warnings.simplefilter("ignore")
+import sonde
+model = torch.nn.Linear(4, 4)
+x = torch.randn(2, 4)
+def work():
+    model(x).sum().backward()
+def profile(**options):
+    work()  # outside: not its own
+    with sonde.profile(record_shapes=True, **options) as prof:
+        for _ in range(4):
+            work()
+            prof.step()
+    work()
+    return {(row.key, row.count, str(row.input_shapes)) for row in prof.key_averages(group_by_input_shape=True)}
+def steps():
+    return profile(schedule=sonde.schedule(wait=1, warmup=1, active=2))
+"""
+
+
+@pytest.mark.parametrize("options", [["--functions"], ["--sample"]], ids=" ".join)
+@pytest.mark.parametrize("which", ["profile", "steps"])
+def test_operators_of_a_profile_under_run(options, which, tmp_path):
+    """Those that it has alone, where the run was not asked for any; and none of before and after."""
+    (tmp_path / "prog.py").write_text(PROFILED + f"print(sorted({which}()))\n")
+    command = [sys.executable, "prog.py"]
+    run = [os.path.join(os.path.dirname(sys.executable), "sonde"), "run", "-q", *options, "-o", "t.sonde", "--"]
+    alone, inside = (subprocess.run(one, cwd=tmp_path, text=True, stdout=subprocess.PIPE, timeout=300, check=True)
+                     for one in (command, run + command))
+    assert "aten::addmm" in alone.stdout
+    assert inside.stdout == alone.stdout

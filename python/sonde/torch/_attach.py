@@ -126,6 +126,11 @@ def stop():
 
 # -------------------------------------------------------------------------- sonde run
 
+def is_of_run():
+    """Whether `sonde run` was asked for operators, so that they are always recorded."""
+    return _of_run is not None
+
+
 def start_run(probes, value):
     """Under `sonde run`: the recording is on as soon as sonde._record is loaded."""
     global _of_run

@@ -15,6 +15,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _said_guest = False
 _collections = False  # with Python's calls, garbage collections too
 _frames = None  # whether Python's calls are recorded for the owner now; None: they are not asked for
+_lent = None  # options of the operators that the owner has in the recording of `sonde run`, which has none
 
 
 # ------------------------------------------------------------------------- under `sonde run`
@@ -52,7 +53,7 @@ def start(owner, path, *, bare=False, collections=False, **options):
 
     `bare`: nothing is recorded but what is marked by hand.
     """
-    global _frames, _collections
+    global _frames, _collections, _lent
     with_torch = not bare and torch_module() is not None
     try:
         if with_torch and not is_guest_of_run() and not _recording.has_owner():
@@ -66,6 +67,7 @@ def start(owner, path, *, bare=False, collections=False, **options):
         raise RuntimeError(f"sonde: {error}") from error
     if path is None:
         _say_guest()
+    _lent = _attached(options) if path is None and with_torch and not _run_has_operators() else None
     _collections = collections
     _frames = False if options.get("stacks") and path is not None and with_torch else None
     return path
@@ -88,12 +90,33 @@ def _join(options):
     """Operators go into the recording of sonde.functions and its like."""
     from . import _attach
     _steps.watch_optimizers()
-    _attach.attach(**{name: value for name, value in options.items() if name in _ATTACHED})
+    _attach.attach(**_attached(options))
+
+
+def _attached(options):
+    return {name: value for name, value in options.items() if name in _ATTACHED}
 
 
 def stop(owner):
     """Ends `owner`'s recording; without effect if it has none."""
+    global _lent
+    if _recording.has(owner) and _lent is not None:
+        leave_run()
+        _lent = None
     _recording.give_back(owner, _detach)
+
+
+def _run_has_operators():
+    attach = sys.modules.get("sonde.torch._attach")  # `sonde run --ops` has loaded it
+    return attach is not None and attach.is_of_run()
+
+
+def _lend():
+    """`sonde run` was not asked for operators: while the owner records they are in its trace."""
+    try:
+        join_run(**_lent)
+    except Error as error:  # nothing under `sonde run` raises in the program
+        warn_under_run(f"a profile under `sonde run` has no operators: {error}")
 
 
 def join_run(**options):
@@ -124,12 +147,16 @@ def pause(owner):
         _record_frames(False)
         if _recording.is_its_own(owner):
             _record.pause()
+        elif _lent is not None:
+            leave_run()
 
 
 def resume(owner):
     if _recording.has(owner):
         if _recording.is_its_own(owner):
             _record.resume()
+        elif _lent is not None:
+            _lend()
         _record_frames(True)
 
 
