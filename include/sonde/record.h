@@ -699,6 +699,9 @@ static inline uint64_t sonde_begin_api_at_(struct sonde_lane *lane, uint32_t nam
     return now;
 }
 
+/* Half a word of the file, which is little-endian. */
+typedef uint32_t __attribute__((may_alias)) sonde_half_;
+
 /*
  * A range without tensor list in which nothing was recorded ends in place: its duration goes into
  * the upper half of its second word, so that a leaf takes 16 bytes and no further event.
@@ -713,7 +716,7 @@ static inline bool sonde_end_leaf_(struct sonde_lane *lane, uint64_t now)
     uint64_t ticks = ((now << 8) - leaf[0]) >> 8; /* one less, for the kind that is borrowed from */
     if (SONDE_UNLIKELY_(ticks >= UINT32_MAX))
         return false;
-    __atomic_store_n(&leaf[1], (ticks + 1) << 32 | (uint32_t)leaf[1], __ATOMIC_RELEASE);
+    __atomic_store_n((sonde_half_ *)&leaf[1] + 1, (uint32_t)ticks + 1, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -745,7 +748,7 @@ static inline void sonde_begin_named_(struct sonde_site *site, const char *name,
         return;
     struct sonde_lane *lane = &sonde_lane_;
     uint64_t           bound = __atomic_load_n(&site->bound, __ATOMIC_RELAXED);
-    if (SONDE_LIKELY_((bound >> 32) == epoch && sonde_lane_take_(lane, epoch, 2))) {
+    if (SONDE_LIKELY_((uint32_t)(bound >> 32) == epoch && sonde_lane_take_(lane, epoch, 2))) {
         sonde_begin_at_(lane, (uint32_t)bound);
         if (scope) {
             scope->epoch = epoch;

@@ -31,11 +31,13 @@ __attribute__((target("sse4.2"))) static uint32_t crc_hardware(uint32_t crc, con
 {
     uint64_t wide = crc;
 
-    for (; length >= 8; length -= 8, at += 8) {
+#pragma GCC unroll 8
+    for (size_t words = length / 8; words > 0; words--, at += 8) {
         uint64_t word;
         memcpy(&word, at, 8);
         wide = _mm_crc32_u64(wide, word);
     }
+    length %= 8;
     crc = (uint32_t)wide;
     for (; length > 0; length--, at++)
         crc = _mm_crc32_u8(crc, *at);
