@@ -50,7 +50,8 @@ struct sonde_sink sonde_sink_buffer(struct sonde_buffer *buffer)
 void snd_out_init(struct snd_out *out, const struct sonde_sink *sink)
 {
     out->sink = sink;
-    out->used = 0;
+    out->at = out->bytes;
+    out->end = out->bytes + sizeof out->bytes;
     out->failed = false;
     out->os_error = 0;
 }
@@ -68,27 +69,17 @@ static void push(struct snd_out *out, const void *data, size_t length)
 
 static void flush(struct snd_out *out)
 {
-    push(out, out->bytes, out->used);
-    out->used = 0;
+    push(out, out->bytes, (size_t)(out->at - out->bytes));
+    out->at = out->bytes;
 }
 
-void snd_out_put(struct snd_out *out, const void *data, size_t length)
+void snd_out_overflow(struct snd_out *out, const void *data, size_t length)
 {
-    if (length > SND_OUT_BYTES - out->used) {
-        flush(out);
-        if (length > SND_OUT_BYTES) {
-            push(out, data, length);
-            return;
-        }
-    }
-    if (length > 0)
-        memcpy(out->bytes + out->used, data, length);
-    out->used += length;
-}
-
-void snd_out_text(struct snd_out *out, const char *text)
-{
-    snd_out_put(out, text, strlen(text));
+    flush(out);
+    if (length > SND_OUT_BYTES)
+        push(out, data, length);
+    else
+        snd_out_put(out, data, length);
 }
 
 void snd_out_repeat(struct snd_out *out, char byte, size_t count)

@@ -10,6 +10,7 @@
 #define SND_BASE_SINK_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "sonde/sink.h"
@@ -18,15 +19,34 @@
 
 struct snd_out {
     const struct sonde_sink *sink; /* borrowed until finish */
-    size_t                   used;
+    char                    *at;   /* the free part of `bytes`, up to `end` */
+    char                    *end;
     bool                     failed;
     int                      os_error; /* why */
     char                     bytes[SND_OUT_BYTES];
 };
 
 void snd_out_init(struct snd_out *out, const struct sonde_sink *sink);
-void snd_out_put(struct snd_out *out, const void *data, size_t length);
-void snd_out_text(struct snd_out *out, const char *text);
+/* Where the buffer is full: snd_out_put's slow path. */
+void snd_out_overflow(struct snd_out *out, const void *data, size_t length);
+
+/* Inline: an export puts some forty texts an event, most of them of a known length. */
+static inline void snd_out_put(struct snd_out *out, const void *data, size_t length)
+{
+    if (__builtin_expect(length > (size_t)(out->end - out->at), 0)) {
+        snd_out_overflow(out, data, length);
+        return;
+    }
+    if (length > 0)
+        memcpy(out->at, data, length);
+    out->at += length;
+}
+
+static inline void snd_out_text(struct snd_out *out, const char *text)
+{
+    snd_out_put(out, text, strlen(text));
+}
+
 void snd_out_repeat(struct snd_out *out, char byte, size_t count);
 void snd_out_uint(struct snd_out *out, uint64_t value);
 void snd_out_int(struct snd_out *out, int64_t value);

@@ -34,7 +34,7 @@ void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct
         r->formula = SND_FLOPS_FOUND; /* marked by the program itself */
         return;
     }
-    if (!a->flops || r->hidden)
+    if (!a->flops || r->hidden || !(a->name_flags[r->name] & SND_NAME_FORMULA))
         return;
     if (a->consumer.flops == SONDE_FLOPS_FULL && r->claimed)
         return;
@@ -68,12 +68,13 @@ static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uin
     }
     struct snd_open_range *above = snd_innermost(lane);
     struct snd_open_range *r = &lane->open[lane->depth++];
-    r->range = (struct snd_range){ .start_ns = ns,
-                                   .name = number,
-                                   .shapes = shapes,
-                                   .sequence = SND_NO_SEQUENCE,
-                                   .serial = ++lane->begins,
-                                   .is_op = a->visitor.from_call };
+    memset(&r->range, 0, sizeof r->range);
+    r->range.start_ns = ns;
+    r->range.name = number;
+    r->range.shapes = shapes;
+    r->range.sequence = SND_NO_SEQUENCE;
+    r->range.serial = ++lane->begins;
+    r->range.is_op = a->visitor.from_call;
     r->range.hidden = !a->consumer.as_recorded && (a->name_flags[number] & SND_NAME_HIDDEN) &&
                       !(above && above->range.hidden);
     r->holds = false;
@@ -412,9 +413,13 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
     enum sonde_status status = snd_trace_devices(trace, &a->devices, err);
     if (status != SONDE_OK)
         return status;
-    return a->consumer.flops == SONDE_FLOPS_NONE
-               ? SONDE_OK
-               : snd_flops_new(trace, a->consumer.flops, &a->flops, err);
+    if (a->consumer.flops == SONDE_FLOPS_NONE)
+        return SONDE_OK;
+    status = snd_flops_new(trace, a->consumer.flops, &a->flops, err);
+    for (uint32_t i = 0; status == SONDE_OK && i < trace->names.count; i++)
+        if (snd_flops_has_formula(a->flops, i))
+            a->name_flags[i] |= SND_NAME_FORMULA;
+    return status;
 }
 
 /* Lets the trace's rider on, if this walk has what it needs. */

@@ -39,6 +39,7 @@ enum snd_name_flag {
     SND_NAME_HIDDEN = 1,   /* a utility operator that torch's lists leave out */
     SND_NAME_EVALUATE = 2, /* autograd::engine::evaluate_function: X */
     SND_NAME_STEP = 4,     /* ProfilerStep#N */
+    SND_NAME_FORMULA = 8,  /* FLOPs are counted, and there is a formula for it */
 };
 
 #define SND_NO_SEQUENCE ((int64_t)-1)

@@ -392,14 +392,19 @@ static uint32_t find_answer(struct snd_flops *f, uint32_t process, uint32_t name
     return f->answer_count++;
 }
 
+bool snd_flops_has_formula(const struct snd_flops *f, uint32_t name)
+{
+    return name < f->trace->names.count &&
+           (f->mode == SONDE_FLOPS_TORCH ? f->torch_by_name[name] >= 0 : f->by_name[name] != NULL);
+}
+
 enum snd_flops_answer snd_flops_of(struct snd_flops *f, uint32_t process, uint32_t name,
                                    uint32_t shapes, uint32_t arguments, struct snd_work *work)
 {
     struct answer found = { .what = SND_FLOPS_UNKNOWN };
 
     *work = (struct snd_work){ 0 };
-    if (name >= f->trace->names.count ||
-        (f->mode == SONDE_FLOPS_TORCH ? f->torch_by_name[name] < 0 : !f->by_name[name]))
+    if (!snd_flops_has_formula(f, name))
         return SND_FLOPS_NO_FORMULA;
     if (f->mode == SONDE_FLOPS_FULL && f->by_name[name]->work == snd_work_none)
         return SND_FLOPS_NO_WORK;

@@ -44,6 +44,9 @@ SND_CHECKED enum sonde_status snd_flops_new(const struct sonde_trace *trace,
                                             struct sonde_error *err);
 void                          snd_flops_free(struct snd_flops *flops);
 
+/* Whether there is a formula for a name, by its number in trace->names. */
+bool snd_flops_has_formula(const struct snd_flops *flops, uint32_t name);
+
 /* `name` is a number in trace->names; the ids are the process's. */
 enum snd_flops_answer snd_flops_of(struct snd_flops *flops, uint32_t process, uint32_t name,
                                    uint32_t shapes, uint32_t arguments, struct snd_work *work);

@@ -16,6 +16,17 @@ const uint8_t snd_event_class[256] = {
 #undef SND_EVENT
 };
 
+/* The kinds that most events are of; any other goes by deliver_rare(), which knows all. */
+enum way { RARE, UNTIMED, TIMED, NAMED };
+static const uint8_t ways[256] = {
+    [SND_EV_BEGIN] = NAMED,    [SND_EV_SPAN] = NAMED,     [SND_EV_MARK] = NAMED,
+    [SND_EV_COUNTER] = NAMED,  [SND_EV_END] = TIMED,      [SND_EV_CALL] = TIMED,
+    [SND_EV_ATTR] = UNTIMED,   [SND_EV_ATTR64] = UNTIMED, [SND_EV_ALLOC] = TIMED,
+    [SND_EV_FREE] = TIMED,     [SND_EV_SAMPLE] = TIMED,   [SND_EV_LINK] = TIMED,
+    [SND_EV_FUNCTION] = TIMED, [SND_EV_API] = NAMED,
+};
+static const uint8_t all_rare[256];
+
 /* ------------------------------------------------------------------- place */
 
 void snd_place_switch(struct snd_walker *w, struct snd_place *place, uint32_t thread_id)
@@ -48,7 +59,7 @@ static uint64_t find_leaf_limit(const struct snd_walker *w, const struct snd_pla
 {
     uint64_t sane = snd_scale_raw_before(&place->process->scale, SND_TIME_MAX);
 
-    if (!w->visitor->leaf || place->has_late)
+    if (!w->visitor->leaf || place->process->tables.late.count > 0)
         return 0;
     return sane < place->limit ? sane : place->limit;
 }
@@ -58,7 +69,7 @@ void snd_place_start(struct snd_walker *w, struct snd_place *place,
 {
     *place = (struct snd_place){ .process = process,
                                  .limit = UINT64_MAX,
-                                 .has_late = process->tables.late.count > 0,
+                                 .ways = process->tables.late.count > 0 ? all_rare : ways,
                                  .counted = &w->seen[process - w->trace->processes] };
     if (process->shown.closed && process->header.stopped_at != 0 &&
         process->header.stopped_at < UINT64_MAX - CLOCK_SLACK)
@@ -72,12 +83,12 @@ void snd_place_start(struct snd_walker *w, struct snd_place *place,
 
 /* A schedule's warm-up is recorded but not shown, nor is a range that began in it. */
 static bool is_shown(const struct snd_process *p, struct snd_walk_thread *t, uint8_t kind,
-                     const uint64_t *words)
+                     uint64_t word1)
 {
     bool warm = t->last_raw < p->valid_from;
 
     if (kind == SND_EV_GAP) {
-        uint64_t ends = SND_HIGH(words[1]);
+        uint64_t ends = SND_HIGH(word1);
         uint64_t shown = ends < t->open ? ends : t->open;
         t->open -= shown;
         t->hidden -= ends - shown < t->hidden ? ends - shown : t->hidden;
@@ -88,7 +99,7 @@ static bool is_shown(const struct snd_process *p, struct snd_walk_thread *t, uin
         return !warm;
     }
     if (kind == SND_EV_END || kind == SND_EV_END_AT) {
-        uint64_t inside = kind == SND_EV_END_AT ? SND_LOW(words[1]) : 0;
+        uint64_t inside = kind == SND_EV_END_AT ? SND_LOW(word1) : 0;
         if (inside < t->open) {
             t->open--;
             return true;
@@ -131,7 +142,8 @@ static inline bool show(struct snd_walker *w, struct snd_place *place, uint8_t k
     struct snd_walk_thread *t = place->thread;
     struct snd_visitor     *v = w->visitor;
 
-    if (place->process->valid_from != 0 && !is_shown(place->process, t, kind, words)) {
+    if (place->process->valid_from != 0 &&
+        !is_shown(place->process, t, kind, SND_KIND_WORDS(kind) > 1 ? words[1] : 0)) {
         w->stats.warmup_events++;
         return false;
     }
@@ -162,6 +174,7 @@ static inline bool deliver_ticks(struct snd_walker *w, struct snd_place *place, 
 {
     if (ticks == 0)
         return true;
+    ++*place->counted;
     place->span_end = place->thread->last_raw + ticks;
     return place->defers_ends || snd_deliver_end(w, place);
 }
@@ -322,18 +335,25 @@ static inline bool is_device(uint8_t kind)
     return kind == SND_EV_DEVICE_SHORT || kind == SND_EV_DEVICE || kind == SND_EV_DEVICE_NODE;
 }
 
+/* The end that is part of an event which is not shown. */
+static bool skip_end(const struct snd_place *place, const uint64_t *words)
+{
+    *place->counted += snd_event_weight(words) - 1;
+    return true;
+}
+
 /* An event whose kind is known, and which is its thread's. */
 static inline __attribute__((always_inline)) bool
-deliver_plain(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
+deliver_plain(struct snd_walker *w, struct snd_place *place, const uint64_t *words, bool is_timed)
 {
     uint8_t kind = SND_EVENT_KIND(words[0]);
 
     if (!place->thread) {
         w->stats.lost_threads++;
-        return true;
+        return skip_end(place, words);
     }
-    if (snd_event_class[kind] == 1 && !advance_clock(w, place, words[0]))
-        return false;
+    if (is_timed && !advance_clock(w, place, words[0]))
+        return !skip_end(place, words);
     if (kind == SND_EV_SPAN)
         return deliver_span(w, place, words);
     if (kind == SND_EV_CALL)
@@ -375,7 +395,7 @@ static bool deliver(struct snd_walker *w, struct snd_place *place, const uint64_
     }
     if (is_device(kind) && place->thread)
         return deliver_device(w, place, words);
-    return deliver_plain(w, place, words);
+    return deliver_plain(w, place, words, snd_event_class[kind] == 1);
 }
 
 /* The string id of a name of the chunk itself; 0, which is none, if the chunk has not told it. */
@@ -442,29 +462,19 @@ static __attribute__((noinline)) bool deliver_rare(struct snd_walker *w, struct 
                                     SND_KIND_WORDS(kind) > 2 ? words[2] : 0 };
         return deliver(w, place, named);
     }
-    if (place->has_late)
+    if (place->process->tables.late.count > 0)
         return deliver_late(w, place, words);
     return deliver(w, place, words);
 }
 
-/* The kinds that most events are of; any other goes by deliver_rare(), which knows all. */
-enum way { RARE, PLAIN, NAMED };
-static const uint8_t ways[256] = {
-    [SND_EV_BEGIN] = NAMED,    [SND_EV_SPAN] = NAMED,   [SND_EV_MARK] = NAMED,
-    [SND_EV_COUNTER] = NAMED,  [SND_EV_END] = PLAIN,    [SND_EV_CALL] = PLAIN,
-    [SND_EV_ATTR] = PLAIN,     [SND_EV_ATTR64] = PLAIN, [SND_EV_ALLOC] = PLAIN,
-    [SND_EV_FREE] = PLAIN,     [SND_EV_SAMPLE] = PLAIN, [SND_EV_LINK] = PLAIN,
-    [SND_EV_FUNCTION] = PLAIN, [SND_EV_API] = NAMED,
-};
-
 bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
 {
-    uint8_t way = ways[SND_EVENT_KIND(words[0])];
+    uint8_t way = place->ways[SND_EVENT_KIND(words[0])];
 
-    *place->counted += snd_event_weight(words);
-    if (way == RARE || place->has_late || (way == NAMED && (words[1] & SND_OWN_NAME)))
+    ++*place->counted;
+    if (way == RARE || (way == NAMED && (words[1] & SND_OWN_NAME)))
         return deliver_rare(w, place, words);
-    return deliver_plain(w, place, words);
+    return deliver_plain(w, place, words, way != UNTIMED);
 }
 
 void snd_deliver_break(struct snd_walker *w, struct snd_place *place)

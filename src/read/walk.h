@@ -117,9 +117,9 @@ struct snd_place {
     bool                      has_sequence; /* one was seen in this chunk, for this thread */
     uint32_t                  first_own;    /* string id of the chunk's first own name */
     uint32_t                  own, own_at_thread; /* names seen; at the last THREAD */
-    bool                      has_late; /* its process has records in chunks (laterecords.c) */
-    uint64_t  leaf_limit; /* raw clock up to which calls may go by snd_deliver_leaves(); 0: none */
-    uint64_t *counted;    /* its process's element of walker->seen */
+    uint64_t leaf_limit; /* raw clock up to which calls may go by snd_deliver_leaves(); 0: none */
+    const uint8_t *ways; /* how events are delivered, by kind */
+    uint64_t      *counted; /* its process's element of walker->seen */
 };
 
 struct snd_walker {
