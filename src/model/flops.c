@@ -10,6 +10,7 @@
 #include "model/flops.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -278,6 +279,10 @@ struct snd_flops {
     struct sonde_argument    *items;
 };
 
+/* By name, sorted once: a report makes several of these for its trace. */
+static const struct formula *sorted[FORMULAS];
+static pthread_once_t        is_sorted = PTHREAD_ONCE_INIT;
+
 static int compare_entries(const void *x, const void *y)
 {
     const struct formula *const *a = x, *const *b = y;
@@ -285,8 +290,14 @@ static int compare_entries(const void *x, const void *y)
     return strcmp((*a)->name, (*b)->name);
 }
 
-static const struct formula *search(const struct formula *const *sorted, const char *bytes,
-                                    size_t length)
+static void sort_formulas(void)
+{
+    for (size_t i = 0; i < FORMULAS; i++)
+        sorted[i] = &formulas[i];
+    qsort(sorted, FORMULAS, sizeof *sorted, compare_entries);
+}
+
+static const struct formula *search(const char *bytes, size_t length)
 {
     size_t low = 0, high = FORMULAS;
 
@@ -303,28 +314,31 @@ static const struct formula *search(const struct formula *const *sorted, const c
     return NULL;
 }
 
-static void match_names(struct snd_flops *f, const struct formula **sorted)
+/* Returns whether any name has a formula. */
+static bool match_names(struct snd_flops *f)
 {
-    for (size_t i = 0; i < FORMULAS; i++)
-        sorted[i] = &formulas[i];
-    qsort(sorted, FORMULAS, sizeof *sorted, compare_entries);
+    bool any = false;
+
+    pthread_once(&is_sorted, sort_formulas);
     for (uint32_t i = 0; i < f->trace->names.count; i++) {
         struct snd_text name = f->trace->names.items[i];
         f->torch_by_name[i] = (int8_t)find_torch((struct sonde_text){ name.bytes, name.length });
+        any |= f->torch_by_name[i] >= 0;
         if (name.length < 4 || !memchr(name.bytes, ':', name.length))
             continue;
-        f->by_name[i] = search(sorted, name.bytes, name.length);
+        f->by_name[i] = search(name.bytes, name.length);
         if (!f->by_name[i] && name.bytes[name.length - 1] == '_')
-            f->by_name[i] = search(sorted, name.bytes, name.length - 1);
+            f->by_name[i] = search(name.bytes, name.length - 1);
+        any |= f->by_name[i] != NULL;
     }
+    return any;
 }
 
 enum sonde_status snd_flops_new(const struct sonde_trace *trace, enum sonde_flops_mode mode,
                                 struct snd_flops **out, struct sonde_error *err)
 {
-    const struct formula **sorted = malloc(FORMULAS * sizeof *sorted);
-    struct snd_flops      *f = calloc(1, sizeof *f);
-    size_t                 names = (size_t)trace->names.count + 1;
+    struct snd_flops *f = calloc(1, sizeof *f);
+    size_t            names = (size_t)trace->names.count + 1;
 
     *out = NULL;
     if (f) {
@@ -333,15 +347,14 @@ enum sonde_status snd_flops_new(const struct sonde_trace *trace, enum sonde_flop
         f->by_name = calloc(names, sizeof *f->by_name);
         f->torch_by_name = calloc(names, sizeof *f->torch_by_name);
         f->latest = calloc(names, sizeof *f->latest);
-        f->items = malloc(ITEMS_MAX * sizeof *f->items);
     }
-    if (!f || !sorted || !f->by_name || !f->torch_by_name || !f->latest || !f->items) {
-        free(sorted);
+    bool good = f && f->by_name && f->torch_by_name && f->latest;
+    if (good && match_names(f))
+        good = (f->items = malloc(ITEMS_MAX * sizeof *f->items)) != NULL;
+    if (!good) {
         snd_flops_free(f);
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the formulas of operators");
     }
-    match_names(f, sorted);
-    free(sorted);
     *out = f;
     return SONDE_OK;
 }
