@@ -475,6 +475,7 @@ struct sonde_sample_node {
     uint64_t          samples;                           /* of it and all below */
     int64_t           time_ns, self_ns;                  /* wall time; self: it was innermost */
     int64_t           cpu_ns, gil_ns;                    /* of time_ns: on the CPU, with the lock */
+    bool              is_range; /* no function: a range or an operator that was open */
 };
 struct sonde_sample_thread {
     uint32_t thread;  /* index of the trace; of several: the first seen */

@@ -3,11 +3,11 @@
  * speedscope: a profile for each thread, for www.speedscope.app.
  *
  * Where the trace has samples, "sampled" profiles: stacks in the order in which they were found,
- * Python and native frames, each with the nanoseconds that it stands for. Otherwise "evented"
+ * Python frames, open ranges and native frames (model/mixed.h), each with the nanoseconds that it stands for. Otherwise "evented"
  * ones, of the ranges.
  *
  * The format wants all frames before the profiles, and a thread's stacks before their weights, so
- * samples are gathered first: twelve bytes for each run of equal ones.
+ * samples are gathered first: sixteen bytes for each run of equal ones.
  */
 #include "export/speedscope.h"
 
@@ -19,11 +19,15 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "export/exporter.h"
+#include "format/layout.h"
+#include "model/mixed.h"
 #include "read/reader.h"
 #include "snd_config.h"
 
+#define FRAMES_MAX (SND_STACK_MAX + 1024u) /* of one stack, ranges included */
+
 struct sample {
-    uint32_t stack, weight_ns;
+    uint32_t stack, chain, weight_ns;
     uint32_t next; /* of the same thread, plus one; 0: none */
 };
 
@@ -33,6 +37,7 @@ struct gathered {
     uint32_t              count, room;
     uint32_t             *first, *last; /* of each thread, plus one; 0: none */
     bool                  failed;
+    struct snd_mixed      mixed;
 };
 
 /* -------------------------------------------------------------------- frames */
@@ -110,18 +115,16 @@ void snd_speedscope_release(struct snd_speedscope *s)
 
 /* ------------------------------------------------------------------- samples */
 
-static bool on_event(const struct sonde_event *event, void *user)
+static bool on_sample(void *user, const struct sonde_event *event, uint32_t chain)
 {
     struct gathered *g = user;
 
-    if (event->kind != SONDE_EVENT_SAMPLE)
-        return true;
     if (!snd_grow(&g->samples, &g->room, g->count, sizeof *g->samples)) {
         g->failed = true;
         return false;
     }
     uint32_t at = g->count++;
-    g->samples[at] = (struct sample){ event->aux, (uint32_t)event->value, 0 };
+    g->samples[at] = (struct sample){ event->aux, chain, (uint32_t)event->value, 0 };
     if (g->last[event->thread] != 0)
         g->samples[g->last[event->thread] - 1].next = at + 1;
     else
@@ -130,109 +133,107 @@ static bool on_event(const struct sonde_event *event, void *user)
     return true;
 }
 
-/* The number of the stack's innermost frame among those of the file. */
-static uint32_t frame_of(struct gathered *g, uint32_t process, const struct snd_tables *t,
-                         uint32_t stack)
+/* A walk may begin anew. */
+static void forget(void *user)
 {
-    struct sonde_frame frame;
+    struct gathered *g = user;
 
-    sonde_trace_frame(g->common.trace, process, t->stacks[stack].frame, &frame);
-    return snd_speedscope_frame(&g->common, frame.function, frame.file,
-                                frame.first_line ? frame.first_line : frame.line);
+    g->count = 0;
+    memset(g->first, 0, g->common.trace->thread_count * sizeof *g->first);
+    memset(g->last, 0, g->common.trace->thread_count * sizeof *g->last);
 }
 
-/* Every frame that some sampled stack has; stacks that no sample has may be an operator's. */
-static bool number_frames(struct gathered *g)
+/* The frames of a sample, innermost first. */
+static size_t frames_of(const struct gathered *g, uint32_t thread, const struct sample *sample,
+                        struct snd_mixed_frame *frames)
 {
-    const struct sonde_trace *trace = g->common.trace;
-    uint32_t                  of = UINT32_MAX;
-    uint8_t                  *seen = NULL;
+    size_t count = snd_mixed_frames(&g->mixed, g->common.trace->threads[thread].shown.process,
+                                    sample->stack, sample->chain, frames, FRAMES_MAX);
 
-    for (uint32_t thread = 0; thread < trace->thread_count && !g->common.failed; thread++) {
-        uint32_t                 process = trace->threads[thread].shown.process;
-        const struct snd_tables *t = &trace->processes[process].tables;
-        if (g->first[thread] == 0)
-            continue;
-        if (!seen || process != of) {
-            free(seen);
-            seen = calloc((size_t)t->stack_count + 1, 1);
-            of = process;
-            if (!seen)
-                return false;
-        }
+    return count < FRAMES_MAX ? count : FRAMES_MAX;
+}
+
+static uint32_t number_of(struct gathered *g, const struct sonde_frame *frame)
+{
+    return snd_speedscope_frame(&g->common, frame->function, frame->file,
+                                frame->first_line ? frame->first_line : frame->line);
+}
+
+/* Every frame that some sampled stack has; of each stack with its ranges once. */
+static bool number_frames(struct gathered *g, struct snd_mixed_frame *frames)
+{
+    struct snd_map seen = { 0 };
+    uint32_t       value;
+
+    for (uint32_t thread = 0; thread < g->common.trace->thread_count; thread++)
         for (uint32_t i = g->first[thread]; i != 0; i = g->samples[i - 1].next) {
-            uint32_t stack = g->samples[i - 1].stack;
-            for (; stack != 0 && stack < t->stack_count && !seen[stack];
-                 stack = t->stacks[stack].parent) {
-                seen[stack] = 1;
-                frame_of(g, process, t, stack);
-            }
+            const struct sample *sample = &g->samples[i - 1];
+            struct snd_key key = { g->common.trace->threads[thread].shown.process, sample->stack,
+                                   sample->chain };
+            if (snd_map_get(&seen, key, &value))
+                continue;
+            g->common.failed |= !snd_map_put(&seen, key, 0);
+            size_t count = frames_of(g, thread, sample, frames);
+            for (size_t k = 0; k < count; k++)
+                number_of(g, &frames[k].frame);
+            if (g->common.failed)
+                break;
         }
-    }
-    free(seen);
+    snd_map_release(&seen);
     return !g->common.failed;
 }
 
-/* Outermost first: the chain is walked to its root and written backwards. */
-static bool put_stack(struct gathered *g, struct snd_json *json, uint32_t process, uint32_t stack,
-                      uint32_t **chain, uint32_t *room)
+/* Outermost first. */
+static void put_stack(struct gathered *g, struct snd_json *json, uint32_t thread,
+                      const struct sample *sample, struct snd_mixed_frame *frames)
 {
-    const struct snd_tables *t = &g->common.trace->processes[process].tables;
-    uint32_t                 depth = 0;
+    size_t count = frames_of(g, thread, sample, frames);
 
-    for (; stack != 0 && stack < t->stack_count && depth < SND_STACK_MAX;
-         stack = t->stacks[stack].parent) {
-        if (!snd_grow(chain, room, depth, sizeof **chain))
-            return false;
-        (*chain)[depth++] = stack;
-    }
     snd_json_array(json, NULL);
-    while (depth-- > 0)
-        snd_json_uint(json, NULL, frame_of(g, process, t, (*chain)[depth]));
+    while (count-- > 0)
+        snd_json_uint(json, NULL, number_of(g, &frames[count].frame));
     snd_json_end(json);
-    return true;
 }
 
-static bool put_thread(struct gathered *g, struct snd_json *json, uint32_t thread)
+static void put_thread(struct gathered *g, struct snd_json *json, uint32_t thread,
+                       struct snd_mixed_frame *frames)
 {
-    uint32_t  process = g->common.trace->threads[thread].shown.process, room = 0;
-    uint32_t *chain = NULL;
-    int64_t   total = 0;
-    bool      good = true;
+    int64_t total = 0;
 
     for (uint32_t i = g->first[thread]; i != 0; i = g->samples[i - 1].next)
         total += g->samples[i - 1].weight_ns;
     snd_speedscope_profile(&g->common, json, thread, "sampled", total);
     snd_json_array(json, "samples");
-    for (uint32_t i = g->first[thread]; i != 0 && good; i = g->samples[i - 1].next)
-        good = put_stack(g, json, process, g->samples[i - 1].stack, &chain, &room);
+    for (uint32_t i = g->first[thread]; i != 0; i = g->samples[i - 1].next)
+        put_stack(g, json, thread, &g->samples[i - 1], frames);
     snd_json_end(json);
     snd_json_array(json, "weights");
     for (uint32_t i = g->first[thread]; i != 0; i = g->samples[i - 1].next)
         snd_json_uint(json, NULL, g->samples[i - 1].weight_ns);
     snd_json_end(json);
     snd_json_end(json);
-    free(chain);
-    return good;
 }
 
 static enum sonde_status put_samples(struct gathered *g, struct snd_out *out,
                                      struct sonde_error *err)
 {
-    struct snd_json json;
-    bool            good = number_frames(g);
+    struct snd_json         json;
+    struct snd_mixed_frame *frames = calloc(FRAMES_MAX, sizeof *frames);
+    bool                    good = frames && number_frames(g, frames);
 
     if (good) {
         snd_json_init(&json, out);
         snd_json_break_at(&json, 2);
         snd_speedscope_begin(&g->common, &json);
-        for (uint32_t i = 0; i < g->common.trace->thread_count && good; i++)
+        for (uint32_t i = 0; i < g->common.trace->thread_count; i++)
             if (g->first[i] != 0)
-                good = put_thread(g, &json, i);
+                put_thread(g, &json, i, frames);
         snd_json_end(&json);
         snd_json_end(&json);
     }
-    return good ? SONDE_OK : snd_fail(err, SONDE_E_NOMEM, "out of memory for the stacks");
+    free(frames);
+    return good && !g->common.failed ? SONDE_OK
+                                     : snd_fail(err, SONDE_E_NOMEM, "out of memory for the stacks");
 }
 
 SND_EXPORT_WRITE(snd_export_speedscope)
@@ -246,7 +247,7 @@ SND_EXPORT_WRITE(snd_export_speedscope)
     if (!g.first || !g.last)
         g.failed = true;
     else
-        st = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, &g, err);
+        st = snd_mixed_walk(&g.mixed, trace, on_sample, forget, &g, err);
     if (st == SONDE_OK && g.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
     if (st == SONDE_OK && g.count > 0)
@@ -254,6 +255,8 @@ SND_EXPORT_WRITE(snd_export_speedscope)
     else if (st == SONDE_OK)
         st = snd_speedscope_ranges(trace, out, err);
     snd_speedscope_release(&g.common);
+    if (g.mixed.trace)
+        snd_mixed_release(&g.mixed);
     free(g.samples);
     free(g.first);
     free(g.last);

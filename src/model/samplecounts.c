@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/assembly.h"
-#include "read/walk.h"
+#include "read/reader.h"
+#include "read/scale.h"
 
 static bool is_idle(uint64_t state)
 {
@@ -48,9 +48,9 @@ static void add_to_thread(struct snd_sample_counts *c, const struct sonde_event 
 /* --------------------------------------------------------------------- stacks */
 
 static struct snd_sample_count *find_row(struct snd_sample_counts *c, uint32_t thread,
-                                         uint32_t stack, bool idle)
+                                         uint32_t stack, uint32_t chain, bool idle)
 {
-    struct snd_key key = { thread, stack, idle };
+    struct snd_key key = { thread, stack, (uint64_t)chain << 1 | idle };
     uint32_t       row;
 
     if (snd_map_get(&c->index, key, &row))
@@ -60,20 +60,20 @@ static struct snd_sample_count *find_row(struct snd_sample_counts *c, uint32_t t
         c->failed = true;
         return NULL;
     }
-    c->rows[c->count] =
-        (struct snd_sample_count){ .thread = thread, .stack = stack, .is_idle = idle };
+    c->rows[c->count] = (struct snd_sample_count){
+        .thread = thread, .stack = stack, .chain = chain, .is_idle = idle
+    };
     return &c->rows[c->count++];
 }
 
-static bool on_event(const struct sonde_event *event, void *user)
+static bool on_sample(void *user, const struct sonde_event *event, uint32_t chain)
 {
     struct snd_sample_counts *c = user;
 
-    if (event->kind != SONDE_EVENT_SAMPLE)
-        return true;
     int64_t ns = (int64_t)(event->value & UINT32_MAX);
     add_to_thread(c, event, ns);
-    struct snd_sample_count *row = find_row(c, event->thread, event->aux, is_idle(event->size));
+    struct snd_sample_count *row = find_row(c, event->thread, event->aux, chain,
+                                            is_idle(event->size));
     if (!row)
         return false;
     row->samples += event->name;
@@ -85,47 +85,14 @@ static bool on_event(const struct sonde_event *event, void *user)
 
 /* ---------------------------------------------------------------------- walks */
 
-struct ride {
-    struct snd_sample_counts *counts;
-    struct snd_assembly       assembly;
-};
-
-static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+static void forget(void *user)
 {
-    struct ride       *ride = user;
-    struct sonde_event event;
+    struct snd_sample_counts *c = user;
 
-    if (SND_EVENT_KIND(words[0]) == SND_EV_SAMPLE &&
-        snd_event_show(ride->counts->trace, lane->thread, ns, words, &event) &&
-        !on_event(&event, ride->counts))
-        snd_assembly_stop(&ride->assembly);
-}
-
-static void forget(struct snd_sample_counts *c)
-{
     snd_map_release(&c->index);
     memset(&c->index, 0, sizeof c->index);
     memset(c->threads, 0, c->trace->thread_count * sizeof *c->threads);
     c->count = c->seen_count = 0;
-}
-
-/* With ranges, for who rides along; once more, by time, if it met what only that gets right. */
-static enum sonde_status walk_with_rider(struct snd_sample_counts *c, struct sonde_error *err)
-{
-    struct ride         ride = { .counts = c };
-    struct snd_consumer consumer = {
-        .user = &ride, .flops = SONDE_FLOPS_NONE, .any_flops = true, .other = on_other
-    };
-    enum sonde_status status = SONDE_OK;
-    bool              stopped = true;
-
-    for (int i = 0; i < 2 && stopped && !c->failed && status == SONDE_OK; i++) {
-        forget(c);
-        status = snd_assemble(&ride.assembly, c->trace, SONDE_BY_THREAD, &consumer, err);
-        stopped = ride.assembly.visitor.stop;
-        snd_assembly_release(&ride.assembly);
-    }
-    return status;
 }
 
 enum sonde_status snd_sample_counts_make(struct snd_sample_counts *c, struct sonde_trace *trace,
@@ -137,10 +104,8 @@ enum sonde_status snd_sample_counts_make(struct snd_sample_counts *c, struct son
     c->threads = calloc((size_t)trace->thread_count + 1, sizeof *c->threads);
     c->seen = calloc((size_t)trace->thread_count + 1, sizeof *c->seen);
     c->failed = !c->threads || !c->seen;
-    if (!c->failed && trace->rider && !trace->rider->done)
-        status = walk_with_rider(c, err);
-    else if (!c->failed)
-        status = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, c, err);
+    if (!c->failed)
+        status = snd_mixed_walk(&c->mixed, trace, on_sample, forget, c, err);
     if (status == SONDE_OK && c->failed)
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
     return status;
@@ -152,4 +117,6 @@ void snd_sample_counts_release(struct snd_sample_counts *c)
     free(c->threads);
     free(c->seen);
     snd_map_release(&c->index);
+    if (c->mixed.trace)
+        snd_mixed_release(&c->mixed);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model/samplecounts.h - the samples of a trace, added up by thread, stack and whether the thread
- * waited: what trees of any shape are made of, without walking the trace again.
+ * model/samplecounts.h - the samples of a trace, added up by thread, stack, open ranges and whether
+ * the thread waited: what trees of any shape are made of, without walking the trace again.
  *
  * Layer: model (sees base/, format/, read/). Threads: one at a time.
  */
@@ -10,10 +10,12 @@
 
 #include "base/error.h"
 #include "base/map.h"
+#include "model/mixed.h"
 #include "sonde/model.h"
 
 struct snd_sample_count {
     uint32_t thread, stack; /* index; id of the thread's process, 0: none */
+    uint32_t chain;         /* open ranges: mixed.h */
     bool     is_idle;
     uint64_t samples;
     int64_t  time_ns, cpu_ns, gil_ns;
@@ -26,7 +28,8 @@ struct snd_sample_counts {
     struct sonde_sample_thread *threads; /* of each thread of the trace; `root` is not used */
     uint32_t                   *seen;    /* those with samples, in the order in which they came */
     uint32_t                    seen_count;
-    struct snd_map              index; /* (thread, stack, is_idle) to a row */
+    struct snd_map              index; /* (thread, stack, chain and is_idle) to a row */
+    struct snd_mixed            mixed;
     bool                        failed;
 };
 

@@ -35,7 +35,7 @@ struct sonde_samples {
     uint32_t                     thread_count, thread_room;
     struct snd_sample_counts     counts;
     uint32_t                    *tree_of;  /* by thread or process, plus one; 0: no samples yet */
-    struct snd_map               by_stack; /* (root, process, stack) to a spot */
+    struct snd_map               by_stack; /* (root, process, stack and open ranges) to a spot */
     struct snd_map               by_child; /* (parent, place) to a node */
     struct snd_map               by_place; /* (file, line, function) to a number */
     uint32_t                     place_count;
@@ -161,27 +161,99 @@ static void keep_spot(struct sonde_samples *s, struct snd_key key, struct spot s
     s->spots[s->spot_count++] = spot;
 }
 
-static uint32_t find_node(struct sonde_samples *s, uint32_t root, uint32_t process, uint32_t stack)
+/* A range, as a frame that has a name alone. */
+static struct spot find_range(struct sonde_samples *s, const struct snd_mixed *mixed,
+                              struct spot at, uint32_t chain)
+{
+    struct sonde_frame frame = { .function = snd_chain_name(mixed, chain), .file = { "", 0 } };
+    uint32_t           place, node;
+
+    if (mixed->chains[chain].parent != 0)
+        at = find_range(s, mixed, at, mixed->chains[chain].parent);
+    frame.file.bytes = frame.function.bytes; /* no function has the place of a range */
+    if (s->failed || !find_place(s, &frame, &place)) {
+        s->failed = true;
+        return at;
+    }
+    struct snd_key key = { at.node, place, 0 };
+    if (!snd_map_get(&s->by_child, key, &node)) {
+        if (s->count >= NODES_MAX)
+            return at;
+        frame.file = (struct sonde_text){ "", 0 };
+        node = add_child(s, at.node, key, &frame, false);
+        s->nodes[node].is_range = true;
+    }
+    return (struct spot){ node, 1 };
+}
+
+/* Puts a stack on the way down; false: there is no room. */
+static bool keep_way(struct sonde_samples *s, uint32_t *depth, uint32_t stack)
+{
+    if (*depth >= SND_STACK_MAX || !snd_grow(&s->chain, &s->chain_room, *depth, sizeof *s->chain)) {
+        s->failed |= *depth < SND_STACK_MAX;
+        return false;
+    }
+    s->chain[(*depth)++] = stack;
+    return true;
+}
+
+/* With open ranges: those come where the innermost run of native frames begins. */
+static struct snd_key spot_key(uint32_t root, uint32_t process, uint32_t stack, uint32_t chain)
+{
+    return (struct snd_key){ (uint64_t)chain << 32 | root, process, stack };
+}
+
+static struct spot go_down(struct sonde_samples *s, struct spot at, uint32_t root, uint32_t process,
+                           uint32_t depth, uint32_t chain)
+{
+    const struct snd_tables *t = &s->trace->processes[process].tables;
+
+    while (depth-- > 0 && !s->failed) {
+        at = find_child(s, at, process, t->stacks[s->chain[depth]].frame);
+        keep_spot(s, spot_key(root, process, s->chain[depth], chain), at);
+    }
+    return at;
+}
+
+static struct spot find_plain(struct sonde_samples *s, uint32_t root, uint32_t process,
+                              uint32_t stack)
 {
     const struct snd_tables *t = &s->trace->processes[process].tables;
     struct spot              at = { root, 1 };
     uint32_t                 depth = 0;
 
-    for (; stack != 0 && stack < t->stack_count; stack = t->stacks[stack].parent) {
-        if (find_spot(s, (struct snd_key){ root, process, stack }, &at))
+    for (; stack != 0 && stack < t->stack_count; stack = t->stacks[stack].parent)
+        if (find_spot(s, spot_key(root, process, stack, 0), &at) || !keep_way(s, &depth, stack))
             break;
-        if (depth >= SND_STACK_MAX ||
-            !snd_grow(&s->chain, &s->chain_room, depth, sizeof *s->chain)) {
-            s->failed |= depth < SND_STACK_MAX;
+    return go_down(s, at, root, process, depth, 0);
+}
+
+static uint32_t find_node(struct sonde_samples *s, const struct snd_mixed *mixed, uint32_t root,
+                          uint32_t process, const struct snd_sample_count *row)
+{
+    const struct snd_tables *t = &s->trace->processes[process].tables;
+    uint32_t                 stack = row->stack, depth = 0;
+    struct spot              at = { root, 1 };
+
+    if (row->chain == 0)
+        return find_plain(s, root, process, stack).node;
+    for (; stack != 0 && stack < t->stack_count && is_native(t, t->stacks[stack].frame);
+         stack = t->stacks[stack].parent) {
+        if (find_spot(s, spot_key(root, process, stack, row->chain), &at))
+            return go_down(s, at, root, process, depth, row->chain).node;
+        if (!keep_way(s, &depth, stack))
             break;
-        }
-        s->chain[depth++] = stack;
     }
-    while (depth-- > 0 && !s->failed) {
-        at = find_child(s, at, process, t->stacks[s->chain[depth]].frame);
-        keep_spot(s, (struct snd_key){ root, process, s->chain[depth] }, at);
-    }
-    return at.node;
+    uint32_t *way = s->chain,
+             room = s->chain_room; /* the way down that is found meanwhile is another */
+    s->chain = NULL;
+    s->chain_room = 0;
+    at = find_plain(s, root, process, stack);
+    free(s->chain);
+    s->chain = way;
+    s->chain_room = room;
+    at = find_range(s, mixed, at, row->chain);
+    return go_down(s, at, root, process, depth, row->chain).node;
 }
 
 /* --------------------------------------------------------------------- trees */
@@ -226,10 +298,11 @@ static void add_thread(struct sonde_samples *s, const struct sonde_sample_thread
 }
 
 /* The innermost alone is counted here; what lies above it is added up at the end. */
-static void add_stack(struct sonde_samples *s, const struct snd_sample_count *row)
+static void add_stack(struct sonde_samples *s, const struct snd_mixed *mixed,
+                      const struct snd_sample_count *row)
 {
     uint32_t root = s->threads[*find_tree(s, row->thread) - 1].root;
-    uint32_t node = find_node(s, root, s->trace->threads[row->thread].shown.process, row->stack);
+    uint32_t node = find_node(s, mixed, root, s->trace->threads[row->thread].shown.process, row);
     struct sonde_sample_node *n = &s->nodes[node];
 
     n->samples += row->samples;
@@ -244,7 +317,7 @@ static void add_counts(struct sonde_samples *s, const struct snd_sample_counts *
         add_thread(s, &counts->threads[counts->seen[i]]);
     for (uint32_t i = 0; i < counts->count && !s->failed; i++)
         if (!s->options.skip_idle || !counts->rows[i].is_idle)
-            add_stack(s, &counts->rows[i]);
+            add_stack(s, &counts->mixed, &counts->rows[i]);
 }
 
 /* --------------------------------------------------------------------- order */

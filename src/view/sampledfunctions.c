@@ -60,7 +60,7 @@ static const char *format_place(struct snd_doc *doc, const struct snd_pypaths *p
 static void add_row(struct snd_doc *doc, const struct snd_pypaths *paths,
                     const struct sonde_sample_function *f, int64_t whole_ns, bool text)
 {
-    const struct sonde_sample_node node = { .function = f->function };
+    const struct sonde_sample_node node = { .function = f->function, .is_native = f->is_native };
     struct snd_cell               *cell = snd_table_add(&doc->rows);
 
     *cell++ = snd_cell_number(f->self_ns);

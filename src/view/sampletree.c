@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "base/utf8.h"
 #include "view/format.h"
+#include "view/nativenames.h"
 
 #define DEPTH_MAX 1000u /* deeper frames count for the one above */
 #define LEAST_SHARE 0.01
@@ -50,6 +51,8 @@ struct sonde_text snd_sample_function(const struct sonde_sample_node *node)
     struct sonde_text name = node->function;
     size_t            length = sizeof locals - 1;
 
+    if (node->is_native)
+        return snd_native_name(name);
     for (size_t i = name.length; i-- > length;)
         if (memcmp(name.bytes + i - length, locals, length) == 0)
             return (struct sonde_text){ name.bytes + i, name.length - i };
@@ -71,6 +74,8 @@ static bool is_text(struct sonde_text text, const char *other)
 /* Whether it is the program's own code and not a library's. */
 static bool is_app(const struct tree *t, const struct sonde_sample_node *node, uint32_t parent)
 {
+    if (node && node->is_range)
+        return true; /* operators and ranges are what the program is about */
     if (!node || node->is_native || node->file.length == 0 ||
         snd_pypaths_is_library(t->style->paths, node->file))
         return false;

@@ -43,3 +43,43 @@ void make_native(const char *path, uint64_t n)
     synth_thread_done(s, child, 55000000, 0);
     synth_close(s, true);
 }
+
+/*
+ * train() -> step() -> native gemm(), under a range and an operator; a thread whose samples are native
+ * alone; samples in a row over which the operators change.
+ */
+void make_mixed(const char *path, uint64_t n)
+{
+    struct synth_options options = { .pid = 5000 };
+    struct synth        *s = synth_new(path, &options);
+    uint32_t             sampler = synth_thread_of(s, "sonde", 4998, 0);
+    uint32_t             t = synth_thread_of(s, "main", 5000, 0);
+    uint32_t             pool = synth_thread_of(s, "pool", 5001, 0);
+    uint32_t             file = synth_string(s, "/app/train.py");
+    uint32_t             train = synth_frame_in(s, synth_string(s, "train"), 10, file, 12, false);
+    uint32_t             step = synth_frame_in(s, synth_string(s, "step"), 20, file, 25, false);
+    uint32_t             gemm = address(s, "/lib/libblas.so", NULL, 0x100);
+    uint32_t in_train = synth_stack(s, 0, train), in_step = synth_stack(s, in_train, step);
+    uint32_t in_gemm = synth_stack(s, in_step, gemm), alone = synth_stack(s, 0, gemm);
+    const struct snd_symbol_entry at[] = {
+        { synth_string(s, "void blas::kernel<float, 8>(float const*, int)"), 0, 0, 0 },
+        { synth_string(s, "blas::gemm(int)"), 0, 0, 0 }
+    };
+
+    (void)n;
+    synth_meta(s, "python.sample", "from inside");
+    synth_begin(s, t, 10000000, synth_string(s, "epoch"), 0);
+    synth_begin(s, t, 20000000, synth_string(s, "aten::mm"), 0);
+    synth_begin(s, pool, 15000000, synth_string(s, "job"), 0);
+    synth_sample(s, sampler, 5000000, in_step, 3 | 1 << 8, t, 5000000);    /* nothing is open */
+    synth_sample(s, sampler, 30000000, in_gemm, 10 | 3 << 8, t, 15000000); /* at 20, 25 and 30 ms */
+    synth_sample(s, sampler, 30000000, alone, 10 | 1 << 8, pool, 5000000);
+    synth_end(s, t, 40000000);
+    synth_span(s, t, 45000000, synth_string(s, "aten::relu"), 5000000);
+    synth_sample(s, sampler, 60000000, in_step, 3 | 4 << 8, t, 20000000); /* at 45, 50, 55, 60 ms */
+    synth_end(s, t, 70000000);
+    synth_end(s, pool, 70000000);
+    synth_sample(s, sampler, 80000000, in_train, 3 | 1 << 8, t, 5000000);
+    synth_symbol(s, gemm, at, 2);
+    synth_close(s, true);
+}
