@@ -159,11 +159,11 @@ struct sonde_view_info {
 /* The views by index; NULL past the last. Static. */
 SONDE_API const struct sonde_view_info *sonde_view_info(size_t index);
 /*
- * Of ops, functions, lines, line-memory and samples, in this order, those that the trace has
+ * Of ops, kernels, functions, lines, line-memory, samples and counters, in this order, those that the trace has
  * something for; functions last, where they are computed from samples. Stores at most `size` of
  * their names, which are static, and returns how many there are. Stops reading at the first range.
  */
-#define SONDE_CONTENT_VIEWS 6
+#define SONDE_CONTENT_VIEWS 8
 SONDE_API size_t sonde_views_with_content(struct sonde_trace *trace, const char **views,
                                           size_t size);
 /* The view to show by default: the first of them, or "ops". Static. */

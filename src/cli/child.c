@@ -22,9 +22,16 @@
 static const int passed_on[] = { SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,  SIGUSR1,
                                  SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH, SIGALRM };
 
-/* Does not return. Tells through the pipe why the program could not be run. */
-static void become(char **program, const sigset_t *mask, int report)
+/*
+ * Does not return. Waits until the other end of `gate` is closed, and tells through `report` why the
+ * program could not be run.
+ */
+static void become(char **program, const sigset_t *mask, int gate, int report)
 {
+    char none;
+
+    while (gate >= 0 && read(gate, &none, 1) < 0 && errno == EINTR)
+        ;
     sigprocmask(SIG_SETMASK, mask, NULL);
     execvp(program[0], program);
     int why = errno;
@@ -95,21 +102,28 @@ static pid_t stop_with(pid_t pid, int number)
     return waker;
 }
 
+static bool ends_programs(int number)
+{
+    return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
+}
+
 /* Stopping is the program's own choice: if a signal stops it, waitpid says so. */
-static int wait_for(pid_t pid, const sigset_t *set, struct snd_sentinel *sentinel)
+static int wait_for(pid_t pid, const sigset_t *set, struct snd_sentinel *sentinel,
+                    struct snd_child *child)
 {
     siginfo_t info;
     pid_t     waker = -1;
     int       status;
 
     for (;;) {
-        if (waitpid(pid, &status, WNOHANG | WUNTRACED) == pid) {
+        if (wait4(pid, &status, WNOHANG | WUNTRACED, &child->usage) == pid) {
             if (!WIFSTOPPED(status))
                 return status;
             waker = stop_with(pid, WSTOPSIG(status));
         }
         if (sigwaitinfo(set, &info) < 0 || info.si_signo == SIGCHLD)
             continue;
+        child->interrupted |= ends_programs(info.si_signo);
         bool is_our_own = info.si_code <= 0 && info.si_pid == waker;
         if (!is_our_own && !snd_sentinel_has(sentinel, info.si_signo))
             kill(pid, info.si_signo);
@@ -117,12 +131,13 @@ static int wait_for(pid_t pid, const sigset_t *set, struct snd_sentinel *sentine
 }
 
 /* What came while the program ended was meant for it. */
-static void drop_pending(const sigset_t *set)
+static void drop_pending(const sigset_t *set, struct snd_child *child)
 {
     const struct timespec now = { 0, 0 };
+    int                   number;
 
-    while (sigtimedwait(set, NULL, &now) > 0)
-        ;
+    while ((number = sigtimedwait(set, NULL, &now)) > 0)
+        child->interrupted |= ends_programs(number);
 }
 
 /* ------------------------------------------------------------------ whole */
@@ -151,27 +166,52 @@ static int read_reason(int fd)
     return n == (ssize_t)sizeof why ? why : -1;
 }
 
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Opens the gate, after the caller has had its turn; returns when. */
+static int64_t let_go(const struct snd_child *child, pid_t pid, int gate[2])
+{
+    if (gate[0] >= 0)
+        close(gate[0]);
+    if (pid > 0 && child->forked)
+        child->forked(child->user, pid);
+    int64_t now = now_ns();
+    if (gate[1] >= 0)
+        close(gate[1]);
+    return now;
+}
+
 int snd_child_run(char **program, struct snd_child *child)
 {
     struct sigaction    usual = { .sa_handler = SIG_DFL };
     struct snd_sentinel sentinel;
     sigset_t            set;
-    int                 ends[2];
+    int                 ends[2], gate[2] = { -1, -1 };
 
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     for (size_t i = 0; i < sizeof passed_on / sizeof passed_on[0]; i++)
         sigaddset(&set, passed_on[i]);
     sigprocmask(SIG_BLOCK, &set, &child->before);
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    if (pipe2(ends, O_CLOEXEC) != 0 || (child->forked && pipe2(gate, O_CLOEXEC) != 0))
         return snd_failure("run: cannot make a pipe: %s", strerror(errno));
     /* If the parent ignored it, children would vanish without a word. */
     sigaction(SIGCHLD, &usual, NULL);
     snd_sentinel_start(&sentinel);
     pid_t pid = fork();
-    if (pid == 0)
-        become(program, &child->before, ends[1]);
-    int failed = errno;
+    if (pid == 0) {
+        if (gate[1] >= 0)
+            close(gate[1]);
+        become(program, &child->before, gate[0], ends[1]);
+    }
+    int     failed = errno;
+    int64_t start_ns = let_go(child, pid, gate);
     close(ends[1]);
     if (pid < 0) {
         close(ends[0]);
@@ -179,9 +219,10 @@ int snd_child_run(char **program, struct snd_child *child)
         return snd_failure("run: cannot start a process: %s", strerror(failed));
     }
     int why = read_reason(ends[0]);
-    child->wait_status = wait_for(pid, &set, &sentinel);
+    child->wait_status = wait_for(pid, &set, &sentinel, child);
+    child->elapsed_ns = now_ns() - start_ns;
     snd_sentinel_end(&sentinel);
-    drop_pending(&set);
+    drop_pending(&set, child);
     return why < 0 ? -1 : refuse(program[0], why);
 }
 

@@ -8,15 +8,27 @@
 #define SND_CLI_CHILD_H
 
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
 
 struct snd_child {
-    int      wait_status; /* as waitpid gives it */
-    sigset_t before;      /* the signals that were blocked before it ran */
+    /* Called when its process is there and waits to become the program; or NULL. The caller's. */
+    void (*forked)(void *user, pid_t pid);
+    void *user;
+
+    int           wait_status; /* as waitpid gives it */
+    sigset_t      before;      /* the signals that were blocked before it ran */
+    struct rusage usage;       /* of it, and of its children that it waited for */
+    int64_t       elapsed_ns;  /* from before it became the program to its end */
+    bool          interrupted; /* a signal that ends programs reached us meanwhile */
 };
 
 /*
  * Runs `program` (NULL-terminated) and waits for its end. Signals that reach us and not the
- * program are passed on meanwhile; while the program is stopped, so are we.
+ * program are passed on meanwhile; while the program is stopped, so are we. `child` is all zero, but
+ * for what is the caller's.
  * -1 when it ran; 127 when there is no such program, 126 when it cannot be run, 1 when no
  * process could be made: then it has said so on stderr. Whatever it returns, the signals that
  * would end us stay blocked until snd_child_leave().

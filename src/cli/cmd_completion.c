@@ -130,7 +130,8 @@ static void write_zsh_option(const struct snd_command *command, const struct snd
     write_zsh_text(option->help);
     printf("]");
     if (option->argument) {
-        printf("%s", option->kind == SND_OPTION_MAYBE ? "::" : ":");
+        printf("%s",
+               option->kind == SND_OPTION_MAYBE || option->kind == SND_OPTION_WORDS ? "::" : ":");
         write_zsh_text(option->argument);
         if (list) {
             printf(":(");

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -23,6 +24,7 @@
 #include "cli/pyfind.h"
 #include "cli/runfolder.h"
 #include "cli/runname.h"
+#include "cli/runparents.h"
 #include "cli/runprobes.h"
 #include "format/layout.h"
 #include "format/schedule.h"
@@ -30,11 +32,13 @@
 #define SND_TRACE_LEAST (8 * SND_GRAIN) /* the recorder's own limit: record/startoptions.c */
 
 struct run_args {
-    const char           *schedule;
-    uint64_t              max_size;
-    bool                  keep_last, quiet, verbose;
-    struct snd_run_probes probes;
-    struct snd_after_run  after;
+    const char            *schedule;
+    uint64_t               max_size;
+    int64_t                repeat;
+    bool                   keep_last, quiet, verbose;
+    struct snd_run_probes  probes;
+    struct snd_after_run   after;
+    struct snd_run_parents parents;
 };
 
 #define AT(member) offsetof(struct run_args, member)
@@ -65,6 +69,8 @@ static const struct snd_option options[] = {
       "record some steps: wait=N,warmup=N,active=N,repeat=N,skip_first=N,"
       "skip_first_wait=N",
       SND_OPTION_TEXT, AT(schedule), 0 },
+    { 'r', "repeat", "N", "with --counters: run the program N times, and print mean and spread",
+      SND_OPTION_NUMBER, AT(repeat), 1 },
     { 'q', "quiet", NULL, "do not print where the trace is", SND_OPTION_FLAG, AT(quiet), 0 },
     { 'v', "verbose", NULL, "print where the trace is (the default)", SND_OPTION_FLAG, AT(verbose),
       0 },
@@ -146,6 +152,8 @@ static int check(const struct snd_command *self, struct run_args *args, int oper
     if (args->max_size && args->max_size < SND_TRACE_LEAST)
         return snd_usage_error(self, "--max-size: expected at least %zuK, got %llu bytes",
                                SND_TRACE_LEAST / 1024, (unsigned long long)args->max_size);
+    if (args->repeat && !args->probes.counters)
+        return snd_usage_error(self, "--repeat requires --counters");
     if ((status = snd_run_probes_check(self, &args->probes)) >= 0)
         return status;
     if (args->schedule && (status = check_schedule(self, args->schedule)) >= 0)
@@ -254,6 +262,36 @@ static void finish(const struct run_args *args, struct snd_run_folder *folder, c
     snd_child_leave(child);
 }
 
+static bool failed(const struct snd_child *child)
+{
+    return child->wait_status != 0;
+}
+
+/*
+ * Once, or --repeat times unless a signal ends it. `child` has how the last run ended, or the first
+ * that failed. -1, or the exit status when it could not be run.
+ */
+static int run_times(struct run_args *args, char **program, struct snd_child *child)
+{
+    struct snd_child first = { 0 };
+    int              status = -1;
+
+    for (int64_t i = 0; status < 0; i++) {
+        *child = (struct snd_child){ .user = &args->parents };
+        child->forked = args->parents.count > 0 ? snd_run_parents_forked : NULL;
+        status = snd_child_run(program, child);
+        if (status < 0)
+            snd_run_parents_ended(&args->parents, child);
+        if (i == 0 || (!failed(&first) && failed(child)))
+            first = *child;
+        if (i + 1 >= args->repeat || child->interrupted || WIFSIGNALED(child->wait_status))
+            break;
+        snd_child_leave(child);
+    }
+    child->wait_status = first.wait_status;
+    return status;
+}
+
 /* Runs the program; -1, or the exit status when it could not be. */
 static int run_program(struct run_args *args, struct snd_run_folder *folder, char **program,
                        struct snd_child *child)
@@ -266,9 +304,11 @@ static int run_program(struct run_args *args, struct snd_run_folder *folder, cha
     int status = snd_run_probes_set(&args->probes);
     if (status >= 0)
         return status;
-    status = snd_child_run(program, child);
+    status = run_times(args, program, child);
     if (status >= 0)
         snd_child_leave(child);
+    else
+        snd_run_parents_write(&args->parents, folder->full.bytes, program);
     return status;
 }
 
@@ -292,7 +332,7 @@ static int record(struct run_args *args, const char *path, char **program, struc
 /* There is no place for the trace, which was only to be shown: the program matters more. */
 static int run_unrecorded(char **program)
 {
-    struct snd_child child;
+    struct snd_child child = { 0 };
 
     snd_run_probes_clear();
     int status = snd_child_run(program, &child);
@@ -317,7 +357,7 @@ static int run_checked(const struct snd_command *self, struct run_args *args, ch
 {
     struct sonde_buffer path = { 0 }, views = { 0 };
     struct snd_run_name name = snd_run_name(program);
-    struct snd_child    child;
+    struct snd_child    child = { 0 };
     int                 status;
 
     if (!snd_after_run_place(&args->after, name.name, name.length, &path))
@@ -332,7 +372,10 @@ static int run_checked(const struct snd_command *self, struct run_args *args, ch
     if (!args->after.view && !args->probes.unasked)
         args->after.view = snd_buf_string(&views);
     if (status < 0)
+        status = snd_run_parents_prepare(self, &args->probes, &args->parents);
+    if (status < 0)
         status = record(args, path.bytes, program, &child);
+    snd_run_parents_release(&args->parents);
     snd_after_run_release(&args->after);
     sonde_buffer_release(&path);
     sonde_buffer_release(&views);

@@ -58,8 +58,9 @@ static int option_label(const struct snd_option *option, char *text, size_t size
 
     if (option->letter)
         snprintf(letter, sizeof letter, "-%c, ", option->letter);
-    return snprintf(text, size, "%s--%s%s%s", letter, option->name, option->argument ? " " : "",
-                    option->argument ? option->argument : "");
+    const char *argument = option->argument ? option->argument : "";
+    return snprintf(text, size, "%s--%s%s%s", letter, option->name,
+                    *argument && option->kind != SND_OPTION_WORDS ? " " : "", argument);
 }
 
 void snd_command_help(const struct snd_command *command, FILE *out)
@@ -131,6 +132,9 @@ static int store(const struct snd_command *command, const struct snd_option *opt
     case SND_OPTION_TEXT:
         *(const char **)place = value;
         return -1;
+    case SND_OPTION_WORDS:
+        *(const char **)place = value ? value : "";
+        return -1;
     case SND_OPTION_NUMBER:
         if (parse_number(value, option->least, place))
             return -1;
@@ -187,11 +191,16 @@ static int refuse_option(const struct snd_command *command, const char *text)
                            snd_nearest_hint(&nearest, hint));
 }
 
+static bool is_optional(const struct snd_option *option)
+{
+    return option->kind == SND_OPTION_MAYBE || option->kind == SND_OPTION_WORDS;
+}
+
 /* A value that may be left out is one that the next word can only be. */
 static bool may_follow(const struct snd_option *option, const char *next)
 {
-    return option->kind != SND_OPTION_MAYBE ||
-           (*next && strspn(next, "0123456789") == strlen(next));
+    return !is_optional(option) || (option->kind == SND_OPTION_MAYBE && *next &&
+                                    strspn(next, "0123456789") == strlen(next));
 }
 
 /* "--name", "--name=value", "--name value", "-x", "-xvalue", "-x value". -1 or exit status. */
@@ -213,7 +222,7 @@ static int parse_one(const struct snd_command *command, int argc, char **argv, i
             return snd_usage_error(command, "option '%s' takes no value", text);
     } else if (!value && *at + 1 < argc && may_follow(option, argv[*at + 1])) {
         value = argv[++*at];
-    } else if (!value && option->kind != SND_OPTION_MAYBE) {
+    } else if (!value && !is_optional(option)) {
         return snd_usage_error(command, "--%s: missing value %s", option->name, option->argument);
     }
     return store(command, option, value, values);

@@ -20,6 +20,7 @@ enum snd_option_kind {
     SND_OPTION_NUMBER, /* int64_t, from `least` */
     SND_OPTION_SIZE,   /* uint64_t bytes: a number with K, M or G (1024) */
     SND_OPTION_MAYBE,  /* int64_t, from 1; -1 where no number follows. "=N", or the next word */
+    SND_OPTION_WORDS, /* const char *; "" where none follow. "=WORDS" alone: a program may come next */
 };
 
 struct snd_option {

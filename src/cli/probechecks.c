@@ -10,6 +10,7 @@
 
 #include "base/package.h"
 #include "cli/autostart.h"
+#include "native/counters.h"
 
 void snd_find(struct snd_finding *finding, enum snd_verdict verdict, const char *format, ...)
 {
@@ -111,10 +112,43 @@ static void snd_check_cuda(struct snd_finding *finding, const struct checked *ch
     sonde_buffer_release(&path);
 }
 
+/* Counters of a program: those of the processor, and what of the kernel may be counted. */
+static void snd_check_counters(struct snd_finding *finding, const struct checked *checked)
+{
+    struct snd_counter_list   list;
+    struct snd_counter_opened opened;
+    struct sonde_error        err;
+    const char               *absent[2] = { NULL, NULL };
+    static char               why[2][sizeof opened.why];
+    bool                      user_only = false;
+
+    if (snd_counters_parse("task-clock,cycles", &list, &err) != SONDE_OK)
+        return;
+    for (size_t i = 0; i < 2; i++) {
+        snd_counter_open(&list.items[i], 0, SND_COUNT_PROGRAM, -1, &opened);
+        snprintf(why[i], sizeof why[i], "%s", opened.why);
+        absent[i] = opened.fd < 0 ? why[i] : NULL;
+        user_only |= opened.user_only;
+        if (opened.fd >= 0)
+            close(opened.fd);
+    }
+    const char *mode = user_only ? ", in user mode only (perf_event_paranoid)" : "";
+    if (absent[0])
+        snd_find(finding, SND_LIMITED, "%s has only what getrusage gives: %s", checked->options,
+                 absent[0]);
+    else if (absent[1])
+        snd_find(finding, SND_LIMITED, "%s counts what the kernel does%s; cycles: %s",
+                 checked->options, mode, absent[1]);
+    else
+        snd_find(finding, SND_FINE, "%s counts what the processor and the kernel do%s",
+                 checked->options, mode);
+}
+
 /* ------------------------------------------------------------------------- table */
 
 #define SND_BY_PYTHON(...) NULL
 #define SND_BY_LIBRARY(name, variable) #name
+#define SND_BY_PARENT(name) NULL
 static const struct probe {
     const char *option, *library, *check_name;
     void (*check)(struct snd_finding *, const struct checked *);

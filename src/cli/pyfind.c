@@ -58,7 +58,7 @@ char *snd_python_for_script(char beside[PATH_MAX])
 static int run_one(const char *python, const char *package, const char *module, char *const *args)
 {
     const char      *head[] = { python, "-c", starter, package, module };
-    struct snd_child child;
+    struct snd_child child = { 0 };
     size_t           n = 0, count = 0;
 
     while (args[count])

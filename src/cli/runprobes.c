@@ -8,26 +8,25 @@
 
 #include "cli/autostart.h"
 #include "cli/runlibrary.h"
+#include "cli/runparents.h"
 
 #define STARTS "SONDE_START"
 
-enum value { FLAG, LIST, RATE };
+enum value { FLAG, LIST, RATE, WORDS };
 enum without { OTHERS, EMPTY }; /* what a view shows without its probe */
-enum start_kind { BY_PYTHON, BY_LIBRARY };
+enum start_kind { BY_PYTHON, BY_LIBRARY, BY_PARENT };
 
 struct start {
-    enum start_kind kind;
-    const char     *when, *sees, *function; /* by Python */
-    const char     *library, *variable;     /* by a library */
+    enum start_kind              kind;
+    const char                  *when, *sees, *function; /* by Python */
+    const char                  *library, *variable;     /* by a library */
+    const struct snd_run_parent *parent;
 };
-#define SND_BY_PYTHON(when, sees, function)     \
-    {                                           \
-        BY_PYTHON, when, sees, function, "", "" \
-    }
-#define SND_BY_LIBRARY(name, variable)           \
-    {                                            \
-        BY_LIBRARY, "", "", "", #name, #variable \
-    }
+/* clang-format off */
+#define SND_BY_PYTHON(when, sees, function) { BY_PYTHON, when, sees, function, "", "", NULL }
+#define SND_BY_LIBRARY(name, variable) { BY_LIBRARY, "", "", "", #name, #variable, NULL }
+#define SND_BY_PARENT(name) { BY_PARENT, "", "", "", "", "", &snd_parent_##name }
+/* clang-format on */
 
 /* A probe, or (without a view) a detail of the one before it. */
 static const struct probe {
@@ -79,6 +78,7 @@ static bool is_given(const struct probe *probe, const struct snd_run_probes *cho
     case FLAG:
         return *(const bool *)place;
     case LIST:
+    case WORDS:
         *value = *(const char *const *)place;
         return *value != NULL;
     case RATE:
@@ -112,6 +112,9 @@ static void choose(const struct probe *probe, struct snd_run_probes *chosen)
         break;
     case LIST:
         *(const char **)place = "@profile";
+        break;
+    case WORDS:
+        *(const char **)place = "";
         break;
     case RATE:
         *(int64_t *)place = -1;
@@ -249,6 +252,24 @@ static void list_starts(const struct snd_run_probes *chosen, struct sonde_buffer
                            probe->records);
 }
 
+const struct snd_run_parent *snd_run_probes_parent(const struct snd_run_probes *chosen,
+                                                   size_t                       index)
+{
+    for (const struct probe *probe = probes; probe < end; probe = next_probe(probe))
+        if (probe->start.kind == BY_PARENT && is_on(probe, chosen) && index-- == 0)
+            return probe->start.parent;
+    return NULL;
+}
+
+/* A probe that is not started from outside needs the package. */
+static bool needs_package(const struct snd_run_probes *chosen)
+{
+    for (const struct probe *probe = probes; probe < end; probe = next_probe(probe))
+        if (probe->start.kind != BY_PARENT && is_on(probe, chosen))
+            return true;
+    return false;
+}
+
 /* A probe's library in one of its variables; `variable` has the name. */
 struct place {
     struct snd_run_library library;
@@ -318,6 +339,8 @@ int snd_run_probes_set(const struct snd_run_probes *chosen)
     list_probes(chosen, &list);
     if (list.failed)
         status = snd_failure("run: out of memory");
+    else if (!needs_package(chosen))
+        unsetenv(STARTS), unsetenv("SONDE_PROBES");
     else if (snd_autostart_find(&folder))
         status = set_found(chosen, folder.bytes, list.bytes);
     else if (!chosen->unasked)

@@ -16,10 +16,14 @@
 
 #define SND_SAMPLE_HZ_MOST 20000 /* the sampler's own limit: probes/python/sampler.c */
 
-/* The types of values. FLAG; LIST: NULL if not asked for; RATE: 0 if not, -1 without a number. */
+/*
+ * The types of values. FLAG; LIST: NULL if not asked for; WORDS: so too, "" without any; RATE: 0 if
+ * not, -1 without a number.
+ */
 #define SND_PROBE_FLAG bool
 #define SND_PROBE_LIST const char *
 #define SND_PROBE_RATE int64_t
+#define SND_PROBE_WORDS const char *
 
 struct snd_run_probes {
 #define SND_PROBE(id, option, value, ...) SND_PROBE_##value id;
@@ -34,6 +38,7 @@ struct snd_run_probes {
 #define SND_PROBE_OPTION_FLAG SND_OPTION_FLAG
 #define SND_PROBE_OPTION_LIST SND_OPTION_TEXT
 #define SND_PROBE_OPTION_RATE SND_OPTION_MAYBE
+#define SND_PROBE_OPTION_WORDS SND_OPTION_WORDS
 
 /* -1, or the exit status of a usage error: a value is out of its range. */
 int snd_run_probes_check(const struct snd_command *self, const struct snd_run_probes *chosen);
@@ -57,6 +62,11 @@ bool snd_run_probes_make(const struct snd_run_probes *chosen, const char *view,
 
 /* Appends the views that show what is recorded to `views`, with commas. */
 void snd_run_probes_views(const struct snd_run_probes *chosen, struct sonde_buffer *views);
+
+/* The chosen ones that `sonde run` starts itself (SND_BY_PARENT), by index; NULL past the last. */
+struct snd_run_parent;
+const struct snd_run_parent *snd_run_probes_parent(const struct snd_run_probes *chosen,
+                                                   size_t                       index);
 
 /*
  * Sets the environment that starts the chosen probes in the program. Returns -1, or the exit

@@ -47,6 +47,8 @@ static const struct {
       "The trace has no graph of a model: record one with sonde model --level graph, or "
       "sonde.graph().",
       NULL },
+    { "counters", SND_META_COUNT, NULL,
+      "The trace has no counters: record them with sonde run --counters.", NULL },
     { "tensors", SND_META_COUNT, NULL,
       "The trace lists no tensors: sonde.memory_report() records them.", NULL },
     { "tensor-lines", SND_META_COUNT, NULL,

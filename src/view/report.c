@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "base/sink.h"
 #include "format/layout.h"
+#include "model/counters.h"
 #include "model/summary.h"
 #include "read/reader.h"
 #include "snd_config.h"
@@ -72,6 +73,7 @@ size_t sonde_views_with_content(struct sonde_trace *trace, const char **views, s
         { has_tally(trace, SND_TALLY_LINE, 0), "lines" },
         { has_tally(trace, SND_TALLY_LINE_MEMORY, 0), "line-memory" },
         { samples, "samples" },
+        { snd_counters_there(trace), "counters" },
         { samples && !calls, "functions" }, /* the hot ones, of the samples */
     };
     size_t count = 0;

@@ -61,6 +61,13 @@ const struct snd_view snd_views[] = {
       snd_view_samples,
       true,
       false },
+    { { "counters",
+        "counters of the program: cycles, page faults, switches, .., and what follows (perf "
+        "stat's table)",
+        0 },
+      snd_view_counters,
+      true,
+      false },
     { { "kernels",
         "one row per kernel, copy and fill of GPUs: time, grid, occupancy, delay, what launched it",
         SONDE_GROUP_SHAPE | SONDE_GROUP_STACK | SONDE_GROUP_PROCESS | SONDE_GROUP_MODULE |

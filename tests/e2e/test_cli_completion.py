@@ -2,6 +2,7 @@
 """Shell completion, made from the tables; and help that cannot be written."""
 import os
 import pty
+import re
 import select
 import shutil
 import subprocess
@@ -46,7 +47,7 @@ def test_bash_has_every_option(tmp_path):
         if name == "help":
             continue
         listed = [word for line in read(name, "--help").decode().splitlines()
-                  if line.startswith(("  -", "      --")) for word in line.split()[:2] if word.startswith("--")]
+                  if line.startswith(("  -", "      --")) for word in re.split(r"[\[ ]+", line.strip())[:2] if word.startswith("--")]
         assert set(complete(tmp_path, name, "--")) == {"--help", *listed}, name
 
 

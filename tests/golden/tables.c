@@ -2,7 +2,7 @@
 /*
  * Prints the tables of views, exporters and probes, with tabs: kind, name, summary. Of a probe also
  * the view that shows it, one that also can, its folder below src/, and the function that starts it
- * or the library.
+ * or the library, or "sonde run:" and its name there.
  */
 #include <stdio.h>
 
@@ -10,6 +10,7 @@
 
 #define SND_BY_PYTHON(when, sees, function) function
 #define SND_BY_LIBRARY(name, variable) #name
+#define SND_BY_PARENT(name) "sonde run:" #name
 #define SND_PROBE(id, option, value, argument, most, records, view, without, also, usual, start, \
                   folder, check, help)                                                           \
     "probe\t" option "\t" help "\t" view "\t" also "\t" folder "\t" start "\n"

@@ -18,6 +18,7 @@ struct values {
     int64_t     number;
     uint64_t    size;
     int64_t     maybe;
+    const char *words;
 };
 
 static const struct snd_option table[] = {
@@ -27,6 +28,7 @@ static const struct snd_option table[] = {
     { 's', "size", "SIZE", "a size", SND_OPTION_SIZE, offsetof(struct values, size), 0 },
     { 'm', "maybe", "[HZ]", "a number or none", SND_OPTION_MAYBE, offsetof(struct values, maybe),
       0 },
+    { 0, "words", "[=LIST]", "words or none", SND_OPTION_WORDS, offsetof(struct values, words), 0 },
 };
 static const struct snd_command plain = { "plain", "",  "", table, SND_OPTION_COUNT(table),
                                           false,   NULL };
@@ -95,6 +97,23 @@ static void a_number_may_be_left_out(void **state)
         assert_int_equal(values.maybe, cases[i].maybe);
         assert_int_equal(operands, cases[i].operands);
     }
+}
+
+static void words_may_be_left_out(void **state)
+{
+    struct values values;
+    char         *words[32];
+    int           operands;
+
+    (void)state;
+    assert_int_equal(parse(&plain, "--words prog", &values, words, &operands), -1);
+    assert_string_equal(values.words, "");
+    assert_int_equal(operands, 1);
+    assert_int_equal(parse(&plain, "--words=a,b prog", &values, words, &operands), -1);
+    assert_string_equal(values.words, "a,b");
+    assert_int_equal(operands, 1);
+    assert_int_equal(parse(&plain, "prog", &values, words, &operands), -1);
+    assert_null(values.words);
 }
 
 static void a_programs_options_are_its_own(void **state)
@@ -181,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_form),
         cmocka_unit_test(a_number_may_be_left_out),
+        cmocka_unit_test(words_may_be_left_out),
         cmocka_unit_test(a_programs_options_are_its_own),
         cmocka_unit_test_setup_teardown(sizes_have_units, hide_stderr, show_stderr),
         cmocka_unit_test_setup_teardown(refuses_nonsense, hide_stderr, show_stderr),

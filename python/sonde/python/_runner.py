@@ -40,11 +40,11 @@ what to do with it:
   -z, --skip-zero         no functions that did not run
 """
 
-# What to record: the options of `sonde run`, each a "flag", a "list" or a "rate".
+# What to record: the options of `sonde run`, each a "flag", a "list", a "rate" or "words".
 _RECORDS = {f"--{name}": value for name, value in PROBES}
 # Whether an option has a value. Those that `sonde run` has too, and those that are only here.
 _PASSED = {
-    **{name: value == "list" for name, value in _RECORDS.items() if value != "rate"},
+    **{name: value == "list" for name, value in _RECORDS.items() if value not in ("rate", "words")},
     **dict.fromkeys(("--keep-last", "--skip-zero"), False),
     **dict.fromkeys(("--max-size", "--schedule", "--sort", "--rows"), True),
 }
@@ -101,8 +101,8 @@ def parse(words):
         name, value, rest = _split(word)
         if rest:
             words.insert(0, "-" + rest)
-        if _RECORDS.get(name) == "rate":
-            if value is None and words and words[0].isdigit():
+        if _RECORDS.get(name) in ("rate", "words"):
+            if _RECORDS[name] == "rate" and value is None and words and words[0].isdigit():
                 value = words.pop(0)
         elif name in _PASSED or name in _OWN:
             takes = _PASSED.get(name, _OWN.get(name))

@@ -5,6 +5,7 @@
 #define FLAG "flag"
 #define LIST "list"
 #define RATE "rate"
+#define WORDS "words"
 static const struct {
     const char *option, *value;
 } probes[] = {

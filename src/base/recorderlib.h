@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * base/recorderlib.h - the recorder's shared library, loaded when it is needed: the program `sonde`
+ * reads traces, and links no recorder.
+ *
+ * Layer: base. Threads: one.
+ */
+#ifndef SND_BASE_RECORDERLIB_H
+#define SND_BASE_RECORDERLIB_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+/* A function of sonde/record.h, and the pointer that it is put into. */
+struct snd_recorder_symbol {
+    const char *name;
+    void       *into;
+};
+
+/*
+ * Loads the library and finds all of them. Takes SONDE_TRACE out of the environment: under `sonde run`
+ * the caller would be recorded itself.
+ * Errors: SONDE_E_UNSUPPORTED, with where it was looked for, or what it does not have.
+ */
+SND_CHECKED enum sonde_status snd_recorder_load(const struct snd_recorder_symbol *wanted,
+                                                size_t count, struct sonde_error *err);
+
+#endif

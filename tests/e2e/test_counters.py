@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde run --counters: what it counts, against perf stat; what it says of what it cannot count."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+
+import pytest
+
+from cli_tools import ROOT, SONDE, find, needs_worker, read, read_json, sonde
+
+COUNTED = find("SONDE_COUNTED", ROOT / "build/tests/e2e/e2e_counted")
+PERF = shutil.which("perf")
+pytestmark = [needs_worker, pytest.mark.skipif(not COUNTED, reason="e2e_counted is not built: run `make`")]
+needs_perf = pytest.mark.skipif(not PERF, reason="perf is not installed: apt install linux-perf")
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="becomes another user")
+NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+
+
+def perf_stat(events, *program, before=()):
+    """Values of perf stat by name; None: it could not count it."""
+    done = subprocess.run([*before, PERF, "stat", "-x,", "-e", events, "--", *map(str, program)],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=100)
+    rows = [line.split(",") for line in done.stderr.splitlines() if line.count(",") >= 5]
+    return {row[2]: None if row[0].startswith("<") else float(row[0]) for row in rows}
+
+
+def counters(trace):
+    return {row["counter"]: row for row in read_json("report", trace, "--view", "counters", "--json")["rows"]}
+
+
+def count(tmp_path, *words, name="c.sonde", status=0, before=(), **extra):
+    """The rows of a run, by name: the options, "--", the program."""
+    trace = tmp_path / name
+    done = subprocess.run([*before, SONDE, "run", "-q", "-o", str(trace), *map(str, words)],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100, **extra)
+    assert done.returncode == status, done.stderr
+    return counters(trace)
+
+
+# ------------------------------------------------------------------------- as perf counts
+
+@needs_perf
+@pytest.mark.parametrize("program", [("pages", 5000), ("threads", 20), ("children", 20), ("exec", 3000)],
+                         ids=lambda program: program[0])
+def test_page_faults_are_perfs(tmp_path, program):
+    """In turn, five times each: as many faults, within the spread of both, and never fewer than pages."""
+    events = "page-faults,minor-faults"
+    ours, theirs = [], []
+    for turn in range(5):
+        theirs.append(perf_stat(events, COUNTED, *program)["page-faults"])
+        rows = count(tmp_path, f"--counters={events}", "--", COUNTED, *program, name=f"{turn}.sonde")
+        ours.append(rows["page-faults"]["value"])
+        assert rows["minor-faults"]["value"] <= rows["page-faults"]["value"]
+        assert rows["page-faults"]["running_percent"] == 100
+    pages = {"pages": 5000, "threads": 2000, "children": 2000, "exec": 3000}[program[0]]
+    assert min(ours) >= pages
+    spread = max(theirs) - min(theirs) + max(ours) - min(ours) + 3  # where the stack and the libraries lie
+    assert abs(statistics.median(ours) - statistics.median(theirs)) <= spread, (ours, theirs)
+
+
+@needs_perf
+def test_switches_and_clock_are_perfs(tmp_path):
+    events = "context-switches,task-clock"
+    theirs = perf_stat(events, COUNTED, "sleeps", 100)
+    ours = count(tmp_path, f"--counters={events}", "--", COUNTED, "sleeps", 100)
+    for value in (theirs["context-switches"], ours["context-switches"]["value"]):
+        assert 100 <= value < 200  # each sleep is a switch; a busy machine adds some
+    ours = count(tmp_path, f"--counters={events}", "--", COUNTED, "spin", 200)
+    assert 190e6 <= ours["task-clock"]["value"] < 260e6
+    assert 190 <= perf_stat(events, COUNTED, "spin", 200)["task-clock"] < 260
+    times = ours["user_time"]["value"] + ours["system_time"]["value"]
+    assert abs(times - ours["task-clock"]["value"]) < 30e6
+    assert ours["duration_time"]["value"] >= 190e6
+    utilized = ours["task-clock"]["value"] / ours["duration_time"]["value"]
+    assert ours["task-clock"]["metric"] == pytest.approx(utilized) and ours["task-clock"]["metric_unit"] == "CPUs utilized"
+
+
+@needs_perf
+def test_perf_supports_what_we_do(tmp_path):
+    """The same counters have values, and the same have none."""
+    names = ("task-clock,cpu-clock,context-switches,cpu-migrations,page-faults,minor-faults,major-faults,"
+             "alignment-faults,emulation-faults,cycles,instructions,branches,branch-misses,cache-references,"
+             "cache-misses,L1-dcache-load-misses,LLC-loads,dTLB-load-misses,r1c2")
+    theirs = perf_stat(names, COUNTED, "pages", 10)
+    ours = count(tmp_path, f"--counters={names}", "--", COUNTED, "pages", 10)
+    assert list(ours) == [*names.split(","), "duration_time", "user_time", "system_time"]
+    for name in names.split(","):
+        assert (ours[name]["value"] is None) == (theirs[name] is None), name
+        assert (ours[name]["absent"] is None) == (ours[name]["value"] is not None)
+
+
+@needs_perf
+def test_perf_around_sonde_counts_more(tmp_path):
+    """sonde itself is not counted: perf stat of it has more faults than it says of the program."""
+    trace = tmp_path / "c.sonde"
+    around = perf_stat("page-faults", SONDE, "run", "-q", "-o", trace, "--counters=page-faults", "--", COUNTED, "pages", 2000)
+    inside = counters(trace)["page-faults"]["value"]
+    assert 2000 <= inside < around["page-faults"] - 50
+
+
+# ------------------------------------------------------------------------------- repeating
+
+def test_repeat_has_perfs_spread(tmp_path):
+    """The mean of the runs, and the standard error of the mean; the trace has each run."""
+    rows = count(tmp_path, "-r", 6, "--counters=page-faults,task-clock", "--", COUNTED, "spin", 5)
+    for name in ("page-faults", "task-clock", "duration_time"):
+        row = rows[name]
+        assert row["runs"] == 6 and row["min"] <= row["value"] <= row["max"]
+        assert row["spread_percent"] == pytest.approx(100 * row["spread"] / row["value"])
+        # between two runs that differ alone and half that differ
+        assert row["spread"] <= (row["max"] - row["min"]) / 2
+    text = read("report", tmp_path / "c.sonde").decode()
+    assert "(6 runs)" in text and re.search(r"task-clock .* \( \+- +[\d.]+% \)", text)
+
+
+@needs_perf
+def test_repeat_is_perfs_formula(tmp_path):
+    """Values that differ by a known amount: perf's percentage of them is ours."""
+    # each run touches as many pages as the file has bytes, and adds 1,000
+    script = tmp_path / "more.sh"
+    script.write_text('#!/bin/sh\nhead -c 1000 /dev/zero >>"$1"\nexec "$2" pages $(wc -c <"$1")\n')
+    script.chmod(0o755)
+    theirs = subprocess.run([PERF, "stat", "-x,", "-r", "5", "-e", "page-faults", "--", script, tmp_path / "theirs", COUNTED],
+                            stderr=subprocess.PIPE, text=True, check=True).stderr.split(",")
+    rows = count(tmp_path, "-r", 5, "--counters=page-faults", "--", script, tmp_path / "ours", COUNTED)
+    values = [1000.0 * run for run in range(1, 6)]
+    error = statistics.stdev(values) / 5 ** 0.5
+    assert rows["page-faults"]["spread"] == pytest.approx(error, rel=0.02)
+    # perf 6.1 writes the last run's value with -x, and the percentage of that
+    assert rows["page-faults"]["spread"] == pytest.approx(float(theirs[0]) * float(theirs[3].rstrip("%")) / 100, rel=0.02)
+
+
+@pytest.mark.parametrize("mode, status", [(("exit", 7), 7), (("raise", int(signal.SIGKILL)), -int(signal.SIGKILL)),
+                                          (("exit", 0), 0)])
+def test_status_is_kept(tmp_path, mode, status):
+    rows = count(tmp_path, "-r", 3, "--counters", "--", COUNTED, *mode, status=status)
+    assert rows["page-faults"]["value"] > 0
+    assert rows["page-faults"]["runs"] == (1 if mode[0] == "raise" else 3)
+
+
+def test_repeat_stops_at_an_interrupt(tmp_path):
+    trace = tmp_path / "c.sonde"
+    run = subprocess.Popen([SONDE, "run", "-q", "-o", trace, "-r", "1000", "--counters", "--", COUNTED, "wait"],
+                           stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert run.stdout.readline() == "ready\n"
+    os.killpg(run.pid, signal.SIGINT)
+    assert run.wait(timeout=60) == -signal.SIGINT
+    run.stdout.close()
+    assert counters(trace)["task-clock"]["runs"] == 1
+
+
+def test_a_program_that_cannot_be_run(tmp_path):
+    done = sonde("run", "--counters", "-o", tmp_path / "c.sonde", "--", "./no-such-program")
+    assert done.returncode == 127 and not (tmp_path / "c.sonde").exists()
+
+
+# -------------------------------------------------------------------------- what is printed
+
+def test_print_and_report_say_the_same(tmp_path):
+    trace = tmp_path / "c.sonde"
+    done = sonde("run", "-q", "-p", "-o", trace, "--counters", "--", COUNTED, "pages", 300)
+    assert done.returncode == 0
+    assert done.stdout == read("report", trace, "--view", "counters") == read("report", trace)
+    text = done.stdout.decode()
+    assert f"Counters of '{COUNTED} pages 300':" in text
+    for words in (r"msec task-clock +# +[\d.]+ CPUs utilized", r"page-faults +# +[\d.]+ [KM]?/sec", "seconds time elapsed",
+                  "seconds user", "seconds sys"):
+        assert re.search(words, text), text
+    rows = read("report", trace, "--csv").decode().splitlines()
+    assert rows[0].startswith("counter,value,unit") and rows[1].startswith("task-clock,")
+
+
+def test_a_counter_that_is_not_there_is_named(tmp_path):
+    rows = count(tmp_path, "--counters=r7fff,page-faults", "--", COUNTED, "pages", 10)
+    if rows["r7fff"]["value"] is None:
+        assert rows["r7fff"]["absent"].startswith(("not supported: ", "not counted: "))
+        assert re.search(r"<not \w+> +r7fff +# \w", read("report", tmp_path / "c.sonde").decode())
+    assert rows["page-faults"]["value"] >= 10
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--counters=page-fault"], "unknown counter 'page-fault' (did you mean 'page-faults'?)"),
+    (["--counters=cycles,"], "unknown counter ''"),
+    (["--counters=cycles:x"], "counter 'cycles': unknown modifier 'x'; expected :u"),
+    (["--counters=cycles:"], "expected :u, :k or :uk after it"),
+    (["--counters=rxyz"], "unknown counter 'rxyz'"),
+    (["--counters=task-clock:u"], "counter 'task-clock' has no modes"),
+    (["--counters=user_time"], "counter 'user_time' is always recorded"),
+    (["--counters=" + ",".join(f"r{number}" for number in range(33))], "more than 32 counters"),
+    (["-r", "3"], "--repeat requires --counters"),
+    (["--counters", "-r", "0"], "--repeat: expected an integer >= 1"),
+    (["--view", "counters", "--print", "--ops"], "add --counters"),
+])
+def test_wrong_lists(tmp_path, words, says):
+    done = sonde("run", *words, "--", COUNTED, "pages", "1", cwd=tmp_path)
+    assert done.returncode == 2 and says in done.stderr.decode()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_modes_add_up(tmp_path):
+    """Faults in user mode and in kernel mode are all of them."""
+    if os.getuid() != 0:
+        pytest.skip("kernel mode is not permitted")
+    rows = count(tmp_path, "--counters=page-faults,page-faults:u,page-faults:k", "--", COUNTED, "pages", 100)
+    assert rows["page-faults:u"]["value"] >= 100
+    assert rows["page-faults:u"]["value"] + rows["page-faults:k"]["value"] == rows["page-faults"]["value"]
+
+
+# ------------------------------------------------------------------------------------ users
+
+@needs_root
+def test_another_user(tmp_path):
+    """User mode where no more is permitted, and said; switches are not the 0 that perf prints."""
+    if int(pathlib.Path("/proc/sys/kernel/perf_event_paranoid").read_text()) < 2:
+        pytest.skip("every user may count the kernel here")
+    if not reachable():
+        pytest.skip("another user cannot reach the programs")
+    tmp_path.chmod(0o777)
+    for folder in tmp_path.parents:
+        if folder == pathlib.Path("/"):
+            break
+        folder.chmod(folder.stat().st_mode | 0o011)
+    rows = count(tmp_path, "--counters", "--", COUNTED, "sleeps", 50, before=NOBODY)
+    assert rows["page-faults:u"]["value"] > 0 and "user mode only" in rows["page-faults:u"]["note"]
+    assert rows["task-clock"]["value"] > 0
+    assert 50 <= rows["context-switches"]["value"] < 120 and "getrusage" in rows["context-switches"]["note"]
+    assert rows["cpu-migrations"]["absent"].startswith("not permitted: ")
+
+
+def reachable():
+    return subprocess.run([*NOBODY, SONDE, "--version"], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode == 0 and \
+        subprocess.run([*NOBODY, COUNTED, "exit", "0"]).returncode == 0
+
+
+@needs_root
+def test_a_setuid_program(tmp_path):
+    """Of a program with more privileges than its caller the kernel ends the counting: that is said."""
+    if not reachable():
+        pytest.skip("another user cannot reach the programs")
+    program = pathlib.Path(shutil.copy(COUNTED, "/tmp/sonde-test-setuid"))
+    place = pathlib.Path("/tmp/sonde-test-setuid.d")
+    try:
+        program.chmod(0o4755)
+        place.mkdir(mode=0o777, exist_ok=True)
+        place.chmod(0o777)
+        rows = count(place, "--counters=page-faults,alignment-faults", "--", program, "sleeps", 20, before=NOBODY)
+        assert "set-user-id" in rows["alignment-faults"]["absent"]
+        assert rows["page-faults"]["value"] > 20 and "getrusage" in rows["page-faults"]["note"]
+    finally:
+        program.unlink()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+# ----------------------------------------------------------------------------- with others
+
+def test_beside_other_probes(tmp_path):
+    """A program that marks has its own file; both are in the trace, and every view finds its own."""
+    worker = find("SONDE_WORKER", ROOT / "build/tests/e2e/e2e_worker")
+    rows = count(tmp_path, "--counters", "--ops", "--", worker, "steps", 3)
+    assert rows["page-faults"]["value"] > 0
+    ops = read_json("report", tmp_path / "c.sonde", "--view", "ops", "--json")
+    assert ops["rows"] and ops["ledger"] == {}
+
+
+def test_a_python_program_runs_as_if_alone(tmp_path):
+    """Counters alone start nothing in the program."""
+    code = "import os, sys; print(sorted(k for k in os.environ if k.startswith('SONDE_') and k != 'SONDE_TRACE'), 'sitecustomize' in sys.modules and sys.modules['sitecustomize'].__file__)"
+    done = sonde("run", "-q", "-o", tmp_path / "c.sonde", "--counters=page-faults", "--", "python3", "-c", code)
+    alone = subprocess.run(["python3", "-c", code], stdout=subprocess.PIPE, check=True).stdout
+    assert done.stdout.replace(b"'SONDE_COUNTERS'", b"") == alone
+
+
+def test_the_facts_are_in_the_trace(tmp_path):
+    """By the public reader: name, value, run."""
+    count(tmp_path, "-r", 2, "--counters=page-faults", "--", COUNTED, "pages", 10)
+    info = json.loads(read("report", tmp_path / "c.sonde", "--view", "counters", "--json"))
+    assert info["totals"]["runs"] == 2

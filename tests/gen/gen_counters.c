@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gen/gen_counters.c - cases about counters of the kernel and the processor. */
+#include "cases.h"
+#include "format/layout.h"
+#include "synth.h"
+
+struct row {
+    const char *name;
+    uint64_t    value, enabled, running;
+    const char *unit, *absent, *note;
+};
+
+static void put_row(struct synth *s, uint32_t run, const struct row *row)
+{
+    struct snd_fact_member m[8];
+    uint32_t               n = 0;
+
+    if (row->absent)
+        m[n++] = (struct snd_fact_member){ SND_FIELD_COUNTER_ABSENT, SND_FACT_TEXT,
+                                           synth_string(s, row->absent), 0 };
+    else
+        m[n++] = (struct snd_fact_member){ SND_FIELD_COUNTER_VALUE, SND_FACT_NUMBER, 0,
+                                           row->value };
+    if (row->enabled) {
+        m[n++] = (struct snd_fact_member){ SND_FIELD_COUNTER_ENABLED_NS, SND_FACT_NUMBER, 0,
+                                           row->enabled };
+        m[n++] = (struct snd_fact_member){ SND_FIELD_COUNTER_RUNNING_NS, SND_FACT_NUMBER, 0,
+                                           row->running };
+    }
+    if (row->unit)
+        m[n++] = (struct snd_fact_member){ SND_FIELD_COUNTER_UNIT, SND_FACT_TEXT,
+                                           synth_string(s, row->unit), 0 };
+    if (row->note)
+        m[n++] = (struct snd_fact_member){ SND_FIELD_COUNTER_NOTE, SND_FACT_TEXT,
+                                           synth_string(s, row->note), 0 };
+    if (row->value == 4000000) /* the one of cache lines */
+        m[n++] = (struct snd_fact_member){ SND_FIELD_COUNTER_LINE_BYTES, SND_FACT_NUMBER, 0, 64 };
+    synth_fact(s, SND_FACT_OF_COUNTER, synth_string(s, row->name), run, m, n);
+}
+
+static void put_run(struct synth *s, uint32_t run, uint64_t more)
+{
+    const uint64_t   ns = 2000000000;
+    const struct row rows[] = {
+        { "task-clock", ns + more * 1000, ns, ns, "ns", NULL, NULL },
+        { "context-switches", 17 + more, 0, 0, NULL, NULL,
+          "from getrusage: of processes that their parents waited for" },
+        { "page-faults", 123456 + more, ns, ns, NULL, NULL, NULL },
+        { "cycles", 6000000000 + more, ns, ns, NULL, NULL, NULL },
+        { "instructions", 9000000000, ns, ns, NULL, NULL, NULL },
+        { "branches", 1000000000, ns, ns, NULL, NULL, NULL },
+        { "branch-misses", 25000000, ns, ns / 2, NULL, NULL, NULL },
+        { "cache-references", 40000000, ns, ns, NULL, NULL, NULL },
+        { "cache-misses", 4000000, ns, ns, NULL, NULL, NULL },
+        { "LLC-loads", 0, ns, 0, NULL, NULL, NULL },
+        { "r1c2:u", 12, ns, ns, NULL, NULL, NULL },
+        { "cpu-migrations", 0, 0, 0, NULL, "not permitted: perf_event_paranoid is 3", NULL },
+        { "duration_time", 1000000000 + more * 1000000, 0, 0, "ns", NULL, NULL },
+        { "user_time", 1750000000, 0, 0, "ns", NULL, NULL },
+        { "system_time", 250000000, 0, 0, "ns", NULL, NULL },
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        put_row(s, run, &rows[i]);
+}
+
+void make_run_counters(const char *path, uint64_t n)
+{
+    static const uint64_t more[] = { 0, 10, 20, 50 };
+    struct synth         *s = synth_new(path, NULL);
+
+    synth_meta(s, "command", "./prog --size 3");
+    for (uint32_t run = 1; run <= (n > 0 && n < 5 ? n : 1); run++)
+        put_run(s, run, more[run - 1]);
+    synth_close(s, true);
+}
