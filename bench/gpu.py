@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What recording a GPU costs: ResNet-50 inference, batch 8, against torch.profiler. Needs an NVIDIA GPU.
 
-Each profiler runs in a process of its own, in turn, ROUNDS times; medians are compared, as ratios to the
-same rounds' bare runs.
+Each profiler runs in a process of its own, in turn, ROUNDS times. Its added time is over the bare runs of the same
+process, made before it; the medians of the rounds are compared.
 
     python bench/gpu.py [--rounds N]
 """
@@ -37,27 +37,21 @@ def timed(count):
     run(count)
     return (time.perf_counter() - start) / count * 1e3
 
-def bare():
-    class nothing:
-        __enter__ = lambda self: self
-        __exit__ = lambda self, *_: None
-    return nothing()
-
 if profiler == "torch":
     from torch.profiler import ProfilerActivity, profile
-elif profiler == "sonde":
+else:
     from sonde import ProfilerActivity, profile
-make = bare if profiler == "bare" else lambda: profile(
-    activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True)
+make = lambda: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True)
 run(20)
+result = {"bare": min(timed(iterations) for _ in range(5))}
 with make():
     run(5)
 best = []
-for _ in range(3):
+for _ in range(5):
     with make():
         best.append(timed(iterations))
-result = {"ms": min(best)}
-if many and profiler != "bare":
+result["ms"] = min(best)
+if many:
     with make() as one:
         run(10)
     per_run = len(one.events()) / 10
@@ -99,16 +93,19 @@ def main():
         print("left out: GPU: there is no NVIDIA GPU that torch can use")
         return
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}")
-    times = {"bare": [], "torch": [], "sonde": []}
+    runs = {"torch": [], "sonde": []}
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
         for _ in range(options.rounds):
-            for profiler, list_ in times.items():
-                list_.append(run(profiler, 0, folder)["ms"])
-        bare, theirs, ours = (statistics.median(list_) for list_ in times.values())
-        for profiler, list_ in times.items():
-            print(f"    {profiler}: {', '.join(f'{ms:.2f}' for ms in list_)} ms an iteration", flush=True)
-        print(f"added time, of torch.profiler's    {(ours - bare) / (theirs - bare):.2f} x   (at most 0.25)"
-              f"   bare {bare:.2f}, torch {theirs:.2f}, sonde {ours:.2f} ms", flush=True)
+            for profiler, list_ in runs.items():
+                list_.append(run(profiler, 0, folder))
+        added = {}
+        for profiler, list_ in runs.items():
+            shown = ", ".join(f"{one['bare']:.2f} -> {one['ms']:.2f}" for one in list_)
+            print(f"    {profiler}: {shown} ms an iteration", flush=True)
+            added[profiler] = statistics.median(one["ms"] - one["bare"] for one in list_)
+        bare = statistics.median(one["bare"] for list_ in runs.values() for one in list_)
+        print(f"added time, of torch.profiler's    {added['sonde'] / added['torch']:.2f} x   (at most 0.25)   bare {bare:.2f},"
+              f" torch +{added['torch']:.2f}, sonde +{added['sonde']:.2f} ms", flush=True)
         if options.events:
             ours, theirs = run("sonde", options.events, folder), run("torch", options.events // 6, folder)
             print(f"stop and table of {ours['events']:,.0f} events    {ours['stop_s'] + ours['table_s']:.3f} s"

@@ -8,6 +8,7 @@ import pytest
 from gpu_tools import HERE, SONDE, python, run
 
 NAMES = ["train", "vit", "resnet"]
+OVERHEAD = ("Activity Buffer", "Lazy Function", "Command Buffer", "Runtime Triggered")
 CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "cuda_driver", "ac2g")
 
 
@@ -37,7 +38,7 @@ def test_rows_and_memory(made, name):
 
     def kept(rows, *names):
         return {key: tuple(row[one] for one in names) for key, row in rows.items()
-                if not key.startswith(("Activity Buffer", "Lazy Function", "Command Buffer", "Runtime Triggered"))}
+                if not key.startswith(OVERHEAD)}
     assert kept(mine, "count") == kept(theirs, "count")
     names = ("device_memory_usage", "self_device_memory_usage")
     assert kept(mine, *names) == kept(theirs, *names)
@@ -45,13 +46,27 @@ def test_rows_and_memory(made, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_time_of_operators(made, name):
-    """CUDA time of all operators together within 3 %; a range that a person named is as long as the host takes."""
-    theirs, mine = (load(path)["rows"] for path in made(name, "averages"))
+    """CUDA time of each row, and of all together.
 
-    def summed(rows):
-        return sum(row["self_device_time_total"] for key, row in rows.items()
-                   if key.endswith(" CPU") and key.startswith("aten::"))
-    assert abs(summed(mine) - summed(theirs)) <= 0.03 * summed(theirs), (summed(mine), summed(theirs))
+    torch 2.11 gives CUPTI's own time ("Activity Buffer Request") the kernels of the operator around it, once more: without
+    those rows each kernel is counted once, by the operators and by the rows of kernels alike. A range that a person named has
+    a row of the GPU that is as long as the host took.
+    """
+    theirs, mine = (load(path)["rows"] for path in made(name, "averages"))
+    host = {row[:-len(" CPU")] for row in theirs if row.endswith(" CPU")}
+
+    def times(rows, ending):
+        return {key: row["self_device_time_total"] for key, row in rows.items() if key.endswith(ending)
+                and not key.startswith(OVERHEAD) and (ending == " CPU" or key[:-len(ending)] not in host)}
+    for ending in (" CPU", " CUDA"):
+        a, b = times(theirs, ending), times(mine, ending)
+        assert a.keys() == b.keys()
+        for key in a:
+            assert abs(a[key] - b[key]) <= max(0.05 * a[key], 20), (key, a[key], b[key])
+        assert abs(sum(a.values()) - sum(b.values())) <= 0.03 * sum(a.values())
+    for rows in (theirs, mine):
+        assert abs(sum(times(rows, " CPU").values()) - sum(times(rows, " CUDA").values())) < 1
+    assert sum(row["self_device_time_total"] for key, row in mine.items() if key.startswith(OVERHEAD)) == 0
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -27,7 +27,7 @@ from .._core import Error
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SOURCES = ("hook/slots.h", "probes/torch/shim.cpp", "probes/torch/shim.h",
-            "probes/torch/torch_calls.h", "probes/torch/torch_hooks.h",
+            "probes/torch/torch_calls.h", "probes/torch/torch_collectives.h", "probes/torch/torch_hooks.h",
             "probes/torch/torch_inputs.h", "probes/torch/torch_places.h",
             "probes/torch/torch_scripted.h",
             "probes/torch/torch_thread.h", "pystack/layout.h", "pystack/layouts.def",

@@ -17,6 +17,7 @@
 
 #include "probes/torch/shim.h"
 #include "probes/torch/torch_calls.h"
+#include "probes/torch/torch_collectives.h"
 #include "probes/torch/torch_hooks.h"
 #include "probes/torch/torch_thread.h"
 
@@ -79,6 +80,8 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &fn)
     else
         begin(thread, epoch, call,
               { fn.seqNr(), may_end_elsewhere(fn) ? key_of(fn) : 0, fn.handle() });
+    if (UNLIKELY(is_collective(fn, 0)))
+        note_collective(fn);
     return nullptr;
 }
 
