@@ -183,6 +183,7 @@ static void close_innermost(struct snd_assembly *a, struct snd_lane *lane, int64
     struct snd_open_range *r = snd_innermost(lane);
 
     forget_key(a, lane, &r->range);
+    snd_lane_named(a, lane, r->range.scope, SONDE_SCOPE_FUNCTION);
     if (!r->range.judged)
         snd_range_judge(a, lane, &r->range);
     r->place = --lane->depth;
@@ -199,6 +200,7 @@ static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t
     int64_t own_cpu = closing.range.cpu_bytes, own_device = closing.range.device_bytes;
 
     forget_key(a, lane, &closing.range);
+    snd_lane_named(a, lane, closing.range.scope, SONDE_SCOPE_FUNCTION);
     if (!closing.range.judged)
         snd_range_judge(a, lane, &closing.range);
     closing.place = place;
@@ -401,7 +403,8 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
     a->visitor =
         (struct snd_visitor){ .begin = on_begin, .end = on_end, .other = on_other, .user = a };
     a->lanes = calloc((size_t)trace->thread_count + 1, sizeof *a->lanes);
-    if (!a->lanes || !snd_assembly_names(a))
+    a->named = calloc((size_t)trace->thread_count + 1, sizeof *a->named);
+    if (!a->lanes || !a->named || !snd_assembly_names(a))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
     for (uint32_t i = 0; i < trace->thread_count; i++) {
         a->lanes[i].thread = i;
@@ -463,11 +466,13 @@ void snd_assembly_release(struct snd_assembly *a)
     for (uint32_t i = 0; a->lanes && i < a->trace->thread_count; i++)
         free(a->lanes[i].open);
     free(a->lanes);
+    free(a->named);
     free(a->name_flags);
     snd_flops_free(a->flops);
     snd_map_release(&a->keys);
     snd_leaves_release(a);
     a->lanes = NULL;
+    a->named = NULL;
     a->name_flags = NULL;
     a->flops = NULL;
 }

@@ -101,6 +101,8 @@ struct snd_lane {
     uint64_t                  events, begins;
     uint32_t                  torch_thread; /* as torch numbers it, 0 if not told */
     struct snd_known_call    *calls;        /* of its process; NULL: leaves are not taken */
+    uint32_t                  named;        /* open ranges that a person named */
+    uint32_t named_at; /* where it is in the assembly's list of those that have any */
 };
 
 struct snd_assembly;
@@ -173,6 +175,8 @@ struct snd_assembly {
     struct sonde_trace       *trace;
     struct snd_consumer       consumer;
     struct snd_lane          *lanes; /* one for each thread of the trace */
+    struct snd_lane         **named; /* those with open ranges that a person named, in no order */
+    uint32_t                  named_count;
     struct snd_assembly_stats stats;
     struct snd_visitor        visitor;
     struct snd_map            keys;       /* open ranges with a key: to their thread */

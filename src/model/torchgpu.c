@@ -260,11 +260,10 @@ bool snd_torchgpu_share_memory(const struct snd_assembly *a, const struct snd_la
 {
     bool is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0, any = false;
 
-    for (uint32_t i = 0; i < a->trace->thread_count; i++) {
-        const struct snd_lane *other = &a->lanes[i];
-        struct snd_range *r = other == lane || other->depth == 0 || other->process != lane->process
-                                  ? NULL
-                                  : find_user(other);
+    for (uint32_t i = 0; i < a->named_count; i++) {
+        const struct snd_lane *other = a->named[i];
+        struct snd_range      *r = other == lane || other->process != lane->process ? NULL
+                                                                                    : find_user(other);
         if (!r)
             continue;
         int64_t *sum = is_cpu ? &r->cpu_bytes : &r->device_bytes;

@@ -289,27 +289,11 @@ def test_on_a_gpu_peaks_are_torchs_and_copies_are_apart():
 
 # -------------------------------------------------------------------------- the energy
 
-class TwoGpus:
-    """NVML of a machine with two GPUs, one UUID each; CUDA shows the second, as its first."""
-
-    uuids = [b"GPU-00000000-aaaa", b"GPU-00000000-bbbb"]
-
-    def nvmlInit_v2(self):
-        return 0
-
-    def nvmlDeviceGetHandleByUUID(self, uuid, device):
-        device._obj.value = self.uuids.index(uuid) + 1 if uuid in self.uuids else None
-        return 0 if uuid in self.uuids else 2
-
-    def nvmlDeviceGetTotalEnergyConsumption(self, device, value):
-        value._obj.value = 1000 * device.value  # millijoules
-        return 0
-
-
 def test_energy_is_that_of_the_gpu_that_cuda_shows(monkeypatch):
     """The way from a device to its counter; there may be no GPU here."""
     shown = types.SimpleNamespace(uuid="00000000-bbbb")
-    monkeypatch.setattr(_machine.ctypes, "CDLL", lambda name: TwoGpus())
+    two = {"GPU-00000000-aaaa": 1_000_000, "GPU-00000000-bbbb": 2_000_000}  # CUDA shows the second, as its first
+    monkeypatch.setattr(_machine, "_record", types.SimpleNamespace(gpu_energy=two.get))
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: shown)
     meter, why = _machine.energy_meter(torch.device("cuda:0"))
     assert why == "" and meter.microjoules() == 2_000_000

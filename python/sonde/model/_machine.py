@@ -4,9 +4,10 @@
 Facts as the system tells them, for the trace; what is shown of them is libsonde's to say.
 """
 import contextlib
-import ctypes
 import glob
 import os
+
+from .. import _record
 
 
 def _read(path):
@@ -100,22 +101,13 @@ class Nvml:
     source = "NVML, the whole GPU"
 
     def __init__(self, uuid):
-        self._library = self._device = None
-        with contextlib.suppress(OSError):
-            library = ctypes.CDLL("libnvidia-ml.so.1")
-            device = ctypes.c_void_p()
-            name = f"GPU-{uuid}".encode()
-            if (library.nvmlInit_v2() == 0 and
-                    library.nvmlDeviceGetHandleByUUID(name, ctypes.byref(device)) == 0):
-                self._library, self._device = library, device
+        self._uuid = f"GPU-{uuid}"
 
     def usable(self):
-        return self._library is not None and self.microjoules() is not None
+        return self.microjoules() is not None
 
     def microjoules(self):
-        value = ctypes.c_ulonglong()
-        ask = self._library.nvmlDeviceGetTotalEnergyConsumption
-        return value.value * 1000 if ask(self._device, ctypes.byref(value)) == 0 else None
+        return _record.gpu_energy(self._uuid)
 
 
 def energy_meter(device):

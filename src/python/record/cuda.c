@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "probes/cuda/cuda.h"
+#include "probes/cuda/energy.h"
 
 /* The library is never closed: CUPTI's thread may be in it. */
 static struct {
@@ -94,4 +95,21 @@ PyObject *snd_py_cuda_describe(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     return PyUnicode_FromString(probe.library ? probe.describe() : "");
+}
+
+PyObject *snd_py_gpu_energy(PyObject *module, PyObject *args)
+{
+    const char *uuid;
+    uint64_t    microjoules = 0;
+    bool        is_told = false;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "s:gpu_energy", &uuid))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    is_told = snd_gpu_energy(uuid, &microjoules);
+    Py_END_ALLOW_THREADS
+    if (is_told)
+        return PyLong_FromUnsignedLongLong(microjoules);
+    Py_RETURN_NONE;
 }

@@ -17,4 +17,7 @@ PyObject *snd_py_cuda_stop(PyObject *module, PyObject *unused);
 PyObject *snd_py_cuda_again(PyObject *module, PyObject *unused);
 PyObject *snd_py_cuda_describe(PyObject *module, PyObject *unused);
 
+/* gpu_energy(uuid) -> int | None: microjoules that the GPU has used, by NVML. */
+PyObject *snd_py_gpu_energy(PyObject *module, PyObject *args);
+
 #endif

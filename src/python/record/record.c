@@ -587,6 +587,8 @@ static PyMethodDef methods[] = {
       "cuda_again(): another profiler has used CUPTI meanwhile" },
     { "cuda_describe", METHOD(snd_py_cuda_describe), METH_NOARGS,
       "cuda_describe() -> str: what is recorded of CUDA and how, as JSON" },
+    { "gpu_energy", METHOD(snd_py_gpu_energy), METH_VARARGS,
+      "gpu_energy(uuid) -> int | None: microjoules that the GPU has used, by its own counter" },
     { NULL, NULL, 0, NULL },
 };
 

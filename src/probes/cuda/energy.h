@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/cuda/energy.h - the energy that a GPU has used, by its own counter (NVML, which comes with the driver).
+ *
+ * Layer:   probes.
+ * Threads: any.
+ */
+#ifndef SND_PROBES_CUDA_ENERGY_H
+#define SND_PROBES_CUDA_ENERGY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Of the GPU with this UUID ("GPU-..."): NVML numbers GPUs that CUDA does not show, or otherwise. False:
+ * there is no NVML, it does not know the GPU, or the GPU has no counter.
+ */
+bool snd_gpu_energy(const char *uuid, uint64_t *microjoules);
+
+#endif
