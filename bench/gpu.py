@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What recording a GPU costs: ResNet-50 inference, batch 8, against torch.profiler. Needs an NVIDIA GPU.
 
-Each profiler runs in a process of its own, in turn, ROUNDS times. Its added time is over the bare runs of the same
-process, made before it; the medians of the rounds are compared.
+Each profiler runs in a process of its own, in turn, ROUNDS times: the median of twelve sessions of 20 iterations, over
+the median of twelve bare runs before them. The medians of the rounds are compared.
 
     python bench/gpu.py [--rounds N]
 """
@@ -15,10 +15,10 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ITERATIONS, EVENTS = 60, 155_000
+ITERATIONS, EVENTS = 20, 155_000
 
 PROGRAM = r"""
-import json, os, sys, time, warnings
+import json, os, statistics, sys, time, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, sys.argv[1])
 import torch, workloads
@@ -43,14 +43,14 @@ else:
     from sonde import ProfilerActivity, profile
 make = lambda: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True)
 run(20)
-result = {"bare": min(timed(iterations) for _ in range(5))}
-with make():
-    run(5)
-best = []
-for _ in range(5):
+def profiled():
     with make():
-        best.append(timed(iterations))
-result["ms"] = min(best)
+        run(2)
+        return timed(iterations)
+
+result = {"bare": statistics.median(timed(iterations) for _ in range(12))}
+profiled()
+result["ms"] = statistics.median(profiled() for _ in range(12))
 if many:
     with make() as one:
         run(10)
