@@ -48,6 +48,8 @@ SND_EXPORT_WRITE(snd_export_chrome);
 SND_EXPORT_WRITE(snd_export_perfetto);
 SND_EXPORT_WRITE(snd_export_folded);
 SND_EXPORT_WRITE(snd_export_speedscope);
+SND_EXPORT_WRITE(snd_export_pprof);
+SND_EXPORT_WRITE(snd_export_perf_script);
 SND_EXPORT_WRITE(snd_export_pstats);
 SND_EXPORT_WRITE(snd_export_callgrind);
 SND_EXPORT_WRITE(snd_export_lprof);

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pprof and perf-script: other tools read the same stacks and times from them as sonde shows."""
+import collections
+import gzip
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from cli_tools import GEN, SONDE, needs_tools, sonde
+
+pytestmark = needs_tools
+
+
+@pytest.fixture(params=["mixed", "native"])
+def trace(request, tmp_path):
+    path = tmp_path / "t.sonde"
+    subprocess.run([GEN, request.param, path], check=True)
+    return path
+
+
+def export(trace, form):
+    out = trace.with_suffix("." + form)
+    done = sonde("export", trace, "--to", form, "-o", out)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def functions(trace):
+    """Self and total nanoseconds on the CPU by function, from the tree of samples."""
+    rows = json.loads(sonde("report", trace, "--view", "samples", "--json").stdout)["rows"]
+    own, total = collections.Counter(), collections.Counter()
+    for at, row in enumerate(rows):
+        if row["depth"] == 0:
+            path = []
+            continue
+        del path[row["depth"] - 1:]
+        inner = 0
+        for r in rows[at + 1:]:
+            if r["depth"] <= row["depth"]:
+                break
+            inner += r["cpu_ns"] if r["depth"] == row["depth"] + 1 else 0
+        own[row["function"]] += row["cpu_ns"] - inner
+        if row["function"] not in path:
+            total[row["function"]] += row["cpu_ns"]
+        path.append(row["function"])
+    return own, total
+
+
+def fields(message):
+    """(number, value) of a protobuf message: an integer or bytes."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        else:
+            assert key & 7 == 2
+            length = varint()
+            yield key >> 3, message[at:at + length]
+            at += length
+
+
+def varints(packed):
+    value = shift = 0
+    for byte in packed:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            yield value
+            value = shift = 0
+
+
+def test_pprof_has_every_stack_and_its_times(trace):
+    profile = list(fields(gzip.decompress(export(trace, "pprof").read_bytes())))
+    strings = [value.decode() for number, value in profile if number == 6]
+    assert strings[0] == ""
+    names = {f[1]: strings[f[2]] for f in (dict(fields(v)) for n, v in profile if n == 5)}
+    lines = {}
+    for number, value in profile:
+        if number == 4:
+            location = dict(fields(value))
+            lines[location[1]] = names[dict(fields(location[4]))[1]]
+    types = [tuple(strings[v] for _, v in fields(value)) for number, value in profile if number == 1]
+    assert types == [("samples", "count"), ("wall", "nanoseconds"), ("cpu", "nanoseconds")]
+    own, total = collections.Counter(), collections.Counter()
+    for number, value in profile:
+        if number != 2:
+            continue
+        sample = dict(fields(value))
+        stack = [lines[i] for i in varints(sample[1])]
+        cpu = list(varints(sample[2]))[2]
+        if stack:
+            own[stack[0]] += cpu
+        for name in set(stack):
+            total[name] += cpu
+    assert (+own, +total) == tuple(+c for c in functions(trace))
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
+def test_go_reads_the_same_top_functions(trace):
+    done = subprocess.run(["go", "tool", "pprof", "-top", "-unit=ns", "-nodecount=10", "-symbolize=none", export(trace, "pprof")],
+                          capture_output=True, text=True, check=True)
+    shown = {}
+    for line in done.stdout.splitlines():
+        match = re.match(r"\s*(\d+)(?:ns)?\s+\S+\s+\S+\s+(\d+)(?:ns)?\s+\S+\s+(.+)", line)
+        if match:
+            shown[match.group(3)] = int(match.group(1)), int(match.group(2))
+    own, total = functions(trace)
+    ours = {re.sub(r"<.*|\(.*", "", name): (own[name], total[name]) for name in total}
+    assert shown
+    assert all(ours[re.sub(r"<.*|\(.*", "", name)] == times for name, times in shown.items()), (shown, ours)
+
+
+def collapse(text):
+    """What FlameGraph's stackcollapse-perf.pl makes of it: its rules for heads and frames."""
+    stacks, stack, name = collections.Counter(), [], None
+    for line in text.splitlines():
+        if not line:
+            if name is not None:
+                stacks[";".join([name, *reversed(stack)])] += 1
+            stack, name = [], None
+        elif match := re.match(r"(\S.+?)\s+(\d+)/*(\d+)*\s+", line):
+            assert re.search(r" (\S+):\s*$", line)
+            name = match.group(1)
+        elif match := re.match(r"\s*(\w+)\s*(.+) \((\S*)\)", line):
+            stack.append(match.group(2))
+        else:
+            raise AssertionError(line)
+    assert name is None
+    return stacks
+
+
+def test_perf_script_is_read_by_stackcollapse(trace):
+    stacks = collapse(export(trace, "perf-script").read_text())
+    rows = json.loads(sonde("report", trace, "--view", "samples", "--json").stdout)["rows"]
+    totals = collections.Counter()
+    for stack, count in stacks.items():
+        for name in set(stack.split(";")[1:]):
+            totals[name] += count
+    assert totals
+    known = {row["function"] for row in rows}
+    assert set(totals) <= known
+    if all(row["cpu_ns"] == row["time_ns"] for row in rows):  # nobody waited: each sample is there
+        assert sum(stacks.values()) == sum(row["samples"] for row in rows if row["depth"] == 0)
+
+
+def test_a_trace_without_samples_is_refused(tmp_path):
+    path = tmp_path / "t.sonde"
+    subprocess.run([GEN, "threads", path], check=True)
+    for form in "pprof", "perf-script":
+        done = sonde("export", path, "--to", form, "-o", tmp_path / "x")
+        assert done.returncode == 1 and b"no samples" in done.stderr
