@@ -16,7 +16,7 @@ const uint8_t snd_event_class[256] = {
 #undef SND_EVENT
 };
 
-/* The kinds that most events are of; any other goes by deliver_rare(), which knows all. */
+/* The kinds that most events are of; any other goes by snd_deliver_rare(), which knows all. */
 enum way { RARE, UNTIMED, TIMED, NAMED };
 static const uint8_t ways[256] = {
     [SND_EV_BEGIN] = NAMED,    [SND_EV_SPAN] = NAMED,     [SND_EV_MARK] = NAMED,
@@ -291,50 +291,6 @@ static bool deliver_api(struct snd_walker *w, struct snd_place *place, const uin
     return deliver_ticks(w, place, SND_SPAN_TICKS(words[1]));
 }
 
-/* Its time is not its thread's: what the thread did before it may be later. */
-static bool deliver_work(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
-{
-    const struct snd_process *p = place->process;
-    uint64_t raw = snd_time_extend(SND_EVENT_TIME56(words[0]), p->header.start.raw);
-    int64_t  start = snd_scale_ns(&p->scale, raw);
-    int64_t  end = snd_scale_ns(&p->scale, raw + words[2]);
-
-    if (raw > place->limit || raw + words[2] < raw || !snd_time_is_sane(start) ||
-        !snd_time_is_sane(end))
-        return false;
-    if (raw < p->valid_from) {
-        w->stats.warmup_events++;
-        return true;
-    }
-    const struct snd_device_work work = {
-        .start_ns = start,
-        .duration_ns = end - start,
-        .node = SND_EVENT_KIND(words[0]) == SND_EV_DEVICE_NODE ? words[4] : 0,
-        .work = SND_LOW(words[1]),
-        .queue = SND_HIGH(words[1]),
-        .correlation = SND_LOW(words[3]),
-        .thread = place->index,
-    };
-    w->stats.events++;
-    if (w->visitor->device)
-        w->visitor->device(w->visitor->user, (uint32_t)(p - w->trace->processes), &work);
-    return true;
-}
-
-static bool deliver_device(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
-{
-    if (SND_EVENT_KIND(words[0]) != SND_EV_DEVICE_SHORT)
-        return deliver_work(w, place, words);
-    const uint64_t whole[4] = { words[0], SND_PAIR(SND_LOW(words[1]), SND_HIGH(words[2])),
-                                SND_HIGH(words[1]), SND_LOW(words[2]) };
-    return deliver_work(w, place, whole);
-}
-
-static inline bool is_device(uint8_t kind)
-{
-    return kind == SND_EV_DEVICE_SHORT || kind == SND_EV_DEVICE || kind == SND_EV_DEVICE_NODE;
-}
-
 /* The end that is part of an event which is not shown. */
 static bool skip_end(const struct snd_place *place, const uint64_t *words)
 {
@@ -369,102 +325,9 @@ deliver_plain(struct snd_walker *w, struct snd_place *place, const uint64_t *wor
     return true;
 }
 
-/* A STEP that was counted from optimizers, before the program marked its own. */
-static bool is_passed_over(const struct snd_place *place, const uint64_t *words)
+bool snd_deliver_known(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
 {
-    return SND_EVENT_KIND(words[0]) == SND_EV_STEP && place->thread &&
-           snd_time_extend(SND_EVENT_TIME56(words[0]), place->thread->last_raw) <
-               place->process->steps_from;
-}
-
-static bool deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
-{
-    uint8_t kind = SND_EVENT_KIND(words[0]);
-
-    if (is_passed_over(place, words))
-        return true;
-    if (snd_event_class[kind] == 0) {
-        w->stats.unknown_events++;
-        return true;
-    }
-    if (kind == SND_EV_THREAD) {
-        snd_place_switch(w, place, SND_LOW(words[1]));
-        place->own_at_thread = place->own;
-        w->stats.lost_threads += !place->thread;
-        return true;
-    }
-    if (is_device(kind) && place->thread)
-        return deliver_device(w, place, words);
-    return deliver_plain(w, place, words, snd_event_class[kind] == 1);
-}
-
-/* The string id of a name of the chunk itself; 0, which is none, if the chunk has not told it. */
-static uint32_t find_own(const struct snd_place *place, uint32_t id)
-{
-    uint32_t number = id & ~SND_OWN_NAME;
-
-    return number < place->own - place->own_at_thread
-               ? place->first_own + place->own_at_thread + number
-               : 0;
-}
-
-static inline bool has_name(uint8_t kind)
-{
-    return kind == SND_EV_BEGIN || kind == SND_EV_SPAN || kind == SND_EV_API ||
-           kind == SND_EV_MARK || kind == SND_EV_COUNTER;
-}
-
-/* The event with the tables' ids instead of late ones. */
-static void replace_late(const struct snd_tables *t, uint8_t kind, uint64_t *words)
-{
-    for (size_t i = 0; i < SND_EVENT_REFERENCES; i++) {
-        const struct snd_reference *reference = &snd_event_references[i];
-        unsigned                    shift = reference->at % 2 * 32;
-        uint64_t                   *word = &words[reference->at / 2];
-        if (reference->from != kind)
-            continue;
-        uint32_t id = (uint32_t)(*word >> shift);
-        *word ^= (uint64_t)(id ^ snd_late_replace(t, reference->to, id)) << shift;
-    }
-    if (kind == SND_EV_ATTR && snd_attr_reference(SND_ATTR_KEY(words[0]))) {
-        uint32_t id = (uint32_t)SND_ATTR_VALUE(words[0]);
-        uint8_t  type = snd_attr_reference(SND_ATTR_KEY(words[0]));
-        words[0] ^= (uint64_t)(id ^ snd_late_replace(t, type, id)) << 16;
-    }
-}
-
-static bool deliver_late(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
-{
-    uint8_t  kind = SND_EVENT_KIND(words[0]);
-    uint64_t copy[8] = { 0 };
-
-    memcpy(copy, words, SND_KIND_WORDS(kind) * sizeof copy[0]);
-    replace_late(&place->process->tables, kind, copy);
-    return deliver(w, place, copy);
-}
-
-/* Events of few, and those that refer to what is in their chunk. */
-static __attribute__((noinline)) bool deliver_rare(struct snd_walker *w, struct snd_place *place,
-                                                   const uint64_t *words)
-{
-    uint8_t kind = SND_EVENT_KIND(words[0]);
-
-    if (kind == SND_EV_RECORD || kind == SND_EV_RECORD_SHORT)
-        return true;
-    if (kind == SND_EV_NAME) {
-        place->own += SND_LOW(words[1]) == place->own - place->own_at_thread;
-        return true;
-    }
-    if (has_name(kind) && (words[1] & SND_OWN_NAME)) {
-        const uint64_t named[3] = { words[0],
-                                    (words[1] & ~(uint64_t)UINT32_MAX) |
-                                        find_own(place, SND_LOW(words[1])),
-                                    SND_KIND_WORDS(kind) > 2 ? words[2] : 0 };
-        return deliver(w, place, named);
-    }
-    if (place->process->tables.late.count > 0)
-        return deliver_late(w, place, words);
-    return deliver(w, place, words);
+    return deliver_plain(w, place, words, snd_event_class[SND_EVENT_KIND(words[0])] == 1);
 }
 
 bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
@@ -473,7 +336,7 @@ bool snd_deliver(struct snd_walker *w, struct snd_place *place, const uint64_t *
 
     ++*place->counted;
     if (way == RARE || (way == NAMED && (words[1] & SND_OWN_NAME)))
-        return deliver_rare(w, place, words);
+        return snd_deliver_rare(w, place, words);
     return deliver_plain(w, place, words, way != UNTIMED);
 }
 
@@ -594,53 +457,4 @@ uint32_t snd_subject_thread(const struct sonde_trace *trace, uint32_t lane, cons
                                                              : 0;
 
     return id == 0 || id >= p->tables.thread_count ? lane : p->first_thread + id - 1;
-}
-
-/* ------------------------------------------------------------- latest event */
-
-static uint64_t find_latest(struct snd_cursor *c, uint64_t near)
-{
-    uint64_t latest = 0;
-
-    do {
-        while (c->at < c->count && c->words[c->at] != 0) {
-            uint64_t word = c->words[c->at];
-            unsigned length = SND_KIND_WORDS(SND_EVENT_KIND(word));
-            if (length > c->count - c->at)
-                break;
-            if (snd_event_class[SND_EVENT_KIND(word)] == 1) {
-                near = snd_time_extend(SND_EVENT_TIME56(word), near);
-                if (snd_closes_in_place(SND_EVENT_KIND(word)))
-                    near += SND_SPAN_TICKS(c->words[c->at + 1]);
-                latest = near > latest ? near : latest;
-            }
-            c->at += length;
-        }
-        if (c->at < c->count && c->words[c->at] == 0)
-            break;
-    } while (snd_cursor_fill(c));
-    return latest;
-}
-
-enum sonde_status snd_walk_latest(const struct snd_process *p, uint64_t *latest,
-                                  struct sonde_error *err)
-{
-    struct snd_cursor cursor = { 0 };
-    struct snd_codec *codec = NULL;
-    enum sonde_status status = SONDE_OK;
-
-    *latest = 0;
-    for (uint32_t i = 0; i < p->lane_count && status == SONDE_OK; i++) {
-        /* Sealed chunks are older than the one their thread was writing, but for the last. */
-        if (p->lanes[i].used != 0 && i + 1 < p->lane_count)
-            continue;
-        status = snd_cursor_open(&cursor, p, &p->lanes[i], SND_WINDOW_WALK, &codec, err);
-        if (status == SONDE_OK) {
-            uint64_t found = find_latest(&cursor, p->header.start.raw);
-            *latest = found > *latest ? found : *latest;
-        }
-    }
-    snd_cursor_release(&cursor);
-    snd_codec_free(codec);
-    return status;
 }

@@ -94,7 +94,7 @@ bool snd_event_show(const struct sonde_trace *trace, uint32_t thread, int64_t ns
 SND_CHECKED enum sonde_status snd_walk_latest(const struct snd_process *process, uint64_t *latest,
                                               struct sonde_error *err);
 
-/* ---------------------------------------------- shared by walk.c and merge.c alone */
+/* ---------------------------------------------- shared by walk.c, walkrare.c, merge.c alone */
 
 struct snd_walk_thread {
     uint64_t last_raw;
@@ -144,6 +144,10 @@ size_t snd_deliver_leaves(struct snd_walker *walker, struct snd_place *place, co
                           size_t count, uint64_t until);
 /* Delivers one whole event; false: it cannot be one. */
 bool snd_deliver(struct snd_walker *walker, struct snd_place *place, const uint64_t *words);
+/* The same for events that are rare, or that refer to what is in their chunk. */
+bool snd_deliver_rare(struct snd_walker *walker, struct snd_place *place, const uint64_t *words);
+/* The same for an event of a known kind that is its thread's and refers to the tables alone. */
+bool snd_deliver_known(struct snd_walker *walker, struct snd_place *place, const uint64_t *words);
 /* Delivers the end that a span has left waiting; false: its time cannot be. */
 bool snd_deliver_end(struct snd_walker *walker, struct snd_place *place);
 /* Tells the visitor that from here on its open ranges are unknown. */

@@ -478,68 +478,6 @@ void snd_calls_tell_(struct snd_calls_thread *t, const struct snd_calls_entry *e
     }
 }
 
-/* ---------------------------------------------------------------------- awaiting */
-
-/* Coroutines that are suspended, and since when. */
-static struct {
-    struct snd_map map; /* key to a place in `since` */
-    uint64_t      *since;
-    uint32_t      *unused; /* places */
-    uint32_t       count, room, unused_count, unused_room;
-} suspended;
-
-void snd_calls_suspend(const void *key)
-{
-    struct snd_key k = { (uintptr_t)key, 0, 0 };
-    uint32_t       place;
-
-    if (!snd_map_get(&suspended.map, k, &place)) {
-        if (suspended.unused_count > 0) {
-            place = suspended.unused[suspended.unused_count - 1];
-        } else {
-            /* Room to give every place back, so that resuming needs none. */
-            if (!snd_grow(&suspended.since, &suspended.room, suspended.count, sizeof(uint64_t)) ||
-                !snd_grow(&suspended.unused, &suspended.unused_room, suspended.count,
-                          sizeof(uint32_t)))
-                return;
-            place = suspended.count;
-        }
-        if (!snd_map_put(&suspended.map, k, place))
-            return;
-        if (place == suspended.count)
-            suspended.count++;
-        else
-            suspended.unused_count--;
-    }
-    suspended.since[place] = sonde_clock();
-}
-
-void snd_calls_resume(struct snd_calls_thread *t, const void *key)
-{
-    struct snd_key k = { (uintptr_t)key, 0, 0 };
-    uint32_t       place;
-
-    if (!snd_map_get(&suspended.map, k, &place))
-        return;
-    snd_map_remove(&suspended.map, k);
-    suspended.unused[suspended.unused_count++] = place;
-    if (t->epoch != sonde_epoch())
-        snd_calls_renew_(t);
-    struct snd_calls_entry *entry = &t->stack[t->depth];
-    if (entry->edge && entry->start > suspended.since[place])
-        entry->edge->words[SND_CALLS_AWAITING_TICKS] += entry->start - suspended.since[place];
-    if (snd_calls.sessions_on)
-        snd_calls_sessions_resume_(t, suspended.since[place]);
-}
-
-static void forget_suspended(void)
-{
-    snd_map_release(&suspended.map);
-    free(suspended.since);
-    free(suspended.unused);
-    memset(&suspended, 0, sizeof suspended);
-}
-
 /* -------------------------------------------------------------------- on and off */
 
 void snd_calls_start(enum snd_calls_mode mode, bool whole)
@@ -565,5 +503,5 @@ void snd_calls_stop(void)
         snd_calls_close_all_(t);
         snd_calls_reset_(t);
     }
-    forget_suspended();
+    snd_calls_forget_suspended_();
 }

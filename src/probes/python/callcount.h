@@ -170,6 +170,8 @@ void snd_calls_sessions_enter_(struct snd_calls_thread *t, uint32_t function, co
 void snd_calls_sessions_leave_(struct snd_calls_thread *t);
 void snd_calls_sessions_resume_(struct snd_calls_thread *t, uint64_t since);
 
+void snd_calls_forget_suspended_(void);
+
 struct snd_calls_thread *snd_calls_attach_(bool entering);
 bool                     snd_calls_is_outside_(const struct snd_calls_thread *t, uint32_t function);
 struct snd_calls_edge   *snd_calls_edge_(struct snd_calls_thread *t, uint32_t caller,

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export/benchmarklists.h - the lists of a model's benchmark: layers, operators, nodes of its graph.
+ *
+ * Layer: export (sees base/, format/, read/, model/). Threads: one at a time.
+ */
+#ifndef SND_EXPORT_BENCHMARKLISTS_H
+#define SND_EXPORT_BENCHMARKLISTS_H
+
+#include "export/emit.h"
+#include "sonde/bench.h"
+
+/* "batch_size_8" */
+const char *snd_batch_key(char text[48], uint64_t size);
+
+enum sonde_status snd_benchmark_layers(struct snd_emit *e, const struct sonde_bench *bench,
+                                       struct sonde_error *err);
+enum sonde_status snd_benchmark_operators(struct snd_emit *e, const struct sonde_bench *bench,
+                                          struct sonde_error *err);
+
+/* `is_asked`: by name; otherwise nothing is written where the trace has no graph. */
+enum sonde_status snd_benchmark_graph(struct snd_emit *e, struct sonde_trace *trace, bool is_asked,
+                                      struct sonde_error *err);
+
+#endif
