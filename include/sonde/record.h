@@ -344,7 +344,8 @@ enum sonde_tally_kind {
     SONDE_TALLY_LINE_MEMORY = 3,
     SONDE_TALLY_SAMPLER = 4,
     SONDE_TALLY_ARGUMENTS = 5,
-    SONDE_TALLY_GPU = 6, /* key, other 0 */
+    SONDE_TALLY_GPU = 6,     /* key, other 0 */
+    SONDE_TALLY_NATIVE = 12, /* the same */
 };
 /* A kind as counted by one session, 1..65535; readers show those of 0. */
 #define SONDE_TALLY_OF(kind, session) \

@@ -8,9 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
 #include "base/package.h"
 
 #define LIBRARY "libsonde_record.so.1"
+
+static const uint32_t *clock_trust;
+static uint64_t (*clock_fallback)(void);
 
 /* As it is installed below PREFIX, and as it is built. */
 static void *open_beside(void)
@@ -61,16 +68,24 @@ static void *open_library(void)
     return library ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 }
 
-enum sonde_status snd_recorder_load(const struct snd_recorder_symbol *wanted, size_t count,
-                                    struct sonde_error *err)
+uint64_t snd_recorder_clock(void)
 {
-    unsetenv("SONDE_TRACE");
-    void *library = open_library();
-    if (!library)
-        return snd_fail(err, SONDE_E_UNSUPPORTED,
-                        "the recorder " LIBRARY " cannot be loaded (%s); "
-                        "install it beside this program or in the system's library path",
-                        dlerror());
+#if defined(__x86_64__)
+    if (*clock_trust)
+        return __rdtsc();
+#elif defined(__aarch64__)
+    if (*clock_trust) {
+        uint64_t ticks;
+        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+        return ticks;
+    }
+#endif
+    return clock_fallback();
+}
+
+static enum sonde_status find(void *library, const struct snd_recorder_symbol *wanted, size_t count,
+                              struct sonde_error *err)
+{
     for (size_t i = 0; i < count; i++) {
         void *found = dlsym(library, wanted[i].name);
         if (!found)
@@ -81,4 +96,23 @@ enum sonde_status snd_recorder_load(const struct snd_recorder_symbol *wanted, si
         memcpy(wanted[i].into, &found, sizeof found);
     }
     return SONDE_OK;
+}
+
+enum sonde_status snd_recorder_load(const struct snd_recorder_symbol *wanted, size_t count,
+                                    struct sonde_error *err)
+{
+    const struct snd_recorder_symbol clock[] = {
+        { "sonde_clock_trust_", &clock_trust },
+        { "sonde_clock_fallback_", &clock_fallback },
+    };
+
+    unsetenv("SONDE_TRACE");
+    void *library = open_library();
+    if (!library)
+        return snd_fail(err, SONDE_E_UNSUPPORTED,
+                        "the recorder " LIBRARY " cannot be loaded (%s); "
+                        "install it beside this program or in the system's library path",
+                        dlerror());
+    enum sonde_status status = find(library, clock, sizeof clock / sizeof clock[0], err);
+    return status == SONDE_OK ? find(library, wanted, count, err) : status;
 }

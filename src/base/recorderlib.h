@@ -9,6 +9,7 @@
 #define SND_BASE_RECORDERLIB_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -25,5 +26,8 @@ struct snd_recorder_symbol {
  */
 SND_CHECKED enum sonde_status snd_recorder_load(const struct snd_recorder_symbol *wanted,
                                                 size_t count, struct sonde_error *err);
+
+/* As sonde_clock() of record.h, once it is loaded: by its own word on the processor's counter. */
+uint64_t snd_recorder_clock(void);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sonde attach: samples a running Python process and its descendants, from outside.
+ * sonde attach: samples a running process and its descendants, from outside.
  *
- * Nothing is put into it: its memory is read (process_vm_readv), and a thread that runs is halted
+ * Nothing is put into it. A program of any language is sampled by the kernel (native/watch.h). Of a
+ * Python the memory is read (process_vm_readv), and a thread that runs is halted
  * for a moment where its stack cannot be read otherwise (ptrace). The kernel permits both to its
  * user and to root (ptrace(2), "Ptrace access mode checking").
  */
@@ -20,6 +21,8 @@
 #include "cli/observers.h"
 #include "cli/runfolder.h"
 #include "cli/runprobes.h"
+#include "cli/outside.h"
+#include "native/watch.h"
 #include "pystack/observe.h"
 
 #define HZ_DEFAULT 100
@@ -30,6 +33,7 @@ struct attach_args {
     const char          *duration;
     int64_t              hz;
     bool                 nonblocking, quiet, verbose;
+    bool                 native; /* it runs no Python */
     struct snd_after_run after;
 };
 
@@ -40,8 +44,8 @@ static const struct snd_option options[] = {
       "trace to write (PID.sonde in the current folder); an extension selects another format: "
       ".speedscope.json, .folded, .json",
       SND_OPTION_TEXT, AT(after.output), 0 },
-    { 0, "sample", "[HZ]", "sample the Python stack of every thread at HZ (100)", SND_OPTION_MAYBE,
-      AT(hz), 0 },
+    { 0, "sample", "[HZ]", "sample the stack of every thread at HZ (Python: 100, others: 1000)",
+      SND_OPTION_MAYBE, AT(hz), 0 },
     { 'd', "duration", "SECONDS", "stop after SECONDS (default: when the process ends, or Ctrl-C)",
       SND_OPTION_TEXT, AT(duration), 0 },
     { 0, "nonblocking", NULL,
@@ -95,7 +99,7 @@ static bool parse_duration(const char *text, uint64_t *ns)
 }
 
 /* What can be said before anything is made: is it there, is it Python, may it be read? */
-static int check(const struct snd_command *self, const char *name, pid_t pid)
+static int check(const struct snd_command *self, const char *name, pid_t pid, bool *native)
 {
     const struct timespec rest = { 0, START_REST_NS };
     struct snd_python     python;
@@ -108,9 +112,12 @@ static int check(const struct snd_command *self, const char *name, pid_t pid)
         clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, NULL);
         status = snd_python_find(&python, pid, &err);
     }
-    if (status != SONDE_OK || snd_observe_check(&err) != SONDE_OK)
-        return snd_report_error(self, name, &err);
-    return -1;
+    *native = status == SONDE_E_UNSUPPORTED && snd_is_other_program(pid);
+    if (*native)
+        status = snd_watch_check(pid, &err);
+    else if (status == SONDE_OK)
+        status = snd_observe_check(&err);
+    return status == SONDE_OK ? -1 : snd_report_error(self, name, &err);
 }
 
 /* Only samples are recorded: a format that needs other data would be empty. */
@@ -122,6 +129,32 @@ static int check_format(const struct snd_command *self, const struct snd_after_r
                            after->output, after->format->name, after->format->view);
 }
 
+/* By the kernel, with no process of its own: we have nothing else to do. */
+static void watch(const struct attach_args *args, const struct snd_observers *o)
+{
+    struct sonde_buffer path = { 0 }, command = { 0 };
+    struct sonde_error  err = { 0 };
+
+    snd_buf_format(&path, "%s%d.sonde", o->folder, (int)o->root);
+    snd_read_command(o->root, &command);
+    struct snd_watch watch = {
+        .pid = o->root,
+        .path = path.bytes,
+        .command = command.length ? command.bytes : NULL,
+        .way = "by sonde attach",
+        .period_ns = 1000000000u / (uint64_t)(args->hz > 0 ? args->hz : SND_OUTSIDE_HZ),
+        .duration_ns = o->duration_ns,
+        .stop = -1,
+        .quit = &quit,
+    };
+    if (path.failed)
+        (void)snd_failure("attach: out of memory");
+    else if (snd_watch(&watch, &err) != SONDE_OK)
+        (void)snd_failure("attach %d: %s", (int)o->root, err.message);
+    sonde_buffer_release(&path);
+    sonde_buffer_release(&command);
+}
+
 static int observe(const struct attach_args *args, const char *path, struct snd_observers *o)
 {
     struct snd_run_folder folder;
@@ -130,14 +163,18 @@ static int observe(const struct attach_args *args, const char *path, struct snd_
     if (status < 0) {
         o->folder = folder.full.bytes;
         take_signals();
-        snd_observers_run(o);
+        if (args->native)
+            watch(args, o);
+        else
+            snd_observers_run(o);
         status = SND_EXIT_OK;
         snd_run_folder_settle(&folder);
         if (folder.files == 0) {
             snd_run_folder_undo(&folder);
-            status =
-                snd_failure("attach %d: nothing was recorded: it ended before its first sample",
-                            (int)o->root);
+            status = snd_failure("attach %d: nothing was recorded: %s", (int)o->root,
+                                 args->native
+                                     ? "it used no processor time, or ended before its first sample"
+                                     : "it ended before its first sample");
         } else if (!snd_after_run_finish(&args->after, folder.path.bytes, false)) {
             status = SND_EXIT_FAILED;
         } else if (args->after.is_kept) {
@@ -183,7 +220,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
                  ? snd_usage_error(self, "--output: expected a file name, got ''")
                  : check_format(self, &args.after);
     if (status < 0)
-        status = check(self, argv[0], o.root);
+        status = check(self, argv[0], o.root, &args.native);
     if (status < 0)
         status = observe(&args, path.bytes, &o);
     snd_after_run_release(&args.after);
@@ -194,7 +231,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
 const struct snd_command snd_command_attach = {
     "attach",
     "PID",
-    "sample a running Python process and its children, from outside",
+    "sample a running process of any language and its children, from outside",
     options,
     SND_OPTION_COUNT(options),
     false,

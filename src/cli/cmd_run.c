@@ -21,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/living.h"
 #include "cli/losses.h"
+#include "cli/outside.h"
 #include "cli/pyfind.h"
 #include "cli/runfolder.h"
 #include "cli/runname.h"
@@ -39,6 +40,7 @@ struct run_args {
     struct snd_run_probes  probes;
     struct snd_after_run   after;
     struct snd_run_parents parents;
+    struct snd_outside     outside;
 };
 
 #define AT(member) offsetof(struct run_args, member)
@@ -170,6 +172,10 @@ static const char *why_nothing(const struct run_args *args)
     if (args->schedule)
         return "--schedule records no step that it reached: a step ends with sonde_step() in C, "
                "sonde.step(), step() of a profile or of an optimizer in Python";
+    if (args->outside.why[0])
+        return args->outside.why;
+    if (args->outside.wanted)
+        return "it ended before its first sample";
     if (probes->unasked)
         return "it neither runs a Python that loads our probes (python -I, -E and -S do not, nor "
                "one with an empty environment) nor uses <sonde/record.h>";
@@ -246,6 +252,9 @@ static void finish(const struct run_args *args, struct snd_run_folder *folder, c
 {
     char inner[8];
 
+    if (args->outside.wanted && args->outside.unasked &&
+        snd_run_folder_has_others(folder, "samples.sonde"))
+        snd_outside_drop(&args->outside);
     snd_run_folder_settle(folder);
     if (folder->moved) {
         say_moved(folder);
@@ -260,6 +269,32 @@ static void finish(const struct run_args *args, struct snd_run_folder *folder, c
         say_recorded(args, folder);
     }
     snd_child_leave(child);
+}
+
+/*
+ * Programs of any language are sampled from outside, unless they begin in Python: its processes
+ * sample themselves, and know their Python frames.
+ */
+static void choose_outside(struct run_args *args, char **program)
+{
+    struct snd_outside *o = &args->outside;
+
+    o->wanted = args->probes.sample != 0 && !args->schedule && !snd_runs_python(program);
+    o->unasked = args->probes.unasked;
+    const struct snd_run_probes *p = &args->probes;
+    args->probes.outside = o->wanted && !p->ops && !p->functions && !p->lines && !p->line_memory;
+    o->hz = args->probes.sample > 0 ? args->probes.sample : 0;
+    o->max_bytes = args->max_size;
+    o->keep_last = args->keep_last;
+}
+
+/* The program's process waits: whoever observes it from outside gets ready. */
+static void on_forked(void *user, pid_t pid)
+{
+    struct run_args *args = user;
+
+    snd_run_parents_forked(&args->parents, pid);
+    snd_outside_start(&args->outside, pid);
 }
 
 static bool failed(const struct snd_child *child)
@@ -277,9 +312,10 @@ static int run_times(struct run_args *args, char **program, struct snd_child *ch
     int              status = -1;
 
     for (int64_t i = 0; status < 0; i++) {
-        *child = (struct snd_child){ .user = &args->parents };
-        child->forked = args->parents.count > 0 ? snd_run_parents_forked : NULL;
+        *child = (struct snd_child){ .user = args };
+        child->forked = args->parents.count > 0 || args->outside.wanted ? on_forked : NULL;
         status = snd_child_run(program, child);
+        snd_outside_end(&args->outside);
         if (status < 0)
             snd_run_parents_ended(&args->parents, child);
         if (i == 0 || (!failed(&first) && failed(child)))
@@ -304,6 +340,8 @@ static int run_program(struct run_args *args, struct snd_run_folder *folder, cha
     int status = snd_run_probes_set(&args->probes);
     if (status >= 0)
         return status;
+    if (args->outside.wanted)
+        snd_outside_prepare(&args->outside, folder->full.bytes, program);
     status = run_times(args, program, child);
     if (status >= 0)
         snd_child_leave(child);
@@ -371,11 +409,13 @@ static int run_checked(const struct snd_command *self, struct run_args *args, ch
         status = snd_usage_error(self, "--output: expected a file name, got ''");
     if (!args->after.view && !args->probes.unasked)
         args->after.view = snd_buf_string(&views);
+    choose_outside(args, program);
     if (status < 0)
         status = snd_run_parents_prepare(self, &args->probes, &args->parents);
     if (status < 0)
         status = record(args, path.bytes, program, &child);
     snd_run_parents_release(&args->parents);
+    snd_outside_release(&args->outside);
     snd_after_run_release(&args->after);
     sonde_buffer_release(&path);
     sonde_buffer_release(&views);
@@ -406,7 +446,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
 const struct snd_command snd_command_run = {
     "run",
     "[--] PROGRAM [ARGS]",
-    "run a program and record it: Python, PyTorch, or what uses <sonde/record.h>",
+    "run a program and record it: of any language, Python, PyTorch",
     options,
     SND_OPTION_COUNT(options),
     true,

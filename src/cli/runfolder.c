@@ -273,7 +273,8 @@ int snd_run_folder_try(const struct snd_run_folder *f)
 }
 
 /* How many traces are in the folder; the name of the last one seen in `name`. */
-static size_t count_files(const struct snd_run_folder *f, char name[NAME_MAX + 1])
+static size_t count_files(const struct snd_run_folder *f, char name[NAME_MAX + 1],
+                          const char *left_out)
 {
     int    again = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR   *dir = again >= 0 ? fdopendir(again) : NULL;
@@ -285,13 +286,20 @@ static size_t count_files(const struct snd_run_folder *f, char name[NAME_MAX + 1
         return 0;
     }
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        if (entry->d_name[0] == '.')
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, left_out) == 0)
             continue;
         count++;
         snprintf(name, NAME_MAX + 1, "%s", entry->d_name);
     }
     closedir(dir);
     return count;
+}
+
+bool snd_run_folder_has_others(const struct snd_run_folder *f, const char *name)
+{
+    char other[NAME_MAX + 1];
+
+    return count_files(f, other, name) > 0;
 }
 
 /* ---------------------------------------------------------------- settling */
@@ -324,7 +332,7 @@ void snd_run_folder_settle(struct snd_run_folder *f)
     char name[NAME_MAX + 1] = "";
 
     f->living = snd_living_wait(f->full.bytes);
-    f->files = count_files(f, name);
+    f->files = count_files(f, name, "");
     f->moved = !is_at(f->fd, f->path.bytes);
     if (f->moved) { /* the name is free again */
         put_back(f);

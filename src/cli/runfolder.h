@@ -50,6 +50,9 @@ void snd_run_folder_note_inner(const char *outer, const char *inner);
 /* What an inner run has left; "" if there was none. */
 void snd_run_folder_read_inner(const struct snd_run_folder *folder, char *inner, size_t size);
 
+/* Is there a trace in the folder beside the one of this name? */
+bool snd_run_folder_has_others(const struct snd_run_folder *folder, const char *name);
+
 /* Why no file can be made in the folder, as an errno; 0 if one can be. */
 int snd_run_folder_try(const struct snd_run_folder *folder);
 

@@ -21,6 +21,12 @@ struct snd_run_name {
 /* `program` is NULL-terminated. */
 struct snd_run_name snd_run_name(char *const *program);
 
+/*
+ * Does it begin in Python: an interpreter, or a script that names one in its first line? Found as the
+ * system finds it.
+ */
+bool snd_runs_python(char *const *program);
+
 /* Is `path` a Python script that the system cannot run itself: no "#!", or not executable? */
 bool snd_is_bare_script(const char *path);
 

@@ -343,7 +343,7 @@ int snd_run_probes_set(const struct snd_run_probes *chosen)
         unsetenv(STARTS), unsetenv("SONDE_PROBES");
     else if (snd_autostart_find(&folder))
         status = set_found(chosen, folder.bytes, list.bytes);
-    else if (!chosen->unasked)
+    else if (!chosen->unasked && !chosen->outside)
         status =
             snd_failure("run: cannot record %s: sonde's Python package is not beside this program; "
                         "install it (make, or pip install .) or set SONDE_PYTHON to its folder",

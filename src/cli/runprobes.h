@@ -31,6 +31,7 @@ struct snd_run_probes {
 #include "probes/probes.def"
 #undef SND_PROBE
 #undef SND_PROBE_DETAIL
+    bool outside; /* samples are taken from outside: without a Python package, too */
     bool unasked; /* none was asked for: what cannot be recorded is left out without a word */
 };
 

@@ -22,6 +22,10 @@ static void fill_tallies(struct snd_ledger *l, const struct snd_process *p)
         { SND_TALLY_SAMPLER, SND_SAMPLER_TORN, SND_LEDGER_torn_samples },
         { SND_TALLY_SAMPLER, SND_SAMPLER_UNREAD, SND_LEDGER_unread_samples },
         { SND_TALLY_SAMPLER, SND_SAMPLER_UNMATCHED, SND_LEDGER_native_unmatched },
+        { SND_TALLY_NATIVE, SND_NATIVE_LOST, SND_LEDGER_lost_samples },
+        { SND_TALLY_NATIVE, SND_NATIVE_CUT, SND_LEDGER_cut_stacks },
+        { SND_TALLY_NATIVE, SND_NATIVE_BROKEN, SND_LEDGER_broken_stacks },
+        { SND_TALLY_NATIVE, SND_NATIVE_USER_ONLY, SND_LEDGER_user_only },
         { SND_TALLY_GPU, SND_GPU_DROPPED, SND_LEDGER_dropped_gpu_records },
         { SND_TALLY_GPU, SND_GPU_UNKNOWN, SND_LEDGER_unknown_gpu_records },
         { SND_TALLY_GPU, SND_GPU_EARLY, SND_LEDGER_early_gpu_work },
@@ -35,6 +39,8 @@ static void fill_tallies(struct snd_ledger *l, const struct snd_process *p)
                 l->counts[said[k].count] += t->words[said[k].word];
         if (t->head.kind == SND_TALLY_SAMPLER)
             l->rounds += t->words[SND_SAMPLER_ROUNDS];
+        if (t->head.kind == SND_TALLY_NATIVE)
+            l->native_samples += t->words[SND_NATIVE_SAMPLES];
         if (t->head.kind == SND_TALLY_GPU && t->words[SND_GPU_EARLY_NS] > l->early_ns)
             l->early_ns = t->words[SND_GPU_EARLY_NS];
     }
@@ -155,6 +161,10 @@ static bool is_note(const struct snd_ledger *l, size_t key)
     case SND_LEDGER_torn_samples:
     case SND_LEDGER_unread_samples:
         return l->counts[key] <= l->rounds / 20;
+    case SND_LEDGER_cut_stacks:
+    case SND_LEDGER_broken_stacks:
+        return l->counts[key] <= l->native_samples / 20;
+    case SND_LEDGER_user_only:
     case SND_LEDGER_warmup_events:
     case SND_LEDGER_unmatched_frees:
     case SND_LEDGER_unasked_gpu_work:

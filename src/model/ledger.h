@@ -25,6 +25,7 @@ struct snd_ledger {
     char     absent[192];    /* why GPUs were not recorded */
     uint64_t early_ns;       /* by how much work of a GPU began too early, at most */
     uint64_t unclosed_roots; /* of not_closed: files whose process no other of the trace started */
+    uint64_t native_samples; /* of native samplers: what cut and broken stacks are a part of */
     uint64_t rounds;         /* of samplers: what missed, torn and unread ones are a part of */
 };
 

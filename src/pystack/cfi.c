@@ -104,9 +104,10 @@ static const struct {
 };
 
 /* A length is a difference, whatever addresses are relative to. */
-static uint64_t read_encoded(struct snd_cfi_bytes *b, uint8_t encoding, bool is_length)
+static uint64_t read_encoded(const struct snd_cfi *c, struct snd_cfi_bytes *b, uint8_t encoding,
+                             bool is_length)
 {
-    uint64_t here = (uint64_t)(uintptr_t)b->at;
+    uint64_t here = (uint64_t)(uintptr_t)b->at + c->bias;
     size_t   size = formats[encoding & ENCODED_FORMAT].size;
 
     if (size == 0 || (encoding & ENCODED_RELATION & ~ENCODED_PCREL)) {
@@ -268,7 +269,7 @@ static void read_operand(struct snd_cfi *c, enum operand operand, struct operand
     else if (operand == BLOCK)
         o->block = take_block(b);
     else if (operand == ADDRESS)
-        o->number = (int64_t)read_encoded(b, c->encoding, false);
+        o->number = (int64_t)read_encoded(c, b, c->encoding, false);
     else if (operand != NONE)
         o->number = (int64_t)snd_cfi_fixed(b, sizes[operand]);
 }
@@ -322,21 +323,27 @@ static bool read_common(struct snd_cfi *c, struct snd_cfi_bytes b)
     const char *letters = (const char *)b.at;
     while (snd_cfi_fixed(&b, 1) != 0 && !b.bad)
         continue;
-    if (b.bad || (version != 1 && version != 3) || letters[0] != 'z')
+    if (b.bad || (version != 1 && version != 3 && version != 4) ||
+        (letters[0] != 'z' && letters[0] != '\0'))
         return false;
+    if (version == 4) /* sizes of an address and of a segment */
+        snd_cfi_fixed(&b, 2);
     c->code_factor = snd_cfi_uleb(&b);
     c->data_factor = snd_cfi_sleb(&b);
     c->return_column = (uint32_t)(version == 1 ? snd_cfi_fixed(&b, 1) : snd_cfi_uleb(&b));
-    struct snd_cfi_bytes extra = take_block(&b);
+    c->has_extra = letters[0] == 'z';
+    struct snd_cfi_bytes extra = { b.at, b.at, false };
+    if (c->has_extra)
+        extra = take_block(&b);
     c->encoding = 0;
     c->is_signal = false;
-    for (const char *l = letters + 1; *l; l++) {
+    for (const char *l = letters + c->has_extra; *l; l++) {
         if (*l == 'R')
             c->encoding = (uint8_t)snd_cfi_fixed(&extra, 1);
         else if (*l == 'L')
             snd_cfi_fixed(&extra, 1);
         else if (*l == 'P')
-            read_encoded(&extra,
+            read_encoded(c, &extra,
                          (uint8_t)snd_cfi_fixed(&extra, 1) & (ENCODED_FORMAT | ENCODED_PCREL),
                          true);
         else if (*l == 'S')
@@ -378,6 +385,7 @@ bool snd_cfi_find(struct snd_cfi *c, uint64_t pc)
 {
     struct object object;
 
+    c->bias = 0;
     if (!find_object || find_object((void *)(uintptr_t)pc, &object) != 0 || !object.header)
         return false;
     const uint8_t *entry = search(object.header, pc);
@@ -389,9 +397,10 @@ bool snd_cfi_find(struct snd_cfi *c, uint64_t pc)
     if (b.bad || back == 0 || !read_common(c, open_entry(here - back)))
         return false;
     struct snd_cfi_bytes common = c->program;
-    c->function = c->location = read_encoded(&b, c->encoding, false);
-    uint64_t size = read_encoded(&b, c->encoding, true);
-    take_block(&b);
+    c->function = c->location = read_encoded(c, &b, c->encoding, false);
+    uint64_t size = read_encoded(c, &b, c->encoding, true);
+    if (c->has_extra)
+        take_block(&b);
     if (b.bad || pc < c->function || pc - c->function >= size)
         return false;
     memset(&c->row, 0, sizeof c->row);
@@ -403,4 +412,85 @@ bool snd_cfi_find(struct snd_cfi *c, uint64_t pc)
         return false;
     c->initial = c->row;
     return run_program(c, b);
+}
+
+/* ------------------------------------------------------------ a whole section */
+
+#define INSTRUCTIONS_MOST ((uint32_t)1 << 16) /* of one function */
+
+/* The entry at an offset of the section, without its length; `bad`: not within it. */
+static struct snd_cfi_bytes entry_at(const struct snd_cfi_section *s, size_t at)
+{
+    struct snd_cfi_bytes b = { s->bytes, s->bytes, true };
+
+    if (at > s->size || s->size - at < 8)
+        return b;
+    b = open_entry(s->bytes + at);
+    b.bad |= (size_t)(b.end - b.at) > s->size - at - 4;
+    return b;
+}
+
+static void walk_rows(struct snd_cfi *c, struct snd_cfi_bytes program,
+                      const struct snd_cfi_visitor *v)
+{
+    uint32_t left = INSTRUCTIONS_MOST;
+
+    c->program = program;
+    while (c->program.at < c->program.end && left-- > 0) {
+        uint64_t before = c->location;
+        execute(c);
+        if (c->unknown || c->program.bad)
+            break;
+        if (c->location != before)
+            v->row(v->user, before, c, true);
+    }
+    v->row(v->user, c->location, c, !c->unknown && !c->program.bad && left != UINT32_MAX);
+}
+
+/* A function's entry, whose common part is at `common`. */
+static void walk_function(struct snd_cfi *c, struct snd_cfi_bytes common, struct snd_cfi_bytes b,
+                          const struct snd_cfi_visitor *v)
+{
+    if (common.bad || !read_common(c, common))
+        return;
+    struct snd_cfi_bytes first = c->program;
+    c->function = c->location = read_encoded(c, &b, c->encoding, false);
+    uint64_t size = read_encoded(c, &b, c->encoding, true);
+    if (c->has_extra)
+        take_block(&b);
+    if (b.bad || size == 0 || c->function == 0)
+        return; /* the linker has left the function out */
+    memset(&c->row, 0, sizeof c->row);
+    c->row.cfa.kind = SND_CFI_UNDEFINED;
+    c->saved_count = 0;
+    c->unknown = false;
+    c->pc = UINT64_MAX;
+    if (!run_program(c, first))
+        return;
+    c->initial = c->row;
+    v->begin(v->user, c->function, c->function + size);
+    walk_rows(c, b, v);
+}
+
+void snd_cfi_walk(const struct snd_cfi_section *s, const struct snd_cfi_visitor *visitor)
+{
+    const uint32_t is_common = s->is_debug ? UINT32_MAX : 0;
+    struct snd_cfi c = { .bias = s->address - (uint64_t)(uintptr_t)s->bytes };
+    size_t         at = 0;
+
+    while (at + 8 <= s->size) {
+        uint32_t size;
+        memcpy(&size, s->bytes + at, sizeof size);
+        struct snd_cfi_bytes b = entry_at(s, at);
+        if (size != 0 && b.bad)
+            return; /* damaged, or of 64 bits */
+        size_t here = at + 4;
+        at += 4 + (size_t)size;
+        if (size == 0)
+            continue;
+        uint32_t id = (uint32_t)snd_cfi_fixed(&b, 4);
+        if (id == is_common || (!s->is_debug && id > here))
+            continue;
+        walk_function(&c, entry_at(s, s->is_debug ? id : here - id), b, visitor);
+    }
 }

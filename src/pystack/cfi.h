@@ -60,12 +60,14 @@ struct snd_cfi {
     bool               is_signal; /* the frame of a handler: its caller did not call */
 
     /* The reader's own. */
-    struct snd_cfi_row   initial, saved[SND_CFI_SAVED];
-    unsigned             saved_count;
-    uint64_t             pc, location, code_factor;
-    int64_t              data_factor;
-    uint8_t              encoding;
-    bool                 unknown; /* an instruction that is not known here */
+    struct snd_cfi_row initial, saved[SND_CFI_SAVED];
+    unsigned           saved_count;
+    uint64_t           pc, location, code_factor;
+    int64_t            data_factor;
+    uint8_t            encoding;
+    bool               unknown;   /* an instruction that is not known here */
+    bool               has_extra; /* functions have a block of further data */
+    uint64_t bias; /* from where bytes are here to where they are in the file's addresses */
     struct snd_cfi_bytes program;
 };
 
@@ -74,6 +76,24 @@ bool snd_cfi_init(void);
 
 /* False when nothing is known of the address, or not all that is said of it is understood. */
 bool snd_cfi_find(struct snd_cfi *cfi, uint64_t pc);
+
+/*
+ * A section of a file that was read: .eh_frame, or .debug_frame. Nothing of it is believed. Goes
+ * through all functions: `begin` with where one lies, then `row` with cfi->row and from where on it
+ * holds; false: it is not understood from there on.
+ */
+struct snd_cfi_section {
+    const uint8_t *bytes;
+    size_t         size;
+    uint64_t       address; /* that the section has in the file's addresses */
+    bool           is_debug;
+};
+struct snd_cfi_visitor {
+    void *user;
+    void (*begin)(void *user, uint64_t start, uint64_t end);
+    void (*row)(void *user, uint64_t from, const struct snd_cfi *cfi, bool good);
+};
+void snd_cfi_walk(const struct snd_cfi_section *section, const struct snd_cfi_visitor *visitor);
 
 /* Numbers as they are stored; 0 and `bad` at the end. */
 uint64_t snd_cfi_fixed(struct snd_cfi_bytes *bytes, size_t size);

@@ -20,25 +20,7 @@ static struct {
     enum sonde_status (*start)(const struct sonde_options *options, struct sonde_error *err);
     enum sonde_status (*stop)(struct sonde_error *err);
     void (*metadata)(const char *key, const char *value);
-    const uint32_t *clock_trust;
-    uint64_t (*clock_fallback)(void);
 } calls;
-
-/* As sonde_clock() of record.h, with the library's own word on the processor's counter. */
-static uint64_t clock_now(void)
-{
-#if defined(__x86_64__)
-    if (*calls.clock_trust)
-        return __rdtsc();
-#elif defined(__aarch64__)
-    if (*calls.clock_trust) {
-        uint64_t ticks;
-        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-        return ticks;
-    }
-#endif
-    return calls.clock_fallback();
-}
 
 static enum sonde_status load(struct snd_recorder *recorder, struct sonde_error *err)
 {
@@ -46,8 +28,6 @@ static enum sonde_status load(struct snd_recorder *recorder, struct sonde_error 
         { "sonde_start", &calls.start },
         { "sonde_stop", &calls.stop },
         { "sonde_metadata", &calls.metadata },
-        { "sonde_clock_trust_", &calls.clock_trust },
-        { "sonde_clock_fallback_", &calls.clock_fallback },
         { "sonde_epoch_", &recorder->epoch },
         { "sonde_intern", &recorder->intern },
         { "sonde_intern_frame_in", &recorder->frame },
@@ -57,7 +37,7 @@ static enum sonde_status load(struct snd_recorder *recorder, struct sonde_error 
         { "sonde_tally", &recorder->tally },
     };
 
-    recorder->clock = clock_now;
+    recorder->clock = snd_recorder_clock;
     return snd_recorder_load(wanted, sizeof wanted / sizeof wanted[0], err);
 }
 

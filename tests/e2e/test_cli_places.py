@@ -298,7 +298,7 @@ def test_a_program_of_another_user_says_why(tmp_path):
     become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     if subprocess.run([*become, WORKER, "args"], capture_output=True).returncode != 0:
         pytest.skip("another user may not run what was built here")
-    done = sonde("run", "-o", "t.sonde", "--", *become, WORKER, "args", "ran", cwd=tmp_path)
+    done = sonde("run", "--schedule", "active=1", "-o", "t.sonde", "--", *become, WORKER, "args", "ran", cwd=tmp_path)
     first, last = done.stderr.decode().splitlines()
     assert done.stdout == b"ran\n" and "Permission denied" in first
     assert last.startswith("sonde: run: setpriv recorded nothing; unless a line above gives the reason, ")

@@ -161,7 +161,7 @@ def test_names_of_a_real_recording_survive(tmp_path):
 
 
 def test_a_program_that_records_nothing_is_told(tmp_path):
-    done = sonde("run", "--", "sh", "-c", "exit 7", cwd=tmp_path)
+    done = sonde("run", "--schedule", "active=1", "--", "sh", "-c", "exit 7", cwd=tmp_path)
     assert done.returncode == 7
     assert b"recorded nothing" in done.stderr
     assert done.stderr.count(b"\n") == 1

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/outside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+#include "native/watch.h"
+
+/* Quotes a word where a shell would need it. */
+static void add_word(struct sonde_buffer *out, const char *word)
+{
+    bool plain = *word != '\0' && strcspn(word, " \t\n'\"\\$&|;<>()*?[]#~`!{}") == strlen(word);
+
+    snd_buf_format(out, "%s", out->length ? " " : "");
+    if (plain) {
+        snd_buf_format(out, "%s", word);
+        return;
+    }
+    snd_buf_format(out, "'");
+    for (; *word; word++)
+        snd_buf_format(out, *word == '\'' ? "'\\''" : "%c", *word);
+    snd_buf_format(out, "'");
+}
+
+void snd_outside_prepare(struct snd_outside *o, const char *folder, char *const *program)
+{
+    snd_buf_format(&o->path, "%ssamples.sonde", folder);
+    for (size_t i = 0; program[i]; i++)
+        add_word(&o->command, program[i]);
+}
+
+void snd_read_command(pid_t pid, struct sonde_buffer *out)
+{
+    char path[64], words[4096];
+
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    size_t n = fread(words, 1, sizeof words - 1, file);
+    fclose(file);
+    words[n] = '\0';
+    for (size_t at = 0; at < n; at += strlen(words + at) + 1)
+        add_word(out, words + at);
+}
+
+/* By what it has mapped: an interpreter, or its library. */
+bool snd_is_other_program(pid_t pid)
+{
+    char   path[64], *line = NULL;
+    size_t room = 0;
+    bool   has_python = false;
+
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    while (!has_python && getline(&line, &room, file) > 0) {
+        const char *name = strrchr(line, '/');
+        has_python = name &&
+                     (strncmp(name, "/python", 7) == 0 || strncmp(name, "/libpython", 10) == 0);
+    }
+    free(line);
+    fclose(file);
+    return !has_python;
+}
+
+struct pipes {
+    int ready, stop; /* the sampler's ends */
+};
+
+static void tell_ready(void *user)
+{
+    const struct pipes *pipes = user;
+
+    if (write(pipes->ready, "", 1) == 1)
+        close(pipes->ready);
+}
+
+/* The gate of the program among them, which opens when all have closed it. Standard error stays. */
+static void close_others(struct pipes keep)
+{
+    long most = sysconf(_SC_OPEN_MAX);
+
+    for (int fd = 0; fd < (most > 0 && most < 4096 ? (int)most : 4096); fd++)
+        if (fd != STDERR_FILENO && fd != keep.ready && fd != keep.stop)
+            close(fd);
+}
+
+/* Does not return. The reason of a failure goes through the pipe instead of the first byte. */
+static void work(const struct snd_outside *o, pid_t program, struct pipes pipes)
+{
+    struct sonde_error err = { 0 };
+    struct snd_watch   watch = {
+          .pid = program,
+          .path = o->path.bytes,
+          .command = o->command.bytes,
+          .way = "by sonde run",
+          .period_ns = 1000000000u / (uint64_t)(o->hz > 0 ? o->hz : SND_OUTSIDE_HZ),
+          .max_bytes = o->max_bytes,
+          .keep_last = o->keep_last,
+          .on_exec = true,
+          .off_cpu = o->off_cpu,
+          .stop = pipes.stop,
+          .ready = tell_ready,
+          .user = &pipes,
+    };
+    sigset_t all;
+
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    close_others(pipes);
+    enum sonde_status status = snd_watch(&watch, &err);
+    if (status != SONDE_OK && write(pipes.ready, err.message, strlen(err.message)) < 0)
+        _exit(2);
+    _exit(status == SONDE_OK ? 0 : 1);
+}
+
+/* What it says first: a zero byte, or why it cannot. */
+static void read_ready(struct snd_outside *o, int fd)
+{
+    size_t  have = 0;
+    ssize_t n;
+
+    while (have < sizeof o->why - 1) {
+        n = read(fd, o->why + have, sizeof o->why - 1 - have);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        have += (size_t)n;
+        if (o->why[0] == '\0')
+            break; /* it goes on sampling */
+    }
+    o->why[have] = '\0';
+    if (have == 0)
+        snprintf(o->why, sizeof o->why, "its sampler ended at once");
+}
+
+void snd_outside_start(struct snd_outside *o, pid_t program)
+{
+    int ready[2], stop[2];
+
+    if (!o->wanted || o->path.failed || o->command.failed || pipe2(ready, O_CLOEXEC) != 0)
+        return;
+    if (pipe2(stop, O_CLOEXEC) != 0) {
+        close(ready[0]);
+        close(ready[1]);
+        return;
+    }
+    o->pid = fork();
+    if (o->pid == 0) {
+        close(ready[0]);
+        close(stop[1]);
+        work(o, program, (struct pipes){ ready[1], stop[0] });
+    }
+    close(ready[1]);
+    close(stop[0]);
+    o->stop = stop[1];
+    if (o->pid > 0)
+        read_ready(o, ready[0]);
+    else
+        o->pid = 0;
+    close(ready[0]);
+    if (o->why[0] && !o->unasked)
+        (void)snd_failure("run: the program is not sampled: %s", o->why);
+}
+
+void snd_outside_end(struct snd_outside *o)
+{
+    int status = 0;
+
+    if (o->pid == 0)
+        return;
+    close(o->stop);
+    while (waitpid(o->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    o->pid = 0;
+    if (o->why[0] == '\0' && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
+        (void)snd_failure("run: the sampler of the program failed; what it had recorded is kept");
+}
+
+void snd_outside_drop(const struct snd_outside *o)
+{
+    if (o->path.bytes)
+        unlink(o->path.bytes);
+}
+
+void snd_outside_release(struct snd_outside *o)
+{
+    sonde_buffer_release(&o->path);
+    sonde_buffer_release(&o->command);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli/outside.h - a process of ours that samples the program of `sonde run` from outside.
+ *
+ * It is forked when the program's process is there and has not become the program yet, tells when the
+ * kernel samples it, and ends when it is told to, or when we die. It has no signals of its own: what a
+ * terminal sends to the group is the program's.
+ *
+ * Layer: cli. Threads: one.
+ */
+#ifndef SND_CLI_OUTSIDE_H
+#define SND_CLI_OUTSIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+
+#define SND_OUTSIDE_HZ 1000
+
+struct snd_outside {
+    bool                wanted;
+    bool                unasked; /* where it cannot be done, nothing is said */
+    bool                off_cpu;
+    int64_t             hz; /* 0: the default */
+    uint64_t            max_bytes;
+    bool                keep_last;
+    struct sonde_buffer path;     /* of its trace; owned, as the next two */
+    struct sonde_buffer command;  /* as a person types it */
+    char                why[256]; /* why nothing is sampled; "" otherwise */
+    pid_t               pid;      /* of the sampler; 0: none */
+    int                 stop;     /* closed to end it */
+};
+
+/* Where its trace goes, and of what; `folder` ends in '/'. */
+void snd_outside_prepare(struct snd_outside *outside, const char *folder, char *const *program);
+/* The program's process waits: sampling begins when it becomes the program. */
+void snd_outside_start(struct snd_outside *outside, pid_t program);
+/* The program has ended. Waits until the trace is whole. */
+void snd_outside_end(struct snd_outside *outside);
+/* Its trace goes where there is a better one of the same program. */
+void snd_outside_drop(const struct snd_outside *outside);
+void snd_outside_release(struct snd_outside *outside);
+
+/* The command line of a living process, as a person types it; nothing if it cannot be read. */
+void snd_read_command(pid_t pid, struct sonde_buffer *out);
+/* Is it a program without a Python in it? A Python that cannot be read is one, too. */
+bool snd_is_other_program(pid_t pid);
+
+#endif

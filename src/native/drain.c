@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "native/drain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "native/resolve.h"
+#include "base/recorderlib.h"
+
+/* --------------------------------------------------------------------- clocks */
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec ts;
+
+    clock_gettime(clock, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static struct snd_native_moment take_moment(void)
+{
+    struct snd_native_moment m;
+
+    m.raw = snd_recorder_clock();
+    m.ns = clock_ns(CLOCK_MONOTONIC);
+    return m;
+}
+
+/* A time of the kernel on the recorder's clock: on the line through two moments. Never falls. */
+static uint64_t raw_at(struct snd_drain *d, uint64_t ns)
+{
+    double   rate = d->now.ns > d->before.ns
+                        ? (double)(d->now.raw - d->before.raw) / (double)(d->now.ns - d->before.ns)
+                        : 1;
+    double   away = ((double)ns - (double)d->now.ns) * rate;
+    uint64_t raw = d->now.raw + (uint64_t)(int64_t)away;
+
+    if (raw < d->last_raw)
+        raw = d->last_raw;
+    d->last_raw = raw;
+    return raw;
+}
+
+static void count(struct snd_drain *d, unsigned word, uint64_t n)
+{
+    d->counts[word] += n;
+    if (d->tally)
+        d->tally[word] += n;
+}
+
+/* --------------------------------------------------------------------- stacks */
+
+static uint32_t intern_frame(struct snd_drain *d, uint32_t file, uint64_t address)
+{
+    struct snd_key key = { file, address, 0 };
+    uint32_t       id;
+
+    if (snd_map_get(&d->frames, key, &id))
+        return id;
+    uint32_t name = 0, build_id = 0;
+    if (file != UINT32_MAX) {
+        struct snd_mapped_file *f = &d->observed.files.list[file];
+        if (f->name == 0)
+            f->name = d->recorder.intern(f->path, strlen(f->path));
+        if (f->id == 0 && f->build_id && f->build_id[0])
+            f->id = d->recorder.intern(f->build_id, strlen(f->build_id));
+        name = f->name;
+        build_id = f->id;
+    } else {
+        name = d->recorder.intern("[unknown]", 9);
+    }
+    id = d->recorder.address(name, build_id, address);
+    if (id != 0 && snd_map_put(&d->frames, key, id) &&
+        snd_grow(&d->known, &d->known_capacity, d->known_count, sizeof *d->known))
+        d->known[d->known_count++] = (struct snd_native_frame){ id, file, address };
+    return id;
+}
+
+static uint32_t intern_stack(struct snd_drain *d, uint32_t parent, uint32_t file, uint64_t address)
+{
+    uint32_t       frame = intern_frame(d, file, address), id;
+    struct snd_key key = { parent, frame, 0 };
+
+    if (snd_map_get(&d->stacks, key, &id))
+        return id;
+    id = d->recorder.stack(parent, frame);
+    if (id != 0)
+        snd_map_put(&d->stacks, key, id);
+    return id;
+}
+
+/* The kernel's frames lie inside those of the program that called it. */
+static uint32_t find_stack(struct snd_drain *d, const struct snd_native_sample *s,
+                           const struct snd_seen_process *process)
+{
+    struct snd_walked_frame frames[SND_WALK_MAX];
+    enum snd_walk_end       end = SND_WALK_WHOLE;
+    uint32_t                stack = 0;
+
+    if (s->has_user) {
+        size_t n = snd_stack_walk(&process->mappings, &d->observed.files, &s->user, frames, &end);
+        while (n-- > 0)
+            stack = intern_stack(d, stack, frames[n].file, frames[n].address);
+    }
+    count(d, SND_NATIVE_CUT, end == SND_WALK_CUT);
+    count(d, SND_NATIVE_BROKEN, end == SND_WALK_LOST);
+    for (size_t i = s->kernel_count; i-- > 0;) {
+        uint64_t address;
+        memcpy(&address, s->kernel + i * 8, sizeof address);
+        stack = intern_stack(d, stack, d->kernel, address);
+    }
+    return stack;
+}
+
+/* -------------------------------------------------------------------- threads */
+
+static uint32_t thread_id(struct snd_drain *d, struct snd_seen_thread *thread, uint32_t parent,
+                          uint64_t ns)
+{
+    if (thread->id == 0) {
+        struct sonde_thread_place place = { .pid = thread->pid,
+                                            .tid = thread->tid,
+                                            .parent_pid = parent };
+        place.start = raw_at(d, ns);
+        thread->id = d->recorder.thread(&place, thread->name[0] ? thread->name : NULL);
+    }
+    return thread->id;
+}
+
+static void write_sample(struct snd_drain *d, struct snd_seen_thread *thread, uint32_t stack,
+                         uint32_t state, uint64_t ns, uint64_t covered)
+{
+    const struct snd_seen_process *process = snd_observed_process(&d->observed, thread->pid);
+    struct sonde_sample            sample = {
+                   .stack = stack,
+                   .thread = thread_id(d, thread, process ? process->parent : 0,
+                            ns > covered ? ns - covered : ns),
+                   .state = state | SONDE_SAMPLED_NATIVE,
+                   .samples = 1,
+                   .covered_ns = covered,
+                   .at = raw_at(d, ns),
+    };
+
+    d->recorder.sample(&sample);
+}
+
+/* -------------------------------------------------------------------- records */
+
+static void on_sample(struct snd_drain *d, const struct perf_event_header *record)
+{
+    struct snd_native_sample s;
+    uint32_t                 value;
+
+    if (!snd_native_sample_read(record, &s))
+        return;
+    struct snd_seen_thread        *thread = snd_observed_thread(&d->observed, s.pid, s.tid);
+    const struct snd_seen_process *process = snd_observed_process(&d->observed, s.pid);
+    if (!thread || !process)
+        return;
+    uint32_t stack = find_stack(d, &s, process);
+    if (snd_map_get(&d->perf->switch_ids, (struct snd_key){ s.event, 0, 0 }, &value)) {
+        thread->away_ns = s.ns;
+        thread->away_stack = stack;
+        return;
+    }
+    count(d, SND_NATIVE_SAMPLES, 1);
+    write_sample(d, thread, stack, SONDE_SAMPLED_ON_CPU, s.ns, d->perf->period_ns);
+}
+
+/* A thread that was taken from the processor would go on: it does not wait. */
+static void on_switch(struct snd_drain *d, const struct perf_event_header *record)
+{
+    uint32_t ids[2];
+    uint64_t ns;
+
+    memcpy(ids, record + 1, sizeof ids); /* the trailer begins at once: pid, tid, time */
+    memcpy(&ns, (const uint8_t *)(record + 1) + 8, sizeof ns);
+    struct snd_seen_thread *thread = snd_observed_thread(&d->observed, ids[0], ids[1]);
+    if (!thread || thread->away_ns == 0)
+        return;
+    bool out = record->misc & PERF_RECORD_MISC_SWITCH_OUT;
+    if (out && !(record->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT))
+        return;
+    if (!out && ns > thread->away_ns)
+        write_sample(d, thread, thread->away_stack, 0, ns, ns - thread->away_ns);
+    thread->away_ns = 0;
+}
+
+static void on_map(struct snd_drain *d, const struct perf_event_header *record)
+{
+    struct {
+        uint32_t pid, tid;
+        uint64_t start, size, offset;
+        uint32_t major, minor;
+        uint64_t inode, generation;
+        uint32_t rights, flags;
+    } it;
+    size_t fixed = sizeof *record + sizeof it;
+
+    if (record->size <= fixed + 24 || record->misc & PERF_RECORD_MISC_MMAP_DATA)
+        return;
+    memcpy(&it, record + 1, sizeof it);
+    const char *path = (const char *)record + fixed;
+    if (!memchr(path, '\0', record->size - fixed))
+        return;
+    struct snd_seen_process *process = snd_observed_add_process(&d->observed, it.pid, 0);
+    struct snd_map_record    r = { it.pid,   it.start, it.size,  it.offset,
+                                   it.inode, it.major, it.minor, path };
+    if (process)
+        (void)snd_mappings_add(&process->mappings, &d->observed.files, &r);
+}
+
+static void on_name(struct snd_drain *d, const struct perf_event_header *record)
+{
+    uint32_t ids[2];
+
+    if (record->size < sizeof *record + sizeof ids + 8)
+        return;
+    memcpy(ids, record + 1, sizeof ids);
+    struct snd_seen_thread  *thread = snd_observed_thread(&d->observed, ids[0], ids[1]);
+    struct snd_seen_process *process = snd_observed_process(&d->observed, ids[0]);
+    if (!thread || !process)
+        return;
+    memcpy(thread->name, (const uint8_t *)(record + 1) + sizeof ids, 8);
+    size_t room = record->size - sizeof *record - sizeof ids;
+    memcpy(thread->name, (const uint8_t *)(record + 1) + sizeof ids,
+           room < SND_COMM_MAX ? room : SND_COMM_MAX);
+    thread->name[SND_COMM_MAX - 1] = '\0';
+    if (record->misc & PERF_RECORD_MISC_COMM_EXEC)
+        snd_mappings_clear(&process->mappings);
+    if (thread->id != 0) {
+        struct sonde_thread_place place = { .pid = ids[0], .tid = ids[1] };
+        d->recorder.thread(&place, thread->name);
+    }
+}
+
+static void on_task(struct snd_drain *d, const struct perf_event_header *record)
+{
+    uint32_t ids[4]; /* pid, parent, tid, the parent's */
+    uint64_t ns;
+
+    if (record->size < sizeof *record + sizeof ids + sizeof ns)
+        return;
+    memcpy(ids, record + 1, sizeof ids);
+    memcpy(&ns, (const uint8_t *)(record + 1) + sizeof ids, sizeof ns);
+    if (record->type == PERF_RECORD_FORK) {
+        snd_observed_fork(&d->observed, ids[0], ids[2], ids[1], ids[3], ns);
+        return;
+    }
+    uint32_t at;
+    if (snd_map_get(&d->observed.by_tid, (struct snd_key){ ids[0], ids[2], 0 }, &at) &&
+        d->observed.threads[at].id != 0)
+        d->recorder.ended(d->observed.threads[at].id, raw_at(d, ns));
+    snd_observed_exit(&d->observed, ids[0], ids[2]);
+}
+
+static void on_lost(struct snd_drain *d, const struct perf_event_header *record)
+{
+    uint64_t lost;
+
+    if (record->size < sizeof *record + 16)
+        return;
+    memcpy(&lost, (const uint8_t *)(record + 1) + 8, sizeof lost);
+    count(d, SND_NATIVE_LOST, lost);
+}
+
+static void take(void *user, const struct perf_event_header *record, uint64_t ns)
+{
+    static const struct {
+        uint32_t type;
+        void (*on)(struct snd_drain *d, const struct perf_event_header *record);
+    } kinds[] = {
+        { PERF_RECORD_SAMPLE, on_sample }, { PERF_RECORD_SWITCH, on_switch },
+        { PERF_RECORD_MMAP2, on_map },     { PERF_RECORD_COMM, on_name },
+        { PERF_RECORD_FORK, on_task },     { PERF_RECORD_EXIT, on_task },
+        { PERF_RECORD_LOST, on_lost },
+    };
+
+    (void)ns;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i].type == record->type)
+            kinds[i].on(user, record);
+}
+
+/* ---------------------------------------------------------------------- whole */
+
+void snd_drain_init(struct snd_drain *d, struct snd_perf *perf,
+                    const struct snd_native_recorder *recorder)
+{
+    *d = (struct snd_drain){ .perf = perf, .recorder = *recorder };
+    d->kernel = snd_mapped_kernel(&d->observed.files);
+    d->tally = recorder->tally(SONDE_TALLY_NATIVE, 0, 0, SND_NATIVE_WORDS);
+    count(d, SND_NATIVE_USER_ONLY, !perf->has_kernel);
+    count(d, SND_NATIVE_PERIOD_NS, perf->period_ns);
+    d->before = take_moment();
+}
+
+void snd_drain_round(struct snd_drain *d, bool all)
+{
+    uint64_t own = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+    if (d->now.ns > d->before.ns + 1000000000u)
+        d->before = d->now;
+    d->now = take_moment();
+    snd_perf_drain(d->perf, all ? UINT64_MAX : d->now.ns, take, d);
+    count(d, SND_NATIVE_CPU_NS, clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own);
+}
+
+void snd_drain_release(struct snd_drain *d)
+{
+    snd_observed_release(&d->observed);
+    snd_map_release(&d->frames);
+    snd_map_release(&d->stacks);
+    free(d->known);
+}
+
+void snd_drain_resolve(struct snd_drain *d)
+{
+    struct snd_resolver      resolver = { d->recorder.intern, d->recorder.symbol };
+    struct snd_resolve_item *items = calloc((size_t)d->known_count + 1, sizeof *items);
+    char(*opened)[32] = calloc((size_t)d->observed.files.count + 1, sizeof *opened);
+    size_t count = 0;
+
+    for (uint32_t i = 0; items && opened && i < d->known_count; i++) {
+        uint32_t file = d->known[i].file;
+        if (file == UINT32_MAX)
+            continue;
+        const struct snd_mapped_file *f = &d->observed.files.list[file];
+        if (f->fd >= 0)
+            snprintf(opened[file], sizeof opened[file], "/proc/self/fd/%d", f->fd);
+        items[count++] = (struct snd_resolve_item){ d->known[i].id, f->path,
+                                                    f->fd >= 0 ? opened[file] : NULL, f->build_id,
+                                                    d->known[i].address };
+    }
+    if (items && opened)
+        snd_resolve(&resolver, items, count);
+    free(items);
+    free(opened);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * native/drain.h - from the kernel's records to the recording: samples of native programs.
+ *
+ * Layer:   native (the recorder through its public functions alone, loaded at run time).
+ * Threads: one; a process drains one recording.
+ */
+#ifndef SND_NATIVE_DRAIN_H
+#define SND_NATIVE_DRAIN_H
+
+#include "format/layout.h"
+#include "native/observed.h"
+#include "native/perfevents.h"
+#include "native/stackwalk.h"
+#include "sonde/record.h"
+
+struct snd_native_recorder {
+    enum sonde_status (*start)(const struct sonde_options *options, struct sonde_error *err);
+    enum sonde_status (*stop)(struct sonde_error *err);
+    void (*metadata)(const char *key, const char *value);
+    uint32_t (*intern)(const char *text, size_t length);
+    uint32_t (*address)(uint32_t file, uint32_t build_id, uint64_t address);
+    uint32_t (*stack)(uint32_t parent, uint32_t frame);
+    void (*symbol)(uint32_t frame, const struct sonde_symbol *symbols, size_t count);
+    uint32_t (*thread)(const struct sonde_thread_place *place, const char *name);
+    void (*ended)(uint32_t thread, uint64_t at);
+    void (*sample)(const struct sonde_sample *sample);
+    uint64_t *(*tally)(enum sonde_tally_kind kind, uint32_t key, uint32_t other, unsigned count);
+};
+
+/* A moment on two clocks. */
+struct snd_native_moment {
+    uint64_t raw, ns; /* the recorder's, CLOCK_MONOTONIC */
+};
+
+struct snd_native_frame {
+    uint32_t id, file;
+    uint64_t address;
+};
+
+struct snd_drain {
+    struct snd_perf           *perf; /* borrowed */
+    struct snd_native_recorder recorder;
+    struct snd_observed        observed;
+    struct snd_map             frames, stacks; /* file and address; parent and frame */
+    struct snd_native_frame   *known;          /* owned: every frame, for their symbols */
+    uint32_t                   known_count, known_capacity;
+    uint32_t                   kernel; /* its file */
+    uint32_t                   self; /* the observer's own process: its descendants are not ours */
+    struct snd_native_moment   before, now;
+    uint64_t                   last_raw;
+    uint64_t                  *tally; /* in the trace; NULL: no room */
+    uint64_t                   counts[SND_NATIVE_WORDS];
+};
+
+void snd_drain_init(struct snd_drain *drain, struct snd_perf *perf,
+                    const struct snd_native_recorder *recorder);
+/* Takes what is in the rings, up to now; `all`: to the end. */
+void snd_drain_round(struct snd_drain *drain, bool all);
+/* Finds the functions at all addresses, once: at the end. */
+void snd_drain_resolve(struct snd_drain *drain);
+void snd_drain_release(struct snd_drain *drain);
+
+/* One sample, laid out in a record; false: it is none of ours. For tests, too. */
+struct snd_native_sample {
+    uint32_t              pid, tid;
+    uint64_t              ns, event;
+    bool                  has_user;
+    struct snd_user_stack user;
+    const uint8_t        *kernel; /* addresses, innermost first, 8 bytes each */
+    size_t                kernel_count;
+};
+bool snd_native_sample_read(const struct perf_event_header *record, struct snd_native_sample *out);
+
+#endif

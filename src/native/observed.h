@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * native/observed.h - the processes and threads that are sampled, as the kernel tells of them.
+ *
+ * Layer: native. Threads: one.
+ */
+#ifndef SND_NATIVE_OBSERVED_H
+#define SND_NATIVE_OBSERVED_H
+
+#include "native/mapped.h"
+
+#define SND_COMM_MAX 16u
+
+struct snd_seen_process {
+    uint32_t            pid, parent;
+    uint32_t            threads; /* that live */
+    struct snd_mappings mappings;
+};
+
+struct snd_seen_thread {
+    uint32_t pid, tid;
+    uint32_t id; /* in the recording; 0: not there yet */
+    char     name[SND_COMM_MAX];
+    uint64_t start_ns;
+    uint64_t away_ns; /* since when it waits; 0: it does not */
+    uint32_t away_stack;
+};
+
+/* Pointers are valid until the next one is added. */
+struct snd_observed {
+    struct snd_seen_process *processes; /* owned, as the next; pid 0: free */
+    struct snd_seen_thread  *threads;
+    uint32_t                 process_count, process_capacity, thread_count, thread_capacity;
+    uint32_t                 living; /* processes */
+    struct snd_map           by_pid, by_tid;
+    struct snd_mapped_files  files;
+};
+
+/* NULL: it is not known, or for the last two, memory is out. */
+struct snd_seen_process *snd_observed_process(struct snd_observed *observed, uint32_t pid);
+struct snd_seen_process *snd_observed_add_process(struct snd_observed *observed, uint32_t pid,
+                                                  uint32_t parent);
+/* Adds it where it is not known yet, and then its process, too. */
+struct snd_seen_thread *snd_observed_thread(struct snd_observed *observed, uint32_t pid,
+                                            uint32_t tid);
+
+/* What the kernel tells. */
+void snd_observed_fork(struct snd_observed *observed, uint32_t pid, uint32_t tid, uint32_t parent,
+                       uint32_t parent_tid, uint64_t ns);
+void snd_observed_exit(struct snd_observed *observed, uint32_t pid, uint32_t tid);
+void snd_observed_release(struct snd_observed *observed);
+
+#endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "native/perfevents.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/map.h"
+
+#define RING_MOST ((size_t)4 << 20)
+#define RING_LEAST ((size_t)64 << 10)
+#define RECORD_MOST ((size_t)65536)
+#define TAIL_STEP ((uint64_t)1 << 16) /* how often the kernel is told what was read */
+
+static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu)
+{
+    return (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static struct perf_event_attr make_attr(const struct snd_perf *p, uint64_t config)
+{
+    bool                   is_switch = config == PERF_COUNT_SW_CONTEXT_SWITCHES;
+    struct perf_event_attr attr = {
+        .type = PERF_TYPE_SOFTWARE,
+        .size = sizeof attr,
+        .config = config,
+        .sample_period = is_switch ? 1 : p->period_ns,
+        .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
+                       PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
+        .disabled = 1,
+        .inherit = 1,
+        .exclude_kernel = !p->has_kernel,
+        .exclude_hv = 1,
+        .exclude_callchain_user = 1,
+        .exclude_callchain_kernel = !p->has_kernel,
+        .enable_on_exec = p->on_exec,
+        .sample_id_all = 1,
+        .watermark = 1,
+        .wakeup_watermark = (uint32_t)(p->ring_bytes / 4),
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+        .sample_regs_user = SND_PERF_REGISTERS,
+        .sample_stack_user = SND_PERF_STACK_BYTES,
+    };
+
+    if (!is_switch) {
+        attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = 1;
+        attr.context_switch = p->has_switches;
+    }
+    return attr;
+}
+
+/* -------------------------------------------------------------------- opening */
+
+static bool keep_event(struct snd_perf *p, int fd)
+{
+    if (fd >= 0 && snd_grow(&p->events, &p->event_capacity, p->event_count, sizeof *p->events)) {
+        p->events[p->event_count++] = fd;
+        return true;
+    }
+    if (fd >= 0)
+        close(fd);
+    return false;
+}
+
+/* Events that ask for much are refused to some users: then for less. */
+static int open_first(struct snd_perf *p, pid_t pid, int cpu)
+{
+    struct perf_event_attr attr = make_attr(p, PERF_COUNT_SW_CPU_CLOCK);
+    int                    fd = open_event(&attr, pid, cpu);
+
+    if (fd < 0 && (errno == EACCES || errno == EPERM) && p->has_kernel) {
+        p->has_kernel = p->has_switches = false;
+        attr = make_attr(p, PERF_COUNT_SW_CPU_CLOCK);
+        fd = open_event(&attr, pid, cpu);
+    }
+    return fd;
+}
+
+/* A second event on the same ring: where a thread leaves the processor. */
+static void open_switches(struct snd_perf *p, pid_t pid, const struct snd_perf_ring *ring)
+{
+    struct perf_event_attr attr = make_attr(p, PERF_COUNT_SW_CONTEXT_SWITCHES);
+
+    if (!p->has_switches)
+        return;
+    int      fd = open_event(&attr, pid, ring->cpu);
+    uint64_t id;
+    if (fd >= 0 && (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) != 0 ||
+                    ioctl(fd, PERF_EVENT_IOC_ID, &id) != 0 ||
+                    !snd_map_put(&p->switch_ids, (struct snd_key){ id, 0, 0 }, 1))) {
+        close(fd);
+        fd = -1;
+    }
+    keep_event(p, fd);
+}
+
+static size_t page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* As large as the system gives: users have a limit of locked memory. */
+static bool map_ring(struct snd_perf *p, struct snd_perf_ring *ring)
+{
+    for (;;) {
+        void *map = mmap(NULL, p->ring_bytes + page_size(), PROT_READ | PROT_WRITE, MAP_SHARED,
+                         ring->fd, 0);
+        if (map != MAP_FAILED) {
+            ring->map = map;
+            return true;
+        }
+        if ((errno != EPERM && errno != ENOMEM) || p->ring_count > 1 || p->ring_bytes <= RING_LEAST)
+            return false;
+        p->ring_bytes /= 2;
+    }
+}
+
+static enum sonde_status refuse(struct sonde_error *err, pid_t pid)
+{
+    int   why = errno;
+    char  level[16] = "?";
+    FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+
+    if (file && fgets(level, sizeof level, file))
+        level[strcspn(level, "\n")] = '\0';
+    if (file)
+        fclose(file);
+    if (why == ESRCH)
+        return snd_fail(err, SONDE_E_STATE, "process %d has ended", (int)pid);
+    if (why == EACCES || why == EPERM)
+        return snd_fail(err, SONDE_E_UNSUPPORTED,
+                        "the kernel does not let this user sample process %d: "
+                        "kernel.perf_event_paranoid is %s (at most 2 is needed), or the process is "
+                        "another user's or runs with other rights",
+                        (int)pid, level);
+    if (why == EMFILE || why == ENFILE)
+        return snd_fail(err, SONDE_E_UNSUPPORTED,
+                        "too few file descriptors to sample process %d: raise ulimit -n", (int)pid);
+    return snd_fail(err, SONDE_E_UNSUPPORTED, "cannot sample process %d: perf_event_open: %s",
+                    (int)pid, strerror(why));
+}
+
+static void raise_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/* A processor that is offline has no ring. */
+static bool open_ring(struct snd_perf *p, pid_t pid, int cpu)
+{
+    struct snd_perf_ring *ring = &p->rings[p->ring_count];
+
+    *ring = (struct snd_perf_ring){ .fd = open_first(p, pid, cpu), .cpu = cpu };
+    if (ring->fd < 0)
+        return errno == ENODEV;
+    p->ring_count++;
+    ring->joined = malloc(RECORD_MOST);
+    if (!ring->joined || !map_ring(p, ring))
+        return false;
+    open_switches(p, pid, ring);
+    return true;
+}
+
+enum sonde_status snd_perf_open(struct snd_perf *p, pid_t pid, const struct snd_perf_wanted *wanted,
+                                struct sonde_error *err)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+    *p = (struct snd_perf){ .ring_bytes = RING_MOST,
+                            .period_ns = wanted->period_ns,
+                            .on_exec = wanted->on_exec,
+                            .has_kernel = true,
+                            .has_switches = wanted->switches };
+    raise_limit();
+    p->rings = calloc((size_t)(cpus > 0 ? cpus : 1), sizeof *p->rings);
+    if (!p->rings)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the rings of samples");
+    for (int cpu = 0; cpu < cpus; cpu++)
+        if (!open_ring(p, pid, cpu)) {
+            enum sonde_status status = refuse(err, pid);
+            snd_perf_close(p);
+            return status;
+        }
+    return SONDE_OK;
+}
+
+bool snd_perf_add(struct snd_perf *p, pid_t tid)
+{
+    for (uint32_t i = 0; i < p->ring_count; i++) {
+        struct perf_event_attr attr = make_attr(p, PERF_COUNT_SW_CPU_CLOCK);
+        int                    fd = open_event(&attr, tid, p->rings[i].cpu);
+        if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, p->rings[i].fd) != 0) {
+            if (fd >= 0)
+                close(fd);
+            return false;
+        }
+        if (!keep_event(p, fd))
+            return false;
+        open_switches(p, tid, &p->rings[i]);
+    }
+    return true;
+}
+
+static void control(struct snd_perf *p, unsigned long request)
+{
+    for (uint32_t i = 0; i < p->ring_count; i++)
+        ioctl(p->rings[i].fd, request, 0);
+    for (uint32_t i = 0; i < p->event_count; i++)
+        ioctl(p->events[i], request, 0);
+}
+
+void snd_perf_enable(struct snd_perf *p)
+{
+    control(p, PERF_EVENT_IOC_ENABLE);
+}
+
+void snd_perf_disable(struct snd_perf *p)
+{
+    control(p, PERF_EVENT_IOC_DISABLE);
+}
+
+void snd_perf_close(struct snd_perf *p)
+{
+    for (uint32_t i = 0; i < p->event_count; i++)
+        close(p->events[i]);
+    for (uint32_t i = 0; i < p->ring_count; i++) {
+        if (p->rings[i].map)
+            munmap(p->rings[i].map, p->ring_bytes + page_size());
+        close(p->rings[i].fd);
+        free(p->rings[i].joined);
+    }
+    snd_map_release(&p->switch_ids);
+    free(p->events);
+    free(p->rings);
+    *p = (struct snd_perf){ 0 };
+}
+
+bool snd_perf_wait(const struct snd_perf *p, int other, int timeout_ms)
+{
+    struct pollfd *list = calloc((size_t)p->ring_count + 1, sizeof *list);
+    bool           can = false;
+
+    if (!list) {
+        usleep((useconds_t)timeout_ms * 1000);
+        return false;
+    }
+    list[0] = (struct pollfd){ .fd = other, .events = POLLIN };
+    for (uint32_t i = 0; i < p->ring_count; i++)
+        list[i + 1] = (struct pollfd){ .fd = p->rings[i].fd, .events = POLLIN };
+    if (poll(list, p->ring_count + 1, timeout_ms) > 0) {
+        can = list[0].revents != 0;
+        bool hung = false, ready = false;
+        for (uint32_t i = 1; i <= p->ring_count; i++) {
+            hung |= (list[i].revents & (POLLHUP | POLLERR)) != 0;
+            ready |= (list[i].revents & POLLIN) != 0;
+        }
+        if (hung && !ready && !can) /* who was observed is gone: its descendants may be there */
+            can = poll(list, 1, timeout_ms) > 0;
+    }
+    free(list);
+    return can;
+}
+
+/* ------------------------------------------------------------------- draining */
+
+static uint64_t now_head(const struct snd_perf_ring *ring)
+{
+    const struct perf_event_mmap_page *page = (const void *)ring->map;
+
+    return __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+}
+
+static void tell_tail(struct snd_perf_ring *ring)
+{
+    struct perf_event_mmap_page *page = (void *)ring->map;
+
+    __atomic_store_n(&page->data_tail, ring->tail, __ATOMIC_RELEASE);
+}
+
+static void copy_out(const struct snd_perf *p, const struct snd_perf_ring *ring, uint64_t at,
+                     void *out, size_t size)
+{
+    const uint8_t *data = ring->map + page_size();
+    size_t         from = (size_t)(at & (p->ring_bytes - 1)), first = p->ring_bytes - from;
+
+    if (first > size)
+        first = size;
+    memcpy(out, data + from, first);
+    memcpy((uint8_t *)out + first, data, size - first);
+}
+
+/* Samples have it after address, pid and tid; others at their end, before the event's id. */
+static uint64_t time_of(const uint8_t *record)
+{
+    struct perf_event_header head;
+    uint64_t                 ns = 0;
+
+    memcpy(&head, record, sizeof head);
+    size_t at = head.type == PERF_RECORD_SAMPLE ? sizeof head + 16 : (size_t)head.size - 16;
+    if (head.size >= sizeof head + 16 && at + sizeof ns <= head.size)
+        memcpy(&ns, record + at, sizeof ns);
+    return ns;
+}
+
+/* Finds the record at tail. */
+static void look(const struct snd_perf *p, struct snd_perf_ring *ring)
+{
+    struct perf_event_header head;
+
+    ring->next = NULL;
+    if (ring->head - ring->tail < sizeof head)
+        return;
+    copy_out(p, ring, ring->tail, &head, sizeof head);
+    if (head.size < sizeof head || head.size > ring->head - ring->tail) {
+        ring->tail = ring->head; /* cannot be: go on with what comes */
+        return;
+    }
+    size_t from = (size_t)(ring->tail & (p->ring_bytes - 1));
+    ring->next = ring->map + page_size() + from;
+    if (from + head.size > p->ring_bytes) {
+        copy_out(p, ring, ring->tail, ring->joined, head.size);
+        ring->next = ring->joined;
+    }
+    ring->next_ns = time_of(ring->next);
+}
+
+void snd_perf_drain(struct snd_perf *p, uint64_t until_ns, snd_perf_take *take, void *user)
+{
+    for (uint32_t i = 0; i < p->ring_count; i++) {
+        p->rings[i].head = now_head(&p->rings[i]);
+        look(p, &p->rings[i]);
+    }
+    for (;;) {
+        struct snd_perf_ring *first = NULL;
+        for (uint32_t i = 0; i < p->ring_count; i++)
+            if (p->rings[i].next && (!first || p->rings[i].next_ns < first->next_ns))
+                first = &p->rings[i];
+        if (!first || first->next_ns > until_ns)
+            break;
+        struct perf_event_header head;
+        memcpy(&head, first->next, sizeof head);
+        take(user, (const struct perf_event_header *)(const void *)first->next, first->next_ns);
+        uint64_t before = first->tail;
+        first->tail += head.size;
+        if ((before ^ first->tail) & ~(TAIL_STEP - 1))
+            tell_tail(first);
+        look(p, first);
+    }
+    for (uint32_t i = 0; i < p->ring_count; i++)
+        tell_tail(&p->rings[i]);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * native/perfevents.h - samples of other processes by perf_event_open(2), in rings of the kernel's.
+ *
+ * One ring per processor. An event counts the processor time of a process (or thread) and of all that
+ * it starts; each period it writes a sample: where the thread is, its registers, the top of its stack.
+ * Records of all rings come out in the order of their times.
+ *
+ * Layer: native. Threads: one.
+ */
+#ifndef SND_NATIVE_PERFEVENTS_H
+#define SND_NATIVE_PERFEVENTS_H
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/map.h"
+
+#define SND_PERF_STACK_BYTES 8192u /* of the stack that a sample has at most, as perf's */
+
+struct snd_perf_ring {
+    int            fd; /* the first event of this processor; owned */
+    int            cpu;
+    uint8_t       *map; /* owned: the control page, then the ring */
+    uint64_t       head, tail;
+    uint64_t       next_ns; /* time of the record at tail */
+    const uint8_t *next;    /* it, NULL: none up to head */
+    uint8_t       *joined;  /* owned: a record that goes over the end of the ring */
+};
+
+struct snd_perf {
+    struct snd_perf_ring *rings; /* owned */
+    uint32_t              ring_count;
+    int                  *events; /* owned: further events, whose records go to the rings */
+    uint32_t              event_count, event_capacity;
+    size_t                ring_bytes;
+    uint64_t              period_ns;
+    bool                  on_exec;      /* begin when the process runs another program */
+    bool                  has_kernel;   /* time in the kernel is sampled, too, with its frames */
+    bool                  has_switches; /* where threads wait is sampled, too: */
+    struct snd_map        switch_ids;   /* of the events that do so */
+};
+
+/* What is to be sampled. */
+struct snd_perf_wanted {
+    uint64_t period_ns;
+    bool     on_exec;
+    bool     switches; /* off-CPU time as well, where the kernel lets it */
+};
+
+/*
+ * Opens rings for the process or thread `pid`.
+ * Errors: SONDE_E_UNSUPPORTED with the kernel's reason; SONDE_E_STATE: it has ended; SONDE_E_NOMEM.
+ */
+SND_CHECKED enum sonde_status snd_perf_open(struct snd_perf *perf, pid_t pid,
+                                            const struct snd_perf_wanted *wanted,
+                                            struct sonde_error           *err);
+/* Adds another thread to them. False: it has ended, or there are no more descriptors. */
+bool snd_perf_add(struct snd_perf *perf, pid_t tid);
+/* Attached events begin to count. */
+void snd_perf_enable(struct snd_perf *perf);
+void snd_perf_disable(struct snd_perf *perf);
+void snd_perf_close(struct snd_perf *perf);
+
+/* Waits until a ring is partly full, `other` can be read, or the time is over. True: `other` can. */
+bool snd_perf_wait(const struct snd_perf *perf, int other, int timeout_ms);
+
+/*
+ * Calls `take` with every record up to `until_ns` (CLOCK_MONOTONIC), in order. The record is valid
+ * for the call.
+ */
+typedef void snd_perf_take(void *user, const struct perf_event_header *record, uint64_t ns);
+void snd_perf_drain(struct snd_perf *perf, uint64_t until_ns, snd_perf_take *take, void *user);
+
+/* Which registers a sample has, and the size of what follows the fixed part. */
+#if defined(__aarch64__)
+#define SND_PERF_REGISTERS (((uint64_t)1 << 33) - 1)
+#else
+#define SND_PERF_REGISTERS ((uint64_t)0xff01ff)
+#endif
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "native/watch.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "format/metadata.h"
+#include "native/drain.h"
+#include "base/recorderlib.h"
+
+#define ROUND_MS 100
+#define LOOKS_MOST 8 /* for threads that begin while others are looked at */
+
+static enum sonde_status load(struct snd_native_recorder *r, struct sonde_error *err)
+{
+    const struct snd_recorder_symbol wanted[] = {
+        { "sonde_start", &r->start },
+        { "sonde_stop", &r->stop },
+        { "sonde_metadata", &r->metadata },
+        { "sonde_intern", &r->intern },
+        { "sonde_intern_address", &r->address },
+        { "sonde_intern_stack", &r->stack },
+        { "sonde_symbol", &r->symbol },
+        { "sonde_thread_of_process", &r->thread },
+        { "sonde_thread_ended", &r->ended },
+        { "sonde_sample", &r->sample },
+        { "sonde_tally", &r->tally },
+    };
+
+    return snd_recorder_load(wanted, sizeof wanted / sizeof wanted[0], err);
+}
+
+/* -------------------------------------------------- processes that are there */
+
+static void read_name(struct snd_seen_thread *thread)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%u/task/%u/comm", thread->pid, thread->tid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    if (fgets(thread->name, sizeof thread->name, file))
+        thread->name[strcspn(thread->name, "\n")] = '\0';
+    fclose(file);
+}
+
+/* The threads of a process that are not known yet. How many there were. */
+static uint32_t add_threads(struct snd_drain *d, uint32_t pid)
+{
+    char     path[64];
+    uint32_t found = 0, at;
+
+    snprintf(path, sizeof path, "/proc/%u/task", pid);
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        uint32_t tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+        if (!isdigit((unsigned char)entry->d_name[0]) ||
+            snd_map_get(&d->observed.by_tid, (struct snd_key){ pid, tid, 0 }, &at))
+            continue;
+        /* The first event is that of the process's main thread, which is open. */
+        bool is_first = d->observed.thread_count == 0 && tid == pid;
+        if (!is_first && !snd_perf_add(d->perf, (pid_t)tid))
+            continue;
+        struct snd_seen_thread *thread = snd_observed_thread(&d->observed, pid, tid);
+        if (thread)
+            read_name(thread);
+        found++;
+    }
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+/* The parent of a process, 0 when it is gone. */
+static uint32_t parent_of(uint32_t pid)
+{
+    char     path[64], text[512];
+    unsigned parent = 0;
+
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[n] = '\0';
+    const char *end = strrchr(text, ')');
+    return end && sscanf(end + 1, " %*c %u", &parent) == 1 ? parent : 0;
+}
+
+static uint32_t add_children(struct snd_drain *d)
+{
+    DIR     *dir = opendir("/proc");
+    uint32_t found = 0;
+
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+        if (!isdigit((unsigned char)entry->d_name[0]) || pid == (uint32_t)getpid() ||
+            snd_observed_process(&d->observed, pid))
+            continue;
+        uint32_t parent = parent_of(pid);
+        if (parent == 0 || !snd_observed_process(&d->observed, parent) ||
+            !snd_observed_add_process(&d->observed, pid, parent))
+            continue;
+        found += add_threads(d, pid);
+    }
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+/* Threads that a known one starts meanwhile are in by themselves. */
+static void add_family(struct snd_drain *d, uint32_t pid)
+{
+    snd_observed_add_process(&d->observed, pid, parent_of(pid));
+    for (int i = 0; i < LOOKS_MOST; i++) {
+        uint32_t found = add_threads(d, pid) + add_children(d);
+        for (uint32_t k = 0; k < d->observed.process_count; k++)
+            found += add_threads(d, d->observed.processes[k].pid);
+        snd_perf_enable(d->perf);
+        if (found == 0)
+            break;
+    }
+    for (uint32_t i = 0; i < d->observed.process_count; i++)
+        snd_mappings_read(&d->observed.processes[i].mappings, &d->observed.files,
+                          d->observed.processes[i].pid);
+}
+
+/* ---------------------------------------------------------------------- whole */
+
+static void say_what_it_is(const struct snd_native_recorder *r, const struct snd_watch *w,
+                           const struct snd_perf *perf)
+{
+    char text[128];
+
+    if (w->command)
+        r->metadata(snd_meta_key(SND_META_COMMAND), w->command);
+    snprintf(text, sizeof text, "%g", 1e9 / (double)w->period_ns);
+    r->metadata(snd_meta_key(SND_META_PYTHON_SAMPLE_HZ), text);
+    snprintf(text, sizeof text, "cpu-clock, %s, %s%s", w->way,
+             perf->has_kernel ? "with the kernel" : "user only",
+             perf->has_switches ? ", with off-CPU time" : "");
+    r->metadata(snd_meta_key(SND_META_NATIVE_SAMPLE), text);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void sample(struct snd_drain *d, const struct snd_watch *w)
+{
+    uint64_t end = w->duration_ns ? now_ns() + w->duration_ns : UINT64_MAX;
+    bool     stop = false;
+
+    while (!stop && !(w->quit && *w->quit)) {
+        uint64_t now = now_ns();
+        if (now >= end)
+            break;
+        uint64_t left = (end - now) / 1000000;
+        stop = snd_perf_wait(d->perf, w->stop, left < ROUND_MS ? (int)left + 1 : ROUND_MS);
+        snd_drain_round(d, false);
+        if (!w->on_exec && d->observed.living == 0)
+            break;
+    }
+    snd_perf_disable(d->perf);
+    snd_drain_round(d, true);
+}
+
+enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
+{
+    struct snd_native_recorder recorder;
+    struct snd_perf            perf;
+    struct snd_drain           drain;
+    struct snd_perf_wanted     wanted = { w->period_ns, w->on_exec, w->off_cpu };
+    struct sonde_options       options = SONDE_OPTIONS_INIT;
+
+    enum sonde_status status = load(&recorder, err);
+    if (status == SONDE_OK)
+        status = snd_perf_open(&perf, w->pid, &wanted, err);
+    if (status != SONDE_OK)
+        return status;
+    options.path = w->path;
+    options.subject_pid = (uint32_t)w->pid;
+    options.max_bytes = w->max_bytes;
+    options.limit = w->keep_last ? SONDE_LIMIT_KEEP_LAST : SONDE_LIMIT_STOP;
+    status = recorder.start(&options, err);
+    if (status == SONDE_OK) {
+        say_what_it_is(&recorder, w, &perf);
+        snd_drain_init(&drain, &perf, &recorder);
+        if (!w->on_exec)
+            add_family(&drain, (uint32_t)w->pid);
+        if (w->ready)
+            w->ready(w->user);
+        sample(&drain, w);
+        snd_drain_resolve(&drain);
+        bool is_empty = drain.counts[SND_NATIVE_SAMPLES] == 0;
+        snd_drain_release(&drain);
+        status = recorder.stop(err);
+        if (is_empty)
+            unlink(w->path);
+    }
+    snd_perf_close(&perf);
+    return status;
+}
+
+enum sonde_status snd_watch_check(pid_t pid, struct sonde_error *err)
+{
+    struct snd_native_recorder recorder;
+    struct snd_perf            perf;
+    struct snd_perf_wanted     wanted = { 1000000000u, false, false };
+
+    enum sonde_status status = load(&recorder, err);
+    if (status == SONDE_OK)
+        status = snd_perf_open(&perf, pid, &wanted, err);
+    if (status == SONDE_OK)
+        snd_perf_close(&perf);
+    return status;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * native/watch.h - samples a process and all that it starts into a trace, from outside.
+ *
+ * For programs of any language: nothing is put into them. It is done by a process of its own, which
+ * sleeps while the kernel fills its rings.
+ *
+ * Layer:   native. Threads: one; a process watches one other.
+ */
+#ifndef SND_NATIVE_WATCH_H
+#define SND_NATIVE_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct snd_watch {
+    pid_t       pid;
+    const char *path;    /* of the trace: a file */
+    const char *command; /* as a person types it; NULL: the trace does not say */
+    const char *way;     /* "by sonde run" */
+    uint64_t    period_ns;
+    uint64_t    duration_ns; /* 0: without end */
+    uint64_t    max_bytes;   /* of the trace; 0: no limit */
+    bool        keep_last;
+    bool on_exec; /* from when it runs another program; else from now on, with its children */
+    bool off_cpu; /* also where threads wait */
+    int  stop;    /* a descriptor: end when it can be read; -1 none */
+    const volatile int *quit;  /* not 0: end; may be NULL */
+    void (*ready)(void *user); /* may be NULL; called once sampling is on */
+    void *user;
+};
+
+/*
+ * Samples until it is told to end, or all processes have ended. Without a sample no trace is left.
+ * Errors: as snd_perf_open(), snd_recorder_load(); SONDE_E_IO: the trace.
+ */
+SND_CHECKED enum sonde_status snd_watch(const struct snd_watch *watch, struct sonde_error *err);
+
+/* Whether a process could be sampled, without doing it. Errors: as snd_watch(). */
+SND_CHECKED enum sonde_status snd_watch_check(pid_t pid, struct sonde_error *err);
+
+#endif
