@@ -74,10 +74,11 @@ static void has_defaults(void **state)
     sonde_buffer_release(&text);
 }
 
-/* Formats of Python programs, of which the trace has none. */
-static bool is_python(const char *format)
+/* Formats of samples or Python functions, of which the trace has none. */
+static bool needs_more(const char *format)
 {
-    static const char *const formats[] = { "pstats", "callgrind", "lprof", "mprof" };
+    static const char *const formats[] = { "pprof",     "perf-script", "pstats",
+                                           "callgrind", "lprof",       "mprof" };
 
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
         if (strcmp(format, formats[i]) == 0)
@@ -103,7 +104,7 @@ static void reports_a_full_disk(void **state)
         /* Self times are under a microsecond, so there is nothing to fold. */
         if (strcmp(info->name, "folded") == 0)
             continue;
-        bool there = !is_python(info->name);
+        bool there = !needs_more(info->name);
         assert_int_equal(sonde_export(trace, info->name, NULL, &sink, &err),
                          there ? SONDE_E_IO : SONDE_E_STATE);
         if (there)
@@ -124,14 +125,15 @@ static void refuses_what_is_not_there(void **state)
     assert_non_null(
         strstr(err.message,
                "summary, ops, tree, model, modules, depths, graph, layers, functions, lines, "
-               "line-memory, samples, kernels, gpu, memory, tensors, tensor-lines, threads, "
-               "steps, ledger"));
+               "line-memory, samples, counters, kernels, gpu, memory, tensors, tensor-lines, "
+               "threads, steps, ledger"));
     options.view = NULL;
     options.format = (enum sonde_report_format)77;
     assert_int_equal(sonde_report(trace, &options, &sink, &err), SONDE_E_ARGUMENT);
     assert_int_equal(sonde_export(trace, "nonsense", NULL, &sink, &err), SONDE_E_ARGUMENT);
-    assert_non_null(strstr(err.message, "chrome, perfetto, folded, speedscope, pstats, callgrind, lprof, "
-                                        "mprof, json, csv"));
+    assert_non_null(strstr(err.message,
+                           "chrome, perfetto, folded, speedscope, pprof, perf-script, pstats, "
+                           "callgrind, lprof, mprof, json, csv"));
     assert_int_equal(text.length, 0);
     sonde_buffer_release(&text);
 }
