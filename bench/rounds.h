@@ -3,7 +3,7 @@
  * bench/rounds.h - what the measuring programs share: the raw clock, a timer, a line of output.
  *
  * A program runs its subjects in turn, round after round, in one process, so that what
- * disturbs the machine disturbs all of them, and prints one line a round and subject:
+ * disturbs the machine disturbs all of them, and prints one line per round and subject:
  *
  *     SUBJECT THREADS ROUND NS_PER_RANGE CPU_NS_PER_RANGE
  *

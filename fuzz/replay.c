@@ -2,7 +2,7 @@
 /*
  * fuzz/replay.c - the harnesses without libFuzzer, as an ordinary test.
  *
- *     replay ROUNDS FILE...     each file as it is, cut short, and changed ROUNDS times;
+ *     replay ROUNDS FILE...     each file as it is, truncated, and changed ROUNDS times;
  *                               NAME.yml is a pipeline file, NAME.map and NAME.names
  *                               and ELF files are symbols, anything else a trace
  *

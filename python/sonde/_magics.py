@@ -127,7 +127,7 @@ class SondeMagics(Magics):
         return compile(text, name, "exec")
 
     def _record(self, sessions, text, remember=()):
-        """Runs `text` with the sessions on; what is to be told of its end."""
+        """Runs `text` with the sessions on; returns the message about its end."""
         code = self._compile(text)
         spaces = self.shell.user_global_ns, self.shell.user_ns
         calls = [session for session in sessions if isinstance(session, _functions.functions)]

@@ -59,7 +59,7 @@ static bool note_event(const struct sonde_event *event, void *user)
     return false;
 }
 
-/* torch's table of nothing is no text, or a note of the ledger alone: a person would wonder. */
+/* torch prints nothing for an empty table, or a note of the ledger alone: a person would wonder. */
 static void say_empty(struct sonde_trace *trace, const char *name, const struct report_args *args)
 {
     struct sonde_error err;

@@ -64,7 +64,7 @@ static bool is_helper(const char *pid, struct sonde_buffer *text)
     return holds(text, "multiprocessing.resource_tracker");
 }
 
-/* When it began, in ticks since the machine did; 0 if that cannot be told. */
+/* When it began, in ticks since the machine did; 0 if that is unknown. */
 static unsigned long long read_start(const char *pid, struct sonde_buffer *text)
 {
     unsigned long long start = 0;

@@ -47,7 +47,7 @@ void snd_sentinel_start(struct snd_sentinel *sentinel)
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-/* The signals that wait for the process, a bit each; 0 where it cannot be told. */
+/* The signals that wait for the process, a bit each; 0 where that is unknown. */
 static unsigned long long read_pending(pid_t pid)
 {
     char               line[128];

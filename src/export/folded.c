@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Folded stacks: "thread;range;range 1234", one line a path, with its self time in whole
+ * Folded stacks: "thread;range;range 1234", one line per path, with its self time in whole
  * microseconds; what flamegraph.pl, speedscope and inferno read.
  *
  * Of a trace with samples, their stacks: "thread;main (prog.py:1);work (prog.py:9) 1234". Of one
@@ -109,7 +109,7 @@ struct way {
     bool                failed;
 };
 
-/* Goes to a node `depth` below the first: what lay deeper is cut off. */
+/* Goes to a node `depth` below the first: deeper nodes are dropped. */
 static bool go_to(struct way *way, uint32_t depth)
 {
     while (depth >= way->room)

@@ -128,7 +128,7 @@ static void add_to_parent(struct snd_range *up, const struct snd_range *r)
         up->own_device_ns = snd_add(up->own_device_ns, r->own_device_ns);
 }
 
-/* What lay in a range that is not shown lies in its parent. */
+/* Children of a range that is not shown become its parent's. */
 static void pass_children(struct snd_range *up, const struct snd_range *r)
 {
     up->child_ns = snd_add(up->child_ns, r->child_ns);
@@ -275,7 +275,7 @@ static void go_by_time(struct snd_assembly *a)
     a->visitor.stop = true;
 }
 
-/* Who closes a range of another thread may be read before who opened it, unless all is by time. */
+/* The end of another thread's range may be read before its begin, unless all is by time. */
 static void end_key(struct snd_assembly *a, struct snd_lane *lane, int64_t ns, uint64_t key)
 {
     struct snd_key which = { lane->process, key, 0 };

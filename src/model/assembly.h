@@ -189,7 +189,7 @@ struct snd_assembly {
     bool                      by_time, out_of_memory;
 };
 
-/* Consumers call it when they cannot go on for want of memory. */
+/* Consumers call it when they are out of memory. */
 static inline void snd_assembly_stop(struct snd_assembly *assembly)
 {
     assembly->out_of_memory = true;

@@ -7,7 +7,7 @@
  *     total, to_device, forward, to_host   parts of a timed run
  *     gpu_ns                               a counter: forward, as the GPU's own clock has it
  *     pass                                 forward, with operators, shapes and memory recorded
- *     train, backward                      the same keeping gradients, and the way back
+ *     train, backward                      the same keeping gradients, and the backward pass
  *     peak flops=N                         a matrix product of N floating-point operations
  *
  * What happens between the begin and the end of a pass, on any thread of its process, is the

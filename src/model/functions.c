@@ -4,7 +4,7 @@
  *
  * A process counts its calls in place (a CALLS tally for each pair of caller and callee) or leaves
  * a range for each call (calls.c). A tally has the pair's numbers, and those by which the callee's
- * own follow: how many of the calls, and how much of their time, lay in no other call of it.
+ * own follow: how many of the calls, and how much of their time, was in no other call of it.
  */
 #include "model/functions.h"
 

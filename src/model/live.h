@@ -34,7 +34,7 @@ struct snd_live_change {
         counted;  /* net bytes that count for a range: as told, or what is known to be held there */
     int64_t held; /* by how much what is known to be held changes */
     int64_t total; /* what the process then holds on the device */
-    bool    known; /* false: a free of which nobody knows the size, to be passed over */
+    bool    known; /* false: a free of unknown size, to be passed over */
 };
 
 /* All zero is an empty one. */

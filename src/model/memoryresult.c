@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/memoryresult.c - the holders and points of model/memory.c, sorted, and who asks for them. */
+/* model/memoryresult.c - the holders and points of model/memory.c, sorted, and the calls that return them. */
 #include <stdlib.h>
 #include <string.h>
 

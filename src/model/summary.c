@@ -51,7 +51,7 @@ struct sonde_summary {
 
 /* -------------------------------------------------------------- first walk */
 
-/* An operator that works, of which nobody knows how much it computes. */
+/* An operator that computes, whose FLOPs are unknown. */
 static void note_uncounted(struct sonde_summary *s, const struct snd_range *r)
 {
     const struct snd_text *name = &s->trace->names.items[r->name];

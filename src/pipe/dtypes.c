@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Whole numbers of 32 and 64 bits are indices: a model's input, not what its layers compute. */
+/* Integers of 32 and 64 bits are indices: a model's input, not what its layers compute. */
 static const struct {
     const char *name;
     size_t      bytes;

@@ -71,7 +71,7 @@ struct snd_node *snd_node_list(struct snd_document *doc);
 struct snd_node *snd_node_map(struct snd_document *doc);
 /* The scalar that `bytes` are when they stand unquoted in a file (YAML 1.1). */
 struct snd_node *snd_node_plain(struct snd_document *doc, const char *bytes, size_t length);
-/* A list of whole numbers. */
+/* A list of integers. */
 struct snd_node *snd_node_ints(struct snd_document *doc, const int64_t *values, size_t count);
 /* A copy in `doc` of a tree of any document. */
 struct snd_node *snd_node_copy(struct snd_document *doc, const struct snd_node *node);

@@ -200,7 +200,7 @@ static bool ends_after_exponent(const char *at)
 
 /*
  * The digits of `text` without underscores, read as a real; base 60 where colons say so. False
- * if there are more of them than fit: cut short, it would be another number.
+ * if there are more of them than fit: truncated, it would be another number.
  */
 static bool read_spaced_real(const char *text, double *real)
 {

@@ -3,7 +3,7 @@
  * pipe/scalar.h - what an unquoted word of YAML 1.1 is, and how a number is written.
  *
  * Both as PyYAML has it, since PipeEdge's programs read and write by it: 1e-05 is text, 1.0e-05
- * a number; yes and off are flags; 0x10, 010, 0b1, 1_000 and 1:30 are whole numbers.
+ * a number; yes and off are flags; 0x10, 010, 0b1, 1_000 and 1:30 are integers.
  *
  * Layer: pipe. Threads: any.
  */

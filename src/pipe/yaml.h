@@ -5,7 +5,7 @@
  * Read as PyYAML's safe loader reads them, written as its dumper writes them (sorted keys, flow
  * style for what holds scalars only). A file is hostile: size, depth, anchors and the nodes that
  * aliases unfold to are bounded, and what PyYAML would not build (foreign tags, maps as keys, several
- * documents) is refused, with its line; so are a key that stands twice and merge keys.
+ * documents) is refused, with its line; so are a duplicate key and merge keys.
  *
  * Layer: pipe. Threads: a document belongs to one thread.
  */

@@ -63,7 +63,7 @@ static int append(void *user, unsigned char *bytes, size_t length)
     return !text->failed;
 }
 
-/* Shown only where a scalar that is no text cannot stand unquoted: [!!int '1:30']. */
+/* Shown only where a scalar that is not text must be quoted: [!!int '1:30']. */
 static const char *const tags[] = {
     [SND_NODE_NULL] = YAML_NULL_TAG, [SND_NODE_BOOL] = YAML_BOOL_TAG,
     [SND_NODE_INT] = YAML_INT_TAG,   [SND_NODE_REAL] = YAML_FLOAT_TAG,

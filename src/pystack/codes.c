@@ -6,7 +6,7 @@
 
 #define TEXT_MAX 4096        /* characters of a name or a path */
 #define TABLE_MAX (1u << 22) /* bytes of a line table */
-#define CODES_MAX 65536u /* a program that makes up functions for ever: all are looked up anew */
+#define CODES_MAX 65536u     /* a program that keeps making functions: all are looked up anew */
 
 void snd_codes_init(struct snd_codes *codes, pid_t pid, const struct snd_py_layout *layout,
                     uint64_t type)

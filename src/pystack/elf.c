@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pystack/elf.c - symbols of an ELF file. Another process's file: nothing in it is believed, and
- * it is read, not mapped: memory of a file that is cut short meanwhile is no memory any more.
+ * it is read, not mapped: mapped memory of a file that is truncated meanwhile is no memory any more.
  */
 #include <elf.h>
 #include <errno.h>

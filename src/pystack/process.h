@@ -59,7 +59,7 @@ struct snd_py_stack {
     bool                whole; /* asked for: entries are to be told */
     struct snd_window   window;
 
-    /* Filled by who asks the thread itself, innermost first. */
+    /* Filled by the caller that asks the thread itself, innermost first. */
     struct snd_native_frame native[SND_NATIVE_MAX];
     size_t                  native_count;
     bool                    native_cut; /* there may be more */

@@ -49,7 +49,7 @@ uint32_t snd_task_number(pid_t pid, uint32_t tid);
 
 /*
  * The same of the thread that pthread_t `ident` is, for Pythons that do not keep its number.
- * *offset: where in glibc's own record it lies; 0 at first, found and kept. 0: cannot be told.
+ * *offset: where in glibc's own record it lies; 0 at first, found and kept. 0: unknown.
  */
 uint32_t snd_task_tid(pid_t pid, uint64_t ident, uint32_t *offset);
 

@@ -257,7 +257,7 @@ static bool recover(struct snd_unwind *u, const struct snd_cfi_rule *rule, size_
     return true;
 }
 
-/* From a frame to its caller; false at the end, or where it cannot be told. */
+/* From a frame to its caller; false at the end, or where it is unknown. */
 static bool go_out(struct snd_unwind *u, uint64_t *pc)
 {
     uint64_t values[SND_CFI_REGISTERS], cfa;

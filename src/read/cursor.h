@@ -30,7 +30,7 @@ struct snd_cursor {
     uint64_t                    next, end; /* bytes of the chunk: read so far, readable at most */
     uint32_t                    crc;
     bool                        has_used; /* the header told where it ends */
-    bool                        damaged;  /* cut short, or its checksum does not match */
+    bool                        damaged;  /* truncated, or its checksum does not match */
 };
 
 /*
@@ -48,7 +48,7 @@ bool snd_cursor_fill(struct snd_cursor *cursor);
 
 /*
  * The next whole event of a lane chunk, past which the cursor moves; valid until the next call. NULL
- * at its end, which is where it is cut short too.
+ * at its end, which is where it is truncated too.
  */
 const uint64_t *snd_cursor_event(struct snd_cursor *cursor);
 

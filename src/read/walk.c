@@ -7,7 +7,7 @@
 #include "format/fields.h"
 #include "format/references.h"
 
-#define BACKWARDS_NS 10000000 /* an event stamped before its thread waited for a chunk is no news */
+#define BACKWARDS_NS 10000000 /* less: its thread took the time, then waited for a chunk */
 #define CLOCK_SLACK ((uint64_t)1 << 32) /* ticks past the stop that are still believed: a second */
 
 const uint8_t snd_event_class[256] = {

@@ -200,7 +200,7 @@ void snd_file_park(void *map, size_t size)
      */
     long over = syscall(SYS_mmap, map, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0L);
-    (void)over; /* cannot fail for want of address space: it replaces what is there */
+    (void)over; /* cannot fail for lack of address space: it replaces what is there */
     snd_bus_remove(map);
 }
 
@@ -409,7 +409,7 @@ static void mend_header(int fd, const struct snd_file_header *in_file, bool is_v
     header.cut_files = truncated;
     header.flags |= SND_FILE_CLOSED;
     ssize_t n = pwrite(fd, &header, sizeof header, 0);
-    (void)n; /* a full disk: the file cannot be told anything */
+    (void)n; /* a full disk: nothing can be written to the file */
 }
 
 struct ending {

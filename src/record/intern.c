@@ -11,7 +11,7 @@
 
 #define TABLE_FIRST ((uint64_t)SND_GRAIN)
 #define TABLE_NEXT ((uint64_t)1 << 18)
-#define TABLE_MAX ((uint64_t)64 << 20) /* a program that makes up names for ever is stopped here */
+#define TABLE_MAX ((uint64_t)64 << 20) /* the limit for a program that keeps making names */
 #define TABLE_KEPT 4096u               /* keep-last: of the last chunk, for what is not a name */
 #define TABLE_SHARE 4 /* keep-last: one part in so many of the limit is for names */
 #define SLOTS_FIRST 1024u

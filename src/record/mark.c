@@ -283,7 +283,7 @@ void sonde_sample(const struct sonde_sample *sample)
 
     if (sonde_epoch() == 0)
         return;
-    /* What is longer than the field holds is several events; the samples are told of once. */
+    /* A duration that does not fit the field takes several events; samples are counted once. */
     do {
         uint64_t covered = left < UINT32_MAX ? left : UINT32_MAX;
         if (!enter_with(3, SND_INTENT_OTHER, &stack, 0))

@@ -50,7 +50,7 @@ static void go_idle(void)
     snd_bus_release();
 }
 
-/* -------------------------------------------------------- who is told of the end */
+/* -------------------------------------------------------- callbacks before the end */
 
 static void (*told[4])(bool closes);
 

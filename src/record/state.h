@@ -12,7 +12,7 @@
  * A thread that marks takes neither: it writes into its own chunk (sonde/record.h). It comes
  * here, by the slow path, to attach, to change chunks and to intern a new name. Whoever ends
  * a recording does not wait for the markers: it lays anonymous memory over their chunks
- * ("parks" them), so that a late event falls into the void and never into a closed file.
+ * ("parks" them), so that a late event goes to discarded memory, never to a closed file.
  *
  * The files of this folder, lowest first. A file includes its own header and those of files listed
  * before it, so that nothing goes in a circle; tools/check_layers reads this list.
@@ -223,7 +223,7 @@ extern struct snd_recording snd_rec;
 
 /*
  * Takes and gives back snd_rec.lock. Meanwhile the thread's lane is busy (a signal handler that
- * marks is refused instead of waiting for this very thread), and it cannot be cancelled (the lock
+ * marks is refused instead of waiting for its own thread), and it cannot be cancelled (the lock
  * and in_flight would never be given back).
  */
 void snd_lock(void);

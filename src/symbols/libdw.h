@@ -70,7 +70,7 @@ struct snd_libdw {
 #undef X
 };
 
-/* False: it is not installed, or too old. It stays open: it cannot be told who else uses it. */
+/* False: it is not installed, or too old. It stays open: others in the process may use it. */
 bool snd_libdw_open(struct snd_libdw *dw);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions view of a trace that counts no calls but has samples: where the time went, one row
- * a function. Threads and processes are merged as in the tree of the samples.
+ * per function. Threads and processes are merged as in the tree of the samples.
  */
 #include "view/sampledfunctions.h"
 

@@ -29,7 +29,7 @@ enum what { A_FRAME, A_ROOT, A_SELF };
 struct frame {
     const struct sonde_sample_node *node; /* NULL: [self] */
     enum what                       what;
-    uint32_t                        parent, end; /* end: of what lies below it */
+    uint32_t                        parent, end; /* end: of its children */
     uint32_t                        depth, group;
     int64_t                         time_ns, self_ns; /* self: that of no shown function below */
     bool                            is_app, is_exit, rendered;
@@ -170,7 +170,7 @@ static bool is_launcher(struct sonde_text file)
            !memchr(slash, '.', (size_t)(file.bytes + file.length - slash));
 }
 
-/* Whether any frame is the program's own, so that libraries' can be told from it. */
+/* Whether any frame is the program's own, so that it can be distinguished from libraries'. */
 static bool has_app(const struct tree *t)
 {
     for (uint32_t i = 0; i < t->count; i++)
@@ -370,7 +370,7 @@ static void put_group(struct tree *t, uint32_t group)
     sonde_buffer_release(&list);
 }
 
-/* How what lies below a frame is set off. */
+/* What is printed before the children of a frame. */
 struct indents {
     const char *middle, *below_middle, *last, *below_last;
 };

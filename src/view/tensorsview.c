@@ -60,7 +60,7 @@ static const char *find_owner(struct snd_doc *doc, struct sums *sums, uint32_t p
 
     if (address == 0)
         return NULL;
-    if (snd_map_get(&sums->storages, key, &row)) /* its row may be lost for want of memory */
+    if (snd_map_get(&sums->storages, key, &row)) /* its row may be lost if memory is out */
         return row < doc->rows.row_count ? snd_table_row(&doc->rows, row)[7].text.bytes : NULL;
     sums->failed |= !snd_map_put(&sums->storages, key, (uint32_t)doc->rows.row_count);
     return NULL;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde.sample: stacks of this very process, read by a thread of its own."""
+"""sonde.sample: stacks of its own process, read by a thread of its own."""
 import json
 import os
 import shutil

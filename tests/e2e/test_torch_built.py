@@ -97,7 +97,7 @@ def test_building_for_a_wheel(tmp_path, monkeypatch):
 
 
 def test_a_compile_that_takes_a_while_is_said(monkeypatch, capfd):
-    """Even where stderr is no terminal, as here."""
+    """Even if stderr is not a terminal, as here."""
     monkeypatch.setattr(_torch_probe, "_SAID_AFTER_S", 0.01)
     assert _torch_probe._run(["sh", "-c", "sleep 0.3; echo done"], "building it, once") == (0, "done\n")
     assert capfd.readouterr().err == "sonde: building it, once\n"

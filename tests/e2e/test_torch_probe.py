@@ -712,7 +712,7 @@ def test_run_with_loader_workers(tmp_path, context):
 
 
 def test_run_two_ranks(tmp_path):
-    """torchrun: one file a rank, with its rank; none for torchrun itself."""
+    """torchrun: one file per rank, with its rank; none for torchrun itself."""
     script = tmp_path / "ddp.py"
     script.write_text(textwrap.dedent("""
         import torch, torch.distributed as dist

@@ -154,7 +154,7 @@ static void write_steps(const char *path, uint32_t steps)
                                                  .kind = SND_WORK_OVERHEAD });
     for (uint32_t i = 0; i < steps; i++)
         run_step(&g, 1000 + i * 100, 1 + i * 10);
-    /* Told of afterwards, and not in order. */
+    /* Written afterwards, and not in order. */
     ran(&g, 1001, 2, g.buffers, 0, 0, 0);
     for (uint32_t i = steps; i-- > 0;)
         run_device(&g, 1000 + i * 100, 1 + i * 10);

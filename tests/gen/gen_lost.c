@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gen/gen_lost.c - cases about what is missing, or what nobody knows. */
+/* gen/gen_lost.c - cases about what is missing, or unknown. */
 #include "cases.h"
 
 #include <errno.h>

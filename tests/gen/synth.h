@@ -108,7 +108,7 @@ void synth_function(struct synth *s, uint32_t thread, uint64_t ns, uint32_t fram
 /* Words of any event, `ns` after the start being its time unless it has none (ATTR, ATTR64). */
 void synth_event(struct synth *s, uint32_t thread, uint64_t ns, const uint64_t *words,
                  size_t count);
-/* Where a device works, what it does, and that it did it: begun at `ns`, told of by `thread`. */
+/* Where a device works, what it does, and that it did it: begun at `ns`, written by `thread`. */
 struct snd_queue_record;
 struct snd_work_record;
 uint32_t synth_queue(struct synth *s, const struct snd_queue_record *queue);
@@ -126,7 +126,7 @@ void synth_raw(struct synth *s, uint32_t thread, const uint64_t *words, size_t c
 void synth_seal(struct synth *s, uint32_t thread);
 /* From now on `other` writes into the chunk of `thread`, as after a thread's end. */
 void synth_share(struct synth *s, uint32_t thread, uint32_t other);
-/* A chunk of `kind` with `size` bytes of payload: for kinds that nobody knows. */
+/* A chunk of `kind` with `size` bytes of payload: for unknown kinds. */
 void synth_chunk(struct synth *s, uint16_t kind, const void *data, size_t size);
 /* A reserved chunk that was never used. */
 void synth_reserve(struct synth *s);

@@ -189,7 +189,7 @@ static void test_times_add_up(void **state)
     sonde_trace_close(trace);
 }
 
-/* A return that nobody told of, one of a call that began before, and calls open at the end. */
+/* A return that was not reported, one of a call that began before, and calls open at the end. */
 static void test_unseen_ends(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work of GPUs: found by the call that asked for it, in whatever order it was told of. */
+/* Work of GPUs: found by the call that asked for it, in whatever order it was written. */
 #include "read/devices.h"
 
 #include "format/fields.h"
@@ -172,7 +172,7 @@ static void short_events_mean_the_same(void **state)
     synth_begin(m.s, m.host, 100, outer, 0);
     synth_event(m.s, m.host, 120, call, 3);
     synth_event(m.s, m.host, 150, open, 3);
-    synth_event(m.s, m.host, 400, also, 3); /* told of inside the call */
+    synth_event(m.s, m.host, 400, also, 3); /* written inside the call */
     synth_end(m.s, m.host, 160);
     synth_end(m.s, m.host, 170);
     synth_event(m.s, m.worker, 300, ran, 3);

@@ -85,7 +85,7 @@ static void torchs_rules(void **state)
     synth_end(s, t, 80);
     synth_end(s, t, 100);
     synth_free(s, t, 110, CPU, 0x1, 0);
-    synth_free(s, t, 120, CPU, 0x2, 0); /* nobody knows it */
+    synth_free(s, t, 120, CPU, 0x2, 0); /* unknown */
     synth_close(s, true);
     struct sonde_trace                *trace = scratch_open(scratch_path("rules"));
     struct sonde_events               *events = list(trace);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flight recorder of a program whose probes intern names for ever: what is left of their events has
+ * A flight recorder of a program whose probes never stop interning names: what is left of their events has
  * its names, stacks and tensor lists, though the tables of the trace are full.
  */
 #include <pthread.h>

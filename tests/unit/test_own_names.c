@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A flight recorder of a program that makes names up for ever: the last events have theirs. */
+/* A flight recorder of a program that never stops making names: the last events have theirs. */
 #include <pthread.h>
 
 #include "unit/recorded.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a reader of Python stacks is made of, without a Python: line tables of each kind (bytes and
- * lines as CPython gave them), memory that is not there, symbols of this very program.
+ * lines as CPython gave them), memory that is not there, symbols of this program.
  */
 #include <stdatomic.h>
 #include <fcntl.h>
@@ -224,7 +224,7 @@ static void test_symbols_of_a_pipe(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/libpython3.9.so (deleted)", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
-    alarm(20); /* rather than for ever */
+    alarm(20); /* rather than without end */
     assert_false(snd_elf_symbols(path, 0, &symbol, 1));
     assert_int_equal(snd_elf_python_minor(path), 0);
     alarm(0);

@@ -175,7 +175,7 @@ static void test_names(void **state)
     free(huge);
 }
 
-/* A program that makes up names for ever: bounded, counted, and still recorded. */
+/* A program that never stops making names: bounded, counted, and still recorded. */
 static void test_endless_names(void **state)
 {
     (void)state;

@@ -472,7 +472,7 @@ static void test_ranges_end_at_the_pause(void **state)
     sonde_trace_close(trace);
 }
 
-/* ------------------------------------------------------------- told of the end */
+/* ------------------------------------------------------------- callbacks before the end */
 
 static int told_pauses, told_ends;
 

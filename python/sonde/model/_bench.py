@@ -2,7 +2,7 @@
 """Runs a model and has it recorded; every number is then libsonde's, from the traces.
 
 For each batch size: timed runs, in which nothing but the runs is marked (timing-N.sonde), and
-passes with operators, shapes, memory and modules (pass-N.sonde, train-N.sonde with the way back).
+passes with operators, shapes, memory and modules (pass-N.sonde, train-N.sonde with the backward pass).
 For one of them, if asked: the same node by node (graph-time-N.sonde, graph-N.sonde).
 docs/MODEL.md names the ranges and the metadata.
 """

@@ -274,7 +274,7 @@ def shape_source(spec, model):
 def make_inputs(model, inputs, batch, dtype, device="cpu"):
     """Random tensors, each with the batch before its shape; by name, where the inputs have names.
 
-    `inputs`: of Input, or shapes. Whole numbers are those of tokens that the model knows.
+    `inputs`: of Input, or shapes. Integers are token ids that the model knows.
     """
     import torch
     inputs = [one if isinstance(one, Input) else Input(tuple(one)) for one in inputs]

@@ -38,7 +38,7 @@ class lines(Chosen):
             options["sort"] = "time"
         text = self.report(skip_zero=stripzeros, part="summary" if summarize else "main",
                            **options)
-        if not details:  # the unit, and one line a function
+        if not details:  # the unit, and one line per function
             unit, _, rest = text.partition("\n")
             text = f"{unit}\n\n{rest[rest.rindex(chr(10) * 2) + 2:] if summarize else ''}"
         print(text, end="", file=stream)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde.sample: stacks of every thread, so many times a second. What Pyinstrument and py-spy do.
+"""sonde.sample: stacks of every thread, at a rate in Hz. What Pyinstrument and py-spy do.
 
     >>> with sonde.sample(hz=1000) as seen:
     ...     main()
     >>> seen.print()                        # Pyinstrument's tree
     >>> seen.dump_stats("main.speedscope.json")
 
-A thread in C reads the stacks; nothing is added to a call. A process has one sampler: who asks
-while it is on shares it.
+A thread in C reads the stacks; nothing is added to a call. A process has one sampler: a second
+session shares it.
 """
 import atexit
 import os

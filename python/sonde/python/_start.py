@@ -21,7 +21,7 @@ def say(text):
 
 
 def _attempt(what, function, *arguments):
-    """What it returns; None if it fails, which is told unless `what` is None."""
+    """What it returns; None if it fails, which is reported unless `what` is None."""
     try:
         return function(*arguments)
     except ImportError as error:

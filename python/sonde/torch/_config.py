@@ -41,7 +41,7 @@ def _places(kind):
 
 
 def options_set(config):
-    """The names of the options that are set; None if that cannot be told."""
+    """The names of the options that are set; None if that is unknown."""
     if config is None:
         return set()
     places = _places(type(config))

@@ -85,7 +85,7 @@ def _is_ours(folder):
 
 
 def _cache_folder():
-    """A folder that is ours to write: what lies there is loaded into the process."""
+    """A folder that is ours to write: its files are loaded into the process."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):  # relative ones are to be ignored, says its specification
         base = os.path.join(os.path.expanduser("~"), ".cache")

@@ -10,7 +10,7 @@
 
 #include "format/metadata.h"
 
-#define FUNCTIONS_MAX (1u << 18) /* a program that makes up functions for ever is stopped here */
+#define FUNCTIONS_MAX (1u << 18) /* the limit for a program that keeps making functions */
 #define STACK_FIRST 256u
 #define EDGES_A_BLOCK 256u
 
@@ -157,7 +157,7 @@ static void fetch_words(const struct snd_calls_thread *t, struct snd_calls_edge 
         tell_owner(false);
         if (words && !snd_map_get(&session->pairs, pair, &unused) &&
             !snd_map_put(&session->pairs, pair, 0))
-            words = NULL; /* no memory: it could not be told from another session's */
+            words = NULL; /* no memory: it would be mixed with another session's */
     }
     edge->words = words ? words : void_words;
     edge->epoch = t->epoch;

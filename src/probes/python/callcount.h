@@ -30,7 +30,7 @@
 #include "format/layout.h"
 
 struct snd_calls_edge {
-    uint64_t *words; /* in the trace; or in the void, while nothing records */
+    uint64_t *words; /* in the trace; or in unused memory, while nothing records */
     uint32_t  caller, callee;
     uint32_t  open;  /* it is on the stack; the outermost entry of it says and unsays so */
     uint32_t  epoch; /* of words */
@@ -183,7 +183,7 @@ void                     snd_calls_end_range_(const struct snd_calls_thread *t);
 /* Calls that are events have no edge, and nothing of them is counted. */
 bool snd_calls_note_(struct snd_calls_thread *t, uint32_t function, const void *key, bool resumed);
 void snd_calls_tell_(struct snd_calls_thread *t, const struct snd_calls_entry *entry, uint64_t now);
-/* Unwinds to the entry of `key`, if there is one; what lies above it ended unseen. */
+/* Unwinds to the entry of `key`, if there is one; entries above it ended unseen. */
 bool snd_calls_unwind_(struct snd_calls_thread *t, const void *key);
 
 /* The calling thread's; NULL: no memory. `entering`: as adopt() takes it. */

@@ -140,7 +140,7 @@ bool snd_line_push(struct snd_line_thread *mine, const void *frame, struct snd_l
     return true;
 }
 
-/* What lies above it was left unseen, and is given up. */
+/* Entries above it ended unseen, and are dropped. */
 bool snd_line_find(struct snd_line_thread *mine, const void *frame)
 {
     struct snd_line_run *run = mine->top;
