@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lines view: runs and time of each line. As text it is line_profiler's, to the character,
- * with the source as it is in the file now; where that is not what ran, it says so.
+ * with the source as it is in the file now; where that is not what ran, it says so. Of a trace
+ * without them that has samples, the share of each line in those (sampledlines.c).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,6 +15,7 @@
 #include "base/utf8.h"
 #include "view/format.h"
 #include "view/linerows.h"
+#include "view/sampledlines.h"
 #include "view/view.h"
 
 static const struct snd_column columns[] = {
@@ -286,6 +288,11 @@ SND_VIEW_BUILD(snd_view_lines)
     enum sonde_status   st = sonde_lines_new(trace, SONDE_LINES_TIME, &lines, err);
     snd_doc_keep(doc, lines, free_lines);
     if (st != SONDE_OK)
+        return st;
+    bool found = false;
+    if (sonde_lines_function_count(lines) == 0)
+        st = snd_sampled_lines(trace, options, doc, &found, err);
+    if (st != SONDE_OK || found)
         return st;
     struct order *order = make_order(lines, options->sort != NULL);
     if (!order)

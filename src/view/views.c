@@ -47,7 +47,9 @@ const struct snd_view snd_views[] = {
       snd_view_functions,
       false,
       true },
-    { { "lines", "runs and time of each line of the selected functions (line_profiler's table)",
+    { { "lines",
+        "runs and time of each line of the selected functions (line_profiler's table), or what "
+        "samples say",
         0 },
       snd_view_lines,
       false,
