@@ -425,6 +425,7 @@ enum sonde_attr {
     SONDE_ATTR_KEYWORDS = 18,
     SONDE_ATTR_API = 19, /* SONDE_API_CALL() */
     SONDE_ATTR_COLLECTIVE = 20,
+    SONDE_ATTR_COUNTED = 21,
 };
 SONDE_API void sonde_attr(enum sonde_attr key, uint64_t value);
 

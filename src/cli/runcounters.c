@@ -9,6 +9,38 @@
 #include "cli/runparents.h"
 #include "native/counterruns.h"
 
+/*
+ * SONDE_RANGE_COUNTERS: those that a thread can read of itself without a descriptor, which the program
+ * might close or miss. -1, or an exit status.
+ */
+static int set_per_range(const struct snd_command *self, const struct snd_counter_list *list,
+                         bool is_named)
+{
+    struct sonde_buffer names = { 0 }, others = { 0 };
+    int                 status = -1;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const struct snd_counter_event *event = &list->items[i];
+        bool can = event->known && event->known->thread != SND_COUNTER_BY_EVENT && !event->user &&
+                   !event->kernel;
+        struct sonde_buffer *to = can ? &names : &others;
+        snd_buf_format(to, "%s%s", to->length ? "," : "", event->name);
+    }
+    if (names.length == 0)
+        status = snd_usage_error(self,
+                                 "--per-range: ranges cannot have %s; name task-clock, "
+                                 "page-faults, minor-faults, major-faults or context-switches",
+                                 snd_buf_string(&others));
+    else if (others.length > 0 && is_named)
+        (void)snd_failure("run: --per-range: ranges have no %s, the whole program has",
+                          snd_buf_string(&others));
+    if (status < 0 && (names.failed || setenv("SONDE_RANGE_COUNTERS", names.bytes, 1) != 0))
+        status = snd_failure("run: out of memory");
+    sonde_buffer_release(&names);
+    sonde_buffer_release(&others);
+    return status;
+}
+
 static int prepare(const struct snd_command *self, const struct snd_run_probes *chosen,
                    void **state)
 {
@@ -18,10 +50,15 @@ static int prepare(const struct snd_command *self, const struct snd_run_probes *
     *state = runs;
     if (!runs)
         return snd_failure("run: out of memory");
-    if (snd_counters_parse(chosen->counters ? chosen->counters : "", &runs->list, &err) == SONDE_OK)
-        return -1;
-    free(runs);
-    return snd_usage_error(self, "--counters: %s", err.message);
+    const char *names = chosen->counters ? chosen->counters : "";
+    int         status = -1;
+    if (snd_counters_parse(names, &runs->list, &err) != SONDE_OK)
+        status = snd_usage_error(self, "--counters: %s", err.message);
+    else if (chosen->per_range)
+        status = set_per_range(self, &runs->list, *names != '\0');
+    if (status >= 0)
+        free(runs);
+    return status;
 }
 
 static void forked(void *state, pid_t pid)

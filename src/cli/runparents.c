@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/runparents.h"
 
+#include <stdlib.h>
+
 int snd_run_parents_prepare(const struct snd_command *self, const struct snd_run_probes *chosen,
                             struct snd_run_parents *parents)
 {
@@ -8,6 +10,7 @@ int snd_run_parents_prepare(const struct snd_command *self, const struct snd_run
     int                          status = -1;
 
     *parents = (struct snd_run_parents){ .count = 0 };
+    unsetenv("SONDE_RANGE_COUNTERS"); /* of a run that we may be part of */
     for (size_t i = 0; status < 0 && i < SND_RUN_PARENTS_MAX &&
                        (parent = snd_run_probes_parent(chosen, i)) != NULL;
          i++) {

@@ -133,6 +133,8 @@ struct snd_consumer {
     void (*other)(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words);
     /* An open range was given an attribute (enum snd_attr_key), which it has from now on. */
     void (*attribute)(void *user, struct snd_lane *lane, struct snd_open_range *range, uint8_t key);
+    /* A counter of the thread has risen: COUNTED of format/attrs.def. */
+    void (*counted)(void *user, struct snd_lane *lane, uint64_t value);
     /* An open range lies in another from now on than when it was opened. */
     void (*move)(void *user, struct snd_lane *lane, struct snd_open_range *range,
                  struct snd_open_range *parent);

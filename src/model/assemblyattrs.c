@@ -121,6 +121,11 @@ void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t 
 {
     struct snd_open_range *open = snd_innermost(lane);
 
+    if (key == SND_ATTR_COUNTED) { /* the thread's, not a range's */
+        if (a->consumer.counted)
+            a->consumer.counted(a->consumer.user, lane, value);
+        return;
+    }
     if (!open || lane->deeper > 0)
         return;
     if (a->consumer.as_recorded)

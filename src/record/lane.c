@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/lane.h"
 
+#include "record/counts.h"
 #include "record/fork.h"
 
 static SONDE_THREAD_LOCAL_ uint64_t entered_at; /* raw clock, or 0: it need not wait */
@@ -56,11 +57,52 @@ static bool is_still_dry(const struct sonde_lane *lane, uint32_t epoch)
            thread->supply_seen == __atomic_load_n(&snd_rec.supplies, __ATOMIC_ACQUIRE);
 }
 
+/* The lane is busy and has no room, or is of another epoch. */
+static enum snd_entry enter_slow(size_t words, uint32_t epoch, enum snd_intent intent)
+{
+    struct sonde_lane *lane = &sonde_lane_;
+    enum snd_entry     entry = SND_ENTRY_LOST;
+
+    entered_at = sonde_clock();
+    if (!is_still_dry(lane, epoch)) {
+        snd_lock();
+        entry = prepare(words);
+        snd_unlock();
+    }
+    if (entry == SND_ENTRY_LOST)
+        count_loss(lane, intent);
+    if (entry != SND_ENTRY_READY)
+        snd_lane_leave();
+    return entry;
+}
+
+/*
+ * The same while ranges have counters: they are read before a begin's time is taken, and after an
+ * end's, so that the reading is not the range's own.
+ */
+static enum snd_entry enter_counted(size_t words, uint32_t epoch, enum snd_intent intent)
+{
+    struct sonde_lane *lane = &sonde_lane_;
+    struct snd_thread *thread = snd_thread_self();
+    uint64_t           end_at = intent == SND_INTENT_END ? sonde_clock() : 0;
+    enum snd_entry     entry = SND_ENTRY_READY;
+
+    words += intent == SND_INTENT_OTHER ? 0 : snd_counts_room();
+    if (thread && thread->map && lane->epoch == epoch && thread->lost_since == 0)
+        snd_thread_open_lane(thread);
+    if (lane->epoch != epoch || !snd_lane_has_room(lane, words))
+        entry = enter_slow(words, epoch, intent);
+    if (entry == SND_ENTRY_READY && intent != SND_INTENT_OTHER) {
+        snd_counts_write(snd_thread_self());
+        entered_at = end_at;
+    }
+    return entry;
+}
+
 enum snd_entry snd_lane_enter(size_t words, enum snd_intent intent)
 {
     struct sonde_lane *lane = &sonde_lane_;
     uint32_t           epoch = sonde_epoch();
-    enum snd_entry     entry = SND_ENTRY_LOST;
 
     if (epoch == 0)
         return SND_ENTRY_OFF;
@@ -80,19 +122,11 @@ enum snd_entry snd_lane_enter(size_t words, enum snd_intent intent)
         }
     }
     entered_at = 0;
+    if (snd_counts_asked > 0)
+        return enter_counted(words, epoch, intent);
     if (lane->epoch == epoch && snd_lane_has_room(lane, words))
         return SND_ENTRY_READY;
-    entered_at = sonde_clock();
-    if (!is_still_dry(lane, epoch)) {
-        snd_lock();
-        entry = prepare(words);
-        snd_unlock();
-    }
-    if (entry == SND_ENTRY_LOST)
-        count_loss(lane, intent);
-    if (entry != SND_ENTRY_READY)
-        snd_lane_leave();
-    return entry;
+    return enter_slow(words, epoch, intent);
 }
 
 uint64_t snd_lane_time(void)
@@ -105,6 +139,8 @@ uint64_t snd_lane_time(void)
 
 void snd_lane_leave(void)
 {
+    if (snd_counts_asked > 0)
+        sonde_lane_.end = sonde_lane_.cur; /* the next mark comes here too */
     sonde_lane_leave_(&sonde_lane_);
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "record/chunk.h"
+#include "record/counts.h"
 #include "record/file.h"
 #include "record/intern.h"
 #include "record/late.h"
@@ -40,6 +41,7 @@ enum sonde_status snd_recording_open(struct sonde_error *err)
                            snd_rec.file_path);
     }
     snd_metadata_begin();
+    snd_counts_begin();
     snd_rec.phase = SND_OPEN;
     snd_supply_start();
     return SONDE_OK;

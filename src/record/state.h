@@ -37,6 +37,7 @@
  *   sampled       records of threads that do not mark for themselves
  *   supply        the helper thread
  *   thread        a thread: attach, change chunks, detach, park
+ *   counts        counters of a thread at begins and ends of ranges
  *   recording     all of these opened and closed together
  *   fork          a new process in the middle of a recording
  *   lane          enter, write, leave: the slow path of an event
@@ -84,6 +85,7 @@ struct snd_chunk_list {
     uint32_t head, tail, count;
 };
 
+#define SND_COUNTS_MOST 8u /* counters of a thread that ranges have */
 #define SND_CACHE_SLOTS 256
 #define SND_OWN_SLOTS 64
 #define SND_LATE_SLOTS 1024
@@ -103,6 +105,8 @@ struct snd_thread {
     uint32_t                  skip_depth;  /* dropped begins whose ends are to be dropped too */
     uint32_t                  supply_seen; /* snd_rec.supplies at the last vain try */
     uint64_t                  gap_at; /* when the pause was that the next gap stands for, or 0 */
+    uint32_t                  counts_serial; /* of the recording that `counts` is of: counts.c */
+    uint64_t                  counts[SND_COUNTS_MOST]; /* at the last begin or end */
     struct snd_thread        *next, **back; /* list of attached threads; back NULL: not in it */
     char                     *spare;        /* SND_SPARE_SIZE bytes for long names, or NULL */
     struct {

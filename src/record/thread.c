@@ -272,6 +272,8 @@ bool snd_thread_make_room(size_t words, uint32_t epoch, uint64_t now)
     enter_epoch(thread, epoch, attached);
     if (!attached && !attach(thread, now))
         return false;
+    if (thread->lost_since == 0)
+        snd_thread_open_lane(thread);
     if (!snd_lane_has_room(thread->lane, words + (has_gap(thread) ? 2 : 0)) && !next_chunk(thread))
         return false;
     if (has_gap(thread))

@@ -276,6 +276,60 @@ def test_a_python_program_runs_as_if_alone(tmp_path):
     assert done.stdout.replace(b"'SONDE_COUNTERS'", b"") == alone
 
 
+# ---------------------------------------------------------------------------------- ranges
+
+RANGES = find("SONDE_RANGEPAGES", ROOT / "build/tests/e2e/e2e_rangepages")
+
+
+def test_ranges_have_counters(tmp_path):
+    """Two threads and a child, each 10 pages outside and 300 inside; 20 sleeps each."""
+    count(tmp_path, "--counters=page-faults,context-switches,task-clock", "--per-range", "--", RANGES)
+    rows = {row["name"]: row for row in read_json("report", tmp_path / "c.sonde", "--view", "range-counters", "--json")["rows"]}
+    assert {name: row["count"] for name, row in rows.items()} == {"outer": 3, "inner": 9, "sleep": 3}
+    assert 900 <= rows["inner"]["page_faults"] < 920 and rows["inner"]["self_page_faults"] == rows["inner"]["page_faults"]
+    assert 30 <= rows["outer"]["self_page_faults"] < 60
+    for key in ("page_faults", "context_switches", "task_clock"):
+        parts = sum(row[f"self_{key}"] for row in rows.values())
+        assert rows["outer"][key] == parts, key
+    assert rows["sleep"]["self_context_switches"] >= 60
+    assert 0 < rows["outer"]["task_clock"] <= rows["outer"]["total_ns"]
+    ops = read_json("report", tmp_path / "c.sonde", "--view", "ops", "--json")
+    assert sorted(row["key"] for row in ops["rows"]) == ["inner", "outer", "sleep"] and ops["ledger"] == {}
+
+
+def test_ranges_have_none_unasked(tmp_path):
+    count(tmp_path, "--counters", "--", RANGES)
+    assert b"record them with sonde run --counters --per-range" in read("report", tmp_path / "c.sonde", "--view", "range-counters")
+
+
+def test_counters_that_ranges_cannot_have(tmp_path):
+    done = sonde("run", "--counters=cycles,page-faults:u", "--per-range", "--", RANGES, cwd=tmp_path)
+    assert done.returncode == 2 and b"--per-range: ranges cannot have cycles,page-faults:u; name task-clock" in done.stderr
+    done = sonde("run", "-o", tmp_path / "c.sonde", "--counters=cycles,page-faults", "--per-range", "--", RANGES)
+    assert done.returncode == 0 and b"ranges have no cycles, the whole program has" in done.stderr
+
+
+def test_a_full_trace_keeps_its_counters(tmp_path):
+    """With a limit that is reached, what was recorded still adds up, and the loss is told."""
+    worker = find("SONDE_WORKER", ROOT / "build/tests/e2e/e2e_worker")
+    count(tmp_path, "--counters", "--per-range", "--max-size", "512K", "--", worker, "steps", 20000)
+    rows = read_json("report", tmp_path / "c.sonde", "--view", "range-counters", "--json")["rows"]
+    assert rows and all(row["self_page_faults"] <= row["page_faults"] for row in rows)
+
+
+def test_operators_have_counters(tmp_path):
+    """Those of PyTorch: a tensor of 4 MB that is filled takes its pages in the operator that fills it."""
+    python = ROOT / ".venv/bin/python"
+    if subprocess.run([python, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode != 0:
+        pytest.skip("torch is not installed")
+    script = tmp_path / "ops.py"
+    script.write_text("import torch\ntorch.set_num_threads(1)\nfor _ in range(3):\n    torch.zeros(1 << 24).add_(1)\n")
+    count(tmp_path, "--counters=page-faults", "--per-range", "--ops", "--", python, script)
+    rows = {row["name"]: row for row in read_json("report", tmp_path / "c.sonde", "--view", "range-counters", "--json")["rows"]}
+    assert rows["aten::zeros"]["count"] == 3 and rows["aten::add_"]["count"] == 3
+    assert sum(row["self_page_faults"] for row in rows.values()) > 0
+
+
 def test_the_facts_are_in_the_trace(tmp_path):
     """By the public reader: name, value, run."""
     count(tmp_path, "-r", 2, "--counters=page-faults", "--", COUNTED, "pages", 10)

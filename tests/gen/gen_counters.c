@@ -74,3 +74,36 @@ void make_run_counters(const char *path, uint64_t n)
         put_run(s, run, more[run - 1]);
     synth_close(s, true);
 }
+
+static void rise(struct synth *s, uint32_t thread, uint32_t number, uint64_t by)
+{
+    synth_attr(s, thread, SND_ATTR_COUNTED, by << 8 | number);
+}
+
+void make_range_counters(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      a = synth_thread(s, "main", 0), b = synth_thread(s, "other", 0);
+    uint32_t      outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
+
+    (void)n;
+    synth_meta(s, "counters.ranges", "page-faults,task-clock,of-a-later-version");
+    rise(s, a, 0, 1000); /* outside all ranges */
+    synth_begin(s, a, 1000, outer, 0);
+    rise(s, a, 0, 5);
+    rise(s, a, 2, 77);
+    synth_begin(s, a, 2000, inner, 0);
+    rise(s, a, 0, 100);
+    rise(s, a, 1, (uint64_t)1 << 45);
+    synth_end(s, a, 3000);
+    rise(s, a, 0, 2);
+    synth_end(s, a, 4000);
+    synth_begin(s, b, 1000, outer, 0);
+    rise(s, b, 0, 10);
+    synth_begin(s, b, 2000, inner, 0);
+    rise(s, b, 0, 20);
+    synth_end_at(s, b, 3000, 1); /* the outer one */
+    rise(s, b, 0, 40);
+    synth_end(s, b, 4000);
+    synth_close(s, true);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record/counts.h - counters of the thread at begins and ends of ranges: `sonde run --per-range`.
+ *
+ * Before each begin and end of a thread's range stands by how much its counters have risen since the one
+ * before (COUNTED of format/attrs.def). Its lane is kept shut meanwhile, so that every mark comes through
+ * the slow path; without --per-range nothing differs.
+ *
+ * Layer: record. Threads: any; what is counted is set before the first recording begins.
+ */
+#ifndef SND_RECORD_COUNTS_H
+#define SND_RECORD_COUNTS_H
+
+#include "record/state.h"
+
+extern uint32_t snd_counts_asked; /* how many; 0: none are read */
+
+/* A file begins: says which counters there are. Lock held. */
+void snd_counts_begin(void);
+
+/* The most words that snd_counts_write() writes. */
+static inline size_t snd_counts_room(void)
+{
+    return 2 * (size_t)snd_counts_asked;
+}
+
+/* Between enter and leave, with that much room: what the calling thread's counters rose by. */
+void snd_counts_write(struct snd_thread *thread);
+
+#endif
