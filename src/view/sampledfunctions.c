@@ -11,6 +11,7 @@
 
 #include "view/samplepage.h"
 
+#define FLAT_ROWS 20u
 #define LEAST_SHARE 0.01 /* as in the tree */
 
 static const struct snd_column columns[] = {
@@ -122,6 +123,9 @@ static enum sonde_status add_functions(struct sonde_trace                *trace,
         if (is_shown(options, key, &all->rows[i], all->whole_ns))
             add_row(doc, &paths, &all->rows[i], all->whole_ns,
                     options->format == SONDE_REPORT_TEXT);
+    bool is_flat = doc->rows.row_count == 0; /* none has a hundredth: the first ones */
+    for (size_t i = 0; is_flat && i < all->count && i < FLAT_ROWS; i++)
+        add_row(doc, &paths, &all->rows[i], all->whole_ns, true);
     snd_pypaths_release(&paths);
     snd_doc_total(doc, "source", NULL, SND_TEXT, snd_cell_string("samples"));
     snd_doc_total(doc, "time_ns", NULL, SND_TIME, snd_cell_number(all->whole_ns));

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench/native_report.py [--quick] - how long the report of a million samples takes, beside perf's.
+
+A program with deep stacks is sampled by `sonde run` and by `perf record --call-graph fp`, at the same rate and for the
+same time; then `sonde report --view functions` and `perf report --stdio` read what each recorded, in turn. The figure is perf's time a
+sample over sonde's: best rounds, spread of the paired rounds. Of a recording of fewer samples than a million the time
+a sample is that of those: opening a file costs sonde more of it. Prints as bench/run does and puts its
+figure into bench/results.json. Exit status: 1 if the budget is missed.
+"""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from python_functions import deciles, merge
+
+BUDGET = 5.0
+HZ = 5000
+SONDE = os.environ.get("SONDE") or shutil.which("sonde") or os.path.join(os.path.dirname(sys.executable), "sonde")
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#define F(n, m) __attribute__((noinline)) double f##n(int d, double x) { \
+    if (d <= 0) { for (int i = 0; i < 200; i++) x = x * 0.999 + n; return x; } \
+    x = d & 1 ? f##m(d - 1, x) : f##n(d - 1, x); __asm__ volatile(""); return x + 1; }
+double f1(int, double), f2(int, double), f3(int, double), f0(int, double);
+F(0, 1) F(1, 2) F(2, 3) F(3, 0)
+int main(int argc, char **argv)
+{
+    double  x = 0;
+    clock_t end = clock() + atoi(argv[argc - 1]) * CLOCKS_PER_SEC;
+    for (int i = 0; clock() < end; i++) x += f0(10 + i % 12, x);
+    printf("%f\n", x);
+}
+"""
+
+
+def seconds(command):
+    begin = time.monotonic()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.monotonic() - begin
+
+
+def record(folder, duration):
+    """Both recordings, and how many samples each has."""
+    source, program = f"{folder}/deep.c", f"{folder}/deep"
+    trace, data = f"{folder}/deep.sonde", f"{folder}/perf.data"
+    with open(source, "w") as file:
+        file.write(PROGRAM)
+    subprocess.run(["gcc", "-O1", "-g", "-fno-omit-frame-pointer", source, "-o", program], check=True)
+    quiet = dict(check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([SONDE, "run", "-o", trace, f"--sample={HZ}", "--", program, str(duration)], **quiet)
+    subprocess.run(["perf", "record", "-q", "-F", str(HZ), "--call-graph", "fp", "-o", data, program, str(duration)], **quiet)
+    report = subprocess.run([SONDE, "report", trace, "--view", "samples", "--json"], check=True, capture_output=True)
+    ours = json.loads(report.stdout)["totals"]["samples"]
+    script = subprocess.run(["perf", "script", "-i", data, "-F", "time"], check=True, capture_output=True, text=True)
+    theirs = sum(1 for line in script.stdout.splitlines() if line.strip())
+    return trace, data, ours, theirs
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--quick", action="store_true")
+    quick = options.parse_args().quick
+    if not shutil.which("perf"):
+        sys.exit("bench/native_report.py: perf is not installed (linux-perf)")
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
+        trace, data, ours, theirs = record(folder, 4 if quick else 1_000_000 // HZ)
+        rounds = [(seconds([SONDE, "report", trace, "--view", "functions"]) / ours,
+                   seconds(["perf", "report", "--stdio", "-i", data]) / theirs) for _ in range(3 if quick else 5)]
+    pairs = [perf / sonde for sonde, perf in rounds]
+    value = min(perf for _, perf in rounds) / min(sonde for sonde, _ in rounds)
+    what = f"perf report --stdio over sonde report, a sample of {ours:,}"
+    print(f"{what:<66} {value:>9.3f} x          spread {deciles(pairs)[0]:.2f} .. {deciles(pairs)[1]:.2f}"
+          f"  at least {BUDGET:.2f}: {'met' if value >= BUDGET else 'MISSED'}")
+    merge([{"name": "native_report_perf", "what": what, "value": value, "unit": "x", "budget": BUDGET, "at_least": True,
+            "met": value >= BUDGET, "spread": deciles(pairs), "median": statistics.median(pairs),
+            "best_ns": [1e9 * min(sonde for sonde, _ in rounds), 1e9 * min(perf for _, perf in rounds)]}])
+    if value < BUDGET:
+        sys.exit("bench/native_report.py: the report is slower than its budget")
+
+
+if __name__ == "__main__":
+    main()
