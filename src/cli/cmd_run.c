@@ -8,6 +8,7 @@
  * The program has the terminal, stdin, stdout and stderr as if it had been run alone, and its
  * exit status becomes ours; a signal that ends it ends us too.
  */
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,15 +247,22 @@ static void say_recorded(const struct run_args *args, const struct snd_run_folde
     }
 }
 
+/* What was not asked for, and is told better elsewhere: by the program itself, or an inner run. */
+static void drop_samples(const struct run_args *args, const struct snd_run_folder *folder)
+{
+    if (args->outside.wanted && args->outside.unasked &&
+        (snd_run_folder_has_others(folder, "samples.sonde") ||
+         faccessat(folder->fd, SND_INNER_RUN, F_OK, 0) == 0))
+        snd_outside_drop(&args->outside);
+}
+
 /* The program has ended. Signals stay blocked until the trace has its name. */
 static void finish(const struct run_args *args, struct snd_run_folder *folder, char **program,
                    const struct snd_child *child)
 {
     char inner[8];
 
-    if (args->outside.wanted && args->outside.unasked &&
-        snd_run_folder_has_others(folder, "samples.sonde"))
-        snd_outside_drop(&args->outside);
+    drop_samples(args, folder);
     snd_run_folder_settle(folder);
     if (folder->moved) {
         say_moved(folder);

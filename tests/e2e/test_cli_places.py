@@ -197,7 +197,7 @@ def test_a_background_child_that_starts_late_is_recorded(tmp_path, options):
                     env={**os.environ, "TMPDIR": str(tmp_path / "tmp")}, stdin=subprocess.DEVNULL)
     assert process.returncode == 3
     assert b"still run" in process.stderr, process.stderr
-    folder = process.stderr.decode().splitlines()[0].split(" folder ")[1]
+    folder = next(line for line in process.stderr.decode().splitlines() if " folder " in line).split(" folder ")[1]
     (tmp_path / "go").touch()
     wait_for(tmp_path / "done")
     rows = read_json("report", tmp_path / folder, "--json")["rows"]
