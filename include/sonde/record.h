@@ -344,8 +344,11 @@ enum sonde_tally_kind {
     SONDE_TALLY_LINE_MEMORY = 3,
     SONDE_TALLY_SAMPLER = 4,
     SONDE_TALLY_ARGUMENTS = 5,
-    SONDE_TALLY_GPU = 6,     /* key, other 0 */
-    SONDE_TALLY_NATIVE = 12, /* the same */
+    SONDE_TALLY_GPU = 6,  /* key, other 0 */
+    SONDE_TALLY_HEAP = 7, /* key: a stack; other: 0 malloc's, 1 mapped */
+    SONDE_TALLY_HEAP_PROCESS = 8,
+    SONDE_TALLY_HEAP_SAMPLED = 9,
+    SONDE_TALLY_NATIVE = 12, /* key, other 0 */
 };
 /* A kind as counted by one session, 1..65535; readers show those of 0. */
 #define SONDE_TALLY_OF(kind, session) \
@@ -380,6 +383,13 @@ SONDE_API void sonde_fact(uint32_t kind, uint32_t subject, uint32_t number,
  * must not call those. Once for each `call`; false: there are too many.
  */
 SONDE_API bool sonde_before_end(void (*call)(bool closes));
+
+/*
+ * For a library that is loaded with the program, in its constructor: a recording that lasts until the
+ * process exits ends after the destructors of all libraries, and `call` is called right before that.
+ * False: it ends as it always does, in a destructor.
+ */
+SONDE_API bool sonde_end_late(void (*call)(void));
 
 /* A range by ids; `shapes` 0 for none. */
 static inline void sonde_begin_id(uint32_t name, uint32_t shapes);

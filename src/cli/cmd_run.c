@@ -23,11 +23,13 @@
 #include "cli/living.h"
 #include "cli/losses.h"
 #include "cli/outside.h"
+#include "cli/preloadable.h"
 #include "cli/pyfind.h"
 #include "cli/runfolder.h"
 #include "cli/runname.h"
 #include "cli/runparents.h"
 #include "cli/runprobes.h"
+#include "cli/tracesymbols.h"
 #include "format/layout.h"
 #include "format/schedule.h"
 
@@ -143,6 +145,18 @@ static int check_recorded(const struct snd_command *self, const struct run_args 
     return status;
 }
 
+/* --heap=HOW; the library in the program has no one to complain to. -1 to go on. */
+static int check_heap(const struct snd_command *self, const char *how)
+{
+    uint64_t size;
+
+    if (!how || !*how || strcmp(how, "full") == 0 || strcmp(how, "sampled") == 0 ||
+        snd_size_parse(how, &size))
+        return -1;
+    return snd_usage_error(self, "--heap: expected full, sampled or a size such as 512K, got '%s'",
+                           how);
+}
+
 /* -1 to go on. */
 static int check(const struct snd_command *self, struct run_args *args, int operands)
 {
@@ -158,6 +172,8 @@ static int check(const struct snd_command *self, struct run_args *args, int oper
     if (args->repeat && !args->probes.counters)
         return snd_usage_error(self, "--repeat requires --counters");
     if ((status = snd_run_probes_check(self, &args->probes)) >= 0)
+        return status;
+    if ((status = check_heap(self, args->probes.heap)) >= 0)
         return status;
     if (args->schedule && (status = check_schedule(self, args->schedule)) >= 0)
         return status;
@@ -256,6 +272,16 @@ static void drop_samples(const struct run_args *args, const struct snd_run_folde
         snd_outside_drop(&args->outside);
 }
 
+/* Functions at the addresses that were recorded: their files are still what was run. */
+static void name_addresses(const struct run_args *args, const struct snd_run_folder *folder)
+{
+    struct sonde_error err;
+
+    if (args->probes.heap && folder->files > 0 &&
+        snd_trace_symbolize(folder->path.bytes, NULL, &err) != SONDE_OK)
+        (void)snd_failure("run: functions are shown as addresses: %s", err.message);
+}
+
 /* The program has ended. Signals stay blocked until the trace has its name. */
 static void finish(const struct run_args *args, struct snd_run_folder *folder, char **program,
                    const struct snd_child *child)
@@ -272,6 +298,7 @@ static void finish(const struct run_args *args, struct snd_run_folder *folder, c
     } else {
         snd_run_folder_read_inner(folder, inner, sizeof inner);
         snd_child_leave(child);
+        name_addresses(args, folder);
         if (folder->files > 0)
             snd_after_run_finish(&args->after, folder->path.bytes, folder->living > 0);
         say_recorded(args, folder);
@@ -340,8 +367,11 @@ static int run_times(struct run_args *args, char **program, struct snd_child *ch
 static int run_program(struct run_args *args, struct snd_run_folder *folder, char **program,
                        struct snd_child *child)
 {
-    const char *outer = getenv("SONDE_TRACE");
+    const char        *outer = getenv("SONDE_TRACE");
+    struct sonde_error err;
 
+    if (args->probes.heap && snd_preloadable(program[0], &err) != SONDE_OK)
+        return snd_failure("run: cannot record allocations of %s", err.message);
     if (outer)
         snd_run_folder_note_inner(outer, folder->full.bytes);
     set_environment(args, folder->full.bytes);

@@ -96,7 +96,7 @@ static bool parse_number(const char *text, int64_t least, int64_t *number)
     return true;
 }
 
-static bool parse_size(const char *text, uint64_t *size)
+bool snd_size_parse(const char *text, uint64_t *size)
 {
     static const char units[] = "KMGT";
     char             *end;
@@ -141,7 +141,7 @@ static int store(const struct snd_command *command, const struct snd_option *opt
         return snd_usage_error(command, "--%s: expected an integer >= %lld, got '%s'", option->name,
                                (long long)option->least, value);
     case SND_OPTION_SIZE:
-        if (parse_size(value, place))
+        if (snd_size_parse(value, place))
             return -1;
         return snd_usage_error(command, "--%s: expected a size such as 500M or 2G, got '%s'",
                                option->name, value);

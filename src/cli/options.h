@@ -57,6 +57,9 @@ int snd_options_parse(const struct snd_command *command, int argc, char **argv, 
 
 void snd_command_help(const struct snd_command *command, FILE *out);
 
+/* "500M", "2G", "4096": bytes, more than 0. */
+bool snd_size_parse(const char *text, uint64_t *size);
+
 /* Makes control characters question marks; returns `text`. */
 char *snd_make_plain(char *text);
 

@@ -30,6 +30,8 @@ static void fill_tallies(struct snd_ledger *l, const struct snd_process *p)
         { SND_TALLY_GPU, SND_GPU_UNKNOWN, SND_LEDGER_unknown_gpu_records },
         { SND_TALLY_GPU, SND_GPU_EARLY, SND_LEDGER_early_gpu_work },
         { SND_TALLY_GPU, SND_GPU_UNASKED, SND_LEDGER_unasked_gpu_work },
+        { SND_TALLY_HEAP_PROCESS, SND_HEAP_PROCESS_UNSEEN, SND_LEDGER_unseen_heap_calls },
+        { SND_TALLY_HEAP_PROCESS, SND_HEAP_PROCESS_UNKNOWN, SND_LEDGER_unknown_frees },
     };
 
     for (uint32_t i = 1; i < p->tables.tally_count; i++) {

@@ -30,6 +30,17 @@ bool snd_cfi_init(void)
     return symbol != NULL;
 }
 
+bool snd_cfi_object(uint64_t address, struct snd_cfi_object *found)
+{
+    struct object object;
+
+    if (!find_object || find_object((void *)(uintptr_t)address, &object) != 0) /* NOLINT */
+        return false;
+    *found = (struct snd_cfi_object){ (uint64_t)(uintptr_t)object.begin,
+                                      (uint64_t)(uintptr_t)object.end, object.link_map };
+    return true;
+}
+
 /* ------------------------------------------------------------------ numbers */
 
 uint64_t snd_cfi_fixed(struct snd_cfi_bytes *b, size_t size)

@@ -74,6 +74,13 @@ struct snd_cfi {
 /* At the start, not in a signal handler. False: this C library has no _dl_find_object(). */
 bool snd_cfi_init(void);
 
+/* The loaded file that an address is in: where it lies, and the loader's description (struct link_map). */
+struct snd_cfi_object {
+    uint64_t               begin, end;
+    const struct link_map *map;
+};
+bool snd_cfi_object(uint64_t address, struct snd_cfi_object *object);
+
 /* False when nothing is known of the address, or not all that is said of it is understood. */
 bool snd_cfi_find(struct snd_cfi *cfi, uint64_t pc);
 

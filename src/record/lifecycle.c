@@ -69,9 +69,41 @@ __attribute__((constructor)) static void load(void)
         snd_session_from_run(&options);
 }
 
-__attribute__((destructor)) static void unload(void)
+/* exit() in a signal handler that interrupted the recorder: it would wait for itself. */
+static void end(void)
 {
-    /* exit() in a signal handler that interrupted the recorder: it would wait for itself. */
     if (!sonde_lane_.busy)
         snd_session_end();
+}
+
+/* ---- after all destructors */
+
+static void (*before_late_end)(void);
+
+extern int __cxa_atexit(void (*call)(void *), void *argument, void *library);
+
+static void end_late(void *unused)
+{
+    (void)unused;
+    before_late_end();
+    end();
+}
+
+/*
+ * What is registered while libraries are being loaded is called after the loader's own destructor,
+ * which calls those of libraries. It is of no library: it would be called when that is unloaded.
+ */
+bool sonde_end_late(void (*call)(void))
+{
+    if (!before_late_end && __cxa_atexit(end_late, NULL, NULL) == 0)
+        before_late_end = call;
+    return before_late_end == call;
+}
+
+__attribute__((destructor)) static void unload(void)
+{
+    if (!before_late_end)
+        end();
+    else if (!sonde_lane_.busy)
+        snd_session_tell();
 }

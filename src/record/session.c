@@ -263,6 +263,14 @@ void snd_session_from_run(const struct sonde_options *options)
         snd_say("%s; the program runs unrecorded", err.message);
 }
 
+void snd_session_tell(void)
+{
+    int cancel = take_control();
+    tell_of_end(true);
+    memset(told, 0, sizeof told);
+    leave_control(cancel);
+}
+
 void snd_session_end(void)
 {
     int cancel = take_control();

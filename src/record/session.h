@@ -15,6 +15,8 @@
 void snd_session_from_run(const struct sonde_options *options);
 
 /* Ends a recording if there is one; for the end of the process. */
+/* Those who asked (sonde_before_end) are told of the end now; it comes later. */
+void snd_session_tell(void);
 void snd_session_end(void);
 
 #endif

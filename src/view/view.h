@@ -36,6 +36,7 @@ SND_VIEW_BUILD(snd_view_depths);
 SND_VIEW_BUILD(snd_view_model);
 SND_VIEW_BUILD(snd_view_modules);
 SND_VIEW_BUILD(snd_view_functions);
+SND_VIEW_BUILD(snd_view_heap);
 SND_VIEW_BUILD(snd_view_lines);
 SND_VIEW_BUILD(snd_view_line_memory);
 SND_VIEW_BUILD(snd_view_samples);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/heap/calls.h - the functions that the program would have called: calls.def.
+ */
+#ifndef SND_PROBES_HEAP_CALLS_H
+#define SND_PROBES_HEAP_CALLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct snd_heap_next {
+    void *(*malloc)(size_t size);
+    void *(*calloc)(size_t count, size_t size);
+    void *(*realloc)(void *block, size_t size);
+    int (*posix_memalign)(void **block, size_t alignment, size_t size);
+    void *(*aligned_alloc)(size_t alignment, size_t size);
+    void *(*memalign)(size_t alignment, size_t size);
+    void *(*valloc)(size_t size);
+    void *(*pvalloc)(size_t size);
+    void (*free)(void *block);
+    int (*dlclose)(void *library);
+    void *(*mmap)(void *at, size_t size, int protection, int flags, int file, off_t offset);
+    int (*munmap)(void *at, size_t size);
+    void *(*mremap)(void *at, size_t size, size_t to, int flags, ...);
+    void (*_exit)(int status);
+};
+extern struct snd_heap_next snd_heap_next;
+
+/* Looks them up, once. False: that is under way. */
+bool snd_heap_ready(void);
+
+/* life.c: a library was unloaded; what a child has not written yet is written. */
+void snd_heap_forget_code(void);
+void snd_heap_flush(void);
+
+#endif

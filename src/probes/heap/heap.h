@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/heap/heap.h - who takes memory: a library that is loaded before the program (LD_PRELOAD).
+ *
+ * An allocation passes through these files, in this order: calls.c and operators.c (the functions
+ * that a program calls), notes.c (what is recorded of a call, in full or by samples), walk.c (the call
+ * stack), stacks.c (the stack's counters in the trace), account.c (counting: bytes, peak), blocks.c
+ * (which stack a block is of, for its free). mappings.c counts mmap() apart.
+ *
+ * Nothing here calls malloc. Memory is mapped (pages.h). The fast path has no system call; it takes
+ * one lock, for some tens of nanoseconds, so that the peak is one moment of all threads.
+ *
+ * Layer:   probes. Threads: any, from the process's first allocation to its last, also in signal
+ *          handlers: what interrupts this code itself is passed on without being counted.
+ */
+#ifndef SND_PROBES_HEAP_H
+#define SND_PROBES_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum snd_heap_mode {
+    SND_HEAP_UNSET, /* SONDE_HEAP has not been read yet */
+    SND_HEAP_OFF,   /* calls are passed on */
+    SND_HEAP_FULL,
+    SND_HEAP_SAMPLED,
+};
+
+/* Two heaps are counted apart: `other` of the tallies. */
+enum snd_heap_kind { SND_HEAP_MALLOC, SND_HEAP_MAPPED, SND_HEAP_KINDS };
+
+enum snd_heap_inside {
+    SND_OUTSIDE,
+    SND_COUNTING,  /* what comes now is a signal handler's: it is not counted */
+    SND_PREPARING, /* what comes now is our own, or the recorder's */
+};
+
+/* A thread's own. */
+struct snd_heap_thread {
+    enum snd_heap_inside inside;
+    const void          *newest;  /* allocated last, nothing freed since: temporary if freed now */
+    const void          *counted; /* the last block that was counted: see operators.c */
+    const void          *passing; /* being freed by operator delete, and counted already */
+    uint64_t             low, high; /* part of its stack that is known to be readable */
+    int64_t              until;     /* sampled: bytes until the next sample */
+    uint64_t             random;    /* sampled: state of its generator; 0: not seeded */
+};
+extern __thread struct snd_heap_thread snd_heap_self __attribute__((tls_model("initial-exec")));
+
+/* Where a call came from: the registers of the caller, after our function will have returned. */
+struct snd_heap_caller {
+    uint64_t pc, sp, fp;
+};
+/* In the very function that the program calls. */
+#define SND_HEAP_CALLER                                                          \
+    ((struct snd_heap_caller){ (uint64_t)(uintptr_t)__builtin_return_address(0), \
+                               (uint64_t)(uintptr_t)__builtin_dwarf_cfa(),       \
+                               *(const uint64_t *)__builtin_frame_address(0) })
+
+#define SND_LIKELY(x) __builtin_expect(!!(x), 1)
+#define SND_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define SND_NOINLINE __attribute__((noinline))
+/* What the program's calls are to find: all else is hidden. */
+#define SND_EXPORTED __attribute__((visibility("default")))
+
+#endif

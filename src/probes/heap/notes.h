@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/heap/notes.h - what is recorded of a call that takes or gives back memory: all of them, or
+ * samples. A call is noted after memory was taken, and before it is given back.
+ */
+#ifndef SND_PROBES_HEAP_NOTES_H
+#define SND_PROBES_HEAP_NOTES_H
+
+#include "probes/heap/account.h"
+
+extern enum snd_heap_mode snd_heap_mode;
+
+/* Reads SONDE_HEAP; at the first call of all. */
+void snd_heap_notes_init(void);
+
+void snd_heap_taken_full(const void *block, size_t size, const struct snd_heap_caller *caller);
+void snd_heap_freed_full(const void *block);
+void snd_heap_taken_sampled(const void *block, size_t size, const struct snd_heap_caller *caller);
+void snd_heap_freed_sampled(const void *block);
+/* Whether a sampled block may have this address. */
+extern uint8_t       snd_heap_filter[1 << 16];
+static inline size_t snd_heap_filter_at(const void *block)
+{
+    return (size_t)((uint64_t)(uintptr_t)block * 0x9e3779b97f4a7c15u >> 48);
+}
+
+static inline void snd_heap_taken(const void *block, size_t size,
+                                  const struct snd_heap_caller *caller)
+{
+    if (SND_UNLIKELY(!block))
+        return;
+    if (snd_heap_mode == SND_HEAP_FULL)
+        snd_heap_taken_full(block, size, caller);
+    else if (snd_heap_mode == SND_HEAP_SAMPLED &&
+             SND_UNLIKELY((snd_heap_self.until -= (int64_t)(size ? size : 1)) < 0))
+        snd_heap_taken_sampled(block, size, caller);
+}
+
+static inline void snd_heap_freed(const void *block)
+{
+    if (SND_UNLIKELY(!block))
+        return;
+    if (snd_heap_mode == SND_HEAP_FULL)
+        snd_heap_freed_full(block);
+    else if (snd_heap_mode == SND_HEAP_SAMPLED && snd_heap_filter[snd_heap_filter_at(block)])
+        snd_heap_freed_sampled(block);
+}
+
+/* Around a realloc: what the block was, so that it can be put back if there is no memory. */
+struct snd_heap_moved {
+    struct snd_heap_block  block;
+    struct snd_heap_weight weight;
+    bool                   is_temporary;
+};
+struct snd_heap_moved snd_heap_moving(const void *block);
+/* `to` NULL: it has failed, or (`freed`) the block is gone. */
+void snd_heap_moved(const void *from, struct snd_heap_moved *moved, const void *to, size_t size,
+                    bool freed, const struct snd_heap_caller *caller);
+
+#endif

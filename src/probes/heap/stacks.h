@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/heap/stacks.h - the counters of each call stack, in the trace: HEAP of format/tallies.def.
+ *
+ * A stack is known here by a number, its place in a table; the numbers go on in a forked child and
+ * in a further file, and those below its first are of blocks from before. What comes before the recorder
+ * is loaded (constructors of libraries) is counted in memory of our own, and moved into the trace.
+ */
+#ifndef SND_PROBES_HEAP_STACKS_H
+#define SND_PROBES_HEAP_STACKS_H
+
+#include "probes/heap/heap.h"
+#include "probes/heap/walk.h"
+
+#define SND_HEAP_OWN 1u /* the stack of blocks that are not counted: the recorder's */
+
+/* The counters of a stack, and of all stacks of its kind. */
+struct snd_heap_counts {
+    uint64_t          *words;   /* SND_HEAP_*; NULL: not of this recording */
+    uint64_t          *sampled; /* SND_HEAP_SAMPLED_*; NULL unless sampled */
+    enum snd_heap_kind kind;
+};
+
+/* Whether the recorder's own code is there. */
+bool snd_heap_is_ours(uint64_t pc);
+
+void snd_heap_stacks_init(uint64_t period);
+
+/*
+ * The number of a stack, 0 when nothing records, SND_HEAP_OWN. Where the trace has no room for
+ * it, that of the stack that is not known.
+ */
+uint32_t snd_heap_stack_of(enum snd_heap_kind kind, const struct snd_heap_stack *stack);
+/* The stack that is not known, for what cannot wait for one. */
+uint32_t snd_heap_unknown(enum snd_heap_kind kind);
+
+/* NULL: a block from before this recording, or not counted. Under snd_heap_counting. */
+struct snd_heap_counts *snd_heap_counts_of(uint32_t stack);
+uint64_t               *snd_heap_process(enum snd_heap_kind kind);         /* SND_HEAP_PROCESS_* */
+uint64_t               *snd_heap_process_sampled(enum snd_heap_kind kind); /* or NULL */
+
+/*
+ * After a fork, in the child: its counts begin at 0, and are kept here until there are many of them, or
+ * it ends: snd_heap_stacks_flush() has them written then. A child that calls exec soon has no file.
+ */
+void snd_heap_stacks_in_child(void);
+void snd_heap_stacks_flush(void);
+
+/* Held around a fork. */
+void snd_heap_stacks_lock(void);
+void snd_heap_stacks_unlock(void);
+
+#endif
