@@ -57,6 +57,7 @@ int main(void)
 """
 
 CXX = r"""
+#include <atomic>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -66,8 +67,11 @@ CXX = r"""
 #include <vector>
 struct alignas(128) Big { char x[500]; };
 static std::vector<std::string> names;
-static void work(int n)
+static std::atomic<int> started;
+static void work(int n, bool together)
 {
+    started++; /* all live at a time: a stack, with its table, is not used twice */
+    while (together && started < 4) std::this_thread::yield();
     std::map<int, std::string> m;
     for (int i = 0; i < 500; i++) m[i] = std::string(40 + i % 60, 'x');
     for (int i = 0; i < 500; i += 3) m.erase(i);
@@ -78,7 +82,7 @@ int main(int count, char **)
     for (int i = 0; i < 200; i++) names.push_back(std::string(100, 'a' + i % 26));
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; i++) {
-        if (count == 1) threads.emplace_back(work, i); else work(i);
+        if (count == 1) threads.emplace_back(work, i, true); else work(i, false);
     }
     for (auto &t : threads) t.join();
     auto b = std::make_unique<Big[]>(10);
