@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "base/parent.h"
 #include "cli/options.h"
 #include "pystack/observe.h"
 #include "pystack/pace.h"
@@ -116,20 +117,8 @@ static struct subject *find(struct family *f, pid_t pid)
 /* The parent of a process; 0 when it has ended, is a zombie, or is one of our own observers. */
 static pid_t parent_of(pid_t pid)
 {
-    char  path[64], text[512], state = 'Z';
-    FILE *file;
-    int   parent = 0;
+    pid_t parent = snd_parent_of(pid);
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    file = fopen(path, "re");
-    if (!file)
-        return 0;
-    size_t n = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[n] = '\0';
-    const char *end = strrchr(text, ')');
-    if (!end || sscanf(end + 1, " %c %d", &state, &parent) != 2 || state == 'Z' || state == 'X')
-        return 0;
     return parent == getpid() ? 0 : parent;
 }
 

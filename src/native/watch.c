@@ -9,9 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/parent.h"
+#include "base/recorderlib.h"
 #include "format/metadata.h"
 #include "native/drain.h"
-#include "base/recorderlib.h"
 
 #define ROUND_MS 100
 #define LOOKS_MOST 8 /* for threads that begin while others are looked at */
@@ -77,23 +78,6 @@ static uint32_t add_threads(struct snd_drain *d, uint32_t pid)
     return found;
 }
 
-/* The parent of a process, 0 when it is gone. */
-static uint32_t parent_of(uint32_t pid)
-{
-    char     path[64], text[512];
-    unsigned parent = 0;
-
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    size_t n = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[n] = '\0';
-    const char *end = strrchr(text, ')');
-    return end && sscanf(end + 1, " %*c %u", &parent) == 1 ? parent : 0;
-}
-
 static uint32_t add_children(struct snd_drain *d)
 {
     DIR     *dir = opendir("/proc");
@@ -104,7 +88,7 @@ static uint32_t add_children(struct snd_drain *d)
         if (!isdigit((unsigned char)entry->d_name[0]) || pid == (uint32_t)getpid() ||
             snd_observed_process(&d->observed, pid))
             continue;
-        uint32_t parent = parent_of(pid);
+        uint32_t parent = (uint32_t)snd_parent_of((pid_t)pid);
         if (parent == 0 || !snd_observed_process(&d->observed, parent) ||
             !snd_observed_add_process(&d->observed, pid, parent))
             continue;
@@ -118,7 +102,7 @@ static uint32_t add_children(struct snd_drain *d)
 /* Threads that a known one starts meanwhile are in by themselves. */
 static void add_family(struct snd_drain *d, uint32_t pid)
 {
-    snd_observed_add_process(&d->observed, pid, parent_of(pid));
+    snd_observed_add_process(&d->observed, pid, (uint32_t)snd_parent_of((pid_t)pid));
     for (int i = 0; i < LOOKS_MOST; i++) {
         uint32_t found = add_threads(d, pid) + add_children(d);
         for (uint32_t k = 0; k < d->observed.process_count; k++)

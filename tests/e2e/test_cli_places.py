@@ -318,7 +318,7 @@ def test_a_size_that_holds_nothing_is_refused(tmp_path):
     (["--print", "--functions", "-s", "tottim2"], "(did you mean 'tottime'?)"),
     (["--print", "--view", "linse"], "unknown view 'linse' (did you mean 'lines'?)"),
     (["-o", "x.foo"], "unknown extension '.foo'"),
-    (["-o", "x.porf"], "(did you mean '.prof'?)"),
+    (["-o", "x.proff"], "(did you mean '.prof'?)"),
     (["-o", "x.sonde.gz"], "unknown extension '.gz'"),
     (["--sample", "-o", "w.prof"], "needs functions, which are not recorded; add --functions"),
     (["--functions", "-o", "w.lprof"], "add --lines LIST"),
