@@ -19,7 +19,7 @@ BUSY = "print('up', flush=True)\nwhile True: sum(i * i for i in range(1000))"
 ELSEWHERE = ("make ", "python examples/torch/resnet18.py demo")
 
 # The sections that have commands, and something that these print.
-EXPECTED = {"PyTorch": "", "Python programs": "accelerate", "Models": "layer4",
+EXPECTED = {"PyTorch": "", "Python programs": "accelerate", "Any program": "page-faults", "Models": "layer4",
             "Pipelines": "# slowest", "C programs": "layer"}
 
 

@@ -26,8 +26,9 @@ static size_t early_used;
 
 static void *take_early(size_t size)
 {
+    if (size > EARLY_BYTES)
+        return NULL;
     size_t at = __atomic_fetch_add(&early_used, (size + 31) & ~(size_t)15, __ATOMIC_RELAXED);
-
     if (at + size + 16 > EARLY_BYTES)
         return NULL;
     memcpy(early + at, &size, sizeof size);
@@ -88,7 +89,7 @@ SND_EXPORTED void *calloc(size_t count, size_t size)
     struct snd_heap_caller caller = SND_HEAP_CALLER;
 
     if (SND_UNLIKELY(!is_ready()))
-        return take_early(count * size);
+        return size && count > SIZE_MAX / size ? NULL : take_early(count * size);
     void *block = snd_heap_next.calloc(count, size);
     snd_heap_taken(block, count * size, &caller);
     return block;
