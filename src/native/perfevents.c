@@ -15,7 +15,8 @@
 
 #include "base/map.h"
 
-#define RING_MOST ((size_t)4 << 20)
+#define RING_MOST ((size_t)16 << 20)   /* two seconds of samples at 1 kHz */
+#define RINGS_MOST ((size_t)128 << 20) /* all together: the kernel locks them in memory */
 #define RING_LEAST ((size_t)64 << 10)
 #define RECORD_MOST ((size_t)65536)
 #define TAIL_STEP ((uint64_t)1 << 16) /* how often the kernel is told what was read */
@@ -175,12 +176,22 @@ static bool open_ring(struct snd_perf *p, pid_t pid, int cpu)
     return true;
 }
 
+/* A power of two. */
+static size_t ring_bytes(size_t cpus)
+{
+    size_t bytes = RING_MOST;
+
+    while (bytes > RING_LEAST && bytes * cpus > RINGS_MOST)
+        bytes /= 2;
+    return bytes;
+}
+
 enum sonde_status snd_perf_open(struct snd_perf *p, pid_t pid, const struct snd_perf_wanted *wanted,
                                 struct sonde_error *err)
 {
     long cpus = sysconf(_SC_NPROCESSORS_CONF);
 
-    *p = (struct snd_perf){ .ring_bytes = RING_MOST,
+    *p = (struct snd_perf){ .ring_bytes = ring_bytes(cpus > 0 ? (size_t)cpus : 1),
                             .period_ns = wanted->period_ns,
                             .on_exec = wanted->on_exec,
                             .has_kernel = true,

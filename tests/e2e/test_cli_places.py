@@ -148,7 +148,9 @@ def wait_for(path):
 
 DAEMON = """\
 import os, sys, time
-if os.fork():
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
     os._exit(0)
 os.setsid()
 if os.fork():
