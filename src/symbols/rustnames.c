@@ -26,6 +26,11 @@ void snd_rust_character(struct sonde_buffer *out, uint32_t code)
     snd_buf_put(out, bytes, (size_t)count);
 }
 
+static bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
 static bool is_hash(const char *part, size_t length)
 {
     unsigned seen = 0, different = 0;
@@ -33,8 +38,7 @@ static bool is_hash(const char *part, size_t length)
     if (length != HASH || part[0] != 'h')
         return false;
     for (size_t i = 1; i < length; i++) {
-        const char *digit = memchr("0123456789abcdef", part[i], 16);
-        if (!digit)
+        if (!is_hex(part[i]))
             return false;
         unsigned bit = 1u << (part[i] <= '9' ? part[i] - '0' : part[i] - 'a' + 10);
         different += (seen & bit) == 0;
@@ -65,8 +69,7 @@ static bool take_hex(const char *at, size_t length, uint32_t *code)
 {
     *code = 0;
     for (size_t i = 0; i < length; i++) {
-        const char *digit = memchr("0123456789abcdef", at[i], 16);
-        if (!digit || *code > 0x10ffff)
+        if (!is_hex(at[i]) || *code > 0x10ffff)
             return false;
         *code = *code * 16 + (uint32_t)(at[i] <= '9' ? at[i] - '0' : at[i] - 'a' + 10);
     }

@@ -41,8 +41,10 @@ static double exp_minus(double x)
 
     if (x > 700)
         return 0;
-    for (; x > 0.03125; x /= 2)
+    while (x > 0.03125) {
+        x /= 2;
         halvings++;
+    }
     for (int n = 1; n <= 8; n++)
         sum += term *= -x / n;
     while (halvings-- > 0)

@@ -134,7 +134,7 @@ static struct snd_heap_row read_row(uint64_t pc)
     const struct snd_cfi_rule *fp = &from->registers[FP];
     if (back->kind == SND_CFI_UNDEFINED)
         return row;
-    row.rule = read_cfa(from, &cfa);
+    row.rule = (uint8_t)read_cfa(from, &cfa);
     bool plain = back->kind == SND_CFI_AT && fits(back->offset) && !slow->cfi.is_signal &&
                  slow->cfi.return_column == RETURN_COLUMN &&
                  from->registers[SND_CFI_SP].kind == SND_CFI_SAME &&
