@@ -15,6 +15,7 @@
 
 #define LOOK_NS 10000000
 #define LOOKS_MOST 30
+#define LISTS_MOST 8 /* a daemon forks twice */
 
 /* A file of /proc, whole; it may hold zeroes. Empty if it cannot be read. */
 static void read_all(const char *pid, const char *file, struct sonde_buffer *out)
@@ -78,11 +79,31 @@ static unsigned long long read_start(const char *pid, struct sonde_buffer *text)
     return start;
 }
 
+/* It was there when the folder was read, and has ended since. Threads of the kernel have no environment either. */
+static bool has_vanished(const char *pid, struct sonde_buffer *text)
+{
+    char state = 'X';
+
+    read_all(pid, "stat", text);
+    const char *at = strrchr(snd_buf_string(text), ')');
+    return !at || sscanf(at + 1, " %c", &state) != 1 || state == 'Z' || state == 'X';
+}
+
+/* What a look at all processes came to. */
+struct look {
+    size_t count;
+    bool   vanished; /* some ended meanwhile, and may have left children that were not seen */
+};
+
 static bool is_of(const char *pid, const char *folder, const char *variable,
-                  unsigned long long since, struct sonde_buffer *text)
+                  unsigned long long since, struct sonde_buffer *text, struct look *look)
 {
     read_all(pid, "environ", text);
     bool is = names_folder(text, variable);
+    if (text->length == 0 && has_vanished(pid, text)) {
+        look->vanished = true;
+        return false;
+    }
     if (!is && (since == 0 || read_start(pid, text) >= since)) {
         read_all(pid, "maps", text);
         is = holds(text, folder);
@@ -90,27 +111,41 @@ static bool is_of(const char *pid, const char *folder, const char *variable,
     return is && !is_helper(pid, text);
 }
 
-static size_t count_since(const char *folder, unsigned long long since)
+static struct look look_once(const char *folder, unsigned long long since)
 {
     struct sonde_buffer text = { 0 }, variable = { 0 };
+    struct look         look = { 0 };
     DIR                *dir = opendir("/proc");
-    size_t              count = 0;
+    bool                seen = false;
 
-    if (!dir)
-        return SND_LIVING_UNKNOWN;
     snd_buf_format(&variable, "SONDE_TRACE=%s", folder);
-    bool seen = false;
-    for (struct dirent *entry; !variable.failed && (entry = readdir(dir)) != NULL;) {
+    for (struct dirent *entry; dir && !variable.failed && (entry = readdir(dir)) != NULL;) {
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
         seen = true;
         if (atoi(entry->d_name) != (int)getpid())
-            count += is_of(entry->d_name, folder, variable.bytes, since, &text);
+            look.count += is_of(entry->d_name, folder, variable.bytes, since, &text, &look);
     }
-    closedir(dir);
+    if (dir)
+        closedir(dir);
     sonde_buffer_release(&text);
     sonde_buffer_release(&variable);
-    return seen ? count : SND_LIVING_UNKNOWN;
+    if (!seen)
+        look.count = SND_LIVING_UNKNOWN;
+    return look;
+}
+
+/*
+ * /proc is listed before the processes are looked at: one that forks and ends in between, as daemons do,
+ * is gone, and its child is not in the list. So where one has vanished all are listed anew.
+ */
+static size_t count_since(const char *folder, unsigned long long since)
+{
+    struct look look = look_once(folder, since);
+
+    for (int i = 0; i < LISTS_MOST && look.count == 0 && look.vanished; i++)
+        look = look_once(folder, since);
+    return look.count;
 }
 
 size_t snd_living_count(const char *folder)

@@ -148,9 +148,7 @@ def wait_for(path):
 
 DAEMON = """\
 import os, sys, time
-child = os.fork()
-if child:
-    os.waitpid(child, 0)
+if os.fork():
     os._exit(0)
 os.setsid()
 if os.fork():
@@ -188,6 +186,23 @@ def test_a_daemon_is_recorded_to_its_end(tmp_path):
             break
     else:
         raise AssertionError(rows)
+
+
+def test_a_daemon_is_seen_among_many_processes(tmp_path):
+    """It forks and ends while the list of processes is gone through, which takes a while: its child is not in it."""
+    others = [subprocess.Popen(["sleep", "100"]) for _ in range(300)]
+    try:
+        for number in range(5):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            (folder / "daemon.py").write_text(DAEMON)
+            done = sonde("run", "--functions", "--", sys.executable, "daemon.py", cwd=folder)
+            (folder / "go").touch()
+            assert b"1 process of it still runs" in done.stderr, number
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()
 
 
 @pytest.mark.parametrize("options", [[], ["--print"], ["-o", "x.folded"]])
