@@ -11,15 +11,19 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "base/files.h"
+#include "snd_config.h"
 #include "symbols/image.h"
+
+#if SND_HAVE_ZLIB
+#include <zlib.h>
+#endif
 
 #define FILES_KEPT_OPEN 1024u
 #define VDSO_MAX ((size_t)65536)
 #define HEADERS_MAX 64u
-#define UNPACKED_MOST ((uint64_t)256 << 20)
+#define UNPACKED_MOST ((uint64_t)256 << 20) /* of a compressed section */
 
 /* ---------------------------------------------------------------------- files */
 
@@ -182,9 +186,10 @@ void snd_mapped_files_release(struct snd_mapped_files *files)
 
 /* --------------------------------------------------------------------- tables */
 
-/* A section that is compressed, as Go's linker leaves it. To be freed. */
+/* A section that is compressed, as Go's linker leaves it. To be freed. NULL: it cannot be read, or there is no zlib. */
 static uint8_t *unpack(const struct snd_image *image, const Elf64_Shdr *section, uint64_t *size)
 {
+#if SND_HAVE_ZLIB
     Elf64_Shdr plain = *section;
     uint64_t   packed;
     Elf64_Chdr head;
@@ -204,6 +209,10 @@ static uint8_t *unpack(const struct snd_image *image, const Elf64_Shdr *section,
     }
     free(bytes);
     return out;
+#else
+    (void)image, (void)section, (void)size;
+    return NULL;
+#endif
 }
 
 static void add_section(struct snd_mapped_file *file, const struct snd_image *image,

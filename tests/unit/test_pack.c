@@ -56,13 +56,26 @@ static struct events read_events(const char *path)
     return events;
 }
 
+/* Member by member: what lies between them is anything. */
+static void check_event(const struct sonde_event *x, const struct sonde_event *y)
+{
+    assert_int_equal(x->kind, y->kind);
+    assert_int_equal(x->process, y->process);
+    assert_int_equal(x->thread, y->thread);
+    assert_int_equal(x->time_ns, y->time_ns);
+    assert_int_equal(x->name, y->name);
+    assert_int_equal(x->aux, y->aux);
+    assert_int_equal(x->value, y->value);
+    assert_int_equal(x->size, y->size);
+}
+
 static void check_same(const char *a, const char *b)
 {
     struct events x = read_events(a), y = read_events(b);
 
     assert_int_equal(x.count, y.count);
     for (size_t i = 0; i < x.count; i++)
-        assert_memory_equal(&x.list[i], &y.list[i], sizeof x.list[0]);
+        check_event(&x.list[i], &y.list[i]);
     free(x.list);
     free(y.list);
 }
