@@ -16,6 +16,7 @@
 #include "base/map.h"
 
 #define RING_MOST ((size_t)16 << 20)   /* two seconds of samples at 1 kHz */
+#define RING_OF_USER ((size_t)4 << 20) /* of others than root, who may lock little memory */
 #define RINGS_MOST ((size_t)128 << 20) /* all together: the kernel locks them in memory */
 #define RING_LEAST ((size_t)64 << 10)
 #define RECORD_MOST ((size_t)65536)
@@ -179,7 +180,7 @@ static bool open_ring(struct snd_perf *p, pid_t pid, int cpu)
 /* A power of two. */
 static size_t ring_bytes(size_t cpus)
 {
-    size_t bytes = RING_MOST;
+    size_t bytes = geteuid() == 0 ? RING_MOST : RING_OF_USER;
 
     while (bytes > RING_LEAST && bytes * cpus > RINGS_MOST)
         bytes /= 2;
