@@ -165,7 +165,11 @@ static void what_they_take(void **state)
         bytes[i] = lane_bytes(trace);
         sonde_trace_close(trace);
     }
+#if defined(__x86_64__)
     assert_int_equal(bytes[1] - bytes[0], MANY * (24 + 24));
+#else /* a slow counter: a call that takes no tick at all has its end in an event of its own */
+    assert_in_range(bytes[1] - bytes[0], MANY * (24 + 16), MANY * (24 + 32));
+#endif
 }
 
 static void copies_and_nodes(void **state)
