@@ -107,7 +107,6 @@ static void work(const struct snd_outside *o, pid_t program, struct pipes pipes)
           .max_bytes = o->max_bytes,
           .keep_last = o->keep_last,
           .on_exec = true,
-          .off_cpu = o->off_cpu,
           .stop = pipes.stop,
           .ready = tell_ready,
           .user = &pipes,

@@ -22,8 +22,7 @@
 struct snd_outside {
     bool                wanted;
     bool                unasked; /* where it cannot be done, nothing is said */
-    bool                off_cpu;
-    int64_t             hz; /* 0: the default */
+    int64_t             hz;      /* 0: the default */
     uint64_t            max_bytes;
     bool                keep_last;
     struct sonde_buffer path;     /* of its trace; owned, as the next two */

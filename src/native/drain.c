@@ -131,14 +131,15 @@ static uint32_t thread_id(struct snd_drain *d, struct snd_seen_thread *thread, u
 }
 
 static void write_sample(struct snd_drain *d, struct snd_seen_thread *thread, uint32_t stack,
-                         uint32_t state, uint64_t ns, uint64_t covered)
+                         uint64_t ns)
 {
+    uint64_t                       covered = d->perf->period_ns;
     const struct snd_seen_process *process = snd_observed_process(&d->observed, thread->pid);
     struct sonde_sample            sample = {
                    .stack = stack,
                    .thread = thread_id(d, thread, process ? process->parent : 0,
                             ns > covered ? ns - covered : ns),
-                   .state = state | SONDE_SAMPLED_NATIVE,
+                   .state = SONDE_SAMPLED_ON_CPU | SONDE_SAMPLED_NATIVE,
                    .samples = 1,
                    .covered_ns = covered,
                    .at = raw_at(d, ns),
@@ -152,7 +153,6 @@ static void write_sample(struct snd_drain *d, struct snd_seen_thread *thread, ui
 static void on_sample(struct snd_drain *d, const struct perf_event_header *record)
 {
     struct snd_native_sample s;
-    uint32_t                 value;
 
     if (!snd_native_sample_read(record, &s))
         return;
@@ -161,32 +161,8 @@ static void on_sample(struct snd_drain *d, const struct perf_event_header *recor
     if (!thread || !process)
         return;
     uint32_t stack = find_stack(d, &s, process);
-    if (snd_map_get(&d->perf->switch_ids, (struct snd_key){ s.event, 0, 0 }, &value)) {
-        thread->away_ns = s.ns;
-        thread->away_stack = stack;
-        return;
-    }
     count(d, SND_NATIVE_SAMPLES, 1);
-    write_sample(d, thread, stack, SONDE_SAMPLED_ON_CPU, s.ns, d->perf->period_ns);
-}
-
-/* A thread that was taken from the processor would go on: it does not wait. */
-static void on_switch(struct snd_drain *d, const struct perf_event_header *record)
-{
-    uint32_t ids[2];
-    uint64_t ns;
-
-    memcpy(ids, record + 1, sizeof ids); /* the trailer begins at once: pid, tid, time */
-    memcpy(&ns, (const uint8_t *)(record + 1) + 8, sizeof ns);
-    struct snd_seen_thread *thread = snd_observed_thread(&d->observed, ids[0], ids[1]);
-    if (!thread || thread->away_ns == 0)
-        return;
-    bool out = record->misc & PERF_RECORD_MISC_SWITCH_OUT;
-    if (out && !(record->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT))
-        return;
-    if (!out && ns > thread->away_ns)
-        write_sample(d, thread, thread->away_stack, 0, ns, ns - thread->away_ns);
-    thread->away_ns = 0;
+    write_sample(d, thread, stack, s.ns);
 }
 
 static void on_map(struct snd_drain *d, const struct perf_event_header *record)
@@ -273,10 +249,9 @@ static void take(void *user, const struct perf_event_header *record, uint64_t ns
         uint32_t type;
         void (*on)(struct snd_drain *d, const struct perf_event_header *record);
     } kinds[] = {
-        { PERF_RECORD_SAMPLE, on_sample }, { PERF_RECORD_SWITCH, on_switch },
-        { PERF_RECORD_MMAP2, on_map },     { PERF_RECORD_COMM, on_name },
-        { PERF_RECORD_FORK, on_task },     { PERF_RECORD_EXIT, on_task },
-        { PERF_RECORD_LOST, on_lost },
+        { PERF_RECORD_SAMPLE, on_sample }, { PERF_RECORD_MMAP2, on_map },
+        { PERF_RECORD_COMM, on_name },     { PERF_RECORD_FORK, on_task },
+        { PERF_RECORD_EXIT, on_task },     { PERF_RECORD_LOST, on_lost },
     };
 
     (void)ns;

@@ -22,8 +22,6 @@ struct snd_seen_thread {
     uint32_t id; /* in the recording; 0: not there yet */
     char     name[SND_COMM_MAX];
     uint64_t start_ns;
-    uint64_t away_ns; /* since when it waits; 0: it does not */
-    uint32_t away_stack;
 };
 
 /* Pointers are valid until the next one is added. */

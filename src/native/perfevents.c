@@ -27,14 +27,13 @@ static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu)
     return (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-static struct perf_event_attr make_attr(const struct snd_perf *p, uint64_t config)
+static struct perf_event_attr make_attr(const struct snd_perf *p)
 {
-    bool                   is_switch = config == PERF_COUNT_SW_CONTEXT_SWITCHES;
     struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof attr,
-        .config = config,
-        .sample_period = is_switch ? 1 : p->period_ns,
+        .config = PERF_COUNT_SW_CPU_CLOCK,
+        .sample_period = p->period_ns,
         .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
                        PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
         .disabled = 1,
@@ -53,10 +52,7 @@ static struct perf_event_attr make_attr(const struct snd_perf *p, uint64_t confi
         .sample_stack_user = SND_PERF_STACK_BYTES,
     };
 
-    if (!is_switch) {
-        attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = 1;
-        attr.context_switch = p->has_switches;
-    }
+    attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = 1;
     return attr;
 }
 
@@ -76,33 +72,15 @@ static bool keep_event(struct snd_perf *p, int fd)
 /* Events that ask for much are refused to some users: then for less. */
 static int open_first(struct snd_perf *p, pid_t pid, int cpu)
 {
-    struct perf_event_attr attr = make_attr(p, PERF_COUNT_SW_CPU_CLOCK);
+    struct perf_event_attr attr = make_attr(p);
     int                    fd = open_event(&attr, pid, cpu);
 
     if (fd < 0 && (errno == EACCES || errno == EPERM) && p->has_kernel) {
-        p->has_kernel = p->has_switches = false;
-        attr = make_attr(p, PERF_COUNT_SW_CPU_CLOCK);
+        p->has_kernel = false;
+        attr = make_attr(p);
         fd = open_event(&attr, pid, cpu);
     }
     return fd;
-}
-
-/* A second event on the same ring: where a thread leaves the processor. */
-static void open_switches(struct snd_perf *p, pid_t pid, const struct snd_perf_ring *ring)
-{
-    struct perf_event_attr attr = make_attr(p, PERF_COUNT_SW_CONTEXT_SWITCHES);
-
-    if (!p->has_switches)
-        return;
-    int      fd = open_event(&attr, pid, ring->cpu);
-    uint64_t id;
-    if (fd >= 0 && (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) != 0 ||
-                    ioctl(fd, PERF_EVENT_IOC_ID, &id) != 0 ||
-                    !snd_map_put(&p->switch_ids, (struct snd_key){ id, 0, 0 }, 1))) {
-        close(fd);
-        fd = -1;
-    }
-    keep_event(p, fd);
 }
 
 static size_t page_size(void)
@@ -173,7 +151,6 @@ static bool open_ring(struct snd_perf *p, pid_t pid, int cpu)
     ring->joined = malloc(RECORD_MOST);
     if (!ring->joined || !map_ring(p, ring))
         return false;
-    open_switches(p, pid, ring);
     return true;
 }
 
@@ -195,8 +172,7 @@ enum sonde_status snd_perf_open(struct snd_perf *p, pid_t pid, const struct snd_
     *p = (struct snd_perf){ .ring_bytes = ring_bytes(cpus > 0 ? (size_t)cpus : 1),
                             .period_ns = wanted->period_ns,
                             .on_exec = wanted->on_exec,
-                            .has_kernel = true,
-                            .has_switches = wanted->switches };
+                            .has_kernel = true };
     raise_limit();
     p->rings = calloc((size_t)(cpus > 0 ? cpus : 1), sizeof *p->rings);
     if (!p->rings)
@@ -213,7 +189,7 @@ enum sonde_status snd_perf_open(struct snd_perf *p, pid_t pid, const struct snd_
 bool snd_perf_add(struct snd_perf *p, pid_t tid)
 {
     for (uint32_t i = 0; i < p->ring_count; i++) {
-        struct perf_event_attr attr = make_attr(p, PERF_COUNT_SW_CPU_CLOCK);
+        struct perf_event_attr attr = make_attr(p);
         int                    fd = open_event(&attr, tid, p->rings[i].cpu);
         if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, p->rings[i].fd) != 0) {
             if (fd >= 0)
@@ -222,7 +198,6 @@ bool snd_perf_add(struct snd_perf *p, pid_t tid)
         }
         if (!keep_event(p, fd))
             return false;
-        open_switches(p, tid, &p->rings[i]);
     }
     return true;
 }
@@ -255,7 +230,6 @@ void snd_perf_close(struct snd_perf *p)
         close(p->rings[i].fd);
         free(p->rings[i].joined);
     }
-    snd_map_release(&p->switch_ids);
     free(p->events);
     free(p->rings);
     *p = (struct snd_perf){ 0 };

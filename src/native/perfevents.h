@@ -39,17 +39,14 @@ struct snd_perf {
     uint32_t              event_count, event_capacity;
     size_t                ring_bytes;
     uint64_t              period_ns;
-    bool                  on_exec;      /* begin when the process runs another program */
-    bool                  has_kernel;   /* time in the kernel is sampled, too, with its frames */
-    bool                  has_switches; /* where threads wait is sampled, too: */
-    struct snd_map        switch_ids;   /* of the events that do so */
+    bool                  on_exec;    /* begin when the process runs another program */
+    bool                  has_kernel; /* time in the kernel is sampled, too, with its frames */
 };
 
 /* What is to be sampled. */
 struct snd_perf_wanted {
     uint64_t period_ns;
     bool     on_exec;
-    bool     switches; /* off-CPU time as well, where the kernel lets it */
 };
 
 /*

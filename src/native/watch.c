@@ -127,9 +127,8 @@ static void say_what_it_is(const struct snd_native_recorder *r, const struct snd
         r->metadata(snd_meta_key(SND_META_COMMAND), w->command);
     snprintf(text, sizeof text, "%g", 1e9 / (double)w->period_ns);
     r->metadata(snd_meta_key(SND_META_PYTHON_SAMPLE_HZ), text);
-    snprintf(text, sizeof text, "cpu-clock, %s, %s%s", w->way,
-             perf->has_kernel ? "with the kernel" : "user only",
-             perf->has_switches ? ", with off-CPU time" : "");
+    snprintf(text, sizeof text, "cpu-clock, %s, %s", w->way,
+             perf->has_kernel ? "with the kernel" : "user only");
     r->metadata(snd_meta_key(SND_META_NATIVE_SAMPLE), text);
 }
 
@@ -165,7 +164,7 @@ enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
     struct snd_native_recorder recorder;
     struct snd_perf            perf;
     struct snd_drain           drain;
-    struct snd_perf_wanted     wanted = { w->period_ns, w->on_exec, w->off_cpu };
+    struct snd_perf_wanted     wanted = { w->period_ns, w->on_exec };
     struct sonde_options       options = SONDE_OPTIONS_INIT;
 
     enum sonde_status status = load(&recorder, err);
@@ -201,7 +200,7 @@ enum sonde_status snd_watch_check(pid_t pid, struct sonde_error *err)
 {
     struct snd_native_recorder recorder;
     struct snd_perf            perf;
-    struct snd_perf_wanted     wanted = { 1000000000u, false, false };
+    struct snd_perf_wanted     wanted = { 1000000000u, false };
 
     enum sonde_status status = load(&recorder, err);
     if (status == SONDE_OK)

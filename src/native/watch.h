@@ -26,7 +26,6 @@ struct snd_watch {
     uint64_t    max_bytes;   /* of the trace; 0: no limit */
     bool        keep_last;
     bool on_exec; /* from when it runs another program; else from now on, with its children */
-    bool off_cpu; /* also where threads wait */
     int  stop;    /* a descriptor: end when it can be read; -1 none */
     const volatile int *quit;  /* not 0: end; may be NULL */
     void (*ready)(void *user); /* may be NULL; called once sampling is on */

@@ -102,6 +102,18 @@ struct snd_cfi_visitor {
 };
 void snd_cfi_walk(const struct snd_cfi_section *section, const struct snd_cfi_visitor *visitor);
 
+/* A return address without the signature that some processors put into its upper bits. */
+static inline uint64_t snd_cfi_strip(uint64_t address)
+{
+#if defined(__aarch64__)
+    register uint64_t x30 __asm__("x30") = address;
+    __asm__("hint 7" : "+r"(x30)); /* xpaclri */
+    return x30;
+#else
+    return address;
+#endif
+}
+
 /* Numbers as they are stored; 0 and `bad` at the end. */
 uint64_t snd_cfi_fixed(struct snd_cfi_bytes *bytes, size_t size);
 uint64_t snd_cfi_uleb(struct snd_cfi_bytes *bytes);

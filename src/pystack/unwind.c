@@ -42,18 +42,6 @@ static uint64_t take_registers(struct snd_unwind *u, const ucontext_t *context)
 #endif
 }
 
-/* Without the signature that some processors put into its upper bits. */
-static uint64_t strip(uint64_t address)
-{
-#if defined(__aarch64__)
-    register uint64_t x30 __asm__("x30") = address;
-    __asm__("hint 7" : "+r"(x30)); /* xpaclri */
-    return x30;
-#else
-    return address;
-#endif
-}
-
 /* --------------------------------------------------------------- the memory */
 
 /* Callers lie above: the page is read from here on. */
@@ -273,7 +261,7 @@ static bool go_out(struct snd_unwind *u, uint64_t *pc)
     }
     if (!known[u->cfi.return_column])
         return false;
-    *pc = strip(values[u->cfi.return_column]);
+    *pc = snd_cfi_strip(values[u->cfi.return_column]);
     memcpy(u->registers, values, sizeof values);
     memcpy(u->known, known, sizeof known);
     return *pc != 0 && known[SND_CFI_SP];

@@ -77,7 +77,7 @@ static bool try_by_link(const char *root, size_t root_length, const char *file,
     return false;
 }
 
-/* /proc/123/root/usr/bin/x is /usr/bin/x below the root /proc/123/root. */
+/* How much of `opened` is the root that `file` is below: /proc/PID/root, of a container. */
 static size_t root_of(const char *file, const char *opened)
 {
     size_t file_length = strlen(file), opened_length = opened ? strlen(opened) : 0;

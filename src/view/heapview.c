@@ -19,16 +19,22 @@
 #define LEAST_SHARE 0.01 /* of a tree's whole: what is less is left out, unless all is shown */
 #define DEPTH_MAX 60u
 
+/* What a stack and a whole heap both have. */
+/* clang-format off */
+#define SUMS \
+    { "process", "Process", SND_COUNT, SND_FIT_FIXED }, \
+    { "memory", "Memory", SND_TEXT, SND_FIT_CONTENT }, \
+    { "allocations", "Allocations", SND_COUNT, SND_FIT_FIXED }, \
+    { "bytes", "Bytes", SND_COUNT, SND_FIT_FIXED }, \
+    { "peak_blocks", "Peak Blocks", SND_COUNT, SND_FIT_FIXED }, \
+    { "peak_bytes", "Peak", SND_COUNT, SND_FIT_FIXED }, \
+    { "leaked_blocks", "Leaked Blocks", SND_COUNT, SND_FIT_FIXED }, \
+    { "leaked_bytes", "Leaked", SND_COUNT, SND_FIT_FIXED }, \
+    { "temporary", "Temporary", SND_COUNT, SND_FIT_FIXED }
+/* clang-format on */
+
 static const struct snd_column columns[] = {
-    { "process", "Process", SND_COUNT, SND_FIT_FIXED },
-    { "memory", "Memory", SND_TEXT, SND_FIT_CONTENT },
-    { "allocations", "Allocations", SND_COUNT, SND_FIT_FIXED },
-    { "bytes", "Bytes", SND_COUNT, SND_FIT_FIXED },
-    { "peak_blocks", "Peak Blocks", SND_COUNT, SND_FIT_FIXED },
-    { "peak_bytes", "Peak", SND_COUNT, SND_FIT_FIXED },
-    { "leaked_blocks", "Leaked Blocks", SND_COUNT, SND_FIT_FIXED },
-    { "leaked_bytes", "Leaked", SND_COUNT, SND_FIT_FIXED },
-    { "temporary", "Temporary", SND_COUNT, SND_FIT_FIXED },
+    SUMS,
     { "samples", "Samples", SND_COUNT, SND_FIT_FIXED },
     { "bytes_error", "Bytes +-", SND_COUNT, SND_FIT_FIXED },
     { "leaked_error", "Leaked +-", SND_COUNT, SND_FIT_FIXED },
@@ -36,15 +42,7 @@ static const struct snd_column columns[] = {
 };
 
 static const struct snd_column heap_columns[] = {
-    { "process", "Process", SND_COUNT, SND_FIT_FIXED },
-    { "memory", "Memory", SND_TEXT, SND_FIT_CONTENT },
-    { "allocations", "Allocations", SND_COUNT, SND_FIT_FIXED },
-    { "bytes", "Bytes", SND_COUNT, SND_FIT_FIXED },
-    { "peak_blocks", "Peak Blocks", SND_COUNT, SND_FIT_FIXED },
-    { "peak_bytes", "Peak", SND_COUNT, SND_FIT_FIXED },
-    { "leaked_blocks", "Leaked Blocks", SND_COUNT, SND_FIT_FIXED },
-    { "leaked_bytes", "Leaked", SND_COUNT, SND_FIT_FIXED },
-    { "temporary", "Temporary", SND_COUNT, SND_FIT_FIXED },
+    SUMS,
     { "unknown_frees", "Unknown Frees", SND_COUNT, SND_FIT_FIXED },
     { "period_bytes", "Period", SND_COUNT, SND_FIT_FIXED },
     { "samples", "Samples", SND_COUNT, SND_FIT_FIXED },

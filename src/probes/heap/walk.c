@@ -240,17 +240,6 @@ static inline bool load(struct snd_heap_thread *self, uint64_t sp, uint64_t addr
     return true;
 }
 
-static inline uint64_t strip(uint64_t address)
-{
-#if defined(__aarch64__)
-    register uint64_t x30 __asm__("x30") = address;
-    __asm__("hint 7" : "+r"(x30)); /* xpaclri */
-    return x30;
-#else
-    return address;
-#endif
-}
-
 /* From a frame to its caller; false at the end. */
 static inline bool go_out(const struct snd_heap_row *row, uint64_t start,
                           struct snd_heap_caller *at)
@@ -268,7 +257,7 @@ static inline bool go_out(const struct snd_heap_row *row, uint64_t start,
     /* Outwards is upwards. */
     if (cfa <= at->sp || !load(self, start, cfa + (uint64_t)row->return_at, &at->pc))
         return false;
-    at->pc = strip(at->pc);
+    at->pc = snd_cfi_strip(at->pc);
     at->sp = cfa;
     return at->pc != 0;
 }
