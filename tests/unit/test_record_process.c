@@ -3,6 +3,7 @@
  * New processes and new rights: children made behind the recorder's back, children that may not
  * write where their parent did, files that are somebody else's.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -32,6 +33,7 @@ static pid_t raw_clone(void)
 }
 
 static uint32_t keep_marking; /* atomic */
+static uint32_t marking;      /* threads that have begun to; atomic */
 
 /* Takes the recorder's lock often: its names are new. */
 static void *mark_names(void *argument)
@@ -40,8 +42,47 @@ static void *mark_names(void *argument)
         char name[32];
         snprintf(name, sizeof name, "%p %u", argument, i);
         sonde_mark(name);
+        if (i == 0)
+            __atomic_add_fetch(&marking, 1, __ATOMIC_RELEASE);
     }
     return NULL;
+}
+
+/*
+ * A thread that is still starting may hold the lock of AddressSanitizer's allocator, which fork()
+ * does not take: the child would wait for it for ever. So nothing forks before all have started:
+ * the helper thread has given itself its name by then.
+ */
+static bool has_helper(void)
+{
+    DIR           *tasks = opendir("/proc/self/task");
+    struct dirent *task;
+    bool           found = false;
+
+    assert_non_null(tasks);
+    while (!found && (task = readdir(tasks)) != NULL) {
+        char path[64 + sizeof task->d_name], name[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        FILE *comm = fopen(path, "r");
+        found = comm != NULL && fgets(name, sizeof name, comm) &&
+                strcmp(name, "sonde-supply\n") == 0;
+        if (comm != NULL)
+            fclose(comm);
+    }
+    closedir(tasks);
+    return found;
+}
+
+static void start_marking(pthread_t *threads)
+{
+    static int names[THREADS]; /* their addresses */
+
+    marking = 0;
+    keep_marking = 1;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, mark_names, &names[i]), 0);
+    while (__atomic_load_n(&marking, __ATOMIC_ACQUIRE) < THREADS)
+        sched_yield();
 }
 
 static void mark_to(uint32_t count)
@@ -71,14 +112,14 @@ static void be_the_child(void)
 /* Both go on marking in the lane that one of them had before. */
 static void expect_two_traces(pid_t (*make)(void), bool busy)
 {
-    static int           names[THREADS]; /* their addresses */
     pthread_t            threads[THREADS];
     struct sonde_options options = recorded_options("two.sonde");
 
-    keep_marking = 1;
     recorded_start(&options);
-    for (int i = 0; busy && i < THREADS; i++)
-        pthread_create(&threads[i], NULL, mark_names, &names[i]);
+    while (!has_helper())
+        sched_yield();
+    if (busy)
+        start_marking(threads);
     numbered_mark(1);
     pid_t child = make();
     assert_true(child >= 0);
