@@ -170,6 +170,61 @@ def test_what_counts_as_passed(result, text, expected):
     assert (tally.passed, tally.failed, tally.skipped) == expected
 
 
+@pytest.fixture(scope="module")
+def three_programs_build(tmp_path_factory):
+    """A build with a test that passes, one that passes at its second run, and one that never does."""
+    place = tmp_path_factory.mktemp("three")
+    (place / "meson.build").write_text(
+        "project('three')\nsh = find_program('sh')\n"
+        "test('good', sh, args: ['-c', 'test $SPEED = slow'], suite: 'unit')\n"
+        "test('second', sh, args: ['-c', 'test $SPEED = slow && ! mkdir @0@/once'], suite: 'unit')\n"
+        "test('never', sh, args: ['-c', 'echo the reason; false'], suite: 'unit')\n"
+        "test('other', sh, args: ['-c', 'false'], suite: 'other')\n".replace("@0@", str(place)))
+    subprocess.run(["meson", "setup", "built"], cwd=place, check=True, stdout=subprocess.PIPE)
+    return place
+
+
+@pytest.fixture
+def three_programs(three_programs_build):
+    """tools/test, for that build; the second program has not run yet."""
+    shutil.rmtree(three_programs_build / "once", ignore_errors=True)
+    tool = load_tool("test")
+    tool.ROOT = str(three_programs_build)
+    return tool
+
+
+def test_a_program_gets_a_second_try(three_programs):
+    """With the same wrapper and environment; only what failed runs again."""
+    calls, run = [], three_programs.run
+    three_programs.run = lambda command, **extra: calls.append(command) or run(command, **extra)
+    tally = three_programs.meson_test("built", "--suite", "unit", "--wrap=env A=1", env={"SPEED": "slow"})
+    assert (tally.passed, tally.failed, tally.skipped) == (2, 1, 0)
+    assert tally.flaky == ["three:unit / second"]
+    assert [(name, "the reason" in text) for name, text in tally.failures] == [("three:unit / never", True)]
+    first, second = calls
+    assert second[-2:] == ["second", "never"] and set(first) <= set(second)
+
+
+@pytest.mark.parametrize("flaky, last, status", [("", "2 passed, 0 failed, 0 skipped", 0),
+                                                 ("fail", "1 passed, 1 failed, 0 skipped", 1)])
+def test_what_is_flaky_stands_before_the_last_line(three_programs, capsys, monkeypatch, flaky, last, status):
+    monkeypatch.setenv("FLAKY", flaky)
+    monkeypatch.setattr(three_programs, "SECOND_TRIES_MAX", 1)
+    monkeypatch.setattr(three_programs, "STAGES", {"some": (lambda: three_programs.meson_test(
+        "built", "good", "second", env={"SPEED": "slow"}), "three programs")})
+    with pytest.raises(SystemExit) as stopped:
+        three_programs.main(["some"])
+    assert stopped.value.code == status
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "flaky: some: three:unit / second (passed at its second try)", last]
+
+
+def test_many_failures_are_not_tried_again(three_programs, monkeypatch):
+    monkeypatch.setattr(three_programs, "SECOND_TRIES_MAX", 1)
+    tally = three_programs.meson_test("built", "--suite", "unit", env={"SPEED": "slow"})
+    assert (tally.passed, tally.failed, tally.flaky) == (1, 2, [])
+
+
 def test_every_requirement_is_pinned():
     """What pip adds to a name (extras, ranges, markers) does not matter: the lock has one version of it."""
     def names(file, end):
