@@ -177,16 +177,26 @@ static void forget_key(struct snd_assembly *a, const struct snd_lane *lane,
         snd_map_remove(&a->keys, (struct snd_key){ lane->process, r->key, 0 });
 }
 
+/* It is not among the thread's open ranges any more. */
+static void leave_named(struct snd_assembly *a, struct snd_lane *lane, const struct snd_range *r)
+{
+    if (r->scope == SONDE_SCOPE_USER) {
+        lane->named--;
+        snd_lane_named(a, lane);
+    }
+}
+
 static void close_innermost(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,
                             bool unfinished)
 {
     struct snd_open_range *r = snd_innermost(lane);
 
+    snd_lane_settle(a, lane);
     forget_key(a, lane, &r->range);
-    snd_lane_named(a, lane, r->range.scope, SONDE_SCOPE_FUNCTION);
     if (!r->range.judged)
         snd_range_judge(a, lane, &r->range);
     r->place = --lane->depth;
+    leave_named(a, lane, &r->range);
     r->range.total_ns = snd_sub(ns, r->range.start_ns);
     r->range.unfinished = unfinished;
     finish(a, lane, r, snd_parent_at(lane, lane->depth), r->range.cpu_bytes, r->range.device_bytes);
@@ -196,11 +206,11 @@ static void close_innermost(struct snd_assembly *a, struct snd_lane *lane, int64
 static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t place, int64_t ns,
                          bool is_async)
 {
+    snd_lane_settle(a, lane);
     struct snd_open_range closing = lane->open[place];
     int64_t own_cpu = closing.range.cpu_bytes, own_device = closing.range.device_bytes;
 
     forget_key(a, lane, &closing.range);
-    snd_lane_named(a, lane, closing.range.scope, SONDE_SCOPE_FUNCTION);
     if (!closing.range.judged)
         snd_range_judge(a, lane, &closing.range);
     closing.place = place;
@@ -215,6 +225,7 @@ static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t
     memmove(&lane->open[place], &lane->open[place + 1],
             (lane->depth - place - 1) * sizeof *lane->open);
     lane->depth--;
+    leave_named(a, lane, &closing.range);
     struct snd_open_range *parent = snd_parent_at(lane, place);
     uint32_t               inner = place;
     while (inner < lane->depth && lane->open[inner].range.hidden)
@@ -403,8 +414,8 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
     a->visitor =
         (struct snd_visitor){ .begin = on_begin, .end = on_end, .other = on_other, .user = a };
     a->lanes = calloc((size_t)trace->thread_count + 1, sizeof *a->lanes);
-    a->named = calloc((size_t)trace->thread_count + 1, sizeof *a->named);
-    if (!a->lanes || !a->named || !snd_assembly_names(a))
+    a->shared = calloc((size_t)trace->process_count + 1, sizeof *a->shared);
+    if (!a->lanes || !a->shared || !snd_assembly_names(a))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
     for (uint32_t i = 0; i < trace->thread_count; i++) {
         a->lanes[i].thread = i;
@@ -466,13 +477,13 @@ void snd_assembly_release(struct snd_assembly *a)
     for (uint32_t i = 0; a->lanes && i < a->trace->thread_count; i++)
         free(a->lanes[i].open);
     free(a->lanes);
-    free(a->named);
+    free(a->shared);
     free(a->name_flags);
     snd_flops_free(a->flops);
     snd_map_release(&a->keys);
     snd_leaves_release(a);
     a->lanes = NULL;
-    a->named = NULL;
+    a->shared = NULL;
     a->name_flags = NULL;
     a->flops = NULL;
 }

@@ -91,6 +91,17 @@ struct snd_open_range {
     uint64_t         attrs[SND_RANGE_ATTRS]; /* by key, where attr_mask has the bit */
 };
 
+/* Of memory, without a bound: differences of sums are exact. */
+struct snd_bytes {
+    uint64_t cpu, device;
+};
+
+/* Memory that the threads of a process took, for the named ranges of its other threads. */
+struct snd_shared_memory {
+    struct snd_bytes sum;
+    uint32_t         lanes; /* with such a range */
+};
+
 struct snd_lane {
     struct snd_open_range    *open; /* outermost first */
     uint32_t                  depth, room;
@@ -102,7 +113,9 @@ struct snd_lane {
     uint32_t                  torch_thread; /* as torch numbers it, 0 if not told */
     struct snd_known_call    *calls;        /* of its process; NULL: leaves are not taken */
     uint32_t                  named;        /* open ranges that a person named */
-    uint32_t named_at; /* where it is in the assembly's list of those that have any */
+    bool                      shares;  /* one of them is given memory that other threads take */
+    struct snd_bytes          own;     /* that it took itself, of what is shared */
+    struct snd_bytes          settled; /* of other threads, up to here: its ranges have it */
 };
 
 struct snd_assembly;
@@ -176,9 +189,8 @@ struct snd_assembly_stats {
 struct snd_assembly {
     struct sonde_trace       *trace;
     struct snd_consumer       consumer;
-    struct snd_lane          *lanes; /* one for each thread of the trace */
-    struct snd_lane         **named; /* those with open ranges that a person named, in no order */
-    uint32_t                  named_count;
+    struct snd_lane          *lanes;  /* one for each thread of the trace */
+    struct snd_shared_memory *shared; /* one for each process */
     struct snd_assembly_stats stats;
     struct snd_visitor        visitor;
     struct snd_map            keys;       /* open ranges with a key: to their thread */
@@ -197,6 +209,13 @@ static inline void snd_assembly_stop(struct snd_assembly *assembly)
     assembly->out_of_memory = true;
     assembly->visitor.stop = true;
 }
+
+/*
+ * Adds memory that `lane` took (or gave back) to the innermost range of every other thread of the process
+ * that a person named; they have it when they close. True: there is one. Only of use while the walk goes by time.
+ */
+bool snd_share_memory(struct snd_assembly *assembly, struct snd_lane *lane, const uint64_t *words,
+                      int64_t counted);
 
 /*
  * A range may be ended by another thread (END_KEY), which only a walk by time gets right; so is

@@ -98,25 +98,6 @@ void snd_range_attribute(struct snd_assembly *a, struct snd_lane *lane, struct s
     }
 }
 
-/* A thread without such ranges leaves the list; the last of it takes its place. */
-void snd_lane_named(struct snd_assembly *a, struct snd_lane *lane, uint8_t before, uint8_t now)
-{
-    bool was = before == SONDE_SCOPE_USER, is = now == SONDE_SCOPE_USER;
-
-    if (was == is)
-        return;
-    if (is) {
-        if (lane->named++ == 0) {
-            lane->named_at = a->named_count;
-            a->named[a->named_count++] = lane;
-        }
-    } else if (--lane->named == 0) {
-        struct snd_lane *last = a->named[--a->named_count];
-        a->named[lane->named_at] = last;
-        last->named_at = lane->named_at;
-    }
-}
-
 void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t key, uint64_t value)
 {
     struct snd_open_range *open = snd_innermost(lane);
@@ -130,9 +111,14 @@ void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t 
         return;
     if (a->consumer.as_recorded)
         keep_attribute(open, key, value);
-    uint8_t scope = open->range.scope;
+    bool was_named = open->range.scope == SONDE_SCOPE_USER;
+    snd_lane_settle(a, lane);
     snd_range_attribute(a, lane, &open->range, key, value);
-    snd_lane_named(a, lane, scope, open->range.scope);
+    bool is_named = open->range.scope == SONDE_SCOPE_USER;
+    if (was_named || is_named) {
+        lane->named += (uint32_t)is_named - (uint32_t)was_named;
+        snd_lane_named(a, lane);
+    }
     if (a->consumer.attribute)
         a->consumer.attribute(a->consumer.user, lane, open, key);
 }

@@ -48,8 +48,15 @@ void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct
 /* Sets what an attribute of the key says of a range; and of the lane's innermost open range. */
 void snd_range_attribute(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
                          uint8_t key, uint64_t value);
-/* The scope of an open range changes: which threads have ranges that a person named. */
-void snd_lane_named(struct snd_assembly *a, struct snd_lane *lane, uint8_t before, uint8_t now);
+/* Before the innermost range that a person named may be another: that one gets what was shared with it. */
+void               snd_lane_give_shared(struct snd_assembly *a, struct snd_lane *lane);
+static inline void snd_lane_settle(struct snd_assembly *a, struct snd_lane *lane)
+{
+    if (lane->shares)
+        snd_lane_give_shared(a, lane);
+}
+/* After it: whether the thread has one. */
+void snd_lane_named(struct snd_assembly *a, struct snd_lane *lane);
 void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t key,
                          uint64_t value);
 

@@ -210,7 +210,7 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
         a->assembly.visitor.stop = true;
         return;
     }
-    bool shared = snd_torchgpu_share_memory(&a->assembly, lane, words, bytes);
+    bool shared = snd_share_memory(&a->assembly, lane, words, bytes);
     if (innermost)
         snd_range_memory(&innermost->range, words, bytes);
     else if (!shared)

@@ -222,7 +222,7 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
         return;
     if (e->live.failed)
         give_up(e);
-    bool shared = snd_torchgpu_share_memory(&e->assembly, lane, words, change.counted);
+    bool shared = snd_share_memory(&e->assembly, lane, words, change.counted);
     if (innermost)
         snd_range_memory(&innermost->range, words, change.counted);
     if (innermost || shared)

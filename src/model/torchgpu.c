@@ -245,34 +245,6 @@ bool snd_torchgpu_close(struct snd_torch_gpu *gpu, const struct snd_lane *lane,
     return any;
 }
 
-/* --------------------------------------------------------------------- memory */
-
-static struct snd_range *find_user(const struct snd_lane *lane)
-{
-    for (uint32_t i = lane->depth; i-- > 0;)
-        if (lane->open[i].range.scope == SONDE_SCOPE_USER && !lane->open[i].range.is_async)
-            return &lane->open[i].range;
-    return NULL;
-}
-
-bool snd_torchgpu_share_memory(const struct snd_assembly *a, const struct snd_lane *lane,
-                               const uint64_t *words, int64_t counted)
-{
-    bool is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0, any = false;
-
-    for (uint32_t i = 0; i < a->named_count; i++) {
-        const struct snd_lane *other = a->named[i];
-        struct snd_range      *r = other == lane || other->process != lane->process ? NULL
-                                                                                    : find_user(other);
-        if (!r)
-            continue;
-        int64_t *sum = is_cpu ? &r->cpu_bytes : &r->device_bytes;
-        *sum = snd_add(*sum, counted);
-        any = true;
-    }
-    return any;
-}
-
 /* ----------------------------------------------------------------------- life */
 
 enum sonde_status snd_torchgpu_begin(struct snd_torch_gpu *gpu, struct sonde_trace *trace,

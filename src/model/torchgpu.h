@@ -6,8 +6,7 @@
  * not to the call, nor to a range that a person named. Such a range has an event of its own on
  * each stream instead, from the first to the last piece of work that was asked for while it was the
  * innermost one ("annotation"). What the profiling of the GPU itself took ("overhead") lies among the
- * ranges of the process's first thread, by time. Memory that one thread takes or gives back is also that
- * of the ranges that a person named on other threads: backward functions have a thread of their own.
+ * ranges of the process's first thread, by time. Memory: snd_share_memory() of assembly.h.
  *
  * A consumer calls snd_torchgpu_call() for the attribute API and snd_torchgpu_close() for each range.
  *
@@ -78,13 +77,6 @@ const struct snd_open_range *snd_torchgpu_owner(const struct snd_lane *lane);
  */
 bool snd_torchgpu_close(struct snd_torch_gpu *gpu, const struct snd_lane *lane,
                         struct snd_open_range *range, struct snd_open_range *parent);
-
-/*
- * Adds memory that `lane` took (or gave back) to the innermost range of every other thread of the process
- * that a person named. True: there is one. Only of use while the walk goes by time.
- */
-bool snd_torchgpu_share_memory(const struct snd_assembly *assembly, const struct snd_lane *lane,
-                               const uint64_t *words, int64_t counted);
 
 /* Whether a GPU was recorded in any process: torch's use_device is "cuda" then. */
 bool snd_torchgpu_is_recorded(const struct sonde_trace *trace);

@@ -183,6 +183,80 @@ static void gaps_close_what_they_cover(void **state)
     sonde_trace_close(trace);
 }
 
+enum { SHARERS = 5, SHARED_RANGES = 400, SHARED_DEPTH = 6 };
+
+/* What a range is to have, by the rule itself: each allocation is given to each thread's range. */
+struct expected {
+    int64_t cpu, device;
+    bool    is_named;
+};
+struct sharer {
+    uint32_t thread, open[SHARED_DEPTH], depth;
+};
+
+static void note_expected(struct expected *ranges, const struct sharer *sharers, uint32_t by,
+                          bool is_cpu, int64_t bytes)
+{
+    for (uint32_t i = 0; i < SHARERS; i++) {
+        uint32_t depth = sharers[i].depth;
+        while (i != by && depth > 0 && !ranges[sharers[i].open[depth - 1]].is_named)
+            depth--;
+        while (depth-- > 0) /* and to all that it lies in */
+            *(is_cpu ? &ranges[sharers[i].open[depth]].cpu
+                     : &ranges[sharers[i].open[depth]].device) += bytes;
+    }
+}
+
+/* Threads that open, close and take memory in no order. */
+static void memory_is_shared_with_named_ranges(void **state)
+{
+    struct expected ranges[SHARED_RANGES] = { 0 };
+    struct sharer   sharers[SHARERS] = { 0 };
+    struct synth   *s = synth_new(scratch_path("shared"), NULL);
+    uint64_t        ns = 100, random = 1;
+    uint32_t        count = 0;
+    char            name[16];
+
+    (void)state;
+    for (uint32_t i = 0; i < SHARERS; i++) {
+        snprintf(name, sizeof name, "thread %u", i);
+        sharers[i].thread = synth_thread(s, name, 0);
+    }
+    while (count < SHARED_RANGES) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        uint32_t       by = (uint32_t)(random >> 33) % SHARERS, what = (uint32_t)(random >> 60);
+        struct sharer *one = &sharers[by];
+        ns += 10;
+        if (what < 5 && one->depth < SHARED_DEPTH) {
+            snprintf(name, sizeof name, "range %u", count);
+            synth_begin(s, one->thread, ns, synth_string(s, name), 0);
+            ranges[count].is_named = what < 3;
+            synth_attr(s, one->thread, SND_ATTR_SCOPE,
+                       (what < 3 ? SONDE_SCOPE_USER : SONDE_SCOPE_FUNCTION) + 1);
+            one->open[one->depth++] = count++;
+        } else if (what < 9 && one->depth > 0) {
+            synth_end(s, one->thread, ns);
+            one->depth--;
+        } else if (what >= 9) {
+            int64_t bytes = (int64_t)(random >> 40 & 0xfff) + 1;
+            synth_alloc(s, one->thread, ns, what < 13 ? CPU : CUDA, 4096 + ns * 64,
+                        (uint64_t)bytes);
+            note_expected(ranges, sharers, by, what < 13, bytes);
+        }
+    }
+    synth_close(s, true); /* with ranges that are still open */
+    struct sonde_trace    *trace = scratch_open(scratch_path("shared"));
+    struct sonde_averages *r = average(trace, 0);
+    for (uint32_t i = 0; i < SHARED_RANGES; i++) {
+        snprintf(name, sizeof name, "range %u", i);
+        const struct sonde_average *row = find_average(r, name);
+        assert_int_equal(row->cpu_bytes, ranges[i].cpu);
+        assert_int_equal(row->device_bytes, ranges[i].device);
+    }
+    sonde_averages_free(r);
+    sonde_trace_close(trace);
+}
+
 static void memory_is_net_and_by_thread(void **state)
 {
     struct synth *s = synth_new(scratch_path("net"), NULL);
@@ -494,6 +568,7 @@ int main(void)
         cmocka_unit_test(only_children_of_the_same_name_fold),
         cmocka_unit_test(ranges_of_a_program_do_not_fold),
         cmocka_unit_test(gaps_close_what_they_cover),
+        cmocka_unit_test(memory_is_shared_with_named_ranges),
         cmocka_unit_test(memory_is_net_and_by_thread),
         cmocka_unit_test(frees_without_a_size),
         cmocka_unit_test(groups_divide),
