@@ -21,11 +21,13 @@ struct course {
 };
 
 struct builder {
-    struct snd_gpu           *g;
-    const struct snd_devices *work;
-    struct course            *courses; /* one for each device */
-    uint32_t                  course_room;
-    struct snd_map            by_device, streams;
+    struct snd_gpu            *g;
+    const struct snd_devices  *work;
+    struct course             *courses; /* one for each device */
+    uint32_t                   course_room;
+    struct snd_map             by_device, streams;
+    struct snd_gpu_host       *host;
+    struct snd_gpu_seen_steps *steps;
 };
 
 /* -------------------------------------------------------------------- spans */
@@ -56,27 +58,32 @@ static int64_t sum_spans(const struct snd_gpu_spans *spans)
 
 /* --------------------------------------------------------------------- gaps */
 
-static struct snd_gpu_gap *add_gap(struct snd_gpu *g, uint32_t device, int64_t start, int64_t end)
+static struct snd_gpu_gap *add_gap(struct builder *b, uint32_t device, int64_t start, int64_t end,
+                                   uint32_t item)
 {
+    struct snd_gpu *g = b->g;
+
     if (!snd_grow(&g->gaps, &g->gap_room, g->gap_count, sizeof *g->gaps))
         return NULL;
     struct snd_gpu_gap *gap = &g->gaps[g->gap_count++];
     *gap = (struct snd_gpu_gap){ .start_ns = start,
                                  .duration_ns = snd_sub(end, start),
                                  .device = device,
+                                 .item = item,
+                                 .next = snd_device_name(g->trace, &b->work->items[item]),
                                  .where = SONDE_NONE,
                                  .call = SONDE_NONE,
                                  .asked = SONDE_NONE };
     return gap;
 }
 
-/* What the host did while the GPU waited for `next`. */
-static void judge_gap(struct snd_gpu *g, struct snd_gpu_gap *gap,
-                      const struct snd_device_item *next)
+/* What the host did while the GPU waited for its next work. */
+static void judge_gap(const struct builder *b, struct snd_gpu_gap *gap)
 {
+    const struct snd_gpu         *g = b->g;
+    const struct snd_device_item *next = &b->work->items[gap->item];
     const struct snd_launch *launch = snd_launch_of(&g->launches, next->process, next->correlation);
 
-    gap->next = snd_device_name(g->trace, next);
     if (!launch) {
         gap->reason = SND_IDLE_UNKNOWN;
         return;
@@ -93,7 +100,7 @@ static void judge_gap(struct snd_gpu *g, struct snd_gpu_gap *gap,
         gap->where = waiting->where;
         gap->call = waiting->name;
     } else {
-        gap->reason = SND_IDLE_HOST; /* where: snd_gpu_find_host() */
+        gap->reason = SND_IDLE_HOST; /* where: snd_gpu_host_choose() */
         gap->thread = launch->thread;
         gap->launched_ns = launch->begin_ns;
     }
@@ -156,12 +163,8 @@ static bool add_item(struct builder *b, uint32_t number)
     struct snd_gpu_device *d = &b->g->devices[device];
     struct course         *c = &b->courses[device];
     int64_t                end = snd_add(item->start_ns, item->duration_ns);
-    if (item->start_ns > d->last_ns) {
-        struct snd_gpu_gap *gap = add_gap(b->g, device, d->last_ns, item->start_ns);
-        if (!gap)
-            return false;
-        judge_gap(b->g, gap, item);
-    }
+    if (item->start_ns > d->last_ns && !add_gap(b, device, d->last_ns, item->start_ns, number))
+        return false;
     d->last_ns = end > d->last_ns ? end : d->last_ns;
     if (!add_span(&c->busy, item->start_ns, end))
         return false;
@@ -204,11 +207,10 @@ static bool expose_copies(struct builder *b, uint32_t device)
             const struct snd_device_item *item = &b->work->items[c->copiers[copier]];
             const struct snd_launch      *launch = snd_launch_of(&b->g->launches, item->process,
                                                                  item->correlation);
-            struct snd_gpu_gap           *gap = add_gap(b->g, device, start, until);
+            struct snd_gpu_gap *gap = add_gap(b, device, start, until, c->copiers[copier]);
             if (!gap)
                 return false;
             gap->reason = SND_IDLE_COPY;
-            gap->next = snd_device_name(b->g->trace, item);
             gap->where = gap->asked = launch ? launch->where : SONDE_NONE;
             gap->call = launch ? launch->name : SONDE_NONE;
         }
@@ -225,6 +227,12 @@ static int compare_gap(const void *x, const void *y)
     return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
+static void sort_gaps(struct snd_gpu *g)
+{
+    if (g->gap_count > 0)
+        qsort(g->gaps, g->gap_count, sizeof *g->gaps, compare_gap);
+}
+
 static bool finish_devices(struct builder *b)
 {
     struct snd_gpu *g = b->g;
@@ -238,8 +246,7 @@ static bool finish_devices(struct builder *b)
         if (!expose_copies(b, i))
             return false;
     }
-    if (g->gap_count > 0)
-        qsort(g->gaps, g->gap_count, sizeof *g->gaps, compare_gap);
+    sort_gaps(g);
     for (uint32_t i = 0; i < g->gap_count; i++) {
         int64_t *sum = &g->devices[g->gaps[i].device].idle_ns[g->gaps[i].reason];
         *sum = snd_add(*sum, g->gaps[i].duration_ns);
@@ -288,34 +295,90 @@ static enum sonde_status fail_memory(struct sonde_error *err)
     return snd_fail(err, SONDE_E_NOMEM, "out of memory for the GPUs of the trace");
 }
 
+static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent)
+{
+    struct builder *b = user;
+
+    snd_gpu_host_opened(b->host, lane, range, parent);
+}
+
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                     struct snd_open_range *parent)
+{
+    struct builder *b = user;
+
+    (void)parent;
+    snd_gpu_host_closed(b->host, lane, range);
+    snd_gpu_steps_closed(b->steps, lane, &range->range);
+}
+
+static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                         uint8_t key)
+{
+    struct builder *b = user;
+
+    if (key == SND_ATTR_API)
+        snd_gpu_host_called(b->host, lane, &range->range);
+}
+
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct builder *b = user;
+
+    snd_gpu_host_event(b->host, lane, ns, words);
+    snd_gpu_steps_event(b->steps, lane, ns, words);
+}
+
+/* The one walk: calls, where the host was in the gaps, the program's steps. */
+static enum sonde_status walk(struct builder *b, struct sonde_error *err)
+{
+    const struct snd_consumer beside = {
+        .user = b, .open = on_open, .close = on_close, .attribute = on_attribute, .other = on_other
+    };
+
+    b->host = snd_gpu_host_new(b->g, b->work);
+    b->steps = snd_gpu_steps_new(b->g);
+    if (!b->host || !b->steps)
+        return fail_memory(err);
+    return snd_launches_read(&b->g->launches, b->g->trace, &beside, err);
+}
+
+static bool divide_steps(struct builder *b)
+{
+    uint32_t              count = b->g->device_count;
+    struct snd_gpu_spans *spans = calloc(2 * (size_t)count + 1, sizeof *spans);
+    bool                  divided = spans != NULL;
+
+    for (uint32_t i = 0; spans && i < count; i++) {
+        spans[i] = b->courses[i].kernels;
+        spans[count + i] = b->courses[i].busy;
+    }
+    divided = divided && snd_gpu_steps_divide(b->steps, spans, spans + count);
+    free(spans);
+    return divided;
+}
+
+/* The gaps are found first, so that the walk can tell what the host did in them. */
 static enum sonde_status build(struct builder *b, struct sonde_error *err)
 {
     struct snd_gpu   *g = b->g;
     enum sonde_status status = snd_trace_devices(g->trace, &b->work, err);
 
-    if (status == SONDE_OK && b->work)
-        status = snd_launches_read(&g->launches, g->trace, err);
     if (status != SONDE_OK || !b->work)
         return status;
     for (uint32_t i = 0; i < b->work->count; i++)
         if (!add_item(b, b->work->by_time[i]))
             return fail_memory(err);
-    if (!finish_devices(b))
+    sort_gaps(g);
+    status = walk(b, err);
+    if (status != SONDE_OK)
+        return status;
+    for (uint32_t i = 0; i < g->gap_count; i++)
+        judge_gap(b, &g->gaps[i]);
+    if (!snd_gpu_host_choose(b->host) || !finish_devices(b) || !add_causes(g) || !divide_steps(b))
         return fail_memory(err);
-    status = snd_gpu_find_host(g, err);
-    if (status == SONDE_OK && !add_causes(g))
-        status = fail_memory(err);
-    struct snd_gpu_spans *kernels = calloc(2 * (size_t)g->device_count + 1, sizeof *kernels);
-    if (status == SONDE_OK && !kernels)
-        status = fail_memory(err);
-    for (uint32_t i = 0; kernels && i < g->device_count; i++) {
-        kernels[i] = b->courses[i].kernels;
-        kernels[g->device_count + i] = b->courses[i].busy;
-    }
-    if (status == SONDE_OK)
-        status = snd_gpu_find_steps(g, kernels, kernels + g->device_count, err);
-    free(kernels);
-    return status;
+    return SONDE_OK;
 }
 
 enum sonde_status snd_gpu_new(struct sonde_trace *trace, struct snd_gpu **out,
@@ -335,6 +398,8 @@ enum sonde_status snd_gpu_new(struct sonde_trace *trace, struct snd_gpu **out,
         free(b.courses[i].copiers);
     }
     free(b.courses);
+    snd_gpu_host_free(b.host);
+    snd_gpu_steps_free(b.steps);
     snd_map_release(&b.by_device);
     snd_map_release(&b.streams);
     if (status == SONDE_OK)

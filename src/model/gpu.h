@@ -44,7 +44,8 @@ struct snd_gpu_gap {
     uint32_t where;  /* the host was there: a number of launches.places; SONDE_NONE: not known */
     uint32_t call;   /* in this call of the API: a number of trace->names; SONDE_NONE: in none */
     uint32_t frame;  /* ... and in this Python function, if no range has a line; 0: not known */
-    uint32_t next;   /* name of the work that ended it; of a copy: its own */
+    uint32_t item;   /* the work that ended it; of a copy: itself */
+    uint32_t next;   /* its name */
     uint32_t asked;  /* where that was asked for; SONDE_NONE: not known */
     uint32_t thread; /* that asked for it, and when, if the host was late */
     int64_t  launched_ns;
@@ -81,10 +82,23 @@ SND_CHECKED enum sonde_status snd_gpu_new(struct sonde_trace *trace, struct snd_
                                           struct sonde_error *err);
 void                          snd_gpu_free(struct snd_gpu *gpu);
 
-/* ---- shared by the files gpu.c, gpuhost.c and gpusteps.c alone. False: memory is out. */
+/* ---- shared by the files gpu.c, gpuhost.c and gpusteps.c alone. False, NULL: memory is out. */
 
-/* Finds where the host was in the gaps in which it was late. */
-SND_CHECKED enum sonde_status snd_gpu_find_host(struct snd_gpu *gpu, struct sonde_error *err);
+/* What threads did while a GPU had nothing to do. Made once the gaps are known, and sorted. */
+struct snd_gpu_host;
+struct snd_gpu_host *snd_gpu_host_new(struct snd_gpu *gpu, const struct snd_devices *work);
+void                 snd_gpu_host_free(struct snd_gpu_host *host);
+/* While the trace is walked, by time: a range opens, closes, turns out to be a call; another event. */
+void snd_gpu_host_opened(struct snd_gpu_host *host, struct snd_lane *lane,
+                         const struct snd_open_range *range, const struct snd_open_range *parent);
+void snd_gpu_host_closed(struct snd_gpu_host *host, const struct snd_lane *lane,
+                         const struct snd_open_range *range);
+void snd_gpu_host_called(struct snd_gpu_host *host, const struct snd_lane *lane,
+                         const struct snd_range *call);
+void snd_gpu_host_event(struct snd_gpu_host *host, const struct snd_lane *lane, int64_t ns,
+                        const uint64_t *words);
+/* Then, once each gap has its reason: where the host was in those in which it was late. */
+bool snd_gpu_host_choose(struct snd_gpu_host *host);
 
 struct snd_gpu_spans { /* sorted, none touching the next */
     struct snd_gpu_span {
@@ -92,10 +106,17 @@ struct snd_gpu_spans { /* sorted, none touching the next */
     } * items;
     uint32_t count, room;
 };
-/* Divides the steps of the program by what the device did. */
-SND_CHECKED enum sonde_status snd_gpu_find_steps(struct snd_gpu             *gpu,
-                                                 const struct snd_gpu_spans *kernels,
-                                                 const struct snd_gpu_spans *busy,
-                                                 struct sonde_error         *err);
+
+/* The program's steps. While the trace is walked: a range closes; another event. */
+struct snd_gpu_seen_steps;
+struct snd_gpu_seen_steps *snd_gpu_steps_new(struct snd_gpu *gpu);
+void                       snd_gpu_steps_free(struct snd_gpu_seen_steps *steps);
+void snd_gpu_steps_closed(struct snd_gpu_seen_steps *steps, const struct snd_lane *lane,
+                          const struct snd_range *r);
+void snd_gpu_steps_event(struct snd_gpu_seen_steps *steps, const struct snd_lane *lane, int64_t ns,
+                         const uint64_t *words);
+/* Then: divides them by what each device did. */
+bool snd_gpu_steps_divide(struct snd_gpu_seen_steps *steps, const struct snd_gpu_spans *kernels,
+                          const struct snd_gpu_spans *busy);
 
 #endif

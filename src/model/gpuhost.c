@@ -2,132 +2,170 @@
 /*
  * model/gpuhost.c - what the host did while a GPU had nothing to do.
  *
- * One walk, in which each thread's time is divided among its innermost ranges. Of a gap in which the
- * host was late, the time from its begin to the next launch is looked at, on the thread that launched:
- * the range, and call of the API, that had most of it is where the host was. Where calls of Python
- * functions were recorded, the innermost that ran all that time is known, too.
+ * While the trace is walked, each thread's time is divided among its innermost ranges, as far as it lies in
+ * a gap of a GPU whose next work has not been asked for yet. Of a gap in which the host was late, that is
+ * the time from its begin to the launch: on the thread that launched, the range, and call of the API, with most of
+ * it is where the host was. Where calls of Python functions were recorded, the innermost that ran all
+ * that time is known, too.
  */
 #include <stdlib.h>
 
 #include "model/gpu.h"
 
-/* The part of a gap in which the host had not asked for more work. */
-struct window {
-    int64_t  start_ns, end_ns;
-    uint32_t thread, gap;
+#define NO_GAP UINT32_MAX
+
+/* A gap, and the call that ends it once that has been met. */
+struct watched {
+    bool     is_asked;
+    uint32_t thread;
+    int64_t  asked_ns;
+    uint64_t function_ns; /* the shortest call of a Python function around the time up to then */
+    uint32_t frame;       /* 0: none */
 };
 
 struct part {
-    uint32_t gap, where, call;
+    uint32_t gap, thread, where, call;
     int64_t  ns;
 };
 
-/* The shortest call of a Python function around a window. */
-struct around {
-    uint64_t ns;
-    uint32_t frame; /* 0: none */
+struct snd_gpu_host {
+    struct snd_gpu           *g;
+    const struct snd_devices *work;
+    struct watched           *gaps;   /* of each gap */
+    uint32_t                 *gap_of; /* of each item of `work`: the gap that it ends, or NO_GAP */
+    uint32_t                 *first;  /* gap of each device, and one more */
+    uint32_t                 *next;   /* by thread and device: the first gap that may not be over */
+    int64_t                  *seen_ns; /* of each thread: its time is divided up to there */
+    struct snd_map            by_part;
+    struct part              *parts;
+    uint32_t                  part_count, part_room;
 };
 
-struct watcher {
-    struct snd_gpu     *g;
-    struct window      *windows; /* by thread and start */
-    uint32_t            window_count, window_room;
-    struct around      *functions; /* of each window */
-    uint32_t           *next;      /* of each thread: the first that may not be over */
-    int64_t            *seen_ns;   /* of each thread: its time is divided up to there */
-    struct snd_map      by_part;
-    struct part        *parts;
-    uint32_t            part_count, part_room;
-    struct snd_assembly assembly;
-};
-
-static void give_up(struct watcher *w)
+static void give_up(struct snd_gpu_host *h)
 {
-    snd_assembly_stop(&w->assembly);
+    snd_assembly_stop(&h->g->launches.assembly);
 }
 
-static void add_part(struct watcher *w, uint32_t gap, uint32_t where, uint32_t call, int64_t ns)
+static void add_part(struct snd_gpu_host *h, const struct part *part)
 {
-    struct snd_key key = { gap, SND_PAIR(where, call), 0 };
+    struct snd_key key = { SND_PAIR(part->gap, part->thread), SND_PAIR(part->where, part->call),
+                           0 };
     uint32_t       at;
 
-    if (!snd_map_get(&w->by_part, key, &at)) {
-        if (!snd_grow(&w->parts, &w->part_room, w->part_count, sizeof *w->parts) ||
-            !snd_map_put(&w->by_part, key, w->part_count)) {
-            give_up(w);
+    if (!snd_map_get(&h->by_part, key, &at)) {
+        if (!snd_grow(&h->parts, &h->part_room, h->part_count, sizeof *h->parts) ||
+            !snd_map_put(&h->by_part, key, h->part_count)) {
+            give_up(h);
             return;
         }
-        at = w->part_count++;
-        w->parts[at] = (struct part){ gap, where, call, 0 };
-    }
-    w->parts[at].ns = snd_add(w->parts[at].ns, ns);
-}
-
-/* The thread was in `innermost` (or in none) since its last event. */
-static void divide(struct watcher *w, const struct snd_lane *lane,
-                   const struct snd_open_range *innermost, const struct snd_open_range *caller,
-                   int64_t until)
-{
-    int64_t   from = w->seen_ns[lane->thread];
-    uint32_t *next = &w->next[lane->thread], where = UINT32_MAX;
-    uint32_t  call = innermost && innermost->range.api ? innermost->range.name : SONDE_NONE;
-
-    if (until <= from)
+        at = h->part_count++;
+        h->parts[at] = *part;
         return;
-    w->seen_ns[lane->thread] = until;
-    while (*next < w->window_count && w->windows[*next].thread == lane->thread &&
-           w->windows[*next].end_ns <= from)
+    }
+    h->parts[at].ns = snd_add(h->parts[at].ns, part->ns);
+}
+
+static int64_t end_of(const struct snd_gpu_gap *gap)
+{
+    return snd_add(gap->start_ns, gap->duration_ns);
+}
+
+/* A stretch of a thread's time, and the ranges in which it was all that time; NULL: in none. */
+struct stretch {
+    int64_t                      from, until;
+    const struct snd_lane       *lane;
+    const struct snd_open_range *innermost, *caller;
+};
+
+static void divide(struct snd_gpu_host *h, const struct stretch *s, uint32_t device)
+{
+    const struct snd_gpu *g = h->g;
+    uint32_t              thread = s->lane->thread, end = h->first[device + 1];
+    uint32_t             *next = &h->next[(size_t)thread * g->device_count + device];
+    struct part           part = { .thread = thread, .where = UINT32_MAX, .call = SONDE_NONE };
+
+    if (s->innermost && s->innermost->range.api)
+        part.call = s->innermost->range.name;
+    while (*next < end && end_of(&g->gaps[*next]) <= s->from)
         ++*next;
-    for (uint32_t i = *next; i < w->window_count && w->windows[i].thread == lane->thread &&
-                             w->windows[i].start_ns < until;
-         i++) {
-        const struct window *window = &w->windows[i];
-        int64_t              start = from > window->start_ns ? from : window->start_ns;
-        int64_t              end = until < window->end_ns ? until : window->end_ns;
-        if (start >= end)
+    for (uint32_t i = *next; i < end && g->gaps[i].start_ns < s->until; i++) {
+        int64_t start = g->gaps[i].start_ns, stop = end_of(&g->gaps[i]);
+        if (h->gaps[i].is_asked)
             continue;
-        if (where == UINT32_MAX)
-            where = snd_where_now(&w->g->launches, lane, caller);
-        if (where == UINT32_MAX) {
-            give_up(w);
+        if (part.where == UINT32_MAX)
+            part.where = snd_where_now(&h->g->launches, s->lane, s->caller);
+        if (part.where == UINT32_MAX) {
+            give_up(h);
             return;
         }
-        add_part(w, window->gap, where, call, snd_sub(end, start));
+        part.gap = i;
+        part.ns = snd_sub(s->until < stop ? s->until : stop, s->from > start ? s->from : start);
+        add_part(h, &part);
     }
 }
 
-static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
-                    struct snd_open_range *parent)
+/* The thread was there since its last event. */
+static void was_in(struct snd_gpu_host *h, struct stretch s)
 {
-    struct watcher *w = user;
+    int64_t *seen = &h->seen_ns[s.lane->thread];
 
-    snd_where_inherit(range, parent);
+    s.from = *seen;
+    if (s.until <= s.from)
+        return;
+    *seen = s.until;
+    for (uint32_t i = 0; i < h->g->device_count; i++)
+        if (h->g->devices[i].process == s.lane->process)
+            divide(h, &s, i);
+}
+
+void snd_gpu_host_opened(struct snd_gpu_host *h, struct snd_lane *lane,
+                         const struct snd_open_range *range, const struct snd_open_range *parent)
+{
     lane->depth--; /* until now it was not there */
-    divide(w, lane, parent, snd_where_caller(lane), range->range.start_ns);
+    was_in(h, (struct stretch){ .until = range->range.start_ns,
+                                .lane = lane,
+                                .innermost = parent,
+                                .caller = snd_where_caller(lane) });
     lane->depth++;
 }
 
-static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
-                     struct snd_open_range *parent)
+void snd_gpu_host_closed(struct snd_gpu_host *h, const struct snd_lane *lane,
+                         const struct snd_open_range *range)
 {
-    struct watcher   *w = user;
-    struct snd_range *r = &range->range;
+    const struct snd_range *r = &range->range;
 
-    (void)parent;
     if (!r->is_async)
-        divide(w, lane, range, r->api ? snd_where_caller(lane) : range,
-               snd_add(r->start_ns, r->total_ns));
+        was_in(h, (struct stretch){ .until = snd_add(r->start_ns, r->total_ns),
+                                    .lane = lane,
+                                    .innermost = range,
+                                    .caller = r->api ? snd_where_caller(lane) : range });
 }
 
-/* The first window of a thread that begins at that moment or later. */
-static uint32_t find_window(const struct watcher *w, uint32_t thread, int64_t ns)
+/* Whatever it asks for ends gaps: what the host does from now on is not why they are. */
+void snd_gpu_host_called(struct snd_gpu_host *h, const struct snd_lane *lane,
+                         const struct snd_range *call)
 {
-    uint32_t low = 0, high = w->window_count;
+    uint32_t                      count, correlation = SND_API_CORRELATION(call->api);
+    const struct snd_device_item *items = snd_devices_of(h->work, lane->process, correlation,
+                                                         &count);
+
+    for (uint32_t i = 0; correlation != 0 && i < count; i++) {
+        uint32_t gap = h->gap_of[items + i - h->work->items];
+        if (gap != NO_GAP && !h->gaps[gap].is_asked)
+            h->gaps[gap] = (struct watched){ .is_asked = true,
+                                             .thread = lane->thread,
+                                             .asked_ns = call->start_ns };
+    }
+}
+
+/* The first gap of a device that begins at that moment or later. */
+static uint32_t find_gap(const struct snd_gpu_host *h, uint32_t device, int64_t ns)
+{
+    uint32_t low = h->first[device], high = h->first[device + 1];
 
     while (low < high) {
-        uint32_t             middle = low + (high - low) / 2;
-        const struct window *window = &w->windows[middle];
-        if (window->thread < thread || (window->thread == thread && window->start_ns < ns))
+        uint32_t middle = low + (high - low) / 2;
+        if (h->g->gaps[middle].start_ns < ns)
             low = middle + 1;
         else
             high = middle;
@@ -135,111 +173,114 @@ static uint32_t find_window(const struct watcher *w, uint32_t thread, int64_t ns
     return low;
 }
 
-static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+void snd_gpu_host_event(struct snd_gpu_host *h, const struct snd_lane *lane, int64_t ns,
+                        const uint64_t *words)
 {
-    struct watcher    *w = user;
-    struct sonde_event event;
+    const struct snd_gpu *g = h->g;
+    struct sonde_event    event;
 
     if (SND_EVENT_KIND(words[0]) != SND_EV_FUNCTION ||
-        !snd_event_show(w->g->trace, lane->thread, ns, words, &event) ||
+        !snd_event_show(g->trace, lane->thread, ns, words, &event) ||
         event.size > (uint64_t)INT64_MAX)
         return;
-    uint32_t thread = snd_subject_thread(w->g->trace, lane->thread, words);
-    for (uint32_t i = find_window(w, thread, snd_sub(ns, (int64_t)event.size));
-         i < w->window_count && w->windows[i].thread == thread && w->windows[i].start_ns < ns; i++)
-        if (w->windows[i].end_ns <= ns &&
-            (w->functions[i].frame == 0 || event.size < w->functions[i].ns))
-            w->functions[i] = (struct around){ event.size, event.name };
-}
-
-static int compare_window(const void *x, const void *y)
-{
-    const struct window *a = x, *b = y;
-
-    if (a->thread != b->thread)
-        return a->thread < b->thread ? -1 : 1;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    return (a->gap > b->gap) - (a->gap < b->gap);
-}
-
-static bool prepare(struct watcher *w)
-{
-    uint32_t threads = w->g->trace->thread_count, thread = 0;
-
-    w->next = calloc((size_t)threads + 1, sizeof *w->next);
-    w->seen_ns = calloc((size_t)threads + 1, sizeof *w->seen_ns);
-    if (!w->next || !w->seen_ns)
-        return false;
-    for (uint32_t i = 0; i < threads; i++)
-        w->seen_ns[i] = INT64_MIN;
-    for (uint32_t i = 0; i < w->g->gap_count; i++) {
-        const struct snd_gpu_gap *gap = &w->g->gaps[i];
-        if (gap->reason != SND_IDLE_HOST)
+    uint32_t thread = snd_subject_thread(g->trace, lane->thread, words);
+    for (uint32_t d = 0; d < g->device_count; d++) {
+        if (g->devices[d].process != lane->process)
             continue;
-        if (!snd_grow(&w->windows, &w->window_room, w->window_count, sizeof *w->windows))
-            return false;
-        w->windows[w->window_count++] = (struct window){ gap->start_ns, gap->launched_ns,
-                                                         gap->thread, i };
+        for (uint32_t i = find_gap(h, d, snd_sub(ns, (int64_t)event.size));
+             i < h->first[d + 1] && g->gaps[i].start_ns < ns; i++) {
+            struct watched *gap = &h->gaps[i];
+            if (gap->is_asked && gap->thread == thread && gap->asked_ns <= ns &&
+                (gap->frame == 0 || event.size < gap->function_ns)) {
+                gap->function_ns = event.size;
+                gap->frame = event.name;
+            }
+        }
     }
-    if (w->window_count > 0)
-        qsort(w->windows, w->window_count, sizeof *w->windows, compare_window);
-    w->functions = calloc((size_t)w->window_count + 1, sizeof *w->functions);
-    if (!w->functions)
-        return false;
-    for (uint32_t i = 0; i < w->window_count; i++)
-        while (thread <= w->windows[i].thread)
-            w->next[thread++] = i;
-    while (thread < threads)
-        w->next[thread++] = w->window_count;
-    return true;
 }
 
 /* The place with most of the time; of two alike the first. */
-static bool choose(struct watcher *w)
+bool snd_gpu_host_choose(struct snd_gpu_host *h)
 {
-    int64_t *most = calloc((size_t)w->g->gap_count + 1, sizeof *most);
+    struct snd_gpu *g = h->g;
+    int64_t        *most = calloc((size_t)g->gap_count + 1, sizeof *most);
 
-    for (uint32_t i = 0; most && i < w->part_count; i++) {
-        const struct part  *part = &w->parts[i];
-        struct snd_gpu_gap *gap = &w->g->gaps[part->gap];
-        if (part->ns <= most[part->gap])
+    for (uint32_t i = 0; most && i < h->part_count; i++) {
+        const struct part  *part = &h->parts[i];
+        struct snd_gpu_gap *gap = &g->gaps[part->gap];
+        if (gap->reason != SND_IDLE_HOST || gap->thread != part->thread ||
+            part->ns <= most[part->gap])
             continue;
         most[part->gap] = part->ns;
         gap->where = part->where;
         gap->call = part->call;
     }
-    for (uint32_t i = 0; i < w->window_count; i++) {
-        struct snd_gpu_gap *gap = &w->g->gaps[w->windows[i].gap];
-        if (gap->where == SONDE_NONE || w->g->launches.places[gap->where].stack == 0)
-            gap->frame = w->functions[i].frame;
+    for (uint32_t i = 0; i < g->gap_count; i++) {
+        struct snd_gpu_gap *gap = &g->gaps[i];
+        if (gap->reason == SND_IDLE_HOST && gap->thread == h->gaps[i].thread &&
+            (gap->where == SONDE_NONE || g->launches.places[gap->where].stack == 0))
+            gap->frame = h->gaps[i].frame;
     }
     bool chosen = most != NULL;
     free(most);
     return chosen;
 }
 
-enum sonde_status snd_gpu_find_host(struct snd_gpu *gpu, struct sonde_error *err)
-{
-    struct watcher            w = { .g = gpu };
-    const struct snd_consumer consumer = {
-        .user = &w, .flops = SONDE_FLOPS_NONE, .open = on_open, .close = on_close, .other = on_other
-    };
-    enum sonde_status status = SONDE_OK;
+/* ----------------------------------------------------------------------- life */
 
-    bool ready = prepare(&w);
-    if (ready && w.window_count > 0) {
-        status = snd_assemble(&w.assembly, gpu->trace, SONDE_BY_TIME, &consumer, err);
-        snd_assembly_release(&w.assembly);
-        ready = status != SONDE_OK || choose(&w);
+static bool allocate(struct snd_gpu_host *h)
+{
+    const struct snd_gpu *g = h->g;
+    size_t                threads = g->trace->thread_count;
+
+    h->gaps = calloc((size_t)g->gap_count + 1, sizeof *h->gaps);
+    h->gap_of = malloc(((size_t)h->work->count + 1) * sizeof *h->gap_of);
+    h->first = calloc((size_t)g->device_count + 2, sizeof *h->first);
+    h->next = calloc(threads * g->device_count + 1, sizeof *h->next);
+    h->seen_ns = calloc(threads + 1, sizeof *h->seen_ns);
+    return h->gaps && h->gap_of && h->first && h->next && h->seen_ns;
+}
+
+struct snd_gpu_host *snd_gpu_host_new(struct snd_gpu *g, const struct snd_devices *work)
+{
+    struct snd_gpu_host *h = calloc(1, sizeof *h);
+    uint32_t             device = 0;
+
+    if (!h)
+        return NULL;
+    h->g = g;
+    h->work = work;
+    if (!allocate(h)) {
+        snd_gpu_host_free(h);
+        return NULL;
     }
-    if (!ready)
-        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the GPUs of the trace");
-    free(w.windows);
-    free(w.functions);
-    free(w.next);
-    free(w.seen_ns);
-    free(w.parts);
-    snd_map_release(&w.by_part);
-    return status;
+    for (uint32_t i = 0; i < work->count; i++)
+        h->gap_of[i] = NO_GAP;
+    for (uint32_t i = 0; i < g->gap_count; i++) {
+        h->gap_of[g->gaps[i].item] = i;
+        while (device <= g->gaps[i].device)
+            h->first[device++] = i;
+    }
+    while (device <= g->device_count)
+        h->first[device++] = g->gap_count;
+    for (uint32_t i = 0; i < g->trace->thread_count; i++) {
+        h->seen_ns[i] = INT64_MIN;
+        for (uint32_t d = 0; d < g->device_count; d++)
+            h->next[(size_t)i * g->device_count + d] = h->first[d];
+    }
+    return h;
+}
+
+void snd_gpu_host_free(struct snd_gpu_host *h)
+{
+    if (!h)
+        return;
+    free(h->gaps);
+    free(h->gap_of);
+    free(h->first);
+    free(h->next);
+    free(h->seen_ns);
+    free(h->parts);
+    snd_map_release(&h->by_part);
+    free(h);
 }

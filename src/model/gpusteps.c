@@ -16,42 +16,56 @@ struct step {
     uint32_t process;
 };
 
-struct steps {
-    struct sonde_trace *trace;
-    struct step        *items;
-    uint32_t            count, room;
-    bool               *has_ranges; /* by process */
-    struct snd_assembly assembly;
+struct snd_gpu_seen_steps {
+    struct snd_gpu *g;
+    struct step    *items;
+    uint32_t        count, room;
+    bool            has_ranges[]; /* by process */
 };
 
-static void add_step(struct steps *s, const struct step *step)
+struct snd_gpu_seen_steps *snd_gpu_steps_new(struct snd_gpu *gpu)
+{
+    struct snd_gpu_seen_steps *s =
+        calloc(1, sizeof *s + ((size_t)gpu->trace->process_count + 1) * sizeof s->has_ranges[0]);
+
+    if (s)
+        s->g = gpu;
+    return s;
+}
+
+void snd_gpu_steps_free(struct snd_gpu_seen_steps *s)
+{
+    if (s)
+        free(s->items);
+    free(s);
+}
+
+static void add_step(struct snd_gpu_seen_steps *s, const struct step *step)
 {
     if (!snd_grow(&s->items, &s->room, s->count, sizeof *s->items))
-        snd_assembly_stop(&s->assembly);
+        snd_assembly_stop(&s->g->launches.assembly);
     else
         s->items[s->count++] = *step;
 }
 
-static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
-                     struct snd_open_range *parent)
+void snd_gpu_steps_closed(struct snd_gpu_seen_steps *s, const struct snd_lane *lane,
+                          const struct snd_range *r)
 {
-    struct steps          *s = user;
-    const struct snd_text *name = &s->trace->names.items[range->range.name];
+    const struct snd_text *name = &s->g->trace->names.items[r->name];
 
-    (void)parent;
-    if (!(s->assembly.name_flags[range->range.name] & SND_NAME_STEP))
+    if (!(s->g->launches.assembly.name_flags[r->name] & SND_NAME_STEP))
         return;
     const char *number = memchr(name->bytes, '#', name->length);
     s->has_ranges[lane->process] = true;
-    add_step(s, &(struct step){ range->range.start_ns,
-                                snd_add(range->range.start_ns, range->range.total_ns),
+    add_step(s, &(struct step){ r->start_ns, snd_add(r->start_ns, r->total_ns),
                                 strtoull(number + 1, NULL, 10), lane->process });
 }
 
-static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+void snd_gpu_steps_event(struct snd_gpu_seen_steps *s, const struct snd_lane *lane, int64_t ns,
+                         const uint64_t *words)
 {
     if (SND_EVENT_KIND(words[0]) == SND_EV_STEP)
-        add_step(user, &(struct step){ ns, INT64_MIN, words[1], lane->process });
+        add_step(s, &(struct step){ ns, INT64_MIN, words[1], lane->process });
 }
 
 static int compare_step(const void *x, const void *y)
@@ -66,7 +80,7 @@ static int compare_step(const void *x, const void *y)
 }
 
 /* Leaves out the marks of a process that has ranges, and ends the others'. */
-static void sort_steps(struct steps *s)
+static void sort_steps(struct snd_gpu_seen_steps *s)
 {
     uint32_t kept = 0;
 
@@ -80,7 +94,7 @@ static void sort_steps(struct steps *s)
         struct step *step = &s->items[i];
         bool         last = i + 1 == kept || s->items[i + 1].process != step->process;
         if (step->end_ns == INT64_MIN)
-            step->end_ns = last ? s->trace->processes[step->process].shown.stop_ns
+            step->end_ns = last ? s->g->trace->processes[step->process].shown.stop_ns
                                 : s->items[i + 1].start_ns;
     }
 }
@@ -168,32 +182,16 @@ static bool divide(struct snd_gpu *g, const struct step *step, uint32_t device,
     return true;
 }
 
-enum sonde_status snd_gpu_find_steps(struct snd_gpu *gpu, const struct snd_gpu_spans *kernels,
-                                     const struct snd_gpu_spans *busy, struct sonde_error *err)
+bool snd_gpu_steps_divide(struct snd_gpu_seen_steps *s, const struct snd_gpu_spans *kernels,
+                          const struct snd_gpu_spans *busy)
 {
-    struct steps              s = { .trace = gpu->trace };
-    const struct snd_consumer consumer = {
-        .user = &s, .flops = SONDE_FLOPS_NONE, .close = on_close, .other = on_other
-    };
-    enum sonde_status status = SONDE_E_NOMEM;
-    bool              divided = false;
+    struct snd_gpu *g = s->g;
 
-    s.has_ranges = calloc((size_t)gpu->trace->process_count + 1, sizeof *s.has_ranges);
-    if (s.has_ranges) {
-        status = snd_assemble(&s.assembly, gpu->trace, SONDE_BY_TIME, &consumer, err);
-        snd_assembly_release(&s.assembly);
-    }
-    if (status == SONDE_OK) {
-        sort_steps(&s);
-        divided = true;
-    }
-    for (uint32_t d = 0; divided && d < gpu->device_count; d++)
-        for (uint32_t i = 0; divided && i < s.count; i++)
-            divided = s.items[i].process != gpu->devices[d].process ||
-                      divide(gpu, &s.items[i], d, &kernels[d], &busy[d]);
-    if (!s.has_ranges || (status == SONDE_OK && !divided))
-        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the GPUs of the trace");
-    free(s.items);
-    free(s.has_ranges);
-    return status;
+    sort_steps(s);
+    for (uint32_t d = 0; d < g->device_count; d++)
+        for (uint32_t i = 0; i < s->count; i++)
+            if (s->items[i].process == g->devices[d].process &&
+                !divide(g, &s->items[i], d, &kernels[d], &busy[d]))
+                return false;
+    return true;
 }

@@ -275,7 +275,7 @@ static enum sonde_status build(struct builder *b, struct sonde_error *err)
     enum sonde_status         status = snd_trace_devices(b->k->trace, &devices, err);
 
     if (status == SONDE_OK && devices) /* a walk that nobody needs otherwise */
-        status = snd_launches_read(&b->k->launches, b->k->trace, err);
+        status = snd_launches_read(&b->k->launches, b->k->trace, NULL, err);
     if (status != SONDE_OK || !devices)
         return status;
     for (uint32_t i = 0; i < devices->count; i++)

@@ -210,8 +210,11 @@ static void note_forward(struct snd_launches *l, const struct snd_lane *lane,
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
                     struct snd_open_range *parent)
 {
-    (void)user, (void)lane;
+    struct snd_launches *l = user;
+
     snd_where_inherit(range, parent);
+    if (l->beside.open)
+        l->beside.open(l->beside.user, lane, range, parent);
 }
 
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
@@ -219,11 +222,27 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
 {
     struct snd_launches *l = user;
 
-    (void)parent;
     if (range->range.api != 0)
         add_launch(l, lane, &range->range);
     else if (range->range.sequence >= 0 && !range->range.is_back)
         note_forward(l, lane, &range->range);
+    if (l->beside.close)
+        l->beside.close(l->beside.user, lane, range, parent);
+}
+
+static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                         uint8_t key)
+{
+    const struct snd_launches *l = user;
+
+    l->beside.attribute(l->beside.user, lane, range, key);
+}
+
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    const struct snd_launches *l = user;
+
+    l->beside.other(l->beside.user, lane, ns, words);
 }
 
 /* ------------------------------------------------------------------ finding */
@@ -296,12 +315,18 @@ const struct snd_launch *snd_launch_waiting(const struct snd_launches *l, uint32
 }
 
 enum sonde_status snd_launches_read(struct snd_launches *l, struct sonde_trace *trace,
-                                    struct sonde_error *err)
+                                    const struct snd_consumer *beside, struct sonde_error *err)
 {
     *l = (struct snd_launches){ .trace = trace };
-    const struct snd_consumer consumer = {
-        .user = l, .flops = SONDE_FLOPS_NONE, .any_flops = true, .open = on_open, .close = on_close
-    };
+    if (beside)
+        l->beside = *beside;
+    const struct snd_consumer consumer = { .user = l,
+                                           .flops = SONDE_FLOPS_NONE,
+                                           .any_flops = true,
+                                           .open = on_open,
+                                           .close = on_close,
+                                           .attribute = l->beside.attribute ? on_attribute : NULL,
+                                           .other = l->beside.other ? on_other : NULL };
     enum sonde_status status = snd_assemble(&l->assembly, trace, SONDE_BY_TIME, &consumer, err);
     snd_assembly_release(&l->assembly);
     if (status == SONDE_OK && !index_launches(l))

@@ -392,7 +392,7 @@ enum sonde_status sonde_memory_new_by(struct sonde_trace *trace, unsigned groups
     if (status == SONDE_OK && !rewind_all(m))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the memory report");
     if (status == SONDE_OK && m->device_count > 0 && m->groups != 0)
-        status = snd_launches_read(&m->launches, trace, err);
+        status = snd_launches_read(&m->launches, trace, NULL, err);
     if (status == SONDE_OK && m->device_count > 0)
         status = walk(m, err);
     if (status == SONDE_OK && !snd_memory_finish(m))

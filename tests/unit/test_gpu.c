@@ -3,6 +3,7 @@
 #include "model/gpu.h"
 
 #include "scratch.h"
+#include "sonde/export.h"
 
 #define CUDA0 SND_DEVICE(1, 0)
 #define CUDA1 SND_DEVICE(1, 1)
@@ -293,6 +294,45 @@ static void python_functions_tell_where_the_host_was(void **state)
     sonde_trace_close(trace);
 }
 
+/* Calls, gaps, steps and the ledger below them, of a host that is late on one of two threads. */
+static void the_view_walks_once(void **state)
+{
+    const char                 *path = scratch_path("once");
+    struct made                 m = make(path);
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_buffer         text = { 0 };
+    struct sonde_sink           sink = sonde_sink_buffer(&text);
+
+    (void)state;
+    synth_step(m.s, m.host, 50, 1);
+    call(&m, m.host, 100, 110, "cudaLaunchKernel", 1);
+    begin(&m, m.other, 120, "elsewhere");
+    begin(&m, m.host, 200, "thinks");
+    synth_end(m.s, m.host, 400);
+    call(&m, m.host, 410, 420, "cudaLaunchKernel", 2);
+    synth_end(m.s, m.other, 500);
+    synth_step(m.s, m.host, 600, 2);
+    ran(&m, 150, 180, m.kernel, m.queue, 1);
+    ran(&m, 430, 440, m.kernel, m.queue, 2);
+    synth_close(m.s, true);
+    struct sonde_trace       *trace = scratch_open(path);
+    const struct snd_devices *work;
+    assert_int_equal(snd_trace_devices(trace, &work, NULL), SONDE_OK);
+    uint32_t        before = trace->walks; /* what GPUs did is read once for all views */
+    struct snd_gpu *g = build(trace);
+    assert_int_equal(trace->walks, before + 1);
+    assert_int_equal(g->gap_count, 1);
+    assert_int_equal(g->gaps[0].reason, SND_IDLE_HOST);
+    assert_true(is_in(g, &g->gaps[0], "thinks"));
+    assert_int_equal(g->step_count, 2);
+    snd_gpu_free(g);
+    options.view = "gpu";
+    assert_int_equal(sonde_report(trace, &options, &sink, NULL), SONDE_OK);
+    assert_int_equal(trace->walks, before + 2); /* with the ledger */
+    sonde_buffer_release(&text);
+    sonde_trace_close(trace);
+}
+
 static void a_trace_without_a_gpu_has_none(void **state)
 {
     struct synth *s = synth_new(scratch_path("none"), NULL);
@@ -320,6 +360,7 @@ int main(void)
         cmocka_unit_test(the_span_is_divided_without_rest),
         cmocka_unit_test(steps_are_divided_by_what_the_gpu_did_in_them),
         cmocka_unit_test(python_functions_tell_where_the_host_was),
+        cmocka_unit_test(the_view_walks_once),
         cmocka_unit_test(a_trace_without_a_gpu_has_none),
     };
 
