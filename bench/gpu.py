@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What recording a GPU costs: ResNet-50 inference, batch 8, against torch.profiler. Needs an NVIDIA GPU.
 
-Each profiler runs in a process of its own, in turn, ROUNDS times: the median of twelve sessions of 20 iterations, over
-the median of twelve bare runs before them. The medians of the rounds are compared.
+Each profiler runs in a process of its own, in turn, ROUNDS times. In it, twelve times: a bare run of 20 iterations, then a session
+of as many, which is stopped after its time was taken; the median of the differences is what that process adds. The medians of the
+rounds are compared. Both have had one session before. What that first one leaves behind, in bare runs after it, is a line of its own.
 
     python bench/gpu.py [--rounds N]
 """
@@ -15,14 +16,14 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ITERATIONS, EVENTS = 20, 155_000
+ITERATIONS, PAIRS, EVENTS = 20, 12, 155_000
 
 PROGRAM = r"""
 import json, os, statistics, sys, time, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, sys.argv[1])
 import torch, workloads
-profiler, iterations, many, folder = sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+profiler, folder, iterations, pairs, many = *sys.argv[2:4], *map(int, sys.argv[4:])
 model = workloads.resnet50().cuda().eval()
 x = torch.randn(8, 3, 224, 224, device="cuda")
 
@@ -48,9 +49,17 @@ def profiled():
         run(2)
         return timed(iterations)
 
-result = {"bare": statistics.median(timed(iterations) for _ in range(12))}
-profiled()
-result["ms"] = statistics.median(profiled() for _ in range(12))
+def bare():
+    run(2)
+    return timed(iterations)
+
+result = {}
+if pairs:
+    result["before"] = statistics.median(bare() for _ in range(pairs))
+    profiled()
+    both = [(bare(), profiled()) for _ in range(pairs)]
+    result["bare"], result["ms"] = (statistics.median(column) for column in zip(*both))
+    result["added"] = statistics.median(session - alone for alone, session in both)
 if many:
     with make() as one:
         run(10)
@@ -72,11 +81,34 @@ print(json.dumps(result))
 """
 
 
-def run(profiler, many, folder):
+def run(profiler, folder, pairs=0, many=0):
     done = subprocess.run([sys.executable, "-c", PROGRAM, os.path.join(os.path.dirname(HERE), "tests/gpu"),
-                           profiler, str(ITERATIONS), str(many), folder],
+                           profiler, folder, str(ITERATIONS), str(pairs), str(many)],
                           check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def compare_added(rounds, folder):
+    """Prints what each profiler adds to an iteration, and what it leaves behind."""
+    runs = {"torch": [], "sonde": []}
+    for _ in range(rounds):
+        for profiler, list_ in runs.items():
+            list_.append(run(profiler, folder, pairs=PAIRS))
+
+    def median(profiler, value):
+        return statistics.median(value(one) for one in runs[profiler])
+
+    for profiler, list_ in runs.items():
+        shown = ", ".join(f"{one['bare']:.2f} +{one['added']:.2f}" for one in list_)
+        print(f"    {profiler}: {shown} ms an iteration", flush=True)
+    ours, theirs = (median(profiler, lambda one: one["added"]) for profiler in ("sonde", "torch"))
+    bare = statistics.median(one["bare"] for list_ in runs.values() for one in list_)
+    print(f"added time, of torch.profiler's    {ours / theirs:.2f} x   (at most 0.25)   bare {bare:.2f},"
+          f" torch +{theirs:.2f}, sonde +{ours:.2f} ms", flush=True)
+    left = {profiler: median(profiler, lambda one: one["bare"] - one["before"]) for profiler in runs}
+    whole = {profiler: median(profiler, lambda one: one["ms"] - one["before"]) for profiler in runs}
+    print(f"left behind by the first session    torch +{left['torch']:.2f}, sonde +{left['sonde']:.2f} ms an iteration;"
+          f" with it {whole['sonde'] / whole['torch']:.2f} x: torch +{whole['torch']:.2f}, sonde +{whole['sonde']:.2f} ms", flush=True)
 
 
 def main():
@@ -93,25 +125,15 @@ def main():
         print("left out: GPU: there is no NVIDIA GPU that torch can use")
         return
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}")
-    runs = {"torch": [], "sonde": []}
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
-        for _ in range(options.rounds):
-            for profiler, list_ in runs.items():
-                list_.append(run(profiler, 0, folder))
-        added = {}
-        for profiler, list_ in runs.items():
-            shown = ", ".join(f"{one['bare']:.2f} -> {one['ms']:.2f}" for one in list_)
-            print(f"    {profiler}: {shown} ms an iteration", flush=True)
-            added[profiler] = statistics.median(one["ms"] - one["bare"] for one in list_)
-        bare = statistics.median(one["bare"] for list_ in runs.values() for one in list_)
-        print(f"added time, of torch.profiler's    {added['sonde'] / added['torch']:.2f} x   (at most 0.25)   bare {bare:.2f},"
-              f" torch +{added['torch']:.2f}, sonde +{added['sonde']:.2f} ms", flush=True)
+        if options.rounds:
+            compare_added(options.rounds, folder)
         if options.events:
-            ours, theirs = run("sonde", options.events, folder), run("torch", options.events // 6, folder)
+            ours, theirs = run("sonde", folder, many=options.events), run("torch", folder, many=options.events // 6)
             print(f"stop and table of {ours['events']:,.0f} events    {ours['stop_s'] + ours['table_s']:.3f} s"
                   f"   (at most 0.1)   stop {ours['stop_s']:.3f}, table {ours['table_s']:.3f}; torch.profiler of "
                   f"{theirs['events']:,.0f}: {theirs['stop_s'] + theirs['table_s']:.1f} s", flush=True)
-            ours = run("sonde", 5 * options.events, folder)  # a file has some MiB of room left in its chunks
+            ours = run("sonde", folder, many=5 * options.events)  # a file has some MiB of room left in its chunks
             ratio = ours["bytes"] / ours["events"] / (theirs["bytes"] / theirs["events"])
             print(f"trace, of torch's JSON    {ratio:.3f} x   (at most 0.05)   {ours['bytes'] / ours['events']:.1f} and "
                   f"{theirs['bytes'] / theirs['events']:.1f} bytes an event")
