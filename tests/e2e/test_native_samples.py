@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples of programs of any language, from outside: `sonde run -- ./program`, `sonde attach PID`.
 
-The programs tell how long their parts took. What is sampled must agree with that, and with perf.
+What the program does stays as it was; threads, children, other users, attach.
 """
-import collections
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
@@ -15,141 +13,11 @@ import time
 
 import pytest
 
-from cli_tools import SONDE, read, read_json, sonde
+from cli_tools import SONDE, read_json, sonde
+from native_tools import (BUILDS, POINTS, PROGRAMS, build, chains, needs_samples, own_share, run,  # noqa: F401
+                          share)
 
-PROGRAMS = pathlib.Path(__file__).parent / "programs" / "native"
-POINTS = 0.03
-
-
-def can_sample():
-    """Whether this kernel lets a process of ours be sampled at all."""
-    if not SONDE:
-        return False
-    done = sonde("run", "--sample", "-o", "/dev/null/none", "--", "true")
-    return b"not sampled" not in done.stderr and os.path.exists("/proc/sys/kernel/perf_event_paranoid")
-
-
-pytestmark = pytest.mark.skipif(not can_sample(), reason="the kernel does not let us sample")
-
-BUILDS = {
-    "plain": ("loops.c", ["gcc", "-O2", "-g"]),
-    "no_frame_pointers": ("loops.c", ["gcc", "-O2", "-fomit-frame-pointer"]),
-    "optimised": ("loops.c", ["gcc", "-O3", "-foptimize-sibling-calls"]),
-    "frame_pointers": ("loops.c", ["gcc", "-O1", "-g", "-fno-omit-frame-pointer"]),
-    "no_pie": ("loops.c", ["gcc", "-O2", "-g", "-no-pie"]),
-    "static": ("loops.c", ["gcc", "-O2", "-g", "-static"]),
-    "stripped": ("loops.c", ["gcc", "-O2", "-rdynamic", "-s"]),
-    "inlined": ("inlined.cc", ["g++", "-O2", "-g"]),
-    "threads": ("threads.c", ["gcc", "-O2", "-g", "-pthread"]),
-    "children": ("children.c", ["gcc", "-O2", "-g"]),
-    "rust": ("loops.rs", ["rustc", "-O", "-g"]),
-    "go": ("loops.go", ["go", "build"]),
-}
-
-
-@pytest.fixture(scope="module")
-def build(tmp_path_factory):
-    """Makes a program once; skips where its compiler is absent."""
-    made = {}
-
-    def make(name):
-        source, command = BUILDS[name]
-        if not shutil.which(command[0]):
-            pytest.skip(f"{command[0]} is not installed")
-        if name not in made:
-            target = tmp_path_factory.mktemp(name) / name
-            env = dict(os.environ, GOCACHE=str(target.parent / "cache"), GO111MODULE="off", GOFLAGS="")
-            subprocess.run([*command, "-o", str(target), str(PROGRAMS / source)], check=True, env=env,
-                           timeout=300)
-            made[name] = target
-        return made[name]
-
-    return make
-
-
-def chains(trace):
-    """{(outermost, .., innermost): ns} of a trace; the process's name and places are left off."""
-    counts = collections.Counter()
-    for line in read("export", trace, "--to", "folded", "-o", "-").decode().splitlines():
-        stack, _, value = line.rpartition(" ")
-        frames = [re.sub(r" \([^()]*\)$", "", frame) for frame in stack.split(";")[1:]]
-        counts[tuple(frames)] += int(value)
-    return counts
-
-
-def share(counts, name, of=None):
-    total = sum(n for stack, n in counts.items() if of is None or any(of in f for f in stack))
-    has = sum(n for stack, n in counts.items() if any(re.search(rf"\b{name}\b", f) for f in stack))
-    return has / total
-
-
-def truth(stdout):
-    parts = {name: float(value) for name, value in
-             (line.split() for line in stdout.decode().splitlines() if len(line.split()) == 2)}
-    return {name: value / sum(parts.values()) for name, value in parts.items()}
-
-
-def run(tmp_path, program, *arguments, options=()):
-    trace = tmp_path / "t.sonde"
-    done = sonde("run", *options, "-o", trace, "--", program, *arguments)
-    assert done.returncode == 7, done.stderr
-    return trace, truth(done.stdout)
-
-
-def own_share(counts, names):
-    """Shares among the parts of the program: its start, which measures the machine, is left out."""
-    times = {name: share(counts, name) for name in names}
-    return {name: value / sum(times.values()) for name, value in times.items()}
-
-
-CASES = {"plain": ("long_part", "deep_part"), "no_frame_pointers": ("long_part", "deep_part"),
-         "frame_pointers": ("long_part", "deep_part"), "no_pie": ("long_part", "deep_part"),
-         "static": ("long_part", "deep_part"), "stripped": ("long_part", "deep_part"),
-         "inlined": ("inner", "edge"), "threads": ("heavy", "light"), "children": ("in_child", "in_parent"),
-         "rust": ("area", "edge"), "go": ("area", "edge")}
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_shares_are_those_of_the_program(tmp_path, build, name):
-    trace, parts = run(tmp_path, build(name))
-    counts = chains(trace)
-    names = CASES[name]
-    known = {part: parts[part] / sum(parts[n] for n in names) for part in names}
-    for part, found in own_share(counts, names).items():
-        assert abs(found - known[part]) < POINTS, (part, found, known)
-
-
-def perf_chains(tmp_path, program, names):
-    """The chains that perf finds, of the program's own functions."""
-    data = tmp_path / "perf.data"
-    done = subprocess.run(["perf", "record", "-q", "-F", "1000", "-e", "cpu-clock:u", "--call-graph", "dwarf",
-                           "-o", data, "--", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
-    if done.returncode not in (0, 7) or not data.exists():
-        pytest.skip(f"perf cannot record here: {done.stderr.decode()[-200:]}")
-    text = subprocess.run(["perf", "script", "-i", data, "-F", "ip,sym"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          check=True, timeout=300).stdout.decode()
-    counts = collections.Counter()
-    for sample in text.strip().split("\n\n"):
-        frames = [line.split(None, 1)[1].split(" (inlined)")[0] for line in sample.strip().splitlines()
-                  if len(line.split(None, 1)) == 2]
-        counts[tuple(f for f in reversed(frames) if f in names)] += 1
-    return counts
-
-
-@pytest.mark.skipif(not shutil.which("perf"), reason="perf is not installed")
-@pytest.mark.parametrize("name", ["plain", "no_frame_pointers", "no_pie", "frame_pointers"])
-def test_call_chains_are_those_of_perf(tmp_path, build, name):
-    names = {"main", "long_part", "deep_part", "tail_part", "burn", "steps_a_second", "_start"}
-    trace, parts = run(tmp_path, build(name))
-    ours, theirs = collections.Counter(), perf_chains(tmp_path, build(name), names)
-    for stack, n in chains(trace).items():
-        ours[tuple(f for f in stack if f in names)] += n
-    same = sum(n for stack, n in ours.items() if stack in theirs)
-    assert same >= 0.99 * sum(ours.values()), (ours, theirs)
-    for part in ("long_part", "deep_part"):
-        found = sum(n for s, n in ours.items() if part in s) / sum(ours.values())
-        expected = sum(n for s, n in theirs.items() if part in s) / sum(theirs.values())
-        assert abs(found - expected) < POINTS
+pytestmark = needs_samples
 
 
 def test_recursion_and_inlined_functions_are_frames(tmp_path, build):
