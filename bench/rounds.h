@@ -18,15 +18,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
-
 /* What two of them cost is the floor of any range: nothing is measured without a clock. */
 static inline uint64_t read_raw_clock(void)
 {
 #if defined(__x86_64__)
-    return __rdtsc();
+    return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
     uint64_t ticks;
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));

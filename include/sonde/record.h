@@ -39,10 +39,6 @@
 
 #include "sonde/error.h"
 
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
-
 #ifdef __cplusplus
 /* In C a function may have the name of a struct; g++ takes it for one that hides a constructor. */
 #pragma GCC diagnostic push
@@ -627,7 +623,7 @@ static inline uint64_t sonde_clock(void)
 {
 #if defined(__x86_64__)
     if (SONDE_LIKELY_(sonde_clock_trust_))
-        return __rdtsc();
+        return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
     if (SONDE_LIKELY_(sonde_clock_trust_)) {
         uint64_t ticks;

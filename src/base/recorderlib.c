@@ -8,10 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
-
 #include "base/package.h"
 
 #define LIBRARY "libsonde_record.so.1"
@@ -72,7 +68,7 @@ uint64_t snd_recorder_clock(void)
 {
 #if defined(__x86_64__)
     if (*clock_trust)
-        return __rdtsc();
+        return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
     if (*clock_trust) {
         uint64_t ticks;

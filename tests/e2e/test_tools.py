@@ -250,6 +250,14 @@ def test_the_version_is_in_one_place():
     assert [path for path in places if re.search(rf"(?<![\d.]){re.escape(version)}(?![\d.])", path.read_text())] == []
 
 
+def test_the_header_of_the_recorder_is_short():
+    """The headers of all of the processor's instructions would make each compilation and check seconds longer."""
+    text = '#include "sonde/record.h"\n'
+    done = subprocess.run(["cc", "-E", "-I", ROOT / "include", "-x", "c", "-"], input=text, text=True, check=True,
+                          stdout=subprocess.PIPE)
+    assert len(done.stdout.splitlines()) < 2000
+
+
 def test_a_view_keeps_its_own_data():
     """Adding a view does not touch what all of them share: its model is the view's own."""
     names = set(re.findall(r"struct (sonde_\w+)", (ROOT / "src/view/doc.h").read_text()))
