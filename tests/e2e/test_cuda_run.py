@@ -31,9 +31,9 @@ def injected(tmp_path_factory):
     return folder / "injected", folder / "libstandin.so"
 
 
-def run(injected, trace, *words, **more):
+def run(injected, trace, *words, options=(), **more):
     program, standin = injected
-    return subprocess.run([SONDE, "run", "--gpu", "-o", trace, "--", program, *words], timeout=60,
+    return subprocess.run([SONDE, "run", "--gpu", *options, "-o", trace, "--", program, *words], timeout=60,
                           capture_output=True, text=True,
                           env={**os.environ, "SONDE_CUPTI": str(standin), **more})
 
@@ -65,14 +65,67 @@ def test_program_that_forks(tmp_path, injected):
     assert kernels(tmp_path / "t.sonde") == {"gemm(float*, int)": 50}
 
 
-def test_refused(tmp_path, injected):
-    """One line, the ledger; the program runs on."""
-    done = run(injected, tmp_path / "t.sonde", REFUSED="35")
-    assert done.returncode == 0 and done.stdout.startswith("done")
-    assert done.stderr.count("GPU work is not recorded: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES") == 1, done.stderr
-    ledger = subprocess.run([SONDE, "report", tmp_path / "t.sonde", "--view", "ledger"], check=True,
-                            capture_output=True, text=True).stdout
-    assert "recorded no work of GPUs" in ledger and "NVreg_RestrictProfilingToAdminUsers" in ledger
+FUNCTIONS = """
+import ctypes, os
+def work():
+    pass
+library = ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"])
+work()
+assert library.InitializeInjection() == 1
+for _ in range(50):
+    work()
+print("done")
+"""
+# What CUPTI answers: what is said of it, and what to do.
+REFUSALS = {
+    14: ("CUPTI_ERROR_NOT_COMPATIBLE", "the driver is too old for this CUPTI", "update the driver"),
+    15: ("CUPTI_ERROR_NOT_INITIALIZED", "no GPU, or no driver", "nvidia-smi"),
+    33: ("CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED", "this virtual GPU cannot be profiled", "passed through whole"),
+    35: ("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES", "lets only administrators profile", "NVreg_RestrictProfilingToAdminUsers=0"),
+    39: ("CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED", "another profiler has CUPTI", "stop it first"),
+    40: ("CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES", "host does not allow profiling", "enable_profiling=1"),
+    41: ("CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED", "confidential-computing", "devtools mode"),
+    43: ("CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED", "divided GPU (MIG)", "nvidia-smi -mig 0"),
+    45: ("CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED", "under this WSL", "driver of Windows"),
+    998: ("error 998 of CUPTI", "look this error up", "update the driver"),
+}
+ALL_REFUSALS = [(f"{what}={code}", said) for code, said in REFUSALS.items() for what in ("subscribe", "enable")]
+ALL_REFUSALS.append(("version=17", ("CUPTI version 17", "is not supported", "set SONDE_CUPTI")))
+
+
+@pytest.mark.parametrize("answer, said", ALL_REFUSALS, ids=[answer for answer, _ in ALL_REFUSALS])
+def test_refused(tmp_path, injected, answer, said):
+    """One line with the reason and what to do, which the ledger and doctor say as well; the CPU's side is whole."""
+    _, standin = injected
+    (tmp_path / "program.py").write_text(FUNCTIONS)
+    done = run((sys.executable, standin), tmp_path / "t.sonde", tmp_path / "program.py",
+               options=["--functions"], STANDIN=answer)
+    assert done.returncode == 0 and done.stdout.startswith("done"), done.stderr
+    line, = [line for line in done.stderr.splitlines() if "GPU work is not recorded" in line]
+    assert all(words in line for words in said), line
+
+    def report(view):
+        return json.loads(subprocess.run([SONDE, "report", tmp_path / "t.sonde", "--view", view, "--json"], check=True,
+                                         capture_output=True, text=True).stdout)
+
+    assert [row["calls"] for row in report("functions")["rows"] if row["function"] == "work"] == [51]
+    ledger = json.dumps(report("ledger"))
+    assert all(words in ledger for words in said), ledger
+    (tmp_path / "libcuda.so.1").symlink_to(standin)  # the driver, which is there
+    doctor = subprocess.run([SONDE, "doctor"], capture_output=True, text=True, timeout=60,
+                            env={**os.environ, "SONDE_CUPTI": str(standin), "STANDIN": answer,
+                                 "LD_LIBRARY_PATH": str(tmp_path)})
+    line, = [line for line in doctor.stdout.splitlines() if line.startswith("gpu ")]
+    assert "records no GPU work here" in line and all(words in line for words in said), line
+
+
+def test_doctor_finds_a_gpu(tmp_path, injected):
+    _, standin = injected
+    (tmp_path / "libcuda.so.1").symlink_to(standin)
+    doctor = subprocess.run([SONDE, "doctor"], capture_output=True, text=True, timeout=60,
+                            env={**os.environ, "SONDE_CUPTI": str(standin), "LD_LIBRARY_PATH": str(tmp_path)})
+    line, = [line for line in doctor.stdout.splitlines() if line.startswith("gpu ")]
+    assert "records 1 GPU, CUPTI version 130001" in line
 
 
 def test_no_cupti(tmp_path, injected):

@@ -23,7 +23,7 @@ static void launch(uint32_t correlation)
 
 int main(int argc, char **argv)
 {
-    const char *path = getenv("CUDA_INJECTION64_PATH"), *refused = getenv("REFUSED");
+    const char *path = getenv("CUDA_INJECTION64_PATH");
     const char *what = argc > 1 ? argv[1] : "";
     void       *library = path ? dlopen(path, RTLD_NOW) : NULL;
     void       *symbol = library ? dlsym(library, "InitializeInjection") : NULL;
@@ -35,8 +35,6 @@ int main(int argc, char **argv)
         return 3;
     }
     memcpy(&initialize, &symbol, sizeof symbol);
-    if (refused)
-        standin_set("enable", atol(refused));
     if (initialize() != 1)
         return 4;
     for (uint32_t i = 1; i <= 50; i++)

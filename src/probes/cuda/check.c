@@ -32,6 +32,19 @@ static int count_devices(char *text, size_t size)
     return count;
 }
 
+/* All that a recording turns on: each of it may be refused. */
+static uint32_t try_all(void)
+{
+    uint32_t result = snd_calls_on();
+
+    if (result == CUPTI_OK) {
+        result = snd_cupti.ActivityEnable(CUPTI_CONCURRENT_KERNEL);
+        snd_cupti.ActivityDisable(CUPTI_CONCURRENT_KERNEL);
+    }
+    snd_calls_off();
+    return result;
+}
+
 int sonde_cuda_check(char *text, size_t size)
 {
     char why[400];
@@ -43,8 +56,7 @@ int sonde_cuda_check(char *text, size_t size)
         snprintf(text, size, "%s", why);
         return -1;
     }
-    uint32_t result = snd_calls_on();
-    snd_calls_off();
+    uint32_t result = try_all();
     if (result != CUPTI_OK) {
         snd_cupti_explain(result, text, size);
         return -1;

@@ -169,8 +169,10 @@ static bool open_now(const char *path, char *why, size_t size)
         snprintf(library_path, sizeof library_path, "%s", info.dli_fname);
     if (missing || snd_cupti.GetVersion(&version) != CUPTI_OK || version < CUPTI_VERSION_LEAST ||
         version > CUPTI_VERSION_MOST) {
-        snprintf(why, size, "CUPTI version %u of %s is not supported (CUDA 11.8 to 13 are)%s%s",
-                 version, library_path, missing ? "; it has no " : "", missing ? missing : "");
+        snprintf(why, size,
+                 "CUPTI version %u of %s is not supported%s%s: set SONDE_CUPTI to "
+                 "the libcupti.so of CUDA 11.8 to 13",
+                 version, library_path, missing ? ", it has no " : "", missing ? missing : "");
         library = NULL;
         return false;
     }
@@ -202,26 +204,35 @@ static const struct {
     { CUPTI_E_PRIVILEGES,
       "the driver lets only administrators profile: load the nvidia module with "
       "NVreg_RestrictProfilingToAdminUsers=0, or run with CAP_SYS_ADMIN" },
-    { CUPTI_E_VIRTUALIZED_PRIVILEGES, "the virtual GPU's host does not allow profiling" },
-    { CUPTI_E_VIRTUALIZED, "this virtual GPU cannot be profiled" },
+    { CUPTI_E_VIRTUALIZED_PRIVILEGES,
+      "the virtual GPU's host does not allow profiling: have its administrator "
+      "set enable_profiling=1 for this vGPU" },
+    { CUPTI_E_VIRTUALIZED, "this virtual GPU cannot be profiled: use one that is passed through "
+                           "whole, or a vGPU with profiling enabled" },
     { CUPTI_E_MULTIPLE_SUBSCRIBERS,
       "another profiler has CUPTI (torch.profiler, Nsight): stop it first" },
     { CUPTI_E_NOT_COMPATIBLE, "the driver is too old for this CUPTI: update the driver" },
-    { CUPTI_E_NOT_INITIALIZED, "CUPTI could not be initialised: no GPU, or no driver" },
-    { CUPTI_E_CONFIDENTIAL, "GPUs in confidential-computing mode cannot be profiled" },
-    { CUPTI_E_MIG, "this part of a divided GPU (MIG) cannot be profiled" },
-    { CUPTI_E_WSL, "GPUs under this WSL cannot be profiled" },
+    { CUPTI_E_NOT_INITIALIZED, "CUPTI could not be initialised: no GPU, or no driver; "
+                               "nvidia-smi tells which" },
+    { CUPTI_E_CONFIDENTIAL, "GPUs in confidential-computing mode cannot be profiled: use one in "
+                            "devtools mode, or without it" },
+    { CUPTI_E_MIG, "this part of a divided GPU (MIG) cannot be profiled: use a whole GPU "
+                   "(nvidia-smi -mig 0), or update the driver" },
+    { CUPTI_E_WSL, "GPUs under this WSL cannot be profiled: update the NVIDIA driver of Windows" },
 };
+static const char not_known[] = "update the driver, or look this error up in CUPTI's manual";
 
 void snd_cupti_explain(uint32_t result, char *text, size_t size)
 {
-    const char *name = NULL, *meaning = NULL;
+    const char *name = NULL, *meaning = not_known;
 
     if (snd_cupti.GetResultString)
         snd_cupti.GetResultString(result, &name);
     for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
         if (meanings[i].result == result)
             meaning = meanings[i].meaning;
-    snprintf(text, size, "%s%s%s", name ? name : "an unknown error of CUPTI", meaning ? ": " : "",
-             meaning ? meaning : "");
+    if (name)
+        snprintf(text, size, "%s: %s", name, meaning);
+    else
+        snprintf(text, size, "error %u of CUPTI: %s", result, meaning);
 }
