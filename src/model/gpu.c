@@ -133,6 +133,36 @@ static bool find_device(struct builder *b, const struct snd_device_item *item, u
     return true;
 }
 
+static int compare_device(const void *x, const void *y)
+{
+    const struct snd_gpu_device *a = x, *b = y;
+
+    if (a->process != b->process)
+        return a->process < b->process ? -1 : 1;
+    return (a->device > b->device) - (a->device < b->device);
+}
+
+/* By process and number, whichever was the first to work. */
+static bool find_devices(struct builder *b)
+{
+    struct snd_gpu *g = b->g;
+    uint32_t        unused;
+
+    for (uint32_t i = 0; i < b->work->count; i++) {
+        const struct snd_device_item *item = &b->work->items[b->work->by_time[i]];
+        if (snd_work_counts(snd_device_work(g->trace, item)) && !find_device(b, item, &unused))
+            return false;
+    }
+    if (g->device_count > 1)
+        qsort(g->devices, g->device_count, sizeof *g->devices, compare_device);
+    snd_map_release(&b->by_device);
+    for (uint32_t i = 0; i < g->device_count; i++)
+        if (!snd_map_put(&b->by_device,
+                         (struct snd_key){ g->devices[i].process, g->devices[i].device, 0 }, i))
+            return false;
+    return true;
+}
+
 static bool count_item(struct builder *b, uint32_t device, const struct snd_device_item *item,
                        const struct snd_work_record *work)
 {
@@ -367,9 +397,11 @@ static enum sonde_status build(struct builder *b, struct sonde_error *err)
 
     if (status != SONDE_OK || !b->work)
         return status;
-    for (uint32_t i = 0; i < b->work->count; i++)
-        if (!add_item(b, b->work->by_time[i]))
-            return fail_memory(err);
+    bool good = find_devices(b);
+    for (uint32_t i = 0; good && i < b->work->count; i++)
+        good = add_item(b, b->work->by_time[i]);
+    if (!good)
+        return fail_memory(err);
     sort_gaps(g);
     status = walk(b, err);
     if (status != SONDE_OK)

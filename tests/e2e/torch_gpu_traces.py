@@ -18,7 +18,9 @@ import pytest
 from cli_tools import ROOT, SONDE, find
 
 DATA = ROOT / "tests/data/gpu"
-NAMES = ["train", "train_stack", "streams", "graph", "compile"]
+TWO = "two"  # "streams" on two GPUs: all of one stream was done by the second
+NAMES = ["train", "train_stack", "streams", "graph", "compile", TWO]
+SECOND_STREAM, SECOND_CONTEXT = 46, 2
 GEN_LINES = find("SONDE_GEN_LINES", ROOT / "build/tests/gen/gen_lines")
 needs_gen_lines = pytest.mark.skipif(not (SONDE and GEN_LINES), reason="the programs sonde and "
                                      "gen_lines are not built: run `make`")
@@ -57,14 +59,50 @@ OWN_ARGUMENTS = ("External id", "Record function id", "Ev Idx", "Sequence number
                  "Input type", "Input Strides", "Concrete Inputs")
 
 
+def stored(name):
+    """The file that a name's data comes from."""
+    return "streams" if name == TWO else name
+
+
 def load(name, what):
+    if name == TWO:
+        return {"trace": second_in_trace, "events": second_in_events}[what](load(stored(TWO), what))
     with gzip.open(DATA / f"{name}.{what}.json.gz") as file:
         return json.loads(file.read(), parse_float=decimal.Decimal if what == "trace" else float)
 
 
+def second_in_trace(trace):
+    """torch's Chrome trace, with the stream's events and names on GPU 1: its numbers as torch writes those of two."""
+    moved = [e for e in trace["traceEvents"] if e["pid"] == 0 and e["tid"] == SECOND_STREAM]
+    for e in moved:
+        e["pid"] = 1
+        if "device" in e.get("args", {}):
+            e["args"].update(device=1, context=SECOND_CONTEXT)
+    assert sum(e["ph"] == "X" for e in moved) > 3
+    trace["deviceProperties"].append({**trace["deviceProperties"][0], "id": 1})
+    return trace
+
+
+def second_in_events(data):
+    """The same of torch's events: rows of the stream, and kernels of operators, which have its durations."""
+    def duration(row):
+        return round((row["end_us"] - row["start_us"]) * 1000)
+    rows = [row for row in data["events"] if row["device_type"] == "DeviceType.CUDA"]
+    second = {(row["name"], duration(row)) for row in rows if row["device_resource_id"] == SECOND_STREAM}
+    assert second and not second & {(row["name"], duration(row)) for row in rows
+                                    if row["device_resource_id"] != SECOND_STREAM}
+    for row in data["events"]:
+        if row["device_type"] == "DeviceType.CUDA" and row["device_resource_id"] == SECOND_STREAM:
+            row["device_index"] = 1
+        for kernel in row["kernels"]:
+            if (kernel[0], round(kernel[2] * 1000)) in second:
+                kernel[1] = 1
+    return data
+
+
 def tables(name):
     """[(what was called, what it printed)]"""
-    with gzip.open(DATA / f"{name}.tables.txt.gz", "rt") as file:
+    with gzip.open(DATA / f"{stored(name)}.tables.txt.gz", "rt") as file:
         text = file.read().replace("\nraises", "\n## events().table()\nraises")  # it had no title
     parts = re.split(r"^## ((?:key_averages|events)\(.*)\n", text, flags=re.M)[1:]
     return list(zip(parts[::2], parts[1::2]))

@@ -46,10 +46,17 @@ static struct {
     size_t                  dropped;
     int64_t                 shift; /* of CUPTI's clock from the host's */
     long                    calls, flushes, waits, subscriptions;
-} cupti = { .version = 130001 };
+    int devices; /* 2: calls with an odd correlation, and their work, are of the second */
+} cupti = { .version = 130001, .devices = 1 };
+static char second_context;
 static struct cupti_subscriber {
     int unused;
 } subscriber;
+
+static bool is_second(uint32_t correlation)
+{
+    return cupti.devices > 1 && correlation % 2 == 1;
+}
 
 /* ---------------------------------------------------------------- the interface */
 
@@ -207,11 +214,39 @@ EXPORT uint32_t cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream
     return 0;
 }
 
+/* Gives a record to the device that its call was made for. */
+static void place_record(uint8_t *record)
+{
+    static const struct {
+        uint32_t kind;
+        size_t   device, context, correlation;
+    } places[] = {
+#define PLACES(kind, type)                                                 \
+    { kind, offsetof(struct type, device), offsetof(struct type, context), \
+      offsetof(struct type, correlation) }
+        PLACES(CUPTI_CONCURRENT_KERNEL, cupti_kernel), PLACES(CUPTI_MEMCPY, cupti_memcpy),
+        PLACES(CUPTI_MEMCPY2, cupti_memcpy2), PLACES(CUPTI_MEMSET, cupti_memset)
+    };
+    const uint32_t device = 1, context = 2;
+    uint32_t       kind, correlation;
+
+    memcpy(&kind, record, sizeof kind);
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        memcpy(&correlation, record + places[i].correlation, sizeof correlation);
+        if (places[i].kind == kind && is_second(correlation)) {
+            memcpy(record + places[i].device, &device, sizeof device);
+            memcpy(record + places[i].context, &context, sizeof context);
+        }
+    }
+}
+
 static void hand_over(void)
 {
     uint8_t *buffer = cupti.buffer;
 
     cupti.buffer = NULL;
+    for (uint32_t i = 0; buffer && i < cupti.count; i++)
+        place_record(buffer + cupti.offsets[i]);
     if (buffer)
         cupti.completed(NULL, 0, buffer, cupti.size, cupti.used);
     cupti.used = cupti.count = 0;
@@ -251,7 +286,7 @@ EXPORT int cuInit(unsigned flags)
 
 EXPORT int cuDeviceGetCount(int *count)
 {
-    *count = 1;
+    *count = cupti.devices;
     return 0;
 }
 
@@ -263,8 +298,7 @@ EXPORT int cuDeviceGet(int *device, int index)
 
 EXPORT int cuDeviceGetName(char *name, int size, int device)
 {
-    (void)device;
-    snprintf(name, (size_t)size, "Stand-in H200");
+    snprintf(name, (size_t)size, "Stand-in H200%s", device == 1 ? " of two" : "");
     return 0;
 }
 
@@ -295,7 +329,7 @@ EXPORT int cuCtxGetCurrent(void **context)
 
 EXPORT int cuCtxPushCurrent_v2(void *context)
 {
-    return context == &cupti ? 0 : 201;
+    return context == &cupti || (context == &second_context && cupti.devices > 1) ? 0 : 201;
 }
 
 EXPORT int cuCtxPopCurrent_v2(void **context)
@@ -336,6 +370,8 @@ EXPORT int standin_set(const char *what, long value)
         cupti.dropped = (size_t)value;
     else if (strcmp(what, "shift") == 0)
         cupti.shift = value;
+    else if (strcmp(what, "devices") == 0)
+        cupti.devices = (int)value;
     else
         return -1;
     return 0;
@@ -362,7 +398,7 @@ EXPORT void standin_call(uint32_t domain, uint32_t id, uint32_t site, uint32_t c
 {
     struct cupti_call call = { .site = site,
                                .function = "cudaSomething",
-                               .context = &cupti,
+                               .context = is_second(correlation) ? (void *)&second_context : &cupti,
                                .data = &data_of[domain],
                                .correlation = correlation };
 

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* "version", "subscribe" and "enable" (CUPTI's results), "dropped", "shift" of its clock in ns. */
+/* "version", "subscribe" and "enable" (CUPTI's results), "dropped", "shift" of its clock in ns, "devices" (1 or 2). */
 int standin_set(const char *what, long value);
 /* "calls", "flushes", "waits", "subscriptions", "kinds": whether kernels are recorded. */
 long     standin_get(const char *what);

@@ -11,6 +11,7 @@
 #include "probes/cuda/cuda.h"
 #include "probes/cuda/cupti.h"
 #include "read/devices.h"
+#include "read/facts.h"
 #include "read/reader.h"
 #include "recorded.h"
 
@@ -456,6 +457,46 @@ static void recordings_come_out_whole(void **state)
     }
 }
 
+/* The recording of a real GPU, every second call of which was made for another one. */
+static void two_devices_are_told_apart(void **state)
+{
+    const struct snd_devices *devices;
+    struct sonde_options      options = recorded_options("two.sonde");
+    char                      path[PATH_MAX];
+    uint32_t                  works[2] = { 0, 0 }, facts = 0;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/train.bin", getenv("SONDE_CUDA_DATA"));
+    recorded_start(&options);
+    assert_int_equal(standin_load(path), 0);
+    standin_set("devices", 2);
+    assert_int_equal(sonde_cuda_start(&plain), 0);
+    standin_play();
+    long                waits = standin_get("waits");
+    struct sonde_trace *trace = end(&devices);
+    assert_true(standin_get("waits") - waits >= 2); /* for the work of each context */
+    for (uint32_t i = 0; i < devices->count; i++) {
+        const struct snd_device_item *item = &devices->items[i];
+        if (!snd_work_counts(snd_device_work(trace, item)))
+            continue;
+        const struct snd_queue_record *queue = snd_device_queue(trace, item);
+        uint32_t                       second = item->correlation % 2;
+        assert_int_equal(queue->device, SND_DEVICE(1, second));
+        assert_int_equal(queue->context, 1 + second);
+        works[second]++;
+    }
+    assert_int_equal(works[0] + works[1], 58);
+    assert_true(works[0] > 10 && works[1] > 10);
+    const struct snd_tables *t = &trace->processes[0].tables;
+    for (uint32_t i = 1; i < t->fact_count; i++)
+        facts += t->facts[i].kind == SND_FACT_OF_DEVICE;
+    assert_int_equal(facts, 2);
+    assert_int_equal(tallied(trace, SND_GPU_UNASKED), 0);
+    sonde_trace_close(trace);
+    standin_set("devices", 1);
+    standin_set("shift", 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -473,6 +514,7 @@ int main(void)
         cmocka_unit_test(refusals_are_said),
         cmocka_unit_test(works_without_calls),
         cmocka_unit_test(recordings_come_out_whole),
+        cmocka_unit_test(two_devices_are_told_apart),
     };
     Dl_info info;
 
