@@ -4,6 +4,7 @@
 CUPTI has one subscriber, so that the job ran twice: kernels and their counts are equal, times are those of two runs.
 (The same events through both files: tests/e2e/test_gpu_readers.py, to the number.)
 """
+import collections
 import logging
 import os
 import warnings
@@ -39,6 +40,12 @@ def record(name, folder):
     return paths[0], f"{paths[1]}.json"
 
 
+def counts(one):
+    """{work of a GPU: how often}, of what HTA has read."""
+    frame, names = one.t.get_trace(0), one.t.symbol_table.get_sym_table()
+    return collections.Counter(names[i] for i in frame[frame["stream"] >= 0]["name"])
+
+
 def test_kernel_breakdown(both):
     """The same kernels as often, by kind too; their time within 5 %, or 20 us."""
     (types, kernels), (our_types, our_kernels) = (
@@ -48,6 +55,7 @@ def test_kernel_breakdown(both):
     for key, value in zip(our_types["kernel_type"], our_types["sum"]):
         assert abs(value - sums[key]) <= max(0.05 * sums[key], 20), (key, value, sums[key])
     assert sorted(kernels["name"]) == sorted(our_kernels["name"])
+    assert counts(both[0]) == counts(both[1])
 
 
 def test_temporal_breakdown(both):
@@ -58,3 +66,14 @@ def test_temporal_breakdown(both):
         a, b = float(theirs[column].iloc[0]), float(mine[column].iloc[0])
         assert abs(a - b) <= max(0.05 * a, 20), (column, a, b)
     assert 0 < float(mine["idle_time(us)"].iloc[0]) < float(mine["kernel_time(us)"].iloc[0]) * 100
+
+
+def test_idle_time_breakdown(both):
+    """The same streams and kinds of idle time; how long each was, is that of two runs: shares within 15 points."""
+    theirs, mine = (one.get_idle_time_breakdown(visualize=False)[0] for one in both)
+    assert list(theirs.columns) == list(mine.columns)
+    rows = [{(row.stream, row.idle_category): float(row.idle_time_ratio) for row in frame.itertuples()}
+            for frame in (theirs, mine)]
+    assert rows[0].keys() == rows[1].keys() and rows[0]
+    for key, share in rows[0].items():
+        assert abs(share - rows[1][key]) <= 0.15, (key, share, rows[1][key])
