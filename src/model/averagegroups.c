@@ -96,14 +96,15 @@ void snd_average_note_forward(struct sonde_averages *a, const struct snd_lane *l
     a->forwards[a->forward_count++] = (struct snd_average_forward){ r->start_ns, r->stack };
 }
 
-/* What runs backward was called from where its forward operator was. */
+/* What runs backward was called from where its forward operator was, a call of a GPU's API from where its was. */
 static uint32_t find_stack(const struct sonde_averages *a, const struct snd_lane *lane,
                            const struct snd_range *r)
 {
-    uint32_t at;
+    const struct snd_open_range *owner = r->api != 0 ? snd_torchgpu_owner(lane) : NULL;
+    uint32_t                     at;
 
     if (!r->is_back)
-        return r->stack;
+        return owner ? owner->range.stack : r->stack;
     struct snd_key key = sequence_key(lane, r->back_thread, r->back_sequence);
     return snd_map_get(&a->by_sequence, key, &at) ? a->forwards[at].stack : 0;
 }

@@ -218,6 +218,16 @@ static void fill_by_row(const struct sonde_events *e, const struct column *colum
     }
 }
 
+/* A call of a GPU's API was called from where its operator was, whose stack is known by now. */
+static void lend_to_calls(const struct sonde_events *e, uint32_t *stack)
+{
+    for (uint32_t row = 0; row < e->rows.count; row++) {
+        const struct snd_row_gpu *gpu = snd_gpu_of(e, row);
+        if (gpu && gpu->owner >= 0 && (snd_kind_of(e, row)->flags & SONDE_EVENT_IS_API))
+            stack[row] = stack[gpu->owner];
+    }
+}
+
 /* What runs backward was called from where its forward operator was. */
 static bool lend_stacks(const struct sonde_events *e, uint32_t *stack)
 {
@@ -266,6 +276,8 @@ static bool fill(struct sonde_events *e, const struct column *column)
         fill_by_row(e, column, to);
     if (good && e->has_back && column->value == kind_stack)
         good = lend_stacks(e, to);
+    if (good && e->gpu_count > 0 && column->value == kind_stack)
+        lend_to_calls(e, to);
     if (good)
         set_column(e, column, to);
     else

@@ -242,6 +242,44 @@ def test_events(traces, name):
     assert not found, found[:10]
 
 
+def test_stacks(tmp_path):
+    """Of calls of CUDA as of operators, and of both in a backward pass: by torch's own code (_set_backward_stacktraces).
+
+    Before it, an event of torch's has the Python functions around its operator, a call of CUDA that of the operator
+    that it is linked to. torch has them with an experimental option alone, so that they are not in the stored events.
+    """
+    name = "train_stack"
+    converter = torch_gpu_traces.Converter(name)
+    around = {(e["tid"], converter.when(e), e["name"]): [f"{file}({line}): {function}" for file, line, function in
+                                                        converter.frames_around(e)] for e in converter.of("cpu_op")}
+    tids = {number: tid for tid, number in enumerate_threads(converter)}
+    ours = [e for e in Result(convert(name, tmp_path, stacks=True), name).events() if e.device_type.name == "CPU"]
+    theirs = profiler_util.EventList()
+    for e in ours:
+        start = e.time_range.start
+        own = around.get((tids[e.thread], round(start * 1000), e.name), [])
+        if e.activity_type in ("cuda_runtime", "cuda_driver"):
+            parent = e.cpu_parent
+            while parent is not None and parent.is_user_annotation:
+                parent = parent.cpu_parent
+            own = [] if parent is None else around[tids[e.thread], round(parent.time_range.start * 1000), parent.name]
+        theirs.append(profiler_util.FunctionEvent(
+            id=len(theirs), name=e.name, thread=e.thread, start_us=start, end_us=e.time_range.end,
+            stack=[entry for entry in own if profiler_util._filter_stack_entry(entry)],
+            scope=e.scope, fwd_thread=e.fwd_thread, sequence_nr=e.sequence_nr, use_device="cuda"))
+    theirs._populate_cpu_children()
+    theirs._set_backward_stacktraces()
+    assert [list(e.stack) for e in ours] == [e.stack for e in theirs]
+    backward = [e for e in ours if e.activity_type == "cuda_runtime" and e.stack and e.thread != ours[0].thread]
+    assert len(backward) > 10
+
+
+def enumerate_threads(converter):
+    """(tid, torch's number) of each thread."""
+    names = sorted({e["tid"] for e in converter.of("cpu_op", "user_annotation")}, key=lambda tid: tid != converter.pid)
+    return [(tid, number + 1) for number, tid in enumerate(names)]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_averages(traces, name):
     stored = torch_gpu_traces.load(name, "events")

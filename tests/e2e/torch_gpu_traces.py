@@ -173,12 +173,12 @@ def shape_items(dims, kind):
 
 
 class Converter:
-    def __init__(self, name, functions=False):
+    def __init__(self, name, functions=False, stacks=False):
         self.trace, self.out = load(name, "trace"), Lines()
         self.events = self.trace["traceEvents"]
         self.pid = next(e["pid"] for e in self.events if e.get("cat") in ("cpu_op", "user_annotation"))
         self.origin = self.ns(next(e["ts"] for e in self.events if e.get("cat") == "Trace"))
-        self.functions = functions
+        self.functions, self.stacks, self.python = functions, stacks, []
 
     @staticmethod
     def ns(us):
@@ -261,10 +261,32 @@ class Converter:
         if named:
             out.attr(thread, "KEYWORDS", out.string(json.dumps(named)))
 
+    def frames_around(self, e):
+        """[(file, line, function)] of the Python functions that the operator was called from, innermost first."""
+        if not self.python:
+            for f in sorted(self.of("python_function"), key=lambda f: f["dur"]):
+                m = re.match(r"(.*)\((\d+)\): (.*)", f["name"])
+                if m:
+                    self.python.append((f["tid"], self.when(f), self.end(f), m.groups()))
+        start, end = self.when(e), self.end(e)
+        return [place for tid, first, last, place in self.python if tid == e["tid"] and first <= start and last >= end]
+
+    def stack(self, thread, e):
+        """As the probe: of operators, but not of what runs backward, which has no Python around it there."""
+        number = 0
+        for file, line, function in reversed(self.frames_around(e)):
+            frame = self.out.intern(3, struct.pack("<IIII", self.out.string(function), self.out.string(file), int(line),
+                                                   int(line) << 1))
+            number = self.out.intern(4, struct.pack("<II", number, frame))
+        if number:
+            self.out.attr(thread, "STACK", number)
+
     def begin(self, thread, e, parent):
         shapes = self.shapes(e.get("args", {}), "Input Dims")
         self.out.event(thread, self.when(e), "BEGIN", pair(self.out.string(e["name"]), shapes))
         self.attributes(thread, e, parent)
+        if self.stacks and e["cat"] == "cpu_op":
+            self.stack(thread, e)
 
     def counter(self, thread, e, what, value):
         bits, = struct.unpack("<Q", struct.pack("<d", value))
@@ -350,7 +372,7 @@ class Converter:
         return path
 
 
-def convert(name, folder, functions=False):
+def convert(name, folder, functions=False, stacks=False):
     """The trace of that name as one of sonde's; its path."""
-    path = pathlib.Path(folder) / f"{name}{'-functions' if functions else ''}.sonde"
-    return Converter(name, functions).write(path)
+    path = pathlib.Path(folder) / f"{name}{'-functions' if functions else ''}{'-stacks' if stacks else ''}.sonde"
+    return Converter(name, functions, stacks).write(path)

@@ -173,6 +173,9 @@ static void stacks_of_backward_ranges(void **state)
     synth_begin(s, t, 1, synth_string(s, "aten::addmm"), 0);
     synth_attr(s, t, SND_ATTR_SEQUENCE, 4);
     synth_attr(s, t, SND_ATTR_STACK, inner); /* the outermost one's counts */
+    synth_begin(s, t, 1, synth_string(s, "cudaLaunchKernel"), 0);
+    synth_attr(s, t, SND_ATTR_API, 1);
+    synth_end(s, t, 2);
     synth_end(s, t, 2);
     synth_end(s, t, 3000);
     synth_begin(s, u, 5000, synth_string(s, "AddmmBackward0"), 0);
@@ -180,6 +183,9 @@ static void stacks_of_backward_ranges(void **state)
     synth_attr(s, u, SND_ATTR_SEQUENCE, 4);
     synth_attr(s, u, SND_ATTR_FWD_THREAD, 1);
     synth_begin(s, u, 6000, synth_string(s, "aten::mm"), 0);
+    synth_begin(s, u, 7000, synth_string(s, "cuLaunchKernel"), 0);
+    synth_attr(s, u, SND_ATTR_API, 2);
+    synth_end(s, u, 9000);
     synth_end(s, u, 9000);
     synth_end(s, u, 10000);
     synth_close(s, true);
@@ -188,13 +194,15 @@ static void stacks_of_backward_ranges(void **state)
     const struct sonde_events_columns *c = sonde_events_columns(events);
     assert_int_equal(c->stack[0], stack);
     assert_int_equal(c->stack[1], inner);
-    assert_int_equal(c->stack[2], stack);
+    assert_int_equal(c->stack[2], inner); /* a call of CUDA: its operator's */
     assert_int_equal(c->stack[3], stack);
+    assert_int_equal(c->stack[4], stack);
+    assert_int_equal(c->stack[5], stack); /* the forward operator's as well */
     struct sonde_sink sink = sonde_sink_buffer(&text);
     assert_int_equal(sonde_events_stacks(trace, events, "self_cpu_time_total", &sink, NULL),
                      SONDE_OK);
     assert_string_equal(text.bytes, "net.py(7):_forward 2\nnet.py(7):_forward 2\n"
-                                    "net.py(7):_forward 3\n");
+                                    "net.py(7):_forward 1\nnet.py(7):_forward 2\n");
     assert_int_equal(sonde_events_stacks(trace, events, "time", &sink, NULL), SONDE_E_ARGUMENT);
     sonde_buffer_release(&text);
     sonde_events_free(events);
@@ -203,6 +211,8 @@ static void stacks_of_backward_ranges(void **state)
     struct sonde_averages        *r;
     assert_int_equal(sonde_averages_new(trace, &options, &r, NULL), SONDE_OK);
     assert_true(text_is(find_average(r, "aten::mm")->stack, "net.py(7): forward"));
+    assert_true(text_is(find_average(r, "cuLaunchKernel")->stack, "net.py(7): forward"));
+    assert_true(text_is(find_average(r, "cudaLaunchKernel")->stack, "net.py(8): forward"));
     sonde_averages_free(r);
     sonde_trace_close(trace);
 }
