@@ -281,6 +281,11 @@ void snd_drain_round(struct snd_drain *d, bool all)
         d->before = d->now;
     d->now = take_moment();
     snd_perf_drain(d->perf, all ? UINT64_MAX : d->now.ns, take, d);
+    if (all) { /* what was lost last has no record after it that would say so */
+        uint64_t lost = snd_perf_lost(d->perf);
+        count(d, SND_NATIVE_LOST,
+              lost > d->counts[SND_NATIVE_LOST] ? lost - d->counts[SND_NATIVE_LOST] : 0);
+    }
     count(d, SND_NATIVE_CPU_NS, clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own);
 }
 

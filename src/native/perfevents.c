@@ -21,6 +21,7 @@
 #define RING_LEAST ((size_t)64 << 10)
 #define RECORD_MOST ((size_t)65536)
 #define TAIL_STEP ((uint64_t)1 << 16) /* how often the kernel is told what was read */
+#define FORMAT_LOST (1u << 4)         /* PERF_FORMAT_LOST, of Linux 6.0 and later */
 
 static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu)
 {
@@ -36,6 +37,7 @@ static struct perf_event_attr make_attr(const struct snd_perf *p)
         .sample_period = p->period_ns,
         .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
                        PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
+        .read_format = p->counts_lost ? FORMAT_LOST : 0,
         .disabled = 1,
         .inherit = 1,
         .exclude_kernel = !p->has_kernel,
@@ -75,6 +77,11 @@ static int open_first(struct snd_perf *p, pid_t pid, int cpu)
     struct perf_event_attr attr = make_attr(p);
     int                    fd = open_event(&attr, pid, cpu);
 
+    if (fd < 0 && errno == EINVAL && p->counts_lost) {
+        p->counts_lost = false;
+        attr = make_attr(p);
+        fd = open_event(&attr, pid, cpu);
+    }
     if (fd < 0 && (errno == EACCES || errno == EPERM) && p->has_kernel) {
         p->has_kernel = false;
         attr = make_attr(p);
@@ -172,7 +179,8 @@ enum sonde_status snd_perf_open(struct snd_perf *p, pid_t pid, const struct snd_
     *p = (struct snd_perf){ .ring_bytes = ring_bytes(cpus > 0 ? (size_t)cpus : 1),
                             .period_ns = wanted->period_ns,
                             .on_exec = wanted->on_exec,
-                            .has_kernel = true };
+                            .has_kernel = true,
+                            .counts_lost = true };
     raise_limit();
     p->rings = calloc((size_t)(cpus > 0 ? cpus : 1), sizeof *p->rings);
     if (!p->rings)
@@ -218,6 +226,24 @@ void snd_perf_enable(struct snd_perf *p)
 void snd_perf_disable(struct snd_perf *p)
 {
     control(p, PERF_EVENT_IOC_DISABLE);
+}
+
+static uint64_t read_lost(int fd)
+{
+    uint64_t values[2]; /* its count, and the records that found no room */
+
+    return read(fd, values, sizeof values) == (ssize_t)sizeof values ? values[1] : 0;
+}
+
+uint64_t snd_perf_lost(const struct snd_perf *p)
+{
+    uint64_t lost = 0;
+
+    for (uint32_t i = 0; p->counts_lost && i < p->ring_count; i++)
+        lost += read_lost(p->rings[i].fd);
+    for (uint32_t i = 0; p->counts_lost && i < p->event_count; i++)
+        lost += read_lost(p->events[i]);
+    return lost;
 }
 
 void snd_perf_close(struct snd_perf *p)

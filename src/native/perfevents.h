@@ -39,8 +39,9 @@ struct snd_perf {
     uint32_t              event_count, event_capacity;
     size_t                ring_bytes;
     uint64_t              period_ns;
-    bool                  on_exec;    /* begin when the process runs another program */
-    bool                  has_kernel; /* time in the kernel is sampled, too, with its frames */
+    bool                  on_exec;     /* begin when the process runs another program */
+    bool                  has_kernel;  /* time in the kernel is sampled, too, with its frames */
+    bool                  counts_lost; /* snd_perf_lost() knows */
 };
 
 /* What is to be sampled. */
@@ -61,7 +62,10 @@ bool snd_perf_add(struct snd_perf *perf, pid_t tid);
 /* Attached events begin to count. */
 void snd_perf_enable(struct snd_perf *perf);
 void snd_perf_disable(struct snd_perf *perf);
-void snd_perf_close(struct snd_perf *perf);
+/* Records that found no room in a ring, up to now, of those events and all they were inherited to. The
+ * kernel's LOST records tell the same, as soon as there is room again. 0 where it does not know. */
+uint64_t snd_perf_lost(const struct snd_perf *perf);
+void     snd_perf_close(struct snd_perf *perf);
 
 /* Waits until a ring is partly full, `other` can be read, or the time is over. True: `other` can. */
 bool snd_perf_wait(const struct snd_perf *perf, int other, int timeout_ms);

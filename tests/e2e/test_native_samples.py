@@ -51,6 +51,39 @@ def test_a_thousand_children(tmp_path, build):
     assert share(chains(trace), "in_child") > 0.4
 
 
+def sampler_of(pid):
+    """The child of a `sonde run` that has the kernel's events open."""
+    for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        if any("perf_event" in os.readlink(fd) for fd in pathlib.Path(f"/proc/{child}/fd").iterdir()):
+            return int(child)
+    raise AssertionError("there is no sampler")
+
+
+def test_lost_samples_are_counted(tmp_path, build):
+    """The sampler is stopped until the program has ended: its buffers hold 2,000 samples of one processor."""
+    hz, seconds, one = 5000, 1.5, min(os.sched_getaffinity(0))
+    script = f'echo begins; read go; exec taskset -c {one} "{build("plain")}" {seconds / 10}'
+    with subprocess.Popen([SONDE, "run", f"--sample={hz}", "-q", "-o", tmp_path / "t.sonde", "--", "sh", "-c", script],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as runner:
+        runner.stdout.readline()
+        sampler = sampler_of(runner.pid)
+        os.kill(sampler, signal.SIGSTOP)
+        try:
+            runner.stdin.write(b"\n")
+            runner.stdin.flush()
+            parts = [float(runner.stdout.readline().split()[1]) for _ in range(3)]
+        finally:
+            os.kill(sampler, signal.SIGCONT)
+        assert runner.wait(120) == 7
+    report = read_json("report", tmp_path / "t.sonde", "--view", "samples", "--json")
+    lost = {row["key"]: row["count"] for row in
+            read_json("report", tmp_path / "t.sonde", "--view", "ledger", "--json")["rows"]}["lost_samples"]
+    taken, least = report["totals"]["samples"], hz * sum(parts)
+    assert lost > 1000 and taken > 1000
+    assert 0.9 * least < taken + lost, (taken, lost, parts)  # and the program's start, which measures the machine
+    assert taken + lost < 1.1 * least + hz, (taken, lost, parts)
+
+
 def test_the_program_is_as_it_was(tmp_path):
     """Output, exit status, signals, descriptors and arguments."""
     script = 'echo out; echo err >&2; ls /proc/self/fd | wc -l; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; exit 5'
