@@ -13,6 +13,8 @@
 #include "cli/options.h"
 #include "native/watch.h"
 
+#define EXIT_OTHER_RIGHTS 3 /* of the sampler: snd_watch() says so when the program has ended */
+
 /* Quotes a word where a shell would need it. */
 static void add_word(struct sonde_buffer *out, const char *word)
 {
@@ -78,10 +80,11 @@ struct pipes {
 
 static void tell_ready(void *user)
 {
-    const struct pipes *pipes = user;
+    struct pipes *pipes = user;
 
     if (write(pipes->ready, "", 1) == 1)
         close(pipes->ready);
+    pipes->ready = -1;
 }
 
 /* The gate of the program among them, which opens when all have closed it. Standard error stays. */
@@ -117,6 +120,8 @@ static void work(const struct snd_outside *o, pid_t program, struct pipes pipes)
     sigprocmask(SIG_BLOCK, &all, NULL);
     close_others(pipes);
     enum sonde_status status = snd_watch(&watch, &err);
+    if (status == SONDE_E_UNSUPPORTED && pipes.ready < 0)
+        _exit(EXIT_OTHER_RIGHTS);
     if (status != SONDE_OK && write(pipes.ready, err.message, strlen(err.message)) < 0)
         _exit(2);
     _exit(status == SONDE_OK ? 0 : 1);
@@ -182,6 +187,12 @@ void snd_outside_end(struct snd_outside *o)
     while (waitpid(o->pid, &status, 0) < 0 && errno == EINTR)
         ;
     o->pid = 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_OTHER_RIGHTS) {
+        snprintf(o->why, sizeof o->why,
+                 "it runs with other rights than this user has (setuid, or a file that may not be "
+                 "read), and the kernel does not let it be sampled: run sonde as root");
+        return;
+    }
     if (o->why[0] == '\0' && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
         (void)snd_failure("run: the sampler of the program failed; what it had recorded is kept");
 }

@@ -186,7 +186,15 @@ static void on_map(struct snd_drain *d, const struct perf_event_header *record)
     struct snd_map_record    r = { it.pid,   it.start, it.size,  it.offset,
                                    it.inode, it.major, it.minor, path };
     if (process)
+        process->is_begun = false;
+    if (process)
         (void)snd_mappings_add(&process->mappings, &d->observed.files, &r);
+}
+
+static void begin_program(struct snd_seen_process *process)
+{
+    snd_mappings_clear(&process->mappings);
+    process->is_begun = true;
 }
 
 static void on_name(struct snd_drain *d, const struct perf_event_header *record)
@@ -206,11 +214,24 @@ static void on_name(struct snd_drain *d, const struct perf_event_header *record)
            room < SND_COMM_MAX ? room : SND_COMM_MAX);
     thread->name[SND_COMM_MAX - 1] = '\0';
     if (record->misc & PERF_RECORD_MISC_COMM_EXEC)
-        snd_mappings_clear(&process->mappings);
+        begin_program(process);
     if (thread->id != 0) {
         struct sonde_thread_place place = { .pid = ids[0], .tid = ids[1] };
         d->recorder.thread(&place, thread->name);
     }
+}
+
+/*
+ * Where a program gets other rights (setuid), the kernel takes the events off it before it is mapped. Root
+ * may sample it all the same. False: it cannot be, or has ended.
+ */
+static bool follow_rights(struct snd_drain *d, struct snd_seen_process *process)
+{
+    process->is_begun = false;
+    if (!snd_perf_add(d->perf, (pid_t)process->pid))
+        return false;
+    snd_perf_enable(d->perf);
+    return snd_mappings_read(&process->mappings, &d->observed.files, process->pid);
 }
 
 static void on_task(struct snd_drain *d, const struct perf_event_header *record)
@@ -225,6 +246,12 @@ static void on_task(struct snd_drain *d, const struct perf_event_header *record)
     if (record->type == PERF_RECORD_FORK) {
         snd_observed_fork(&d->observed, ids[0], ids[2], ids[1], ids[3], ns);
         return;
+    }
+    struct snd_seen_process *process = snd_observed_process(&d->observed, ids[0]);
+    if (process && process->is_begun) {
+        if (follow_rights(d, process))
+            return;
+        count(d, SND_NATIVE_OTHER_RIGHTS, 1);
     }
     uint32_t at;
     if (snd_map_get(&d->observed.by_tid, (struct snd_key){ ids[0], ids[2], 0 }, &at) &&

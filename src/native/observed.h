@@ -13,7 +13,8 @@
 
 struct snd_seen_process {
     uint32_t            pid, parent;
-    uint32_t            threads; /* that live */
+    uint32_t            threads;  /* that live */
+    bool                is_begun; /* it runs another program, none of which is mapped yet */
     struct snd_mappings mappings;
 };
 

@@ -187,10 +187,14 @@ enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
         sample(&drain, w);
         snd_drain_resolve(&drain);
         bool is_empty = drain.counts[SND_NATIVE_SAMPLES] == 0;
+        bool refused = drain.counts[SND_NATIVE_OTHER_RIGHTS] > 0;
         snd_drain_release(&drain);
         status = recorder.stop(err);
         if (is_empty)
             unlink(w->path);
+        if (is_empty && refused && status == SONDE_OK)
+            status = snd_fail(err, SONDE_E_UNSUPPORTED, "process %d runs with other rights",
+                              (int)w->pid);
     }
     snd_perf_close(&perf);
     return status;

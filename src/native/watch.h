@@ -34,7 +34,8 @@ struct snd_watch {
 
 /*
  * Samples until it is told to end, or all processes have ended. Without a sample no trace is left.
- * Errors: as snd_perf_open(), snd_recorder_load(); SONDE_E_IO: the trace.
+ * Errors: as snd_perf_open(), snd_recorder_load(); SONDE_E_IO: the trace; SONDE_E_UNSUPPORTED: the
+ * program runs with other rights, and the kernel does not let it be sampled.
  */
 SND_CHECKED enum sonde_status snd_watch(const struct snd_watch *watch, struct sonde_error *err);
 

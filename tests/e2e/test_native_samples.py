@@ -95,6 +95,76 @@ def test_the_program_is_as_it_was(tmp_path):
         assert done.returncode == -number
 
 
+def test_a_program_that_ignores_signals(tmp_path, build):
+    """What a terminal sends at Ctrl-C goes to all: the program goes on, and is sampled to its end."""
+    script = f'trap "" HUP INT QUIT TERM; echo begins; read go; exec "{build("plain")}"'
+    with subprocess.Popen([SONDE, "run", "--sample", "-q", "-o", tmp_path / "t.sonde", "--", "sh", "-c", script],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as runner:
+        assert runner.stdout.readline() == b"begins\n"
+        os.killpg(runner.pid, signal.SIGINT)
+        os.killpg(runner.pid, signal.SIGQUIT)
+        said, _ = runner.communicate(b"\n", timeout=120)
+    assert runner.returncode == 7 and len(said.splitlines()) == 3
+    assert share(chains(tmp_path / "t.sonde"), "deep_part") > 0.1
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that all may write to: pytest's own are for one user."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="sonde-native-"))
+    os.chmod(folder, 0o777)
+    yield folder
+    shutil.rmtree(folder)
+
+
+OTHER_USER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+needs_other_user = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+
+
+def run_as_other(*command, cwd):
+    """Skips where another user may not run what was built here."""
+    if subprocess.run([*OTHER_USER, SONDE, "--version"], stdout=subprocess.PIPE, stderr=subprocess.PIPE).returncode != 0:
+        pytest.skip("another user may not run what was built here")
+    return subprocess.run([*OTHER_USER, *command], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+
+
+@needs_other_user
+def test_a_setuid_program(open_folder, build):
+    """Root samples it; others are told that they cannot. It has its rights, output and status."""
+    program, shown = open_folder / "prog", open_folder / "shown"
+    (open_folder / "shown.c").write_text(
+        '#include "parts.h"\n#include <unistd.h>\n'
+        'PART void work(long n) { burn(n); sink++; }\n'
+        'int main(void) { work(steps_a_second() / 2); printf("%d\\n", (int)geteuid()); return 7; }\n')
+    subprocess.run(["gcc", "-O2", "-g", "-I", PROGRAMS, open_folder / "shown.c", "-o", shown], check=True)
+    for owner, asks in ((0, 65534), (65534, 0)):
+        shutil.copy(shown, program)
+        os.chown(program, owner, -1)
+        os.chmod(program, 0o4755)
+        command = [SONDE, "run", "--sample", "-o", f"t{owner}.sonde", "--", "./prog"]
+        done = run_as_other(*command, cwd=open_folder) if asks else sonde(*command[1:], cwd=open_folder)
+        if done.stdout.decode() == f"{asks}\n":
+            pytest.skip("programs have no rights of their own here (nosuid)")
+        assert (done.returncode, done.stdout.decode()) == (7, f"{owner}\n"), done.stderr
+        if asks:
+            assert b"other rights" in done.stderr and not (open_folder / "t0.sonde").exists()
+        else:
+            assert share(chains(open_folder / "t65534.sonde"), "work") > 0.3
+        os.remove(program)
+
+
+@needs_other_user
+def test_a_setuid_child_is_in_the_ledger(open_folder, build):
+    shutil.copy(build("plain"), open_folder / "prog")
+    shutil.copy(shutil.which("true"), open_folder / "other")
+    os.chmod(open_folder / "other", 0o4755)
+    done = run_as_other(SONDE, "run", "--sample", "-o", "t.sonde", "--", "sh", "-c", "./other; ./prog", cwd=open_folder)
+    assert done.returncode == 7, done.stderr
+    ledger = {row["key"]: row["count"] for row in
+              read_json("report", open_folder / "t.sonde", "--view", "ledger", "--json")["rows"]}
+    assert ledger.get("other_rights") == 1
+
+
 def test_a_program_that_is_not_there_leaves_nothing(tmp_path):
     done = sonde("run", "--sample", "--", "./nothing", cwd=tmp_path)
     assert done.returncode == 127 and list(tmp_path.iterdir()) == []
@@ -132,26 +202,19 @@ def test_attach_ends_at_ctrl_c(tmp_path, build):
         program.wait()
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
-def test_another_user_samples_without_the_kernel(build):
+@needs_other_user
+def test_another_user_samples_without_the_kernel(open_folder, build):
     """With the present kernel.perf_event_paranoid: user only, and the ledger says so; or a reason."""
     level = int(pathlib.Path("/proc/sys/kernel/perf_event_paranoid").read_text())
-    tmp_path = pathlib.Path(tempfile.mkdtemp(prefix="sonde-native-"))  # pytest's own are for one user
-    os.chmod(tmp_path, 0o777)
-    program = tmp_path / "prog"
+    program = open_folder / "prog"
     shutil.copy(build("plain"), program)
     os.chmod(program, 0o755)
-    if subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", SONDE, "--version"],
-                      stdout=subprocess.PIPE, stderr=subprocess.PIPE).returncode != 0:
-        pytest.skip("another user may not run what was built here")
-    done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", SONDE, "run", "--sample", "-o",
-                           "u.sonde", "--", str(program)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=120)
+    done = run_as_other(SONDE, "run", "--sample", "-o", "u.sonde", "--", program, cwd=open_folder)
     assert done.returncode == 7, done.stderr
     if level > 2:
         assert b"perf_event_paranoid" in done.stderr
         return
-    ledger = {row["key"] for row in read_json("report", tmp_path / "u.sonde", "--view", "ledger", "--json")["rows"]}
+    ledger = {row["key"] for row in
+              read_json("report", open_folder / "u.sonde", "--view", "ledger", "--json")["rows"]}
     assert ("user_only" in ledger) == (level == 2)
-    assert share(chains(tmp_path / "u.sonde"), "long_part") > 0.3
-    shutil.rmtree(tmp_path)
+    assert share(chains(open_folder / "u.sonde"), "long_part") > 0.3
