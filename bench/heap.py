@@ -2,11 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench/heap.py [SONDE] [ROUNDS] - what counting allocations adds to a program, beside heaptrack.
 
-In turn: alone, sonde run --heap, --heap=sampled, heaptrack. Of each the least time of the program's part (wall
-clock of the whole command), and the ratios that are to hold: full at most half of what heaptrack adds, sampled
-under 3 %.
+Full mode: in turn alone, sonde run --heap, heaptrack; of each the least time of the whole command. What it adds is to
+be at most half of what heaptrack adds.
+
+Sampled mode: what it adds to the program's own processor time (least of the rounds) and instructions (valgrind's, where
+it is there): to be under 3 %. The program runs as `sonde run` starts it, without sonde's own work after its end.
+The floor is a library that passes malloc and free on and does nothing else: no tool that is loaded before a program
+can add less.
 """
+import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -30,23 +36,116 @@ int main()
 """
 
 
+FLOOR = r"""
+#include <dlfcn.h>
+#include <stddef.h>
+static void *(*next_malloc)(size_t);
+static void (*next_free)(void *);
+__attribute__((constructor)) static void load(void)
+{
+    next_malloc = (void *(*)(size_t))dlsym(RTLD_NEXT, "malloc");
+    next_free = (void (*)(void *))dlsym(RTLD_NEXT, "free");
+}
+void *malloc(size_t size)
+{
+    if (__builtin_expect(!next_malloc, 0)) load();
+    return next_malloc(size);
+}
+void free(void *block)
+{
+    if (__builtin_expect(!next_free, 0)) load();
+    next_free(block);
+}
+"""
+
+SQL = """
+create table t(a integer primary key, b text, c real);
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 60000)
+insert into t select i, 'row ' || i || ' ' || hex(i * 7919), i * 0.5 from n;
+select count(distinct substr(b, 1, 8)), sum(length(b || c)) from t;
+select b from t order by b desc limit 3;
+"""
+
+PYTHON = "d = {}\nfor i in range(150000): d[str(i)] = [i, (i, str(i * 3))]\nprint(len(sorted(d, reverse=True)))\n"
+
+
 def programs(folder):
-    """Name and command: one that does nothing but allocate, and a compiler."""
+    """Name, command and environment: one that does nothing but allocate, and others that allocate much."""
     source = folder / "small.cpp"
     source.write_text(SMALL)
     subprocess.run(["c++", "-O2", "-o", folder / "small", source], check=True)
     text = "\n".join(f"int f{i}(int x) {{ int s = 0; for (int i = 0; i < x; i++) s += i * {i}; return s; }}"
-                     for i in range(1500))
+                     for i in range(250))
     (folder / "many.c").write_text(text)
     compiler = subprocess.run(["cc", "-print-prog-name=cc1"], check=True, stdout=subprocess.PIPE).stdout.decode().strip()
-    yield "only allocates", [str(folder / "small")]
-    yield "cc1", [compiler, "-quiet", "-O2", str(folder / "many.c"), "-o", "/dev/null"]
+    yield "only allocates (std::map of strings)", [str(folder / "small")], {}
+    yield "cc1", [compiler, "-quiet", "-O2", str(folder / "many.c"), "-o", "/dev/null"], {}
+    if shutil.which("sqlite3"):
+        yield "sqlite3", ["sqlite3", ":memory:", SQL], {}
+    yield "python, PYTHONMALLOC=malloc", [os.path.realpath(sys.executable), "-c", PYTHON], {"PYTHONMALLOC": "malloc"}
 
 
-def seconds(command):
+def seconds(command, environment):
     begin = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                   env={**os.environ, **environment})
     return time.perf_counter() - begin
+
+
+def own_seconds(command, environment):
+    """Processor time of the program alone."""
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **environment})
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0, command
+    return usage.ru_utime + usage.ru_stime
+
+
+def instructions(command, environment):
+    done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *command], check=True,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, **environment})
+    return int(re.search(rb"Collected : (\d+)", done.stderr)[1])
+
+
+def environment_of_run(sonde, folder):
+    """What `sonde run --heap=sampled` gives a program, with a trace that each run writes anew."""
+    text = subprocess.run([sonde, "run", "-q", "--heap=sampled", "-o", folder / "e.sonde", "--", "env"], check=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode()
+    given = dict(line.split("=", 1) for line in text.splitlines() if line.startswith(("SONDE_", "LD_PRELOAD=")))
+    traces = folder / "traces"
+    traces.mkdir(exist_ok=True)
+    return {**given, "SONDE_TRACE": f"{traces}/"}
+
+
+def measure_sampled(sonde, folder, command, extra, rounds):
+    ways = {"alone": extra, "floor": {**extra, "LD_PRELOAD": str(folder / "floor.so")},
+            "sampled": {**extra, **environment_of_run(sonde, folder)}}
+    best = dict.fromkeys(ways, float("inf"))
+    for _ in range(rounds):
+        for way, environment in ways.items():
+            best[way] = min(best[way], own_seconds(command, environment))
+    text = (f"sampled +{100 * (best['sampled'] / best['alone'] - 1):.1f} % of its processor time "
+            f"(floor +{100 * (best['floor'] / best['alone'] - 1):.1f} %)")
+    if shutil.which("valgrind"):
+        count = {way: instructions(command, environment) for way, environment in ways.items()}
+        text += (f", +{100 * (count['sampled'] / count['alone'] - 1):.1f} % of its instructions "
+                 f"(floor +{100 * (count['floor'] / count['alone'] - 1):.1f} %)")
+    return text
+
+
+def measure_full(sonde, folder, command, extra, rounds):
+    ways = {"alone": command, "full": [sonde, "run", "-q", "--heap", "-o", folder / "f.sonde", "--", *command]}
+    if shutil.which("heaptrack"):
+        ways["heaptrack"] = ["heaptrack", "-o", folder / "ht", *command]
+    best = dict.fromkeys(ways, float("inf"))
+    for _ in range(rounds):
+        for way, line in ways.items():
+            best[way] = min(best[way], seconds(line, extra))
+    added = {way: best[way] - best["alone"] for way in best}
+    text = f"alone {best['alone'] * 1e3:.0f} ms, full +{added['full'] * 1e3:.0f} ms"
+    if "heaptrack" in added:
+        text += f", heaptrack +{added['heaptrack'] * 1e3:.0f} ms: full is {added['full'] / added['heaptrack']:.2f} of it"
+    return text
 
 
 def main():
@@ -54,23 +153,11 @@ def main():
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for title, command in programs(folder):
-            ways = {"alone": command,
-                    "full": [sonde, "run", "-q", "--heap", "-o", folder / "f.sonde", "--", *command],
-                    "sampled": [sonde, "run", "-q", "--heap=sampled", "-o", folder / "s.sonde", "--", *command]}
-            if shutil.which("heaptrack"):
-                ways["heaptrack"] = ["heaptrack", "-o", folder / "ht", *command]
-            best = dict.fromkeys(ways, float("inf"))
-            for _ in range(rounds):
-                for way, line in ways.items():
-                    best[way] = min(best[way], seconds(line))
-            added = {way: best[way] - best["alone"] for way in best}
-            print(f"heap, {title}: alone {best['alone'] * 1e3:.0f} ms, full +{added['full'] * 1e3:.0f} ms, sampled "
-                  f"+{added['sampled'] * 1e3:.0f} ms ({100 * added['sampled'] / best['alone']:.1f} %)", end="")
-            if "heaptrack" in added:
-                print(f", heaptrack +{added['heaptrack'] * 1e3:.0f} ms: full is "
-                      f"{added['full'] / added['heaptrack']:.2f} of it", end="")
-            print()
+        (folder / "floor.c").write_text("#define _GNU_SOURCE\n" + FLOOR)
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", folder / "floor.so", folder / "floor.c"], check=True)
+        for title, command, extra in programs(folder):
+            print(f"heap, {title}: {measure_full(sonde, folder, command, extra, rounds)}", flush=True)
+            print(f"heap, {title}: {measure_sampled(sonde, folder, command, extra, rounds * 3)}", flush=True)
 
 
 main()

@@ -18,6 +18,13 @@ uint32_t snd_environment_number(const char *name, uint32_t given)
     return *end == '\0' && value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
 }
 
+bool snd_environment_is_heap(void)
+{
+    const char *probes = secure_getenv("SONDE_PROBES");
+
+    return probes && strcmp(probes, "heap") == 0;
+}
+
 bool snd_environment_options(struct sonde_options *out)
 {
     struct sonde_options options = SONDE_OPTIONS_INIT;

@@ -14,6 +14,12 @@
 /* `given`, unless that is UINT32_MAX (unknown): then the number that the variable holds, if any. */
 uint32_t snd_environment_number(const char *name, uint32_t given);
 
+/*
+ * Whether allocations are all that `sonde run` records. Then a helper thread would do little, and
+ * the C library's malloc is faster in a process of one thread.
+ */
+bool snd_environment_is_heap(void);
+
 /* Fills in the options that `sonde run` asks for; false: no recording is asked for. */
 bool snd_environment_options(struct sonde_options *out);
 

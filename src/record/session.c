@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "record/bus.h"
+#include "record/environment.h"
 #include "record/epoch.h"
 #include "record/fork.h"
 #include "record/lane.h"
@@ -257,6 +258,7 @@ void snd_session_from_run(const struct sonde_options *options)
 {
     struct sonde_error err;
 
+    snd_rec.is_alone = snd_environment_is_heap();
     if (sonde_start(options, &err) == SONDE_OK)
         snd_rec.from_run = true;
     else

@@ -197,6 +197,7 @@ struct snd_recording {
 
     /* supply thread */
     bool     has_supplier;
+    bool     is_alone;    /* there is to be none: snd_environment_is_heap() */
     uint32_t supply_turn; /* a helper of an earlier turn ends as soon as it sees this one */
     uint32_t helpers;     /* that have not ended yet, this turn's and earlier ones' */
 

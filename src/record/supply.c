@@ -91,7 +91,7 @@ void snd_supply_start(void)
     pthread_attr_t attributes;
 
     set_supplier(false);
-    if (!snd_apart_attributes(&attributes))
+    if (snd_rec.is_alone || !snd_apart_attributes(&attributes))
         return;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_t helper;

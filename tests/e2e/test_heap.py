@@ -346,6 +346,60 @@ def test_samples_are_within_their_confidence(programs, tmp_path):
     assert abs(estimate - exact["bytes"]) < 0.03 * exact["bytes"]
 
 
+REPLACED = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <string>
+static int taken, given;
+void *operator new(std::size_t size) { taken++; void *p = std::malloc(size); if (!p) throw std::bad_alloc(); return p; }
+void operator delete(void *p) noexcept { given++; std::free(p); }
+int main()
+{
+    char *volatile many = nullptr;
+    for (int i = 0; i < 1000; i++) { many = new char[100]; delete[] many; delete new (std::nothrow) int; }
+    int thrown = 0;
+    try { many = new char[(std::size_t)1 << 62]; } catch (const std::bad_alloc &) { thrown = 1; }
+    std::printf("%d %d %d\n", taken, given, thrown);
+}
+"""
+KEPT = REPLACED.replace(REPLACED[REPLACED.index("void *operator"):REPLACED.index("int main")], "")
+
+
+@pytest.mark.parametrize("how", ["", "=sampled", "=1K"])
+@pytest.mark.parametrize("source", [REPLACED, KEPT], ids=["replaced", "kept"])
+def test_operators_that_the_program_replaces_are_called(programs, tmp_path, source, how):
+    program = programs("replaced" if source is REPLACED else "kept", source, "c++")
+    alone = subprocess.run([program], stdout=subprocess.PIPE, check=True)
+    done, report = record(tmp_path / "t.sonde", program, how=how, status=0)
+    assert done.stdout == alone.stdout
+    if how == "":
+        assert heaps(report)[0]["allocations"] >= 2000
+
+
+def test_a_program_of_one_thread_stays_one(programs, tmp_path):
+    """The C library's malloc takes locks from the second thread on: a helper of ours would cost all its calls that."""
+    source = r"""
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    int count = 0;
+    for (int i = 0; i < 100000; i++) free(malloc(100 + i % 7));
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *e; (e = readdir(tasks));) count += e->d_name[0] != '.';
+    closedir(tasks);
+    printf("%d\n", count);
+    return 0;
+}
+"""
+    program = programs("alone", source, "cc")
+    for how in "", "=sampled":
+        done, _ = record(tmp_path / "t.sonde", program, how=how, status=0)
+        assert done.stdout == b"1\n"
+
+
 @pytest.mark.parametrize("command", [["git", "--version"], ["sqlite3", ":memory:", "select 6*7"], ["jq", "-n", "[1,2]"],
                                      ["python3", "-c", "print(sum(range(1000)))"],
                                      ["cc", "-x", "c", "-O2", "-S", "-o", "-", "/dev/null"]])

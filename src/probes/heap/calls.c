@@ -3,6 +3,10 @@
  * probes/heap/calls.c - malloc and its kin, as the program finds them: each calls the next one of its
  * name (the C library's, or that of jemalloc, tcmalloc, mimalloc), and notes the call.
  *
+ * malloc, calloc, realloc and free are split. What the program calls passes a call on by a jump where
+ * notes.h has nothing to note, which is most of them in sampled mode; else it jumps to *_noted, which
+ * finds the program's registers as they were.
+ *
  * malloc_usable_size and what else tells of blocks is left alone: blocks are the allocator's own.
  */
 #include <dlfcn.h>
@@ -18,7 +22,10 @@
 
 #define EARLY_BYTES ((size_t)64 << 10)
 
-struct snd_heap_next snd_heap_next;
+static SND_NOINLINE void free_noted(void *block);
+
+/* A free may be the first call of all; no allocation passes before the functions are known. */
+struct snd_heap_next snd_heap_next = { .free = free_noted };
 
 /* While the next functions are looked up, dlsym() may ask for memory: this is it. Never freed. */
 static char   early[EARLY_BYTES] __attribute__((aligned(16)));
@@ -32,6 +39,7 @@ static void *take_early(size_t size)
     if (at + size + 16 > EARLY_BYTES)
         return NULL;
     memcpy(early + at, &size, sizeof size);
+    *snd_heap_near_at(early + at + 16) = SND_HEAP_ALWAYS; /* its free does not pass */
     return early + at + 16;
 }
 
@@ -51,10 +59,10 @@ static size_t early_size(const void *block)
 /* False: it is under way, on this thread or another. */
 bool snd_heap_ready(void)
 {
-    static uint32_t begun;
+    static uint32_t begun, done;
 
     if (__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL))
-        return snd_heap_next.free != NULL;
+        return __atomic_load_n(&done, __ATOMIC_ACQUIRE) != 0;
 #define SND_HEAP_CALL(name)                                \
     {                                                      \
         void *found = dlsym(RTLD_NEXT, #name);             \
@@ -62,8 +70,9 @@ bool snd_heap_ready(void)
     }
 #include "probes/heap/calls.def"
 #undef SND_HEAP_CALL
+    __atomic_store_n(&done, 1, __ATOMIC_RELEASE);
     snd_heap_notes_init();
-    return snd_heap_next.free != NULL;
+    return true;
 }
 
 static inline bool is_ready(void)
@@ -73,7 +82,7 @@ static inline bool is_ready(void)
 
 /* ----------------------------------------------------------------- the calls */
 
-SND_EXPORTED void *malloc(size_t size)
+static SND_NOINLINE void *malloc_noted(size_t size)
 {
     struct snd_heap_caller caller = SND_HEAP_CALLER;
 
@@ -84,7 +93,14 @@ SND_EXPORTED void *malloc(size_t size)
     return block;
 }
 
-SND_EXPORTED void *calloc(size_t count, size_t size)
+SND_EXPORTED void *malloc(size_t size)
+{
+    if (SND_LIKELY(snd_heap_passes(size)))
+        return snd_heap_next.malloc(size);
+    return malloc_noted(size);
+}
+
+static SND_NOINLINE void *calloc_noted(size_t count, size_t size)
 {
     struct snd_heap_caller caller = SND_HEAP_CALLER;
 
@@ -95,12 +111,27 @@ SND_EXPORTED void *calloc(size_t count, size_t size)
     return block;
 }
 
-SND_EXPORTED void free(void *block)
+SND_EXPORTED void *calloc(size_t count, size_t size)
+{
+    if (SND_LIKELY(snd_heap_passes(count * size)))
+        return snd_heap_next.calloc(count, size);
+    return calloc_noted(count, size);
+}
+
+static void free_noted(void *block)
 {
     if (SND_UNLIKELY(is_early(block)) || SND_UNLIKELY(!is_ready()))
         return;
     snd_heap_freed(block);
     snd_heap_next.free(block);
+}
+
+SND_EXPORTED void free(void *block)
+{
+    if (SND_LIKELY(!snd_heap_may_know(block)))
+        snd_heap_next.free(block);
+    else
+        free_noted(block);
 }
 
 static void *move_early(const void *block, size_t size)
@@ -113,7 +144,7 @@ static void *move_early(const void *block, size_t size)
     return to;
 }
 
-SND_EXPORTED void *realloc(void *block, size_t size)
+static SND_NOINLINE void *realloc_noted(void *block, size_t size)
 {
     struct snd_heap_caller caller = SND_HEAP_CALLER;
 
@@ -126,6 +157,13 @@ SND_EXPORTED void *realloc(void *block, size_t size)
     else
         snd_heap_taken(to, size, &caller);
     return to;
+}
+
+SND_EXPORTED void *realloc(void *block, size_t size)
+{
+    if (SND_LIKELY(!snd_heap_may_know(block)) && SND_LIKELY(snd_heap_passes(size)))
+        return snd_heap_next.realloc(block, size);
+    return realloc_noted(block, size);
 }
 
 SND_EXPORTED void *reallocarray(void *block, size_t count, size_t size)

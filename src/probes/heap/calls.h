@@ -27,6 +27,9 @@ struct snd_heap_next {
 };
 extern struct snd_heap_next snd_heap_next;
 
+/* operators.c: when all libraries of the program are loaded. */
+void snd_heap_operators_init(void);
+
 /* Looks them up, once. False: that is under way. */
 bool snd_heap_ready(void);
 

@@ -43,7 +43,7 @@ struct snd_heap_thread {
     const void          *counted; /* the last block that was counted: see operators.c */
     const void          *passing; /* being freed by operator delete, and counted already */
     uint64_t             low, high; /* part of its stack that is known to be readable */
-    int64_t              until;     /* sampled: bytes until the next sample */
+    uint64_t             left;      /* bytes that pass unnoted: notes.h */
     uint64_t             random;    /* sampled: state of its generator; 0: not seeded */
 };
 extern __thread struct snd_heap_thread snd_heap_self __attribute__((tls_model("initial-exec")));

@@ -85,6 +85,7 @@ void snd_heap_flush(void)
 __attribute__((constructor)) static void load(void)
 {
     snd_heap_ready();
+    snd_heap_operators_init();
     if (snd_heap_mode <= SND_HEAP_OFF)
         return;
     if (dlsym(RTLD_DEFAULT, "malloc") != (void *)malloc)

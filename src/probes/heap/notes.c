@@ -39,6 +39,8 @@ void snd_heap_notes_init(void)
     snd_heap_walk_init();
     snd_heap_stacks_init(period);
     snd_heap_samples_init(period);
+    if (period == 0)
+        memset(snd_heap_near, SND_HEAP_ALWAYS, sizeof snd_heap_near);
     snd_heap_mode = period ? SND_HEAP_SAMPLED : SND_HEAP_FULL;
 }
 
@@ -131,7 +133,7 @@ void snd_heap_taken_sampled(const void *block, size_t size, const struct snd_hea
 {
     struct snd_heap_thread *self = &snd_heap_self;
 
-    if (!snd_heap_sample_begin() || SND_UNLIKELY(is_inside(block)))
+    if (!snd_heap_sample_begin(size) || SND_UNLIKELY(is_inside(block)))
         return;
     uint32_t stack = find_stack(caller);
     self->counted = block;
@@ -214,10 +216,8 @@ void snd_heap_moved(const void *from, struct snd_heap_moved *moved, const void *
         return;
     }
     bool counts = to && !is_inside(to);
-    if (counts && snd_heap_mode == SND_HEAP_SAMPLED) {
-        snd_heap_self.until -= (int64_t)(size ? size : 1);
-        counts = snd_heap_self.until < 0 && snd_heap_sample_begin();
-    }
+    if (counts && snd_heap_mode == SND_HEAP_SAMPLED)
+        counts = !snd_heap_passes(size) && snd_heap_sample_begin(size);
     if (counts)
         count_moved(moved, to, size, caller);
     else

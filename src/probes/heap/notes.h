@@ -17,12 +17,53 @@ void snd_heap_taken_full(const void *block, size_t size, const struct snd_heap_c
 void snd_heap_freed_full(const void *block);
 void snd_heap_taken_sampled(const void *block, size_t size, const struct snd_heap_caller *caller);
 void snd_heap_freed_sampled(const void *block);
+
+/* ------------------------------------------------------------ the quick decision
+ *
+ * Most calls of a sampled program are passed on at once. An allocation is, while the thread has bytes
+ * left until its next sample: none before its first call and in full mode, all while nothing is
+ * recorded. A free is, if no noted block lies in a page of that number: pages of neighbouring
+ * blocks are neighbours in the table, so that it takes little of the cache.
+ */
+
+/* By page: sampled blocks there; SND_HEAP_ALWAYS from then on. In full mode all of them are. */
+#define SND_HEAP_ALWAYS UINT8_MAX
+#define SND_HEAP_PAGES ((size_t)1 << 16)
+extern uint8_t         snd_heap_near[SND_HEAP_PAGES];
+static inline uint8_t *snd_heap_near_at(const void *block)
+{
+    return &snd_heap_near[(uintptr_t)block >> 12 & (SND_HEAP_PAGES - 1)];
+}
+
+static inline bool snd_heap_may_know(const void *block)
+{
+    return *snd_heap_near_at(block) != 0;
+}
+
+/* Bytes of the line on which the points of samples lie: odd, so that no allocation has none. */
+static inline uint64_t snd_heap_length(size_t size)
+{
+    return (uint64_t)size | 1;
+}
+
+static inline bool snd_heap_passes(size_t size)
+{
+    uint64_t left;
+
+    if (SND_UNLIKELY(__builtin_sub_overflow(snd_heap_self.left, snd_heap_length(size), &left)))
+        return false;
+    snd_heap_self.left = left;
+    return true;
+}
+
 /* Whether a sampled block may have this address. */
 extern uint8_t       snd_heap_filter[1 << 16];
 static inline size_t snd_heap_filter_at(const void *block)
 {
     return (size_t)((uint64_t)(uintptr_t)block * 0x9e3779b97f4a7c15u >> 48);
 }
+
+/* ------------------------------------------------------------------- the notes */
 
 static inline void snd_heap_taken(const void *block, size_t size,
                                   const struct snd_heap_caller *caller)
@@ -31,9 +72,10 @@ static inline void snd_heap_taken(const void *block, size_t size,
         return;
     if (snd_heap_mode == SND_HEAP_FULL)
         snd_heap_taken_full(block, size, caller);
-    else if (snd_heap_mode == SND_HEAP_SAMPLED &&
-             SND_UNLIKELY((snd_heap_self.until -= (int64_t)(size ? size : 1)) < 0))
+    else if (snd_heap_mode == SND_HEAP_SAMPLED && !snd_heap_passes(size))
         snd_heap_taken_sampled(block, size, caller);
+    else if (snd_heap_mode == SND_HEAP_OFF)
+        snd_heap_self.left = UINT64_MAX;
 }
 
 static inline void snd_heap_freed(const void *block)

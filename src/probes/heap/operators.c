@@ -2,9 +2,11 @@
 /*
  * probes/heap/operators.c - operator new and delete of C++, by their names in libraries.
  *
- * Those of libstdc++ and libc++ call malloc and free, which count: they are called as they are. An
+ * Those of libstdc++ and libc++ call malloc and free, which count: they are called as they are; or
+ * not at all, where there is nothing to note: what they would do is call malloc, and free. An
  * allocator that brings its own (jemalloc, tcmalloc, mimalloc) does not, so that the call is noted
- * here; unless the allocator's operator has called malloc after all, which left the block in `counted`.
+ * here; unless the allocator's operator has called malloc after all, which left the block in `counted`,
+ * or took from the bytes left until the next sample.
  *
  * An exception of the real operator passes through these functions: they hold nothing.
  */
@@ -25,8 +27,12 @@ struct operator
 {
     const char *name;
     void       *next;
-    bool        is_plain; /* it calls malloc or free */
+    bool        is_plain;  /* it calls malloc or free */
+    bool        is_direct; /* and ours may do so in its place */
 };
+
+/* libstdc++'s operators call each other and malloc: none of these is the program's own. */
+static bool may_be_direct;
 
 /* A library that was loaded by dlopen() is not among the next ones. */
 static void *find_in_loaded(const char *name)
@@ -63,10 +69,12 @@ static void *take(const struct operator* one, size_t size, uintptr_t second, uin
     struct snd_heap_thread *self = &snd_heap_self;
     taking                 *next;
 
+    uint64_t left = self->left;
+
     self->counted = NULL;
     memcpy(&next, &one->next, sizeof next);
     void *block = next(size, second, third);
-    if (block != self->counted)
+    if (block != self->counted && left == self->left)
         snd_heap_taken(block, size, caller);
     return block;
 }
@@ -84,58 +92,118 @@ static void give(const struct operator* one, void *block, uintptr_t second, uint
     self->passing = NULL;
 }
 
-#define TAKES(symbol)                                                          \
+/* What std::nothrow is: an object without contents. */
+static const char nothrow;
+
+/*
+ * The operators that take a size alone, and call malloc: without memory, what is to happen then is the
+ * next operator's to do (new_handler, an exception).
+ */
+#define TAKES_SIZE(symbol)                                                     \
+    TAKES_AS(symbol)                                                           \
     SND_EXPORTED void *symbol(size_t size, uintptr_t second, uintptr_t third); \
     void              *symbol(size_t size, uintptr_t second, uintptr_t third)  \
     {                                                                          \
-        static struct          operator one = { #symbol, NULL, false };        \
-        struct snd_heap_caller caller = SND_HEAP_CALLER;                       \
-        taking                *next;                                           \
-                                                                               \
-        if (SND_UNLIKELY(!__atomic_load_n(&one.next, __ATOMIC_ACQUIRE)))       \
-            look_up(&one);                                                     \
-        memcpy(&next, &one.next, sizeof next);                                 \
-        if (SND_UNLIKELY(!next))                                               \
-            return malloc(size);                                               \
-        return one.is_plain ? next(size, second, third)                        \
-                            : take(&one, size, second, third, &caller);        \
+        if (SND_UNLIKELY(!symbol##_next.is_direct) || !snd_heap_passes(size))  \
+            return symbol##_noted(size, second, third);                        \
+        void *block = snd_heap_next.malloc(size);                              \
+        if (SND_LIKELY(block != NULL))                                         \
+            return block;                                                      \
+        return symbol##_noted(size, (uintptr_t)&nothrow, 0);                   \
+    }
+
+#define TAKES(symbol)                                                          \
+    TAKES_AS(symbol)                                                           \
+    SND_EXPORTED void *symbol(size_t size, uintptr_t second, uintptr_t third); \
+    void              *symbol(size_t size, uintptr_t second, uintptr_t third)  \
+    {                                                                          \
+        return symbol##_noted(size, second, third);                            \
+    }
+
+#define TAKES_AS(symbol)                                                                     \
+    static struct             operator symbol##_next = { #symbol, NULL, false, false };      \
+    static SND_NOINLINE void *symbol##_noted(size_t size, uintptr_t second, uintptr_t third) \
+    {                                                                                        \
+        struct snd_heap_caller caller = SND_HEAP_CALLER;                                     \
+        taking                *next;                                                         \
+                                                                                             \
+        if (SND_UNLIKELY(!__atomic_load_n(&symbol##_next.next, __ATOMIC_ACQUIRE)))           \
+            look_up(&symbol##_next);                                                         \
+        symbol##_next.is_direct = symbol##_next.is_plain && may_be_direct;                   \
+        memcpy(&next, &symbol##_next.next, sizeof next);                                     \
+        if (SND_UNLIKELY(!next))                                                             \
+            return malloc(size);                                                             \
+        return symbol##_next.is_plain ? next(size, second, third)                            \
+                                      : take(&symbol##_next, size, second, third, &caller);  \
     }
 
 #define GIVES(symbol)                                                                           \
+    static struct            operator symbol##_next = { #symbol, NULL, false, false };          \
+    static SND_NOINLINE void symbol##_noted(void *block, uintptr_t second, uintptr_t third,     \
+                                            uintptr_t fourth)                                   \
+    {                                                                                           \
+        giving *next;                                                                           \
+                                                                                                \
+        if (SND_UNLIKELY(!__atomic_load_n(&symbol##_next.next, __ATOMIC_ACQUIRE)))              \
+            look_up(&symbol##_next);                                                            \
+        symbol##_next.is_direct = symbol##_next.is_plain && may_be_direct;                      \
+        memcpy(&next, &symbol##_next.next, sizeof next);                                        \
+        if (SND_UNLIKELY(!next))                                                                \
+            free(block);                                                                        \
+        else if (symbol##_next.is_plain)                                                        \
+            next(block, second, third, fourth);                                                 \
+        else                                                                                    \
+            give(&symbol##_next, block, second, third, fourth);                                 \
+    }                                                                                           \
     SND_EXPORTED void symbol(void *block, uintptr_t second, uintptr_t third, uintptr_t fourth); \
     void              symbol(void *block, uintptr_t second, uintptr_t third, uintptr_t fourth)  \
     {                                                                                           \
-        static struct operator one = { #symbol, NULL, false };                                  \
-        giving       *next;                                                                     \
-                                                                                                \
-        if (SND_UNLIKELY(!__atomic_load_n(&one.next, __ATOMIC_ACQUIRE)))                        \
-            look_up(&one);                                                                      \
-        memcpy(&next, &one.next, sizeof next);                                                  \
-        if (SND_UNLIKELY(!next))                                                                \
-            free(block);                                                                        \
-        else if (one.is_plain)                                                                  \
-            next(block, second, third, fourth);                                                 \
+        if (SND_LIKELY(symbol##_next.is_direct) && SND_LIKELY(!snd_heap_may_know(block)))       \
+            snd_heap_next.free(block);                                                          \
         else                                                                                    \
-            give(&one, block, second, third, fourth);                                           \
+            symbol##_noted(block, second, third, fourth);                                       \
     }
 
-TAKES(_Znwm)
-TAKES(_Znam)
-TAKES(_ZnwmRKSt9nothrow_t)
-TAKES(_ZnamRKSt9nothrow_t)
-TAKES(_ZnwmSt11align_val_t)
-TAKES(_ZnamSt11align_val_t)
-TAKES(_ZnwmSt11align_val_tRKSt9nothrow_t)
-TAKES(_ZnamSt11align_val_tRKSt9nothrow_t)
-GIVES(_ZdlPv)
-GIVES(_ZdaPv)
-GIVES(_ZdlPvm)
-GIVES(_ZdaPvm)
-GIVES(_ZdlPvRKSt9nothrow_t)
-GIVES(_ZdaPvRKSt9nothrow_t)
-GIVES(_ZdlPvSt11align_val_t)
-GIVES(_ZdaPvSt11align_val_t)
-GIVES(_ZdlPvmSt11align_val_t)
-GIVES(_ZdaPvmSt11align_val_t)
-GIVES(_ZdlPvSt11align_val_tRKSt9nothrow_t)
-GIVES(_ZdaPvSt11align_val_tRKSt9nothrow_t)
+/* Some call one another: a program that replaces one of them must see it called. */
+/* clang-format off */
+#define OPERATORS(size, takes, gives) \
+    size(_Znwm)                                 \
+    size(_Znam)                                 \
+    size(_ZnwmRKSt9nothrow_t)                   \
+    size(_ZnamRKSt9nothrow_t)                   \
+    takes(_ZnwmSt11align_val_t)                 \
+    takes(_ZnamSt11align_val_t)                 \
+    takes(_ZnwmSt11align_val_tRKSt9nothrow_t)   \
+    takes(_ZnamSt11align_val_tRKSt9nothrow_t)   \
+    gives(_ZdlPv)                               \
+    gives(_ZdaPv)                               \
+    gives(_ZdlPvm)                              \
+    gives(_ZdaPvm)                              \
+    gives(_ZdlPvRKSt9nothrow_t)                 \
+    gives(_ZdaPvRKSt9nothrow_t)                 \
+    gives(_ZdlPvSt11align_val_t)                \
+    gives(_ZdaPvSt11align_val_t)                \
+    gives(_ZdlPvmSt11align_val_t)               \
+    gives(_ZdaPvmSt11align_val_t)               \
+    gives(_ZdlPvSt11align_val_tRKSt9nothrow_t)  \
+    gives(_ZdaPvSt11align_val_tRKSt9nothrow_t)
+/* clang-format on */
+
+OPERATORS(TAKES_SIZE, TAKES, GIVES)
+
+/* Whether the program's calls of it come here. */
+static bool is_ours(const char *name)
+{
+    struct snd_cfi_object found, here;
+
+    return snd_cfi_object((uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, name), &found) &&
+           snd_cfi_object((uint64_t)(uintptr_t)is_ours, &here) && found.map == here.map;
+}
+
+#define AND_IS_OURS(symbol) &&is_ours(#symbol)
+
+void snd_heap_operators_init(void)
+{
+    may_be_direct = is_ours("malloc") && is_ours("free")
+                                             OPERATORS(AND_IS_OURS, AND_IS_OURS, AND_IS_OURS);
+}

@@ -19,6 +19,7 @@ struct live {
 };
 #define GONE ((const void *)1)
 
+uint8_t snd_heap_near[SND_HEAP_PAGES];
 uint8_t snd_heap_filter[1 << 16];
 
 static double               period;
@@ -103,7 +104,7 @@ static void place_point(struct snd_heap_thread *self)
 {
     double gap = minus_log(next_fraction(self)) * period;
 
-    self->until = gap < 9e18 ? (int64_t)gap : INT64_MAX;
+    self->left = gap < 1e19 ? (uint64_t)gap : UINT64_MAX;
 }
 
 void snd_heap_samples_init(uint64_t of)
@@ -114,17 +115,15 @@ void snd_heap_samples_init(uint64_t of)
     seed = text ? strtoull(text, NULL, 10) : sonde_clock() ^ (uint64_t)getpid() << 32;
 }
 
-bool snd_heap_sample_begin(void)
+bool snd_heap_sample_begin(size_t size)
 {
     struct snd_heap_thread *self = &snd_heap_self;
-    bool                    is_first = self->random == 0;
 
-    if (is_first) {
+    if (self->random == 0) {
         uint64_t number = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
-        int64_t  passed = -self->until; /* of the first call, which is at the point 0 */
         self->random = (seed + number) * 0xd1342543de82ef95u | 1;
         place_point(self);
-        if ((self->until -= passed) >= 0)
+        if (snd_heap_passes(size))
             return false;
     }
     place_point(self);
@@ -141,7 +140,7 @@ static uint64_t round_fairly(double value)
 
 struct snd_heap_weight snd_heap_sample_weight(size_t size)
 {
-    double s = (double)size, p = hit((size ? s : 1) / period);
+    double s = (double)size, p = hit((double)snd_heap_length(size) / period);
 
     return (struct snd_heap_weight){ .count = round_fairly(1 / p),
                                      .bytes = round_fairly(s / p),
@@ -189,12 +188,16 @@ static bool grow(void)
     return true;
 }
 
+static void change_count(uint8_t *at, int change)
+{
+    if (*at != SND_HEAP_ALWAYS) /* full: it stays so */
+        __atomic_store_n(at, (uint8_t)(*at + change), __ATOMIC_RELAXED);
+}
+
 static void filter(const void *block, int change)
 {
-    uint8_t *at = &snd_heap_filter[snd_heap_filter_at(block)];
-
-    if (*at != UINT8_MAX) /* full: it stays so */
-        __atomic_store_n(at, (uint8_t)(*at + change), __ATOMIC_RELAXED);
+    change_count(&snd_heap_filter[snd_heap_filter_at(block)], change);
+    change_count(snd_heap_near_at(block), change);
 }
 
 static enum snd_heap_inside enter(void)

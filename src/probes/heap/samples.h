@@ -3,9 +3,10 @@
  * probes/heap/samples.h - one allocation in many, so that the sums stay right.
  *
  * The bytes that a thread takes are a line, on which points lie at random, `period` bytes apart in the
- * mean (a Poisson process). An allocation is sampled if a point lies in it: of size s, with the
- * probability p = 1 - exp(-s / period). It then stands for 1 / p allocations and s / p bytes, which
- * makes every sum unbiased; the variance of its bytes is s * s * (1 - p) / p / p.
+ * mean (a Poisson process). An allocation of s bytes takes l = s, or s + 1 if s is even, of the line,
+ * and is sampled if a point lies in it: with the probability p = 1 - exp(-l / period). It then stands
+ * for 1 / p allocations and s / p bytes, which makes every sum unbiased; the variance of its bytes is
+ * s * s * (1 - p) / p / p.
  */
 #ifndef SND_PROBES_HEAP_SAMPLES_H
 #define SND_PROBES_HEAP_SAMPLES_H
@@ -14,8 +15,11 @@
 
 void snd_heap_samples_init(uint64_t period);
 
-/* The point was reached: places the next. False: there was none, this is the thread's first call. */
-bool                   snd_heap_sample_begin(void);
+/*
+ * An allocation did not pass: there is a point in it. Places the next, after it. False: this is the
+ * thread's first call, and the first point lies behind it.
+ */
+bool                   snd_heap_sample_begin(size_t size);
 struct snd_heap_weight snd_heap_sample_weight(size_t size);
 
 /* The live samples, by address. */
