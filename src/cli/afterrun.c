@@ -259,8 +259,9 @@ static void list_views(const struct snd_after_run *after, const char *trace,
     struct sonde_trace *opened;
     struct sonde_error  err;
 
-    if (after->view) {
-        snd_buf_text(list, after->view);
+    const char *asked = after->print ? after->view : after->aside;
+    if (asked) {
+        snd_buf_text(list, asked);
     } else if (sonde_trace_open(trace, &opened, &err) == SONDE_OK) {
         size_t count = sonde_views_with_content(opened, found, SONDE_CONTENT_VIEWS);
         for (size_t i = 0; i < count; i++)
@@ -302,12 +303,14 @@ static bool show_apart(const struct snd_after_run *after, const char *trace,
     if (pid == 0) {
         if (before.sa_handler != SIG_IGN)
             sigaction(SIGINT, &usual, NULL);
+        if (!after->print)
+            dup2(STDERR_FILENO, STDOUT_FILENO);
         _exit(show(after, trace) ? SND_EXIT_OK : SND_EXIT_FAILED);
     }
     while (pid > 0 && waitpid(pid, &child->wait_status, 0) < 0 && errno == EINTR)
         ;
     sigaction(SIGINT, &before, NULL);
-    return pid > 0 ? child->wait_status == 0 : show(after, trace);
+    return pid > 0 ? child->wait_status == 0 : after->print && show(after, trace);
 }
 
 static bool write_out(const struct snd_after_run *after, const char *trace)
@@ -328,7 +331,7 @@ bool snd_after_run_finish(const struct snd_after_run *after, const char *trace, 
 
     if (after->format)
         done &= write_out(after, trace);
-    if (after->print)
+    if (after->print || after->aside)
         done &= show_apart(after, trace, &child);
     unread = WIFSIGNALED(child.wait_status) &&
              (WTERMSIG(child.wait_status) == SIGPIPE || WTERMSIG(child.wait_status) == SIGINT);

@@ -19,6 +19,7 @@ struct snd_after_run {
     const char          *output; /* what -o says, or NULL */
     bool                 print;
     const char          *view;  /* what to show, with commas; NULL: what there is */
+    const char          *aside; /* without `print`: a view that is shown on stderr, or NULL */
     struct snd_view_args shown; /* the sort key is of the first view: others have other columns */
     /* Set by _place, when `output` is not to be a trace: */
     const struct sonde_exporter_info *format;

@@ -76,7 +76,8 @@ static const struct snd_option options[] = {
       SND_OPTION_TEXT, AT(schedule), 0 },
     { 'r', "repeat", "N", "with --counters: run the program N times, and print mean and spread",
       SND_OPTION_NUMBER, AT(repeat), 1 },
-    { 'q', "quiet", NULL, "do not print where the trace is", SND_OPTION_FLAG, AT(quiet), 0 },
+    { 'q', "quiet", NULL, "do not print where the trace is, nor the counters", SND_OPTION_FLAG,
+      AT(quiet), 0 },
     { 'v', "verbose", NULL, "print where the trace is (the default)", SND_OPTION_FLAG, AT(verbose),
       0 },
 };
@@ -447,6 +448,8 @@ static int run_checked(const struct snd_command *self, struct run_args *args, ch
         status = snd_usage_error(self, "--output: expected a file name, got ''");
     if (!args->after.view && !args->probes.unasked)
         args->after.view = snd_buf_string(&views);
+    if (args->probes.counters && !args->quiet)
+        args->after.aside = "counters"; /* where perf stat prints them */
     choose_outside(args, program);
     if (status < 0)
         status = snd_run_parents_prepare(self, &args->probes, &args->parents);

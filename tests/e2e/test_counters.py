@@ -176,6 +176,16 @@ def test_print_and_report_say_the_same(tmp_path):
     assert rows[0].startswith("counter,value,unit") and rows[1].startswith("task-clock,")
 
 
+def test_printed_where_perf_stat_prints(tmp_path):
+    """On standard error, beside what the program prints; not with --quiet."""
+    trace = tmp_path / "c.sonde"
+    done = sonde("run", "-o", trace, "--counters", "--", "echo", "its own output")
+    assert (done.returncode, done.stdout) == (0, b"its own output\n")
+    assert read("report", trace, "--view", "counters").strip() in done.stderr
+    done = sonde("run", "-q", "-o", trace, "--counters", "--", "echo", "its own output")
+    assert (done.stdout, done.stderr) == (b"its own output\n", b"")
+
+
 def test_a_counter_that_is_not_there_is_named(tmp_path):
     rows = count(tmp_path, "--counters=r7fff,page-faults", "--", COUNTED, "pages", 10)
     if rows["r7fff"]["value"] is None:
