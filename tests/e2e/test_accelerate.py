@@ -3,8 +3,6 @@
 import json
 import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
@@ -13,6 +11,7 @@ accelerate = pytest.importorskip("accelerate", reason="accelerate is not install
 
 import sonde  # noqa: E402
 from torch_tools import FourConvolutions, quiet  # noqa: E402
+import warm_torch  # noqa: E402
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 
@@ -96,11 +95,9 @@ def test_several_ranks(tmp_path):
     environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0",
                    "WORLD_SIZE": "2", "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1",
                    "RENDEZVOUS": f"file://{tmp_path}/rendezvous"}
-    ranks = [subprocess.Popen([sys.executable, PROGRAMS / "accelerate_ranks.py", tmp_path],
-                              env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-                              stderr=subprocess.PIPE, text=True) for rank in range(2)]
-    errors = [rank.communicate(timeout=240)[1] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], errors
+    ranks = warm_torch.run_together([((PROGRAMS / "accelerate_ranks.py", tmp_path), {
+        "env": {**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)}}) for rank in range(2)])
+    assert [rank.returncode for rank in ranks] == [0, 0], ranks
     for rank in range(2):
         document = json.loads((tmp_path / f"trace/profile_{rank}.json").read_text())
         assert document["distributedInfo"]["rank"] == rank

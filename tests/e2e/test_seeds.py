@@ -7,13 +7,13 @@ counts and memory; only the times may differ.
 import json
 import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed: the programs need it")
 pytest.importorskip("torchvision", reason="torchvision is not installed: the programs need it")
+
+import warm_torch  # noqa: E402
 
 SEEDS = pathlib.Path(__file__).parent / "seeds"
 TORCH_IMPORT = re.compile(r"^from torch\.profiler import", re.MULTILINE)
@@ -23,8 +23,7 @@ ACCELERATE_IMPORT = re.compile(r"^from accelerate import ProfileKwargs", re.MULT
 def run(program, text, folder):
     folder.mkdir()
     (folder / program).write_text(text)
-    done = subprocess.run([sys.executable, "-W", "ignore", program], cwd=folder, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
+    done = warm_torch.run(program, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -95,8 +94,7 @@ def test_examples(name, lines, tmp_path):
     """What `make demo` shows: the tables, and the two files."""
     import sonde
     program = SEEDS.parents[2] / "examples/torch" / f"{name}.py"
-    done = subprocess.run([sys.executable, program, tmp_path / "out"], text=True, timeout=300,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    done = warm_torch.run(program, tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert all(line in done.stdout for line in lines)
     assert json.loads((tmp_path / f"out/{name}.json").read_text())["traceEvents"]

@@ -18,6 +18,7 @@ import sonde  # noqa: E402
 import torch.profiler  # noqa: E402
 from cli_tools import SONDE  # noqa: E402
 from torch_tools import CPU, X, counts, quiet, record  # noqa: E402
+import warm_torch  # noqa: E402
 
 
 # ------------------------------------------------------------------------------ life
@@ -152,13 +153,8 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     assert len(os.listdir("/proc/self/fd")) <= files
 
 
-def run_python(text, *arguments, **extra):
-    return subprocess.run([sys.executable, "-c", text, *map(str, arguments)], text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300, **extra)
-
-
 def test_a_thousand_times(tmp_path):
-    done = run_python("""
+    done = warm_torch.run("-c", """
 import gc, pathlib, sonde, torch
 x = torch.randn(4, 4)
 def turn():
@@ -181,7 +177,7 @@ print(resident() - before)
 @pytest.mark.alone
 def test_no_slower_afterwards():
     """An operator costs what it did before the first profile. Best of many, and of some tries."""
-    done = run_python("""
+    done = warm_torch.run("-c", """
 import sonde, time, torch
 x = torch.ones(4)
 def best(turns=60):
@@ -202,7 +198,7 @@ print(min(best() for _ in range(4)) / before)
 
 
 def test_the_program_ends_while_recording(tmp_path):
-    done = run_python("import sonde, torch; sonde.profile().start(); torch.ones(2).add(1)",
+    done = warm_torch.run("-c", "import sonde, torch; sonde.profile().start(); torch.ones(2).add(1)",
                       env={**os.environ, "TMPDIR": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
     assert not list(tmp_path.iterdir())

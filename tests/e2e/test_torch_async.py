@@ -3,8 +3,6 @@
 import json
 import os
 import pathlib
-import subprocess
-import sys
 import threading
 import warnings
 
@@ -14,6 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: nothing to 
 
 import sonde  # noqa: E402
 from torch_tools import FORMS, TORCH, settle  # noqa: E402
+import warm_torch  # noqa: E402
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 
@@ -24,11 +23,9 @@ def reduced(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reduced")
     environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "2",
                    "RENDEZVOUS": f"file://{folder}/rendezvous", "OMP_NUM_THREADS": "1"}
-    ranks = [subprocess.Popen([sys.executable, PROGRAMS / "collectives.py", folder / f"{rank}.json"],
-                              env={**environment, "RANK": str(rank)}, stderr=subprocess.PIPE,
-                              text=True) for rank in range(2)]
-    errors = [rank.communicate(timeout=240)[1] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], errors
+    ranks = warm_torch.run_together([((PROGRAMS / "collectives.py", folder / f"{rank}.json"), {
+        "env": {**environment, "RANK": str(rank)}}) for rank in range(2)])
+    assert [rank.returncode for rank in ranks] == [0, 0], ranks
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)], folder
 
 

@@ -2,8 +2,6 @@
 """Where the torch probe comes from: a wheel's own, the cache, a compiler, or none of them."""
 import os
 import shutil
-import subprocess
-import sys
 import textwrap
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed: there is no probe")
 
 from sonde.torch import _probe as _torch_probe  # noqa: E402
+import warm_torch  # noqa: E402
 
 PROGRAM = """
     import json, sys
@@ -43,8 +42,7 @@ PROGRAM = """
 
 def run_without_compiler(tmp_path, *arguments):
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "CXX": "no-such-compiler"}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM), *map(str, arguments)],
-                          text=True, capture_output=True, env=environment)
+    done = warm_torch.run("-c", textwrap.dedent(PROGRAM), *arguments, env=environment)
     assert done.returncode == 0, done.stderr
     import json
     said = [line for line in done.stderr.splitlines() if line.startswith("sonde:")]

@@ -7,8 +7,6 @@ import collections
 import json
 import os
 import pathlib
-import subprocess
-import sys
 import time
 
 import pytest
@@ -19,6 +17,7 @@ pytest.importorskip("torchvision", reason="torchvision is not installed: no netw
 from torch.autograd.profiler_util import FunctionEventAvg  # noqa: E402
 from torch_tools import (CPU, FORMS, FULL, NETWORKS, apart, both, loader,  # noqa: E402
                          seen_by_both, together, watch)
+import warm_torch  # noqa: E402
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 MEMORY = "[memory]"
@@ -189,11 +188,9 @@ def ranks(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
     environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "2",
                    "RENDEZVOUS": f"file://{folder}/rendezvous", "OMP_NUM_THREADS": "1"}
-    started = [subprocess.Popen([sys.executable, PROGRAMS / "ranks.py", folder / f"{rank}.json"],
-                                env={**environment, "RANK": str(rank)}, stderr=subprocess.PIPE,
-                                text=True) for rank in range(2)]
-    errors = [rank.communicate(timeout=240)[1] for rank in started]
-    assert [rank.returncode for rank in started] == [0, 0], errors
+    started = warm_torch.run_together([((PROGRAMS / "ranks.py", folder / f"{rank}.json"), {
+        "env": {**environment, "RANK": str(rank)}}) for rank in range(2)])
+    assert [rank.returncode for rank in started] == [0, 0], started
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
 
 

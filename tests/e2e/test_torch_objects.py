@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: there is no
 import sonde  # noqa: E402
 from torch.autograd import profiler_util  # noqa: E402
 from torch_tools import CPU, FULL, X, quiet, record, training  # noqa: E402
+import warm_torch  # noqa: E402
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 WAYS = {"pickle": lambda value: pickle.loads(pickle.dumps(value)), "deepcopy": copy.deepcopy,
@@ -87,12 +88,10 @@ def test_gathered_over_ranks(tmp_path):
     """all_gather_object, then one sum over all ranks (programs/gather.py)."""
     environment = {**os.environ, "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1",
                    "RENDEZVOUS": f"file://{tmp_path}/rendezvous"}
-    ranks = [subprocess.Popen([sys.executable, PROGRAMS / "gather.py"], text=True,
-                              env={**environment, "RANK": str(rank)}, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE) for rank in range(2)]
-    said = [rank.communicate(timeout=240) for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], said
-    assert [json.loads(out.splitlines()[-1]) for out, _ in said] == [{"aten::mul": 3, "events": 6}] * 2
+    ranks = warm_torch.run_together([((PROGRAMS / "gather.py",), {"env": {**environment, "RANK": str(rank)}})
+                                     for rank in range(2)])
+    assert [rank.returncode for rank in ranks] == [0, 0], ranks
+    assert [json.loads(rank.stdout.splitlines()[-1]) for rank in ranks] == [{"aten::mul": 3, "events": 6}] * 2
 
 
 def test_add():
