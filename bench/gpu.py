@@ -88,12 +88,12 @@ def run(profiler, folder, pairs=0, many=0):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def compare_added(rounds, folder):
+def compare_added(rounds, pairs, folder):
     """Prints what each profiler adds to an iteration, and what it leaves behind."""
     runs = {"torch": [], "sonde": []}
     for _ in range(rounds):
         for profiler, list_ in runs.items():
-            list_.append(run(profiler, folder, pairs=PAIRS))
+            list_.append(run(profiler, folder, pairs=pairs))
 
     def median(profiler, value):
         return statistics.median(value(one) for one in runs[profiler])
@@ -114,6 +114,7 @@ def compare_added(rounds, folder):
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--pairs", type=int, default=PAIRS, help="of a bare run and a session, in each process")
     options.add_argument("--events", type=int, default=EVENTS, help="of the run whose stop and table are timed; 0: none")
     options = options.parse_args()
     try:
@@ -127,7 +128,7 @@ def main():
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}")
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
         if options.rounds:
-            compare_added(options.rounds, folder)
+            compare_added(options.rounds, options.pairs, folder)
         if options.events:
             ours, theirs = run("sonde", folder, many=options.events), run("torch", folder, many=options.events // 6)
             print(f"stop and table of {ours['events']:,.0f} events    {ours['stop_s'] + ours['table_s']:.3f} s"
