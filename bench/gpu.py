@@ -84,7 +84,9 @@ print(json.dumps(result))
 def run(profiler, folder, pairs=0, many=0):
     done = subprocess.run([sys.executable, "-c", PROGRAM, os.path.join(os.path.dirname(HERE), "tests/gpu"),
                            profiler, folder, str(ITERATIONS), str(pairs), str(many)],
-                          check=True, capture_output=True, text=True)
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"bench/gpu.py: the run with {profiler} failed with status {done.returncode}:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
