@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of the calls of CUDA in events(), forward and backward, as torch.profiler has them with verbose stacks."""
+"""Stacks of the calls of CUDA in events(), forward and backward, as torch.profiler has them with verbose stacks.
+
+What autograd's engine runs between backward functions, to add gradients up, torch shows under the Python functions of the
+thread that waits in backward(); in ours it has none, since no operator called it.
+"""
 import collections
 import json
 
@@ -45,6 +49,7 @@ def test_stacks_of_calls(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     theirs, ours = (json.loads(python(tmp_path / "program.py", profiler).stdout.splitlines()[-1])
                     for profiler in ("torch", "sonde"))
+    theirs = [[name, [] if stack and stack[0].endswith(": _engine_run_backward") else stack] for name, stack in theirs]
     counted = [collections.Counter((name, tuple(stack)) for name, stack in rows) for rows in (theirs, ours)]
     assert counted[0] == counted[1]
     assert sum(bool(stack) for _, stack in ours) > 5

@@ -62,7 +62,7 @@ static struct begun {
     _Atomic uint32_t correlation, epoch;
     _Atomic uint64_t ticks;
 } begun[BEGUN];
-static _Atomic uint64_t call_count;
+static _Atomic uint64_t latest; /* call: epoch << 32 | correlation, of which each is met once */
 static _Atomic uint32_t first_epoch;
 static _Atomic uint64_t first_ticks;
 
@@ -83,8 +83,11 @@ uint64_t snd_calls_first(uint32_t epoch)
     return atomic_load(&first_epoch) == epoch ? atomic_load(&first_ticks) : UINT64_MAX;
 }
 
-static bool is_inside(const struct begun *place, uint32_t correlation, uint32_t epoch)
+/* A call inside another, of the driver in the runtime's, has the same correlation. */
+static bool is_inside(uint32_t correlation, uint32_t epoch)
 {
+    const struct begun *place = &begun[correlation % BEGUN];
+
     return atomic_load_explicit(&place->correlation, memory_order_relaxed) == correlation &&
            atomic_load_explicit(&place->epoch, memory_order_relaxed) == epoch;
 }
@@ -102,24 +105,20 @@ enum snd_call_seen snd_call_began(uint32_t correlation, uint64_t *ticks)
     return (int32_t)(there - correlation) > 0 ? SND_CALL_UNKNOWN : SND_CALL_NOT_SEEN;
 }
 
-uint64_t snd_calls_count(void)
+uint64_t snd_calls_latest(void)
 {
-    return atomic_load_explicit(&call_count, memory_order_relaxed);
+    return atomic_load_explicit(&latest, memory_order_relaxed);
 }
 
 /* --------------------------------------------------------------------- contexts */
 
-static _Atomic(void *)     contexts[CONTEXTS];
-static _Thread_local void *last_context;
+static _Atomic(void *) contexts[CONTEXTS];
 
 static void note_context(void *context)
 {
-    if (!context || context == last_context)
-        return;
-    last_context = context;
-    for (size_t i = 0; i < CONTEXTS; i++) {
+    for (size_t i = 0; context && i < CONTEXTS; i++) {
         void *none = NULL;
-        if (atomic_load(&contexts[i]) == context)
+        if (atomic_load_explicit(&contexts[i], memory_order_relaxed) == context)
             return;
         if (atomic_compare_exchange_strong(&contexts[i], &none, context) || none == context)
             return;
@@ -154,13 +153,13 @@ void snd_calls_wait_for_devices(void)
 
 #define IS_OURS (UINT64_C(1) << 32) /* in a call's data, with the epoch: its range is to be ended */
 
-static void enter(uint32_t domain, uint32_t id, const struct cupti_call *call, uint32_t epoch)
+/* Apart from on_call(), which is called as often for what is not recorded, and at each end. */
+static __attribute__((noinline)) void enter(uint32_t domain, uint32_t id,
+                                            const struct cupti_call *call, uint32_t epoch)
 {
     struct begun *place = &begun[call->correlation % BEGUN];
+    uint32_t      name = name_of(domain, id, call->function, epoch);
 
-    if (is_inside(place, call->correlation, epoch))
-        return;
-    uint32_t name = name_of(domain, id, call->function, epoch);
     if (!name)
         return;
     note_context(call->context);
@@ -172,7 +171,7 @@ static void enter(uint32_t domain, uint32_t id, const struct cupti_call *call, u
     atomic_store_explicit(&place->ticks, began ? began : sonde_clock(), memory_order_release);
     atomic_store_explicit(&place->epoch, epoch, memory_order_release);
     atomic_store_explicit(&place->correlation, call->correlation, memory_order_release);
-    atomic_fetch_add_explicit(&call_count, 1, memory_order_relaxed);
+    atomic_store_explicit(&latest, (uint64_t)epoch << 32 | call->correlation, memory_order_relaxed);
     *call->data = IS_OURS | epoch;
 }
 
@@ -187,7 +186,8 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
             forget_context(((const struct cupti_resource_data *)data)->context);
     } else if (call->site == CUPTI_ENTER) {
         *call->data = 0;
-        if (epoch != 0 && atomic_load_explicit(&is_on, memory_order_relaxed))
+        if (epoch != 0 && atomic_load_explicit(&is_on, memory_order_relaxed) &&
+            !is_inside(call->correlation, epoch))
             enter(domain, id, call, epoch);
     } else if (*call->data == (IS_OURS | epoch)) {
         sonde_end();

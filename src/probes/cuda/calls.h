@@ -34,8 +34,8 @@ bool snd_calls_are_on(void);
 /* When the first call of this epoch began, in ticks; UINT64_MAX: there was none yet. */
 uint64_t snd_calls_first(uint32_t epoch);
 
-/* Calls recorded up to now: has there been any since? */
-uint64_t snd_calls_count(void);
+/* Another number when a call was recorded since it was last asked. */
+uint64_t snd_calls_latest(void);
 
 /* Waits for all that the contexts seen so far were given to do. */
 void snd_calls_wait_for_devices(void);

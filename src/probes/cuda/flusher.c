@@ -23,7 +23,7 @@ static struct {
 
 static void *flush_now_and_then(void *unused)
 {
-    uint64_t calls = 0;
+    uint64_t call = 0;
 
     (void)unused;
     pthread_mutex_lock(&flusher.lock);
@@ -34,8 +34,8 @@ static void *flush_now_and_then(void *unused)
         until.tv_sec += until.tv_nsec / 1000000000L;
         until.tv_nsec %= 1000000000L;
         int waited = pthread_cond_timedwait(&flusher.end, &flusher.lock, &until);
-        if (waited == ETIMEDOUT && !flusher.is_ending && snd_calls_count() != calls) {
-            calls = snd_calls_count();
+        if (waited == ETIMEDOUT && !flusher.is_ending && snd_calls_latest() != call) {
+            call = snd_calls_latest();
             pthread_mutex_unlock(&flusher.lock);
             snd_cupti.ActivityFlushAll(0);
             pthread_mutex_lock(&flusher.lock);

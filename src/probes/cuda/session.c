@@ -24,7 +24,7 @@ static atomic_uint     users;
 static pid_t           owner; /* the process that started: CUDA is not to be used in its children */
 static atomic_bool     has_ended;
 static uint64_t        first_buffers; /* snd_works_buffers() at the start */
-static uint64_t        flushed_calls; /* snd_calls_count() when all was last waited for */
+static uint64_t        flushed_call;  /* snd_calls_latest() when all was last waited for */
 static char            error_text[512], description[512];
 
 /* ------------------------------------------------------------------------ flush */
@@ -37,15 +37,15 @@ static bool is_usable(void)
 /* Has CUPTI hand over all that was asked for up to now. */
 static void flush(void)
 {
-    uint64_t calls = snd_calls_count();
+    uint64_t call = snd_calls_latest();
 
-    if (calls == flushed_calls && snd_calls_are_on())
+    if (call == flushed_call && snd_calls_are_on())
         return;
     snd_calls_wait_for_devices();
     snd_works_flushing(true);
     snd_cupti.ActivityFlushAll(CUPTI_FLUSH_FORCED);
     snd_works_flushing(false);
-    flushed_calls = calls;
+    flushed_call = call;
 }
 
 /* ---------------------------------------------------------------- the process's life */
