@@ -193,12 +193,13 @@ struct sonde_export_options {
     bool   gzip;        /* compress what is written */
     /* chrome: members added at the top level, key and JSON text in turn, then NULL; or NULL */
     const char *const *metadata;
-    const char        *name;   /* chrome: traceName; NULL: that of the trace's own file */
-    unsigned           levels; /* benchmark: enum sonde_level, or-ed; 0: all */
+    const char        *name;    /* chrome: traceName; NULL: that of the trace's own file */
+    unsigned           levels;  /* benchmark: enum sonde_level, or-ed; 0: all */
+    bool               off_cpu; /* folded: of samples, the time off the CPU alone */
 };
-#define SONDE_EXPORT_OPTIONS_INIT                                 \
-    {                                                             \
-        sizeof(struct sonde_export_options), false, NULL, NULL, 0 \
+#define SONDE_EXPORT_OPTIONS_INIT                                        \
+    {                                                                    \
+        sizeof(struct sonde_export_options), false, NULL, NULL, 0, false \
     }
 
 /*

@@ -521,6 +521,7 @@ struct sonde_sample_function {
     bool              is_native;
     uint64_t          samples; /* in which it was running */
     int64_t           self_ns, total_ns;
+    int64_t           off_cpu_ns; /* of total_ns: not on the CPU */
 };
 struct sonde_sample_functions {
     size_t                        count;

@@ -344,7 +344,8 @@ enum sonde_tally_kind {
     SONDE_TALLY_HEAP = 7, /* key: a stack; other: 0 malloc's, 1 mapped */
     SONDE_TALLY_HEAP_PROCESS = 8,
     SONDE_TALLY_HEAP_SAMPLED = 9,
-    SONDE_TALLY_NATIVE = 12, /* key, other 0 */
+    SONDE_TALLY_NATIVE = 12,       /* key, other 0 */
+    SONDE_TALLY_NATIVE_WAITS = 13, /* key, other 0 */
 };
 /* A kind as counted by one session, 1..65535; readers show those of 0. */
 #define SONDE_TALLY_OF(kind, session) \

@@ -32,7 +32,7 @@
 struct attach_args {
     const char          *duration;
     int64_t              hz;
-    bool                 nonblocking, quiet, verbose;
+    bool                 nonblocking, off_cpu, quiet, verbose;
     bool                 native; /* it runs no Python */
     struct snd_after_run after;
 };
@@ -48,6 +48,9 @@ static const struct snd_option options[] = {
       SND_OPTION_MAYBE, AT(hz), 0 },
     { 'd', "duration", "SECONDS", "stop after SECONDS (default: when the process ends, or Ctrl-C)",
       SND_OPTION_TEXT, AT(duration), 0 },
+    { 0, "off-cpu", NULL,
+      "of a program without Python: where its threads wait, too, and for how long", SND_OPTION_FLAG,
+      AT(off_cpu), 0 },
     { 0, "nonblocking", NULL,
       "never stop a thread; stacks that change while they are read are dropped", SND_OPTION_FLAG,
       AT(nonblocking), 0 },
@@ -144,6 +147,7 @@ static void watch(const struct attach_args *args, const struct snd_observers *o)
         .way = "by sonde attach",
         .period_ns = 1000000000u / (uint64_t)(args->hz > 0 ? args->hz : SND_OUTSIDE_HZ),
         .duration_ns = o->duration_ns,
+        .off_cpu = args->off_cpu,
         .stop = -1,
         .quit = &quit,
     };

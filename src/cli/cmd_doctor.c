@@ -172,8 +172,10 @@ static void check_perf(struct snd_finding *finding)
         snd_find(finding, SND_ABSENT, "the kernel has no perf events");
     else if (atoi(text) <= 2 || geteuid() == 0)
         snd_find(finding, SND_FINE,
-                 "a program's own samples and counters may be taken "
+                 "a program's own samples and counters may be taken%s "
                  "(perf_event_paranoid is %s)",
+                 atoi(text) <= 1 || geteuid() == 0 ? ", with the kernel's time and --off-cpu"
+                                                   : ", without the kernel's time and --off-cpu",
                  text);
     else
         snd_find(finding, SND_LIMITED,

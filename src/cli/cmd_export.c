@@ -14,7 +14,7 @@
 
 struct export_args {
     const char *to, *output;
-    bool        list;
+    bool        list, off_cpu;
 };
 
 #define AT(member) offsetof(struct export_args, member)
@@ -24,6 +24,8 @@ static const struct snd_option options[] = {
       "output file; '-' is standard output, NAME.gz is compressed (TRACE with the format's "
       "extension)",
       SND_OPTION_TEXT, AT(output), 0 },
+    { 0, "off-cpu", NULL, "folded: of samples, the time off the CPU alone", SND_OPTION_FLAG,
+      AT(off_cpu), 0 },
     { 'l', "list", NULL, "list the formats", SND_OPTION_FLAG, AT(list), 0 },
 };
 
@@ -55,10 +57,12 @@ static void default_name(const char *trace, const char *format, struct sonde_buf
 static int write_stdout(const struct snd_command *self, struct sonde_trace *trace,
                         const struct export_args *args, const char *object)
 {
-    struct sonde_sink  out = sonde_sink_file(stdout);
-    struct sonde_error err;
+    struct sonde_sink           out = sonde_sink_file(stdout);
+    struct sonde_export_options exporting = SONDE_EXPORT_OPTIONS_INIT;
+    struct sonde_error          err;
 
-    if (sonde_export(trace, args->to, NULL, &out, &err) != SONDE_OK)
+    exporting.off_cpu = args->off_cpu;
+    if (sonde_export(trace, args->to, &exporting, &out, &err) != SONDE_OK)
         return snd_report_error(self, object, &err);
     return snd_finish_stdout(self);
 }
@@ -78,8 +82,8 @@ static int make_aside(char *path)
 }
 
 /* Writes beside the file and renames, so that a failure leaves what was there. */
-static int write_file(const struct snd_command *self, struct sonde_trace *trace, const char *format,
-                      const char *path, const char *object)
+static int write_file(const struct snd_command *self, struct sonde_trace *trace,
+                      const struct export_args *args, const char *path, const char *object)
 {
     struct sonde_export_options exporting = SONDE_EXPORT_OPTIONS_INIT;
     struct sonde_buffer         aside = { 0 };
@@ -99,8 +103,9 @@ static int write_file(const struct snd_command *self, struct sonde_trace *trace,
         return status;
     }
     struct sonde_sink out = sonde_sink_fd(fd);
+    exporting.off_cpu = args->off_cpu;
     exporting.gzip = snd_ends_with(path, ".gz");
-    if (sonde_export(trace, format, &exporting, &out, &err) != SONDE_OK)
+    if (sonde_export(trace, args->to, &exporting, &out, &err) != SONDE_OK)
         status = snd_report_error(self, object, &err);
     if (close(fd) != 0 && status == SND_EXIT_OK)
         status = snd_failure("%s: cannot write %s: %s", self->name, path, strerror(errno));
@@ -130,7 +135,7 @@ static int export_trace(const struct snd_command *self, struct sonde_trace *trac
         status = snd_failure("%s: refusing to overwrite the trace %s; give another name with -o",
                              self->name, name.bytes);
     else
-        status = write_file(self, trace, args->to, name.bytes, object);
+        status = write_file(self, trace, args, name.bytes, object);
     if (status == SND_EXIT_OK && isatty(STDERR_FILENO))
         fprintf(stderr, "sonde: wrote %s\n", name.bytes);
     sonde_buffer_release(&name);
@@ -164,6 +169,8 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (!is_format(args.to))
         return snd_usage_error(self, "unknown format '%s'; 'sonde export --list' lists the formats",
                                args.to);
+    if (args.off_cpu && strcmp(args.to, "folded") != 0)
+        return snd_usage_error(self, "--off-cpu requires --to folded, got '%s'", args.to);
     status = snd_open_trace(self, operands, argv, &trace);
     if (status >= 0)
         return status;

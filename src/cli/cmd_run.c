@@ -315,13 +315,16 @@ static void choose_outside(struct run_args *args, char **program)
 {
     struct snd_outside *o = &args->outside;
 
-    o->wanted = args->probes.sample != 0 && !args->schedule && !snd_runs_python(program);
-    o->unasked = args->probes.unasked;
     const struct snd_run_probes *p = &args->probes;
+    bool                         samples = p->sample != 0 || p->native || p->off_cpu;
+
+    o->wanted = samples && !args->schedule && !snd_runs_python(program);
+    o->unasked = p->unasked;
     args->probes.outside = o->wanted && !p->ops && !p->functions && !p->lines && !p->line_memory;
     o->hz = args->probes.sample > 0 ? args->probes.sample : 0;
     o->max_bytes = args->max_size;
     o->keep_last = args->keep_last;
+    o->off_cpu = p->off_cpu;
 }
 
 /* The program's process waits: whoever observes it from outside gets ready. */

@@ -109,6 +109,7 @@ static void work(const struct snd_outside *o, pid_t program, struct pipes pipes)
           .period_ns = 1000000000u / (uint64_t)(o->hz > 0 ? o->hz : SND_OUTSIDE_HZ),
           .max_bytes = o->max_bytes,
           .keep_last = o->keep_last,
+          .off_cpu = o->off_cpu,
           .on_exec = true,
           .stop = pipes.stop,
           .ready = tell_ready,

@@ -24,7 +24,7 @@ struct snd_outside {
     bool                unasked; /* where it cannot be done, nothing is said */
     int64_t             hz;      /* 0: the default */
     uint64_t            max_bytes;
-    bool                keep_last;
+    bool                keep_last, off_cpu;
     struct sonde_buffer path;     /* of its trace; owned, as the next two */
     struct sonde_buffer command;  /* as a person types it */
     char                why[256]; /* why nothing is sampled; "" otherwise */

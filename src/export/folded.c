@@ -145,8 +145,25 @@ static void put_thread_name(const struct sonde_trace *trace, uint32_t thread,
             path->bytes[i] = '_';
 }
 
+static int64_t off_cpu(const struct sonde_sample_node *n)
+{
+    return n->time_ns - n->cpu_ns;
+}
+
+/* The time in which a node was innermost; `waits`: of that, the time off the CPU. */
+static int64_t own_time(const struct sonde_samples *samples, const struct sonde_sample_node *n,
+                        bool waits)
+{
+    int64_t ns = waits ? off_cpu(n) : n->self_ns;
+
+    for (uint32_t at = waits ? n->first_child : 0; at != 0;
+         at = sonde_samples_node(samples, at)->next_sibling)
+        ns -= off_cpu(sonde_samples_node(samples, at));
+    return ns;
+}
+
 static void put_samples(const struct sonde_trace *trace, const struct sonde_samples *samples,
-                        struct snd_out *out, struct way *way)
+                        bool waits, struct snd_out *out, struct way *way)
 {
     for (size_t i = 0; i < sonde_samples_thread_count(samples); i++) {
         const struct sonde_sample_thread *t = sonde_samples_thread(samples, i);
@@ -160,7 +177,7 @@ static void put_samples(const struct sonde_trace *trace, const struct sonde_samp
                 add_frame(&way->path, n->function, n->file, n->line);
             if (!keep_length(way, n->depth))
                 return;
-            put_path(out, &way->path, n->self_ns);
+            put_path(out, &way->path, own_time(samples, n, waits));
         }
     }
 }
@@ -240,12 +257,11 @@ SND_EXPORT_WRITE(snd_export_folded)
     struct sonde_samples *samples;
     struct way            way = { 0 };
 
-    (void)options;
     enum sonde_status st = sonde_samples_new(trace, NULL, &samples, err);
     if (st != SONDE_OK)
         return st;
     if (sonde_samples_thread_count(samples) > 0)
-        put_samples(trace, samples, out, &way);
+        put_samples(trace, samples, options->off_cpu, out, &way);
     else
         st = write_others(trace, out, &way, err);
     if (st == SONDE_OK && (way.failed || way.path.failed))

@@ -67,6 +67,7 @@ static void enter(struct tally *t, uint32_t node)
     f->self_ns = snd_add(f->self_ns, n->self_ns);
     if (t->running[row]++ == 0) {
         f->total_ns = snd_add(f->total_ns, n->time_ns);
+        f->off_cpu_ns = snd_add(f->off_cpu_ns, snd_sub(n->time_ns, n->cpu_ns));
         f->samples += n->samples;
     }
 }

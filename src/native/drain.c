@@ -51,6 +51,12 @@ static void count(struct snd_drain *d, unsigned word, uint64_t n)
         d->tally[word] += n;
 }
 
+static void count_waits(struct snd_drain *d, unsigned word, uint64_t n)
+{
+    if (d->waits)
+        d->waits[word] += n;
+}
+
 /* --------------------------------------------------------------------- stacks */
 
 static uint32_t intern_frame(struct snd_drain *d, uint32_t file, uint64_t address)
@@ -131,15 +137,14 @@ static uint32_t thread_id(struct snd_drain *d, struct snd_seen_thread *thread, u
 }
 
 static void write_sample(struct snd_drain *d, struct snd_seen_thread *thread, uint32_t stack,
-                         uint64_t ns)
+                         uint64_t ns, uint64_t covered, uint32_t state)
 {
-    uint64_t                       covered = d->perf->period_ns;
     const struct snd_seen_process *process = snd_observed_process(&d->observed, thread->pid);
     struct sonde_sample            sample = {
                    .stack = stack,
                    .thread = thread_id(d, thread, process ? process->parent : 0,
                             ns > covered ? ns - covered : ns),
-                   .state = SONDE_SAMPLED_ON_CPU | SONDE_SAMPLED_NATIVE,
+                   .state = state | SONDE_SAMPLED_NATIVE,
                    .samples = 1,
                    .covered_ns = covered,
                    .at = raw_at(d, ns),
@@ -161,8 +166,41 @@ static void on_sample(struct snd_drain *d, const struct perf_event_header *recor
     if (!thread || !process)
         return;
     uint32_t stack = find_stack(d, &s, process);
+    if (snd_perf_is_switch(d->perf, s.event)) {
+        thread->waits_at = stack;
+        thread->waits_ns = s.ns;
+        return;
+    }
     count(d, SND_NATIVE_SAMPLES, 1);
-    write_sample(d, thread, stack, s.ns);
+    write_sample(d, thread, stack, s.ns, d->perf->period_ns, SONDE_SAMPLED_ON_CPU);
+}
+
+/* From when it left its processor: idle, as the states have it. */
+static void end_wait(struct snd_drain *d, struct snd_seen_thread *thread, uint64_t ns)
+{
+    if (thread->waits_ns == 0 || ns <= thread->waits_ns)
+        return;
+    count_waits(d, SND_NATIVE_WAITS_COUNT, 1);
+    write_sample(d, thread, thread->waits_at, ns, ns - thread->waits_ns, 0);
+    thread->waits_ns = 0;
+}
+
+/* A thread left its processor, or is on one again. One that was made to leave does not wait. */
+static void on_switch(struct snd_drain *d, const struct perf_event_header *record)
+{
+    uint32_t ids[2], at;
+    uint64_t ns;
+
+    if (record->size < sizeof *record + sizeof ids + sizeof ns)
+        return;
+    memcpy(ids, record + 1, sizeof ids);
+    memcpy(&ns, (const uint8_t *)(record + 1) + sizeof ids, sizeof ns);
+    if (!snd_map_get(&d->observed.by_tid, (struct snd_key){ ids[0], ids[1], 0 }, &at))
+        return;
+    if (!(record->misc & PERF_RECORD_MISC_SWITCH_OUT))
+        end_wait(d, &d->observed.threads[at], ns);
+    else if (record->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT)
+        d->observed.threads[at].waits_ns = 0;
 }
 
 static void on_map(struct snd_drain *d, const struct perf_event_header *record)
@@ -279,6 +317,7 @@ static void take(void *user, const struct perf_event_header *record, uint64_t ns
         { PERF_RECORD_SAMPLE, on_sample }, { PERF_RECORD_MMAP2, on_map },
         { PERF_RECORD_COMM, on_name },     { PERF_RECORD_FORK, on_task },
         { PERF_RECORD_EXIT, on_task },     { PERF_RECORD_LOST, on_lost },
+        { PERF_RECORD_SWITCH, on_switch },
     };
 
     (void)ns;
@@ -290,14 +329,30 @@ static void take(void *user, const struct perf_event_header *record, uint64_t ns
 /* ---------------------------------------------------------------------- whole */
 
 void snd_drain_init(struct snd_drain *d, struct snd_perf *perf,
-                    const struct snd_native_recorder *recorder)
+                    const struct snd_native_recorder *recorder, bool off_cpu)
 {
     *d = (struct snd_drain){ .perf = perf, .recorder = *recorder };
     d->kernel = snd_mapped_kernel(&d->observed.files);
     d->tally = recorder->tally(SONDE_TALLY_NATIVE, 0, 0, SND_NATIVE_WORDS);
     count(d, SND_NATIVE_USER_ONLY, !perf->has_kernel);
     count(d, SND_NATIVE_PERIOD_NS, perf->period_ns);
+    if (off_cpu)
+        d->waits = recorder->tally(SONDE_TALLY_NATIVE_WAITS, 0, 0, SND_NATIVE_WAITS_WORDS);
+    count_waits(d, SND_NATIVE_WAITS_ABSENT, !perf->has_switches);
     d->before = take_moment();
+}
+
+/* The threads that wait when the recording ends. */
+static void end_waits(struct snd_drain *d)
+{
+    for (uint32_t i = 0; i < d->observed.thread_count; i++) {
+        struct snd_seen_thread *thread = &d->observed.threads[i];
+        uint32_t                at;
+        if (snd_map_get(&d->observed.by_tid, (struct snd_key){ thread->pid, thread->tid, 0 },
+                        &at) &&
+            at == i)
+            end_wait(d, thread, d->now.ns);
+    }
 }
 
 void snd_drain_round(struct snd_drain *d, bool all)
@@ -308,6 +363,8 @@ void snd_drain_round(struct snd_drain *d, bool all)
         d->before = d->now;
     d->now = take_moment();
     snd_perf_drain(d->perf, all ? UINT64_MAX : d->now.ns, take, d);
+    if (all)
+        end_waits(d);
     if (all) { /* what was lost last has no record after it that would say so */
         uint64_t lost = snd_perf_lost(d->perf);
         count(d, SND_NATIVE_LOST,

@@ -50,11 +50,12 @@ struct snd_drain {
     struct snd_native_moment   before, now;
     uint64_t                   last_raw;
     uint64_t                  *tally; /* in the trace; NULL: no room */
+    uint64_t                  *waits; /* likewise; NULL, too: they are not asked for */
     uint64_t                   counts[SND_NATIVE_WORDS];
 };
 
 void snd_drain_init(struct snd_drain *drain, struct snd_perf *perf,
-                    const struct snd_native_recorder *recorder);
+                    const struct snd_native_recorder *recorder, bool off_cpu);
 /* Takes what is in the rings, up to now; `all`: to the end. */
 void snd_drain_round(struct snd_drain *drain, bool all);
 /* Finds the functions at all addresses, once: at the end. */

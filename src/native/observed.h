@@ -23,6 +23,8 @@ struct snd_seen_thread {
     uint32_t id; /* in the recording; 0: not there yet */
     char     name[SND_COMM_MAX];
     uint64_t start_ns;
+    uint32_t waits_at; /* the stack in which it left its processor */
+    uint64_t waits_ns; /* and when; 0: it is on one, or was made to leave */
 };
 
 /* Pointers are valid until the next one is added. */

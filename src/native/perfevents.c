@@ -58,6 +58,21 @@ static struct perf_event_attr make_attr(const struct snd_perf *p)
     return attr;
 }
 
+/*
+ * A sample each time that a thread leaves its processor, and records of when it left and came back. The
+ * switch is in the kernel: who may not sample that gets none.
+ */
+static struct perf_event_attr make_switch_attr(const struct snd_perf *p)
+{
+    struct perf_event_attr attr = make_attr(p);
+
+    attr.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
+    attr.sample_period = 1;
+    attr.context_switch = 1;
+    attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = 0;
+    return attr;
+}
+
 /* -------------------------------------------------------------------- opening */
 
 static bool keep_event(struct snd_perf *p, int fd)
@@ -88,6 +103,39 @@ static int open_first(struct snd_perf *p, pid_t pid, int cpu)
         fd = open_event(&attr, pid, cpu);
     }
     return fd;
+}
+
+/* An event whose records go to a ring. */
+static bool open_beside(struct snd_perf *p, struct perf_event_attr *attr, pid_t tid,
+                        const struct snd_perf_ring *ring, uint64_t *id)
+{
+    int fd = open_event(attr, tid, ring->cpu);
+
+    if (fd >= 0 && (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) != 0 ||
+                    ioctl(fd, PERF_EVENT_IOC_ID, id) != 0)) {
+        close(fd);
+        fd = -1;
+    }
+    return keep_event(p, fd);
+}
+
+static bool open_switches(struct snd_perf *p, pid_t tid)
+{
+    struct perf_event_attr attr = make_switch_attr(p);
+    uint64_t               id;
+
+    for (uint32_t i = 0; i < p->ring_count; i++)
+        if (!open_beside(p, &attr, tid, &p->rings[i], &id) ||
+            !snd_map_put(&p->switches, (struct snd_key){ id, 0, 0 }, 1))
+            return false;
+    return true;
+}
+
+bool snd_perf_is_switch(const struct snd_perf *p, uint64_t event)
+{
+    uint32_t found;
+
+    return p->has_switches && snd_map_get(&p->switches, (struct snd_key){ event, 0, 0 }, &found);
 }
 
 static size_t page_size(void)
@@ -191,6 +239,7 @@ enum sonde_status snd_perf_open(struct snd_perf *p, pid_t pid, const struct snd_
             snd_perf_close(p);
             return status;
         }
+    p->has_switches = wanted->off_cpu && p->has_kernel && open_switches(p, pid);
     return SONDE_OK;
 }
 
@@ -198,16 +247,11 @@ bool snd_perf_add(struct snd_perf *p, pid_t tid)
 {
     for (uint32_t i = 0; i < p->ring_count; i++) {
         struct perf_event_attr attr = make_attr(p);
-        int                    fd = open_event(&attr, tid, p->rings[i].cpu);
-        if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, p->rings[i].fd) != 0) {
-            if (fd >= 0)
-                close(fd);
-            return false;
-        }
-        if (!keep_event(p, fd))
+        uint64_t               id;
+        if (!open_beside(p, &attr, tid, &p->rings[i], &id))
             return false;
     }
-    return true;
+    return !p->has_switches || open_switches(p, tid);
 }
 
 static void control(struct snd_perf *p, unsigned long request)
@@ -258,6 +302,7 @@ void snd_perf_close(struct snd_perf *p)
     }
     free(p->events);
     free(p->rings);
+    snd_map_release(&p->switches);
     *p = (struct snd_perf){ 0 };
 }
 

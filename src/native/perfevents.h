@@ -39,15 +39,18 @@ struct snd_perf {
     uint32_t              event_count, event_capacity;
     size_t                ring_bytes;
     uint64_t              period_ns;
-    bool                  on_exec;     /* begin when the process runs another program */
-    bool                  has_kernel;  /* time in the kernel is sampled, too, with its frames */
-    bool                  counts_lost; /* snd_perf_lost() knows */
+    bool                  on_exec;      /* begin when the process runs another program */
+    bool                  has_kernel;   /* time in the kernel is sampled, too, with its frames */
+    bool                  counts_lost;  /* snd_perf_lost() knows */
+    bool                  has_switches; /* threads that leave their processor are sampled, too */
+    struct snd_map        switches;     /* the ids of those events */
 };
 
 /* What is to be sampled. */
 struct snd_perf_wanted {
     uint64_t period_ns;
     bool     on_exec;
+    bool     off_cpu; /* samples of threads that leave their processor, and when they come back */
 };
 
 /*
@@ -57,6 +60,8 @@ struct snd_perf_wanted {
 SND_CHECKED enum sonde_status snd_perf_open(struct snd_perf *perf, pid_t pid,
                                             const struct snd_perf_wanted *wanted,
                                             struct sonde_error           *err);
+/* Is it the event of a thread that leaves its processor, not that of the clock? */
+bool snd_perf_is_switch(const struct snd_perf *perf, uint64_t event);
 /* Adds another thread to them. False: it has ended, or there are no more descriptors. */
 bool snd_perf_add(struct snd_perf *perf, pid_t tid);
 /* Attached events begin to count. */

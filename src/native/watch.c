@@ -130,6 +130,8 @@ static void say_what_it_is(const struct snd_native_recorder *r, const struct snd
     snprintf(text, sizeof text, "cpu-clock, %s, %s", w->way,
              perf->has_kernel ? "with the kernel" : "user only");
     r->metadata(snd_meta_key(SND_META_NATIVE_SAMPLE), text);
+    if (w->off_cpu)
+        r->metadata(snd_meta_key(SND_META_NATIVE_OFF_CPU), perf->has_switches ? "yes" : "no");
 }
 
 static uint64_t now_ns(void)
@@ -164,7 +166,7 @@ enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
     struct snd_native_recorder recorder;
     struct snd_perf            perf;
     struct snd_drain           drain;
-    struct snd_perf_wanted     wanted = { w->period_ns, w->on_exec };
+    struct snd_perf_wanted     wanted = { w->period_ns, w->on_exec, w->off_cpu };
     struct sonde_options       options = SONDE_OPTIONS_INIT;
 
     enum sonde_status status = load(&recorder, err);
@@ -179,14 +181,15 @@ enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
     status = recorder.start(&options, err);
     if (status == SONDE_OK) {
         say_what_it_is(&recorder, w, &perf);
-        snd_drain_init(&drain, &perf, &recorder);
+        snd_drain_init(&drain, &perf, &recorder, w->off_cpu);
         if (!w->on_exec)
             add_family(&drain, (uint32_t)w->pid);
         if (w->ready)
             w->ready(w->user);
         sample(&drain, w);
         snd_drain_resolve(&drain);
-        bool is_empty = drain.counts[SND_NATIVE_SAMPLES] == 0;
+        bool is_empty = drain.counts[SND_NATIVE_SAMPLES] == 0 &&
+                        !(drain.waits && drain.waits[SND_NATIVE_WAITS_COUNT] > 0);
         bool refused = drain.counts[SND_NATIVE_OTHER_RIGHTS] > 0;
         snd_drain_release(&drain);
         status = recorder.stop(err);
@@ -204,7 +207,7 @@ enum sonde_status snd_watch_check(pid_t pid, struct sonde_error *err)
 {
     struct snd_native_recorder recorder;
     struct snd_perf            perf;
-    struct snd_perf_wanted     wanted = { 1000000000u, false };
+    struct snd_perf_wanted     wanted = { 1000000000u, false, false };
 
     enum sonde_status status = load(&recorder, err);
     if (status == SONDE_OK)

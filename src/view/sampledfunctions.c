@@ -14,18 +14,22 @@
 #define FLAT_ROWS 20u
 #define LEAST_SHARE 0.01 /* as in the tree */
 
-static const struct snd_column columns[] = {
-    { "self_ns", "Self", SND_TIME, SND_FIT_FIXED },
-    { "self_share", "Self %", SND_SHARE, SND_FIT_FIXED },
-    { "total_ns", "Total", SND_TIME, SND_FIT_FIXED },
-    { "total_share", "Total %", SND_SHARE, SND_FIT_FIXED },
-    { "samples", NULL, SND_COUNT, SND_FIT_FIXED },
-    { "function", "Function", SND_TEXT, SND_FIT_CONTENT },
-    { NULL, "Where", SND_TEXT, SND_FIT_CONTENT },
-    { "file", NULL, SND_TEXT, SND_FIT_CONTENT },
-    { "line", NULL, SND_COUNT, SND_FIT_FIXED },
-    { "is_native", NULL, SND_FLAG, SND_FIT_FIXED },
-};
+/* Time off the CPU has a column of its own where it was recorded for it; data always have it. */
+#define COLUMNS(off_cpu)                                            \
+    {                                                               \
+        { "self_ns", "Self", SND_TIME, SND_FIT_FIXED },             \
+            { "self_share", "Self %", SND_SHARE, SND_FIT_FIXED },   \
+            { "total_ns", "Total", SND_TIME, SND_FIT_FIXED },       \
+            { "total_share", "Total %", SND_SHARE, SND_FIT_FIXED }, \
+            { "off_cpu_ns", off_cpu, SND_TIME, SND_FIT_FIXED },     \
+            { "samples", NULL, SND_COUNT, SND_FIT_FIXED },          \
+            { "function", "Function", SND_TEXT, SND_FIT_CONTENT },  \
+            { NULL, "Where", SND_TEXT, SND_FIT_CONTENT },           \
+            { "file", NULL, SND_TEXT, SND_FIT_CONTENT },            \
+            { "line", NULL, SND_COUNT, SND_FIT_FIXED },             \
+            { "is_native", NULL, SND_FLAG, SND_FIT_FIXED },         \
+    }
+static const struct snd_column columns[] = COLUMNS(NULL), off_cpu_columns[] = COLUMNS("Off CPU");
 
 /* pstats' keys, which this view has by other names. */
 static const char *find_key(const char *sort)
@@ -68,6 +72,7 @@ static void add_row(struct snd_doc *doc, const struct snd_pypaths *paths,
     *cell++ = snd_cell_share(f->self_ns, whole_ns);
     *cell++ = snd_cell_number(f->total_ns);
     *cell++ = snd_cell_share(f->total_ns, whole_ns);
+    *cell++ = snd_cell_number(f->off_cpu_ns);
     *cell++ = snd_cell_number((int64_t)f->samples);
     *cell++ = text ? snd_cell_text(snd_sample_function(&node)) : snd_cell_text(f->function);
     *cell++ = snd_cell_string(format_place(doc, paths, f));
@@ -111,7 +116,8 @@ static enum sonde_status add_functions(struct sonde_trace                *trace,
     const char        *key = options->sort ? find_key(options->sort) : "self_ns";
     struct snd_pypaths paths;
 
-    snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    snd_table_init(&doc->rows, snd_samples_has_waits(trace) ? off_cpu_columns : columns,
+                   SND_COUNT_OF(columns));
     enum sonde_status st = sonde_sample_functions_new(snd_samples_data(doc)->shown,
                                                       &snd_samples_data(doc)->functions, err);
     if (st != SONDE_OK)

@@ -53,11 +53,22 @@ static struct whole add_up(const struct sonde_trace *trace, const struct sonde_s
     return w;
 }
 
+bool snd_samples_has_waits(const struct sonde_trace *trace)
+{
+    struct sonde_text value;
+
+    for (uint32_t i = 0; i < sonde_trace_process_count(trace); i++)
+        if (snd_meta_find(trace, i, SND_META_NATIVE_OFF_CPU, &value) && value.bytes[0] == 'y')
+            return true;
+    return false;
+}
+
 /* One thread's waiting is shown: it is what its program does. So is each thread's by itself. */
-static bool skips_idle(const struct sonde_report_options *options,
+static bool skips_idle(const struct sonde_trace *trace, const struct sonde_report_options *options,
                        const struct sonde_samples *samples, const struct whole *whole)
 {
-    return sonde_samples_thread_count(samples) > 1 && whole->any_busy && !options->show_all &&
+    return !snd_samples_has_waits(trace) && sonde_samples_thread_count(samples) > 1 &&
+           whole->any_busy && !options->show_all &&
            snd_samples_by(options) != SONDE_SAMPLES_BY_THREAD;
 }
 
@@ -89,7 +100,7 @@ enum sonde_status snd_samples_load(struct sonde_trace                *trace,
     struct whole whole = add_up(trace, data->samples);
     how.by = snd_samples_by(options);
     how.fold_recursion = !options->show_all;
-    how.skip_idle = skips_idle(options, data->samples, &whole);
+    how.skip_idle = skips_idle(trace, options, data->samples, &whole);
     return sonde_samples_merge(data->samples, &how, &data->shown, err);
 }
 
@@ -159,7 +170,11 @@ void snd_samples_head(const struct snd_doc *doc, const struct sonde_report_optio
                        strcmp(doc->view, "samples") == 0 ? "" : "--view samples ",
                        whole.processes == 1 ? "" : "process or ");
     }
-    if (whole.idle_ns > 0 && skips_idle(options, snd_samples_data(doc)->samples, &whole))
+    if (snd_samples_has_waits(doc->trace))
+        snd_out_format(out, "Off CPU: %s s in which threads waited, in the stacks where they did\n",
+                       snd_number_fixed(number, 3, (double)whole.idle_ns / 1e9));
+    if (whole.idle_ns > 0 &&
+        skips_idle(doc->trace, options, snd_samples_data(doc)->samples, &whole))
         snd_out_format(out, "Idle:    %s s of waiting threads left out; --show-all shows it\n",
                        snd_number_fixed(number, 3, (double)whole.idle_ns / 1e9));
     snd_out_text(out, "\n");

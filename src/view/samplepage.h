@@ -12,6 +12,9 @@
 /* What --group-by says: all threads are merged unless it names thread or process. */
 enum sonde_samples_by snd_samples_by(const struct sonde_report_options *options);
 
+/* Was time off the CPU recorded because somebody asked for it? Then it is shown. */
+bool snd_samples_has_waits(const struct sonde_trace *trace);
+
 /* doc->data of these views. */
 struct snd_samples_data {
     struct sonde_samples          *samples; /* by thread */
@@ -26,7 +29,8 @@ static inline struct snd_samples_data *snd_samples_data(const struct snd_doc *do
 
 /*
  * Makes doc->data: the samples, and if `merged` those shown: merged as was asked, recursion folded.
- * Where several threads are merged, the time in which they waited is left out, unless that is all.
+ * Where several threads are merged, the time in which they waited is left out, unless that is all, or
+ * was asked for.
  */
 enum sonde_status snd_samples_load(struct sonde_trace                *trace,
                                    const struct sonde_report_options *options, bool merged,

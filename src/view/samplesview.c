@@ -24,6 +24,7 @@ static const struct snd_column columns[] = {
     { "self_ns", "Self", SND_TIME, SND_FIT_FIXED },
     { "cpu_ns", "On CPU", SND_TIME, SND_FIT_FIXED },
     { "gil_ns", "With GIL", SND_TIME, SND_FIT_FIXED },
+    { "off_cpu_ns", "Off CPU", SND_TIME, SND_FIT_FIXED },
 };
 
 static const struct snd_column thread_columns[] = {
@@ -213,6 +214,7 @@ static void add_nodes(struct snd_doc *doc, const struct sonde_thread *thread, ui
         *cell++ = snd_cell_number(n->self_ns);
         *cell++ = snd_cell_number(n->cpu_ns);
         *cell++ = snd_cell_number(n->gil_ns);
+        *cell++ = snd_cell_number(n->time_ns - n->cpu_ns);
     }
 }
 
