@@ -15,6 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import sonde  # noqa: E402
+import warm_torch  # noqa: E402
 
 
 class Net(torch.nn.Module):
@@ -207,7 +208,7 @@ def test_operators_of_a_profile_under_run(options, which, tmp_path):
     (tmp_path / "prog.py").write_text(PROFILED + f"print(sorted({which}()))\n")
     command = [sys.executable, "prog.py"]
     run = [os.path.join(os.path.dirname(sys.executable), "sonde"), "run", "-q", *options, "-o", "t.sonde", "--"]
-    alone, inside = (subprocess.run(one, cwd=tmp_path, text=True, stdout=subprocess.PIPE, timeout=300, check=True)
-                     for one in (command, run + command))
+    alone = warm_torch.run("prog.py", cwd=tmp_path)
+    inside = subprocess.run(run + command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, timeout=300, check=True)
     assert "aten::addmm" in alone.stdout
     assert inside.stdout == alone.stdout
