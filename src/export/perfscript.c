@@ -92,10 +92,19 @@ static void put_head(struct script *s, const struct sonde_event *sample, int64_t
     sonde_buffer_release(&name);
 }
 
+/* How many samples were merged into this one: none is less than a microsecond apart, so that a damaged
+ * count of billions does not fill the disk. */
+static uint64_t merged_count(const struct sonde_event *sample, uint64_t total_ns)
+{
+    uint64_t most = total_ns / 1000 + 1, count = sample->name ? sample->name : 1;
+
+    return count < most ? count : most;
+}
+
 static bool on_sample(void *user, const struct sonde_event *sample, uint32_t chain)
 {
     struct script *s = user;
-    uint64_t       total = sample->value & UINT32_MAX, count = sample->name ? sample->name : 1;
+    uint64_t       total = sample->value & UINT32_MAX, count = merged_count(sample, total);
 
     if (!(sample->size & SONDE_SAMPLE_ON_CPU))
         return true;
