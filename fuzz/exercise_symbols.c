@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/preloadable.h"
 #include "exercise.h"
 #include "symbols/demangle.h"
 #include "symbols/listings.h"
@@ -68,8 +69,18 @@ static void exercise_names(const uint8_t *data, size_t size)
     sonde_buffer_release(&text);
 }
 
+/* A program that is to be run with a library before it: its headers, as far as they were read. */
+static void exercise_program(const uint8_t *data, size_t size)
+{
+    struct sonde_error err = { 0 };
+
+    if (snd_preloadable_elf(data, size < 8192 ? size : 8192, "program", &err) != SONDE_OK)
+        sink += strlen(err.message);
+}
+
 void exercise_symbols(const uint8_t *data, size_t size)
 {
+    exercise_program(data, size);
     exercise_elf(data, size);
     exercise_listing(snd_perfmap_parse, data, size);
     exercise_listing(snd_kallsyms_parse, data, size);

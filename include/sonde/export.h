@@ -138,6 +138,7 @@ enum sonde_word_list {
     SONDE_WORDS_PART,      /* enum sonde_report_part */
     SONDE_WORDS_TIME_UNIT, /* enum sonde_time_unit */
     SONDE_WORDS_METRIC,    /* enum sonde_stack_metric */
+    SONDE_WORDS_HEAP,      /* enum sonde_heap_bytes */
 };
 struct sonde_word {
     const char *name;
@@ -159,11 +160,11 @@ struct sonde_view_info {
 /* The views by index; NULL past the last. Static. */
 SONDE_API const struct sonde_view_info *sonde_view_info(size_t index);
 /*
- * Of ops, kernels, functions, lines, line-memory, samples and counters, in this order, those that the trace has
+ * Of ops, kernels, functions, lines, line-memory, samples, heap and counters, in this order, those that the trace has
  * something for; functions last, where they are computed from samples. Stores at most `size` of
  * their names, which are static, and returns how many there are. Stops reading at the first range.
  */
-#define SONDE_CONTENT_VIEWS 8
+#define SONDE_CONTENT_VIEWS 9
 SONDE_API size_t sonde_views_with_content(struct sonde_trace *trace, const char **views,
                                           size_t size);
 /* The view to show by default: the first of them, or "ops". Static. */
@@ -188,6 +189,9 @@ enum sonde_level {
     SONDE_LEVEL_GRAPH = 8 /* node by node: only where the trace has a graph */
 };
 
+/* Which bytes of a heap: held at its peak, allocated in all, never freed. */
+enum sonde_heap_bytes { SONDE_HEAP_AUTO, SONDE_HEAP_PEAK, SONDE_HEAP_ALLOCATED, SONDE_HEAP_LEAKED };
+
 struct sonde_export_options {
     size_t struct_size; /* sizeof(struct sonde_export_options): set by the INIT macro */
     bool   gzip;        /* compress what is written */
@@ -196,10 +200,15 @@ struct sonde_export_options {
     const char        *name;    /* chrome: traceName; NULL: that of the trace's own file */
     unsigned           levels;  /* benchmark: enum sonde_level, or-ed; 0: all */
     bool               off_cpu; /* folded: of samples, the time off the CPU alone */
+    /*
+     * folded, speedscope, pprof: stacks of allocations with these bytes. SONDE_HEAP_AUTO: PEAK, of a
+     * trace that has nothing else to show
+     */
+    enum sonde_heap_bytes heap;
 };
-#define SONDE_EXPORT_OPTIONS_INIT                                        \
-    {                                                                    \
-        sizeof(struct sonde_export_options), false, NULL, NULL, 0, false \
+#define SONDE_EXPORT_OPTIONS_INIT                                                         \
+    {                                                                                     \
+        sizeof(struct sonde_export_options), false, NULL, NULL, 0, false, SONDE_HEAP_AUTO \
     }
 
 /*

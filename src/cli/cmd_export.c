@@ -13,8 +13,9 @@
 #include "cli/losses.h"
 
 struct export_args {
-    const char *to, *output;
+    const char *to, *output, *heap;
     bool        list, off_cpu;
+    int         bytes; /* enum sonde_heap_bytes */
 };
 
 #define AT(member) offsetof(struct export_args, member)
@@ -26,6 +27,10 @@ static const struct snd_option options[] = {
       SND_OPTION_TEXT, AT(output), 0 },
     { 0, "off-cpu", NULL, "folded: of samples, the time off the CPU alone", SND_OPTION_FLAG,
       AT(off_cpu), 0 },
+    { 0, "heap", "WHAT",
+      "stacks of allocations, with the bytes held at the peak, allocated or leaked: folded, "
+      "speedscope, pprof",
+      SND_OPTION_TEXT, AT(heap), 0 },
     { 'l', "list", NULL, "list the formats", SND_OPTION_FLAG, AT(list), 0 },
 };
 
@@ -62,6 +67,7 @@ static int write_stdout(const struct snd_command *self, struct sonde_trace *trac
     struct sonde_error          err;
 
     exporting.off_cpu = args->off_cpu;
+    exporting.heap = (enum sonde_heap_bytes)args->bytes;
     if (sonde_export(trace, args->to, &exporting, &out, &err) != SONDE_OK)
         return snd_report_error(self, object, &err);
     return snd_finish_stdout(self);
@@ -105,6 +111,7 @@ static int write_file(const struct snd_command *self, struct sonde_trace *trace,
     struct sonde_sink out = sonde_sink_fd(fd);
     exporting.off_cpu = args->off_cpu;
     exporting.gzip = snd_ends_with(path, ".gz");
+    exporting.heap = (enum sonde_heap_bytes)args->bytes;
     if (sonde_export(trace, args->to, &exporting, &out, &err) != SONDE_OK)
         status = snd_report_error(self, object, &err);
     if (close(fd) != 0 && status == SND_EXIT_OK)
@@ -156,6 +163,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
 {
     struct export_args  args = { 0 };
     struct sonde_trace *trace;
+    struct sonde_error  err;
     int                 operands;
 
     int status = snd_options_parse(self, argc, argv, &args, &operands);
@@ -171,6 +179,8 @@ static int run(const struct snd_command *self, int argc, char **argv)
                                args.to);
     if (args.off_cpu && strcmp(args.to, "folded") != 0)
         return snd_usage_error(self, "--off-cpu requires --to folded, got '%s'", args.to);
+    if (args.heap && sonde_word_value(SONDE_WORDS_HEAP, args.heap, &args.bytes, &err) != SONDE_OK)
+        return snd_usage_error(self, "--heap: %s", err.message);
     status = snd_open_trace(self, operands, argv, &trace);
     if (status >= 0)
         return status;

@@ -11,7 +11,7 @@
  *     12 7000              the time of these calls
  *
  * Callgrind knows a function by file and name: where a file has several of one name, the line is
- * part of it.
+ * part of it. Of a trace whose functions were not counted, its samples: callgrindsamples.c.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "export/callgrind.h"
 #include "export/exporter.h"
 #include "read/scale.h"
 #include "snd_config.h"
@@ -33,7 +34,7 @@ struct writer {
     bool                          failed;
 };
 
-static void put_text(struct snd_out *out, struct sonde_text text)
+void snd_callgrind_text(struct snd_out *out, struct sonde_text text)
 {
     for (size_t i = 0; i < text.length; i++) {
         char c = text.bytes[i];
@@ -60,7 +61,7 @@ static void put_file(struct writer *w, const char *tag, const struct sonde_funct
     snd_out_format(w->out, "%s=(%" PRIu32 ")", tag, number);
     if (!known) {
         snd_out_text(w->out, " ");
-        put_text(w->out, f->file);
+        snd_callgrind_text(w->out, f->file);
     }
     snd_out_text(w->out, "\n");
 }
@@ -74,7 +75,7 @@ static void put_name(struct writer *w, const char *tag, uint32_t function)
     if (!w->told[function]) {
         w->told[function] = true;
         snd_out_text(w->out, " ");
-        put_text(w->out, f->name);
+        snd_callgrind_text(w->out, f->name);
         if (snd_map_get(&w->names, name_key(f), &count) && count > 1)
             snd_out_format(w->out, ":%" PRIu32, f->line);
     }
@@ -99,20 +100,26 @@ static void put_function(struct writer *w, uint32_t function)
     snd_out_text(w->out, "\n");
 }
 
-static void put_head(struct writer *w, const struct sonde_trace *trace)
+void snd_callgrind_head(struct snd_out *out, const struct sonde_trace *trace, int64_t total_ns)
 {
     const struct sonde_process *p = sonde_trace_process(trace, 0);
-    int64_t                     total = 0;
+
+    snd_out_text(out, "# callgrind format\nversion: 1\ncreator: sonde " SND_VERSION "\n");
+    snd_out_format(out, "pid: %" PRIu32 "\ncmd: ", p->pid);
+    snd_callgrind_text(out, (struct sonde_text){ p->program, strlen(p->program) });
+    snd_out_format(out,
+                   "\npart: 1\n\npositions: line\nevent: ns : nanoseconds\nevents: ns\n"
+                   "summary: %" PRId64 "\n\n",
+                   total_ns);
+}
+
+static void put_head(struct writer *w, const struct sonde_trace *trace)
+{
+    int64_t total = 0;
 
     for (size_t i = 0; i < sonde_functions_count(w->functions); i++)
         total = snd_add(total, sonde_functions_row(w->functions, i)->self_ns);
-    snd_out_text(w->out, "# callgrind format\nversion: 1\ncreator: sonde " SND_VERSION "\n");
-    snd_out_format(w->out, "pid: %" PRIu32 "\ncmd: ", p->pid);
-    put_text(w->out, (struct sonde_text){ p->program, strlen(p->program) });
-    snd_out_format(w->out,
-                   "\npart: 1\n\npositions: line\nevent: ns : nanoseconds\nevents: ns\n"
-                   "summary: %" PRId64 "\n\n",
-                   total);
+    snd_callgrind_head(w->out, trace, total);
 }
 
 static bool count_names(struct writer *w)
@@ -153,6 +160,14 @@ static enum sonde_status write_callgrind(struct sonde_trace           *trace,
 
 SND_EXPORT_WRITE(snd_export_callgrind)
 {
+    struct sonde_functions *functions;
+    enum sonde_status       st = sonde_functions_new(trace, &functions, err);
+
     (void)options;
-    return snd_export_functions(trace, write_callgrind, out, err);
+    if (st != SONDE_OK)
+        return st;
+    st = sonde_functions_count(functions) > 0 ? write_callgrind(trace, functions, out, err)
+                                              : snd_callgrind_samples(trace, out, err);
+    sonde_functions_free(functions);
+    return st;
 }

@@ -14,12 +14,14 @@
 #include "sonde/export.h"
 #include "sonde/model.h"
 
+typedef enum sonde_status snd_export_write(struct sonde_trace                *trace,
+                                           const struct sonde_export_options *options,
+                                           struct snd_out *out, struct sonde_error *err);
+
 struct snd_exporter {
     struct sonde_exporter_info info;
-    /* Writes as it reads: memory must not grow with the events. */
-    enum sonde_status (*write)(struct sonde_trace                *trace,
-                               const struct sonde_export_options *options, struct snd_out *out,
-                               struct sonde_error *err);
+    snd_export_write          *write;      /* as it reads: memory must not grow with the events */
+    snd_export_write          *write_heap; /* stacks of allocations; NULL: the format has none */
 };
 
 extern const struct snd_exporter snd_exporters[];
@@ -47,8 +49,11 @@ uint64_t snd_export_pid(const struct sonde_trace *trace, uint32_t process);
 SND_EXPORT_WRITE(snd_export_chrome);
 SND_EXPORT_WRITE(snd_export_perfetto);
 SND_EXPORT_WRITE(snd_export_folded);
+SND_EXPORT_WRITE(snd_heap_folded);
 SND_EXPORT_WRITE(snd_export_speedscope);
+SND_EXPORT_WRITE(snd_heap_speedscope);
 SND_EXPORT_WRITE(snd_export_pprof);
+SND_EXPORT_WRITE(snd_heap_pprof);
 SND_EXPORT_WRITE(snd_export_perf_script);
 SND_EXPORT_WRITE(snd_export_pstats);
 SND_EXPORT_WRITE(snd_export_callgrind);

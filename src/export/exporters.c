@@ -11,39 +11,57 @@
 const struct snd_exporter snd_exporters[] = {
     { { "chrome", ".json", "Chrome trace (JSON), for Perfetto, chrome://tracing, TensorBoard", NULL,
         NULL },
-      snd_export_chrome },
+      snd_export_chrome,
+      NULL },
     { { "perfetto", ".pftrace", "Perfetto's own trace format (protobuf), for ui.perfetto.dev", NULL,
         NULL },
-      snd_export_perfetto },
-    { { "folded", ".folded", "folded stacks with self time in microseconds, for flame graphs", NULL,
-        NULL },
-      snd_export_folded },
+      snd_export_perfetto,
+      NULL },
+    { { "folded", ".folded",
+        "folded stacks with self time in microseconds, or bytes, for flame graphs", NULL, NULL },
+      snd_export_folded,
+      snd_heap_folded },
     { { "speedscope", ".speedscope.json",
-        "sampled stacks, or ranges, of each thread, for www.speedscope.app", NULL, NULL },
-      snd_export_speedscope },
-    { { "pprof", ".pb.gz", "sampled stacks, for go tool pprof and other readers of its format",
-        NULL, "samples" },
-      snd_export_pprof },
+        "sampled stacks, or ranges, of each thread, or stacks of allocations, for "
+        "www.speedscope.app",
+        NULL, NULL },
+      snd_export_speedscope,
+      snd_heap_speedscope },
+    { { "pprof", ".pb.gz",
+        "sampled stacks, or stacks of allocations, for go tool pprof and other readers", NULL,
+        "samples" },
+      snd_export_pprof,
+      snd_heap_pprof },
     { { "perf-script", ".perf", "sampled stacks as perf script prints them, for FlameGraph", NULL,
         "samples" },
-      snd_export_perf_script },
+      snd_export_perf_script,
+      NULL },
     { { "pstats", ".prof", "Python functions and their callers, for pstats, snakeviz, gprof2dot",
         NULL, "functions" },
-      snd_export_pstats },
-    { { "callgrind", ".callgrind", "Python functions and their calls, for KCachegrind", NULL,
+      snd_export_pstats,
+      NULL },
+    { { "callgrind", ".callgrind", "functions and their calls, or samples, for KCachegrind", NULL,
         "functions" },
-      snd_export_callgrind },
+      snd_export_callgrind,
+      NULL },
     { { "lprof", ".lprof", "time of lines, for python -m line_profiler", NULL, "lines" },
-      snd_export_lprof },
+      snd_export_lprof,
+      NULL },
     { { "mprof", ".dat", "memory over time, for mprof plot", NULL, "line-memory" },
-      snd_export_mprof },
+      snd_export_mprof,
+      NULL },
     { { "json", ".events.json", "every event and table of the trace, as JSON", NULL, NULL },
-      snd_export_json },
+      snd_export_json,
+      NULL },
     { { "csv", ".csv", "one line per range: where, when, how long, what", NULL, NULL },
-      snd_export_csv },
+      snd_export_csv,
+      NULL },
     { { "benchmark", ".yml", "a model's cost as pytorch-benchmark writes it (YAML)", NULL, NULL },
-      snd_export_benchmark },
-    { { "benchmark-json", ".json", "the same as JSON", NULL, NULL }, snd_export_benchmark_json },
+      snd_export_benchmark,
+      NULL },
+    { { "benchmark-json", ".json", "the same as JSON", NULL, NULL },
+      snd_export_benchmark_json,
+      NULL },
 };
 const size_t snd_exporter_count = sizeof snd_exporters / sizeof snd_exporters[0];
 
@@ -97,6 +115,22 @@ uint64_t snd_export_pid(const struct sonde_trace *trace, uint32_t process)
     return own->pid;
 }
 
+static enum sonde_status write_any(const struct snd_exporter *exporter, struct sonde_trace *trace,
+                                   const struct sonde_export_options *options, struct snd_out *out,
+                                   struct sonde_error *err)
+{
+    bool is_heap = options->heap != SONDE_HEAP_AUTO;
+
+    if (is_heap && !exporter->write_heap)
+        return snd_fail(
+            err, SONDE_E_ARGUMENT,
+            "the format %s has no stacks of allocations; folded, speedscope and pprof have",
+            exporter->info.name);
+    is_heap |= exporter->write_heap && strcmp(sonde_default_view(trace), "heap") == 0;
+    return is_heap ? exporter->write_heap(trace, options, out, err)
+                   : exporter->write(trace, options, out, err);
+}
+
 static enum sonde_status run(const struct snd_exporter *exporter, struct sonde_trace *trace,
                              const struct sonde_export_options *options,
                              const struct sonde_sink *sink, struct sonde_error *err)
@@ -104,7 +138,7 @@ static enum sonde_status run(const struct snd_exporter *exporter, struct sonde_t
     struct snd_out out;
 
     snd_out_init(&out, sink);
-    enum sonde_status st = exporter->write(trace, options, &out, err);
+    enum sonde_status st = write_any(exporter, trace, options, &out, err);
     return st == SONDE_OK ? snd_out_finish(&out, err) : st;
 }
 

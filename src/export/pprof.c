@@ -5,6 +5,9 @@
  * A sample for each stack of each thread: how many there were, the wall time they stand for, and how much of
  * that the thread was on a CPU. Ranges and operators are functions without a file (model/mixed.h). Threads are
  * labels. Times of single samples are not kept: the format has none.
+ *
+ * Of allocations, a sample for each stack of each heap, with all their sums (heapstacks.h); the one that was asked
+ * for is the one that readers show first.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +15,7 @@
 #include "base/map.h"
 #include "export/exporter.h"
 #include "export/gzip.h"
+#include "export/heapstacks.h"
 #include "export/protobuf.h"
 #include "model/samplecounts.h"
 #include "read/reader.h"
@@ -29,6 +33,7 @@ enum {
     PROFILE_STRING = 6,
     PROFILE_TIME = 9,
     PROFILE_DURATION = 10,
+    PROFILE_DEFAULT_TYPE = 14,
     VALUE_TYPE = 1,
     VALUE_UNIT = 2,
     SAMPLE_LOCATION = 1,
@@ -56,12 +61,19 @@ enum {
 
 struct profile {
     struct sonde_trace      *trace;
-    struct snd_sample_counts counts;
-    struct snd_texts         strings;
-    struct snd_map           functions, locations, mappings; /* to ids, from 1 */
-    struct sonde_buffer      message;
-    struct snd_out          *out;
-    bool                     failed;
+    struct snd_sample_counts counts; /* of samples */
+    struct snd_heap_stacks   heap;   /* or of allocations */
+    const char *const (*types)[2];
+    size_t      type_count;
+    const char *shown_first; /* of the types; NULL: the last */
+    void (*put_rows)(struct profile *p);
+    struct snd_texts        strings;
+    struct snd_map          functions, locations, mappings; /* to ids, from 1 */
+    struct sonde_buffer     message;
+    struct snd_mixed_frame *frames;
+    uint64_t               *ids; /* of the frames of one stack */
+    struct snd_out         *out;
+    bool                    failed;
 };
 
 /* A message of the profile goes out as soon as it is whole: order does not matter to readers. */
@@ -171,27 +183,36 @@ static void put_label(struct profile *p, const char *key, uint32_t text, uint64_
     snd_pb_close(&p->message, at);
 }
 
-/* Locations go out before the sample that has them: it is begun once they are known. */
-static void put_sample(struct profile *p, const struct snd_sample_count *row,
-                       struct snd_mixed_frame *frames, uint64_t *ids)
+/*
+ * Opens a sample: its labels follow. Locations go out before the sample that has them: it is begun
+ * once they are known.
+ */
+static size_t open_sample(struct profile *p, uint32_t process, const struct snd_mixed_frame *frames,
+                          size_t count, const uint64_t *values)
 {
-    const struct sonde_thread *thread = &p->trace->threads[row->thread].shown;
-    size_t count = snd_mixed_frames(&p->counts.mixed, thread->process, row->stack, row->chain,
-                                    frames, FRAMES_MAX);
-
     count = count < FRAMES_MAX ? count : FRAMES_MAX;
     for (size_t i = 0; i < count; i++)
-        ids[i] = location_of(p, thread->process, &frames[i]);
+        p->ids[i] = location_of(p, process, &frames[i]);
     size_t at = snd_pb_open(&p->message, PROFILE_SAMPLE);
     size_t list = snd_pb_open(&p->message, SAMPLE_LOCATION);
     for (size_t i = 0; i < count; i++)
-        snd_pb_varint(&p->message, ids[i]);
+        snd_pb_varint(&p->message, p->ids[i]);
     snd_pb_close(&p->message, list);
     list = snd_pb_open(&p->message, SAMPLE_VALUE);
-    snd_pb_varint(&p->message, row->samples);
-    snd_pb_varint(&p->message, (uint64_t)row->time_ns);
-    snd_pb_varint(&p->message, (uint64_t)row->cpu_ns);
+    for (size_t i = 0; i < p->type_count; i++)
+        snd_pb_varint(&p->message, values[i]);
     snd_pb_close(&p->message, list);
+    return at;
+}
+
+static void put_sample(struct profile *p, const struct snd_sample_count *row)
+{
+    const struct sonde_thread *thread = &p->trace->threads[row->thread].shown;
+    const uint64_t values[] = { row->samples, (uint64_t)row->time_ns, (uint64_t)row->cpu_ns };
+    size_t count = snd_mixed_frames(&p->counts.mixed, thread->process, row->stack, row->chain,
+                                    p->frames, FRAMES_MAX);
+
+    size_t at = open_sample(p, thread->process, p->frames, count, values);
     if (thread->name.length > 0)
         put_label(p, "thread", string_of(p, thread->name), 0);
     put_label(p, "tid", 0, thread->tid);
@@ -200,19 +221,38 @@ static void put_sample(struct profile *p, const struct snd_sample_count *row,
     flush(p);
 }
 
+static void put_samples(struct profile *p)
+{
+    for (uint32_t i = 0; i < p->counts.count && !p->failed && !p->out->failed; i++)
+        put_sample(p, &p->counts.rows[i]);
+}
+
+static void put_heap(struct profile *p)
+{
+    while (!p->failed && !p->out->failed && snd_heap_stacks_next(&p->heap)) {
+        const struct snd_heap      *heap = p->heap.heap;
+        const struct snd_heap_sums *sums = &p->heap.row->sums;
+        const uint64_t values[] = { sums->allocations, sums->bytes,       sums->peak_blocks,
+                                    sums->peak_bytes,  sums->live_blocks, sums->live_bytes };
+        size_t         at = open_sample(p, heap->process, p->heap.frames, p->heap.count, values);
+        put_label(p, "memory", literal(p, heap->is_mapped ? "mapped" : "malloc"), 0);
+        put_label(p, "pid", 0, p->trace->processes[heap->process].shown.pid);
+        snd_pb_close(&p->message, at);
+        flush(p);
+    }
+}
+
 static void put_types(struct profile *p)
 {
-    static const char *const types[][2] = { { "samples", "count" },
-                                            { "wall", "nanoseconds" },
-                                            { "cpu", "nanoseconds" } };
-
     literal(p, ""); /* the first string is the empty one */
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    for (size_t i = 0; i < p->type_count; i++) {
         size_t at = snd_pb_open(&p->message, PROFILE_SAMPLE_TYPE);
-        snd_pb_uint(&p->message, VALUE_TYPE, literal(p, types[i][0]));
-        snd_pb_uint(&p->message, VALUE_UNIT, literal(p, types[i][1]));
+        snd_pb_uint(&p->message, VALUE_TYPE, literal(p, p->types[i][0]));
+        snd_pb_uint(&p->message, VALUE_UNIT, literal(p, p->types[i][1]));
         snd_pb_close(&p->message, at);
     }
+    if (p->shown_first)
+        snd_pb_uint(&p->message, PROFILE_DEFAULT_TYPE, literal(p, p->shown_first));
 }
 
 static void put_end(struct profile *p)
@@ -230,18 +270,17 @@ static void put_end(struct profile *p)
 
 static enum sonde_status write_profile(struct profile *p, struct sonde_error *err)
 {
-    struct snd_mixed_frame *frames = calloc(FRAMES_MAX, sizeof *frames);
-    uint64_t               *ids = calloc(FRAMES_MAX, sizeof *ids);
-
-    if (frames && ids) {
+    p->frames = calloc(FRAMES_MAX, sizeof *p->frames);
+    p->ids = calloc(FRAMES_MAX, sizeof *p->ids);
+    bool ok = p->frames && p->ids;
+    if (ok) {
         put_types(p);
-        for (uint32_t i = 0; i < p->counts.count && !p->failed && !p->out->failed; i++)
-            put_sample(p, &p->counts.rows[i], frames, ids);
+        p->put_rows(p);
         put_end(p);
     }
-    bool ok = frames && ids && !p->failed;
-    free(frames);
-    free(ids);
+    ok &= !p->failed;
+    free(p->frames);
+    free(p->ids);
     return ok ? SONDE_OK : snd_fail(err, SONDE_E_NOMEM, "out of memory for the profile");
 }
 
@@ -274,22 +313,61 @@ static enum sonde_status write_compressed(struct profile *p, struct snd_out *out
     return st;
 }
 
+static enum sonde_status write_all(struct profile *p, bool is_compressed, struct snd_out *out,
+                                   struct sonde_error *err)
+{
+    enum sonde_status st = SND_HAVE_ZLIB && !is_compressed ? write_compressed(p, out, err)
+                                                           : write_profile(p, err);
+
+    snd_texts_release(&p->strings);
+    snd_map_release(&p->functions);
+    snd_map_release(&p->locations);
+    snd_map_release(&p->mappings);
+    sonde_buffer_release(&p->message);
+    return st;
+}
+
 SND_EXPORT_WRITE(snd_export_pprof)
 {
-    struct profile    p = { .trace = trace, .out = out };
+    static const char *const types[][2] = { { "samples", "count" },
+                                            { "wall", "nanoseconds" },
+                                            { "cpu", "nanoseconds" } };
+    struct profile           p = {
+                  .trace = trace,
+                  .out = out,
+                  .types = types,
+                  .type_count = sizeof types / sizeof types[0],
+                  .put_rows = put_samples,
+    };
     enum sonde_status st = snd_sample_counts_make(&p.counts, trace, err);
 
     if (st == SONDE_OK && p.counts.count == 0)
         st = snd_fail(err, SONDE_E_STATE,
                       "the trace has no samples; record them with sonde run --sample");
     if (st == SONDE_OK)
-        st = SND_HAVE_ZLIB && !options->gzip ? write_compressed(&p, out, err)
-                                             : write_profile(&p, err);
+        st = write_all(&p, options->gzip, out, err);
     snd_sample_counts_release(&p.counts);
-    snd_texts_release(&p.strings);
-    snd_map_release(&p.functions);
-    snd_map_release(&p.locations);
-    snd_map_release(&p.mappings);
-    sonde_buffer_release(&p.message);
+    return st;
+}
+
+SND_EXPORT_WRITE(snd_heap_pprof)
+{
+    static const char *const types[][2] = { { "allocations", "count" },   { "allocated", "bytes" },
+                                            { "peak_blocks", "count" },   { "peak", "bytes" },
+                                            { "leaked_blocks", "count" }, { "leaked", "bytes" } };
+    static const char *const first[] = { "peak", "peak", "allocated", "leaked" };
+    struct profile           p = {
+                  .trace = trace,
+                  .out = out,
+                  .types = types,
+                  .type_count = sizeof types / sizeof types[0],
+                  .shown_first = first[options->heap],
+                  .put_rows = put_heap,
+    };
+    enum sonde_status st = snd_heap_stacks_open(&p.heap, trace, err);
+
+    if (st == SONDE_OK)
+        st = write_all(&p, options->gzip, out, err);
+    snd_heap_stacks_release(&p.heap);
     return st;
 }

@@ -73,6 +73,7 @@ size_t sonde_views_with_content(struct sonde_trace *trace, const char **views, s
         { has_tally(trace, SND_TALLY_LINE, 0), "lines" },
         { has_tally(trace, SND_TALLY_LINE_MEMORY, 0), "line-memory" },
         { samples, "samples" },
+        { has_tally(trace, SND_TALLY_HEAP_PROCESS, 0), "heap" },
         { snd_counters_there(trace), "counters" },
         { samples && !calls, "functions" }, /* the hot ones, of the samples */
     };

@@ -40,6 +40,10 @@ static const struct sonde_word
         { "self_cpu_time_total", SONDE_METRIC_CPU }, { "self_cuda_time_total", SONDE_METRIC_CUDA },
         { "self_xpu_time_total", SONDE_METRIC_XPU },
         { "self_privateuse1_time_total", SONDE_METRIC_PRIVATEUSE1 },
+    },
+    heaps[] = {
+        { "peak", SONDE_HEAP_PEAK }, { "allocated", SONDE_HEAP_ALLOCATED },
+        { "leaked", SONDE_HEAP_LEAKED },
     };
 
 #define LIST(words) words, SND_COUNT_OF(words)
@@ -54,6 +58,7 @@ static const struct {
     [SONDE_WORDS_PART]      = { LIST(parts), "part", "parts" },
     [SONDE_WORDS_TIME_UNIT] = { LIST(units), "time unit", "units" },
     [SONDE_WORDS_METRIC]    = { LIST(metrics), "metric", "metrics" },
+    [SONDE_WORDS_HEAP]      = { LIST(heaps), "heap", "heaps" },
 };
 /* clang-format on */
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sonde run --heap: its numbers are those of valgrind and heaptrack, and the program does not notice."""
 import ctypes.util
+import json
 import os
 import pathlib
 import re
@@ -419,3 +420,31 @@ def test_what_cannot_be_recorded_is_refused(programs, tmp_path):
     assert not (tmp_path / "t.sonde").exists()
     done = sonde("run", "--heap=some", "--", "true")
     assert done.returncode == 2 and b"--heap: expected full, sampled or a size such as 512K, got 'some'" in done.stderr
+
+
+def test_heap_stacks_are_exported(c_program, tmp_path):
+    """folded, speedscope and pprof have the bytes of the view; a trace of allocations alone is shown as such."""
+    trace = tmp_path / "t.sonde"
+    _, report = record(trace, c_program, status=3)
+    heap, = heaps(report)
+    text = sonde("report", trace).stdout.decode()
+    assert "Held at the peak" in text
+    for what, key in ("peak", "peak_bytes"), ("allocated", "bytes"), ("leaked", "leaked_bytes"):
+        done = sonde("export", trace, "--to", "folded", "--heap", what, "-o", "-")
+        lines = [line.rsplit(" ", 1) for line in done.stdout.decode().splitlines()]
+        assert sum(int(count) for stack, count in lines if "(mapped)" not in stack) == heap[key], what
+        profiles = json.loads(sonde("export", trace, "--to", "speedscope", "--heap", what, "-o", "-").stdout)
+        first = profiles["profiles"][0]
+        assert first["unit"] == "bytes" and sum(first["weights"]) == first["endValue"] == heap[key]
+    leaked = sonde("export", trace, "--to", "folded", "--heap", "leaked", "-o", "-").stdout.decode()
+    assert any(";leak (" in line and line.endswith(" 12345") for line in leaked.splitlines())
+    usual, peak = (sonde("export", trace, "--to", "folded", *how, "-o", "-").stdout for how in ([], ["--heap", "peak"]))
+    assert usual == peak != b""
+    assert sonde("export", trace, "--to", "chrome", "--heap", "peak", "-o", "-").returncode == 2
+    done = sonde("export", trace, "--to", "folded", "--heap", "most", "-o", "-")
+    assert done.returncode == 2 and b"'most'" in done.stderr
+    if shutil.which("go"):
+        sonde("export", trace, "--to", "pprof", "--heap", "leaked", "-o", tmp_path / "t.pb.gz")
+        top = subprocess.run(["go", "tool", "pprof", "-top", "-unit=B", "-symbolize=none", tmp_path / "t.pb.gz"], check=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300).stdout.decode()
+        assert "Type: leaked" in top and re.search(r"\b12345B .* leak$", top, re.M)

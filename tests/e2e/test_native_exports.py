@@ -164,9 +164,62 @@ def test_perf_script_is_read_by_stackcollapse(trace):
         assert sum(stacks.values()) == sum(row["samples"] for row in rows if row["depth"] == 0)
 
 
+def test_perf_script_collapses_to_our_folded_stacks(tmp_path):
+    """Of a trace in which nobody waited, and all samples stand for the same time."""
+    path = tmp_path / "t.sonde"
+    subprocess.run([GEN, "native", path], check=True)
+    theirs = collections.Counter()
+    for stack, count in collapse(export(path, "perf-script").read_text()).items():
+        theirs[stack] += count
+    ours, rows = {}, json.loads(sonde("report", path, "--view", "samples", "--json").stdout)["rows"]
+    assert all(row["cpu_ns"] == row["time_ns"] for row in rows)
+    for line in export(path, "folded").read_text().splitlines():
+        stack, us = line.rsplit(" ", 1)
+        stack = ";".join(re.sub(r" \([^()]*\)$", "", frame) for frame in stack.split(";"))
+        ours[stack] = ours.get(stack, 0) + int(us)
+    assert set(theirs) == set(ours)
+    shares = [{stack: count / sum(counts.values()) for stack, count in counts.items()} for counts in (theirs, ours)]
+    assert all(abs(shares[0][stack] - shares[1][stack]) < 0.01 for stack in ours), shares
+
+
+def read_callgrind(text):
+    """Own and total time by function: what it takes itself, and with that of its calls."""
+    names, own, total, name, is_call = {}, collections.Counter(), collections.Counter(), None, False
+    for line in text.splitlines():
+        if match := re.match(r"(c?fn)=\((\d+)\)(?: (.*))?$", line):
+            names.setdefault(match.group(2), match.group(3))
+            if match.group(1) == "fn":
+                name = names[match.group(2)]
+        elif line.startswith("calls="):
+            is_call = True
+        elif match := re.match(r"\d+ (\d+)$", line):
+            total[name] += int(match.group(1))
+            own[name] += 0 if is_call else int(match.group(1))
+            is_call = False
+    return own, total
+
+
+def test_callgrind_has_the_times_of_the_samples(tmp_path):
+    path = tmp_path / "t.sonde"
+    subprocess.run([GEN, "native", path], check=True)
+    out = export(path, "callgrind")
+    own, total = functions(path)
+    assert tuple(map(lambda times: +times, read_callgrind(out.read_text()))) == (+own, +total)
+    if not shutil.which("callgrind_annotate"):
+        pytest.skip("valgrind is not installed")
+    done = subprocess.run(["callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no", out], capture_output=True,
+                          text=True, check=True)
+    shown = collections.Counter()
+    for line in done.stdout.splitlines():
+        match = re.match(r"\s*([\d,]+)\s+(\S*?):(.+?)(?: \[\S*\])?$", line)
+        if match and match.group(3) != "PROGRAM TOTALS":
+            shown[match.group(3)] += int(match.group(1).replace(",", ""))
+    assert +shown == +own
+
+
 def test_a_trace_without_samples_is_refused(tmp_path):
     path = tmp_path / "t.sonde"
     subprocess.run([GEN, "threads", path], check=True)
-    for form in "pprof", "perf-script":
+    for form in "pprof", "perf-script", "callgrind":
         done = sonde("export", path, "--to", form, "-o", tmp_path / "x")
         assert done.returncode == 1 and b"no samples" in done.stderr
