@@ -20,6 +20,7 @@
 #   make bench-against REV=COMMIT  the core's costs over those of that commit, both run in turn
 #   make pythons asan tsan valgrind aarch64 clang bare    one stage of `make test-all` alone
 #   make fuzz      libFuzzer on every parser, FUZZ_SECONDS each (60)
+#   make measure-diff  how often sonde diff is wrong on this machine: 500 live runs
 #   make soak      100 million events from 8 threads, in bounded memory
 #   make lint      layers, schema, words, symbols, clang-format, clang-tidy with the static analyzer
 #   make raise-requirements  the newest versions of torch and of what the tests need, locked in tools/requirements.lock
@@ -42,7 +43,7 @@ STAGES       := pythons asan tsan valgrind aarch64 clang bare
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all install dist raise-requirements setup demo test test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel wheels test-wheel wheel-probes soak fuzz lint clean $(STAGES)
+.PHONY: all install dist raise-requirements setup demo test test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel wheels test-wheel wheel-probes soak measure-diff fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -149,6 +150,9 @@ test-wheel: all $(VENV)/.test-packages
 # the next wheel then carries.
 wheel-probes: all
 	@tools/wheel-probes $(TORCHES)
+
+measure-diff: all
+	@tools/measure-diff
 
 soak: all
 	@tools/setup bench

@@ -170,6 +170,35 @@ SONDE_API size_t sonde_views_with_content(struct sonde_trace *trace, const char 
 /* The view to show by default: the first of them, or "ops". Static. */
 SONDE_API const char *sonde_default_view(struct sonde_trace *trace);
 
+/* ------------------------------------------------------------------- diff */
+
+struct sonde_diff_options {
+    size_t      struct_size;   /* sizeof(struct sonde_diff_options): set by the INIT macro */
+    const char *by;            /* what is compared, a name of sonde_diff_source(); NULL: "ops" */
+    const char *fail_if;       /* conditions, as man sonde-diff has them; NULL: none */
+    double      least_percent; /* smaller changes of time are not called changed */
+};
+#define SONDE_DIFF_OPTIONS_INIT                            \
+    {                                                      \
+        sizeof(struct sonde_diff_options), NULL, NULL, 2.0 \
+    }
+
+/* Names of what can be compared, by index; NULL past the last. Static. */
+SONDE_API const char *sonde_diff_source(size_t index);
+
+/*
+ * Writes what differs between two sides: `traces` are `a_runs` runs of A, then `b_runs` of B. Of `report`:
+ * format, sort, rows, width and time_unit. *failed: how many rows a condition
+ * of fail_if holds for, the step being one. docs/DIFF.md has
+ * the method. Errors: SONDE_E_ARGUMENT for an unknown `by`, sort key or condition; SONDE_E_STATE
+ * where a side has nothing to compare; as sonde_report.
+ */
+SONDE_API enum sonde_status sonde_diff(struct sonde_trace *const *traces, size_t a_runs,
+                                       size_t b_runs, const struct sonde_diff_options *options,
+                                       const struct sonde_report_options *report,
+                                       const struct sonde_sink *sink, size_t *failed,
+                                       struct sonde_error *err);
+
 /* ---------------------------------------------------------------- exports */
 
 struct sonde_exporter_info {

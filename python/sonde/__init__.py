@@ -24,6 +24,7 @@ _PLACES = {
                      "ProfilerAction", "supported_activities", "tensorboard_trace_handler",
                      "ExecutionTraceObserver", "DeviceType", "kineto_available"), ".torch"),
     "step": "._steps",
+    **dict.fromkeys(("diff", "Diff"), "._diff"),
     "functions": ".python._functions",
     "lines": ".python._lines",
     "line_memory": ".python._line_memory",

@@ -3,6 +3,8 @@ from . import autograd_profiler as autograd_profiler
 from .model._benchmark import benchmark as benchmark
 from .model._benchmark import graph as graph
 from .model._benchmark import summary as summary
+from ._diff import Diff as Diff
+from ._diff import diff as diff
 from ._core import Error as Error
 from ._core import Trace as Trace
 from ._core import __version__ as __version__

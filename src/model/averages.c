@@ -76,6 +76,8 @@ void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
         row->max_ns = r->total_ns;
     if (is_first(row, lane, r))
         note_first(row, lane, r, is_top);
+    if (a->watcher)
+        a->watcher->count(a->watcher->user, snd_average_id(a, row), lane, r);
     row->count++;
     row->total_ns = snd_add(row->total_ns, r->total_ns);
     row->self_ns = snd_add(row->self_ns, self_ns);
@@ -217,6 +219,14 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
         count_unclaimed(a, lane, ns, bytes, is_cpu);
 }
 
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct sonde_averages *a = user;
+
+    if (a->watcher && SND_EVENT_KIND(words[0]) == SND_EV_STEP)
+        a->watcher->step(a->watcher->user, lane, ns);
+}
+
 /* ---------------------------------------------------------------- the whole */
 
 static bool prepare(struct sonde_averages *a)
@@ -253,12 +263,15 @@ static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
                                            .open = on_open,
                                            .close = on_close,
                                            .memory = on_memory,
+                                           .other = a->watcher ? on_other : NULL,
                                            .attribute = on_attribute };
     /* A free may be of what another thread took, a backward range of another thread's forward. */
     bool by_time = a->tracks_live || a->by_time || (a->options.groups & SONDE_GROUP_STACK);
 
     if (!prepare(a))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
+    if (a->watcher)
+        a->watcher->begin(a->watcher->user);
     enum sonde_status status = snd_torchgpu_begin(&a->gpu, a->trace, err);
     if (status != SONDE_OK)
         return status;
@@ -278,8 +291,19 @@ enum sonde_status sonde_averages_new(struct sonde_trace                  *trace,
                                      const struct sonde_averages_options *options,
                                      struct sonde_averages **out, struct sonde_error *err)
 {
+    return snd_averages_watched(trace, options, NULL, out, err);
+}
+
+enum sonde_status snd_averages_watched(struct sonde_trace                  *trace,
+                                       const struct sonde_averages_options *options,
+                                       const struct snd_watcher            *watcher,
+                                       struct sonde_averages **out, struct sonde_error *err)
+{
     static const struct sonde_averages_options by_name;
-    struct sonde_averages fresh = { .trace = trace, .options = options ? *options : by_name };
+    struct sonde_averages                      fresh = { .trace = trace,
+                                                         .options = options ? *options : by_name,
+                                                         .watcher = watcher,
+                                                         .by_time = watcher != NULL };
 
     *out = NULL;
     if (fresh.options.groups & (SONDE_GROUP_OPERATOR | SONDE_GROUP_GRID | SONDE_GROUP_DEVICE))
@@ -310,6 +334,7 @@ enum sonde_status sonde_averages_new(struct sonde_trace                  *trace,
     }
     snd_average_end_groups(a);
     snd_average_sort(a);
+    a->watcher = NULL;
     *out = a;
     return SONDE_OK;
 }

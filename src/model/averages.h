@@ -18,6 +18,7 @@
 #include "base/map.h"
 #include "model/assembly.h"
 #include "model/torchgpu.h"
+#include "model/watcher.h"
 
 /* Names of our own, numbered after those of the trace. */
 enum snd_average_name { SND_AVERAGE_STEP, SND_AVERAGE_MEMORY, SND_AVERAGE_NAMES };
@@ -92,7 +93,23 @@ struct sonde_averages {
     struct snd_assembly         assembly;
     struct snd_torch_gpu        gpu;
     struct snd_average_shown   *shown;
+    const struct snd_watcher   *watcher; /* or NULL; while the walk lasts */
 };
+
+/* A number of the row that stays when rows are sorted. */
+static inline uint32_t snd_average_id(const struct sonde_averages  *a,
+                                      const struct snd_average_row *row)
+{
+    return a->options.groups != 0 ? row->group
+                                  : row->group * 4 + (uint32_t)row->user * 2 + row->on_device;
+}
+
+/* As sonde_averages_new(), by time; `watcher` is told of each range. */
+SND_CHECKED enum sonde_status snd_averages_watched(struct sonde_trace                  *trace,
+                                                   const struct sonde_averages_options *options,
+                                                   const struct snd_watcher            *watcher,
+                                                   struct sonde_averages              **out,
+                                                   struct sonde_error                  *err);
 
 static inline void snd_average_give_up(struct sonde_averages *a)
 {

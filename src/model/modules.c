@@ -124,6 +124,8 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     }
     if (m->assembly.out_of_memory)
         return;
+    if (m->watcher)
+        m->watcher->count(m->watcher->user, module, lane, r);
     struct snd_module_own *own = &m->owns[module];
     int64_t                self_ns = snd_sub(r->total_ns, r->child_ns);
     bool                   back = r->is_back || engine;
@@ -182,6 +184,14 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
         snd_range_memory(&innermost->range, words, change.counted);
 }
 
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct sonde_modules *m = user;
+
+    if (m->watcher && SND_EVENT_KIND(words[0]) == SND_EV_STEP)
+        m->watcher->step(m->watcher->user, lane, ns);
+}
+
 /* ---------------------------------------------------------------------- sums */
 
 static void show_own(struct sonde_module *node, const struct snd_module_own *own)
@@ -235,8 +245,16 @@ static enum sonde_status build(struct sonde_modules *m, enum sonde_flops_mode fl
                                struct sonde_error *err)
 {
     const struct snd_consumer consumer = {
-        .user = m, .flops = flops, .open = on_open, .close = on_close, .memory = on_memory
+        .user = m,
+        .flops = flops,
+        .open = on_open,
+        .close = on_close,
+        .memory = on_memory,
+        .other = m->watcher ? on_other : NULL,
     };
+
+    if (m->watcher)
+        m->watcher->begin(m->watcher->user);
     enum sonde_status status = snd_assemble(&m->assembly, m->trace, SONDE_BY_TIME, &consumer, err);
 
     snd_assembly_release(&m->assembly);
@@ -252,6 +270,13 @@ static enum sonde_status build(struct sonde_modules *m, enum sonde_flops_mode fl
 enum sonde_status sonde_modules_new(struct sonde_trace *trace, enum sonde_flops_mode flops,
                                     struct sonde_modules **out, struct sonde_error *err)
 {
+    return snd_modules_watched(trace, flops, NULL, out, err);
+}
+
+enum sonde_status snd_modules_watched(struct sonde_trace *trace, enum sonde_flops_mode flops,
+                                      const struct snd_watcher *watcher, struct sonde_modules **out,
+                                      struct sonde_error *err)
+{
     enum sonde_status status = SONDE_E_NOMEM;
     uint32_t          empty;
 
@@ -259,6 +284,7 @@ enum sonde_status sonde_modules_new(struct sonde_trace *trace, enum sonde_flops_
     struct sonde_modules *m = calloc(1, sizeof *m);
     if (m) {
         m->trace = trace;
+        m->watcher = watcher;
         m->visitors = calloc((size_t)trace->thread_count + 1, sizeof *m->visitors);
     }
     if (m && m->visitors && snd_texts_add(&m->texts, "", 0, &empty)) {

@@ -21,6 +21,15 @@ void snd_render_json(const struct snd_doc *doc, const struct sonde_report_option
 void snd_render_csv(const struct snd_doc *doc, const struct sonde_report_options *options,
                     struct snd_out *out);
 
+/* In the format that is asked for, cut to the width of a terminal. Errors: SONDE_E_IO. */
+SND_CHECKED enum sonde_status snd_render(const struct snd_doc              *doc,
+                                         const struct sonde_report_options *options,
+                                         const struct sonde_sink *sink, struct sonde_error *err);
+/* What the caller gave, the rest as by default. Errors: SONDE_E_ARGUMENT: an unknown format. */
+SND_CHECKED enum sonde_status snd_report_options(const struct sonde_report_options *given,
+                                                 struct sonde_report_options       *used,
+                                                 struct sonde_error                *err);
+
 /* How many rows of `table` are shown. */
 size_t snd_rows_shown(const struct snd_table *table, const struct sonde_report_options *options);
 

@@ -104,7 +104,7 @@ void snd_render_json(const struct snd_doc *doc, const struct sonde_report_option
     snd_json_end(&json);
 
     snd_json_object(&json, "ledger");
-    for (size_t i = 0; i < sonde_summary_ledger_count(doc->summary); i++) {
+    for (size_t i = 0; doc->summary && i < sonde_summary_ledger_count(doc->summary); i++) {
         const struct sonde_ledger_item *item = sonde_summary_ledger(doc->summary, i);
         snd_json_uint(&json, item->key, item->count);
     }

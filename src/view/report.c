@@ -168,42 +168,61 @@ static enum sonde_status build(struct sonde_trace *trace, const struct snd_view 
     return st;
 }
 
+static void (*const renderers[])(const struct snd_doc *, const struct sonde_report_options *,
+                                 struct snd_out *) = {
+    [SONDE_REPORT_TEXT] = snd_render_text,
+    [SONDE_REPORT_JSON] = snd_render_json,
+    [SONDE_REPORT_CSV] = snd_render_csv,
+};
+
+/* A caller built against an older header knows fewer members. */
+enum sonde_status snd_report_options(const struct sonde_report_options *given,
+                                     struct sonde_report_options *used, struct sonde_error *err)
+{
+    static const struct sonde_report_options unset = SONDE_REPORT_OPTIONS_INIT;
+
+    *used = unset;
+    if (given)
+        memcpy(used, given, given->struct_size < sizeof *used ? given->struct_size : sizeof *used);
+    if ((unsigned)used->format >= SND_COUNT_OF(renderers))
+        return snd_fail(err, SONDE_E_ARGUMENT, "unknown report format %d", (int)used->format);
+    return SONDE_OK;
+}
+
+enum sonde_status snd_render(const struct snd_doc *doc, const struct sonde_report_options *options,
+                             const struct sonde_sink *sink, struct sonde_error *err)
+{
+    struct snd_line_fit fit;
+    struct snd_out      out;
+    bool                fits = options->format == SONDE_REPORT_TEXT && options->width > 0;
+
+    snd_fit_init(&fit, sink, options->width, options->ascii);
+    snd_out_init(&out, fits ? &fit.sink : sink);
+    renderers[options->format](doc, options, &out);
+    enum sonde_status st = snd_out_finish(&out, err);
+    if (!snd_fit_finish(&fit) && st == SONDE_OK)
+        st = snd_fail_os(err, SONDE_E_IO, "cannot write the output");
+    return st;
+}
+
 enum sonde_status sonde_report(struct sonde_trace                *trace,
                                const struct sonde_report_options *options,
                                const struct sonde_sink *sink, struct sonde_error *err)
 {
-    static void (*const renderers[])(const struct snd_doc *, const struct sonde_report_options *,
-                                     struct snd_out *) = {
-        [SONDE_REPORT_TEXT] = snd_render_text,
-        [SONDE_REPORT_JSON] = snd_render_json,
-        [SONDE_REPORT_CSV] = snd_render_csv,
-    };
-    struct sonde_report_options used = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_report_options used;
+    enum sonde_status           st = snd_report_options(options, &used, err);
 
-    /* A caller built against an older header knows fewer members. */
-    if (options)
-        memcpy(&used, options,
-               options->struct_size < sizeof used ? options->struct_size : sizeof used);
-    if ((unsigned)used.format >= SND_COUNT_OF(renderers))
-        return snd_fail(err, SONDE_E_ARGUMENT, "unknown report format %d", (int)used.format);
+    if (st != SONDE_OK)
+        return st;
     const char            *name = used.view ? used.view : "ops";
     const struct snd_view *view = find_view(name);
     if (!view)
         return refuse_view(name, err);
 
-    struct snd_doc      doc = { .view = view->info.name, .trace = trace };
-    struct snd_line_fit fit;
-    bool                fits = used.format == SONDE_REPORT_TEXT && used.width > 0;
-    enum sonde_status   st = build(trace, view, &used, &doc, err);
-    if (st == SONDE_OK) {
-        struct snd_out out;
-        snd_fit_init(&fit, sink, used.width, used.ascii);
-        snd_out_init(&out, fits ? &fit.sink : sink);
-        renderers[used.format](&doc, &used, &out);
-        st = snd_out_finish(&out, err);
-        if (!snd_fit_finish(&fit) && st == SONDE_OK)
-            st = snd_fail_os(err, SONDE_E_IO, "cannot write the output");
-    }
+    struct snd_doc doc = { .view = view->info.name, .trace = trace };
+    st = build(trace, view, &used, &doc, err);
+    if (st == SONDE_OK)
+        st = snd_render(&doc, &used, sink, err);
     snd_doc_release(&doc);
     return st;
 }

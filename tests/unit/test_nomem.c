@@ -6,6 +6,7 @@
 #include "format/layout.h"
 #include "model/gpu.h"
 #include "model/kernels.h"
+#include "model/diff.h"
 #include "read/reader.h"
 #include "scratch.h"
 #include "sonde/bench.h"
@@ -297,6 +298,18 @@ static enum sonde_status use_merge(void *trace)
     return sonde_trace_walk(trace, SONDE_BY_TIME, pass, NULL, NULL);
 }
 
+static enum sonde_status use_diff(void *trace)
+{
+    static const struct snd_diff_source *const ops = &snd_diff_sources[0];
+    struct sonde_trace *const                  both[] = { trace, trace };
+    struct snd_diff                           *diff;
+    enum sonde_status status = snd_diff_new(both, 1, 1, ops, 0.02, &diff, NULL);
+
+    assert_int_equal(diff == NULL, status != SONDE_OK);
+    snd_diff_free(diff);
+    return status;
+}
+
 static void check_use(const char *path, use_fn *use)
 {
     struct sonde_trace *trace = scratch_open(path);
@@ -308,9 +321,9 @@ static void check_use(const char *path, use_fn *use)
 static void models_survive(void **state)
 {
     static use_fn *const uses[] = {
-        use_averages,         use_tree,     use_memory,       use_summary, use_events,
-        use_modules,          use_timeline, use_merge,        use_lines,   use_samples,
-        use_sample_functions, use_bench,    use_tensor_lines, use_layers,  use_graph
+        use_averages,     use_tree,   use_memory, use_summary, use_events,           use_modules,
+        use_timeline,     use_merge,  use_lines,  use_samples, use_sample_functions, use_bench,
+        use_tensor_lines, use_layers, use_graph,  use_diff
     };
     const char *path = make_trace();
 

@@ -185,6 +185,9 @@ static PyMethodDef core_methods[] = {
     { "cut_report", cut_report, METH_VARARGS,
       "cut_report(path, out, [begin, end, ..], subject): writes what happened in these times, and "
       "of the facts on tensors those of this subject" },
+    { "diff", core_diff, METH_VARARGS,
+      "diff([path, ..], [path, ..], by, fail_if, least_percent, sort, rows, format): the text, and "
+      "how many rows fail" },
     { NULL, NULL, 0, NULL },
 };
 

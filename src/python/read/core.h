@@ -38,6 +38,9 @@ extern PyObject *core_error; /* sonde.Error */
 
 void core_set_error(const struct sonde_error *err);
 
+/* sonde.diff (diff.c). */
+PyObject *core_diff(PyObject *module, PyObject *args);
+
 /* The trace, reserved for the caller until core_let_go(); NULL with an exception set. */
 struct sonde_trace *core_take(struct trace_object *self);
 void                core_let_go(struct trace_object *self);

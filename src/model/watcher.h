@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/watcher.h - someone who is handed each range as a model adds it to a row: sonde diff, which
+ * wants the times of each step besides their sums.
+ *
+ * A rider (assembly.h) sees ranges as they are assembled, a watcher as they are counted: folded, and
+ * with the row they belong to.
+ *
+ * Layer: model. Threads: one at a time.
+ */
+#ifndef SND_MODEL_WATCHER_H
+#define SND_MODEL_WATCHER_H
+
+#include "model/assembly.h"
+
+struct snd_watcher {
+    void *user;
+    void (*begin)(void *user); /* a walk begins, perhaps once more: forget the last one */
+    /* `id`: of averages snd_average_id(), of modules the node. Walks are by time. */
+    void (*count)(void *user, uint32_t id, const struct snd_lane *lane, const struct snd_range *r);
+    void (*step)(void *user, const struct snd_lane *lane, int64_t ns);
+};
+
+#endif

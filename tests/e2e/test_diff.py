@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde diff on real programs: the command, sonde.diff, and PyTorch. Whether noise is told from changes is
+measured on recordings (tests/unit/test_diffstats.c) and live by `make measure-diff`: a test here does not
+depend on how quiet the machine is."""
+import json
+import subprocess
+import sys
+
+import pytest
+
+from cli_tools import ROOT, find, generate, needs_tools, read, read_json, sonde
+
+STEPS = find("SONDE_STEPS", ROOT / "build/tests/e2e/e2e_steps")
+pytestmark = [needs_tools, pytest.mark.skipif(not STEPS, reason="e2e_steps is not built: run `make`")]
+OPERATORS = {"multiply", "shift", "root", "divide", "walk", "add", "modulo", "rotate"}
+
+
+def record(path, slowed=-1, steps=12, factor=1.0):
+    subprocess.run([str(STEPS), str(path), str(slowed), str(steps), str(factor)], check=True, timeout=120)
+    return str(path)
+
+
+def rows_of(answer):
+    return {row["name"]: row for row in answer["rows"]}
+
+
+def test_same_program(tmp_path):
+    a, b = record(tmp_path / "a.sonde"), record(tmp_path / "b.sonde")
+    answer = read_json("diff", a, b, "--json")
+    rows = rows_of(answer)
+    assert set(rows) == OPERATORS
+    assert answer["totals"]["a_steps"] == answer["totals"]["b_steps"] == 12
+    assert answer["totals"]["new"] == answer["totals"]["gone"] == answer["totals"]["renamed"] == 0
+    for row in rows.values():
+        assert row["a_count"] == row["b_count"] == 3 and row["also"] == ""
+        assert row["a_samples"] == row["b_samples"] == 12
+        assert row["verdict"] in ("same", "unclear", "slower", "faster")
+        assert row["low_percent"] <= row["change_percent"] <= row["high_percent"]
+
+
+def test_sums_are_the_reports(tmp_path):
+    """What diff compares are the numbers of the ops view."""
+    a = record(tmp_path / "a.sonde")
+    ops = {row["key"]: row for row in read_json("report", a, "--view", "ops", "--json")["rows"]}
+    for name, row in rows_of(read_json("diff", a, a, "--json")).items():
+        assert row["a_mean_ns"] * 12 == pytest.approx(ops[name]["self_cpu_time_total"] * 1000, rel=1e-9)
+        assert row["a_count"] * 12 == ops[name]["count"]
+        assert row["change_percent"] == 0 and row["verdict"] in ("same", "unclear")
+
+
+def test_operator_with_eight_times_the_work(tmp_path):
+    """More than any machine's noise: found however busy it is; and CI fails."""
+    a = record(tmp_path / "a.sonde")
+    b = record(tmp_path / "b.sonde", slowed=2, factor=8.0)
+    done = sonde("diff", a, b, "--json", "--fail-if", "time>+100%")
+    assert done.returncode == 1 and b"--fail-if 'time>+100%'" in done.stderr
+    row = rows_of(json.loads(done.stdout))["root"]
+    assert row["verdict"] == "slower" and row["fails"] and row["change_percent"] > 100
+
+
+def test_several_runs_a_side(tmp_path):
+    a = [record(tmp_path / f"a{i}.sonde", steps=4) for i in range(3)]
+    b = [record(tmp_path / f"b{i}.sonde", steps=4, slowed=2, factor=8.0) for i in range(3)]
+    answer = read_json("diff", *a, "--", *b, "--json")
+    assert answer["totals"]["runs_compared"] and answer["totals"]["a_steps"] == 12
+    assert rows_of(answer)["root"]["change_percent"] > 100
+
+
+def test_python_is_the_same(tmp_path):
+    import sonde as package
+    a, b = tmp_path / "a.sonde", tmp_path / "b.sonde"
+    generate("diff", a, "0")
+    generate("diff", b, "1031")
+    answer = package.diff(a, b, fail_if="time>+3%")
+    assert json.loads(answer.to_json()) == json.loads(
+        sonde("diff", str(a), str(b), "--json", "--fail-if", "time>+3%").stdout)
+    assert str(answer) == read("diff", a, b).decode()
+    assert [row["name"] for row in answer.changed] == ["conv"]
+    assert answer.failed == 2 and not answer  # conv, and the step
+    assert package.diff([a, a], [a, a], fail_if="count>0%")
+    with pytest.raises(package.Error, match="cannot compare 'speed'"):
+        package.diff(a, b, by="speed")
+    with pytest.raises(package.Error, match="nothing.sonde"):
+        package.diff(a, tmp_path / "nothing.sonde")
+
+
+MLP = """
+import sys, torch, sonde
+torch.set_num_threads(1)
+for path, activation in zip(sys.argv[1::2], sys.argv[2::2]):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(32, 64), getattr(torch.nn, activation)(), torch.nn.Linear(64, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(8, 32)
+    with sonde.profile(record_shapes=True, profile_memory=True, with_flops=True, with_modules=True) as prof:
+        for step in range(7):
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+            prof.step()
+    prof.save(path)
+"""
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory):
+    pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("diff")
+    traces = {name: str(folder / f"{name}.sonde") for name in "abc"}
+    subprocess.run([sys.executable, "-c", MLP, traces["a"], "ReLU", traces["b"], "ReLU", traces["c"], "Tanh"],
+                   check=True, timeout=300)
+    return traces
+
+
+def test_torch_same_network(networks):
+    """What does not depend on the clock is equal, exactly: calls, bytes, FLOPs of every operator."""
+    answer = read_json("diff", networks["a"], networks["b"], "--json")
+    assert answer["totals"]["a_steps"] == answer["totals"]["b_steps"] == 6
+    assert answer["totals"]["new"] == answer["totals"]["gone"] == answer["totals"]["renamed"] == 0
+    for row in answer["rows"]:
+        assert row["also"] == "" and row["a_count"] == row["b_count"], row
+    assert sum(row["a_flops"] for row in answer["rows"]) > 0
+
+
+def test_torch_another_activation(networks):
+    answer = read_json("diff", networks["a"], networks["c"], "--json")
+    rows = rows_of(answer)
+    assert rows["aten::tanh"]["verdict"] == "new" or rows["aten::tanh"]["was"]
+    assert not rows["aten::addmm"]["was"] and rows["aten::addmm"]["also"] == ""
+
+
+def test_torch_modules(networks):
+    rows = rows_of(read_json("diff", networks["a"], networks["b"], "--by", "modules", "--json"))
+    linear = [name for name in rows if name.endswith(".0") or name.endswith(".2")]
+    assert linear and all(rows[name]["a_samples"] == 6 for name in linear)
