@@ -257,6 +257,9 @@ static void say_recorded(const struct run_args *args, const struct snd_run_folde
                 "folder %s\n",
                 folder->living, folder->living == 1 ? "" : "es", folder->living == 1 ? "s" : "",
                 path);
+    if (args->outside.left && !args->quiet && folder->files > 0)
+        fprintf(stderr, "sonde: what still runs of it was sampled up to here; 'sonde attach PID' "
+                        "goes on with it\n");
     if (args->after.is_kept) {
         if (!args->quiet && folder->files > 0)
             fprintf(stderr, "sonde: recorded %s; next: sonde report %s\n", path, path);

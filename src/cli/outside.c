@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "native/watch.h"
 
+#define EXIT_LIVES 4        /* of the sampler: processes of the program live on */
 #define EXIT_OTHER_RIGHTS 3 /* of the sampler: snd_watch() says so when the program has ended */
 
 /* Quotes a word where a shell would need it. */
@@ -101,6 +102,7 @@ static void close_others(struct pipes keep)
 static void work(const struct snd_outside *o, pid_t program, struct pipes pipes)
 {
     struct sonde_error err = { 0 };
+    bool               lives = false;
     struct snd_watch   watch = {
           .pid = program,
           .path = o->path.bytes,
@@ -114,6 +116,7 @@ static void work(const struct snd_outside *o, pid_t program, struct pipes pipes)
           .stop = pipes.stop,
           .ready = tell_ready,
           .user = &pipes,
+          .lives = &lives,
     };
     sigset_t all;
 
@@ -125,7 +128,7 @@ static void work(const struct snd_outside *o, pid_t program, struct pipes pipes)
         _exit(EXIT_OTHER_RIGHTS);
     if (status != SONDE_OK && write(pipes.ready, err.message, strlen(err.message)) < 0)
         _exit(2);
-    _exit(status == SONDE_OK ? 0 : 1);
+    _exit(status != SONDE_OK ? 1 : lives ? EXIT_LIVES : 0);
 }
 
 /* What it says first: a zero byte, or why it cannot. */
@@ -188,6 +191,9 @@ void snd_outside_end(struct snd_outside *o)
     while (waitpid(o->pid, &status, 0) < 0 && errno == EINTR)
         ;
     o->pid = 0;
+    o->left = WIFEXITED(status) && WEXITSTATUS(status) == EXIT_LIVES;
+    if (o->left)
+        return;
     if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_OTHER_RIGHTS) {
         snprintf(o->why, sizeof o->why,
                  "it runs with other rights than this user has (setuid, or a file that may not be "

@@ -30,6 +30,7 @@ struct snd_outside {
     char                why[256]; /* why nothing is sampled; "" otherwise */
     pid_t               pid;      /* of the sampler; 0: none */
     int                 stop;     /* closed to end it */
+    bool                left;     /* processes of the program live on, and are sampled no further */
 };
 
 /* Where its trace goes, and of what; `folder` ends in '/'. */

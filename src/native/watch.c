@@ -161,6 +161,27 @@ static void sample(struct snd_drain *d, const struct snd_watch *w)
     snd_drain_round(d, true);
 }
 
+/* By the kernel's list: a record of an exit may be lost, or be on its way. */
+static bool has_living(const struct snd_drain *d)
+{
+    char path[64], state;
+
+    for (uint32_t i = 0; i < d->observed.process_count; i++) {
+        const struct snd_seen_process *p = &d->observed.processes[i];
+        if (p->threads == 0)
+            continue;
+        snprintf(path, sizeof path, "/proc/%u/stat", p->pid);
+        FILE *file = fopen(path, "re");
+        bool  lives = file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && state != 'Z' &&
+                     state != 'X';
+        if (file)
+            fclose(file);
+        if (lives)
+            return true;
+    }
+    return false;
+}
+
 enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
 {
     struct snd_native_recorder recorder;
@@ -187,6 +208,8 @@ enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
         if (w->ready)
             w->ready(w->user);
         sample(&drain, w);
+        if (w->lives)
+            *w->lives = has_living(&drain);
         snd_drain_resolve(&drain);
         bool is_empty = drain.counts[SND_NATIVE_SAMPLES] == 0 &&
                         !(drain.waits && drain.waits[SND_NATIVE_WAITS_COUNT] > 0);

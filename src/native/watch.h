@@ -31,6 +31,7 @@ struct snd_watch {
     const volatile int *quit;  /* not 0: end; may be NULL */
     void (*ready)(void *user); /* may be NULL; called once sampling is on */
     void *user;
+    bool *lives; /* set if processes of it live on when sampling ends; may be NULL */
 };
 
 /*

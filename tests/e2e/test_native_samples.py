@@ -165,6 +165,21 @@ def test_a_setuid_child_is_in_the_ledger(open_folder, build):
     assert ledger.get("other_rights") == 1
 
 
+def test_a_daemon_that_lives_on_is_told_of(tmp_path, build):
+    """It is sampled up to the end of the program, which ends at once, and goes on."""
+    script = f'"{build("plain")}"; sleep 300 >/dev/null 2>&1 </dev/null & echo $!; exit 3'
+    done = sonde("run", "--sample", "-o", tmp_path / "t.sonde", "--", "sh", "-c", script)
+    daemon = int(done.stdout.splitlines()[-1])
+    try:
+        os.kill(daemon, 0)
+        assert done.returncode == 3 and b"sampled up to here" in done.stderr, done.stderr
+        assert share(chains(tmp_path / "t.sonde"), "long_part") > 0.3
+    finally:
+        os.kill(daemon, signal.SIGKILL)
+    done = sonde("run", "--sample", "-o", tmp_path / "u.sonde", "--", build("plain"))
+    assert b"sampled up to here" not in done.stderr
+
+
 def test_a_program_that_is_not_there_leaves_nothing(tmp_path):
     done = sonde("run", "--sample", "--", "./nothing", cwd=tmp_path)
     assert done.returncode == 127 and list(tmp_path.iterdir()) == []
