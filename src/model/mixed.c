@@ -94,14 +94,58 @@ struct ride {
     snd_mixed_fn       *take;
     void               *user;
     bool                has_ranges; /* as far as chunks tell: more than the sampler's lane */
+    bool                again;      /* a range was found out to be asynchronous when it ended */
 };
+
+static struct snd_key number_of(const struct snd_open_range *range)
+{
+    return (struct snd_key){ range->order, 0, 0 };
+}
+
+static bool is_asynchronous(const struct snd_mixed *m, const struct snd_open_range *range)
+{
+    uint32_t value;
+
+    return snd_map_get(&m->asynchronous, number_of(range), &value);
+}
+
+/* False: it was known already. */
+static bool set_asynchronous(struct snd_mixed *m, const struct snd_open_range *range)
+{
+    if (is_asynchronous(m, range))
+        return false;
+    m->failed |= !snd_map_put(&m->asynchronous, number_of(range), 1);
+    return true;
+}
+
+/* The chain of an asynchronous range is that of its parent. */
+static uint32_t chain_of(struct snd_mixed *m, const struct snd_open_range *range,
+                         const struct snd_open_range *parent)
+{
+    uint32_t around = parent ? parent->mark : 0;
+
+    return is_asynchronous(m, range) ? around : find_chain(m, around, range->range.name);
+}
 
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
                     struct snd_open_range *parent)
 {
     struct ride *ride = user;
 
-    range->mark = find_chain(ride->mixed, parent ? parent->mark : 0, range->range.name);
+    range->mark = chain_of(ride->mixed, range, parent);
+    change(ride->mixed, lane->thread, range->range.start_ns, range->mark);
+}
+
+/* It was a frame until it was told; nothing of its own began in between. */
+static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                         uint8_t key)
+{
+    struct ride *ride = user;
+
+    if (key != SND_ATTR_ASYNC || !range->range.is_async || range->range.hidden ||
+        !set_asynchronous(ride->mixed, range))
+        return;
+    range->mark = ride->mixed->chains[range->mark].parent;
     change(ride->mixed, lane->thread, range->range.start_ns, range->mark);
 }
 
@@ -111,7 +155,9 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
 {
     struct ride *ride = user;
 
-    if (ride->mixed->threads[lane->thread].current == range->mark)
+    if (range->range.is_async) /* where that is new, the walk begins anew */
+        ride->again |= set_asynchronous(ride->mixed, range);
+    else if (ride->mixed->threads[lane->thread].current == range->mark)
         change(ride->mixed, lane->thread, snd_add(range->range.start_ns, range->range.total_ns),
                parent ? parent->mark : 0);
     if (ride->mixed->failed)
@@ -124,7 +170,7 @@ static void on_move(void *user, struct snd_lane *lane, struct snd_open_range *ra
     struct ride *ride = user;
     bool         is_inner = ride->mixed->threads[lane->thread].current == range->mark;
 
-    range->mark = find_chain(ride->mixed, parent ? parent->mark : 0, range->range.name);
+    range->mark = chain_of(ride->mixed, range, parent);
     if (is_inner)
         change(ride->mixed, lane->thread, lane->last_ns, range->mark);
 }
@@ -210,6 +256,12 @@ static void forget_threads(struct snd_mixed *m)
         m->threads[i].current = m->threads[i].count = 0;
 }
 
+static bool leave_out(void *user, const struct sonde_event *sample, uint32_t chain)
+{
+    (void)user, (void)sample, (void)chain;
+    return true;
+}
+
 /* Ranges need an assembly; once more, by time, if it met what only that gets right. */
 static enum sonde_status assemble(struct ride        *ride, void (*forget)(void *user),
                                   struct sonde_error *err)
@@ -219,19 +271,25 @@ static enum sonde_status assemble(struct ride        *ride, void (*forget)(void 
     };
     enum sonde_status status = SONDE_OK;
     bool              stopped = true;
+    /* Who cannot forget is given no sample before asynchronous ranges are known. */
+    bool          is_trial = !forget && ride->has_ranges;
+    snd_mixed_fn *take = ride->take;
 
     if (ride->has_ranges) {
         consumer.open = on_open;
         consumer.close = on_close;
         consumer.move = on_move;
+        consumer.attribute = on_attribute;
     }
-    for (int i = 0; i < 2 && stopped && !ride->mixed->failed && status == SONDE_OK; i++) {
+    for (int i = 0; i < 3 && stopped && !ride->mixed->failed && status == SONDE_OK; i++) {
+        ride->again = is_trial && i == 0;
+        ride->take = ride->again ? leave_out : take;
         forget_threads(ride->mixed);
         if (forget)
             forget(ride->user);
         status = snd_assemble(&ride->assembly, ride->mixed->trace,
                               ride->has_ranges ? SONDE_BY_TIME : SONDE_BY_THREAD, &consumer, err);
-        stopped = ride->assembly.visitor.stop;
+        stopped = ride->assembly.visitor.stop || ride->again;
         bool out_of_memory = ride->assembly.out_of_memory;
         snd_assembly_release(&ride->assembly);
         if (out_of_memory)
@@ -268,6 +326,7 @@ void snd_mixed_release(struct snd_mixed *m)
     free(m->threads);
     free(m->chains);
     snd_map_release(&m->by_name);
+    snd_map_release(&m->asynchronous);
 }
 
 /* -------------------------------------------------------------------- frames */

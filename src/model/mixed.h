@@ -7,6 +7,9 @@
  * Python, operators and ranges, functions of native code. In a stack without native frames they are
  * innermost; in one of native frames alone, outermost.
  *
+ * An asynchronous range, which waits for what others do or is ended by another thread, is no frame:
+ * its thread does other things meanwhile.
+ *
  * A sample of a thread that another file of the trace has the ranges of (same process and thread
  * number) has those. Samples in a row that found the same stack are told apart where the ranges differ.
  *
@@ -41,7 +44,8 @@ struct snd_mixed {
     struct sonde_trace      *trace;
     struct snd_chain        *chains; /* 0: not used */
     uint32_t                 chain_count, chain_room;
-    struct snd_map           by_name; /* (parent, name) to a chain */
+    struct snd_map           by_name;      /* (parent, name) to a chain */
+    struct snd_map           asynchronous; /* ranges, by the number of their begin over the walk */
     struct snd_mixed_thread *threads;
     bool                     failed;
 };
@@ -54,8 +58,8 @@ typedef bool snd_mixed_fn(void *user, const struct sonde_event *sample, uint32_t
 
 /*
  * Walks the trace, once; who rides on the trace's walks (model/assembly.h) rides on this one. The samples of
- * one thread come in order. `forget` (may be NULL) is called before the first, and again if the walk must begin
- * anew. `mixed` need not be initialised, and must be released whatever this returns.
+ * one thread come in order. `forget` is called before the first, and again if the walk must begin anew; NULL: the trace is
+ * walked once more before, so that it need not. `mixed` need not be initialised, and must be released whatever this returns.
  * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED.
  */
 SND_CHECKED enum sonde_status snd_mixed_walk(struct snd_mixed *mixed, struct sonde_trace *trace,

@@ -46,7 +46,8 @@ void make_native(const char *path, uint64_t n)
 
 /*
  * train() -> step() -> native gemm(), under a range and an operator; a thread whose samples are native
- * alone; samples in a row over which the operators change.
+ * alone; samples in a row over which the operators change. Two asynchronous ranges, which are no frames:
+ * one says so, the other is ended by another thread.
  */
 void make_mixed(const char *path, uint64_t n)
 {
@@ -71,9 +72,17 @@ void make_mixed(const char *path, uint64_t n)
     synth_begin(s, t, 10000000, synth_string(s, "epoch"), 0);
     synth_begin(s, t, 20000000, synth_string(s, "aten::mm"), 0);
     synth_begin(s, pool, 15000000, synth_string(s, "job"), 0);
+    synth_begin(s, pool, 16000000, synth_string(s, "waits for others"), 0);
+    synth_attr(s, pool, SND_ATTR_ASYNC, 1);
+    synth_begin(s, t, 21000000, synth_string(s, "ended elsewhere"), 0);
+    synth_attr(s, t, SND_ATTR_KEY, 77);
+    synth_begin(s, t, 22000000, synth_string(s, "inside"), 0);
     synth_sample(s, sampler, 5000000, in_step, 3 | 1 << 8, t, 5000000);    /* nothing is open */
     synth_sample(s, sampler, 30000000, in_gemm, 10 | 3 << 8, t, 15000000); /* at 20, 25 and 30 ms */
     synth_sample(s, sampler, 30000000, alone, 10 | 1 << 8, pool, 5000000);
+    synth_end_key(s, pool, 32000000, 77);
+    synth_end(s, pool, 33000000);
+    synth_end(s, t, 35000000);
     synth_end(s, t, 40000000);
     synth_span(s, t, 45000000, synth_string(s, "aten::relu"), 5000000);
     synth_sample(s, sampler, 60000000, in_step, 3 | 4 << 8, t, 20000000); /* at 45, 50, 55, 60 ms */
