@@ -35,7 +35,7 @@ enum snd_cfi_kind {
 
 struct snd_cfi_bytes {
     const uint8_t *at, *end;
-    bool           bad; /* something was read beyond the end: all of it is worth nothing */
+    bool           bad; /* read past the end: the result is not valid */
 };
 
 struct snd_cfi_rule {
@@ -50,14 +50,14 @@ struct snd_cfi_row {
     uint32_t            cfa_register;
 };
 
-#define SND_CFI_SAVED 4 /* rows that a program may remember at a time */
+#define SND_CFI_SAVED 4 /* nested DW_CFA_remember_state, at most */
 
 /* Some KB: not for a signal handler's stack. */
 struct snd_cfi {
     struct snd_cfi_row row; /* found */
     uint64_t           function;
     uint32_t           return_column;
-    bool               is_signal; /* the frame of a handler: its caller did not call */
+    bool is_signal; /* a signal handler's frame: the code above it was interrupted, not called */
 
     /* The reader's own. */
     struct snd_cfi_row initial, saved[SND_CFI_SAVED];
@@ -74,20 +74,20 @@ struct snd_cfi {
 /* At the start, not in a signal handler. False: this C library has no _dl_find_object(). */
 bool snd_cfi_init(void);
 
-/* The loaded file that an address is in: where it lies, and the loader's description (struct link_map). */
+/* The loaded file that contains an address: its load address, and the loader's struct link_map. */
 struct snd_cfi_object {
     uint64_t               begin, end;
     const struct link_map *map;
 };
 bool snd_cfi_object(uint64_t address, struct snd_cfi_object *object);
 
-/* False when nothing is known of the address, or not all that is said of it is understood. */
+/* False if the address has no entry, or its entry uses something that is not supported here. */
 bool snd_cfi_find(struct snd_cfi *cfi, uint64_t pc);
 
 /*
- * A section of a file that was read: .eh_frame, or .debug_frame. Nothing of it is believed. Goes
- * through all functions: `begin` with where one lies, then `row` with cfi->row and from where on it
- * holds; false: it is not understood from there on.
+ * A section that was read from a file, .eh_frame or .debug_frame; its content is untrusted. Visits
+ * all functions: `begin` with the function's address range, then `row` for each row (cfi->row) with
+ * the address from which it applies; false: the rest of the function is not supported.
  */
 struct snd_cfi_section {
     const uint8_t *bytes;

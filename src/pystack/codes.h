@@ -22,7 +22,7 @@
 struct snd_code {
     uint32_t serial; /* no other code has it, whatever its address */
     uint64_t address;
-    uint64_t checked;         /* the round in which it was last found to be as it was */
+    uint64_t checked;         /* the round in which it was last found unchanged */
     char    *function, *file; /* owned; UTF-8 */
     uint32_t first_line;
     uint8_t *lines; /* owned */
@@ -63,8 +63,9 @@ bool snd_code_offset(const struct snd_codes *codes, const struct snd_code *code,
                      int64_t *offset);
 
 /*
- * May a stack begin with it? A generator is let go of when it yields: a chain that was read at that
- * moment ends with it, and is none. From 3.11 on the frames themselves tell.
+ * Can this code be the outermost frame of a stack? A generator is unlinked from its caller when it
+ * yields: a chain read at that moment ends with the generator and is not a whole stack. From 3.11
+ * on the frames themselves say whether they are linked.
  */
 bool snd_code_may_begin(const struct snd_codes *codes, const struct snd_code *code);
 

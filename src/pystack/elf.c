@@ -22,7 +22,7 @@ struct image {
     uint64_t size;
 };
 
-/* Not blocking: a name that led to a library may lead to a pipe by now. */
+/* Non-blocking: the path may meanwhile name a pipe instead of a library. */
 static bool open_file(const char *path, struct image *image)
 {
     struct stat st;

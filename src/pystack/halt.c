@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 
 /*
- * Waits until it stands; *signal is the one that came first and is still to be delivered, or 0.
- * False when it has ended, or this program was told to: then what is still traced is let go by its
- * end, which also spares it a wait for a thread that the kernel does not let stop.
+ * Waits until the thread has stopped; *signal is a signal that arrived first and must still be
+ * delivered, or 0. False if the thread has ended, or if this program was asked to end: the kernel
+ * then resumes the thread when we exit, and we do not wait for a thread that cannot be stopped.
  */
 static bool wait_for_stop(pid_t tid, int *signal)
 {
@@ -17,12 +17,14 @@ static bool wait_for_stop(pid_t tid, int *signal)
 
     if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
         return false;
-    /* Our stop, or that of a process that was stopped anyway and stays so, is no signal. */
+    /*
+     * Our own stop, and the stop of a process that was stopped already, is not a signal to deliver.
+     */
     *signal = status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status);
     return true;
 }
 
-/* One that was killed while it stood is ours to bury, before its own parent can. */
+/* A thread that was killed while stopped must be reaped by us before its parent can reap it. */
 static void let_go(pid_t tid, int signal)
 {
     if (ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)signal) != 0 && errno == ESRCH)

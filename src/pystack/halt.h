@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/halt.h - the stack of a running thread of another process, which is halted meanwhile.
+ * pystack/halt.h - reads the stack of a running thread of another process, by stopping that thread.
  *
- * That one thread alone, for the time it takes to read its frames, some tens of microseconds: it is
- * let go before the call returns, and by the kernel should this program die. Only a thread that
- * runs may be halted: a system call that waits could return early.
+ * Only that thread is stopped (ptrace), and only while its frames are read, some tens of microseconds;
+ * it is resumed before the call returns, and by the kernel if this program dies. Only a running thread
+ * may be stopped: a blocking system call could return early.
  *
- * Layer: pystack. Threads: one.
+ * Layer:   pystack.
+ * Threads: one.
  */
 #ifndef SND_PYSTACK_HALT_H
 #define SND_PYSTACK_HALT_H

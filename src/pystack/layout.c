@@ -57,13 +57,15 @@ const struct snd_py_layout *snd_py_layout(unsigned minor)
 #define COOKIE "xdebugpy"
 #define FREE_THREADED_AT 16
 
-/* The most that an offset may be: the kernel checks addresses, nobody an index into a buffer. */
+/*
+ * Upper limit of an offset: the kernel checks addresses, but nobody checks an index into a buffer.
+ */
 #define ADDRESS UINT32_MAX
 #define IN_THREAD (SND_PY_THREAD_READ - 8)
 #define IN_FRAME (SND_PY_FRAME_READ - 8)
 #define IN_CODE (SND_PY_CODE_READ - 8)
 
-/* Where in the block the offset of a member lies: CPython's order, 8 bytes each. */
+/* The index in the block of a member's offset: CPython's order, 8 bytes each. */
 static const struct {
     uint16_t at, member;
     uint32_t most;
@@ -106,6 +108,7 @@ bool snd_py_layout_refine(struct snd_py_layout *layout, const void *offsets, siz
         uint32_t offset = (uint32_t)value;
         memcpy((char *)layout + places[i].member, &offset, sizeof offset);
     }
-    layout->interp_made = layout->interp_threads - 8; /* the member before; they do not tell it */
+    /* The block has no offset for it: it is the member before the list of threads. */
+    layout->interp_made = layout->interp_threads - 8;
     return true;
 }

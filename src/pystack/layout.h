@@ -43,7 +43,7 @@ struct snd_py_layout {
     uint32_t thread_frame;
     bool     has_cframe; /* thread_frame leads to a block on the C stack, cframe_frame there */
     uint32_t cframe_frame;
-    uint32_t cframe_previous; /* 3.11 only, where it tells what frame_entry does not; else 0 */
+    uint32_t cframe_previous; /* 3.11 only: where frame_entry is not enough; else 0 */
     uint32_t frame_previous, frame_code;
     uint32_t frame_instr;  /* a pointer, or before 3.11 a number */
     uint32_t frame_owner;  /* 0: frames have no owner */
@@ -52,7 +52,7 @@ struct snd_py_layout {
     uint32_t object_frame; /* from 3.11 on: of a frame object, the frame it belongs to */
     bool     has_entries; /* from 3.12 on: where C code enters Python there is a frame of its own */
     uint32_t frame_size;  /* of the part that is read */
-    uint32_t code_flags;  /* before 3.11 only, where it tells generators; else 0 */
+    uint32_t code_flags;  /* before 3.11 only: marks generators; else 0 */
     uint32_t code_firstline, code_file, code_name, code_lines;
     uint32_t code_qualname;    /* 0: none */
     uint32_t code_first_instr; /* 0: the instructions lie elsewhere */
@@ -76,9 +76,9 @@ extern const unsigned       snd_py_minor_least, snd_py_minor_most;
 #define SND_PY_OFFSETS_SIZE 600 /* bytes at the beginning of _PyRuntime that hold them, at most */
 
 /*
- * Puts what _PyRuntime's first bytes say into the layout; false when they are no offsets, lead out
- * of what is read (another process wrote them: they are not believed), or are those of an
- * interpreter without a lock (free-threaded), which *free_threaded then tells.
+ * Copies the offsets at the start of _PyRuntime into the layout. False if they are not valid
+ * offsets, or point outside of what is read (another process wrote them: untrusted), or belong to a
+ * free-threaded interpreter; *free_threaded is then true.
  */
 bool snd_py_layout_refine(struct snd_py_layout *layout, const void *offsets, size_t size,
                           bool *free_threaded);

@@ -6,7 +6,9 @@
 
 #define PAGE ((uint64_t)4096)
 
-/* A number from another process becomes a pointer only for the kernel, which checks it. */
+/*
+ * An address of another process is only passed to the kernel, which checks it; never dereferenced.
+ */
 static struct iovec vector(uint64_t address, size_t size)
 {
     return (struct iovec){ (void *)(uintptr_t)address, size };
@@ -42,8 +44,8 @@ size_t snd_memory_read_many(pid_t pid, const struct snd_piece *pieces, size_t co
 }
 
 /*
- * Stacks grow upwards, so that callers lie before what they call: from the beginning of the page
- * up to what is asked for.
+ * Python's frame stack grows upwards, so callers are at lower addresses: read from the start of the
+ * page to the end of the requested range.
  */
 const char *snd_window_at(struct snd_window *window, pid_t pid, uint64_t address, size_t size)
 {

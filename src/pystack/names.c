@@ -5,7 +5,7 @@
 
 #include "pystack/lines.h"
 
-#define KNOWN_MAX 1000000u /* more than a program has; then all are asked for again */
+#define KNOWN_MAX 1000000u /* more than a program has; then the cache is emptied */
 
 static const char cut_text[] = "(outer frames left out)";
 

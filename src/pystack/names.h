@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/names.h - stacks of code objects and lines to the recorder's ids, each asked for once.
+ * pystack/names.h - the recorder's ids of Python stacks, cached.
  *
- * Layer:   pystack. Threads: one at a time.
+ * Layer:   pystack.
+ * Threads: one at a time.
  */
 #ifndef SND_PYSTACK_NAMES_H
 #define SND_PYSTACK_NAMES_H
@@ -17,7 +18,7 @@ struct snd_names {
 };
 
 void snd_names_release(struct snd_names *names);
-/* The ids are of another recording: none is known. */
+/* A new recording has begun: forgets all ids. */
 void snd_names_clear(struct snd_names *names);
 
 /* The id of the stack that goes on from `parent` into `code` at `offset`. */

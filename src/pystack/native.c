@@ -9,7 +9,7 @@
 
 #include "base/map.h"
 
-#define KNOWN_MAX 1000000u /* more than a program has; then all are asked for again */
+#define KNOWN_MAX 1000000u /* more than a program has; then the cache is emptied */
 #define NOBODY UINT32_MAX  /* of a native frame: it is not shown */
 #define EVAL "_PyEval_EvalFrameDefault"
 
@@ -118,7 +118,7 @@ bool snd_native_match(struct snd_native *n, const struct snd_py_stack *stack)
 
 /* ------------------------------------------------------------------- naming */
 
-/* What the interpreter's own functions are called, those aside that have no name to the loader. */
+/* Is it a function of the interpreter itself: without a symbol, or with a name that begins with Py? */
 static bool is_plumbing(const struct snd_native *n, const Dl_info *info)
 {
     const char *name = info->dli_sname;
@@ -146,7 +146,7 @@ static uint32_t name_frame(const struct snd_native *n, const struct snd_recorder
                             recorder->intern(info.dli_fname, strlen(info.dli_fname)));
 }
 
-/* By function, not by address: dladdr() looks through all names of a library, which may be many. */
+/* Cached by function, not by address: dladdr() searches all symbols of a library, which is slow. */
 static uint32_t find_frame(struct snd_native *n, const struct snd_recorder *recorder,
                            const struct snd_native_frame *f, uint64_t address)
 {

@@ -18,10 +18,10 @@
 
 struct snd_native; /* opaque */
 
-/* NULL when memory is out. The caller's, who ends it with snd_native_free(). */
+/* NULL if out of memory. Owns: the caller frees it with snd_native_free(). */
 struct snd_native *snd_native_new(void);
 void               snd_native_free(struct snd_native *native); /* may be NULL */
-/* The ids are of another recording: none is known. May be NULL. */
+/* A new recording has begun: forgets all ids. May be NULL. */
 void snd_native_clear(struct snd_native *native);
 
 /* False when the native frames of the stack do not fit its Python frames. */

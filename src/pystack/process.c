@@ -14,7 +14,7 @@ static bool read_word(const struct snd_python *python, uint64_t address, uint64_
 
 /* ------------------------------------------------------------------ opening */
 
-/* A thread of every interpreter names its interpreter: then the offsets are right. */
+/* The offsets are right if the first interpreter's first thread state points back to it. */
 static bool is_plausible(const struct snd_python *python)
 {
     const struct snd_py_layout *l = &python->layout;
@@ -100,7 +100,10 @@ bool snd_python_update(const struct snd_python *python, struct snd_py_interp *in
         newest != interps[0].address)
         return false;
     for (size_t i = 0; i < count && i < SND_INTERPRETERS_MAX; i++) {
-        /* The holder's name stays when the lock is free; -1: not made yet. */
+        /*
+         * The field of the last holder is kept when the lock is free; -1: the lock does not exist
+         * yet.
+         */
         uint32_t locked = snd_u32(locks[i] + (l->gil_locked - l->gil_holder));
         interps[i].holder = locked == 1 ? snd_u64(locks[i]) : 0;
     }
@@ -137,7 +140,7 @@ static size_t list_threads(const struct snd_python *python, const struct snd_py_
         return count;
     while (state != 0 && count < THREADS_MAX && snd_memory_read(python->pid, state, bytes, need)) {
         if (snd_u64(bytes + l->thread_interp) != interp->address)
-            break; /* it was freed while we came by */
+            break; /* freed while we read the list */
         if (count < size)
             threads[count] = (struct snd_py_thread){
                 .state = state,
@@ -166,7 +169,7 @@ size_t snd_python_threads(const struct snd_python *python, const struct snd_py_i
 
 /* ------------------------------------------------------------------- frames */
 
-/* Where the pointer to the innermost frame lies; false when that cannot be read. */
+/* The address of the pointer to the innermost frame; false if it cannot be read. */
 static bool find_link(const struct snd_python *python, uint64_t state, uint64_t *link)
 {
     *link = state + python->layout.thread_frame;
@@ -204,8 +207,8 @@ static enum snd_py_read open_window(const struct snd_python *python, uint64_t li
 }
 
 /*
- * Tells of the frame just stored, or of the one before it where C's own frame was come to, whether
- * C code entered Python there. Each run of the loop of 3.11 has a block on the C stack (`*cframe`).
+ * Marks the frame stored last, or the one before it when an entry frame of C was reached, as called
+ * from C code. In 3.11 each run of the evaluation loop has a block on the C stack (`*cframe`).
  */
 static void mark_entry(const struct snd_python *python, const char *bytes, uint64_t frame,
                        bool is_c, uint64_t *cframe, struct snd_py_stack *stack)
@@ -227,7 +230,7 @@ static void mark_entry(const struct snd_python *python, const char *bytes, uint6
     }
 }
 
-/* Walks from `frame` outwards. What lies in another page is read when it is come to. */
+/* Walks from `frame` to its callers. A page is read when the first frame in it is reached. */
 static enum snd_py_read walk(const struct snd_python *python, uint64_t link, uint64_t frame,
                              struct snd_py_stack *stack)
 {
@@ -250,7 +253,7 @@ static enum snd_py_read walk(const struct snd_python *python, uint64_t link, uin
         bool is_c = l->frame_owner && bytes[l->frame_owner] == SND_PY_OWNED_BY_C;
         if (l->has_entries)
             stack->ends = is_c;
-        else if (l->frame_owner) /* one that has yielded has nobody before it */
+        else if (l->frame_owner) /* a generator that has yielded has no caller */
             stack->ends = bytes[l->frame_owner] != SND_PY_OWNED_BY_GENERATOR;
         if (!is_c)
             stack->frames[stack->count++] = (struct snd_py_frame){
@@ -275,7 +278,10 @@ enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t sta
         return SND_PY_UNREAD;
     stack->window.from = stack->window.to = 0;
     enum snd_py_read read = walk(python, link, top, stack);
-    /* Between two instructions a generator may have been let go of and still be the innermost. */
+    /*
+     * Between two instructions, a generator may already be unlinked from its caller and still be
+     * innermost.
+     */
     return read == SND_PY_READ && !stack->cut && !stack->ends ? SND_PY_TORN : read;
 }
 

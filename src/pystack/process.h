@@ -31,7 +31,7 @@ struct snd_py_thread {
     uint64_t state;  /* address of its PyThreadState */
     uint64_t interp; /* of its interpreter */
     uint64_t ident;  /* pthread_t */
-    uint32_t tid;    /* 0: the version does not tell (before 3.11) */
+    uint32_t tid;    /* 0: not known before 3.11 */
 };
 
 struct snd_py_frame {
@@ -42,7 +42,7 @@ struct snd_py_frame {
      */
     uint64_t entry;
 };
-#define SND_PY_ENTRY 1 /* the version does not tell the address */
+#define SND_PY_ENTRY 1 /* the address is not known in this version */
 
 struct snd_native_frame {
     uint64_t pc;       /* where it is, or where it goes on */
@@ -54,9 +54,9 @@ struct snd_py_stack {
     struct snd_py_frame frames[SND_FRAMES_MAX];
     size_t              count;
     bool                cut;   /* there were more */
-    bool                far;   /* they lie in several pages, read one after another */
-    bool                ends;  /* the outermost is one that a stack can begin with, or may be */
-    bool                whole; /* asked for: entries are to be told */
+    bool                far;   /* they are in several pages, read one after another */
+    bool                ends;  /* the outermost frame can be the start of a stack */
+    bool                whole; /* input: fill in the entries */
     struct snd_window   window;
 
     /* Filled by the caller that asks the thread itself, innermost first. */
@@ -66,9 +66,9 @@ struct snd_py_stack {
 };
 
 enum snd_py_read {
-    SND_PY_READ,   /* it is as told */
+    SND_PY_READ,   /* the frames are valid */
     SND_PY_TORN,   /* it changed meanwhile */
-    SND_PY_UNREAD, /* memory that is not there: the thread is starting or ending */
+    SND_PY_UNREAD, /* unreadable memory: the thread is starting or ending */
 };
 
 /*
@@ -80,7 +80,7 @@ SND_CHECKED enum sonde_status snd_python_open(struct snd_python *python, pid_t p
                                               uint64_t runtime, uint64_t code_type,
                                               struct sonde_error *err);
 
-/* What of an interpreter is asked for in every round. */
+/* The fields of an interpreter that every round reads. */
 struct snd_py_interp {
     uint64_t address;
     uint64_t gil;    /* address of its lock, 0: not there yet */

@@ -134,12 +134,15 @@ static void write_run(struct snd_sampling *s, struct thread *t, uint64_t at)
     t->run = (struct run){ 0 };
 }
 
-/* The thread is as its fields say, and has been since it was last accounted for. */
+/*
+ * Charges the time since `seen_ns` to the thread's stack and state: it extends the run of equal
+ * samples, which is written when it ends or has become long.
+ */
 static void account(struct snd_sampling *s, struct thread *t, uint64_t now)
 {
     struct run *run = &t->run;
 
-    /* All events of a round bear the clock of the round before, which is where they end. */
+    /* All events of a round have the timestamp of the previous round, which is when they end. */
     bool is_long = run->covered_ns >= t->write_ns;
     if (run->samples > 0 && (run->stack != t->stack || run->state != t->state || is_long))
         write_run(s, t, s->last_clock);
@@ -172,7 +175,7 @@ static uint64_t find_rest(const struct snd_sampling *s, struct thread *t, uint32
         return rest;
     t->debt_ns += (int64_t)(whole - rest);
     if (t->debt_ns > slack) {
-        /* As much as is owed; all of what is no more than a round. */
+        /* Charges what is owed; all of it if that is no more than one round. */
         int64_t left = (int64_t)(whole - rest),
                 paid = left <= slack || left < t->debt_ns ? left : t->debt_ns;
         rest += (uint64_t)paid;
@@ -198,7 +201,9 @@ static void account_both(struct snd_sampling *s, struct thread *t, uint32_t stac
         t->state = (t->state & ~told) | (held ? SONDE_SAMPLED_GIL : t->off);
         account(s, t, t->seen_ns + rest);
     }
-    /* One that lost the lock, is ready and has not run is on its way to ask for it again. */
+    /*
+     * A thread that lost the lock, is runnable and has not run is about to request the lock again.
+     */
     if (state & SONDE_SAMPLED_GIL)
         t->off = SONDE_SAMPLED_GIL_WAIT;
     else if (!(state & SONDE_SAMPLED_ON_CPU))
@@ -239,7 +244,7 @@ void snd_sampling_free(struct snd_sampling *s)
     release(s);
 }
 
-/* What a thread was last found in goes on until now; the time after is what is found next. */
+/* Extends a thread's last sample until now; the time after now belongs to the next sample. */
 void snd_sampling_flush(struct snd_sampling *s)
 {
     uint64_t now = now_ns(CLOCK_MONOTONIC), clock = s->recorder.clock();
@@ -276,7 +281,7 @@ static struct thread *find_thread(struct snd_sampling *s, const struct snd_py_th
     return NULL;
 }
 
-/* Until a new thread runs, its state bears name and number of the one that made it. */
+/* Until a new thread runs, its thread state has the name and id of the thread that created it. */
 static bool has_begun(const struct snd_sampling *s, size_t n, size_t at)
 {
     const struct snd_py_thread *t = &s->list[at];
@@ -288,9 +293,9 @@ static bool has_begun(const struct snd_sampling *s, size_t n, size_t at)
 }
 
 /*
- * C's fork() leaves a child with its parent's number for its thread, unless it has Python told. The
- * thread that it has is its first: the C library knows the number. 0: it has not begun to run, or
- * has ended.
+ * After fork() from C code, a child's thread state keeps the parent's thread id unless Python is
+ * notified. The child's only thread is its main thread, whose id the C library knows. 0: it has not
+ * begun to run, or has ended.
  */
 static uint32_t find_number(struct snd_sampling *s, const struct snd_py_thread *found)
 {
@@ -320,7 +325,7 @@ static struct thread *add_thread(struct snd_sampling *s, const struct snd_py_thr
     return t;
 }
 
-/* Another one as soon as a thread state was made, or the newest one went. */
+/* A number that changes when a thread state is created or the newest one is freed. */
 static uint64_t sign_threads(const struct snd_sampling *s)
 {
     uint64_t sign = 0;
@@ -375,7 +380,7 @@ static bool refresh(struct snd_sampling *s, uint64_t now)
     return snd_python_update(&s->python, s->interps, s->interp_count) && list_threads(s, now);
 }
 
-/* The recording changed: numbers of another one mean nothing. */
+/* The recording changed: ids of the previous one are not valid. */
 static bool follow_epoch(struct snd_sampling *s)
 {
     uint32_t epoch = __atomic_load_n(&s->recorder.epoch->value, __ATOMIC_RELAXED) - 1;
@@ -521,7 +526,7 @@ static bool look_at(struct snd_sampling *s, struct thread *t, bool holds, uint64
 static void introduce(struct snd_sampling *s, struct thread *t)
 {
     char  name[17];
-    char *told = NULL; /* by Python: in its own process it tells the recorder itself */
+    char *told = NULL; /* by Python: a process that samples itself records their names itself */
 
     if (s->python.pid != getpid())
         told = snd_python_thread_name(&s->python, &t->python, &s->active);
@@ -616,7 +621,10 @@ bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
     count(s, SND_SAMPLER_MISSED, missed);
     for (uint32_t i = 0; i < s->thread_count; i++)
         s->threads[i].looked = false;
-    /* One that began where another ended may have been taken for it: it is looked at, too. */
+    /*
+     * A thread that began at the address of an ended one may have been mistaken for it: look at it,
+     * too.
+     */
     if (look_at_all(s, now) && list_threads(s, now))
         look_at_all(s, now);
     s->last_clock = s->recorder.clock();

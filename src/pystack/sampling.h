@@ -65,8 +65,8 @@ void snd_sampling_drop(struct snd_sampling *sampling);
 
 void snd_sampling_on_running(struct snd_sampling *sampling, snd_running_fn *function, void *user);
 /*
- * Every thread that runs is asked, and tells its native frames too. This process's own only, and
- * after snd_sampling_on_running(). False when memory is out.
+ * Interrupts every running thread, which then also reads its native frames. Only for this process's
+ * own threads, and after snd_sampling_on_running(). False if out of memory.
  */
 bool snd_sampling_with_native(struct snd_sampling *sampling);
 

@@ -152,7 +152,9 @@ void snd_task_name(const struct snd_task *task, char name[17])
 
 /* ------------------------------------------------------------------ numbers */
 
-/* "NSpid:\t4711\t12": the last of them is the one that it has for itself. 0: no such thread. */
+/*
+ * "NSpid:\t4711\t12": the last number is the id in the thread's own namespace. 0: no such thread.
+ */
 static uint32_t find_inner(pid_t pid, uint32_t tid)
 {
     const struct snd_task task = { .pid = pid, .tid = tid };
@@ -196,9 +198,11 @@ uint32_t snd_task_number(pid_t pid, uint32_t tid)
     if (pid == getpid())
         return syscall(SYS_tgkill, pid, tid, 0) == 0 ? tid : 0;
     uint32_t leader = find_inner(pid, (uint32_t)pid);
-    if (leader == (uint32_t)pid) /* it lives where we do */
+    if (leader == (uint32_t)pid) /* it is in our PID namespace */
         return find_inner(pid, tid) == tid ? tid : 0;
-    /* Threads that were made together are as far apart in both. */
+    /*
+     * The ids of threads that were created together differ by the same amount in both namespaces.
+     */
     uint32_t guess = tid + ((uint32_t)pid - leader);
     return find_inner(pid, guess) == tid ? guess : search_inner(pid, tid);
 }

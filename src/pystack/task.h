@@ -30,26 +30,26 @@ void snd_task_close(struct snd_task *task);
 bool snd_task_cpu_ns(struct snd_task *task, uint64_t *ns);
 
 /*
- * Is it running or ready to? If not, *futex is the address that it waits at, 0 if it waits for
- * something else than a futex, or the kernel does not tell.
+ * Is it running or runnable? If not, *futex is the address of the futex that it waits on; 0 if it
+ * waits for something else, or the kernel does not show it.
  */
 bool snd_task_is_running(struct snd_task *task, uint64_t *futex);
 
-/* Does it block the signal `number`, 1 to 31? False if the kernel does not tell. */
+/* Does it block the signal `number`, 1 to 31? False if the kernel does not show it. */
 bool snd_task_blocks(const struct snd_task *task, int number);
 
 /* The kernel's name of the thread, at most 16 bytes; "" if it has ended. */
 void snd_task_name(const struct snd_task *task, char name[17]);
 
 /*
- * The number that we have for the thread which calls itself `tid`: another one where the process
- * is in a PID namespace of its own, as in a container. 0: there is no such thread.
+ * The thread id in our PID namespace of the thread whose own id is `tid`; they differ if the
+ * process is in a PID namespace of its own, as in a container. 0: no such thread.
  */
 uint32_t snd_task_number(pid_t pid, uint32_t tid);
 
 /*
- * The same of the thread that pthread_t `ident` is, for Pythons that do not keep its number.
- * *offset: where in glibc's own record it lies; 0 at first, found and kept. 0: unknown.
+ * The same for a thread known by its pthread_t `ident`, for Python versions that do not store the
+ * id. *offset caches where glibc's thread record has the id; 0 at first. Returns 0 if unknown.
  */
 uint32_t snd_task_tid(pid_t pid, uint64_t ident, uint32_t *offset);
 
