@@ -30,9 +30,8 @@
 #include "read/walk.h"
 #include "sonde/model.h"
 
-#define SND_INNER_MAX \
-    1024u /* open ranges inside one that closes before them; more is no program's */
-#define SND_DEPTH_MAX 65536u /* ranges open at once on one thread; deeper ones are counted only */
+#define SND_INNER_MAX 1024u  /* descendants still open when a range closes; no program has more */
+#define SND_DEPTH_MAX 65536u /* depth of one thread's stack; deeper ranges are only counted */
 
 /* What a name means to torch. */
 enum snd_name_flag {
@@ -44,21 +43,21 @@ enum snd_name_flag {
 
 #define SND_NO_SEQUENCE ((int64_t)-1)
 
-/* What a range amounts to. Ids are the process's; name is a number in trace->names. */
+/* A range's values. Ids are the process's; name is an index of trace->names. */
 struct snd_range {
     int64_t  start_ns, total_ns;                  /* total: once closed */
     int64_t  child_ns;                            /* direct children's total */
     int64_t  cpu_bytes, device_bytes;             /* net, children included */
     int64_t  child_cpu_bytes, child_device_bytes; /* of the direct children */
-    int64_t  device_ns;          /* work of GPUs that it asked for, children included */
-    int64_t  own_device_ns;      /* of that, what no range in it but calls of the API asked for */
-    uint64_t api;                /* API attribute of a call of a GPU's API; 0: it is none */
-    int64_t  launched_ns;        /* as torch counts: work given to it ... */
+    int64_t  device_ns;     /* GPU time of work that it launched, descendants included */
+    int64_t  own_device_ns; /* of that, launched by itself or by API calls directly inside it */
+    uint64_t api;           /* API attribute of a GPU API call; 0: not an API call */
+    int64_t  launched_ns;   /* as torch counts: work given to it ... */
     int64_t  launched_inside_ns; /* ... and to ranges in it. The consumer's: torchgpu.h */
     double   flops, child_flops; /* its own; of everything inside */
     double   macs, moved_bytes;  /* its own, by formula or as marked */
     int64_t  sequence;           /* autograd's, or SND_NO_SEQUENCE */
-    int64_t  back_sequence;      /* of the backward function that it lies in ... */
+    int64_t  back_sequence;      /* of the backward function that contains it ... */
     uint32_t back_thread;        /* ... or is, and the thread of its forward */
     bool     is_back;            /* there is such a function */
     uint64_t serial;             /* begins of its thread, from 1 */
@@ -71,9 +70,9 @@ struct snd_range {
     uint8_t  scope;    /* enum sonde_scope */
     uint8_t  formula;  /* enum snd_flops_answer, once judged */
     bool     judged;   /* its FLOPs are known */
-    bool     claimed;  /* it lies in a range whose FLOPs are counted */
+    bool     claimed;  /* an ancestor's FLOPs are counted already */
     bool     hidden;   /* not handed over */
-    bool     is_op;    /* a framework made it: a CALL, or it was told its scope */
+    bool     is_op;    /* made by a framework: a CALL, or it has a scope */
     bool     is_async, unfinished;
 };
 
@@ -83,7 +82,7 @@ struct snd_range {
 struct snd_open_range {
     struct snd_range range, held;
     bool             holds;
-    uint32_t         place; /* how many ranges of its thread it lies in, when it closes */
+    uint32_t         place; /* its number of ancestors, when it closes */
     uint64_t         order; /* of begins over the walk, from 1 */
     uint32_t         mark;  /* the consumer's own, as is `number` */
     uint64_t         number;
@@ -91,12 +90,12 @@ struct snd_open_range {
     uint64_t         attrs[SND_RANGE_ATTRS]; /* by key, where attr_mask has the bit */
 };
 
-/* Of memory, without a bound: differences of sums are exact. */
+/* Memory totals are not clamped: differences of sums are exact. */
 struct snd_bytes {
     uint64_t cpu, device;
 };
 
-/* Memory that the threads of a process took, for the named ranges of its other threads. */
+/* Memory allocated by a process's threads, to charge to user-named ranges of its other threads. */
 struct snd_shared_memory {
     struct snd_bytes sum;
     uint32_t         lanes; /* with such a range */
@@ -110,12 +109,12 @@ struct snd_lane {
     const struct snd_process *from;
     int64_t                   first_ns, last_ns;
     uint64_t                  events, begins;
-    uint32_t                  torch_thread; /* as torch numbers it, 0 if not told */
+    uint32_t                  torch_thread; /* torch's id of the thread, 0 if not recorded */
     struct snd_known_call    *calls;        /* of its process; NULL: leaves are not taken */
-    uint32_t                  named;        /* open ranges that a person named */
-    bool                      shares;  /* one of them is given memory that other threads take */
-    struct snd_bytes          own;     /* that it took itself, of what is shared */
-    struct snd_bytes          settled; /* of other threads, up to here: its ranges have it */
+    uint32_t                  named;        /* open ranges that the user named */
+    bool             shares;  /* one of them is charged memory that other threads allocate */
+    struct snd_bytes own;     /* the part of the shared total that it allocated itself */
+    struct snd_bytes settled; /* of other threads, up to here: its ranges have it */
 };
 
 struct snd_assembly;
@@ -128,7 +127,7 @@ struct snd_known_call {
     bool     has_sequence; /* each has a number of autograd's */
 };
 
-/* Any function may be NULL. `parent` is NULL for a range that lies in no other. */
+/* Any function may be NULL. `parent` is NULL for a root. */
 struct snd_consumer {
     void                 *user;
     enum sonde_flops_mode flops;       /* what to count beyond what is marked */
@@ -139,7 +138,7 @@ struct snd_consumer {
     /* The range is complete. */
     void (*close)(void *user, struct snd_lane *lane, struct snd_open_range *range,
                   struct snd_open_range *parent);
-    /* Memory taken (or given back: `bytes` negative); `innermost` NULL: outside any range. */
+    /* Memory allocated (freed: `bytes` negative); `innermost` NULL: outside any range. */
     void (*memory)(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
                    struct snd_open_range *innermost);
     /* Marks, steps, gaps (before they close ranges), counters, links, samples. */
@@ -148,7 +147,7 @@ struct snd_consumer {
     void (*attribute)(void *user, struct snd_lane *lane, struct snd_open_range *range, uint8_t key);
     /* A counter of the thread has risen: COUNTED of format/attrs.def. */
     void (*counted)(void *user, struct snd_lane *lane, uint64_t value);
-    /* An open range lies in another from now on than when it was opened. */
+    /* An open range has a new parent from now on. */
     void (*move)(void *user, struct snd_lane *lane, struct snd_open_range *range,
                  struct snd_open_range *parent);
     /*
@@ -198,12 +197,12 @@ struct snd_assembly {
     uint8_t                  *name_flags; /* enum snd_name_flag of each name of the trace */
     struct snd_flops         *flops;      /* NULL: only what is marked counts */
     const struct snd_devices *devices;    /* what GPUs did; NULL: nothing */
-    struct snd_rider         *rider;      /* NULL: nobody rides along */
+    struct snd_rider         *rider;      /* NULL: no observer */
     struct snd_known_call   **calls;      /* of each process, two for each call record; or NULL */
     bool                      by_time, out_of_memory;
 };
 
-/* Consumers call it when they are out of memory. */
+/* Called by consumers that run out of memory. */
 static inline void snd_assembly_stop(struct snd_assembly *assembly)
 {
     assembly->out_of_memory = true;
@@ -246,7 +245,7 @@ static inline bool snd_range_folds(const struct snd_range *parent, const struct 
 /* enum snd_name_flag, or-ed. */
 uint8_t snd_name_judge(struct snd_text name);
 
-/* What torch calls the thread; the operating system's number where it was not told. */
+/* torch's id of the thread; the operating system's id if torch's was not recorded. */
 uint32_t snd_torch_thread(const struct snd_assembly *assembly, const struct snd_lane *lane);
 
 /* Puts a range's memory right, to which the assembly has added what the event told. */

@@ -19,11 +19,11 @@ static inline struct snd_open_range *snd_innermost(const struct snd_lane *lane)
     return lane->depth > 0 ? &lane->open[lane->depth - 1] : NULL;
 }
 
-/* The range that one at `place` lies in, as it is shown: NULL for none. */
+/* The visible parent of the range at `place`; NULL for none. */
 static inline struct snd_open_range *snd_parent_at(const struct snd_lane *lane, uint32_t place)
 {
     if (place > 0 && lane->open[place - 1].range.hidden)
-        place--; /* what lies in a hidden one is not hidden */
+        place--; /* children of a hidden range are not hidden */
     return place > 0 ? &lane->open[place - 1] : NULL;
 }
 
@@ -39,9 +39,9 @@ static inline struct snd_lane *snd_lane_see(struct snd_assembly *a, uint32_t thr
 }
 
 /*
- * A range's attributes come before anything in it, so what it is and computes is known when the
- * first range inside it opens, or when it closes. The outermost operator with a formula counts;
- * what lies in it is how it does it.
+ * A range's attributes are recorded before its children, so its kind and formula are known when its
+ * first child opens, or when it closes. The outermost operator with a formula counts; its
+ * descendants are part of it.
  */
 void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r);
 
@@ -63,7 +63,7 @@ void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t 
 /* Fills a->name_flags. False: out of memory. */
 bool snd_assembly_names(struct snd_assembly *a);
 
-/* Has the walk hand over leaves; false: out of memory. */
+/* Makes the walk pass leaves; false: out of memory. */
 bool snd_leaves_prepare(struct snd_assembly *a);
 void snd_leaves_release(struct snd_assembly *a);
 

@@ -26,8 +26,8 @@ enum snd_average_name { SND_AVERAGE_STEP, SND_AVERAGE_MEMORY, SND_AVERAGE_NAMES 
 /* What a row is of: numbers of texts, of processes and threads; SONDE_NONE where not grouped by it. */
 struct snd_average_group {
     uint32_t name, process, thread, shapes, stack, module, overload;
-    bool     user;      /* a range that a person named is not an operator of that name */
-    bool     on_device; /* nor what a GPU did one of the host's */
+    bool     user;      /* a user-named range is not an operator of that name */
+    bool     on_device; /* and GPU work is not a host range of that name */
 };
 
 struct snd_average_row {
@@ -85,7 +85,7 @@ struct sonde_averages {
     struct snd_map              groups;
     struct snd_texts            texts;  /* shapes and stacks as shown */
     struct snd_average_texts   *caches; /* by process */
-    struct snd_live             live;   /* of what is allocated: only if frees do not tell theirs */
+    struct snd_live             live;   /* live blocks: kept only if frees do not have their size */
     bool                        tracks_live, needs_live, needs_time, by_time;
     struct snd_map              by_sequence; /* (process, torch's thread, sequence) to forwards */
     struct snd_average_forward *forwards;

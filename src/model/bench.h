@@ -61,7 +61,7 @@ struct sonde_bench {
 struct sonde_bench_batch *snd_bench_find_batch(struct sonde_bench *b, uint64_t size,
                                                uint32_t *index);
 
-/* Fills the model, and of batch sizes what is said of them. Memory that is out is noted in the assembly. */
+/* Fills in the model and the facts of its batch sizes. Out of memory is noted in the assembly. */
 void snd_bench_read_facts(struct sonde_bench *b);
 
 #endif

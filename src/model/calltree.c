@@ -77,7 +77,7 @@ static uint32_t add_node(struct sonde_call_tree *t, uint32_t parent, uint32_t la
 
 static void expand(struct sonde_call_tree *t, uint32_t node);
 
-/* Adds those that are long enough, longest first, and what lies in them. */
+/* Adds children that are long enough, longest first, and their descendants. */
 static void add_children(struct sonde_call_tree *t, uint32_t node, struct child *children,
                          size_t count)
 {

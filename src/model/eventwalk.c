@@ -177,7 +177,7 @@ static uint32_t on_kind(void *user, const struct snd_lane *lane, const struct sn
                        shared->scope == SONDE_SCOPE_USER ? SONDE_EVENT_IS_USER : 0);
 }
 
-/* It lies in a backward function. */
+/* It is inside a backward function. */
 static __attribute__((noinline)) void lend_back(struct sonde_events *e, uint32_t row,
                                                 const struct snd_open_range *above)
 {

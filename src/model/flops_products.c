@@ -194,7 +194,7 @@ bool snd_work_conv(const struct snd_flops_call *c, int a, int b, struct snd_flop
     int    passes = 1;
     if (f->mask >= 0) {
         const struct sonde_argument *g =
-            snd_arg_tensor(c, 0); /* the output's gradient tells the positions */
+            snd_arg_tensor(c, 0); /* the output's gradient has the positions */
         int known = snd_arg_numbers(c, (size_t)f->mask, mask);
         if (!g || g->count < spatial || known < 2)
             return false;

@@ -389,7 +389,7 @@ static bool divide_steps(struct builder *b)
     return divided;
 }
 
-/* The gaps are found first, so that the walk can tell what the host did in them. */
+/* The gaps are found first, so that the walk can charge them to what the host did. */
 static enum sonde_status build(struct builder *b, struct sonde_error *err)
 {
     struct snd_gpu   *g = b->g;

@@ -65,7 +65,7 @@ static struct snd_where where_of(const struct snd_kernels *k, const struct snd_l
     return (struct snd_where){ .process = process, .name = SONDE_NONE, .module = SONDE_NONE };
 }
 
-/* What tells a row from others; what is not grouped by is SONDE_NONE, or 0. */
+/* The key of a row; columns that are not grouped by are SONDE_NONE, or 0. */
 struct group {
     uint32_t name, kind, process, device, operator, module, stack, shapes, work;
 };

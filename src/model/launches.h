@@ -29,7 +29,7 @@ struct snd_launch {
     uint32_t process, thread, correlation;
     uint32_t name;  /* of the function: a number of trace->names */
     uint32_t where; /* a number of places */
-    bool     waits; /* the host waits in it until the GPU has done what it was asked for */
+    bool     waits; /* a call in which the host waits for the GPU */
 };
 
 struct snd_launches {
@@ -69,11 +69,11 @@ const struct snd_launch *snd_launch_waiting(const struct snd_launches *l, uint32
 
 /* The innermost open range of a thread that is no call of the API; NULL: none. */
 const struct snd_open_range *snd_where_caller(const struct snd_lane *lane);
-/* The number of the place where the innermost range of a thread lies; UINT32_MAX: memory is out. */
+/* The index of the call site of a thread's innermost range; UINT32_MAX: out of memory. */
 uint32_t snd_where_now(struct snd_launches *l, const struct snd_lane *lane,
                        const struct snd_open_range *innermost);
 
-/* Hands what a range lies in on to it: for a consumer's open(). */
+/* Passes a parent's call site to its child: for a consumer's open(). */
 void snd_where_inherit(struct snd_open_range *range, const struct snd_open_range *parent);
 
 struct sonde_text snd_where_name(const struct snd_launches *l, const struct snd_where *where);

@@ -95,7 +95,7 @@ static enum sonde_status read_tensor(struct sonde_layers *l, const struct snd_fa
     return SONDE_OK;
 }
 
-/* All tensors of a field; each has the type that was told last before it. */
+/* All tensors of a field; each has the type recorded last before it. */
 static enum sonde_status read_tensors(struct sonde_layers *l, const struct snd_fact *fact,
                                       unsigned field, const struct sonde_layer_tensor **out,
                                       uint32_t *count, struct sonde_error *err)

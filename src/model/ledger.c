@@ -113,7 +113,7 @@ static void fill_process(struct snd_ledger *l, const struct snd_process *p)
     l->counts[SND_LEDGER_failed_reserves] += h->failed_reserves;
     if (h->failed_reserves > 0)
         l->os_error = (int)(h->last_os_error & 0xffff);
-    /* In keep-last mode the limit is what was asked for; recycled chunks tell of it. */
+    /* In keep-last mode the limit is expected; the count of recycled chunks reports it. */
     l->counts[SND_LEDGER_limit_reached] += (h->flags & SND_FILE_LIMIT) &&
                                            !(h->flags & SND_FILE_KEEP_LAST);
     l->counts[SND_LEDGER_not_closed] += !p->shown.closed;
