@@ -34,7 +34,7 @@ struct snd_json {
 };
 
 void snd_json_init(struct snd_json *json, struct snd_out *out);
-/* What lies at this depth (1: members of the outermost) goes on lines of its own. */
+/* Values at this depth (1: members of the outermost) are on lines of their own. */
 void snd_json_break_at(struct snd_json *json, unsigned depth);
 
 void snd_json_object(struct snd_json *json, const char *key);

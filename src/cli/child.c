@@ -23,8 +23,8 @@ static const int passed_on[] = { SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,  SIGUSR1,
                                  SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH, SIGALRM };
 
 /*
- * Does not return. Waits until the other end of `gate` is closed, and tells through `report` why the
- * program could not be run.
+ * Does not return. Waits until the other end of `gate` is closed, and writes to `report` why the
+ * program could not be executed.
  */
 static void become(char **program, const sigset_t *mask, int gate, int report)
 {

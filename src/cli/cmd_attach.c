@@ -101,7 +101,7 @@ static bool parse_duration(const char *text, uint64_t *ns)
     return true;
 }
 
-/* What can be said before anything is made: is it there, is it Python, may it be read? */
+/* Checks before anything is created: does it exist, is it Python, may it be read? */
 static int check(const struct snd_command *self, const char *name, pid_t pid, bool *native)
 {
     const struct timespec rest = { 0, START_REST_NS };

@@ -106,7 +106,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
     char **made = calloc((size_t)argc + 1, sizeof *made);
     int    status = -1;
 
-    signal(SIGXFSZ, SIG_IGN); /* a limit on sizes is an error to tell, and to clean up after */
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report, and to clean up after */
     for (int i = 1; made && i < argc && strcmp(argv[i], "--") != 0; i++)
         if (!spell_out(&argv[i], &made[i]))
             status = snd_failure("convert: out of memory");

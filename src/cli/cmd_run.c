@@ -267,7 +267,7 @@ static void say_recorded(const struct run_args *args, const struct snd_run_folde
     }
 }
 
-/* What was not asked for, and is told better elsewhere: by the program itself, or an inner run. */
+/* Not requested, and reported better elsewhere: by the program itself, or an inner run. */
 static void drop_samples(const struct run_args *args, const struct snd_run_folder *folder)
 {
     if (args->outside.wanted && args->outside.unasked &&

@@ -21,7 +21,7 @@
 
 struct snd_outside {
     bool                wanted;
-    bool                unasked; /* where it cannot be done, nothing is said */
+    bool                unasked; /* no message if it is not possible */
     int64_t             hz;      /* 0: the default */
     uint64_t            max_bytes;
     bool                keep_last, off_cpu;

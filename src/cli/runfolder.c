@@ -47,7 +47,7 @@ void snd_run_folder_drop(const char *path)
 
 /* ----------------------------------------------------------------- claiming */
 
-/* The program may change its folder, so it is told an absolute path; it ends in '/': a folder. */
+/* The program may change its folder, so it gets an absolute path; it ends in '/': a folder. */
 static bool make_full(const char *path, struct sonde_buffer *out)
 {
     snd_buf_clear(out);

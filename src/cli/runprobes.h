@@ -32,7 +32,7 @@ struct snd_run_probes {
 #undef SND_PROBE
 #undef SND_PROBE_DETAIL
     bool outside; /* samples are taken from outside: without a Python package, too */
-    bool unasked; /* none was asked for: what cannot be recorded is left out without a word */
+    bool unasked; /* none was requested: what cannot be recorded is left out silently */
 };
 
 /* Their options in a command's table; `AT(id)` is the offset of a member of snd_run_probes. */

@@ -42,7 +42,7 @@ static bool add_query(struct work *w, uint32_t process, uint32_t frame)
     return true;
 }
 
-/* Frames with an address, of which no symbol tells. */
+/* Frames with an address that no symbol covers. */
 static bool gather(struct work *w)
 {
     for (uint32_t p = 0; p < w->trace->process_count; p++) {

@@ -50,7 +50,7 @@ enum sonde_status snd_try_report(const char *view, const char *sort, struct sond
     int                         fd = make_empty();
 
     if (fd < 0)
-        return SONDE_OK; /* then it is said after the run */
+        return SONDE_OK; /* then it is reported after the run */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     enum sonde_status status = sonde_trace_open(path, &trace, err);
     close(fd);

@@ -58,7 +58,7 @@ static void put_counter(struct snd_chrome *chrome, const struct sonde_event *eve
     snd_json_end(&chrome->json);
 }
 
-/* `change`: of what is known to be held; a free that does not tell its size gives back that. */
+/* `change`: of the known live bytes; a free without a size frees what was allocated there. */
 static void put_memory(struct snd_chrome *chrome, const struct sonde_event *event, int64_t change,
                        int64_t total, int64_t reserved)
 {

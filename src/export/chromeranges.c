@@ -56,7 +56,7 @@ static void put_attr(struct snd_chrome *chrome, const struct snd_span *span, uns
 
 /* ------------------------------------------------------------------ a range */
 
-/* "aten::add.Tensor", where torch was asked for overloads. */
+/* "aten::add.Tensor", where overloads are recorded. */
 static struct sonde_text span_name(struct snd_chrome *chrome, const struct snd_span *span)
 {
     struct sonde_text name = span->name;

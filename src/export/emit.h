@@ -26,7 +26,7 @@ struct snd_emit {
     bool            is_json, dash; /* dash: the next line begins an item */
     unsigned        indent, depth;
     bool            is_list[SND_JSON_DEPTH]; /* by depth */
-    bool            filled;                  /* something lies in what was opened last */
+    bool            filled;                  /* the object opened last is not empty */
 };
 
 /* Begins the outermost map; snd_emit_finish ends it. */

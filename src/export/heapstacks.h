@@ -35,7 +35,7 @@ bool snd_heap_stacks_next(struct snd_heap_stacks *stacks); /* false: the end */
 void snd_heap_stacks_rewind(struct snd_heap_stacks *stacks);
 void snd_heap_stacks_release(struct snd_heap_stacks *stacks);
 
-/* The bytes that were asked for, of the stack at hand. */
+/* The requested kind of bytes of the current stack. */
 uint64_t snd_heap_stacks_bytes(const struct snd_heap_stacks *stacks, enum sonde_heap_bytes which);
 
 #endif

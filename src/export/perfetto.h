@@ -90,7 +90,7 @@ struct snd_perfetto {
     bool                    *known_calls;  /* by thread: its track of Python calls is described */
     bool                    *known_names;  /* by number in trace->names */
     struct snd_map           known_tracks; /* of counters and streams: to their numbers */
-    struct snd_map           known_ids;    /* stacks, frames, functions and files that were told */
+    struct snd_map           known_ids;    /* stacks, frames, functions and files written so far */
     bool                     failed;       /* memory ran out */
 };
 

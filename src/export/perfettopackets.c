@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets of Perfetto's trace format: events, what is told once, tracks. */
+/* Packets of Perfetto's trace format: events, interned data, tracks. */
 #include "export/exporter.h"
 #include "export/perfetto.h"
 

@@ -45,7 +45,7 @@ struct snd_spans_calls {
     bool (*event)(const struct sonde_event *event, const struct snd_live_change *change,
                   void *user);
     void *user;
-    /* NULL, or begun: is told who asked for a GPU's work; owners are serials. */
+    /* NULL, or started: records which range launched GPU work; owners are serials. */
     struct snd_torch_gpu *gpu;
 };
 

@@ -147,7 +147,7 @@ static bool make_picture(struct picture *p, const struct sonde_timeline_columns 
     return true;
 }
 
-/* The area of one category lies on those before it. */
+/* The area of each category is stacked on those before it. */
 static void put_area(struct snd_out *out, const struct picture *p, size_t place)
 {
     double scale = p->most > 0 ? HEIGHT / (double)p->most : 0;

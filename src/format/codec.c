@@ -169,7 +169,7 @@ static bool has_time(uint8_t kind)
     return timed[kind];
 }
 
-/* The coding's memory: what the next event is told as a difference from. */
+/* The codec's state: the next event is coded as a difference from it. */
 struct last {
     uint64_t time;
     uint64_t word2[256]; /* by kind: an address is near the last one */

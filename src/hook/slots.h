@@ -31,7 +31,7 @@
 
 /* ---------------------------------------------------------------- the slots of a library */
 
-/* A loaded library: where it lies, and what its relocations are read from. Borrows all of it. */
+/* A loaded library: its load address, and its relocation tables. Borrows all of it. */
 struct snd_library {
     uintptr_t base; /* what is added to the addresses in its file */
     uintptr_t low, high, relro_low, relro_high;

@@ -39,7 +39,7 @@ struct snd_fact {
     uint32_t               count, room;
 };
 
-/* The next fact of a kind (0: of any) from `*at` on, which then lies after it; NULL past the last. */
+/* The next fact of a kind (0: of any) from `*at` on; *at is then after it. NULL past the last. */
 const struct snd_fact *snd_fact_next(const struct sonde_trace *trace, uint32_t process,
                                      uint32_t kind, uint32_t *at);
 

@@ -18,7 +18,7 @@ static uint32_t thread_pid(const struct snd_process *p, uint32_t index)
     return pid == p->header.pid ? 0 : pid;
 }
 
-/* What has an id; what else a file tells, it tells of its own process. */
+/* Only records with an id; everything else in a file is about the file's own process. */
 static struct snd_tables share_tables(const struct snd_tables *from)
 {
     struct snd_tables t = *from;

@@ -207,7 +207,7 @@ size_t sonde_trace_arguments(const struct sonde_trace *trace, uint32_t process, 
         return 0;
     for (; next_item(&items, &item); count++) {
         bool is_tensor = item.kind == SND_SHAPE_TENSOR;
-        if (count < size) /* the record lies in an arena, on a multiple of 8 */
+        if (count < size) /* the record is in an arena, aligned to 8 bytes */
             arguments[count] = (struct sonde_argument){
                 item.kind, item.dtype, item.count,
                 is_tensor ? (const int64_t *)(const void *)items.at : NULL

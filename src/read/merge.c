@@ -215,7 +215,7 @@ static void free_stream(struct stream *s)
     }
 }
 
-/* What is to be done when a stream ends: count its damage, tell the visitor. */
+/* At the end of a stream: count its damage, notify the visitor. */
 static void end_stream(struct merge *m, struct stream *s)
 {
     if (s->cursor.damaged && !m->walker->visitor->stop) {

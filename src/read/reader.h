@@ -109,7 +109,7 @@ struct snd_process {
     uint64_t               valid_from;   /* raw clock; 0: everything */
     uint64_t               steps_from;   /* raw clock; a STEP before it is none */
     uint64_t               chunk_lost;   /* lost events counted in chunk headers */
-    bool is_guest; /* no file of its own: the tables are those of the file that tells of it */
+    bool is_guest; /* no file of its own: uses the tables of the file that mentions it */
 };
 
 struct snd_reader_thread {
@@ -183,7 +183,7 @@ uint32_t snd_table_next_id(const struct snd_tables *tables, uint8_t type);
 SND_CHECKED bool snd_addresses_name(struct sonde_trace *trace, struct snd_process *process);
 /* Puts the functions of symbols in the place of frames that have them. False: out of memory. */
 SND_CHECKED bool snd_symbols_expand(struct snd_process *process);
-/* Processes that have no file of their own, from the threads that files tell of. */
+/* Adds processes that have no file of their own, from the threads in other files. */
 SND_CHECKED bool snd_guests_add(struct sonde_trace *trace);
 /* Adds a string to the tables, and gives it an id there. False: out of memory. */
 SND_CHECKED bool snd_table_add_string(struct sonde_trace *trace, struct snd_process *process,

@@ -60,7 +60,7 @@ static inline int64_t snd_scale_ns(const struct snd_scale *scale, uint64_t raw)
     return snd_add(scale->ns0, (int64_t)(product >> SND_SCALE_SHIFT));
 }
 
-/* A raw clock below which every time is before `ns`; 0 where none can be told. */
+/* A raw clock value before which every time is before `ns`; 0 if there is none. */
 static inline uint64_t snd_scale_raw_before(const struct snd_scale *scale, int64_t ns)
 {
     __extension__ typedef __int128 wide;

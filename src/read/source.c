@@ -10,7 +10,7 @@
 
 #include "base/files.h"
 
-/* Without O_NONBLOCK, opening a pipe that lies in the folder would wait for ever. */
+/* Without O_NONBLOCK, opening a pipe in the folder would block for ever. */
 static int open_file(const char *path)
 {
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -150,7 +150,7 @@ bool snd_deliver_rare(struct snd_walker *walker, struct snd_place *place, const 
 bool snd_deliver_known(struct snd_walker *walker, struct snd_place *place, const uint64_t *words);
 /* Delivers the end that a span has left waiting; false: its time cannot be. */
 bool snd_deliver_end(struct snd_walker *walker, struct snd_place *place);
-/* Tells the visitor that from here on its open ranges are unknown. */
+/* Notifies the visitor that its open ranges are unknown from here on. */
 void snd_deliver_break(struct snd_walker *walker, struct snd_place *place);
 
 SND_CHECKED enum sonde_status snd_walk_merged(struct snd_walker *walker, struct sonde_error *err);

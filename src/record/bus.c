@@ -76,7 +76,7 @@ static bool holds(const struct slot *slot, uintptr_t address)
     return address - start < size && __atomic_load_n(&slot->start, __ATOMIC_RELAXED) == start;
 }
 
-/* The mapping that this address lies in. */
+/* The mapping that contains this address. */
 static struct slot *find(uintptr_t address)
 {
     for (struct block *block = &first; block;

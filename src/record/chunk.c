@@ -343,8 +343,8 @@ static void init_chunk(struct snd_chunk_header *map, uint64_t size, enum snd_chu
 }
 
 /*
- * Whether the limit leaves room. Tables may exceed it a little, or threads could not be told of; in
- * keep-last mode names stay within it (intern.c).
+ * Whether the limit leaves room. Tables may exceed it a little, or threads could not be recorded;
+ * in keep-last mode names stay within it (intern.c).
  */
 static bool is_within_limit(uint64_t size, enum snd_chunk_kind kind)
 {

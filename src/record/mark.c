@@ -160,7 +160,7 @@ void sonde_scope_end_slow_(struct sonde_scope_ scope)
     sonde_end_slow_(0);
 }
 
-/* From here on the depth tells nothing to the scopes that are open. */
+/* From here on the depth is not valid for the scopes that are open. */
 static void break_depth(void)
 {
     if (!sonde_lane_.busy)

@@ -45,7 +45,7 @@ void snd_say(const char *format, ...)
         line[used++] = '\n';
         if (is_ours_to_write()) {
             ssize_t wrote = write(STDERR_FILENO, line, used);
-            (void)wrote; /* there is nobody else to tell */
+            (void)wrote; /* there is no one else to report it to */
         }
     }
     errno = before;

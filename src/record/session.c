@@ -78,7 +78,7 @@ static void tell_of_end(bool closes)
         told[i](closes);
 }
 
-/* Closes the file and tells the user. Control lock held, the other not. */
+/* Closes the file and prints its path. Control lock held, the other not. */
 static void finish_cycle(bool discard)
 {
     if (snd_rec.phase == SND_OPEN)
@@ -137,7 +137,7 @@ static enum sonde_status begin_action(enum sonde_action action, struct sonde_err
     return status;
 }
 
-/* Each cycle may fail, for the same reason: that is said of the first. */
+/* Each cycle may fail for the same reason: only the first failure is reported. */
 static void say_once(const char *message)
 {
     if (!snd_rec.said)

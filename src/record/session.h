@@ -15,7 +15,7 @@
 void snd_session_from_run(const struct sonde_options *options);
 
 /* Ends a recording if there is one; for the end of the process. */
-/* Those who asked (sonde_before_end) are told of the end now; it comes later. */
+/* Callbacks of sonde_before_end() run now; the recording ends later. */
 void snd_session_tell(void);
 void snd_session_end(void);
 

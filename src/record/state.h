@@ -171,8 +171,8 @@ struct snd_recording {
     bool                    said;   /* that a cycle's file could not be made */
     uint64_t                step;
     uint32_t                cycle;
-    char  *notes; /* what sonde_metadata() was told, for the files to come: metadata.c */
-    size_t note_bytes;
+    char                   *notes; /* what sonde_metadata() recorded, for later files: metadata.c */
+    size_t                  note_bytes;
 
     /* the file */
     char             file_path[PATH_MAX];

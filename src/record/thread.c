@@ -244,7 +244,7 @@ static bool has_gap(const struct snd_thread *thread)
     return thread->lost_since != 0 || thread->ends_since != 0;
 }
 
-/* A pause lies between the lane's epoch and this one: which ranges are open is unknown. */
+/* A pause was between the lane's epoch and this one: which ranges are open is unknown. */
 static void enter_epoch(struct snd_thread *thread, uint32_t epoch, bool attached)
 {
     struct sonde_lane *lane = thread->lane;

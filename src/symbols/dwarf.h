@@ -31,7 +31,7 @@ enum snd_dwarf_result {
     SND_DWARF_NOMEM,  /* or no process could be made */
 };
 
-/* Calls `found` for each address that lies in a function; in any order. */
+/* Calls `found` for each address inside a function; in any order. */
 enum snd_dwarf_result snd_dwarf_find(int fd, const uint64_t *addresses, uint32_t count,
                                      snd_dwarf_fn *found, void *user);
 

@@ -12,7 +12,7 @@
 
 #define SND_DWARF_FRAMES_MOST 256u /* at one address: deeper inlining is cut at the outer end */
 
-/* An address that is asked for. */
+/* A requested address. */
 struct snd_dwarf_query {
     uint64_t address;
     uint32_t index; /* for `found` */

@@ -41,7 +41,7 @@ struct snd_doc {
     size_t             section_count;
     const char        *rows_title; /* over the table of the rows, or NULL */
 
-    const char *empty;      /* said in text when there are no rows; NULL: nothing at all is said */
+    const char *empty;      /* text shown when there are no rows; NULL: nothing */
     bool        unsaid_cut; /* text does not say that rows were left out: torch does not */
 
     /* Writes what stands above the tables in text; NULL: nothing. */

@@ -73,7 +73,7 @@ struct snd_table {
     bool             failed; /* memory ran out */
     snd_cell_fn     *make;   /* NULL: the cells are kept */
     void            *source; /* of `make`: freed with the table by free() */
-    struct snd_cell *made;   /* the row that was asked for last */
+    struct snd_cell *made;   /* the row returned last */
     uint32_t        *order;  /* rows of the source as they are sorted; NULL: as they are */
     struct snd_cell  scratch[SND_COLUMNS_MAX];
 };
@@ -94,7 +94,7 @@ struct snd_cell *snd_table_add(struct snd_table *table);
  * which some are shown takes a few bytes for each. `source` is the table's from then on.
  */
 void snd_table_lazy(struct snd_table *table, size_t row_count, snd_cell_fn *make, void *source);
-/* A row, until the next one is asked for. */
+/* A row; valid until the next call. */
 const struct snd_cell *snd_table_row(const struct snd_table *table, size_t row);
 
 struct snd_cell snd_table_cell(const struct snd_table *table, size_t row, size_t column);

@@ -38,7 +38,7 @@ static PyObject *type_text(const struct sonde_argument *items, size_t count, siz
 {
     const char *type = sonde_argument_type(items, count, at);
 
-    /* A list of numbers is told by its text alone. */
+    /* A list of numbers is recognised by its text alone. */
     if (!*type && values && place < PyList_Size(values)) {
         PyObject *value = PyList_GetItem(values, place);
         if (PyList_Check(value))

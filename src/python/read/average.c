@@ -199,7 +199,7 @@ static PyObject *average_repr(PyObject *self)
     return text;
 }
 
-/* Entries whose getter is told the attribute that they follow from. */
+/* Entries whose getter receives the attribute that they derive from. */
 #define TIME(name, of)                                                       \
     {                                                                        \
         name, (getter)average_time_text, NULL, NULL, (void *)(uintptr_t)(of) \

@@ -435,7 +435,7 @@ static PyObject *event_number(struct event_object *self, void *which)
     }
 }
 
-/* Two objects of one event are one: rows are made anew each time they are asked for. */
+/* Two objects of the same event are equal: a new object is made for each access. */
 static PyObject *event_compare(PyObject *left, PyObject *right, int operation)
 {
     if ((operation != Py_EQ && operation != Py_NE) || Py_TYPE(left) != Py_TYPE(right)) {

@@ -7,7 +7,7 @@
 
 #include "python/read/core.h"
 
-/* An entry of a PyGetSetDef whose getter is told `which`. */
+/* An entry of a PyGetSetDef whose getter receives `which`. */
 #define GET(name, getter_, which)                                      \
     {                                                                  \
         name, (getter)(getter_), NULL, NULL, (void *)(intptr_t)(which) \
@@ -78,7 +78,7 @@ PyObject *core_device_type(bool on_device);
 PyObject *core_use_device(bool uses_gpu);
 /* Time of a GPU in microseconds; none is 0, as torch has it. */
 PyObject *core_device_us(int64_t ns);
-/* Getter of an attribute that torch warns of; it is told the one that replaces it. */
+/* Getter of an attribute that torch warns about; it receives the replacement's name. */
 PyObject *core_get_deprecated(PyObject *self, void *name);
 #define DEPRECATED(name, of)                                                   \
     {                                                                          \
