@@ -53,8 +53,7 @@ static void put_process(struct snd_chrome *chrome, uint32_t i)
 
     snd_buf_clear(&chrome->text);
     if (chrome->is_torch[i])
-        snd_buf_text(&chrome->text,
-                     "CPU"); /* by which HTA and TensorBoard distinguish host and device */
+        snd_buf_text(&chrome->text, "CPU"); /* what HTA and TensorBoard recognise the host by */
     else
         snd_buf_text(&chrome->text, process->host);
     if (process->rank != SONDE_NONE && !chrome->is_torch[i])

@@ -78,7 +78,7 @@ static void tell_of_end(bool closes)
         told[i](closes);
 }
 
-/* Closes the file and prints its path. Control lock held, the other not. */
+/* Closes the file and calls the callback for finished cycles. Control lock held, the other not. */
 static void finish_cycle(bool discard)
 {
     if (snd_rec.phase == SND_OPEN)
