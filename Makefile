@@ -123,7 +123,9 @@ test-programs: all $(VENV)/.test-packages
 	@tools/programs $(HERE)/bin/python
 	@$(VENV)/bin/python -m pytest -q -rf tests/programs $(if $(PROGRAMS),-k '$(PROGRAMS)')
 
-# Each part prints its figures whatever the one before it said; over budget is the exit status.
+# Each part prints its figures whatever the one before it said; over budget is the exit status. Without the
+# variable, torch.profiler writes two lines each time it starts and stops.
+bench bench-gpu: export KINETO_LOG_LEVEL ?= 99
 bench: all $(VENV)/.test-packages
 	@tools/setup bench
 	@tools/programs $(HERE)/bin/python

@@ -230,6 +230,14 @@ def test_many_failures_are_not_tried_again(three_programs, monkeypatch):
     assert (tally.passed, tally.failed, tally.flaky) == (1, 2, [])
 
 
+def test_the_page_of_costs_is_what_the_tool_writes():
+    """Its words are in tools/overhead: what is edited by hand would be lost with the next `make bench`."""
+    page, tool = (ROOT / "docs/OVERHEAD.md").read_text(encoding="utf-8"), load_tool("overhead")
+    assert page.endswith(tool.CLOSING)
+    rows = re.findall(r"^\|.*$", page[:-len(tool.CLOSING)], re.M)
+    assert rows[:2] == re.findall(r"^\|.*$", tool.OPENING, re.M) and all(row.count("|") == 7 for row in rows)
+
+
 def test_every_requirement_is_pinned():
     """What pip adds to a name (extras, ranges, markers) does not matter: the lock has one version of it."""
     def names(file, end):
