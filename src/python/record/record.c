@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sonde._record - the recording side for Python: start, stop, step, ranges, and PyTorch's probe.
+ * sonde._record - the recording side for Python: start, stop, step, ranges, and the probes.
  *
- * Thin: <sonde/record.h> with Python's calling manner, and a door to the torch probe, which is
- * a library built for the torch that is installed (sonde/torch/_probe.py). Built against the
- * limited API of CPython 3.9.
+ * A thin layer over <sonde/record.h>; the probes for torch and CUDA are in torchprobe.c and cuda.c.
+ * Built against the limited API of CPython 3.9.
  *
  * Threads: a process has one recording, so this module has one state. The interpreter lock is
- *          let go around every call that may wait for the recorder's locks: the callback of a
+ *          released around every call that may wait for the recorder's locks: the callback of a
  *          cycle runs under one of them, and needs the interpreter.
  */
 #define PY_SSIZE_T_CLEAN
@@ -24,6 +23,7 @@
 #include "probes/torch/shim.h"
 #include "python/record/cuda.h"
 #include "python/record/schema.h"
+#include "python/record/torchprobe.h"
 
 static PyObject *known_error_class; /* sonde.Error, once it was needed */
 
@@ -397,130 +397,12 @@ static PyObject *record_library(PyObject *module, PyObject *unused)
     return PyUnicode_DecodeFSDefault(info.dli_fname);
 }
 
-/* ------------------------------------------------------------------ PyTorch */
-
-/* The probe's library is never closed: operators under way hold its callbacks. */
-static struct {
-    void *library;
-    int (*start)(const struct sonde_torch_options *);
-    void (*stop)(void);
-    const char *(*error)(void);
-    const char *(*describe)(void);
-} probe;
-
-static void *find_symbol(const char *name)
-{
-    return probe.library ? dlsym(probe.library, name) : NULL;
-}
-
-/* False with an exception set. */
-static int open_probe(const char *path)
-{
-    if (probe.library)
-        return 1;
-    probe.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    void *symbols[] = { find_symbol("sonde_torch_start"), find_symbol("sonde_torch_stop"),
-                        find_symbol("sonde_torch_error"), find_symbol("sonde_torch_describe") };
-    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
-        if (symbols[i])
-            continue;
-        const char *why = dlerror();
-        PyErr_Format(error_class(), "cannot load the torch probe %s: %s", path,
-                     why ? why : "it is not one");
-        probe.library = NULL;
-        return 0;
-    }
-    memcpy(&probe.start, &symbols[0], sizeof symbols[0]);
-    memcpy(&probe.stop, &symbols[1], sizeof symbols[1]);
-    memcpy(&probe.error, &symbols[2], sizeof symbols[2]);
-    memcpy(&probe.describe, &symbols[3], sizeof symbols[3]);
-    return 1;
-}
-
-/* {"key": "value"} as key, value, .., NULL, each owned; NULL with an exception set. */
-static char **copy_notes(PyObject *notes)
-{
-    Py_ssize_t count = notes == Py_None ? 0 : PyDict_Size(notes), at = 0;
-    char     **list = count < 0 ? NULL : PyMem_Malloc((size_t)(2 * count + 1) * sizeof *list);
-    PyObject  *pair[2];
-    size_t     used = 0;
-
-    if (!list)
-        return count < 0 ? NULL : (char **)PyErr_NoMemory();
-    list[0] = NULL;
-    while (count > 0 && PyDict_Next(notes, &at, &pair[0], &pair[1])) {
-        for (int i = 0; i < 2; i++) {
-            PyObject *bytes = PyUnicode_AsEncodedString(pair[i], "utf-8", "replace");
-            char     *copy = bytes ? strdup(PyBytes_AsString(bytes)) : NULL;
-            Py_XDECREF(bytes);
-            list[used] = copy;
-            if (copy) {
-                list[++used] = NULL;
-                continue;
-            }
-            if (bytes)
-                PyErr_NoMemory();
-            while (used > 0)
-                free(list[--used]);
-            PyMem_Free(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
-static void free_notes(char **notes)
-{
-    for (size_t i = 0; notes[i]; i++)
-        free(notes[i]);
-    PyMem_Free(notes);
-}
+/* ------------------------------------------------------------------- probes */
 
 static PyObject *torch_start(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "library", "flags", "module_code", "notes", NULL };
-    PyObject    *path = NULL, *code = Py_None, *notes = Py_None;
-    unsigned     flags = 0;
-
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&I|OO:torch_start", names,
-                                     PyUnicode_FSConverter, &path, &flags, &code, &notes))
-        return NULL;
-    int opened = open_probe(PyBytes_AsString(path));
-    Py_DECREF(path);
-    char **list = opened ? copy_notes(notes) : NULL;
-    if (!list)
-        return NULL;
-    struct sonde_torch_options options = {
-        .struct_size = sizeof options,
-        .flags = flags,
-        .module_code = code == Py_None ? NULL : (void *)code,
-        .notes = (const char *const *)list,
-    };
-    int result = probe.start(&options);
-    free_notes(list);
-    if (result != 0)
-        return PyErr_Format(error_class(), "%s", probe.error());
-    Py_RETURN_NONE;
-}
-
-static PyObject *torch_stop(PyObject *module, PyObject *unused)
-{
-    (void)module;
-    (void)unused;
-    if (probe.library) {
-        Py_BEGIN_ALLOW_THREADS
-        probe.stop();
-        Py_END_ALLOW_THREADS
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *torch_describe(PyObject *module, PyObject *unused)
-{
-    (void)module;
-    (void)unused;
-    return PyUnicode_FromString(probe.library ? probe.describe() : "");
+    return snd_py_torch_start(error_class, args, kwargs);
 }
 
 static PyObject *cuda_start(PyObject *module, PyObject *args, PyObject *kwargs)
@@ -576,8 +458,8 @@ static PyMethodDef methods[] = {
     { "library", METHOD(record_library), METH_NOARGS, "library() -> str: the recorder's file" },
     { "torch_start", METHOD(torch_start), METH_VARARGS | METH_KEYWORDS,
       "torch_start(library, flags, module_code=None, notes=None): torch's operators from now on" },
-    { "torch_stop", METHOD(torch_stop), METH_NOARGS, NULL },
-    { "torch_describe", METHOD(torch_describe), METH_NOARGS,
+    { "torch_stop", METHOD(snd_py_torch_stop), METH_NOARGS, NULL },
+    { "torch_describe", METHOD(snd_py_torch_describe), METH_NOARGS,
       "torch_describe() -> str: what is recorded of torch and how, as JSON" },
     { "cuda_start", METHOD(cuda_start), METH_VARARGS | METH_KEYWORDS,
       "cuda_start(library, cupti=None, share=False) -> str: the GPUs' work from now on; what is "

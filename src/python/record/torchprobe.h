@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * python/record/torchprobe.h - loads the torch probe, a library that is built for the installed torch
+ * (sonde/torch/_probe.py), and starts and stops it.
+ *
+ * Layer:   python.
+ * Threads: with the interpreter's lock, which is released while the probe stops.
+ */
+#ifndef SND_PYTHON_RECORD_TORCHPROBE_H
+#define SND_PYTHON_RECORD_TORCHPROBE_H
+
+#include <Python.h>
+
+/* torch_start(library, flags, module_code=None, notes=None); `error_class` gives what it raises. */
+PyObject *snd_py_torch_start(PyObject *(*error_class)(void), PyObject *args, PyObject *kwargs);
+/* Methods without arguments. */
+PyObject *snd_py_torch_stop(PyObject *module, PyObject *unused);
+PyObject *snd_py_torch_describe(PyObject *module, PyObject *unused);
+
+#endif
