@@ -23,7 +23,12 @@ extern "C" {
 
 /* ---------------------------------------------------------------- reports */
 
-enum sonde_report_format { SONDE_REPORT_TEXT, SONDE_REPORT_JSON, SONDE_REPORT_CSV };
+enum sonde_report_format {
+    SONDE_REPORT_TEXT,
+    SONDE_REPORT_JSON,
+    SONDE_REPORT_CSV,
+    SONDE_REPORT_COLUMNS, /* JSON for what draws the table: docs/REPORT_PAGE.md, "Views" */
+};
 enum sonde_time_unit { SONDE_TIME_AUTO, SONDE_TIME_US, SONDE_TIME_MS, SONDE_TIME_S };
 
 /* What of a view is shown, where it has several parts. */
@@ -167,6 +172,8 @@ SONDE_API const struct sonde_view_info *sonde_view_info(size_t index);
 #define SONDE_CONTENT_VIEWS 9
 SONDE_API size_t sonde_views_with_content(struct sonde_trace *trace, const char **views,
                                           size_t size);
+/* Of a trace that has nothing for the view: a sentence why, and what to record. Static; NULL: none. */
+SONDE_API const char *sonde_view_absence(struct sonde_trace *trace, const char *view);
 /* The view to show by default: the first of them, or "ops". Static. */
 SONDE_API const char *sonde_default_view(struct sonde_trace *trace);
 

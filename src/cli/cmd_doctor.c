@@ -151,6 +151,16 @@ static void check_zlib(struct snd_finding *finding)
         snd_find(finding, SND_ABSENT, "built without zlib: exports cannot be compressed");
 }
 
+static void check_page(struct snd_finding *finding)
+{
+    if (SND_HAVE_PAGE)
+        snd_find(finding, SND_FINE, "'sonde export --to html' writes the report page");
+    else
+        snd_find(finding, SND_ABSENT,
+                 "built without the report page: install node and npm and build again, or take a "
+                 "release archive");
+}
+
 static void check_yaml(struct snd_finding *finding)
 {
     if (SND_HAVE_YAML)
@@ -234,6 +244,7 @@ static const struct {
     { "zstd", check_zstd },
     { "zlib", check_zlib },
     { "yaml", check_yaml },
+    { "page", check_page },
 };
 #define CHECKS (sizeof checks / sizeof checks[0])
 #define FINDINGS_MAX (CHECKS + SND_PROBE_CHECKS_MAX)

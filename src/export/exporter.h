@@ -61,6 +61,7 @@ SND_EXPORT_WRITE(snd_export_lprof);
 SND_EXPORT_WRITE(snd_export_mprof);
 SND_EXPORT_WRITE(snd_export_json);
 SND_EXPORT_WRITE(snd_export_csv);
+SND_EXPORT_WRITE(snd_export_html);
 SND_EXPORT_WRITE(snd_export_benchmark);
 SND_EXPORT_WRITE(snd_export_benchmark_json);
 

@@ -7,8 +7,21 @@
 #include "base/buf.h"
 #include "base/nearest.h"
 #include "export/gzip.h"
+#include "snd_config.h"
+
+#if SND_HAVE_PAGE
+#define NO_PAGE NULL
+#else
+#define NO_PAGE                                                                               \
+    "built without the report page; install node and npm and build again, or take a release " \
+    "archive"
+#endif
 
 const struct snd_exporter snd_exporters[] = {
+    { { "html", ".html", "the report page: one file with all that the trace has, for a browser",
+        NO_PAGE, NULL },
+      snd_export_html,
+      NULL },
     { { "chrome", ".json", "Chrome trace (JSON), for Perfetto, chrome://tracing, TensorBoard", NULL,
         NULL },
       snd_export_chrome,

@@ -3,13 +3,15 @@
  * view/render.h - a document as text, JSON or CSV.
  *
  * Text follows torch.profiler's table: columns right-aligned, two blanks after each, rules of
- * dashes. JSON is {"view": .., "rows": [{..}], "totals": {..}, "ledger": {..}}.
+ * dashes. JSON is {"view": .., "rows": [{..}], "totals": {..}, "ledger": {..}}. "Columns" is JSON for a
+ * program that draws the table: columns with title and kind, rows as lists of cells.
  *
  * Layer: view. Threads: as the document.
  */
 #ifndef SND_VIEW_RENDER_H
 #define SND_VIEW_RENDER_H
 
+#include "base/json.h"
 #include "base/sink.h"
 #include "sonde/export.h"
 #include "view/doc.h"
@@ -20,6 +22,13 @@ void snd_render_json(const struct snd_doc *doc, const struct sonde_report_option
                      struct snd_out *out);
 void snd_render_csv(const struct snd_doc *doc, const struct sonde_report_options *options,
                     struct snd_out *out);
+
+void snd_render_columns(const struct snd_doc *doc, const struct sonde_report_options *options,
+                        struct snd_out *out);
+
+/* One cell as JSON, the same in every format that has JSON. */
+void snd_cell_json(struct snd_json *json, const char *key, enum snd_kind kind, bool torch_units,
+                   const struct snd_cell *cell);
 
 /* In the format that is asked for, cut to the width of a terminal. Errors: SONDE_E_IO. */
 SND_CHECKED enum sonde_status snd_render(const struct snd_doc              *doc,

@@ -23,8 +23,8 @@ static void put_lines_json(struct snd_json *json, const char *key, struct sonde_
     snd_json_end(json);
 }
 
-static void put_cell_json(struct snd_json *json, const char *key, enum snd_kind kind,
-                          bool torch_units, const struct snd_cell *cell)
+void snd_cell_json(struct snd_json *json, const char *key, enum snd_kind kind, bool torch_units,
+                   const struct snd_cell *cell)
 {
     if (cell->none) {
         snd_json_null(json, key);
@@ -76,7 +76,7 @@ static void put_rows_json(struct snd_json *json, const char *key, const struct s
         snd_json_object(json, NULL);
         for (size_t i = 0; i < table->column_count; i++)
             if (table->columns[i].key && !table->absent[i])
-                put_cell_json(json, table->columns[i].key, table->columns[i].kind,
+                snd_cell_json(json, table->columns[i].key, table->columns[i].kind,
                               table->torch_units, &cells[i]);
         snd_json_end(json);
     }
@@ -96,7 +96,7 @@ void snd_render_json(const struct snd_doc *doc, const struct sonde_report_option
 
     snd_json_object(&json, "totals");
     for (size_t i = 0; i < doc->total_count; i++)
-        put_cell_json(&json, doc->totals[i].key, doc->totals[i].kind, doc->rows.torch_units,
+        snd_cell_json(&json, doc->totals[i].key, doc->totals[i].kind, doc->rows.torch_units,
                       &doc->totals[i].cell);
     for (size_t i = 0; i < doc->section_count; i++)
         put_rows_json(&json, doc->sections[i].key, &doc->sections[i].table,

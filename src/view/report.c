@@ -86,6 +86,11 @@ size_t sonde_views_with_content(struct sonde_trace *trace, const char **views, s
     return count;
 }
 
+const char *sonde_view_absence(struct sonde_trace *trace, const char *view)
+{
+    return snd_empty_text(trace, view);
+}
+
 const char *sonde_default_view(struct sonde_trace *trace)
 {
     const char *view = "ops";
@@ -158,7 +163,8 @@ static enum sonde_status build(struct sonde_trace *trace, const struct snd_view 
                       "the view '%s' cannot be sorted; leave out the sort key", view->info.name);
     else if (st == SONDE_OK && options->sort && !view->own_order)
         st = snd_table_sort(&doc->rows, options->sort, err);
-    if (st == SONDE_OK && options->format != SONDE_REPORT_CSV) /* which has no ledger */
+    if (st == SONDE_OK && options->format != SONDE_REPORT_CSV &&
+        options->format != SONDE_REPORT_COLUMNS) /* which have no ledger */
         st = snd_doc_summary(doc, err);
     bool failed = doc->rows.failed;
     for (size_t i = 0; i < doc->section_count; i++)
@@ -173,6 +179,7 @@ static void (*const renderers[])(const struct snd_doc *, const struct sonde_repo
     [SONDE_REPORT_TEXT] = snd_render_text,
     [SONDE_REPORT_JSON] = snd_render_json,
     [SONDE_REPORT_CSV] = snd_render_csv,
+    [SONDE_REPORT_COLUMNS] = snd_render_columns,
 };
 
 /* A caller built against an older header knows fewer members. */

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What the page knows of a trace, once it is decoded. */
+
+export type Kind = "text" | "count" | "time" | "mean" | "share" | "bytes" | "flops" | "shapes" | "lines" | "flag" | "real";
+export type Cell = string | number | boolean | null | unknown[];
+
+export interface Column {
+  key: string;
+  title?: string;
+  kind: Kind;
+}
+
+export interface Table {
+  columns: Column[];
+  rows: Cell[][];
+  row_count: number;
+  microseconds: boolean;
+}
+
+export interface Total {
+  key: string;
+  title?: string;
+  kind: Kind;
+  value: Cell;
+}
+
+/** A document of `sonde report`, with its columns described. */
+export interface View extends Table {
+  view: string;
+  error?: string;
+  empty?: string;
+  title?: string;
+  totals: Total[];
+  sections: (Table & { key: string; title?: string })[];
+}
+
+export interface ViewEntry {
+  summary: string;
+  group: string;
+  document: View;
+}
+
+export interface Highlight {
+  text: string;
+  detail: string;
+  link: string;
+}
+
+export interface Head {
+  version: string;
+  spans: number;
+  processes: { pid: number; program: string; host: string }[];
+  threads: { process: number; tid: number; name: string }[];
+  streams: { process: number; queue: number; name: string }[];
+  counters: [process: number, kind: number, name: number][];
+  highlights: Highlight[];
+  texts: string[];
+}
+
+/** What lies in rows: ranges, calls, GPUs' work, nodes of a flame graph. Times in ns. */
+export interface Spans {
+  count: number;
+  start: Float64Array;
+  end: Float64Array;
+  name: Uint32Array;
+}
+
+export const BESIDE = 1;
+export const UNFINISHED = 2;
+export const FUNCTION = 4;
+
+/** Ranges of the trace by number, and after them what GPUs did. */
+export interface Ranges extends Spans {
+  ranges: number; // how many are ranges; the rest is GPUs' work
+  thread: Uint32Array; // of work: the number of its stream
+  depth: Uint16Array;
+  flags: Uint8Array;
+  shapes: Uint32Array;
+  module: Uint32Array;
+  stack: Uint32Array;
+  correlation: Uint32Array; // of work
+}
+
+export interface Links {
+  to: Uint32Array; // number of a range
+  fromThread: Uint32Array;
+  fromStart: Float64Array;
+}
+
+export interface Calls {
+  range: Uint32Array;
+  process: Uint32Array;
+  correlation: Uint32Array;
+}
+
+export interface Marks {
+  thread: Int32Array; // -1: the process's
+  name: Uint32Array;
+  at: Float64Array;
+  what: Uint8Array;
+}
+
+export interface Steps {
+  process: Uint32Array;
+  number: Float64Array;
+  at: Float64Array;
+}
+
+export interface Series {
+  process: number;
+  isMemory: boolean;
+  name: string;
+  at: Float64Array;
+  value: Float64Array;
+}
+
+/** A tree, each node before its children. */
+export interface Tree {
+  key: string;
+  title: string;
+  count_title: string;
+  depth: Uint32Array;
+  name: Uint32Array;
+  total: Float64Array;
+  self: Float64Array;
+  count: Float64Array;
+  place: Uint32Array;
+}
+
+export interface Trace {
+  head: Head;
+  views: ViewEntry[];
+  ranges: Ranges;
+  links: Links;
+  calls: Calls;
+  marks: Marks;
+  steps: Steps;
+  series: Series[];
+  trees: Tree[];
+  from: number; // of all that has a time
+  to: number;
+}
+
+export const LOST = 1;

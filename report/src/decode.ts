@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+/** From the bytes in the page to typed arrays (docs/REPORT_PAGE.md, "Data"). */
+import type { Head, Ranges, Series, Trace, Tree, ViewEntry } from "./data";
+
+async function unpack(text: string): Promise<Uint8Array> {
+  const binary = atob(text.trim());
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = binary.charCodeAt(i);
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return bytes; // made without zlib
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+interface Section {
+  kind: string;
+  from: number;
+  to: number;
+}
+
+function* sections(bytes: Uint8Array): Generator<Section> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
+  for (let at = 0; at + 8 <= bytes.length;) {
+    const kind = String.fromCharCode(...bytes.subarray(at, at + 4));
+    const length = view.getUint32(at + 4, true);
+    yield { kind, from: at + 8, to: at + 8 + length };
+    at += 8 + length;
+  }
+}
+
+/** A column of varints. */
+class Column {
+  constructor(private bytes: Uint8Array, private at: number) {}
+
+  next(): number {
+    const bytes = this.bytes;
+    let byte = bytes[this.at++];
+    if (byte < 128) return byte;
+    let value = byte & 127;
+    for (let power = 128; ; power *= 128) {
+      byte = bytes[this.at++];
+      value += (byte & 127) * power;
+      if (byte < 128) return value;
+    }
+  }
+
+  signed(): number {
+    const value = this.next();
+    return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+  }
+
+  real(view: DataView): number {
+    this.at += 8;
+    return view.getFloat64(this.at - 8, true);
+  }
+}
+
+/** The sections of one kind, each a block of columns. */
+class Blocks {
+  readonly count: number;
+  readonly view: DataView;
+
+  constructor(private bytes: Uint8Array, private parts: Section[]) {
+    this.view = new DataView(bytes.buffer, bytes.byteOffset);
+    this.count = parts.reduce((sum, part) => sum + this.view.getUint32(part.from, true), 0);
+  }
+
+  /** Calls `entry` with the columns and the number of each entry. */
+  each(entry: (columns: Column[], index: number) => void): void {
+    let index = 0;
+    for (const part of this.parts) {
+      const columns: Column[] = [];
+      for (let at = part.from + 4; at < part.to;) {
+        columns.push(new Column(this.bytes, at + 4));
+        at += 4 + this.view.getUint32(at, true);
+      }
+      for (let n = this.view.getUint32(part.from, true); n > 0; n--) entry(columns, index++);
+    }
+  }
+}
+
+function decodeRanges(spans: Blocks, works: Blocks, head: Head): Ranges {
+  const count = spans.count + works.count;
+  const ranges: Ranges = {
+    count,
+    ranges: spans.count,
+    start: new Float64Array(count),
+    end: new Float64Array(count),
+    name: new Uint32Array(count),
+    thread: new Uint32Array(count),
+    depth: new Uint16Array(count),
+    flags: new Uint8Array(count),
+    shapes: new Uint32Array(count),
+    module: new Uint32Array(count),
+    stack: new Uint32Array(count),
+    correlation: new Uint32Array(count),
+  };
+  const last = new Float64Array(head.threads.length + 1);
+  spans.each(([thread, place, name, ended, took, shapes, module, stack], i) => {
+    const t = thread.next();
+    const where = place.next();
+    last[t] += ended.signed();
+    ranges.thread[i] = t;
+    ranges.flags[i] = where & 7;
+    ranges.depth[i] = Math.floor(where / 8);
+    ranges.name[i] = name.next();
+    ranges.end[i] = last[t];
+    ranges.start[i] = last[t] - took.next();
+    ranges.shapes[i] = shapes.next();
+    ranges.module[i] = module.next();
+    ranges.stack[i] = stack.next();
+  });
+  const streams = new Map(head.streams.map((stream, i) => [`${stream.process}/${stream.queue}`, i]));
+  let at = 0;
+  works.each(([process, queue, name, begun, took, correlation], n) => {
+    const i = spans.count + n;
+    at += begun.signed();
+    ranges.thread[i] = streams.get(`${process.next()}/${queue.next()}`) ?? 0;
+    ranges.name[i] = name.next();
+    ranges.start[i] = at;
+    ranges.end[i] = at + took.next();
+    ranges.correlation[i] = correlation.next();
+  });
+  return ranges;
+}
+
+function decodeSeries(head: Head, counters: Blocks, memory: Blocks): Series[] {
+  const at: number[][] = head.counters.map(() => []);
+  const value: number[][] = head.counters.map(() => []);
+  let time = 0;
+  counters.each(([track, when, what]) => {
+    const n = track.next();
+    at[n].push((time += when.signed()));
+    value[n].push(what.real(counters.view));
+  });
+  time = 0;
+  memory.each(([track, when, what]) => {
+    const n = track.next();
+    at[n].push((time += when.signed()));
+    value[n].push(what.signed());
+  });
+  return head.counters.map(([process, kind, name], n) => ({
+    process,
+    isMemory: kind === 1,
+    name: head.texts[name],
+    at: Float64Array.from(at[n]),
+    value: Float64Array.from(value[n]),
+  }));
+}
+
+function decodeTree(about: Pick<Tree, "key" | "title" | "count_title">, nodes: Blocks): Tree {
+  const n = nodes.count;
+  const tree: Tree = {
+    ...about,
+    depth: new Uint32Array(n),
+    name: new Uint32Array(n),
+    total: new Float64Array(n),
+    self: new Float64Array(n),
+    count: new Float64Array(n),
+    place: new Uint32Array(n),
+  };
+  nodes.each(([depth, name, total, self, count, place], i) => {
+    tree.depth[i] = depth.next();
+    tree.name[i] = name.next();
+    tree.total[i] = total.next();
+    tree.self[i] = self.next();
+    tree.count[i] = count.next();
+    tree.place[i] = place.next();
+  });
+  return tree;
+}
+
+/** The first and last moment that anything has; a trace of nothing has a moment's length. */
+function bounds(trace: Omit<Trace, "from" | "to">): [number, number] {
+  let from = Infinity;
+  let to = -Infinity;
+  const see = (at: number): void => {
+    if (at < from) from = at;
+    if (at > to) to = at;
+  };
+  for (let i = 0; i < trace.ranges.count; i++) {
+    see(trace.ranges.start[i]);
+    see(trace.ranges.end[i]);
+  }
+  trace.marks.at.forEach(see);
+  trace.steps.at.forEach(see);
+  for (const series of trace.series) if (series.at.length > 0) [series.at[0], series.at[series.at.length - 1]].forEach(see);
+  return from < to ? [from, to] : Number.isFinite(from) ? [from, from + 1] : [0, 1];
+}
+
+export async function decode(text: string): Promise<Trace> {
+  const bytes = await unpack(text);
+  const decoder = new TextDecoder();
+  const json = (part: Section): unknown => JSON.parse(decoder.decode(bytes.subarray(part.from, part.to)));
+  const found = new Map<string, Section[]>();
+  const trees: { about: Pick<Tree, "key" | "title" | "count_title">; parts: Section[] }[] = [];
+  for (const part of sections(bytes)) {
+    if (part.kind === "TREE") trees.push({ about: json(part) as Tree, parts: [] });
+    else if (part.kind === "NODE") trees[trees.length - 1].parts.push(part);
+    else found.set(part.kind, [...(found.get(part.kind) ?? []), part]);
+  }
+  const blocks = (kind: string): Blocks => new Blocks(bytes, found.get(kind) ?? []);
+  const head = json(found.get("HEAD")![0]) as Head;
+
+  const links = blocks("LINK");
+  const calls = blocks("CALL");
+  const marks = blocks("MARK");
+  const steps = blocks("STEP");
+  const trace = {
+    head,
+    views: (found.get("VIEW") ?? []).map((part) => json(part) as ViewEntry),
+    ranges: decodeRanges(blocks("SPAN"), blocks("WORK"), head),
+    links: { to: new Uint32Array(links.count), fromThread: new Uint32Array(links.count), fromStart: new Float64Array(links.count) },
+    calls: { range: new Uint32Array(calls.count), process: new Uint32Array(calls.count), correlation: new Uint32Array(calls.count) },
+    marks: { thread: new Int32Array(marks.count), name: new Uint32Array(marks.count), at: new Float64Array(marks.count), what: new Uint8Array(marks.count) },
+    steps: { process: new Uint32Array(steps.count), number: new Float64Array(steps.count), at: new Float64Array(steps.count) },
+    series: decodeSeries(head, blocks("COUN"), blocks("MEMO")),
+    trees: trees.map((tree) => decodeTree(tree.about, new Blocks(bytes, tree.parts))).filter((tree) => tree.depth.length > 0),
+  };
+  links.each(([to, thread, start], i) => {
+    trace.links.to[i] = to.next();
+    trace.links.fromThread[i] = thread.next();
+    trace.links.fromStart[i] = start.signed();
+  });
+  calls.each(([range, process, correlation], i) => {
+    trace.calls.range[i] = range.next();
+    trace.calls.process[i] = process.next();
+    trace.calls.correlation[i] = correlation.next();
+  });
+  let at = 0;
+  marks.each(([thread, name, when, what], i) => {
+    trace.marks.thread[i] = thread.next() - 1;
+    trace.marks.name[i] = name.next();
+    trace.marks.at[i] = at += when.signed();
+    trace.marks.what[i] = what.next();
+  });
+  steps.each(([process, number, when], i) => {
+    trace.steps.process[i] = process.next();
+    trace.steps.number[i] = number.next();
+    trace.steps.at[i] = when.signed();
+  });
+  const [from, to] = bounds(trace);
+  return { ...trace, from, to };
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Flame graph and icicle of the trees, left-heavy; of a thread's ranges, in the order of time. */
+import type { Palette } from "./colours";
+import type { Trace, Tree } from "./data";
+import { choice, el, fitCanvas, oncePerFrame, searchBox, type Part } from "./dom";
+import * as format from "./format";
+import type { Lane } from "./lanes";
+import { clampWindow, drawRow, matchTexts, painter, ROW_HEIGHT, spanAt, zoomAround, type Window } from "./rows";
+import { layOut, type Layout } from "./tree";
+
+/** What is drawn: a tree, or the rows of a lane. */
+interface Source {
+  key: string;
+  title: string;
+  tree?: Tree;
+  lane?: Lane;
+}
+
+export class Flame implements Part {
+  readonly element: HTMLElement;
+  private canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": "Flame graph. Arrows move, Enter zooms to the selection, Escape shows all, slash searches.", "aria-describedby": "flame-details" });
+  private scroller = el("div.flame-scroller");
+  private details = el("section.details.flame", { id: "flame-details", "aria-live": "polite", "aria-label": "Selection" });
+  private status = el("span.count", { role: "status" });
+  private place = el("div.tools");
+  private search: HTMLInputElement;
+  private sources: Source[];
+  private source: Source;
+  private layout!: Layout;
+  private window!: Window;
+  private whole!: Window;
+  private icicle = true;
+  private matches: Uint8Array | null = null;
+  private selected = -1;
+  private selectedRow = -1;
+  private observer = new ResizeObserver(() => this.draw());
+  readonly draw = oncePerFrame(() => this.paint());
+
+  constructor(private trace: Trace, lanes: Lane[], private palette: Palette, key: string) {
+    const ordered = lanes.filter((lane) => lane.kind === "spans" && lane.thread >= 0 && lane.rows.length > 0);
+    this.sources = [...trace.trees.map((tree) => ({ key: tree.key, title: tree.title, tree })), ...ordered.map((lane, i) => ({ key: `time-${i}`, title: `In order of time: ${lane.title}`, lane }))];
+    this.source = this.sources.find((source) => source.key === key) ?? this.sources[0];
+    this.search = searchBox("Search names", (text) => this.find(text));
+    this.element = el("section.flamegraph", { "aria-label": "Flame graph" });
+    if (!this.source) {
+      this.element.append(el("p.empty", {}, "The trace has no ranges, samples, modules or functions to draw."));
+      return;
+    }
+    this.scroller.append(this.canvas);
+    this.element.append(this.place, this.scroller, this.details);
+    this.makeTools();
+    this.use(this.source);
+    this.listen();
+  }
+
+  private makeTools(): void {
+    this.place.replaceChildren(
+      choice("Of", this.sources.map((source) => [source.key, source.title]), this.source.key, (key) => this.use(this.sources.find((source) => source.key === key)!)),
+      choice("Direction", [["icicle", "callers on top"], ["flame", "callers at the bottom"]], this.icicle ? "icicle" : "flame", (value) => {
+        this.icicle = value === "icicle";
+        this.draw();
+      }),
+      this.search, el("button", { type: "button", title: "Show all (Escape)", onclick: () => this.show(this.whole) }, "All"), el("span.spacer"), this.status);
+  }
+
+  private use(source: Source): void {
+    this.source = source;
+    if (source.tree) this.layout = layOut(source.tree);
+    else {
+      const { rows, spans } = source.lane!;
+      this.layout = { spans, rows, whole: this.trace.to - this.trace.from, node: new Uint32Array(0), parent: new Int32Array(0) };
+    }
+    this.whole = source.tree ? { from: 0, to: Math.max(1, this.layout.whole) } : { from: this.trace.from, to: this.trace.to };
+    this.window = this.whole;
+    this.selected = -1;
+    this.element.dataset.source = source.key;
+    this.find(this.search.value);
+    this.describe();
+  }
+
+  shown(): void {
+    if (!this.source) return;
+    this.observer.observe(this.scroller);
+    this.draw();
+  }
+
+  left(): void {
+    this.observer.disconnect();
+  }
+
+  private height(): number {
+    return Math.max(this.scroller.clientHeight - 2, this.layout.rows.length * ROW_HEIGHT + 4);
+  }
+
+  private paint(): void {
+    const width = Math.max(100, this.scroller.clientWidth);
+    const height = this.height();
+    const context = fitCanvas(this.canvas, width, height);
+    const p = painter(context, this.layout.spans, this.palette, this.trace.head.texts, this.window, width);
+    p.matches = this.matches;
+    p.selected = this.selected;
+    context.fillStyle = p.theme.back;
+    context.fillRect(0, 0, width, height);
+    this.layout.rows.forEach((row, i) => drawRow(p, row, this.y(i), ROW_HEIGHT));
+    this.element.dataset.from = String(this.window.from);
+    this.element.dataset.to = String(this.window.to);
+  }
+
+  private y(row: number): number {
+    return this.icicle ? 2 + row * ROW_HEIGHT : this.height() - 2 - (row + 1) * ROW_HEIGHT;
+  }
+
+  show(window: Window): void {
+    this.window = clampWindow(window, this.whole);
+    this.draw();
+  }
+
+  private listen(): void {
+    const timeAt = (x: number): number => this.window.from + (x / this.scroller.clientWidth) * (this.window.to - this.window.from);
+    const at = (event: MouseEvent): [number, number] => {
+      const row = Math.floor((this.icicle ? event.offsetY - 2 : this.height() - 2 - event.offsetY) / ROW_HEIGHT);
+      const ids = this.layout.rows[row];
+      return ids ? [spanAt(this.layout.spans, ids, timeAt(event.offsetX), (this.window.to - this.window.from) / this.scroller.clientWidth), row] : [-1, -1];
+    };
+    this.canvas.addEventListener("click", (event) => this.select(...at(event)));
+    this.canvas.addEventListener("dblclick", () => this.zoomTo(this.selected));
+    this.canvas.addEventListener("pointermove", (event) => {
+      const [id] = at(event);
+      this.canvas.title = id < 0 ? "" : `${this.trace.head.texts[this.layout.spans.name[id]]} · ${format.timeNs(this.length(id))}`;
+    });
+    this.canvas.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey && !event.shiftKey) return;
+      if (event.shiftKey) {
+        const by = ((event.deltaX || event.deltaY) / this.scroller.clientWidth) * (this.window.to - this.window.from);
+        this.show({ from: this.window.from + by, to: this.window.to + by });
+      } else this.show(zoomAround(this.window, timeAt(event.offsetX), 1.0015 ** event.deltaY));
+      event.preventDefault();
+    }, { passive: false });
+  }
+
+  private length(id: number): number {
+    return this.source.tree ? this.source.tree.total[id] : this.layout.spans.end[id] - this.layout.spans.start[id];
+  }
+
+  private select(id: number, row: number): void {
+    this.selected = id;
+    this.selectedRow = row;
+    this.describe();
+    this.draw();
+  }
+
+  private zoomTo(id: number): void {
+    if (id >= 0) this.show({ from: this.layout.spans.start[id], to: this.layout.spans.end[id] });
+  }
+
+  key(event: KeyboardEvent): boolean {
+    if (!this.source || event.ctrlKey || event.metaKey || event.altKey) return false;
+    const length = this.window.to - this.window.from;
+    const pan = (by: number): void => this.show({ from: this.window.from + by * length, to: this.window.to + by * length });
+    const middle = (this.window.from + this.window.to) / 2;
+    const acts: Record<string, () => void> = {
+      "/": () => this.search.focus(), Escape: () => this.show(this.whole), "0": () => this.show(this.whole), Enter: () => this.zoomTo(this.selected),
+      w: () => this.show(zoomAround(this.window, middle, 0.7)), s: () => this.show(zoomAround(this.window, middle, 1.4)), a: () => pan(-0.15), d: () => pan(0.15),
+      ArrowLeft: () => this.beside(-1), ArrowRight: () => this.beside(1), ArrowUp: () => this.up(this.icicle ? -1 : 1), ArrowDown: () => this.up(this.icicle ? 1 : -1),
+    };
+    acts[event.key]?.();
+    return event.key in acts;
+  }
+
+  private beside(by: number): void {
+    const ids = this.layout.rows[this.selectedRow] ?? this.layout.rows[0];
+    const next = ids[Math.max(0, Math.min(ids.length - 1, this.selectedRow < 0 ? 0 : ids.indexOf(this.selected) + by))];
+    this.select(next, Math.max(0, this.selectedRow));
+  }
+
+  private up(by: number): void {
+    const ids = this.layout.rows[this.selectedRow + by];
+    if (!ids || this.selected < 0) return;
+    const { start, end } = this.layout.spans;
+    const id = spanAt(this.layout.spans, ids, (start[this.selected] + (by > 0 ? 0 : end[this.selected] - start[this.selected]) / 2), 0);
+    if (id >= 0) this.select(id, this.selectedRow + by);
+  }
+
+  private find(text: string): void {
+    this.matches = matchTexts(this.trace.head.texts, text);
+    this.status.textContent = "";
+    if (this.matches) {
+      const { spans, rows } = this.layout;
+      let found = 0;
+      let sum = 0;
+      let covered: Window[] = []; // by matches of the rows above: what lies in one counts once
+      for (const row of rows) {
+        const mine: Window[] = [];
+        for (const id of row) {
+          if (this.matches[spans.name[id]] !== 1) continue;
+          found++;
+          if (!covered.some((one) => one.from <= spans.start[id] && spans.end[id] <= one.to)) {
+            sum += spans.end[id] - spans.start[id];
+            mine.push({ from: spans.start[id], to: spans.end[id] });
+          }
+        }
+        if (covered.length + mine.length < 5000) covered = covered.concat(mine);
+      }
+      this.status.textContent = `${found} match${found === 1 ? "" : "es"}, ${format.percent(sum, this.layout.whole)}`;
+    }
+    this.draw();
+  }
+
+  private describe(): void {
+    const id = this.selected;
+    this.element.dataset.selected = id < 0 ? "" : this.trace.head.texts[this.layout.spans.name[id]];
+    if (id < 0) {
+      this.details.replaceChildren(el("p.empty", {}, "Click a frame for its numbers; double-click or Enter zooms to it, Escape shows all."));
+      return;
+    }
+    const { tree } = this.source;
+    const facts: [string, string][] = [["Total", format.timeNs(this.length(id))], ["Share", format.percent(this.length(id), this.layout.whole)]];
+    if (tree) {
+      facts.push(["Self", format.timeNs(tree.self[id])], [tree.count_title.charAt(0).toUpperCase() + tree.count_title.slice(1), String(tree.count[id])]);
+      if (tree.place[id]) facts.push(["Place", this.trace.head.texts[tree.place[id]]]);
+    }
+    this.details.replaceChildren(el("div.facts-box", {}, el("h2", {}, this.trace.head.texts[this.layout.spans.name[id]]), el("dl.facts", {}, ...facts.map(([title, text]) => el("div", {}, el("dt", {}, title), el("dd", { "data-fact": title }, text))))));
+  }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What is on the timeline, from top to bottom: of each process its steps, threads, streams, counters. */
+import { BESIDE, FUNCTION, type Series, type Spans, type Trace } from "./data";
+import { ROW_HEIGHT, stackUp, type Row } from "./rows";
+
+export const COUNTER_HEIGHT = 44;
+export const HEAD_HEIGHT = 24;
+const GAP = 6;
+
+export interface Lane {
+  kind: "process" | "spans" | "steps" | "counter";
+  title: string;
+  detail: string;
+  process: number;
+  thread: number; // index of the trace, or -1
+  rows: Row[];
+  spans: Spans;
+  series?: Series;
+  greatest?: number; // of the series, once it was drawn
+  marks: number[]; // numbers of the trace's marks
+  folded: boolean;
+  y: number;
+  height: number;
+}
+
+function lane(more: Partial<Lane> & Pick<Lane, "kind" | "title" | "process" | "spans">): Lane {
+  return { detail: "", thread: -1, rows: [], marks: [], folded: false, y: 0, height: 0, ...more };
+}
+
+/** Numbers of ranges by thread and depth, in the order in which they are in the trace. */
+function rowsByThread(trace: Trace): { nested: Row[][]; beside: Row[]; functions: Row[] } {
+  const { ranges } = trace;
+  const threads = trace.head.threads.length;
+  const counts: number[][] = Array.from({ length: threads }, () => []);
+  const nested: Row[][] = [];
+  const beside: number[][] = Array.from({ length: threads }, () => []);
+  const functions: number[][] = Array.from({ length: threads }, () => []);
+  for (let i = 0; i < ranges.ranges; i++) {
+    const t = ranges.thread[i];
+    if (ranges.flags[i] & FUNCTION) functions[t].push(i);
+    else if (ranges.flags[i] & BESIDE) beside[t].push(i);
+    else counts[t][ranges.depth[i]] = (counts[t][ranges.depth[i]] ?? 0) + 1;
+  }
+  for (let t = 0; t < threads; t++) nested[t] = Array.from(counts[t], (count) => new Uint32Array(count ?? 0));
+  const at = counts.map((rows) => rows.map(() => 0));
+  for (let i = 0; i < ranges.ranges; i++) {
+    if (ranges.flags[i] & (FUNCTION | BESIDE)) continue;
+    const t = ranges.thread[i];
+    const depth = ranges.depth[i];
+    nested[t][depth][at[t][depth]++] = i;
+  }
+  return { nested: nested.map((rows) => rows.filter((row) => row.length > 0)), beside: beside.map((ids) => Uint32Array.from(ids)), functions: functions.map((ids) => Uint32Array.from(ids)) };
+}
+
+/** Steps as spans of their own: each lasts until the next one of its process. */
+function stepLane(trace: Trace, process: number): Lane | null {
+  const mine = Array.from(trace.steps.at.keys()).filter((i) => trace.steps.process[i] === process).sort((a, b) => trace.steps.at[a] - trace.steps.at[b]);
+  if (mine.length === 0) return null;
+  const n = mine.length;
+  const spans: Spans = { count: n, start: new Float64Array(n), end: new Float64Array(n), name: new Uint32Array(n) };
+  mine.forEach((step, i) => {
+    spans.start[i] = trace.steps.at[step];
+    spans.end[i] = i + 1 < n ? trace.steps.at[mine[i + 1]] : trace.to;
+    spans.name[i] = trace.head.texts.push(`Step ${trace.steps.number[step]}`) - 1;
+  });
+  return lane({ kind: "steps", title: "Steps", process, spans, rows: [Uint32Array.from(mine.keys())] });
+}
+
+export function makeLanes(trace: Trace): Lane[] {
+  const { head, ranges } = trace;
+  const rows = rowsByThread(trace);
+  const streams: number[][] = head.streams.map(() => []);
+  for (let i = ranges.ranges; i < ranges.count; i++) streams[ranges.thread[i]].push(i);
+  const lanes: Lane[] = [];
+  head.processes.forEach((process, p) => {
+    const name = process.program.split("/").pop() || "process";
+    lanes.push(lane({ kind: "process", title: `${name} ${process.pid}`, detail: process.host, process: p, spans: ranges }));
+    const steps = stepLane(trace, p);
+    if (steps) lanes.push(steps);
+    const busy: Lane[] = [];
+    head.threads.forEach((thread, t) => {
+      if (thread.process !== p) return;
+      const title = thread.name || `thread ${thread.tid}`;
+      const detail = thread.name ? String(thread.tid) : "";
+      const marks = Array.from(trace.marks.at.keys()).filter((i) => trace.marks.thread[i] === t);
+      const more = { kind: "spans" as const, process: p, thread: t, spans: ranges };
+      if (rows.nested[t].length > 0 || marks.length > 0) busy.push(lane({ ...more, title, detail, rows: rows.nested[t], marks }));
+      if (rows.beside[t].length > 0) busy.push(lane({ ...more, title: `${title}: overlapping`, detail, rows: stackUp(ranges, rows.beside[t]) }));
+      if (rows.functions[t].length > 0) busy.push(lane({ ...more, title: `${title}: Python calls`, detail, rows: stackUp(ranges, rows.functions[t]) }));
+    });
+    lanes.push(...busy);
+    head.streams.forEach((stream, s) => {
+      if (stream.process === p && streams[s].length > 0) lanes.push(lane({ kind: "spans", title: stream.name, detail: "GPU", process: p, spans: ranges, rows: stackUp(ranges, Uint32Array.from(streams[s])) }));
+    });
+    for (const series of trace.series) if (series.process === p && series.at.length > 0) lanes.push(lane({ kind: "counter", title: series.name, process: p, spans: ranges, series }));
+  });
+  place(lanes);
+  return lanes;
+}
+
+/** Gives each lane its place; a folded one has a row's height. Returns the height of all. */
+export function place(lanes: Lane[]): number {
+  let y = 0;
+  let folded = false; // of the process
+  for (const one of lanes) {
+    if (one.kind === "process") folded = one.folded;
+    const rows = one.kind === "process" ? HEAD_HEIGHT : one.kind === "counter" ? COUNTER_HEIGHT : (one.folded ? 1 : Math.max(1, one.rows.length)) * ROW_HEIGHT + GAP;
+    one.y = y;
+    one.height = one.kind !== "process" && folded ? 0 : rows;
+    y += one.height;
+  }
+  return y;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The page: decodes its data, lists its parts, shows the one that the address names. */
+import { isDark, Palette } from "./colours";
+import type { Trace, ViewEntry } from "./data";
+import { decode } from "./decode";
+import { el, type Part } from "./dom";
+import { Flame } from "./flame";
+import { makeLanes, type Lane } from "./lanes";
+import { summaryPart } from "./summary";
+import { isEmpty, viewPart, viewTitle } from "./tables";
+import { Timeline } from "./timeline";
+
+const byId = (id: string): HTMLElement => document.getElementById(id)!;
+
+/** Views that other parts show, or that are of no use as a table of their own. */
+const ELSEWHERE = new Set(["summary"]);
+
+class Page {
+  private lanes: Lane[];
+  private palette: Palette;
+  private timeline: Timeline | null = null;
+  private part: Part | null = null;
+  private views = new Map<string, ViewEntry[]>();
+
+  constructor(private trace: Trace) {
+    this.lanes = makeLanes(trace);
+    this.palette = new Palette(trace.head.texts);
+    for (const entry of trace.views) this.views.set(entry.document.view, [...(this.views.get(entry.document.view) ?? []), entry]);
+    const program = trace.head.processes[0]?.program.split("/").pop() ?? "";
+    byId("program").textContent = program;
+    document.title = program ? `${program} – sonde` : "sonde";
+    this.makeNav();
+    window.addEventListener("hashchange", () => this.route());
+    document.addEventListener("keydown", (event) => this.key(event));
+    byId("theme").addEventListener("click", () => this.changeTheme());
+    byId("help").addEventListener("click", () => this.showHelp());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.route());
+  }
+
+  private makeNav(): void {
+    const link = (hash: string, title: string): HTMLElement => el("a", { href: `#${hash}` }, title);
+    const filled = [...this.views.keys()].filter((view) => !ELSEWHERE.has(view) && !isEmpty(this.views.get(view)![0].document));
+    const empty = [...this.views.keys()].filter((view) => !ELSEWHERE.has(view) && !filled.includes(view));
+    byId("nav").replaceChildren(
+      link("summary", "Summary"), link("timeline", "Timeline"), link("flame", "Flame graph"),
+      el("h2", {}, "Tables"), ...filled.map((view) => link(`table/${view}`, viewTitle(view))),
+      ...(empty.length > 0 ? [el("details", {}, el("summary", {}, "Not recorded"), ...empty.map((view) => link(`table/${view}`, viewTitle(view))))] : []),
+      el("p.version", {}, `sonde ${this.trace.head.version}`));
+  }
+
+  private make(hash: string): Part {
+    const [kind, name = "", group = ""] = hash.split("/");
+    if (kind === "timeline") return (this.timeline ??= new Timeline(this.trace, this.lanes, this.palette));
+    if (kind === "flame") return new Flame(this.trace, this.lanes, this.palette, name);
+    const entries = kind === "table" ? this.views.get(name) : undefined;
+    if (entries) return viewPart(entries, group, (chosen) => (location.hash = chosen ? `table/${name}/${chosen}` : `table/${name}`), this.trace.ranges.count > 0 ? (wanted) => this.findInTimeline(wanted) : null);
+    if (kind === "memory" && this.views.has("memory")) return viewPart(this.views.get("memory")!, "", (chosen) => (location.hash = `table/memory/${chosen}`), null);
+    return summaryPart(this.trace);
+  }
+
+  route(): void {
+    const hash = decodeURIComponent(location.hash.slice(1)) || "summary";
+    this.part?.left?.();
+    this.part = this.make(hash);
+    byId("main").replaceChildren(this.part.element);
+    const [kind, name] = hash.split("/");
+    for (const link of byId("nav").querySelectorAll("a")) {
+      const own = link.getAttribute("href")!.slice(1).split("/");
+      if (own[0] === kind && (kind !== "table" || own[1] === name)) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    this.part.shown?.();
+  }
+
+  private findInTimeline(name: string): void {
+    location.hash = "timeline";
+    // The timeline has no size before it is shown.
+    setTimeout(() => this.timeline?.findName(name), 30);
+  }
+
+  private key(event: KeyboardEvent): void {
+    const target = event.target as HTMLElement;
+    if (target.matches("input, select, textarea, dialog *") || event.defaultPrevented) return;
+    if (event.key === "?") this.showHelp();
+    else if (!this.part?.key?.(event)) return;
+    event.preventDefault();
+  }
+
+  private changeTheme(): void {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    this.route();
+  }
+
+  private showHelp(): void {
+    const keys: [string, string][] = [["W S", "zoom in and out"], ["A D", "move to the left and right"], ["← → ↑ ↓", "move the selection: neighbours, callers, callees"], ["F", "zoom to the selection"], ["0", "show all"], ["/", "search or filter"], ["Enter, N, P", "next and previous match"], ["Ctrl + wheel", "zoom at the pointer"], ["Shift + wheel, Shift + drag", "move"], ["Drag", "select a part of the time"], ["Escape", "clear the selection"]];
+    const dialog = el("dialog", { "aria-labelledby": "keys" }, el("h2", { id: "keys" }, "Keys"), el("dl.facts", {}, ...keys.map(([key, text]) => el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, text)))), el("form", { method: "dialog" }, el("button", { type: "submit" }, "Close")));
+    dialog.querySelector("button")!.addEventListener("click", (event) => {
+      event.preventDefault();
+      dialog.close();
+    });
+    dialog.addEventListener("close", () => dialog.remove());
+    document.body.append(dialog);
+    dialog.showModal();
+  }
+}
+
+async function start(): Promise<void> {
+  const data = byId("data");
+  const text = data.textContent ?? "";
+  data.remove(); // megabytes that are not needed any more
+  const page = new Page(await decode(text));
+  page.route();
+  document.documentElement.dataset.ready = String(Math.round(performance.now()));
+}
+
+start().catch((error: unknown) => {
+  byId("main").replaceChildren(el("p.empty", { role: "alert" }, `The report cannot be shown: ${error instanceof Error ? error.message : String(error)}`));
+  throw error;
+});

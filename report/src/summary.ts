@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The first part: what ran, what is worth knowing, what is missing. */
+import type { Trace, View } from "./data";
+import { el, type Part } from "./dom";
+import * as format from "./format";
+import { totalsList } from "./tables";
+
+const find = (trace: Trace, name: string): View | undefined => trace.views.find((entry) => entry.document.view === name && entry.group === "")?.document;
+
+function highlights(trace: Trace): HTMLElement {
+  const list = el("ol.highlights");
+  for (const highlight of trace.head.highlights)
+    list.append(el("li", {}, el("a", { href: `#${highlight.link}` }, highlight.text), el("p", {}, highlight.detail)));
+  if (list.childElementCount === 0) list.append(el("li.empty", {}, "The trace has nothing to point out: no ranges, samples, memory or steps."));
+  return el("section", { "aria-labelledby": "worth" }, el("h2", { id: "worth" }, "Worth knowing"), list);
+}
+
+function ledger(view: View | undefined): HTMLElement {
+  const section = el("section", { "aria-labelledby": "ledger" }, el("h2", { id: "ledger" }, "What is missing"));
+  if (!view || view.rows.length === 0) {
+    section.append(el("p.good", {}, "Nothing is missing: the ledger is empty."));
+    return section;
+  }
+  const at = (key: string): number => view.columns.findIndex((column) => column.key === key);
+  const [key, count, text, note] = ["key", "count", "text", "note"].map(at);
+  const list = el("ul.ledger");
+  for (const row of view.rows) list.append(el(note >= 0 && row[note] ? "li.note" : "li.loss", { "data-key": String(row[key]), "data-value": String(row[count]) }, el("strong", {}, String(row[count])), el("span", {}, String(row[text]))));
+  section.append(list);
+  return section;
+}
+
+/** The ranges with most self time, as bars. */
+function hottest(view: View | undefined): HTMLElement | null {
+  if (!view || view.rows.length === 0) return null;
+  const at = (key: string): number => view.columns.findIndex((column) => column.key === key);
+  const [name, share, self, count] = ["name", "self_percent", "self_ns", "count"].map(at);
+  const most = Math.max(1e-9, ...view.rows.map((row) => Number(row[share]) || 0));
+  const list = el("ol.bars");
+  for (const row of view.rows) {
+    const part = Number(row[share]) || 0;
+    const bar = el("div.fill");
+    bar.style.width = `${(100 * part) / most}%`;
+    list.append(el("li", {}, el("span.name", { title: String(row[name]) }, String(row[name])), el("span.track", { "aria-hidden": "true" }, bar), el("span.value", {}, format.share(row[share] as number | null)), el("span.value.wide", {}, format.timeNs(row[self] as number)), el("span.value.wide", {}, `${row[count]} calls`)));
+  }
+  return el("section", { "aria-labelledby": "hottest" }, el("h2", { id: "hottest" }, "Most time of their own"), list, el("p.hint", {}, el("a", { href: "#table/ops" }, "All operators and ranges")));
+}
+
+export function summaryPart(trace: Trace): Part {
+  const summary = find(trace, "summary");
+  const totals = summary ? totalsList(summary.totals, summary.microseconds) : null;
+  const program = trace.head.processes[0]?.program ?? "";
+  return {
+    element: el("section.summary", { "aria-labelledby": "summary-title" }, el("header.part", {}, el("h1", { id: "summary-title" }, program.split("/").pop() || "Summary"), el("p.about", {}, `${trace.head.processes.length} process${trace.head.processes.length === 1 ? "" : "es"}, ${trace.head.threads.length} thread${trace.head.threads.length === 1 ? "" : "s"}, ${format.timeNs(trace.to - trace.from)}`)),
+      highlights(trace), hottest(summary), totals ? el("section", { "aria-labelledby": "facts" }, el("h2", { id: "facts" }, "What ran"), totals) : null, ledger(find(trace, "ledger"))),
+  };
+}

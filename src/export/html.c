@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The report page: one HTML file with all that a trace has, to be opened in a browser, from disk.
+ *
+ * The page itself is built from report/ and is part of the binary (pagetemplate.h); what is written here
+ * is the data at its mark: sections (page.h), compressed, as base64.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/base64.h"
+#include "export/chrome.h"
+#include "export/exporter.h"
+#include "export/gzip.h"
+#include "export/page.h"
+#include "export/pagetemplate.h"
+#include "snd_config.h"
+
+static const struct {
+    size_t      offset; /* of a block in struct snd_html */
+    const char *kind;
+    uint32_t    columns;
+} blocks[] = {
+    { offsetof(struct snd_html, spans), "SPAN", 8 },
+    { offsetof(struct snd_html, works), "WORK", 6 },
+    { offsetof(struct snd_html, links), "LINK", 3 },
+    { offsetof(struct snd_html, calls), "CALL", 3 },
+    { offsetof(struct snd_html, marks), "MARK", 4 },
+    { offsetof(struct snd_html, steps), "STEP", 3 },
+    { offsetof(struct snd_html, counters), "COUN", 3 },
+    { offsetof(struct snd_html, memory), "MEMO", 3 },
+};
+
+static struct snd_html_block *block_at(struct snd_html *page, size_t i)
+{
+    return (struct snd_html_block *)(void *)((char *)page + blocks[i].offset);
+}
+
+static bool prepare(struct snd_html *page)
+{
+    uint32_t unused;
+    size_t   processes = sonde_trace_process_count(page->trace);
+    bool     good = snd_texts_add(&page->texts, "", 0, &unused);
+
+    page->by_name = calloc((size_t)page->trace->names.count + 1, sizeof *page->by_name);
+    page->last_ns = calloc((size_t)page->trace->thread_count + 1, sizeof *page->last_ns);
+    page->is_torch = calloc(processes + 1, sizeof *page->is_torch);
+    good &= page->by_name && page->last_ns && page->is_torch;
+    good &= snd_arrows_init(&page->arrows, page->trace);
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        good &= snd_html_block_init(block_at(page, i), blocks[i].kind, blocks[i].columns);
+    for (uint32_t i = 0; good && i < processes; i++)
+        page->is_torch[i] = snd_chrome_is_torch(page->trace, i);
+    snd_buf_text(&page->counter_names, "[");
+    return good;
+}
+
+static void release(struct snd_html *page)
+{
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        snd_html_block_release(block_at(page, i));
+    snd_arrows_release(&page->arrows);
+    snd_map_release(&page->numbers);
+    snd_map_release(&page->tracks);
+    snd_texts_release(&page->texts);
+    sonde_buffer_release(&page->text);
+    sonde_buffer_release(&page->counter_names);
+    free(page->by_name);
+    free(page->last_ns);
+    free(page->is_torch);
+}
+
+static enum sonde_status put_sections(struct sonde_trace *trace, const struct sonde_sink *sink,
+                                      struct sonde_error *err)
+{
+    struct snd_out    out;
+    struct snd_html   page = { .trace = trace, .out = &out };
+    enum sonde_status st = SONDE_OK;
+
+    snd_out_init(&out, sink);
+    page.failed = !prepare(&page);
+    if (!page.failed)
+        st = snd_html_timeline(&page, err);
+    if (st == SONDE_OK && !page.failed)
+        st = snd_html_trees(&page, err);
+    if (st == SONDE_OK && !page.failed)
+        st = snd_html_views(&page, err);
+    if (st == SONDE_OK && !page.failed)
+        st = snd_html_head(&page, err); /* last: it has the texts of all */
+    if (st == SONDE_OK && (page.failed || page.text.failed || page.counter_names.failed))
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the report page");
+    release(&page);
+    return st == SONDE_OK ? snd_out_finish(&out, err) : st;
+}
+
+/* Without zlib the page is larger, and as good. */
+static enum sonde_status put_data(struct sonde_trace *trace, struct snd_out *out,
+                                  struct sonde_error *err)
+{
+    struct snd_base64 base64 = { .out = out };
+    struct sonde_sink sink = snd_base64_sink(&base64);
+    enum sonde_status st;
+
+    if (SND_HAVE_ZLIB) {
+        struct snd_gzip *gzip;
+        st = snd_gzip_new(&sink, &gzip, err);
+        if (st != SONDE_OK)
+            return st;
+        struct sonde_sink inner = snd_gzip_sink(gzip);
+        st = put_sections(trace, &inner, err);
+        if (st == SONDE_OK)
+            st = snd_gzip_finish(gzip, err);
+        snd_gzip_free(gzip);
+    } else {
+        st = put_sections(trace, &sink, err);
+    }
+    snd_base64_finish(&base64);
+    return st;
+}
+
+SND_EXPORT_WRITE(snd_export_html)
+{
+    const char *mark = strstr(snd_html_template, SND_HTML_DATA_MARK);
+
+    (void)options;
+    if (!mark)
+        return snd_fail(err, SONDE_E_UNSUPPORTED, "this build's report page has no place for data");
+    snd_out_put(out, snd_html_template, (size_t)(mark - snd_html_template));
+    enum sonde_status st = put_data(trace, out, err);
+    snd_out_text(out, mark + strlen(SND_HTML_DATA_MARK));
+    return st;
+}

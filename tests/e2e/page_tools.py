@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the report page share: a browser, and pages opened from disk that report every fault."""
+import contextlib
+import json
+import os
+import shutil
+
+import pytest
+
+from cli_tools import SONDE, sonde
+
+CHROMIUM = os.environ.get("SONDE_CHROMIUM") or shutil.which("chromium")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking",
+             "--disable-component-update", "--disable-sync"]
+
+
+def has_page():
+    checks = json.loads(sonde("doctor", "--json").stdout)["checks"] if SONDE else []
+    return any(check["name"] == "page" and check["verdict"] == "ok" for check in checks)
+
+
+needs_page = pytest.mark.skipif(not CHROMIUM or not has_page(), reason="no chromium, or sonde was built without the "
+                                "report page: `tools/setup test`, then `make`")
+
+
+@contextlib.contextmanager
+def open_browser():
+    from playwright.sync_api import sync_playwright
+    with sync_playwright() as playwright:
+        # A busy machine takes long to start a browser; nothing here waits for a time to pass.
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS, timeout=180_000)
+        yield browser
+        browser.close()
+
+
+def wait_until(page, expression, arg=None):
+    for _ in range(6000):
+        if page.evaluate(expression, arg):
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(f"it never came true: {expression}")
+
+
+class Opened:
+    """A page from disk. `faults`: errors, messages of the console, requests beyond the page itself."""
+
+    def __init__(self, browser, path, dark=False, size=(1280, 800)):
+        self.context = browser.new_context(viewport={"width": size[0], "height": size[1]},
+                                           color_scheme="dark" if dark else "light")
+        self.context.set_default_timeout(120_000)
+        self.page = self.context.new_page()
+        self.faults = []
+        address = path.as_uri() if hasattr(path, "as_uri") else path
+        self.page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
+        self.page.on("console", lambda message: self.faults.append(f"console: {message.text}"))
+        self.page.on("request", lambda request: None if request.url.partition("#")[0] == address
+                     else self.faults.append(f"request: {request.url}"))
+        self.page.goto(address)
+        self.page.wait_for_selector("html[data-ready]")
+
+    def go(self, part):
+        self.page.evaluate("part => { location.hash = part; }", part)
+        kind = part.split("/")[0]
+        selector = {"timeline": "main > .timeline[data-frames]", "flame": "main > .flamegraph", "table": "main > .view",
+                    "summary": "main > .summary", "memory": "main > .memory"}[kind]
+        self.page.wait_for_selector(selector)
+        return self.page
+
+    def until(self, expression, arg=None):
+        """Until it is true. Playwright's own wait evaluates text in the page, which the page's policy forbids."""
+        wait_until(self.page, expression, arg)
+
+    def rows(self, table="main .rows .table"):
+        """The rows that are in the document: key to value, as the page has them."""
+        return self.page.eval_on_selector_all(f"{table} .body .tr", """rows => rows.map(row => Object.fromEntries(
+            [...row.querySelectorAll('.td')].map(cell => [cell.dataset.key, JSON.parse(cell.dataset.value)])))""")
+
+    def texts(self, key, table="main .rows .table"):
+        return self.page.eval_on_selector_all(f"{table} .body .td[data-key='{key}']", "cells => cells.map(cell => cell.textContent)")
+
+    def close(self):
+        self.context.close()
+        assert self.faults == []

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report page (`sonde export --to html`) in a real browser, from disk: it is used as a person uses it, and what it
+shows is compared with `sonde report --json`. No console message, no error, no request is allowed in any of it.
+"""
+import re
+
+import pytest
+
+from cli_tools import generate, needs_tools, read, read_json, sonde
+from page_tools import Opened, needs_page, open_browser, wait_until
+
+pytestmark = [needs_tools, needs_page]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory):
+    """Traces and their pages, made when they are first asked for."""
+    folder, made = tmp_path_factory.mktemp("pages"), {}
+
+    def make(case, *more):
+        if case not in made:
+            trace = generate(case, folder / f"{case}.sonde", *more)
+            read("export", trace, "--to", "html")
+            made[case] = trace, folder / f"{case}.sonde.html"
+        return made[case]
+    return make
+
+
+@pytest.fixture
+def opened(browser, traces):
+    pages = []
+
+    def show(case, *more, **extra):
+        trace, path = traces(case, *more)
+        pages.append(Opened(browser, path, **extra))
+        return trace, pages[-1]
+    yield show
+    for page in pages:
+        page.close()
+
+
+def same(shown, told):
+    return {key: value for key, value in told.items() if key in shown} == shown
+
+
+# ---- the file
+
+def test_the_file_has_a_policy_and_nothing_from_elsewhere(traces):
+    text = traces("torch")[1].read_text(encoding="utf-8")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text).group(1)
+    assert "default-src 'none'" in policy and "connect-src 'none'" in policy and "unsafe" not in policy
+    assert re.search(r"script-src 'sha256-[\w+/=]+'", policy)
+    assert not re.search(r'(?:src|href)="(?:https?:)?//', text)
+
+
+def test_size_is_bounded(traces):
+    trace, page = traces("large", "100000")
+    events = read_json("report", trace, "--view", "summary", "--json")["totals"]["events"]
+    assert page.stat().st_size <= 12 * events + 300_000
+
+
+# ---- summary
+
+def test_summary_has_the_totals_and_the_ledger(opened):
+    trace, shown = opened("gaps")
+    told = read_json("report", trace, "--view", "summary", "--json")
+    page = shown.go("summary")
+    totals = dict(page.eval_on_selector_all(".summary .totals dd", "all => all.map(one => [one.dataset.key, JSON.parse(one.dataset.value)])"))
+    assert totals["events"] == told["totals"]["events"] and totals["span_ns"] == told["totals"]["span_ns"]
+    assert same(totals, told["totals"])
+    ledger = dict(page.eval_on_selector_all(".ledger li", "all => all.map(one => [one.dataset.key, Number(one.dataset.value)])"))
+    assert ledger == told["ledger"] and ledger
+
+
+def test_highlights_are_links_to_where_they_are_seen(opened):
+    trace, shown = opened("torch")
+    page = shown.go("summary")
+    texts = page.locator(".highlights a").all_text_contents()
+    assert 1 <= len(texts) <= 5
+    most = next(text for text in texts if "of the time is spent in" in text)
+    percent, count = map(int, re.search(r"(\d+) % of the time is spent in (\d+) of", most).groups())
+    rows = sorted(read_json("report", trace, "--json", "--rows", "-1")["rows"], key=lambda row: -row["self_cpu_time_total"])
+    assert round(sum(row["self_cpu_percent"] for row in rows[:count])) == percent
+    page.get_by_text(most).click()
+    page.wait_for_selector("main > .view")
+    assert page.locator("main h1").text_content() == "Operators"
+
+
+# ---- tables
+
+@pytest.mark.parametrize("case", ["torch", "threads", "memory", "samples", "python", "gpu", "steps", "layers", "heap"])
+def test_every_table_has_the_numbers_of_json(opened, case):
+    trace, shown = opened(case)
+    views = shown.page.eval_on_selector_all("nav a[href^='#table/']", "links => links.map(one => one.getAttribute('href').slice(7))")
+    compared = 0
+    for view in views:
+        shown.go(f"table/{view}")
+        if shown.page.locator("main .rows").count() == 0:
+            continue
+        if shown.page.locator("main .check input").count():
+            shown.page.locator("main .check input").check()
+        sort = ("--sort", "self_cpu_time_total") if view == "ops" else ()
+        told = read_json("report", trace, "--view", view, "--json", "--rows", "-1", *sort)["rows"]
+        rows = shown.rows()
+        assert rows and all(same(mine, theirs) and mine for mine, theirs in zip(rows, told)), view
+        compared += len(rows)
+    assert compared > 0
+
+
+def test_cells_are_written_as_text_writes_them(opened):
+    trace, shown = opened("torch")
+    text = read("report", trace, "--view", "ops", "--rows", "3", "--sort", "self_cpu_time_total").decode()
+    shown.go("table/ops")
+    for row in range(3):
+        for key in ("self_cpu_percent", "self_cpu_time_total", "cpu_time_total", "cpu_time", "count"):
+            assert f" {shown.texts(key)[row]} " in text, key
+
+
+def test_sort_filter_and_group(opened):
+    trace, shown = opened("torch")
+    page = shown.go("table/ops")
+    page.locator(".th[data-key=count] button").click()
+    counts = [row["count"] for row in shown.rows()]
+    assert counts == sorted(counts, reverse=True) and len(set(counts)) > 1
+    assert page.locator(".th[data-key=count]").get_attribute("aria-sort") == "descending"
+    page.locator(".th[data-key=count] button").click()
+    assert [row["count"] for row in shown.rows()] == sorted(counts)
+
+    least = sorted(counts)[len(counts) // 2]
+    page.get_by_label("Filter: words, or count>10").fill(f"aten count>{least}")
+    rows = shown.rows()
+    told = read_json("report", trace, "--view", "ops", "--json", "--rows", "-1")["rows"]
+    assert sorted(row["key"] for row in rows) == sorted(row["key"] for row in told
+                                                        if "aten" in row["key"].lower() and row["count"] > least)
+    page.get_by_label("Group by").select_option("shape")
+    wait_until(page, "location.hash === '#table/ops/shape'")
+    grouped = read_json("report", trace, "--view", "ops", "--group-by", "shape", "--json", "--rows", "-1",
+                        "--sort", "self_cpu_time_total")["rows"]
+    rows = shown.rows()
+    assert all(same(mine, theirs) for mine, theirs in zip(rows, grouped)) and any(row["input_shapes"] for row in rows)
+
+
+def test_a_table_of_thousands_has_some_rows_in_the_document(opened):
+    trace, shown = opened("many_names", "3000")
+    page = shown.go("table/ops")
+    assert page.locator(".count").text_content() == "3000 rows"
+    assert len(shown.rows()) < 200
+    first = shown.rows()[0]["key"]
+    page.locator("main .rows .scroller").evaluate("box => { box.scrollTop = box.scrollHeight; }")
+    wait_until(page, "first => ![...document.querySelectorAll('.td[data-key=key]')].some(one => one.textContent === first)", arg=first)
+    told = read_json("report", trace, "--json", "--rows", "-1", "--sort", "self_cpu_time_total")["rows"]
+    assert shown.rows()[-1]["key"] == told[-1]["key"]
+
+
+# ---- timeline
+
+def window(page):
+    data = page.locator("main > .timeline").evaluate("part => [Number(part.dataset.from), Number(part.dataset.to)]")
+    return data[0], data[1] - data[0]
+
+
+def hold(page, key, until):
+    page.keyboard.down(key)
+    wait_until(page, until)
+    page.keyboard.up(key)
+
+
+def test_keys_zoom_and_pan_as_in_perfetto(opened):
+    _, shown = opened("torch")
+    page = shown.go("timeline")
+    whole = window(page)
+    length = "(document.querySelector('main > .timeline').dataset.to - document.querySelector('main > .timeline').dataset.from)"
+    hold(page, "w", f"{length} < {whole[1] / 2}")
+    near = window(page)
+    assert near[1] < whole[1] / 2
+    at = "Number(document.querySelector('main > .timeline').dataset.from)"
+    hold(page, "d", f"{at} > {near[0]}")
+    assert window(page)[1] == pytest.approx(near[1])
+    hold(page, "a", f"{at} < {window(page)[0]}")
+    hold(page, "s", f"{length} > {near[1] * 1.5}")
+    page.keyboard.press("0")
+    wait_until(page, f"{length} >= {whole[1]} - 1")
+
+
+def test_search_selects_and_tells_what_a_span_took(opened):
+    trace, shown = opened("torch")
+    events = read_json("export", trace, "--to", "chrome", "-o", "-")["traceEvents"]
+    page = shown.go("timeline")
+    name = "aten::linear"
+    mine = [event for event in events if event.get("ph") == "X" and event["name"] == name]
+    page.get_by_label("Search names").fill(name)
+    wait_until(page, "document.querySelector('.timeline .count').textContent.includes('match')")
+    assert page.locator(".timeline .count").text_content() == f"{len(mine)} match{'' if len(mine) == 1 else 'es'}"
+    page.keyboard.press("Enter")
+    wait_until(page, "document.querySelector('main > .timeline').dataset.selected !== ''")
+    assert page.locator("main > .timeline").get_attribute("data-selected") == name
+    first = min(mine, key=lambda event: event["ts"])
+    assert page.locator("dd[data-fact=Duration]").text_content() == f"{first['dur']:.3f}us"
+    inside = [event for event in events if event.get("ph") == "X" and event["tid"] == first["tid"] and event is not first
+              and first["ts"] <= event["ts"] and event["ts"] + event["dur"] <= first["ts"] + first["dur"]]
+    assert sum(row["count"] for row in shown.rows(".totals-box .table")) == len(inside) > 0
+
+
+def test_a_click_selects_and_arrows_move(opened):
+    _, shown = opened("threads")
+    page = shown.go("timeline")
+    page.locator(".timeline canvas[role=application]").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("main > .timeline").get_attribute("data-selected") == "work"
+    page.keyboard.press("ArrowDown")
+    assert page.locator("main > .timeline").get_attribute("data-selected") == "part"
+    assert page.locator("dd[data-fact=Duration]").text_content() == "1.000us"
+    page.keyboard.press("ArrowUp")
+    assert page.locator("dd[data-fact=Duration]").text_content() == "5.000us"
+    assert page.locator("dd[data-fact=Self]").text_content() == "4.000us"
+    page.keyboard.press("Escape")
+    assert page.locator("main > .timeline").get_attribute("data-selected") == ""
+    lane = page.locator(".lane-name.spans").first
+    box = page.locator(".timeline canvas[role=application]").bounding_box()
+    top = lane.bounding_box()["y"] + 10
+    for part in range(2, 98):  # some of the lane is a range
+        page.mouse.click(box["x"] + box["width"] * part / 100, top)
+        if page.locator("main > .timeline").get_attribute("data-selected"):
+            break
+    assert page.locator("main > .timeline").get_attribute("data-selected") == "work"
+
+
+def test_a_part_of_the_time_is_added_up(opened):
+    trace, shown = opened("threads")
+    page = shown.go("timeline")
+    box = page.locator(".timeline canvas[role=application]").bounding_box()
+    page.mouse.move(box["x"] + 1, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 60, steps=4)
+    page.mouse.up()
+    page.wait_for_selector(".totals-box")
+    told = {row["key"]: row for row in read_json("report", trace, "--json")["rows"]}
+    rows = {row["name"]: row for row in shown.rows(".totals-box .table")}
+    for name in ("work", "part"):
+        assert rows[name]["count"] == told[name]["count"]
+        assert rows[name]["total_ns"] == round(told[name]["cpu_time_total"] * 1000)
+        assert rows[name]["self_ns"] == round(told[name]["self_cpu_time_total"] * 1000)
+
+
+def test_links_lead_from_calls_to_kernels_and_back(opened):
+    _, shown = opened("gpu")
+    page = shown.go("timeline")
+    page.get_by_label("Search names").fill("cudaLaunchKernel")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("button.link")
+    kernel = page.locator("button.link").first.text_content()
+    page.locator("button.link").first.click()
+    wait_until(page, "name => document.querySelector('main > .timeline').dataset.selected === name", arg=kernel)
+    assert "GPU" not in kernel and page.locator("dt", has_text="Launched by").count() == 1
+    assert "stream" in page.locator("dd[data-fact=Where]").text_content()
+
+
+def test_lanes_of_processes_steps_streams_and_counters(opened):
+    names = []
+    for case in ("gpu", "steps", "counters", "two_processes"):
+        _, shown = opened(case)
+        names.append(shown.go("timeline").locator(".lane-name .title").all_text_contents())
+    gpu, steps, counters, processes = names
+    assert any("stream" in name for name in gpu)
+    assert "Steps" in steps
+    assert {"loss", "rate"} <= set(counters)
+    assert len([name for name in processes if re.search(r" \d+$", name)]) >= 2
+
+
+# ---- flame graph
+
+def test_flame_graph_zooms_searches_and_has_the_trees_numbers(opened):
+    trace, shown = opened("torch")
+    page = shown.go("flame/ranges")
+    tree = read_json("report", trace, "--view", "tree", "--json", "--rows", "-1")["rows"]
+    page.locator(".flamegraph canvas").focus()
+    page.keyboard.press("ArrowRight")
+    top = max((row for row in tree if row["depth"] == 1), key=lambda row: row["total_ns"])
+    assert page.locator("main > .flamegraph").get_attribute("data-selected") == top["name"]
+    assert page.locator("dd[data-fact=Calls]").text_content() == str(top["count"])
+    page.keyboard.press("Enter")
+    wait_until(page, "total => document.querySelector('.flamegraph').dataset.to - document.querySelector('.flamegraph').dataset.from === total",
+                           arg=top["total_ns"])
+    page.keyboard.press("Escape")
+    page.get_by_label("Search names").fill("aten::")
+    found = [row for row in tree if "aten::" in row["name"] and row["total_ns"] > 0]
+    assert page.locator(".flamegraph .count").text_content().startswith(f"{len(found)} match")
+
+
+def test_flame_graph_of_samples_and_in_order_of_time(opened):
+    trace, shown = opened("samples")
+    page = shown.go("flame/samples")
+    page.locator(".flamegraph canvas").focus()
+    page.keyboard.press("ArrowRight")
+    page.get_by_label("Direction").select_option("flame")
+    assert int(page.locator("dd[data-fact=Samples]").text_content()) > 0
+    _, other = opened("threads")
+    page = other.go("flame")
+    page.locator(".flamegraph select").first.select_option("time-0")
+    page.locator(".flamegraph canvas").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("main > .flamegraph").get_attribute("data-selected") == "work"
+    assert page.locator("dd[data-fact=Total]").text_content() == "5.000us"
+
+
+# ---- what names and empty traces may do
+
+def test_labels_are_text(opened):
+    trace, shown = opened("labels")
+    told = {row["key"] for row in read_json("report", trace, "--json")["rows"]}
+    page = shown.go("table/ops")
+    assert set(shown.texts("key")) == told and any("<img" in name for name in told)
+    page.get_by_label("Filter: words, or count>10").fill("<img")
+    assert len(shown.rows()) == 1
+    for part in ("timeline", "flame", "table/tree", "table/threads", "summary"):
+        shown.go(part)
+        assert page.locator("main img, main b, main script, nav img").count() == 0
+    assert page.title() != "run"
+    page = shown.go("timeline")
+    page.locator(".timeline canvas[role=application]").focus()
+    page.keyboard.press("ArrowRight")
+    assert "<img" in page.locator(".details h2").text_content()
+
+
+@pytest.mark.parametrize("case", ["empty", "unknown", "unfinished", "names", "keep_last", "left_open"])
+def test_traces_of_little_or_odd_content(opened, case):
+    _, shown = opened(case)
+    for part in ("summary", "timeline", "flame", "table/ops", "table/samples", "table/ledger"):
+        shown.page.evaluate("part => { location.hash = part; }", part)
+        wait_until(shown.page, "part => document.querySelector('nav [aria-current]')?.getAttribute('href').slice(1) === part", arg=part)
+        assert shown.page.locator("main").inner_text().strip()
+
+
+# ---- for everybody
+
+def test_dark_light_and_names_of_controls(opened):
+    for dark in (False, True):
+        _, shown = opened("torch", dark=dark)
+        page = shown.go("timeline")
+        back = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, re.findall(r"\d+", back)[:3])) < 200) == dark
+        unnamed = page.eval_on_selector_all("button, input, select, canvas:not([aria-hidden])", """all => all.filter(one =>
+            !(one.getAttribute('aria-label') || one.textContent.trim() || one.labels?.length)).map(one => one.outerHTML)""")
+        assert unnamed == []
+        page.get_by_text("Theme").click()
+        after = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, re.findall(r"\d+", after)[:3])) < 200) != dark
+
+
+def contrast(first, second):
+    def light(colour):
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        return sum(weight * (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4)
+                   for weight, part in zip((0.2126, 0.7152, 0.0722), parts))
+    bright, dim = sorted((light(first), light(second)), reverse=True)
+    return (bright + 0.05) / (dim + 0.05)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_has_contrast(opened, dark):
+    _, shown = opened("torch", dark=dark)
+    for part in ("summary", "table/ops"):
+        shown.go(part)
+        pairs = shown.page.eval_on_selector_all("main *, nav *", """all => all.filter(one => one.checkVisibility() &&
+            [...one.childNodes].some(node => node.nodeType === 3 && node.textContent.trim())).map(one => {
+            let back = one; while (back && getComputedStyle(back).backgroundColor === 'rgba(0, 0, 0, 0)') back = back.parentElement;
+            return [one.textContent.slice(0, 40), getComputedStyle(one).color, getComputedStyle(back ?? document.body).backgroundColor]; })""")
+        assert pairs
+        low = [pair for pair in pairs if contrast(pair[1], pair[2]) < 4.5]
+        assert low == []
+
+
+def test_on_paper_a_table_has_its_rows(opened):
+    trace, shown = opened("torch")
+    page = shown.go("table/ops")
+    page.emulate_media(media="print")
+    rows = read_json("report", trace, "--json", "--rows", "-1")["rows"]
+    assert page.locator("table.printed tbody tr").count() == len(rows)
+    assert page.locator("table.printed").is_visible() and not page.locator("nav").is_visible()
+
+
+# ---- the command
+
+def test_a_pipe_gets_the_page_too(traces):
+    trace, path = traces("threads")
+    assert sonde("export", trace, "--to", "html", "-o", "-").stdout == path.read_bytes()
