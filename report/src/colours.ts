@@ -10,6 +10,7 @@ interface Category {
 
 // The first that fits. Fills are light enough in both themes for dark text to be read on them.
 const categories: Category[] = [
+  { title: "Python", pattern: /\.py\(\d+\): |^<built-in|^<method|^nn\.Module: |^<string>\(/, light: "#cfe0ec", dark: "#83a5bd" },
   { title: "Steps and users' ranges", pattern: /^ProfilerStep|^## |^Optimizer\.|^DataLoader|dataloader/i, light: "#d4d9e2", dark: "#8d97a8" },
   { title: "Communication", pattern: /nccl|gloo|c10d|all_?reduce|all_?gather|broadcast/i, light: "#f6c7d4", dark: "#cf8a9e" },
   { title: "Backward", pattern: /Backward|^autograd::|_backward/, light: "#d9ccf3", dark: "#a995d6" },
@@ -18,7 +19,6 @@ const categories: Category[] = [
   { title: "Data movement", pattern: /copy|clone|contiguous|cat\b|stack|memcpy|memset|_to\b|to_copy|empty|zeros|ones|fill|view|reshape|transpose|permute|aten::t$|expand|as_strided|detach|resize/i, light: "#f7e0b5", dark: "#d2b272" },
   { title: "CUDA calls", pattern: /^cuda|^cu[A-Z]/, light: "#f3d0bb", dark: "#c79a7e" },
   { title: "Elementwise and others of torch", pattern: /^aten::|^torch|::/, light: "#cbe8c4", dark: "#86ba7b" },
-  { title: "Python", pattern: /\.py[(:]|^<built-in|\(\d+\): /, light: "#cfe0ec", dark: "#83a5bd" },
 ];
 const others: Category[] = [
   { title: "Others", pattern: /./, light: "#c9dcd3", dark: "#86a898" },

@@ -114,6 +114,20 @@ export interface Series {
   value: Float64Array;
 }
 
+/** Blocks of memory, by when they were taken. */
+export interface Blocks {
+  count: number;
+  series: Uint32Array; // of the trace's: which device of which process
+  thread: Int32Array;
+  start: Float64Array;
+  end: Float64Array; // Infinity: it was not freed
+  bytes: Float64Array;
+  category: Uint8Array;
+}
+
+/** torch's, as enum sonde_memory_category has them. */
+export const CATEGORIES = ["Unknown", "Parameter", "Optimizer state", "Input", "Temporary", "Activation", "Gradient", "Autograd detail"];
+
 /** A tree, each node before its children. */
 export interface Tree {
   key: string;
@@ -136,6 +150,7 @@ export interface Trace {
   marks: Marks;
   steps: Steps;
   series: Series[];
+  blocks: Blocks;
   trees: Tree[];
   from: number; // of all that has a time
   to: number;

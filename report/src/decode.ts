@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** From the bytes in the page to typed arrays (docs/REPORT_PAGE.md, "Data"). */
-import type { Head, Ranges, Series, Trace, Tree, ViewEntry } from "./data";
+import type { Blocks as MemoryBlocks, Head, Ranges, Series, Trace, Tree, ViewEntry } from "./data";
 
 async function unpack(text: string): Promise<Uint8Array> {
   const binary = atob(text.trim());
@@ -147,6 +147,51 @@ function decodeSeries(head: Head, counters: Blocks, memory: Blocks): Series[] {
   }));
 }
 
+/** Sorted by start; categories are told in the same order, by device type. */
+function decodeBlocks(blocks: Blocks, categories: Blocks, series: Series[]): MemoryBlocks {
+  const n = blocks.count;
+  const raw = { series: new Uint32Array(n), thread: new Int32Array(n), start: new Float64Array(n), end: new Float64Array(n), bytes: new Float64Array(n) };
+  let at = 0;
+  blocks.each(([track, thread, start, held, bytes], i) => {
+    raw.series[i] = track.next();
+    raw.thread[i] = thread.next() - 1;
+    raw.start[i] = at += start.signed();
+    const length = held.next();
+    raw.end[i] = length === 0 ? Infinity : raw.start[i] + length - 1;
+    raw.bytes[i] = bytes.next();
+  });
+  const order = Uint32Array.from({ length: n }, (_, i) => i).sort((a, b) => raw.start[a] - raw.start[b] || a - b);
+  const sorted: MemoryBlocks = {
+    count: n,
+    series: order.map((i) => raw.series[i]),
+    thread: Int32Array.from(order, (i) => raw.thread[i]),
+    start: Float64Array.from(order, (i) => raw.start[i]),
+    end: Float64Array.from(order, (i) => raw.end[i]),
+    bytes: Float64Array.from(order, (i) => raw.bytes[i]),
+    category: new Uint8Array(n),
+  };
+  const told: { time: number; bytes: number; category: number }[][] = [[], []];
+  const last = [0, 0];
+  categories.each(([type, time, bytes, category]) => {
+    const t = type.next();
+    last[t] = told[t].length === 0 ? time.signed() : last[t] + time.signed();
+    told[t].push({ time: last[t], bytes: bytes.next(), category: category.next() });
+  });
+  const next = [0, 0];
+  for (let i = 0; i < n; i++) {
+    const t = series[sorted.series[i]].name === "Memory" ? 0 : 1;
+    while (next[t] < told[t].length && told[t][next[t]].time < sorted.start[i]) next[t]++;
+    // Of those of one moment, the first of this size.
+    for (let j = next[t]; j < told[t].length && told[t][j].time === sorted.start[i]; j++)
+      if (told[t][j].bytes === sorted.bytes[i]) {
+        sorted.category[i] = told[t][j].category;
+        told[t][j].bytes = -1;
+        break;
+      }
+  }
+  return sorted;
+}
+
 function decodeTree(about: Pick<Tree, "key" | "title" | "count_title">, nodes: Blocks): Tree {
   const n = nodes.count;
   const tree: Tree = {
@@ -205,6 +250,7 @@ export async function decode(text: string): Promise<Trace> {
   const calls = blocks("CALL");
   const marks = blocks("MARK");
   const steps = blocks("STEP");
+  const series = decodeSeries(head, blocks("COUN"), blocks("MEMO"));
   const trace = {
     head,
     views: (found.get("VIEW") ?? []).map((part) => json(part) as ViewEntry),
@@ -213,7 +259,8 @@ export async function decode(text: string): Promise<Trace> {
     calls: { range: new Uint32Array(calls.count), process: new Uint32Array(calls.count), correlation: new Uint32Array(calls.count) },
     marks: { thread: new Int32Array(marks.count), name: new Uint32Array(marks.count), at: new Float64Array(marks.count), what: new Uint8Array(marks.count) },
     steps: { process: new Uint32Array(steps.count), number: new Float64Array(steps.count), at: new Float64Array(steps.count) },
-    series: decodeSeries(head, blocks("COUN"), blocks("MEMO")),
+    series,
+    blocks: decodeBlocks(blocks("ALLO"), blocks("CATE"), series),
     trees: trees.map((tree) => decodeTree(tree.about, new Blocks(bytes, tree.parts))).filter((tree) => tree.depth.length > 0),
   };
   links.each(([to, thread, start], i) => {

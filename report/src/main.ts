@@ -7,6 +7,7 @@ import { el, type Part } from "./dom";
 import { Flame } from "./flame";
 import { makeLanes, type Lane } from "./lanes";
 import { summaryPart } from "./summary";
+import { Memory } from "./memory";
 import { isEmpty, viewPart, viewTitle } from "./tables";
 import { Timeline } from "./timeline";
 
@@ -42,7 +43,7 @@ class Page {
     const filled = [...this.views.keys()].filter((view) => !ELSEWHERE.has(view) && !isEmpty(this.views.get(view)![0].document));
     const empty = [...this.views.keys()].filter((view) => !ELSEWHERE.has(view) && !filled.includes(view));
     byId("nav").replaceChildren(
-      link("summary", "Summary"), link("timeline", "Timeline"), link("flame", "Flame graph"),
+      link("summary", "Summary"), link("timeline", "Timeline"), link("flame", "Flame graph"), ...(this.trace.blocks.count > 0 ? [link("memory", "Memory over time")] : []),
       el("h2", {}, "Tables"), ...filled.map((view) => link(`table/${view}`, viewTitle(view))),
       ...(empty.length > 0 ? [el("details", {}, el("summary", {}, "Not recorded"), ...empty.map((view) => link(`table/${view}`, viewTitle(view))))] : []),
       el("p.version", {}, `sonde ${this.trace.head.version}`));
@@ -54,7 +55,7 @@ class Page {
     if (kind === "flame") return new Flame(this.trace, this.lanes, this.palette, name);
     const entries = kind === "table" ? this.views.get(name) : undefined;
     if (entries) return viewPart(entries, group, (chosen) => (location.hash = chosen ? `table/${name}/${chosen}` : `table/${name}`), this.trace.ranges.count > 0 ? (wanted) => this.findInTimeline(wanted) : null);
-    if (kind === "memory" && this.views.has("memory")) return viewPart(this.views.get("memory")!, "", (chosen) => (location.hash = `table/memory/${chosen}`), null);
+    if (kind === "memory") return new Memory(this.trace, this.lanes);
     return summaryPart(this.trace);
   }
 

@@ -125,7 +125,7 @@ export class Timeline implements Part {
   private paintGrid(p: Painter, height: number): void {
     const step = tickStep((this.window.to - this.window.from) / p.width);
     p.context.fillStyle = p.theme.line;
-    for (let at = Math.ceil((this.window.from - this.trace.from) / step) * step; at + this.trace.from < this.window.to; at += step) p.context.fillRect(Math.round(this.x(at + this.trace.from, p.width)), 0, 1, height);
+    for (let at = Math.ceil(this.window.from / step) * step; at < this.window.to; at += step) p.context.fillRect(Math.round(this.x(at, p.width)), 0, 1, height);
   }
 
   private paintRuler(width: number): void {
@@ -134,8 +134,8 @@ export class Timeline implements Part {
     context.fillStyle = colours.back;
     context.fillRect(0, 0, width, RULER);
     const step = tickStep((this.window.to - this.window.from) / width);
-    for (let at = Math.ceil((this.window.from - this.trace.from) / step) * step; at + this.trace.from < this.window.to; at += step) {
-      const x = Math.round(this.x(at + this.trace.from, width));
+    for (let at = Math.ceil(this.window.from / step) * step; at < this.window.to; at += step) {
+      const x = Math.round(this.x(at, width));
       context.fillStyle = colours.line;
       context.fillRect(x, RULER - 6, 1, 6);
       context.fillStyle = colours.muted;
@@ -517,7 +517,7 @@ export class Timeline implements Part {
     const children = inside?.direct ?? 0;
     const facts: [string, string][] = [["Duration", format.timeNs(end - start)]];
     if (lane.kind === "spans") facts.push(["Self", format.timeNs(end - start - children)]);
-    facts.push(["Start", format.timeNs(start - this.trace.from)], ["Where", lane.title]);
+    facts.push(["Start", format.timeNs(start)], ["Where", lane.title]);
     if (lane.spans === ranges) {
       for (const [title, column] of [["Inputs", ranges.shapes], ["Module", ranges.module], ["Called from", ranges.stack]] as const) if (column[id]) facts.push([title, head.texts[column[id]]]);
       if (id < ranges.ranges && ranges.flags[id] & UNFINISHED) facts.push(["Unfinished", "its end is not in the trace"]);

@@ -28,6 +28,7 @@ static const struct {
     { offsetof(struct snd_html, marks), "MARK", 4 },
     { offsetof(struct snd_html, steps), "STEP", 3 },
     { offsetof(struct snd_html, counters), "COUN", 3 },
+    { offsetof(struct snd_html, blocks), "ALLO", 5 },
     { offsetof(struct snd_html, memory), "MEMO", 3 },
 };
 
@@ -62,6 +63,8 @@ static void release(struct snd_html *page)
     snd_arrows_release(&page->arrows);
     snd_map_release(&page->numbers);
     snd_map_release(&page->tracks);
+    snd_map_release(&page->held_map);
+    free(page->held);
     snd_texts_release(&page->texts);
     sonde_buffer_release(&page->text);
     sonde_buffer_release(&page->counter_names);
@@ -81,6 +84,8 @@ static enum sonde_status put_sections(struct sonde_trace *trace, const struct so
     page.failed = !prepare(&page);
     if (!page.failed)
         st = snd_html_timeline(&page, err);
+    if (st == SONDE_OK && !page.failed)
+        st = snd_html_memory(&page, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_trees(&page, err);
     if (st == SONDE_OK && !page.failed)

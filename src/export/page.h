@@ -3,7 +3,7 @@
  * export/page.h - the data of the report page (docs/REPORT_PAGE.md), as sections of a compressed stream.
  *
  * html.c writes the whole; page.c sections, columns and texts; pagespans.c ranges, GPUs' work and links;
- * pageevents.c marks, counters and memory; pagetrees.c trees; pageviews.c tables and findings. The bytes
+ * pageevents.c marks, counters and memory; pagememory.c blocks of memory; pagetrees.c trees; pageviews.c tables and findings. The bytes
  * are the page's own business: both ends are in one file, so that there are no old readers.
  *
  * Layer: export. Threads: belongs to one thread.
@@ -31,6 +31,15 @@ struct snd_html_block {
     uint32_t    columns, count;
 };
 
+/* A block of memory that is held, or a spare place. */
+struct snd_html_held {
+    int64_t  start_ns;
+    uint64_t bytes;
+    uint32_t thread, track;
+    uint32_t next_spare; /* plus one */
+    bool     is_held;
+};
+
 struct snd_html {
     struct sonde_trace   *trace;
     struct snd_out       *out; /* of sections */
@@ -39,8 +48,11 @@ struct snd_html {
     struct snd_texts      texts;   /* what entries name by number */
     uint32_t             *by_name; /* by number in trace->names: plus one, in texts */
     int64_t              *last_ns; /* by thread: end of its latest range */
-    struct snd_html_block spans, works, links, calls, marks, steps, counters, memory;
-    int64_t               last_work_ns, last_mark_ns, last_counter_ns, last_memory_ns;
+    struct snd_html_block spans, works, links, calls, marks, steps, counters, memory, blocks;
+    int64_t        last_work_ns, last_mark_ns, last_counter_ns, last_memory_ns, last_block_ns;
+    struct snd_map held_map; /* (process, device, address) to a place in held */
+    struct snd_html_held *held;
+    uint32_t              held_count, held_room, spare;
     bool                 *is_torch;
     struct snd_arrows     arrows;
     uint64_t              span_count; /* so far: a range is known by its number */
@@ -101,6 +113,10 @@ uint32_t snd_html_id(struct snd_html *page, enum snd_html_what what, uint32_t pr
 SND_CHECKED enum sonde_status snd_html_timeline(struct snd_html *page, struct sonde_error *err);
 bool snd_html_on_event(const struct sonde_event *event, const struct snd_live_change *change,
                        void *user);
+/* ALLOC or FREE, of the counter `track`. */
+void snd_html_block_event(struct snd_html *page, const struct sonde_event *event, uint32_t track);
+/* Blocks that are still held, and the categories of all. */
+SND_CHECKED enum sonde_status snd_html_memory(struct snd_html *page, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_html_trees(struct snd_html *page, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_html_views(struct snd_html *page, struct sonde_error *err);
 /* Processes, threads, streams, counters, what is worth knowing. */

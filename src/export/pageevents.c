@@ -105,6 +105,7 @@ static void on_memory(struct snd_html *page, const struct sonde_event *event,
     snd_html_signed(&page->memory, 2, change->total);
     page->last_memory_ns = event->time_ns;
     snd_html_entry(page, &page->memory);
+    snd_html_block_event(page, event, track);
 }
 
 bool snd_html_on_event(const struct sonde_event *event, const struct snd_live_change *change,

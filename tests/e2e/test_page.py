@@ -309,6 +309,48 @@ def test_flame_graph_of_samples_and_in_order_of_time(opened):
     assert page.locator("dd[data-fact=Total]").text_content() == "5.000us"
 
 
+# ---- memory
+
+def holders(shown):
+    rows = shown.rows(".holders .table")
+    sums = {}
+    for row in rows:
+        sums[row["name"]] = sums.get(row["name"], 0) + row["bytes"]
+    return sums
+
+
+@pytest.mark.parametrize("case", ["convnet", "torch", "memory"])
+def test_memory_has_the_peak_and_its_holders(opened, case):
+    trace, shown = opened(case)
+    told = read_json("report", trace, "--view", "memory", "--json", "--rows", "-1")
+    device = next(one for one in told["totals"]["devices"] if one["device"] == "cpu")
+    page = shown.go("memory")
+    data = page.locator("main > .memory").evaluate("part => ({...part.dataset})")
+    assert int(data["peak"]) == int(data["held"]) == device["peak_bytes"]
+    assert int(data["peakAt"]) == device["peak_time_ns"]
+    assert holders(shown) == {row["name"]: row["peak_bytes"] for row in told["rows"]
+                              if row["device"] == "cpu" and row["peak_bytes"] > 0}
+    for by in ("module", "owner", "category"):
+        page.get_by_label("Stacked by").select_option(by)
+        assert int(page.locator("main > .memory").get_attribute("data-peak")) == device["peak_bytes"]
+
+
+def test_memory_under_the_cursor(opened):
+    trace, shown = opened("convnet")
+    page = shown.go("memory")
+    page.locator(".memory canvas").focus()
+    peak = int(page.locator("main > .memory").get_attribute("data-held"))
+    for _ in range(900):
+        page.keyboard.press("ArrowRight")
+        if int(page.locator("main > .memory").get_attribute("data-held")) != peak:
+            break
+    held = int(page.locator("main > .memory").get_attribute("data-held"))
+    assert held < peak and sum(holders(shown).values()) == held
+    assert "At the cursor" in page.locator(".holders h2").text_content()
+    page.keyboard.press("p")
+    assert "At the peak" in page.locator(".holders h2").text_content()
+
+
 # ---- what names and empty traces may do
 
 def test_labels_are_text(opened):
