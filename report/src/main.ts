@@ -114,6 +114,9 @@ async function start(): Promise<void> {
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }
 
+/** Of a page that `sonde view` serves: as long as this is not answered, the page is open. */
+if (location.protocol === "http:") fetch(new URL("open", location.href)).catch(() => {});
+
 start().catch((error: unknown) => {
   byId("main").replaceChildren(el("p.empty", { role: "alert" }, `The report cannot be shown: ${error instanceof Error ? error.message : String(error)}`));
   throw error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// node build.mjs FILE - bundles src/ into one page without data. Its content security policy allows this
+// node bundle.mjs FILE - bundles src/ into one page without data. Its content security policy allows this
 // script and this style, by their hashes, and nothing else.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
