@@ -33,6 +33,13 @@ class Page {
     this.makeNav();
     window.addEventListener("hashchange", () => this.route());
     document.addEventListener("keydown", (event) => this.key(event));
+    // In a notebook's frame a link would be relative to the notebook's address, not the page's.
+    document.addEventListener("click", (event) => {
+      const link = (event.target as Element).closest("a[href^='#']");
+      if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      location.hash = link.getAttribute("href")!;
+    });
     byId("theme").addEventListener("click", () => this.changeTheme());
     byId("help").addEventListener("click", () => this.showHelp());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.route());

@@ -243,12 +243,23 @@ class Session:
         for number, part in enumerate(parts):
             _copy_with_children(part.file(self), os.path.join(path, f"{number}.sonde"))
 
+    def to_html(self, path):
+        """The report page: one file for a browser."""
+        self.trace().export(path, to="html")
+
+    def _repr_html_(self):
+        """In a notebook, the report page; before there are results, nothing of its own."""
+        if self._part is not None and self._depth > 0 or not self._parts():
+            return None
+        from .. import _page
+        return _page.inline(self.trace())
+
     def dump_stats(self, path):
         """The file that the peer tool's own viewers read."""
         self.trace().export(path, to=self._format)
 
 
-_RESULTS = ("trace", "report", "print", "save", "dump_stats", "stats", "print_callers",
+_RESULTS = ("trace", "report", "print", "save", "to_html", "dump_stats", "stats", "print_callers",
             "print_callees", "stop")
 
 

@@ -293,6 +293,14 @@ class profile(Metadata):
             raise ValueError("profile_memory=True required for memory profiling.")
         self._results("to export").export_memory_timeline(path, device or "cpu")
 
+    def to_html(self, path):
+        """The report page: one file for a browser, with tables, timeline, flame graphs, memory."""
+        self._results("to export").to_html(path)
+
+    def _repr_html_(self):
+        """In a notebook, the report page; before there are results, nothing of its own."""
+        return self._result.inline_page() if self._finished() else None
+
     def save(self, path):
         """Keeps the trace itself, for `sonde report`; forked children lie beside it."""
         self._results("to save").save(path)

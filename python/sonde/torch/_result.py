@@ -47,6 +47,13 @@ class _Answers:
     def export_memory_timeline(self, path, device):
         self.trace().memory_timeline(device).export(path)
 
+    def to_html(self, path):
+        self.trace().export(path, to="html")
+
+    def inline_page(self):
+        from .. import _page
+        return _page.inline(self.trace())
+
 
 def _options(profile_memory, with_flops):
     return ({"profile_memory": bool(profile_memory), "with_flops": bool(with_flops)},
@@ -220,6 +227,12 @@ class RunResult(_Answers):
     def export_memory_timeline(self, path, device):
         self._attempt(lambda: super(RunResult, self).export_memory_timeline(path, device),
                       lambda: _write(path, "[[], []]"))
+
+    def to_html(self, path):
+        self._attempt(lambda: super(RunResult, self).to_html(path), lambda: _write(path, ""))
+
+    def inline_page(self):
+        return self._attempt(super().inline_page, lambda: None)
 
     def save(self, path):
         _operators.warn_under_run(f"{os.fspath(path)} is not written: `sonde run` has it in its "
