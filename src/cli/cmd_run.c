@@ -312,7 +312,8 @@ static void finish(const struct run_args *args, struct snd_run_folder *folder, c
 
 /*
  * Programs of any language are sampled from outside, unless they begin in Python: its processes
- * sample themselves, and know their Python frames.
+ * sample themselves, and know their Python frames. With --native, those of their threads that run no
+ * Python (a BLAS's, OpenMP's) are sampled from outside, too.
  */
 static void choose_outside(struct run_args *args, char **program)
 {
@@ -321,9 +322,13 @@ static void choose_outside(struct run_args *args, char **program)
     const struct snd_run_probes *p = &args->probes;
     bool                         samples = p->sample != 0 || p->native || p->off_cpu;
 
-    o->wanted = samples && !args->schedule && !snd_runs_python(program);
+    bool is_python = snd_runs_python(program);
+
+    o->wanted = samples && !args->schedule && (!is_python || p->native);
+    o->beside_python = p->native;
     o->unasked = p->unasked;
-    args->probes.outside = o->wanted && !p->ops && !p->functions && !p->lines && !p->line_memory;
+    args->probes.outside = o->wanted && !is_python && !p->ops && !p->functions && !p->lines &&
+                           !p->line_memory;
     o->hz = args->probes.sample > 0 ? args->probes.sample : 0;
     o->max_bytes = args->max_size;
     o->keep_last = args->keep_last;

@@ -112,6 +112,7 @@ static void work(const struct snd_outside *o, pid_t program, struct pipes pipes)
           .max_bytes = o->max_bytes,
           .keep_last = o->keep_last,
           .off_cpu = o->off_cpu,
+          .beside_python = o->beside_python,
           .on_exec = true,
           .stop = pipes.stop,
           .ready = tell_ready,
@@ -178,7 +179,9 @@ void snd_outside_start(struct snd_outside *o, pid_t program)
         o->pid = 0;
     close(ready[0]);
     if (o->why[0] && !o->unasked)
-        (void)snd_failure("run: the program is not sampled: %s", o->why);
+        (void)snd_failure("run: %s not sampled: %s",
+                          o->beside_python ? "threads that run no Python are" : "the program is",
+                          o->why);
 }
 
 void snd_outside_end(struct snd_outside *o)

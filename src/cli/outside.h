@@ -25,12 +25,13 @@ struct snd_outside {
     int64_t             hz;      /* 0: the default */
     uint64_t            max_bytes;
     bool                keep_last, off_cpu;
-    struct sonde_buffer path;     /* of its trace; owned, as the next two */
-    struct sonde_buffer command;  /* as a person types it */
-    char                why[256]; /* why nothing is sampled; "" otherwise */
-    pid_t               pid;      /* of the sampler; 0: none */
-    int                 stop;     /* closed to end it */
-    bool                left;     /* processes of the program live on, and are sampled no further */
+    bool                beside_python; /* only threads that their Python process does not sample */
+    struct sonde_buffer path;          /* of its trace; owned, as the next two */
+    struct sonde_buffer command;       /* as a person types it */
+    char                why[256];      /* why nothing is sampled; "" otherwise */
+    pid_t               pid;           /* of the sampler; 0: none */
+    int                 stop;          /* closed to end it */
+    bool                left; /* processes of the program live on, and are sampled no further */
 };
 
 /* Where its trace goes, and of what; `folder` ends in '/'. */

@@ -98,9 +98,27 @@ static uint32_t intern_stack(struct snd_drain *d, uint32_t parent, uint32_t file
     return id;
 }
 
+/*
+ * Python processes sample the threads that run Python by themselves. Such a thread is the main one, or has a
+ * frame of the interpreter's when it is first seen; later its stack may be deeper than the part that a
+ * sample has. The threads of sonde's own recorder in there are none of the program's.
+ */
+static bool runs_python(const struct snd_drain *d, const struct snd_seen_process *process,
+                        struct snd_seen_thread *thread, const struct snd_walked_frame *frames,
+                        size_t count)
+{
+    if (!d->beside_python || !process->is_python)
+        return false;
+    thread->is_python |= thread->tid == process->pid || strncmp(thread->name, "sonde", 5) == 0;
+    for (size_t i = 0; i < count && !thread->is_python; i++)
+        thread->is_python = frames[i].file != UINT32_MAX &&
+                            d->observed.files.list[frames[i].file].is_python;
+    return thread->is_python;
+}
+
 /* The kernel's frames lie inside those of the program that called it. */
 static uint32_t find_stack(struct snd_drain *d, const struct snd_native_sample *s,
-                           const struct snd_seen_process *process)
+                           const struct snd_seen_process *process, struct snd_seen_thread *thread)
 {
     struct snd_walked_frame frames[SND_WALK_MAX];
     enum snd_walk_end       end = SND_WALK_WHOLE;
@@ -108,6 +126,8 @@ static uint32_t find_stack(struct snd_drain *d, const struct snd_native_sample *
 
     if (s->has_user) {
         size_t n = snd_stack_walk(&process->mappings, &d->observed.files, &s->user, frames, &end);
+        if (runs_python(d, process, thread, frames, n))
+            return 0;
         while (n-- > 0)
             stack = intern_stack(d, stack, frames[n].file, frames[n].address);
     }
@@ -165,7 +185,9 @@ static void on_sample(struct snd_drain *d, const struct perf_event_header *recor
     const struct snd_seen_process *process = snd_observed_process(&d->observed, s.pid);
     if (!thread || !process)
         return;
-    uint32_t stack = find_stack(d, &s, process);
+    uint32_t stack = find_stack(d, &s, process, thread);
+    if (thread->is_python)
+        return;
     if (snd_perf_is_switch(d->perf, s.event)) {
         thread->waits_at = stack;
         thread->waits_ns = s.ns;
@@ -223,16 +245,18 @@ static void on_map(struct snd_drain *d, const struct perf_event_header *record)
     struct snd_seen_process *process = snd_observed_add_process(&d->observed, it.pid, 0);
     struct snd_map_record    r = { it.pid,   it.start, it.size,  it.offset,
                                    it.inode, it.major, it.minor, path };
-    if (process)
-        process->is_begun = false;
-    if (process)
-        (void)snd_mappings_add(&process->mappings, &d->observed.files, &r);
+    if (!process || !snd_mappings_add(&process->mappings, &d->observed.files, &r))
+        return;
+    const struct snd_mapping *mapping = snd_mappings_find(&process->mappings, r.start);
+    process->is_begun = false;
+    process->is_python |= mapping && d->observed.files.list[mapping->file].is_python;
 }
 
 static void begin_program(struct snd_seen_process *process)
 {
     snd_mappings_clear(&process->mappings);
     process->is_begun = true;
+    process->is_python = false;
 }
 
 static void on_name(struct snd_drain *d, const struct perf_event_header *record)

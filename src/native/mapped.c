@@ -132,6 +132,13 @@ static uint32_t add_file(struct snd_mapped_files *files, const char *path)
     return files->list[files->count].path ? files->count++ : UINT32_MAX;
 }
 
+static bool is_python(const char *path)
+{
+    const char *name = strrchr(path, '/');
+
+    return name && (strncmp(name, "/python", 7) == 0 || strncmp(name, "/libpython", 10) == 0);
+}
+
 static uint32_t find_file(struct snd_mapped_files *files, const struct snd_map_record *r)
 {
     uint32_t number, place;
@@ -147,6 +154,7 @@ static uint32_t find_file(struct snd_mapped_files *files, const struct snd_map_r
     struct snd_mapped_file *file = &files->list[place];
     if (r->path[0] == '/' && place < FILES_KEPT_OPEN)
         file->fd = open_mapped(r);
+    file->is_python = is_python(r->path);
     read_file(file);
     return place;
 }

@@ -25,7 +25,8 @@ struct snd_mapped_file {
     } segments
         [SND_FILE_SEGMENTS]; /* that are loaded: where they are in the file and in its addresses */
     uint32_t                segment_count;
-    bool                    is_raw; /* addresses are those of the process */
+    bool                    is_raw;    /* addresses are those of the process */
+    bool                    is_python; /* an interpreter, or its library */
     bool                    has_table;
     struct snd_unwind_table table;
     uint32_t                name, id; /* strings of the recording; 0: not yet */

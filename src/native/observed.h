@@ -13,8 +13,9 @@
 
 struct snd_seen_process {
     uint32_t            pid, parent;
-    uint32_t            threads;  /* that live */
-    bool                is_begun; /* it runs another program, none of which is mapped yet */
+    uint32_t            threads;   /* that live */
+    bool                is_begun;  /* it runs another program, none of which is mapped yet */
+    bool                is_python; /* it runs an interpreter */
     struct snd_mappings mappings;
 };
 
@@ -23,8 +24,9 @@ struct snd_seen_thread {
     uint32_t id; /* in the recording; 0: not there yet */
     char     name[SND_COMM_MAX];
     uint64_t start_ns;
-    uint32_t waits_at; /* the stack in which it left its processor */
-    uint64_t waits_ns; /* and when; 0: it is on one, or was made to leave */
+    bool     is_python; /* it has run Python code: its process samples it */
+    uint32_t waits_at;  /* the stack in which it left its processor */
+    uint64_t waits_ns;  /* and when; 0: it is on one, or was made to leave */
 };
 
 /* Pointers are valid until the next one is added. */

@@ -203,6 +203,7 @@ enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
     if (status == SONDE_OK) {
         say_what_it_is(&recorder, w, &perf);
         snd_drain_init(&drain, &perf, &recorder, w->off_cpu);
+        drain.beside_python = w->beside_python;
         if (!w->on_exec)
             add_family(&drain, (uint32_t)w->pid);
         if (w->ready)

@@ -25,7 +25,8 @@ struct snd_watch {
     uint64_t    duration_ns; /* 0: without end */
     uint64_t    max_bytes;   /* of the trace; 0: no limit */
     bool        keep_last;
-    bool        off_cpu; /* where threads wait, too */
+    bool        beside_python; /* threads that run Python are left to their own sampler */
+    bool        off_cpu;       /* where threads wait, too */
     bool on_exec; /* from when it runs another program; else from now on, with its children */
     int  stop;    /* a descriptor: end when it can be read; -1 none */
     const volatile int *quit;  /* not 0: end; may be NULL */

@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -163,6 +164,31 @@ def test_a_setuid_child_is_in_the_ledger(open_folder, build):
     ledger = {row["key"]: row["count"] for row in
               read_json("report", open_folder / "t.sonde", "--view", "ledger", "--json")["rows"]}
     assert ledger.get("other_rights") == 1
+
+
+BLAS = """
+import numpy
+a = numpy.ones((600, 600))
+for _ in range(80):
+    a = numpy.minimum(a @ a, 1)
+"""
+
+
+def test_threads_of_a_python_that_run_no_python(tmp_path):
+    """With --native the workers of a BLAS are sampled from outside; threads that sample themselves are not twice."""
+    pytest.importorskip("numpy")
+    (tmp_path / "blas.py").write_text(BLAS)
+    env = dict(os.environ, OPENBLAS_NUM_THREADS="3", OMP_NUM_THREADS="3")
+    done = sonde("run", "--sample=500", "--native", "-q", "-o", tmp_path / "t.sonde", "--", sys.executable,
+                 tmp_path / "blas.py", env=env)
+    assert done.returncode == 0, done.stderr
+    threads = read_json("report", tmp_path / "t.sonde", "--view", "samples", "--json")["totals"]["threads"]
+    places = [(t["process"], t["thread"]) for t in threads]
+    assert len(set(places)) == len(places), threads
+    assert not [t for t in threads if t["name"].startswith("sonde")], threads
+    assert [t for t in threads if t["process"] == t["thread"]]  # the main one, by itself
+    others = [t for t in threads if t["process"] != t["thread"]]
+    assert sum(t["cpu_ns"] for t in others) > 0, threads
 
 
 def test_a_daemon_that_lives_on_is_told_of(tmp_path, build):
