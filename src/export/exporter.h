@@ -62,6 +62,7 @@ SND_EXPORT_WRITE(snd_export_mprof);
 SND_EXPORT_WRITE(snd_export_json);
 SND_EXPORT_WRITE(snd_export_csv);
 SND_EXPORT_WRITE(snd_export_html);
+SND_EXPORT_WRITE(snd_export_sqlite);
 SND_EXPORT_WRITE(snd_export_benchmark);
 SND_EXPORT_WRITE(snd_export_benchmark_json);
 

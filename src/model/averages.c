@@ -134,6 +134,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
 {
     struct sonde_averages *a = user;
 
+    range->range.node = range->place; /* for a watcher: how deep it lies */
     if (a->gpu.devices && snd_torchgpu_close(&a->gpu, lane, range, parent) && range->holds) {
         snd_average_count(a, lane, &range->held, false); /* not an only child after all */
         range->holds = false;

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/tables.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "export/tensors.h"
+#include "format/fields.h"
+#include "model/averages.h"
+#include "sonde/export.h"
+
+/* clang-format off */
+#define TABLE(name_) [SND_TABLE_##name_] = { #name_, {
+#define COLUMN(name_, type_) { #name_, SND_SQL_##type_ },
+#define END } },
+const struct snd_sql_table snd_sql_tables[SND_SQL_TABLES] = {
+#include "export/tables.def"
+};
+#undef TABLE
+#undef COLUMN
+#undef END
+/* clang-format on */
+
+size_t snd_sql_column_count(const struct snd_sql_table *table)
+{
+    size_t count = 0;
+
+    while (count < SND_SQL_COLUMNS_MAX && table->columns[count].name)
+        count++;
+    return count;
+}
+
+struct writer {
+    struct sonde_trace         *trace;
+    snd_sql_row_fn             *row;
+    void                       *user;
+    const struct sonde_summary *summary; /* its steps are by process, then by start */
+    struct snd_map              stacks;  /* (process, stack) that were written */
+    struct sonde_buffer         text;
+    struct snd_sql_value        values[SND_SQL_COLUMNS_MAX];
+    size_t                      count;
+    bool                        begun, stopped, out_of_memory;
+};
+
+/* ---------------------------------------------------------------------- values */
+
+static void add(struct writer *w, struct snd_sql_value value)
+{
+    w->values[w->count++] = value;
+}
+
+static void add_number(struct writer *w, int64_t number)
+{
+    add(w, (struct snd_sql_value){ .number = number });
+}
+
+static void add_real(struct writer *w, double real)
+{
+    add(w, (struct snd_sql_value){ .real = real, .is_null = isnan(real) });
+}
+
+static void add_text(struct writer *w, struct sonde_text text)
+{
+    add(w, (struct snd_sql_value){ .text = text });
+}
+
+static void add_string(struct writer *w, const char *text)
+{
+    add_text(w, (struct sonde_text){ text, strlen(text) });
+}
+
+static void add_null(struct writer *w)
+{
+    add(w, (struct snd_sql_value){ .is_null = true });
+}
+
+static void end_row(struct writer *w, enum snd_sql_table_id table)
+{
+    if (!w->stopped && !w->row(w->user, table, w->values))
+        w->stopped = true;
+    w->count = 0;
+}
+
+/* ---------------------------------------------------------------------- stacks */
+
+#define FRAMES_MAX 1024
+
+static void write_stack(struct writer *w, uint32_t process, uint32_t stack)
+{
+    static _Thread_local struct sonde_frame frames[FRAMES_MAX];
+    struct snd_key                          key = { process, stack, 0 };
+    uint32_t                                known;
+
+    if (stack == 0 || snd_map_get(&w->stacks, key, &known))
+        return;
+    if (!snd_map_put(&w->stacks, key, 0)) {
+        w->stopped = w->out_of_memory = true;
+        return;
+    }
+    size_t count = sonde_trace_stack(w->trace, process, stack, frames, FRAMES_MAX);
+    for (size_t i = 0; i < count && i < FRAMES_MAX; i++) {
+        add_number(w, process);
+        add_number(w, stack);
+        add_number(w, (int64_t)i);
+        add_text(w, frames[i].function);
+        add_text(w, frames[i].file);
+        add_number(w, frames[i].line);
+        end_row(w, SND_TABLE_stacks);
+    }
+}
+
+static void add_stack(struct writer *w, uint32_t stack)
+{
+    if (stack)
+        add_number(w, stack);
+    else
+        add_null(w);
+}
+
+/* ---------------------------------------------------------------------- ranges */
+
+/* The number of the step in which a range of the process began. */
+static void add_step(struct writer *w, uint32_t process, int64_t ns)
+{
+    size_t low = 0, high = sonde_summary_step_count(w->summary);
+
+    while (low < high) { /* the first step after it */
+        size_t                       middle = low + (high - low) / 2;
+        const struct sonde_step_row *step = sonde_summary_step(w->summary, middle);
+        if (step->process < process || (step->process == process && step->start_ns <= ns))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct sonde_step_row *step = low > 0 ? sonde_summary_step(w->summary, low - 1) : NULL;
+    if (step && step->process == process)
+        add_number(w, (int64_t)step->number);
+    else
+        add_null(w);
+}
+
+/* The walk begins, perhaps once more: averages start over when they learn what they need. */
+static void on_begin(void *user)
+{
+    struct writer *w = user;
+
+    if (w->begun && !w->stopped && !w->row(w->user, SND_TABLE_ranges, NULL))
+        w->stopped = true;
+    w->begun = true;
+}
+
+static void on_step(void *user, const struct snd_lane *lane, int64_t ns)
+{
+    (void)user, (void)lane, (void)ns;
+}
+
+static void on_range(void *user, uint32_t id, const struct snd_lane *lane,
+                     const struct snd_range *r)
+{
+    struct writer         *w = user;
+    const struct snd_text *name = &w->trace->names.items[r->name];
+
+    (void)id;
+    if (w->stopped)
+        return;
+    write_stack(w, lane->process, r->stack);
+    add_number(w, lane->process);
+    add_number(w, lane->thread);
+    add_text(w, (struct sonde_text){ name->bytes, name->length });
+    add_number(w, r->start_ns);
+    add_number(w, r->total_ns);
+    add_number(w, snd_sub(r->total_ns, r->child_ns));
+    add_number(w, r->node);
+    add_step(w, lane->process, r->start_ns);
+    add_number(w, r->scope == SONDE_SCOPE_USER);
+    add_number(w, r->is_async);
+    if (snd_tensors_text(w->trace, lane->process, r->shapes, &w->text))
+        add_text(w, (struct sonde_text){ w->text.bytes, w->text.length });
+    else
+        add_null(w);
+    if (r->module)
+        add_text(w, sonde_trace_string(w->trace, lane->process, r->module));
+    else
+        add_null(w);
+    add_stack(w, r->stack);
+    add_real(w, r->flops);
+    add_number(w, r->cpu_bytes);
+    add_number(w, snd_sub(r->cpu_bytes, r->child_cpu_bytes));
+    add_number(w, r->device_bytes);
+    add_number(w, snd_sub(r->device_bytes, r->child_device_bytes));
+    end_row(w, SND_TABLE_ranges);
+}
+
+static enum sonde_status write_ranges(struct writer *w, struct sonde_error *err)
+{
+    const struct snd_watcher watcher = { w, on_begin, on_range, on_step };
+    struct sonde_averages   *averages = NULL;
+    enum sonde_status        st = snd_averages_watched(w->trace, NULL, &watcher, &averages, err);
+
+    sonde_averages_free(averages);
+    return st;
+}
+
+/* ---------------------------------------------------------------------- events */
+
+static void add_place(struct writer *w, const struct sonde_event *e)
+{
+    add_number(w, e->process);
+    add_number(w, e->thread);
+    add_number(w, e->time_ns);
+}
+
+static void write_sample(struct writer *w, const struct sonde_event *e)
+{
+    write_stack(w, e->process, e->aux);
+    add_place(w, e);
+    add_number(w, (int64_t)e->value);
+    add_number(w, e->name ? e->name : 1);
+    add_number(w, (e->size & SONDE_SAMPLE_ON_CPU) != 0);
+    add_number(w, (e->size & SONDE_SAMPLE_GIL) != 0);
+    add_stack(w, e->aux);
+    end_row(w, SND_TABLE_samples);
+}
+
+static void write_memory(struct writer *w, const struct sonde_event *e)
+{
+    add_place(w, e);
+    add_number(w, e->kind == SONDE_EVENT_FREE);
+    add_number(w, SND_DEVICE_TYPE(e->aux));
+    add_number(w, SND_DEVICE_INDEX(e->aux));
+    add_number(w, (int64_t)e->value);
+    add_number(w, (int64_t)e->size);
+    end_row(w, SND_TABLE_memory);
+}
+
+static void write_counter(struct writer *w, const struct sonde_event *e)
+{
+    double value;
+
+    memcpy(&value, &e->value, sizeof value);
+    add_place(w, e);
+    add_text(w, sonde_trace_string(w->trace, e->process, e->name));
+    add_real(w, value);
+    end_row(w, SND_TABLE_counters);
+}
+
+static void write_mark(struct writer *w, const struct sonde_event *e)
+{
+    write_stack(w, e->process, e->aux);
+    add_place(w, e);
+    add_text(w, sonde_trace_string(w->trace, e->process, e->name));
+    add_stack(w, e->aux);
+    end_row(w, SND_TABLE_marks);
+}
+
+static bool on_event(const struct sonde_event *event, void *user)
+{
+    static void (*const writers[])(struct writer *, const struct sonde_event *) = {
+        [SONDE_EVENT_SAMPLE] = write_sample,   [SONDE_EVENT_ALLOC] = write_memory,
+        [SONDE_EVENT_FREE] = write_memory,     [SONDE_EVENT_MARK] = write_mark,
+        [SONDE_EVENT_COUNTER] = write_counter,
+    };
+    struct writer *w = user;
+
+    if ((size_t)event->kind < sizeof writers / sizeof writers[0] && writers[event->kind])
+        writers[event->kind](w, event);
+    return !w->stopped;
+}
+
+/* --------------------------------------------------------------------- the rest */
+
+static void write_processes(struct writer *w)
+{
+    add_string(w, "version");
+    add_string(w, sonde_version());
+    end_row(w, SND_TABLE_trace);
+    add_string(w, "schema");
+    add_string(w, "1");
+    end_row(w, SND_TABLE_trace);
+    for (uint32_t i = 0; i < sonde_trace_process_count(w->trace); i++) {
+        const struct sonde_process *p = sonde_trace_process(w->trace, i);
+        struct sonde_text           key, value;
+        add_number(w, i);
+        add_number(w, p->pid);
+        add_number(w, p->parent_pid);
+        add_string(w, p->host);
+        add_string(w, p->program);
+        add_number(w, p->start_ns);
+        add_number(w, p->stop_ns);
+        add_number(w, p->start_real_ns);
+        add_number(w, p->closed);
+        end_row(w, SND_TABLE_processes);
+        for (uint32_t n = 0; sonde_trace_metadata(w->trace, i, n, &key, &value); n++) {
+            add_number(w, i);
+            add_text(w, key);
+            add_text(w, value);
+            end_row(w, SND_TABLE_metadata);
+        }
+    }
+}
+
+static void write_threads(struct writer *w)
+{
+    for (uint32_t i = 0; i < sonde_trace_thread_count(w->trace); i++) {
+        const struct sonde_thread *t = sonde_trace_thread(w->trace, i);
+        add_number(w, i);
+        add_number(w, t->process);
+        add_number(w, t->tid);
+        add_text(w, t->name);
+        add_number(w, (int64_t)t->lost_events);
+        end_row(w, SND_TABLE_threads);
+    }
+}
+
+static void write_summary(struct writer *w)
+{
+    for (size_t i = 0; i < sonde_summary_ledger_count(w->summary); i++) {
+        const struct sonde_ledger_item *item = sonde_summary_ledger(w->summary, i);
+        add_string(w, item->key);
+        add_number(w, (int64_t)item->count);
+        add_string(w, item->text);
+        add_number(w, item->is_note);
+        end_row(w, SND_TABLE_ledger);
+    }
+    for (size_t i = 0; i < sonde_summary_step_count(w->summary); i++) {
+        const struct sonde_step_row *step = sonde_summary_step(w->summary, i);
+        add_number(w, step->process);
+        add_number(w, (int64_t)step->number);
+        add_number(w, step->start_ns);
+        add_number(w, step->duration_ns);
+        end_row(w, SND_TABLE_steps);
+    }
+}
+
+enum sonde_status snd_sql_rows(struct sonde_trace *trace, snd_sql_row_fn *row, void *user,
+                               struct sonde_error *err)
+{
+    struct writer         w = { .trace = trace, .row = row, .user = user };
+    struct sonde_summary *summary = NULL;
+    enum sonde_status     st = sonde_summary_new(trace, &summary, err);
+
+    w.summary = summary;
+    if (st == SONDE_OK) {
+        write_processes(&w);
+        write_threads(&w);
+        write_summary(&w);
+        st = write_ranges(&w, err);
+    }
+    if (st == SONDE_OK && !w.stopped)
+        st = sonde_trace_walk(trace, SONDE_BY_TIME, on_event, &w, err);
+    if (st == SONDE_OK && (w.out_of_memory || w.text.failed))
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables");
+    sonde_summary_free(summary);
+    snd_map_release(&w.stacks);
+    sonde_buffer_release(&w.text);
+    return st;
+}
