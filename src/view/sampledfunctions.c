@@ -109,6 +109,19 @@ static bool is_shown(const struct sonde_report_options *options, const char *key
            (double)ns >= LEAST_SHARE * (double)whole_ns;
 }
 
+/* What a hundredth is of: waiting that was asked for would hide all that runs. */
+static int64_t busy_time(const struct sonde_trace *trace, const struct sonde_samples *samples,
+                         int64_t whole_ns)
+{
+    if (!snd_samples_has_waits(trace))
+        return whole_ns;
+    for (size_t i = 0; i < sonde_samples_thread_count(samples); i++) {
+        const struct sonde_sample_thread *t = sonde_samples_thread(samples, i);
+        whole_ns -= t->time_ns - t->cpu_ns;
+    }
+    return whole_ns > 0 ? whole_ns : 0;
+}
+
 static enum sonde_status add_functions(struct sonde_trace                *trace,
                                        const struct sonde_report_options *options,
                                        struct snd_doc *doc, struct sonde_error *err)
@@ -125,8 +138,9 @@ static enum sonde_status add_functions(struct sonde_trace                *trace,
     if (!snd_pypaths_read(&paths, trace, snd_samples_data(doc)->shown))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the names of files");
     const struct sonde_sample_functions *all = snd_samples_data(doc)->functions;
+    int64_t busy_ns = busy_time(trace, snd_samples_data(doc)->samples, all->whole_ns);
     for (size_t i = 0; i < all->count; i++)
-        if (is_shown(options, key, &all->rows[i], all->whole_ns))
+        if (is_shown(options, key, &all->rows[i], busy_ns))
             add_row(doc, &paths, &all->rows[i], all->whole_ns,
                     options->format == SONDE_REPORT_TEXT);
     bool is_flat = doc->rows.row_count == 0; /* none has a hundredth: the first ones */
