@@ -39,6 +39,7 @@ SND_VIEW_BUILD(snd_view_functions);
 SND_VIEW_BUILD(snd_view_heap);
 SND_VIEW_BUILD(snd_view_lines);
 SND_VIEW_BUILD(snd_view_line_memory);
+SND_VIEW_BUILD(snd_view_asm);
 SND_VIEW_BUILD(snd_view_samples);
 SND_VIEW_BUILD(snd_view_graph);
 SND_VIEW_BUILD(snd_view_layers);

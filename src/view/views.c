@@ -63,6 +63,12 @@ const struct snd_view snd_views[] = {
       snd_view_samples,
       true,
       false },
+    { { "asm",
+        "instructions of native code with their share of the samples (perf annotate's listing)",
+        0 },
+      snd_view_asm,
+      true,
+      false },
     { { "counters",
         "counters of the program: cycles, page faults, switches, .., and what follows (perf "
         "stat's table)",

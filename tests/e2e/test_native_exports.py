@@ -223,3 +223,69 @@ def test_a_trace_without_samples_is_refused(tmp_path):
     for form in "pprof", "perf-script", "callgrind":
         done = sonde("export", path, "--to", form, "-o", tmp_path / "x")
         assert done.returncode == 1 and b"no samples" in done.stderr
+
+
+HOT = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+__attribute__((noinline)) uint64_t hot(uint64_t n)
+{
+    uint64_t x = n | 1;
+    for (uint64_t i = 0; i < n; i++) x = x / 3 * 7 + (x >> 3) + i;
+    return x;
+}
+int main(void)
+{
+    uint64_t x = 0;
+    while (clock() < CLOCKS_PER_SEC / 5) x += hot(100000);
+    printf("%d\n", (int)(x & 1));
+    return 0;
+}
+"""
+
+
+def compare_with_perf(program, rows, data):
+    """The shares of instructions are those of perf annotate, of another run: hundreds of samples in a few places."""
+    theirs = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "2000", "-o", data, program], capture_output=True)
+    text = subprocess.run(["perf", "annotate", "--stdio", "-s", "hot", "-i", data], capture_output=True, text=True).stdout
+    shares = {int(at, 16): float(share) / 100 for share, at in re.findall(r"^ +(\d+\.\d+) +: +([0-9a-f]+):", text, re.M)}
+    if theirs.returncode != 0 or not shares:
+        return  # perf cannot record here
+    ours = {int(row["address"], 16): row["function_share"] / 100 for row in rows}
+    assert max(ours, key=ours.get) in sorted(shares, key=shares.get)[-4:], (ours, shares)
+    assert sum(abs(ours.get(at, 0) - shares.get(at, 0)) for at in {*ours, *shares}) / 2 < 0.4, (ours, shares)
+
+
+@pytest.mark.skipif(not (shutil.which("cc") and shutil.which("objdump")), reason="needs a compiler and objdump")
+def test_instructions_of_a_real_program(tmp_path):
+    """Each sample of the hot function is at an instruction that objdump, and perf annotate, have there."""
+    (tmp_path / "hot.c").write_text(HOT)
+    program, trace = tmp_path / "hot", tmp_path / "t.sonde"
+    subprocess.run(["cc", "-O1", "-o", program, tmp_path / "hot.c"], check=True)
+    done = sonde("run", "-q", "--sample=2000", "-o", trace, "--", program)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(sonde("report", trace, "--view", "asm", "--json").stdout)["rows"]
+    rows = [row for row in rows if row["function"] == "hot"]
+    if not rows:
+        pytest.skip("this machine lets nobody sample")
+    listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "--disassemble=hot", program], check=True,
+                             capture_output=True, text=True).stdout
+    known = {int(at, 16): text.split("#")[0].split() for at, text in re.findall(r"^ +([0-9a-f]+):\t(.*)$", listing, re.M)}
+    assert all(known[int(row["address"], 16)] == row["instruction"].split("#")[0].split() for row in rows)
+    assert abs(sum(row["function_share"] for row in rows) - 100) < 1e-3
+    text = sonde("report", trace, "--view", "asm").stdout.decode()
+    assert re.search(r"% in hot  \S*/hot\n Self %", text)
+    hottest = max(rows, key=lambda row: row["self_ns"])
+    assert re.search(rf"^ *[\d.]+ +{int(hottest['address'], 16):x}  ", text, re.M)
+    if shutil.which("perf"):
+        compare_with_perf(program, rows, tmp_path / "perf.data")
+    with open(program, "r+b") as file:  # another file of that name
+        content = bytearray(file.read())
+        at = content.index(b"GNU\0", content.index(b"\x14\0\0\0\x03\0\0\0")) + 4
+        content[at] ^= 255
+    program.unlink()
+    program.write_bytes(content)
+    assert b"the file has changed since" in sonde("report", trace, "--view", "asm").stdout
+    program.unlink()
+    assert b"the file is not here" in sonde("report", trace, "--view", "asm").stdout

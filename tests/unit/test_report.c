@@ -125,7 +125,7 @@ static void refuses_what_is_not_there(void **state)
     assert_non_null(strstr(
         err.message,
         "summary, ops, tree, model, modules, depths, graph, layers, functions, lines, "
-        "line-memory, samples, counters, range-counters, kernels, gpu, memory, heap, tensors, "
+        "line-memory, samples, asm, counters, range-counters, kernels, gpu, memory, heap, tensors, "
         "tensor-lines, threads, steps, ledger"));
     options.view = NULL;
     options.format = (enum sonde_report_format)77;
