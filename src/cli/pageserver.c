@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define GRACE_MS 3000 /* a page that is loaded again closes its connection, and comes back */
+#define GRACE_MS 5000 /* a page that is loaded again closes its connection, and comes back */
 
 static bool make_token(char token[33])
 {

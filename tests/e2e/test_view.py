@@ -68,18 +68,17 @@ def test_it_listens_on_the_loopback_interface_alone(trace):
         assert mine == {f"0100007F:{port:04X}"}
 
 
-def test_it_ends_when_the_page_is_closed(trace):
+def test_it_ends_when_the_last_page_is_closed(trace):
     with viewing(trace, "--no-open") as (process, address), open_browser() as browser:
-        shown = Opened(browser, address)
-        assert process.poll() is None
-        shown.go("table/ops")
-        assert shown.texts("key") == ["work", "part"]
-        shown.page.reload()  # is no end
-        shown.page.wait_for_selector("html[data-ready]")
-        assert process.poll() is None
-        shown.context.close()
+        first, second = Opened(browser, address), Opened(browser, address)
+        first.go("table/ops")
+        assert first.texts("key") == ["work", "part"]
+        first.context.close()
+        second.go("timeline")
+        assert process.poll() is None and ask(address)[0] == 200
+        second.context.close()
         assert process.wait(timeout=120) == 0
-        assert [fault for fault in shown.faults if not fault.endswith("/open")] == []
+        assert [fault for page in (first, second) for fault in page.faults if not fault.endswith("/open")] == []
 
 
 def test_ctrl_c_ends_it(trace):
