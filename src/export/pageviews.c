@@ -109,6 +109,8 @@ enum sonde_status snd_html_views(struct snd_html *page, struct sonde_error *err)
         return st;
     const struct sonde_averages_totals *all = sonde_averages_totals(averages);
     for (size_t i = 0; (info = sonde_view_info(i)) != NULL; i++) {
+        if (strcmp(info->name, "asm") == 0)
+            continue; /* it runs objdump, for each function: only who asks for it waits for that */
         put_view(page, info, NULL);
         unsigned groups = useful_groups(page, all, info->groups);
         bool     ranges = strcmp(info->name, "ops") == 0 || all->uses_gpu;
