@@ -425,8 +425,10 @@ static enum sonde_status find_source(const char *name, const struct snd_diff_sou
 
     for (size_t i = 0; i < snd_diff_source_count; i++) {
         *out = &snd_diff_sources[i];
-        if (strcmp((*out)->name, name) == 0)
+        if (strcmp((*out)->name, name) == 0) {
+            sonde_buffer_release(&names);
             return SONDE_OK;
+        }
         snd_buf_format(&names, "%s%s", i ? ", " : "", (*out)->name);
         snd_nearest_try(&nearest, (*out)->name);
     }
