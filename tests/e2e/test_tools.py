@@ -181,9 +181,9 @@ def three_programs_build(tmp_path_factory):
     place = tmp_path_factory.mktemp("three")
     (place / "meson.build").write_text(
         "project('three')\nsh = find_program('sh')\n"
-        "test('good', sh, args: ['-c', 'test $SPEED = slow'], suite: 'unit')\n"
-        "test('second', sh, args: ['-c', 'test $SPEED = slow && ! mkdir @0@/once'], suite: 'unit')\n"
-        "test('never', sh, args: ['-c', 'echo the reason; false'], suite: 'unit')\n"
+        "test('good', sh, args: ['-c', 'test $SPEED = slow'], suite: 'unit', timeout: 600)\n"
+        "test('second', sh, args: ['-c', 'test $SPEED = slow && ! mkdir @0@/once'], suite: 'unit', timeout: 600)\n"
+        "test('never', sh, args: ['-c', 'echo the reason; false'], suite: 'unit', timeout: 600)\n"
         "test('other', sh, args: ['-c', 'false'], suite: 'other')\n".replace("@0@", str(place)))
     subprocess.run(["meson", "setup", "built"], cwd=place, check=True, stdout=subprocess.PIPE)
     return place
