@@ -20,66 +20,49 @@
 const struct snd_exporter snd_exporters[] = {
     { { "html", ".html", "the report page: one file with all that the trace has, for a browser",
         NO_PAGE, NULL },
-      snd_export_html,
-      NULL },
+      snd_export_html },
     { { "chrome", ".json", "Chrome trace (JSON), for Perfetto, chrome://tracing, TensorBoard", NULL,
         NULL },
-      snd_export_chrome,
-      NULL },
+      snd_export_chrome },
     { { "perfetto", ".pftrace", "Perfetto's own trace format (protobuf), for ui.perfetto.dev", NULL,
         NULL },
-      snd_export_perfetto,
-      NULL },
+      snd_export_perfetto },
     { { "folded", ".folded",
         "folded stacks with self time in microseconds, or bytes, for flame graphs", NULL, NULL },
-      snd_export_folded,
-      snd_heap_folded },
+      snd_export_folded },
     { { "speedscope", ".speedscope.json",
         "sampled stacks, or ranges, of each thread, or stacks of allocations, for "
         "www.speedscope.app",
         NULL, NULL },
-      snd_export_speedscope,
-      snd_heap_speedscope },
+      snd_export_speedscope },
     { { "pprof", ".pb.gz",
         "sampled stacks, or stacks of allocations, for go tool pprof and other readers", NULL,
         "samples" },
-      snd_export_pprof,
-      snd_heap_pprof },
+      snd_export_pprof },
     { { "perf-script", ".perf", "sampled stacks as perf script prints them, for FlameGraph", NULL,
         "samples" },
-      snd_export_perf_script,
-      NULL },
+      snd_export_perf_script },
     { { "pstats", ".prof", "Python functions and their callers, for pstats, snakeviz, gprof2dot",
         NULL, "functions" },
-      snd_export_pstats,
-      NULL },
+      snd_export_pstats },
     { { "callgrind", ".callgrind", "functions and their calls, or samples, for KCachegrind", NULL,
         "functions" },
-      snd_export_callgrind,
-      NULL },
+      snd_export_callgrind },
     { { "lprof", ".lprof", "time of lines, for python -m line_profiler", NULL, "lines" },
-      snd_export_lprof,
-      NULL },
+      snd_export_lprof },
     { { "mprof", ".dat", "memory over time, for mprof plot", NULL, "line-memory" },
-      snd_export_mprof,
-      NULL },
+      snd_export_mprof },
     { { "json", ".events.json", "every event and table of the trace, as JSON", NULL, NULL },
-      snd_export_json,
-      NULL },
+      snd_export_json },
     { { "csv", ".csv", "one line per range: where, when, how long, what", NULL, NULL },
-      snd_export_csv,
-      NULL },
+      snd_export_csv },
     { { "sqlite", ".db",
         "an SQLite database: ranges, samples, memory, counters, steps; no GPU work, links, tallies",
         NULL, NULL },
-      snd_export_sqlite,
-      NULL },
+      snd_export_sqlite },
     { { "benchmark", ".yml", "a model's cost as pytorch-benchmark writes it (YAML)", NULL, NULL },
-      snd_export_benchmark,
-      NULL },
-    { { "benchmark-json", ".json", "the same as JSON", NULL, NULL },
-      snd_export_benchmark_json,
-      NULL },
+      snd_export_benchmark },
+    { { "benchmark-json", ".json", "the same as JSON", NULL, NULL }, snd_export_benchmark_json },
 };
 const size_t snd_exporter_count = sizeof snd_exporters / sizeof snd_exporters[0];
 
@@ -133,19 +116,36 @@ uint64_t snd_export_pid(const struct sonde_trace *trace, uint32_t process)
     return own->pid;
 }
 
+/* The formats that have stacks of allocations. */
+static const struct {
+    const char       *name;
+    snd_export_write *write;
+} heap_writers[] = { { "folded", snd_heap_folded },
+                     { "speedscope", snd_heap_speedscope },
+                     { "pprof", snd_heap_pprof } };
+
+static snd_export_write *find_heap_writer(const char *format)
+{
+    for (size_t i = 0; i < sizeof heap_writers / sizeof heap_writers[0]; i++)
+        if (strcmp(heap_writers[i].name, format) == 0)
+            return heap_writers[i].write;
+    return NULL;
+}
+
 static enum sonde_status write_any(const struct snd_exporter *exporter, struct sonde_trace *trace,
                                    const struct sonde_export_options *options, struct snd_out *out,
                                    struct sonde_error *err)
 {
-    bool is_heap = options->heap != SONDE_HEAP_AUTO;
+    snd_export_write *write_heap = find_heap_writer(exporter->info.name);
+    bool              is_heap = options->heap != SONDE_HEAP_AUTO;
 
-    if (is_heap && !exporter->write_heap)
+    if (is_heap && !write_heap)
         return snd_fail(
             err, SONDE_E_ARGUMENT,
             "the format %s has no stacks of allocations; folded, speedscope and pprof have",
             exporter->info.name);
-    is_heap |= exporter->write_heap && strcmp(sonde_default_view(trace), "heap") == 0;
-    return is_heap ? exporter->write_heap(trace, options, out, err)
+    is_heap |= write_heap && strcmp(sonde_default_view(trace), "heap") == 0;
+    return is_heap ? write_heap(trace, options, out, err)
                    : exporter->write(trace, options, out, err);
 }
 
