@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statistics of sonde diff: known answers; and what they do with real recordings (tests/data/diff-pool.txt):
+ * Statistics of sonde diff: known answers; and what they do with real recordings (tests/data/diff):
  * how many rows of equal programs are called changed, how many slowdowns of 5 % are found.
  */
 #include "model/diffstats.h"
@@ -233,18 +233,16 @@ static void read_row(struct run *run, const char *name, char *times)
 
 static struct pool read_pool(const char *name)
 {
-    char        path[4096], line[4096], pool[32], slowed[32], row[96];
+    char        path[4096], line[4096], slowed[32], row[96];
     struct pool result = { calloc(100, sizeof *result.runs), 0 };
     size_t      run;
     int         at;
 
-    snprintf(path, sizeof path, "%s/diff-pool.txt", getenv("SONDE_TEST_DATA"));
+    snprintf(path, sizeof path, "%s/diff/%s.txt", getenv("SONDE_TEST_DATA"), name);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     while (fgets(line, sizeof line, file)) {
-        if (line[0] == '#' ||
-            sscanf(line, "%31s %zu %31s %95s %n", pool, &run, slowed, row, &at) != 4 ||
-            strcmp(pool, name) != 0)
+        if (line[0] == '#' || sscanf(line, "%zu %31s %95s %n", &run, slowed, row, &at) != 3)
             continue;
         assert_true(run < 100);
         result.count = run + 1;
