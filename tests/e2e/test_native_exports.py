@@ -238,7 +238,7 @@ __attribute__((noinline)) uint64_t hot(uint64_t n)
 int main(void)
 {
     uint64_t x = 0;
-    while (clock() < CLOCKS_PER_SEC / 5) x += hot(100000);
+    while (clock() < CLOCKS_PER_SEC / 2) x += hot(100000);
     printf("%d\n", (int)(x & 1));
     return 0;
 }
@@ -250,11 +250,10 @@ def compare_with_perf(program, rows, data):
     theirs = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "2000", "-o", data, program], capture_output=True)
     text = subprocess.run(["perf", "annotate", "--stdio", "-s", "hot", "-i", data], capture_output=True, text=True).stdout
     shares = {int(at, 16): float(share) / 100 for share, at in re.findall(r"^ +(\d+\.\d+) +: +([0-9a-f]+):", text, re.M)}
-    if theirs.returncode != 0 or not shares:
-        return  # perf cannot record here
+    assert theirs.returncode == 0 and shares, theirs.stderr
     ours = {int(row["address"], 16): row["function_share"] / 100 for row in rows}
-    assert max(ours, key=ours.get) in sorted(shares, key=shares.get)[-4:], (ours, shares)
-    assert sum(abs(ours.get(at, 0) - shares.get(at, 0)) for at in {*ours, *shares}) / 2 < 0.4, (ours, shares)
+    assert max(ours, key=ours.get) in sorted(shares, key=shares.get)[-3:], (ours, shares)
+    assert sum(abs(ours.get(at, 0) - shares.get(at, 0)) for at in {*ours, *shares}) / 2 < 0.15, (ours, shares)
 
 
 @pytest.mark.skipif(not (shutil.which("cc") and shutil.which("objdump")), reason="needs a compiler and objdump")
