@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sonde run: runs a program that uses <sonde/record.h>, or a Python program, and has it record.
+ * sonde run: runs a program and records it.
  *
- * The program is told through its environment; nothing is put into it, but that its Python
- * processes find a sitecustomize of ours before their own (runprobes.h). Each process of it
- * writes its file into the folder TRACE; a single one then becomes the file TRACE itself.
+ * What a process records of itself (marks of <sonde/record.h>, Python, PyTorch, GPUs, allocations)
+ * is started by its environment: Python processes find a sitecustomize of ours before their own,
+ * others load a library (runprobes.h). Native programs are sampled and counted from outside
+ * (outside.h, runparents.h). Each process writes its file into the folder TRACE; a single one then
+ * becomes the file TRACE itself.
+ *
  * The program has the terminal, stdin, stdout and stderr as if it had been run alone, and its
  * exit status becomes ours; a signal that ends it ends us too.
  */
