@@ -17,7 +17,8 @@ struct report_args {
 static const struct snd_option options[] = {
     { 'v', "view", "VIEW",
       "view to show (default: ops, or what the trace has): summary, ops, tree, model, modules, "
-      "depths, graph, layers, functions, lines, line-memory, samples, asm, counters, range-counters, "
+      "depths, graph, layers, functions, lines, line-memory, samples, asm, counters, "
+      "range-counters, "
       "heap, kernels, gpu, memory, tensors, tensor-lines, threads, steps, ledger",
       SND_OPTION_TEXT, AT(view), 0 },
     SND_VIEW_OPTIONS(SHOWN),

@@ -77,7 +77,7 @@ SND_EXPORT_WRITE(snd_export_toy)
 }
 """,
     "src/export/exporter.h": Line("SND_EXPORT_WRITE(snd_export_chrome);", "SND_EXPORT_WRITE(snd_export_toy);\n"),
-    "src/export/exporters.c": Line('{ { "csv"', '    { { "toy", ".toy", "nothing but a toy", NULL, NULL }, snd_export_toy, NULL },\n'),
+    "src/export/exporters.c": Line('{ { "csv"', '    { { "toy", ".toy", "nothing but a toy", NULL, NULL }, snd_export_toy },\n'),
     "src/export/meson.build": In("'timelinewrite.c'", "'toy.c', "),
     "tests/golden/export-toy/commands": "gen convnet t.sonde\nsonde export t.sonde --to toy -o -\n",
     "man/sonde-export.1": Line(".It Cm csv", ".It Cm toy\nnothing but a toy\n"),

@@ -107,7 +107,8 @@ def readable(name):
     return re.sub("[\udc80-\udcff]", "\ufffd", name)
 
 
-OVERLAP = {"async", "torch"}  # have ranges that end before what lies in them
+# Have ranges that end before what lies in them; asynchronous ones have a track of their own.
+OVERLAP = {"async", "mixed", "torch"}
 
 
 def is_call(decoded, piece):

@@ -67,7 +67,7 @@ def run(command, folder):
     done = subprocess.run(command, cwd=folder, env=env, text=True, timeout=600,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 def test_is_short():
