@@ -39,6 +39,19 @@ static struct snd_ownfd open_again(void)
     return again;
 }
 
+static __thread int kept __attribute__((tls_model("initial-exec"))) = -1;
+
+void snd_apart_keep(void)
+{
+    if (snd_owntable_enter())
+        kept = open_again().fd;
+}
+
+int snd_apart_kept(void)
+{
+    return kept;
+}
+
 static void do_work(struct job *job)
 {
     struct snd_ownfd again = open_again();

@@ -4,7 +4,9 @@
  *
  * Daemons close every number, and count on which one their next file gets. So the file is opened
  * again by a thread with a table of descriptors of its own (base/owntable.h), for one piece of
- * work: what that maps is mapped for all.
+ * work: what that maps is mapped for all. The helper thread has such a table from its start, since
+ * it may be at work at any moment: a number that the program closes and gets back for a file of its
+ * own would be written to.
  *
  * Layer:   record.
  * Threads: any; needs no lock.
@@ -24,6 +26,15 @@ typedef int snd_apart_work(int fd, void *user);
  * EBADF: the file has no name any more, or may not be opened.
  */
 int snd_apart(snd_apart_work *work, void *user);
+
+/*
+ * Gives the calling thread, one of the recorder's own, a table of descriptors with the file in it
+ * and nothing else, for as long as it lives. Where the kernel refuses, it has none. Lock held.
+ */
+void snd_apart_keep(void);
+
+/* The descriptor that the calling thread has kept; -1: none. */
+int snd_apart_kept(void);
 
 /* How a thread of the recorder's own is created: no signal of the program's is for it. */
 bool snd_apart_attributes(pthread_attr_t *attributes);

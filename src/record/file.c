@@ -49,6 +49,8 @@ static int write_zeroes(int fd, uint64_t offset, uint64_t size)
     static const char zeroes[65536];
 
     while (size > 0) {
+        if (!snd_ownfd_is(&snd_rec.file, fd)) /* the program closed it, and may have it again */
+            return EBADF;
         size_t  want = size < sizeof zeroes ? (size_t)size : sizeof zeroes;
         ssize_t n = pwrite(fd, zeroes, want, (off_t)offset);
         if (n < 0 && errno == EINTR)
@@ -68,13 +70,15 @@ struct part {
 };
 
 /*
- * Does something with the file's descriptor. Should the program have closed that, or close it
+ * Does something with the file's descriptor. That of the helper thread cannot be closed by the
+ * program. Of any other thread it is checked just before it is used: should the program have closed that, or close it
  * meanwhile, a thread apart opens the file again; should its name be gone too, nothing more can be
  * reserved, which is counted as a full disk is. Returns 0 or an errno.
  */
 static int with_file(snd_apart_work *work, void *user)
 {
-    int fd = __atomic_load_n(&snd_rec.file.fd, __ATOMIC_ACQUIRE);
+    int kept = snd_apart_kept();
+    int fd = kept >= 0 ? kept : __atomic_load_n(&snd_rec.file.fd, __ATOMIC_ACQUIRE);
     int failed = snd_ownfd_is(&snd_rec.file, fd) ? work(fd, user) : EBADF;
 
     return failed == EBADF ? snd_apart(work, user) : failed;

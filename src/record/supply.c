@@ -54,6 +54,8 @@ static void *supply(void *turn)
 {
     prctl(PR_SET_NAME, "sonde-supply");
     pthread_mutex_lock(&snd_rec.lock);
+    if (is_turn(turn))
+        snd_apart_keep();
     uint64_t started_ns = snd_monotonic_ns();
     uint64_t interval = CLOCK_FIRST_NS, pair_at = started_ns + interval;
     while (is_turn(turn)) {

@@ -214,6 +214,30 @@ static void test_descriptors_closed_and_the_file_gone(void **state)
     record_without_descriptors("gone.sonde", true);
 }
 
+/* The helper thread reserves chunks while the program's next file gets the trace's number. */
+static void test_descriptors_closed_while_the_helper_works(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 40, EACH = 40000 };
+    static bool before[NUMBERS];
+
+    for (int round = 0; round < ROUNDS; round++) {
+        int                  own = make_own_file();
+        struct sonde_options options = recorded_options("helper.sonde");
+        list_descriptors(before);
+        recorded_start(&options);
+        for (int i = 0; i < EACH * round / ROUNDS; i++) {
+            SONDE_RANGE("range");
+        }
+        assert_true(take_its_descriptors(before, own) >= 1);
+        for (int i = 0; i < EACH; i++) {
+            SONDE_RANGE("range");
+        }
+        recorded_stop();
+        expect_own_file(own);
+    }
+}
+
 /* The lowest number that is free is the program's, at any moment: after close(0) it is 0. */
 static void test_no_number_is_taken_from_the_program(void **state)
 {
@@ -523,6 +547,7 @@ int main(void)
         cmocka_unit_test(test_child_with_threads),
         cmocka_unit_test(test_descriptors_closed_by_the_program),
         cmocka_unit_test(test_descriptors_closed_and_the_file_gone),
+        cmocka_unit_test(test_descriptors_closed_while_the_helper_works),
         cmocka_unit_test(test_no_number_is_taken_from_the_program),
         cmocka_unit_test(test_handler_while_the_lock_is_held),
         cmocka_unit_test(test_another_recording_in_the_callback),
