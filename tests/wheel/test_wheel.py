@@ -8,8 +8,10 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import textwrap
+import urllib.request
 import zipfile
 
 import pytest
@@ -163,7 +165,7 @@ def run_export(place):
     formats = [line.split()[0] for line in sonde("export", "--list").splitlines()]
     assert "without" not in sonde("export", "--list")
     for name in formats:
-        if name in ("chrome", "folded", "speedscope", "json", "csv"):
+        if name in ("html", "chrome", "perfetto", "folded", "speedscope", "json", "csv", "sqlite"):
             sonde("export", place / "train.sonde", "--to", name, "-o", place / f"train.{name}")
     sonde("export", place / "train.sonde", "--to", "chrome", "-o", place / "train.json.gz")
 
@@ -175,6 +177,17 @@ def run_check(place):
 def run_pack(place):
     sonde("pack", place / "train.sonde", "-o", place / "packed.sonde")
     assert rows(place / "packed.sonde", "ops") == rows(place / "train.sonde", "ops")
+
+
+def run_diff(place):
+    assert "aten::" in sonde("diff", place / "train.sonde", place / "train.sonde")
+
+
+def run_view(place):
+    with subprocess.Popen([ENV / "bin/sonde", "view", "--no-open", place / "train.sonde"], stdout=subprocess.PIPE, text=True) as served:
+        page = urllib.request.urlopen(served.stdout.readline().strip()).read()
+        served.send_signal(signal.SIGINT)
+    assert page.startswith(b"<!doctype html>")
 
 
 def run_model(place):
