@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde_report and sonde_export as a C program calls them; the texts are in tests/golden. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,6 +87,15 @@ static bool needs_more(const char *format)
     return false;
 }
 
+/* Of an export to a full disk. The library of SQLite is opened when it is needed. */
+static enum sonde_status expected_status(const struct sonde_exporter_info *info)
+{
+    if (info->missing ||
+        (strcmp(info->name, "sqlite") == 0 && !dlopen("libsqlite3.so.0", RTLD_LAZY)))
+        return SONDE_E_UNSUPPORTED;
+    return needs_more(info->name) ? SONDE_E_STATE : SONDE_E_IO;
+}
+
 static void reports_a_full_disk(void **state)
 {
     struct sonde_sink                 sink = { write_nothing, NULL };
@@ -104,12 +114,9 @@ static void reports_a_full_disk(void **state)
         /* Self times are under a microsecond, so there is nothing to fold. */
         if (strcmp(info->name, "folded") == 0)
             continue;
-        bool there = !info->missing && !needs_more(info->name);
-        assert_int_equal(sonde_export(trace, info->name, NULL, &sink, &err),
-                         there           ? SONDE_E_IO
-                         : info->missing ? SONDE_E_UNSUPPORTED
-                                         : SONDE_E_STATE);
-        if (there)
+        enum sonde_status expected = expected_status(info);
+        assert_int_equal(sonde_export(trace, info->name, NULL, &sink, &err), expected);
+        if (expected == SONDE_E_IO)
             assert_int_equal(err.os_error, ENOSPC);
     }
 }
