@@ -169,6 +169,8 @@ def hold(page, key, until):
     page.keyboard.down(key)
     wait_until(page, until)
     page.keyboard.up(key)
+    # The frame that was under way still moves the window.
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def test_keys_zoom_and_pan_as_in_perfetto(opened):
