@@ -51,7 +51,30 @@ static void begin_tree(struct snd_html *page, const char *key, const char *title
     snd_html_json(page, "TREE", &page->text);
 }
 
+/* How the node `at` of a tree is linked; node 0 is the root, which is not shown. */
+struct links {
+    uint32_t first_child, next_sibling, parent;
+};
+typedef struct links links_fn(const void *tree, uint32_t at);
+
+/* The node after `at`, each before its children; 0: it was the last. */
+static uint32_t next_node(const void *tree, uint32_t at, links_fn *links)
+{
+    uint32_t next = links(tree, at).first_child;
+
+    for (uint32_t up = at; next == 0 && up != 0; up = links(tree, up).parent)
+        next = links(tree, up).next_sibling;
+    return next;
+}
+
 /* ---------------------------------------------------------------------- each */
+
+static struct links range_links(const void *tree, uint32_t at)
+{
+    const struct sonde_node *node = sonde_tree_node(tree, at);
+
+    return (struct links){ node->first_child, node->next_sibling, node->parent };
+}
 
 static enum sonde_status put_ranges(struct snd_html *page, struct snd_html_block *block,
                                     struct sonde_error *err)
@@ -62,7 +85,7 @@ static enum sonde_status put_ranges(struct snd_html *page, struct snd_html_block
     if (st != SONDE_OK)
         return st;
     begin_tree(page, "ranges", "Ranges", "calls");
-    for (uint32_t at = sonde_tree_node(tree, 0)->first_child; at != 0;) {
+    for (uint32_t at = 0; (at = next_node(tree, at, range_links)) != 0;) {
         const struct sonde_node *node = sonde_tree_node(tree, at);
         put_node(page, block,
                  &(struct node){ node->depth - 1,
@@ -72,10 +95,6 @@ static enum sonde_status put_ranges(struct snd_html *page, struct snd_html_block
                                  node->total_ns,
                                  node->self_ns,
                                  node->count });
-        uint32_t next = node->first_child;
-        for (uint32_t up = at; next == 0 && up != 0; up = sonde_tree_node(tree, up)->parent)
-            next = sonde_tree_node(tree, up)->next_sibling;
-        at = next;
     }
     snd_html_flush(page, block);
     sonde_tree_free(tree);
@@ -107,6 +126,13 @@ static enum sonde_status put_samples(struct snd_html *page, struct snd_html_bloc
     return SONDE_OK;
 }
 
+static struct links module_links(const void *modules, uint32_t at)
+{
+    const struct sonde_module *node = sonde_modules_node(modules, at);
+
+    return (struct links){ node->first_child, node->next_sibling, node->parent };
+}
+
 static enum sonde_status put_modules(struct snd_html *page, struct snd_html_block *block,
                                      struct sonde_error *err)
 {
@@ -116,20 +142,23 @@ static enum sonde_status put_modules(struct snd_html *page, struct snd_html_bloc
     if (st != SONDE_OK)
         return st;
     begin_tree(page, "modules", "Modules", "calls");
-    for (uint32_t at = sonde_modules_node(modules, 0)->first_child; at != 0;) {
+    for (uint32_t at = 0; (at = next_node(modules, at, module_links)) != 0;) {
         const struct sonde_module *node = sonde_modules_node(modules, at);
         put_node(page, block,
                  &(struct node){ node->depth - 1, node->name, node->kind, 0,
                                  node->forward_ns + node->backward_ns,
                                  node->self_forward_ns + node->self_backward_ns, node->calls });
-        uint32_t next = node->first_child;
-        for (uint32_t up = at; next == 0 && up != 0; up = sonde_modules_node(modules, up)->parent)
-            next = sonde_modules_node(modules, up)->next_sibling;
-        at = next;
     }
     snd_html_flush(page, block);
     sonde_modules_free(modules);
     return SONDE_OK;
+}
+
+static struct links call_links(const void *tree, uint32_t at)
+{
+    const struct sonde_call_node *node = sonde_call_tree_node(tree, at);
+
+    return (struct links){ node->first_child, node->next_sibling, node->parent };
 }
 
 static enum sonde_status put_functions(struct snd_html *page, struct snd_html_block *block,
@@ -143,18 +172,13 @@ static enum sonde_status put_functions(struct snd_html *page, struct snd_html_bl
         st = sonde_call_tree_new(functions, &tree, err);
     if (tree) {
         begin_tree(page, "functions", "Python functions", "calls");
-        for (uint32_t at = sonde_call_tree_node(tree, 0)->first_child; at != 0;) {
+        for (uint32_t at = 0; (at = next_node(tree, at, call_links)) != 0;) {
             const struct sonde_call_node *node = sonde_call_tree_node(tree, at);
             const struct sonde_function  *function = sonde_functions_row(functions, node->function);
             put_node(page, block,
                      &(struct node){ node->depth - 1, function->name, function->file,
                                      function->line, node->total_ns, node->self_ns,
                                      (uint64_t)node->calls });
-            uint32_t next = node->first_child;
-            for (uint32_t up = at; next == 0 && up != 0;
-                 up = sonde_call_tree_node(tree, up)->parent)
-                next = sonde_call_tree_node(tree, up)->next_sibling;
-            at = next;
         }
         snd_html_flush(page, block);
         sonde_call_tree_free(tree);

@@ -23,8 +23,8 @@ def can_sample():
     return b"not sampled" not in done.stderr and os.path.exists("/proc/sys/kernel/perf_event_paranoid")
 
 
-needs_samples = pytest.mark.skipif(not can_sample(), reason="the kernel does not let us sample")
-needs_perf = pytest.mark.skipif(not shutil.which("perf"), reason="perf is not installed")
+needs_samples = pytest.mark.skipif(not can_sample(), reason="the kernel does not let us sample: see `sonde doctor`")
+needs_perf = pytest.mark.skipif(not shutil.which("perf"), reason="perf is not installed (tools/setup test)")
 
 BUILDS = {
     "plain": ("loops.c", ["gcc", "-O2", "-g"]),
@@ -57,7 +57,7 @@ def build(tmp_path_factory):
     def make(name):
         source, command = BUILDS[name]
         if not shutil.which(command[0]):
-            pytest.skip(f"{command[0]} is not installed")
+            pytest.skip(f"{command[0]} is not installed (tools/setup test)")
         if name not in made:
             target = tmp_path_factory.mktemp(name) / name
             env = dict(os.environ, GO111MODULE="off", GOFLAGS="")  # with its own cache: else it compiles its library
