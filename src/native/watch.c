@@ -164,19 +164,9 @@ static void sample(struct snd_drain *d, const struct snd_watch *w)
 /* By the kernel's list: a record of an exit may be lost, or be on its way. */
 static bool has_living(const struct snd_drain *d)
 {
-    char path[64], state;
-
     for (uint32_t i = 0; i < d->observed.process_count; i++) {
         const struct snd_seen_process *p = &d->observed.processes[i];
-        if (p->threads == 0)
-            continue;
-        snprintf(path, sizeof path, "/proc/%u/stat", p->pid);
-        FILE *file = fopen(path, "re");
-        bool  lives = file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && state != 'Z' &&
-                     state != 'X';
-        if (file)
-            fclose(file);
-        if (lives)
+        if (p->threads > 0 && snd_parent_of((pid_t)p->pid) != 0)
             return true;
     }
     return false;

@@ -70,8 +70,8 @@ struct part {
 };
 
 /*
- * Does something with the file's descriptor. That of the helper thread cannot be closed by the
- * program. Of any other thread it is checked just before it is used: should the program have closed that, or close it
+ * Does something with the file's descriptor. The program cannot close that of the helper thread; any
+ * other thread checks it just before it is used. Should the program have closed it, or close it
  * meanwhile, a thread apart opens the file again; should its name be gone too, nothing more can be
  * reserved, which is counted as a full disk is. Returns 0 or an errno.
  */
