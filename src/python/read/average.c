@@ -8,6 +8,7 @@
 #include "python/read/average.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <structmember.h>
 
 static PyTypeObject *average_type;
@@ -27,52 +28,6 @@ PyObject *core_make_average(PyObject *owner, const struct sonde_average *row, bo
 
 /* ----------------------------------------------------------------- attributes */
 
-enum field {
-    F_KEY,
-    F_COUNT,
-    F_NODE,
-    F_FALSE,
-    F_NONE,
-    F_DEVICE_TYPE,
-    F_ASYNC,
-    F_USER,
-    F_SCOPE,
-    F_SHAPES,
-    F_OVERLOAD,
-    F_STACK,
-    F_TOTAL,
-    F_SELF,
-    F_DEVICE_TIME,
-    F_SELF_DEVICE_TIME,
-    F_USE_DEVICE,
-    F_CPU,
-    F_SELF_CPU,
-    F_DEVICE,
-    F_SELF_DEVICE,
-    F_FLOPS,
-    F_MACS,
-    F_MOVED,
-    F_MIN,
-    F_MAX,
-    F_MODULE,
-    F_PROCESS,
-    F_THREAD,
-    F_HAS_PARENT,
-    F_EMPTY,
-};
-
-static PyObject *shapes_value(const struct average_object *self)
-{
-    if (!self->by_shape)
-        return PyUnicode_FromString("");
-    if (self->row.shapes.length == 0)
-        return PyList_New(0);
-    PyObject *text = core_text(self->row.shapes);
-    PyObject *value = text ? core_call("json", "loads", text) : NULL;
-    Py_XDECREF(text);
-    return value;
-}
-
 PyObject *core_whole(double value)
 {
     return PyLong_FromDouble(value);
@@ -85,75 +40,69 @@ static PyObject *index_or_none(uint32_t value)
     return PyLong_FromUnsignedLong(value);
 }
 
-static PyObject *average_get(struct average_object *self, void *which)
-{
-    const struct sonde_average *r = &self->row;
-
-    switch ((enum field)(intptr_t)which) {
-    case F_KEY:
-        return core_text(r->name);
-    case F_COUNT:
-        return PyLong_FromUnsignedLongLong(r->count);
-    case F_NODE:
-        return PyLong_FromLong(-1);
-    case F_FALSE:
-        Py_RETURN_FALSE;
-    case F_NONE:
-        Py_RETURN_NONE;
-    case F_DEVICE_TYPE:
-        return core_device_type(r->on_device);
-    case F_ASYNC:
-        return PyBool_FromLong(r->is_async);
-    case F_USER:
-        return PyBool_FromLong(r->is_user_annotation);
-    case F_SCOPE:
-        return PyLong_FromLong(r->scope);
-    case F_SHAPES:
-        return shapes_value(self);
-    case F_OVERLOAD:
-        return core_text(r->overload);
-    case F_STACK:
-        return core_split_lines(r->stack.bytes, r->stack.length);
-    case F_TOTAL:
-        return core_us(r->total_ns);
-    case F_SELF:
-        return core_us(r->self_ns);
-    case F_DEVICE_TIME:
-        return core_device_us(r->device_ns);
-    case F_SELF_DEVICE_TIME:
-        return core_device_us(r->self_device_ns);
-    case F_USE_DEVICE:
-        return core_use_device(r->uses_gpu);
-    case F_CPU:
-        return PyLong_FromLongLong(r->cpu_bytes);
-    case F_SELF_CPU:
-        return PyLong_FromLongLong(r->self_cpu_bytes);
-    case F_DEVICE:
-        return PyLong_FromLongLong(r->device_bytes);
-    case F_SELF_DEVICE:
-        return PyLong_FromLongLong(r->self_device_bytes);
-    case F_FLOPS:
-        return core_whole(r->flops);
-    case F_MACS:
-        return core_whole(r->macs);
-    case F_MOVED:
-        return core_whole(r->moved_bytes);
-    case F_MIN:
-        return core_us(r->min_ns);
-    case F_MAX:
-        return core_us(r->max_ns);
-    case F_MODULE:
-        return core_text(r->module);
-    case F_PROCESS:
-        return index_or_none(r->process);
-    case F_THREAD:
-        return index_or_none(r->thread);
-    case F_HAS_PARENT:
-        return PyBool_FromLong(r->has_parent);
-    case F_EMPTY:
-        return PyList_New(0);
+/* Defines the getter `name` of a member of `type`; in its expression, `value` is the row's. */
+#define MEMBER_GETTER(name, type, expression)                                      \
+    static PyObject *name(struct average_object *self, void *member)               \
+    {                                                                              \
+        type value;                                                                \
+                                                                                   \
+        memcpy(&value, (const char *)&self->row + (intptr_t)member, sizeof value); \
+        return expression;                                                         \
     }
-    return NULL;
+
+MEMBER_GETTER(get_bool, bool, PyBool_FromLong(value))
+MEMBER_GETTER(get_u8, uint8_t, PyLong_FromLong(value))
+MEMBER_GETTER(get_u64, uint64_t, PyLong_FromUnsignedLongLong(value))
+MEMBER_GETTER(get_i64, int64_t, PyLong_FromLongLong(value))
+MEMBER_GETTER(get_double, double, core_whole(value))
+MEMBER_GETTER(get_text, struct sonde_text, core_text(value))
+MEMBER_GETTER(get_lines, struct sonde_text, core_split_lines(value.bytes, value.length))
+MEMBER_GETTER(get_us, int64_t, core_us(value))
+MEMBER_GETTER(get_device_us, int64_t, core_device_us(value))
+MEMBER_GETTER(get_device_type, bool, core_device_type(value))
+MEMBER_GETTER(get_use_device, bool, core_use_device(value))
+MEMBER_GETTER(get_index, uint32_t, index_or_none(value))
+
+static PyObject *get_shapes(struct average_object *self, void *unused)
+{
+    (void)unused;
+    if (!self->by_shape)
+        return PyUnicode_FromString("");
+    if (self->row.shapes.length == 0)
+        return PyList_New(0);
+    PyObject *text = core_text(self->row.shapes);
+    PyObject *value = text ? core_call("json", "loads", text) : NULL;
+    Py_XDECREF(text);
+    return value;
+}
+
+/* torch's -1 for what it does not know of a row. */
+static PyObject *get_minus_one(struct average_object *self, void *unused)
+{
+    (void)self;
+    (void)unused;
+    return PyLong_FromLong(-1);
+}
+
+static PyObject *get_false(struct average_object *self, void *unused)
+{
+    (void)self;
+    (void)unused;
+    Py_RETURN_FALSE;
+}
+
+static PyObject *get_none(struct average_object *self, void *unused)
+{
+    (void)self;
+    (void)unused;
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_empty_list(struct average_object *self, void *unused)
+{
+    (void)self;
+    (void)unused;
+    return PyList_New(0);
 }
 
 /* The texts of times follow from the times, which may have been added up. */
@@ -209,25 +158,37 @@ static PyObject *average_repr(PyObject *self)
         name, (getter)average_mean, NULL, NULL, (void *)(uintptr_t)(of) \
     }
 
+#define MEMBER(name, getter_, member) GET(name, getter_, offsetof(struct sonde_average, member))
+/* A number or a flag: its getter follows from its type. */
+#define NUMBER(name, member)                                  \
+    MEMBER(name,                                              \
+           _Generic(((struct sonde_average *)0)->member, bool \
+                    : get_bool, uint8_t                       \
+                    : get_u8, uint64_t                        \
+                    : get_u64, int64_t                        \
+                    : get_i64, double                         \
+                    : get_double),                            \
+           member)
+
 static PyGetSetDef average_getset[] = {
-    GET("key", average_get, F_KEY),
-    GET("count", average_get, F_COUNT),
-    GET("node_id", average_get, F_NODE),
-    GET("is_remote", average_get, F_FALSE),
-    GET("is_legacy", average_get, F_FALSE),
-    GET("use_device", average_get, F_USE_DEVICE),
-    GET("device_type", average_get, F_DEVICE_TYPE),
-    GET("is_async", average_get, F_ASYNC),
-    GET("is_user_annotation", average_get, F_USER),
-    GET("scope", average_get, F_SCOPE),
-    GET("input_shapes", average_get, F_SHAPES),
-    GET("overload_name", average_get, F_OVERLOAD),
-    GET("stack", average_get, F_STACK),
-    GET("cpu_time_total", average_get, F_TOTAL),
-    GET("self_cpu_time_total", average_get, F_SELF),
+    MEMBER("key", get_text, name),
+    NUMBER("count", count),
+    GET("node_id", get_minus_one, 0),
+    GET("is_remote", get_false, 0),
+    GET("is_legacy", get_false, 0),
+    MEMBER("use_device", get_use_device, uses_gpu),
+    MEMBER("device_type", get_device_type, on_device),
+    NUMBER("is_async", is_async),
+    NUMBER("is_user_annotation", is_user_annotation),
+    NUMBER("scope", scope),
+    GET("input_shapes", get_shapes, 0),
+    MEMBER("overload_name", get_text, overload),
+    MEMBER("stack", get_lines, stack),
+    MEMBER("cpu_time_total", get_us, total_ns),
+    MEMBER("self_cpu_time_total", get_us, self_ns),
     MEAN("cpu_time", "cpu_time_total"),
-    GET("device_time_total", average_get, F_DEVICE_TIME),
-    GET("self_device_time_total", average_get, F_SELF_DEVICE_TIME),
+    MEMBER("device_time_total", get_device_us, device_ns),
+    MEMBER("self_device_time_total", get_device_us, self_device_ns),
     MEAN("device_time", "device_time_total"),
     DEPRECATED("cuda_time", "device_time"),
     DEPRECATED("cuda_time_total", "device_time_total"),
@@ -238,26 +199,26 @@ static PyGetSetDef average_getset[] = {
     TIME("device_time_str", "device_time"),
     TIME("device_time_total_str", "device_time_total"),
     TIME("self_device_time_total_str", "self_device_time_total"),
-    GET("cpu_memory_usage", average_get, F_CPU),
-    GET("self_cpu_memory_usage", average_get, F_SELF_CPU),
-    GET("device_memory_usage", average_get, F_DEVICE),
-    GET("self_device_memory_usage", average_get, F_SELF_DEVICE),
+    NUMBER("cpu_memory_usage", cpu_bytes),
+    NUMBER("self_cpu_memory_usage", self_cpu_bytes),
+    NUMBER("device_memory_usage", device_bytes),
+    NUMBER("self_device_memory_usage", self_device_bytes),
     DEPRECATED("cuda_memory_usage", "device_memory_usage"),
     DEPRECATED("self_cuda_memory_usage", "self_device_memory_usage"),
-    GET("flops", average_get, F_FLOPS),
-    GET("macs", average_get, F_MACS),
-    GET("moved_bytes", average_get, F_MOVED),
-    GET("cpu_time_min", average_get, F_MIN),
-    GET("cpu_time_max", average_get, F_MAX),
-    GET("module", average_get, F_MODULE),
-    GET("process", average_get, F_PROCESS),
-    GET("thread", average_get, F_THREAD),
-    GET("has_parent", average_get, F_HAS_PARENT),
-    GET("self_cpu_percent", average_get, F_NODE),
-    GET("total_cpu_percent", average_get, F_NODE),
-    GET("total_device_percent", average_get, F_NODE),
-    GET("cpu_parent", average_get, F_NONE),
-    GET("cpu_children", average_get, F_EMPTY),
+    NUMBER("flops", flops),
+    NUMBER("macs", macs),
+    NUMBER("moved_bytes", moved_bytes),
+    MEMBER("cpu_time_min", get_us, min_ns),
+    MEMBER("cpu_time_max", get_us, max_ns),
+    MEMBER("module", get_text, module),
+    MEMBER("process", get_index, process),
+    MEMBER("thread", get_index, thread),
+    NUMBER("has_parent", has_parent),
+    GET("self_cpu_percent", get_minus_one, 0),
+    GET("total_cpu_percent", get_minus_one, 0),
+    GET("total_device_percent", get_minus_one, 0),
+    GET("cpu_parent", get_none, 0),
+    GET("cpu_children", get_empty_list, 0),
     { "__class__", (getter)core_torch_class, NULL, NULL, (void *)(uintptr_t) "FunctionEventAvg" },
     END_GETSET,
 };

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/events.h - what a list of events and one of them share.
+ * python/read/events.h - what the files of events() share.
+ *
+ *     events.c        the list
+ *     event.c         Event, an entry of it: the type, its children and kernels
+ *     eventfields.c   the attributes of Event
+ *     arguments.c     arguments of operators: shapes, types, values
  */
 #ifndef SONDE_CORE_EVENTS_H
 #define SONDE_CORE_EVENTS_H
@@ -12,10 +17,10 @@ struct events_object {
     struct trace_object  *trace;
     struct sonde_events  *events;
     struct core_table     table;
-    PyObject            **texts;       /* by number, made when first asked for */
-    uint32_t             *first_child; /* of each event, then the next of the same parent */
-    uint32_t             *next_child;
-    uint32_t             *first_kernel; /* the same of what GPUs did for an operator */
+    PyObject            **texts;        /* by number, created on first use */
+    uint32_t             *first_child;  /* of each event; NULL until a list is asked for */
+    uint32_t             *next_child;   /* its next sibling */
+    uint32_t             *first_kernel; /* the same for what GPUs did for an operator */
     uint32_t             *next_kernel;
     enum sonde_flops_mode flops;
     PyObject             *result; /* what pickles the trace that this is of, or NULL */
@@ -27,6 +32,17 @@ struct event_object {
 };
 
 extern PyTypeObject *core_event_type;
+extern PyGetSetDef   core_event_getset[];
+
+/* A kernel, a copy or a fill on a GPU: not a range that a person named, as a stream saw it. */
+static inline bool core_is_work(uint8_t flags)
+{
+    return (flags & SONDE_EVENT_ON_DEVICE) && !(flags & SONDE_EVENT_IS_USER);
+}
+
+/* Lists: the children of event `i`; what GPUs did for it. */
+PyObject *core_event_children(struct events_object *owner, size_t i);
+PyObject *core_event_kernels(struct events_object *owner, size_t i);
 
 /* Appends `item` and drops its reference; false with an exception set. */
 bool core_push(PyObject *list, PyObject *item);
@@ -43,7 +59,7 @@ enum core_arguments {
 };
 PyObject *core_arguments(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                          enum core_arguments what, PyObject *values, bool as_strides);
-/* Values of the event's arguments that are no tensors; and those given by name. */
+/* The event's arguments that are not tensors: those by position, and the keyword arguments. */
 PyObject *core_concrete(struct events_object *owner, size_t i);
 PyObject *core_keywords(struct events_object *owner, size_t i);
 
