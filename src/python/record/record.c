@@ -2,7 +2,8 @@
 /*
  * sonde._record - the recording side for Python: start, stop, step, ranges, and the probes.
  *
- * A thin layer over <sonde/record.h>; the probes for torch and CUDA are in torchprobe.c and cuda.c.
+ * A thin layer over <sonde/record.h>. This file holds the table of functions, and those that mark and
+ * query; the recording's start and end are in startstop.c, the probes in torchprobe.c and cuda.c.
  * Built against the limited API of CPython 3.9.
  *
  * Threads: a process has one recording, so this module has one state. The interpreter lock is
@@ -23,226 +24,10 @@
 #include "probes/torch/shim.h"
 #include "python/record/cuda.h"
 #include "python/record/schema.h"
+#include "python/record/startstop.h"
 #include "python/record/torchprobe.h"
 
-static PyObject *known_error_class; /* sonde.Error, once it was needed */
-
-/* ------------------------------------------------------------------- errors */
-
-/* Not loaded before it is needed: it is the reading side's, which a recorded program does without. */
-static PyObject *error_class(void)
-{
-    if (!known_error_class) {
-        PyObject *core = PyImport_ImportModule("sonde._core");
-        known_error_class = core ? PyObject_GetAttrString(core, "Error") : NULL;
-        Py_XDECREF(core);
-        PyErr_Clear();
-    }
-    return known_error_class ? known_error_class : PyExc_RuntimeError;
-}
-
-static PyObject *raise_error(const struct sonde_error *err)
-{
-    PyObject *exception = PyObject_CallFunction(error_class(), "s", err->message);
-
-    if (!exception)
-        return NULL;
-    PyObject *status = PyLong_FromLong(err->status);
-    PyObject *os_error = PyLong_FromLong(err->os_error);
-    if (status && os_error && PyObject_SetAttrString(exception, "status", status) == 0 &&
-        PyObject_SetAttrString(exception, "os_error", os_error) == 0)
-        PyErr_SetObject(error_class(), exception);
-    Py_XDECREF(status);
-    Py_XDECREF(os_error);
-    Py_DECREF(exception);
-    return NULL;
-}
-
-/* ------------------------------------------------------------ start and stop */
-
-static PyObject *cycle_function; /* owned; NULL without a recording that has one */
-static PyObject *cycle_error[3]; /* raised by it, until the call that led there returns */
-
-/* Runs on the thread in step() or stop(), which has let the interpreter lock go. */
-static void call_cycle(const struct sonde_cycle *cycle, void *unused)
-{
-    (void)unused;
-    if (!Py_IsInitialized()) /* the process ends with a recording under way */
-        return;
-    PyGILState_STATE state = PyGILState_Ensure();
-    if (cycle_function) {
-        PyObject *function = cycle_function;
-        Py_INCREF(function);
-        PyObject *path = PyUnicode_DecodeFSDefault(cycle->path);
-        PyObject *result = path ? PyObject_CallFunction(function, "OIK", path,
-                                                        (unsigned)cycle->index,
-                                                        (unsigned long long)cycle->step)
-                                : NULL;
-        if (!result && !cycle_error[0])
-            PyErr_Fetch(&cycle_error[0], &cycle_error[1], &cycle_error[2]);
-        else if (!result)
-            PyErr_WriteUnraisable(function);
-        Py_XDECREF(result);
-        Py_XDECREF(path);
-        Py_DECREF(function);
-    }
-    PyGILState_Release(state);
-}
-
-/* None; or what the callback of a cycle raised meanwhile. */
-static PyObject *none_or_cycle_error(void)
-{
-    if (!cycle_error[0])
-        Py_RETURN_NONE;
-    PyErr_Restore(cycle_error[0], cycle_error[1], cycle_error[2]);
-    memset(cycle_error, 0, sizeof cycle_error);
-    return NULL;
-}
-
-static void set_cycle_function(PyObject *function)
-{
-    PyObject *before = cycle_function;
-
-    Py_XINCREF(function);
-    cycle_function = function;
-    Py_XDECREF(before);
-}
-
-static int parse_schedule(PyObject *object, struct sonde_schedule *s)
-{
-    if (!object || object == Py_None)
-        return 1;
-    if (!PyTuple_Check(object)) {
-#define SND_SCHEDULE(name) ", " #name
-        static const char fields[] =
-#include "format/schedule.def"
-            ;
-#undef SND_SCHEDULE
-        PyErr_Format(PyExc_TypeError, "schedule: expected a tuple of %s", fields + 2);
-        return 0;
-    }
-    return PyArg_ParseTuple(object, "IIIIII", &s->wait, &s->warmup, &s->active, &s->repeat,
-                            &s->skip_first, &s->skip_first_wait);
-}
-
-static int parse_number(PyObject *object, uint32_t *out)
-{
-    if (!object || object == Py_None)
-        return 1;
-    unsigned long value = PyLong_AsUnsignedLong(object);
-    if (PyErr_Occurred())
-        return 0;
-    if (value >= UINT32_MAX) {
-        PyErr_SetString(PyExc_OverflowError, "rank and world_size must be less than 2**32 - 1");
-        return 0;
-    }
-    *out = (uint32_t)value;
-    return 1;
-}
-
-static PyObject *record_start(PyObject *module, PyObject *args, PyObject *kwargs)
-{
-    static char         *names[] = { "path", "max_bytes",  "keep_last", "schedule", "on_cycle",
-                                     "rank", "world_size", "overwrite", NULL };
-    struct sonde_options options = SONDE_OPTIONS_INIT;
-    PyObject *path = NULL, *schedule = NULL, *on_cycle = Py_None, *rank = NULL, *world = NULL;
-    unsigned long long max_bytes = 0;
-    int                keep_last = 0, overwrite = 1;
-
-    (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O&KpOOOOp:start", names, PyUnicode_FSConverter,
-                                     &path, &max_bytes, &keep_last, &schedule, &on_cycle, &rank,
-                                     &world, &overwrite))
-        return NULL;
-    if (!parse_schedule(schedule, &options.schedule) || !parse_number(rank, &options.rank) ||
-        !parse_number(world, &options.world_size)) {
-        Py_XDECREF(path);
-        return NULL;
-    }
-    options.path = path ? PyBytes_AsString(path) : NULL;
-    options.max_bytes = max_bytes;
-    options.limit = keep_last ? SONDE_LIMIT_KEEP_LAST : SONDE_LIMIT_STOP;
-    options.overwrite = overwrite != 0;
-    options.on_cycle = on_cycle == Py_None ? NULL : call_cycle;
-
-    struct sonde_error err = { 0 };
-    enum sonde_status  status;
-    Py_BEGIN_ALLOW_THREADS
-    status = sonde_start(&options, &err);
-    Py_END_ALLOW_THREADS
-    Py_XDECREF(path);
-    if (status != SONDE_OK)
-        return raise_error(&err);
-    set_cycle_function(on_cycle == Py_None ? NULL : on_cycle);
-    return none_or_cycle_error();
-}
-
-static PyObject *record_stop(PyObject *module, PyObject *unused)
-{
-    struct sonde_error err = { 0 };
-    enum sonde_status  status;
-
-    (void)module;
-    (void)unused;
-    Py_BEGIN_ALLOW_THREADS
-    status = sonde_stop(&err);
-    Py_END_ALLOW_THREADS
-    if (status != SONDE_OK)
-        return raise_error(&err);
-    set_cycle_function(NULL);
-    return none_or_cycle_error();
-}
-
-static PyObject *record_step(PyObject *module, PyObject *args)
-{
-    PyObject *given = Py_None;
-
-    (void)module;
-    if (!PyArg_ParseTuple(args, "|O:step", &given))
-        return NULL;
-    unsigned long long number = given == Py_None ? 0 : PyLong_AsUnsignedLongLong(given);
-    if (PyErr_Occurred())
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    if (given == Py_None)
-        sonde_step();
-    else
-        sonde_step_number(number);
-    Py_END_ALLOW_THREADS
-    return none_or_cycle_error();
-}
-
-static PyObject *record_under_run(PyObject *module, PyObject *unused)
-{
-    bool answer;
-
-    (void)module;
-    (void)unused;
-    Py_BEGIN_ALLOW_THREADS
-    answer = sonde_under_run();
-    Py_END_ALLOW_THREADS
-    return PyBool_FromLong(answer);
-}
-
-static PyObject *record_pause(PyObject *module, PyObject *unused)
-{
-    (void)module;
-    (void)unused;
-    Py_BEGIN_ALLOW_THREADS
-    sonde_pause();
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
-}
-
-static PyObject *record_resume(PyObject *module, PyObject *unused)
-{
-    (void)module;
-    (void)unused;
-    Py_BEGIN_ALLOW_THREADS
-    sonde_resume();
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
-}
+/* ------------------------------------------------------------------- state */
 
 static PyObject *record_epoch(PyObject *module, PyObject *unused)
 {
@@ -290,19 +75,6 @@ static PyObject *record_path(PyObject *module, PyObject *unused)
     sonde_trace_path(path, sizeof path);
     Py_END_ALLOW_THREADS
     return PyUnicode_DecodeFSDefault(path);
-}
-
-static PyObject *record_action(PyObject *module, PyObject *args)
-{
-    struct sonde_schedule schedule = { 0, 0, 0, 0, 0, 0 };
-    unsigned long long    step;
-    PyObject             *tuple;
-
-    (void)module;
-    if (!PyArg_ParseTuple(args, "OK:schedule_action", &tuple, &step) ||
-        !parse_schedule(tuple, &schedule))
-        return NULL;
-    return PyLong_FromLong(sonde_schedule_action(&schedule, step));
 }
 
 /* ------------------------------------------------------------- marks by hand */
@@ -402,13 +174,13 @@ static PyObject *record_library(PyObject *module, PyObject *unused)
 static PyObject *torch_start(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     (void)module;
-    return snd_py_torch_start(error_class, args, kwargs);
+    return snd_py_torch_start(snd_py_error_class, args, kwargs);
 }
 
 static PyObject *cuda_start(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     (void)module;
-    return snd_py_cuda_start(error_class, args, kwargs);
+    return snd_py_cuda_start(snd_py_error_class, args, kwargs);
 }
 
 /* Not kept in Python, which a program may end and begin anew within one recording. */
@@ -426,22 +198,22 @@ static PyObject *record_new_session(PyObject *module, PyObject *unused)
 #define METHOD(f) ((PyCFunction)(void (*)(void))(f))
 
 static PyMethodDef methods[] = {
-    { "start", METHOD(record_start), METH_VARARGS | METH_KEYWORDS,
+    { "start", METHOD(snd_py_start), METH_VARARGS | METH_KEYWORDS,
       "start(path=None, max_bytes=0, keep_last=False, schedule=None, on_cycle=None, rank=None, "
       "world_size=None, overwrite=True): begins a recording; on_cycle(path, index, step)" },
-    { "stop", METHOD(record_stop), METH_NOARGS, "stop(): ends it and closes the file" },
-    { "step", METHOD(record_step), METH_VARARGS,
+    { "stop", METHOD(snd_py_stop), METH_NOARGS, "stop(): ends it and closes the file" },
+    { "step", METHOD(snd_py_step), METH_VARARGS,
       "step(number=None): a new step begins; a schedule counts for itself" },
-    { "under_run", METHOD(record_under_run), METH_NOARGS,
+    { "under_run", METHOD(snd_py_under_run), METH_NOARGS,
       "under_run() -> bool: the recording is that of `sonde run`" },
-    { "pause", METHOD(record_pause), METH_NOARGS, NULL },
-    { "resume", METHOD(record_resume), METH_NOARGS, NULL },
+    { "pause", METHOD(snd_py_pause), METH_NOARGS, NULL },
+    { "resume", METHOD(snd_py_resume), METH_NOARGS, NULL },
     { "epoch", METHOD(record_epoch), METH_NOARGS, "epoch() -> int: 0 when nothing records" },
     { "clock", METHOD(record_clock), METH_NOARGS, "clock() -> int: of the recorder, raw" },
     { "remove_folder", METHOD(record_remove_folder), METH_O,
       "remove_folder(path): and all that is in it, as far as that can be" },
     { "path", METHOD(record_path), METH_NOARGS, "path() -> str: the file being written, or ''" },
-    { "schedule_action", METHOD(record_action), METH_VARARGS,
+    { "schedule_action", METHOD(snd_py_schedule_action), METH_VARARGS,
       "schedule_action(schedule, step) -> int: 0 none, 1 warm-up, 2 record, 3 record and save" },
     { "new_session", METHOD(record_new_session), METH_NOARGS,
       "new_session() -> int: a number, from 1, that no session of this process has had" },
@@ -500,9 +272,7 @@ PyMODINIT_FUNC PyInit__record(void)
     PyObject *module = PyModule_Create(&record_module);
 
     if (module) {
-        cycle_function = NULL; /* an interpreter's that has ended, if there is one */
-        memset(cycle_error, 0, sizeof cycle_error);
-        known_error_class = NULL; /* likewise */
+        snd_py_forget_interpreter();
         if (!add_flags(module) || !snd_py_add_schema(module)) {
             Py_DECREF(module);
             module = NULL;
