@@ -249,6 +249,20 @@ SONDE_API uint64_t                   sonde_modules_passes(const struct sonde_mod
 SONDE_API const struct sonde_module *sonde_modules_node(const struct sonde_modules *modules,
                                                         size_t                      index);
 
+/* -------------------------------------------------------------------- roof */
+
+/* What a machine can do at most, with all the processors that the caller may use. */
+struct sonde_roof {
+    double   flops_per_second; /* multiply-adds of 32-bit numbers; each counts as two */
+    double   bytes_per_second; /* read and written, of arrays that no cache holds */
+    uint32_t threads;          /* that measured it; 0: not told */
+};
+/* Measures this machine, in about 0.2 s. Errors: SONDE_E_NOMEM. Threads: one at a time. */
+SONDE_API enum sonde_status sonde_roof_measure(struct sonde_roof *out, struct sonde_error *err);
+/* As JSON: the value of the metadata machine.roof, by which the view roofline knows it. */
+#define SONDE_ROOF_TEXT 160
+SONDE_API void sonde_roof_text(const struct sonde_roof *roof, char out[SONDE_ROOF_TEXT]);
+
 /* -------------------------------------------------------- memory over time */
 
 /* torch's categories; docs/MEMORY.md defines them. */

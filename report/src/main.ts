@@ -8,6 +8,10 @@ import { Flame } from "./flame";
 import { makeLanes, type Lane } from "./lanes";
 import { summaryPart } from "./summary";
 import { Memory } from "./memory";
+import { ModelTree } from "./model";
+import { viewOf } from "./reader";
+import { Roofline } from "./roofline";
+import { sourcePart } from "./source";
 import { isEmpty, viewPart, viewTitle } from "./tables";
 import { Timeline } from "./timeline";
 
@@ -50,10 +54,17 @@ class Page {
     const filled = [...this.views.keys()].filter((view) => !ELSEWHERE.has(view) && !isEmpty(this.views.get(view)![0].document));
     const empty = [...this.views.keys()].filter((view) => !ELSEWHERE.has(view) && !filled.includes(view));
     byId("nav").replaceChildren(
-      link("summary", "Summary"), link("timeline", "Timeline"), link("flame", "Flame graph"), ...(this.trace.blocks.count > 0 ? [link("memory", "Memory over time")] : []),
+      link("summary", "Summary"), link("timeline", "Timeline"), link("flame", "Flame graph"), ...this.optionalParts().map(([hash, title]) => link(hash, title)),
       el("h2", {}, "Tables"), ...filled.map((view) => link(`table/${view}`, viewTitle(view))),
       ...(empty.length > 0 ? [el("details", {}, el("summary", {}, "Not recorded"), ...empty.map((view) => link(`table/${view}`, viewTitle(view))))] : []),
       el("p.version", {}, `sonde ${this.trace.head.version}`));
+  }
+
+  /** Parts that a trace has if it has what they show. */
+  private optionalParts(): [hash: string, title: string][] {
+    const has = (view: string): boolean => viewOf(this.trace, view) !== undefined;
+    const all: [boolean, string, string][] = [[this.trace.blocks.count > 0, "memory", "Memory over time"], [has("modules") || has("layers"), "model", "Model"], [has("source"), "source", "Source"], [has("roofline"), "roofline", "Roofline"]];
+    return all.filter(([there]) => there).map(([, hash, title]) => [hash, title]);
   }
 
   private make(hash: string): Part {
@@ -63,6 +74,9 @@ class Page {
     const entries = kind === "table" ? this.views.get(name) : undefined;
     if (entries) return viewPart(entries, group, (chosen) => (location.hash = chosen ? `table/${name}/${chosen}` : `table/${name}`), this.trace.ranges.count > 0 ? (wanted) => this.findInTimeline(wanted) : null);
     if (kind === "memory") return new Memory(this.trace, this.lanes);
+    if (kind === "model") return new ModelTree(this.trace);
+    if (kind === "source") return sourcePart(this.trace);
+    if (kind === "roofline") return new Roofline(this.trace);
     return summaryPart(this.trace);
   }
 

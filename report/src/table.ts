@@ -36,6 +36,8 @@ export function parseFilter(text: string, columns: Column[]): Test[] {
 export interface TableOptions {
   label: string;
   allColumns?: boolean;
+  /** A cell without a value is empty, also of shares: it has none, rather than a share of nothing. */
+  blank?: boolean;
   /** Rows may be chosen: with the mouse, or Enter. */
   choose?(row: Cell[]): void;
   sort?: { column: number; down: boolean };
@@ -88,6 +90,7 @@ export class DataTable {
   }
 
   private text(row: Cell[], column: number): string {
+    if (this.options.blank && row[column] === null) return "";
     return formatCell(this.table.columns[column].kind, row[column], this.table.microseconds);
   }
 

@@ -20,6 +20,9 @@ export function totalsList(totals: Total[], microseconds: boolean): HTMLElement 
   return el("dl.totals", {}, ...shown.map((total) => el("div", {}, el("dt", {}, total.title!.trim()), el("dd", { "data-key": total.key, "data-value": JSON.stringify(total.value) }, formatCell(total.kind, total.value, microseconds)))));
 }
 
+/** Views whose rows may lack a share. */
+const BLANK = new Set(["source", "roofline", "modules"]);
+
 interface State {
   filter: string;
   all: boolean;
@@ -40,7 +43,7 @@ export function viewPart(entries: ViewEntry[], group: string, setGroup: (group: 
   };
   const canFind = find && ["ops", "kernels", "summary"].includes(view.view);
   const build = (): void => {
-    table = new DataTable(view, { label: viewTitle(view.view), allColumns: state.all, ...(canFind ? { choose } : {}) }, (rows) => {
+    table = new DataTable(view, { label: viewTitle(view.view), allColumns: state.all, blank: BLANK.has(view.view), ...(canFind ? { choose } : {}) }, (rows) => {
       const whole = view.row_count > view.rows.length ? `${view.rows.length} of ${view.row_count}` : String(view.row_count);
       count.textContent = rows === view.rows.length ? `${whole} rows` : `${rows} of ${whole} rows`;
     });

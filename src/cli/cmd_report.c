@@ -16,8 +16,9 @@ struct report_args {
 #define SHOWN(member) AT(shown.member)
 static const struct snd_option options[] = {
     { 'v', "view", "VIEW",
-      "view to show (default: ops, or what the trace has): summary, ops, tree, model, modules, "
-      "depths, graph, layers, functions, lines, line-memory, samples, asm, counters, "
+      "view to show (default: ops, or what the trace has): summary, ops, tree, roofline, model, "
+      "modules, "
+      "depths, graph, layers, functions, lines, line-memory, source, samples, asm, counters, "
       "range-counters, "
       "heap, kernels, gpu, memory, tensors, tensor-lines, threads, steps, ledger",
       SND_OPTION_TEXT, AT(view), 0 },

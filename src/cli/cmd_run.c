@@ -42,7 +42,7 @@ struct run_args {
     const char            *schedule;
     uint64_t               max_size;
     int64_t                repeat;
-    bool                   keep_last, quiet, verbose;
+    bool                   keep_last, quiet, verbose, roof;
     struct snd_run_probes  probes;
     struct snd_after_run   after;
     struct snd_run_parents parents;
@@ -77,6 +77,9 @@ static const struct snd_option options[] = {
       "record some steps: wait=N,warmup=N,active=N,repeat=N,skip_first=N,"
       "skip_first_wait=N",
       SND_OPTION_TEXT, AT(schedule), 0 },
+    { 0, "roof", NULL,
+      "measure what this machine can do at most (0.2 s, before the program), for --view roofline",
+      SND_OPTION_FLAG, AT(roof), 0 },
     { 'r', "repeat", "N", "with --counters: run the program N times, and print mean and spread",
       SND_OPTION_NUMBER, AT(repeat), 1 },
     { 'q', "quiet", NULL, "do not print where the trace is, nor the counters", SND_OPTION_FLAG,
@@ -114,16 +117,32 @@ static void set_or_clear(const char *name, const char *value)
         unsetenv(name);
 }
 
+/* The trace is as good without it. */
+static void measure_roof(char text[SONDE_ROOF_TEXT])
+{
+    struct sonde_roof  roof;
+    struct sonde_error err;
+
+    text[0] = '\0';
+    if (sonde_roof_measure(&roof, &err) == SONDE_OK)
+        sonde_roof_text(&roof, text);
+    else
+        fprintf(stderr, "sonde: run: --roof: %s; the trace will not have it\n", err.message);
+}
+
 /* What the recorder reads when the program loads it. */
 static void set_environment(const struct run_args *args, const char *folder)
 {
-    char size[32];
+    char size[32], roof[SONDE_ROOF_TEXT] = "";
 
     snprintf(size, sizeof size, "%llu", (unsigned long long)args->max_size);
     setenv("SONDE_TRACE", folder, 1);
     set_or_clear("SONDE_MAX_BYTES", args->max_size ? size : NULL);
     set_or_clear("SONDE_LIMIT", args->keep_last ? "keep-last" : NULL);
     set_or_clear("SONDE_SCHEDULE", args->schedule);
+    if (args->roof)
+        measure_roof(roof);
+    set_or_clear("SONDE_ROOF", *roof ? roof : NULL);
 }
 
 /* What is shown or written must be recorded. -1 to go on. */

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -65,8 +66,18 @@ static void write_command_line(void)
     snd_metadata_write(snd_meta_key(SND_META_COMMAND), text, (size_t)n - 1);
 }
 
+/* What `sonde run --roof` measured before the program began. */
+static void write_roof(void)
+{
+    const char *roof = secure_getenv("SONDE_ROOF");
+
+    if (roof && *roof)
+        snd_metadata_write(snd_meta_key(SND_META_MACHINE_ROOF), roof, strlen(roof));
+}
+
 void snd_metadata_begin(void)
 {
     write_command_line();
+    write_roof();
     write_notes();
 }

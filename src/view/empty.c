@@ -27,6 +27,13 @@ static const struct {
       "The trace has no memory by line: record it with --line-memory.",
       "Memory by line was asked for, and the program has none of the functions that were named: "
       "write module.function, Class.method or file.py:function." },
+    { "source", SND_META_COUNT, NULL,
+      "The trace has no numbers of lines: record them with --lines, --line-memory or --sample.",
+      NULL },
+    { "roofline", SND_META_COUNT, NULL,
+      "The trace has no operators with FLOPs and bytes: record operators and their shapes with "
+      "--ops --shapes, or record_shapes=True.",
+      NULL },
     { "modules", SND_META_TORCH_OPTIONS, "\"with_modules\": true",
       "The trace names no modules: record them with --modules, or with_modules=True.",
       "Modules were asked for, and no operator ran in one: the program called no "

@@ -5,6 +5,8 @@
  */
 #include "view/modulesview.h"
 
+#include "read/scale.h"
+
 static const struct snd_column columns[] = {
     { "path", NULL, SND_TEXT, SND_FIT_CONTENT },
     { "class", NULL, SND_TEXT, SND_FIT_CONTENT },
@@ -39,6 +41,7 @@ static const struct snd_column columns[] = {
     { "output_shapes", "Output", SND_SHAPES, SND_FIT_SHAPES },
     { "gpu_forward_ns", "GPU Forward", SND_TIME, SND_FIT_FIXED },
     { "gpu_backward_ns", "GPU Backward", SND_TIME, SND_FIT_FIXED },
+    { "activation_percent", NULL, SND_SHARE, SND_FIT_FIXED },
     { NULL, "Module", SND_TEXT, SND_FIT_CONTENT },
 };
 enum {
@@ -64,7 +67,7 @@ static const char *const spare[] = { "CUDA Mem",  "CPU Mem",    "Self",     "GFL
 
 /* What all of the rows are shares of, and of how many passes they are the mean. */
 struct whole {
-    int64_t time_ns, parameters;
+    int64_t time_ns, parameters, activation_bytes;
     double  flops;
     int64_t passes; /* 1: sums */
     bool    is_sorted;
@@ -174,7 +177,23 @@ static void add_row(struct snd_doc *doc, const struct sonde_module *m, const str
     *cell++ = show_shapes(m->output_shapes);
     *cell++ = show_mean(none ? m->self_gpu_forward_ns : m->gpu_forward_ns, whole);
     *cell++ = show_mean(none ? m->self_gpu_backward_ns : m->gpu_backward_ns, whole);
+    *cell++ = !none && whole->activation_bytes > 0
+                  ? snd_cell_share(m->activation_bytes, whole->activation_bytes)
+                  : snd_cell_none();
     *cell++ = show_name(doc, m, whole->is_sorted);
+}
+
+/* Of the modules without a parent: what memory does outside all of them is no share of it. */
+static int64_t top_activation_bytes(const struct sonde_modules *modules)
+{
+    int64_t sum = 0;
+
+    for (uint32_t at = sonde_modules_node(modules, 0)->first_child; at != 0;) {
+        const struct sonde_module *m = sonde_modules_node(modules, at);
+        sum = snd_add(sum, m->activation_bytes);
+        at = m->next_sibling;
+    }
+    return sum;
 }
 
 static uint32_t next_node(const struct sonde_modules *modules, uint32_t at)
@@ -254,6 +273,7 @@ SND_VIEW_BUILD(snd_view_modules)
     const struct whole         whole = {
                 .time_ns = root->forward_ns + root->backward_ns,
                 .parameters = root->parameters,
+                .activation_bytes = top_activation_bytes(modules),
                 .flops = root->flops + root->backward_flops,
                 .passes = passes > 0 && passes < INT32_MAX ? (int64_t)passes : 1,
                 .is_sorted = options->sort != NULL,

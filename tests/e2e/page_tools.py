@@ -3,11 +3,12 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 
 import pytest
 
-from cli_tools import SONDE, sonde
+from cli_tools import SONDE, generate, read, sonde
 
 CHROMIUM = os.environ.get("SONDE_CHROMIUM") or shutil.which("chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking",
@@ -62,7 +63,7 @@ class Opened:
         self.page.evaluate("part => { location.hash = part; }", part)
         kind = part.split("/")[0]
         selector = {"timeline": "main > .timeline[data-frames]", "flame": "main > .flamegraph", "table": "main > .view",
-                    "summary": "main > .summary", "memory": "main > .memory"}[kind]
+                    "summary": "main > .summary"}.get(kind, f"main > .{kind}")
         self.page.wait_for_selector(selector)
         return self.page
 
@@ -81,3 +82,59 @@ class Opened:
     def close(self):
         self.context.close()
         assert self.faults == []
+
+
+# ---- for everybody
+
+def contrast(first, second):
+    def light(colour):
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        return sum(weight * (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4)
+                   for weight, part in zip((0.2126, 0.7152, 0.0722), parts))
+    bright, dim = sorted((light(first), light(second)), reverse=True)
+    return (bright + 0.05) / (dim + 0.05)
+
+
+def contrast_faults(page):
+    """Texts that are shown and are hard to read: [text, colour, background]."""
+    pairs = page.eval_on_selector_all("main *, nav *", """all => all.filter(one => one.checkVisibility() &&
+        [...one.childNodes].some(node => node.nodeType === 3 && node.textContent.trim())).map(one => {
+        let back = one; while (back && getComputedStyle(back).backgroundColor === 'rgba(0, 0, 0, 0)') back = back.parentElement;
+        const style = getComputedStyle(one);
+        return [one.textContent.slice(0, 40), one instanceof SVGElement ? style.fill : style.color,
+                getComputedStyle(back ?? document.body).backgroundColor]; })""")
+    assert pairs
+    return [pair for pair in pairs if contrast(pair[1], pair[2]) < 4.5]
+
+
+def unnamed_controls(page):
+    return page.eval_on_selector_all("button, input, select, canvas:not([aria-hidden]), circle, [role=treegrid]", """all => all.filter(one =>
+        !(one.getAttribute('aria-label') || one.textContent.trim() || one.labels?.length)).map(one => one.outerHTML)""")
+
+
+# ---- fixtures of the tests of pages: see conftest.py
+
+@contextlib.contextmanager
+def opened_pages(browser, traces):
+    pages = []
+
+    def show(case, *more, **extra):
+        trace, path = traces(case, *more)
+        pages.append(Opened(browser, path, **extra))
+        return trace, pages[-1]
+    yield show
+    for page in pages:
+        page.close()
+
+
+def page_maker(folder):
+    """Makes traces and their pages, when they are first asked for."""
+    made = {}
+
+    def make(case, *more):
+        if case not in made:
+            trace = generate(case, folder / f"{case}.sonde", *more)
+            read("export", trace, "--to", "html")
+            made[case] = trace, folder / f"{case}.sonde.html"
+        return made[case]
+    return make

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """sonde run: a program runs under it as it runs alone, and is recorded."""
+import json
 import os
 import signal
 import stat
@@ -29,6 +30,21 @@ def test_arguments_pass_untouched(tmp_path):
                            b"e2e_worker.sonde\n")  # a terminal or not
     assert run(tmp_path, "args", options=["-q"]).stderr == b""
     assert names_of(tmp_path / "e2e_worker.sonde") == ["args"]
+
+
+def test_roof_is_measured_and_kept(tmp_path):
+    def roof():
+        process = read_json("export", tmp_path / "e2e_worker.sonde", "--to", "json", "-o", "-")["processes"][0]
+        return [json.loads(one["value"]) for one in process["metadata"] if one["key"] == "machine.roof"]
+
+    run(tmp_path, "args", env={**os.environ, "SONDE_ROOF": "{}"})
+    assert roof() == []  # run measures, or there is none
+    done = run(tmp_path, "args", options=["--roof"])
+    assert done.returncode == 0 and b"--roof" not in done.stderr
+    (one,) = roof()
+    assert one["threads"] == len(os.sched_getaffinity(0))
+    # Bounds of any machine that runs this: a slow one under load, and a large one.
+    assert 1e7 < one["flops_per_second"] < 1e15 and 1e6 < one["bytes_per_second"] < 1e14
 
 
 def test_stdin_and_stdout_are_the_programs(tmp_path):

@@ -6,43 +6,10 @@ import re
 
 import pytest
 
-from cli_tools import generate, needs_tools, read, read_json, sonde
-from page_tools import Opened, needs_page, open_browser, wait_until
+from cli_tools import needs_tools, read, read_json, sonde
+from page_tools import contrast_faults, needs_page, unnamed_controls, wait_until
 
 pytestmark = [needs_tools, needs_page]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def traces(tmp_path_factory):
-    """Traces and their pages, made when they are first asked for."""
-    folder, made = tmp_path_factory.mktemp("pages"), {}
-
-    def make(case, *more):
-        if case not in made:
-            trace = generate(case, folder / f"{case}.sonde", *more)
-            read("export", trace, "--to", "html")
-            made[case] = trace, folder / f"{case}.sonde.html"
-        return made[case]
-    return make
-
-
-@pytest.fixture
-def opened(browser, traces):
-    pages = []
-
-    def show(case, *more, **extra):
-        trace, path = traces(case, *more)
-        pages.append(Opened(browser, path, **extra))
-        return trace, pages[-1]
-    yield show
-    for page in pages:
-        page.close()
 
 
 def same(shown, told):
@@ -51,16 +18,16 @@ def same(shown, told):
 
 # ---- the file
 
-def test_the_file_has_a_policy_and_nothing_from_elsewhere(traces):
-    text = traces("torch")[1].read_text(encoding="utf-8")
+def test_the_file_has_a_policy_and_nothing_from_elsewhere(page_traces):
+    text = page_traces("torch")[1].read_text(encoding="utf-8")
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text).group(1)
     assert "default-src 'none'" in policy and "connect-src 'none'" in policy and "unsafe" not in policy
     assert re.search(r"script-src 'sha256-[\w+/=]+'", policy)
     assert not re.search(r'(?:src|href)="(?:https?:)?//', text)
 
 
-def test_size_is_bounded(traces):
-    trace, page = traces("large", "100000")
+def test_size_is_bounded(page_traces):
+    trace, page = page_traces("large", "100000")
     events = read_json("report", trace, "--view", "summary", "--json")["totals"]["events"]
     assert page.stat().st_size <= 12 * events + 300_000
 
@@ -389,21 +356,10 @@ def test_dark_light_and_names_of_controls(opened):
         page = shown.go("timeline")
         back = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (sum(map(int, re.findall(r"\d+", back)[:3])) < 200) == dark
-        unnamed = page.eval_on_selector_all("button, input, select, canvas:not([aria-hidden])", """all => all.filter(one =>
-            !(one.getAttribute('aria-label') || one.textContent.trim() || one.labels?.length)).map(one => one.outerHTML)""")
-        assert unnamed == []
+        assert unnamed_controls(page) == []
         page.get_by_text("Theme").click()
         after = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (sum(map(int, re.findall(r"\d+", after)[:3])) < 200) != dark
-
-
-def contrast(first, second):
-    def light(colour):
-        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-        return sum(weight * (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4)
-                   for weight, part in zip((0.2126, 0.7152, 0.0722), parts))
-    bright, dim = sorted((light(first), light(second)), reverse=True)
-    return (bright + 0.05) / (dim + 0.05)
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -411,13 +367,7 @@ def test_text_has_contrast(opened, dark):
     _, shown = opened("torch", dark=dark)
     for part in ("summary", "table/ops"):
         shown.go(part)
-        pairs = shown.page.eval_on_selector_all("main *, nav *", """all => all.filter(one => one.checkVisibility() &&
-            [...one.childNodes].some(node => node.nodeType === 3 && node.textContent.trim())).map(one => {
-            let back = one; while (back && getComputedStyle(back).backgroundColor === 'rgba(0, 0, 0, 0)') back = back.parentElement;
-            return [one.textContent.slice(0, 40), getComputedStyle(one).color, getComputedStyle(back ?? document.body).backgroundColor]; })""")
-        assert pairs
-        low = [pair for pair in pairs if contrast(pair[1], pair[2]) < 4.5]
-        assert low == []
+        assert contrast_faults(shown.page) == []
 
 
 def test_on_paper_a_table_has_its_rows(opened):
@@ -431,6 +381,6 @@ def test_on_paper_a_table_has_its_rows(opened):
 
 # ---- the command
 
-def test_a_pipe_gets_the_page_too(traces):
-    trace, path = traces("threads")
+def test_a_pipe_gets_the_page_too(page_traces):
+    trace, path = page_traces("threads")
     assert sonde("export", trace, "--to", "html", "-o", "-").stdout == path.read_bytes()

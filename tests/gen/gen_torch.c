@@ -71,6 +71,39 @@ void make_convnet(const char *path, uint64_t n)
     synth_close(s, true);
 }
 
+/* ------------------------------------------------ operators under a machine's measured roof */
+
+void make_roofline(const char *path, uint64_t n)
+{
+    static const struct {
+        const char *name;
+        uint64_t    ns, flops, bytes;
+    } ops[] = { { "aten::mm", 2000000, 120000000, 1200000 },
+                { "aten::relu", 500000, 1000000, 8000000 },
+                { "aten::mm", 2500000, 120000000, 1200000 },
+                { "<img src=x onerror=fail()>", 100000, 300000, 300000 },
+                { "aten::view", 1000, 0, 0 },
+                { "user.counted", 40000, 5000, 0 } };
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0);
+    uint64_t      ns = 1000;
+
+    (void)n;
+    synth_meta(s, "machine.roof",
+               "{\"flops_per_second\": 100000000000, \"bytes_per_second\": 20000000000, "
+               "\"threads\": 2}");
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        synth_begin(s, t, ns, synth_string(s, ops[i].name), 0);
+        if (ops[i].flops)
+            synth_attr(s, t, SND_ATTR_FLOPS, ops[i].flops);
+        if (ops[i].bytes)
+            synth_attr(s, t, SND_ATTR_BYTES, ops[i].bytes);
+        synth_end(s, t, ns + ops[i].ns);
+        ns += ops[i].ns + 1000;
+    }
+    synth_close(s, true);
+}
+
 /* ------------------------------------------- a training step, as torch's probe records it */
 
 struct torch_op {
