@@ -257,6 +257,17 @@ SONDE_API enum sonde_status sonde_export(struct sonde_trace *trace, const char *
                                          const struct sonde_export_options *options,
                                          const struct sonde_sink *sink, struct sonde_error *err);
 
+/*
+ * Whether the format is a folder of files: then sonde_export() refuses it, and this writes it. A folder that has such
+ * files already gets those of this trace besides; of the same recording they are replaced.
+ * Errors: SONDE_E_ARGUMENT for a format that is no folder; SONDE_E_STATE where `path` has something else in it;
+ *         SONDE_E_IO, SONDE_E_NOMEM.
+ */
+SONDE_API bool              sonde_exporter_is_folder(const char *format);
+SONDE_API enum sonde_status sonde_export_folder(struct sonde_trace *trace, const char *format,
+                                                const struct sonde_export_options *options,
+                                                const char *path, struct sonde_error *err);
+
 /* The version of the library, "1.2.3". */
 SONDE_API const char *sonde_version(void);
 

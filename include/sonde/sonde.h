@@ -9,6 +9,7 @@
 #include "sonde/graph.h"
 #include "sonde/layers.h"
 #include "sonde/model.h"
+#include "sonde/tables.h"
 #include "sonde/tensorlines.h"
 #include "sonde/trace.h"
 

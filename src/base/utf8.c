@@ -53,3 +53,30 @@ size_t snd_utf8_prefix(const char *text, size_t length, size_t count)
     }
     return at;
 }
+
+/* Bytes of whole characters in front. */
+static size_t count_valid(const char *text, size_t length)
+{
+    uint32_t point;
+    size_t   at = 0;
+
+    for (size_t step; at < length; at += step) {
+        step = (uint8_t)text[at] < 0x80 ? 1 : snd_utf8_next(text + at, length - at, &point);
+        if (step == 0)
+            break;
+    }
+    return at;
+}
+
+void snd_utf8_clean(struct sonde_buffer *out, const char *text, size_t length)
+{
+    for (size_t from = 0; from < length;) {
+        size_t valid = count_valid(text + from, length - from);
+        snd_buf_put(out, text + from, valid);
+        from += valid;
+        if (from < length) {
+            snd_buf_text(out, "\xef\xbf\xbd");
+            from++;
+        }
+    }
+}

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
+
 /*
  * The bytes of the first character of `text`, and its code point in *point; 0 if they are not
  * UTF-8 (overlong forms, surrogates and what lies past U+10FFFF are not): then one byte is to
@@ -22,5 +24,8 @@ size_t snd_utf8_count(const char *text, size_t length);
 
 /* The bytes of the first `count` characters of `text`, at most `length`. */
 size_t snd_utf8_prefix(const char *text, size_t length, size_t count);
+
+/* Appends `text`; each byte that is not UTF-8 becomes the replacement character U+FFFD. */
+void snd_utf8_clean(struct sonde_buffer *out, const char *text, size_t length);
 
 #endif

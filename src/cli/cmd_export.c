@@ -22,8 +22,8 @@ struct export_args {
 static const struct snd_option options[] = {
     { 't', "to", "FORMAT", "format to write (see --list)", SND_OPTION_TEXT, AT(to), 0 },
     { 'o', "output", "FILE",
-      "output file; '-' is standard output, NAME.gz is compressed (TRACE with the format's "
-      "extension)",
+      "output file, or folder; '-' is standard output, NAME.gz is compressed (TRACE with the "
+      "format's extension)",
       SND_OPTION_TEXT, AT(output), 0 },
     { 0, "off-cpu", NULL, "folded: of samples, the time off the CPU alone", SND_OPTION_FLAG,
       AT(off_cpu), 0 },
@@ -124,6 +124,19 @@ static int write_file(const struct snd_command *self, struct sonde_trace *trace,
     return status;
 }
 
+/* The library writes beside the folder and renames by itself. */
+static int write_folder(const struct snd_command *self, struct sonde_trace *trace,
+                        const struct export_args *args, const char *path, const char *object)
+{
+    struct sonde_export_options exporting = SONDE_EXPORT_OPTIONS_INIT;
+    struct sonde_error          err;
+
+    exporting.heap = (enum sonde_heap_bytes)args->bytes;
+    if (sonde_export_folder(trace, args->to, &exporting, path, &err) != SONDE_OK)
+        return snd_report_error(self, object, &err);
+    return SND_EXIT_OK;
+}
+
 static int export_trace(const struct snd_command *self, struct sonde_trace *trace,
                         const struct export_args *args, const char *object)
 {
@@ -141,6 +154,8 @@ static int export_trace(const struct snd_command *self, struct sonde_trace *trac
     else if (snd_path_kind(name.bytes) == SND_PATH_TRACE)
         status = snd_failure("%s: refusing to overwrite the trace %s; give another name with -o",
                              self->name, name.bytes);
+    else if (sonde_exporter_is_folder(args->to))
+        status = write_folder(self, trace, args, name.bytes, object);
     else
         status = write_file(self, trace, args, name.bytes, object);
     if (status == SND_EXIT_OK && isatty(STDERR_FILENO))

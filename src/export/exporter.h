@@ -42,6 +42,15 @@ enum sonde_status snd_export_functions(struct sonde_trace *trace, snd_functions_
  */
 uint64_t snd_export_pid(const struct sonde_trace *trace, uint32_t process);
 
+/* A format that is a folder of files: writes `path`, of which a failure leaves nothing. */
+typedef enum sonde_status snd_export_folder(struct sonde_trace                *trace,
+                                            const struct sonde_export_options *options,
+                                            const char *path, struct sonde_error *err);
+#define SND_EXPORT_FOLDER(name)                                                                   \
+    enum sonde_status name(struct sonde_trace *trace, const struct sonde_export_options *options, \
+                           const char *path, struct sonde_error *err)
+SND_EXPORT_FOLDER(snd_export_parquet);
+
 #define SND_EXPORT_WRITE(name)                                                                    \
     enum sonde_status name(struct sonde_trace *trace, const struct sonde_export_options *options, \
                            struct snd_out *out, struct sonde_error *err)
@@ -62,6 +71,7 @@ SND_EXPORT_WRITE(snd_export_json);
 SND_EXPORT_WRITE(snd_export_csv);
 SND_EXPORT_WRITE(snd_export_html);
 SND_EXPORT_WRITE(snd_export_sqlite);
+SND_EXPORT_WRITE(snd_export_no_stream);
 SND_EXPORT_WRITE(snd_export_benchmark);
 SND_EXPORT_WRITE(snd_export_benchmark_json);
 

@@ -60,6 +60,11 @@ const struct snd_exporter snd_exporters[] = {
         "an SQLite database: ranges, samples, memory, counters, steps; no GPU work, links, tallies",
         NULL, NULL },
       snd_export_sqlite },
+    { { "parquet", ".parquet",
+        "a folder of Parquet files, by job and process, for DuckDB, Spark, pandas; no GPU work, "
+        "links, tallies",
+        NULL, NULL },
+      snd_export_no_stream },
     { { "benchmark", ".yml", "a model's cost as pytorch-benchmark writes it (YAML)", NULL, NULL },
       snd_export_benchmark },
     { { "benchmark-json", ".json", "the same as JSON", NULL, NULL }, snd_export_benchmark_json },
@@ -132,6 +137,40 @@ static snd_export_write *find_heap_writer(const char *format)
     return NULL;
 }
 
+static enum sonde_status refuse_heap(const char *format, struct sonde_error *err)
+{
+    return snd_fail(err, SONDE_E_ARGUMENT,
+                    "the format %s has no stacks of allocations; folded, speedscope and pprof have",
+                    format);
+}
+
+/* The formats that are folders. */
+static const struct {
+    const char        *name;
+    snd_export_folder *write;
+} folder_writers[] = { { "parquet", snd_export_parquet } };
+
+static snd_export_folder *find_folder_writer(const char *format)
+{
+    for (size_t i = 0; i < sizeof folder_writers / sizeof folder_writers[0]; i++)
+        if (strcmp(folder_writers[i].name, format) == 0)
+            return folder_writers[i].write;
+    return NULL;
+}
+
+bool sonde_exporter_is_folder(const char *format)
+{
+    return find_folder_writer(format) != NULL;
+}
+
+SND_EXPORT_WRITE(snd_export_no_stream)
+{
+    (void)trace, (void)options, (void)out;
+    return snd_fail(err, SONDE_E_ARGUMENT,
+                    "the format is a folder of files, which no stream can hold; give the name of "
+                    "the folder");
+}
+
 static enum sonde_status write_any(const struct snd_exporter *exporter, struct sonde_trace *trace,
                                    const struct sonde_export_options *options, struct snd_out *out,
                                    struct sonde_error *err)
@@ -140,10 +179,7 @@ static enum sonde_status write_any(const struct snd_exporter *exporter, struct s
     bool              is_heap = options->heap != SONDE_HEAP_AUTO;
 
     if (is_heap && !write_heap)
-        return snd_fail(
-            err, SONDE_E_ARGUMENT,
-            "the format %s has no stacks of allocations; folded, speedscope and pprof have",
-            exporter->info.name);
+        return refuse_heap(exporter->info.name, err);
     is_heap |= write_heap && strcmp(sonde_default_view(trace), "heap") == 0;
     return is_heap ? write_heap(trace, options, out, err)
                    : exporter->write(trace, options, out, err);
@@ -177,15 +213,37 @@ static enum sonde_status run_gzip(const struct snd_exporter *exporter, struct so
     return st;
 }
 
-enum sonde_status sonde_export(struct sonde_trace *trace, const char *format,
-                               const struct sonde_export_options *options,
-                               const struct sonde_sink *sink, struct sonde_error *err)
+/* What the caller gave of the options; its library may be older and know fewer. */
+static struct sonde_export_options take_options(const struct sonde_export_options *options)
 {
     struct sonde_export_options used = SONDE_EXPORT_OPTIONS_INIT;
 
     if (options)
         memcpy(&used, options,
                options->struct_size < sizeof used ? options->struct_size : sizeof used);
+    return used;
+}
+
+enum sonde_status sonde_export_folder(struct sonde_trace *trace, const char *format,
+                                      const struct sonde_export_options *options, const char *path,
+                                      struct sonde_error *err)
+{
+    struct sonde_export_options used = take_options(options);
+    snd_export_folder          *write = find_folder_writer(format);
+
+    if (!write)
+        return snd_fail(err, SONDE_E_ARGUMENT, "the format '%.60s' is not a folder", format);
+    if (used.heap != SONDE_HEAP_AUTO)
+        return refuse_heap(format, err);
+    return write(trace, &used, path, err);
+}
+
+enum sonde_status sonde_export(struct sonde_trace *trace, const char *format,
+                               const struct sonde_export_options *options,
+                               const struct sonde_sink *sink, struct sonde_error *err)
+{
+    struct sonde_export_options used = take_options(options);
+
     for (size_t i = 0; i < snd_exporter_count; i++) {
         const struct snd_exporter *exporter = &snd_exporters[i];
         if (strcmp(exporter->info.name, format) != 0)

@@ -78,15 +78,7 @@ void snd_pb_text(struct sonde_buffer *buf, unsigned field, struct sonde_text tex
         return;
     }
     size_t at = snd_pb_open(buf, field);
-    for (size_t from = 0; from < text.length;
-         valid = count_valid(text.bytes + from, text.length - from)) {
-        snd_buf_put(buf, text.bytes + from, valid);
-        from += valid;
-        if (from < text.length) {
-            snd_buf_text(buf, "\xef\xbf\xbd");
-            from++;
-        }
-    }
+    snd_utf8_clean(buf, text.bytes, text.length);
     snd_pb_close(buf, at);
 }
 

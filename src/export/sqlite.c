@@ -129,17 +129,8 @@ static bool make_table(struct database *d, const struct snd_sql_table *table, vo
 /* Readers decode text: what is not UTF-8 becomes the replacement character, as in JSON. */
 static int bind_text(struct database *d, void *insert, int at, struct sonde_text text)
 {
-    uint32_t point;
-
     snd_buf_clear(&d->text);
-    for (size_t i = 0; i < text.length;) {
-        size_t length = snd_utf8_next(text.bytes + i, text.length - i, &point);
-        if (length > 0)
-            snd_buf_put(&d->text, text.bytes + i, length);
-        else
-            snd_buf_text(&d->text, "\xef\xbf\xbd");
-        i += length > 0 ? length : 1;
-    }
+    snd_utf8_clean(&d->text, text.bytes, text.length);
     if (d->text.failed)
         return -1;
     return d->api.bind_text(insert, at, snd_buf_string(&d->text), (int)d->text.length, TRANSIENT);
@@ -184,7 +175,7 @@ static enum sonde_status fill(struct database *d, struct sonde_trace *trace,
     for (size_t i = 0; !d->failed && i < SND_SQL_TABLES; i++)
         d->failed = !make_table(d, &snd_sql_tables[i], &d->inserts[i]);
     if (!d->failed)
-        st = snd_sql_rows(trace, put_row, d, err);
+        st = snd_sql_rows(trace, SND_SQL_EVERY, put_row, d, err);
     for (size_t i = 0; i < SND_SQL_TABLES; i++)
         d->api.finalize(d->inserts[i]);
     if (st == SONDE_OK && !d->failed)

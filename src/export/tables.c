@@ -32,8 +32,17 @@ size_t snd_sql_column_count(const struct snd_sql_table *table)
     return count;
 }
 
+size_t snd_sql_column_find(const struct snd_sql_table *table, const char *name)
+{
+    for (size_t i = 0; i < snd_sql_column_count(table); i++)
+        if (strcmp(table->columns[i].name, name) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
 struct writer {
     struct sonde_trace         *trace;
+    unsigned                    wanted;
     snd_sql_row_fn             *row;
     void                       *user;
     const struct sonde_summary *summary; /* its steps are by process, then by start */
@@ -78,7 +87,7 @@ static void add_null(struct writer *w)
 
 static void end_row(struct writer *w, enum snd_sql_table_id table)
 {
-    if (!w->stopped && !w->row(w->user, table, w->values))
+    if (!w->stopped && w->wanted & 1u << table && !w->row(w->user, table, w->values))
         w->stopped = true;
     w->count = 0;
 }
@@ -93,7 +102,7 @@ static void write_stack(struct writer *w, uint32_t process, uint32_t stack)
     struct snd_key                          key = { process, stack, 0 };
     uint32_t                                known;
 
-    if (stack == 0 || snd_map_get(&w->stacks, key, &known))
+    if (stack == 0 || !(w->wanted & SND_SQL_ONLY(stacks)) || snd_map_get(&w->stacks, key, &known))
         return;
     if (!snd_map_put(&w->stacks, key, 0)) {
         w->stopped = w->out_of_memory = true;
@@ -146,7 +155,8 @@ static void on_begin(void *user)
 {
     struct writer *w = user;
 
-    if (w->begun && !w->stopped && !w->row(w->user, SND_TABLE_ranges, NULL))
+    if (w->begun && !w->stopped && w->wanted & SND_SQL_ONLY(ranges) &&
+        !w->row(w->user, SND_TABLE_ranges, NULL))
         w->stopped = true;
     w->begun = true;
 }
@@ -166,6 +176,8 @@ static void on_range(void *user, uint32_t id, const struct snd_lane *lane,
     if (w->stopped)
         return;
     write_stack(w, lane->process, r->stack);
+    if (!(w->wanted & SND_SQL_ONLY(ranges)))
+        return;
     add_number(w, lane->process);
     add_number(w, lane->thread);
     add_text(w, (struct sonde_text){ name->bytes, name->length });
@@ -334,21 +346,32 @@ static void write_summary(struct writer *w)
     }
 }
 
-enum sonde_status snd_sql_rows(struct sonde_trace *trace, snd_sql_row_fn *row, void *user,
-                               struct sonde_error *err)
-{
-    struct writer         w = { .trace = trace, .row = row, .user = user };
-    struct sonde_summary *summary = NULL;
-    enum sonde_status     st = sonde_summary_new(trace, &summary, err);
+/* Tables whose rows come from walking events, from ranges, from the summary. */
+#define OF_EVENTS                                                                                  \
+    (SND_SQL_ONLY(samples) | SND_SQL_ONLY(memory) | SND_SQL_ONLY(counters) | SND_SQL_ONLY(marks) | \
+     SND_SQL_ONLY(stacks))
+#define OF_RANGES (SND_SQL_ONLY(ranges) | SND_SQL_ONLY(stacks))
+#define OF_SUMMARY (SND_SQL_ONLY(ledger) | SND_SQL_ONLY(steps) | SND_SQL_ONLY(ranges))
 
+enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, snd_sql_row_fn *row,
+                               void *user, struct sonde_error *err)
+{
+    struct writer         w = { .trace = trace, .wanted = wanted, .row = row, .user = user };
+    struct sonde_summary *summary = NULL;
+    enum sonde_status     st = SONDE_OK;
+
+    if (wanted & OF_SUMMARY)
+        st = sonde_summary_new(trace, &summary, err);
     w.summary = summary;
     if (st == SONDE_OK) {
         write_processes(&w);
         write_threads(&w);
-        write_summary(&w);
-        st = write_ranges(&w, err);
     }
-    if (st == SONDE_OK && !w.stopped)
+    if (st == SONDE_OK && summary)
+        write_summary(&w);
+    if (st == SONDE_OK && wanted & OF_RANGES && !w.stopped)
+        st = write_ranges(&w, err);
+    if (st == SONDE_OK && wanted & OF_EVENTS && !w.stopped)
         st = sonde_trace_walk(trace, SONDE_BY_TIME, on_event, &w, err);
     if (st == SONDE_OK && (w.out_of_memory || w.text.failed))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables");

@@ -3,7 +3,7 @@
  * export/tables.h - a trace as the rows of relational tables, for SQL formats.
  *
  * tables.def lists tables and columns once; a format takes the rows as they come. Memory does not grow with
- * the events: three walks of the trace, of which nothing is kept but the steps and which stacks were written.
+ * the events: at most three walks of the trace, of which nothing is kept but the steps and which stacks were written.
  *
  * Layer: export. Threads: as a trace.
  */
@@ -39,6 +39,8 @@ struct snd_sql_table {
 };
 extern const struct snd_sql_table snd_sql_tables[SND_SQL_TABLES];
 size_t                            snd_sql_column_count(const struct snd_sql_table *table);
+/* The column of this name, or SIZE_MAX. */
+size_t snd_sql_column_find(const struct snd_sql_table *table, const char *name);
 
 /* A value of its column's type. Text is borrowed for the call; it may not be UTF-8. */
 struct snd_sql_value {
@@ -55,8 +57,15 @@ struct snd_sql_value {
 typedef bool snd_sql_row_fn(void *user, enum snd_sql_table_id table,
                             const struct snd_sql_value *values);
 
-/* Hands over every row, table by table but for `stacks`, which come when they are first referred to. */
-SND_CHECKED enum sonde_status snd_sql_rows(struct sonde_trace *trace, snd_sql_row_fn *row,
-                                           void *user, struct sonde_error *err);
+#define SND_SQL_ONLY(table) (1u << SND_TABLE_##table)
+#define SND_SQL_EVERY ((1u << SND_SQL_TABLES) - 1)
+
+/*
+ * Hands over every row of the tables that are `wanted`, bits by number; table by table but for `stacks`,
+ * which come when they are first referred to. Only what they need is read.
+ */
+SND_CHECKED enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted,
+                                           snd_sql_row_fn *row, void *user,
+                                           struct sonde_error *err);
 
 #endif

@@ -93,6 +93,8 @@ static enum sonde_status expected_status(const struct sonde_exporter_info *info)
     if (info->missing ||
         (strcmp(info->name, "sqlite") == 0 && !dlopen("libsqlite3.so.0", RTLD_LAZY)))
         return SONDE_E_UNSUPPORTED;
+    if (sonde_exporter_is_folder(info->name))
+        return SONDE_E_ARGUMENT;
     return needs_more(info->name) ? SONDE_E_STATE : SONDE_E_IO;
 }
 

@@ -87,6 +87,7 @@ static bool fill_child_schema(struct ArrowSchema *schema, const struct core_colu
                                                   ? "U"
                                                   : arrow_format(column->format),
                                     .name = column->name,
+                                    .flags = column->nullable ? 2 : 0, /* ARROW_FLAG_NULLABLE */
                                     .release = release_schema };
     if (column->kind != CORE_DICTIONARY)
         return true;
@@ -214,7 +215,9 @@ static bool fill_child_array(struct ArrowArray *array, const struct core_table *
     struct kept *kept = array->private_data;
     Py_INCREF(owner);
     kept->owner = owner;
+    kept->buffers[0] = column->valid;
     kept->buffers[1] = column->data;
+    array->null_count = (int64_t)column->null_count;
     if (column->kind != CORE_DICTIONARY)
         return true;
     array->dictionary = calloc(1, sizeof *array->dictionary);

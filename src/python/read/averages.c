@@ -194,8 +194,10 @@ static int averages_columns(struct averages_object *self)
         for (size_t i = 0; i < count; i++)
             fill_element(self->averages, k, i, count, at);
         table->columns[k] = (struct core_column){
-            core_average_members[k].name, column_formats[core_average_members[k].source], at,
-            core_average_members[k].source == FROM_TEXT ? CORE_TEXT : CORE_NUMBER
+            .name = core_average_members[k].name,
+            .format = column_formats[core_average_members[k].source],
+            .data = at,
+            .kind = core_average_members[k].source == FROM_TEXT ? CORE_TEXT : CORE_NUMBER,
         };
     }
     table->texts = average_texts(self->averages, count);

@@ -8,6 +8,7 @@
  *     rows.c       what those have in common
  *     layers.c     profiles of layers into results files
  *     table.c      columns of them, for NumPy
+ *     sqltable.c   the tables of docs/SCHEMA.md
  *     arrow.c      whole tables, for Arrow
  *
  * Built against the limited API of CPython 3.9. All of this runs with the interpreter lock.
@@ -75,10 +76,14 @@ int       core_event_init(PyObject *module);
 int       core_timeline_init(PyObject *module);
 int       core_layers_init(PyObject *module);
 int       core_probes_init(PyObject *module);
+int       core_sqltable_init(PyObject *module);
 PyObject *core_trace_averages(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_events(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_stacks(struct trace_object *self, PyObject *args, PyObject *kwargs);
 PyObject *core_trace_timeline(struct trace_object *self, PyObject *args, PyObject *kwargs);
+PyObject *core_trace_table(struct trace_object *self, PyObject *args);
+PyObject *core_trace_table_names(struct trace_object *self, PyObject *unused);
+PyObject *core_trace_job(struct trace_object *self, PyObject *unused);
 
 /* ---------------------------------------------------------- table.c, arrow.c */
 
@@ -93,6 +98,9 @@ struct core_column {
     char        format;
     const void *data;
     enum core_text_kind { CORE_NUMBER, CORE_DICTIONARY, CORE_TEXT } kind;
+    bool           nullable; /* but for texts in a row */
+    const uint8_t *valid;    /* a bit for each row, as Arrow has them; NULL: no row is null */
+    size_t         null_count;
 };
 
 struct core_table {

@@ -160,8 +160,9 @@ static void events_columns(struct events_object *self)
 
     table->count = c->count;
     table->column_count = 0;
-#define COLUMN(title, code, text) \
-    table->columns[table->column_count++] = (struct core_column){ #title, code, c->title, text };
+#define COLUMN(title, code, text)           \
+    table->columns[table->column_count++] = \
+        (struct core_column){ .name = #title, .format = code, .data = c->title, .kind = text };
     EVENT_COLUMNS(COLUMN)
 #undef COLUMN
 }

@@ -253,6 +253,21 @@ static enum sonde_status write_export(const struct sonde_sink *sink, bool gzip, 
     return sonde_export(asked->trace, asked->format, &asked->options, sink, err);
 }
 
+/* A format that is a folder: libsonde makes it by itself. */
+static PyObject *export_folder(const char *path, const struct export_call *asked)
+{
+    struct sonde_error err = { 0 };
+    enum sonde_status  status;
+
+    Py_BEGIN_ALLOW_THREADS
+    status = sonde_export_folder(asked->trace, asked->format, &asked->options, path, &err);
+    Py_END_ALLOW_THREADS
+    if (status == SONDE_OK)
+        Py_RETURN_NONE;
+    core_set_error(&err);
+    return NULL;
+}
+
 /* {name: JSON text} as names and texts in turn, then NULL. `kept` holds what they borrow from. */
 static const char **list_metadata(PyObject *metadata, PyObject *kept)
 {
@@ -310,7 +325,9 @@ static PyObject *trace_export(struct trace_object *self, PyObject *args, PyObjec
         asked.options.name = PyBytes_AsString(path);
     asked.trace = core_take(self);
     if (asked.trace) {
-        result = core_write_file(path, write_export, &asked);
+        result = sonde_exporter_is_folder(asked.format)
+                     ? export_folder(PyBytes_AsString(path), &asked)
+                     : core_write_file(path, write_export, &asked);
         core_let_go(self);
     }
 done:
@@ -395,6 +412,10 @@ static PyMethodDef trace_methods[] = {
     { "export", METHOD(trace_export), METH_VARARGS | METH_KEYWORDS,
       "export(path, to='chrome', *, metadata=None, name=None): writes a file for another program; "
       ".gz compresses it" },
+    { "table", METHOD(core_trace_table), METH_VARARGS,
+      "table(name) -> Table: one of the tables of docs/SCHEMA.md, for whatever takes Arrow" },
+    { "table_names", METHOD(core_trace_table_names), METH_NOARGS, "table_names() -> list of str" },
+    { "job", METHOD(core_trace_job), METH_NOARGS, "job() -> str: the id of the recording" },
     { "ledger", METHOD(trace_ledger), METH_NOARGS, "ledger() -> [(key, count, sentence)]" },
     { "metadata", METHOD(trace_metadata), METH_VARARGS | METH_KEYWORDS,
       "metadata(process=0) -> dict" },

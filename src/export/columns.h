@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export/columns.h - rows of a table (tables.h) collected as columns, for formats that hold columns.
+ *
+ * Texts are numbers in a table of texts that many columns share.
+ *
+ * Layer: export. Threads: one at a time.
+ */
+#ifndef SND_EXPORT_COLUMNS_H
+#define SND_EXPORT_COLUMNS_H
+
+#include "base/map.h"
+#include "export/tables.h"
+
+struct snd_column {
+    enum snd_sql_type type;
+    union {
+        int64_t  *numbers;
+        double   *reals;
+        uint32_t *texts;
+        void     *any;
+    };
+    uint8_t *valid; /* a bit for each row; of no meaning while null_count is 0 */
+    size_t   null_count;
+};
+
+/* Zero it, then snd_columns_init(). Which columns it has is fixed then. */
+struct snd_columns {
+    struct snd_column columns[SND_SQL_COLUMNS_MAX];
+    size_t            column_count, count, capacity;
+};
+
+/* Without the column `left_out`, or SIZE_MAX. */
+void snd_columns_init(struct snd_columns *columns, const struct snd_sql_table *table,
+                      size_t left_out);
+void snd_columns_release(struct snd_columns *columns);
+/* Adds a row, of all columns of the table; false when memory is out. */
+bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values,
+                     size_t left_out, struct snd_texts *texts);
+/* Adds row `from` of columns of the same table; likewise. */
+bool snd_columns_copy(struct snd_columns *columns, const struct snd_columns *source, size_t from);
+/* What a row takes, and what is allocated. */
+size_t snd_columns_row_bytes(const struct snd_columns *columns);
+
+static inline bool snd_column_is_null(const struct snd_column *column, size_t row)
+{
+    return column->null_count > 0 && !(column->valid[row / 8] & (1u << row % 8));
+}
+
+#endif
