@@ -47,6 +47,7 @@ struct snd_line_table {
     uint32_t      uses[2];        /* by how many sessions, for time and for memory */
     uint32_t      function, file; /* ids of names in the recording */
     bool          has_base;       /* what was in use at its first call is counted */
+    bool          has_more;       /* more than time is counted: memory, or for a session */
     int           process;        /* that has it */
     uint64_t    **time, **memory; /* places, NULL until a line is run */
     struct snd_line_share *shares;
@@ -65,7 +66,7 @@ struct snd_line_run {
     struct snd_line_table *table;
     uint32_t               line;  /* index in the table */
     uint64_t               since; /* 0: not to be counted as time */
-    uint64_t               stamp; /* snd_line_stamp when it began */
+    uint64_t               stamp; /* snd_line_stamp when it began; older if no session counted */
     struct snd_line_memory memory;
 };
 
@@ -155,7 +156,17 @@ void snd_line_memory_leave(struct snd_line_thread *mine, struct snd_line_table *
 void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_line_table *table,
                     int line, bool resumed);
 
+/* Sets has_more, after `wanted` or the shares have changed. */
+static inline void snd_line_set_more(struct snd_line_table *table)
+{
+    table->has_more = table->wanted & SND_LINE_MEMORY || table->shares;
+}
+
 /* -------------------------------------------------------------------- the hot path */
+
+/* What a line begins and ends besides its time. */
+void snd_line_begin_more_(struct snd_line_run *run);
+void snd_line_close_more_(struct snd_line_run *run, uint64_t now);
 
 /*
  * The line under way ends at `now`. Returns when the next one begins: what the trace takes to give
@@ -178,11 +189,9 @@ static inline uint64_t snd_line_close(struct snd_line_run *run, uint64_t now)
             place[SND_LINE_RUNS]++;
             place[SND_LINE_TICKS] += now - run->since;
         }
-        if (SONDE_UNLIKELY_(table->shares != NULL))
-            snd_line_share_time(run, now - run->since);
     }
-    if (SONDE_UNLIKELY_(table->wanted & SND_LINE_MEMORY))
-        snd_line_memory_end(run, snd_line_place(table, run->line, SND_LINE_MEMORY));
+    if (SONDE_UNLIKELY_(table->has_more))
+        snd_line_close_more_(run, now);
     return next;
 }
 
@@ -211,9 +220,8 @@ static inline void snd_line_begin(struct snd_line_thread *mine, const void *fram
     }
     run->line = index;
     run->since = now;
-    run->stamp = snd_line_stamp;
-    if (SONDE_UNLIKELY_(run->table->wanted & SND_LINE_MEMORY))
-        snd_line_memory_begin(run);
+    if (SONDE_UNLIKELY_(run->table->has_more))
+        snd_line_begin_more_(run);
 }
 
 /* The frame is left: it returns, yields or is unwound. Without effect if no line is under way. */

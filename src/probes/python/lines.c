@@ -90,6 +90,7 @@ static bool set_wanted(struct snd_line_table *table)
     uint32_t before = table->wanted;
 
     table->wanted = (table->uses[0] ? SND_LINE_TIME : 0u) | (table->uses[1] ? SND_LINE_MEMORY : 0u);
+    snd_line_set_more(table);
     if (before == table->wanted)
         return true;
     PyCodeObject *code = table->code;

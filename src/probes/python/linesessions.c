@@ -55,6 +55,7 @@ static struct snd_line_share *find_or_make(struct snd_line_table *table, uint32_
     share->process = getpid();
     share->next = table->shares;
     table->shares = share;
+    snd_line_set_more(table);
     return share;
 }
 
@@ -65,6 +66,7 @@ void snd_line_free_shares(struct snd_line_table *table)
         table->shares = share->next;
         free_share(share);
     }
+    snd_line_set_more(table);
 }
 
 static uint64_t *place_of(struct snd_line_table *table, struct snd_line_share *share, uint32_t line)
@@ -203,6 +205,7 @@ static void forget(struct snd_line_table *table, uint32_t number, bool has)
             memset(share->places[line], 0, snd_line_word_count(share->use) * sizeof(uint64_t));
     *link = share->next;
     free_share(share);
+    snd_line_set_more(table);
 }
 
 /* ------------------------------------------------------------------------ the module */

@@ -140,6 +140,23 @@ bool snd_line_push(struct snd_line_thread *mine, const void *frame, struct snd_l
     return true;
 }
 
+void snd_line_begin_more_(struct snd_line_run *run)
+{
+    run->stamp = snd_line_stamp;
+    if (run->table->wanted & SND_LINE_MEMORY)
+        snd_line_memory_begin(run);
+}
+
+void snd_line_close_more_(struct snd_line_run *run, uint64_t now)
+{
+    struct snd_line_table *table = run->table;
+
+    if (table->shares && table->wanted & SND_LINE_TIME && run->since)
+        snd_line_share_time(run, now - run->since);
+    if (table->wanted & SND_LINE_MEMORY)
+        snd_line_memory_end(run, snd_line_place(table, run->line, SND_LINE_MEMORY));
+}
+
 /* Entries above it ended unseen, and are dropped. */
 bool snd_line_find(struct snd_line_thread *mine, const void *frame)
 {
