@@ -57,7 +57,7 @@ static int check_views(const struct snd_command *self, const char *list)
     }
 }
 
-/* Options that say how to show the trace say nothing where it is not shown. -1 to go on. */
+/* Refuses options of how to show the trace where it is not shown. -1 to go on. */
 static int check_shown(const struct snd_command *self, const struct snd_after_run *after)
 {
     const char *given = after->view ? "view" : snd_view_args_given(&after->shown);
@@ -67,13 +67,13 @@ static int check_shown(const struct snd_command *self, const struct snd_after_ru
     return -1;
 }
 
-/* A name that is more than its ending. */
+/* Whether `path` ends in `ending`, and is longer than it. */
 static bool has_ending(const char *path, size_t length, const char *ending)
 {
     return length > strlen(ending) && snd_ends_with_at(path, length, ending);
 }
 
-/* The format whose ending `path` has, the longest if several; NULL: it is to be a trace. */
+/* The format with the longest extension that `path` ends in; NULL: it is a trace. */
 static const struct sonde_exporter_info *format_of(const char *path)
 {
     const struct sonde_exporter_info *info, *best = NULL;
@@ -141,7 +141,7 @@ int snd_after_run_check_sort(const struct snd_command *self, const struct snd_af
 {
     struct sonde_error err, first = { 0 };
     const char        *list = after->view ? after->view : views;
-    bool               many = !after->view; /* then any of them may come first */
+    bool               many = !after->view; /* then any view may be the first */
 
     if (!after->shown.sort || strcmp(after->shown.sort, "none") == 0)
         return -1;
@@ -207,7 +207,7 @@ bool snd_after_run_place(struct snd_after_run *after, const char *subject, size_
 void snd_after_run_release(struct snd_after_run *after)
 {
     if (after->scratch)
-        rmdir(after->scratch); /* where a trace was left, it stays */
+        rmdir(after->scratch); /* fails if a trace was left in it: it stays */
     free(after->scratch);
     after->scratch = NULL;
 }
@@ -238,7 +238,7 @@ static bool run_command(const struct snd_command *command, struct words *words)
     return command->run(command, words->count, words->list) == SND_EXIT_OK;
 }
 
-/* `first`: of the views that are shown, which the sort key is of. */
+/* `first`: it is the first view shown, which the sort key belongs to. */
 static bool show_one(const struct snd_after_run *after, const char *trace, const char *view,
                      bool first)
 {
@@ -251,7 +251,7 @@ static bool show_one(const struct snd_after_run *after, const char *trace, const
     return snd_report_show(trace, view, &shown) == SND_EXIT_OK;
 }
 
-/* The views that were asked for, or all that the trace has something for, with commas. */
+/* The requested views, or every view that the trace has data for, separated by commas. */
 static void list_views(const struct snd_after_run *after, const char *trace,
                        struct sonde_buffer *list)
 {
@@ -278,7 +278,7 @@ static bool show(const struct snd_after_run *after, const char *trace)
 
     list_views(after, trace, &list);
     if (list.length == 0)
-        done = show_one(after, trace, NULL, true); /* which says what is wrong with it */
+        done = show_one(after, trace, NULL, true); /* which reports what is wrong with it */
     const char *name = list.length ? strtok_r(list.bytes, ",", &rest) : NULL;
     for (; name; name = strtok_r(NULL, ",", &rest), first = false)
         done &= show_one(after, trace, name, first);

@@ -16,18 +16,18 @@
 #include "sonde/export.h"
 
 struct snd_after_run {
-    const char          *output; /* what -o says, or NULL */
+    const char          *output; /* the value of -o, or NULL */
     bool                 print;
-    const char          *view;  /* what to show, with commas; NULL: what there is */
+    const char          *view;  /* views to show, separated by commas; NULL: all with data */
     const char          *aside; /* without `print`: a view that is shown on stderr, or NULL */
-    struct snd_view_args shown; /* the sort key is of the first view: others have other columns */
+    struct snd_view_args shown; /* its sort key applies to the first view only */
     /* Set by _place, when `output` is not to be a trace: */
     const struct sonde_exporter_info *format;
     bool                              is_kept; /* the trace itself stays: set by _place */
     char *scratch; /* a folder made for the trace alone, or NULL; owned */
 };
 
-/* What is wrong with the values, before anything runs. -1 to go on, or the exit status. */
+/* Checks the values before anything runs. -1 to go on, or the exit status. */
 int snd_after_run_check(const struct snd_command *self, const struct snd_after_run *after);
 
 /*

@@ -17,7 +17,7 @@
  */
 bool snd_autostart_find(struct sonde_buffer *folder);
 
-/* Has the Python processes of the program to be run load `probes` ("ops,shapes"). */
+/* Sets the environment so that Python processes of the program load `probes` ("ops,shapes"). */
 bool snd_autostart_set(const char *folder, const char *probes);
 
 #endif

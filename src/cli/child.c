@@ -16,9 +16,9 @@
 #include "cli/options.h"
 #include "cli/sentinel.h"
 
-#define WAKE_LOOK_NS 100000000 /* how often a stopped program is looked at */
+#define WAKE_LOOK_NS 100000000 /* how often a stopped program is checked */
 
-/* Signals that a person or a program sends to us and means for the program that we run. */
+/* Signals sent to us that are meant for the program that we run. */
 static const int passed_on[] = { SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,  SIGUSR1,
                                  SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH, SIGALRM };
 
@@ -91,7 +91,7 @@ static pid_t stop_with(pid_t pid, int number)
         wake_with(pid, sonde);
     sigemptyset(&only);
     sigaddset(&only, number);
-    raise(number); /* blocked yet, if it can be */
+    raise(number); /* still blocked, unless it is SIGSTOP */
     sigprocmask(SIG_UNBLOCK, &only, NULL);
     sigprocmask(SIG_BLOCK, &only, NULL);
     if (waker > 0) {
@@ -130,7 +130,7 @@ static int wait_for(pid_t pid, const sigset_t *set, struct snd_sentinel *sentine
     }
 }
 
-/* What came while the program ended was meant for it. */
+/* Drops signals that arrived while the program ended: they were meant for it. */
 static void drop_pending(const sigset_t *set, struct snd_child *child)
 {
     const struct timespec now = { 0, 0 };
@@ -174,7 +174,7 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Opens the gate, after the caller has had its turn; returns when. */
+/* Calls the `forked` callback, then opens the gate; returns the time at which it opened. */
 static int64_t let_go(const struct snd_child *child, pid_t pid, int gate[2])
 {
     if (gate[0] >= 0)
@@ -201,7 +201,7 @@ int snd_child_run(char **program, struct snd_child *child)
     sigprocmask(SIG_BLOCK, &set, &child->before);
     if (pipe2(ends, O_CLOEXEC) != 0 || (child->forked && pipe2(gate, O_CLOEXEC) != 0))
         return snd_failure("run: cannot make a pipe: %s", strerror(errno));
-    /* If the parent ignored it, children would vanish without a word. */
+    /* If our parent ignored SIGCHLD, the kernel would reap children before we wait for them. */
     sigaction(SIGCHLD, &usual, NULL);
     snd_sentinel_start(&sentinel);
     pid_t pid = fork();
@@ -236,7 +236,7 @@ int snd_child_status(const struct snd_child *child)
     if (WIFEXITED(child->wait_status))
         return WEXITSTATUS(child->wait_status);
 
-    /* Whoever waits for us sees what it would have seen of the program; one core is enough. */
+    /* We end by the same signal, so that our parent sees it; without a core dump of our own. */
     struct rlimit    none = { 0, 0 };
     struct sigaction usual = { .sa_handler = SIG_DFL };
     int              number = WTERMSIG(child->wait_status);

@@ -14,14 +14,14 @@
 #include <sys/types.h>
 
 struct snd_child {
-    /* Called when its process is there and waits to become the program; or NULL. The caller's. */
+    /* Called when the process exists and waits to execute the program; or NULL. Set by the caller. */
     void (*forked)(void *user, pid_t pid);
     void *user;
 
     int           wait_status; /* as waitpid gives it */
     sigset_t      before;      /* the signals that were blocked before it ran */
     struct rusage usage;       /* of it, and of its children that it waited for */
-    int64_t       elapsed_ns;  /* from before it became the program to its end */
+    int64_t       elapsed_ns;  /* from just before exec to its end */
     bool          interrupted; /* a signal that ends programs reached us meanwhile */
 };
 

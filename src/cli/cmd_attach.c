@@ -26,7 +26,7 @@
 #include "pystack/observe.h"
 
 #define HZ_DEFAULT 100
-#define START_TRIES 50 /* to find a Python that is only starting: half a second */
+#define START_TRIES 50 /* to find the interpreter of a Python that is starting: half a second */
 #define START_REST_NS 10000000
 
 struct attach_args {
@@ -132,7 +132,7 @@ static int check_format(const struct snd_command *self, const struct snd_after_r
                            after->output, after->format->name, after->format->view);
 }
 
-/* By the kernel, with no process of its own: we have nothing else to do. */
+/* Samples by the kernel, in this process: it has nothing else to do. */
 static void watch(const struct attach_args *args, const struct snd_observers *o)
 {
     struct sonde_buffer path = { 0 }, command = { 0 };

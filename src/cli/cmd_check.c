@@ -14,7 +14,7 @@ static const struct snd_option options[] = {
     { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, offsetof(struct check_args, json), 0 },
 };
 
-/* The counts, each once: name in JSON, name in text, place. */
+/* The counts: name in JSON, name in text, offset. */
 static const struct {
     const char *key, *title;
     size_t      offset;

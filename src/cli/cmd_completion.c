@@ -30,7 +30,7 @@ static void list_units(void)
     printf("us ms s auto");
 }
 
-/* Options whose values are words of a list. The value of any other is taken for a file. */
+/* Options whose values come from a list. The value of any other is completed as a file name. */
 static const struct {
     const char *command, *option;
     void (*list)(void);
@@ -107,7 +107,7 @@ static void write_bash(void)
 
 /* ---------------------------------------------------------------------- zsh */
 
-/* Within single quotes, and brackets: what _arguments would read as its own is escaped. */
+/* Within single quotes and brackets: escapes the characters that _arguments interprets. */
 static void write_zsh_text(const char *text)
 {
     for (; *text; text++) {

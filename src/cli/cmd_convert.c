@@ -36,7 +36,7 @@ static const struct {
     const char *given, *stands_for;
 } long_letters[] = { { "-dtm", "--dev-type-mem" }, { "-dtb", "--dev-type-bw" } };
 
-/* "-dtm" and "-dtmN"; the text for the latter is the caller's. */
+/* "-dtm" and "-dtmN" as long options. The caller frees *made, which holds the latter. */
 static bool spell_out(char **word, char **made)
 {
     for (size_t i = 0; i < sizeof long_letters / sizeof long_letters[0]; i++) {

@@ -87,7 +87,7 @@ static int compare(const struct snd_command *self, const struct diff_args *args,
     return status;
 }
 
-/* A trace of each operand, of A and then of B. */
+/* Opens the trace of each operand: side A, then side B. */
 static int open_all(const struct snd_command *self, const struct diff_args *args, char **a,
                     size_t a_runs, char **b, size_t b_runs)
 {

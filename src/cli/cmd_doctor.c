@@ -25,7 +25,7 @@ static const struct snd_option options[] = {
 
 static const char *const verdicts[] = { "ok", "limited", "no" };
 
-/* The first line of a small file of the system; "" when it cannot be read. */
+/* The first line of a small system file; "" when it cannot be read. */
 static const char *read_line(const char *path, char text[128])
 {
     FILE *file = fopen(path, "re");

@@ -87,7 +87,7 @@ static int make_aside(char *path)
     return fd;
 }
 
-/* Writes beside the file and renames, so that a failure leaves what was there. */
+/* Writes a temporary file and renames it, so that a failure leaves the old file in place. */
 static int write_file(const struct snd_command *self, struct sonde_trace *trace,
                       const struct export_args *args, const char *path, const char *object)
 {
@@ -97,7 +97,7 @@ static int write_file(const struct snd_command *self, struct sonde_trace *trace,
     struct stat                 st;
     int                         status = SND_EXIT_OK;
 
-    /* A pipe or a device is written as it is. */
+    /* A pipe or a device is written in place. */
     bool direct = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
     snd_buf_format(&aside, "%s%s", path, direct ? "" : ".XXXXXX");
     if (aside.failed)

@@ -2,7 +2,7 @@
 /*
  * sonde layers: measures the layers of a model, for PipeEdge's scheduler.
  *
- * The options are judged here and handed on as they were written: the model is built and run by
+ * The options are checked here and passed on unchanged: the model is built and run by
  * the Python package (sonde/pipeline), in a Python that has torch.
  */
 #include <stdlib.h>

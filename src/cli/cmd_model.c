@@ -124,7 +124,7 @@ static int make_folder(const struct snd_command *self, const char *asked, struct
                        self->name, base && *base ? base : "/tmp", strerror(errno));
 }
 
-/* Files in it; all of them are ours. */
+/* Counts the files of the folder, and removes them on request; all of them are ours. */
 static size_t visit_files(const char *path, bool remove_them)
 {
     DIR   *dir = opendir(path);
@@ -171,7 +171,7 @@ static int measure(const struct snd_command *self, const struct model_args *args
         list[n++] = "--graph";
     if (args->backward)
         list[n++] = "--backward";
-    list[n++] = "--"; /* a SPEC may begin with a dash, and is then refused as one */
+    list[n++] = "--"; /* so that a SPEC with a leading dash is refused as a SPEC */
     list[n++] = spec;
     list[n++] = folder;
     list[n] = NULL;
@@ -206,7 +206,7 @@ static enum sonde_status show_passes(const struct sonde_bench *bench, const char
     return st;
 }
 
-/* Whether any batch size has a run or a pass that came to its end. */
+/* Whether a run or a pass of any batch size finished. */
 static bool has_measured(const struct sonde_bench *bench)
 {
     for (size_t i = 0; i < sonde_bench_count(bench); i++) {

@@ -25,7 +25,7 @@ static const struct snd_option options[] = {
     SND_VIEW_OPTIONS(SHOWN),
 };
 
-/* What a trace has something for, as far as that was asked. */
+/* Which views the trace has data for, as far as that was checked. */
 struct content {
     const char *views[SONDE_CONTENT_VIEWS];
     size_t      count;
@@ -44,7 +44,7 @@ static void choose_view(const struct report_args *args, struct sonde_trace *trac
         report->sort = NULL;
 }
 
-/* Where the view was ours to choose: what else there was to choose from. */
+/* If we chose the view: names the other views with data. */
 static void say_others(const struct content *content)
 {
     for (size_t i = 1; i < content->count; i++)
@@ -59,11 +59,11 @@ static bool note_event(const struct sonde_event *event, void *user)
     return false;
 }
 
-/* torch prints nothing for an empty table, or a note of the ledger alone: a person would wonder. */
+/* Explains an empty table: torch prints nothing then, or only a note of the ledger. */
 static void say_empty(struct sonde_trace *trace, const char *name, const struct report_args *args)
 {
     struct sonde_error err;
-    bool               has_events = args->view != NULL; /* then only that is not there */
+    bool               has_events = args->view != NULL; /* only that view is empty */
 
     if (!has_events &&
         sonde_trace_walk(trace, SONDE_BY_THREAD, note_event, &has_events, &err) != SONDE_OK)

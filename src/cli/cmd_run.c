@@ -90,7 +90,7 @@ static const struct snd_option options[] = {
 
 /* ---------------------------------------------------------------- options */
 
-/* Checks "wait=1,active=3": the recorder, in another process, has no one to complain to. */
+/* Checks "wait=1,active=3": the recorder runs in another process and cannot report a mistake. */
 static int check_schedule(const struct snd_command *self, const char *list)
 {
 #define SND_SCHEDULE(name) ", " #name "=N"
@@ -168,7 +168,7 @@ static int check_recorded(const struct snd_command *self, const struct run_args 
     return status;
 }
 
-/* --heap=HOW; the library in the program has no one to complain to. -1 to go on. */
+/* --heap=HOW: the library runs in the program and cannot report a mistake. -1 to go on. */
 static int check_heap(const struct snd_command *self, const char *how)
 {
     uint64_t size;
@@ -268,7 +268,7 @@ static void say_nothing_recorded(const struct run_args *args, struct snd_run_fol
                           program[0], why_nothing(args));
 }
 
-/* Where the trace is, and what is to be known of it. */
+/* Reports where the trace is, and its losses. */
 static void say_recorded(const struct run_args *args, const struct snd_run_folder *folder)
 {
     const char *path = folder->path.bytes;
@@ -289,7 +289,7 @@ static void say_recorded(const struct run_args *args, const struct snd_run_folde
     }
 }
 
-/* Not requested, and reported better elsewhere: by the program itself, or an inner run. */
+/* Drops samples that were not requested if the program, or an inner run, recorded something. */
 static void drop_samples(const struct run_args *args, const struct snd_run_folder *folder)
 {
     if (args->outside.wanted && args->outside.unasked &&
@@ -298,7 +298,7 @@ static void drop_samples(const struct run_args *args, const struct snd_run_folde
         snd_outside_drop(&args->outside);
 }
 
-/* Functions at the addresses that were recorded: their files are still what was run. */
+/* Adds function names of the recorded addresses now, while the files are those that ran. */
 static void name_addresses(const struct run_args *args, const struct snd_run_folder *folder)
 {
     struct sonde_error err;
@@ -357,7 +357,7 @@ static void choose_outside(struct run_args *args, char **program)
     o->off_cpu = p->off_cpu;
 }
 
-/* The program's process waits: whoever observes it from outside gets ready. */
+/* The process waits before exec, while the probes outside it get ready. */
 static void on_forked(void *user, pid_t pid)
 {
     struct run_args *args = user;
@@ -439,7 +439,7 @@ static int record(struct run_args *args, const char *path, char **program, struc
     return status;
 }
 
-/* There is no place for the trace, which was only to be shown: the program matters more. */
+/* No folder for a temporary trace could be made: runs the program without recording. */
 static int run_unrecorded(char **program)
 {
     struct snd_child child = { 0 };
@@ -450,7 +450,7 @@ static int run_unrecorded(char **program)
     return status < 0 ? snd_child_status(&child) : status;
 }
 
-/* `program` as it is run, in a place of one word more: a bare script gets its Python. */
+/* Puts a Python before a bare script; `program` has room for one more word. */
 static void add_python(char **program, char beside[PATH_MAX])
 {
     size_t count = 0;

@@ -25,7 +25,7 @@ static const struct snd_option options[] = {
 
 extern char **environ;
 
-/* What opens an address: $BROWSER, or the desktop's own program, where there is a desktop. */
+/* The program that opens an address: $BROWSER, or xdg-open where there is a desktop. */
 static const char *find_opener(void)
 {
     const char *browser = getenv("BROWSER");
@@ -35,7 +35,7 @@ static const char *find_opener(void)
     return getenv("DISPLAY") || getenv("WAYLAND_DISPLAY") ? "xdg-open" : NULL;
 }
 
-/* True: it was started, and did not fail at once. A browser that stays is not waited for. */
+/* True: it was started, and did not fail at once. Does not wait for it to end. */
 static bool open_browser(const char *opener, const char *address)
 {
     char                      *argv[] = { (char *)opener, (char *)address, NULL };
@@ -59,7 +59,7 @@ static bool open_browser(const char *opener, const char *address)
     return true;
 }
 
-/* Where there is no browser: the page as a file, for one elsewhere. */
+/* Without a browser: writes the page to a file, to be opened elsewhere. */
 static int leave_file(const struct snd_command *self, const char *object,
                       const struct sonde_buffer *page)
 {
@@ -88,7 +88,7 @@ static int leave_file(const struct snd_command *self, const char *object,
     return status;
 }
 
-/* The page may hold a connection to us, by which its end is noticed; a page in a file may not. */
+/* Lets the page keep a connection to us, whose end tells that it was closed. Not in a file. */
 static void allow_connection(struct sonde_buffer *page)
 {
     static const char none[] = "connect-src 'none'", self[] = "connect-src 'self'";

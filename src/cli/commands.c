@@ -25,7 +25,7 @@ const struct snd_command *const snd_commands[] = {
 };
 const size_t snd_command_count = sizeof snd_commands / sizeof snd_commands[0];
 
-/* When a trace was last written; of a folder, the latest of its files. 0: it is none. */
+/* When a trace was last written; of a folder, the latest of its files. 0: not a trace. */
 static int64_t written_at(const char *path)
 {
     struct stat st;
@@ -147,7 +147,7 @@ int snd_finish_stdout(const struct snd_command *command)
 static bool is_trace_at(int folder, const char *name)
 {
     char magic[sizeof SND_FILE_MAGIC - 1];
-    /* Not to be held up by a pipe, nor to follow a link out of the folder. */
+    /* Does not block on a pipe, nor follow a link out of the folder. */
     int  fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     bool is = false;
 

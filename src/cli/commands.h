@@ -24,9 +24,8 @@ extern const size_t                    snd_command_count;
 
 /* What several commands need. */
 
-/*
- * The one trace that a command takes is in argv[0] then: the operand, or without one the latest
- * NAME.sonde of the current folder, which is said on stderr. -1 to go on, or the exit status.
+/* Sets argv[0] to the one trace that a command takes: the operand, or without one the latest
+ * NAME.sonde of the current folder, which it names on stderr. -1 to go on, or the exit status.
  */
 int snd_take_trace(const struct snd_command *command, int operands, char **argv);
 /* The same, and opens it. */
@@ -37,7 +36,7 @@ int snd_report_error(const struct snd_command *command, const char *object,
                      const struct sonde_error *err);
 /* "sonde: NAME: line" on stderr for each line; the buffer is used up. */
 void snd_say_notes(const struct snd_command *command, const struct sonde_buffer *notes);
-/* JSON on stdout: one object, whose parts as deep as `lines` have a line each. */
+/* JSON on stdout: one object; values down to depth `lines` have a line each. */
 struct snd_stdout_json {
     struct sonde_sink sink;
     struct snd_out    out;
@@ -56,7 +55,7 @@ enum snd_path_kind {
 };
 enum snd_path_kind snd_path_kind(const char *path);
 
-/* While it is on and stderr is a terminal, says after two seconds that work goes on. */
+/* Prints progress on stderr after two seconds, if it is a terminal, until it is stopped. */
 void snd_progress_start(const char *what);
 void snd_progress_stop(void);
 

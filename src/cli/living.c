@@ -58,14 +58,14 @@ static bool names_folder(const struct sonde_buffer *environment, const char *var
     return false;
 }
 
-/* Processes of Python's own that end when the last of the program does: nothing records there. */
+/* Helpers of Python's multiprocessing: they end with the program, and record nothing. */
 static bool is_helper(const char *pid, struct sonde_buffer *text)
 {
     read_all(pid, "cmdline", text);
     return holds(text, "multiprocessing.resource_tracker");
 }
 
-/* When it began, in ticks since the machine did; 0 if that is unknown. */
+/* Start time of the process, in clock ticks since boot; 0: unknown. */
 static unsigned long long read_start(const char *pid, struct sonde_buffer *text)
 {
     unsigned long long start = 0;
@@ -79,7 +79,7 @@ static unsigned long long read_start(const char *pid, struct sonde_buffer *text)
     return start;
 }
 
-/* It was there when the folder was read, and has ended since. Threads of the kernel have no environment either. */
+/* Whether it has ended since /proc was listed. Kernel threads have no environment either. */
 static bool has_vanished(const char *pid, struct sonde_buffer *text)
 {
     char state = 'X';
@@ -89,7 +89,7 @@ static bool has_vanished(const char *pid, struct sonde_buffer *text)
     return !at || sscanf(at + 1, " %c", &state) != 1 || state == 'Z' || state == 'X';
 }
 
-/* What a look at all processes came to. */
+/* The result of one look at all processes. */
 struct look {
     size_t count;
     bool   vanished; /* some ended meanwhile, and may have left children that were not seen */

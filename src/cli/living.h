@@ -2,7 +2,7 @@
 /*
  * cli/living.h - which processes of a `sonde run` still live.
  *
- * A daemon is no child of ours any more, may have closed every descriptor and may not have made its
+ * A daemon is not a child of ours any more, may have closed every descriptor and may not have made its
  * file yet. But its environment names the folder, and if it has overwritten that (setproctitle),
  * it still has its file, or its parent's, mapped. Both are in /proc.
  *

@@ -8,7 +8,7 @@
 #include "cli/options.h"
 #include "model/ledger.h"
 
-/* What of the ledger is a loss that nobody asked for, the gravest first. */
+/* The ledger keys that are unwanted losses, the gravest first. */
 static const enum snd_ledger_key losses[] = {
     SND_LEDGER_lost_events,   SND_LEDGER_failed_reserves, SND_LEDGER_limit_reached,
     SND_LEDGER_lost_children, SND_LEDGER_refused_events,  SND_LEDGER_refused_files,
@@ -25,7 +25,7 @@ static bool has_losses(const struct snd_ledger *ledger)
     return false;
 }
 
-/* The sentence of the gravest loss; those that only say how are left to the reason. */
+/* The sentence of the gravest loss. */
 static const char *find_text(const struct snd_ledger *ledger, struct sonde_ledger_item *items)
 {
     size_t      count = snd_ledger_list(ledger, items), at = 0;
@@ -53,7 +53,7 @@ static const char *find_reason(const struct snd_ledger *ledger)
     return "the recorder had no room for them";
 }
 
-/* Events and calls, which are counted apart; 0 if they cannot be counted. */
+/* Events plus counted calls; 0 if they cannot be counted. */
 static uint64_t count_events(struct sonde_trace *trace)
 {
     struct sonde_summary *summary;

@@ -80,7 +80,7 @@ int main(int argc, char **argv)
         return SND_EXIT_USAGE;
     }
     int status = run(argv[1], argc, argv);
-    /* Whatever was printed and not written: help, a list. Commands have told of their own. */
+    /* Output that could not be written, of help or a list; commands report their own. */
     if (status == SND_EXIT_OK && (fflush(stdout) != 0 || ferror(stdout)))
         status = snd_failure("cannot write to standard output: %s", strerror(errno));
     return status;

@@ -20,14 +20,14 @@
 #include "pystack/pace.h"
 
 #define LOOK_NS 50000000u /* how often new descendants are looked for */
-#define TRIES_MOST 40u    /* of a process that runs no Python, a look apart: two seconds */
+#define TRIES_MOST 40u    /* at a process that runs no Python, LOOK_NS apart: two seconds */
 
 enum { WORKER_FINE = 0, WORKER_FAILED = 1, WORKER_NO_PYTHON = 3 };
 
 struct subject {
     pid_t    pid, parent, worker; /* worker 0: none now */
     unsigned tries;
-    bool     there, done; /* in the last look; never again */
+    bool     there, done; /* there: seen in the last look; done: not observed again */
 };
 
 struct family {
@@ -50,7 +50,7 @@ static void work(const struct snd_observers *o, pid_t pid, pid_t parent)
     enum sonde_status status = snd_observe(&observation, &err);
     if (status == SONDE_OK)
         _exit(WORKER_FINE);
-    /* One that ended, or became another program, while we came near is no failure. */
+    /* A process that ended, or executed another program, while we attached is not a failure. */
     if (kill(pid, 0) != 0 || status == SONDE_E_STATE ||
         (status == SONDE_E_UNSUPPORTED && pid != o->root))
         _exit(WORKER_NO_PYTHON);
@@ -85,8 +85,7 @@ static void note_end(struct family *f, pid_t worker, int status)
         int code = WIFEXITED(status) ? WEXITSTATUS(status) : WORKER_FAILED;
         if (code == WORKER_FAILED || s->tries >= TRIES_MOST)
             s->done = true;
-        if (code ==
-            WORKER_FINE) /* it ended, or it is another program now: that is looked at anew */
+        if (code == WORKER_FINE) /* it ended, or executed another program, which is checked again */
             s->tries = 0;
     }
 }
@@ -130,7 +129,7 @@ static bool add(struct family *f, pid_t pid, pid_t parent)
     return true;
 }
 
-/* Marks those that are there; adds children of those that are known. False: nobody is new. */
+/* Marks processes that live, and adds children of known ones. False: there was no new one. */
 static bool look_once(struct family *f)
 {
     DIR *dir = opendir("/proc");
@@ -159,7 +158,7 @@ static void look(struct family *f)
         f->list[i].there = false;
     while (look_once(f))
         ;
-    /* Whoever has ended is no longer known: the number may become a stranger's. */
+    /* Forgets processes that ended: the PID may be used again. */
     for (uint32_t i = 0; i < f->count;)
         if (f->list[i].there || f->list[i].worker != 0)
             i++;

@@ -21,7 +21,7 @@ struct snd_observers {
     uint64_t            period_ns;
     bool                nonblocking; /* no thread is ever halted */
     uint64_t            duration_ns; /* 0: until all have ended */
-    const volatile int *quit;        /* not 0: end; what SIGTERM sets it, too */
+    const volatile int *quit;        /* not 0: end; also set by the handler of SIGTERM */
 };
 
 /* Returns when all have ended, the time is over, or *quit. Says on stderr what went wrong. */

@@ -20,7 +20,7 @@ say(const char *before, const char *format, va_list args, const char *after)
     fprintf(stderr, "sonde: %s%s%s\n", before, snd_make_plain(text), after);
 }
 
-/* Names come from files, and must not drive a terminal. */
+/* Names come from files: without control characters they cannot control the terminal. */
 char *snd_make_plain(char *text)
 {
     for (char *at = text; *at; at++)
@@ -196,7 +196,7 @@ static bool is_optional(const struct snd_option *option)
     return option->kind == SND_OPTION_MAYBE || option->kind == SND_OPTION_WORDS;
 }
 
-/* A value that may be left out is one that the next word can only be. */
+/* Whether `next` may be the option's value: of one whose value may be left out, only a number. */
 static bool may_follow(const struct snd_option *option, const char *next)
 {
     return !is_optional(option) || (option->kind == SND_OPTION_MAYBE && *next &&

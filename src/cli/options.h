@@ -26,7 +26,7 @@ enum snd_option_kind {
 struct snd_option {
     char                 letter;   /* 0: none */
     const char          *name;     /* without its dashes */
-    const char          *argument; /* what help calls it; NULL for a flag */
+    const char          *argument; /* the metavariable in help; NULL for a flag */
     const char          *help;
     enum snd_option_kind kind;
     size_t               offset; /* in the command's struct */

@@ -54,7 +54,7 @@ void snd_read_command(pid_t pid, struct sonde_buffer *out)
         add_word(out, words + at);
 }
 
-/* By what it has mapped: an interpreter, or its library. */
+/* By its mapped files: an interpreter, or its library. */
 bool snd_is_other_program(pid_t pid)
 {
     char   path[64], *line = NULL;
@@ -88,7 +88,7 @@ static void tell_ready(void *user)
     pipes->ready = -1;
 }
 
-/* The gate of the program among them, which opens when all have closed it. Standard error stays. */
+/* Among them is the gate of the program, which opens when all have closed it. Keeps stderr. */
 static void close_others(struct pipes keep)
 {
     long most = sysconf(_SC_OPEN_MAX);
@@ -132,7 +132,7 @@ static void work(const struct snd_outside *o, pid_t program, struct pipes pipes)
     _exit(status != SONDE_OK ? 1 : lives ? EXIT_LIVES : 0);
 }
 
-/* What it says first: a zero byte, or why it cannot. */
+/* Its first message: a zero byte, or why it cannot sample. */
 static void read_ready(struct snd_outside *o, int fd)
 {
     size_t  have = 0;

@@ -34,19 +34,19 @@ struct snd_outside {
     bool                left; /* processes of the program live on, and are sampled no further */
 };
 
-/* Where its trace goes, and of what; `folder` ends in '/'. */
+/* Sets the path of its trace, and the command line that it names; `folder` ends in '/'. */
 void snd_outside_prepare(struct snd_outside *outside, const char *folder, char *const *program);
 /* The program's process waits: sampling begins when it becomes the program. */
 void snd_outside_start(struct snd_outside *outside, pid_t program);
 /* The program has ended. Waits until the trace is whole. */
 void snd_outside_end(struct snd_outside *outside);
-/* Its trace goes where there is a better one of the same program. */
+/* Removes its trace: the program has recorded a better one itself. */
 void snd_outside_drop(const struct snd_outside *outside);
 void snd_outside_release(struct snd_outside *outside);
 
 /* The command line of a living process, as a person types it; nothing if it cannot be read. */
 void snd_read_command(pid_t pid, struct sonde_buffer *out);
-/* Is it a program without a Python in it? A Python that cannot be read is one, too. */
+/* Whether the process runs no Python; false also if its mappings cannot be read. */
 bool snd_is_other_program(pid_t pid);
 
 #endif

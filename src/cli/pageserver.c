@@ -83,7 +83,7 @@ static void answer(struct snd_page_server *server, size_t i, const char *status,
     server->served[i].is_answered = true;
 }
 
-/* A name that leads here from a page of elsewhere (DNS rebinding) is not ours. */
+/* A request for another host name is refused: another site's name may resolve to us (DNS rebinding). */
 static bool is_for_us(const struct snd_page_server *server, const char *request)
 {
     char host[64];
@@ -117,7 +117,7 @@ static void receive(struct snd_page_server *server, size_t i)
 
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return;
-    if (got <= 0 || server->served[i].is_open_page) { /* gone, or says what nobody asked it */
+    if (got <= 0 || server->served[i].is_open_page) { /* closed, or it sent data unasked */
         drop(server, i);
         return;
     }

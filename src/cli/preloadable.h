@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli/preloadable.h - whether a program loads what LD_PRELOAD names: found out before it is run, since
- * one that does not says nothing.
+ * cli/preloadable.h - whether a program loads what LD_PRELOAD names: checked before it is run, since one that does not gives no error.
  *
  * Layer: cli. Threads: one.
  */

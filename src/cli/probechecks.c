@@ -89,7 +89,7 @@ static void snd_check_library(struct snd_finding *finding, const struct checked 
     sonde_buffer_release(&path);
 }
 
-/* GPUs: whether the library finds a GPU and CUPTI here. It is a program's that the probe records. */
+/* GPUs: whether the probe's library finds a GPU and CUPTI on this machine. */
 static void snd_check_cuda(struct snd_finding *finding, const struct checked *checked)
 {
     struct sonde_buffer path = { 0 };

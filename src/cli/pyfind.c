@@ -54,7 +54,7 @@ char *snd_python_for_script(char beside[PATH_MAX])
     return beside[0] ? beside : usual;
 }
 
-/* The exit status of one try; of one that a signal ended, what a shell says of it. */
+/* The exit status of one try; 128 + N if signal N ended it. */
 static int run_one(const char *python, const char *package, const char *module, char *const *args)
 {
     const char      *head[] = { python, "-c", starter, package, module };
@@ -74,7 +74,7 @@ static int run_one(const char *python, const char *package, const char *module, 
     free(command);
     if (status >= 0)
         return status;
-    if (WIFSIGNALED(child.wait_status)) { /* what was measured until then is still to be shown */
+    if (WIFSIGNALED(child.wait_status)) { /* what was measured until then is still shown */
         (void)snd_failure("%s was ended by signal %d (%s)", python, WTERMSIG(child.wait_status),
                           strsignal(WTERMSIG(child.wait_status)));
         return 128 + WTERMSIG(child.wait_status);

@@ -143,7 +143,7 @@ static enum claim claim_once(struct snd_run_folder *f)
     if (old == LOCK_TAKEN)
         return CLAIM_LIVE;
     if (old == LOCK_CHANGED)
-        return CLAIM_AGAIN; /* without its lock, it may be a run's that has just begun */
+        return CLAIM_AGAIN; /* without its lock, it may belong to a run that has just begun */
     enum claim claim = put_aside(f, old);
     if (old >= 0)
         close(old);
@@ -339,7 +339,7 @@ void snd_run_folder_settle(struct snd_run_folder *f)
         return;
     }
     if (f->files == 0 && f->living == 0)
-        return; /* the caller asks why, then undoes */
+        return; /* the caller finds out why, then calls _undo */
     snd_run_folder_drop(f->aside.bytes);
     if (f->files == 1 && f->living == 0)
         flatten(f, name);

@@ -40,12 +40,12 @@ void snd_run_folder_undo(struct snd_run_folder *folder);
 /*
  * The program has ended: the older trace goes, and a single file that nobody writes any more
  * becomes `path` itself. With no file and nobody who could still make one, nothing is done: the
- * caller may ask why, and undoes.
+ * caller may find out why, and calls _undo.
  */
 void snd_run_folder_settle(struct snd_run_folder *folder);
 
 #define SND_INNER_RUN ".inner-run" /* the file of the next two */
-/* A `sonde run` within another run leaves its trace's name there: the outer one would wonder. */
+/* A `sonde run` inside another run leaves its trace's name there, for the outer one's messages. */
 void snd_run_folder_note_inner(const char *outer, const char *inner);
 /* What an inner run has left; "" if there was none. */
 void snd_run_folder_read_inner(const struct snd_run_folder *folder, char *inner, size_t size);

@@ -16,7 +16,7 @@ static bool is_list(const struct snd_run_library *library)
     return strcmp(library->variable, "LD_PRELOAD") == 0;
 }
 
-/* Whether the path, of this length, is one of our library. */
+/* Whether the path, of this length, is that of our library. */
 static bool is_ours(const struct snd_run_library *library, const char *path, size_t length)
 {
     char   end[128];

@@ -48,7 +48,7 @@ static void set_name(struct snd_run_name *run, const char *path)
     run->length = length;
 }
 
-/* One word of Python's options; false when what it runs is found. `at` moves past its value. */
+/* Reads one of Python's options; false: the script or module is found. `at` moves past its value. */
 static bool read_option(struct snd_run_name *run, char *const *words, size_t *at)
 {
     const char *word = words[*at];
@@ -93,7 +93,7 @@ struct snd_run_name snd_run_name(char *const *program)
     return run;
 }
 
-/* A program of this name, which has no slash, in a folder of the PATH; where, in `place`. */
+/* Finds a program by its name, without a slash, on the PATH; its path goes to `place`. */
 static bool find_on_path(const char *name, struct sonde_buffer *place)
 {
     const char         *at = getenv("PATH");

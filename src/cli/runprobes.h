@@ -17,8 +17,8 @@
 #define SND_SAMPLE_HZ_MOST 20000 /* the sampler's own limit: probes/python/sampler.c */
 
 /*
- * The types of values. FLAG; LIST: NULL if not asked for; WORDS: so too, "" without any; RATE: 0 if
- * not, -1 without a number.
+ * The types of values. FLAG; LIST: NULL if not given; WORDS: NULL if not given, "" without words;
+ * RATE: 0 if not given, -1 without a number.
  */
 #define SND_PROBE_FLAG bool
 #define SND_PROBE_LIST const char *
@@ -75,7 +75,7 @@ const struct snd_run_parent *snd_run_probes_parent(const struct snd_run_probes *
  */
 int snd_run_probes_set(const struct snd_run_probes *chosen);
 
-/* Takes it back: the program is run, and nothing is recorded. */
+/* Undoes it: the program is run without recording. */
 void snd_run_probes_clear(void);
 
 #endif

@@ -13,7 +13,7 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436 /* Linux 5.9 */
 #endif
-#define LATE_NS 2000000 /* what a signal to a group takes at most to reach its last process */
+#define LATE_NS 2000000 /* the longest a signal to a group takes to reach its last process */
 
 /* Does not return. It keeps none of our descriptors: a reader of a pipe must see its end. */
 static void wait_for_end(pid_t parent)

@@ -16,8 +16,9 @@
 #include <sys/types.h>
 
 struct snd_sentinel {
-    pid_t              pid;  /* -1: there is none; then every signal counts as sent to us alone */
-    unsigned long long seen; /* sent to the group, a bit each, and not asked for yet */
+    pid_t pid; /* -1: there is none; then every signal counts as sent to us alone */
+    unsigned long long
+        seen; /* sent to the group, a bit each, and not yet taken by snd_sentinel_has() */
 };
 
 /* Call with all signals of interest blocked. */

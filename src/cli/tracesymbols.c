@@ -58,7 +58,7 @@ static bool gather(struct work *w)
 
 /* ----------------------------------------------------------------------- bytes */
 
-/* A chunk in the making. */
+/* A chunk being built. */
 struct chunk {
     struct sonde_buffer bytes;
     struct snd_texts    strings; /* those that it defines */
@@ -128,7 +128,7 @@ static uint64_t find_end(const struct snd_process *process, uint64_t *seq)
     return end;
 }
 
-/* The chunk is there before the file's header knows of it: whoever reads meanwhile sees either file. */
+/* Writes the chunk before the header counts it: a reader sees the file without it, or whole. */
 static bool append(int fd, uint64_t at, struct chunk *c, uint64_t seq)
 {
     struct snd_chunk_header head = { .magic = SND_CHUNK_MAGIC,

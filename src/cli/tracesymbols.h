@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli/tracesymbols.h - the functions at the addresses of a trace, found out after the run and
+ * cli/tracesymbols.h - the functions at the addresses of a trace, found after the run and
  * written into its files, so that it can be read on another machine.
  *
  * Layer: cli. Threads: one at a time.
@@ -12,7 +12,7 @@
 
 /*
  * Adds a chunk of strings and symbols to each file of the trace whose frames are addresses without a
- * symbol. A file that did not end in order is left as it is. `stats` (may be NULL): what was found.
+ * symbol. A file that was not closed is left unchanged. `stats` (may be NULL): what was found.
  * Errors: as sonde_trace_open; SONDE_E_IO: a file could not be written. The trace is readable whatever
  * happens.
  */

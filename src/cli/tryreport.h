@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli/tryreport.h - is a view and its sort key one that `report` takes? Asked before a program runs.
+ * cli/tryreport.h - checks a view and its sort key before a program runs.
  *
  * Layer: cli. Threads: one.
  */
@@ -9,7 +9,7 @@
 
 #include "sonde/sonde.h"
 
-/* What sonde_report says of an empty trace. SONDE_E_ARGUMENT: the view or the key is wrong. */
+/* Runs sonde_report on an empty trace. Errors: SONDE_E_ARGUMENT: unknown view or sort key. */
 enum sonde_status snd_try_report(const char *view, const char *sort, struct sonde_error *err);
 
 #endif

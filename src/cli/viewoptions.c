@@ -35,7 +35,7 @@ static int fill_words(const struct snd_command *self, const struct snd_view_args
     return status;
 }
 
-/* The options that choose a part of a view, and whose view it is. */
+/* The options that choose a part of a view, and the view that each belongs to. */
 static const struct {
     const char            *option, *view;
     size_t                 offset;
@@ -72,7 +72,7 @@ static uint32_t clamp(int64_t width)
     return width > 1000000 ? 1000000 : (uint32_t)width;
 }
 
-/* What $COLUMNS says, or the terminal; 0 if neither does. */
+/* The width by $COLUMNS, or of the terminal; 0 if neither is known. */
 static uint32_t terminal_width(void)
 {
     const char    *columns = getenv("COLUMNS");

@@ -81,7 +81,7 @@ int snd_view_args_fill(const struct snd_command *self, const struct snd_view_arg
 /* Text for standard output: as wide as its terminal, if it is one and `wide` is not asked for. */
 void snd_fit_stdout(bool wide, struct sonde_report_options *report);
 
-/* The part of `view` that they ask for. -1 to go on, or the exit status. */
+/* The part of `view` that the options choose. -1 to go on, or the exit status. */
 int snd_view_args_part(const struct snd_command *self, const struct snd_view_args *args,
                        const char *view, enum sonde_report_part *part);
 
@@ -91,7 +91,7 @@ const char *snd_view_args_given(const struct snd_view_args *args);
 /* What `sonde report --view VIEW` does with the trace at `path` (cmd_report.c); the exit status. */
 int snd_report_show(const char *path, const char *view, const struct snd_view_args *args);
 
-/* Leaves out what `view` has no use for: other views of the same command line have. */
+/* Clears options that do not apply to `view`: they are for other views of the command line. */
 void snd_view_args_narrow(struct snd_view_args *args, const char *view);
 
 #endif

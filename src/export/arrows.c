@@ -47,7 +47,8 @@ static void keep_forward(struct snd_arrows *a, struct snd_key key, const struct 
         return;
     }
     at = take_place(a);
-    if (at != UINT32_MAX && snd_map_put(&a->by_sequence, key, at)) /* else an arrow less */
+    if (at != UINT32_MAX &&
+        snd_map_put(&a->by_sequence, key, at)) /* otherwise the arrow is left out */
         a->forwards[at] = *own;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export/arrows.h - from which forward operator a backward one comes, by torch's rule.
+ * export/arrows.h - which forward operator a backward one belongs to, by torch's rule.
  *
- * Of the forward operators with one sequence number that which began last; the first backward one
- * that ends takes it. Ranges are handed over in the order in which they end.
+ * Of the forward operators with one sequence number, the one that began last; the first backward
+ * operator that ends takes it. Ranges are handed over in the order in which they end.
  *
  * Layer: export. Threads: belongs to one thread.
  */
@@ -21,7 +21,7 @@ struct snd_arrow_end {
 };
 
 struct snd_arrows {
-    uint32_t             *torch_ids;   /* by thread: as torch numbers it, 0 not told */
+    uint32_t             *torch_ids;   /* by thread: torch's number of it; 0: unknown */
     struct snd_map        by_sequence; /* (process, torch's thread, sequence) to forwards */
     struct snd_arrow_end *forwards;    /* whose backward is still awaited */
     uint32_t              count, room;
@@ -33,7 +33,7 @@ struct snd_arrows {
 bool snd_arrows_init(struct snd_arrows *arrows, const struct sonde_trace *trace);
 void snd_arrows_release(struct snd_arrows *arrows);
 
-/* A range of torch's ends. True: it runs backward, and *forward is what it comes from. */
+/* A range of torch ends. True: it is a backward operator, and *forward is its forward operator. */
 bool snd_arrows_follow(struct snd_arrows *arrows, const struct snd_span *span,
                        struct snd_arrow_end *forward);
 

@@ -11,7 +11,7 @@
 #include "export/spans.h"
 
 enum snd_attr_form {
-    SND_SHOWN_NOT, /* or elsewhere: in the name, the category, with the inputs */
+    SND_SHOWN_NOT, /* not shown, or elsewhere: in the name, the category, the inputs */
     SND_SHOWN_COUNT,
     SND_SHOWN_STRING,  /* the id of a string */
     SND_SHOWN_STACK,   /* the id of a stack */

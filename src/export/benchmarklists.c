@@ -105,7 +105,7 @@ static enum sonde_status put_operators(struct snd_emit *e, struct sonde_trace *t
 typedef enum sonde_status put_fn(struct snd_emit *e, struct sonde_trace *trace,
                                  struct sonde_error *err);
 
-/* `key`: a list for each batch size, from the file of its passes, with a way back if there is one. */
+/* `key`: a list for each batch size, from the file of its passes, with the backward pass if there is one. */
 static enum sonde_status put_each(struct snd_emit *e, const char *key,
                                   const struct sonde_bench *bench, put_fn *put,
                                   struct sonde_error *err)

@@ -18,7 +18,7 @@ enum sonde_status snd_benchmark_layers(struct snd_emit *e, const struct sonde_be
 enum sonde_status snd_benchmark_operators(struct snd_emit *e, const struct sonde_bench *bench,
                                           struct sonde_error *err);
 
-/* `is_asked`: by name; otherwise nothing is written where the trace has no graph. */
+/* `is_asked`: the user asked for the graph; otherwise nothing is written if there is none. */
 enum sonde_status snd_benchmark_graph(struct snd_emit *e, struct sonde_trace *trace, bool is_asked,
                                       struct sonde_error *err);
 

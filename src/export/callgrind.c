@@ -30,7 +30,7 @@ struct writer {
     struct snd_out               *out;
     struct snd_map                files, names; /* by text: file; (file, name): how many */
     uint32_t                      file_count;
-    bool                         *told; /* of each function: its name was written */
+    bool                         *told; /* by function: whether its name was written */
     bool                          failed;
 };
 

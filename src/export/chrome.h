@@ -26,13 +26,13 @@ struct snd_chrome_waiting {
     uint32_t         count, capacity;
 };
 
-/* What torch's allocator has of a GPU. */
+/* Memory of a GPU that torch's allocator holds. */
 struct snd_chrome_memory {
     uint32_t process, index;
     int64_t  before;   /* in use when the recording began */
-    int64_t  total;    /* taken less given back since */
+    int64_t  total;    /* allocated less freed since */
     int64_t  reserved; /* held */
-    int64_t  early;    /* given back since of what was in use then */
+    int64_t  early;    /* freed since, of what was in use then */
     bool     has_before;
 };
 
@@ -68,10 +68,10 @@ void snd_chrome_stack(struct snd_chrome *chrome, uint32_t process, uint32_t stac
 /* "prog.py(12): main", as torch names Python functions. Borrowed until the next text. */
 struct sonde_text snd_chrome_function(struct snd_chrome *chrome, uint32_t process, uint32_t frame);
 
-/* As snd_spans_calls has them; `user` is the snd_chrome. */
+/* Callbacks of struct snd_spans_calls; `user` is the snd_chrome. */
 bool snd_chrome_on_begin(struct snd_span *span, void *user);
 bool snd_chrome_on_end(const struct snd_span *span, void *user);
-/* Of what ranges need; false when memory is out. */
+/* Allocates what ranges need; false when out of memory. */
 bool snd_chrome_ranges_init(struct snd_chrome *chrome);
 void snd_chrome_ranges_release(struct snd_chrome *chrome);
 
@@ -89,7 +89,7 @@ bool snd_chrome_gpu_works(struct snd_chrome *chrome);
 /* Before the walk that writes. Errors: as snd_spans_walk(). */
 SND_CHECKED enum sonde_status snd_chrome_measure_memory(struct snd_chrome  *chrome,
                                                         struct sonde_error *err);
-/* Whether it is a counter of a GPU's memory, which is then known. */
+/* Whether the event is a counter of GPU memory; notes its value. */
 bool snd_chrome_note_counter(struct snd_chrome *chrome, const struct sonde_event *event);
 /* What is in use and held on the device of a block, after its event. */
 void snd_chrome_note_memory(struct snd_chrome *chrome, const struct sonde_event *event,

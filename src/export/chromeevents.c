@@ -46,7 +46,7 @@ static void put_counter(struct snd_chrome *chrome, const struct sonde_event *eve
 {
     double value;
 
-    /* torch has those of a GPU's memory with each block. */
+    /* torch writes GPU memory with each block instead. */
     if (snd_chrome_note_counter(chrome, event) && chrome->is_torch[event->process])
         return;
     memcpy(&value, &event->value, sizeof value);
@@ -89,7 +89,7 @@ static void put_memory(struct snd_chrome *chrome, const struct sonde_event *even
     snd_json_end(&chrome->json);
 }
 
-/* An arrow of a person's own may lead to another process; the others' ids are a process's. */
+/* Arrows that a program marks may lead to another process; ids of other arrows are per process. */
 static void put_link(struct snd_chrome *chrome, const struct sonde_event *event)
 {
     static const char *const categories[] = { "flow", "flow", "fwdbwd", "ac2g" };
@@ -167,7 +167,7 @@ bool snd_chrome_on_event(const struct sonde_event *event, const struct snd_live_
     if (change) {
         int64_t total, reserved;
         snd_chrome_note_memory(chrome, event, change, &total, &reserved);
-        /* Memory from before the recording, of unknown size: torch says nothing of it. */
+        /* A free of memory from before the recording, of unknown size: torch leaves it out. */
         if (change->held != 0 || event->size != 0 || !chrome->is_torch[event->process])
             put_memory(chrome, event, change->held, total, reserved);
     } else if ((size_t)event->kind < sizeof puts / sizeof puts[0] && puts[event->kind]) {

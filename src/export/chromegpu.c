@@ -19,7 +19,7 @@
 
 #define SORT_FIRST 5000000 /* where Kineto lists GPUs: below all processes */
 
-/* A GPU of the first process that has one has its own number; two of one number are not one process. */
+/* The GPU's own number for the first process that uses it; another number for each further process. */
 static uint64_t gpu_pid(const struct snd_chrome *chrome, uint32_t process, uint32_t device)
 {
     uint32_t first = 0;
@@ -133,7 +133,7 @@ static void put_properties(struct snd_json *json, const struct snd_fact *fact)
     snd_json_end(json);
 }
 
-/* Of the first process that knows of a GPU. */
+/* From the first process that describes a GPU. */
 void snd_chrome_gpu_properties(struct snd_chrome *chrome)
 {
     static const struct {

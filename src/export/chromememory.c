@@ -69,7 +69,7 @@ void snd_chrome_note_memory(struct snd_chrome *chrome, const struct sonde_event 
     struct snd_chrome_memory *m = find_memory(chrome, event->process, SND_DEVICE_INDEX(event->aux));
     if (!m)
         return;
-    if (event->kind == SONDE_EVENT_FREE && change->held == 0) /* taken before the recording */
+    if (event->kind == SONDE_EVENT_FREE && change->held == 0) /* allocated before the recording */
         m->early = snd_add(m->early, (int64_t)event->size);
     m->total = change->total;
     *total = snd_add(m->total, snd_sub(m->before, m->early));

@@ -107,7 +107,7 @@ static bool is_given(const struct snd_chrome *chrome, const char *key)
     return false;
 }
 
-/* Whether a pair is left out: none replaces what is ours, and a later one of a name replaces it. */
+/* Whether a pair is left out: its key is one of ours, or a later pair has the same key. */
 static bool is_taken(const char *const *at)
 {
     static const char *const ours[] = { "schemaVersion",   "deviceProperties",
@@ -261,13 +261,13 @@ void snd_chrome_window(struct snd_chrome *chrome)
 
 /* -------------------------------------------------------- after the events */
 
-/* What the probe notes for readers: modules and threads, which are shown elsewhere. */
+/* Metadata that the probe writes for our reader: modules and threads, shown elsewhere. */
 static bool is_note(struct sonde_text key)
 {
     return snd_meta_is(key, SND_META_MODULE) || snd_meta_is(key, SND_META_TORCH_THREAD);
 }
 
-/* A key is text of the trace: it may hold anything, so it goes where values go as well. */
+/* A key comes from the trace and may hold any bytes, so it is escaped like a value. */
 static void put_metadata(struct snd_chrome *chrome, uint32_t process)
 {
     struct sonde_text key, value;
@@ -283,7 +283,7 @@ static void put_metadata(struct snd_chrome *chrome, uint32_t process)
     }
 }
 
-/* What the caller calls the trace, or the name of its file. */
+/* The name that the caller gave the trace, or that of its file. */
 static const char *trace_name(const struct snd_chrome *chrome)
 {
     if (chrome->options->name)

@@ -11,7 +11,7 @@
 #include "export/attrs.h"
 #include "export/tensors.h"
 
-#define WAITING_MAX 65536 /* ranges of a thread that wait; only a made-up trace has more */
+#define WAITING_MAX 65536 /* waiting ranges of a thread; only a crafted trace has more */
 
 static bool has(const struct snd_span *span, unsigned key)
 {
@@ -74,7 +74,7 @@ static struct sonde_text span_name(struct snd_chrome *chrome, const struct snd_s
     return (struct sonde_text){ snd_buf_string(&chrome->text), chrome->text.length };
 }
 
-/* What torch writes of each of its ranges, beyond their attributes. */
+/* Members that torch writes for each of its ranges besides their attributes. */
 static void put_torch_args(struct snd_chrome *chrome, const struct snd_span *span)
 {
     snd_json_uint(&chrome->json, "Record function id",

@@ -30,7 +30,7 @@ void snd_emit_finish(struct snd_emit *e)
         snd_out_text(e->out, "{}\n");
 }
 
-/* The line of what was just opened ends where something comes into it. */
+/* Ends the line of a map or list when its first entry is written. */
 static void enter(struct snd_emit *e)
 {
     if (!e->filled && !e->dash && e->depth > 0)

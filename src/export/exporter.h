@@ -20,7 +20,7 @@ typedef enum sonde_status snd_export_write(struct sonde_trace                *tr
 
 struct snd_exporter {
     struct sonde_exporter_info info;
-    snd_export_write          *write; /* as it reads: memory must not grow with the events */
+    snd_export_write          *write; /* streams: memory must not grow with the events */
 };
 
 extern const struct snd_exporter snd_exporters[];

@@ -109,7 +109,7 @@ struct way {
     bool                failed;
 };
 
-/* Goes to a node `depth` below the first: deeper nodes are dropped. */
+/* Moves to a node at `depth`: deeper parts of the path are dropped. */
 static bool go_to(struct way *way, uint32_t depth)
 {
     while (depth >= way->room)

@@ -15,7 +15,7 @@ struct snd_gzip {
     Bytef                    bytes[65536];
 };
 
-/* Feeds zlib until it has taken all and, at the end, given all. */
+/* Runs zlib until it has consumed all input and, at the end, written all output. */
 static bool squeeze(struct snd_gzip *gzip, int flush)
 {
     do {

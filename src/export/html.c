@@ -98,7 +98,7 @@ static enum sonde_status put_sections(struct sonde_trace *trace, const struct so
     return st == SONDE_OK ? snd_out_finish(&out, err) : st;
 }
 
-/* Without zlib the page is larger, and as good. */
+/* Without zlib the page is larger; nothing else differs. */
 static enum sonde_status put_data(struct sonde_trace *trace, struct snd_out *out,
                                   struct sonde_error *err)
 {

@@ -27,8 +27,8 @@
 struct writer {
     const struct sonde_trace *trace;
     struct snd_out           *out;
-    double                   *bytes; /* of each process, as last told */
-    uint64_t                  told;  /* how often */
+    double                   *bytes; /* by process: its last value of the counter */
+    uint64_t                  told;  /* how many values so far */
 };
 
 static const char *show(char text[SND_NUMBER_MAX], int decimals, double value)

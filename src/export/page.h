@@ -119,7 +119,7 @@ void snd_html_block_event(struct snd_html *page, const struct sonde_event *event
 SND_CHECKED enum sonde_status snd_html_memory(struct snd_html *page, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_html_trees(struct snd_html *page, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_html_views(struct snd_html *page, struct sonde_error *err);
-/* Processes, threads, streams, counters, what is worth knowing. */
+/* Processes, threads, streams, counters, findings. */
 SND_CHECKED enum sonde_status snd_html_head(struct snd_html *page, struct sonde_error *err);
 
 #endif

@@ -29,7 +29,7 @@ static void take_back(struct snd_html *page, const struct sonde_event *event)
     uint32_t at;
 
     if (!snd_map_get(&page->held_map, key_of(event), &at))
-        return; /* taken before the recording */
+        return; /* allocated before the recording */
     put_block(page, &page->held[at], event->time_ns);
     snd_map_remove(&page->held_map, key_of(event));
     page->held[at] = (struct snd_html_held){ .next_spare = page->spare };
@@ -51,7 +51,7 @@ static uint32_t take_place(struct snd_html *page)
 
 void snd_html_block_event(struct snd_html *page, const struct sonde_event *event, uint32_t track)
 {
-    take_back(page, event); /* one that was not freed and is taken again */
+    take_back(page, event); /* an address whose free was not seen */
     if (event->kind != SONDE_EVENT_ALLOC)
         return;
     uint32_t at = take_place(page);

@@ -79,7 +79,7 @@ static bool on_end(const struct snd_span *span, void *user)
     return !page->failed && !page->out->failed;
 }
 
-/* A call of a Python function, told of when it ends; which calls it lies in is found by the page. */
+/* A call of a Python function, recorded when it ends; the page finds its parent calls. */
 static void put_function(struct snd_html *page, const struct sonde_event *event)
 {
     page->content |= SND_HAS_FUNCTIONS;

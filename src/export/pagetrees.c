@@ -41,7 +41,7 @@ static void put_node(struct snd_html *page, struct snd_html_block *block, const 
     snd_html_entry(page, block);
 }
 
-/* What the nodes that follow are of. */
+/* Begins a tree: the nodes that follow belong to it. */
 static void begin_tree(struct snd_html *page, const char *key, const char *title,
                        const char *count_title)
 {

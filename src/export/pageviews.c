@@ -11,7 +11,7 @@
 
 /* --------------------------------------------------------------------- views */
 
-/* What a view is grouped by, where the trace has more than one of it. */
+/* The groups that are useful for a view: those that the trace has more than one of. */
 static unsigned useful_groups(const struct snd_html *page, const struct sonde_averages_totals *all,
                               unsigned groups)
 {
@@ -30,7 +30,7 @@ static unsigned useful_groups(const struct snd_html *page, const struct sonde_av
     return groups & useful;
 }
 
-/* Whether a view may have rows: one that walks the events for what they do not have is left out. */
+/* Whether a view may have rows: one whose events the trace does not have is not computed. */
 static bool may_have(const struct snd_html *page, const char *view)
 {
     static const struct {
@@ -49,7 +49,7 @@ static bool may_have(const struct snd_html *page, const char *view)
     return true;
 }
 
-/* A view without rows, which says `text` under `key`: why it has none, or why it cannot be made. */
+/* A view without rows; the member `key` gives the reason. */
 static void put_without(struct sonde_buffer *text, const char *view, const char *key,
                         const char *message)
 {
@@ -110,7 +110,7 @@ enum sonde_status snd_html_views(struct snd_html *page, struct sonde_error *err)
     const struct sonde_averages_totals *all = sonde_averages_totals(averages);
     for (size_t i = 0; (info = sonde_view_info(i)) != NULL; i++) {
         if (strcmp(info->name, "asm") == 0)
-            continue; /* it runs objdump, for each function: only who asks for it waits for that */
+            continue; /* left out: it runs objdump for each function, which takes long */
         put_view(page, info, NULL);
         unsigned groups = useful_groups(page, all, info->groups);
         bool     ranges = strcmp(info->name, "ops") == 0 || all->uses_gpu;

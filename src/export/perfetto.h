@@ -141,7 +141,7 @@ bool snd_perfetto_on_event(const struct sonde_event *event, const struct snd_liv
 /* All that GPUs did, after the walk. */
 SND_CHECKED enum sonde_status snd_perfetto_works(struct snd_perfetto *p, struct sonde_error *err);
 
-/* Where the arrow from a call of a GPU's API to its work has its number. */
+/* The id of the arrow from a GPU API call to its work. */
 static inline uint64_t snd_perfetto_launch(uint32_t process, uint32_t correlation)
 {
     return (uint64_t)2 << 62 | (uint64_t)process << 32 | correlation;

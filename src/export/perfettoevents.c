@@ -11,7 +11,7 @@
 #include "format/fields.h"
 #include "model/stacks.h"
 
-#define SAMPLES_MAX 4096 /* written for one run of equal samples; only a made-up trace has more */
+#define SAMPLES_MAX 4096 /* written for one run of equal samples; only a crafted trace has more */
 #define SLOTS 8          /* tracks of a stream; further work shares the last */
 
 /* What known_ids and known_tracks hold, as the last part of a key. */
@@ -69,7 +69,7 @@ static void put_gap(struct snd_perfetto *p, const struct sonde_event *event)
     snd_perfetto_put_event(p, place);
 }
 
-/* As in the Chrome format: arrows of a process's own have its number in theirs. */
+/* As in the Chrome format: ids of arrows within a process include its number. */
 static void put_link(struct snd_perfetto *p, const struct sonde_event *event)
 {
     uint64_t id = event->value;
@@ -148,7 +148,7 @@ static void put_memory(struct snd_perfetto *p, const struct sonde_event *event,
 
 /* ------------------------------------------------------------------ samples */
 
-/* Ids of a process are made different from another's. */
+/* An id that is unique over all processes. */
 static uint64_t iid_of(uint32_t process, uint32_t id)
 {
     return ((uint64_t)process << 32 | id) + 1;

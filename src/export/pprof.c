@@ -290,7 +290,7 @@ static bool pass_on(void *user, const void *data, size_t length)
     return true;
 }
 
-/* Compressed, as all of pprof's tools write it; not twice, if that was asked for anyway. */
+/* Compressed, as all of pprof's tools write it; not twice, if the caller compresses already. */
 static enum sonde_status write_compressed(struct profile *p, struct snd_out *out,
                                           struct sonde_error *err)
 {

@@ -2,8 +2,8 @@
 /*
  * export/spans.h - the ranges of a trace as recorded, and the other events, by time.
  *
- * What model/assembly.h makes of begins and ends, for exporters: nothing is folded or left out.
- * Memory: what is open, not what was seen.
+ * The ranges of model/assembly.h for exporters: nothing is folded or left out. Memory grows with the
+ * open ranges, not with the events.
  *
  * Layer: export. Threads: belongs to one thread.
  */
@@ -31,8 +31,8 @@ struct snd_span {
     bool              unfinished;
     bool              crosses;            /* at its end: it ends before ranges inside it */
     bool              is_async;           /* it waits for others, or another thread ended it */
-    bool              starts_with_parent; /* at the very same nanosecond */
-    uint32_t mark;   /* the exporter's own; falls to that of an outer range that ends first */
+    bool              starts_with_parent; /* at the same nanosecond */
+    uint32_t mark;   /* the exporter's own; lowered to that of an enclosing range that ends first */
     uint64_t number; /* the exporter's own */
 };
 

@@ -133,7 +133,7 @@ static bool on_sample(void *user, const struct sonde_event *event, uint32_t chai
     return true;
 }
 
-/* A walk may begin anew. */
+/* The walk may start over. */
 static void forget(void *user)
 {
     struct gathered *g = user;

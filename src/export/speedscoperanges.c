@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Speedscope's "evented" profiles: begins and ends of ranges. They must nest: where a range ends
- * before what lies in it, that is closed and opened again.
+ * before its children, they are closed and opened again.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ struct event {
     bool     closes;
 };
 
-#define REOPENED_MAX (1u << 20) /* in all: each makes two events of none */
+#define REOPENED_MAX (1u << 20) /* in all: each adds two events */
 #define NOT_SHOWN UINT32_MAX    /* an open range that is not open in the profile */
 
 /* A thread's events so far. */
@@ -44,7 +44,7 @@ static uint32_t add_event(struct ranges *r, struct thread *t, int64_t ns, uint32
     if (t->last == 0)
         t->start_ns = ns;
     else if (ns < t->end_ns)
-        ns = t->end_ns; /* times of a thread never fall */
+        ns = t->end_ns; /* timestamps of a thread never run backwards */
     t->end_ns = ns;
     uint32_t at = r->count++;
     r->events[at] = (struct event){ ns, frame, 0, closes };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * export/streams.h - what GPUs did, for exporters that know threads and times alone.
+ * export/streams.h - what GPUs did, for formats that only have threads and times.
  *
  * Layer: export. Threads: belongs to one thread.
  */

@@ -15,7 +15,7 @@ bool snd_tensors_text(const struct sonde_trace *trace, uint32_t process, uint32_
     snd_buf_clear(text);
     if (shapes == 0)
         return false;
-    /* Make room, then have it written; most lists fit at the first try. */
+    /* Reserves room, then writes; most lists fit at the first try. */
     snd_buf_put(text, "", 0);
     size_t length = sonde_trace_shapes(trace, process, shapes, text->bytes,
                                        text->failed ? 0 : text->capacity);

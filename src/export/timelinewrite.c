@@ -2,8 +2,7 @@
 /*
  * The memory timeline in torch's three forms: points by category, single changes, a page.
  *
- * The page draws what it shows itself, as one picture of lines of text (SVG): it needs neither a
- * plotting library nor a network.
+ * The page draws an SVG picture itself: it needs neither a plotting library nor a network.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -108,12 +107,12 @@ static void put_changes(struct snd_out *out, const struct sonde_timeline_columns
 #define HEIGHT 600.0
 
 struct picture {
-    int64_t (*points)[PLACES]; /* most that was held in each slice of time, by the whole's peak */
+    int64_t (*points)[PLACES]; /* the most that was held in each slice of time */
     size_t  count;
     int64_t first_ns, last_ns, most;
 };
 
-/* Thins the course to slices; each shows the moment of it at which most was held. */
+/* Reduces the timeline to slices; each shows the moment at which most was held. */
 static bool make_picture(struct picture *p, const struct sonde_timeline_columns *c)
 {
     int64_t now[PLACES] = { 0 }, held = 0;
