@@ -66,7 +66,7 @@ static _Atomic uint64_t latest; /* call: epoch << 32 | correlation, of which eac
 static _Atomic uint32_t first_epoch;
 static _Atomic uint64_t first_ticks;
 
-/* By whichever thread is first: one that is as early records its own call a moment before. */
+/* Called by the first thread of an epoch; a second one at the same moment records its call earlier. */
 static void begin_epoch(uint32_t epoch)
 {
     atomic_store(&first_ticks, sonde_clock());
@@ -151,9 +151,10 @@ void snd_calls_wait_for_devices(void)
 
 /* -------------------------------------------------------------------- callbacks */
 
-#define IS_OURS (UINT64_C(1) << 32) /* in a call's data, with the epoch: its range is to be ended */
+#define IS_OURS \
+    (UINT64_C(1) << 32) /* in a call's data, with the epoch: we began a range, and end it */
 
-/* Apart from on_call(), which is called as often for what is not recorded, and at each end. */
+/* Not inlined into on_call(), which also runs for calls that are not recorded, and at each end. */
 static __attribute__((noinline)) void enter(uint32_t domain, uint32_t id,
                                             const struct cupti_call *call, uint32_t epoch)
 {
@@ -196,7 +197,7 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 
 /* ------------------------------------------------------------------- on and off */
 
-/* The whole runtime, less what often comes and says little, and a few functions of the driver. */
+/* The whole runtime, except frequent calls of little interest, and a few functions of the driver. */
 static const struct listed {
     enum snd_cuda_api api;
     uint32_t          number;

@@ -3,9 +3,10 @@
  * probes/cuda/calls.h - calls of CUDA's runtime and driver, as ranges of their thread.
  *
  * CUPTI calls us when the program enters and leaves a function. A range with the attribute API is
- * recorded of it, whose correlation the device's work has too. Recorded are those that torch.profiler
- * shows: the runtime's, but for a few that come often and say little, and of the driver's the
- * launches and some of memory. A call inside another with the same correlation is not recorded again.
+ * recorded of it, whose correlation the device's work has too. Recorded are those that
+ * torch.profiler shows: those of the runtime, except a few that are frequent and of little
+ * interest, and of the driver the launches and some memory functions. A call inside another with
+ * the same correlation is not recorded again.
  *
  * Layer:   probes.
  * Threads: on and off one at a time (session.c's lock); the others any.
@@ -22,7 +23,7 @@ void     snd_calls_off(void);
 
 enum snd_call_seen {
     SND_CALL_SEEN,    /* its begin is known */
-    SND_CALL_UNKNOWN, /* too long ago to tell */
+    SND_CALL_UNKNOWN, /* its entry has been overwritten since */
     SND_CALL_NOT_SEEN,
 };
 /* When the call with this correlation began, in ticks. */
@@ -34,10 +35,10 @@ bool snd_calls_are_on(void);
 /* When the first call of this epoch began, in ticks; UINT64_MAX: there was none yet. */
 uint64_t snd_calls_first(uint32_t epoch);
 
-/* Another number when a call was recorded since it was last asked. */
+/* A number that changes with each recorded call. */
 uint64_t snd_calls_latest(void);
 
-/* Waits for all that the contexts seen so far were given to do. */
+/* Waits for all work of the contexts seen so far. */
 void snd_calls_wait_for_devices(void);
 
 #endif

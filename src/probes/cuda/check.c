@@ -32,7 +32,7 @@ static int count_devices(char *text, size_t size)
     return count;
 }
 
-/* All that a recording turns on: each of it may be refused. */
+/* Turns on everything that a recording needs: CUPTI may refuse any part. */
 static uint32_t try_all(void)
 {
     uint32_t result = snd_calls_on();

@@ -30,19 +30,19 @@ struct sonde_cuda_options {
 };
 
 /*
- * 0; or -1 with one line in sonde_cuda_error(), which the trace says too. 1: works are recorded, but
- * not the calls that ask for them, since another profiler has CUPTI's callbacks; said there too.
- * Starts may be nested: the last stop ends it.
+ * 0; or -1 with one line in sonde_cuda_error(), which the trace says too. 1: works are recorded,
+ * but not the calls that ask for them, since another profiler has CUPTI's callbacks; said there
+ * too. Starts may be nested: the last stop ends it.
  */
 SONDE_API int sonde_cuda_start(const struct sonde_cuda_options *options);
 
-/* What the GPUs were given to do is waited for and recorded; then CUPTI is left as it was found. */
+/* Waits for the GPUs' work and records it, then restores CUPTI's settings. */
 SONDE_API void sonde_cuda_stop(void);
 
-/* Another profiler has used CUPTI meanwhile: takes up its buffers again, if we are on. */
+/* Another profiler has used CUPTI meanwhile: registers our buffer callbacks again, if we are on. */
 SONDE_API void sonde_cuda_again(void);
 
-/* Why the latest start failed, or what it lacks, or "". */
+/* Why the latest start failed, or what is missing, or "". */
 SONDE_API const char *sonde_cuda_error(void);
 
 /* What is on, and how, as JSON. */
@@ -51,10 +51,10 @@ SONDE_API const char *sonde_cuda_describe(void);
 /* For `sonde doctor`: 0 and what there is, or -1 and why nothing can be recorded. */
 SONDE_API int sonde_cuda_check(char *text, size_t size);
 
-/* What CUDA's driver calls (CUDA_INJECTION64_PATH). 1: all is well, the program goes on either way. */
+/* Called by CUDA's driver (CUDA_INJECTION64_PATH). 1: success; the program goes on either way. */
 SONDE_API int InitializeInjection(void);
 
-/* What NVTX calls (NVTX_INJECTION64_PATH), in any program that uses it. 1: its ranges are recorded. */
+/* Called by NVTX (NVTX_INJECTION64_PATH), in any program that uses it. 1: its ranges are recorded. */
 SONDE_API int InitializeInjectionNvtx2(const void *(*get_export_table)(uint32_t id));
 
 #endif

@@ -8,16 +8,16 @@
 #ifndef SND_PROBES_CUDA_DEVICES_H
 #define SND_PROBES_CUDA_DEVICES_H
 
-/* The runtime's version, while its calls are not recorded: this is one of them. */
+/* Reads the runtime's version. Call it before calls are recorded: it makes one. */
 void snd_devices_ask_runtime(void);
 
-/* Once for each file: what the driver says of its devices. */
+/* Writes the driver's description of its devices, once for each file. */
 void snd_devices_write(void);
 
-/* The next file is to have them as well. */
+/* The next file gets them again. */
 void snd_devices_forget(void);
 
-/* Why nothing of the GPU is recorded. */
+/* Writes why nothing of the GPU is recorded. */
 void snd_devices_write_absent(const char *why);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/cuda/energy.h - the energy that a GPU has used, by its own counter (NVML, which comes with the driver).
+ * probes/cuda/energy.h - the energy that a GPU has used, by its own counter (NVML, which comes with
+ * the driver).
  *
  * Layer:   probes.
  * Threads: any.
@@ -12,8 +13,8 @@
 #include <stdint.h>
 
 /*
- * Of the GPU with this UUID ("GPU-..."): NVML numbers GPUs that CUDA does not show, or otherwise. False:
- * there is no NVML, it does not know the GPU, or the GPU has no counter.
+ * Of the GPU with this UUID ("GPU-..."): NVML may number GPUs in another order than CUDA, or show
+ * more of them. False: there is no NVML, it does not know the GPU, or the GPU has no counter.
  */
 bool snd_gpu_energy(const char *uuid, uint64_t *microjoules);
 

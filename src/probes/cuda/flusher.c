@@ -12,7 +12,7 @@
 #include "probes/cuda/library.h"
 #include "sonde/record.h"
 
-#define FLUSH_PERIOD_MS 250 /* what a killed program loses at most, of what the GPU has finished */
+#define FLUSH_PERIOD_MS 250 /* the most finished GPU work that a killed program loses */
 
 static struct {
     pthread_t       thread;
@@ -45,7 +45,7 @@ static void *flush_now_and_then(void *unused)
     return NULL;
 }
 
-/* Where no thread is to be had, a killed program's file has what CUPTI handed over of itself. */
+/* If no thread can be created, a killed program's file has only the buffers that CUPTI had filled. */
 void snd_flusher_start(void)
 {
     pthread_condattr_t attributes;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/cuda/flusher.h - a thread that has CUPTI hand over what is done, now and then.
+ * probes/cuda/flusher.h - a thread that flushes CUPTI's buffers at intervals.
  *
- * Only under `sonde run`, of which one expects what a program did before it was killed: CUPTI by itself
- * hands over buffers that are full.
+ * Only under `sonde run`, so that the work of a program that is killed is recorded: CUPTI by itself
+ * hands over full buffers only.
  *
  * Layer:   probes.
  * Threads: start and stop one at a time (session.c's lock).

@@ -33,14 +33,14 @@ void snd_gpuclock_reset(void)
     count = 0;
 }
 
-/* A clock that was set back begins anew: what lies before it was placed already. */
+/* If CUPTI's clock was set back, the pairs start over: earlier work has been placed already. */
 void snd_gpuclock_add(const struct snd_gpuclock_pair *pair)
 {
     if (count > 0 && pair->ticks <= pairs[count - 1].ticks)
         return;
     if (count > 0 && pair->gpu_ns <= pairs[count - 1].gpu_ns)
         count = 0;
-    if (count == PAIRS) { /* halves the older ones: old works may still come */
+    if (count == PAIRS) { /* drops every second one: old work may still arrive */
         for (size_t i = 0; i < PAIRS / 2; i++)
             pairs[i] = pairs[2 * i];
         count = PAIRS / 2;
@@ -64,8 +64,8 @@ static size_t pair_before(uint64_t gpu_ns)
 }
 
 /*
- * torch.profiler has CUPTI stamp records with the processor's counter, and leaves it so: that is our clock.
- * It counts from when the machine was started, nanoseconds from 1970.
+ * torch.profiler has CUPTI stamp records with the processor's counter, and leaves it so: that is
+ * our clock. It counts from when the machine was started, nanoseconds from 1970.
  */
 static bool is_counter(uint64_t time)
 {

@@ -4,7 +4,8 @@
  *
  * CUPTI gives the times of all GPUs in nanoseconds of one clock of its own, which it disciplines
  * against the host's. Pairs (its clock, ours) are taken when the probe starts, whenever CUPTI hands
- * over a buffer and before the probe stops: each work lies between two of them, and is placed by them.
+ * over a buffer and before the probe stops: each work lies between two of them, and is placed by
+ * them.
  *
  * Layer:   probes.
  * Threads: snd_gpuclock_read() any; the others one at a time (works.c's lock).
@@ -25,10 +26,10 @@ bool snd_gpuclock_read(struct snd_gpuclock_pair *pair);
 void snd_gpuclock_reset(void);
 void snd_gpuclock_add(const struct snd_gpuclock_pair *pair);
 
-/* In ticks of sonde_clock(): by the pairs around it, or the line through the nearest two. */
+/* In ticks of sonde_clock(), interpolated between the pairs around it, or extrapolated. */
 uint64_t snd_gpuclock_ticks(uint64_t gpu_ns);
 
-/* So many ticks, in nanoseconds. */
+/* A number of ticks in nanoseconds. */
 uint64_t snd_gpuclock_ns(uint64_t ticks);
 
 #endif

@@ -55,7 +55,7 @@ static void *open_in(const char *folder)
     return found;
 }
 
-/* The first of `beside`, seen from `folder`, that has it. */
+/* Opens it in the first folder of `beside`, relative to `folder`, that has it. */
 static void *open_beside(const char *folder, const char *const *beside)
 {
     char  path[PATH_MAX + 64];

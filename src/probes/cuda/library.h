@@ -38,7 +38,7 @@ extern struct cuda_driver snd_driver; /* members are NULL where there is no driv
 /*
  * Opens SONDE_CUPTI if that is set; else the libcupti that the process has; else `path`, if any;
  * else the one beside the CUDA runtime that the process has; else the toolkit's.
- * false: why not, in one line, is in `why`.
+ * False: `why` has the reason, in one line.
  */
 bool snd_cupti_open(const char *path, char *why, size_t size);
 

@@ -34,7 +34,7 @@ static bool is_usable(void)
     return users > 0 && owner == getpid() && !atomic_load(&has_ended);
 }
 
-/* Has CUPTI hand over all that was asked for up to now. */
+/* Waits for all work launched up to now, and has CUPTI hand it over. */
 static void flush(void)
 {
     uint64_t call = snd_calls_latest();
@@ -108,7 +108,7 @@ static uint32_t enable_kinds(void)
     return result;
 }
 
-/* Calls first: whoever else has CUPTI is found out before its buffers are touched. */
+/* Callbacks first: they fail if another tool uses CUPTI, before its buffers are touched. */
 static uint32_t turn_on(bool share)
 {
     uint32_t result = snd_calls_on();
@@ -125,7 +125,7 @@ static uint32_t turn_on(bool share)
     return CUPTI_OK;
 }
 
-/* Beside another profiler it may be that CUPTI hands over nothing to us: the trace is to say so. */
+/* Notes in the trace if CUPTI handed over nothing, which happens beside another profiler. */
 static void note_nothing(void)
 {
     if (!snd_calls_are_on() && snd_works_buffers() == first_buffers)

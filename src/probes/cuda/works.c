@@ -54,7 +54,7 @@ static pthread_mutex_t  reading = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t buffer_count;
 static _Atomic uint64_t flush_ticks = UINT64_MAX; /* when the flush under way began */
 static uint64_t         began_ticks;              /* when the probe was turned on */
-static uint64_t         first_ticks; /* works that begin before were asked for before this epoch */
+static uint64_t         first_ticks; /* work that began earlier was launched before this epoch */
 static uint32_t         tally_epoch;
 static uint64_t        *tally; /* of tally_epoch */
 static uint64_t         unnoted[SND_GPU_WORDS];
@@ -64,7 +64,7 @@ static void count(unsigned word, uint64_t much)
     (tally ? tally : unnoted)[word] += much;
 }
 
-/* Is the work placed after the call that asked for it? That checks the clocks. */
+/* Checks the clocks: work must begin after the call that launched it. */
 static void check_call(const struct sonde_device_run *run)
 {
     uint64_t began;
@@ -266,7 +266,7 @@ void snd_works_completed(void *context, uint32_t stream, uint8_t *buffer, size_t
     snd_cupti.ActivityGetNumDroppedRecords(context, stream, &dropped);
     pthread_mutex_lock(&reading);
     if (sonde_epoch() != tally_epoch)
-        tally = NULL; /* another recording's: what is counted meanwhile is the next one's */
+        tally = NULL; /* belongs to another recording: counts from here on go to the next one */
     if (sonde_epoch() != 0 && valid > 0)
         read_buffer(buffer, valid, is_read ? &pair : NULL);
     count(SND_GPU_DROPPED, dropped);

@@ -2,9 +2,9 @@
 /*
  * probes/cuda/works.h - CUPTI's activity buffers: handed out, and read into the recording.
  *
- * A record of a kernel, copy, fill or of CUPTI's own overhead becomes one event of 32 bytes; what is
- * the same each time (name, grid, bytes, ..) is interned once. Buffers come from a pool: once it has
- * grown to what CUPTI keeps in use, nothing is allocated.
+ * A record of a kernel, copy, fill or of CUPTI's own overhead becomes one event of 32 bytes; what
+ * is the same each time (name, grid, bytes, ..) is interned once. Buffers come from a pool: once it
+ * has grown to what CUPTI keeps in use, nothing is allocated.
  *
  * Layer:   probes.
  * Threads: CUPTI calls requested and completed from any; the others one at a time (session.c's lock).
@@ -28,10 +28,10 @@ void snd_works_begin(void);
 /* Buffers with records that CUPTI has handed over, ever. */
 uint64_t snd_works_buffers(void);
 
-/* CUPTI is asked to hand over, or has done so: what that takes is no part of the program. */
+/* A flush begins or ends: CUPTI's overhead meanwhile is not the program's. */
 void snd_works_flushing(bool is_flushing);
 
-/* After fork(), in the child: whatever lock was held is free, and nothing is to be expected. */
+/* After fork(), in the child: releases all locks and expects no more work. */
 void snd_works_in_child(void);
 
 #endif

@@ -42,7 +42,7 @@ static void add_variance(uint64_t *word, double variance)
     __builtin_memcpy(word, &value, sizeof value);
 }
 
-/* The peak is over with what is freed now. */
+/* The free that happens now ends the peak. */
 static inline void end_peak(uint64_t *process)
 {
     if (process[SND_HEAP_PROCESS_RISING] == 0)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/account.h - counts what is taken and given back, by stack and in all, and the peak.
+ * probes/heap/account.h - counts what is allocated and freed, by stack and in total, and the peak.
  *
- * Who holds what at the peak is known without a copy of all counters at each new peak. Peaks are
- * numbered: a peak is over when the first byte is given back after it. Before a stack's bytes change for
- * the first time after peak n, they are kept as its share of peak n; a stack that has not changed
- * since holds its share still.
+ * What each stack holds at the peak is known without copying all counters at each new peak. Peaks
+ * are numbered: a peak is over when the first byte is freed after it. Before a stack's bytes change
+ * for the first time after peak n, they are kept as its share of peak n; a stack that has not
+ * changed since holds its share still.
  */
 #ifndef SND_PROBES_HEAP_ACCOUNT_H
 #define SND_PROBES_HEAP_ACCOUNT_H
@@ -13,13 +13,13 @@
 #include "probes/heap/blocks.h"
 #include "probes/heap/stacks.h"
 
-/* What one call stands for: itself, or (sampled) all that its sample stands for. */
+/* What one call counts for: itself or, when sampled, all calls that it represents. */
 struct snd_heap_weight {
     uint64_t count, bytes;
     double   variance; /* sampled: of `bytes`, in KiB squared */
 };
 
-/* One of both may be none (stack 0): a realloc is both, and no moment lies between. */
+/* An allocation, a free (the other stack is 0), or both at the same moment: a realloc. */
 struct snd_heap_change {
     uint32_t               taken, freed; /* stacks */
     struct snd_heap_weight taken_weight, freed_weight;
@@ -32,7 +32,7 @@ void snd_heap_count_unknown(enum snd_heap_kind kind);
 /* An allocation was passed on without being counted: it interrupted this code. */
 void snd_heap_count_unseen(enum snd_heap_kind kind);
 
-/* Around whatever changes where counters are. */
+/* Call them around changes of where the counters are. */
 void snd_heap_counting_begin(void);
 void snd_heap_counting_end(void);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/calls.c - malloc and its kin, as the program finds them: each calls the next one of its
- * name (the C library's, or that of jemalloc, tcmalloc, mimalloc), and notes the call.
+ * probes/heap/calls.c - malloc and its kin, as the program finds them: each calls the next one of
+ * its name (the C library's, or that of jemalloc, tcmalloc, mimalloc), and notes the call.
  *
- * malloc, calloc, realloc and free are split. What the program calls passes a call on by a jump where
- * notes.h has nothing to note, which is most of them in sampled mode; else it jumps to *_noted, which
- * finds the program's registers as they were.
+ * malloc, calloc, realloc and free are split. What the program calls passes a call on by a jump
+ * where notes.h has nothing to note, which is most of them in sampled mode; else it jumps to
+ * *_noted, which finds the program's registers as they were.
  *
  * malloc_usable_size and what else tells of blocks is left alone: blocks are the allocator's own.
  */
@@ -39,7 +39,7 @@ static void *take_early(size_t size)
     if (at + size + 16 > EARLY_BYTES)
         return NULL;
     memcpy(early + at, &size, sizeof size);
-    *snd_heap_near_at(early + at + 16) = SND_HEAP_ALWAYS; /* its free does not pass */
+    *snd_heap_near_at(early + at + 16) = SND_HEAP_ALWAYS; /* its free is looked at */
     return early + at + 16;
 }
 
@@ -237,7 +237,7 @@ SND_EXPORTED int dlclose(void *library)
     return status;
 }
 
-/* A child's counts that are not in a file yet: there is no other moment for them. */
+/* Writes a child's counts that are not in a file yet: this is the last chance. */
 SND_EXPORTED void _exit(int status)
 {
     if (is_ready() && snd_heap_mode > SND_HEAP_OFF)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/heap.h - who takes memory: a library that is loaded before the program (LD_PRELOAD).
+ * probes/heap/heap.h - which code allocates memory: a library that is loaded before the program
+ * (LD_PRELOAD).
  *
  * An allocation passes through these files, in this order: calls.c and operators.c (the functions
- * that a program calls), notes.c (what is recorded of a call, in full or by samples), walk.c (the call
- * stack), stacks.c (the stack's counters in the trace), account.c (counting: bytes, peak), blocks.c
- * (which stack a block is of, for its free). mappings.c counts mmap() apart.
+ * that a program calls), notes.c (what is recorded of a call, in full or by samples), walk.c (the
+ * call stack), stacks.c (the stack's counters in the trace), account.c (counting: bytes, peak),
+ * blocks.c (which stack a block is of, for its free). mappings.c counts mmap() apart.
  *
  * Nothing here calls malloc. Memory is mapped (pages.h). The fast path has no system call; it takes
  * one lock, for some tens of nanoseconds, so that the peak is one moment of all threads.
@@ -32,8 +33,8 @@ enum snd_heap_kind { SND_HEAP_MALLOC, SND_HEAP_MAPPED, SND_HEAP_KINDS };
 
 enum snd_heap_inside {
     SND_OUTSIDE,
-    SND_COUNTING,  /* what comes now is a signal handler's: it is not counted */
-    SND_PREPARING, /* what comes now is our own, or the recorder's */
+    SND_COUNTING,  /* a call now comes from a signal handler: not counted */
+    SND_PREPARING, /* a call now is our own, or the recorder's */
 };
 
 /* A thread's own. */
@@ -52,7 +53,7 @@ extern __thread struct snd_heap_thread snd_heap_self __attribute__((tls_model("i
 struct snd_heap_caller {
     uint64_t pc, sp, fp;
 };
-/* In the very function that the program calls. */
+/* Only valid in the function that the program calls. */
 #define SND_HEAP_CALLER                                                          \
     ((struct snd_heap_caller){ (uint64_t)(uintptr_t)__builtin_return_address(0), \
                                (uint64_t)(uintptr_t)__builtin_dwarf_cfa(),       \
@@ -61,7 +62,7 @@ struct snd_heap_caller {
 #define SND_LIKELY(x) __builtin_expect(!!(x), 1)
 #define SND_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define SND_NOINLINE __attribute__((noinline))
-/* What the program's calls are to find: all else is hidden. */
+/* Functions that replace the program's; all others are hidden. */
 #define SND_EXPORTED __attribute__((visibility("default")))
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/mappings.c - anonymous memory that the program maps itself: counted apart from malloc's,
- * in full in either mode, since each call is a system call anyway.
+ * probes/heap/mappings.c - anonymous memory that the program maps itself: counted apart from
+ * malloc's, in full in either mode, since each call is a system call anyway.
  *
- * What the C library maps for its own malloc does not come by here. Parts may be unmapped, or mapped
- * over: the list of mappings is kept in order of address, without overlaps.
+ * What the C library maps for its own malloc does not come by here. Parts may be unmapped, or
+ * mapped over: the list of mappings is kept in order of address, without overlaps.
  */
 #undef _FILE_OFFSET_BITS /* it would make mmap another name of mmap64; both are defined here */
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static bool grow(void)
     return true;
 }
 
-/* The first that ends after this address. */
+/* Index of the first mapping that ends after this address. */
 static size_t find(uint64_t address)
 {
     size_t low = 0, high = count;
@@ -91,7 +91,7 @@ static void cut(uint64_t from, uint64_t to)
             struct snd_heap_change one_more = { .taken = m->stack, .taken_weight = { 1, 0, 0 } };
             m->to = low;
             insert(at + 1, rest);
-            snd_heap_count(&one_more); /* two mappings now, that will both be gone */
+            snd_heap_count(&one_more); /* the mapping was split in two: both will be unmapped */
             return;
         } else if (low > m->from) {
             m->to = low;

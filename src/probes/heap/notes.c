@@ -60,7 +60,7 @@ static bool is_inside(const void *block)
     return true;
 }
 
-/* The stack of the caller; while it is found, what this thread allocates is ours. */
+/* The stack of the caller; allocations of this thread meanwhile are our own. */
 static uint32_t find_stack(const struct snd_heap_caller *caller)
 {
     struct snd_heap_stack stack;
@@ -118,7 +118,7 @@ static void count_freed(const struct snd_heap_moved *moved)
 void snd_heap_freed_full(const void *block)
 {
     if (SND_UNLIKELY(snd_heap_self.inside == SND_COUNTING)) {
-        /* A signal handler's, in the middle of a count: the block goes, its count stays. */
+        /* A free by a signal handler that interrupted a count: forgets the block, keeps its count. */
         snd_heap_block_take(block);
         snd_heap_count_unseen(SND_HEAP_MALLOC);
         return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/notes.h - what is recorded of a call that takes or gives back memory: all of them, or
- * samples. A call is noted after memory was taken, and before it is given back.
+ * probes/heap/notes.h - what is recorded of a call that allocates or frees memory: every call, or
+ * samples. An allocation is noted after the real call, a free before it.
  */
 #ifndef SND_PROBES_HEAP_NOTES_H
 #define SND_PROBES_HEAP_NOTES_H
@@ -20,9 +20,9 @@ void snd_heap_freed_sampled(const void *block);
 
 /* ------------------------------------------------------------ the quick decision
  *
- * Most calls of a sampled program are passed on at once. An allocation is, while the thread has bytes
- * left until its next sample: none before its first call and in full mode, all while nothing is
- * recorded. A free is, if no noted block lies in a page of that number: pages of neighbouring
+ * Most calls of a sampled program are passed on at once. An allocation is, while the thread has
+ * bytes left until its next sample: none before its first call and in full mode, all while nothing
+ * is recorded. A free is, if no noted block lies in a page of that number: pages of neighbouring
  * blocks are neighbours in the table, so that it takes little of the cache.
  */
 

@@ -5,8 +5,8 @@
  * Those of libstdc++ and libc++ call malloc and free, which count: they are called as they are; or
  * not at all, where there is nothing to note: what they would do is call malloc, and free. An
  * allocator that brings its own (jemalloc, tcmalloc, mimalloc) does not, so that the call is noted
- * here; unless the allocator's operator has called malloc after all, which left the block in `counted`,
- * or took from the bytes left until the next sample.
+ * here; unless the allocator's operator has called malloc after all, which left the block in
+ * `counted`, or took from the bytes left until the next sample.
  *
  * An exception of the real operator passes through these functions: they hold nothing.
  */
@@ -92,12 +92,12 @@ static void give(const struct operator* one, void *block, uintptr_t second, uint
     self->passing = NULL;
 }
 
-/* What std::nothrow is: an object without contents. */
+/* Stands for std::nothrow, an object without contents. */
 static const char nothrow;
 
 /*
- * The operators that take a size alone, and call malloc: without memory, what is to happen then is the
- * next operator's to do (new_handler, an exception).
+ * The operators that take a size alone, and call malloc: without memory, what is to happen then is
+ * the next operator's to do (new_handler, an exception).
  */
 #define TAKES_SIZE(symbol)                                                     \
     TAKES_AS(symbol)                                                           \

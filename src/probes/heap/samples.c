@@ -13,7 +13,7 @@
 #define SLOTS_FIRST ((size_t)1 << 12)
 
 struct live {
-    const void            *block; /* NULL: free; GONE: was taken */
+    const void            *block; /* NULL: unused slot; GONE: removed */
     uint32_t               stack;
     struct snd_heap_weight weight;
 };

@@ -30,7 +30,7 @@ struct slots {
     struct slot at[];
 };
 
-/* Counted before there is a recording. */
+/* A stack counted before the recording begins. */
 struct early {
     uint32_t stack, first, count; /* pcs[first..] */
     bool     cut;
@@ -49,7 +49,7 @@ struct recording {
 
 uint32_t snd_heap_pid;
 
-static struct snd_heap_lock    lock; /* around whatever asks the recorder */
+static struct snd_heap_lock    lock; /* held around calls of the recorder */
 static struct recording       *now;
 static struct snd_heap_counts *stacks[BLOCKS];
 static uint32_t                next = SND_HEAP_OWN + 1;
@@ -256,7 +256,7 @@ static void move_stack(uint32_t stack, uint32_t id)
     snd_heap_counting_end();
 }
 
-/* All that was counted so far gets its place in the trace. Lock held. */
+/* Moves all counts so far into the trace. Lock held. */
 static void move_early(struct recording *r, uint32_t epoch)
 {
     r->epoch = epoch;
@@ -286,7 +286,7 @@ static inline uint32_t epoch_now(void)
     return epoch == UINT32_MAX ? 0 : epoch; /* wiped, or not set up yet */
 }
 
-/* What stands for the file that is written; 0: none. Not under the lock: the recorder has its own. */
+/* An identity of the file being written; 0: none. Call it without the lock: the recorder takes its own. */
 static uint64_t file_now(void)
 {
     char     path[4096];
@@ -298,7 +298,7 @@ static uint64_t file_now(void)
     return length ? hash : 0;
 }
 
-/* The recording that counts now; NULL: there can be none. */
+/* The recording of this epoch; NULL: none can be begun. */
 static SND_NOINLINE struct recording *turn(uint32_t epoch)
 {
     int      before = errno;

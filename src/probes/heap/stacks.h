@@ -3,8 +3,9 @@
  * probes/heap/stacks.h - the counters of each call stack, in the trace: HEAP of format/tallies.def.
  *
  * A stack is known here by a number, its place in a table; the numbers go on in a forked child and
- * in a further file, and those below its first are of blocks from before. What comes before the recorder
- * is loaded (constructors of libraries) is counted in memory of our own, and moved into the trace.
+ * in a further file, and those below its first are of blocks from before. What comes before the
+ * recorder is loaded (constructors of libraries) is counted in memory of our own, and moved into
+ * the trace.
  */
 #ifndef SND_PROBES_HEAP_STACKS_H
 #define SND_PROBES_HEAP_STACKS_H
@@ -31,7 +32,7 @@ void snd_heap_stacks_init(uint64_t period);
  * it, that of the stack that is not known.
  */
 uint32_t snd_heap_stack_of(enum snd_heap_kind kind, const struct snd_heap_stack *stack);
-/* The stack that is not known, for what cannot wait for one. */
+/* The number of the unknown stack. */
 uint32_t snd_heap_unknown(enum snd_heap_kind kind);
 
 /* NULL: a block from before this recording, or not counted. Under snd_heap_counting. */
@@ -40,8 +41,9 @@ uint64_t               *snd_heap_process(enum snd_heap_kind kind);         /* SN
 uint64_t               *snd_heap_process_sampled(enum snd_heap_kind kind); /* or NULL */
 
 /*
- * After a fork, in the child: its counts begin at 0, and are kept here until there are many of them, or
- * it ends: snd_heap_stacks_flush() has them written then. A child that calls exec soon has no file.
+ * After a fork, in the child: its counts begin at 0, and are kept here until there are many of
+ * them, or it ends: snd_heap_stacks_flush() has them written then. A child that calls exec soon has
+ * no file.
  */
 void snd_heap_stacks_in_child(void);
 void snd_heap_stacks_flush(void);

@@ -196,7 +196,7 @@ static SND_NOINLINE struct snd_heap_row add_row(uint64_t pc)
 
 /* ----------------------------------------------------------------- the stack */
 
-/* A call that fails for its first argument, after it has read its second. */
+/* Probes by a system call that reads its second argument before it rejects its first. */
 static bool is_readable(uint64_t page)
 {
     int  before = errno;
@@ -254,7 +254,7 @@ static inline bool go_out(const struct snd_heap_row *row, uint64_t start,
     } else if (row->fp_saved && !load(self, start, cfa + (uint64_t)row->fp_at, &at->fp)) {
         return false;
     }
-    /* Outwards is upwards. */
+    /* Callers have higher addresses. */
     if (cfa <= at->sp || !load(self, start, cfa + (uint64_t)row->return_at, &at->pc))
         return false;
     at->pc = snd_cfi_strip(at->pc);
@@ -262,7 +262,7 @@ static inline bool go_out(const struct snd_heap_row *row, uint64_t start,
     return at->pc != 0;
 }
 
-/* Of code that is not ours, from here: the frames before it are this library's. */
+/* The full unwinder, from here on; frames of this library are skipped. */
 static SND_NOINLINE void walk_slowly(const struct snd_heap_caller *caller,
                                      struct snd_heap_stack        *stack)
 {

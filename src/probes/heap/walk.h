@@ -4,10 +4,11 @@
  *
  * What the tables say of an address of code is kept in a few numbers (struct snd_heap_row), by
  * address, for all threads: a frame then costs a look into a hash table and two loads. Frames whose
- * rule does not fit (signal handlers, hand-written code) are walked the slow way, by pystack/unwind.h.
+ * rule does not fit (signal handlers, hand-written code) are walked the slow way, by
+ * pystack/unwind.h.
  *
- * The stack is read in place. Each page of it is probed by a system call before it is first read, so
- * that a stack that is not what the tables say ends the walk, and nothing else.
+ * The stack is read in place. Each page of it is probed by a system call before it is first read,
+ * so that a stack which does not match the tables ends the walk, not the program.
  */
 #ifndef SND_PROBES_HEAP_WALK_H
 #define SND_PROBES_HEAP_WALK_H
@@ -21,7 +22,7 @@ enum snd_heap_rule {
     SND_RULE_FP,    /* CFA = frame pointer + cfa */
     SND_RULE_AT_FP, /* CFA is stored at frame pointer + cfa: a function that aligned its stack */
     SND_RULE_END,   /* there is no caller, or nothing is known of it */
-    SND_RULE_ODD,   /* the slow way */
+    SND_RULE_ODD,   /* needs the full unwinder */
 };
 
 struct snd_heap_row {

@@ -22,7 +22,7 @@ void snd_calls_suspend(const void *key)
         if (suspended.unused_count > 0) {
             place = suspended.unused[suspended.unused_count - 1];
         } else {
-            /* Room to give every place back, so that resuming needs none. */
+            /* Reserves room to return every place, so that resuming never allocates. */
             if (!snd_grow(&suspended.since, &suspended.room, suspended.count, sizeof(uint64_t)) ||
                 !snd_grow(&suspended.unused, &suspended.unused_room, suspended.count,
                           sizeof(uint32_t)))

@@ -7,9 +7,9 @@
  *     process   main  work  f  g          open when the session began: main, work
  *     session               f  g          below = 2
  *
- * An entry of the session's is on top exactly when below + its depth is the process's depth. So a
- * session counts what it would count alone: what was open before it is not in it, and what that
- * calls has no caller. Its tallies have its number.
+ * A session's innermost entry is the process's innermost one exactly when below + depth is the
+ * process's depth. So a session counts what it would count alone: calls that were open before it
+ * are not in it, and what they call has no caller. Its tallies have its number.
  */
 #include "probes/python/callcount.h"
 
@@ -71,7 +71,7 @@ static struct snd_calls_thread *stack_of(struct snd_calls_thread  *t,
 void snd_calls_sessions_enter_(struct snd_calls_thread *t, uint32_t function, const void *key,
                                bool resumed)
 {
-    uint32_t before = t->depth - 1; /* the process has it already */
+    uint32_t before = t->depth - 1; /* the process has pushed the call already */
 
     for (struct snd_calls_session *s = snd_calls.sessions_on; s; s = s->next_on) {
         struct snd_calls_thread *own = stack_of(t, s, before);
@@ -93,7 +93,7 @@ void snd_calls_sessions_leave_(struct snd_calls_thread *t)
     }
 }
 
-/* One that was suspended before the session began is not known to it. */
+/* A coroutine that was suspended before the session began does not count for it. */
 void snd_calls_sessions_resume_(struct snd_calls_thread *t, uint64_t since)
 {
     for (struct snd_calls_session *s = snd_calls.sessions_on; s; s = s->next_on) {
@@ -162,7 +162,7 @@ void snd_calls_session_stop(uint32_t number)
 
 /* ------------------------------------------------------------------- splitting */
 
-/* What is open in the process is open in the session, and has been since it was. */
+/* Copies the process's open calls to the session, with their start times. */
 static bool copy_stack(struct snd_calls_thread *t, struct snd_calls_session *session)
 {
     struct snd_calls_thread *own = stack_of(t, session, 0);

@@ -2,7 +2,7 @@
 /*
  * Notices Python children that will not be recorded, because the environment that the program gives
  * them has lost what `sonde run` put there: SONDE_TRACE, or the folder of our start-up code in
- * PYTHONPATH. It is said once a process; the environment is the program's own and stays as it is.
+ * PYTHONPATH. A message is printed once per process; the program's environment is not changed.
  *
  * The functions of C that start programs are wrapped by functions of C of the same names: an audit
  * hook would cost each id() and open() of the program something, a function of Python would be in
@@ -73,7 +73,7 @@ static bool is_variable(const char *text, const char *name)
     return strncmp(text, name, length) == 0 && text[length] == '=';
 }
 
-/* What an environment has of what a child needs. */
+/* Which of the variables that a child needs an environment has. */
 struct needed {
     bool trace, path;
 };
@@ -93,7 +93,7 @@ static void note_list(PyObject *list, struct needed *has)
 
     if (!fast) {
         PyErr_Clear();
-        has->trace = has->path = true; /* not ours to judge */
+        has->trace = has->path = true; /* assume that all are there */
         return;
     }
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast); i++) {
@@ -131,7 +131,7 @@ static void note_dict(PyObject *dict, struct needed *has)
     }
 }
 
-/* os.environ, or none, is our own; of other mappings we would have to run the program's code. */
+/* None and os.environ are our own environment; other mappings are not read: that runs program code. */
 static struct needed find_needed(PyObject *environment)
 {
     struct needed has = { false, false };
@@ -227,7 +227,7 @@ static PyMethodDef definitions[WRAPPED] = {
                        METH_VARARGS | METH_KEYWORDS, NULL },
 };
 
-/* In the module that defines it, and in `os`, which has taken over what posix has. */
+/* Replaces it in the module that defines it, and in `os`, which re-exports posix. */
 static bool wrap(int which)
 {
     PyObject *module = PyImport_ImportModule(wrapped[which].module);

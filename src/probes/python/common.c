@@ -22,7 +22,7 @@ const char *snd_py_bytes(PyObject *text, PyObject **owned, size_t *length)
     *owned = NULL;
     for (int tries = 0; !bytes && tries < 2; tries++) {
         static const char *const errors[] = { "surrogateescape", "surrogatepass" };
-        PyErr_Clear(); /* lone surrogates: bytes of a file name that is no UTF-8, for most */
+        PyErr_Clear(); /* lone surrogates: mostly bytes of a file name that is not UTF-8 */
         *owned = PyUnicode_AsEncodedString(text, "utf-8", errors[tries]);
         if (*owned) {
             bytes = PyBytes_AS_STRING(*owned);
@@ -78,7 +78,7 @@ bool snd_py_set_extra(PyCodeObject *code, Py_ssize_t index, void *extra)
 
 /* ---------------------------------------------------------------------- hooks */
 
-static PyObject *nothing; /* kept: it is asked for at every start */
+static PyObject *nothing; /* kept: it is used at every start */
 
 void snd_py_common_renew(void)
 {

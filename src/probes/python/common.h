@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * probes/python/common.h - what the probes of Python programs share: names of code objects,
- * a place of a probe's own in each code object, errors.
+ * a probe's extra word in each code object, errors.
  *
  * sonde._python is one extension module, built for one CPython. Each probe is a file here with a
  * table of methods; src/python/record/python.c joins the tables.
@@ -60,35 +60,36 @@ void snd_py_sampler_renew(void);
 
 /* ---------------------------------------------------------------------- names */
 
-/* Id of a str in the recording that is on; 0 when none is, or memory ran out (no exception). */
 /*
- * Bytes of a str, as the system has them where it is the name of a file; borrowed from it or from
- * *owned, which the caller lets go. No exception is left.
+ * Bytes of a str: of a file name, those of the file system. Borrowed from the str or from *owned,
+ * which the caller releases. No exception is left.
  */
 const char *snd_py_bytes(PyObject *text, PyObject **owned, size_t *length);
-uint32_t    snd_py_intern(PyObject *text);
 
-/* Of the function as such: co_name, first line, file, first line again. */
+/* The id of a str in the current recording; 0: nothing records, or out of memory (no exception). */
+uint32_t snd_py_intern(PyObject *text);
+
+/* The frame of the function itself: co_name, file, first line. */
 uint32_t snd_py_function_frame(PyCodeObject *code);
 
-/* Of one of its lines. */
+/* The frame of one of its lines. */
 uint32_t snd_py_line_frame(PyCodeObject *code, int line);
 
 /* ---------------------------------------------------------------------- hooks */
 
 /*
- * Calls a Python function of ours that does nothing; whether a hook that is off sets *reached then:
- * whoever stands before it still calls it, and it must not stand before them too, or they would
- * call each other for ever.
+ * Calls an empty Python function of ours and returns whether our hook, which is off, was called and
+ * set *reached. If so, another tool's hook still calls ours, and installing ours again over theirs
+ * would make the two call each other without end.
  */
 bool snd_py_is_reached(bool *reached);
 
 /* -------------------------- a probe's own word in a code object (read by snd_py_extra) */
 
 /*
- * Takes an index of code objects' extra words; `release` is called with the word of a code
- * object that goes, if it has one. Once for each probe and process: CPython has 255.
- * Returns -1 when there is none left.
+ * Takes an index of code objects' extra words; `release` is called with the word of a code object
+ * that is freed, if it has one. Once for each probe and process: CPython has 255. Returns -1 when
+ * there is none left.
  */
 Py_ssize_t snd_py_extra_index(freefunc release);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/evalhook.c - calls seen by standing before the evaluation of frames (PEP 523).
+ * probes/python/evalhook.c - calls seen by a hook of the evaluation of frames (PEP 523).
  *
- * The quickest way there is, in every CPython so far; but it sees no functions in C. There is one
- * place for such a function in an interpreter. Whoever takes it after us and calls the one before
- * (TorchDynamo does) is welcome. Whoever does not is noticed when calls that we saw begin end
- * while none begins any more; then another way goes on in our place. Since 3.11 a Python call
+ * The fastest mechanism in every CPython so far, but it does not see functions written in C. An
+ * interpreter has one such hook. A tool that installs its own later and calls the previous one
+ * (TorchDynamo does) works with us. One that does not is noticed when calls end but none begins any
+ * more; then another mechanism takes over. Since 3.11 a Python call
  * costs no C stack of its own, but one that goes through here does: a program that recurses
  * deeper than the C stack allows is handed over likewise.
  */
@@ -15,7 +15,7 @@
 #define STACK_KEPT_FREE ((ptrdiff_t)256 * 1024)
 #define LEVELS_KEPT_FREE 300 /* of CPython's own count of the C stack, since 3.12 */
 #define ENDS_UNTIL_LOOK 64u
-#define ENDS_WITHOUT_BEGIN 8u /* that many: nobody calls us any more */
+#define ENDS_WITHOUT_BEGIN 8u /* after this many, our hook is not called any more */
 
 #if PY_VERSION_HEX >= 0x030C0000
 #define OTHER_WAY snd_py_monitoring
@@ -25,12 +25,12 @@
 
 static struct {
     PyInterpreterState  *interpreter;
-    _PyFrameEvalFunction before; /* the one that we call; CPython's own, for most */
+    _PyFrameEvalFunction before; /* the previous hook, which we call; usually CPython's own */
     bool                 on;
-    bool                 left;       /* it was turned off while another stood before us */
-    bool                 reached;    /* we were called while we were off */
-    uint32_t             until_look; /* ends until we look who stands in our place */
-    uint32_t             doubts;     /* ends since the last begin, while another stands there */
+    bool                 left;    /* it was turned off while another hook was installed over ours */
+    bool                 reached; /* we were called while we were off */
+    uint32_t             until_look; /* ends until we check whether ours is still installed */
+    uint32_t             doubts; /* ends since the last begin, while another hook is installed */
 } hook;
 
 static PyObject *evaluate(PyThreadState *thread, snd_evalframe *frame, int throwing);
@@ -45,7 +45,7 @@ static void hand_over(const char *why)
     snd_py_functions_switch(&OTHER_WAY, why);
 }
 
-/* As long as calls arrive here, a hook installed before ours passes them on. */
+/* Calls that arrive reset `doubts`: then a hook over ours passes them on. */
 static void look_who_is_there(void)
 {
     hook.until_look = ENDS_UNTIL_LOOK;
@@ -68,8 +68,8 @@ static bool has_stack_left(const PyThreadState *thread, const struct snd_calls_t
 }
 
 /*
- * The stack is not as it was when the call at `depth` began: the probe was turned off meanwhile
- * (then it is lower), or calls in it were seen to begin only. False: there is nothing to leave.
+ * Repairs the stack if it is not at `depth`: the probe was turned off meanwhile (then it is lower),
+ * or ends of inner calls were not seen. False: there is nothing to leave.
  */
 static bool put_right(struct snd_calls_thread *t, uint32_t depth)
 {
@@ -142,7 +142,7 @@ static bool start(bool builtins)
     return true;
 }
 
-/* Where another stands before us, we stay, and only pass on. */
+/* If another hook is installed over ours, ours stays and only passes calls on. */
 static void stop(void)
 {
     hook.on = false;

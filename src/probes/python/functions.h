@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/functions.h - between the probe of Python calls and the ways to see a call.
+ * probes/python/functions.h - the probe of Python calls, and the mechanisms (ways) to see a call.
  *
- * A way turns what CPython tells (sys.monitoring, a profile function, the evaluation of a frame)
- * into snd_calls_enter() and snd_calls_leave(); there is one way on at a time.
+ * A way turns what CPython reports (sys.monitoring, a profile function, the evaluation of a frame)
+ * into snd_calls_enter() and snd_calls_leave(); one way is on at a time.
  *
  * Layer:   probes.
  * Threads: with the interpreter lock held.
@@ -24,9 +24,9 @@ struct snd_py_way {
 };
 extern const struct snd_py_way snd_py_monitoring;  /* sys.monitoring, 3.12 and later */
 extern const struct snd_py_way snd_py_set_profile; /* PyEval_SetProfile, before */
-extern const struct snd_py_way snd_py_eval_hook;   /* PEP 523: quicker, sees no C */
+extern const struct snd_py_way snd_py_eval_hook; /* PEP 523: faster, does not see functions in C */
 
-/* What is recorded from now on goes that way: the one before it found that it cannot. */
+/* Goes on with `way`, because the current one no longer works. */
 void snd_py_functions_switch(const struct snd_py_way *way, const char *why);
 
 /* ------------------------------------------------------------------- functions */
@@ -55,7 +55,7 @@ void snd_py_open_frames_start(PyCodeObject *module_code);
 void snd_py_open_frames_stop(void);
 /* collection(phase, info), for gc.callbacks. */
 PyObject *snd_py_collection(PyObject *module, PyObject *args);
-/* The number of the module whose call the innermost frame is; 0: `code` is not the module's. */
+/* The number of the module whose call is the innermost frame; 0: `code` is not module_code. */
 uint32_t snd_py_module_number(const PyCodeObject *code);
 
 /* Of a function in C; `callable`: PyCFunction or method descriptor. */

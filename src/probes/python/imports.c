@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells of the code of each module, script and exec() before it runs.
+ * Calls a watcher with the code of each module, script and exec() before it runs.
  *
  * CPython announces it to audit hooks, and only to them: also that of the main script, which no
  * import hook ever sees. A hook stays until Python ends, so there is at most one, in C, and
@@ -25,7 +25,7 @@ static int on_event(const char *event, PyObject *args, void *user)
     Py_INCREF(called);
     PyObject *answer = PyObject_CallFunctionObjArgs(called, PyTuple_GET_ITEM(args, 0), NULL);
     if (!answer)
-        PyErr_WriteUnraisable(called); /* the program must not suffer for it */
+        PyErr_WriteUnraisable(called); /* must not reach the program */
     Py_XDECREF(answer);
     Py_DECREF(called);
     return 0;

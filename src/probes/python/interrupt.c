@@ -12,13 +12,13 @@
 #include "pystack/task.h"
 #include "pystack/unwind.h"
 
-#define PATIENCE_NS 20000000 /* a thread that has not answered by then is not waited for */
+#define PATIENCE_NS 20000000 /* how long a thread's answer is waited for */
 
 enum phase { IDLE, ASKED, READING, DONE };
 
 /*
- * One question at a time. The phase says whose the rest is: the asker's unless READING. While ASKED
- * it also says who is: a signal may come to one that is not waited for any longer.
+ * One question at a time. The other members belong to the asker, unless the phase is READING. ASKED
+ * holds the thread that is asked: a signal may reach a thread that is no longer waited for.
  */
 static struct {
     uint32_t            phase; /* a futex */
@@ -100,7 +100,7 @@ void snd_interrupt_in_child(void)
     snd_interrupt_stop();
 }
 
-/* The thread answers, or is not waited for any longer. */
+/* Waits until the thread has answered; false: it did not in time. */
 static bool wait_answer(uint32_t tid)
 {
     struct timespec most = { 0, PATIENCE_NS };

@@ -26,7 +26,7 @@
 
 enum { SND_LINE_TIME = 1, SND_LINE_MEMORY = 2 };
 
-/* What a session that counts for itself has of a function. */
+/* The counts of a function for one session that counts for itself. */
 struct snd_line_share {
     uint32_t               number; /* the session's, in the trace */
     unsigned               use;    /* SND_LINE_TIME or SND_LINE_MEMORY */
@@ -40,7 +40,7 @@ struct snd_line_share {
 
 struct snd_line_table {
     PyCodeObject *code;
-    PyCodeObject *owner; /* whose lines these are: a nested function's may be its outer one's */
+    PyCodeObject *owner; /* the function that the lines are shown for; of a nested one, the outer */
     uint32_t      first, count;
     uint32_t      epoch; /* of the recording that the places belong to */
     uint32_t      wanted;
@@ -53,7 +53,7 @@ struct snd_line_table {
     struct snd_line_share *shares;
 };
 
-/* What a line had found when it began: counters of its thread (memorycounts.h). */
+/* Counters of the thread (memorycounts.h) when a line began. */
 struct snd_line_memory {
     uint64_t allocated_bytes, freed_bytes;
     int64_t  net_bytes, outer_peak_bytes;
@@ -82,7 +82,7 @@ struct snd_line_left {
 
 struct snd_line_thread {
     struct snd_line_run    *base, *top, *end; /* top: the innermost, base - 1 when there is none */
-    void                   *outer;            /* the trace function that ours stands before */
+    void                   *outer;            /* the trace function that ours replaced, and calls */
     const void             *adopted;          /* a frame that was under way when tracing began */
     char                   *stack_low;        /* where the C stack must not reach */
     struct snd_line_left    left[SND_LINE_LEFT]; /* the latest ones */
@@ -112,14 +112,14 @@ static inline struct snd_line_thread *snd_line_mine(void)
     return SONDE_LIKELY_(mine != NULL) ? mine : snd_line_thread_new();
 }
 
-/* Python begins anew: no thread is in anything that it was in. */
+/* Python was started again: forgets all open frames. */
 void snd_line_tables_renew(void);
 
 /* Lines of `table` that are under way, in any thread, are not counted; NULL: of every table. */
 void snd_line_give_up(const struct snd_line_table *table);
 
 uint64_t *snd_line_place(struct snd_line_table *table, uint32_t line, unsigned use);
-/* As counted by a session, by 0: the process; NULL: no room. */
+/* The tally of a session, or of the process (0); NULL: no room. */
 uint64_t *snd_line_words(const struct snd_line_table *table, uint32_t line, unsigned use,
                          uint32_t session);
 unsigned  snd_line_word_count(unsigned use);
@@ -145,7 +145,7 @@ void snd_line_share_call(struct snd_line_table *table, uint32_t line, uint64_t i
 /* False: no memory. */
 bool snd_line_share_choose(struct snd_line_table *table, uint32_t number, unsigned use, bool on);
 void snd_line_share_announce(struct snd_line_table *table, uint32_t line);
-/* The recording, a forked child's too, is told whose the process's counts are. */
+/* Writes into the recording, a forked child's too, which session the process's counts belong to. */
 void snd_line_tell_owners(bool again);
 
 /* linememory.c */
@@ -169,8 +169,8 @@ void snd_line_begin_more_(struct snd_line_run *run);
 void snd_line_close_more_(struct snd_line_run *run, uint64_t now);
 
 /*
- * The line under way ends at `now`. Returns when the next one begins: what the trace takes to give
- * a line its place, in a forked child by making its file, is no line's time.
+ * The current line ends at `now`. Returns when the next one begins: the time to find a line's
+ * tally, which in a forked child may create its file, is not counted.
  */
 static inline uint64_t snd_line_close(struct snd_line_run *run, uint64_t now)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/linememory.c - what a line takes and gives back: counters of its thread, read when
- * it begins and when it ends.
+ * probes/python/linememory.c - memory that a line allocates and frees: counters of its thread, read
+ * when it begins and when it ends.
  *
  * The lines of a function and of what is defined in it are one table, and each byte counts in one
  * of its lines: that of the innermost frame. So increments add up to what is in use at the end,

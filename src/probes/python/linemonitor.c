@@ -64,7 +64,7 @@ static PyObject *on_leave(PyObject *self, PyObject *const *args, size_t count, P
     Py_RETURN_NONE;
 }
 
-/* Of memory alone: the line of `def`, and that of a `yield` which goes on. */
+/* For memory only: the line of `def`, and that of a `yield` that is resumed. */
 static PyObject *enter(PyObject *const *args, bool resumed)
 {
     PyCodeObject           *code = (PyCodeObject *)args[0];

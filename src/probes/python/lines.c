@@ -24,7 +24,7 @@ static PyObject *chosen; /* code objects by address: equal ones are not the same
 
 /* ------------------------------------------------------------------------- choosing */
 
-/* Goes through them; *at is 0 at first. NULL after the last. */
+/* Iterates over the chosen functions; *at begins at 0. NULL after the last. */
 static struct snd_line_table *next_chosen(Py_ssize_t *at)
 {
     PyObject *key, *code;
@@ -51,7 +51,7 @@ static bool list_chosen(PyCodeObject *code, bool wanted)
     return done == 0;
 }
 
-/* What the file is now: who shows its lines later can tell whether they are those that ran. */
+/* Records the file's state, so that a report can tell whether it has changed since. */
 static void note_source(PyObject *file)
 {
     struct stat about;
@@ -69,7 +69,7 @@ static void note_source(PyObject *file)
     Py_XDECREF(owned);
 }
 
-/* A function that is chosen is known in the trace, even if it is never called. */
+/* Writes a chosen function into the trace, even if it is never called. */
 static void announce(struct snd_line_table *table)
 {
     if (sonde_epoch() == 0 || table->code != table->owner)
@@ -95,7 +95,7 @@ static bool set_wanted(struct snd_line_table *table)
         return true;
     PyCodeObject *code = table->code;
     Py_INCREF(code);
-    if (!before) /* an owner that goes would take its names along */
+    if (!before) /* keeps the owner alive: it has the names */
         Py_INCREF(table->owner);
     bool done = list_chosen(code, table->wanted != 0);
     if (done && users > 0)
@@ -150,7 +150,7 @@ static bool watch_all(void)
     return true;
 }
 
-/* Or chosen functions stay slower than they were, though nobody listens. */
+/* Without this, chosen functions would stay slow after the probe is off. */
 static void unwatch_all(void)
 {
     struct snd_line_table *table;

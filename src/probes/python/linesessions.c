@@ -16,7 +16,8 @@
 
 uint64_t snd_line_stamp = 1;
 
-static uint32_t owners[2]; /* the session that all is of, and nothing else: of time, of memory */
+static uint32_t
+    owners[2]; /* the one session that all counts belong to, for time and for memory; 0: none */
 
 /* ----------------------------------------------------------------------- shares */
 
@@ -73,7 +74,7 @@ static uint64_t *place_of(struct snd_line_table *table, struct snd_line_share *s
 {
     if (share->epoch != table->epoch) {
         memset(share->places, 0, table->count * sizeof *share->places);
-        if (share->process == getpid()) /* a forked child has what its parent had counted */
+        if (share->process == getpid()) /* a forked child goes on with its parent's counts */
             share->has_base = false;
         share->process = getpid();
         share->epoch = table->epoch;
@@ -171,7 +172,7 @@ void snd_line_tell_owners(bool again)
     }
 }
 
-/* All that was counted is that session's. `on`: it goes on, also with lines that are under way. */
+/* Gives all counts so far to that session. `on`: it goes on, with the current lines too. */
 static bool split(struct snd_line_table *table, uint32_t number, unsigned use, bool on)
 {
     struct snd_line_share *share = find_or_make(table, number, use);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define RUNS_AT_FIRST 64u
-#define RUNS_LOOKED_AT 64 /* further out no line is under way but after a frame was left unseen */
+#define RUNS_LOOKED_AT 64 /* a frame further out is only found after ends were missed */
 
 Py_ssize_t                       snd_line_index = -1;
 __thread struct snd_line_thread *snd_line_thread_ __attribute__((tls_model("initial-exec")));
@@ -87,8 +87,8 @@ struct snd_line_thread *snd_line_thread_new(void)
 }
 
 /*
- * At once and everywhere: a table goes with its code object, and a frame may come again at the
- * same address, long before its thread looks at its stack.
+ * At once and in all threads: a table is freed with its code object, and a new frame may have the
+ * same address long before its thread looks at its stack.
  */
 void snd_line_give_up(const struct snd_line_table *table)
 {
@@ -182,14 +182,14 @@ static PyObject *name_of(PyCodeObject *code)
 #endif
 }
 
-/* Another recording: every place is to be asked for again. */
+/* Another recording: every tally is looked up again. */
 void snd_line_renew(struct snd_line_table *table)
 {
     PyObject *error[3];
 
     memset(table->time, 0, table->count * sizeof *table->time);
     memset(table->memory, 0, table->count * sizeof *table->memory);
-    if (table->process == getpid()) /* a forked child has what its parent had counted */
+    if (table->process == getpid()) /* a forked child goes on with its parent's counts */
         table->has_base = false;
     table->process = getpid();
     PyErr_Fetch(&error[0], &error[1], &error[2]); /* a frame may be left by an exception */
@@ -220,7 +220,7 @@ uint64_t *snd_line_words(const struct snd_line_table *table, uint32_t line, unsi
 {
     if (table->epoch == 0)
         return NULL;
-    snd_memory_mine_.inside++; /* what this takes is not the line's */
+    snd_memory_mine_.inside++; /* memory allocated here does not count for the line */
     uint32_t  frame = sonde_intern_frame_in(table->function, (uint32_t)table->owner->co_firstlineno,
                                             table->file, table->first + line);
     uint64_t *words = sonde_tally(SONDE_TALLY_OF(kinds[use].kind, session), frame, 0,
@@ -240,7 +240,7 @@ uint64_t *snd_line_place(struct snd_line_table *table, uint32_t line, unsigned u
 
 /* -------------------------------------------------------------------------- tables */
 
-/* Of code in which another tool has a word, CPython asks for ours too: there may be none. */
+/* CPython also calls this for code that has only another tool's word: then ours is NULL. */
 static void free_table(void *word)
 {
     struct snd_line_table *table = word;
@@ -253,7 +253,7 @@ static void free_table(void *word)
     free(table);
 }
 
-/* Code objects outlive their tables' users: the last of these is a running frame's. */
+/* A table lives as long as its code object, which a running frame keeps alive. */
 static struct snd_line_table *new_table(PyCodeObject *code, PyCodeObject *owner, uint32_t first,
                                         uint32_t last)
 {

@@ -3,10 +3,10 @@
  * probes/python/linetrace.c - lines seen by a trace function: CPython 3.9 to 3.11.
  *
  * A trace function makes every instruction of a thread slow. Ours is on in frames of chosen
- * functions only: standing before the evaluation of frames (PEP 523) it is put in place when such
- * a frame begins, taken away for what that calls, and put back. Another's trace function (a
- * debugger's, coverage's) stays where it is otherwise, and is called by ours in chosen frames;
- * sys.gettrace() tells that one.
+ * functions only: a hook of the evaluation of frames (PEP 523) installs it when such a frame
+ * begins, removes it for the calls inside, and installs it again. Another tool's trace function (a
+ * debugger's, coverage's) stays in place elsewhere, and is called by ours in chosen frames;
+ * sys.gettrace() returns it.
  *
  * In 3.11 a Python call costs no C stack of its own, but one that goes through here does: where
  * the stack gets low, frames are no longer evaluated through here, and ours is on in all of them.
@@ -26,8 +26,8 @@ static struct {
     PyInterpreterState  *interpreter;
     _PyFrameEvalFunction before;
     bool                 on;
-    bool                 left;    /* another stood before us when we were turned off */
-    bool                 reached; /* a frame came by */
+    bool                 left;    /* another hook was installed over ours when we were turned off */
+    bool                 reached; /* we were called while we were off */
 } hook;
 
 static int trace(PyObject *object, PyFrameObject *frame, int what, PyObject *argument);
@@ -115,7 +115,7 @@ static char *find_stack_low(void)
 
 static PyObject *evaluate(PyThreadState *thread, snd_evalframe *frame, int throwing);
 
-/* From here on inwards nothing comes through evaluate(): the trace function sees it all. */
+/* Calls inside this one do not go through evaluate(): the trace function sees them all. */
 static PyObject *evaluate_deep(PyThreadState *thread, snd_evalframe *frame, int throwing)
 {
     bool      ours = _PyInterpreterState_GetEvalFrameFunc(hook.interpreter) == evaluate;
@@ -199,7 +199,7 @@ static void announce(PyThreadState *thread, bool on)
 }
 #endif
 
-/* A function that turned it on from inside: its further lines count. */
+/* A function that turned the probe on: its following lines count. */
 static void adopt(void)
 {
     PyThreadState          *thread = PyThreadState_Get();
@@ -229,7 +229,7 @@ static bool start(void)
     return true;
 }
 
-/* Where another stands before us, we stay, and only pass on. */
+/* If another hook is installed over ours, ours stays and only passes calls on. */
 static void stop(void)
 {
     PyThreadState          *thread = PyThreadState_Get();

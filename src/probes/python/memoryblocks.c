@@ -95,7 +95,7 @@ bool snd_blocks_put(const void *block, size_t size)
     return done;
 }
 
-/* Closes the gap at `slot`: what lies behind it and could not lie further on moves up. */
+/* Closes the gap at `slot`: later entries that belong at or before it move up. */
 static void remove_block(struct part *part, struct block *slot)
 {
     uint32_t gap = (uint32_t)(slot - part->blocks), mask = part->slots - 1;

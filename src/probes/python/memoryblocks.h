@@ -2,8 +2,8 @@
 /*
  * probes/python/memoryblocks.h - a table of live blocks and their sizes.
  *
- * For the blocks of Python's allocators: a small one does not tell what was asked for when it is
- * given back.
+ * For the blocks of Python's allocators: the requested size of a small one is not known when it is
+ * freed.
  *
  * Layer:   probes.
  * Threads: any; parted by address, each part behind a lock that is held for a few instructions.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/memorycounts.c - counters of threads, and standing before Python's allocators.
+ * probes/python/memorycounts.c - counters of threads, and hooks of Python's allocators.
  *
- * Hooks that another tool (tracemalloc) has put over ours cannot be taken out from under it: ours
- * stay then, and only pass on. Whether they are still there is found out by taking a byte.
+ * If another tool (tracemalloc) has installed its hooks over ours, ours cannot be removed: they
+ * stay and only pass calls on. Whether they are still called is found by allocating a byte.
  */
 #include "probes/python/memorycounts.h"
 
@@ -234,7 +234,7 @@ static void *resize(void *context, void *block, size_t size)
     mine->inside = 0;
     if (!known)
         before = size_after(domain, before);
-    if (!moved) { /* it is as it was */
+    if (!moved) { /* realloc failed: the block is unchanged */
         if (known)
             snd_blocks_put(block, before);
         return NULL;
@@ -247,7 +247,7 @@ static void *resize(void *context, void *block, size_t size)
 
 /* ----------------------------------------------------------------------- on and off */
 
-/* Whether what the domain is asked for comes through us. */
+/* Whether allocations of the domain go through our hook. */
 static bool is_there(const struct domain *domain)
 {
     static void *(*const take_one[])(size_t) = { PyMem_RawMalloc, PyMem_Malloc, PyObject_Malloc };
@@ -259,9 +259,9 @@ static bool is_there(const struct domain *domain)
     return there;
 }
 
-#define PROBE_BYTES 4099u /* none that Python's allocator for small ones has itself */
+#define PROBE_BYTES 4099u /* too large for Python's allocator of small blocks */
 
-/* How the sizes of its blocks are found out: by taking one, as any tool may lie between. */
+/* Finds how to get the size of its blocks, by allocating one: another tool's hook may add a header. */
 static void see_sizes(struct domain *domain)
 {
     struct snd_memory_thread *mine = &snd_memory_mine_;
@@ -330,7 +330,7 @@ static void renew_in_child(void)
     mine->link = &memory.threads;
     pthread_mutex_init(&memory.lock, NULL);
     snd_blocks_unlock();
-    snd_rss_forget(); /* most children go on to another program: its thread comes with a line */
+    snd_rss_forget(); /* most children exec another program: the thread is started with the first line */
 }
 
 static bool prepare(void)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/memorycounts.h - bytes taken and given back, counted thread by thread as the
- * allocators are called.
+ * probes/python/memorycounts.h - bytes allocated and freed, counted by thread as the allocators are
+ * called.
  *
- * Python's allocators (raw, mem, obj) are stood before with PyMem_SetAllocator: there a block
- * counts as what was asked for, as in tracemalloc. Whatever else calls malloc and its kin (a
- * library's C and C++ code, torch's tensors) is diverted through the libraries' tables of
- * addresses: there a block counts as what malloc gave. Where one calls the other, the outer
- * counts. Memory that is mapped directly is not seen.
+ * Python's allocators (raw, mem, obj) are hooked with PyMem_SetAllocator: there a block counts with
+ * its requested size, as in tracemalloc. Whatever else calls malloc and its kin (a library's C and
+ * C++ code, torch's tensors) is diverted through the libraries' tables of addresses: there a block
+ * counts as what malloc gave. Where one calls the other, the outer counts. Memory that is mapped
+ * directly is not seen.
  *
  * Layer:   probes.
  * Threads: counters are their thread's own; snd_memory_in_use() adds them all up. Start and stop
@@ -39,10 +39,10 @@ void snd_memory_stop(void);
 /* Libraries that were loaded since are counted too. */
 void snd_memory_look_again(void);
 
-/* Of the process: what was resident at the start, and all that was taken and not given back. */
+/* Of the process: what was resident at the start, plus all that was allocated and not freed since. */
 uint64_t snd_memory_in_use(void);
 
-/* Leaves out what reporting an event takes: `number` was made for it, and goes after it. */
+/* Leaves out the memory of reporting an event: `number` was made for it, and is freed after it. */
 void snd_memory_leave_out(PyObject *number);
 
 /* Adds to the calling thread's counters. */
@@ -52,7 +52,7 @@ void snd_memory_count(int64_t allocated, int64_t freed);
 size_t snd_size_by_malloc(const void *block);
 size_t snd_size_by_header(const void *block);
 size_t snd_size_by_pool(const void *block);
-/* Whether debug hooks stand before a block of `asked` bytes. */
+/* Whether CPython's debug hooks put a header before a block of `asked` bytes. */
 bool snd_size_has_header(const void *block, size_t asked, char letter);
 
 /* memorydivert.c */

@@ -116,8 +116,8 @@ static struct {
 #define DIVERTED (sizeof diverted / sizeof diverted[0])
 
 /*
- * A program that is not position independent may lend a function's address: that of its own stub,
- * which goes through its slot. What goes into a slot is the function itself.
+ * In a program that is not position independent, a function's address may be that of the program's
+ * own stub, which jumps through its slot. A slot gets the address of the function itself.
  */
 static void find_real(void)
 {

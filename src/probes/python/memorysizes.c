@@ -9,7 +9,7 @@
 
 #include "probes/python/memorycounts.h"
 
-/* Read so that a page that is not there does no harm. */
+/* Reads memory without a fault if the page is not mapped. */
 static bool peek(uintptr_t address, void *into, size_t size)
 {
     struct iovec here = { into, size };
@@ -40,8 +40,8 @@ size_t snd_size_by_header(const void *block)
 }
 
 /*
- * Of a small block, by the head of the pool that it would lie in: 16 bytes a class. Whether it
- * was a small one at all turns out later.
+ * Of a small block, by the head of the pool that it would lie in: 16 bytes a class. The caller
+ * checks later whether it is a small block.
  */
 size_t snd_size_by_pool(const void *block)
 {

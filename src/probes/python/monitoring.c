@@ -10,7 +10,7 @@
 static struct snd_py_tool tool = { .name = "sonde",
                                    .records = "Python calls",
                                    .numbers = { 4, 3, 2 } };
-static PyObject          *missing; /* what stands for an argument that is not there */
+static PyObject          *missing; /* sys.monitoring.MISSING, given for an absent argument */
 
 /* -------------------------------------------------------------------- callbacks */
 
@@ -40,7 +40,7 @@ static PyObject *on_return(PyObject *self, PyObject *const *args, size_t count, 
     Py_RETURN_NONE;
 }
 
-/* The frame of a coroutine lies in it: its address is its name. */
+/* A coroutine's frame is part of it: the frame's address identifies it. */
 static const void *frame_of_coroutine(PyCodeObject *code)
 {
     return code->co_flags & SND_PY_AWAITS ? snd_pyframe_real(snd_pyframe_mine()) : NULL;

@@ -18,7 +18,7 @@
 #define SND_PY_TOOL_NUMBERS 3
 
 struct snd_py_tool {
-    const char *name;    /* that other tools are shown */
+    const char *name;    /* shown to other tools */
     const char *records; /* for messages: "Python calls" */
     /* To be tried in this order. That of profilers (2) comes last: cProfile takes it without
      * asking, and must still work. */

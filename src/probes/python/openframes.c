@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/openframes.c - what the timeline of a torch profile has beside calls: the frames that
- * were open when it began, and modules by name.
+ * probes/python/openframes.c - what the timeline of a torch profile has besides calls: the frames
+ * that were open when it began, and modules by name.
  */
 #include "probes/python/functions.h"
 

@@ -2,8 +2,8 @@
 /*
  * probes/python/sampler.h - samples of this process: a thread of its own, outside the interpreter.
  *
- * The thread never takes the interpreter's lock, runs no Python code and holds no object: what it
- * knows it reads from memory, as another process would.
+ * The thread never takes the interpreter lock, runs no Python code and holds no object: it reads
+ * all it needs from memory, as another process would.
  *
  * Whoever forks, os.fork() or a C function that calls fork(), the child has a sampler of its own
  * from the start: a handler of pthread_atfork() makes it. (vfork() and posix_spawn() run no

@@ -24,7 +24,7 @@ static struct {
     PyInterpreterState *interpreter;
     uint64_t            newest; /* id of the thread state that was the newest when we looked */
     bool                on, builtins;
-    bool                setting; /* it is us who set a profile function */
+    bool                setting; /* we are setting a profile function ourselves */
     bool                audited;
 } state;
 
@@ -64,7 +64,7 @@ static void set_function(PyThreadState *thread, Py_tracefunc function, PyObject 
     state.setting = false;
 }
 
-/* One of ours that the program put back is no more than what it stands for. Borrowed. */
+/* If the program set one of our links again, returns the function that it wraps. Borrowed. */
 static PyObject *skip_links(Py_tracefunc function, PyObject *object)
 {
     while (object && Py_TYPE(object) == &link_type && ((struct link *)object)->function == function)
@@ -82,7 +82,7 @@ static void put_in_front(PyThreadState *thread)
         link = PyObject_New(struct link, &link_type);
         if (!link) {
             PyErr_Clear();
-            return; /* theirs goes on; ours sees nothing of this thread */
+            return; /* keeps their function; calls of this thread are not seen */
         }
         link->function = thread->c_profilefunc;
         link->object = skip_links(thread->c_profilefunc, thread->c_profileobj);

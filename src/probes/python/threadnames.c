@@ -21,7 +21,7 @@ static struct place    places[PLACES];
 static bool            some_late;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Whoever was there before has been introduced long ago, or is named when sampling ends. */
+/* An earlier thread of this place has its name already, or gets it when sampling ends. */
 static struct place *place_of(uint32_t tid)
 {
     struct place *p = &places[tid % PLACES];

@@ -2,8 +2,8 @@
 /*
  * probes/python/threadnames.h - the names that Python has for its threads, kept for the sampler.
  *
- * A thread tells its name as it begins. The recorder is told by the sampler's thread alone: a
- * thread that calls it would be given a buffer of its own, for nothing but its name.
+ * A thread stores its name here when it begins. Only the sampler's thread passes names to the
+ * recorder: any other thread that called it would get a lane just for its name.
  *
  * Layer:   probes.
  * Threads: any may tell; one introduces.
@@ -16,7 +16,7 @@
 void snd_threadname_tell(uint32_t tid, const char *name);
 /* sonde_thread_of(), with the name that was told rather than `system`, which may be NULL. */
 uint32_t snd_threadname_introduce(uint32_t tid, const char *system);
-/* Renames those that were introduced before they told. One load if there are none. */
+/* Renames threads that were introduced before they stored their name. One load if there are none. */
 void snd_threadname_catch_up(void);
 /* At the start. */
 void snd_threadname_clear(void);

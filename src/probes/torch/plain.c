@@ -2,10 +2,11 @@
 /*
  * probes/torch/plain.c - the torch probe where there is no C++ compiler: names and times alone.
  *
- * Has shim.h's face, but calls torch by its mangled names, from C, so it is built once and goes
- * with every torch that has them. Of an at::RecordFunction only the name can be had that way: no
- * inputs, memory, stacks, modules or sequence numbers. The ledger says so ("torch.names_only").
- * Which kind of range it is (SCOPE) is known by which of the callbacks is called.
+ * Has the interface of shim.h, but calls torch by its mangled names, from C, so it is built once
+ * and goes with every torch that has them. Of an at::RecordFunction only the name can be had that
+ * way: no inputs, memory, stacks, modules or sequence numbers. The ledger says so
+ * ("torch.names_only"). Which kind of range it is (SCOPE) is known by which of the callbacks is
+ * called.
  *
  * What C++ does here, as C (the Itanium ABI): a class of this size is passed like a struct of C; a
  * std::unique_ptr is returned through a pointer that comes as the first argument.
@@ -92,7 +93,7 @@ static uint64_t key_of(const void *function)
     return (uintptr_t)function & KEY_MASK;
 }
 
-/* Every range may end anywhere: whose thread began it cannot be asked from C. */
+/* Any range may end on another thread: the thread that began it cannot be read from C. */
 static void begin(const void *function, enum snd_scope scope)
 {
     uint32_t epoch = sonde_epoch();

@@ -76,7 +76,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &fn)
 #endif
     uint32_t call = call_of<FLAGS>(thread, fn, place);
     if (UNLIKELY(call == 0))
-        sonde_begin_id(text_id(thread, fn.name()), 0); /* no room for more ways: the name alone */
+        sonde_begin_id(text_id(thread, fn.name()), 0); /* no room for more calls: the name alone */
     else
         begin(thread, epoch, call,
               { fn.seqNr(), may_end_elsewhere(fn) ? key_of(fn) : 0, fn.handle() });
@@ -260,7 +260,7 @@ void set_settings(const sonde_torch_options *options, uint32_t flags)
         settings.notes.emplace_back(note[0], note[1]);
 #ifndef SND_PYFRAMES_MISSING
     if (options->module_code && settings.module_code != options->module_code) {
-        /* For ever: the address is compared with those of live frames. */
+        /* Never released: its address is compared with those of live frames. */
         Py_INCREF(static_cast<PyObject *>(options->module_code));
         settings.module_code = options->module_code;
     }

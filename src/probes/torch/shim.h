@@ -2,10 +2,10 @@
 /*
  * probes/torch/shim.h - PyTorch's operators, turned into marks of <sonde/record.h>.
  *
- * The one part of sonde in C++, since torch has no C door; this is its C face. It is compiled
- * against the torch that is installed (python/sonde/torch/_probe.py) and opened by sonde._record.
- * It only observes: no tensor is kept alive (code is, until it stops: frames are known by its address),
- * and after stop nothing of it is left in torch.
+ * The one part of sonde in C++, since torch has no C interface; this header is its C interface. It
+ * is compiled against the torch that is installed (python/sonde/torch/_probe.py) and opened by
+ * sonde._record. It only observes: no tensor is kept alive (code is, until it stops: frames are
+ * known by its address), and after stop nothing of it is left in torch.
  *
  * What is recorded (attributes: format/attrs.def)
  *   each operator, user range, backward function, TorchScript function: name, begin, end, of
@@ -49,8 +49,9 @@ enum sonde_torch_flag {
     SONDE_TORCH_STACKS = 4,
     SONDE_TORCH_MODULES = 8,
     SONDE_TORCH_OVERLOADS = 16,
-    SONDE_TORCH_WRAP_ALLOCATOR = 32, /* MEMORY by the second-best way, even if the best one works */
-    SONDE_TORCH_EMPTY = 64,          /* callbacks that do nothing: what torch's own part costs */
+    SONDE_TORCH_WRAP_ALLOCATOR =
+        32,                 /* MEMORY by a wrapped allocator, even if calls can be redirected */
+    SONDE_TORCH_EMPTY = 64, /* callbacks that do nothing: what torch's own part costs */
 };
 
 struct sonde_torch_options {
@@ -69,7 +70,7 @@ SONDE_TORCH_API void sonde_torch_stop(void);
 /* Why the latest start failed, or "". */
 SONDE_TORCH_API const char *sonde_torch_error(void);
 
-/* What is on, and how, as JSON; what is asked for but not to be had is in "missing". */
+/* What is recorded and how, as JSON; "missing" lists what was requested and is not available. */
 SONDE_TORCH_API const char *sonde_torch_describe(void);
 
 #ifdef __cplusplus

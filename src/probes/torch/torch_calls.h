@@ -2,8 +2,8 @@
 /*
  * probes/torch/torch_calls.h - ways of calling an operator: name, inputs and place as one id.
  *
- * All that is the same each time is told to the recorder once; what remains of an operator is an
- * id and its times. Here a hash of all that finds the id.
+ * What is the same each time is interned once; an operator is then an id and its times. A hash of
+ * all of it finds the id.
  *
  * A part of shim.cpp, which includes it once.
  * Layer: probes.
@@ -26,7 +26,7 @@ inline bool is_async(const at::RecordFunction &fn)
     return UNLIKELY(fn.scope() == at::RecordScope::USER_SCOPE) && fn.isAsync();
 }
 
-/* What of a call is neither its name, its inputs nor its place. */
+/* Properties of a call besides its name, inputs and place. */
 INLINE uint64_t traits_of(const at::RecordFunction &fn)
 {
     at::RecordScope scope = fn.scope();

@@ -18,7 +18,7 @@
 namespace
 {
 
-/* torch before 2.5 may not tell. */
+/* torch before 2.5 may not have it. */
 template <typename Function>
 auto is_collective(const Function &fn, int) -> decltype(fn.isNcclMeta())
 {
@@ -30,8 +30,9 @@ template <typename Function> bool is_collective(const Function &, long)
 }
 
 /*
- * A process group opens the range "record_param_comms" for each collective, and tells torch's profiler of it
- * through the thread: name, numbers of elements, type, group. The values are JSON already.
+ * A process group opens the range "record_param_comms" for each collective, and tells torch's
+ * profiler of it through the thread: name, numbers of elements, type, group. The values are JSON
+ * already.
  */
 NOINLINE void note_collective(const at::RecordFunction &fn)
 {

@@ -91,8 +91,8 @@ bool note_reserved(unsigned index, size_t reserved)
 }
 
 /*
- * What is in use follows from its blocks, once it is known how much was before: it is written after the
- * first one, and now and then, because warm-up steps are not read.
+ * What is in use follows from its blocks, once it is known how much was before: it is written after
+ * the first one, and now and then, because warm-up steps are not read.
  */
 void note_allocated(unsigned index, size_t allocated, bool first)
 {
@@ -103,7 +103,7 @@ void note_allocated(unsigned index, size_t allocated, bool first)
         count_device(SND_KNOWN_DEVICE_ALLOCATED, index, allocated);
 }
 
-/* A size below zero is given back. CPU memory comes by the reporter above. */
+/* A negative size is a free. CPU memory comes through the reporter above. */
 void usage_diverted(void *address, int64_t size, size_t allocated, size_t reserved,
                     c10::Device device)
 {
@@ -300,7 +300,7 @@ bool find_code(const char *symbol, Code *code)
     return true;
 }
 
-/* Not while a recording is paused: torch's profiler is not on either in a warm-up. */
+/* Not while a recording is paused: torch's profiler is off in a warm-up, too. */
 bool is_asker(const void *caller)
 {
     uintptr_t at = reinterpret_cast<uintptr_t>(caller);

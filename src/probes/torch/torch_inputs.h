@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/torch/torch_inputs.h - operators' names and inputs, looked up by hash and told to the recorder once.
+ * probes/torch/torch_inputs.h - operators' names and inputs, looked up by hash and told to the
+ * recorder once.
  *
  * A part of shim.cpp, which includes it once.
  * Layer: probes.
@@ -119,7 +120,7 @@ inline bool is_shown(c10::ArrayRef<c10::IValue> list)
     return list.empty() || (list[0].isScalar() && list.size() <= SCALARS_SHOWN);
 }
 
-/* Of one tensor alone, so that the processor works on several side by side. */
+/* Depends on one tensor only, so that the processor can hash several in parallel. */
 INLINE uint64_t hash_tensor(const at::Tensor &tensor)
 {
     if (UNLIKELY(!has_sizes(tensor)))
@@ -218,7 +219,7 @@ inline uint64_t hash_value(const c10::IValue &value)
     return hash;
 }
 
-/* In whatever order they are. */
+/* Independent of their order. */
 inline uint64_t hash_keywords(const Keywords &keywords)
 {
     uint64_t hash = 0;
@@ -247,8 +248,9 @@ inline void add_number(std::string *text, double number, const char *whole)
 }
 
 /*
- * The id of a text of arguments; 0 where there were too many. Numbers may change with each call: the
- * tables of a trace are for more than these. The trace itself counts those that it does not have.
+ * The id of a text of arguments; 0 where there were too many. Numbers may change with each call:
+ * the tables of a trace are for more than these. The trace itself counts those that it does not
+ * have.
  */
 inline uint32_t intern_arguments(const std::string &text)
 {
@@ -261,7 +263,7 @@ inline uint32_t intern_arguments(const std::string &text)
     return 0;
 }
 
-/* The JSON object that the recorder is told. */
+/* Builds the JSON object of keyword arguments. */
 class KeywordText
 {
   public:
@@ -329,7 +331,7 @@ class KeywordText
     }
 };
 
-/* What the recorder is told of an operator's inputs: made once for each set of them. */
+/* Interns an operator's inputs, once for each distinct set. */
 class Inputs
 {
   public:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/torch/torch_places.h - where in the program an operator was called: module and Python stack.
+ * probes/torch/torch_places.h - where in the program an operator was called: module and Python
+ * stack.
  *
  * A part of shim.cpp, which includes it once.
  * Layer: probes.
@@ -133,7 +134,7 @@ class ModuleWalk
         return one;
     }
 
-    /* The class that a scripted or traced module was made from: what torch's C++ says of it. */
+    /* The class that a scripted or traced module was made from, as torch's C++ stores it. */
     static std::string original_class(PyObject *module)
     {
         PyObject   *actual = member_of(module, "_actual_script_module");
@@ -255,7 +256,7 @@ void forget_module(const void *module)
                                                                      : std::next(it);
 }
 
-/* A reference that is no longer in `watched` is release_known()'s to give back. */
+/* A reference that is no longer in `watched` is released by release_known(). */
 PyObject *on_module_gone(PyObject *, PyObject *reference)
 {
     bool is_ours = false;
@@ -335,7 +336,7 @@ void keep_known(Thread *thread, const std::vector<snd_pyframe *> &frames,
     thread->is_inside = false;
 }
 
-/* At stop. What is found by these addresses from then on is of another epoch. */
+/* At stop: forgets all addresses. Entries found by them later belong to another epoch. */
 void release_known()
 {
     std::unordered_set<PyObject *>             code;

@@ -28,7 +28,7 @@
 #include "sonde/record.h"
 
 #define NOINLINE __attribute__((noinline))
-/* For what each operator passes: a call, with what it saves and restores, costs as much as its work. */
+/* For functions on the path of each operator: a call would cost as much as its work. */
 #define INLINE inline __attribute__((always_inline))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -44,7 +44,7 @@ inline uint64_t stir(uint64_t hash, uint64_t word)
     return hash ^ hash >> 29;
 }
 
-/* Stirs two words at the price of one: the halves of their product. */
+/* Mixes two words by one multiplication: the halves of their product. */
 inline uint64_t fold(uint64_t a, uint64_t b)
 {
     unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
@@ -112,8 +112,8 @@ constexpr int64_t NO_SEQUENCE = -1;
 
 struct Thread {
     uint32_t    epoch;
-    uint64_t    seed;      /* of the hashes: the epoch, well stirred */
-    bool        is_inside; /* of our own slow path: whatever it runs is not looked into */
+    uint64_t    seed;      /* of the hashes: the epoch, mixed */
+    bool        is_inside; /* in our own slow path: operators that it runs are not recorded */
     uint64_t    number;    /* torch's */
     int64_t     sequence;  /* that was recorded last, in the lane's `chunk`-th chunk */
     uint32_t    chunk;
@@ -237,7 +237,7 @@ inline uint64_t attr_word(enum sonde_attr key, uint64_t value)
     return value << 16 | static_cast<uint64_t>(key) << 8 | SONDE_KIND_ATTR_;
 }
 
-/* What one range has and the next of its kind has not; 0, NO_SEQUENCE: none. */
+/* Values of one range alone, not shared with others of its call; 0, NO_SEQUENCE: none. */
 struct Own {
     int64_t  sequence; /* autograd's number */
     uint64_t key;      /* for an end by another thread */
@@ -256,8 +256,9 @@ NOINLINE void begin_slow(uint32_t epoch, uint32_t call, Own own)
 }
 
 /*
- * A range, before it autograd's number if that has changed, behind it key and id if it has them. The
- * range's first word is stored last. Before that the clock is read, so this work is not its own.
+ * A range, before it autograd's number if that has changed, behind it key and id if it has them.
+ * The range's first word is stored last. Before that the clock is read, so this work is not its
+ * own.
  */
 INLINE void begin(Thread *thread, uint32_t epoch, uint32_t call, const Own &own)
 {
