@@ -344,14 +344,25 @@ enum sonde_tally_kind {
     SONDE_TALLY_HEAP = 7, /* key: a stack; other: 0 malloc's, 1 mapped */
     SONDE_TALLY_HEAP_PROCESS = 8,
     SONDE_TALLY_HEAP_SAMPLED = 9,
-    SONDE_TALLY_NATIVE = 12,       /* key, other 0 */
-    SONDE_TALLY_NATIVE_WAITS = 13, /* key, other 0 */
+    SONDE_TALLY_NATIVE = 12,            /* key, other 0 */
+    SONDE_TALLY_NATIVE_WAITS = 13,      /* key, other 0 */
+    SONDE_TALLY_FUNCTION_COUNTERS = 14, /* key: a frame; other: a counter's number */
+    SONDE_TALLY_COUNTERS_READ = 15,     /* the recorder's own */
 };
 /* A kind as counted by one session, 1..65535; readers show those of 0. */
 #define SONDE_TALLY_OF(kind, session) \
     ((enum sonde_tally_kind)((uint32_t)(kind) | (uint32_t)(session) << 16))
 SONDE_API uint64_t *sonde_tally(enum sonde_tally_kind kind, uint32_t key, uint32_t other,
                                 unsigned count);
+
+/*
+ * Counters of the calling thread, for who counts functions: how many `sonde run --per-function` asks
+ * for (0: none), and what they are at now, in the order of the trace's "counters.functions". Returns
+ * how many were read; 0 before the thread's first event or tally. They never fall.
+ */
+#define SONDE_COUNTERS_MOST 8
+SONDE_API uint32_t sonde_function_counters(void);
+SONDE_API uint32_t sonde_thread_counters(uint64_t values[SONDE_COUNTERS_MOST]);
 
 /*
  * Something that is said of the run, with typed members: a model, a layer, a batch size. Kinds and

@@ -19,7 +19,7 @@ static const struct snd_option options[] = {
       "view to show (default: ops, or what the trace has): summary, ops, tree, roofline, model, "
       "modules, "
       "depths, graph, layers, functions, lines, line-memory, source, samples, asm, counters, "
-      "range-counters, "
+      "range-counters, function-counters, "
       "heap, kernels, gpu, memory, tensors, tensor-lines, threads, steps, ledger",
       SND_OPTION_TEXT, AT(view), 0 },
     SND_VIEW_OPTIONS(SHOWN),

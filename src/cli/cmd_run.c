@@ -472,6 +472,7 @@ static int run_checked(const struct snd_command *self, struct run_args *args, ch
 
     if (!snd_after_run_place(&args->after, name.name, name.length, &path))
         return run_unrecorded(program);
+    args->probes.functions |= args->probes.per_function; /* whose counters they are */
     snd_run_probes_default(&args->probes, args->after.format ? args->after.format->view : NULL);
     snd_run_probes_views(&args->probes, &views);
     status = check_recorded(self, args);

@@ -176,7 +176,7 @@ static enum sonde_status fill(struct sonde_functions *f, struct sonde_error *err
     if (st == SONDE_OK)
         st = snd_functions_from_ranges(f, counted, err);
     free(counted);
-    if (st == SONDE_OK && !index_calls(f))
+    if (st == SONDE_OK && (!snd_functions_add_counters(f) || !index_calls(f)))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the functions");
     return st;
 }
@@ -208,6 +208,7 @@ void sonde_functions_free(struct sonde_functions *f)
     free(f->rows);
     free(f->calls);
     free(f->callees);
+    free(f->counts);
     free(f);
 }
 

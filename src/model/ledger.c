@@ -32,6 +32,8 @@ static void fill_tallies(struct snd_ledger *l, const struct snd_process *p)
         { SND_TALLY_GPU, SND_GPU_UNKNOWN, SND_LEDGER_unknown_gpu_records },
         { SND_TALLY_GPU, SND_GPU_EARLY, SND_LEDGER_early_gpu_work },
         { SND_TALLY_GPU, SND_GPU_UNASKED, SND_LEDGER_unasked_gpu_work },
+        { SND_TALLY_COUNTERS_READ, SND_COUNTERS_READ_ABSENT, SND_LEDGER_absent_counters },
+        { SND_TALLY_COUNTERS_READ, SND_COUNTERS_READ_SCALED, SND_LEDGER_scaled_counters },
         { SND_TALLY_HEAP_PROCESS, SND_HEAP_PROCESS_UNSEEN, SND_LEDGER_unseen_heap_calls },
         { SND_TALLY_HEAP_PROCESS, SND_HEAP_PROCESS_UNKNOWN, SND_LEDGER_unknown_frees },
     };
@@ -168,6 +170,7 @@ static bool is_note(const struct snd_ledger *l, size_t key)
     case SND_LEDGER_cut_stacks:
     case SND_LEDGER_broken_stacks:
         return l->counts[key] <= l->native_samples / 20;
+    case SND_LEDGER_scaled_counters:
     case SND_LEDGER_user_only:
     case SND_LEDGER_warmup_events:
     case SND_LEDGER_unmatched_frees:

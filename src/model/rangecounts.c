@@ -8,7 +8,7 @@
 #include "model/assembly.h"
 #include "read/metadata.h"
 
-#define MOST SND_RANGE_COUNTERS_MOST
+#define MOST SND_THREAD_COUNTERS_MOST
 
 /* An open range; or the next free place. */
 struct slot {
@@ -27,33 +27,6 @@ struct walk {
 };
 
 /* ------------------------------------------------------------- which there are */
-
-static uint32_t find_counter(struct snd_range_counts *out, const struct snd_counter *counter)
-{
-    uint32_t i = 0;
-
-    while (i < out->counter_count && out->counters[i] != counter)
-        i++;
-    if (i == MOST)
-        return 0;
-    if (i == out->counter_count)
-        out->counters[out->counter_count++] = counter;
-    return i + 1;
-}
-
-/* Numbers the counters of a process as its metadata names them. */
-static void read_names(struct snd_range_counts *out, struct sonde_text names, uint8_t place[MOST])
-{
-    const char *at = names.bytes, *end = names.bytes + names.length;
-
-    for (uint32_t i = 0; at < end && i < MOST; i++) {
-        const char               *comma = memchr(at, ',', (size_t)(end - at));
-        size_t                    length = (size_t)((comma ? comma : end) - at);
-        const struct snd_counter *counter = snd_counter_find(at, length);
-        place[i] = counter ? (uint8_t)find_counter(out, counter) : 0;
-        at += length + 1;
-    }
-}
 
 bool snd_range_counts_there(const struct sonde_trace *trace)
 {
@@ -128,7 +101,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     row->count++;
     row->total_ns = snd_add(row->total_ns, range->range.total_ns);
     row->self_ns = snd_add(row->self_ns, snd_sub(range->range.total_ns, range->range.child_ns));
-    for (uint32_t i = 0; i < w->out->counter_count && !range->range.is_async; i++) {
+    for (uint32_t i = 0; i < w->out->names.count && !range->range.is_async; i++) {
         uint64_t rise = w->now[lane->thread][i] - slot->start[i];
         row->total[i] += rise;
         row->self[i] += rise > slot->child[i] ? rise - slot->child[i] : 0;
@@ -152,7 +125,7 @@ static bool prepare(struct walk *w, struct sonde_trace *trace)
         return false;
     for (uint32_t p = 0; p < trace->process_count; p++)
         if (snd_meta_find(trace, p, SND_META_COUNTERS_RANGES, &names))
-            read_names(w->out, names, w->place[p]);
+            snd_counter_names_add(&w->out->names, names, w->place[p]);
     return true;
 }
 

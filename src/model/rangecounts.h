@@ -11,22 +11,19 @@
 #define SND_MODEL_RANGECOUNTS_H
 
 #include "base/error.h"
-#include "format/counters.h"
+#include "model/counternames.h"
 #include "sonde/trace.h"
-
-#define SND_RANGE_COUNTERS_MOST 8u
 
 struct snd_range_counts_row {
     struct sonde_text name;
     uint64_t          count;
     int64_t           total_ns, self_ns;
-    uint64_t          total[SND_RANGE_COUNTERS_MOST], self[SND_RANGE_COUNTERS_MOST];
+    uint64_t          total[SND_THREAD_COUNTERS_MOST], self[SND_THREAD_COUNTERS_MOST];
 };
 
 struct snd_range_counts {
-    const struct snd_counter    *counters[SND_RANGE_COUNTERS_MOST]; /* that the trace has */
-    uint32_t                     counter_count;
-    struct snd_range_counts_row *rows; /* owned; the longest first */
+    struct snd_counter_names     names; /* that the trace has */
+    struct snd_range_counts_row *rows;  /* owned; the longest first */
     uint32_t                     count, room;
 };
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -239,6 +240,18 @@ void snd_counter_open(const struct snd_counter_event *event, pid_t pid, enum snd
     }
     if (opened->fd < 0)
         explain(event, errno, opened->why, sizeof opened->why);
+}
+
+bool snd_counter_is_mapped(int fd)
+{
+    size_t                       size = (size_t)sysconf(_SC_PAGESIZE);
+    struct perf_event_mmap_page *page = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+
+    if (page == MAP_FAILED)
+        return false;
+    bool can = page->cap_user_rdpmc;
+    munmap(page, size);
+    return can;
 }
 
 bool snd_counter_read(int fd, struct snd_counter_value *value)

@@ -55,6 +55,9 @@ struct snd_counter_opened {
 void snd_counter_open(const struct snd_counter_event *event, pid_t pid, enum snd_counter_span span,
                       int group, struct snd_counter_opened *opened);
 
+/* Can the thread that it counts read it from its mapped page, without a system call? */
+bool snd_counter_is_mapped(int fd);
+
 /* As the kernel counts. False: it cannot be read. */
 struct snd_counter_value {
     uint64_t value, enabled_ns, running_ns;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/counts.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -8,59 +9,92 @@
 
 #include "format/counters.h"
 #include "format/metadata.h"
+#include "record/events.h"
+#include "record/intern.h"
 #include "record/metadata.h"
 #include "record/thread.h"
 
 uint32_t snd_counts_asked;
 
-static enum snd_counter_thread ways[SND_COUNTS_MOST];
-static bool                    uses_clock, uses_usage;
-static char                    names[256]; /* with commas, as they are numbered */
+static struct {
+    enum snd_counter_thread way;
+    uint32_t                event; /* BY_EVENT: its number in events.h */
+} counters[SND_COUNTS_MOST];
+static uint32_t counter_count;
+static bool     uses_clock, uses_usage;
+static bool     for_ranges, for_functions;
+static char     names[256]; /* with commas, as they are numbered */
 
-static void add(const struct snd_counter *counter)
+/* "cycles:u": the modes behind the colon. */
+static bool ask_event(const struct snd_counter *counter, const char *modes, size_t length)
 {
-    size_t used = strlen(names), length = strlen(counter->name);
+    struct snd_event_asked event = { .type = counter->type,
+                                     .config = counter->config,
+                                     .user = memchr(modes, 'u', length) != NULL,
+                                     .kernel = memchr(modes, 'k', length) != NULL };
 
-    if (snd_counts_asked == SND_COUNTS_MOST || used + length + 2 > sizeof names)
+    counters[counter_count].event = snd_events_ask(&event);
+    return counters[counter_count].event != UINT32_MAX;
+}
+
+static void add(const char *name, size_t length)
+{
+    const char               *colon = memchr(name, ':', length);
+    size_t                    used = strlen(names), bare = colon ? (size_t)(colon - name) : length;
+    const struct snd_counter *counter = snd_counter_find(name, bare);
+    enum snd_counter_thread   way = colon || !counter ? SND_COUNTER_BY_EVENT : counter->thread;
+
+    if (!counter || counter_count == SND_COUNTS_MOST || used + length + 2 > sizeof names ||
+        (way == SND_COUNTER_BY_EVENT && !ask_event(counter, name + bare, length - bare)))
         return;
     if (used > 0)
         names[used++] = ',';
-    memcpy(names + used, counter->name, length + 1);
-    uses_clock |= counter->thread == SND_COUNTER_BY_CLOCK;
-    uses_usage |= counter->thread != SND_COUNTER_BY_CLOCK;
-    ways[snd_counts_asked++] = counter->thread;
+    memcpy(names + used, name, length);
+    names[used + length] = '\0';
+    uses_clock |= way == SND_COUNTER_BY_CLOCK;
+    uses_usage |= way != SND_COUNTER_BY_CLOCK && way != SND_COUNTER_BY_EVENT;
+    counters[counter_count++].way = way;
 }
 
-/* Once: `sonde run` sets it. */
+/* Once: `sonde run` sets them; both are the same list. */
 static void read_environment(void)
 {
     static bool done;
-    const char *at = done ? NULL : secure_getenv("SONDE_RANGE_COUNTERS");
 
+    if (done)
+        return;
     done = true;
-    while (at && *at) {
-        size_t                    length = strcspn(at, ",");
-        const struct snd_counter *counter = snd_counter_find(at, length);
-        if (counter && counter->thread != SND_COUNTER_BY_EVENT)
-            add(counter);
+    const char *ranges = secure_getenv("SONDE_RANGE_COUNTERS");
+    const char *functions = secure_getenv("SONDE_FUNCTION_COUNTERS");
+    for (const char *at = ranges ? ranges : functions; at && *at;) {
+        size_t length = strcspn(at, ",");
+        add(at, length);
         at += length + (at[length] == ',');
     }
+    for_ranges = ranges != NULL;
+    for_functions = functions != NULL;
+    snd_counts_asked = for_ranges ? counter_count : 0;
 }
 
 void snd_counts_begin(void)
 {
+    struct snd_tally_record tally = { SND_TALLY_COUNTERS_READ, 0, 0, SND_COUNTERS_READ_WORDS };
+
     read_environment();
-    if (snd_counts_asked > 0)
+    if (counter_count > 0 && for_ranges)
         snd_metadata_write(snd_meta_key(SND_META_COUNTERS_RANGES), names, strlen(names));
+    if (counter_count > 0 && for_functions)
+        snd_metadata_write(snd_meta_key(SND_META_COUNTERS_FUNCTIONS), names, strlen(names));
+    if (snd_events_count() > 0)
+        snd_events_tell(snd_table_tally(&tally));
 }
 
 /* ------------------------------------------------------------------ reading */
 
-static uint64_t pick(enum snd_counter_thread way, const struct rusage *usage, uint64_t clock_ns)
+/* What getrusage(2) says. */
+static uint64_t pick(enum snd_counter_thread way, const struct rusage *usage)
 {
     switch (way) {
-    case SND_COUNTER_BY_CLOCK:
-        return clock_ns;
     case SND_COUNTER_BY_FAULTS:
         return (uint64_t)usage->ru_minflt + (uint64_t)usage->ru_majflt;
     case SND_COUNTER_BY_MINOR:
@@ -69,6 +103,7 @@ static uint64_t pick(enum snd_counter_thread way, const struct rusage *usage, ui
         return (uint64_t)usage->ru_majflt;
     case SND_COUNTER_BY_SWITCHES:
         return (uint64_t)usage->ru_nvcsw + (uint64_t)usage->ru_nivcsw;
+    case SND_COUNTER_BY_CLOCK:
     case SND_COUNTER_BY_EVENT:
         break;
     }
@@ -79,14 +114,40 @@ static void read_all(uint64_t now[SND_COUNTS_MOST])
 {
     struct rusage   usage = { .ru_minflt = 0 };
     struct timespec clock = { 0, 0 };
+    uint64_t        events[SND_EVENTS_MOST];
 
     if (uses_clock)
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &clock);
     if (uses_usage)
         getrusage(RUSAGE_THREAD, &usage);
-    for (uint32_t i = 0; i < snd_counts_asked; i++)
-        now[i] = pick(ways[i], &usage,
-                      (uint64_t)clock.tv_sec * 1000000000u + (uint64_t)clock.tv_nsec);
+    if (snd_events_count() > 0)
+        snd_events_read(events);
+    for (uint32_t i = 0; i < counter_count; i++) {
+        if (counters[i].way == SND_COUNTER_BY_EVENT)
+            now[i] = events[counters[i].event];
+        else if (counters[i].way == SND_COUNTER_BY_CLOCK)
+            now[i] = (uint64_t)clock.tv_sec * 1000000000u + (uint64_t)clock.tv_nsec;
+        else
+            now[i] = pick(counters[i].way, &usage);
+    }
+}
+
+uint32_t sonde_thread_counters(uint64_t values[SONDE_COUNTERS_MOST])
+{
+    static_assert(SONDE_COUNTERS_MOST == SND_COUNTS_MOST, "as many as ranges have");
+
+    if (!for_functions || !snd_thread_self()) /* what is opened for a thread ends with it */
+        return 0;
+    read_all(values);
+    return counter_count;
+}
+
+uint32_t sonde_function_counters(void)
+{
+    snd_lock();
+    read_environment();
+    snd_unlock();
+    return for_functions ? counter_count : 0;
 }
 
 static void put(uint32_t number, uint64_t rise)

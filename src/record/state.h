@@ -36,8 +36,10 @@
  *   metadata      key/value pairs about the run
  *   sampled       records of threads that do not mark for themselves
  *   supply        the helper thread
+ *   pmcpage       an event's value from its mapped page
+ *   events        a thread's events of perf_event_open
  *   thread        a thread: attach, change chunks, detach, park
- *   counts        counters of a thread at begins and ends of ranges
+ *   counts        counters of a thread, for ranges and functions
  *   recording     all of these opened and closed together
  *   fork          a new process in the middle of a recording
  *   lane          enter, write, leave: the slow path of an event

@@ -9,6 +9,7 @@
 
 #include "record/chunk.h"
 #include "record/clock.h"
+#include "record/events.h"
 #include "record/file.h"
 #include "record/intern.h"
 #include "record/ownpages.h"
@@ -198,6 +199,7 @@ void snd_thread_end(struct snd_thread *thread)
     drop_parked(thread);
     pthread_mutex_unlock(&snd_rec.lock);
     self = NULL;
+    snd_events_end();
     snd_ownpages_free(thread->spare, SND_SPARE_SIZE);
     snd_ownpages_free(thread, sizeof *thread);
     sonde_lane_ = (struct sonde_lane){ .epoch = 0 };

@@ -59,6 +59,10 @@ static const struct {
     { "range-counters", SND_META_COUNTERS_RANGES, NULL,
       "The trace has no counters of ranges: record them with sonde run --counters --per-range.",
       "Counters of ranges were asked for, and the program has no range." },
+    { "function-counters", SND_META_COUNTERS_FUNCTIONS, NULL,
+      "The trace has no counters of functions: record them with sonde run --counters "
+      "--per-function.",
+      "Counters of functions were asked for, and no Python function was called." },
     { "tensors", SND_META_COUNT, NULL,
       "The trace lists no tensors: sonde.memory_report() records them.", NULL },
     { "tensor-lines", SND_META_COUNT, NULL,

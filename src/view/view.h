@@ -47,6 +47,7 @@ SND_VIEW_BUILD(snd_view_graph);
 SND_VIEW_BUILD(snd_view_layers);
 SND_VIEW_BUILD(snd_view_counters);
 SND_VIEW_BUILD(snd_view_range_counters);
+SND_VIEW_BUILD(snd_view_function_counters);
 SND_VIEW_BUILD(snd_view_kernels);
 SND_VIEW_BUILD(snd_view_gpu);
 SND_VIEW_BUILD(snd_view_memory);

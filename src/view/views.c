@@ -91,6 +91,11 @@ const struct snd_view snd_views[] = {
       snd_view_range_counters,
       false,
       false },
+    { { "function-counters",
+        "one row per Python function: page faults, switches, .. of its thread while it ran", 0 },
+      snd_view_function_counters,
+      false,
+      false },
     { { "kernels",
         "one row per kernel, copy and fill of GPUs: time, grid, occupancy, delay, what launched it",
         SONDE_GROUP_SHAPE | SONDE_GROUP_STACK | SONDE_GROUP_PROCESS | SONDE_GROUP_MODULE |

@@ -313,11 +313,15 @@ def test_ranges_have_none_unasked(tmp_path):
     assert b"record them with sonde run --counters --per-range" in read("report", tmp_path / "c.sonde", "--view", "range-counters")
 
 
-def test_counters_that_ranges_cannot_have(tmp_path):
-    done = sonde("run", "--counters=cycles,page-faults:u", "--per-range", "--", RANGES, cwd=tmp_path)
-    assert done.returncode == 2 and b"--per-range: ranges cannot have cycles,page-faults:u; name task-clock" in done.stderr
-    done = sonde("run", "-o", tmp_path / "c.sonde", "--counters=cycles,page-faults", "--per-range", "--", RANGES)
-    assert done.returncode == 0 and b"ranges have no cycles, the whole program has" in done.stderr
+@pytest.mark.parametrize("option, who", [("--per-range", b"ranges"), ("--per-function", b"functions")])
+def test_counters_that_threads_cannot_have(tmp_path, option, who):
+    done = sonde("run", "--counters=r7fff", option, "--", RANGES, cwd=tmp_path)
+    assert done.returncode == 2 and option.encode() + b": " + who + b" cannot have r7fff (events by number" in done.stderr
+    done = sonde("run", "-o", tmp_path / "c.sonde", "--counters=r7fff,page-faults", "--per-range", "--", RANGES)
+    assert done.returncode == 0 and b"ranges have no r7fff (events by number are of the whole program)" in done.stderr
+    many = "task-clock,cpu-clock,page-faults,minor-faults,major-faults,context-switches,alignment-faults,emulation-faults,page-faults:u"
+    done = sonde("run", "-o", tmp_path / "c.sonde", f"--counters={many}", "--per-range", "--", RANGES)
+    assert done.returncode == 0 and b"ranges have no page-faults:u (there are 8 before it, and no more are read)" in done.stderr
 
 
 def test_a_full_trace_keeps_its_counters(tmp_path):
@@ -346,3 +350,133 @@ def test_the_facts_are_in_the_trace(tmp_path):
     count(tmp_path, "-r", 2, "--counters=page-faults", "--", COUNTED, "pages", 10)
     info = json.loads(read("report", tmp_path / "c.sonde", "--view", "counters", "--json"))
     assert info["totals"]["runs"] == 2
+
+
+# -------------------------------------------------------------------------------- functions
+
+PYTHON = ROOT / ".venv/bin/python"
+FUNCTIONS = """
+import mmap, os, sys, threading
+memory = [mmap.mmap(-1, 700 * 4096) for _ in range(5)]  # a page that is touched first is a fault
+for one in memory:
+    one.madvise(mmap.MADV_NOHUGEPAGE)
+def touch(one, first, count):
+    for i in range(first, first + count):
+        one[i * 4096] = 1
+def outer(one):
+    touch(one, 0, 500)
+    one[600 * 4096] = 1
+def deep(one, depth):
+    one[depth * 4096] = 1
+    if depth:
+        deep(one, depth - 1)
+def drip(one):
+    for i in range(30):
+        one[i * 4096] = 1
+        yield i
+def unused():
+    pass
+outer(memory[0])
+thread = threading.Thread(target=outer, args=(memory[1],))
+thread.start()
+thread.join()
+deep(memory[2], 100)
+for _ in drip(memory[3]):
+    unused()
+pid = os.fork()
+if pid == 0:
+    touch(memory[4], 0, 300)
+    sys.exit(0)
+os.waitpid(pid, 0)
+"""
+
+
+def function_counters(trace):
+    return {row["function"]: row for row in
+            read_json("report", trace, "--view", "function-counters", "--rows", "-1", "--json")["rows"]
+            if row["file"].endswith("pages.py")}
+
+
+@pytest.mark.parametrize("more", [(), ("--python-only",)])
+def test_functions_have_counters(tmp_path, more):
+    """A page that a function touches first is a page fault of it: exactly, in threads, recursion, generators and a child."""
+    script = tmp_path / "pages.py"
+    script.write_text(FUNCTIONS)
+    count(tmp_path, "--counters=page-faults,task-clock", "--per-function", *more, "--", PYTHON, script)
+    rows = function_counters(tmp_path / "c.sonde")
+    calls = {"<module>": 2, "touch": 3, "outer": 2, "deep": 101, "drip": 1, "unused": 30}  # the child has the module open
+    assert {name: rows[name]["calls"] for name in calls} == calls
+    expected = {"touch": (1300, 1300), "outer": (1002, 2), "deep": (101, 101), "drip": (30, 30), "unused": (0, 0)}
+    for name, (total, own) in expected.items():  # the interpreter itself takes a page now and then
+        assert total <= rows[name]["page_faults"] <= total + 12, name
+        assert own <= rows[name]["self_page_faults"] <= own + 12, name
+        assert rows[name]["self_task_clock"] <= rows[name]["task_clock"]
+    # the main thread's half of outer(), and all that the module's own code calls
+    assert 501 + 101 + 30 <= rows["<module>"]["page_faults"]
+    assert 0 < rows["touch"]["self_task_clock"]
+    info = read_json("report", tmp_path / "c.sonde", "--view", "functions", "--json")
+    assert info["ledger"] == {} and sum(row["function"] == "touch" for row in info["rows"]) == 1
+
+
+def test_functions_have_none_unasked(tmp_path):
+    script = tmp_path / "pages.py"
+    script.write_text(FUNCTIONS)
+    count(tmp_path, "--counters", "--functions", "--", PYTHON, script)
+    assert b"record them with sonde run --counters --per-function" in read("report", tmp_path / "c.sonde", "--view", "function-counters")
+
+
+def test_functions_of_a_timeline_have_none(tmp_path):
+    done = sonde("run", "--counters", "--per-function", "--timeline", "--", PYTHON, "-c", "0", cwd=tmp_path)
+    assert done.returncode == 2 and b"--per-function adds up over calls" in done.stderr
+
+
+def test_events_are_read_by_descriptor(tmp_path):
+    """Where an event cannot be read from its page, its descriptor is: migrations, which getrusage does not count."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) < 2 or os.getuid() != 0:
+        pytest.skip("needs two processors and root")
+    script = tmp_path / "pages.py"
+    script.write_text(f"""
+import os
+def hop(processor):
+    os.sched_setaffinity(0, [processor])
+def stay():
+    os.sched_setaffinity(0, [{allowed[0]}])
+hop({allowed[0]})
+for _ in range(20):
+    hop({allowed[1]})
+    hop({allowed[0]})
+stay()
+pid = os.fork()
+if pid == 0:
+    hop({allowed[1]})
+    os._exit(0)
+os.waitpid(pid, 0)
+""")
+    count(tmp_path, "--counters=cpu-migrations,page-faults:u", "--per-function", "--", PYTHON, script)
+    rows = function_counters(tmp_path / "c.sonde")
+    assert 41 <= rows["hop"]["cpu_migrations"] <= 42 and rows["stay"]["cpu_migrations"] == 0
+    assert rows["<module>"]["page_faults_u"] >= rows["hop"]["page_faults_u"]
+    assert read_json("report", tmp_path / "c.sonde", "--view", "functions", "--json")["ledger"].keys() <= {"not_closed"}
+
+
+def test_a_program_that_closes_the_descriptors(tmp_path):
+    """Its next files have their numbers, and are left alone; that counters are missing is said."""
+    script = tmp_path / "pages.py"
+    script.write_text("""
+import os, sys
+def after():
+    pass
+after()
+os.closerange(3, 2048)
+pipes = [os.pipe() for _ in range(400)]
+for _, write in pipes:
+    os.write(write, b"12345678" * 3)
+for _ in range(100):
+    after()
+assert all(os.read(read, 100) == b"12345678" * 3 for read, _ in pipes)
+print("whole")
+""")
+    done = sonde("run", "-q", "-o", tmp_path / "c.sonde", "--counters=alignment-faults", "--per-function", "--", PYTHON, script)
+    assert (done.returncode, done.stdout) == (0, b"whole\n"), done.stderr
+    assert read_json("report", tmp_path / "c.sonde", "--view", "functions", "--json")["ledger"]["absent_counters"] == 1

@@ -107,3 +107,30 @@ void make_range_counters(const char *path, uint64_t n)
     synth_end(s, b, 4000);
     synth_close(s, true);
 }
+
+/* Two functions, one of which calls the other, and a counter of a later version. */
+void make_function_counters(const char *path, uint64_t n)
+{
+    static const uint64_t calls[2][SND_CALLS_WORDS] = { { 1, 1, 9000, 4000, 0, 0, 1, 9000 },
+                                                        { 3, 3, 5000, 5000, 0, 0, 3, 5000 } };
+    static const uint64_t counted[2][3][SND_FUNCTION_COUNTERS_WORDS] = {
+        { { 1, 2, 302 }, { 1, 1000, 7000 }, { 1, 5, 5 } },
+        { { 3, 300, 300 }, { 3, 6000, 6000 }, { 3, 5, 5 } },
+    };
+    static const char *const names[2] = { "outer", "inner" };
+    struct synth            *s = synth_new(path, NULL);
+    uint32_t                 file = synth_string(s, "prog.py"), frames[2];
+
+    (void)n;
+    synth_meta(s, "counters.functions", "page-faults,cycles:u,of-a-later-version");
+    for (uint32_t i = 0; i < 2; i++) {
+        frames[i] = synth_frame(s, synth_string(s, names[i]), file, 10 * i + 1);
+        synth_tally(s, SND_TALLY_CALLS, frames[i], i ? frames[0] : 0, calls[i], SND_CALLS_WORDS);
+        for (uint32_t k = 0; k < 3; k++)
+            synth_tally(s, SND_TALLY_FUNCTION_COUNTERS, frames[i], k, counted[i][k],
+                        SND_FUNCTION_COUNTERS_WORDS);
+    }
+    static const uint64_t read[SND_COUNTERS_READ_WORDS] = { 4, 1, 2 };
+    synth_tally(s, SND_TALLY_COUNTERS_READ, 0, 0, read, SND_COUNTERS_READ_WORDS);
+    synth_close(s, true);
+}

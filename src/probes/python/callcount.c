@@ -95,6 +95,11 @@ static const struct function *interned(uint32_t number, uint32_t epoch)
     return f;
 }
 
+uint32_t snd_calls_frame_(uint32_t function)
+{
+    return interned(function, sonde_epoch())->frame;
+}
+
 /* ----------------------------------------------------------------------- edges */
 
 struct block {
@@ -152,7 +157,8 @@ static void fetch_words(const struct snd_calls_thread *t, struct snd_calls_edge 
     uint32_t                  unused;
     uint64_t                 *words = NULL;
 
-    if (t->epoch != 0 && snd_calls.mode == SND_CALLS_COUNTED) {
+    if (t->epoch != 0 &&
+        (snd_calls.mode == SND_CALLS_COUNTED || snd_calls.mode == SND_CALLS_COUNTERS)) {
         words = snd_calls_words_(session->number, edge->caller, edge->callee);
         tell_owner(false);
         if (words && !snd_map_get(&session->pairs, pair, &unused) &&
@@ -302,6 +308,7 @@ void snd_calls_free_thread_(struct snd_calls_thread *t)
 {
     if (t->edges)
         drop_edges(t->edges);
+    snd_calls_counters_free_(t);
     free(t->edges);
     free(t->functions);
     free(t->stack);
@@ -404,6 +411,8 @@ void snd_calls_renew_(struct snd_calls_thread *t)
         entry->start = now;
         entry->inner = 0;
     }
+    if (snd_calls.mode == SND_CALLS_COUNTERS)
+        snd_calls_counters_renew_(t);
 }
 
 bool snd_calls_unwind_(struct snd_calls_thread *t, const void *key)
@@ -419,9 +428,9 @@ bool snd_calls_unwind_(struct snd_calls_thread *t, const void *key)
     return true;
 }
 
-/* ---------------------------------------------------------------- ranges, events */
+/* ------------------------------------------------------------ ranges, counters, events */
 
-void snd_calls_begin_range_(uint32_t function, bool resumed)
+static void begin_range(uint32_t function, bool resumed)
 {
     uint32_t epoch = sonde_epoch();
 
@@ -432,10 +441,20 @@ void snd_calls_begin_range_(uint32_t function, bool resumed)
     sonde_attr(SONDE_ATTR_FRAME, f->frame | (uint64_t)resumed << 32);
 }
 
-/* What another thread has open ends when everything stops; the reader ends it. */
-void snd_calls_end_range_(const struct snd_calls_thread *t)
+void snd_calls_begin_more_(struct snd_calls_thread *t, uint32_t function, bool resumed)
 {
-    if (t == snd_calls_self_)
+    if (snd_calls.mode == SND_CALLS_RANGES)
+        begin_range(function, resumed);
+    else
+        snd_calls_counters_begin_(t);
+}
+
+/* What another thread has open ends when everything stops; the reader ends it. */
+void snd_calls_end_more_(struct snd_calls_thread *t, const struct snd_calls_entry *entry)
+{
+    if (snd_calls.mode == SND_CALLS_COUNTERS)
+        snd_calls_counters_end_(t, entry);
+    else if (t == snd_calls_self_)
         sonde_end();
 }
 

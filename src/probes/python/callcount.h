@@ -66,6 +66,7 @@ struct snd_calls_thread {
     bool                       is_main;   /* it begins and ends with the interpreter's own doing */
     char                      *stack_low; /* lowest address of the thread's C stack */
     struct snd_calls_edges    *edges;
+    struct snd_calls_counters *counters; /* callcounters.c; NULL: none yet */
     struct snd_calls_thread   *next;
     /* Of a session: the one it is of, and how many calls that are open are not the session's. */
     struct snd_calls_session *owner;
@@ -86,9 +87,10 @@ struct snd_calls_session {
 
 /* What is recorded of a call. */
 enum snd_calls_mode {
-    SND_CALLS_COUNTED, /* words of its edge's tally */
-    SND_CALLS_RANGES,  /* a range: it must nest with all others of its thread */
-    SND_CALLS_EVENTS,  /* an event when it returns */
+    SND_CALLS_COUNTED,  /* words of its edge's tally */
+    SND_CALLS_RANGES,   /* a range: it must nest with all others of its thread */
+    SND_CALLS_EVENTS,   /* an event when it returns */
+    SND_CALLS_COUNTERS, /* as COUNTED, and counters of the thread for its function */
 };
 
 /* One process, one probe. */
@@ -178,8 +180,15 @@ struct snd_calls_edge   *snd_calls_edge_(struct snd_calls_thread *t, uint32_t ca
                                          uint32_t callee);
 bool                     snd_calls_room_(struct snd_calls_thread *t, uint32_t function);
 void                     snd_calls_renew_(struct snd_calls_thread *t);
-void                     snd_calls_begin_range_(uint32_t function, bool resumed);
-void                     snd_calls_end_range_(const struct snd_calls_thread *t);
+/* What a mode other than COUNTED does besides: a range, or counters. */
+void snd_calls_begin_more_(struct snd_calls_thread *t, uint32_t function, bool resumed);
+void snd_calls_end_more_(struct snd_calls_thread *t, const struct snd_calls_entry *entry);
+void snd_calls_counters_begin_(struct snd_calls_thread *t);
+void snd_calls_counters_end_(struct snd_calls_thread *t, const struct snd_calls_entry *entry);
+void snd_calls_counters_renew_(struct snd_calls_thread *t); /* what is open goes on from now */
+void snd_calls_counters_free_(struct snd_calls_thread *t);
+/* The function's frame in the recording that is on. */
+uint32_t snd_calls_frame_(uint32_t function);
 /* Calls that are events have no edge, and nothing of them is counted. */
 bool snd_calls_note_(struct snd_calls_thread *t, uint32_t function, const void *key, bool resumed);
 void snd_calls_tell_(struct snd_calls_thread *t, const struct snd_calls_entry *entry, uint64_t now);
@@ -242,8 +251,8 @@ static inline bool snd_calls_push_(struct snd_calls_thread *t, uint32_t function
     f->open = 1;
     edge->open = 1;
     snd_calls_count_(entry);
-    if (SONDE_UNLIKELY_(snd_calls.mode == SND_CALLS_RANGES))
-        snd_calls_begin_range_(function, resumed);
+    if (SONDE_UNLIKELY_(snd_calls.mode != SND_CALLS_COUNTED))
+        snd_calls_begin_more_(t, function, resumed);
     entry->start = sonde_clock();
     return true;
 }
@@ -273,8 +282,8 @@ static inline void snd_calls_pop_(struct snd_calls_thread *t)
         t->functions[entry->function].open = 0;
         words[SND_CALLS_OUTERMOST_TICKS] += ticks;
     }
-    if (SONDE_UNLIKELY_(snd_calls.mode == SND_CALLS_RANGES))
-        snd_calls_end_range_(t);
+    if (SONDE_UNLIKELY_(snd_calls.mode != SND_CALLS_COUNTED))
+        snd_calls_end_more_(t, entry);
 }
 
 /* A call begins, or goes on after a suspension. False: it is not counted, and must not be left. */

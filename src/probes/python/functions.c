@@ -245,9 +245,10 @@ static PyObject *functions_start(PyObject *module, PyObject *args, PyObject *kwa
     probe.builtins = with_builtins != 0;
     probe.way = choose_way(probe.builtins);
     probe.switched = NULL;
-    snd_calls_start(open_frames ? SND_CALLS_EVENTS
-                    : traced    ? SND_CALLS_RANGES
-                                : SND_CALLS_COUNTED,
+    snd_calls_start(open_frames                     ? SND_CALLS_EVENTS
+                    : traced                        ? SND_CALLS_RANGES
+                    : sonde_function_counters() > 0 ? SND_CALLS_COUNTERS
+                                                    : SND_CALLS_COUNTED,
                     whole != 0);
     if (open_frames) {
         bool is_code = PyCode_Check(module_code);

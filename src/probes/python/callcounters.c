@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/callcounters.c - counters of the thread for each function: `sonde run --per-function`.
+ *
+ * They are read when a call begins, before its time is taken, and when it ends, after that: what reading
+ * takes is its caller's. A call that another thread ends, since everything ends, has none. Sessions
+ * have no counters, the process has.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/python/callcount.h"
+
+#define MOST SONDE_COUNTERS_MOST
+
+struct level {
+    bool     read;
+    uint64_t start[MOST], inner[MOST];
+};
+
+/* A thread's: of the calls under way, by depth, and words of the trace, by function. */
+struct snd_calls_counters {
+    struct level *levels;
+    uint64_t *(*words)[MOST];
+    uint32_t level_room, function_room;
+    uint32_t epoch; /* of the words */
+};
+
+void snd_calls_counters_free_(struct snd_calls_thread *t)
+{
+    if (!t->counters)
+        return;
+    free(t->counters->levels);
+    free(t->counters->words);
+    free(t->counters);
+    t->counters = NULL;
+}
+
+static bool make_levels(struct snd_calls_counters *c, uint32_t depth)
+{
+    size_t room = c->level_room ? c->level_room : 64;
+
+    while (room <= depth)
+        room *= 2;
+    struct level *levels = realloc(c->levels, room * sizeof *levels);
+    if (!levels)
+        return false;
+    memset(levels + c->level_room, 0, (room - c->level_room) * sizeof *levels);
+    c->levels = levels;
+    c->level_room = (uint32_t)room;
+    return true;
+}
+
+void snd_calls_counters_begin_(struct snd_calls_thread *t)
+{
+    if (t->owner || t != snd_calls_self_)
+        return;
+    if (!t->counters)
+        t->counters = calloc(1, sizeof *t->counters);
+    struct snd_calls_counters *c = t->counters;
+    if (!c || (t->depth >= c->level_room && !make_levels(c, t->depth)))
+        return;
+    struct level *level = &c->levels[t->depth];
+    memset(level->inner, 0, sizeof level->inner);
+    level->read = sonde_thread_counters(level->start) > 0;
+}
+
+static bool make_words(struct snd_calls_counters *c, uint32_t function)
+{
+    size_t    room = c->function_room ? c->function_room : 256;
+    uint32_t *epoch = &c->epoch;
+
+    while (room <= function)
+        room *= 2;
+    void *words = realloc(c->words, room * sizeof *c->words);
+    if (!words)
+        return false;
+    c->words = words;
+    if (*epoch == sonde_epoch())
+        memset(c->words + c->function_room, 0, (room - c->function_room) * sizeof *c->words);
+    else
+        memset(c->words, 0, room * sizeof *c->words);
+    *epoch = sonde_epoch();
+    c->function_room = (uint32_t)room;
+    return true;
+}
+
+/* Words of the function's tally of a counter; NULL: there are none. */
+static uint64_t *words_of(struct snd_calls_counters *c, uint32_t function, uint32_t counter)
+{
+    uint32_t epoch = sonde_epoch();
+
+    if (epoch == 0 ||
+        ((function >= c->function_room || c->epoch != epoch) && !make_words(c, function)))
+        return NULL;
+    uint64_t **words = &c->words[function][counter];
+    if (!*words)
+        *words = sonde_tally(SONDE_TALLY_FUNCTION_COUNTERS, snd_calls_frame_(function), counter,
+                             SND_FUNCTION_COUNTERS_WORDS);
+    return *words;
+}
+
+void snd_calls_counters_end_(struct snd_calls_thread *t, const struct snd_calls_entry *entry)
+{
+    struct snd_calls_counters *c = t->counters;
+    uint64_t                   now[MOST];
+
+    if (t->owner || t != snd_calls_self_ || !c || t->depth + 1 >= c->level_room ||
+        !c->levels[t->depth + 1].read)
+        return;
+    struct level *level = &c->levels[t->depth + 1], *outer = &c->levels[t->depth];
+    uint32_t      count = sonde_thread_counters(now);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t  rise = now[i] > level->start[i] ? now[i] - level->start[i] : 0;
+        uint64_t *words = words_of(c, entry->function, i);
+        outer->inner[i] += rise;
+        if (!words)
+            continue;
+        words[SND_FUNCTION_COUNTERS_CALLS]++;
+        words[SND_FUNCTION_COUNTERS_SELF] += rise > level->inner[i] ? rise - level->inner[i] : 0;
+        if (entry->outermost)
+            words[SND_FUNCTION_COUNTERS_TOTAL] += rise;
+    }
+}
+
+void snd_calls_counters_renew_(struct snd_calls_thread *t)
+{
+    uint64_t now[MOST];
+    bool     read = t == snd_calls_self_ && t->counters && sonde_thread_counters(now) > 0;
+
+    for (uint32_t i = 1; t->counters && i <= t->depth && i < t->counters->level_room; i++) {
+        struct level *level = &t->counters->levels[i];
+        level->read &= read;
+        memset(level->inner, 0, sizeof level->inner);
+        if (read)
+            memcpy(level->start, now, sizeof now);
+    }
+}
