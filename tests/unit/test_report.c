@@ -133,12 +133,12 @@ static void refuses_what_is_not_there(void **state)
     (void)state;
     options.view = "nonsense";
     assert_int_equal(sonde_report(trace, &options, &sink, &err), SONDE_E_ARGUMENT);
-    assert_non_null(
-        strstr(err.message,
-               "summary, ops, tree, model, modules, depths, graph, layers, functions, lines, "
-               "line-memory, samples, asm, counters, range-counters, function-counters, "
-               "kernels, gpu, memory, heap, tensors, "
-               "tensor-lines, threads, steps, ledger"));
+    assert_non_null(strstr(
+        err.message,
+        "summary, ops, tree, roofline, model, modules, depths, graph, layers, functions, lines, "
+        "line-memory, source, samples, asm, counters, range-counters, function-counters, "
+        "kernels, gpu, memory, heap, tensors, "
+        "tensor-lines, threads, steps, ledger"));
     options.view = NULL;
     options.format = (enum sonde_report_format)77;
     assert_int_equal(sonde_report(trace, &options, &sink, &err), SONDE_E_ARGUMENT);
