@@ -50,7 +50,7 @@ NOINLINE bool grow(Thread *thread)
 }
 
 template <uint32_t FLAGS>
-std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &fn)
+FLATTEN std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &fn)
 {
     uint32_t epoch = sonde_epoch();
 
@@ -139,7 +139,7 @@ NOINLINE void end_slow(const at::RecordFunction &fn, uint32_t epoch, uint64_t no
     }
 }
 
-template <bool HAS_FRAMES> void on_end(const at::RecordFunction &fn, at::ObserverContext *)
+template <bool HAS_FRAMES> FLATTEN void on_end(const at::RecordFunction &fn, at::ObserverContext *)
 {
     uint32_t epoch = sonde_epoch();
 

@@ -127,8 +127,8 @@ INLINE uint32_t call_of(Thread *thread, const at::RecordFunction &fn, const Plac
     uint64_t hash = stir(thread->seed + name.id * ODD, reinterpret_cast<uintptr_t>(name.address));
     if (FLAGS & SONDE_TORCH_SHAPES) {
         hash = hash_inputs(fn.inputs(), hash);
-        if (UNLIKELY(!name.slot || !name.slot->is_operator)) /* torch hands out a copy of them */
-            hash += hash_keywords(fn.kwinputs());
+        if (UNLIKELY(!name.slot || !name.slot->is_operator))
+            hash += hash_keywords(fn);
     }
     hash = fold(hash ^ traits_of(fn), ODD ^ place->hash);
     return call_by_hash(thread, hash, fn, FLAGS, place);

@@ -120,82 +120,113 @@ inline bool is_shown(c10::ArrayRef<c10::IValue> list)
     return list.empty() || (list[0].isScalar() && list.size() <= SCALARS_SHOWN);
 }
 
-/* Depends on one tensor only, so that the processor can hash several in parallel. */
-INLINE uint64_t hash_tensor(const at::Tensor &tensor)
+/*
+ * Each input is hashed by itself, with its position as the seed, and the hashes are added: so the processor can
+ * hash several in parallel. The common case makes no call: FLATTEN inlines torch's small functions, which the
+ * compiler would call otherwise.
+ */
+constexpr uint64_t PLACE = 0x9E3779B97F4A7C15ull, INTEGER = 0xA0761D6478BD642Full,
+                   BOOLEAN = 0x8EBC6AF09C88C6E3ull, DOUBLE = 0x589965CC75374CC3ull;
+
+NOINLINE uint64_t hash_rare_tensor(const at::Tensor &tensor, uint64_t seed)
 {
-    if (UNLIKELY(!has_sizes(tensor)))
-        return IN_NONE;
+    if (!has_sizes(tensor))
+        return fold(seed, IN_NONE);
     const c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
-    c10::IntArrayRef       sizes = impl->sizes();
-    c10::Layout            layout = impl->layout();
     uint64_t               dtype = static_cast<uint8_t>(c10::typeMetaToScalarType(impl->dtype()));
-    uint64_t               hash = stir(static_cast<uint64_t>(sizes.size()),
-                                       IN_TENSOR | dtype << 8 | static_cast<uint64_t>(layout) << 16);
-    if (LIKELY(layout == c10::kStrided)) {
-        const int64_t *strides = impl->strides().data();
-        for (size_t i = 0; i < sizes.size(); i++)
-            hash = fold(hash ^ static_cast<uint64_t>(sizes[i]),
-                        ODD ^ static_cast<uint64_t>(strides[i]));
-    } else {
-        for (int64_t size : sizes)
-            hash = fold(hash ^ static_cast<uint64_t>(size), ODD);
+    uint64_t               hash = fold(seed ^
+                                           (IN_TENSOR | dtype << 8 | static_cast<uint64_t>(impl->layout()) << 16 |
+                              static_cast<uint64_t>(impl->sizes().size()) << 32),
+                                       ODD);
+    for (size_t i = 0; i < impl->sizes().size(); i++) {
+        uint64_t stride = impl->layout() == c10::kStrided
+                              ? static_cast<uint64_t>(impl->strides()[i])
+                              : 0;
+        hash = fold(hash ^ static_cast<uint64_t>(impl->sizes()[i]), ODD ^ stride);
     }
     return hash;
 }
 
-inline uint64_t hash_scalar(const c10::IValue &value)
+INLINE uint64_t hash_tensor(const at::Tensor &tensor, uint64_t seed)
+{
+    const c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
+
+    if (UNLIKELY(!has_sizes(tensor) || impl->layout() != c10::kStrided))
+        return hash_rare_tensor(tensor, seed);
+    c10::IntArrayRef sizes = impl->sizes();
+    const int64_t   *strides = impl->strides().data();
+    uint64_t         dtype = static_cast<uint8_t>(c10::typeMetaToScalarType(impl->dtype()));
+    uint64_t         hash =
+        fold(seed ^ (IN_TENSOR | dtype << 8 | static_cast<uint64_t>(sizes.size()) << 32), ODD);
+    for (size_t i = 0; i < sizes.size(); i++)
+        hash = fold(hash ^ static_cast<uint64_t>(sizes[i]),
+                    ODD ^ static_cast<uint64_t>(strides[i]));
+    return hash;
+}
+
+NOINLINE uint64_t hash_rare_scalar(const c10::IValue &value, uint64_t seed)
 {
     uint64_t words[2] = { 0, 0 };
 
-    if (value.isInt()) {
-        words[0] = static_cast<uint64_t>(value.toInt());
-        return fold(words[0] ^ 0xA0761D6478BD642Full, IN_SCALAR | 1 << 8);
-    }
-    if (value.isBool())
-        return fold(IN_SCALAR + value.toBool(), 0x8EBC6AF09C88C6E3ull);
-    if (value.isDouble()) {
-        double number = value.toDouble();
-        memcpy(words, &number, sizeof number);
-        return fold(words[0] ^ 0x589965CC75374CC3ull, ODD);
-    }
     if (value.isComplexDouble()) {
         c10::complex<double> number = value.toComplexDouble();
         memcpy(words, &number, sizeof number);
-        return fold(words[0] ^ 0x1D8E4E27C47D124Full, words[1] ^ 0xEB44ACCAB455D165ull);
+        return fold(seed ^ words[0], words[1] ^ 0xEB44ACCAB455D165ull);
     }
-    return IN_SCALAR | 5 << 8; /* symbolic: it has no value yet */
+    return fold(seed ^ IN_SCALAR, 0x1D8E4E27C47D124Full); /* symbolic: it has no value yet */
+}
+
+INLINE uint64_t hash_scalar(const c10::IValue &value, uint64_t seed)
+{
+    if (value.isInt())
+        return fold(seed ^ static_cast<uint64_t>(value.toInt()), INTEGER);
+    if (value.isBool())
+        return fold(seed + value.toBool(), BOOLEAN);
+    if (value.isDouble()) {
+        double   number = value.toDouble();
+        uint64_t word;
+        memcpy(&word, &number, sizeof word);
+        return fold(seed ^ word, DOUBLE);
+    }
+    return hash_rare_scalar(value, seed);
+}
+
+INLINE uint64_t hash_list(c10::ArrayRef<c10::IValue> list, uint64_t seed)
+{
+    bool     numbers = is_shown(list);
+    uint64_t hash = fold(seed ^ (IN_LIST | static_cast<uint64_t>(list.size()) << 32), ODD);
+
+    for (const c10::IValue &element : list) {
+        if (element.isTensor())
+            hash = hash_tensor(element.toTensor(), hash);
+        else if (numbers)
+            hash = hash_scalar(element, hash);
+        else
+            hash = fold(hash ^ IN_NONE, ODD);
+    }
+    return hash;
 }
 
 /*
  * `seed` holds which operator it is: what kind of lists it takes is then known, and the first
  * element tells the rest. (To ask a list for its type takes longer than to hash it.)
  */
-INLINE uint64_t hash_inputs(c10::ArrayRef<const c10::IValue> inputs, uint64_t seed)
+FLATTEN NOINLINE uint64_t hash_inputs(c10::ArrayRef<const c10::IValue> inputs, uint64_t seed)
 {
-    uint64_t hash = seed + inputs.size();
+    uint64_t hash = seed + inputs.size(), place = 0;
 
     for (const c10::IValue &value : inputs) {
-        if (value.isTensor()) {
-            hash = stir(hash, hash_tensor(value.toTensor()));
-        } else if (value.isNone()) {
-            hash = stir(hash, IN_NONE);
-        } else if (value.isScalar()) {
-            hash = stir(hash, hash_scalar(value));
-        } else if (value.isList()) {
-            c10::ArrayRef<c10::IValue> list = value.toListRef();
-            bool                       numbers = is_shown(list);
-            hash = stir(hash, IN_LIST | static_cast<uint64_t>(list.size()) << 32);
-            for (const c10::IValue &element : list) {
-                if (element.isTensor())
-                    hash = stir(hash, hash_tensor(element.toTensor()));
-                else if (numbers)
-                    hash = stir(hash, hash_scalar(element));
-                else
-                    hash = stir(hash, IN_NONE);
-            }
-        } else {
-            hash = stir(hash, IN_NONE);
-        }
+        place += PLACE;
+        if (value.isTensor())
+            hash += hash_tensor(value.toTensor(), place);
+        else if (value.isNone())
+            hash += place;
+        else if (value.isList())
+            hash += hash_list(value.toListRef(), place);
+        else if (value.isScalar())
+            hash += hash_scalar(value, place);
+        else
+            hash += place;
     }
     return hash;
 }
@@ -210,7 +241,7 @@ inline uint64_t hash_value(const c10::IValue &value)
     if (value.isString())
         return hash_text(value.toStringRef().data(), value.toStringRef().size(), IN_LIST);
     if (value.isScalar())
-        return hash_scalar(value);
+        return hash_scalar(value, IN_SCALAR);
     if (!value.isList())
         return IN_NONE;
     uint64_t hash = IN_LIST;
@@ -219,9 +250,10 @@ inline uint64_t hash_value(const c10::IValue &value)
     return hash;
 }
 
-/* Independent of their order. */
-inline uint64_t hash_keywords(const Keywords &keywords)
+/* Independent of their order. torch hands out a copy of them. */
+NOINLINE uint64_t hash_keywords(const at::RecordFunction &fn)
 {
+    Keywords keywords = fn.kwinputs();
     uint64_t hash = 0;
 
     for (const auto &one : keywords)

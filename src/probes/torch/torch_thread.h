@@ -30,6 +30,8 @@
 #define NOINLINE __attribute__((noinline))
 /* For functions on the path of each operator: a call would cost as much as its work. */
 #define INLINE inline __attribute__((always_inline))
+/* Everything that the function calls is inlined, except what is NOINLINE. */
+#define FLATTEN __attribute__((flatten))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
