@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What recording a GPU costs: ResNet-50 inference, batch 8, against torch.profiler. Needs an NVIDIA GPU.
 
-Each profiler runs in a process of its own, in turn, ROUNDS times. In it, twelve times: a bare run of 20 iterations, then a session
-of as many, which is stopped after its time was taken; the median of the differences is what that process adds. The medians of the
-rounds are compared. Both have had one session before. What that first one leaves behind, in bare runs after it, is a line of its own.
+Each profiler has a process of its own, since CUPTI has room for one. Both live at the same time and take turns, so that whatever
+else the machine does meets both alike: in a turn each runs 20 iterations bare, then as many in a session, whose stop is not timed;
+who goes first changes. The median of the differences is what that process adds. ROUNDS pairs of processes; the medians of the
+rounds are compared. Each process has had one session before. What that first one leaves behind, in bare runs after it, is a line of
+its own.
 
     python bench/gpu.py [--rounds N]
 """
@@ -16,14 +18,16 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+PROFILERS = ("torch", "sonde")
 ITERATIONS, PAIRS, EVENTS = 20, 12, 155_000
 
+# Reads commands from stdin, a line each, and answers each with a line of JSON.
 PROGRAM = r"""
-import json, os, statistics, sys, time, warnings
+import json, os, sys, time, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, sys.argv[1])
 import torch, workloads
-profiler, folder, iterations, pairs, many = *sys.argv[2:4], *map(int, sys.argv[4:])
+profiler, folder, iterations = *sys.argv[2:4], int(sys.argv[4])
 model = workloads.resnet50().cuda().eval()
 x = torch.randn(8, 3, 224, 224, device="cuda")
 
@@ -44,6 +48,7 @@ else:
     from sonde import ProfilerActivity, profile
 make = lambda: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True)
 run(20)
+
 def profiled():
     with make():
         run(2)
@@ -53,18 +58,11 @@ def bare():
     run(2)
     return timed(iterations)
 
-result = {}
-if pairs:
-    result["before"] = statistics.median(bare() for _ in range(pairs))
-    profiled()
-    both = [(bare(), profiled()) for _ in range(pairs)]
-    result["bare"], result["ms"] = (statistics.median(column) for column in zip(*both))
-    result["added"] = statistics.median(session - alone for alone, session in both)
-if many:
+def many(events):
     with make() as one:
         run(10)
     per_run = len(one.events()) / 10
-    count = max(1, int(many / per_run))
+    count = max(1, int(events / per_run))
     recorded = make()
     recorded.__enter__()
     run(count)
@@ -72,45 +70,112 @@ if many:
     recorded.__exit__(None, None, None)
     stop = time.perf_counter()
     recorded.key_averages().table()
-    result["events"] = per_run * count
-    result["stop_s"], result["table_s"] = stop - start, time.perf_counter() - stop
+    result = {"events": per_run * count, "stop_s": stop - start, "table_s": time.perf_counter() - stop}
     path = os.path.join(folder, profiler + (".json" if profiler == "torch" else ".sonde"))
     (recorded.export_chrome_trace if profiler == "torch" else recorded.save)(path)
     result["bytes"] = os.path.getsize(path)
-print(json.dumps(result))
+    return result
+
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # torch.profiler's library says things, too
+commands = {"bare": bare, "profiled": profiled, "many": many, "ready": lambda: True}
+for line in sys.stdin:
+    name, *numbers = line.split()
+    print(json.dumps(commands[name](*map(int, numbers))), file=answers, flush=True)
 """
 
 
-def run(profiler, folder, pairs=0, many=0):
-    done = subprocess.run([sys.executable, "-c", PROGRAM, os.path.join(os.path.dirname(HERE), "tests/gpu"),
-                           profiler, folder, str(ITERATIONS), str(pairs), str(many)],
-                          capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"bench/gpu.py: the run with {profiler} failed with status {done.returncode}:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+class Process:
+    """A process that runs the model under one profiler, when told."""
+
+    def __init__(self, profiler, folder):
+        self.profiler, self.said = profiler, tempfile.TemporaryFile("w+", errors="replace")
+        self.child = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, os.path.join(os.path.dirname(HERE), "tests/gpu"), profiler, folder,
+             str(ITERATIONS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.child.stdin.close()
+        self.child.wait()
+        self.child.stdout.close()
+        self.said.close()
+
+    def __call__(self, *words):
+        try:
+            print(*words, file=self.child.stdin, flush=True)
+            line = self.child.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            status = self.child.wait()
+            self.said.seek(0)
+            sys.exit(f"bench/gpu.py: the run with {self.profiler} failed with status {status}:\n{self.said.read()}")
+        return json.loads(line)
+
+
+def compare_processes(pairs, folder):
+    """{profiler: what an iteration takes before its first session, bare and in a session after it, and what that adds}."""
+    with Process("torch", folder) as theirs, Process("sonde", folder) as ours:
+        processes = {"torch": theirs, "sonde": ours}
+        for process in processes.values():
+            process("ready")
+        before, turns = ({name: [] for name in PROFILERS} for _ in range(2))
+        for _ in range(pairs):
+            for name, process in processes.items():
+                before[name].append(process("bare"))
+        for process in processes.values():
+            process("profiled")
+        for turn in range(pairs):
+            for name in PROFILERS[::1 if turn % 2 else -1]:
+                process = processes[name]
+                turns[name].append((process("bare"), process("profiled")))
+    found = {}
+    for name, both in turns.items():
+        bare, session = (statistics.median(column) for column in zip(*both))
+        found[name] = {"before": statistics.median(before[name]), "bare": bare, "ms": session,
+                       "added": statistics.median(after - alone for alone, after in both)}
+    return found
 
 
 def compare_added(rounds, pairs, folder):
     """Prints what each profiler adds to an iteration, and what it leaves behind."""
-    runs = {"torch": [], "sonde": []}
-    for _ in range(rounds):
-        for profiler, list_ in runs.items():
-            list_.append(run(profiler, folder, pairs=pairs))
+    runs = [compare_processes(pairs, folder) for _ in range(rounds)]
 
     def median(profiler, value):
-        return statistics.median(value(one) for one in runs[profiler])
+        return statistics.median(value(one[profiler]) for one in runs)
 
-    for profiler, list_ in runs.items():
-        shown = ", ".join(f"{one['bare']:.2f} +{one['added']:.2f}" for one in list_)
+    for profiler in PROFILERS:
+        shown = ", ".join(f"{one[profiler]['bare']:.2f} +{one[profiler]['added']:.2f}" for one in runs)
         print(f"    {profiler}: {shown} ms an iteration", flush=True)
     ours, theirs = (median(profiler, lambda one: one["added"]) for profiler in ("sonde", "torch"))
-    bare = statistics.median(one["bare"] for list_ in runs.values() for one in list_)
+    bare = statistics.median(one[profiler]["bare"] for one in runs for profiler in PROFILERS)
+    ratios = ", ".join(f"{one['sonde']['added'] / one['torch']['added']:.2f}" for one in runs)
     print(f"added time, of torch.profiler's    {ours / theirs:.2f} x   (at most 0.25)   bare {bare:.2f},"
-          f" torch +{theirs:.2f}, sonde +{ours:.2f} ms", flush=True)
-    left = {profiler: median(profiler, lambda one: one["bare"] - one["before"]) for profiler in runs}
-    whole = {profiler: median(profiler, lambda one: one["ms"] - one["before"]) for profiler in runs}
+          f" torch +{theirs:.2f}, sonde +{ours:.2f} ms; by round {ratios}", flush=True)
+    left = {profiler: median(profiler, lambda one: one["bare"] - one["before"]) for profiler in PROFILERS}
+    whole = {profiler: median(profiler, lambda one: one["ms"] - one["before"]) for profiler in PROFILERS}
     print(f"left behind by the first session    torch +{left['torch']:.2f}, sonde +{left['sonde']:.2f} ms an iteration;"
           f" with it {whole['sonde'] / whole['torch']:.2f} x: torch +{whole['torch']:.2f}, sonde +{whole['sonde']:.2f} ms", flush=True)
+
+
+def run_many(profiler, folder, events):
+    with Process(profiler, folder) as process:
+        return process("many", events)
+
+
+def compare_sizes(events, folder):
+    """Prints what stop and table take, and the bytes of an event."""
+    ours, theirs = run_many("sonde", folder, events), run_many("torch", folder, events // 6)
+    print(f"stop and table of {ours['events']:,.0f} events    {ours['stop_s'] + ours['table_s']:.3f} s"
+          f"   (at most 0.1)   stop {ours['stop_s']:.3f}, table {ours['table_s']:.3f}; torch.profiler of "
+          f"{theirs['events']:,.0f}: {theirs['stop_s'] + theirs['table_s']:.1f} s", flush=True)
+    ours = run_many("sonde", folder, 5 * events)  # a file has some MiB of room left in its chunks
+    ratio = ours["bytes"] / ours["events"] / (theirs["bytes"] / theirs["events"])
+    print(f"trace, of torch's JSON    {ratio:.3f} x   (at most 0.05)   {ours['bytes'] / ours['events']:.1f} and "
+          f"{theirs['bytes'] / theirs['events']:.1f} bytes an event")
 
 
 def main():
@@ -132,14 +197,7 @@ def main():
         if options.rounds:
             compare_added(options.rounds, options.pairs, folder)
         if options.events:
-            ours, theirs = run("sonde", folder, many=options.events), run("torch", folder, many=options.events // 6)
-            print(f"stop and table of {ours['events']:,.0f} events    {ours['stop_s'] + ours['table_s']:.3f} s"
-                  f"   (at most 0.1)   stop {ours['stop_s']:.3f}, table {ours['table_s']:.3f}; torch.profiler of "
-                  f"{theirs['events']:,.0f}: {theirs['stop_s'] + theirs['table_s']:.1f} s", flush=True)
-            ours = run("sonde", folder, many=5 * options.events)  # a file has some MiB of room left in its chunks
-            ratio = ours["bytes"] / ours["events"] / (theirs["bytes"] / theirs["events"])
-            print(f"trace, of torch's JSON    {ratio:.3f} x   (at most 0.05)   {ours['bytes'] / ours['events']:.1f} and "
-                  f"{theirs['bytes'] / theirs['events']:.1f} bytes an event")
+            compare_sizes(options.events, folder)
 
 
 if __name__ == "__main__":
