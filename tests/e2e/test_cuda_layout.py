@@ -89,6 +89,7 @@ int main(void)
     AT(cupti_call, correlation, CUpti_CallbackData, correlationId);
     AT(cupti_resource_data, context, CUpti_ResourceData, context);
 
+    IS(CUPTI_ZEROED_BUFFERS, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER);
     IS(CUPTI_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY);
     IS(CUPTI_MEMSET, CUPTI_ACTIVITY_KIND_MEMSET);
     IS(CUPTI_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);

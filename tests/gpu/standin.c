@@ -43,11 +43,12 @@ static struct {
     size_t                  size, used;
     uint32_t                offsets[1 << 16], count, next;
     uint32_t                version, subscribe_result, enable_result;
-    size_t                  dropped;
+    size_t                  dropped, zeroed, dirty;
     int64_t                 shift; /* of CUPTI's clock from the host's */
     long                    calls, flushes, waits, subscriptions;
+    int                     runtime;
     int devices; /* 2: calls with an odd correlation, and their work, are of the second */
-} cupti = { .version = 130001, .devices = 1 };
+} cupti = { .version = 130001, .runtime = 13000, .devices = 1 };
 static char second_context;
 static struct cupti_subscriber {
     int unused;
@@ -195,6 +196,28 @@ EXPORT uint32_t cuptiActivityDisable(uint32_t kind)
     return 0;
 }
 
+EXPORT uint32_t cuptiActivitySetAttribute(uint32_t attribute, size_t *size, void *value)
+{
+    if (attribute != CUPTI_ZEROED_BUFFERS || *size != sizeof cupti.zeroed)
+        return 1;
+    memcpy(&cupti.zeroed, value, sizeof cupti.zeroed);
+    return 0;
+}
+
+/* As CUPTI does: buffers of zeros, which it fills itself unless it was told that they are. */
+static void request_buffer(void)
+{
+    size_t most;
+
+    cupti.requested(&cupti.buffer, &cupti.size, &most);
+    if (!cupti.buffer)
+        return;
+    if (!cupti.zeroed)
+        memset(cupti.buffer, 0, cupti.size);
+    for (size_t i = 0; i < cupti.size; i++)
+        cupti.dirty += cupti.buffer[i] != 0;
+}
+
 EXPORT uint32_t cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record)
 {
     (void)valid;
@@ -272,6 +295,13 @@ EXPORT uint32_t cuptiActivityFlushAll(uint32_t flags)
 }
 
 /* ------------------------------------------------------------------- the driver */
+
+EXPORT int cudaRuntimeGetVersion(int *version);
+EXPORT int cudaRuntimeGetVersion(int *version)
+{
+    *version = cupti.runtime;
+    return 0;
+}
 
 EXPORT int cuDriverGetVersion(int *version)
 {
@@ -362,6 +392,8 @@ EXPORT int standin_set(const char *what, long value)
 {
     if (strcmp(what, "version") == 0)
         cupti.version = (uint32_t)value;
+    else if (strcmp(what, "runtime") == 0)
+        cupti.runtime = (int)value;
     else if (strcmp(what, "subscribe") == 0)
         cupti.subscribe_result = (uint32_t)value;
     else if (strcmp(what, "enable") == 0)
@@ -383,6 +415,8 @@ EXPORT long standin_get(const char *what)
            : strcmp(what, "flushes") == 0       ? cupti.flushes
            : strcmp(what, "waits") == 0         ? cupti.waits
            : strcmp(what, "subscriptions") == 0 ? cupti.subscriptions
+           : strcmp(what, "zeroed") == 0        ? (long)cupti.zeroed
+           : strcmp(what, "dirty") == 0         ? (long)cupti.dirty
            : strcmp(what, "kinds") == 0         ? (long)cupti.kinds[CUPTI_CONCURRENT_KERNEL]
                                                 : -1;
 }
@@ -410,20 +444,17 @@ EXPORT void standin_call(uint32_t domain, uint32_t id, uint32_t site, uint32_t c
 
 static uint8_t *place_for(uint32_t kind, size_t bytes)
 {
-    size_t most;
-
     if (!cupti.kinds[kind])
         return NULL;
     if (cupti.buffer && cupti.used + bytes > cupti.size)
         hand_over();
     if (!cupti.buffer)
-        cupti.requested(&cupti.buffer, &cupti.size, &most);
+        request_buffer();
     if (!cupti.buffer)
         return NULL;
     uint8_t *place = cupti.buffer + cupti.used;
     cupti.offsets[cupti.count++] = (uint32_t)cupti.used;
     cupti.used += bytes;
-    memset(place, 0, bytes);
     return place;
 }
 
@@ -544,14 +575,13 @@ static void delay(uint8_t *record, uint32_t kind)
 static void play_buffer(const uint8_t *payload)
 {
     uint32_t       count, size;
-    size_t         most;
     const uint8_t *bytes;
 
     memcpy(&count, payload, 4);
     memcpy(&size, payload + 4, 4);
     bytes = payload + 8 + 4 * (size_t)count;
     cuptiActivityFlushAll(0);
-    cupti.requested(&cupti.buffer, &cupti.size, &most);
+    request_buffer();
     memcpy(cupti.buffer, bytes, size);
     memcpy(cupti.offsets, payload + 8, 4 * (size_t)count);
     cupti.count = count;

@@ -5,9 +5,15 @@
 
 #include <stdint.h>
 
-/* "version", "subscribe" and "enable" (CUPTI's results), "dropped", "shift" of its clock in ns, "devices" (1 or 2). */
+/*
+ * "version", "runtime" (CUDA's version), "subscribe" and "enable" (CUPTI's results), "dropped", "shift" of its clock
+ * in ns, "devices" (1 or 2).
+ */
 int standin_set(const char *what, long value);
-/* "calls", "flushes", "waits", "subscriptions", "kinds": whether kernels are recorded. */
+/*
+ * "calls", "flushes", "waits", "subscriptions", "kinds": whether kernels are recorded, "zeroed": whether it was told
+ * that buffers are zeros, "dirty": bytes of them that were not.
+ */
 long     standin_get(const char *what);
 uint64_t standin_time(void);
 

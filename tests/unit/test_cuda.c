@@ -382,6 +382,7 @@ static void refusals_are_said(void **state)
         { "subscribe", CUPTI_E_MULTIPLE_SUBSCRIBERS, "another profiler has CUPTI" },
         { "enable", CUPTI_E_PRIVILEGES, "NVreg_RestrictProfilingToAdminUsers=0" },
         { "enable", CUPTI_E_MIG, "(MIG) cannot be profiled" },
+        { "runtime", 15000, "is that of CUDA 13, too old for this process, which uses CUDA 15" },
     };
 
     (void)state;
@@ -398,6 +399,23 @@ static void refusals_are_said(void **state)
         assert_int_equal(standin_get("subscriptions"), 0);
         assert_int_equal(standin_get("kinds"), 0);
     }
+}
+
+/* CUPTI is told that buffers are zeros: they are, when they come again as well. */
+static void buffers_are_zeros(void **state)
+{
+    const struct snd_devices *devices;
+
+    (void)state;
+    for (int cycle = 0; cycle < 3; cycle++) {
+        begin("zeros.sonde");
+        assert_int_equal(standin_get("zeroed"), 1);
+        for (uint32_t i = 1; i <= 5; i++)
+            launch(5000 + i, 7);
+        sonde_trace_close(end(&devices));
+        assert_int_equal(standin_get("zeroed"), 0); /* as whoever is next expects it */
+    }
+    assert_int_equal(standin_get("dirty"), 0);
 }
 
 /* The works of a GPU whose callbacks another profiler has. */
@@ -512,6 +530,7 @@ int main(void)
         cmocka_unit_test(cycles_of_a_schedule),
         cmocka_unit_test(nested_starts),
         cmocka_unit_test(refusals_are_said),
+        cmocka_unit_test(buffers_are_zeros),
         cmocka_unit_test(works_without_calls),
         cmocka_unit_test(recordings_come_out_whole),
         cmocka_unit_test(two_devices_are_told_apart),

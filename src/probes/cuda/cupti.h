@@ -15,8 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* cuptiGetVersion(): 18 is CUDA 11.8; since CUDA 13 it is major * 10000 + minor * 100 + update. */
+/* cuptiGetVersion(): 18 is CUDA 11.8 and 12.0; since CUDA 13 it is major * 10000 + minor * 100 + update. */
 #define CUPTI_VERSION_LEAST 18u
+#define CUPTI_VERSION_13 130000u
 #define CUPTI_VERSION_MOST 139999u
 
 enum cupti_result {
@@ -37,6 +38,7 @@ enum cupti_domain { CUPTI_DRIVER_API = 1, CUPTI_RUNTIME_API = 2, CUPTI_RESOURCE 
 enum cupti_site { CUPTI_ENTER = 0, CUPTI_EXIT = 1 };
 enum cupti_resource { CUPTI_CONTEXT_CREATED = 1, CUPTI_CONTEXT_DESTROY_STARTING = 2 };
 enum { CUPTI_FLUSH_FORCED = 1 };
+enum cupti_attribute { CUPTI_ZEROED_BUFFERS = 5 }; /* a size_t: buffers come filled with zeros */
 
 enum cupti_kind {
     CUPTI_MEMCPY = 1,
@@ -152,6 +154,7 @@ typedef void cupti_buffer_completed(void *context, uint32_t stream, uint8_t *buf
     CUPTI_CALL(ActivityRegisterCallbacks, cupti_buffer_requested *, cupti_buffer_completed *) \
     CUPTI_CALL(ActivityEnable, uint32_t)                                                      \
     CUPTI_CALL(ActivityDisable, uint32_t)                                                     \
+    CUPTI_CALL(ActivitySetAttribute, uint32_t, size_t *, void *)                              \
     CUPTI_CALL(ActivityFlushAll, uint32_t)                                                    \
     CUPTI_CALL(ActivityGetNextRecord, uint8_t *, size_t, uint8_t **)                          \
     CUPTI_CALL(ActivityGetNumDroppedRecords, void *, uint32_t, size_t *)

@@ -82,14 +82,15 @@ static void write_device(int index)
 
 static int runtime_version; /* 0: not known */
 
-void snd_devices_ask_runtime(void)
+int snd_devices_ask_runtime(void)
 {
     void *symbol = dlsym(RTLD_DEFAULT, "cudaRuntimeGetVersion");
     int (*ask)(int *);
 
     memcpy(&ask, &symbol, sizeof symbol);
-    if (runtime_version == 0 && symbol && ask(&runtime_version) != 0)
+    if (symbol && ask(&runtime_version) != 0)
         runtime_version = 0;
+    return runtime_version;
 }
 
 static void write_versions(void)

@@ -8,8 +8,8 @@
 #ifndef SND_PROBES_CUDA_DEVICES_H
 #define SND_PROBES_CUDA_DEVICES_H
 
-/* Reads the runtime's version. Call it before calls are recorded: it makes one. */
-void snd_devices_ask_runtime(void);
+/* The runtime's version, as 13000, or 0: not known. Call it before calls are recorded: it makes one. */
+int snd_devices_ask_runtime(void);
 
 /* Writes the driver's description of its devices, once for each file. */
 void snd_devices_write(void);

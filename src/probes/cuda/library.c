@@ -185,6 +185,27 @@ bool snd_cupti_open(const char *path, char *why, size_t size)
     return library || open_now(path, why, size);
 }
 
+/* The CUDA that the open library came with. */
+static int cuda_major(void)
+{
+    if (version >= CUPTI_VERSION_13)
+        return (int)(version / 10000);
+    return version > CUPTI_VERSION_LEAST ? 12 : 11;
+}
+
+bool snd_cupti_suits(int runtime, char *why, size_t size)
+{
+    int major = runtime / 1000;
+
+    if (major <= cuda_major() + 1)
+        return true;
+    snprintf(why, size,
+             "CUPTI version %u of %s is that of CUDA %d, too old for this process, which uses CUDA "
+             "%d: set SONDE_CUPTI to the libcupti.so of CUDA %d",
+             version, library_path, cuda_major(), major, major);
+    return false;
+}
+
 uint32_t snd_cupti_version(void)
 {
     return version;

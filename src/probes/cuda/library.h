@@ -42,6 +42,12 @@ extern struct cuda_driver snd_driver; /* members are NULL where there is no driv
  */
 bool snd_cupti_open(const char *path, char *why, size_t size);
 
+/*
+ * Whether the open library can serve this process, whose CUDA runtime has this version (13000; 0: not known).
+ * One that is two generations older does not know the runtime's calls, and crashes.
+ */
+bool snd_cupti_suits(int runtime, char *why, size_t size);
+
 /* Of the open library. */
 uint32_t    snd_cupti_version(void);
 const char *snd_cupti_path(void);

@@ -93,16 +93,27 @@ static void watch_process(void)
 
 /* --------------------------------------------------------------- start and stop */
 
+/* Versions that do not know this fill every buffer themselves. */
+static void tell_zeroed(size_t are_zeroed)
+{
+    size_t size = sizeof are_zeroed;
+
+    snd_cupti.ActivitySetAttribute(CUPTI_ZEROED_BUFFERS, &size, &are_zeroed);
+}
+
+/* Whoever uses CUPTI next has its defaults. */
 static void disable_kinds(void)
 {
     for (size_t i = 0; i < KINDS; i++)
         snd_cupti.ActivityDisable(kinds[i]);
+    tell_zeroed(0);
 }
 
 static uint32_t enable_kinds(void)
 {
     uint32_t result = snd_cupti.ActivityRegisterCallbacks(snd_works_requested, snd_works_completed);
 
+    tell_zeroed(result == CUPTI_OK);
     for (size_t i = 0; i < KINDS && result == CUPTI_OK; i++)
         result = snd_cupti.ActivityEnable(kinds[i]);
     return result;
@@ -154,11 +165,11 @@ static int start(const struct sonde_cuda_options *options)
 {
     char why[400];
 
-    if (!snd_cupti_open(options->cupti, why, sizeof why)) {
+    if (!snd_cupti_open(options->cupti, why, sizeof why) ||
+        !snd_cupti_suits(snd_devices_ask_runtime(), why, sizeof why)) {
         snprintf(error_text, sizeof error_text, "GPU work is not recorded: %s", why);
         return fail();
     }
-    snd_devices_ask_runtime();
     uint32_t result = turn_on(options->share);
     if (result != CUPTI_OK) {
         snd_cupti_explain(result, why, sizeof why);

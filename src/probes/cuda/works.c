@@ -16,7 +16,7 @@
 #include "sonde/record.h"
 
 /* 1 MiB takes some 4,800 kernels. */
-enum { BUFFER_BYTES = 1 << 20, ALIGNMENT = 8 };
+enum { BUFFER_BYTES = 1 << 20 };
 
 /* ------------------------------------------------------------------------- pool */
 
@@ -33,15 +33,22 @@ void snd_works_requested(uint8_t **buffer, size_t *size, size_t *most_records)
     if (spare)
         spares = spare->next;
     pthread_mutex_unlock(&pool);
-    *buffer = spare ? (uint8_t *)spare : aligned_alloc(ALIGNMENT, BUFFER_BYTES);
+    *buffer = spare ? (uint8_t *)spare : calloc(1, BUFFER_BYTES);
+    if (spare)
+        spare->next = NULL;
     *size = *buffer ? BUFFER_BYTES : 0;
     *most_records = 0;
 }
 
+/*
+ * CUPTI wants buffers of zeros. It would fill them itself, in the thread of the program that happens to need one; told
+ * that they are (session.c), it leaves that to us, in the thread that has read them.
+ */
 static void give_back(uint8_t *buffer)
 {
     struct spare *spare = (struct spare *)(void *)buffer;
 
+    memset(buffer, 0, BUFFER_BYTES);
     pthread_mutex_lock(&pool);
     spare->next = spares;
     spares = spare;
