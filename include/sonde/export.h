@@ -206,6 +206,14 @@ SONDE_API enum sonde_status sonde_diff(struct sonde_trace *const *traces, size_t
                                        const struct sonde_sink *sink, size_t *failed,
                                        struct sonde_error *err);
 
+/*
+ * The report page of the first run of B, with what differs from A: the rows of sonde_diff() and flame
+ * graphs coloured by change. Errors: SONDE_E_ARGUMENT, SONDE_E_UNSUPPORTED (built without the page).
+ */
+SONDE_API enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, size_t a_runs,
+                                            size_t b_runs, const struct sonde_sink *sink,
+                                            struct sonde_error *err);
+
 /* ---------------------------------------------------------------- exports */
 
 struct sonde_exporter_info {

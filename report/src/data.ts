@@ -54,6 +54,8 @@ export interface Head {
   streams: { process: number; queue: number; name: string }[];
   counters: [process: number, kind: number, name: number][];
   highlights: Highlight[];
+  a?: string[]; // of a comparison: files of both sides
+  b?: string[];
   texts: string[];
 }
 
@@ -139,6 +141,26 @@ export interface Tree {
   self: Float64Array;
   count: Float64Array;
   place: Uint32Array;
+  before?: Before; // the numbers are of B, and these of A
+}
+
+/** What a tree is of, as its section says. */
+export interface TreeHead {
+  key: string;
+  title: string;
+  count_title: string;
+  unit?: string; // of a comparison: what times are of, a step or a run, and how many each side has
+  a_units?: number;
+  b_units?: number;
+}
+
+export interface Before {
+  unit: string;
+  aUnits: number;
+  bUnits: number;
+  total: Float64Array;
+  self: Float64Array;
+  count: Float64Array;
 }
 
 export interface Trace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** From the bytes in the page to typed arrays (docs/REPORT_PAGE.md, "Data"). */
-import type { Blocks as MemoryBlocks, Head, Ranges, Series, Trace, Tree, ViewEntry } from "./data";
+import type { Before, Blocks as MemoryBlocks, Head, Ranges, Series, Trace, Tree, TreeHead, ViewEntry } from "./data";
 
 async function unpack(text: string): Promise<Uint8Array> {
   const binary = atob(text.trim());
@@ -192,10 +192,25 @@ function decodeBlocks(blocks: Blocks, categories: Blocks, series: Series[]): Mem
   return sorted;
 }
 
-function decodeTree(about: Pick<Tree, "key" | "title" | "count_title">, nodes: Blocks): Tree {
+/** Of a comparison: the numbers of A, of the same nodes. */
+function decodeBefore(about: TreeHead, nodes: Blocks): Before {
+  const n = nodes.count;
+  const before: Before = { unit: about.unit ?? "run", aUnits: about.a_units || 1, bUnits: about.b_units || 1, total: new Float64Array(n), self: new Float64Array(n), count: new Float64Array(n) };
+  nodes.each(([total, self, count], i) => {
+    before.total[i] = total.next();
+    before.self[i] = self.next();
+    before.count[i] = count.next();
+  });
+  return before;
+}
+
+function decodeTree(about: TreeHead, nodes: Blocks, before: Blocks): Tree {
   const n = nodes.count;
   const tree: Tree = {
-    ...about,
+    key: about.key,
+    title: about.title,
+    count_title: about.count_title,
+    ...(before.count > 0 ? { before: decodeBefore(about, before) } : {}),
     depth: new Uint32Array(n),
     name: new Uint32Array(n),
     total: new Float64Array(n),
@@ -237,10 +252,11 @@ export async function decode(text: string): Promise<Trace> {
   const decoder = new TextDecoder();
   const json = (part: Section): unknown => JSON.parse(decoder.decode(bytes.subarray(part.from, part.to)));
   const found = new Map<string, Section[]>();
-  const trees: { about: Pick<Tree, "key" | "title" | "count_title">; parts: Section[] }[] = [];
+  const trees: { about: TreeHead; parts: Section[]; before: Section[] }[] = [];
   for (const part of sections(bytes)) {
-    if (part.kind === "TREE") trees.push({ about: json(part) as Tree, parts: [] });
+    if (part.kind === "TREE") trees.push({ about: json(part) as TreeHead, parts: [], before: [] });
     else if (part.kind === "NODE") trees[trees.length - 1].parts.push(part);
+    else if (part.kind === "NODA") trees[trees.length - 1].before.push(part);
     else found.set(part.kind, [...(found.get(part.kind) ?? []), part]);
   }
   const blocks = (kind: string): Blocks => new Blocks(bytes, found.get(kind) ?? []);
@@ -261,7 +277,7 @@ export async function decode(text: string): Promise<Trace> {
     steps: { process: new Uint32Array(steps.count), number: new Float64Array(steps.count), at: new Float64Array(steps.count) },
     series,
     blocks: decodeBlocks(blocks("ALLO"), blocks("CATE"), series),
-    trees: trees.map((tree) => decodeTree(tree.about, new Blocks(bytes, tree.parts))).filter((tree) => tree.depth.length > 0),
+    trees: trees.map((tree) => decodeTree(tree.about, new Blocks(bytes, tree.parts), new Blocks(bytes, tree.before))).filter((tree) => tree.depth.length > 0),
   };
   links.each(([to, thread, start], i) => {
     trace.links.to[i] = to.next();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Flame graph and icicle of the trees, left-heavy; of a thread's ranges, in the order of time. */
+/** Flame graph and icicle of the trees, left-heavy, or of a thread's ranges in the order of time; of two traces, coloured by change. */
 import type { Palette } from "./colours";
 import type { Trace, Tree } from "./data";
 import { choice, el, fitCanvas, oncePerFrame, searchBox, type Part } from "./dom";
 import * as format from "./format";
 import type { Lane } from "./lanes";
 import { clampWindow, drawRow, matchTexts, painter, ROW_HEIGHT, spanAt, zoomAround, type Window } from "./rows";
+import { changeColour, changeFacts, changeLegend, sideTotals, type Side } from "./change";
 import { layOut, type Layout } from "./tree";
 
 /** What is drawn: a tree, or the rows of a lane. */
@@ -30,6 +31,8 @@ export class Flame implements Part {
   private window!: Window;
   private whole!: Window;
   private icicle = true;
+  private side: Side = "b"; // of a comparison: whose times are the widths
+  private legend = el("div.legend.change", { "aria-label": "Colours" });
   private matches: Uint8Array | null = null;
   private selected = -1;
   private selectedRow = -1;
@@ -47,25 +50,32 @@ export class Flame implements Part {
       return;
     }
     this.scroller.append(this.canvas);
-    this.element.append(this.place, this.scroller, this.details);
-    this.makeTools();
+    this.element.append(this.place, this.scroller, this.legend, this.details);
     this.use(this.source);
     this.listen();
   }
 
   private makeTools(): void {
-    this.place.replaceChildren(
+    const tools: (Node | null)[] = [
       choice("Of", this.sources.map((source) => [source.key, source.title]), this.source.key, (key) => this.use(this.sources.find((source) => source.key === key)!)),
       choice("Direction", [["icicle", "callers on top"], ["flame", "callers at the bottom"]], this.icicle ? "icicle" : "flame", (value) => {
         this.icicle = value === "icicle";
         this.draw();
       }),
-      this.search, el("button", { type: "button", title: "Show all (Escape)", onclick: () => this.show(this.whole) }, "All"), el("span.spacer"), this.status);
+      this.source.tree?.before ? choice("Width", [["b", "after (B)"], ["a", "before (A)"]], this.side, (value) => {
+        this.side = value as Side;
+        this.use(this.source);
+      }) : null,
+      this.search, el("button", { type: "button", title: "Show all (Escape)", onclick: () => this.show(this.whole) }, "All"), el("span.spacer"), this.status];
+    this.place.replaceChildren(...tools.filter((one): one is Node => one !== null));
   }
 
   private use(source: Source): void {
     this.source = source;
-    if (source.tree) this.layout = layOut(source.tree);
+    this.makeTools();
+    this.legend.replaceChildren(...(source.tree?.before ? changeLegend(this.trace, source.tree.before) : []));
+    this.legend.hidden = !source.tree?.before;
+    if (source.tree) this.layout = layOut(source.tree, sideTotals(source.tree, this.side));
     else {
       const { rows, spans } = source.lane!;
       this.layout = { spans, rows, whole: this.trace.to - this.trace.from, node: new Uint32Array(0), parent: new Int32Array(0) };
@@ -99,6 +109,8 @@ export class Flame implements Part {
     const p = painter(context, this.layout.spans, this.palette, this.trace.head.texts, this.window, width);
     p.matches = this.matches;
     p.selected = this.selected;
+    const { tree } = this.source;
+    if (tree?.before) p.colourOf = (id) => changeColour(tree, id);
     context.fillStyle = p.theme.back;
     context.fillRect(0, 0, width, height);
     this.layout.rows.forEach((row, i) => drawRow(p, row, this.y(i), ROW_HEIGHT));
@@ -139,7 +151,9 @@ export class Flame implements Part {
   }
 
   private length(id: number): number {
-    return this.source.tree ? this.source.tree.total[id] : this.layout.spans.end[id] - this.layout.spans.start[id];
+    const { tree } = this.source;
+    if (tree?.before) return sideTotals(tree, this.side)[id];
+    return tree ? tree.total[id] : this.layout.spans.end[id] - this.layout.spans.start[id];
   }
 
   private select(id: number, row: number): void {
@@ -214,11 +228,14 @@ export class Flame implements Part {
       return;
     }
     const { tree } = this.source;
-    const facts: [string, string][] = [["Total", format.timeNs(this.length(id))], ["Share", format.percent(this.length(id), this.layout.whole)]];
-    if (tree) {
+    const name = this.trace.head.texts[this.layout.spans.name[id]];
+    const facts: [string, string][] = tree?.before ? changeFacts(this.trace, tree, id, name) : [["Total", format.timeNs(this.length(id))], ["Share", format.percent(this.length(id), this.layout.whole)]];
+    if (tree && !tree.before) {
       facts.push(["Self", format.timeNs(tree.self[id])], [tree.count_title.charAt(0).toUpperCase() + tree.count_title.slice(1), String(tree.count[id])]);
+    }
+    if (tree) {
       if (tree.place[id]) facts.push(["Place", this.trace.head.texts[tree.place[id]]]);
     }
-    this.details.replaceChildren(el("div.facts-box", {}, el("h2", {}, this.trace.head.texts[this.layout.spans.name[id]]), el("dl.facts", {}, ...facts.map(([title, text]) => el("div", {}, el("dt", {}, title), el("dd", { "data-fact": title }, text))))));
+    this.details.replaceChildren(el("div.facts-box", {}, el("h2", {}, name), el("dl.facts", {}, ...facts.map(([title, text]) => el("div", {}, el("dt", {}, title), el("dd", { "data-fact": title }, text))))));
   }
 }

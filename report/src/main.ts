@@ -18,7 +18,7 @@ import { Timeline } from "./timeline";
 const byId = (id: string): HTMLElement => document.getElementById(id)!;
 
 /** Views that other parts show, or that are of no use as a table of their own. */
-const ELSEWHERE = new Set(["summary"]);
+const ELSEWHERE = new Set(["summary", "diff"]);
 
 class Page {
   private lanes: Lane[];
@@ -33,7 +33,7 @@ class Page {
     for (const entry of trace.views) this.views.set(entry.document.view, [...(this.views.get(entry.document.view) ?? []), entry]);
     const program = trace.head.processes[0]?.program.split("/").pop() ?? "";
     byId("program").textContent = program;
-    document.title = program ? `${program} – sonde` : "sonde";
+    document.title = program ? `${program}${trace.head.a ? ", compared" : ""} – sonde` : "sonde";
     this.makeNav();
     window.addEventListener("hashchange", () => this.route());
     document.addEventListener("keydown", (event) => this.key(event));
@@ -54,10 +54,16 @@ class Page {
     const filled = [...this.views.keys()].filter((view) => !ELSEWHERE.has(view) && !isEmpty(this.views.get(view)![0].document));
     const empty = [...this.views.keys()].filter((view) => !ELSEWHERE.has(view) && !filled.includes(view));
     byId("nav").replaceChildren(
-      link("summary", "Summary"), link("timeline", "Timeline"), link("flame", "Flame graph"), ...this.optionalParts().map(([hash, title]) => link(hash, title)),
+      link("summary", "Summary"), ...this.comparison().map(([hash, title]) => link(hash, title)), link("timeline", "Timeline"), link("flame", "Flame graph"), ...this.optionalParts().map(([hash, title]) => link(hash, title)),
       el("h2", {}, "Tables"), ...filled.map((view) => link(`table/${view}`, viewTitle(view))),
       ...(empty.length > 0 ? [el("details", {}, el("summary", {}, "Not recorded"), ...empty.map((view) => link(`table/${view}`, viewTitle(view))))] : []),
       el("p.version", {}, `sonde ${this.trace.head.version}`));
+  }
+
+  /** Of two traces: the table of what changed, and the flame graph. */
+  private comparison(): [hash: string, title: string][] {
+    const tree = this.trace.trees.find((one) => one.before);
+    return this.trace.head.a ? [...(this.views.has("diff") ? [["table/diff", "What changed"] as [string, string]] : []), ...(tree ? [[`flame/${tree.key}`, "Flame graph of changes"] as [string, string]] : [])] : [];
   }
 
   /** Parts that a trace has if it has what they show. */
@@ -88,7 +94,8 @@ class Page {
     const [kind, name] = hash.split("/");
     for (const link of byId("nav").querySelectorAll("a")) {
       const own = link.getAttribute("href")!.slice(1).split("/");
-      if (own[0] === kind && (kind !== "table" || own[1] === name)) link.setAttribute("aria-current", "page");
+      const isDiff = name?.startsWith("diff-") ?? false;
+      if (own[0] === kind && (kind === "table" ? own[1] === name : kind !== "flame" || (own.length > 1) === isDiff)) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
     this.part.shown?.();

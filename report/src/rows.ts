@@ -89,12 +89,14 @@ export interface Painter {
   matches: Uint8Array | null;
   selected: number;
   used: Set<number>; // colours that were drawn
+  /** Of a comparison: the colour of a span; else it is that of its name. */
+  colourOf: ((id: number) => string) | null;
 }
 
 export function painter(context: CanvasRenderingContext2D, spans: Spans, palette: Palette, texts: string[], window: Window, width: number): Painter {
   context.font = FONT;
   context.textBaseline = "middle";
-  return { context, spans, palette, texts, window, width, fills: fills(), theme: theme(), matches: null, selected: -1, used: new Set() };
+  return { context, spans, palette, texts, window, width, fills: fills(), theme: theme(), matches: null, selected: -1, used: new Set(), colourOf: null };
 }
 
 export function drawRow(p: Painter, row: Row, y: number, height: number): void {
@@ -111,8 +113,11 @@ export function drawRow(p: Painter, row: Row, y: number, height: number): void {
     if (left >= p.width) break;
     const right = (end[id] - from) * scale;
     const found = p.matches === null || p.matches[name[id]] === 1;
-    const colour = p.palette.number(name[id]);
-    if (colour !== last || found !== lastFound) {
+    const colour = p.colourOf ? -2 : p.palette.number(name[id]);
+    if (p.colourOf) {
+      context.globalAlpha = found ? 1 : 0.25;
+      context.fillStyle = p.colourOf(id);
+    } else if (colour !== last || found !== lastFound) {
       p.used.add(colour);
       context.globalAlpha = found ? 1 : 0.25;
       context.fillStyle = p.fills[colour];

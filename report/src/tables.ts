@@ -7,7 +7,7 @@ import { DataTable } from "./table";
 
 const titles: Record<string, string> = {
   ops: "Operators", "line-memory": "Memory by line", "range-counters": "Counters by range",
-  gpu: "GPU use", "tensor-lines": "Tensor memory by line", tree: "Call tree",
+  diff: "What changed", gpu: "GPU use", "tensor-lines": "Tensor memory by line", tree: "Call tree",
 };
 export const viewTitle = (view: string): string => titles[view] ?? view.charAt(0).toUpperCase() + view.slice(1);
 
@@ -21,7 +21,12 @@ export function totalsList(totals: Total[], microseconds: boolean): HTMLElement 
 }
 
 /** Views whose rows may lack a share. */
-const BLANK = new Set(["source", "roofline", "modules"]);
+const BLANK = new Set(["diff", "source", "roofline", "modules"]);
+
+/** Of data whose text is written by hand: what the page has above these columns. */
+const DIFF_TITLES: Record<string, string> = { change_percent: "Change %", low_percent: "95 % from", high_percent: "to", a_flops: "A FLOPs", b_flops: "B FLOPs" };
+
+const titled = (view: View): View => (view.view !== "diff" ? view : { ...view, columns: view.columns.map((column) => (DIFF_TITLES[column.key] ? { ...column, title: DIFF_TITLES[column.key] } : column)) });
 
 interface State {
   filter: string;
@@ -30,7 +35,7 @@ interface State {
 
 export function viewPart(entries: ViewEntry[], group: string, setGroup: (group: string) => void, find: ((name: string) => void) | null): Part {
   const entry = entries.find((one) => one.group === group) ?? entries[0];
-  const view = entry.document;
+  const view = titled(entry.document);
   const state: State = { filter: "", all: false };
   const place = el("div.rows");
   const printed = el("div.print-only");
@@ -67,7 +72,7 @@ export function viewPart(entries: ViewEntry[], group: string, setGroup: (group: 
   });
   const groups = entries.map((one): [string, string] => [one.group, one.group === "" ? "name" : one.group]);
   const hidden = view.columns.some((column) => column.title === undefined);
-  const tools = el("div.tools", {}, search, entries.length > 1 ? choice("Group by", groups, entry.group, setGroup) : null,
+  const tools = el("div.tools", {}, search, entries.length > 1 ? choice(view.view === "diff" ? "Of" : "Group by", groups, entry.group, setGroup) : null,
     hidden ? el("label.check", {}, el("input", { type: "checkbox", onchange: (event: Event) => { state.all = (event.target as HTMLInputElement).checked; build(); } }), "all columns") : null, el("span.spacer"), count);
   if (view.rows.length === 0) {
     element.append(el("p.empty", {}, view.empty ?? "Nothing of this is in the trace."));

@@ -12,7 +12,7 @@ export interface Layout {
 }
 
 /** Children, longest first; what does not fit into its parent is cut at its end. */
-export function layOut(tree: Tree): Layout {
+export function layOut(tree: Tree, total: Float64Array = tree.total): Layout {
   const n = tree.depth.length;
   const parent = new Int32Array(n).fill(-1);
   const children: number[][] = [];
@@ -30,7 +30,7 @@ export function layOut(tree: Tree): Layout {
   const start = new Float64Array(n);
   const end = new Float64Array(n);
   const rows: number[][] = [];
-  const whole = roots.reduce((sum, i) => sum + tree.total[i], 0);
+  const whole = roots.reduce((sum, i) => sum + total[i], 0);
   // Places are given level by level, so that each row comes out in order.
   let level: { from: number; to: number; nodes: number[] }[] = [{ from: 0, to: whole, nodes: roots }];
   while (level.length > 0) {
@@ -38,9 +38,9 @@ export function layOut(tree: Tree): Layout {
     const next: typeof level = [];
     for (const { from, to, nodes } of level) {
       let at = from;
-      for (const i of nodes.sort((a, b) => tree.total[b] - tree.total[a] || a - b)) {
+      for (const i of nodes.sort((a, b) => total[b] - total[a] || a - b)) {
         start[i] = Math.min(at, to);
-        end[i] = Math.min(at + tree.total[i], to);
+        end[i] = Math.min(at + total[i], to);
         at = end[i];
         if (end[i] <= start[i]) continue;
         row.push(i);

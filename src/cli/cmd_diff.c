@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde diff: what changed between two runs, or two sets of runs, and whether that is noise. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +9,7 @@
 #include "cli/viewoptions.h"
 
 struct diff_args {
-    const char *by, *fail_if, *sort, *time_unit;
+    const char *by, *fail_if, *sort, *time_unit, *html;
     int64_t     rows, least;
     bool        json, csv, wide;
 };
@@ -29,6 +30,9 @@ static const struct snd_option options[] = {
       SND_OPTION_NUMBER, AT(rows), -1 },
     { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, AT(json), 0 },
     { 0, "csv", NULL, "write CSV", SND_OPTION_FLAG, AT(csv), 0 },
+    { 0, "html", "FILE",
+      "write the report page of B with what changed, too ('-': in place of text)", SND_OPTION_TEXT,
+      AT(html), 0 },
     { 0, "time-unit", "UNIT", "text: unit of all times: us, ms or s (default: each its own)",
       SND_OPTION_TEXT, AT(time_unit), 0 },
     { 0, "wide", NULL, "text: do not truncate lines to the terminal's width", SND_OPTION_FLAG,
@@ -58,14 +62,35 @@ static int fill_report(const struct snd_command *self, const struct diff_args *a
     return -1;
 }
 
+/* The page as a file; '-': standard output. */
+static int write_page(const struct snd_command *self, const char *path, struct sonde_trace **traces,
+                      size_t a_runs, size_t b_runs)
+{
+    bool               is_stdout = strcmp(path, "-") == 0;
+    FILE              *file = is_stdout ? stdout : fopen(path, "we");
+    struct sonde_error err;
+
+    if (!file)
+        return snd_failure("%s: --html: cannot write %s: %s", self->name, path, strerror(errno));
+    struct sonde_sink sink = sonde_sink_file(file);
+    snd_progress_start("sonde: making the page");
+    enum sonde_status st = sonde_diff_page(traces, a_runs, b_runs, &sink, &err);
+    snd_progress_stop();
+    if (!is_stdout && fclose(file) != 0 && st == SONDE_OK)
+        return snd_failure("%s: --html: cannot write %s: %s", self->name, path, strerror(errno));
+    return st == SONDE_OK ? -1 : snd_failure("%s: --html: %s", self->name, err.message);
+}
+
 static int compare(const struct snd_command *self, const struct diff_args *args,
                    struct sonde_trace **traces, size_t a_runs, size_t b_runs)
 {
     struct sonde_report_options report = SONDE_REPORT_OPTIONS_INIT;
     struct sonde_diff_options   diff = SONDE_DIFF_OPTIONS_INIT;
-    struct sonde_sink           out = sonde_sink_file(stdout);
-    struct sonde_error          err;
-    size_t                      failed = 0;
+    struct sonde_buffer         unseen = { 0 };
+    bool                        has_text = !args->html || strcmp(args->html, "-") != 0;
+    struct sonde_sink  out = has_text ? sonde_sink_file(stdout) : sonde_sink_buffer(&unseen);
+    struct sonde_error err;
+    size_t             failed = 0;
 
     int status = fill_report(self, args, &report);
     if (status >= 0)
@@ -76,10 +101,13 @@ static int compare(const struct snd_command *self, const struct diff_args *args,
     snd_progress_start("sonde: comparing");
     enum sonde_status st = sonde_diff(traces, a_runs, b_runs, &diff, &report, &out, &failed, &err);
     snd_progress_stop();
+    sonde_buffer_release(&unseen);
     if (st == SONDE_E_ARGUMENT)
         return snd_usage_error(self, "%s", err.message);
     if (st != SONDE_OK)
         return snd_failure("%s: %s", self->name, err.message);
+    if (args->html && (status = write_page(self, args->html, traces, a_runs, b_runs)) >= 0)
+        return status;
     status = snd_finish_stdout(self);
     if (status == SND_EXIT_OK && failed > 0)
         return snd_failure("%s: --fail-if '%s': %zu beyond the limit", self->name, args->fail_if,

@@ -124,38 +124,53 @@ static int serve(const struct snd_command *self, const struct view_args *args, c
     return st == SONDE_OK ? SND_EXIT_OK : snd_report_error(self, object, &err);
 }
 
+/* The page of a trace, or of the second of two with what changed since the first. -1 to go on. */
+static int make_page(const struct snd_command *self, char **paths, struct sonde_trace **traces,
+                     int count, const struct sonde_sink *sink)
+{
+    struct sonde_error err;
+
+    snd_progress_start("sonde: making the page");
+    enum sonde_status st = count > 1 ? sonde_diff_page(traces, 1, 1, sink, &err)
+                                     : sonde_export(traces[0], "html", NULL, sink, &err);
+    snd_progress_stop();
+    if (st != SONDE_OK)
+        return snd_report_error(self, paths[count - 1], &err);
+    for (int i = 0; i < count; i++)
+        snd_say_losses(self->name, traces[i]);
+    return -1;
+}
+
 static int run(const struct snd_command *self, int argc, char **argv)
 {
     struct view_args    args = { 0 };
     struct sonde_buffer page = { 0 };
     struct sonde_sink   sink = sonde_sink_buffer(&page);
-    struct sonde_trace *trace;
-    struct sonde_error  err;
-    int                 operands;
+    struct sonde_trace *traces[2];
+    int                 operands, opened = 0;
 
     int status = snd_options_parse(self, argc, argv, &args, &operands);
-    if (status < 0)
-        status = snd_open_trace(self, operands, argv, &trace);
     if (status >= 0)
         return status;
-    snd_progress_start("sonde: making the page");
-    enum sonde_status st = sonde_export(trace, "html", NULL, &sink, &err);
-    snd_progress_stop();
-    if (st == SONDE_OK)
-        snd_say_losses(self->name, trace);
-    sonde_trace_close(trace);
-    status = st == SONDE_OK ? serve(self, &args, argv[0], &page)
-                            : snd_report_error(self, argv[0], &err);
+    if (operands > 2)
+        return snd_usage_error(self, "expected one trace, or two to compare, got %d", operands);
+    int count = operands > 1 ? 2 : 1;
+    while (status < 0 && opened < count) {
+        status = snd_open_trace(self, operands > 1 ? 1 : operands, &argv[opened], &traces[opened]);
+        opened += status < 0;
+    }
+    if (status < 0)
+        status = make_page(self, argv, traces, count, &sink);
+    while (opened > 0)
+        sonde_trace_close(traces[--opened]);
+    if (status < 0)
+        status = serve(self, &args, argv[count - 1], &page);
     sonde_buffer_release(&page);
     return status;
 }
 
 const struct snd_command snd_command_view = {
-    "view",
-    "[TRACE]",
-    "open a trace's report page in a browser",
-    options,
-    SND_OPTION_COUNT(options),
-    false,
+    "view",  "[TRACE | A B]",           "open a trace's report page in a browser",
+    options, SND_OPTION_COUNT(options), false,
     run,
 };

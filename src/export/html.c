@@ -73,11 +73,11 @@ static void release(struct snd_html *page)
     free(page->is_torch);
 }
 
-static enum sonde_status put_sections(struct sonde_trace *trace, const struct sonde_sink *sink,
-                                      struct sonde_error *err)
+static enum sonde_status put_sections(struct sonde_trace *trace, const struct snd_html_sides *sides,
+                                      const struct sonde_sink *sink, struct sonde_error *err)
 {
     struct snd_out    out;
-    struct snd_html   page = { .trace = trace, .out = &out };
+    struct snd_html   page = { .trace = trace, .sides = sides, .out = &out };
     enum sonde_status st = SONDE_OK;
 
     snd_out_init(&out, sink);
@@ -90,6 +90,8 @@ static enum sonde_status put_sections(struct sonde_trace *trace, const struct so
         st = snd_html_trees(&page, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_views(&page, err);
+    if (st == SONDE_OK && !page.failed && sides)
+        st = snd_html_diff(&page, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_head(&page, err); /* last: it has the texts of all */
     if (st == SONDE_OK && (page.failed || page.text.failed || page.counter_names.failed))
@@ -99,8 +101,8 @@ static enum sonde_status put_sections(struct sonde_trace *trace, const struct so
 }
 
 /* Without zlib the page is larger; nothing else differs. */
-static enum sonde_status put_data(struct sonde_trace *trace, struct snd_out *out,
-                                  struct sonde_error *err)
+static enum sonde_status put_data(struct sonde_trace *trace, const struct snd_html_sides *sides,
+                                  struct snd_out *out, struct sonde_error *err)
 {
     struct snd_base64 base64 = { .out = out };
     struct sonde_sink sink = snd_base64_sink(&base64);
@@ -112,26 +114,46 @@ static enum sonde_status put_data(struct sonde_trace *trace, struct snd_out *out
         if (st != SONDE_OK)
             return st;
         struct sonde_sink inner = snd_gzip_sink(gzip);
-        st = put_sections(trace, &inner, err);
+        st = put_sections(trace, sides, &inner, err);
         if (st == SONDE_OK)
             st = snd_gzip_finish(gzip, err);
         snd_gzip_free(gzip);
     } else {
-        st = put_sections(trace, &sink, err);
+        st = put_sections(trace, sides, &sink, err);
     }
     snd_base64_finish(&base64);
     return st;
 }
 
-SND_EXPORT_WRITE(snd_export_html)
+static enum sonde_status put_page(struct sonde_trace *trace, const struct snd_html_sides *sides,
+                                  struct snd_out *out, struct sonde_error *err)
 {
     const char *mark = strstr(snd_html_template, SND_HTML_DATA_MARK);
 
-    (void)options;
     if (!mark)
         return snd_fail(err, SONDE_E_UNSUPPORTED, "this build's report page has no place for data");
     snd_out_put(out, snd_html_template, (size_t)(mark - snd_html_template));
-    enum sonde_status st = put_data(trace, out, err);
+    enum sonde_status st = put_data(trace, sides, out, err);
     snd_out_text(out, mark + strlen(SND_HTML_DATA_MARK));
     return st;
+}
+
+SND_EXPORT_WRITE(snd_export_html)
+{
+    (void)options;
+    return put_page(trace, NULL, out, err);
+}
+
+enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, size_t a_runs, size_t b_runs,
+                                  const struct sonde_sink *sink, struct sonde_error *err)
+{
+    struct snd_html_sides sides = { traces, a_runs, b_runs };
+    struct snd_out        out;
+
+    if (a_runs == 0 || b_runs == 0)
+        return snd_fail(err, SONDE_E_ARGUMENT, "expected a trace of each side, got %zu and %zu",
+                        a_runs, b_runs);
+    snd_out_init(&out, sink);
+    enum sonde_status st = put_page(traces[a_runs], &sides, &out, err);
+    return st == SONDE_OK ? snd_out_finish(&out, err) : st;
 }

@@ -3,7 +3,7 @@
  * export/page.h - the data of the report page (docs/REPORT_PAGE.md), as sections of a compressed stream.
  *
  * html.c writes the whole; page.c sections, columns and texts; pagespans.c ranges, GPUs' work and links;
- * pageevents.c marks, counters and memory; pagememory.c blocks of memory; pagetrees.c trees; pageviews.c tables and findings. The bytes
+ * pageevents.c marks, counters and memory; pagememory.c blocks of memory; pagetrees.c trees; pagediff.c what differs from another trace; pageviews.c tables and findings. The bytes
  * are the page's own business: both ends are in one file, so that there are no old readers.
  *
  * Layer: export. Threads: belongs to one thread.
@@ -21,6 +21,7 @@
 
 #define SND_HTML_BLOCK 32768u /* entries of a block: what is kept before it is written */
 #define SND_HTML_COLUMNS 8
+#define SND_HTML_ROWS 5000 /* of a view: the page says how many there are, and where the rest is */
 #define SND_VARINT_MAX 10
 
 /* A block of entries, by columns of varints, which a page reads at once. */
@@ -40,15 +41,22 @@ struct snd_html_held {
     bool     is_held;
 };
 
+/* Runs that the page compares: of A, then of B. */
+struct snd_html_sides {
+    struct sonde_trace *const *traces;
+    size_t                     a_runs, b_runs;
+};
+
 struct snd_html {
-    struct sonde_trace   *trace;
-    struct snd_out       *out; /* of sections */
-    struct sonde_buffer   text;
-    struct snd_map        numbers; /* (what, process, id) to a number of texts */
-    struct snd_texts      texts;   /* what entries name by number */
-    uint32_t             *by_name; /* by number in trace->names: plus one, in texts */
-    int64_t              *last_ns; /* by thread: end of its latest range */
-    struct snd_html_block spans, works, links, calls, marks, steps, counters, memory, blocks;
+    struct sonde_trace          *trace;
+    const struct snd_html_sides *sides; /* NULL: nothing is compared */
+    struct snd_out              *out;   /* of sections */
+    struct sonde_buffer          text;
+    struct snd_map               numbers; /* (what, process, id) to a number of texts */
+    struct snd_texts             texts;   /* what entries name by number */
+    uint32_t                    *by_name; /* by number in trace->names: plus one, in texts */
+    int64_t                     *last_ns; /* by thread: end of its latest range */
+    struct snd_html_block        spans, works, links, calls, marks, steps, counters, memory, blocks;
     int64_t        last_work_ns, last_mark_ns, last_counter_ns, last_memory_ns, last_block_ns;
     struct snd_map held_map; /* (process, device, address) to a place in held */
     struct snd_html_held *held;
@@ -119,6 +127,8 @@ void snd_html_block_event(struct snd_html *page, const struct sonde_event *event
 SND_CHECKED enum sonde_status snd_html_memory(struct snd_html *page, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_html_trees(struct snd_html *page, struct sonde_error *err);
 SND_CHECKED enum sonde_status snd_html_views(struct snd_html *page, struct sonde_error *err);
+/* What differs between `sides`: trees of both, merged, and the views of sonde_diff(). */
+SND_CHECKED enum sonde_status snd_html_diff(struct snd_html *page, struct sonde_error *err);
 /* Processes, threads, streams, counters, findings. */
 SND_CHECKED enum sonde_status snd_html_head(struct snd_html *page, struct sonde_error *err);
 

@@ -7,8 +7,6 @@
 #include "export/page.h"
 #include "export/streams.h"
 
-#define ROWS_MAX 5000 /* of a view: the page says how many there are, and where the rest is */
-
 /* --------------------------------------------------------------------- views */
 
 /* The groups that are useful for a view: those that the trace has more than one of. */
@@ -79,7 +77,7 @@ static void put_view(struct snd_html *page, const struct sonde_view_info *info,
 
     options.view = info->name;
     options.format = SONDE_REPORT_COLUMNS;
-    options.rows = ROWS_MAX;
+    options.rows = SND_HTML_ROWS;
     options.groups = group ? (unsigned)group->value : 0;
     if (strcmp(info->name, "ops") == 0)
         options.sort = "self_cpu_time_total";
@@ -191,6 +189,25 @@ static void put_highlights(const struct snd_highlights *highlights, struct snd_j
     snd_json_end(json);
 }
 
+/* The files that are compared: what is seen of them elsewhere is of the first of B. */
+static void put_sides(const struct snd_html *page, struct snd_json *json)
+{
+    const struct snd_html_sides *sides = page->sides;
+
+    if (!sides)
+        return;
+    snd_json_array(json, "a");
+    for (size_t i = 0; i < sides->a_runs + sides->b_runs; i++) {
+        if (i == sides->a_runs) {
+            snd_json_end(json);
+            snd_json_array(json, "b");
+        }
+        bool is_empty = sonde_trace_process_count(sides->traces[i]) == 0;
+        snd_json_text(json, NULL, is_empty ? "" : sonde_trace_process(sides->traces[i], 0)->path);
+    }
+    snd_json_end(json);
+}
+
 static void put_texts(struct snd_html *page, struct snd_json *json)
 {
     snd_json_array(json, "texts");
@@ -221,6 +238,7 @@ enum sonde_status snd_html_head(struct snd_html *page, struct sonde_error *err)
     snd_json_raw(&json, "counters", snd_buf_string(&page->counter_names),
                  page->counter_names.length);
     put_highlights(&highlights, &json);
+    put_sides(page, &json);
     put_texts(page, &json);
     snd_json_end(&json);
     page->failed |= snd_out_finish(&out, NULL) != SONDE_OK;
