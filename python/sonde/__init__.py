@@ -15,8 +15,8 @@
     ...     print(trace.report(view="ops", sort="self_cpu_time_total", rows=10))
     ...     trace.export("prog.json.gz", to="chrome")
 
-This package is a thin face: the numbers and the text come from the C library. Importing it does
-not import torch; asking for one of torch.profiler's names does, where torch is installed.
+This package is thin: the numbers and the text come from the C library. Importing it does not import
+torch; using one of torch.profiler's names does, where torch is installed.
 """
 _PLACES = {
     **dict.fromkeys(("Error", "Trace", "__version__"), "._core"),  # not in programs that are only recorded

@@ -28,7 +28,7 @@ class Diff:
 
     @property
     def changed(self):
-        """Rows whose time changed for real."""
+        """Rows that are slower or faster beyond noise."""
         return [row for row in self.rows if row["verdict"] in ("slower", "faster")]
 
     def table(self, rows=100):

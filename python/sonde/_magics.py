@@ -29,7 +29,7 @@ _numbers = itertools.count(1)  # of what was run
 # ------------------------------------------------------------------------------ results
 
 class Table:
-    """What a view says: text for a terminal, a table for a notebook."""
+    """The result of a view: text for a terminal, a table for a notebook."""
 
     def __init__(self, session, **options):
         self.text = session.report(**options).rstrip("\n")

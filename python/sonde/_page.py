@@ -6,13 +6,13 @@ import os
 from . import _scratch
 from ._core import Error
 
-_MOST = 24 << 20  # bytes that a notebook is made larger by, at most
+_MOST = 24 << 20  # bytes added to a notebook, at most
 _FRAME = ('<iframe title="sonde report" sandbox="allow-scripts" srcdoc="{}" '
           'style="width:100%;height:720px;border:1px solid #8884;border-radius:6px"></iframe>')
 
 
 class _Folder:
-    """What a temporary folder lives with."""
+    """An object that a temporary folder is removed with."""
 
 
 def inline(trace):

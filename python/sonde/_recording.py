@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process's one recording: who has it, and who shares it. Only this module begins and ends one.
+"""The process's one recording: who owns it, and who shares it. Only this module begins and ends one.
 
 A process records once at a time. An owner (a profile, a benchmark, a profile of layers) has it for
-itself: another one is refused, and told whose it is. Sessions (sonde.functions and its like) share
+itself: another one gets an error that names the owner. Sessions (sonde.functions and its like) share
 it: the first begins it, later ones join it, the last one ends it. A recording that is already on is
 joined and left as it is, whether it is that of `sonde run`, of an owner, of sessions, or of the
 program's own C code.
@@ -18,7 +18,7 @@ forks = 0  # of this process and its ancestors
 before_moving = []  # called with the path of an owner's recording that has ended
 
 _owner = None
-_host = None  # whose recording the owner is in: "run", "sessions"; None: its own
+_host = None  # the recording that the owner joined: "run", "sessions"; None: its own
 _shared = None  # the Recording that sessions share, while it is on
 _counted = {}  # by path, of recordings that are not the sessions': who has counted there, of each kind
 
@@ -41,7 +41,7 @@ os.register_at_fork(after_in_child=_forget_in_child, after_in_parent=_note_fork)
 class _OnlyOurs:
     """Matches Python's warning of fork() beside threads, where the other thread is the recorder's.
 
-    The recorder's helper does nothing that a child could miss; to warn of it would be wrong.
+    The recorder's helper thread holds nothing that a child needs: the warning would be wrong.
     """
 
     def match(self, text):
@@ -49,7 +49,7 @@ class _OnlyOurs:
 
 
 def allow_fork():
-    """The recorder has a thread, for which Python would warn of fork() since 3.12."""
+    """Silences Python's warning of fork() beside threads (since 3.12): the thread is the recorder's."""
     if sys.version_info < (3, 12):
         return
     import warnings
@@ -75,7 +75,7 @@ def _already():
 
 
 def take(owner, path, begin_at=begin, join=None):
-    """Has everything recorded into `path` on behalf of `owner`; returns where it really goes.
+    """Records into `path` on behalf of `owner`; returns the path that is really written.
 
     `begin_at(path)` begins it. Where sessions have one on, join() is called instead, and under
     `sonde run` neither: the path is then None.
@@ -158,7 +158,7 @@ class Recording:
             allow_fork()
         self.path = _record.path()
         self.users = 1
-        # By kind: the Part (python/_parts.py) that all is of, or SEVERAL.
+        # By kind: the one Part (python/_parts.py) that all counts belong to, or SEVERAL.
         self.counted = {} if self.owned else _counted.setdefault(self.path, {})
 
     def leave(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Temporary folders that go with the object that they are for.
+"""Temporary folders that are removed with the object that they are for.
 
 An object may be collected anywhere, also while a program's calls are being recorded. So nothing
 of the standard library runs then: weakref.finalize and shutil would be in the program's table.

@@ -43,7 +43,7 @@ def step():
 
 
 def came(source, *, by_hand=False, number=None):
-    """`source` says that a step ended; `number`, if it counts: of the step that begins."""
+    """`source` ended a step; `number`: that of the step that begins, if the source counts."""
     global _number, _only_counted
     with _lock:
         if by_hand:
@@ -60,7 +60,7 @@ def came(source, *, by_hand=False, number=None):
         _came.clear()
         _came.add(source)
         _only_counted = not by_hand and (_only_counted or _number == 0)
-        _number = max(_number + 1, number or 0)  # none twice, whoever else counts
+        _number = max(_number + 1, number or 0)  # no number twice, even if others count too
         number = _number
     _record.step(number)
 
@@ -72,7 +72,7 @@ def by_hand(source):
 
 
 def forget(source):
-    """It will not come again: others may begin steps."""
+    """The source ends no more steps: others may begin them."""
     with _lock:
         _by_hand.discard(source)
         _came.discard(source)
@@ -122,7 +122,7 @@ def watch_new_optimizers(optimizer, is_compiling):
         @functools.wraps(inner)
         def step(self, *args, **kwargs):
             result = inner(self, *args, **kwargs)
-            if not is_compiling():  # torch.compile must not see what comes next
+            if not is_compiling():  # torch.compile must not trace what follows
                 came(id(self))
             return result
 

@@ -19,7 +19,7 @@ __all__ = ["profile", "record_function"]
 
 
 class profile(_profile):
-    """The older way in: a context manager alone, without schedule, with results of its own."""
+    """The older interface: a context manager without schedule, with results of its own."""
 
     def __init__(self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False,
                  with_flops=False, profile_memory=False, with_stack=False, with_modules=False,

@@ -3,8 +3,7 @@
 
 `sonde run` puts this folder first on PYTHONPATH, so that every Python process of the job runs
 this file before its own code. It waits for `import torch` to finish and then has torch recorded,
-and starts the probes of Python itself. Whatever goes wrong is said in one line; the program goes
-on as if alone.
+and starts the probes of Python itself. A failure is reported in one line; the program runs on without it.
 
 It imports what Python itself has loaded by now and nothing else: importlib.util alone would cost
 each process of a program 4 ms, and what a program finds in sys.modules should be its own.
@@ -41,7 +40,7 @@ class Start:
 # ------------------------------------------------------------------------ the package
 
 def find_package():
-    """The package that this file belongs to; for a Python that it was not built for, its own."""
+    """The package that this file belongs to; for a Python that it was not built for, the one installed there."""
     for folder in (PACKAGE, *(os.path.join(folder or ".", "sonde") for folder in sys.path)):
         if os.path.exists(os.path.join(folder, "__init__.py")) and any(
                 os.path.exists(os.path.join(folder, f"_python{suffix}"))
@@ -81,7 +80,7 @@ def is_helper():
 
 
 def is_subinterpreter():
-    """Another interpreter of a process whose main one has been here."""
+    """Whether this is a subinterpreter: the main one has run this file already."""
     if os.environ.get("SONDE_FIRST_PROCESS") != str(os.getpid()):
         return False
     try:
@@ -108,7 +107,7 @@ def start_imported(module, starts, probes):
     for start in starts:
         try:
             start.load()(probes, start.value)
-        except Exception as error:  # the program must not suffer for it
+        except Exception as error:  # must not reach the program
             say(f"{start.when} is not recorded: {error}")
     if module.__name__ == "torch":
         try:
@@ -122,7 +121,7 @@ def start_imported(module, starts, probes):
 # ---------------------------------------------------------------------- after an import
 
 class Loader:
-    """A module's own loader, and one thing more once it is done."""
+    """Wraps a module's loader, and calls a function once the module is loaded."""
 
     def __init__(self, real, finder):
         self.real, self.finder = real, finder
@@ -142,9 +141,9 @@ class Loader:
 
 
 class Finder:
-    """Finds nothing itself: it stands in front of the others until a module is loaded.
+    """A finder that finds nothing itself: it comes before the others until a module is loaded.
 
-    To be asked for it is not enough: many look whether torch is there before they import it.
+    Being asked for the module is not enough: many programs look whether torch is there before they import it.
     """
 
     def __init__(self, wanted, then):
@@ -183,7 +182,7 @@ def run_shadowed():
 
 
 def find_importer():
-    """What Python asks of the script's name before it runs it: answered now, it is not counted."""
+    """Does now what Python does with the script's name before it runs it, so that it is not counted."""
     name = sys.argv[0] if getattr(sys, "argv", None) else ""
     path = os.path.abspath(name)
     if name == "-m":
@@ -200,7 +199,7 @@ def find_importer():
 
 
 def start_last(starts, probes):
-    """Once nothing of the start-up is left to run: in the place of usercustomize, or after it."""
+    """Runs the last step after all start-up code: in the place of usercustomize, or after it."""
     import site
     from sonde.python import _start
     find_importer()
@@ -254,7 +253,7 @@ def main():
         then = start_all(starts, probes)
     try:
         run_shadowed()
-    finally:  # whatever it raises is Python's to tell of, and the program runs
+    finally:  # Python reports what it raises, and the program runs
         if then:
             try:
                 then()

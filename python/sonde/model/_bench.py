@@ -55,7 +55,7 @@ def note(kind, subject="", number=0, /, **members):
 
 
 def _name(name, number):
-    """Of a range that the reader knows."""
+    """A range whose name the reader knows."""
     return f"{_record.NAMES[name]}{number}"
 
 
@@ -70,7 +70,7 @@ def _range(name):
 
 @contextlib.contextmanager
 def _without_collector():
-    """As timeit: a collection in the middle of a run is not the model's."""
+    """As timeit: no garbage collection in the middle of a run."""
     was_on = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -90,7 +90,7 @@ class Bench:
         """`source`: where the inputs come from, in words."""
         import torch
         why = _recording.why_not_alone("a benchmark")
-        if why:  # before the model runs: who records would see it
+        if why:  # before the model runs, while another recording would see it
             raise ModelError(f"sonde: {why}")
         self.torch = torch
         self.model = model
@@ -109,7 +109,7 @@ class Bench:
         return os.path.join(self.folder, f"{kind}{number}.sonde")
 
     def _done(self):
-        """On a GPU, work is handed over, not done, when a call returns."""
+        """Waits for the GPU: its work is launched, not done, when a call returns."""
         if self.device.type == "cuda":
             self.torch.cuda.synchronize(self.device)
 
@@ -125,7 +125,7 @@ class Bench:
     # ------------------------------------------------------------------- the machine
 
     def measure_peak(self):
-        """Matrix products of the model's type, as fast as this machine makes them."""
+        """Measures the machine's peak: matrix products of the model's type."""
         torch = self.torch
         dtype = getattr(torch, self.dtype, torch.float32)
         size = _PEAK_SIZES.get(self.device.type, 1024)
@@ -165,7 +165,7 @@ class Bench:
         return self.model(**inputs) if isinstance(inputs, dict) else self.model(*inputs)
 
     def _learn(self, batch, inputs):
-        """The first pass: what goes in and out of each module, and whether it works at all."""
+        """The first pass: inputs and outputs of each module, and whether the model runs at all."""
         self._calls = Calls(self.model)
         try:
             with self.torch.no_grad(), self._calls:
@@ -298,7 +298,7 @@ class Bench:
         return None
 
     def _time_graph(self, graph, batch, warmup, runs):
-        """Nothing but the nodes is marked, so that operators' recording is in no node's time."""
+        """Marks the nodes only, so that no node's time includes the recording of operators."""
         graph.run("", warmup)  # nothing records
         with _without_collector(), _Recording(self._path("graph-time", batch)):
             self._note_model()

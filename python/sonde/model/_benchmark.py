@@ -31,7 +31,7 @@ class _Measured:
         self._folder = _scratch.folder_for(self, "sonde-model-")
 
     def _passes(self):
-        """The passes of the largest batch; those with a way back, if there are any."""
+        """The passes of the largest batch; those with a backward pass, if there are any."""
         sizes = {}
         for name in os.listdir(self._folder):
             kind, _, number = name.removesuffix(".sonde").partition("-")
@@ -137,7 +137,7 @@ class Graph(_Measured):
 
 @contextlib.contextmanager
 def _evaluating(model):
-    """Every module has its own mode again after it: parts of a model are often frozen."""
+    """Restores the mode of every module afterwards: parts of a model are often frozen."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
@@ -156,7 +156,7 @@ def _batch_of(sample):
 
 
 def _with_batch(sample, batch, size):
-    """The same with another batch size: rows of it, over and over."""
+    """The same with another batch size: its rows, repeated."""
     import torch
     if isinstance(sample, torch.Tensor):
         if sample.dim() == 0 or sample.shape[0] != batch:

@@ -30,7 +30,7 @@ def _parse(arguments):
 
 
 def _teller():
-    """Progress, where a person looks on; the line is wiped at the end."""
+    """Prints progress if stderr is a terminal; the line is erased at the end."""
     if not (sys.stderr and sys.stderr.isatty()):
         return lambda text: None
 
@@ -93,7 +93,7 @@ def main(arguments):
     except KeyboardInterrupt:
         say("")
         return 130
-    except Exception as error:  # the user's own code, somewhere: a line, not a page
+    except Exception as error:  # somewhere in the user's code: one line, not a traceback
         if os.environ.get("SONDE_TRACEBACK"):
             raise
         say("")

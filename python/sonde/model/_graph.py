@@ -13,13 +13,13 @@ from ._structures import byte_count, describe_error, shapes, tensors_of
 
 
 class NoGraph(RuntimeError):
-    """The model cannot be traced; the words say why, of each tracer."""
+    """The model cannot be traced; the message has the reason of each tracer."""
 
 
 # ---------------------------------------------------------------------------- tracing
 
 def _unused_defaults(model, inputs):
-    """Arguments that are not given have their defaults while torch.fx traces, not a stand-in."""
+    """Arguments that are not given keep their defaults while torch.fx traces, instead of a Proxy."""
     signature = inspect.signature(model.forward)
     given = (signature.bind(**inputs) if isinstance(inputs, dict) else
              signature.bind(*inputs)).arguments
@@ -111,7 +111,7 @@ class Graph:
                       + "; ".join(reasons))
 
     def _learn(self):
-        """The first run: what goes in and out of each node. Returns the shapes of the outputs."""
+        """The first run: inputs and outputs of each node. Returns the shapes of the outputs."""
         self._names, self.nodes = {}, []
 
         def around(interpreter, node, run):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the machine says of itself: processor, memory, GPUs, and the energy it has used.
+"""The machine's description: processor, memory, GPUs, and the energy it has used.
 
-Facts as the system tells them, for the trace; what is shown of them is libsonde's to say.
+Facts as the system reports them, for the trace; libsonde decides what is shown of them.
 """
 import contextlib
 import glob
@@ -89,14 +89,14 @@ class Rapl:
                 return None
             now = int(text)
             if now < self._last[i]:
-                self._turns[i] += 1  # the counter began anew
+                self._turns[i] += 1  # the counter wrapped around
             self._last[i] = now
             total += now + self._turns[i] * self._wraps[i]
         return total
 
 
 class Nvml:
-    """The GPU's own counter. By its UUID: NVML numbers GPUs that CUDA does not show, or otherwise."""
+    """The GPU's own counter. By its UUID: NVML may number GPUs in another order than CUDA."""
 
     source = "NVML, the whole GPU"
 
@@ -111,7 +111,7 @@ class Nvml:
 
 
 def energy_meter(device):
-    """Of the device; (None, why) if nobody tells."""
+    """Of the device; (None, reason) if there is no counter."""
     if device.type == "cuda":
         import torch
         uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)

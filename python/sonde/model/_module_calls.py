@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of a model's modules, met by hooks: what goes in and out, how long a GPU works on them."""
+"""Calls of a model's modules, seen by hooks: their inputs and outputs, and their time on a GPU."""
 from ._structures import byte_count, shapes, tensors_of
 
 _DEVICE_PASSES = 128  # whose times on the GPU fit into a note, with the shapes
@@ -20,7 +20,7 @@ class _Hooked:
 
 
 class Calls(_Hooked):
-    """Which module is under way, and what goes in and out of each."""
+    """Which module runs, and the inputs and outputs of each."""
 
     def __init__(self, model):
         root = type(model).__name__
@@ -67,7 +67,7 @@ class Calls(_Hooked):
 
 
 class DeviceTimes(_Hooked):
-    """One pass with an event on the GPU's stream before and after each call: nobody waits."""
+    """One pass with an event on the GPU's stream before and after each call, without waiting."""
 
     def __init__(self, torch, paths):
         self._torch = torch

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which model is meant, and what goes in: SPEC of `sonde model` and `sonde layers`.
+"""Which model to load, and its inputs: SPEC of `sonde model` and `sonde layers`.
 
     torchvision:NAME           one of torchvision's, with random weights
     transformers:NAME          one of Hugging Face's classes or kinds, from its default configuration
     package.module:callable    what the callable returns, or the module that it is
     file.py:callable           the same, of a file
 
-Nothing is downloaded. What cannot be had is a SpecError with one line that says why.
+Nothing is downloaded. If a model cannot be loaded, a SpecError gives the reason in one line.
 """
 import collections
 import contextlib
@@ -25,7 +25,7 @@ _TORCHVISION_INPUTS = {"video": (3, 16, 112, 112), "optical_flow": None, "detect
 
 
 class SpecError(ValueError):
-    """One line: what was asked for, and why it cannot be had."""
+    """One line: what was requested, and why it cannot be loaded."""
 
 
 # ----------------------------------------------------------------------------- models
@@ -155,7 +155,7 @@ def _from_callable(place, name):
 # ----------------------------------------------------------------------------- inputs
 
 class Input(collections.namedtuple("Input", "shape name dtype", defaults=(None, None))):
-    """One tensor that goes in: its shape without the batch; name and type where they are told."""
+    """One input tensor: its shape without the batch; name and type where they are given."""
 
 
 def _continues(before, part):
@@ -226,7 +226,7 @@ def _first_line(error):
 
 
 def default_shapes(spec, model):
-    """What a model of this kind usually takes; None if there is no telling."""
+    """The usual inputs of a model of this kind; None if unknown."""
     kind, _, name = spec.partition(":")
     if kind == "torchvision":
         place = type(model).__module__.split(".")
@@ -262,7 +262,7 @@ def wants_tokens(model):
 
 
 def shape_source(spec, model):
-    """Where default_shapes() has them from, in words."""
+    """The source of default_shapes(), for messages."""
     kind = spec.partition(":")[0]
     if kind == "torchvision":
         return "usual for torchvision's models of this kind"
@@ -303,7 +303,7 @@ def _fill(model, name, is_first, shape, dtype, generator):
 
 
 def _vocabularies(model):
-    """How many tokens each of its embeddings knows."""
+    """The number of tokens of each of its embeddings."""
     import torch
     return [m.num_embeddings for m in model.modules()
             if isinstance(m, (torch.nn.Embedding, torch.nn.EmbeddingBag))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model takes and gives: tensors in tuples, lists and dicts; and how it fails, in one line."""
+"""Inputs and outputs of a model: tensors in tuples, lists and dicts; and its failure, in one line."""
 import json
 
 

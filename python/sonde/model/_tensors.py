@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde.memory_report, sonde.tensor_lines: which tensors hold memory, and which lines took it.
+"""sonde.memory_report, sonde.tensor_lines: which tensors hold memory, and which lines allocated it.
 
 Rows are collected here and handed to libsonde in a trace, which sorts, sums and prints.
 """
@@ -15,14 +15,14 @@ from .._core import Trace, copy_trace, cut_report
 from ..torch import _operators
 
 
-_numbers = itertools.count(1)  # of reports in recordings of somebody else's
+_numbers = itertools.count(1)  # of reports in another owner's recording
 
 
 class _Kept:
     """A trace of ours, in a temporary folder that goes with the object.
 
-    In a recording of somebody else's (`sonde run`, sonde.functions, ..) its facts have a subject, and it
-    is cut out of that one's trace.
+    In another owner's recording (`sonde run`, sonde.functions, ..) its facts have a subject, and it is cut
+    out of that trace.
     """
 
     _view = None
@@ -78,7 +78,7 @@ def _size(tensor):
 
 
 def _storage(tensor):
-    """Where its bytes lie and how many; 0 of one in parts, or whose place nobody is told."""
+    """Address and size of its bytes; 0 for one in several parts, or whose address torch does not give."""
     try:
         storage = tensor.untyped_storage()
         return storage.data_ptr(), storage.nbytes()
@@ -171,8 +171,8 @@ class tensor_lines(_Kept):
             train_step(batch)
         lines.print()
 
-    What an operator takes is that of the innermost chosen line that called it, and stays that
-    line's until it is given back.
+    Memory that an operator allocates counts for the innermost chosen line that called it, until it is
+    freed.
     """
 
     _view = "tensor-lines"

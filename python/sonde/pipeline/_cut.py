@@ -22,7 +22,7 @@ _CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 
 
 class Layer:
-    """`run(*values)` gives the values of the next layer as a tuple."""
+    """`run(*values)` returns the inputs of the next layer as a tuple."""
 
     def __init__(self, number, name, module, alike=None):
         self.number, self.name, self.module = number, name, module
@@ -38,7 +38,7 @@ class Cut:
         self._own_weights()
 
     def _own_weights(self):
-        """What several layers hold is the first one's, so that the sum is the model's."""
+        """Parameters of several layers count for the first one, so that the sum is the model's."""
         seen = set()
         for layer in self.layers.values():
             parameters = [one for one in layer.module.parameters() if id(one) not in seen]
@@ -52,7 +52,7 @@ class Cut:
         return values
 
     def dtype(self):
-        """The parameters' type: what is computed in, whatever goes in."""
+        """The parameters' type, in which the model computes."""
         for layer in self.layers.values():
             for one in (*layer.parameters, *layer.buffers):
                 if one.dtype.is_floating_point:
@@ -77,16 +77,16 @@ def cut_pipeedge(name, first, last, paired=False, weights=None):
 # ----------------------------------------------------------------------- any model
 
 def _is_block(module):
-    """Has parts, and is more than a list of them."""
+    """Whether it has submodules, and is not just a container of them."""
     return type(module) not in _CONTAINERS and next(module.children(), None) is not None
 
 
 def _block_kinds(model):
-    """Classes of which several stand in a row somewhere: what a network repeats."""
+    """Classes with several instances in a row: the blocks that a network repeats."""
     found = set()
     for part in model.modules():
         kinds = [type(child) for child in part.children() if _is_block(child)]
-        row = 2 if isinstance(part, _CONTAINERS) else 3  # an encoder and a decoder are no row
+        row = 2 if isinstance(part, _CONTAINERS) else 3  # an encoder and a decoder are not a row
         found.update(kind for kind in kinds if kinds.count(kind) >= row)
     return found
 
@@ -146,7 +146,7 @@ class _Tracer(fx.Tracer):
 
 @contextlib.contextmanager
 def _quiet():
-    """torch.export says at length what its exception says again."""
+    """Silences torch.export: its exception repeats what it logs."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -245,7 +245,7 @@ def _part(root, graph, places, place, takes, gives):
 
 
 def _alike(module):
-    """What a layer does, its modules and values told by their order alone."""
+    """A description of what a layer does, with its modules and values named by their order."""
     names, lines = {}, []
     for node in module.graph.nodes:
         names[node] = f"%{len(names)}"
@@ -281,5 +281,5 @@ def cut_model(model, name, inputs, cuts=()):
 
 
 def leaves(values):
-    """The tensors of what a layer takes or gives."""
+    """The tensors of a layer's inputs or outputs."""
     return [one for one in pytree.tree_leaves(values) if torch.is_tensor(one)]

@@ -4,7 +4,7 @@
     >>> sonde.layers("google/vit-base-patch16-224", batch_size=8, iterations=10)
     >>> sonde.layers(my_model, batch_size=(1, 8), shape_input=[(3, 32, 32)], results="mine.yml")
 
-Python builds the model and runs it (_layers_profile.py, _layers_cut.py, _layers_run.py); the
+Python builds the model and runs it (_profile.py, _cut.py, _run.py); the
 numbers and the file come from the C library, which reads them from the trace.
 """
 import os
@@ -156,7 +156,7 @@ def _say(text):
 
 
 class _Progress:
-    """What goes on, on a terminal, once it takes longer than two seconds."""
+    """Progress on a terminal, once it takes longer than two seconds."""
 
     def __init__(self):
         self.start, self.shown = time.monotonic(), False
@@ -207,7 +207,7 @@ def main(arguments=None):
         progress.clear()
         _say("interrupted; what was measured is kept; continue with --resume")
         return 130
-    except Exception as error:  # torch's or the user's own code, somewhere: a line, not a page
+    except Exception as error:  # somewhere in torch's or the user's code: one line, not a traceback
         if os.environ.get("SONDE_TRACEBACK"):
             raise
         from ..model._structures import describe_error

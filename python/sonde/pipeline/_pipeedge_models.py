@@ -339,7 +339,7 @@ def open_weights(path):
         found = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise SpecError(f"--model-file {path}: {error.strerror}") from error
-    except Exception as error:  # whatever an unpickler meets
+    except Exception as error:  # an unpickler may raise anything
         raise SpecError(f"--model-file {path}: neither a NumPy archive (.npz) nor a state_dict: "
                         f"{str(error).splitlines()[0] if str(error) else type(error).__name__}"
                         ) from error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One model at one batch size: from what was asked for to the recording and the results file."""
+"""One model at one batch size: from the options to the recording and the results file."""
 import platform
 import socket
 
@@ -75,7 +75,7 @@ class Source:
             return (cut_pipeedge(self.name, first, last, options.paired, options.weights),
                     pipeedge.make_inputs(self.known, first, shapes, batch))
         if options.device.type != "cpu":
-            self.model.to(options.device)  # before: its graph may say where tensors are made
+            self.model.to(options.device)  # before tracing: the graph may name the device of new tensors
         if options.inputs is not None:
             inputs = tuple(_to(one, options.device) for one in options.inputs)
         else:
@@ -158,7 +158,7 @@ def _wanted_layers(path, name, dtype, batch, count, first, last, options):
             raise LayersError(f"{path}: already has layer {twice[0]}; use --resume to measure "
                               "what is missing, or -o for another file")
         return list(asked)
-    # A row that does not say how often it ran is another program's, and stays.
+    # A row without a number of iterations was written by another program: it is kept.
     return [number for number in asked
             if number not in done or 0 < done[number] < options.iterations]
 
@@ -173,7 +173,7 @@ class Profile:
     def run(self):
         """None, or the LayerFailed that ended it; what was measured before is saved."""
         why = _recording.why_not_alone("sonde.layers")
-        if why:  # before the model runs: who records would see it
+        if why:  # before the model runs, while another recording would see it
             raise LayersError(why)
         source = self.source
         if source.known:

@@ -273,12 +273,12 @@ def _resident_bytes():
 
 def _grow_by(layer):
     """How much larger the process gets by weights of the layer's sizes, in the host's memory."""
-    torch.set_num_threads(1)  # the threads of a forked process are not there
+    torch.set_num_threads(1)  # a forked process has no threads of the pool
     held = [(one.shape, one.dtype) for one in (*layer.parameters, *layer.buffers)]
-    for shape, dtype in held[:1]:  # the code that fills them comes into memory too, once
+    for shape, dtype in held[:1]:  # once before: the code that fills them is paged in
         torch.zeros(shape, dtype=dtype).fill_(1)
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)  # what lies free must not be taken for the copy
+        ctypes.CDLL(None).malloc_trim(0)  # returns free memory, so that the copy cannot reuse it
     before = _resident_bytes()
     made = [torch.empty(shape, dtype=dtype).fill_(1) for shape, dtype in held]
     grown = _resident_bytes() - before
@@ -287,7 +287,7 @@ def _grow_by(layer):
 
 
 def measure_resident(layer):
-    """In a process of its own; None where that cannot be had."""
+    """In a process of its own; None if that fails."""
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:

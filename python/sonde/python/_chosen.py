@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the faces of the line probes share: choosing functions, decorating them.
+"""What sonde.lines and sonde.line_memory share: choosing functions, decorating them.
 
 A session has functions. They are recorded while it is on (`with`, enable()), or, decorated, from
 their first call on until stop(). What is not chosen runs as it always does; before CPython 3.12
@@ -151,7 +151,7 @@ class Chosen(_session.Session):
         return self._function.__get__(instance, owner)
 
     def wrap_callable(self, thing):
-        """What stands in the place of `thing`, so that a call of it is recorded."""
+        """A replacement of `thing` whose calls are recorded."""
         if isinstance(thing, (classmethod, staticmethod)):
             return type(thing)(self.wrap_callable(thing.__func__))
         if isinstance(thing, property):

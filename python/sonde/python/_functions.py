@@ -101,7 +101,7 @@ def _tell_what_went_wrong():
 
 
 def _stop_at_exit():
-    """The interpreter is taken apart after this; what is still open is counted up to here."""
+    """At exit: calls that are still open are counted up to here."""
     global _users
     if _users:
         _users = 1
@@ -140,7 +140,7 @@ class functions(Session):
 
     def _attach(self):
         _start(*self._asked, self._whole)
-        self._events = False, False, _is_traced()  # as who began it asked, whatever this one did
+        self._events = False, False, _is_traced()  # as the first session asked, whatever this one asks
         if self._is_numbered() and not _is_traced():
             _python.functions_session(self._number, True)
         elif self._is_numbered() and len(self._part.spans) % 2 == 0:

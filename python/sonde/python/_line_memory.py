@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde.line_memory: the bytes that each line of chosen functions takes and gives back.
+"""sonde.line_memory: the bytes that each line of chosen functions allocates and frees.
 
     >>> with sonde.line_memory(f) as profile:
     ...     f()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions by name, in programs that are not there yet.
+"""Functions by name, in programs that are not loaded yet.
 
     module.function     module.Class.method     module          of a module that is imported
     function            Class.method            Class           of the program's own files
@@ -15,7 +15,7 @@ import types
 
 _FUNCTION = 0x1  # CO_OPTIMIZED: code of a function, not of a module or class
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-# Of programs that are in no file: the first word of sys.argv, and the name that their code has.
+# Programs without a file: the first word of sys.argv, and the file name of their code.
 _WITHOUT_FILE = {"-c": "<string>", "-": "<stdin>", "": "<stdin>"}
 
 
@@ -130,7 +130,7 @@ class Name:
         return list(functions_in(code, self.words)) if self.words and is_own(path) else []
 
     def loaded(self, modules):
-        """What it means among modules that are there already."""
+        """The code that it names among modules that are already loaded."""
         for length in range(len(self.words), 0, -1) if not self.file else ():
             thing = modules.get(".".join(self.words[:length]))
             for word in self.words[length:]:

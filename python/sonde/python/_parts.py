@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of the process's recording (_recording.py) is which session's.
+"""Which part of the process's recording (_recording.py) belongs to which session.
 
 What a probe counts in a recording is the process's. As long as one session alone has had the
 probe on, that is the session's result. When a second one comes, the first is given all that was
@@ -17,7 +17,7 @@ _LAST = 0xffff  # number of a session
 
 _guests = []  # references to Parts of recordings whose file is someone else's
 _free = []  # numbers that may be given out again
-_gone = deque()  # what is to be done before that: of sessions that are no more
+_gone = deque()  # callbacks to run before that, of sessions that were collected
 _alive = {}  # references to sessions, by number
 
 
@@ -39,9 +39,9 @@ def number_of(session, forget):
         from .._core import Error
         raise Error(f"cannot record: {_LAST} sessions have been made, and all are still "
                     "referenced; delete those that are no longer needed")
-    trail = []  # where it counted last, and the recording that it is in: nobody else knows later
+    trail = []  # where it counted last, and the recording: not known elsewhere later
     gone = number, _recording.forks, trail, forget
-    # Called by the collector, where anything may be going on: it only notes it.
+    # Called by the garbage collector, at any moment: it only notes the number.
     _alive[number] = ref(session, lambda _: _gone.append(gone))
     return number, trail
 
@@ -73,7 +73,7 @@ class Part:
         return self.whole or self.recording.counted.get(kind) is self
 
     def claim(self, kind, session):
-        """The session is about to count; whoever was alone so far is not any more."""
+        """The session is about to count: a session that was alone so far is split off."""
         counted = self.recording.counted
         holder = counted.get(kind)
         if self.whole:

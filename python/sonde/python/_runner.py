@@ -179,7 +179,7 @@ def interpreter():
 
 
 def refuse_unheard():
-    """Options that keep a Python from hearing of us."""
+    """Options that keep a Python from loading our start-up code."""
     names = [letter for letter, flag in (("-I", "isolated"), ("-E", "ignore_environment"),
                                          ("-S", "no_site")) if getattr(sys.flags, flag)]
     if names:

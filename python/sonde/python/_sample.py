@@ -75,7 +75,7 @@ def _as_list(texts):
 
 
 def _tell_paths():
-    """By which a tree shortens the names of files, and tells libraries from the program."""
+    """The paths by which a tree shortens file names, and tells libraries from the program."""
     keys = _record.METADATA
     _record.metadata(keys["PYTHON_SYS_PATH"],
                      _as_list(p for p in sys.path if isinstance(p, str) and p))
@@ -119,7 +119,7 @@ def _stop():
 def _stop_at_exit():
     """The threads' names, and the last tenth of a second. Called again if Ctrl-C comes between."""
     global _users
-    _renew_lock()  # a child of C's fork() has not been told that it is one
+    _renew_lock()  # a child of C's fork() has not run Python's after-fork hooks
     with _lock:
         if _users > 0:
             _unwatch_threads()
@@ -168,7 +168,7 @@ def _in_child():
         threading = sys.modules.get("threading")
         _python.name_thread(os.getpid(), threading.current_thread().name if threading else "MainThread", True)
         _tell_multiprocessing()
-    else:  # it could not be started, and has said why
+    else:  # it could not be started, and has reported why
         _users = 0
         _unwatch_threads()
 

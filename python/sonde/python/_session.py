@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the faces of the Python probes share: on and off, and what was recorded.
+"""What the sessions of the Python probes share: on and off, and what was recorded.
 
-Sessions of a process share its recording (_recording.py). A trace without a path of its own lies
-in a temporary folder, which goes when the last session that has counted in it goes. Every answer
-is libsonde's, read from the trace when it is asked for; while the recording is still on, that is
-what was counted so far.
+Sessions of a process share its recording (_recording.py). A trace without a path of its own lies in a
+temporary folder, which goes when the last session that has counted in it goes. Results are libsonde's, read
+from the trace on request; while the recording is still on, that is what was counted so far.
 """
 import os
 import sys
@@ -34,7 +33,7 @@ class Session:
     def __init__(self, path=None, whole=False, **options):
         self._path = os.fspath(path) if path is not None else None
         self._options = options
-        self._whole = whole  # nobody else's: the recording is made for it
+        self._whole = whole  # the recording is made for this session alone
         if not whole:
             from .. import _core  # noqa: F401 - not later, when imports may be recorded
         self._part = None
@@ -47,20 +46,20 @@ class Session:
     # -------------------------------------------------------------- for subclasses
 
     def _attach(self):
-        """Turns the probe on; what it raises is the user's to see."""
+        """Turns the probe on; an exception reaches the user."""
         raise NotImplementedError
 
     def _detach(self):
         raise NotImplementedError
 
     def _own_all(self, number):
-        """What is counted from now on is all of that session's; 0: of several."""
+        """All counts from now on belong to that session; 0: to several."""
 
     def _split_counts(self, is_on):
-        """What was counted so far is this session's: under its own number, too."""
+        """Gives the counts so far to this session, under its own number."""
 
     def _forgetting(self):
-        """What to call, with (number, is there), when this session is no more."""
+        """The function to call with (number, has) when this session is collected."""
         return lambda number, has: None
 
     def _is_numbered(self):
@@ -107,7 +106,7 @@ class Session:
         self._close_span(self._part)
 
     def _begin(self):
-        """Has a recording, and its own place in it."""
+        """Joins or begins a recording, with a Part of its own."""
         if self._number == 0:
             self._number, self._trail = _parts.number_of(self, self._forgetting())
         if self._part is None:

@@ -35,7 +35,7 @@ def _of_archive(path):
 
 
 def keep_unfiled(code):
-    """Of a function of the program, if its file cannot be read by who shows it."""
+    """Stores a function's source, if its file cannot be read when the report is made."""
     path = code.co_filename
     if os.path.exists(path):
         return

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts what `sonde run` asks for, in a Python process that was not changed for it.
 
-_autostart/sitecustomize.py calls this before the program's own code. The recording itself is on
-as soon as sonde._record is loaded. What cannot be started is said in one line, and the program
-runs on without it.
+_autostart/sitecustomize.py calls this before the program's own code. The recording itself is on as soon as
+sonde._record is loaded. A probe that cannot be started is reported in one line, and the program runs on
+without it.
 """
 import atexit
 import builtins
@@ -31,7 +31,7 @@ def _attempt(what, function, *arguments):
         _tell(what, "this Python is %d.%d, and %s" % (*sys.version_info[:2], (
             "the probes were built for another; install sonde for this one too"
             if sys.version_info >= (3, 9) else "sonde needs 3.9 or later")))
-    except Exception as error:  # the program must not suffer for it
+    except Exception as error:  # must not reach the program
         _tell(what, error)
     return None
 
@@ -55,7 +55,7 @@ def _roots():
 
 
 class _Watch:
-    """Hands the code of named functions to their probes as it comes up."""
+    """Hands the code of named functions to their probes as it is loaded."""
 
     def __init__(self):
         from ._sources import keep_unfiled
@@ -77,7 +77,7 @@ class _Watch:
                 self.keep_unfiled(found)
 
     def tell(self):
-        """At the end: what never came up."""
+        """At the end: reports names that were not found."""
         for option, name, _ in self.wanted:
             if not name.found:
                 say(f"{option}: the program has no Python function {name.text!r}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions in the place of others, which turn something on while those run."""
+"""Wrappers of functions that turn a session on while those run."""
 import functools
 
 def _wrap_coroutine(function, enter, leave):

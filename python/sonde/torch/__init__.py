@@ -7,8 +7,8 @@
         model(inputs)
     print(prof.key_averages().table(sort_by="cpu_time_total", row_limit=10))
 
-What is different is said in docs/TORCH.md: every thread is seen, FLOPs are counted in full,
-the table is there at once, and what torch gets wrong is right.
+docs/TORCH.md lists the differences: every thread is recorded, FLOPs are counted in full, the table is
+ready at once, and mistakes of torch are corrected.
 
 Names are loaded when they are first asked for: importing a module of this package does not import
 torch.

@@ -8,14 +8,14 @@ from . import _cuda
 from ._probe import library
 
 _compiled = None  # the switch for compiled code, while it is on
-_of_run = None  # what `sonde run` asked for: it holds again when someone else detaches
+_of_run = None  # the options of `sonde run`, which apply again when another owner detaches
 
 
 class _CompiledRanges:
-    """torch.compile's code opens ranges only if torch says that a profiler is on.
+    """torch.compile's code opens ranges only if torch reports that a profiler is on.
 
-    When torch's own profiler stops in between it would say no: so we say it again. And who is told that
-    a profiler is on may stop it first, as Lightning does: where torch's own is not, that does nothing.
+    torch's own profiler clears that flag when it stops, so we set it again. A program that sees the flag may
+    stop the profiler first, as Lightning does: if torch's own is not on, that does nothing.
     """
 
     def __init__(self):
@@ -94,7 +94,7 @@ def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads
 
 
 def detach():
-    """torch is left as it was found; under `sonde run`, recorded as that asks for."""
+    """Restores torch's state; under `sonde run`, records what that asked for again."""
     global _compiled
     _cuda.stop()
     if _of_run is not None:
@@ -109,7 +109,7 @@ def detach():
 def start(path, *, shapes=False, memory=False, stacks=False, modules=False, overloads=False, cuda=False,
           notes=None, **recording):
     """Begins a recording with torch in it; `recording`: options of _recording.begin."""
-    library()  # what can fail, and takes time, comes before there is a file
+    library()  # may fail, and takes time: before the file is created
     _recording.begin(path, **recording)
     try:
         attach(shapes=shapes, memory=memory, stacks=stacks, modules=modules, overloads=overloads,

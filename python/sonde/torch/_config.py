@@ -7,7 +7,7 @@ So each option is set alone in a config of our own, to see which place of the tu
 import functools
 import re
 
-# Those without effect, and why. All others have theirs, or need none (docs/TORCH.md).
+# Options without effect here, and why. All others work, or need nothing (docs/TORCH.md).
 _GPU = "of GPU activities, which are not recorded"
 REASONS = {
     "profiler_metrics": _GPU,
@@ -52,6 +52,6 @@ def options_set(config):
 
 
 def reasons(names):
-    """What to say of those without effect."""
+    """The message about options without effect."""
     return [f"experimental_config.{name} ({REASONS[name]})" for name in sorted(names or ())
             if name in REASONS]

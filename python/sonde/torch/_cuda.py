@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The GPUs' work in a recording: the CUDA probe (src/probes/cuda), started and stopped.
 
-Whatever keeps it from recording is said in one warning and in the trace; the rest goes on.
+If it cannot record, one warning and the trace give the reason; everything else goes on.
 """
 import glob
 import os
@@ -33,7 +33,7 @@ def _find_cupti():
 
 
 def torch_records():
-    """Whether torch's own profiler is on; to be asked before ours is, since torch is told of ours too."""
+    """Whether torch's own profiler is on. Only valid before ours starts, which sets torch's flag too."""
     torch = torch_module()
     try:
         return torch is not None and bool(torch._C._autograd._profiler_enabled())
@@ -54,7 +54,7 @@ def start(share):
 
 
 def again():
-    """torch's own profiler has stopped: it leaves CUPTI to no one."""
+    """torch's own profiler has stopped, and unregistered CUPTI's callbacks: registers ours again."""
     if _is_on:
         _record.cuda_again()
 

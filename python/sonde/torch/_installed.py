@@ -9,6 +9,6 @@ def torch_module(name="torch"):
     try:
         if importlib.util.find_spec("torch") is None:
             return None
-    except ValueError:  # sys.modules["torch"] is None: someone does not want it
+    except ValueError:  # sys.modules["torch"] is None: imports of it are blocked
         return None
     return importlib.import_module(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What key_averages() and events() return: lists whose rows are made when they are asked for.
+"""What key_averages() and events() return: lists whose rows are made on demand.
 
 torch's EventList is a list, and programs use it as one. These are lists too, but hold nothing
 until a row is read: the table of a million events costs no Python object. Only when a list is
@@ -122,7 +122,7 @@ class EventList(list):
 
 
 def _through(name, change):
-    """A method of list that first sees to it that the rows are there."""
+    """A method of list that first makes all rows."""
     method = getattr(list, name)
 
     def call(self, *args, **kwargs):

@@ -50,7 +50,7 @@ class Metadata:
 
 
 def _distributed_info():
-    """Who this process is among its peers, as HTA and others look for it."""
+    """The rank of this process and its backend, as HTA and others look for them."""
     dist = torch_module("torch.distributed")
     if dist is None or not dist.is_available() or not dist.is_initialized():
         return None

@@ -49,7 +49,7 @@ def _say_guest():
 # ---------------------------------------------------------------------------- start and stop
 
 def start(owner, path, *, bare=False, collections=False, **options):
-    """Begins to record into `path` on behalf of `owner`; returns where it really goes.
+    """Begins to record into `path` on behalf of `owner`; returns the path that is really written.
 
     `bare`: nothing is recorded but what is marked by hand.
     """

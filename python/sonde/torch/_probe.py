@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The probe for the torch that is installed: where it is, built first if need be.
+"""The probe for the installed torch: its path, built first if needed.
 
 Its C++ source (_native/, a copy of src/probes/torch and of the headers that it includes) follows
 torch's own binary interface, so there is one for each torch and each CPython. Looked for in this order:
@@ -87,7 +87,7 @@ def _is_ours(folder):
 def _cache_folder():
     """A folder that is ours to write: its files are loaded into the process."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # relative ones are to be ignored, says its specification
+    if not os.path.isabs(base):  # its specification says to ignore relative paths
         base = os.path.join(os.path.expanduser("~"), ".cache")
     for folder in (os.path.join(base, "sonde"),
                    os.path.join(tempfile.gettempdir(), f"sonde-{os.getuid()}")):

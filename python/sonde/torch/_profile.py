@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sonde.profile: torch.profiler's profile, by whom it is switched and what it is asked."""
+"""sonde.profile: torch.profiler's profile: start, stop and schedule, and its results."""
 import os
 import warnings
 
@@ -86,7 +86,7 @@ class profile(Metadata):
         self.use_device = "cuda" if ProfilerActivity.CUDA in recorded else None
         configured = _config.options_set(experimental_config)
         self._say_ignored(_config.reasons(configured))
-        # Of a torch that tells nothing of its config, overload names are recorded to be safe.
+        # If the config cannot be read, overload names are recorded to be safe.
         self._with_overloads = configured is None or "capture_overload_names" in configured
         self._with_collections = "record_python_gc_info" in (configured or ())
         self.record_shapes = record_shapes or bool(with_flops)
@@ -115,7 +115,7 @@ class profile(Metadata):
             _tracker.init_step_count(_STEP_NAME)
 
     def _say_ignored(self, words):
-        """One warning for all that is accepted and means nothing here, with the reasons."""
+        """One warning for all arguments that are accepted but have no effect, with the reasons."""
         if ProfilerActivity.CPU not in self.activities:
             words.append("activities without CPU (operators are recorded all the same)")
         beyond = sorted(one.name for one in self.activities - supported_activities())
@@ -234,7 +234,7 @@ class profile(Metadata):
         self._result.metadata = self._all_metadata()
 
     def _discard(self):
-        """The warm-up came to nothing; what was recorded before stays to be asked."""
+        """The warm-up was not followed by a recording; earlier results stay available."""
         _operators.stop(self)
         result, self._next = self._next, None
         result.end(keep=False)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the recording of a profile has to say.
+"""The results of a profile's recording.
 
-The trace lies in a temporary folder, which goes when the last object that reads it goes. Every
-answer is libsonde's, read from the trace when it is asked for; while the recording is still on,
-that is what was published so far. Pickled, a result is the bytes of its trace.
+The trace lies in a temporary folder, which goes when the last object that reads it goes. Results are
+libsonde's, read from the trace on request; while the recording is still on, that is what was published so
+far. Pickled, a result is the bytes of its trace.
 """
 import json
 import os
@@ -70,7 +70,7 @@ class Result(_Answers):
         self._owner = os.getpid()
         self._count = 0
         self._opened = None
-        self._shared = None  # the path of a trace that is not ours to give away
+        self._shared = None  # the path of a trace that another owner keeps
 
     def next_path(self):
         """For a recording that is about to begin."""
@@ -172,7 +172,7 @@ class RunResult(_Answers):
     """What `sonde run` recorded of this process so far; the trace is the runner's.
 
     Between two cycles of its schedule that is the last cycle, and before the first one nothing.
-    Whatever fails is a warning: the program must not suffer for being recorded.
+    A failure is only a warning: it must not reach the recorded program.
     """
 
     def __init__(self, profile_memory, with_flops):

@@ -78,7 +78,7 @@ def record_always(_step):
 
 
 def first_recorded_step(action_of, most=100_000):
-    """The number of the first step that is recorded; None if there is none in sight."""
+    """The number of the first recorded step; None if none is found."""
     recorded = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
     return next((step for step in range(most) if action_of(step) in recorded), None)
 

@@ -83,7 +83,7 @@ PyObject *core_arguments(const struct sonde_trace *trace, uint32_t process, uint
     return list;
 }
 
-/* "[1, 1]", "True", "1.5" to what they are; "" to None; what is no value stays text. */
+/* "[1, 1]", "True", "1.5" to what they are; "" to None; anything else stays text. */
 static PyObject *concrete_value(PyObject *text)
 {
     if (PyUnicode_GetLength(text) == 0)
@@ -107,7 +107,7 @@ PyObject *core_concrete(struct events_object *owner, size_t i)
 
     if (!list)
         return NULL;
-    if (c->arguments[i] == 0) { /* all of them are nothing to show */
+    if (c->arguments[i] == 0) { /* all of them are empty */
         PyObject *shapes = core_arguments(owner->trace->trace, c->process[i], c->shapes[i],
                                           CORE_ARGUMENTS_FLAT, NULL, false);
         for (Py_ssize_t k = 0; shapes && k < PyList_Size(shapes); k++) {

@@ -221,7 +221,7 @@ static PyObject *averages_schema(struct averages_object *self, PyObject *unused)
 
 static PyObject *averages_array(struct averages_object *self, PyObject *args, PyObject *kwargs)
 {
-    (void)args, (void)kwargs; /* a requested schema is a wish */
+    (void)args, (void)kwargs; /* a requested schema may be ignored */
     return averages_columns(self) < 0 ? NULL : core_table_array(&self->table, (PyObject *)self);
 }
 

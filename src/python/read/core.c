@@ -104,7 +104,7 @@ static bool read_spans(PyObject *numbers, struct sonde_cut *cut, struct sonde_sp
     return true;
 }
 
-/* Takes over `path` and `out`. */
+/* Owns: takes over `path` and `out`. */
 static PyObject *write_cut(PyObject *path, PyObject *out, PyObject *numbers, struct sonde_cut *cut)
 {
     struct sonde_error err = { 0 };

@@ -165,7 +165,7 @@ PyObject *core_device_us(int64_t ns)
     return ns == 0 ? PyLong_FromLong(0) : core_us(ns);
 }
 
-/* cuda_time is deprecated in words of its own. */
+/* The warning of cuda_time has another text than the others. */
 PyObject *core_get_deprecated(PyObject *self, void *closure)
 {
     const char *name = closure, *at = strstr(name, "device");

@@ -24,7 +24,7 @@ PyObject *core_no_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 /* Makes the type and adds it to the module; 0, or -1 with an exception set. */
 int core_add_type(PyObject *module, const char *name, PyType_Spec *spec, PyTypeObject **type);
 
-/* How rows begin: what they borrow from, and attributes that were set. */
+/* The head of every row object: its owner, and attributes that were set. */
 struct core_row {
     PyObject_HEAD
     PyObject *owner;
@@ -53,11 +53,11 @@ struct core_member {
     enum core_source source;
     size_t           place; /* in struct sonde_average */
 };
-#define CORE_AVERAGE_COLUMNS 23 /* the first so many are columns of the list */
+#define CORE_AVERAGE_COLUMNS 23 /* the first ones: columns of the list */
 #define CORE_AVERAGE_MEMBERS 27
 extern const struct core_member core_average_members[CORE_AVERAGE_MEMBERS];
 
-/* What is made from a trace and keeps it: how their objects begin. */
+/* The head of every object that is made from a trace and keeps it alive. */
 struct core_made {
     PyObject_HEAD
     struct trace_object *trace;

@@ -2,8 +2,8 @@
 /*
  * python/read/trace.c - Trace: opened and closed, reported, exported; its ledger and metadata.
  *
- * Threads: the interpreter lock is let go while libsonde works. A trace is for one thread at
- *          a time, so a second one that comes meanwhile gets an error, not a race.
+ * Threads: the interpreter lock is released while libsonde works. A trace is for one thread at a
+ *          time: a second one gets an error meanwhile.
  */
 #include "python/read/core.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/record/cuda.h - a door to the CUDA probe (probes/cuda/cuda.h), opened when it is asked for.
+ * python/record/cuda.h - loads the CUDA probe (probes/cuda/cuda.h) on first use, and starts and
+ * stops it.
  *
  * Layer:   python.
  * Threads: with the interpreter's lock, which is let go of while the GPU is waited for.

@@ -3,7 +3,7 @@
  * sonde._python - the probes of Python programs: functions, lines, memory of lines, samples.
  *
  * Only the module and the list of its tables: what they do is in src/probes/python/. Not the
- * limited API: built for one series of CPython, since it hangs on its evaluation loop.
+ * limited API: built for one series of CPython, since it depends on its evaluation loop.
  */
 #include "probes/python/common.h"
 
@@ -13,7 +13,7 @@ static PyMethodDef *const tables[] = {
     snd_py_sampler_methods,
 };
 
-/* For a life of Python after the first: see common.h. */
+/* Called when Python is initialized again: see common.h. */
 static void (*const renewals[])(void) = {
     snd_py_common_renew, snd_py_functions_renew,   snd_py_imports_renew, snd_py_children_renew,
     snd_py_lines_renew,  snd_py_line_memory_renew, snd_py_sampler_renew,
@@ -40,7 +40,7 @@ PyMODINIT_FUNC PyInit__python(void)
 {
     static bool begun;
 
-    /* Once in a life of Python: other interpreters get the module from the main one. */
+    /* Once for each initialization: subinterpreters get the module from the main one. */
     if (begun && PyInterpreterState_Get() == PyInterpreterState_Main())
         for (size_t i = 0; i < sizeof renewals / sizeof renewals[0]; i++)
             renewals[i]();

@@ -12,7 +12,7 @@ static PyObject *cycle_error[3];    /* raised by it, until the call that led the
 
 /* ------------------------------------------------------------------- errors */
 
-/* Not loaded before it is needed: it is the reading side's, which a recorded program does without. */
+/* Loaded on first use: it belongs to the reading side, which a recorded program does not load. */
 PyObject *snd_py_error_class(void)
 {
     if (!known_error_class) {
@@ -43,7 +43,7 @@ static PyObject *raise_error(const struct sonde_error *err)
 
 /* ------------------------------------------------------------------- cycles */
 
-/* Runs on the thread in step() or stop(), which has let the interpreter lock go. */
+/* Runs on the thread in step() or stop(), which has released the interpreter lock. */
 static void call_cycle(const struct sonde_cycle *cycle, void *unused)
 {
     (void)unused;
