@@ -106,7 +106,7 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (status < 0)
         status = judge(self, &args, operands, argv);
     if (status < 0)
-        status = snd_python_run(self, "pipeline._layers", given);
+        status = snd_python_run(self, "pipeline._layers", "torch", given);
     free(given);
     return status;
 }

@@ -175,7 +175,7 @@ static int measure(const struct snd_command *self, const struct model_args *args
     list[n++] = spec;
     list[n++] = folder;
     list[n] = NULL;
-    return snd_python_run(self, "model._command", (char *const *)(uintptr_t)list);
+    return snd_python_run(self, "model._command", "torch", (char *const *)(uintptr_t)list);
 }
 
 /* ---------------------------------------------------------------- showing */

@@ -17,7 +17,7 @@
 extern const struct snd_command snd_command_run, snd_command_report, snd_command_export,
     snd_command_check, snd_command_pack, snd_command_convert, snd_command_plan, snd_command_model,
     snd_command_layers, snd_command_doctor, snd_command_attach, snd_command_completion,
-    snd_command_diff, snd_command_view;
+    snd_command_diff, snd_command_view, snd_command_sql;
 
 extern const struct snd_command *const snd_commands[];
 extern const size_t                    snd_command_count;

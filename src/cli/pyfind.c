@@ -82,13 +82,14 @@ static int run_one(const char *python, const char *package, const char *module, 
     return snd_child_status(&child);
 }
 
-int snd_python_run(const struct snd_command *self, const char *module, char *const *args)
+int snd_python_run(const struct snd_command *self, const char *module, const char *needs,
+                   char *const *args)
 {
     struct sonde_buffer package = { 0 };
     char                beside[PATH_MAX];
     const char         *given = getenv("SONDE_PYTHON_EXE"), *pythons[PYTHONS_MAX];
     size_t              count = 0;
-    int                 status = SND_EXIT_NO_TORCH;
+    int                 status = SND_EXIT_LACKING;
 
     find_beside(beside);
     if (given && *given) {
@@ -104,12 +105,12 @@ int snd_python_run(const struct snd_command *self, const char *module, char *con
                            "(make, or pip install .) or set SONDE_PYTHON to its folder",
                            self->name);
     }
-    for (size_t i = 0; i < count && status == SND_EXIT_NO_TORCH; i++)
+    for (size_t i = 0; i < count && status == SND_EXIT_LACKING; i++)
         status = run_one(pythons[i], package.bytes, module, args);
     sonde_buffer_release(&package);
-    if (status == SND_EXIT_NO_TORCH)
-        status = snd_failure("%s: %s has no torch: pip install torch there, or name another "
+    if (status == SND_EXIT_LACKING)
+        status = snd_failure("%s: %s has no %s: pip install %s there, or name another "
                              "Python with SONDE_PYTHON_EXE",
-                             self->name, pythons[count - 1]);
+                             self->name, pythons[count - 1], needs, needs);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli/pyfind.h - runs a part of the Python package, in the Python that has torch.
+ * cli/pyfind.h - runs a part of the Python package, in the Python that has what it needs.
  *
  * Layer: cli. Threads: one.
  */
@@ -11,17 +11,18 @@
 
 #include "cli/options.h"
 
-/* What a part of the package exits with when its Python has no torch: the next one is tried. */
-#define SND_EXIT_NO_TORCH 78
+/* What a part of the package exits with when its Python lacks what it needs: the next one is tried. */
+#define SND_EXIT_LACKING 78
 
 /*
- * Calls `main(args)` of the module sonde.MODULE; `args` ends with NULL. The Pythons are that of
+ * Calls `main(args)` of the module sonde.MODULE, which needs the package `needs`; `args` ends with NULL. The Pythons are that of
  * $SONDE_PYTHON_EXE alone, or the one installed beside this program, then python3 of the PATH.
  * They find the package that belongs to this program after all of their own.
  * Returns the exit status, having said what went wrong if none of them could be run; 128 and the
  * signal's number, having said so, if a signal ended it.
  */
-int snd_python_run(const struct snd_command *self, const char *module, char *const *args);
+int snd_python_run(const struct snd_command *self, const char *module, const char *needs,
+                   char *const *args);
 
 /*
  * The Python that `sonde run prog.py` runs the script with: $SONDE_PYTHON_EXE; python3 of the PATH

@@ -241,7 +241,10 @@ static void write_memory(struct writer *w, const struct sonde_event *e)
     add_place(w, e);
     add_number(w, e->kind == SONDE_EVENT_FREE);
     add_number(w, SND_DEVICE_TYPE(e->aux));
-    add_number(w, SND_DEVICE_INDEX(e->aux));
+    if (SND_DEVICE_INDEX(e->aux) == 0xffff)
+        add_null(w);
+    else
+        add_number(w, SND_DEVICE_INDEX(e->aux));
     add_number(w, (int64_t)e->value);
     add_number(w, (int64_t)e->size);
     end_row(w, SND_TABLE_memory);

@@ -183,6 +183,14 @@ def run_diff(place):
     assert "aten::" in sonde("diff", place / "train.sonde", place / "train.sonde")
 
 
+def run_sql(place):
+    """The ready queries are in it; duckdb is not installed beside it."""
+    assert "hot_operators" in sonde("sql", "--list")
+    done = subprocess.run([ENV / "bin/sonde", "sql", place / "train.sonde", "hot_operators"], capture_output=True, text=True,
+                          env={**os.environ, "SONDE_PYTHON_EXE": str(PYTHON)})
+    assert done.returncode == 1 and "has no duckdb: pip install duckdb there" in done.stderr
+
+
 def run_view(place):
     with subprocess.Popen([ENV / "bin/sonde", "view", "--no-open", place / "train.sonde"], stdout=subprocess.PIPE, text=True) as served:
         page = urllib.request.urlopen(served.stdout.readline().strip()).read()

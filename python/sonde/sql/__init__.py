@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of traces (docs/SCHEMA.md) in DuckDB, and the ready queries.
+
+    import sonde.sql
+    sonde.sql.connect("train.sonde").sql("select name, sum(self_ns) from ranges group by name")
+
+libsonde makes the tables; DuckDB takes them through Arrow as they are. The queries are the files NAME.sql of this folder:
+they run on DuckDB and on Spark alike.
+"""
+import os
+import re
+
+from .._core import Error, Trace
+
+_FOLDER = os.path.dirname(__file__)
+_EVERY = re.compile(r"\b(?:show|information_schema|duckdb_\w+|sqlite_master)\b", re.I)
+
+
+def queries():
+    """{name: what it is for} of the ready queries."""
+    return {name[:-len(".sql")]: query(name[:-len(".sql")]).partition("\n")[0].lstrip("- ")
+            for name in sorted(os.listdir(_FOLDER)) if name.endswith(".sql")}
+
+
+def query(name):
+    """The text of a ready query."""
+    path = os.path.join(_FOLDER, name + ".sql")
+    if not re.fullmatch(r"\w+", name) or not os.path.exists(path):
+        raise Error(f"unknown query '{name}'; queries: {', '.join(queries())}; or give SQL")
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def named_tables(names, text=None):
+    """Those of the tables that the query may use: the others are not made."""
+    if text is None or _EVERY.search(text):
+        return list(names)
+    words = set(re.findall(r"\w+", re.sub(r"--.*", "", text).lower()))
+    return [name for name in names if name in words]
+
+
+def _literal(text):
+    return "'" + text.replace("'", "''") + "'"
+
+
+def is_parquet(path):
+    """A folder that sonde export --to parquet made."""
+    return os.path.isdir(os.path.join(path, "ranges")) and os.path.isdir(os.path.join(path, "processes"))
+
+
+class _Traces:
+    """Opens the paths and makes their tables in a connection."""
+
+    def __init__(self, connection, paths):
+        self.connection, self.sources, self.names = connection, [], []
+        opened = {}
+        for path in map(os.fspath, paths):
+            if is_parquet(path):
+                self.sources.append(path)
+                self.names = self.names or sorted(one for one in os.listdir(path) if one[0] not in "._")
+                continue
+            try:
+                trace = Trace(path)
+            except Error as error:
+                raise Error(f"{path}: {error}") from None
+            if trace.job() in opened:
+                raise Error(f"{path}: of the same recording as {opened[trace.job()]}; give the folder that has both")
+            opened[trace.job()] = path
+            self.sources.append(trace)
+            self.names = trace.table_names()
+
+    def _part(self, source, table, number):
+        if not isinstance(source, Trace):
+            files = _literal(os.path.join(source, table, "**", "*.parquet"))
+            return f"select * from read_parquet({files}, hive_partitioning = true)"
+        name = f"sonde_{table}_{number}"
+        self.connection.register(name, source.table(table))
+        return f"select {_literal(source.job())} as job, * from {name}"
+
+    def make(self, table):
+        parts = [self._part(source, table, number) for number, source in enumerate(self.sources)]
+        self.connection.execute(f"create view {table} as {' union all by name '.join(parts)}")
+
+
+def connect(*paths, query=None):  # pylint: disable=redefined-outer-name
+    """A DuckDB connection that has the tables of the traces, or of folders of Parquet files; with `query`, only those it names."""
+    import duckdb
+    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
+    traces = _Traces(connection, paths)
+    for table in named_tables(traces.names, query):
+        traces.make(table)
+    return connection

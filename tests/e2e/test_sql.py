@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sonde sql on DuckDB, python -m sonde.spark on a Spark of this machine: the same rows, and the numbers of the views."""
+import csv
+import io
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from cli_tools import ROOT, SONDE, generate, needs_tools, read, read_json, sonde
+
+core = pytest.importorskip("sonde._core", reason="sonde is not installed in this Python: run `make`")
+pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
+
+pytestmark = needs_tools
+
+QUERIES = sorted(path.stem for path in (ROOT / "python/sonde/sql").glob("*.sql"))
+PROCESSES = 64
+
+
+def run_sql(*arguments):
+    """The columns and the rows."""
+    found = read_json("sql", "--json", *arguments)
+    return found["columns"], [tuple(row[name] for name in found["columns"]) for row in found["rows"]]
+
+
+@pytest.fixture
+def convnet(tmp_path):
+    return generate("convnet", tmp_path / "t.sonde")
+
+
+# --------------------------------------------------------------------- the views' numbers
+
+@pytest.mark.parametrize("case", ["convnet", "torch", "steps", "threads", "two_processes"])
+def test_hot_operators_are_those_of_the_view(case, tmp_path):
+    trace = generate(case, tmp_path / "t.sonde")
+    view = {(row["key"], row["is_user_annotation"]): (row["count"], round(1000 * row["self_cpu_time_total"]),
+                                                      round(1000 * row["cpu_time_total"]))
+            for row in read_json("report", trace, "--view", "ops", "--json", "--rows", "-1")["rows"]
+            if row["key"] not in ("[memory]", "ProfilerStep*")}
+    _, rows = run_sql(trace, "hot_operators")
+    assert {(name, bool(user)): (calls, own, total) for name, user, calls, own, total, *_ in rows
+            if not name.startswith("ProfilerStep#")} == view
+    assert sum(row[-1] for row in rows) == pytest.approx(100)
+
+
+@pytest.mark.parametrize("case", ["memory", "convnet", "torch"])
+def test_memory_peaks_are_those_of_the_view(case, tmp_path):
+    trace = generate(case, tmp_path / "t.sonde")
+    devices = read_json("report", trace, "--view", "memory", "--json")["totals"]["devices"]
+    _, rows = run_sql(trace, "memory_peaks")
+    assert sorted(row[4:] for row in rows) == sorted((one["peak_bytes"], one["peak_time_ns"]) for one in devices)
+
+
+def test_steps_and_gaps(tmp_path):
+    trace = generate("convnet", tmp_path / "t.sonde")
+    view = read_json("report", trace, "--view", "steps", "--json", "--rows", "-1")["rows"]
+    _, rows = run_sql(trace, "select number, start_ns, duration_ns from steps order by number")
+    assert rows == [(row["step"], row["start_ns"], row["duration_ns"]) for row in view]
+    names, rows = run_sql(trace, "idle_gaps")
+    assert [dict(zip(names, row))["next_range"] for row in rows] == ["forward", "forward"]
+    ranges = run_sql(trace, "select start_ns, start_ns + duration_ns from ranges")[1]
+    for row in rows:
+        start, length = dict(zip(names, row))["gap_start_ns"], dict(zip(names, row))["gap_ns"]
+        assert length > 0 and not [one for one in ranges if one[0] < start + length and one[1] > start]
+
+
+def test_samples_with_a_stack_are_counted_once(tmp_path):
+    trace = generate("samples", tmp_path / "t.sonde")
+    _, rows = run_sql(trace, "select sum(count) from samples where stack is not null")
+    assert rows == [(sum(row[2] for row in run_sql(trace, "hot_functions")[1]),)]
+
+
+# ------------------------------------------------------------------------- the command
+
+def test_ready_queries(convnet):
+    listed = dict(re.split(r"  +", line) for line in read("sql", "--list").decode().splitlines())
+    assert sorted(listed) == QUERIES and all(what.endswith(".") for what in listed.values())
+    for name in QUERIES:
+        assert read("sql", convnet, name) == read("sql", "--query", name, convnet)
+    done = sonde("sql", convnet, "hot_operator")
+    assert done.returncode == 1 and b"unknown query 'hot_operator'; queries: " in done.stderr
+
+
+def test_formats(convnet):
+    text = "select name, -duration_ns as \"minus\", null as nothing, name from ranges where depth = 0 limit 2"
+    lines = read("sql", convnet, text).decode().splitlines()
+    assert lines[0].split() == ["name", "minus", "nothing", "name"] and len(lines) == 4
+    assert run_sql(convnet, text)[0] == ["name", "minus", "nothing", "name_2"]
+    rows = list(csv.reader(io.StringIO(read("sql", "--csv", convnet, text).decode())))
+    assert rows[1] == ["forward", "-4099900", "", "forward"]
+
+
+def test_a_name_cannot_steer_the_terminal(tmp_path):
+    trace = generate("names", tmp_path / "t.sonde")
+    for form in ([], ["--csv"], ["--json"]):
+        shown = read("sql", trace, "select name from ranges union all select name from marks", *form).decode()
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f]", shown)
+
+
+@pytest.mark.parametrize("query, words", [
+    ("select 1 +", "Parser Error"), ("select * from nothing", "nothing"), ("select nothing from ranges", "nothing")])
+def test_wrong_queries(convnet, query, words):
+    done = sonde("sql", convnet, query)
+    assert done.returncode == 1 and done.stdout == b""
+    assert done.stderr.decode().startswith("sonde: sql: ") and words in done.stderr.decode()
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_wrong_traces(convnet, tmp_path):
+    done = sonde("sql", tmp_path / "none.sonde", "select 1 from ranges")
+    assert done.returncode == 1 and b"none.sonde: cannot open the trace" in done.stderr
+    done = sonde("sql", convnet, convnet, "select 1 from ranges")
+    assert done.returncode == 1 and b"of the same recording as" in done.stderr
+
+
+def test_without_duckdb(convnet, tmp_path):
+    """The message has the line that mends it."""
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['duckdb'] = None\n", encoding="utf-8")
+    env = {**os.environ, "SONDE_PYTHON_EXE": sys.executable, "PYTHONPATH": str(tmp_path)}
+    done = sonde("sql", convnet, "select 1", env=env)
+    assert done.returncode == 1 and done.stderr.decode() == (
+        f"sonde: sql: {sys.executable} has no duckdb: pip install duckdb there, or name another Python with SONDE_PYTHON_EXE\n")
+
+
+def test_latest_trace(convnet):
+    done = subprocess.run([SONDE, "sql", "select count(*) from ranges"], cwd=convnet.parent, capture_output=True, text=True)
+    assert done.stdout.split()[-1] == "51" and "the latest trace here" in done.stderr
+
+
+def test_only_the_tables_of_the_query_are_made(convnet):
+    import sonde.sql
+    connection = sonde.sql.connect(convnet, query="select count(*) from RANGES")
+    assert [name for name, in connection.sql("show tables").fetchall() if not name.startswith("sonde_")] == ["ranges"]
+    every = [name for name, in sonde.sql.connect(convnet).sql("show tables").fetchall() if not name.startswith("sonde_")]
+    with core.Trace(convnet) as trace:
+        assert every == sorted(trace.table_names())
+
+
+def test_tables_without_a_copy(convnet):
+    """DuckDB has the memory of the C library, which stays until the last user is gone."""
+    import duckdb
+    with core.Trace(convnet) as trace:
+        table = trace.table("ranges")
+    connection = duckdb.connect()
+    connection.register("kept", table)
+    assert len(table) == 51 and "self_ns" in table.columns
+    del table
+    assert connection.execute("select count(*), sum(self_ns), count(shapes) from kept").fetchall()[0][0] == 51
+    with core.Trace(convnet) as trace, pytest.raises(core.Error, match="unknown table 'range'; tables: trace, processes"):
+        trace.table("range")
+
+
+# -------------------------------------------------------------------- many processes, Spark
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """A trace of 64 processes, and its tables as Parquet files with those of another trace."""
+    place = tmp_path_factory.mktemp("many")
+    program = ROOT / "tests/e2e/programs/many_processes.py"
+    subprocess.run([sys.executable, program, place / "many.sonde", str(PROCESSES)], check=True, timeout=300)
+    other = generate("torch", place / "other.sonde")
+    for trace in (place / "many.sonde", other):
+        read("export", trace, "--to", "parquet", "-o", place / "tables")
+    return place / "many.sonde", other, place / "tables"
+
+
+def test_traces_and_parquet_alike(many):
+    """The same tables through Arrow and through Parquet, of two traces at once."""
+    trace, other, tables = many
+    for name in QUERIES:
+        assert run_sql(tables, name) == run_sql(trace, other, name), name
+    with core.Trace(trace) as one:
+        for table in one.table_names():
+            count = f"select job, count(*) from {table} group by job order by job"
+            assert run_sql(tables, count) == run_sql(trace, other, count), table
+
+
+def test_rows_of_64_processes_are_those_of_the_views(many):
+    trace, _, _ = many
+    view = {row["key"]: row for row in read_json("report", trace, "--view", "ops", "--json", "--rows", "-1")["rows"]}
+    names, rows = run_sql(trace, "hot_operators")
+    assert len(rows) == 4
+    for row in (dict(zip(names, row)) for row in rows):
+        assert row["calls"] == view[row["name"]]["count"] >= PROCESSES * 4
+        assert row["self_total_ns"] == round(1000 * view[row["name"]]["self_cpu_time_total"])
+        assert row["total_ns"] == round(1000 * view[row["name"]]["cpu_time_total"])
+    steps = read_json("report", trace, "--view", "steps", "--json", "--rows", "-1")["rows"]
+    _, rows = run_sql(trace, "select pid, number, steps.start_ns, duration_ns from steps join processes on steps.process = id")
+    assert len(rows) == 4 * PROCESSES
+    assert sorted(rows) == sorted((row["process"], row["step"], row["start_ns"], row["duration_ns"]) for row in steps)
+    _, rows = run_sql(trace, "step_times")
+    assert [(row[1], row[2]) for row in rows] == [(step, PROCESSES) for step in range(4)]
+    assert len(run_sql(trace, "memory_peaks")[1]) == PROCESSES
+
+
+def are_equal(found, expected):
+    """Sums of doubles depend on their order."""
+    return math.isclose(found, expected, rel_tol=1e-12) if isinstance(expected, float) else found == expected
+
+
+# One JVM for all: it takes some ten seconds to start.
+ON_SPARK = """
+import contextlib, io, json, sys
+from pyspark.sql import SparkSession
+import sonde.spark
+settings = dict(one.split("=", 1) for one in sys.argv[3:])
+builder = SparkSession.builder.master("local[2]")
+for key, value in settings.items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+spark.sparkContext.setLogLevel("ERROR")
+results = {name: sonde.spark.run(spark, sys.argv[1], name) for name in sys.argv[2].split(",")}
+results["sql"] = sonde.spark.run(spark, sys.argv[1], "select job, process, count(*) from ranges group by job, process order by job, process")
+# The command itself, last: it stops Spark.
+out = io.StringIO()
+with contextlib.redirect_stdout(out):
+    results["status"] = sonde.spark.main(["--master", "local[2]", "--csv", sys.argv[1], "step_times"])
+results["csv"] = out.getvalue()
+print(json.dumps(results))
+"""
+
+
+@pytest.mark.skipif(not shutil.which("java"), reason="Spark needs Java: install openjdk-17-jre-headless")
+def test_spark_has_the_same_rows(many, tmp_path):
+    pytest.importorskip("pyspark", reason="pyspark is not installed: pip install pyspark")
+    _, _, tables = many
+    settings = ["spark.ui.enabled=false", "spark.ui.showConsoleProgress=false", "spark.sql.shuffle.partitions=1",
+                "spark.sql.sources.parallelPartitionDiscovery.threshold=10000", "spark.driver.bindAddress=127.0.0.1",
+                f"spark.local.dir={tmp_path}", f"spark.sql.warehouse.dir={tmp_path}",
+                "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"]
+    done = subprocess.run([sys.executable, "-c", ON_SPARK, tables, ",".join(QUERIES), *settings], capture_output=True, text=True,
+                          env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}, cwd=tmp_path, timeout=560)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout.splitlines()[-1])
+    for name in QUERIES:
+        names, rows = run_sql(tables, name)
+        assert results[name][0] == names
+        assert len(results[name][1]) == len(rows) and (rows or name == "hot_functions"), name
+        for found, expected in zip(results[name][1], rows):
+            assert all(map(are_equal, found, expected)), (name, found, expected)
+    assert len(results["sql"][1]) == PROCESSES + 1
+    assert (results["status"], results["csv"].encode()) == (0, read("sql", "--csv", tables, "step_times"))
+
+
+def test_spark_command_line():
+    def run(*arguments, **more):
+        return subprocess.run([sys.executable, "-m", "sonde.spark", *arguments], capture_output=True, text=True, **more)
+    assert "hot_operators" in run("--help").stdout and "--master URL" in run("--help").stdout
+    assert run("folder").returncode == 2
+    done = run("--conf", "x", "folder", "query")
+    assert done.returncode == 2 and "expected KEY=VALUE, got 'x'" in done.stderr
