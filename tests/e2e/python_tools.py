@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of Python programs share: running one under sonde and under a peer tool."""
+import functools
 import glob
 import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -16,16 +16,10 @@ PROGRAMS = pathlib.Path(__file__).parent / "programs/python"
 SONDE = os.environ.get("SONDE") or os.path.join(sysconfig.get_path("scripts"), "sonde")
 
 
-def can_be_interrupted():
-    """In a child: whoever ran the tests in the background left SIGINT ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def run(*words, cwd, status=0, **extra):
     """A finished process, which ended as it should; its output is text."""
     done = subprocess.run([str(word) for word in words], cwd=cwd, text=True, timeout=300,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          preexec_fn=can_be_interrupted, **extra)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, **extra)
     if status is not None:
         assert done.returncode == status, f"{done.args}: {done.returncode}\n{done.stderr}"
     return done
@@ -46,13 +40,14 @@ def rows(trace, view, *options):
     return json.loads(done.stdout)["rows"]
 
 
+@functools.lru_cache(maxsize=None)
 def interpreters():
     """One of each series, 3.9 to 3.13."""
     found = {}
     places = [sys.executable, *glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))]
     places += [shutil.which(f"python3.{minor}") for minor in range(9, 14)]
-    for place in filter(None, places):
-        done = subprocess.run([place, "-c", "import sys, sysconfig; "
+    for place in dict.fromkeys(filter(None, places)):
+        done = subprocess.run([place, "-I", "-c", "import sys, sysconfig; "
                                "print(*sys.version_info[:2], sysconfig.get_path('include'))"],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         if done.returncode == 0:
@@ -61,3 +56,9 @@ def interpreters():
             if (3, 9) <= version <= (3, 13) and version not in found:
                 found[version] = place, include.strip()
     return [pytest.param(*found[version], id=".".join(map(str, version))) for version in sorted(found)]
+
+
+def own_interpreter():
+    """The one that runs the tests, as interpreters() has it."""
+    minor = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    return [pytest.param(sys.executable, sysconfig.get_path("include"), id=minor)]

@@ -146,8 +146,7 @@ def test_status_is_kept(tmp_path, mode, status):
 def test_repeat_stops_at_an_interrupt(tmp_path):
     trace = tmp_path / "c.sonde"
     run = subprocess.Popen([SONDE, "run", "-q", "-o", trace, "-r", "1000", "--counters", "--", COUNTED, "wait"],
-                           stdout=subprocess.PIPE, text=True, start_new_session=True,
-                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # ignored in a background job
+                           stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert run.stdout.readline() == "ready\n"
     os.killpg(run.pid, signal.SIGINT)
     assert run.wait(timeout=60) == -signal.SIGINT

@@ -20,6 +20,7 @@ from sonde.pipeline import _cut, _layers, _profile, _run  # noqa: E402
 from sonde.pipeline import _pipeedge_models as pipeedge  # noqa: E402
 from sonde.model._spec import SpecError  # noqa: E402
 
+import warm_torch  # noqa: E402
 from cli_tools import ROOT, SONDE, read_json  # noqa: E402
 from test_full_disk import SPACE  # noqa: E402
 
@@ -47,7 +48,7 @@ def shapes(results):
 
 
 def run(*arguments, status=0, **extra):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "SONDE_PYTHON_EXE": sys.executable,
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "SONDE_PYTHON_EXE": warm_torch.python(),
                    "SONDE_PYTHON": os.path.dirname(sonde.__file__), **extra.pop("env", {})}
     done = subprocess.run([SONDE, "layers", *map(str, arguments)], env=environment, timeout=300,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", **extra)

@@ -20,6 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import sonde  # noqa: E402
 from sonde.model import _machine  # noqa: E402
+import warm_torch  # noqa: E402
 from cli_tools import ROOT, SONDE  # noqa: E402
 
 PROGRAMS = ROOT / "tests/e2e/programs"
@@ -45,7 +46,7 @@ def one_thread():
 
 def run(*arguments, **extra):
     assert SONDE, "the program sonde is not built: run `make`, or set SONDE"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "SONDE_PYTHON_EXE": sys.executable,
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "SONDE_PYTHON_EXE": warm_torch.python(),
                    "SONDE_PYTHON": os.path.dirname(sonde.__file__)}
     return subprocess.run([SONDE, "model", *map(str, arguments)], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, encoding="utf-8", env=environment, timeout=120,

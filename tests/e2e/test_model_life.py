@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: there is no
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: nothing reads our YAML")
 
 import sonde  # noqa: E402
+import warm_torch  # noqa: E402
 from cli_tools import SONDE  # noqa: E402
 
 MODEL = """
@@ -44,11 +45,11 @@ def spec(tmp_path):
     return f"{path}:Net"
 
 
-def run(tmp_path, command, *arguments, **extra):
+def run(tmp_path, command, *arguments, python=None, **extra):
     assert SONDE, "the program sonde is not built: run `make`, or set SONDE"
     temporary = tmp_path / "tmp"
     temporary.mkdir(exist_ok=True)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "SONDE_PYTHON_EXE": sys.executable,
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "SONDE_PYTHON_EXE": python or warm_torch.python(),
                    "SONDE_PYTHON": os.path.dirname(sonde.__file__), "TMPDIR": str(temporary),
                    "RAN": str(tmp_path / "ran"), **extra.pop("env", {})}
     done = subprocess.run([SONDE, command, *map(str, arguments)], stdout=subprocess.PIPE,
@@ -146,7 +147,7 @@ def test_layers_without_room_for_a_trace(spec, tmp_path):
     """A limit on a file's size is a disk that is full: one line says so, and no results are made."""
     path = tmp_path / "r.yml"
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    done = run(tmp_path, "layers", spec, "-b", 2, "-s", "4", "-o", path,
+    done = run(tmp_path, "layers", spec, "-b", 2, "-s", "4", "-o", path, python=sys.executable,
                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, most)))
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1

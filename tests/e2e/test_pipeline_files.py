@@ -327,7 +327,6 @@ def covers(schedule, layers):
     assert at == layers + 1
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("version", ["seed", "current"])
 def test_the_plan_is_no_slower_than_pipeedges(version):
     folder, model = DATA / version, "google/vit-base-patch16-224"

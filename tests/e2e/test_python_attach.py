@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sonde attach`: stacks of a running process, read from outside, for each CPython there is."""
+"""`sonde attach`: stacks of a running process, read from outside.
+
+Of the Python that runs the tests: the stage `pythons` of tools/test runs them in each CPython there is.
+"""
 import ctypes
 import json
 import os
@@ -11,7 +14,7 @@ import time
 
 import pytest
 
-from python_tools import interpreters
+from python_tools import own_interpreter
 from sample_tools import GIL, ON_CPU, POSSIBLE, SONDE, impossible, ledger, samples
 
 
@@ -110,7 +113,7 @@ run()
 """
 
 
-@pytest.mark.parametrize("python, include", interpreters())
+@pytest.mark.parametrize("python, include", own_interpreter())
 def test_stacks_are_the_program_s_own(tmp_path, python, include):
     with Program(python, tmp_path, STOPS) as program:
         said, stops = program.said, 0
@@ -130,7 +133,7 @@ def test_stacks_are_the_program_s_own(tmp_path, python, include):
     assert stops == 3
 
 
-@pytest.mark.parametrize("python, include", interpreters())
+@pytest.mark.parametrize("python, include", own_interpreter())
 def test_short_threads_are_all_seen(tmp_path, python, include):
     for attempt in range(4):  # a loaded machine may starve the sampler for longer than one lives
         with Program(python, tmp_path, """
@@ -173,7 +176,7 @@ while True:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("python, include", interpreters())
+@pytest.mark.parametrize("python, include", own_interpreter())
 def test_shares(tmp_path, python, include):
     with Program(python, tmp_path, MIXTURE) as program:
         for attempt in range(4):  # a loaded machine may starve the sampler for a while
@@ -196,7 +199,7 @@ SHORT_CALLS = POSSIBLE + "print('ready', flush=True)\nmain(lambda: False)\n"
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("python, include", interpreters())
+@pytest.mark.parametrize("python, include", own_interpreter())
 def test_every_stack_is_possible(tmp_path, python, include):
     with Program(python, tmp_path, SHORT_CALLS) as program:
         attach(program.pid, tmp_path / "t.sonde", "--sample", 5000, "--duration", 2)
@@ -209,7 +212,7 @@ def test_every_stack_is_possible(tmp_path, python, include):
     assert {sample["functions"][-1] for sample in found} == {"<module>"}
 
 
-@pytest.mark.parametrize("python, include", interpreters())
+@pytest.mark.parametrize("python, include", own_interpreter())
 def test_nothing_is_halted_if_not_wanted(tmp_path, python, include):
     with Program(python, tmp_path, SHORT_CALLS) as program:
         attach(program.pid, tmp_path / "t.sonde", "--sample", 5000, "--duration", 1, "--nonblocking")
@@ -237,7 +240,7 @@ busy()
 """
 
 
-@pytest.mark.parametrize("python, include", interpreters())
+@pytest.mark.parametrize("python, include", own_interpreter())
 def test_idle_threads_are_told_apart(tmp_path, python, include):
     with Program(python, tmp_path, THREADS) as program:
         attach(program.pid, tmp_path / "t.sonde", "--sample", 200, "--duration", 2)
@@ -261,7 +264,7 @@ def test_idle_threads_are_told_apart(tmp_path, python, include):
 
 @pytest.mark.alone
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make a PID namespace")
-@pytest.mark.parametrize("python, include", interpreters())
+@pytest.mark.parametrize("python, include", own_interpreter())
 def test_in_a_container(tmp_path, python, include):
     """In a PID namespace of its own its threads have other numbers for themselves than for us."""
     (tmp_path / "prog.py").write_text("import os, threading\n"
@@ -314,7 +317,7 @@ spin()
 """
 
 
-@pytest.mark.parametrize("python, include", interpreters())
+@pytest.mark.parametrize("python, include", own_interpreter())
 def test_threads_have_their_python_names(python, include, tmp_path):
     with Program(python, tmp_path, NAMED) as program:
         attach(program.pid, tmp_path / "t.sonde", "--sample", 200, "--duration", 0.5)
@@ -368,7 +371,7 @@ time.sleep(30)
 """
 
 
-@pytest.mark.parametrize("python, include", interpreters())
+@pytest.mark.parametrize("python, include", own_interpreter())
 def test_a_child_of_c_s_fork(tmp_path, python, include):
     """Python goes by its parent's number for the thread there."""
     with Program(python, tmp_path, C_FORK, start_new_session=True) as program:
@@ -463,7 +466,7 @@ def test_it_is_shown(tmp_path):
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["program.py", "tmp"]
 
 
-@pytest.mark.parametrize("python, include", interpreters())
+@pytest.mark.parametrize("python, include", own_interpreter())
 def test_one_that_is_only_starting(tmp_path, python, include):
     """It is held where its code is loaded and has not run, and let go of meanwhile."""
     libc = ctypes.CDLL(None)

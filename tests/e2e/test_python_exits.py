@@ -2,7 +2,7 @@
 """However a Python program ends, its exit status and what it says stay, and so does its trace."""
 import pytest
 
-from python_tools import can_be_interrupted, PROGRAMS, python, rows, run, SONDE, sonde_run
+from python_tools import PROGRAMS, python, rows, run, SONDE, sonde_run
 
 SCRIPT = PROGRAMS / "endings.py"
 STATUS = {"return": 0, "raise": 1, "hook": 1, "exit": 3, "exit-text": 1, "_exit": 4,
@@ -115,8 +115,7 @@ def test_an_interrupt_is_passed_on_and_waited_for(tmp_path):
         "try:\n    print('ready', flush=True)\n    time.sleep(60)\n"
         "except KeyboardInterrupt:\n    print('told', flush=True)\n    raise SystemExit(7)\n")
     child = subprocess.Popen([SONDE, "run", "-q", "--functions", "-o", "t.sonde", "--", sys.executable,
-                              "wait.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True,
-                             preexec_fn=can_be_interrupted)
+                              "wait.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "ready\n"
     end = time.monotonic() + 60
     while not sleeps(tmp_path / "t.sonde"):  # the trace has a call from its begin on

@@ -198,8 +198,8 @@ print(min(best() for _ in range(4)) / before)
 
 
 def test_the_program_ends_while_recording(tmp_path):
-    done = warm_torch.run("-c", "import sonde, torch; sonde.profile().start(); torch.ones(2).add(1)",
-                      env={**os.environ, "TMPDIR": str(tmp_path)})
+    done = subprocess.run([sys.executable, "-c", "import sonde, torch; sonde.profile().start(); torch.ones(2).add(1)"],
+                          env={**os.environ, "TMPDIR": str(tmp_path)}, text=True, capture_output=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert not list(tmp_path.iterdir())
 

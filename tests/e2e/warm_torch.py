@@ -2,13 +2,21 @@
 """Runs programs as `python program.py` does, without importing torch for each: that takes 3 to 7 s of processor time.
 
 One server process for each worker of pytest imports torch (and torchvision, where it is installed) and
-forks a child for each program. The child has not loaded sonde, has no thread but its own, and leaves as
-an interpreter does: with its exit handlers. Variables that a library reads when it is loaded are the
-server's, but for OMP_NUM_THREADS. For what is about the start of a process (`sonde run`, a signal to it), start a process.
+forks a child for each program. The child has not loaded sonde, has no thread but its own, and leaves
+with the exit handlers of Python and of C; what is freed by an interpreter's end is not. Variables that a library reads when it is loaded are the
+server's, but for OMP_NUM_THREADS; limits, name spaces and the process group are the server's too. For
+what is about the start or the end of a process (`sonde run`, a limit, a signal to its group), start one.
+
+`run` runs a program; `python` is a file to be started in place of Python, by what starts one itself
+(SONDE_PYTHON_EXE): its arguments, folder, environment and standard streams are those of the child, and
+it ends as the child does.
 """
 import atexit
 import json
 import os
+import select
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,33 +30,81 @@ def run(*arguments, timeout=300, **options):
 
 def run_together(programs, timeout=300):
     """The same for several at the same time: [(arguments, {cwd, env})]."""
-    with tempfile.TemporaryDirectory() as folder:
-        requests = [{"arguments": [str(word) for word in arguments], "cwd": str(options.get("cwd") or os.getcwd()),
-                     "env": dict(options.get("env") or os.environ), "out": f"{folder}/{number}"}
-                    for number, (arguments, options) in enumerate(programs)]
-        statuses = _server().ask(requests, timeout)
-        read = lambda name: open(f"{folder}/{name}", encoding="utf-8").read()  # noqa: E731
-        return [subprocess.CompletedProcess(request["arguments"], status, read(f"{number}.out"), read(f"{number}.err"))
-                for number, (request, status) in enumerate(zip(requests, statuses))]
+    links, outputs = [], []
+    for arguments, options in programs:
+        outputs.append([tempfile.TemporaryFile() for _ in ("output", "errors")])
+        with open(os.devnull) as nothing:
+            links.append(ask(_server().address, [str(word) for word in arguments], str(options.get("cwd") or os.getcwd()),
+                             dict(options.get("env") or os.environ), [nothing, *outputs[-1]]))
+    statuses = [wait_for(link, timeout) for link in links]
+    return [subprocess.CompletedProcess(arguments, status, *map(_whole_text, files))
+            for (arguments, _), status, files in zip(programs, statuses, outputs)]
+
+
+def _whole_text(file):
+    with file:
+        file.seek(0)
+        return file.read().decode()
+
+
+def python():
+    """The path of a file that stands for Python: a program, as far as whoever starts it can see."""
+    return _server().python
+
+
+# What the server's clients have in common. The file that stands for Python is this text and a call.
+CLIENT = '''
+import json, os, signal, socket, sys
+
+def ask(address, arguments, cwd, env, streams):
+    """Has a program started; the answer comes on what is returned, and closing that kills the program."""
+    link = socket.socket(socket.AF_UNIX)
+    link.connect(address)
+    asked = json.dumps({"arguments": arguments, "cwd": cwd, "env": env}).encode()
+    socket.send_fds(link, [len(asked).to_bytes(8, "little")], [getattr(one, "fileno", lambda: one)() for one in streams])
+    link.sendall(asked)
+    return link
+
+def wait_for(link, timeout=None):
+    """Its status, as subprocess has it: a signal is negative. One that takes too long is killed."""
+    with link:
+        link.settimeout(timeout)
+        try:
+            answer = link.recv(64)
+        except TimeoutError:
+            return -signal.SIGKILL
+        assert answer, "the process that has torch imported has ended"
+        return int(answer)
+'''
+CALL = '''
+status = wait_for(ask({address!r}, sys.argv[1:], os.getcwd(), dict(os.environ), [0, 1, 2]))
+if status < 0 and status != -signal.SIGKILL:
+    signal.signal(-status, signal.SIG_DFL)
+if status < 0:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.kill(os.getpid(), -status)
+os._exit(status)
+'''
+exec(CLIENT)  # ask, wait_for
 
 
 class _Server:
     def __init__(self):
-        self.process = subprocess.Popen([sys.executable, "-W", "ignore", __file__], text=True, stdin=subprocess.PIPE,
+        self.folder = tempfile.TemporaryDirectory()
+        self.address, self.python = f"{self.folder.name}/server", f"{self.folder.name}/python3"
+        with open(os.open(self.python, os.O_WRONLY | os.O_CREAT, 0o755), "w") as file:
+            file.write(f"#!{sys.executable} -IS\n{CLIENT}{CALL.format(address=self.address)}")
+        self.process = subprocess.Popen([sys.executable, "-W", "ignore", __file__, self.address], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, start_new_session=True,
                                         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})  # numpy's: no thread
+        assert self.process.stdout.readline() == b"listening\n", "the process that is to import torch has ended"
         atexit.register(self.stop)
 
     def stop(self):
         self.process.stdin.close()
         self.process.wait()
-
-    def ask(self, requests, timeout):
-        self.process.stdin.write(json.dumps({"timeout": timeout, "programs": requests}) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        assert answer, "the process that has torch imported has ended"
-        return json.loads(answer)
+        self.folder.cleanup()
 
 
 _started = []
@@ -62,39 +118,59 @@ def _server():
 
 # ------------------------------------------------------------------------- the server's side
 
-def _serve():
+def _serve(address):
     """Returns in a child, with what it has to run; ends the server at the end of its input."""
-    answers = os.fdopen(os.dup(1), "w")
-    for line in sys.stdin:
-        asked = json.loads(line)
-        children = []
-        for request in asked["programs"]:
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(address)
+    listening.listen(64)
+    os.write(1, b"listening\n")
+    children = {}  # {link: (process, descriptor of it)}
+    while True:
+        ready = select.select([0, listening, *children, *(ended for _, ended in children.values())], [], [])[0]
+        if 0 in ready:  # nothing is ever written to it
+            for child, _ in children.values():
+                os.kill(child, signal.SIGKILL)
+            os._exit(0)
+        for link, (child, ended) in list(children.items()):
+            if ended in ready:
+                status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+                _answer(link, status)
+                os.close(ended)
+                del children[link]
+            elif link in ready:  # who asked has gone
+                os.kill(child, signal.SIGKILL)
+        if listening in ready:
+            link = listening.accept()[0]
+            request = _read(link)
             child = os.fork()
             if child == 0:
-                answers.close()
+                for one in (listening, link, *children):
+                    one.close()
+                for _, ended in children.values():
+                    os.close(ended)
                 return request
-            children.append(child)
-        answers.write(json.dumps([_wait(child, asked["timeout"]) for child in children]) + "\n")
-        answers.flush()
-    os._exit(0)
+            for stream in request["streams"]:
+                os.close(stream)
+            children[link] = child, os.pidfd_open(child)
 
 
-def _wait(child, timeout):
-    """The status as subprocess has it: a signal is negative. A child that takes too long is killed."""
-    import select
-    import signal
-    watched = os.pidfd_open(child)
-    if not select.select([watched], [], [], timeout)[0]:
-        os.kill(child, signal.SIGKILL)
-    os.close(watched)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+def _read(link):
+    size, streams, _, _ = socket.recv_fds(link, 8, 3)
+    with link.makefile("rb") as file:
+        return {**json.loads(file.read(int.from_bytes(size, "little"))), "streams": streams}
+
+
+def _answer(link, status):
+    with link:
+        try:
+            link.sendall(str(status).encode())
+        except OSError:  # who asked has gone
+            pass
 
 
 def _become(request):
     """Standard streams, environment, folder and arguments of the program; its code, to be run as __main__."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    for stream, path in ((0, "/dev/null"), (1, request["out"] + ".out"), (2, request["out"] + ".err")):
-        opened = os.open(path, os.O_RDONLY if stream == 0 else flags, 0o600)
+    for stream, opened in enumerate(request["streams"]):
         os.dup2(opened, stream)
         os.close(opened)
     os.environ.clear()
@@ -116,11 +192,39 @@ def _become(request):
     return compile(source, name, "exec"), main.__dict__
 
 
+def _run(code, names):
+    """As an interpreter does; the exit status."""
+    try:
+        exec(code, names)
+    except SystemExit as end:
+        if not isinstance(end.code, (int, type(None))):
+            print(end.code, file=sys.stderr)
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+def _leave(status):
+    """With the exit handlers of Python and of C, but without freeing every module: that takes 2 s."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    ctypes.CDLL(None).exit(status)
+
+
 if __name__ == "__main__":
+    import ctypes
+    import gc
+    import threading
     import torch  # noqa: F401
     try:
         import torchvision  # noqa: F401
     except ImportError:
         pass
     assert len(os.listdir("/proc/self/task")) == 1, "a process with threads cannot be forked"
-    exec(*_become(_serve()))
+    gc.collect()
+    gc.freeze()  # a child would look through all of it, and so copy it
+    _leave(_run(*_become(_serve(sys.argv[1]))))
