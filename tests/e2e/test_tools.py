@@ -2,10 +2,12 @@
 """The checks of the tree can fail: each is shown something that it must refuse."""
 import importlib.machinery
 import importlib.util
+import os
 import pathlib
 import re
 import shutil
 import subprocess
+import threading
 
 import pytest
 
@@ -228,6 +230,31 @@ def test_many_failures_are_not_tried_again(three_programs, monkeypatch):
     monkeypatch.setattr(three_programs, "SECOND_TRIES_MAX", 1)
     tally = three_programs.meson_test("built", "--suite", "unit", env={"SPEED": "slow"})
     assert (tally.passed, tally.failed, tally.flaky) == (1, 2, [])
+
+
+def test_lint_runs_beside_e2e(capsys, monkeypatch):
+    """Each stage here waits for the other; lint has the lowest priority, and is printed in its place."""
+    tool, e2e, lint = load_tool("test"), threading.Event(), threading.Event()
+
+    def run_e2e():
+        e2e.set()
+        return tool.Tally(passed=2) if lint.wait(60) else None
+
+    def run_lint():
+        lint.set()
+        return tool.Tally(passed=3) if e2e.wait(60) and os.nice(0) == 19 else None
+
+    monkeypatch.setattr(tool, "STAGES", {"e2e": (run_e2e, "first"), "lint": (run_lint, "second")})
+    with pytest.raises(SystemExit) as stopped:
+        tool.main(["e2e", "lint"])
+    assert stopped.value.code == 0 and os.nice(0) < 19
+    words = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
+    assert words == [["==", "e2e:"], ["e2e:", "2"], ["==", "lint:"], ["lint:", "3"], ["5", "passed,"]]
+
+
+def test_what_runs_alone_is_found_in_its_files():
+    found = {os.path.basename(path) for path in load_tool("test").marked_alone(["tests/e2e"])}
+    assert {"test_functions.py", "test_model.py"} <= found and "test_cli_run.py" not in found
 
 
 def test_the_page_of_costs_is_what_the_tool_writes():
