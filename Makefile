@@ -37,7 +37,7 @@ HERE         := $(CURDIR)/$(VENV)
 PREFIX       ?= /usr/local
 NATIVE       := $(VENV)/meson-native.ini
 BENCHES      := torch_ops torch_start torch_table python_functions python_lines python_sample python_programs \
-                pipe_layers native native_report heap counters page
+                pipe_layers native native_report heap counters page exports
 STAGES       := pythons asan tsan valgrind aarch64 clang bare
 
 export MESON ?= meson
