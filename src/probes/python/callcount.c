@@ -319,7 +319,7 @@ void snd_calls_free_thread_(struct snd_calls_thread *t)
 void snd_calls_close_all_(struct snd_calls_thread *t)
 {
     while (t->depth > 0)
-        snd_calls_pop_(t);
+        snd_calls_pop_(t, true);
 }
 
 struct snd_calls_thread *snd_calls_attach_(bool entering)
@@ -497,6 +497,23 @@ void snd_calls_tell_(struct snd_calls_thread *t, const struct snd_calls_entry *e
     }
 }
 
+bool snd_calls_enter_more_(struct snd_calls_thread *t, uint32_t function, const void *key,
+                           bool resumed)
+{
+    if (!snd_calls_push_(t, function, key, resumed, true))
+        return false;
+    if (snd_calls.sessions_on)
+        snd_calls_sessions_enter_(t, function, key, resumed);
+    return true;
+}
+
+void snd_calls_leave_more_(struct snd_calls_thread *t)
+{
+    if (snd_calls.sessions_on)
+        snd_calls_sessions_leave_(t);
+    snd_calls_pop_(t, true);
+}
+
 /* -------------------------------------------------------------------- on and off */
 
 void snd_calls_start(enum snd_calls_mode mode, bool whole)
@@ -505,6 +522,7 @@ void snd_calls_start(enum snd_calls_mode mode, bool whole)
     snd_calls.begun = false;
     snd_calls.session++;
     snd_calls.mode = mode;
+    snd_calls_set_more_();
     snd_calls.ids = 0;
     snd_calls.unbalanced = 0;
     snd_calls.lost = 0;

@@ -104,6 +104,7 @@ struct snd_calls_state {
     uint64_t                  unbalanced; /* calls whose return was not seen */
     uint64_t                  lost;       /* calls for which there was no memory */
     struct snd_calls_session *sessions_on;
+    bool                      has_more; /* there is more to do than to count for the process */
 
     /*
      * Enters the calls that were open before a thread's first event of the session; NULL: they are
@@ -167,6 +168,17 @@ uint64_t *snd_calls_words_(uint32_t number, uint32_t caller, uint32_t callee);
 
 /* ------------------------------------------------------------------ hot path */
 
+/* Sets has_more, after the mode or the sessions have changed. */
+static inline void snd_calls_set_more_(void)
+{
+    snd_calls.has_more = snd_calls.mode != SND_CALLS_COUNTED || snd_calls.sessions_on;
+}
+
+/* snd_calls_enter() and snd_calls_leave() where has_more is set. */
+bool snd_calls_enter_more_(struct snd_calls_thread *t, uint32_t function, const void *key,
+                           bool resumed);
+void snd_calls_leave_more_(struct snd_calls_thread *t);
+
 void snd_calls_sessions_enter_(struct snd_calls_thread *t, uint32_t function, const void *key,
                                bool resumed);
 void snd_calls_sessions_leave_(struct snd_calls_thread *t);
@@ -220,16 +232,21 @@ static inline void snd_calls_count_(struct snd_calls_entry *entry)
         words[SND_CALLS_RESUMPTIONS]++;
 }
 
-/* On one stack, the process's or a session's. */
-static inline bool snd_calls_push_(struct snd_calls_thread *t, uint32_t function, const void *key,
-                                   bool resumed)
+/*
+ * On one stack, the process's or a session's. `more` is a constant where this is inlined: false if
+ * the mode is COUNTED, so that a call that is only counted pays for no other mode.
+ */
+static inline __attribute__((always_inline)) bool snd_calls_push_(struct snd_calls_thread *t,
+                                                                  uint32_t                 function,
+                                                                  const void *key, bool resumed,
+                                                                  const bool more)
 {
     if (SONDE_UNLIKELY_(t->depth + 1 >= t->room || function >= t->function_room) &&
         !snd_calls_room_(t, function))
         return false;
     if (SONDE_UNLIKELY_(t->epoch != sonde_epoch()))
         snd_calls_renew_(t);
-    if (SONDE_UNLIKELY_(snd_calls.mode == SND_CALLS_EVENTS))
+    if (more && snd_calls.mode == SND_CALLS_EVENTS)
         return snd_calls_note_(t, function, key, resumed);
     struct snd_calls_entry    *entry = &t->stack[t->depth];
     struct snd_calls_function *f = &t->functions[function];
@@ -251,13 +268,14 @@ static inline bool snd_calls_push_(struct snd_calls_thread *t, uint32_t function
     f->open = 1;
     edge->open = 1;
     snd_calls_count_(entry);
-    if (SONDE_UNLIKELY_(snd_calls.mode != SND_CALLS_COUNTED))
+    if (more && snd_calls.mode != SND_CALLS_COUNTED)
         snd_calls_begin_more_(t, function, resumed);
     entry->start = sonde_clock();
     return true;
 }
 
-static inline void snd_calls_pop_(struct snd_calls_thread *t)
+static inline __attribute__((always_inline)) void snd_calls_pop_(struct snd_calls_thread *t,
+                                                                 const bool               more)
 {
     uint64_t now = sonde_clock();
 
@@ -266,7 +284,7 @@ static inline void snd_calls_pop_(struct snd_calls_thread *t)
         now = sonde_clock(); /* what is open goes on from a later time than the first */
     }
     struct snd_calls_entry *entry = &t->stack[t->depth--];
-    if (SONDE_UNLIKELY_(snd_calls.mode == SND_CALLS_EVENTS)) {
+    if (more && snd_calls.mode == SND_CALLS_EVENTS) {
         snd_calls_tell_(t, entry, now);
         return;
     }
@@ -282,7 +300,7 @@ static inline void snd_calls_pop_(struct snd_calls_thread *t)
         t->functions[entry->function].open = 0;
         words[SND_CALLS_OUTERMOST_TICKS] += ticks;
     }
-    if (SONDE_UNLIKELY_(snd_calls.mode != SND_CALLS_COUNTED))
+    if (more && snd_calls.mode != SND_CALLS_COUNTED)
         snd_calls_end_more_(t, entry);
 }
 
@@ -292,19 +310,18 @@ static inline bool snd_calls_enter(struct snd_calls_thread *t, uint32_t function
 {
     if (SONDE_UNLIKELY_(t->depth == 0) && snd_calls_is_outside_(t, function))
         return false;
-    if (SONDE_UNLIKELY_(!snd_calls_push_(t, function, key, resumed)))
-        return false;
-    if (SONDE_UNLIKELY_(snd_calls.sessions_on != NULL))
-        snd_calls_sessions_enter_(t, function, key, resumed);
-    return true;
+    if (SONDE_UNLIKELY_(snd_calls.has_more))
+        return snd_calls_enter_more_(t, function, key, resumed);
+    return snd_calls_push_(t, function, key, resumed, false);
 }
 
 /* The innermost call ends, or is suspended. */
 static inline void snd_calls_leave(struct snd_calls_thread *t)
 {
-    if (SONDE_UNLIKELY_(snd_calls.sessions_on != NULL))
-        snd_calls_sessions_leave_(t);
-    snd_calls_pop_(t);
+    if (SONDE_UNLIKELY_(snd_calls.has_more))
+        snd_calls_leave_more_(t);
+    else
+        snd_calls_pop_(t, false);
 }
 
 /* The call of `key` ends. False if it never began: it was open before all this was on. */

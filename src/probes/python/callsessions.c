@@ -76,7 +76,7 @@ void snd_calls_sessions_enter_(struct snd_calls_thread *t, uint32_t function, co
     for (struct snd_calls_session *s = snd_calls.sessions_on; s; s = s->next_on) {
         struct snd_calls_thread *own = stack_of(t, s, before);
         if (own && own->below + own->depth == before)
-            snd_calls_push_(own, function, key, resumed);
+            snd_calls_push_(own, function, key, resumed, true);
     }
 }
 
@@ -87,7 +87,7 @@ void snd_calls_sessions_leave_(struct snd_calls_thread *t)
         if (!own)
             continue;
         if (own->depth > 0 && own->below + own->depth == t->depth)
-            snd_calls_pop_(own);
+            snd_calls_pop_(own, true);
         else if (own->below >= t->depth)
             own->below = t->depth - 1;
     }
@@ -130,6 +130,7 @@ static void turn_on(struct snd_calls_session *session)
     session->on = true;
     session->next_on = snd_calls.sessions_on;
     snd_calls.sessions_on = session;
+    snd_calls_set_more_();
 }
 
 bool snd_calls_session_start(uint32_t number)
@@ -158,6 +159,7 @@ void snd_calls_session_stop(uint32_t number)
     while (*link != session)
         link = &(*link)->next_on;
     *link = session->next_on;
+    snd_calls_set_more_();
 }
 
 /* ------------------------------------------------------------------- splitting */
