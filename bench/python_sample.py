@@ -2,15 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench/python_sample.py [--quick] - what sampling a Python program costs.
 
-The time of a program that is sampled 1,000 times a second over its time alone: fib, and a torch
-program of 64 threads that hand each other small products. Beside sonde in the program: sonde attach
-and Pyinstrument at the same rate, and py-spy where it may run. Bare and sampled stretches run in
-turn, round after round; a figure is the ratio of the best rounds, its spread that of the paired
-rounds, first to ninth decile. A stretch has a dozen samples or so. Prints as bench/run does and puts
-its figures into bench/results.json. Exit status: 1 if sonde's budget is missed.
+The processor time of a program that is sampled 1,000 times a second, and of what samples it, over the
+program's alone: fib, a torch program of 64 threads that hand each other small products, and torch with 64
+threads inside its operators. Beside sonde in the program: sonde attach and Pyinstrument at the same rate, and
+py-spy where it may run. Bare and sampled stretches run in turn, round after round; a figure is the ratio
+of the best stretches, its spread that of the paired rounds, first to ninth decile. Processor time, since a
+machine that does other things meanwhile makes any wall clock's time longer. Then what the sampler itself
+takes of a processor: its own clock over the wall's, in the best tenth of a second. A waking alone takes a part of
+it, which is measured in turn. Prints as bench/run does and puts its figures into bench/results.json. Exit
+status: 1 if sonde's budget is missed.
 """
 import argparse
 import contextlib
+import ctypes
+import glob
 import os
 import queue
 import shutil
@@ -63,6 +68,16 @@ def torch_work():
     return work
 
 
+def intra_work():
+    try:
+        import torch
+    except ImportError:
+        return None
+    torch.set_num_threads(THREADS)
+    x = torch.randn(256, 256)
+    return lambda: torch.mm(x, x)
+
+
 # ---------------------------------------------------------------------- samplers
 
 @contextlib.contextmanager
@@ -83,6 +98,13 @@ def pyinstrument_on(folder):
         profiler.stop()
 
 
+observers = []  # the processes that sample this one from outside
+
+
+def children(pid):
+    return [int(child) for path in glob.glob(f"/proc/{pid}/task/*/children") for child in open(path).read().split()]
+
+
 @contextlib.contextmanager
 def outside(program, *options):
     """A program of .venv or of the system's that samples this process until it is interrupted."""
@@ -92,8 +114,10 @@ def outside(program, *options):
     try:
         if process.poll() is not None:
             raise RuntimeError(f"{program} cannot run here")
+        observers[:] = [process.pid, *children(process.pid)]
         yield
     finally:
+        observers.clear()
         process.send_signal(signal.SIGINT)
         process.wait()
 
@@ -118,17 +142,75 @@ def can(sampler, folder):
 
 # --------------------------------------------------------------------- measuring
 
+def ran_ns(path):
+    try:
+        return int(open(f"{path}/schedstat").read().split()[0])
+    except OSError:  # it has ended
+        return 0
+
+
+def cpu_ns():
+    """Processor time of this process and of those that observe it."""
+    return time.process_time_ns() + sum(ran_ns(task) for pid in observers for task in glob.glob(f"/proc/{pid}/task/*"))
+
+
 def stretch_ns(work):
-    """Nanoseconds of one piece of work, on average over a stretch: the least of a few stretches."""
+    """Processor time of one piece of work, on average over a stretch: the least of a few stretches."""
     best = float("inf")
     for _ in range(STRETCHES):
-        count, begin, spent = 0, time.perf_counter_ns(), 0
-        while spent < STRETCH_NS:
+        count, begin, end = 0, cpu_ns(), time.perf_counter_ns() + STRETCH_NS
+        while time.perf_counter_ns() < end:
             work()
             count += 1
-            spent = time.perf_counter_ns() - begin
-        best = min(best, spent / count)
+        best = min(best, (cpu_ns() - begin) / count)
     return best
+
+
+# ------------------------------------------------------------- the sampler itself
+
+def own_tasks():
+    return [path[:-5] for path in glob.glob("/proc/self/task/*/comm") if open(path).read() == "sonde sampler\n"]
+
+
+def observer_tasks():
+    return [task for pid in observers for task in glob.glob(f"/proc/{pid}/task/*")]
+
+
+def share_of(tasks, work, windows):
+    """What these threads take of one processor, in the best of some tenths of a second."""
+    best = 1.0
+    for _ in range(windows):
+        begin, spent = time.perf_counter_ns(), sum(map(ran_ns, tasks))
+        while time.perf_counter_ns() - begin < 100_000_000:
+            work()
+        best = min(best, (sum(map(ran_ns, tasks)) - spent) / (time.perf_counter_ns() - begin))
+    return best
+
+
+def wake_share(windows):
+    """The same, of a thread that wakes as often and does nothing else."""
+    libc, best = ctypes.CDLL(None), 1.0
+    libc.prctl(29, 1)  # PR_SET_TIMERSLACK, as the sampler's
+    for _ in range(windows):
+        begin, spent = time.perf_counter_ns(), time.thread_time_ns()
+        for _ in range(HZ // 10):
+            libc.usleep(1_000_000 // HZ)
+        best = min(best, (time.thread_time_ns() - spent) / (time.perf_counter_ns() - begin))
+    libc.prctl(29, 50_000)
+    return best
+
+
+def sampler_figures(program, what, work, folder, windows):
+    found = []
+    for name, sampler, tasks in (("sonde", sonde_on, own_tasks), ("sonde attach", attach_on, observer_tasks)):
+        with sampler(folder):
+            while not tasks():  # it names itself when it runs
+                work()
+            value = share_of(tasks(), work, windows)
+        found.append({"name": f"python_sample_{program}_share_{name}".replace(" ", "_"),
+                      "what": f"{what}: {name}'s own share of a processor", "value": 100 * value,
+                      "unit": "%", "budget": None, "at_least": False, "met": None})
+    return found
 
 
 def measure(work, samplers, rounds, folder):
@@ -155,8 +237,9 @@ def figure(program, what, name, times, budget):
 
 
 def shown(f):
-    text = (f"{f['what']:<66} {f['value']:>9.3f} {f['unit']:<10} spread {f['spread'][0]:.2f} .. "
-            f"{f['spread'][1]:.2f}")
+    text = f"{f['what']:<78} {f['value']:>9.3f} {f['unit']:<3}"
+    if "spread" in f:
+        text += f" spread {f['spread'][0]:.2f} .. {f['spread'][1]:.2f}"
     if f["budget"] is not None:
         text += f"  at most {f['budget']:.2f}: {'met' if f['met'] else 'MISSED'}"
     return text
@@ -172,7 +255,8 @@ def main():
                                                       ("pyinstrument", pyinstrument_on),
                                                       ("py-spy", py_spy_on)) if can(sampler, folder)}
         for program, what, make in (("fib", "fib", fib_work),
-                                    ("torch", f"torch, {THREADS} threads", torch_work)):
+                                    ("torch", f"torch, {THREADS} threads", torch_work),
+                                    ("intra", f"torch, {THREADS} threads inside an operator", intra_work)):
             work = make()
             if work is None:
                 print("bench/python_sample.py: torch is not installed", file=sys.stderr)
@@ -181,10 +265,16 @@ def main():
             found = measure(work, {"sonde": sonde_on}, rounds, folder)
             figures.append(figure(program, what, "sonde", found, BUDGET))
             print(shown(figures[-1]), flush=True)
+            for one in sampler_figures(program, what, work, folder, rounds * 2):
+                figures.append(one)
+                print(shown(one), flush=True)
             for name, sampler in others.items():
                 found = measure(work, {name: sampler}, max(3, rounds // 10), folder)
-                figures.append(figure(program, what, name, found, None))
+                figures.append(figure(program, what, name, found, BUDGET if name == "sonde attach" else None))
                 print(shown(figures[-1]), flush=True)
+    figures.append({"name": "python_sample_wake", "what": f"a thread that wakes {HZ} times a second, of a processor",
+                    "value": 100 * wake_share(rounds), "unit": "%", "budget": None, "at_least": False, "met": None})
+    print(shown(figures[-1]), flush=True)
     merge(figures)
     missed = [one["what"] for one in figures if one["met"] is False]
     if missed:

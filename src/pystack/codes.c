@@ -185,14 +185,14 @@ static void forget(struct snd_codes *codes, uint32_t at)
     free_code(code);
 }
 
-void snd_codes_check(struct snd_codes *codes, const uint64_t *addresses, size_t count)
+void snd_codes_check(struct snd_codes *codes, const uint64_t *addresses, size_t count, bool more)
 {
     const struct snd_py_layout *l = codes->layout;
     struct snd_piece            pieces[SND_PIECES_MAX];
     struct snd_code            *asked[SND_CODES_CHECKED];
     size_t                      n = 0, m = 0, size = l->code_lines + 8;
 
-    codes->round++;
+    codes->round += !more;
     while (codes->count > CODES_MAX)
         forget(codes, codes->count - 1);
     for (size_t i = 0; i < count && n < SND_CODES_CHECKED; i++) {

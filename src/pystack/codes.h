@@ -49,8 +49,11 @@ void snd_codes_init(struct snd_codes *codes, pid_t pid, const struct snd_py_layo
                     uint64_t type);
 void snd_codes_release(struct snd_codes *codes);
 
-/* Compares what is known of these addresses with what is there now. One call to the kernel. */
-void snd_codes_check(struct snd_codes *codes, const uint64_t *addresses, size_t count);
+/*
+ * Compares what is known of these addresses with what is there now. One call to the kernel. `more`:
+ * what earlier calls compared, since the last one without it, is still so.
+ */
+void snd_codes_check(struct snd_codes *codes, const uint64_t *addresses, size_t count, bool more);
 
 /*
  * The code at an address that has been checked; read now if it is new or has changed. NULL: it

@@ -37,7 +37,10 @@ struct snd_py_layout {
     uint32_t          interp_modules;   /* sys.modules */
     uint32_t          type_cached_keys; /* of a class: the names of its instances' attributes */
     uint32_t runtime_gil, interp_gil;   /* one of them: in the runtime itself, or a pointer to it */
-    uint32_t gil_holder, gil_locked, gil_size;
+    uint32_t gil_holder, gil_locked;
+    uint32_t
+        gil_switches; /* counts each time that another thread takes the lock than had it last */
+    uint32_t gil_size;
     uint32_t thread_next, thread_interp, thread_ident;
     uint32_t thread_native; /* 0: the version does not keep the thread's number */
     uint32_t thread_frame;

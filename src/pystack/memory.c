@@ -2,9 +2,8 @@
 #include "pystack/memory.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/uio.h>
-
-#define PAGE ((uint64_t)4096)
 
 /*
  * An address of another process is only passed to the kernel, which checks it; never dereferenced.
@@ -51,7 +50,7 @@ const char *snd_window_at(struct snd_window *window, pid_t pid, uint64_t address
 {
     if (address >= window->from && address + size <= window->to && address + size > address)
         return window->bytes + (address - window->from);
-    uint64_t from = address & ~(PAGE - 1), to = address + size;
+    uint64_t from = address & ~(SND_PAGE - 1), to = address + size;
     if (to - from > sizeof window->bytes)
         from = address;
     window->from = window->to = 0;
@@ -61,4 +60,41 @@ const char *snd_window_at(struct snd_window *window, pid_t pid, uint64_t address
     window->from = from;
     window->to = to;
     return window->bytes + (address - from);
+}
+
+/* The page, read now if it is not there; NULL if it cannot be. */
+static const char *page_at(struct snd_pages *pages, pid_t pid, uint64_t at)
+{
+    uint32_t i = 0;
+
+    while (i < pages->count && pages->at[i] != at)
+        i++;
+    if (i == pages->count) {
+        i = pages->count < SND_PAGES_MAX ? pages->count : pages->next++ % SND_PAGES_MAX;
+        pages->at[i] = UINT64_MAX;
+        pages->late = true;
+        if (!snd_memory_read(pid, at, pages->bytes[i], SND_PAGE))
+            return NULL;
+        pages->at[i] = at;
+        pages->count += i == pages->count;
+    }
+    pages->used |= (uint32_t)1 << i;
+    return pages->bytes[i];
+}
+
+const char *snd_pages_at(struct snd_pages *pages, pid_t pid, uint64_t address, size_t size)
+{
+    uint64_t    at = address & ~(SND_PAGE - 1), inside = address - at;
+    const char *page = page_at(pages, pid, at);
+
+    if (!page || size > SND_JOINT_MAX)
+        return NULL;
+    if (inside + size <= SND_PAGE)
+        return page + inside;
+    size_t first = (size_t)(SND_PAGE - inside);
+    memcpy(pages->joint, page + inside, first);
+    page = page_at(pages, pid, at + SND_PAGE);
+    if (page)
+        memcpy(pages->joint + first, page, size - first);
+    return page ? pages->joint : NULL;
 }

@@ -34,6 +34,26 @@ struct snd_window {
 /* `size` bytes at `address`, valid until the next call; NULL if they cannot be read. */
 const char *snd_window_at(struct snd_window *window, pid_t pid, uint64_t address, size_t size);
 
+#define SND_PAGE ((uint64_t)4096)
+#define SND_PAGES_MAX 16
+#define SND_JOINT_MAX 128
+
+/*
+ * Pages of memory, kept while one stack is read. Those that are expected may be read beforehand,
+ * into bytes[0] and on, in one call with other pieces.
+ */
+struct snd_pages {
+    uint64_t at[SND_PAGES_MAX]; /* where they begin */
+    uint32_t count, next;       /* next: which is replaced, where there are too many */
+    uint32_t used;              /* a bit for each that was looked into */
+    bool     late;              /* some were not read beforehand */
+    char     joint[SND_JOINT_MAX];
+    char     bytes[SND_PAGES_MAX][4096];
+};
+
+/* `size` bytes at `address`, at most SND_JOINT_MAX; valid until the next call. NULL: unreadable. */
+const char *snd_pages_at(struct snd_pages *pages, pid_t pid, uint64_t address, size_t size);
+
 static inline uint64_t snd_u64(const char *bytes)
 {
     uint64_t value;

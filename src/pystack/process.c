@@ -5,7 +5,8 @@
 
 #define THREADS_MAX 65536 /* more is a loop */
 #define LOOKS 1           /* further ones, that must agree */
-#define LOOKS_FAR 3       /* the same, of frames that were not read at one go */
+#define LOOKS_FAR 3       /* the same, of frames in several pages */
+#define SHOTS 4           /* until what the hint says is right */
 
 static bool read_word(const struct snd_python *python, uint64_t address, uint64_t *value)
 {
@@ -78,6 +79,14 @@ size_t snd_python_interpreters(const struct snd_python *python, struct snd_py_in
     return count;
 }
 
+/* The field of the last holder is kept when the lock is free; -1: the lock does not exist yet. */
+static uint64_t holder_of(const struct snd_py_layout *l, const char *lock)
+{
+    uint32_t locked = snd_u32(lock + (l->gil_locked - l->gil_holder));
+
+    return locked == 1 ? snd_u64(lock) : 0;
+}
+
 bool snd_python_update(const struct snd_python *python, struct snd_py_interp *interps, size_t count)
 {
     const struct snd_py_layout *l = &python->layout;
@@ -99,15 +108,20 @@ bool snd_python_update(const struct snd_python *python, struct snd_py_interp *in
     if (count == 0 || snd_memory_read_many(python->pid, pieces, n) != n ||
         newest != interps[0].address)
         return false;
-    for (size_t i = 0; i < count && i < SND_INTERPRETERS_MAX; i++) {
-        /*
-         * The field of the last holder is kept when the lock is free; -1: the lock does not exist
-         * yet.
-         */
-        uint32_t locked = snd_u32(locks[i] + (l->gil_locked - l->gil_holder));
-        interps[i].holder = locked == 1 ? snd_u64(locks[i]) : 0;
-    }
+    for (size_t i = 0; i < count && i < SND_INTERPRETERS_MAX; i++)
+        interps[i].holder = holder_of(l, locks[i]);
     return true;
+}
+
+bool snd_python_has_lock(const struct snd_python *python, const struct snd_py_interp *interp,
+                         uint64_t state)
+{
+    char lock[16];
+
+    return interp->gil != 0 &&
+           snd_memory_read(python->pid, interp->gil + python->layout.gil_holder, lock,
+                           sizeof lock) &&
+           holder_of(&python->layout, lock) == state;
 }
 
 bool snd_python_is_gil(const struct snd_python *python, const struct snd_py_interp *interp,
@@ -181,31 +195,6 @@ static bool find_link(const struct snd_python *python, uint64_t state, uint64_t 
     return true;
 }
 
-/* The page with the innermost frame, and the pointer to it before and after. */
-static enum snd_py_read open_window(const struct snd_python *python, uint64_t link,
-                                    struct snd_py_stack *stack, uint64_t *top)
-{
-    struct snd_window *w = &stack->window;
-    uint64_t           before, after, size = python->layout.frame_size;
-
-    if (!read_word(python, link, top))
-        return SND_PY_UNREAD;
-    w->from = w->to = 0;
-    if (*top == 0)
-        return SND_PY_READ;
-    uint64_t from = *top & ~(uint64_t)4095, to = *top + size;
-    if (to - from > sizeof w->bytes)
-        from = *top;
-    const struct snd_piece pieces[] = { { link, &before, 8 },
-                                        { from, w->bytes, (size_t)(to - from) },
-                                        { link, &after, 8 } };
-    if (snd_memory_read_many(python->pid, pieces, 3) != 3)
-        return SND_PY_TORN;
-    w->from = from;
-    w->to = to;
-    return before == *top && after == *top ? SND_PY_READ : SND_PY_TORN;
-}
-
 /*
  * Marks the frame stored last, or the one before it when an entry frame of C was reached, as called
  * from C code. In 3.11 each run of the evaluation loop has a block on the C stack (`*cframe`).
@@ -235,21 +224,20 @@ static enum snd_py_read walk(const struct snd_python *python, uint64_t link, uin
                              struct snd_py_stack *stack)
 {
     const struct snd_py_layout *l = &python->layout;
-    uint64_t                    cframe = link - l->cframe_frame;
+    uint64_t                    cframe = link - l->cframe_frame, top = frame;
 
     stack->count = 0;
     stack->cut = stack->far = false;
     stack->ends = true;
     for (unsigned steps = 0; frame != 0; steps++) {
-        uint64_t    from = stack->window.from;
-        const char *bytes = snd_window_at(&stack->window, python->pid, frame, l->frame_size);
+        const char *bytes = snd_pages_at(&stack->pages, python->pid, frame, l->frame_size);
         if (steps >= 2 * SND_FRAMES_MAX || stack->count == SND_FRAMES_MAX) {
             stack->cut = true;
             break;
         }
         if (!bytes)
             return stack->count == 0 ? SND_PY_UNREAD : SND_PY_TORN;
-        stack->far |= steps > 0 && from != stack->window.from;
+        stack->far |= (frame ^ top) >= SND_PAGE;
         bool is_c = l->frame_owner && bytes[l->frame_owner] == SND_PY_OWNED_BY_C;
         if (l->has_entries)
             stack->ends = is_c;
@@ -276,7 +264,9 @@ enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t sta
 
     if (!find_link(python, state, &link) || !read_word(python, link, &top))
         return SND_PY_UNREAD;
-    stack->window.from = stack->window.to = 0;
+    stack->pages.count = stack->pages.next = 0;
+    stack->still = false;
+    stack->switches = 0;
     enum snd_py_read read = walk(python, link, top, stack);
     /*
      * Between two instructions, a generator may already be unlinked from its caller and still be
@@ -285,20 +275,117 @@ enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t sta
     return read == SND_PY_READ && !stack->cut && !stack->ends ? SND_PY_TORN : read;
 }
 
-static enum snd_py_read look(const struct snd_python *python, uint64_t state,
-                             struct snd_py_stack *stack)
-{
-    uint64_t link, top, after;
+#define LOCK_READ \
+    24 /* bytes of the lock: who had it last, whether it is locked, how often it went on */
 
-    if (!find_link(python, state, &link))
-        return SND_PY_UNREAD;
-    enum snd_py_read read = open_window(python, link, stack, &top);
-    if (read == SND_PY_READ)
-        read = walk(python, link, top, stack);
+/* What one call to the kernel reads, in this order; the pages of the hint between the pointers. */
+struct shot {
+    char     lock_before[LOCK_READ];
+    uint64_t cframe, before, after;
+    char     lock_after[LOCK_READ];
+};
+
+static bool take_shot(const struct snd_python *python, uint64_t state, uint64_t gil,
+                      const struct snd_py_hint *hint, struct snd_pages *pages, struct shot *shot)
+{
+    const struct snd_py_layout *l = &python->layout;
+    struct snd_piece            pieces[SND_PAGES_MAX + 5];
+    size_t                      n = 0;
+
+    if (gil != 0)
+        pieces[n++] = (struct snd_piece){ gil + l->gil_holder, shot->lock_before, LOCK_READ };
+    if (l->has_cframe)
+        pieces[n++] = (struct snd_piece){ state + l->thread_frame, &shot->cframe, 8 };
+    pieces[n++] = (struct snd_piece){ hint->link, &shot->before, 8 };
+    for (uint32_t i = 0; i < hint->count; i++)
+        pieces[n++] = (struct snd_piece){ hint->pages[i], pages->bytes[i], SND_PAGE };
+    pieces[n++] = (struct snd_piece){ hint->link, &shot->after, 8 };
+    if (gil != 0)
+        pieces[n++] = (struct snd_piece){ gil + l->gil_holder, shot->lock_after, LOCK_READ };
+    if (snd_memory_read_many(python->pid, pieces, n) != n)
+        return false;
+    memcpy(pages->at, hint->pages, hint->count * sizeof *pages->at);
+    pages->count = hint->count;
+    pages->next = pages->used = 0;
+    pages->late = false;
+    return true;
+}
+
+/*
+ * Has this thread not had the lock between the two readings? Another had it last, both times, and it
+ * went to nobody else meanwhile: the number of switches counts each thread that takes it after another.
+ */
+static void note_lock(const struct snd_python *python, uint64_t state, const struct shot *shot,
+                      struct snd_py_stack *stack)
+{
+    uint32_t at = python->layout.gil_switches - python->layout.gil_holder;
+
+    stack->switches = snd_u64(shot->lock_before + at);
+    stack->still = snd_u64(shot->lock_before) != state && snd_u64(shot->lock_after) != state &&
+                   snd_u64(shot->lock_after + at) == stack->switches && !stack->pages.late;
+}
+
+/* Corrects the hint by what was read with it. True if it was right: the innermost frame is there. */
+static bool follow_shot(const struct snd_python *python, const struct shot *shot,
+                        struct snd_py_hint *hint)
+{
+    uint64_t page = shot->before & ~(SND_PAGE - 1);
+    uint64_t link = python->layout.has_cframe ? shot->cframe + python->layout.cframe_frame
+                                              : hint->link;
+
+    if (link != hint->link) {
+        hint->link = shot->cframe ? link : 0;
+        return false;
+    }
+    for (uint32_t i = 0; i < hint->count; i++)
+        if (hint->pages[i] == page)
+            return true;
+    if (shot->before == 0 || shot->before != shot->after)
+        return true;
+    hint->pages[0] = page; /* its callers are most often where they were */
+    hint->count += hint->count == 0;
+    return false;
+}
+
+/* The pages that were looked into, in the order of their places. */
+static void keep_pages(struct snd_py_hint *hint, const struct snd_pages *pages)
+{
+    hint->count = 0;
+    for (uint32_t i = 0; i < pages->count; i++)
+        if (pages->used >> i & 1)
+            hint->pages[hint->count++] = pages->at[i];
+}
+
+static enum snd_py_read look(const struct snd_python *python, uint64_t state, uint64_t gil,
+                             struct snd_py_hint *hint, struct snd_py_stack *stack)
+{
+    struct shot shot;
+    bool        is_right = false;
+
+    stack->still = false;
+    stack->switches = 0;
+    for (int tries = 0; tries < SHOTS && !is_right; tries++) {
+        if (hint->link == 0 && !find_link(python, state, &hint->link))
+            return SND_PY_UNREAD;
+        if (take_shot(python, state, gil, hint, &stack->pages, &shot))
+            is_right = follow_shot(python, &shot, hint);
+        else if (hint->count == 0 && tries > 0)
+            return SND_PY_UNREAD;
+        else
+            *hint = (struct snd_py_hint){ 0 }; /* of a page that is no more */
+    }
+    if (!is_right || shot.before != shot.after)
+        return SND_PY_TORN;
+    enum snd_py_read read = walk(python, hint->link, shot.before, stack);
     if (read != SND_PY_READ)
         return read;
-    if ((!stack->cut && !stack->ends) || !read_word(python, link, &after) || after != top)
+    keep_pages(hint, &stack->pages);
+    uint64_t after = shot.before;
+    if ((!stack->cut && !stack->ends) ||
+        (stack->pages.late && (!read_word(python, hint->link, &after) || after != shot.before)))
         return SND_PY_TORN;
+    if (gil != 0)
+        note_lock(python, state, &shot, stack);
     return SND_PY_READ;
 }
 
@@ -315,13 +402,17 @@ static bool is_same(const struct snd_py_stack *a, const struct snd_py_stack *b)
     return true;
 }
 
-enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t state,
-                                  struct snd_py_stack *stack, struct snd_py_stack *spare)
+enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t state, uint64_t gil,
+                                  struct snd_py_hint *hint, struct snd_py_stack *stack,
+                                  struct snd_py_stack *spare)
 {
-    enum snd_py_read read = look(python, state, stack);
+    enum snd_py_read read = look(python, state, gil, hint, stack);
 
-    for (unsigned i = 0; read == SND_PY_READ && i < (stack->far ? LOOKS_FAR : LOOKS); i++) {
-        read = look(python, state, spare);
+    if (read == SND_PY_READ && stack->pages.late) /* now it is known where they all are */
+        read = look(python, state, gil, hint, stack);
+    unsigned more = stack->still ? 0 : stack->far ? LOOKS_FAR : LOOKS;
+    for (; read == SND_PY_READ && more > 0; more--) {
+        read = look(python, state, gil, hint, spare);
         if (read == SND_PY_READ && !is_same(stack, spare))
             read = SND_PY_TORN;
     }

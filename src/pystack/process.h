@@ -54,15 +54,24 @@ struct snd_py_stack {
     struct snd_py_frame frames[SND_FRAMES_MAX];
     size_t              count;
     bool                cut;   /* there were more */
-    bool                far;   /* they are in several pages, read one after another */
+    bool                far;   /* they are in several pages */
     bool                ends;  /* the outermost frame can be the start of a stack */
     bool                whole; /* input: fill in the entries */
-    struct snd_window   window;
+    bool             still; /* the thread did not have the interpreter's lock while it was read */
+    uint64_t         switches; /* of the lock, then: how often it went to another thread; or 0 */
+    struct snd_pages pages;
 
     /* Filled by the caller that asks the thread itself, innermost first. */
     struct snd_native_frame native[SND_NATIVE_MAX];
     size_t                  native_count;
     bool                    native_cut; /* there may be more */
+};
+
+/* Where a thread's frames were when they were last read: most often they are there again. */
+struct snd_py_hint {
+    uint64_t link; /* address of the pointer to its innermost frame; 0: not known */
+    uint64_t pages[SND_PAGES_MAX];
+    uint32_t count;
 };
 
 enum snd_py_read {
@@ -105,6 +114,9 @@ size_t snd_python_threads(const struct snd_python *python, const struct snd_py_i
                           size_t interp_count, struct snd_py_thread *threads, size_t size,
                           bool *whole);
 
+/* Does the thread hold the lock of its interpreter at this moment? */
+bool snd_python_has_lock(const struct snd_python *python, const struct snd_py_interp *interp,
+                         uint64_t state);
 /* Is this address inside the lock? A thread that waits there waits for it. */
 bool snd_python_is_gil(const struct snd_python *python, const struct snd_py_interp *interp,
                        uint64_t address);
@@ -117,9 +129,12 @@ enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t sta
  * that its calls and returns write over the same addresses again and again: that the innermost
  * frame is where it was does not mean that nothing happened. The pointer to it is read before and
  * after the frames in the same call to the kernel, the chain must end where stacks begin, and
- * several looks must agree. `spare` is the caller's, for the later looks.
+ * several looks must agree. One look is enough where the lock of its interpreter (`gil`, 0: not
+ * known), read before and after the frames, says that this thread did not have it meanwhile (`still`).
+ * `hint` is the thread's, all zero at first; `spare` is the caller's, for the later looks.
  */
-enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t state,
-                                  struct snd_py_stack *stack, struct snd_py_stack *spare);
+enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t state, uint64_t gil,
+                                  struct snd_py_hint *hint, struct snd_py_stack *stack,
+                                  struct snd_py_stack *spare);
 
 #endif

@@ -16,7 +16,8 @@
 #define REFRESH_NS 50000000u     /* how often the list of threads is read, if no new one is seen */
 #define WRITE_NS 100000000u      /* a run of equal samples is written at least so often */
 #define WRITE_FIRST_NS 10000000u /* the same, of a new thread: it may be killed soon */
-#define SHARE 100u /* of a period is spent on threads that do not hold the lock, but for one */
+#define SHARE 200u               /* of a period is spent on threads that do not hold the lock */
+#define DEBT_MOST 2              /* rounds without a look at them, after one that took long */
 #define THREADS_FIRST 64u
 #define TICK_NS 20000000 /* another process's clocks may lag behind by a tick of the kernel's */
 
@@ -29,6 +30,7 @@ struct run {
 struct thread {
     struct snd_py_thread python;
     struct snd_task      task;
+    struct snd_py_hint   hint;
     uint32_t             record; /* the recorder's number, 0: not asked yet */
     uint64_t             cpu_ns;
     uint64_t             seen_ns;  /* up to when its time is accounted for */
@@ -61,14 +63,18 @@ struct snd_sampling {
     struct snd_py_interp  interps[SND_INTERPRETERS_MAX];
     size_t                interp_count;
     uint64_t              list_ns, list_sign;
-    uint64_t              round_ns; /* the round before */
-    uint32_t              tid_offset, epoch, turn;
-    uint64_t              last_clock; /* the recorder's, of the round before */
-    uint64_t             *tally;      /* in the trace, or NULL */
-    uint64_t              counts[SND_SAMPLER_WORDS];
-    snd_running_fn       *read_running;
-    void                 *user;
-    struct snd_py_stack   stack, spare;
+    uint64_t        switches, switches_of; /* of the lock, when codes were compared, and whose */
+    uint64_t        own_ns;                /* of the sampling thread's clock, in the round before */
+    uint64_t        round_ns;              /* the round before */
+    uint32_t        tid_offset, epoch, turn;
+    int64_t         credit_ns;  /* for looks at threads that do not hold the lock */
+    uint64_t        last_clock; /* the recorder's, of the round before */
+    uint64_t       *tally;      /* in the trace, or NULL */
+    uint64_t        counts[SND_SAMPLER_WORDS];
+    snd_running_fn *read_running;
+    void           *user;
+    bool            own_table; /* of descriptors */
+    struct snd_py_stack stack, spare;
 };
 
 static uint64_t now_ns(clockid_t clock)
@@ -102,6 +108,13 @@ void snd_sampling_on_running(struct snd_sampling *s, snd_running_fn *function, v
 {
     s->read_running = function;
     s->user = user;
+}
+
+void snd_sampling_own_table(struct snd_sampling *s)
+{
+    s->own_table = true;
+    for (uint32_t i = 0; i < s->thread_count; i++)
+        s->threads[i].task.own_table = true;
 }
 
 bool snd_sampling_with_native(struct snd_sampling *s)
@@ -322,6 +335,7 @@ static struct thread *add_thread(struct snd_sampling *s, const struct snd_py_thr
         .write_ns = WRITE_FIRST_NS,
     };
     snd_task_open(&t->task, s->python.pid, tid);
+    t->task.own_table |= s->own_table;
     return t;
 }
 
@@ -409,17 +423,30 @@ static bool follow_epoch(struct snd_sampling *s)
 /* ------------------------------------------------------------------- stacks */
 
 /*
+ * Are the code objects of s->stack, as far as they have been compared, still the same? A thread without the
+ * lock keeps its own alive, and has had them since another thread took the lock.
+ */
+static bool follow_lock(struct snd_sampling *s, uint64_t gil)
+{
+    bool same = s->stack.still && s->stack.switches == s->switches && gil == s->switches_of;
+
+    s->switches = s->stack.switches;
+    s->switches_of = s->switches != 0 ? gil : 0;
+    return same;
+}
+
+/*
  * Names the frames of s->stack: its id; false when a frame is not what it should be. Its native
  * frames have been matched if `native`.
  */
-static bool name_stack(struct snd_sampling *s, bool native, uint32_t *id)
+static bool name_stack(struct snd_sampling *s, uint64_t gil, bool native, uint32_t *id)
 {
     uint64_t *addresses = (uint64_t *)(void *)s->spare.frames; /* its content is of no more use */
     uint32_t  stack = 0;
 
     for (size_t i = 0; i < s->stack.count; i++)
         addresses[i] = s->stack.frames[i].code;
-    snd_codes_check(&s->codes, addresses, s->stack.count);
+    snd_codes_check(&s->codes, addresses, s->stack.count, follow_lock(s, gil));
     if (s->stack.cut)
         stack = snd_names_cut(&s->names, &s->recorder);
     for (size_t i = s->stack.count; i-- > 0;) {
@@ -437,37 +464,6 @@ static bool name_stack(struct snd_sampling *s, bool native, uint32_t *id)
     return true;
 }
 
-/* The thread, which runs, reads its stack itself. */
-static enum snd_py_read ask(struct snd_sampling *s, struct thread *t, bool on_cpu)
-{
-    s->stack.native_count = 0;
-    return on_cpu && s->native ? s->read_running(s->user, t->task.tid, t->python.state, &s->stack)
-                               : SND_PY_UNREAD;
-}
-
-static enum snd_py_read read_stack(struct snd_sampling *s, struct thread *t, bool running,
-                                   bool on_cpu)
-{
-    enum snd_py_read read = ask(s, t, on_cpu);
-    bool             native = read == SND_PY_READ && snd_native_match(s->native, &s->stack);
-
-    if (s->native && on_cpu && !native)
-        count(s, SND_SAMPLER_UNMATCHED, 1);
-    if (read != SND_PY_READ)
-        read = snd_python_stack(&s->python, t->python.state, &s->stack, &s->spare);
-    /* Only what cannot be read from outside is worth an interruption. */
-    for (int tries = 0; tries < 3 && read == SND_PY_TORN && running && s->read_running; tries++)
-        read = s->read_running(s->user, t->task.tid, t->python.state, &s->stack);
-    for (int tries = 0; tries < 3 && read != SND_PY_READ; tries++)
-        read = snd_python_stack(&s->python, t->python.state, &s->stack, &s->spare);
-    if (read == SND_PY_READ && !name_stack(s, native, &t->stack))
-        read = SND_PY_TORN;
-    t->native = read == SND_PY_READ && native;
-    return read;
-}
-
-/* ------------------------------------------------------------------- states */
-
 static const struct snd_py_interp *interp_of(const struct snd_sampling *s, const struct thread *t)
 {
     for (size_t i = 1; i < s->interp_count; i++)
@@ -475,6 +471,51 @@ static const struct snd_py_interp *interp_of(const struct snd_sampling *s, const
             return &s->interps[i];
     return &s->interps[0];
 }
+
+/* The thread, which runs, reads its stack itself. */
+static enum snd_py_read interrupt(struct snd_sampling *s, const struct thread *t)
+{
+    s->stack.still = false;
+    s->stack.switches = 0;
+    s->stack.native_count = 0;
+    return s->read_running(s->user, t->task.tid, t->python.state, &s->stack);
+}
+
+static enum snd_py_read look_from_outside(struct snd_sampling *s, struct thread *t)
+{
+    return snd_python_stack(&s->python, t->python.state, interp_of(s, t)->gil, &t->hint, &s->stack,
+                            &s->spare);
+}
+
+static enum snd_py_read read_stack(struct snd_sampling *s, struct thread *t, bool running,
+                                   bool on_cpu)
+{
+    enum snd_py_read read = on_cpu && s->native ? interrupt(s, t) : SND_PY_UNREAD;
+    bool             native = read == SND_PY_READ && snd_native_match(s->native, &s->stack);
+
+    if (s->native && on_cpu && !native)
+        count(s, SND_SAMPLER_UNMATCHED, 1);
+    if (read != SND_PY_READ)
+        read = look_from_outside(s, t);
+    /*
+     * Only what cannot be read from outside is worth an interruption. A thread that changes its frames has
+     * the lock, if not when the round began.
+     */
+    for (int tries = 0; tries < 3 && read == SND_PY_TORN && s->read_running; tries++) {
+        if (running || snd_python_has_lock(&s->python, interp_of(s, t), t->python.state))
+            read = interrupt(s, t);
+        if (read != SND_PY_READ)
+            read = look_from_outside(s, t);
+    }
+    for (int tries = 0; tries < 3 && read != SND_PY_READ; tries++)
+        read = look_from_outside(s, t);
+    if (read == SND_PY_READ && !name_stack(s, interp_of(s, t)->gil, native, &t->stack))
+        read = SND_PY_TORN;
+    t->native = read == SND_PY_READ && native;
+    return read;
+}
+
+/* ------------------------------------------------------------------- states */
 
 static uint32_t tell_state(struct snd_sampling *s, struct thread *t, bool holds)
 {
@@ -567,16 +608,21 @@ static bool look_at_holders(struct snd_sampling *s, uint64_t now)
 }
 
 /*
- * The others in turn, as many as there is time for. Where there are many, each has fewer samples;
- * a sample stands for the time since the one before it, whenever that was. True when one of them
- * has ended.
+ * The others in turn, as many as there is time for: each round gives some, and what one look took too much is
+ * missing in the next. Where there are many, each has fewer samples; a sample stands for the time since the
+ * one before it, whenever that was. True when one of them has ended.
  */
 static bool look_at_others(struct snd_sampling *s, uint64_t now)
 {
-    uint64_t end = now_ns(CLOCK_MONOTONIC) + s->period_ns / SHARE;
+    uint64_t before = now_ns(CLOCK_MONOTONIC);
+    int64_t  share = (int64_t)(s->period_ns / SHARE);
     bool     ended = false;
 
-    for (uint32_t left = s->thread_count; left > 0 && s->thread_count > 0; left--) {
+    s->credit_ns = s->credit_ns + share < share ? s->credit_ns + share : share;
+    if (s->credit_ns < -DEBT_MOST * share) /* other programs ran meanwhile */
+        s->credit_ns = -DEBT_MOST * share;
+    for (uint32_t left = s->thread_count; left > 0 && s->thread_count > 0 && s->credit_ns > 0;
+         left--) {
         if (s->turn >= s->thread_count)
             s->turn = 0;
         struct thread *t = &s->threads[s->turn];
@@ -585,7 +631,8 @@ static bool look_at_others(struct snd_sampling *s, uint64_t now)
             continue;
         }
         t->looked = true;
-        if (t->record == 0)
+        bool is_new = t->record == 0;
+        if (is_new)
             introduce(s, t);
         if (look_at(s, t, false, now)) {
             s->turn++;
@@ -593,8 +640,11 @@ static bool look_at_others(struct snd_sampling *s, uint64_t now)
             close_thread(s, s->turn);
             ended = true;
         }
-        if (now_ns(CLOCK_MONOTONIC) >= end)
+        if (is_new) /* costs more, once: one in a round, and it takes no other's turn */
             break;
+        uint64_t after = now_ns(CLOCK_MONOTONIC);
+        s->credit_ns -= (int64_t)(after - before);
+        before = after;
     }
     return ended;
 }
@@ -606,12 +656,21 @@ static bool look_at_all(struct snd_sampling *s, uint64_t now)
     return look_at_others(s, now) || ended;
 }
 
-bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
+/* What the round before cost, and the waking for this one. */
+static void count_own(struct snd_sampling *s)
 {
     uint64_t own = now_ns(CLOCK_THREAD_CPUTIME_ID);
 
+    if (s->own_ns != 0 && own > s->own_ns)
+        count(s, SND_SAMPLER_CPU_NS, own - s->own_ns);
+    s->own_ns = own;
+}
+
+bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
+{
     if (!follow_epoch(s))
         return true;
+    count_own(s);
     uint64_t now = now_ns(CLOCK_MONOTONIC); /* no thread was seen later */
     bool read = s->interp_count > 0 && snd_python_update(&s->python, s->interps, s->interp_count);
     if ((!read || sign_threads(s) != s->list_sign || now - s->list_ns >= REFRESH_NS) &&
@@ -629,6 +688,5 @@ bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
         look_at_all(s, now);
     s->last_clock = s->recorder.clock();
     s->round_ns = now;
-    count(s, SND_SAMPLER_CPU_NS, now_ns(CLOCK_THREAD_CPUTIME_ID) - own);
     return true;
 }

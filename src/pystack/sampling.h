@@ -8,7 +8,7 @@
  *
  * A round costs by the threads that did something since the last one: one that did not run has
  * the stack that it had. The thread that holds the interpreter's lock is looked at in every round,
- * the others in turn, as far as a hundredth of the period goes.
+ * the others in turn, as far as a 200th of the period goes.
  *
  * Samples that find a thread as it was are one event, written when it changes or after a tenth
  * of a second (of a new thread sooner). What could not be read is counted, and never shown.
@@ -64,6 +64,8 @@ void snd_sampling_flush(struct snd_sampling *sampling);
 void snd_sampling_drop(struct snd_sampling *sampling);
 
 void snd_sampling_on_running(struct snd_sampling *sampling, snd_running_fn *function, void *user);
+/* The thread that makes the rounds has a table of descriptors of its own: nobody else closes them. */
+void snd_sampling_own_table(struct snd_sampling *sampling);
 /*
  * Interrupts every running thread, which then also reads its native frames. Only for this process's
  * own threads, and after snd_sampling_on_running(). False if out of memory.

@@ -21,9 +21,12 @@
 
 void snd_task_open(struct snd_task *task, pid_t pid, uint32_t tid)
 {
-    *task = (struct snd_task){
-        .pid = pid, .tid = tid, .own = pid == getpid(), .sched_fd = -1, .waiting = SND_OWNFD_NONE
-    };
+    *task = (struct snd_task){ .pid = pid,
+                               .tid = tid,
+                               .own = pid == getpid(),
+                               .own_table = pid != getpid(),
+                               .sched_fd = -1,
+                               .waiting = SND_OWNFD_NONE };
 }
 
 void snd_task_close(struct snd_task *task)
@@ -129,7 +132,9 @@ bool snd_task_is_running(struct snd_task *task, uint64_t *futex)
     char text[256];
 
     *futex = 0;
-    if (!snd_ownfd_is(&task->waiting, task->waiting.fd) && !task->unopenable) {
+    bool is_open = task->own_table ? task->waiting.fd >= 0
+                                   : snd_ownfd_is(&task->waiting, task->waiting.fd);
+    if (!is_open && !task->unopenable) {
         task->waiting = snd_ownfd_take(open_entry(task, "syscall"));
         task->unopenable = task->waiting.fd < 0 && errno != EMFILE && errno != ENFILE;
     }

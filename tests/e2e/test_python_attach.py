@@ -15,7 +15,7 @@ import time
 import pytest
 
 from python_tools import own_interpreter
-from sample_tools import GIL, ON_CPU, POSSIBLE, SONDE, impossible, ledger, samples
+from sample_tools import GIL, GIL_WAIT, ON_CPU, POSSIBLE, SONDE, impossible, ledger, samples
 
 
 def attach(pid, trace, *options, status=0):
@@ -258,8 +258,12 @@ def test_idle_threads_are_told_apart(tmp_path, python, include):
     holding = sum(s["covered_ns"] for s in busy if s["state"] & GIL)
     idle = sum(s["covered_ns"] for s in busy if s["state"] == 0)
     whole = sum(s["covered_ns"] for s in busy)
-    assert holding > 0.3 * whole      # one of two has the lock at any time
-    assert idle < 0.1 * whole         # the other waits for it, which is not idleness
+    waiting = sum(s["covered_ns"] for s in busy if s["state"] == GIL_WAIT)
+    # One has the lock, the other waits for it, which is not idleness. How much of the time one of them has it is the
+    # machine's affair: a thread that was handed the lock may have to wait for a processor before it takes it.
+    assert 0 < holding < 0.6 * whole
+    assert waiting > 0.2 * whole
+    assert idle < 0.1 * whole
 
 
 @pytest.mark.alone

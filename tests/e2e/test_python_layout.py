@@ -98,6 +98,7 @@ int main(int argc, char **argv)
 #endif
     AT(gil_holder, struct _gil_runtime_state, last_holder);
     AT(gil_locked, struct _gil_runtime_state, locked);
+    AT(gil_switches, struct _gil_runtime_state, switch_number);
     check("gil_size", l.gil_size, sizeof(struct _gil_runtime_state));
     AT(thread_next, PyThreadState, next);
     AT(thread_interp, PyThreadState, interp);

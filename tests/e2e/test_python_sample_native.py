@@ -93,8 +93,11 @@ def test_what_calls_back_lies_between(tmp_path):
             between.append(sample)
         assert "qsort" not in names[:inner] and "qsort" not in names[outer:]
         assert names[-1] == "<module>"  # nothing of the interpreter's own start
-    assert len(found) > 20
-    assert time_of(between) > 0.8 * time_of(found)
+    # A thread that is not let run does not answer in time: its sample has Python's frames alone, and says so.
+    answered = [s for s in found if s["state"] & NATIVE]
+    assert len(answered) > 20
+    assert time_of(between) > 0.8 * time_of(answered)
+    assert all(s["state"] & NATIVE for s in between)
 
 
 @pytest.mark.alone

@@ -344,7 +344,7 @@ static void test_hostile_offsets(void **state)
         assert_true(refine(words, &layout));
         /* What was accepted is used: a sanitizer sees where. */
         snd_codes_init(codes, getpid(), &layout, 0);
-        snd_codes_check(codes, NULL, 0);
+        snd_codes_check(codes, NULL, 0, false);
         assert_null(snd_codes_get(codes, (uint64_t)(uintptr_t)object));
         snd_codes_release(codes);
         for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {

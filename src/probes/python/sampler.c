@@ -92,7 +92,8 @@ static bool enter_own_table(void)
 {
     if (!sampler.has_file && !sonde_lane_.cur)
         return false;
-    snd_owntable_enter(); /* where it is refused, the program may see a number for a moment */
+    if (snd_owntable_enter()) /* where it is refused, the program may see a number for a moment */
+        snd_sampling_own_table(sampler.sampling);
     return true;
 }
 

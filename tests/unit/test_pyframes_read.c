@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How often the kernel is asked for a stack, of a thread that is made up in this process: a block that stands
+ * for the thread's state, frames in pages of their own, and the interpreter's lock.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "readable.h"
+#include "pystack/process.h"
+
+#define PAGES 20
+
+static unsigned calls;
+static void (*meanwhile)(void); /* what the thread does after each call */
+
+ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count,
+                         const struct iovec *remote, unsigned long remote_count,
+                         unsigned long flags)
+{
+    ssize_t n = syscall(SYS_process_vm_readv, pid, local, local_count, remote, remote_count, flags);
+
+    calls++;
+    if (meanwhile)
+        meanwhile();
+    return n;
+}
+
+static struct {
+    struct snd_python   python;
+    char                state[SND_PY_THREAD_READ], cframe[64], lock[256];
+    char               *pages; /* PAGES of them */
+    struct snd_py_hint  hint;
+    struct snd_py_stack stack, spare;
+} it;
+
+static uint64_t at(const void *address)
+{
+    return (uint64_t)(uintptr_t)address;
+}
+
+static void put(char *block, uint32_t offset, uint64_t value)
+{
+    memcpy(block + offset, &value, sizeof value);
+}
+
+/* A chain of `count` frames, each `apart` bytes above its caller; the outermost is C's where there are such. */
+static void set_frames(unsigned count, size_t apart)
+{
+    const struct snd_py_layout *l = &it.python.layout;
+    uint64_t                    caller = 0;
+
+    memset(it.pages, 0, PAGES * SND_PAGE);
+    for (unsigned i = 0; i < count; i++) {
+        char *frame = it.pages + i * apart;
+        put(frame, l->frame_previous, caller);
+        put(frame, l->frame_code, 1000 + i);
+        if (l->frame_owner)
+            frame[l->frame_owner] = l->has_entries && i == 0 ? SND_PY_OWNED_BY_C : 0;
+        caller = at(frame);
+    }
+    put(l->has_cframe ? it.cframe : it.state, l->has_cframe ? l->cframe_frame : l->thread_frame,
+        caller);
+}
+
+static void set_lock(const void *holder, uint64_t switches)
+{
+    const struct snd_py_layout *l = &it.python.layout;
+
+    put(it.lock, l->gil_holder, at(holder));
+    put(it.lock, l->gil_locked, 1);
+    put(it.lock, l->gil_switches, switches);
+}
+
+static void begin(unsigned minor)
+{
+    it.python = (struct snd_python){ .pid = getpid(), .layout = *snd_py_layout(minor) };
+    it.hint = (struct snd_py_hint){ 0 };
+    meanwhile = NULL;
+    if (it.python.layout.has_cframe)
+        put(it.state, it.python.layout.thread_frame, at(it.cframe));
+}
+
+static enum snd_py_read read_stack(void)
+{
+    calls = 0;
+    return snd_python_stack(&it.python, at(it.state), at(it.lock), &it.hint, &it.stack, &it.spare);
+}
+
+static unsigned frames_of(unsigned count)
+{
+    return count - (it.python.layout.has_entries ? 1 : 0);
+}
+
+/* From the second time on one call is enough, wherever the frames lie. */
+static void test_one_call_without_the_lock(void **state)
+{
+    (void)state;
+    skip_unless_readable();
+    for (unsigned minor = snd_py_minor_least; minor <= snd_py_minor_most; minor++) {
+        begin(minor);
+        set_lock(it.pages, 7);
+        set_frames(30, 400); /* three pages; some lie across the end of one */
+        assert_int_equal(read_stack(), SND_PY_READ);
+        assert_int_equal(read_stack(), SND_PY_READ);
+        assert_int_equal(calls, 1);
+        assert_true(it.stack.still);
+        assert_int_equal(it.stack.switches, 7);
+        assert_int_equal(it.stack.count, frames_of(30));
+        for (unsigned i = 0; i < it.stack.count; i++)
+            assert_int_equal(it.stack.frames[i].code, 1029 - i);
+    }
+}
+
+/* A thread that has the lock may have changed its frames: each look is one call, and two must agree. */
+static void test_two_looks_with_the_lock(void **state)
+{
+    (void)state;
+    skip_unless_readable();
+    for (unsigned minor = snd_py_minor_least; minor <= snd_py_minor_most; minor++) {
+        begin(minor);
+        set_lock(it.state, 7);
+        set_frames(10, 200);
+        assert_int_equal(read_stack(), SND_PY_READ);
+        assert_int_equal(read_stack(), SND_PY_READ);
+        assert_int_equal(calls, 2);
+        assert_false(it.stack.still);
+        set_frames(PAGES - 1, 4096); /* more pages than are kept */
+        assert_int_equal(read_stack(), SND_PY_READ);
+        assert_int_equal(it.stack.count, frames_of(PAGES - 1));
+        set_frames(3, 100);
+        assert_int_equal(read_stack(), SND_PY_READ);
+        assert_int_equal(it.stack.count, frames_of(3));
+    }
+}
+
+static void call_one_more(void)
+{
+    static unsigned depth;
+
+    set_frames(5 + ++depth % 7, 200);
+}
+
+/* Where the lock went to another thread between, or was this thread's, one look does not count. */
+static void test_changes_meanwhile(void **state)
+{
+    (void)state;
+    skip_unless_readable();
+    begin(13);
+    set_frames(10, 200);
+    set_lock(it.state, 7);
+    assert_int_equal(read_stack(), SND_PY_READ);
+    meanwhile = call_one_more;
+    assert_int_equal(read_stack(), SND_PY_TORN);
+    set_lock(it.pages, 8);
+    assert_int_equal(read_stack(), SND_PY_READ); /* nobody but the thread itself changes them */
+    assert_true(it.stack.still);
+}
+
+static void test_pages_that_are_gone(void **state)
+{
+    char *other = mmap(NULL, SND_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    skip_unless_readable();
+    assert_true(other != MAP_FAILED);
+    begin(12);
+    set_lock(it.pages, 7);
+    set_frames(4, 200);
+    it.hint.link = at(it.cframe) + it.python.layout.cframe_frame;
+    it.hint.pages[0] = at(other);
+    it.hint.count = 1;
+    munmap(other, SND_PAGE);
+    assert_int_equal(read_stack(), SND_PY_READ);
+    assert_int_equal(it.stack.count, frames_of(4));
+    put(it.state, it.python.layout.thread_frame, at(other)); /* the thread has ended */
+    assert_int_equal(read_stack(), SND_PY_UNREAD);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_call_without_the_lock),
+        cmocka_unit_test(test_two_looks_with_the_lock),
+        cmocka_unit_test(test_changes_meanwhile),
+        cmocka_unit_test(test_pages_that_are_gone),
+    };
+
+    it.pages = mmap(NULL, PAGES * SND_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                    0);
+    if (it.pages == MAP_FAILED)
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
