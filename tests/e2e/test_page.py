@@ -59,7 +59,45 @@ def test_highlights_are_links_to_where_they_are_seen(opened):
     assert page.locator("main h1").text_content() == "Operators"
 
 
+def test_highlights_of_gpus_memory_and_steps(opened):
+    def follow(case, pattern, part):
+        trace, shown = opened(case)
+        page = shown.go("summary")
+        link = page.locator(".highlights a").filter(has_text=re.compile(pattern))
+        numbers = re.search(pattern, link.text_content()).groups()
+        link.click()
+        page.wait_for_selector(part)
+        return trace, page, numbers
+
+    trace, page, (percent,) = follow("gpu", r"The GPU runs no kernel (\d+) % of the time", "main > .view")
+    assert page.locator("main h1").text_content() == "GPU use"
+    device = read_json("report", trace, "--view", "gpu", "--json")["totals"]["devices"][0]
+    assert round(100 - 100 * device["kernel_ns"] / device["span_ns"]) == int(percent)
+
+    trace, page, (size, holder, percent) = follow("convnet", r"Memory peaks at ([\d.]+) MB; (\S+) holds (\d+) % of it", "main > .memory")
+    told = read_json("report", trace, "--view", "memory", "--json", "--rows", "-1")
+    peak = told["totals"]["devices"][0]["peak_bytes"]
+    most = max(told["rows"], key=lambda row: row["peak_bytes"])
+    assert float(size) == round(peak / 1048576, 2) and holder == most["name"] and int(percent) == round(100 * most["peak_bytes"] / peak)
+
+    trace, page, (count, each) = follow("steps", r"(\d+) steps of ([\d.]+) us each; none takes twice as long", "main > .view")
+    rows = read_json("report", trace, "--view", "steps", "--json", "--rows", "-1")["rows"]
+    assert int(count) == len(rows) and float(each) * 1000 == sorted(row["duration_ns"] for row in rows)[len(rows) // 2]
+
+
 # ---- tables
+
+@pytest.mark.parametrize("group", ["shape", "stack", "module", "thread"])
+def test_operators_are_grouped_as_json_groups_them(opened, group):
+    trace, shown = opened("torch")
+    page = shown.go("table/ops")
+    page.get_by_label("Group by").select_option(group)
+    wait_until(page, "group => location.hash === `#table/ops/${group}`", arg=group)
+    told = read_json("report", trace, "--group-by", group, "--json", "--rows", "-1", "--sort", "self_cpu_time_total")["rows"]
+    rows = shown.rows()
+    assert page.locator(".count").text_content() == f"{len(told)} rows"
+    assert rows and all(same(mine, theirs) for mine, theirs in zip(rows, told))
+
 
 @pytest.mark.parametrize("case", ["torch", "threads", "memory", "samples", "python", "gpu", "steps", "layers", "heap"])
 def test_every_table_has_the_numbers_of_json(opened, case):
@@ -228,6 +266,21 @@ def test_links_lead_from_calls_to_kernels_and_back(opened):
     wait_until(page, "name => document.querySelector('main > .timeline').dataset.selected === name", arg=kernel)
     assert "GPU" not in kernel and page.locator("dt", has_text="Launched by").count() == 1
     assert "stream" in page.locator("dd[data-fact=Where]").text_content()
+
+
+def test_links_lead_from_forward_to_backward_operators(opened):
+    trace, shown = opened("torch")
+    flows = [event for event in read_json("export", trace, "--to", "chrome", "-o", "-")["traceEvents"] if event.get("cat") == "fwdbwd"]
+    page = shown.go("timeline")
+    page.get_by_label("Search names").fill("aten::addmm")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("button.link")
+    target = page.locator("button.link").first.text_content()
+    assert flows and target == "AddmmBackward0"
+    page.locator("button.link").first.click()
+    wait_until(page, "name => document.querySelector('main > .timeline').dataset.selected === name", arg=target)
+    page.locator("button.link", has_text="aten::addmm").first.click()
+    wait_until(page, "document.querySelector('main > .timeline').dataset.selected === 'aten::addmm'")
 
 
 def test_lanes_of_processes_steps_streams_and_counters(opened):
