@@ -84,6 +84,17 @@ PyObject *core_get_deprecated(PyObject *self, void *name);
     {                                                                          \
         name, (getter)core_get_deprecated, NULL, NULL, (void *)(uintptr_t)(of) \
     }
+/* Attributes that rows of both kinds have; `number(name, member)` is the file's own entry of a number. */
+/* clang-format off */
+#define COST_NUMBERS(number)                                                 \
+    number("cpu_memory_usage", cpu_bytes),                                   \
+    number("self_cpu_memory_usage", self_cpu_bytes),                         \
+    number("device_memory_usage", device_bytes),                             \
+    number("self_device_memory_usage", self_device_bytes),                   \
+    DEPRECATED("cuda_memory_usage", "device_memory_usage"),                  \
+    DEPRECATED("self_cuda_memory_usage", "self_device_memory_usage"),        \
+    number("flops", flops), number("macs", macs), number("moved_bytes", moved_bytes)
+/* clang-format on */
 /* A kernel of an event's list, as torch's Kernel. */
 PyObject *core_kernel(PyObject *name, uint32_t device, int64_t ns);
 PyObject *core_split_lines(const char *bytes, size_t length);
