@@ -2,7 +2,6 @@
 #include "native/counters.h"
 
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
+#include "base/perfattr.h"
 
 /* --------------------------------------------------------------- the list */
 
@@ -219,19 +219,10 @@ static int open_event(struct perf_event_attr *attr, pid_t pid, int group)
 void snd_counter_open(const struct snd_counter_event *event, pid_t pid, enum snd_counter_span span,
                       int group, struct snd_counter_opened *opened)
 {
-    struct perf_event_attr attr = {
-        .type = event->type,
-        .size = sizeof attr,
-        .config = event->config,
-        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-        .exclude_user = event->kernel && !event->user,
-        .exclude_kernel = event->user && !event->kernel,
-        .exclude_hv = event->user && !event->kernel,
-        .inherit = span == SND_COUNT_PROGRAM,
-        .disabled = span == SND_COUNT_PROGRAM,
-        .enable_on_exec = span == SND_COUNT_PROGRAM,
-    };
+    struct perf_event_attr attr = snd_perf_attr(event->type, event->config, event->user,
+                                                event->kernel);
 
+    attr.inherit = attr.disabled = attr.enable_on_exec = span == SND_COUNT_PROGRAM;
     *opened = (struct snd_counter_opened){ .fd = open_event(&attr, pid, group) };
     if (opened->fd < 0 && (errno == EACCES || errno == EPERM) && !event->user && !event->kernel) {
         attr.exclude_kernel = attr.exclude_hv = 1;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/ownfd.h"
+#include "base/perfattr.h"
 #include "format/layout.h"
 #include "record/ownpages.h"
 #include "record/pmcpage.h"
@@ -64,15 +65,8 @@ static void tell(enum snd_tally_word word)
 
 static int open_event(const struct snd_event_asked *event)
 {
-    struct perf_event_attr attr = {
-        .type = event->type,
-        .size = sizeof attr,
-        .config = event->config,
-        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
-        .exclude_user = event->kernel && !event->user,
-        .exclude_kernel = event->user && !event->kernel,
-        .exclude_hv = event->user && !event->kernel,
-    };
+    struct perf_event_attr attr = snd_perf_attr(event->type, event->config, event->user,
+                                                event->kernel);
     int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 
     if (fd < 0 && (errno == EACCES || errno == EPERM) && !event->user && !event->kernel) {

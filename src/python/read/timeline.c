@@ -154,12 +154,14 @@ PyObject *core_trace_timeline(struct trace_object *self, PyObject *args, PyObjec
     if (!made)
         return NULL;
     const struct sonde_timeline_columns *c = sonde_timeline_columns(made->timeline);
-    made->table = (struct core_table){ .count = c->count,
-                                       .column_count = 4,
-                                       .columns = { { "time_ns", 'q', c->time_ns, CORE_NUMBER },
-                                                    { "bytes", 'q', c->bytes, CORE_NUMBER },
-                                                    { "category", 'B', c->category, CORE_NUMBER },
-                                                    { "address", 'Q', c->address, CORE_NUMBER } } };
+    made->table = (struct core_table){
+        .count = c->count,
+        .column_count = 4,
+        .columns = { { .name = "time_ns", .format = 'q', .data = c->time_ns },
+                     { .name = "bytes", .format = 'q', .data = c->bytes },
+                     { .name = "category", .format = 'B', .data = c->category },
+                     { .name = "address", .format = 'Q', .data = c->address } }
+    };
     return (PyObject *)made;
 }
 
