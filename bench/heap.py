@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """bench/heap.py [SONDE] [ROUNDS] - what counting allocations adds to a program, beside heaptrack.
 
-Full mode: in turn alone, sonde run --heap, heaptrack; of each the least time of the whole command. What it adds is to
-be at most half of what heaptrack adds.
+Full mode: in turn alone, sonde run --heap, heaptrack; of each the least of the whole command, of elapsed time and of
+processor time (that of all processes that it waits for, which a busy machine does not lengthen). What it adds is to be
+at most half of what heaptrack adds.
 
 Sampled mode: what it adds to the program's own processor time (least of the rounds) and instructions (valgrind's, where
 it is there): to be under 3 %. The program runs as `sonde run` starts it, without sonde's own work after its end.
@@ -86,19 +87,13 @@ def programs(folder):
 
 
 def seconds(command, environment):
+    """Elapsed time, and processor time of the command and of all that it waits for."""
     begin = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                   env={**os.environ, **environment})
-    return time.perf_counter() - begin
-
-
-def own_seconds(command, environment):
-    """Processor time of the program alone."""
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **environment})
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     assert child.returncode == 0, command
-    return usage.ru_utime + usage.ru_stime
+    return time.perf_counter() - begin, usage.ru_utime + usage.ru_stime
 
 
 def instructions(command, environment):
@@ -123,7 +118,7 @@ def measure_sampled(sonde, folder, command, extra, rounds):
     best = dict.fromkeys(ways, float("inf"))
     for _ in range(rounds):
         for way, environment in ways.items():
-            best[way] = min(best[way], own_seconds(command, environment))
+            best[way] = min(best[way], seconds(command, environment)[1])
     text = (f"sampled +{100 * (best['sampled'] / best['alone'] - 1):.1f} % of its processor time "
             f"(floor +{100 * (best['floor'] / best['alone'] - 1):.1f} %)")
     if shutil.which("valgrind"):
@@ -137,15 +132,18 @@ def measure_full(sonde, folder, command, extra, rounds):
     ways = {"alone": command, "full": [sonde, "run", "-q", "--heap", "-o", folder / "f.sonde", "--", *command]}
     if shutil.which("heaptrack"):
         ways["heaptrack"] = ["heaptrack", "-o", folder / "ht", *command]
-    best = dict.fromkeys(ways, float("inf"))
+    best = {way: [float("inf"), float("inf")] for way in ways}
     for _ in range(rounds):
         for way, line in ways.items():
-            best[way] = min(best[way], seconds(line, extra))
-    added = {way: best[way] - best["alone"] for way in best}
-    text = f"alone {best['alone'] * 1e3:.0f} ms, full +{added['full'] * 1e3:.0f} ms"
-    if "heaptrack" in added:
-        text += f", heaptrack +{added['heaptrack'] * 1e3:.0f} ms: full is {added['full'] / added['heaptrack']:.2f} of it"
-    return text
+            best[way] = [min(pair) for pair in zip(best[way], seconds(line, extra))]
+    texts = []
+    for kind, name in enumerate(("elapsed", "processor time")):
+        added = {way: best[way][kind] - best["alone"][kind] for way in best}
+        text = f"{name}: alone {best['alone'][kind] * 1e3:.0f} ms, full +{added['full'] * 1e3:.0f} ms"
+        if "heaptrack" in added:
+            text += f", heaptrack +{added['heaptrack'] * 1e3:.0f} ms: full is {added['full'] / added['heaptrack']:.2f} of it"
+        texts.append(text)
+    return "; ".join(texts)
 
 
 def main():
