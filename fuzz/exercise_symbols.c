@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz/exercise_symbols.c - ELF files, perf maps, the kernel's list and mangled names. */
+/* fuzz/exercise_symbols.c - ELF files, tables for unwinding, perf maps, the kernel's list and mangled names. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/preloadable.h"
 #include "exercise.h"
+#include "native/unwindtable.h"
 #include "symbols/demangle.h"
 #include "symbols/listings.h"
 
@@ -18,6 +19,38 @@ static void look_at(const struct snd_symtab *symtab)
         sink += strnlen(entry->name, 100) + (found ? found->start : 0);
     }
     snd_symtab_find(symtab, UINT64_MAX);
+}
+
+/* Tables for unwinding: made, and asked for every row's address and those around it. */
+static void exercise_frames(const uint8_t *bytes, size_t size, uint64_t address, bool is_debug)
+{
+    const struct snd_cfi_section section = { bytes, size, address, is_debug };
+    struct snd_unwind_table      table = { 0 };
+
+    if (snd_unwind_table_add(&table, &section)) {
+        snd_unwind_table_sort(&table);
+        for (uint32_t i = 0; i < table.count; i += 1 + table.count / 1000) {
+            uint64_t pc = table.base + table.rows[i].pc;
+            sink += snd_unwind_table_find(&table, pc) != NULL;
+            sink += snd_unwind_table_find(&table, pc - 1) != NULL;
+        }
+        sink += snd_unwind_table_find(&table, UINT64_MAX) != NULL;
+    }
+    snd_unwind_table_release(&table);
+}
+
+static void exercise_sections(const struct snd_image *image)
+{
+    static const char *const names[2] = { ".eh_frame", ".debug_frame" };
+
+    for (int is_debug = 0; is_debug < 2; is_debug++) {
+        const Elf64_Shdr *section = snd_image_section(image, names[is_debug]);
+        uint64_t          size = 0;
+        void             *bytes = section ? snd_image_bytes(image, section, &size) : NULL;
+        if (bytes)
+            exercise_frames(bytes, (size_t)size, section->sh_addr, is_debug);
+        free(bytes);
+    }
 }
 
 static void exercise_elf(const uint8_t *data, size_t size)
@@ -36,6 +69,7 @@ static void exercise_elf(const uint8_t *data, size_t size)
     if (snd_symtab_add(&symtab, &image) && snd_symtab_add_plt(&symtab, &image) &&
         snd_symtab_sort(&symtab))
         look_at(&symtab);
+    exercise_sections(&image);
     snd_symtab_release(&symtab);
     snd_image_release(&image);
 }
@@ -82,6 +116,7 @@ void exercise_symbols(const uint8_t *data, size_t size)
 {
     exercise_program(data, size);
     exercise_elf(data, size);
+    exercise_frames(data, size, 0x1000, false); /* as a section by itself */
     exercise_listing(snd_perfmap_parse, data, size);
     exercise_listing(snd_kallsyms_parse, data, size);
     exercise_names(data, size);

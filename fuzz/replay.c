@@ -3,8 +3,8 @@
  * fuzz/replay.c - the harnesses without libFuzzer, as an ordinary test.
  *
  *     replay ROUNDS FILE...     each file as it is, truncated, and changed ROUNDS times;
- *                               NAME.yml is a pipeline file, NAME.map and NAME.names
- *                               and ELF files are symbols, anything else a trace
+ *                               NAME.yml is a pipeline file, NAME.map, NAME.names,
+ *                               NAME.frames (.eh_frame) and ELF files are symbols, anything else a trace
  *
  * Changes are drawn from a fixed seed: a failure comes back.
  */
@@ -100,7 +100,8 @@ static exercise_fn *choose(const char *path, const uint8_t *bytes, size_t size)
         exercise_fn *exercise;
     } kinds[] = { { ".yml", exercise_yaml },
                   { ".map", exercise_symbols },
-                  { ".names", exercise_symbols } };
+                  { ".names", exercise_symbols },
+                  { ".frames", exercise_symbols } };
     const char *suffix = strrchr(path, '.');
 
     for (size_t i = 0; suffix && i < sizeof kinds / sizeof kinds[0]; i++)
