@@ -274,9 +274,9 @@ static void read_operand(struct snd_cfi *c, enum operand operand, struct operand
     else if (operand == UNSIGNED)
         o->number = (int64_t)snd_cfi_uleb(b);
     else if (operand == UNSIGNED_FACTORED)
-        o->number = (int64_t)snd_cfi_uleb(b) * c->data_factor;
+        o->number = (int64_t)(snd_cfi_uleb(b) * (uint64_t)c->data_factor); /* may wrap: untrusted */
     else if (operand == SIGNED_FACTORED)
-        o->number = snd_cfi_sleb(b) * c->data_factor;
+        o->number = (int64_t)((uint64_t)snd_cfi_sleb(b) * (uint64_t)c->data_factor);
     else if (operand == BLOCK)
         o->block = take_block(b);
     else if (operand == ADDRESS)
