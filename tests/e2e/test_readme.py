@@ -80,6 +80,16 @@ def test_links_lead_somewhere():
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def test_pictures_are_small_and_shown():
+    """What tools/pictures made: each is shown by a page, and none weighs much in a clone."""
+    texts = {page: page.read_text() for page in (ROOT / "README.md", ROOT / "docs/REPORT_PAGE.md")}
+    shown = {page.parent / link for page, text in texts.items() for link in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)}
+    assert re.search(r"!\[[^\]]+\]\(docs/pictures/", README) and "`sonde view " in README
+    assert shown == set((ROOT / "docs/pictures").iterdir())
+    assert all(picture.stat().st_size < 60_000 for picture in shown)
+    assert all(f'"{picture.name}"' in (ROOT / "tools/pictures").read_text() for picture in shown)
+
+
 def test_targets_exist():
     targets = re.findall(r"^make (\w+)", README, re.M)
     assert targets == ["demo", "test"]
