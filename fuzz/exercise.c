@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "exercise.h"
 
+#include <ftw.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +11,7 @@
 #include "sonde/export.h"
 #include "sonde/layers.h"
 #include "sonde/model.h"
+#include "sonde/tables.h"
 
 static uint64_t sink; /* what was looked at, so that looking is not optimised away */
 
@@ -218,6 +221,65 @@ static void try_parts(struct sonde_trace *trace, const struct sonde_sink *out)
 }
 
 /* Every view in every form, and every export. */
+/* Every number of a text leads to one. */
+static void look_at_column(const struct sonde_table *table, const struct sonde_table_column *column)
+{
+    const uint32_t *texts = column->data;
+
+    for (size_t i = 0; column->type == SONDE_COLUMN_TEXT && i < sonde_table_row_count(table); i++)
+        if (texts[i] < sonde_table_text_count(table))
+            look(sonde_table_text(table, texts[i]));
+        else if (!column->valid || column->valid[i / 8] >> i % 8 & 1)
+            abort();
+}
+
+static void try_tables(struct sonde_trace *trace)
+{
+    const struct sonde_table_column *column;
+    const char                      *name;
+
+    for (size_t i = 0; (name = sonde_table_name(i)) != NULL; i++) {
+        struct sonde_table *table;
+        if (sonde_table_new(trace, name, &table, NULL) != SONDE_OK)
+            continue;
+        for (size_t k = 0; (column = sonde_table_column(table, k)) != NULL; k++)
+            look_at_column(table, column);
+        sonde_table_free(table);
+    }
+}
+
+static int remove_entry(const char *path, const struct stat *at, int kind, struct FTW *walk)
+{
+    (void)at, (void)kind, (void)walk;
+    return remove(path);
+}
+
+/* A format that is a folder of files: not each time, since files take longer than all the rest. */
+static void try_folder(struct sonde_trace *trace, const char *format)
+{
+    static unsigned turn;
+    const char     *temporary = getenv("TMPDIR");
+    char            folder[512];
+
+    if (turn++ % 16 != 0)
+        return;
+    snprintf(folder, sizeof folder, "%.400s/sonde-fuzz-XXXXXX", temporary ? temporary : "/tmp");
+    if (!mkdtemp(folder))
+        return;
+    if (sonde_export_folder(trace, format, NULL, folder, NULL) == SONDE_E_ARGUMENT)
+        abort();
+    nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void try_exporter(struct sonde_trace *trace, const char *format,
+                         const struct sonde_sink *out)
+{
+    if (sonde_exporter_is_folder(format))
+        try_folder(trace, format);
+    else if (sonde_export(trace, format, NULL, out, NULL) == SONDE_E_ARGUMENT)
+        abort();
+}
+
 static void try_outputs(struct sonde_trace *trace)
 {
     struct sonde_sink                 out = { look_at_output, NULL };
@@ -240,8 +302,8 @@ static void try_outputs(struct sonde_trace *trace)
     }
     try_parts(trace, &out);
     for (size_t i = 0; (exporter = sonde_exporter_info(i)) != NULL; i++)
-        if (sonde_export(trace, exporter->name, NULL, &out, NULL) == SONDE_E_ARGUMENT)
-            abort();
+        try_exporter(trace, exporter->name, &out);
+    try_tables(trace);
 }
 
 void exercise_trace(const uint8_t *data, size_t size)
