@@ -166,6 +166,20 @@ static void take_line(const struct walk *w, uint64_t address, struct snd_dwarf_f
     frame->file = file ? file : "";
 }
 
+/*
+ * Where a function begins whose DWARF does not say it, as that of an assembler does not: the line of its
+ * first instruction, if that is in the same file.
+ */
+static uint32_t entry_line(const struct walk *w, struct dw_die *die, const char *file)
+{
+    struct snd_dwarf_frame entry = { .file = "" };
+    uint64_t               base, start, end;
+
+    if (w->dw->dwarf_ranges(die, 0, &base, &start, &end) > 0)
+        take_line(w, start, &entry);
+    return strcmp(entry.file, file) == 0 ? entry.line : 0;
+}
+
 static uint32_t answer(const struct walk *w, uint64_t address, struct snd_dwarf_frame *frames)
 {
     uint32_t scope = snd_segments_find(&w->by_scope, address), count = 0;
@@ -180,6 +194,8 @@ static uint32_t answer(const struct walk *w, uint64_t address, struct snd_dwarf_
         frames[count].function = function_name(w->dw, die, &frames[count].is_bare);
         if (w->dw->dwarf_decl_line(die, &first) == 0 && first > 0)
             frames[count].first_line = (uint32_t)first;
+        else if (w->scopes[scope].parent == NO_SCOPE)
+            frames[count].first_line = entry_line(w, die, frames[count].file);
         scope = w->scopes[scope].parent;
         if (scope == NO_SCOPE || ++count == SND_DWARF_FRAMES_MOST)
             return scope == NO_SCOPE ? count + 1 : count;

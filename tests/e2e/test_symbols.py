@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of addresses of compiled programs, against addr2line, nm and objdump: every one must agree."""
 import bisect
+import platform
 import random
 import re
 import shutil
@@ -116,7 +117,7 @@ fn main() {
 
 
 def compile_program(tmp_path, text, suffix, *flags):
-    compiler = {"c": "gcc", "cc": "g++", "rs": "rustc"}[suffix]
+    compiler = {"c": "gcc", "cc": "g++", "rs": "rustc", "s": "gcc"}[suffix]
     if not shutil.which(compiler):
         pytest.skip(f"{compiler} is not installed")
     source = tmp_path / f"program.{suffix}"
@@ -126,8 +127,8 @@ def compile_program(tmp_path, text, suffix, *flags):
     return program
 
 
-def ask(file, addresses, *more):
-    """[[(function, file, line)]] for each address, and the counts of what went wrong."""
+def ask(file, addresses, *more, fields=3):
+    """[[(function, file, line, first line)]], the `fields` first of each, for each address, and the counts of what went wrong."""
     given = "".join(f"{a:x}\n" for a in addresses)
     done = subprocess.run([SYMBOLIZE, file, *more], input=given, capture_output=True, check=True,
                           text=True, errors="replace")
@@ -136,7 +137,7 @@ def ask(file, addresses, *more):
     for address in addresses:
         head, count = next(lines).split()
         assert int(head, 16) == address
-        answers.append([tuple(next(lines).split("\t")[:3]) for _ in range(int(count))])
+        answers.append([tuple(next(lines).split("\t")[:fields]) for _ in range(int(count))])
     words = next(lines).split()
     return answers, dict(zip(words[::2], map(int, words[1::2])))
 
@@ -241,6 +242,46 @@ def check_against_nm(program, addresses, symbols):
         named += 1
         assert len(frames) == 1 and any(frames[0][0] in names for names in holders), (hex(address), frames, holders)
     return named, answers, counts
+
+
+ASSEMBLY = """
+    .text
+    .globl first
+    .type first, @function
+first:
+    nop
+    nop
+
+    nop
+    ret
+    .size first, .-first
+    .type second, @function
+second:
+    nop
+    ret
+    .size second, .-second
+    .globl main
+    .type main, @function
+main:
+    xor %eax, %eax
+    ret
+    .size main, .-main
+    .section .note.GNU-stack,"",@progbits
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the assembly is that of x86-64")
+def test_a_function_in_assembly_begins_at_one_line(tmp_path):
+    """Its DWARF has no line for it. Views would show a function for each of its lines."""
+    program = compile_program(tmp_path, ASSEMBLY, "s", "-g")
+    starts = {"first": 6, "second": 14, "main": 20}
+    for start, end, names in symbols_of(program):
+        name, = names
+        if name in starts:
+            found = {frame for frames in ask(program, range(start, end), fields=4)[0] for frame in frames}
+            assert {(frame[0], frame[3]) for frame in found} == {(name, str(starts.pop(name)))}
+            assert len({frame[2] for frame in found}) >= 2
+    assert not starts
 
 
 def test_a_program_without_dwarf_has_the_names_of_its_symbols(tmp_path):
