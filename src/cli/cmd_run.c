@@ -304,7 +304,7 @@ static void name_addresses(const struct run_args *args, const struct snd_run_fol
     struct sonde_error err;
 
     if (args->probes.heap && folder->files > 0 &&
-        snd_trace_symbolize(folder->path.bytes, NULL, &err) != SONDE_OK)
+        snd_trace_symbolize(folder->path.bytes, folder->living == 0, NULL, &err) != SONDE_OK)
         (void)snd_failure("run: functions are shown as addresses: %s", err.message);
 }
 

@@ -128,8 +128,11 @@ static uint64_t find_end(const struct snd_process *process, uint64_t *seq)
     return end;
 }
 
-/* Writes the chunk before the header counts it: a reader sees the file without it, or whole. */
-static bool append(int fd, uint64_t at, struct chunk *c, uint64_t seq)
+/*
+ * Writes the chunk before the header counts it: a reader sees the file without it, or whole. The header
+ * of a file that was not closed counts nothing.
+ */
+static bool append(int fd, uint64_t at, struct chunk *c, uint64_t seq, bool closed)
 {
     struct snd_chunk_header head = { .magic = SND_CHUNK_MAGIC,
                                      .kind = SND_CHUNK_TABLE,
@@ -146,15 +149,29 @@ static bool append(int fd, uint64_t at, struct chunk *c, uint64_t seq)
         !snd_write_all(fd, &head, sizeof head) ||
         !snd_write_all(fd, c->bytes.bytes, c->bytes.length))
         return false;
-    return pwrite(fd, &end, sizeof end, offsetof(struct snd_file_header, closed_bytes)) ==
-           (ssize_t)sizeof end;
+    return !closed || pwrite(fd, &end, sizeof end,
+                             offsetof(struct snd_file_header, closed_bytes)) == (ssize_t)sizeof end;
+}
+
+/* Where the chunk goes; 0: nowhere. A file that was not closed has room at its end that nothing used. */
+static uint64_t find_place(int fd, uint64_t end, bool closed)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return 0;
+    uint64_t size = (uint64_t)st.st_size;
+    if (closed)
+        return size == end ? end : 0;
+    size = (size + SND_GRAIN - 1) / SND_GRAIN * SND_GRAIN;
+    return size > end ? size : end;
 }
 
 static enum sonde_status write_file(const struct snd_process *process, struct chunk *c,
                                     struct sonde_error *err)
 {
-    struct stat st;
-    uint64_t    seq, end = find_end(process, &seq);
+    bool     closed = process->shown.closed;
+    uint64_t seq, end = find_end(process, &seq);
 
     if (c->bytes.failed)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the symbols of %s",
@@ -163,16 +180,17 @@ static enum sonde_status write_file(const struct snd_process *process, struct ch
     if (fd < 0)
         return snd_fail_os(err, SONDE_E_IO, "cannot add symbols to %s", process->shown.path);
     enum sonde_status status = SONDE_OK;
-    if (fstat(fd, &st) == 0 && (uint64_t)st.st_size == end && !append(fd, end, c, seq + 1)) {
+    uint64_t          at = find_place(fd, end, closed);
+    if (at != 0 && !append(fd, at, c, seq + 1, closed)) {
         status = snd_fail_os(err, SONDE_E_IO, "cannot add symbols to %s", process->shown.path);
-        if (ftruncate(fd, (off_t)end) != 0) /* the rest is read as an unfinished chunk: empty */
+        if (ftruncate(fd, (off_t)at) != 0) /* the rest is read as an unfinished chunk: empty */
             errno = 0;
     }
     close(fd);
     return status;
 }
 
-static enum sonde_status write_symbols(struct work *w, struct sonde_error *err)
+static enum sonde_status write_symbols(struct work *w, bool ended, struct sonde_error *err)
 {
     enum sonde_status status = SONDE_OK;
 
@@ -183,7 +201,7 @@ static enum sonde_status write_symbols(struct work *w, struct sonde_error *err)
         for (; i < w->count && w->asked[i].process == p; i++)
             if (w->queries[i].count > 0)
                 put_symbol(&c, w->asked[i].frame, &w->queries[i]);
-        if (c.bytes.length > 0 && process->shown.closed)
+        if (c.bytes.length > 0 && (ended || process->shown.closed))
             status = write_file(process, &c, err);
         sonde_buffer_release(&c.bytes);
         snd_texts_release(&c.strings);
@@ -191,7 +209,7 @@ static enum sonde_status write_symbols(struct work *w, struct sonde_error *err)
     return status;
 }
 
-enum sonde_status snd_trace_symbolize(const char *path, struct snd_symbol_stats *stats,
+enum sonde_status snd_trace_symbolize(const char *path, bool ended, struct snd_symbol_stats *stats,
                                       struct sonde_error *err)
 {
     struct work         w = { 0 };
@@ -203,7 +221,7 @@ enum sonde_status snd_trace_symbolize(const char *path, struct snd_symbol_stats 
     if (status == SONDE_OK && w.count > 0)
         status = snd_symbols_find(symbols, w.queries, w.count, err);
     if (status == SONDE_OK && w.count > 0)
-        status = write_symbols(&w, err);
+        status = write_symbols(&w, ended, err);
     if (stats)
         *stats = symbols ? *snd_symbols_stats(symbols) : (struct snd_symbol_stats){ 0 };
     sonde_trace_close(w.trace);

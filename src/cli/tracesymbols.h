@@ -8,15 +8,19 @@
 #ifndef SND_CLI_TRACESYMBOLS_H
 #define SND_CLI_TRACESYMBOLS_H
 
+#include <stdbool.h>
+
 #include "symbols/symbols.h"
 
 /*
  * Adds a chunk of strings and symbols to each file of the trace whose frames are addresses without a
- * symbol. A file that was not closed is left unchanged. `stats` (may be NULL): what was found.
+ * symbol. `ended`: no process writes to them any more; otherwise a file that was not closed is left
+ * unchanged. `stats` (may be NULL): what was found.
  * Errors: as sonde_trace_open; SONDE_E_IO: a file could not be written. The trace is readable whatever
  * happens.
  */
-SND_CHECKED enum sonde_status snd_trace_symbolize(const char *path, struct snd_symbol_stats *stats,
-                                                  struct sonde_error *err);
+SND_CHECKED enum sonde_status snd_trace_symbolize(const char *path, bool ended,
+                                                  struct snd_symbol_stats *stats,
+                                                  struct sonde_error      *err);
 
 #endif

@@ -78,13 +78,13 @@ static void test_symbols_are_written_once(void **state)
     write_trace(path, true);
     assert_int_equal(known_function(1), 2);
     check_frames(path, "test_tracesymbols+0x", "there+0x10");
-    assert_int_equal(snd_trace_symbolize(path, &stats, &err), SONDE_OK);
+    assert_int_equal(snd_trace_symbolize(path, false, &stats, &err), SONDE_OK);
     assert_int_equal(stats.addresses, 2);
     assert_int_equal(stats.unnamed, 1);
     assert_int_equal(stats.unreadable, 1);
     check_frames(path, "known_function", "there+0x10");
     stat(path, &first);
-    assert_int_equal(snd_trace_symbolize(path, &stats, &err), SONDE_OK);
+    assert_int_equal(snd_trace_symbolize(path, false, &stats, &err), SONDE_OK);
     assert_int_equal(stats.addresses, 1); /* what is known is not looked up again */
     stat(path, &second);
     assert_int_equal(first.st_size, second.st_size);
@@ -92,30 +92,59 @@ static void test_symbols_are_written_once(void **state)
     unlink(path);
 }
 
-static void test_a_file_that_was_not_closed_stays_as_it_is(void **state)
+/* The room that its process never used is at the end of the file. */
+static void write_unfinished(char *path, off_t room)
 {
-    char               path[] = "/tmp/sonde-symbols-XXXXXX";
-    struct sonde_error err;
+    struct stat st;
 
-    (void)state;
     close(mkstemp(path));
     unlink(path);
     write_trace(path, false);
-    assert_int_equal(snd_trace_symbolize(path, NULL, &err), SONDE_OK);
-    struct sonde_trace *trace;
-    struct sonde_frame  frames[4];
-    assert_int_equal(sonde_trace_open(path, &trace, &err), SONDE_OK);
-    assert_int_equal(sonde_trace_stack(trace, 0, 2, frames, 4), 2);
-    assert_non_null(strstr(frames[0].function.bytes, "+0x"));
-    sonde_trace_close(trace);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(truncate(path, st.st_size + room), 0);
+}
+
+static void test_a_file_that_is_being_written_stays_as_it_is(void **state)
+{
+    char               path[] = "/tmp/sonde-symbols-XXXXXX";
+    struct sonde_error err;
+    struct stat        before, after;
+
+    (void)state;
+    write_unfinished(path, 0);
+    assert_int_equal(stat(path, &before), 0);
+    assert_int_equal(snd_trace_symbolize(path, false, NULL, &err), SONDE_OK);
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(before.st_size, after.st_size);
+    check_frames(path, "test_tracesymbols+0x", "there+0x10");
     unlink(path);
+}
+
+static void test_a_file_whose_process_was_killed_gets_symbols(void **state)
+{
+    static const off_t rooms[] = { 0, 1, 3 * SND_GRAIN };
+    struct sonde_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
+        char                    path[] = "/tmp/sonde-symbols-XXXXXX";
+        struct snd_symbol_stats stats;
+        write_unfinished(path, rooms[i]);
+        assert_int_equal(snd_trace_symbolize(path, true, &stats, &err), SONDE_OK);
+        assert_int_equal(stats.addresses, 2);
+        check_frames(path, "known_function", "there+0x10");
+        assert_int_equal(snd_trace_symbolize(path, true, &stats, &err), SONDE_OK);
+        assert_int_equal(stats.addresses, 1);
+        unlink(path);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_symbols_are_written_once),
-        cmocka_unit_test(test_a_file_that_was_not_closed_stays_as_it_is),
+        cmocka_unit_test(test_a_file_that_is_being_written_stays_as_it_is),
+        cmocka_unit_test(test_a_file_whose_process_was_killed_gets_symbols),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
