@@ -274,10 +274,16 @@ def test_forks_and_exec(programs, tmp_path):
 KILLED = r"""
 #include <signal.h>
 #include <stdlib.h>
+__attribute__((noinline)) static void *take(void)
+{
+    void *p = malloc(1000);
+    __asm__ volatile("" ::: "memory");
+    return p;
+}
 int main(void)
 {
     void *volatile p;
-    for (int i = 0; i < 1000; i++) p = malloc(1000);
+    for (int i = 0; i < 1000; i++) p = take();
     raise(SIGKILL);
     return 0;
 }
@@ -291,6 +297,74 @@ def test_a_killed_program_keeps_its_numbers(programs, tmp_path):
     heap, = heaps(report)
     assert numbers(heap) == (1000, 0, 1000000, 1000000, 1000)
     assert heap["peak_bytes"] == 1000000
+    row, = (row for row in report["rows"] if row["allocations"] == 1000)
+    assert [frame.split()[0] for frame in row["stack"][:2]] == ["take", "main"]
+
+
+FEW = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#ifdef EARLY
+__attribute__((constructor)) static void begin(void) { void *volatile p = malloc(10); }
+#endif
+int main(int count, char **arguments)
+{
+    void *volatile p;
+    if (count == 2) p = malloc(10);
+    if (count == 3) p = mmap(0, 4096, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    raise(SIGKILL);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("arguments, memory", [(["one"], "malloc"), (["one", "mapped"], "mapped")])
+def test_a_single_allocation_is_counted(programs, tmp_path, arguments, memory):
+    _, report = record(tmp_path / "t.sonde", programs("few", FEW, "cc"), *arguments)
+    heap, = report["totals"]["heaps"]
+    assert (heap["memory"], heap["allocations"], heap["leaked_blocks"]) == (memory, 1, 1)
+
+
+def test_what_is_allocated_before_the_recording_begins_is_counted(programs, tmp_path):
+    """By a library that the program needs, and that begins before sonde's: nothing follows."""
+    programs("libearly.so", FEW.partition("int main")[0], "cc", "-shared", "-fPIC", "-DEARLY")
+    program = pathlib.Path(programs("few", FEW, "cc"))
+    _, report = record(tmp_path / "t.sonde", str(program), env={**os.environ, "LD_PRELOAD": str(program.parent / "libearly.so")})
+    heap, = heaps(report)
+    assert (heap["allocations"], heap["bytes"]) == (1, 10)
+
+
+OTHER_USER = r"""
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    void *volatile p = malloc(10);
+    for (int before = 0; before < 2; before++)
+        if (fork() == 0) { /* as the workers of a server that root starts */
+            if (before) p = malloc(20);
+            if (setgid(65534) || (before ? setuid(65534) : setresuid(65534, 65534, 65534))) _exit(1);
+            for (int i = 0; i < 1500; i++) p = malloc(100);
+            return 0;
+        } else {
+            int status;
+            if (wait(&status) < 0 || status != 0) return 1;
+        }
+    return 5;
+}
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_child_that_becomes_another_user(programs, tmp_path):
+    """It may not write to the trace's folder any more."""
+    os.chmod(tmp_path, 0o700)
+    _, report = record(tmp_path / "t.sonde", programs("other_user", OTHER_USER, "cc"), status=5)
+    assert sorted((one["allocations"], one["bytes"]) for one in heaps(report)) == [
+        (1, 10), (1500, 150000), (1501, 150020)]
 
 
 MAPPED = r"""

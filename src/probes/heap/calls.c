@@ -253,3 +253,16 @@ SND_EXPORTED void _Exit(int status)
     snd_heap_next._exit(status);
     __builtin_unreachable();
 }
+
+/* A child that becomes another user has its file before: it may not be able to make one after. */
+#define OTHER_USER(name, parameters, arguments)         \
+    SND_EXPORTED int name parameters                    \
+    {                                                   \
+        if (is_ready() && snd_heap_mode > SND_HEAP_OFF) \
+            snd_heap_open_file();                       \
+        return snd_heap_next.name arguments;            \
+    }
+OTHER_USER(setuid, (uid_t user), (user))
+OTHER_USER(seteuid, (uid_t user), (user))
+OTHER_USER(setreuid, (uid_t real, uid_t effective), (real, effective))
+OTHER_USER(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))

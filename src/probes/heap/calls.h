@@ -24,6 +24,10 @@ struct snd_heap_next {
     int (*munmap)(void *at, size_t size);
     void *(*mremap)(void *at, size_t size, size_t to, int flags, ...);
     void (*_exit)(int status);
+    int (*setuid)(uid_t user);
+    int (*seteuid)(uid_t user);
+    int (*setreuid)(uid_t real, uid_t effective);
+    int (*setresuid)(uid_t real, uid_t effective, uid_t saved);
 };
 extern struct snd_heap_next snd_heap_next;
 
@@ -33,8 +37,9 @@ void snd_heap_operators_init(void);
 /* Looks them up, once. False: that is under way. */
 bool snd_heap_ready(void);
 
-/* life.c: a library was unloaded; what a child has not written yet is written. */
+/* life.c: a library was unloaded; what a child has not written yet is written; a child has its file. */
 void snd_heap_forget_code(void);
 void snd_heap_flush(void);
+void snd_heap_open_file(void);
 
 #endif

@@ -71,15 +71,25 @@ void snd_heap_forget_code(void)
     snd_heap_self.inside = before;
 }
 
-void snd_heap_flush(void)
+static void write_child(bool even_empty)
 {
     enum snd_heap_inside before = snd_heap_self.inside;
 
     if (before != SND_OUTSIDE)
-        return; /* _exit() in a signal handler that interrupted us */
+        return; /* _exit() or setuid() in a signal handler that interrupted us */
     snd_heap_self.inside = SND_PREPARING;
-    snd_heap_stacks_flush();
+    snd_heap_stacks_flush(even_empty);
     snd_heap_self.inside = before;
+}
+
+void snd_heap_flush(void)
+{
+    write_child(false);
+}
+
+void snd_heap_open_file(void)
+{
+    write_child(true);
 }
 
 __attribute__((constructor)) static void load(void)
@@ -94,4 +104,5 @@ __attribute__((constructor)) static void load(void)
                 "and calls it directly\n");
     pthread_atfork(prepare, in_parent, in_child);
     sonde_end_late(snd_heap_flush);
+    snd_heap_flush(); /* what libraries that were loaded before allocated: the recording has begun */
 }

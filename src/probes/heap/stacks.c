@@ -309,7 +309,7 @@ static SND_NOINLINE struct recording *turn(uint32_t epoch)
     epoch = epoch_now();
     bool is_new = epoch != 0 && (!r || r->epoch != epoch);
     if (!r) {
-        r = begin(0);
+        r = begin(epoch);
     } else if (is_new) {
         bool is_own = r->pid == (uint32_t)getpid();
         if (is_own && r->epoch == 0)
@@ -428,11 +428,19 @@ void snd_heap_stacks_in_child(void)
         now->waits = true;
 }
 
-void snd_heap_stacks_flush(void)
+static bool has_counts(const struct recording *r)
+{
+    for (int kind = 0; kind < SND_HEAP_KINDS; kind++)
+        if (r->process[kind][SND_HEAP_PROCESS_ALLOCATIONS] > 0)
+            return true;
+    return false;
+}
+
+void snd_heap_stacks_flush(bool even_empty)
 {
     struct recording *r = __atomic_load_n(&now, __ATOMIC_ACQUIRE);
 
-    if (r && r->waits && r->epoch == 0 && r->process[0][SND_HEAP_PROCESS_ALLOCATIONS] > 0) {
+    if (r && r->epoch == 0 && (has_counts(r) || (even_empty && r->waits))) {
         r->waits = false;
         recording_now();
     }

@@ -42,11 +42,12 @@ uint64_t               *snd_heap_process_sampled(enum snd_heap_kind kind); /* or
 
 /*
  * After a fork, in the child: its counts begin at 0, and are kept here until there are many of
- * them, or it ends: snd_heap_stacks_flush() has them written then. A child that calls exec soon has
- * no file.
+ * them, or it ends: snd_heap_stacks_flush() has them written then, if there are some or
+ * `even_empty`. A child that calls exec soon has no file. Counts from before the recording began are
+ * written in the same way.
  */
 void snd_heap_stacks_in_child(void);
-void snd_heap_stacks_flush(void);
+void snd_heap_stacks_flush(bool even_empty);
 
 /* Held around a fork. */
 void snd_heap_stacks_lock(void);
