@@ -71,6 +71,7 @@ SND_EXPORT_WRITE(snd_export_json);
 SND_EXPORT_WRITE(snd_export_csv);
 SND_EXPORT_WRITE(snd_export_html);
 SND_EXPORT_WRITE(snd_export_sqlite);
+SND_EXPORT_WRITE(snd_export_svg);
 SND_EXPORT_WRITE(snd_export_no_stream);
 SND_EXPORT_WRITE(snd_export_benchmark);
 SND_EXPORT_WRITE(snd_export_benchmark_json);

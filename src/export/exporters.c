@@ -21,6 +21,11 @@ const struct snd_exporter snd_exporters[] = {
     { { "html", ".html", "the report page: one file with all that the trace has, for a browser",
         NO_PAGE, NULL },
       snd_export_html },
+    { { "svg", ".svg",
+        "a picture of a process's ranges by thread and depth; no samples, memory, counters, GPU "
+        "work",
+        NULL, NULL },
+      snd_export_svg },
     { { "chrome", ".json", "Chrome trace (JSON), for Perfetto, chrome://tracing, TensorBoard", NULL,
         NULL },
       snd_export_chrome },

@@ -165,7 +165,7 @@ def run_export(place):
     formats = [line.split()[0] for line in sonde("export", "--list").splitlines()]
     assert "without" not in sonde("export", "--list")
     for name in formats:
-        if name in ("html", "chrome", "perfetto", "folded", "speedscope", "json", "csv", "sqlite", "parquet"):
+        if name in ("html", "svg", "chrome", "perfetto", "folded", "speedscope", "json", "csv", "sqlite", "parquet"):
             sonde("export", place / "train.sonde", "--to", name, "-o", place / f"train.{name}")
     sonde("export", place / "train.sonde", "--to", "chrome", "-o", place / "train.json.gz")
 
