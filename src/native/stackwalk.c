@@ -11,6 +11,7 @@ struct walk {
     uint64_t                     known;  /* a bit for each register */
     uint64_t                     bottom; /* the stack pointer of the innermost frame */
     bool                         is_cut;
+    bool                         in_chain; /* the frame pointer was read from the one before */
 };
 
 static bool read_word(struct walk *w, uint64_t address, uint64_t *value)
@@ -95,18 +96,20 @@ static bool step_by_row(struct walk *w, const struct snd_unwind_row *row, uint64
         return false;
     bool has_fp = read_saved(w, row->fp, row->fp_offset, cfa, SND_NATIVE_FP, &fp);
     set_caller(w, cfa, has_fp, fp);
+    w->in_chain = false;
     *pc = strip(ra);
     return true;
 }
 
-/* By the chain of frame pointers, as far as it looks like one. */
+/* By the chain of frame pointers, as far as it looks like one. A zero in it marks the outermost frame. */
 static bool step_by_pointer(struct walk *w, uint64_t *pc, enum snd_walk_end *end)
 {
     uint64_t fp = w->registers[SND_NATIVE_FP], ra, next;
 
-    *end = SND_WALK_LOST;
+    *end = w->in_chain && fp == 0 ? SND_WALK_WHOLE : SND_WALK_LOST;
     if (!(w->known >> SND_NATIVE_FP & 1) || fp < w->registers[SND_CFI_SP] || fp % 8 != 0)
         return false;
+    *end = SND_WALK_LOST;
     if (!read_word(w, fp, &next) || !read_word(w, fp + 8, &ra))
         return false;
     ra = strip(ra);
@@ -115,6 +118,7 @@ static bool step_by_pointer(struct walk *w, uint64_t *pc, enum snd_walk_end *end
         return false;
     }
     set_caller(w, fp + 16, true, next);
+    w->in_chain = true;
     *pc = ra;
     return true;
 }
@@ -123,7 +127,7 @@ size_t snd_stack_walk(const struct snd_mappings *mappings, struct snd_mapped_fil
                       const struct snd_user_stack *stack,
                       struct snd_walked_frame frames[SND_WALK_MAX], enum snd_walk_end *end)
 {
-    struct walk w = { mappings, files, stack, { 0 }, ~(uint64_t)0, 0, false };
+    struct walk w = { mappings, files, stack, { 0 }, ~(uint64_t)0, 0, false, false };
     uint64_t    pc = stack->pc;
     bool        is_call = false, goes_on = true; /* is_call: pc is where a call returns to */
     size_t      count = 0;

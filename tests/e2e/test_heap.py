@@ -330,7 +330,8 @@ def test_what_is_allocated_before_the_recording_begins_is_counted(programs, tmp_
     """By a library that the program needs, and that begins before sonde's: nothing follows."""
     programs("libearly.so", FEW.partition("int main")[0], "cc", "-shared", "-fPIC", "-DEARLY")
     program = pathlib.Path(programs("few", FEW, "cc"))
-    _, report = record(tmp_path / "t.sonde", str(program), env={**os.environ, "LD_PRELOAD": str(program.parent / "libearly.so")})
+    library = str(program.parent / "libearly.so")
+    _, report = record(tmp_path / "t.sonde", str(program), env={**os.environ, "LD_PRELOAD": library})
     heap, = heaps(report)
     assert (heap["allocations"], heap["bytes"]) == (1, 10)
 

@@ -5,6 +5,7 @@ What the program does stays as it was; threads, children, other users, attach.
 """
 import os
 import pathlib
+import platform
 import shutil
 import signal
 import subprocess
@@ -35,6 +36,19 @@ def test_a_stripped_program_shows_addresses(tmp_path, build):
     subprocess.run(["gcc", "-O2", "-s", "-o", target, PROGRAMS / source], check=True)
     trace, _ = run(tmp_path, target)
     assert any("bare+0x" in frame for stack in chains(trace) for frame in stack)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the program is for x86-64")
+def test_a_chain_of_frame_pointers_that_ends_is_whole(tmp_path, build):
+    """Without tables, as a stripped program of Go: a frame pointer of 0 marks the outermost frame."""
+    assert sonde("run", "-q", "-o", tmp_path / "t.sonde", "--", build("bare")).returncode == 0
+    samples = read_json("report", tmp_path / "t.sonde", "--view", "samples", "--json")["totals"]["samples"]
+    ledger = {row["key"]: row["count"] for row in
+              read_json("report", tmp_path / "t.sonde", "--view", "ledger", "--json")["rows"]}
+    counts = chains(tmp_path / "t.sonde")
+    whole = sum(n for stack, n in counts.items() if stack[:3] == ("_start", "outer", "inner"))
+    assert samples > 50 and whole > 0.9 * sum(counts.values()), counts
+    assert ledger.get("broken_stacks", 0) < 0.1 * samples  # the program's start, before it has a frame
 
 
 def test_five_hundred_threads(tmp_path, build):
