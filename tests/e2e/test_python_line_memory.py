@@ -415,3 +415,74 @@ def test_a_page_that_is_read_only_in_part_stays_writable(tmp_path):
     calls, _, report = python("use.py", cwd=tmp_path).stdout.partition("\n")
     rows = {row["line"]: row for row in json.loads(report)["rows"]}
     assert calls == "2" and 5000 <= rows[4]["allocated_bytes"] < 8000
+
+
+LATE = r"""
+#define _GNU_SOURCE
+#include <limits.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static pthread_key_t key;
+
+/* The library of threads calls destructors anew while there are values, four times: memory is taken in the last one. */
+static void on_end(void *turn)
+{
+    if ((uintptr_t)turn < PTHREAD_DESTRUCTOR_ITERATIONS)
+        pthread_setspecific(key, (char *)turn + 1);
+    else
+        free(malloc(1000));
+}
+
+static void *begin(void *unused)
+{
+    pthread_setspecific(key, (void *)1);
+    return unused;
+}
+
+int run_thread(void)
+{
+    size_t         size = 1 << 20;
+    void          *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pthread_attr_t attributes;
+    pthread_t      thread;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, stack, size);
+    int failed = pthread_create(&thread, &attributes, begin, NULL);
+    if (!failed)
+        pthread_join(thread, NULL);
+    mprotect(stack, size, PROT_NONE); /* where its memory was, nothing else comes */
+    return failed;
+}
+
+__attribute__((constructor)) static void load(void)
+{
+    pthread_key_create(&key, on_end);
+}
+"""
+
+LATE_PROGRAM = """
+import ctypes, os, sonde
+
+def work(late):
+    return late.run_thread()
+
+late = ctypes.CDLL("./late.so")
+with sonde.line_memory(work):
+    assert work(late) == 0
+    child = os.fork()
+    if child == 0:
+        os._exit(3)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+def test_a_thread_that_takes_memory_as_its_last_deed(tmp_path):
+    (tmp_path / "late.c").write_text(LATE)
+    (tmp_path / "late.py").write_text(LATE_PROGRAM)
+    run("cc", "-shared", "-fPIC", "-pthread", "-o", "late.so", "late.c", cwd=tmp_path)
+    assert python("late.py", cwd=tmp_path).stdout == "3\n"

@@ -15,73 +15,32 @@ __thread struct snd_memory_thread snd_memory_mine_ __attribute__((tls_model("ini
 uint32_t                          snd_memory_on;
 
 static struct {
-    pthread_mutex_t           lock; /* of the list */
-    struct snd_memory_thread *threads;
-    int64_t                   departed_bytes; /* net, of threads that ended */
-    uint64_t                  base_bytes;     /* resident when nothing had been counted */
-    unsigned long long        libraries;      /* loaded so far, when last looked */
-    pthread_key_t             ending;
-} memory = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    int64_t            net_bytes;  /* of all threads, since they were first counted */
+    uint64_t           base_bytes; /* resident when nothing had been counted */
+    unsigned long long libraries;  /* loaded so far, when last looked */
+} memory;
 
 /* ------------------------------------------------------------------------- threads */
 
-static void end_thread(void *thread)
-{
-    struct snd_memory_thread *mine = thread;
-
-    pthread_mutex_lock(&memory.lock);
-    *mine->link = mine->next;
-    if (mine->next)
-        mine->next->link = mine->link;
-    mine->known = 0;
-    mine->ended = 1;
-    memory.departed_bytes += mine->net_bytes;
-    pthread_mutex_unlock(&memory.lock);
-}
-
-static void begin_thread(struct snd_memory_thread *mine)
-{
-    uint32_t inside = mine->inside;
-
-    mine->inside = 1; /* the library of threads may take memory for it */
-    pthread_mutex_lock(&memory.lock);
-    mine->next = memory.threads;
-    mine->link = &memory.threads;
-    if (mine->next)
-        mine->next->link = &mine->next;
-    memory.threads = mine;
-    mine->known = 1;
-    pthread_mutex_unlock(&memory.lock);
-    pthread_setspecific(memory.ending, mine);
-    mine->inside = inside;
-}
-
+/*
+ * The sum of all threads is kept besides, rather than found in a list of threads: a thread that frees
+ * memory as its very last deed could not be taken from such a list.
+ */
 void snd_memory_count(int64_t allocated, int64_t freed)
 {
     struct snd_memory_thread *mine = &snd_memory_mine_;
 
-    if (SONDE_UNLIKELY_(!mine->known)) {
-        if (mine->ended) { /* its own last frees */
-            __atomic_fetch_add(&memory.departed_bytes, allocated - freed, __ATOMIC_RELAXED);
-            return;
-        }
-        begin_thread(mine);
-    }
     mine->allocated_bytes += (uint64_t)allocated;
     mine->freed_bytes += (uint64_t)freed;
     mine->net_bytes += allocated - freed;
     if (mine->net_bytes > mine->peak_bytes)
         mine->peak_bytes = mine->net_bytes;
+    __atomic_fetch_add(&memory.net_bytes, allocated - freed, __ATOMIC_RELAXED);
 }
 
 static int64_t net_of_all(void)
 {
-    pthread_mutex_lock(&memory.lock);
-    int64_t net = memory.departed_bytes;
-    for (const struct snd_memory_thread *one = memory.threads; one; one = one->next)
-        net += __atomic_load_n(&one->net_bytes, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&memory.lock);
-    return net;
+    return __atomic_load_n(&memory.net_bytes, __ATOMIC_RELAXED);
 }
 
 uint64_t snd_memory_in_use(void)
@@ -102,7 +61,9 @@ void snd_memory_leave_out(PyObject *number)
 
     mine->allocated_bytes -= size;
     mine->freed_bytes -= mine->own_bytes;
-    mine->net_bytes += (int64_t)mine->own_bytes - (int64_t)size;
+    int64_t change = (int64_t)mine->own_bytes - (int64_t)size;
+    mine->net_bytes += change;
+    __atomic_fetch_add(&memory.net_bytes, change, __ATOMIC_RELAXED);
     mine->own_bytes = size;
 }
 
@@ -316,46 +277,28 @@ void snd_memory_look_again(void)
     snd_divert_malloc();
 }
 
-/* The child has one thread, this one; locks may have been held by others. */
+/* Locks may have been held by threads that the child does not have. */
 static void renew_in_child(void)
 {
-    struct snd_memory_thread *mine = &snd_memory_mine_;
-    int64_t                   net = memory.departed_bytes;
-
-    for (const struct snd_memory_thread *one = memory.threads; one; one = one->next)
-        net += one == mine ? 0 : one->net_bytes;
-    memory.departed_bytes = net;
-    memory.threads = mine->known ? mine : NULL;
-    mine->next = NULL;
-    mine->link = &memory.threads;
-    pthread_mutex_init(&memory.lock, NULL);
     snd_blocks_unlock();
     snd_rss_forget(); /* most children exec another program: the thread is started with the first line */
 }
 
-static bool prepare(void)
+static void prepare(void)
 {
     static bool done;
 
-    if (done)
-        return true;
-    if (pthread_key_create(&memory.ending, end_thread) != 0) {
-        PyErr_SetString(snd_py_error_class(),
-                        "cannot count memory: no thread-specific key is available");
-        return false;
-    }
-    pthread_atfork(NULL, NULL, renew_in_child);
+    if (!done)
+        pthread_atfork(NULL, NULL, renew_in_child);
     done = true;
-    return true;
 }
 
-bool snd_memory_start(void)
+void snd_memory_start(void)
 {
-    if (!prepare())
-        return false;
+    prepare();
     if (snd_memory_on > 0) {
         snd_memory_on++;
-        return true;
+        return;
     }
     uint64_t resident = snd_rss_bytes();
     int64_t  before = net_of_all();
@@ -365,7 +308,6 @@ bool snd_memory_start(void)
         stand_before(&domains[i]);
     memory.libraries = 0;
     snd_memory_look_again();
-    return true;
 }
 
 void snd_memory_stop(void)

@@ -25,15 +25,13 @@ struct snd_memory_thread {
     uint64_t own_bytes;    /* of the number that an event brought, until it is freed */
     size_t   passed_bytes; /* of the block that Python's own allocator handed on to free() */
     uint32_t inside;       /* an allocator runs that counts for itself */
-    uint8_t  known, ended; /* in the list of threads; taken out of it for good */
-    struct snd_memory_thread *next, **link;
 };
 extern __thread struct snd_memory_thread snd_memory_mine_
     __attribute__((tls_model("initial-exec")));
 extern uint32_t snd_memory_on; /* sessions that count */
 
-/* One session more; false with an exception set. */
-bool snd_memory_start(void);
+/* One session more. */
+void snd_memory_start(void);
 void snd_memory_stop(void);
 
 /* Libraries that were loaded since are counted too. */
