@@ -17,7 +17,7 @@ import tempfile
 import time
 import warnings
 
-from python_functions import merge
+from python_functions import conclude
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SONDE = os.environ.get("SONDE") or shutil.which("sonde") or os.path.join(os.path.dirname(sys.executable), "sonde")
@@ -105,11 +105,7 @@ def main():
                         "both": f"{1e6 * best:.2f} us and {1e6 * each:.3f} us"})
     results.append({"name": "export_memory", "what": f"the most memory of an export of {operators:,} operators", "value": memory, "unit": "MB",
                     "budget": MEGABYTES, "at_least": False, "met": memory <= MEGABYTES, "spread": None, "both": ""})
-    for one in results:
-        print(f"{one['what']}: {one['value']:.1f} {one['unit']} (budget: {'at least' if one['at_least'] else 'at most'} {one['budget']:g})"
-              f" {one['both']}{'' if one['met'] else ' MISSED'}")
-    merge(results)
-    sys.exit(0 if all(one["met"] for one in results) else 1)
+    conclude(results, 1)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from python_functions import merge
+from python_functions import conclude
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
@@ -73,11 +73,7 @@ def main():
     results = [{"name": name, "what": what.format(events=events), "value": value, "unit": unit, "budget": budget,
                 "at_least": at_least, "met": value >= budget if at_least else value <= budget, "spread": None, "both": ""}
                for (name, what, unit, budget, at_least), value in zip(FIGURES, values)]
-    for one in results:
-        print(f"{one['what']}: {one['value']:.2f} {one['unit']} (budget: {'at least' if one['at_least'] else 'at most'} {one['budget']:g})"
-              f"{'' if one['met'] else ' MISSED'}")
-    merge(results)
-    sys.exit(0 if all(one["met"] for one in results) else 1)
+    conclude(results, 2)
 
 
 if __name__ == "__main__":

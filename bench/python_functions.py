@@ -123,6 +123,16 @@ def merge(figures):
         file.write("\n")
 
 
+def conclude(figures, decimals):
+    """Prints the figures with their budgets, keeps them, and ends the program: with 1 if one is missed."""
+    for one in figures:
+        limit = "at least" if one["at_least"] else "at most"
+        print(f"{one['what']}: {one['value']:.{decimals}f} {one['unit']} (budget: {limit} {one['budget']:g})"
+              f"{' ' if one['both'] else ''}{one['both']}{'' if one['met'] else ' MISSED'}")
+    merge(figures)
+    sys.exit(0 if all(one["met"] for one in figures) else 1)
+
+
 # -------------------------------------------------------------------------- pythons
 
 def other_pythons():

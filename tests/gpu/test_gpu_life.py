@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts, stops, kills, other profilers: nothing is lost, nothing grows, nothing is silent."""
-import os
-import shutil
 import subprocess
 import textwrap
 
 import pytest
-from gpu_tools import HERE, SONDE, ours, python, read, run
+from gpu_tools import SONDE, ours, python, read, run
 
 HEAD = """
     import os, sys, warnings, torch, sonde
@@ -116,16 +114,6 @@ def test_inside_torch_profiler(tmp_path):
     assert "torch saw 3" in said
     assert "another profiler" in said
     assert "aten::add_" in run(SONDE, "report", tmp_path / "inside.sonde").stdout
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    if not os.path.exists(nvcc):
-        pytest.skip("no nvcc")
-    path = tmp_path_factory.mktemp("plain") / "plain"
-    run(nvcc, "-o", path, os.path.join(HERE, "plain.cu"))
-    return path
 
 
 def test_run_of_a_cuda_program(tmp_path, plain):

@@ -12,7 +12,7 @@ import sys
 import textwrap
 
 import pytest
-from gpu_tools import HERE, SONDE, run
+from gpu_tools import SONDE, run
 
 PROGRAM = textwrap.dedent("""
     import ctypes, json, sys, warnings, torch
@@ -103,16 +103,6 @@ def test_a_cupti_of_another_toolkit(tmp_path, version):
         pytest.skip(f"no libcupti.so.{version} here: Nsight Compute and Triton bring some")
     one, = sessions(tmp_path, SONDE_CUPTI=found[0])
     assert kernels(one) == 5 if one["said"] == "" else "GPU work is" in one["said"], one
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    if not os.path.exists(nvcc):
-        pytest.skip("no nvcc")
-    path = tmp_path_factory.mktemp("plain") / "plain"
-    run(nvcc, "-o", path, os.path.join(HERE, "plain.cu"))
-    return path
 
 
 HIDE = """

@@ -5,17 +5,7 @@
 
 #include "export/parquetpack.h"
 #include "export/thrift.h"
-#include "scratch.h"
-
-static void expect(struct sonde_buffer *buf, const void *bytes, size_t length)
-{
-    assert_false(buf->failed);
-    assert_int_equal(buf->length, length);
-    assert_memory_equal(buf->bytes, bytes, length);
-    sonde_buffer_release(buf);
-    *buf = (struct sonde_buffer){ 0 };
-}
-#define EXPECT(buf, text) expect(buf, text, sizeof(text) - 1)
+#include "bufbytes.h"
 
 static void thrift(void **state)
 {
