@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/proc.h"
 #include "cli/commands.h"
 #include "cli/probechecks.h"
 #include "export/sqlite.h"
@@ -25,20 +26,6 @@ static const struct snd_option options[] = {
 
 static const char *const verdicts[] = { "ok", "limited", "no" };
 
-/* The first line of a small system file; "" when it cannot be read. */
-static const char *read_line(const char *path, char text[128])
-{
-    FILE *file = fopen(path, "re");
-
-    text[0] = '\0';
-    if (file) {
-        if (fgets(text, 128, file))
-            text[strcspn(text, "\n")] = '\0';
-        fclose(file);
-    }
-    return text;
-}
-
 /* ----------------------------------------------------------------- checks */
 
 #if defined(__x86_64__)
@@ -49,7 +36,8 @@ static void check_clock(struct snd_finding *finding)
     unsigned a, b, c, d = 0;
     char     source[128];
 
-    read_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source);
+    snd_proc_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
+                  sizeof source);
     bool invariant = __get_cpuid(0x80000007, &a, &b, &c, &d) && (d >> 8 & 1);
     if (invariant)
         snd_find(finding, SND_FINE, "invariant TSC; the kernel's clock source is %s",
@@ -188,7 +176,7 @@ static void check_perf(struct snd_finding *finding)
 {
     char text[128];
 
-    read_line("/proc/sys/kernel/perf_event_paranoid", text);
+    snd_proc_line("/proc/sys/kernel/perf_event_paranoid", text, sizeof text);
     if (!*text)
         snd_find(finding, SND_ABSENT, "the kernel has no perf events");
     else if (atoi(text) <= 2 || geteuid() == 0)

@@ -14,13 +14,15 @@
 #include <unistd.h>
 
 #include "base/map.h"
-#include "base/parent.h"
+#include "base/proc.h"
 #include "cli/options.h"
 #include "pystack/observe.h"
 #include "pystack/pace.h"
 
-#define LOOK_NS 50000000u /* how often new descendants are looked for */
-#define TRIES_MOST 40u    /* at a process that runs no Python, LOOK_NS apart: two seconds */
+#define LOOK_NS 50000000u    /* how often new descendants are looked for */
+#define WHOLE_NS 1000000000u /* how often in the whole of /proc, which costs most */
+#define NEW_MOST 64          /* more numbers than that: likewise */
+#define TRIES_MOST 40u       /* at a process that runs no Python, LOOK_NS apart: two seconds */
 
 enum { WORKER_FINE = 0, WORKER_FAILED = 1, WORKER_NO_PYTHON = 3 };
 
@@ -34,6 +36,8 @@ struct family {
     const struct snd_observers *o;
     struct subject             *list; /* owned */
     uint32_t                    count, capacity, working;
+    pid_t                       newest[2]; /* process of the machine, in the last two looks */
+    uint64_t                    whole_ns;  /* when all of /proc is looked at again */
 };
 
 /* ------------------------------------------------------------------ workers */
@@ -116,7 +120,7 @@ static struct subject *find(struct family *f, pid_t pid)
 /* The parent of a process; 0 when it has ended, is a zombie, or is one of our own observers. */
 static pid_t parent_of(pid_t pid)
 {
-    pid_t parent = snd_parent_of(pid);
+    pid_t parent = snd_proc_parent(pid);
 
     return parent == getpid() ? 0 : parent;
 }
@@ -129,41 +133,84 @@ static bool add(struct family *f, pid_t pid, pid_t parent)
     return true;
 }
 
-/* Marks processes that live, and adds children of known ones. False: there was no new one. */
+/* A child of a known process is added. True: it is new. */
+static bool meet(struct family *f, pid_t pid)
+{
+    pid_t parent = find(f, pid) ? 0 : parent_of(pid);
+
+    return parent != 0 && find(f, parent) && add(f, pid, parent);
+}
+
+/* Adds children of known processes. False: there was no new one. */
 static bool look_once(struct family *f)
 {
     DIR *dir = opendir("/proc");
     bool found = false;
 
-    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
-        if (!isdigit((unsigned char)entry->d_name[0]))
-            continue;
-        pid_t pid = (pid_t)atoi(entry->d_name), parent = parent_of(pid);
-        if (parent == 0)
-            continue;
-        struct subject *known = find(f, pid);
-        if (known)
-            known->there = true;
-        else if (find(f, parent))
-            found |= add(f, pid, parent);
-    }
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
+        if (isdigit((unsigned char)entry->d_name[0]))
+            found |= meet(f, (pid_t)atoi(entry->d_name));
     if (dir)
         closedir(dir);
     return found;
 }
 
+/* The number that a process or thread was given last, on this machine; 0: not known. */
+static pid_t find_newest(void)
+{
+    char line[128];
+    int  newest;
+
+    snd_proc_line("/proc/loadavg", line, sizeof line);
+    return sscanf(line, "%*s %*s %*s %*s %d", &newest) == 1 ? newest : 0;
+}
+
+/* Threads have numbers like processes, and are not listed in /proc. */
+static bool is_process(pid_t pid)
+{
+    char text[512];
+    int  leader;
+
+    snd_proc_read(pid, "status", text, sizeof text);
+    const char *at = strstr(text, "\nTgid:"); /* a name before it has no end of line */
+    return at && sscanf(at, "\nTgid: %d", &leader) == 1 && leader == pid;
+}
+
+/*
+ * New processes have the numbers after the newest one of the look before last: one that was being
+ * made in the last look was not listed yet. False: all of /proc must be looked at.
+ */
+static bool look_at_newest(struct family *f, pid_t newest)
+{
+    pid_t from = f->newest[0];
+
+    if (from == 0 || newest < from || newest - from > NEW_MOST || snd_pace_now() >= f->whole_ns)
+        return false;
+    for (pid_t pid = from + 1; pid <= newest; pid++)
+        if (!find(f, pid) && find(f, parent_of(pid)) && is_process(pid))
+            meet(f, pid);
+    return true;
+}
+
 static void look(struct family *f)
 {
+    pid_t newest = find_newest();
+
     for (uint32_t i = 0; i < f->count; i++)
-        f->list[i].there = false;
-    while (look_once(f))
-        ;
+        f->list[i].there = parent_of(f->list[i].pid) != 0;
     /* Forgets processes that ended: the PID may be used again. */
     for (uint32_t i = 0; i < f->count;)
         if (f->list[i].there || f->list[i].worker != 0)
             i++;
         else
             f->list[i] = f->list[--f->count];
+    if (!look_at_newest(f, newest)) {
+        f->whole_ns = snd_pace_now() + WHOLE_NS;
+        while (look_once(f))
+            ;
+    }
+    f->newest[0] = f->newest[1];
+    f->newest[1] = newest;
 }
 
 /* -------------------------------------------------------------------- whole */

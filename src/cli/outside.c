@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "cli/options.h"
 #include "native/watch.h"
 
@@ -41,15 +42,9 @@ void snd_outside_prepare(struct snd_outside *o, const char *folder, char *const 
 
 void snd_read_command(pid_t pid, struct sonde_buffer *out)
 {
-    char path[64], words[4096];
+    char   words[4096];
+    size_t n = snd_proc_read(pid, "cmdline", words, sizeof words);
 
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return;
-    size_t n = fread(words, 1, sizeof words - 1, file);
-    fclose(file);
-    words[n] = '\0';
     for (size_t at = 0; at < n; at += strlen(words + at) + 1)
         add_word(out, words + at);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "base/proc.h"
 
 /* ------------------------------------------------------------- getrusage's */
 
@@ -23,32 +24,20 @@ static uint64_t read_status(const char *text, const char *name)
     return at ? strtoull(at + strlen(name), NULL, 10) : 0;
 }
 
-static void read_proc(pid_t pid, const char *name, char text[4096])
-{
-    char path[64];
-
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-    FILE  *file = fopen(path, "re");
-    size_t n = file ? fread(text, 1, 4095, file) : 0;
-    text[n] = '\0';
-    if (file)
-        fclose(file);
-}
-
 static struct snd_counter_base read_base(pid_t pid)
 {
     struct snd_counter_base base;
     char                    text[4096];
     unsigned long long      minor = 0, major = 0;
 
-    read_proc(pid, "status", text);
+    snd_proc_read(pid, "status", text, sizeof text);
     base.switches = read_status(text, "\nvoluntary_ctxt_switches:") +
                     read_status(text, "\nnonvoluntary_ctxt_switches:");
-    read_proc(pid, "stat", text);
+    snd_proc_read(pid, "stat", text, sizeof text);
     const char *end = strrchr(text, ')');
     if (end)
         (void)sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu", &minor, &major);
-    read_proc(pid, "schedstat", text);
+    snd_proc_read(pid, "schedstat", text, sizeof text);
     base.cpu_ns = strtoull(text, NULL, 10);
     base.minor = minor;
     base.major = major;

@@ -11,6 +11,7 @@
 
 #include "base/nearest.h"
 #include "base/perfattr.h"
+#include "base/proc.h"
 
 /* --------------------------------------------------------------- the list */
 
@@ -162,16 +163,10 @@ enum sonde_status snd_counters_parse(const char *text, struct snd_counter_list *
 
 /* ---------------------------------------------------------------- opening */
 
-int snd_counters_paranoid(void)
+static const char *read_paranoid(char level[16])
 {
-    FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
-    int   level = -1;
-
-    if (file && fscanf(file, "%d", &level) != 1)
-        level = -1;
-    if (file)
-        fclose(file);
-    return level;
+    snd_proc_line("/proc/sys/kernel/perf_event_paranoid", level, 16);
+    return *level ? level : "unknown";
 }
 
 /* A processor whose counters the kernel knows: /sys/bus/event_source/devices/cpu, cpu_core, armv8_.. */
@@ -185,6 +180,7 @@ static bool has_pmu(void)
 
 static void explain(const struct snd_counter_event *event, int why, char *text, size_t size)
 {
+    char level[16];
     bool hardware = event->type != SND_COUNTER_SOFTWARE;
 
     if ((why == ENOENT || why == EOPNOTSUPP || why == ENODEV || why == ENXIO) && hardware)
@@ -194,9 +190,9 @@ static void explain(const struct snd_counter_event *event, int why, char *text, 
                              "has none)");
     else if (why == EACCES || why == EPERM)
         snprintf(text, size,
-                 "not permitted: perf_event_paranoid is %d; run as root, grant CAP_PERFMON, or "
+                 "not permitted: perf_event_paranoid is %s; run as root, grant CAP_PERFMON, or "
                  "lower it",
-                 snd_counters_paranoid());
+                 read_paranoid(level));
     else if (why == ENOSYS)
         snprintf(text, size, "not supported: the kernel has no perf_event_open");
     else if (why == EMFILE || why == ENFILE)

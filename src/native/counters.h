@@ -64,7 +64,4 @@ struct snd_counter_value {
 };
 bool snd_counter_read(int fd, struct snd_counter_value *value);
 
-/* /proc/sys/kernel/perf_event_paranoid; -1: unknown. */
-int snd_counters_paranoid(void);
-
 #endif

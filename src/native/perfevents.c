@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "base/proc.h"
 
 #define RING_MOST ((size_t)16 << 20)   /* two seconds of samples at 1 kHz */
 #define RING_OF_USER ((size_t)4 << 20) /* of others than root, who may lock little memory */
@@ -161,14 +162,10 @@ static bool map_ring(struct snd_perf *p, struct snd_perf_ring *ring)
 
 static enum sonde_status refuse(struct sonde_error *err, pid_t pid)
 {
-    int   why = errno;
-    char  level[16] = "?";
-    FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+    int  why = errno;
+    char level[16];
 
-    if (file && fgets(level, sizeof level, file))
-        level[strcspn(level, "\n")] = '\0';
-    if (file)
-        fclose(file);
+    snd_proc_line("/proc/sys/kernel/perf_event_paranoid", level, sizeof level);
     if (why == ESRCH)
         return snd_fail(err, SONDE_E_STATE, "process %d has ended", (int)pid);
     if (why == EACCES || why == EPERM)
@@ -176,7 +173,7 @@ static enum sonde_status refuse(struct sonde_error *err, pid_t pid)
                         "the kernel does not let this user sample process %d: "
                         "kernel.perf_event_paranoid is %s (at most 2 is needed), or the process is "
                         "another user's or runs with other rights",
-                        (int)pid, level);
+                        (int)pid, *level ? level : "unknown");
     if (why == EMFILE || why == ENFILE)
         return snd_fail(err, SONDE_E_UNSUPPORTED,
                         "too few file descriptors to sample process %d: raise ulimit -n", (int)pid);

@@ -23,10 +23,17 @@ bool snd_memory_read(pid_t pid, uint64_t address, void *out, size_t size)
     return n >= 0 && (size_t)n == size;
 }
 
+/* Is it where the other ends, in the same page? Then one of them is there if the other is. */
+static bool follows(const struct snd_piece *a, const struct snd_piece *b)
+{
+    return b->size > 0 && a->address + a->size == b->address &&
+           a->address / SND_PAGE == (b->address + b->size - 1) / SND_PAGE;
+}
+
 size_t snd_memory_read_many(pid_t pid, const struct snd_piece *pieces, size_t count)
 {
     struct iovec local[SND_PIECES_MAX], remote[SND_PIECES_MAX];
-    size_t       whole = 0;
+    size_t       whole = 0, joined = 0;
 
     if (count == 0)
         return 0;
@@ -34,9 +41,12 @@ size_t snd_memory_read_many(pid_t pid, const struct snd_piece *pieces, size_t co
         count = SND_PIECES_MAX;
     for (size_t i = 0; i < count; i++) {
         local[i] = (struct iovec){ pieces[i].out, pieces[i].size };
-        remote[i] = vector(pieces[i].address, pieces[i].size);
+        if (i > 0 && follows(&pieces[i - 1], &pieces[i])) /* the kernel looks for a page once */
+            remote[joined - 1].iov_len += pieces[i].size;
+        else
+            remote[joined++] = vector(pieces[i].address, pieces[i].size);
     }
-    ssize_t n = process_vm_readv(pid, local, count, remote, count, 0);
+    ssize_t n = process_vm_readv(pid, local, count, remote, joined, 0);
     for (; whole < count && n >= (ssize_t)pieces[whole].size; whole++)
         n -= (ssize_t)pieces[whole].size;
     return whole;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,21 +26,34 @@
 #define CHILD 4194402
 #define SECOND 4194403
 #define STRANGER 4194404
+#define THREAD 4194405
 #define COUNT 4u
 
 struct process {
     int pid, parent;
 };
 
-static const struct process pages[][COUNT] = {
+static const struct process given_again[][COUNT] = {
     { { ROOT, 1 }, { CHILD, ROOT } },
     { { ROOT, 1 } }, /* the child has ended */
     { { ROOT, 1 }, { CHILD, 1 }, { STRANGER, CHILD }, { SECOND, ROOT } },
     { { ROOT, 1 }, { CHILD, 1 }, { STRANGER, CHILD }, { SECOND, ROOT } },
 };
-#define PAGES (sizeof pages / sizeof pages[0])
 
-static unsigned     page, entry, forks;
+/* /proc has a folder for each thread, too, but does not list it. Neither does it list the new child here. */
+static const struct process by_number[][COUNT] = {
+    { { ROOT, 1 } },
+    { { ROOT, 1 } },
+    { { ROOT, 1 }, { THREAD, ROOT } },
+    { { ROOT, 1 }, { THREAD, ROOT }, { SECOND, ROOT } },
+    { { ROOT, 1 }, { THREAD, ROOT }, { SECOND, ROOT } },
+};
+#define COUNT_OF(list) (sizeof(list) / sizeof *(list))
+
+static const struct process (*pages)[COUNT];
+static const int   *newest; /* of each page, or NULL */
+static unsigned     page, page_count, entry, forks;
+static bool         lists_root_only;
 static volatile int quit;
 
 /* ----------------------------------------------------------------- the test's /proc */
@@ -66,7 +80,7 @@ struct dirent *__wrap_readdir64(DIR *dir)
     static struct dirent found;
 
     (void)dir;
-    if (entry == COUNT || pages[page][entry].pid == 0)
+    if (entry == (lists_root_only ? 1 : COUNT) || pages[page][entry].pid == 0)
         return NULL;
     snprintf(found.d_name, sizeof found.d_name, "%d", pages[page][entry++].pid);
     return &found;
@@ -78,10 +92,24 @@ int __wrap_closedir(DIR *dir)
     return 0;
 }
 
+static FILE *text_file(const char *text, int number)
+{
+    FILE *file = tmpfile();
+
+    assert_non_null(file);
+    fprintf(file, "%s %d\n", text, number);
+    rewind(file);
+    return file;
+}
+
 FILE *__wrap_fopen64(const char *path, const char *mode)
 {
     int pid;
 
+    if (strcmp(path, "/proc/loadavg") == 0)
+        return text_file("0.5 0.4 0.3 2/300", newest ? newest[page] : 0);
+    if (sscanf(path, "/proc/%d/", &pid) == 1 && strstr(path, "/status"))
+        return text_file("Name:\tx\nTgid:", pid == THREAD ? ROOT : pid);
     if (sscanf(path, "/proc/%d/stat", &pid) != 1)
         return __real_fopen64(path, mode);
     for (unsigned i = 0; i < COUNT; i++)
@@ -109,10 +137,10 @@ int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *re
     siginfo_t info;
 
     (void)clock, (void)flags, (void)rest, (void)left;
-    if (page == 0)
+    if (page == 0 && !newest)
         assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
-    if (++page == PAGES)
-        page = PAGES - 1, quit = 1;
+    if (++page == page_count)
+        page = page_count - 1, quit = 1;
     return 0;
 }
 
@@ -132,14 +160,32 @@ static void test_a_number_given_again(void **state)
     const struct snd_observers o = { .root = ROOT, .period_ns = 1000000, .quit = &quit };
 
     (void)state;
+    pages = given_again, page_count = COUNT_OF(given_again);
     snd_observers_run(&o);
     assert_int_equal(forks, 3); /* an observer each of the root, the child and the second child */
+}
+
+/* Who is new is known by number: not all of /proc is looked at each time. */
+static void test_new_ones_by_number(void **state)
+{
+    static const int           numbers[] = { ROOT, ROOT, ROOT, THREAD, THREAD };
+    const struct snd_observers o = { .root = ROOT, .period_ns = 1000000, .quit = &quit };
+
+    (void)state;
+    pages = by_number, page_count = COUNT_OF(by_number);
+    newest = numbers;
+    lists_root_only = true;
+    page = forks = 0;
+    quit = 0;
+    snd_observers_run(&o);
+    assert_int_equal(forks, 2); /* the root and its new child */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_number_given_again),
+        cmocka_unit_test(test_new_ones_by_number),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
