@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "cli/options.h"
 #include "cli/sentinel.h"
 
@@ -42,25 +43,6 @@ static void become(char **program, const sigset_t *mask, int gate, int report)
 
 /* ---------------------------------------------------------------- waiting */
 
-/* The state letter of a process as proc(5) has it; 'X' when it is gone. */
-static char read_state(pid_t pid)
-{
-    char  text[512], state = 'X';
-    FILE *file;
-
-    snprintf(text, sizeof text, "/proc/%d/stat", (int)pid);
-    file = fopen(text, "re");
-    if (!file)
-        return 'X';
-    size_t n = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[n] = '\0';
-    const char *end = strrchr(text, ')'); /* the name before it may hold anything */
-    if (end && end[1])
-        state = end[2];
-    return state;
-}
-
 /*
  * Does not return. Whoever continues the program alone does not know that we are stopped too. Once
  * may be too early for us, so it goes on until we end it.
@@ -72,7 +54,7 @@ static void wake_with(pid_t pid, pid_t sonde)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (getppid() == sonde) {
         clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, NULL);
-        if (read_state(pid) != 'T')
+        if (snd_proc_state(pid) != 'T')
             kill(sonde, SIGCONT);
     }
     _exit(0);

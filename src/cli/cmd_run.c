@@ -11,45 +11,23 @@
  * The program has the terminal, stdin, stdout and stderr as if it had been run alone, and its
  * exit status becomes ours; a signal that ends it ends us too.
  */
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "cli/afterrun.h"
 #include "cli/child.h"
 #include "cli/commands.h"
-#include "cli/living.h"
-#include "cli/losses.h"
-#include "cli/outside.h"
 #include "cli/preloadable.h"
 #include "cli/pyfind.h"
+#include "cli/runargs.h"
+#include "cli/runfinish.h"
 #include "cli/runfolder.h"
 #include "cli/runname.h"
-#include "cli/runparents.h"
-#include "cli/runprobes.h"
-#include "cli/tracesymbols.h"
-#include "format/layout.h"
-#include "format/schedule.h"
 
-#define SND_TRACE_LEAST (8 * SND_GRAIN) /* the recorder's own limit: record/startoptions.c */
-
-struct run_args {
-    const char            *schedule;
-    uint64_t               max_size;
-    int64_t                repeat;
-    bool                   keep_last, quiet, verbose, roof;
-    struct snd_run_probes  probes;
-    struct snd_after_run   after;
-    struct snd_run_parents parents;
-    struct snd_outside     outside;
-};
-
-#define AT(member) offsetof(struct run_args, member)
+#define AT(member) offsetof(struct snd_run_args, member)
 #define SHOWN(member) AT(after.shown.member)
 static const struct snd_option options[] = {
     { 'o', "output", "TRACE",
@@ -88,26 +66,7 @@ static const struct snd_option options[] = {
       0 },
 };
 
-/* ---------------------------------------------------------------- options */
-
-/* Checks "wait=1,active=3": the recorder runs in another process and cannot report a mistake. */
-static int check_schedule(const struct snd_command *self, const char *list)
-{
-#define SND_SCHEDULE(name) ", " #name "=N"
-    static const char known[] =
-#include "format/schedule.def"
-        ;
-#undef SND_SCHEDULE
-    uint32_t    values[SND_SCHEDULE_FIELDS];
-    const char *bad;
-
-    if (snd_schedule_read(list, values, &bad))
-        return -1;
-    if (bad)
-        return snd_usage_error(self, "--schedule: '%.*s' is not one of %s", (int)strcspn(bad, ","),
-                               bad, known + strlen(", "));
-    return snd_usage_error(self, "--schedule: expected active=N with N >= 1");
-}
+/* ------------------------------------------------------------ environment */
 
 static void set_or_clear(const char *name, const char *value)
 {
@@ -131,7 +90,7 @@ static void measure_roof(char text[SONDE_ROOF_TEXT])
 }
 
 /* What the recorder reads when the program loads it. */
-static void set_environment(const struct run_args *args, const char *folder)
+static void set_environment(const struct snd_run_args *args, const char *folder)
 {
     char size[32], roof[SONDE_ROOF_TEXT] = "";
 
@@ -145,199 +104,14 @@ static void set_environment(const struct run_args *args, const char *folder)
     set_or_clear("SONDE_ROOF", *roof ? roof : NULL);
 }
 
-/* What is shown or written must be recorded. -1 to go on. */
-static int check_recorded(const struct snd_command *self, const struct run_args *args)
-{
-    const struct sonde_exporter_info *format = args->after.format;
-    struct sonde_buffer               advice = { 0 };
-    int                               status = -1;
-
-    if (format && format->view && !snd_run_probes_make(&args->probes, format->view, &advice))
-        status = snd_usage_error(self,
-                                 "--output %s: format %s needs %s, which are not recorded; add %s",
-                                 args->after.output, format->name, format->view,
-                                 snd_buf_string(&advice));
-    for (const char *at = args->after.view; at && *at && status < 0;) {
-        size_t length = strcspn(at, ",");
-        if (!snd_run_probes_show(&args->probes, at, length, &advice))
-            status = snd_usage_error(self, "--view %.*s: its data is not recorded; add %s",
-                                     (int)length, at, snd_buf_string(&advice));
-        at += length + (at[length] == ',');
-    }
-    sonde_buffer_release(&advice);
-    return status;
-}
-
-/* --heap=HOW: the library runs in the program and cannot report a mistake. -1 to go on. */
-static int check_heap(const struct snd_command *self, const char *how)
-{
-    uint64_t size;
-
-    if (!how || !*how || strcmp(how, "full") == 0 || strcmp(how, "sampled") == 0 ||
-        snd_size_parse(how, &size))
-        return -1;
-    return snd_usage_error(self, "--heap: expected full, sampled or a size such as 512K, got '%s'",
-                           how);
-}
-
-/* -1 to go on. */
-static int check(const struct snd_command *self, struct run_args *args, int operands)
-{
-    int status;
-
-    if (operands == 0)
-        return snd_usage_error(self, "missing PROGRAM");
-    if (args->keep_last && !args->max_size)
-        return snd_usage_error(self, "--keep-last requires --max-size SIZE");
-    if (args->max_size && args->max_size < SND_TRACE_LEAST)
-        return snd_usage_error(self, "--max-size: expected at least %zuK, got %llu bytes",
-                               SND_TRACE_LEAST / 1024, (unsigned long long)args->max_size);
-    if (args->repeat && !args->probes.counters)
-        return snd_usage_error(self, "--repeat requires --counters");
-    if ((status = snd_run_probes_check(self, &args->probes)) >= 0)
-        return status;
-    if ((status = check_heap(self, args->probes.heap)) >= 0)
-        return status;
-    if (args->schedule && (status = check_schedule(self, args->schedule)) >= 0)
-        return status;
-    return snd_after_run_check(self, &args->after);
-}
-
 /* ------------------------------------------------------------------ whole */
-
-static const char *why_nothing(const struct run_args *args)
-{
-    const struct snd_run_probes *probes = &args->probes;
-
-    if (args->schedule)
-        return "--schedule records no step that it reached: a step ends with sonde_step() in C, "
-               "sonde.step(), step() of a profile or of an optimizer in Python";
-    if (args->outside.why[0])
-        return args->outside.why;
-    if (args->outside.wanted)
-        return "it ended before its first sample";
-    if (probes->unasked)
-        return "it neither runs a Python that loads our probes (python -I, -E and -S do not, nor "
-               "one with an empty environment) nor uses <sonde/record.h>";
-    return probes->ops ? "it neither imports torch nor uses <sonde/record.h>"
-                       : "none of its Pythons loaded our probes (python -I, -E and -S do not, nor "
-                         "one with an empty environment)";
-}
-
-static void say_moved(const struct snd_run_folder *folder)
-{
-    char    link[64], now[PATH_MAX];
-    ssize_t n;
-
-    snprintf(link, sizeof link, "/proc/self/fd/%d", folder->fd);
-    n = readlink(link, now, sizeof now - 1);
-    now[n > 0 ? n : 0] = '\0';
-    struct stat st;
-    if (n > 0 && stat(now, &st) == 0)
-        (void)snd_failure("run: the trace folder %s was moved to %s while the program ran; %s",
-                          folder->path.bytes, now,
-                          folder->files ? "the trace is there" : "nothing is in it");
-    else
-        (void)snd_failure("run: the trace folder %s was removed while the program ran: nothing "
-                          "is left of the recording",
-                          folder->path.bytes);
-}
-
-static void say_nothing_recorded(const struct run_args *args, struct snd_run_folder *folder,
-                                 char **program)
-{
-    char                inner[PATH_MAX];
-    struct snd_run_name name = snd_run_name(program);
-    int                 refused = snd_run_folder_try(folder);
-
-    snd_run_folder_read_inner(folder, inner, sizeof inner);
-    if (refused)
-        (void)snd_failure("run: %s recorded nothing: cannot create a file in %s: %s", program[0],
-                          folder->path.bytes, strerror(refused));
-    else if (inner[0])
-        (void)snd_failure("run: %s recorded nothing here: it runs another 'sonde run', which "
-                          "recorded to %s",
-                          program[0], inner);
-    else if (name.deaf)
-        (void)snd_failure("run: %s recorded nothing: with -%c it does not load our probes",
-                          program[0], name.deaf);
-    else
-        (void)snd_failure("run: %s recorded nothing; unless a line above gives the reason, %s, or "
-                          "it ended before "
-                          "its first event; see 'man sonde-run'",
-                          program[0], why_nothing(args));
-}
-
-/* Reports where the trace is, and its losses. */
-static void say_recorded(const struct run_args *args, const struct snd_run_folder *folder)
-{
-    const char *path = folder->path.bytes;
-
-    if (folder->living > 0 && folder->living != SND_LIVING_UNKNOWN)
-        fprintf(stderr,
-                "sonde: %zu process%s of it still run%s and may record; the trace is the "
-                "folder %s\n",
-                folder->living, folder->living == 1 ? "" : "es", folder->living == 1 ? "s" : "",
-                path);
-    if (args->outside.left && !args->quiet && folder->files > 0)
-        fprintf(stderr, "sonde: what still runs of it was sampled up to here; 'sonde attach PID' "
-                        "goes on with it\n");
-    if (args->after.is_kept) {
-        if (!args->quiet && folder->files > 0)
-            fprintf(stderr, "sonde: recorded %s; next: sonde report %s\n", path, path);
-        snd_say_losses_at("run", path);
-    }
-}
-
-/* Drops samples that were not requested if the program, or an inner run, recorded something. */
-static void drop_samples(const struct run_args *args, const struct snd_run_folder *folder)
-{
-    if (args->outside.wanted && args->outside.unasked &&
-        (snd_run_folder_has_others(folder, "samples.sonde") ||
-         faccessat(folder->fd, SND_INNER_RUN, F_OK, 0) == 0))
-        snd_outside_drop(&args->outside);
-}
-
-/* Adds function names of the recorded addresses now, while the files are those that ran. */
-static void name_addresses(const struct run_args *args, const struct snd_run_folder *folder)
-{
-    struct sonde_error err;
-
-    if (args->probes.heap && folder->files > 0 &&
-        snd_trace_symbolize(folder->path.bytes, folder->living == 0, NULL, &err) != SONDE_OK)
-        (void)snd_failure("run: functions are shown as addresses: %s", err.message);
-}
-
-/* The program has ended. Signals stay blocked until the trace has its name. */
-static void finish(const struct run_args *args, struct snd_run_folder *folder, char **program,
-                   const struct snd_child *child)
-{
-    char inner[8];
-
-    drop_samples(args, folder);
-    snd_run_folder_settle(folder);
-    if (folder->moved) {
-        say_moved(folder);
-    } else if (folder->files == 0 && folder->living == 0) {
-        say_nothing_recorded(args, folder, program);
-        snd_run_folder_undo(folder);
-    } else {
-        snd_run_folder_read_inner(folder, inner, sizeof inner);
-        snd_child_leave(child);
-        name_addresses(args, folder);
-        if (folder->files > 0)
-            snd_after_run_finish(&args->after, folder->path.bytes, folder->living > 0);
-        say_recorded(args, folder);
-    }
-    snd_child_leave(child);
-}
 
 /*
  * Programs of any language are sampled from outside, unless they begin in Python: its processes
  * sample themselves, and know their Python frames. With --native, those of their threads that run no
  * Python (a BLAS's, OpenMP's) are sampled from outside, too.
  */
-static void choose_outside(struct run_args *args, char **program)
+static void choose_outside(struct snd_run_args *args, char **program)
 {
     struct snd_outside *o = &args->outside;
 
@@ -360,7 +134,7 @@ static void choose_outside(struct run_args *args, char **program)
 /* The process waits before exec, while the probes outside it get ready. */
 static void on_forked(void *user, pid_t pid)
 {
-    struct run_args *args = user;
+    struct snd_run_args *args = user;
 
     snd_run_parents_forked(&args->parents, pid);
     snd_outside_start(&args->outside, pid);
@@ -375,7 +149,7 @@ static bool failed(const struct snd_child *child)
  * Once, or --repeat times unless a signal ends it. `child` has how the last run ended, or the first
  * that failed. -1, or the exit status when it could not be run.
  */
-static int run_times(struct run_args *args, char **program, struct snd_child *child)
+static int run_times(struct snd_run_args *args, char **program, struct snd_child *child)
 {
     struct snd_child first = { 0 };
     int              status = -1;
@@ -398,7 +172,7 @@ static int run_times(struct run_args *args, char **program, struct snd_child *ch
 }
 
 /* Runs the program; -1, or the exit status when it could not be. */
-static int run_program(struct run_args *args, struct snd_run_folder *folder, char **program,
+static int run_program(struct snd_run_args *args, struct snd_run_folder *folder, char **program,
                        struct snd_child *child)
 {
     const char        *outer = getenv("SONDE_TRACE");
@@ -423,7 +197,8 @@ static int run_program(struct run_args *args, struct snd_run_folder *folder, cha
 }
 
 /* -1 when the program ran: `child` has how it ended. */
-static int record(struct run_args *args, const char *path, char **program, struct snd_child *child)
+static int record(struct snd_run_args *args, const char *path, char **program,
+                  struct snd_child *child)
 {
     struct snd_run_folder folder;
 
@@ -433,7 +208,7 @@ static int record(struct run_args *args, const char *path, char **program, struc
         if (status >= 0)
             snd_run_folder_undo(&folder);
         else
-            finish(args, &folder, program, child);
+            snd_run_finish(args, &folder, program, child);
     }
     snd_run_folder_release(&folder);
     return status;
@@ -463,7 +238,7 @@ static void add_python(char **program, char beside[PATH_MAX])
     program[0] = snd_python_for_script(beside);
 }
 
-static int run_checked(const struct snd_command *self, struct run_args *args, char **program)
+static int run_checked(const struct snd_command *self, struct snd_run_args *args, char **program)
 {
     struct sonde_buffer path = { 0 }, views = { 0 };
     struct snd_run_name name = snd_run_name(program);
@@ -475,7 +250,7 @@ static int run_checked(const struct snd_command *self, struct run_args *args, ch
     args->probes.functions |= args->probes.per_function; /* whose counters they are */
     snd_run_probes_default(&args->probes, args->after.format ? args->after.format->view : NULL);
     snd_run_probes_views(&args->probes, &views);
-    status = check_recorded(self, args);
+    status = snd_run_args_check_recorded(self, args);
     if (status < 0)
         status = snd_after_run_check_sort(self, &args->after, snd_buf_string(&views));
     if (status < 0 && (path.failed || path.length == 0))
@@ -499,13 +274,13 @@ static int run_checked(const struct snd_command *self, struct run_args *args, ch
 
 static int run(const struct snd_command *self, int argc, char **argv)
 {
-    struct run_args args = { .after.shown = SND_VIEW_ARGS_INIT };
-    char            beside[PATH_MAX];
-    int             operands;
+    struct snd_run_args args = { .after.shown = SND_VIEW_ARGS_INIT };
+    char                beside[PATH_MAX];
+    int                 operands;
 
     int status = snd_options_parse(self, argc, argv, &args, &operands);
     if (status < 0)
-        status = check(self, &args, operands);
+        status = snd_run_args_check(self, &args, operands);
     if (status >= 0)
         return status;
     char **program = calloc((size_t)operands + 2, sizeof *program);

@@ -2,8 +2,7 @@
 /*
  * cli/commands.h - the commands; commands.c lists them.
  *
- * A new command: cmd_NAME.c with its options and its struct snd_command, a line in commands.c,
- * man/sonde-NAME.1, a golden folder; a test fails until all of them are there.
+ * A new command: CONTRIBUTING.md has the list of places; a test fails until all of them are there.
  *
  * Layer: cli. Threads: one.
  */

@@ -40,7 +40,7 @@ void snd_sentinel_start(struct snd_sentinel *sentinel)
     /* Blocked from before the fork: it is never ended by what is sent to the group. */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
-    sentinel->seen = 0;
+    sentinel->seen = sentinel->repeated = 0;
     sentinel->pid = fork();
     if (sentinel->pid == 0)
         wait_for_end(parent);
@@ -64,16 +64,32 @@ static unsigned long long read_pending(pid_t pid)
     return pending;
 }
 
-/* Adds what was sent to the group since; a new sentinel has nothing pending. */
-static void look(struct snd_sentinel *sentinel)
+static bool is_pending_here(int number)
 {
-    unsigned long long pending = read_pending(sentinel->pid);
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 && sigismember(&pending, number) == 1;
+}
+
+/*
+ * Adds what was sent to the group since; a new sentinel has nothing pending. The old one is read again
+ * once the new one is there, for what came meanwhile. Only a repeat of a signal that was pending in the
+ * old one leaves no mark there: it is taken for what the one before it was, as the kernel itself makes
+ * one of two equal signals.
+ */
+static void look(struct snd_sentinel *sentinel, int number)
+{
+    unsigned long long pending = read_pending(sentinel->pid), bit = 1ull << (number - 1);
 
     if (pending == 0)
         return;
     struct snd_sentinel old = *sentinel;
     snd_sentinel_start(sentinel);
-    sentinel->seen = old.seen | pending;
+    sentinel->seen = old.seen | pending | read_pending(old.pid);
+    sentinel->repeated = old.repeated;
+    if ((sentinel->seen & bit) && is_pending_here(number) &&
+        !(sentinel->pid > 0 && read_pending(sentinel->pid) & bit))
+        sentinel->repeated |= bit;
     snd_sentinel_end(&old);
 }
 
@@ -84,12 +100,14 @@ bool snd_sentinel_has(struct snd_sentinel *sentinel, int number)
 
     if (sentinel->pid < 0)
         return false;
-    look(sentinel);
-    if (!(sentinel->seen & bit)) { /* the kernel promises no order within a group */
+    bool has = sentinel->repeated & bit;
+    sentinel->repeated &= ~bit;
+    look(sentinel, number);
+    if (!has && !(sentinel->seen & bit)) { /* the kernel promises no order within a group */
         clock_nanosleep(CLOCK_MONOTONIC, 0, &late, NULL);
-        look(sentinel);
+        look(sentinel, number);
     }
-    bool has = sentinel->seen & bit;
+    has = has || sentinel->seen & bit;
     sentinel->seen &= ~bit;
     return has;
 }

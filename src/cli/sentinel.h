@@ -17,8 +17,9 @@
 
 struct snd_sentinel {
     pid_t pid; /* -1: there is none; then every signal counts as sent to us alone */
-    unsigned long long
-        seen; /* sent to the group, a bit each, and not yet taken by snd_sentinel_has() */
+    /* A bit for each signal. */
+    unsigned long long seen;     /* sent to the group, and not yet taken by snd_sentinel_has() */
+    unsigned long long repeated; /* came again while the sentinel was replaced; not yet taken */
 };
 
 /* Call with all signals of interest blocked. */

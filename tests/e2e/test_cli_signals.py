@@ -115,6 +115,16 @@ def test_a_signal_to_the_group_arrives_once(tmp_path):
     assert finish(process) == [signal.SIGTERM]
 
 
+def test_signals_to_the_group_in_quick_succession_arrive_once(tmp_path):
+    """The next comes as soon as the program has the one before: sonde is still at work on that."""
+    process = start_waiting(tmp_path, start_new_session=True)
+    for number in [signal.SIGINT, signal.SIGINT, signal.SIGUSR1] * 40:
+        os.killpg(process.pid, number)
+        assert process.stdout.readline() == f"{int(number)}\n"
+    time.sleep(0.05)  # what sonde would pass on
+    assert finish(process) == [signal.SIGTERM]
+
+
 def test_a_signal_to_sonde_alone_is_passed_on(tmp_path):
     """By a process of its own group, as a script's `kill $!` is."""
     process = start_waiting(tmp_path)
