@@ -6,6 +6,12 @@ The same small-operator inference, with shapes and memory, is recorded by both. 
 process, over that of `sonde export` as a process of its own, with its start and the reading of the trace. Both for each operator, best of
 several rounds that take turns. Memory: the most that any export holds. Formats of samples have no operators to compare. Prints as
 bench/run does and puts its figures into bench/results.json. Exit status: 1 if a budget is missed.
+
+The budget is out of reach for most formats as long as they have the same content: torch's export writes lines of text from events that
+its stop has made, while sonde's stop makes none and its export reads the trace and puts the ranges together. Reading alone takes about
+0.2 us an operator, and copying the 330 bytes that a Chrome trace has of one into the page cache 0.17 us, where a twentieth of torch's
+time is 0.15 us. What a person waits for is the other figure, without a budget: from the end of the run to the file, torch's stop and
+export over sonde's stop and export.
 """
 import argparse
 import os
@@ -17,7 +23,7 @@ import tempfile
 import time
 import warnings
 
-from python_functions import conclude
+from figures import conclude, figure, say
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SONDE = os.environ.get("SONDE") or shutil.which("sonde") or os.path.join(os.path.dirname(sys.executable), "sonde")
@@ -47,26 +53,32 @@ def make_work(torch, rounds):
 
 
 def theirs(work, folder):
-    """CPU seconds an operator, of one export."""
+    """CPU seconds an operator, of a stop and of an export."""
     from torch.profiler import ProfilerActivity, profile
-    with profile(activities=[ProfilerActivity.CPU], **SHOWN) as prof:
-        work()
+    prof = profile(activities=[ProfilerActivity.CPU], **SHOWN)
+    prof.start()
+    work()
     begin = time.process_time()
+    prof.stop()
+    stopped = time.process_time()
     prof.export_chrome_trace(f"{folder}/theirs.json")
-    used = time.process_time() - begin
-    return used / sum(row.count for row in prof.key_averages())
+    exported = time.process_time()
+    operators = sum(row.count for row in prof.key_averages())
+    return (stopped - begin) / operators, (exported - stopped) / operators
 
 
 def record(work, trace):
-    """How many operators it has, counted as torch counts them."""
+    """How many operators it has, counted as torch counts them, and the CPU seconds that stop took."""
     from sonde import Trace, _record
     from sonde.torch import _attach
     _record.start(trace)
     _attach.attach(shapes=True, memory=True)
     work()
+    begin = time.process_time()
     _attach.stop()
+    stopped = time.process_time() - begin
     with Trace(trace) as opened:
-        return sum(row.count for row in opened.averages())
+        return sum(row.count for row in opened.averages()), stopped
 
 
 def ours(trace, form, folder):
@@ -89,7 +101,7 @@ def main():
     results = []
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
         trace = f"{folder}/ops.sonde"
-        operators = record(large, trace)
+        operators, stopped = record(large, trace)
         cost, memory, baseline = {}, 0.0, []
         for _ in range(2 if quick else 5):
             baseline.append(theirs(work, folder))
@@ -97,15 +109,15 @@ def main():
                 used, held = ours(trace, form, folder)
                 cost[form] = min(cost.get(form, used), used)
                 memory = max(memory, held)
-    best = min(baseline)
+    best, whole = min(export for _, export in baseline), min(map(sum, baseline))
     for form in FORMATS:
-        each = cost[form] / operators
-        results.append({"name": f"export_{form}", "what": f"sonde export --to {form}: how much faster than torch's export_chrome_trace, an operator",
-                        "value": best / each, "unit": "x", "budget": TIMES, "at_least": True, "met": best / each >= TIMES, "spread": None,
-                        "both": f"{1e6 * best:.2f} us and {1e6 * each:.3f} us"})
-    results.append({"name": "export_memory", "what": f"the most memory of an export of {operators:,} operators", "value": memory, "unit": "MB",
-                    "budget": MEGABYTES, "at_least": False, "met": memory <= MEGABYTES, "spread": None, "both": ""})
-    conclude(results, 1)
+        each, both = cost[form] / operators, (stopped + cost[form]) / operators
+        results.append(say(figure(f"export_{form}", f"torch's export_chrome_trace over sonde export --to {form}, an operator",
+                                  best / each, "x", TIMES, at_least=True, both=f"{1e6 * best:.2f} us and {1e6 * each:.3f} us")))
+        results.append(say(figure(f"export_{form}_from_end", f"torch's stop and export over sonde's stop and export --to {form}",
+                                  whole / both, "x", both=f"{1e6 * whole:.2f} us and {1e6 * both:.3f} us")))
+    results.append(say(figure("export_memory", f"the most memory of an export of {operators:,} operators", memory, "MB", MEGABYTES)))
+    conclude(results)
 
 
 if __name__ == "__main__":

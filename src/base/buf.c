@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool make_room(struct sonde_buffer *buf, size_t length)
+bool snd_buf_grow(struct sonde_buffer *buf, size_t length)
 {
     if (buf->failed || length > SIZE_MAX / 4 - buf->length) {
         buf->failed = true;
@@ -32,12 +32,13 @@ static bool make_room(struct sonde_buffer *buf, size_t length)
 
 void snd_buf_put(struct sonde_buffer *buf, const void *data, size_t length)
 {
-    if (!make_room(buf, length))
+    char *to = snd_buf_room(buf, length);
+
+    if (!to)
         return;
     if (length > 0)
-        memcpy(buf->bytes + buf->length, data, length);
-    buf->length += length;
-    buf->bytes[buf->length] = '\0';
+        memcpy(to, data, length);
+    snd_buf_end(buf, to + length);
 }
 
 void snd_buf_text(struct sonde_buffer *buf, const char *text)
@@ -53,7 +54,7 @@ void snd_buf_format(struct sonde_buffer *buf, const char *format, ...)
     va_copy(again, args);
     int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    if (length >= 0 && make_room(buf, (size_t)length)) {
+    if (length >= 0 && snd_buf_grow(buf, (size_t)length)) {
         vsnprintf(buf->bytes + buf->length, (size_t)length + 1, format, again);
         buf->length += (size_t)length;
     } else {

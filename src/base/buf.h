@@ -16,6 +16,24 @@
 #define SND_NUMBER_MAX 400
 
 void snd_buf_put(struct sonde_buffer *buf, const void *data, size_t length);
+/* Whether there is room for `length` bytes, and a NUL after them: snd_buf_room's slow path. */
+bool snd_buf_grow(struct sonde_buffer *buf, size_t length);
+
+/* Room for `length` bytes, to be written in place; NULL when it has failed. */
+static inline char *snd_buf_room(struct sonde_buffer *buf, size_t length)
+{
+    if (length < buf->capacity - buf->length && !buf->failed)
+        return buf->bytes + buf->length;
+    return snd_buf_grow(buf, length) ? buf->bytes + buf->length : NULL;
+}
+
+/* Ends what was written there. */
+static inline void snd_buf_end(struct sonde_buffer *buf, char *end)
+{
+    *end = '\0';
+    buf->length = (size_t)(end - buf->bytes);
+}
+
 void snd_buf_text(struct sonde_buffer *buf, const char *text);
 void snd_buf_format(struct sonde_buffer *buf, const char *format, ...) SONDE_PRINTF(2, 3);
 

@@ -20,20 +20,45 @@ void snd_json_break_at(struct snd_json *json, unsigned depth)
     json->line_depth = depth;
 }
 
+/* Of eight bytes: whether all are printable ASCII and neither a quote nor a backslash. */
+static bool is_plain(uint64_t bytes)
+{
+    const uint64_t ones = 0x0101010101010101u, tops = 0x80 * ones;
+    uint64_t       quote = bytes ^ '"' * ones, slash = bytes ^ '\\' * ones;
+
+    /* A difference borrows into the top bit of its byte; a wrong answer is never "plain". */
+    return ((bytes | (bytes + ones) | (bytes - 0x20 * ones) | (quote - ones) | (slash - ones)) &
+            tops) == 0;
+}
+
+/* How many bytes in front pass through as they are, and are ASCII. */
+static size_t count_plain(const char *bytes, size_t length)
+{
+    size_t   at = 0;
+    uint64_t word;
+
+    for (; length - at >= sizeof word; at += sizeof word) {
+        memcpy(&word, bytes + at, sizeof word);
+        if (!is_plain(word))
+            break;
+    }
+    while (at < length && bytes[at] >= 0x20 && bytes[at] < 0x7f && bytes[at] != '"' &&
+           bytes[at] != '\\')
+        at++;
+    return at;
+}
+
 static void put_escaped(struct snd_out *out, const char *bytes, size_t length)
 {
     static const char escapes[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: byte, letter */
     size_t            plain = 0;                             /* start of what passes through */
 
-    for (size_t at = 0; at < length;) {
+    for (size_t at = count_plain(bytes, length); at < length;
+         at += count_plain(bytes + at, length - at)) {
         uint32_t point;
         uint8_t  byte = (uint8_t)bytes[at];
+        size_t   step = snd_utf8_next(bytes + at, length - at, &point);
 
-        if (byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\') {
-            at++;
-            continue;
-        }
-        size_t step = snd_utf8_next(bytes + at, length - at, &point);
         if (step > 1) {
             at += step;
             continue;
@@ -52,40 +77,45 @@ static void put_escaped(struct snd_out *out, const char *bytes, size_t length)
     snd_out_put(out, bytes + plain, length - plain);
 }
 
-/* What goes before a value: comma, line, key. */
-static void lead_in(struct snd_json *json, const char *key)
+void snd_json_put_string(struct snd_json *json, const char *bytes, size_t length)
 {
+    snd_out_put(json->out, "\"", 1);
+    put_escaped(json->out, bytes, length);
+    snd_out_put(json->out, "\"", 1);
+}
+
+void snd_json_lead(struct snd_json *json, const char *key, size_t length, bool is_plain)
+{
+    struct snd_out *out = json->out;
+    char           *to = snd_out_room(out, (is_plain ? length : 0) + 5);
+
     if (json->depth > 0) {
-        if (json->filled[json->depth - 1])
-            snd_out_put(json->out, ",", 1);
+        *to = ',';
+        to += json->filled[json->depth - 1];
         json->filled[json->depth - 1] = true;
-        if (json->lines && json->depth <= json->line_depth)
-            snd_out_put(json->out, "\n", 1);
+        *to = '\n';
+        to += json->lines && json->depth <= json->line_depth;
     }
-    if (key) {
-        snd_out_put(json->out, "\"", 1);
-        put_escaped(json->out, key, strlen(key));
-        snd_out_put(json->out, "\":", 2);
+    if (key && is_plain) {
+        *to++ = '"';
+        memcpy(to, key, length);
+        to += length;
+        *to++ = '"';
+        *to++ = ':';
+    }
+    out->at = to;
+    if (key && !is_plain) {
+        snd_json_put_string(json, key, length);
+        snd_out_put(out, ":", 1);
     }
 }
 
-static void open_level(struct snd_json *json, const char *key, const char *opener, char closer)
+void snd_json_descend(struct snd_json *json, char opener, char closer)
 {
     assert(json->depth < SND_JSON_DEPTH);
-    lead_in(json, key);
-    snd_out_text(json->out, opener);
+    snd_out_put(json->out, &opener, 1);
     json->filled[json->depth] = false;
     json->closer[json->depth++] = closer;
-}
-
-void snd_json_object(struct snd_json *json, const char *key)
-{
-    open_level(json, key, "{", '}');
-}
-
-void snd_json_array(struct snd_json *json, const char *key)
-{
-    open_level(json, key, "[", ']');
 }
 
 void snd_json_end(struct snd_json *json)
@@ -99,31 +129,6 @@ void snd_json_end(struct snd_json *json)
         snd_out_put(json->out, "\n", 1);
 }
 
-void snd_json_string(struct snd_json *json, const char *key, const char *bytes, size_t length)
-{
-    lead_in(json, key);
-    snd_out_put(json->out, "\"", 1);
-    put_escaped(json->out, bytes, length);
-    snd_out_put(json->out, "\"", 1);
-}
-
-void snd_json_text(struct snd_json *json, const char *key, const char *text)
-{
-    snd_json_string(json, key, text, strlen(text));
-}
-
-void snd_json_int(struct snd_json *json, const char *key, int64_t value)
-{
-    lead_in(json, key);
-    snd_out_int(json->out, value);
-}
-
-void snd_json_uint(struct snd_json *json, const char *key, uint64_t value)
-{
-    lead_in(json, key);
-    snd_out_uint(json->out, value);
-}
-
 void snd_json_real(struct snd_json *json, const char *key, double value)
 {
     char text[SND_NUMBER_MAX];
@@ -132,30 +137,8 @@ void snd_json_real(struct snd_json *json, const char *key, double value)
         snd_json_null(json, key);
         return;
     }
-    lead_in(json, key);
+    snd_json_key(json, key);
     snd_out_text(json->out, snd_number_shortest(text, value));
-}
-
-void snd_json_bool(struct snd_json *json, const char *key, bool value)
-{
-    snd_json_raw(json, key, value ? "true" : "false", value ? 4 : 5);
-}
-
-void snd_json_null(struct snd_json *json, const char *key)
-{
-    snd_json_raw(json, key, "null", 4);
-}
-
-void snd_json_us(struct snd_json *json, const char *key, int64_t ns)
-{
-    lead_in(json, key);
-    snd_out_us(json->out, ns);
-}
-
-void snd_json_raw(struct snd_json *json, const char *key, const char *text, size_t length)
-{
-    lead_in(json, key);
-    snd_out_put(json->out, text, length);
 }
 
 bool snd_json_is_int_lists(const char *text, size_t length)

@@ -37,22 +37,90 @@ void snd_json_init(struct snd_json *json, struct snd_out *out);
 /* Values at this depth (1: members of the outermost) are on lines of their own. */
 void snd_json_break_at(struct snd_json *json, unsigned depth);
 
-void snd_json_object(struct snd_json *json, const char *key);
-void snd_json_array(struct snd_json *json, const char *key);
+/* ---- parts of what follows */
+
+void snd_json_lead(struct snd_json *json, const char *key, size_t length, bool is_plain);
+void snd_json_descend(struct snd_json *json, char opener, char closer);
+void snd_json_put_string(struct snd_json *json, const char *bytes, size_t length);
+
+/*
+ * What goes before a value: comma, line, key. Inline, since most keys are literals, whose length the
+ * compiler knows: those are words of ours, which need no escaping.
+ */
+static inline void snd_json_key(struct snd_json *json, const char *key)
+{
+    size_t length = key ? strlen(key) : 0;
+
+    snd_json_lead(json, key, length, __builtin_constant_p(length));
+}
+
+/* ---- values */
+
+static inline void snd_json_object(struct snd_json *json, const char *key)
+{
+    snd_json_key(json, key);
+    snd_json_descend(json, '{', '}');
+}
+
+static inline void snd_json_array(struct snd_json *json, const char *key)
+{
+    snd_json_key(json, key);
+    snd_json_descend(json, '[', ']');
+}
+
 void snd_json_end(struct snd_json *json);
 
-void snd_json_string(struct snd_json *json, const char *key, const char *bytes, size_t length);
-void snd_json_text(struct snd_json *json, const char *key, const char *text);
-void snd_json_int(struct snd_json *json, const char *key, int64_t value);
-void snd_json_uint(struct snd_json *json, const char *key, uint64_t value);
+static inline void snd_json_string(struct snd_json *json, const char *key, const char *bytes,
+                                   size_t length)
+{
+    snd_json_key(json, key);
+    snd_json_put_string(json, bytes, length);
+}
+
+static inline void snd_json_text(struct snd_json *json, const char *key, const char *text)
+{
+    snd_json_string(json, key, text, strlen(text));
+}
+
+static inline void snd_json_int(struct snd_json *json, const char *key, int64_t value)
+{
+    snd_json_key(json, key);
+    snd_out_int(json->out, value);
+}
+
+static inline void snd_json_uint(struct snd_json *json, const char *key, uint64_t value)
+{
+    snd_json_key(json, key);
+    snd_out_uint(json->out, value);
+}
+
+/* Nanoseconds as microseconds with three decimals: exact. */
+static inline void snd_json_us(struct snd_json *json, const char *key, int64_t ns)
+{
+    snd_json_key(json, key);
+    snd_out_us(json->out, ns);
+}
+
+/* Text that is JSON already. */
+static inline void snd_json_raw(struct snd_json *json, const char *key, const char *text,
+                                size_t length)
+{
+    snd_json_key(json, key);
+    snd_out_put(json->out, text, length);
+}
+
+static inline void snd_json_bool(struct snd_json *json, const char *key, bool value)
+{
+    snd_json_raw(json, key, value ? "true" : "false", value ? 4 : 5);
+}
+
+static inline void snd_json_null(struct snd_json *json, const char *key)
+{
+    snd_json_raw(json, key, "null", 4);
+}
+
 /* Not a number and infinities become null. */
 void snd_json_real(struct snd_json *json, const char *key, double value);
-void snd_json_bool(struct snd_json *json, const char *key, bool value);
-void snd_json_null(struct snd_json *json, const char *key);
-/* Nanoseconds as microseconds with three decimals: exact. */
-void snd_json_us(struct snd_json *json, const char *key, int64_t ns);
-/* Text that is JSON already. */
-void snd_json_raw(struct snd_json *json, const char *key, const char *text, size_t length);
 
 /* Whether `text` is one JSON value, not nested deeper than is sensible. */
 bool snd_json_is_value(const char *text, size_t length);

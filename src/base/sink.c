@@ -47,6 +47,8 @@ struct sonde_sink sonde_sink_buffer(struct sonde_buffer *buffer)
 
 /* ----------------------------------------------------------------- writer */
 
+#define DIGITS_MAX 20 /* of 64 bits */
+
 void snd_out_init(struct snd_out *out, const struct sonde_sink *sink)
 {
     out->sink = sink;
@@ -54,6 +56,7 @@ void snd_out_init(struct snd_out *out, const struct sonde_sink *sink)
     out->end = out->bytes + sizeof out->bytes;
     out->failed = false;
     out->os_error = 0;
+    out->flushes = 0;
 }
 
 static void push(struct snd_out *out, const void *data, size_t length)
@@ -71,6 +74,7 @@ static void flush(struct snd_out *out)
 {
     push(out, out->bytes, (size_t)(out->at - out->bytes));
     out->at = out->bytes;
+    out->flushes++;
 }
 
 void snd_out_overflow(struct snd_out *out, const void *data, size_t length)
@@ -95,35 +99,56 @@ void snd_out_repeat(struct snd_out *out, char byte, size_t count)
 }
 
 /* By hand: an export has several numbers an event, and printf takes most of its time. */
+static char *put_uint(char *to, uint64_t value)
+{
+    static const char pairs[] = "0001020304050607080910111213141516171819"
+                                "2021222324252627282930313233343536373839"
+                                "4041424344454647484950515253545556575859"
+                                "6061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
+    char              digits[2 * DIGITS_MAX]; /* twice: it is copied at a constant length */
+    size_t            at = DIGITS_MAX;
+
+    for (; value >= 100; value /= 100)
+        memcpy(digits + (at -= 2), pairs + 2 * (value % 100), 2);
+    memcpy(digits + (at -= 2), pairs + 2 * value, 2);
+    at += value < 10;
+    memcpy(to, digits + at, DIGITS_MAX);
+    return to + DIGITS_MAX - at;
+}
+
+static uint64_t put_sign(char **to, int64_t value)
+{
+    **to = '-';
+    *to += value < 0;
+    return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
 void snd_out_uint(struct snd_out *out, uint64_t value)
 {
-    char   digits[20];
-    size_t at = sizeof digits;
-
-    do
-        digits[--at] = (char)('0' + value % 10);
-    while ((value /= 10) > 0);
-    snd_out_put(out, digits + at, sizeof digits - at);
+    out->at = put_uint(snd_out_room(out, DIGITS_MAX), value);
 }
 
 void snd_out_int(struct snd_out *out, int64_t value)
 {
-    if (value < 0)
-        snd_out_put(out, "-", 1);
-    snd_out_uint(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+    char    *to = snd_out_room(out, 1 + DIGITS_MAX);
+    uint64_t size = put_sign(&to, value);
+
+    out->at = put_uint(to, size);
 }
 
 void snd_out_us(struct snd_out *out, int64_t ns)
 {
-    uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+    char    *to = snd_out_room(out, 1 + DIGITS_MAX + 4);
+    uint64_t size = put_sign(&to, ns);
     unsigned rest = (unsigned)(size % 1000);
-    char     tail[4] = { '.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
-                         (char)('0' + rest % 10) };
 
-    if (ns < 0)
-        snd_out_put(out, "-", 1);
-    snd_out_uint(out, size / 1000);
-    snd_out_put(out, tail, sizeof tail);
+    to = put_uint(to, size / 1000);
+    *to++ = '.';
+    *to++ = (char)('0' + rest / 100);
+    *to++ = (char)('0' + rest / 10 % 10);
+    *to++ = (char)('0' + rest % 10);
+    out->at = to;
 }
 
 void snd_out_format(struct snd_out *out, const char *format, ...)

@@ -23,6 +23,7 @@ struct snd_out {
     char                    *end;
     bool                     failed;
     int                      os_error; /* why */
+    uint64_t                 flushes;  /* how often `bytes` was handed on */
     char                     bytes[SND_OUT_BYTES];
 };
 
@@ -45,6 +46,33 @@ static inline void snd_out_put(struct snd_out *out, const void *data, size_t len
 static inline void snd_out_text(struct snd_out *out, const char *text)
 {
     snd_out_put(out, text, strlen(text));
+}
+
+/*
+ * Room for `length` bytes (at most SND_OUT_BYTES), to be written in place: the writer then moves
+ * out->at behind what it wrote.
+ */
+static inline char *snd_out_room(struct snd_out *out, size_t length)
+{
+    if (__builtin_expect(length > (size_t)(out->end - out->at), 0))
+        snd_out_overflow(out, NULL, 0);
+    return out->at;
+}
+
+/* Where the writer is, and what was put since: none (length 0) if part of it has left the buffer. */
+struct snd_out_mark {
+    const char *at;
+    uint64_t    flushes;
+};
+
+static inline struct snd_out_mark snd_out_mark(const struct snd_out *out)
+{
+    return (struct snd_out_mark){ out->at, out->flushes };
+}
+
+static inline size_t snd_out_since(const struct snd_out *out, struct snd_out_mark mark)
+{
+    return out->flushes == mark.flushes ? (size_t)(out->at - mark.at) : 0;
 }
 
 void snd_out_repeat(struct snd_out *out, char byte, size_t count);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
 
+#include <string.h>
+
 size_t snd_utf8_next(const char *text, size_t length, uint32_t *point)
 {
     static const struct {
@@ -54,13 +56,21 @@ size_t snd_utf8_prefix(const char *text, size_t length, size_t count)
     return at;
 }
 
-/* Bytes of whole characters in front. */
-static size_t count_valid(const char *text, size_t length)
+/* ASCII eight bytes at a time. */
+size_t snd_utf8_valid(const char *text, size_t length)
 {
+    uint64_t word;
     uint32_t point;
     size_t   at = 0;
 
     for (size_t step; at < length; at += step) {
+        for (; length - at >= sizeof word; at += sizeof word) {
+            memcpy(&word, text + at, sizeof word);
+            if (word & 0x8080808080808080u)
+                break;
+        }
+        if (at == length)
+            break;
         step = (uint8_t)text[at] < 0x80 ? 1 : snd_utf8_next(text + at, length - at, &point);
         if (step == 0)
             break;
@@ -71,7 +81,7 @@ static size_t count_valid(const char *text, size_t length)
 void snd_utf8_clean(struct sonde_buffer *out, const char *text, size_t length)
 {
     for (size_t from = 0; from < length;) {
-        size_t valid = count_valid(text + from, length - from);
+        size_t valid = snd_utf8_valid(text + from, length - from);
         snd_buf_put(out, text + from, valid);
         from += valid;
         if (from < length) {

@@ -25,6 +25,9 @@ size_t snd_utf8_count(const char *text, size_t length);
 /* The bytes of the first `count` characters of `text`, at most `length`. */
 size_t snd_utf8_prefix(const char *text, size_t length, size_t count);
 
+/* How many bytes in front are UTF-8; most texts are as a whole. */
+size_t snd_utf8_valid(const char *text, size_t length);
+
 /* Appends `text`; each byte that is not UTF-8 becomes the replacement character U+FFFD. */
 void snd_utf8_clean(struct sonde_buffer *out, const char *text, size_t length);
 

@@ -22,10 +22,9 @@
 
 /* ------------------------------------------------------ what all events have */
 
-void snd_chrome_open(struct snd_chrome *chrome, const char *phase, const char *category,
+static void put_head(struct snd_chrome *chrome, const char *phase, const char *category,
                      struct sonde_text name, uint32_t process, uint32_t thread)
 {
-    snd_json_object(&chrome->json, NULL);
     snd_json_text(&chrome->json, "ph", phase);
     if (category)
         snd_json_text(&chrome->json, "cat", category);
@@ -33,6 +32,24 @@ void snd_chrome_open(struct snd_chrome *chrome, const char *phase, const char *c
     snd_json_uint(&chrome->json, "pid", snd_export_pid(chrome->trace, process));
     snd_json_uint(&chrome->json, "tid",
                   thread == SONDE_NONE ? 0 : sonde_trace_thread(chrome->trace, thread)->tid);
+}
+
+/* Names and literals are known by where they are. */
+void snd_chrome_open(struct snd_chrome *chrome, const char *phase, const char *category,
+                     struct sonde_text name, uint32_t process, uint32_t thread)
+{
+    struct snd_rendered_key key = { { SND_CHROME_HEAD | (uint64_t)phase[0] << 8,
+                                      (uintptr_t)category, (uintptr_t)name.bytes,
+                                      (uint64_t)process << 32 | thread } };
+
+    snd_json_object(&chrome->json, NULL);
+    if (name.bytes == chrome->text.bytes) {
+        put_head(chrome, phase, category, name, process, thread);
+    } else if (!snd_rendered_members(&chrome->rendered, &key, &chrome->json)) {
+        struct snd_out_mark mark = snd_out_mark(chrome->out);
+        put_head(chrome, phase, category, name, process, thread);
+        snd_rendered_keep_out(&chrome->rendered, &key, chrome->out, mark);
+    }
 }
 
 /* torch ends each entry with a semicolon, the last as well. */
@@ -114,6 +131,7 @@ SND_EXPORT_WRITE(snd_export_chrome)
     snd_torchgpu_release(&chrome.gpu);
     free(chrome.memories);
     free(chrome.is_torch);
+    snd_rendered_release(&chrome.rendered);
     sonde_buffer_release(&chrome.text);
     return st;
 }

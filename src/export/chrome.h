@@ -17,13 +17,20 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "export/arrows.h"
+#include "export/rendered.h"
 #include "export/spans.h"
 #include "sonde/export.h"
 
+/* A range that has ended, with its attributes. */
+struct snd_chrome_ended {
+    struct snd_span span;
+    uint64_t        attrs[SND_SPAN_ATTRS];
+};
+
 /* Ranges of one thread that start with their parents. */
 struct snd_chrome_waiting {
-    struct snd_span *items;
-    uint32_t         count, capacity;
+    struct snd_chrome_ended *items;
+    uint32_t                 count, capacity;
 };
 
 /* Memory of a GPU that torch's allocator holds. */
@@ -43,6 +50,7 @@ struct snd_chrome {
     struct snd_json                    json;
     struct snd_spans_totals            totals;
     struct sonde_buffer                text;
+    struct snd_rendered                rendered;
     bool                              *is_torch;    /* by process: its operators are torch's */
     struct snd_chrome_waiting         *waiting;     /* by thread */
     struct snd_arrows                  arrows;      /* to backward operators */
@@ -59,7 +67,13 @@ static inline struct sonde_text snd_chrome_text(const char *text)
     return (struct sonde_text){ text, strlen(text) };
 }
 
-/* Opens an event: its members up to the thread. `category` may be NULL, `thread` SONDE_NONE. */
+/* What is kept of texts, as the first word of a key. */
+enum snd_chrome_rendered { SND_CHROME_HEAD = 1, SND_CHROME_INPUTS, SND_CHROME_ATTR };
+
+/*
+ * Opens an event: its members up to the thread. `category` may be NULL, `thread` SONDE_NONE. `name`: in
+ * chrome->text, or bytes that stay where they are until the end, as the trace's names and literals do.
+ */
 void snd_chrome_open(struct snd_chrome *chrome, const char *phase, const char *category,
                      struct sonde_text name, uint32_t process, uint32_t thread);
 /* The member "Call stack"; nothing where the stack is empty. */

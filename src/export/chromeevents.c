@@ -35,10 +35,10 @@ static void put_mark(struct snd_chrome *chrome, const struct sonde_event *event)
 
 static void put_step(struct snd_chrome *chrome, const struct sonde_event *event)
 {
-    char name[48];
-
-    snprintf(name, sizeof name, "ProfilerStep#%" PRIu64, event->value);
-    put_instant(chrome, event, "user_annotation", "p", snd_chrome_text(name));
+    snd_buf_clear(&chrome->text);
+    snd_buf_format(&chrome->text, "ProfilerStep#%" PRIu64, event->value);
+    put_instant(chrome, event, "user_annotation", "p",
+                (struct sonde_text){ snd_buf_string(&chrome->text), chrome->text.length });
     snd_json_end(&chrome->json);
 }
 
@@ -58,22 +58,29 @@ static void put_counter(struct snd_chrome *chrome, const struct sonde_event *eve
     snd_json_end(&chrome->json);
 }
 
+/* An address need not fit the 53 bits of a JavaScript number. */
+static void put_address(struct snd_json *json, uint64_t address)
+{
+    char text[24];
+
+    if (address < (uint64_t)1 << 53) {
+        snd_json_uint(json, "Addr", address);
+        return;
+    }
+    snprintf(text, sizeof text, "%" PRIu64, address);
+    snd_json_text(json, "Addr", text);
+}
+
 /* `change`: of the known live bytes; a free without a size frees what was allocated there. */
 static void put_memory(struct snd_chrome *chrome, const struct sonde_event *event, int64_t change,
                        int64_t total, int64_t reserved)
 {
     int64_t size = event->size < INT64_MAX ? (int64_t)event->size : INT64_MAX;
     int64_t bytes = event->kind == SONDE_EVENT_ALLOC ? size : size > 0 ? -size : change;
-    char    address[24];
 
     put_instant(chrome, event, "cpu_instant_event", "t", snd_chrome_text("[memory]"));
     snd_json_object(&chrome->json, "args");
-    snprintf(address, sizeof address, "%" PRIu64, event->value);
-    /* An address need not fit the 53 bits of a JavaScript number. */
-    if (event->value < (uint64_t)1 << 53)
-        snd_json_uint(&chrome->json, "Addr", event->value);
-    else
-        snd_json_text(&chrome->json, "Addr", address);
+    put_address(&chrome->json, event->value);
     snd_json_int(&chrome->json, "Bytes", bytes);
     snd_json_uint(&chrome->json, "Device Type", SND_DEVICE_TYPE(event->aux));
     snd_json_int(&chrome->json, "Device Id",

@@ -29,28 +29,31 @@ static void put_members(struct snd_chrome *chrome, struct sonde_text object)
     snd_json_raw(&chrome->json, NULL, object.bytes + 1, object.length - 2);
 }
 
+/* An attribute that is an id. */
+static void put_id(struct snd_chrome *chrome, uint32_t process, unsigned key, uint32_t id)
+{
+    struct sonde_text text = sonde_trace_string(chrome->trace, process, id);
+
+    if (snd_attrs_shown[key].form == SND_SHOWN_STACK)
+        snd_chrome_stack(chrome, process, id);
+    else if (snd_attrs_shown[key].form == SND_SHOWN_MEMBERS)
+        put_members(chrome, text);
+    else
+        snd_json_string(&chrome->json, snd_attrs_shown[key].title, text.bytes, text.length);
+}
+
 static void put_attr(struct snd_chrome *chrome, const struct snd_span *span, unsigned key)
 {
-    const char       *title = snd_attrs_shown[key].title;
-    uint32_t          id = (uint32_t)span->attrs[key];
-    struct sonde_text text;
+    struct snd_rendered_key of = { { SND_CHROME_ATTR, key, span->process,
+                                     (uint32_t)span->attrs[key] } };
 
-    switch (snd_attrs_shown[key].form) {
-    case SND_SHOWN_COUNT:
-        snd_json_uint(&chrome->json, title, span->attrs[key]);
-        break;
-    case SND_SHOWN_STRING:
-        text = sonde_trace_string(chrome->trace, span->process, id);
-        snd_json_string(&chrome->json, title, text.bytes, text.length);
-        break;
-    case SND_SHOWN_STACK:
-        snd_chrome_stack(chrome, span->process, id);
-        break;
-    case SND_SHOWN_MEMBERS:
-        put_members(chrome, sonde_trace_string(chrome->trace, span->process, id));
-        break;
-    case SND_SHOWN_NOT:
-        break;
+    if (snd_attrs_shown[key].form == SND_SHOWN_COUNT) {
+        snd_json_uint(&chrome->json, snd_attrs_shown[key].title, span->attrs[key]);
+    } else if (snd_attrs_shown[key].form != SND_SHOWN_NOT &&
+               !snd_rendered_members(&chrome->rendered, &of, &chrome->json)) {
+        struct snd_out_mark mark = snd_out_mark(chrome->out);
+        put_id(chrome, span->process, key, (uint32_t)span->attrs[key]);
+        snd_rendered_keep_out(&chrome->rendered, &of, chrome->out, mark);
     }
 }
 
@@ -84,10 +87,9 @@ static void put_torch_args(struct snd_chrome *chrome, const struct snd_span *spa
     snd_json_uint(&chrome->json, "Ev Idx", span->number);
 }
 
+/* Of an attribute that the range has. */
 static bool is_shown(const struct snd_chrome *chrome, const struct snd_span *span, unsigned key)
 {
-    if (!has(span, key))
-        return false;
     if (!chrome->is_torch[span->process])
         return true;
     if (key == SND_ATTR_FWD_THREAD)
@@ -104,31 +106,46 @@ static const char *category_of(const struct snd_span *span)
     return "cpu_op";
 }
 
+static uint32_t id_of(const struct snd_span *span, unsigned key)
+{
+    return has(span, key) ? (uint32_t)span->attrs[key] : 0;
+}
+
+static void put_inputs(struct snd_chrome *chrome, const struct snd_span *span)
+{
+    struct snd_call_ids     ids = { .shapes = span->shapes,
+                                    .strides = id_of(span, SND_ATTR_STRIDES),
+                                    .arguments = id_of(span, SND_ATTR_ARGUMENTS),
+                                    .all = chrome->is_torch[span->process] };
+    struct snd_rendered_key key = { { SND_CHROME_INPUTS, (uint64_t)ids.shapes << 32 | ids.strides,
+                                      ids.arguments, span->process } };
+
+    if (!(ids.shapes | ids.strides | ids.arguments) ||
+        snd_rendered_members(&chrome->rendered, &key, &chrome->json))
+        return;
+    struct snd_out_mark mark = snd_out_mark(chrome->out);
+    snd_tensors_json(&chrome->json, chrome->trace, span->process, &ids, &chrome->text);
+    snd_rendered_keep_out(&chrome->rendered, &key, chrome->out, mark);
+}
+
 static void put_span(struct snd_chrome *chrome, const struct snd_span *span)
 {
     if (has(span, SND_ATTR_API)) {
         snd_chrome_put_call(chrome, span);
         return;
     }
-    struct snd_call_ids inputs = {
-        .shapes = span->shapes,
-        .strides = has(span, SND_ATTR_STRIDES) ? (uint32_t)span->attrs[SND_ATTR_STRIDES] : 0,
-        .arguments = has(span, SND_ATTR_ARGUMENTS) ? (uint32_t)span->attrs[SND_ATTR_ARGUMENTS] : 0,
-        .all = chrome->is_torch[span->process],
-    };
-
     snd_chrome_open(chrome, "X", category_of(span), span_name(chrome, span), span->process,
                     span->thread);
     snd_json_us(&chrome->json, "ts", span->start_ns);
     snd_json_us(&chrome->json, "dur", snd_sub(span->end_ns, span->start_ns));
     snd_json_object(&chrome->json, "args");
     snd_json_uint(&chrome->json, "External id", span->serial);
-    for (unsigned key = 0; key < SND_SPAN_ATTRS; key++)
-        if (is_shown(chrome, span, key))
-            put_attr(chrome, span, key);
+    for (uint32_t keys = span->attr_mask; keys != 0; keys &= keys - 1)
+        if (is_shown(chrome, span, (unsigned)__builtin_ctz(keys)))
+            put_attr(chrome, span, (unsigned)__builtin_ctz(keys));
     if (chrome->is_torch[span->process] && !has(span, SND_ATTR_FRAME))
         put_torch_args(chrome, span);
-    snd_tensors_json(&chrome->json, chrome->trace, span->process, &inputs, &chrome->text);
+    put_inputs(chrome, span);
     if (span->unfinished)
         snd_json_bool(&chrome->json, "Unfinished", true);
     if (span->is_async)
@@ -185,15 +202,17 @@ static bool wait_for_parent(struct snd_chrome_waiting *waiting, const struct snd
         waiting->items = items;
         waiting->capacity = capacity;
     }
-    waiting->items[waiting->count++] = *span;
+    struct snd_chrome_ended *ended = &waiting->items[waiting->count++];
+    ended->span = *span;
+    memcpy(ended->attrs, span->attrs, sizeof ended->attrs);
     return true;
 }
 
 static int compare_serials(const void *left, const void *right)
 {
-    const struct snd_span *x = left, *y = right;
+    const struct snd_chrome_ended *x = left, *y = right;
 
-    return (x->serial > y->serial) - (x->serial < y->serial);
+    return (x->span.serial > y->span.serial) - (x->span.serial < y->span.serial);
 }
 
 bool snd_chrome_on_end(const struct snd_span *span, void *user)
@@ -210,8 +229,10 @@ bool snd_chrome_on_end(const struct snd_span *span, void *user)
     if (span->mark < waiting->count)
         qsort(waiting->items + span->mark, waiting->count - span->mark, sizeof *waiting->items,
               compare_serials);
-    for (uint32_t i = span->mark; i < waiting->count; i++)
-        put_span(chrome, &waiting->items[i]);
+    for (uint32_t i = span->mark; i < waiting->count; i++) {
+        waiting->items[i].span.attrs = waiting->items[i].attrs; /* they were moved */
+        put_span(chrome, &waiting->items[i].span);
+    }
     if (span->mark < waiting->count)
         waiting->count = span->mark;
     return !chrome->text.failed && !chrome->out->failed;

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "export/exporter.h"
+#include "export/rendered.h"
 #include "export/spans.h"
 #include "export/streams.h"
 #include "export/tensors.h"
@@ -13,13 +14,32 @@ struct csv {
     const struct sonde_trace *trace;
     struct snd_out           *out;
     struct sonde_buffer       text;
+    struct snd_rendered       rendered;
 };
+
+/* "name,shapes,": the same of many ranges. */
+static void put_name(struct csv *csv, const struct snd_span *span)
+{
+    struct snd_rendered_key  key = { { span->name_number, span->process, span->shapes } };
+    const struct sonde_text *kept = snd_rendered_find(&csv->rendered, &key);
+
+    if (kept) {
+        snd_out_put(csv->out, kept->bytes, kept->length);
+        return;
+    }
+    struct snd_out_mark mark = snd_out_mark(csv->out);
+    snd_out_csv(csv->out, span->name.bytes, span->name.length);
+    snd_out_text(csv->out, ",");
+    if (snd_tensors_text(csv->trace, span->process, span->shapes, &csv->text))
+        snd_out_csv(csv->out, csv->text.bytes, csv->text.length);
+    snd_out_text(csv->out, ",");
+    snd_rendered_keep_out(&csv->rendered, &key, csv->out, mark);
+}
 
 static bool put_span(const struct snd_span *span, void *user)
 {
-    struct csv       *csv = user;
-    int64_t           duration = snd_sub(span->end_ns, span->start_ns);
-    struct sonde_text name = span->name;
+    struct csv *csv = user;
+    int64_t     duration = snd_sub(span->end_ns, span->start_ns);
 
     const int64_t numbers[] = { sonde_trace_process(csv->trace, span->process)->pid,
                                 sonde_trace_thread(csv->trace, span->thread)->tid,
@@ -32,11 +52,7 @@ static bool put_span(const struct snd_span *span, void *user)
         snd_out_int(csv->out, numbers[i]);
         snd_out_put(csv->out, ",", 1);
     }
-    snd_out_csv(csv->out, name.bytes, name.length);
-    snd_out_text(csv->out, ",");
-    if (snd_tensors_text(csv->trace, span->process, span->shapes, &csv->text))
-        snd_out_csv(csv->out, csv->text.bytes, csv->text.length);
-    snd_out_text(csv->out, ",");
+    put_name(csv, span);
     if (span->attr_mask >> SND_ATTR_FLOPS & 1)
         snd_out_uint(csv->out, span->attrs[SND_ATTR_FLOPS]);
     snd_out_text(csv->out, ",");
@@ -87,6 +103,7 @@ SND_EXPORT_WRITE(snd_export_csv)
         st = put_work(&csv, trace, err);
     if (st == SONDE_OK && csv.text.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for a tensor list");
+    snd_rendered_release(&csv.rendered);
     sonde_buffer_release(&csv.text);
     return st;
 }

@@ -31,6 +31,7 @@ static void release(struct snd_perfetto *p)
     snd_arrows_release(&p->arrows);
     snd_map_release(&p->known_tracks);
     snd_map_release(&p->known_ids);
+    snd_rendered_release(&p->notes);
     sonde_buffer_release(&p->packet);
     sonde_buffer_release(&p->text);
     free(p->is_torch);

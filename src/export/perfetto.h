@@ -17,6 +17,7 @@
 #include "base/sink.h"
 #include "export/arrows.h"
 #include "export/protobuf.h"
+#include "export/rendered.h"
 #include "export/spans.h"
 
 /* Fields of Perfetto's messages (protos/perfetto/trace), as far as they are written. */
@@ -79,6 +80,7 @@ struct snd_perfetto {
     struct sonde_trace      *trace;
     struct snd_out          *out;
     struct sonde_buffer      packet, text;
+    struct snd_rendered      notes;    /* annotations of ranges, by what they are of */
     bool                    *is_torch; /* by process: its operators are torch's */
     struct snd_arrows        arrows;
     struct snd_perfetto_end *ends; /* by serial, after the first walk */

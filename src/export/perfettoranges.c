@@ -135,40 +135,57 @@ bool snd_perfetto_on_begin(struct snd_span *span, void *user)
 
 /* --------------------------------------------------------------------- ends */
 
+#define OF_SHAPES SND_SPAN_ATTRS /* after the attributes */
+
+/* An annotation of what has an id, which many ranges share. */
+static void note_id(struct snd_perfetto *p, unsigned what, uint32_t process, uint32_t id)
+{
+    const char *title = what == OF_SHAPES ? "Input Dims" : snd_attrs_shown[what].title;
+
+    snd_buf_clear(&p->text);
+    if (what == OF_SHAPES) {
+        if (!snd_tensors_text(p->trace, process, id, &p->text))
+            return;
+    } else if (snd_attrs_shown[what].form == SND_SHOWN_STACK) {
+        if (snd_stack_text(p->trace, process, id, SIZE_MAX, ';', &p->text) == 0)
+            return;
+    } else {
+        snd_perfetto_note_text(p, *title ? title : "Keyword arguments",
+                               sonde_trace_string(p->trace, process, id));
+        return;
+    }
+    snd_perfetto_note_text(p, title, (struct sonde_text){ p->text.bytes, p->text.length });
+}
+
+static void note_again(struct snd_perfetto *p, unsigned what, uint32_t process, uint32_t id)
+{
+    struct snd_rendered_key  key = { { what, process, id } };
+    const struct sonde_text *kept = snd_rendered_find(&p->notes, &key);
+    size_t                   from = p->packet.length;
+
+    if (kept) {
+        snd_buf_put(&p->packet, kept->bytes, kept->length);
+        return;
+    }
+    note_id(p, what, process, id);
+    if (!p->packet.failed && !p->text.failed)
+        snd_rendered_keep(&p->notes, &key, p->packet.bytes + from, p->packet.length - from);
+}
+
 static void note_attr(struct snd_perfetto *p, const struct snd_span *span, unsigned key)
 {
-    const struct snd_attr_shown *shown = &snd_attrs_shown[key];
-    uint32_t                     id = (uint32_t)span->attrs[key];
-
-    switch (shown->form) {
-    case SND_SHOWN_COUNT:
-        snd_perfetto_note_uint(p, shown->title, span->attrs[key]);
-        break;
-    case SND_SHOWN_MEMBERS:
-    case SND_SHOWN_STRING:
-        snd_perfetto_note_text(p, *shown->title ? shown->title : "Keyword arguments",
-                               sonde_trace_string(p->trace, span->process, id));
-        break;
-    case SND_SHOWN_STACK:
-        snd_buf_clear(&p->text);
-        if (snd_stack_text(p->trace, span->process, id, SIZE_MAX, ';', &p->text) > 0)
-            snd_perfetto_note_text(p, shown->title,
-                                   (struct sonde_text){ p->text.bytes, p->text.length });
-        break;
-    case SND_SHOWN_NOT:
-        break;
-    }
+    if (snd_attrs_shown[key].form == SND_SHOWN_COUNT)
+        snd_perfetto_note_uint(p, snd_attrs_shown[key].title, span->attrs[key]);
+    else if (snd_attrs_shown[key].form != SND_SHOWN_NOT)
+        note_again(p, key, span->process, (uint32_t)span->attrs[key]);
 }
 
 static void note_range(struct snd_perfetto *p, const struct snd_span *span)
 {
-    for (unsigned key = 0; key < SND_SPAN_ATTRS; key++)
-        if (has(span, key))
-            note_attr(p, span, key);
-    snd_buf_clear(&p->text);
-    if (snd_tensors_text(p->trace, span->process, span->shapes, &p->text))
-        snd_perfetto_note_text(p, "Input Dims",
-                               (struct sonde_text){ p->text.bytes, p->text.length });
+    for (uint32_t keys = span->attr_mask; keys != 0; keys &= keys - 1)
+        note_attr(p, span, (unsigned)__builtin_ctz(keys));
+    if (span->shapes != 0)
+        note_again(p, OF_SHAPES, span->process, span->shapes);
     if (span->unfinished)
         snd_perfetto_note_true(p, "Unfinished");
     if (span->is_async)

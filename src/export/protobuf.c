@@ -9,26 +9,35 @@ enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2 };
 
 #define LENGTH_BYTES 4 /* reserved for the length of a message: 28 bits */
 
-void snd_pb_varint(struct sonde_buffer *buf, uint64_t value)
-{
-    uint8_t bytes[10];
-    size_t  count = 0;
+#define VARINT_MAX 10
 
+static char *put_varint(char *to, uint64_t value)
+{
     for (; value >= 0x80; value >>= 7)
-        bytes[count++] = (uint8_t)(value | 0x80);
-    bytes[count++] = (uint8_t)value;
-    snd_buf_put(buf, bytes, count);
+        *to++ = (char)(value | 0x80);
+    *to++ = (char)value;
+    return to;
 }
 
-static void put_tag(struct sonde_buffer *buf, unsigned field, enum wire wire)
+static char *put_tag(char *to, unsigned field, enum wire wire)
 {
-    snd_pb_varint(buf, (uint64_t)field << 3 | wire);
+    return put_varint(to, (uint64_t)field << 3 | wire);
+}
+
+void snd_pb_varint(struct sonde_buffer *buf, uint64_t value)
+{
+    char *to = snd_buf_room(buf, VARINT_MAX);
+
+    if (to)
+        snd_buf_end(buf, put_varint(to, value));
 }
 
 void snd_pb_uint(struct sonde_buffer *buf, unsigned field, uint64_t value)
 {
-    put_tag(buf, field, WIRE_VARINT);
-    snd_pb_varint(buf, value);
+    char *to = snd_buf_room(buf, 2 * VARINT_MAX);
+
+    if (to)
+        snd_buf_end(buf, put_varint(put_tag(to, field, WIRE_VARINT), value));
 }
 
 void snd_pb_int(struct sonde_buffer *buf, unsigned field, int64_t value)
@@ -38,12 +47,14 @@ void snd_pb_int(struct sonde_buffer *buf, unsigned field, int64_t value)
 
 void snd_pb_fixed64(struct sonde_buffer *buf, unsigned field, uint64_t value)
 {
-    uint8_t bytes[8];
+    char *to = snd_buf_room(buf, VARINT_MAX + 8);
 
-    put_tag(buf, field, WIRE_64);
+    if (!to)
+        return;
+    to = put_tag(to, field, WIRE_64);
     for (int i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(value >> 8 * i);
-    snd_buf_put(buf, bytes, sizeof bytes);
+        *to++ = (char)(value >> 8 * i);
+    snd_buf_end(buf, to);
 }
 
 void snd_pb_double(struct sonde_buffer *buf, unsigned field, double value)
@@ -54,32 +65,21 @@ void snd_pb_double(struct sonde_buffer *buf, unsigned field, double value)
     snd_pb_fixed64(buf, field, bits);
 }
 
-/* How many bytes at the begin of the text are UTF-8. */
-static size_t count_valid(const char *bytes, size_t length)
-{
-    size_t   at = 0, step = 1;
-    uint32_t point;
-
-    while (at < length && step > 0) {
-        step = (uint8_t)bytes[at] < 0x80 ? 1 : snd_utf8_next(bytes + at, length - at, &point);
-        at += step;
-    }
-    return at;
-}
-
 void snd_pb_text(struct sonde_buffer *buf, unsigned field, struct sonde_text text)
 {
-    size_t valid = count_valid(text.bytes, text.length);
-
-    if (valid == text.length) { /* nearly all */
-        put_tag(buf, field, WIRE_BYTES);
-        snd_pb_varint(buf, text.length);
-        snd_buf_put(buf, text.bytes, text.length);
+    if (snd_utf8_valid(text.bytes, text.length) < text.length) {
+        size_t at = snd_pb_open(buf, field);
+        snd_utf8_clean(buf, text.bytes, text.length);
+        snd_pb_close(buf, at);
         return;
     }
-    size_t at = snd_pb_open(buf, field);
-    snd_utf8_clean(buf, text.bytes, text.length);
-    snd_pb_close(buf, at);
+    char *to = snd_buf_room(buf, 2 * VARINT_MAX + text.length);
+    if (!to)
+        return;
+    to = put_varint(put_tag(to, field, WIRE_BYTES), text.length);
+    if (text.length > 0)
+        memcpy(to, text.bytes, text.length);
+    snd_buf_end(buf, to + text.length);
 }
 
 void snd_pb_string(struct sonde_buffer *buf, unsigned field, const char *text)
@@ -89,10 +89,13 @@ void snd_pb_string(struct sonde_buffer *buf, unsigned field, const char *text)
 
 size_t snd_pb_open(struct sonde_buffer *buf, unsigned field)
 {
-    static const char reserved[LENGTH_BYTES];
+    char *to = snd_buf_room(buf, VARINT_MAX + LENGTH_BYTES);
 
-    put_tag(buf, field, WIRE_BYTES);
-    snd_buf_put(buf, reserved, sizeof reserved);
+    if (!to)
+        return 0;
+    to = put_tag(to, field, WIRE_BYTES);
+    memset(to, 0, LENGTH_BYTES);
+    snd_buf_end(buf, to + LENGTH_BYTES);
     return buf->length;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/spans.h"
 
-#include <string.h>
-
 struct walk {
     struct snd_spans_calls calls;
     struct snd_assembly    assembly;
@@ -23,28 +21,27 @@ static struct snd_span make_span(const struct walk *w, const struct snd_lane *la
 {
     const struct snd_range *r = &open->range;
     const struct snd_text  *name = &w->assembly.trace->names.items[r->name];
-    struct snd_span         span = {
-                .process = lane->process,
-                .thread = lane->thread,
-                .depth = place,
-                .name = { name->bytes, name->length },
-                .name_number = r->name,
-                .shapes = r->shapes,
-                .serial = open->order,
-                .start_ns = r->start_ns,
-                .end_ns = snd_add(r->start_ns, r->total_ns),
-                .self_ns = snd_sub(r->total_ns, r->child_ns),
-                .bytes = snd_add(r->cpu_bytes, r->device_bytes),
-                .attr_mask = open->attr_mask,
-                .unfinished = r->unfinished,
-                .is_async = r->is_async,
-                .starts_with_parent = place > 0 && lane->open[place - 1].range.start_ns == r->start_ns,
-                .mark = open->mark,
-                .number = open->number,
-    };
 
-    memcpy(span.attrs, open->attrs, sizeof span.attrs);
-    return span;
+    return (struct snd_span){
+        .process = lane->process,
+        .thread = lane->thread,
+        .depth = place,
+        .name = { name->bytes, name->length },
+        .name_number = r->name,
+        .shapes = r->shapes,
+        .serial = open->order,
+        .start_ns = r->start_ns,
+        .end_ns = snd_add(r->start_ns, r->total_ns),
+        .self_ns = snd_sub(r->total_ns, r->child_ns),
+        .bytes = snd_add(r->cpu_bytes, r->device_bytes),
+        .attr_mask = open->attr_mask,
+        .attrs = open->attrs,
+        .unfinished = r->unfinished,
+        .is_async = r->is_async,
+        .starts_with_parent = place > 0 && lane->open[place - 1].range.start_ns == r->start_ns,
+        .mark = open->mark,
+        .number = open->number,
+    };
 }
 
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *open,

@@ -27,7 +27,7 @@ struct snd_span {
     int64_t           self_ns;
     int64_t           bytes; /* net, children included */
     uint32_t          attr_mask;
-    uint64_t          attrs[SND_SPAN_ATTRS]; /* by key, where attr_mask has the bit */
+    const uint64_t   *attrs; /* by key, where attr_mask has the bit; borrowed for the call */
     bool              unfinished;
     bool              crosses;            /* at its end: it ends before ranges inside it */
     bool              is_async;           /* it waits for others, or another thread ended it */

@@ -23,12 +23,14 @@
 #define LIBRARY "libsqlite3.so.0"
 #define OK 0
 #define DONE 101
-#define TRANSIENT ((void (*)(void *))(intptr_t)-1) /* SQLite copies the text */
+#define STATIC NULL /* SQLite need not copy the text: it stays until the row is inserted */
+/* Of open: read, write, create; without locks, since one thread uses the database. */
+#define OPEN_FLAGS (0x2 | 0x4 | 0x8000)
 
 /* What is used of it, as its manual declares it: https://sqlite.org/c3ref. */
 struct sqlite {
     void *handle;
-    int (*open)(const char *path, void **db);
+    int (*open)(const char *path, void **db, int flags, const char *vfs);
     int (*close)(void *db);
     int (*exec)(void *db, const char *sql, void *callback, void *user, char **message);
     int (*prepare)(void *db, const char *sql, int length, void **statement, const char **tail);
@@ -49,7 +51,7 @@ static enum sonde_status load(struct sqlite *api, struct sonde_error *err)
         const char *name;
         void       *to;
     } functions[] = {
-        { "sqlite3_open", &api->open },
+        { "sqlite3_open_v2", &api->open },
         { "sqlite3_close", &api->close },
         { "sqlite3_exec", &api->exec },
         { "sqlite3_prepare_v2", &api->prepare },
@@ -96,7 +98,8 @@ struct database {
     struct sqlite       api;
     void               *db;
     void               *inserts[SND_SQL_TABLES];
-    struct sonde_buffer text;
+    size_t              columns[SND_SQL_TABLES];
+    struct sonde_buffer texts[SND_SQL_COLUMNS_MAX]; /* by column, of what had to be cleaned */
     bool                failed;
 };
 
@@ -129,11 +132,16 @@ static bool make_table(struct database *d, const struct snd_sql_table *table, vo
 /* Readers decode text: what is not UTF-8 becomes the replacement character, as in JSON. */
 static int bind_text(struct database *d, void *insert, int at, struct sonde_text text)
 {
-    snd_buf_clear(&d->text);
-    snd_utf8_clean(&d->text, text.bytes, text.length);
-    if (d->text.failed)
-        return -1;
-    return d->api.bind_text(insert, at, snd_buf_string(&d->text), (int)d->text.length, TRANSIENT);
+    struct sonde_buffer *clean = &d->texts[at - 1];
+
+    if (snd_utf8_valid(text.bytes, text.length) < text.length) {
+        snd_buf_clear(clean);
+        snd_utf8_clean(clean, text.bytes, text.length);
+        if (clean->failed)
+            return -1;
+        text = (struct sonde_text){ clean->bytes, clean->length };
+    }
+    return d->api.bind_text(insert, at, text.bytes ? text.bytes : "", (int)text.length, STATIC);
 }
 
 static int bind(struct database *d, void *insert, int at, enum snd_sql_type type,
@@ -159,7 +167,7 @@ static bool put_row(void *user, enum snd_sql_table_id id, const struct snd_sql_v
         sonde_buffer_release(&sql);
         return !d->failed;
     }
-    for (size_t i = 0; i < snd_sql_column_count(table); i++)
+    for (size_t i = 0; i < d->columns[id]; i++)
         d->failed |= bind(d, d->inserts[id], (int)i + 1, table->columns[i].type, &values[i]) != OK;
     d->failed |= d->api.step(d->inserts[id]) != DONE || d->api.reset(d->inserts[id]) != OK;
     return !d->failed;
@@ -172,8 +180,10 @@ static enum sonde_status fill(struct database *d, struct sonde_trace *trace,
     enum sonde_status st = SONDE_OK;
 
     d->failed = !run_sql(d, "pragma journal_mode = off; pragma synchronous = off; begin");
-    for (size_t i = 0; !d->failed && i < SND_SQL_TABLES; i++)
+    for (size_t i = 0; !d->failed && i < SND_SQL_TABLES; i++) {
+        d->columns[i] = snd_sql_column_count(&snd_sql_tables[i]);
         d->failed = !make_table(d, &snd_sql_tables[i], &d->inserts[i]);
+    }
     if (!d->failed)
         st = snd_sql_rows(trace, SND_SQL_EVERY, put_row, d, err);
     for (size_t i = 0; i < SND_SQL_TABLES; i++)
@@ -203,14 +213,15 @@ static enum sonde_status make_database(const char *path, struct sonde_trace *tra
 
     if (st != SONDE_OK)
         return st;
-    if (d.api.open(path, &d.db) != OK)
+    if (d.api.open(path, &d.db, OPEN_FLAGS, NULL) != OK)
         st = snd_fail(err, SONDE_E_IO, "cannot create the temporary database %.200s: %.200s", path,
                       d.db ? d.api.errmsg(d.db) : "out of memory");
     else
         st = fill(&d, trace, err);
     d.api.close(d.db);
     dlclose(d.api.handle);
-    sonde_buffer_release(&d.text);
+    for (size_t i = 0; i < SND_SQL_COLUMNS_MAX; i++)
+        sonde_buffer_release(&d.texts[i]);
     return st;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "export/rendered.h"
 #include "export/tensors.h"
 #include "format/fields.h"
 #include "model/averages.h"
@@ -48,6 +49,7 @@ struct writer {
     const struct sonde_summary *summary; /* its steps are by process, then by start */
     struct snd_map              stacks;  /* (process, stack) that were written */
     struct sonde_buffer         text;
+    struct snd_rendered         shapes;
     struct snd_sql_value        values[SND_SQL_COLUMNS_MAX];
     size_t                      count;
     bool                        begun, stopped, out_of_memory;
@@ -150,6 +152,21 @@ static void add_step(struct writer *w, uint32_t process, int64_t ns)
         add_null(w);
 }
 
+static void add_shapes(struct writer *w, uint32_t process, uint32_t shapes)
+{
+    struct snd_rendered_key  key = { { process, shapes } };
+    const struct sonde_text *kept = snd_rendered_find(&w->shapes, &key);
+
+    if (kept) {
+        add_text(w, *kept);
+    } else if (snd_tensors_text(w->trace, process, shapes, &w->text)) {
+        snd_rendered_keep(&w->shapes, &key, w->text.bytes, w->text.length);
+        add_text(w, (struct sonde_text){ w->text.bytes, w->text.length });
+    } else {
+        add_null(w);
+    }
+}
+
 /* The walk begins, perhaps once more: averages start over when they learn what they need. */
 static void on_begin(void *user)
 {
@@ -188,10 +205,7 @@ static void on_range(void *user, uint32_t id, const struct snd_lane *lane,
     add_step(w, lane->process, r->start_ns);
     add_number(w, r->scope == SONDE_SCOPE_USER);
     add_number(w, r->is_async);
-    if (snd_tensors_text(w->trace, lane->process, r->shapes, &w->text))
-        add_text(w, (struct sonde_text){ w->text.bytes, w->text.length });
-    else
-        add_null(w);
+    add_shapes(w, lane->process, r->shapes);
     if (r->module)
         add_text(w, sonde_trace_string(w->trace, lane->process, r->module));
     else
@@ -380,6 +394,7 @@ enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, snd_s
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables");
     sonde_summary_free(summary);
     snd_map_release(&w.stacks);
+    snd_rendered_release(&w.shapes);
     sonde_buffer_release(&w.text);
     return st;
 }

@@ -12,7 +12,7 @@
 #define NAMES_SHOWN 3   /* of the rows that a highlight is about */
 #define HALF 50.0       /* per cent of the time that "most of it" is */
 #define ROWS_MOST 8     /* more rows than that are no concentration */
-#define SLOW_TIMES 2.0  /* a step is slow that takes this many times the median */
+#define SLOW_TIMES 2.0  /* a step is slow that takes this many times the median: "twice" */
 #define ODD_TIMES 10.0  /* one call is odd that takes this many times the mean ... */
 #define ODD_PERCENT 2.0 /* ... and this much of the time */
 
@@ -279,8 +279,8 @@ static void tell_steps(struct snd_highlights *highlights, int64_t *ns, size_t co
     if (!highlight)
         return;
     if (slow > 0)
-        SAY(highlight->text, "%zu of %zu steps take %.0f times as long as the others, or longer",
-            slow, count, SLOW_TIMES);
+        SAY(highlight->text, "%zu of %zu steps take%s at least twice as long as the median step",
+            slow, count, slow == 1 ? "s" : "");
     else
         SAY(highlight->text, "%zu steps of %s each; none takes twice as long", count,
             show_time(median).text);

@@ -46,6 +46,7 @@ struct sonde_summary {
     size_t                      ledger_count;
     struct snd_rider            rider;
     struct snd_assembly_stats   stats; /* of the walk */
+    uint32_t                    loans; /* of a shared one, not given back */
     bool                        out_of_memory;
 };
 
@@ -376,7 +377,11 @@ static void fill_ledger(struct sonde_summary *s)
 enum sonde_status snd_summary_begin(struct sonde_trace *trace, struct sonde_summary **out,
                                     struct sonde_error *err)
 {
-    *out = NULL;
+    *out = trace->summary;
+    if (trace->summary) {
+        trace->summary->loans++;
+        return SONDE_OK;
+    }
     struct sonde_summary *s = calloc(1, sizeof *s);
     if (!s)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
@@ -418,6 +423,8 @@ static enum sonde_status walk_alone(struct sonde_summary *s, struct sonde_error 
 
 enum sonde_status snd_summary_finish(struct sonde_summary *s, bool steps, struct sonde_error *err)
 {
+    if (s == s->trace->summary)
+        return SONDE_OK;
     enum sonde_status status = walk_alone(s, err);
 
     s->trace->rider = NULL;
@@ -444,10 +451,21 @@ enum sonde_status sonde_summary_new(struct sonde_trace *trace, struct sonde_summ
     return status;
 }
 
+void snd_summary_share(struct sonde_summary *summary)
+{
+    summary->trace->summary = summary;
+}
+
 void sonde_summary_free(struct sonde_summary *s)
 {
     if (!s)
         return;
+    if (s->loans > 0) {
+        s->loans--;
+        return;
+    }
+    if (s->trace->summary == s)
+        s->trace->summary = NULL;
     if (s->trace->rider == &s->rider)
         s->trace->rider = NULL;
     free(s->threads);

@@ -26,4 +26,10 @@ snd_summary_begin(struct sonde_trace *trace, struct sonde_summary **out, struct 
 SND_CHECKED enum sonde_status snd_summary_finish(struct sonde_summary *summary, bool steps,
                                                  struct sonde_error *err);
 
+/*
+ * Until the caller frees it, whoever asks for a summary of the trace is lent this one, which is finished,
+ * with steps: a page of many views needs but one.
+ */
+void snd_summary_share(struct sonde_summary *summary);
+
 #endif

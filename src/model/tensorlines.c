@@ -225,7 +225,9 @@ enum sonde_status sonde_tensor_lines_new(struct sonde_trace *trace, struct sonde
     t->trace = trace;
     read_functions(t);
     bool              failed = t->assembly.out_of_memory;
-    enum sonde_status st = snd_assemble(&t->assembly, trace, SONDE_BY_TIME, &consumer, err);
+    enum sonde_status st = SONDE_OK;
+    if (t->count > 0) /* memory of no other lines is asked for */
+        st = snd_assemble(&t->assembly, trace, SONDE_BY_TIME, &consumer, err);
     snd_assembly_release(&t->assembly);
     if (st == SONDE_OK && (failed || t->assembly.out_of_memory))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the lines");

@@ -131,7 +131,9 @@ struct sonde_trace {
     bool is_keyed; /* ranges end by key, or addresses are freed, across threads: go by time */
     struct snd_devices *devices; /* read when asked for (read/devices.h), or NULL */
     struct snd_rider *rider; /* shares the next whole walk of a model (model/assembly.h), or NULL */
-    uint32_t          walks; /* over all events that went to the end: tests count them */
+    struct sonde_summary
+            *summary; /* finished, for all that ask for one (model/summary.h), or NULL */
+    uint32_t walks;   /* over all events that went to the end: tests count them */
 };
 
 /* Opens a trace whose bytes are in memory, which must stay. As sonde_trace_open otherwise. */

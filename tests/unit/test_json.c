@@ -104,6 +104,53 @@ static void escapes(void **state)
     }
 }
 
+/* Each byte at each place of a text, which is looked at eight bytes at a time; as a key as well. */
+static void escapes_anywhere(void **state)
+{
+    char text[20], plain[20];
+
+    (void)state;
+    for (unsigned byte = 0; byte < 256; byte++) {
+        struct fixture      f;
+        struct sonde_buffer alone = { 0 }, expected = { 0 };
+        begin(&f);
+        text[0] = (char)byte;
+        snd_json_string(&f.json, NULL, text, 1);
+        assert_int_equal(snd_out_finish(&f.out, NULL), SONDE_OK);
+        alone = f.buffer; /* with its quotes */
+        for (size_t at = 0; at < sizeof text; at++) {
+            memset(plain, 'x', sizeof plain);
+            memcpy(text, plain, sizeof text);
+            text[at] = (char)byte;
+            snd_buf_clear(&expected);
+            snd_buf_format(&expected, "\"%.*s%.*s%.*s\"", (int)at, plain, (int)alone.length - 2,
+                           alone.bytes + 1, (int)(sizeof text - at - 1), plain);
+            begin(&f);
+            snd_json_string(&f.json, NULL, text, sizeof text);
+            assert_int_equal(snd_out_finish(&f.out, NULL), SONDE_OK);
+            assert_string_equal(f.buffer.bytes, expected.bytes);
+            sonde_buffer_release(&f.buffer);
+        }
+        sonde_buffer_release(&alone);
+        sonde_buffer_release(&expected);
+    }
+}
+
+/* Literals are taken as they are; a key of a program's is not. */
+static void escapes_keys(void **state)
+{
+    static const char *volatile key = "a \"key\"";
+    struct fixture f;
+
+    (void)state;
+    begin(&f);
+    snd_json_object(&f.json, NULL);
+    snd_json_int(&f.json, key, 1);
+    snd_json_int(&f.json, "plain", 2);
+    snd_json_end(&f.json);
+    expect(&f, "{\"a \\\"key\\\"\":1,\"plain\":2}");
+}
+
 static void writes_numbers(void **state)
 {
     struct fixture f;
@@ -178,6 +225,8 @@ int main(void)
         cmocka_unit_test(nests),
         cmocka_unit_test(breaks_lines),
         cmocka_unit_test(escapes),
+        cmocka_unit_test(escapes_anywhere),
+        cmocka_unit_test(escapes_keys),
         cmocka_unit_test(writes_numbers),
         cmocka_unit_test(knows_lists_of_integers),
     };

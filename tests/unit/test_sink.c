@@ -9,9 +9,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/sink.h"
 
 /* Takes so many bytes, then the disk is full. */
@@ -130,10 +132,61 @@ static void keeps_the_lines_of_a_stack(void **state)
     sonde_buffer_release(&buffer);
 }
 
+/* At every place of the buffer, so that numbers meet its end as well. */
+static void writes_numbers_of_any_length(void **state)
+{
+    struct sonde_buffer buffer = { 0 }, expected = { 0 };
+    struct sonde_sink   sink = sonde_sink_buffer(&buffer);
+    struct snd_out      out;
+    uint64_t            value = 0;
+
+    (void)state;
+    snd_out_init(&out, &sink);
+    for (int i = 0; i < 3000; i++, value = i % 60 ? value * 3 + (uint64_t)i : 0) {
+        snd_out_uint(&out, value);
+        snd_out_text(&out, ",");
+        snd_out_int(&out, -(int64_t)(value >> 1));
+        snd_out_text(&out, ",");
+        snd_out_us(&out, (int64_t)value);
+        snd_out_text(&out, "\n");
+        uint64_t size = (int64_t)value < 0 ? 0 - value : value;
+        snd_buf_format(&expected, "%" PRIu64 ",%" PRId64 ",%s%" PRIu64 ".%03u\n", value,
+                       -(int64_t)(value >> 1), (int64_t)value < 0 ? "-" : "", size / 1000,
+                       (unsigned)(size % 1000));
+    }
+    assert_int_equal(snd_out_finish(&out, NULL), SONDE_OK);
+    assert_true(buffer.length > 2 * SND_OUT_BYTES);
+    assert_string_equal(buffer.bytes, expected.bytes);
+    sonde_buffer_release(&buffer);
+    sonde_buffer_release(&expected);
+}
+
+static void has_back_what_was_put(void **state)
+{
+    struct sonde_buffer buffer = { 0 };
+    struct sonde_sink   sink = sonde_sink_buffer(&buffer);
+    struct snd_out      out;
+
+    (void)state;
+    snd_out_init(&out, &sink);
+    snd_out_text(&out, "before ");
+    struct snd_out_mark mark = snd_out_mark(&out);
+    assert_int_equal(snd_out_since(&out, mark), 0);
+    snd_out_text(&out, "since");
+    assert_int_equal(snd_out_since(&out, mark), 5);
+    assert_memory_equal(mark.at, "since", 5);
+    snd_out_repeat(&out, '-', SND_OUT_BYTES - 4); /* the begin of it has left the buffer */
+    assert_int_equal(snd_out_since(&out, mark), 0);
+    assert_int_equal(snd_out_finish(&out, NULL), SONDE_OK);
+    sonde_buffer_release(&buffer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_the_order),
+        cmocka_unit_test(writes_numbers_of_any_length),
+        cmocka_unit_test(has_back_what_was_put),
         cmocka_unit_test(reports_a_failure_once_and_late),
         cmocka_unit_test(writes_to_a_descriptor),
         cmocka_unit_test(quotes_csv),

@@ -4,6 +4,7 @@
 
 #include "format/fields.h"
 #include "format/layout.h"
+#include "model/summary.h"
 #include "read/reader.h"
 #include "scratch.h"
 #include "sonde/export.h"
@@ -223,10 +224,10 @@ static void reports_walk_once(void **state)
         const char *view;
         uint32_t    walks;
     } views[] = {
-        { "ops", 1 },     { "tree", 1 },      { "summary", 1 }, { "modules", 1 },
-        { "threads", 1 }, { "ledger", 1 },    { "depths", 1 },  { "tensor-lines", 1 },
-        { "samples", 1 }, { "functions", 1 }, { "memory", 2 }, /* who held the peak is known once the peak is */
-        { "steps", 2 }, /* ranges are counted once the steps are known */
+        { "ops", 1 },       { "tree", 1 },   { "summary", 1 }, { "modules", 1 },
+        { "threads", 1 },   { "ledger", 1 }, { "depths", 1 },  { "samples", 1 },
+        { "functions", 1 }, { "memory", 2 }, /* who held the peak is known once the peak is */
+        { "steps", 2 },                      /* ranges are counted once the steps are known */
     };
 
     (void)state;
@@ -238,12 +239,51 @@ static void reports_walk_once(void **state)
         }
     assert_int_equal(count_walks("tensors", SONDE_REPORT_CSV, true), 0);  /* of tables alone, ... */
     assert_int_equal(count_walks("tensors", SONDE_REPORT_TEXT, true), 1); /* ... and the ledger's */
+    assert_int_equal(count_walks("tensor-lines", SONDE_REPORT_CSV, true), 0); /* it has no lines */
+    assert_int_equal(count_walks("tensor-lines", SONDE_REPORT_TEXT, true), 1);
+}
+
+/* Of a trace that has one to lend, nobody makes another; and a report rides with nobody. */
+static void a_shared_summary_is_lent(void **state)
+{
+    struct synth               *s = synth_new(scratch_path("shared"), NULL);
+    uint32_t                    t = synth_thread(s, "main", 0);
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_buffer         text = { 0 };
+    struct sonde_sink           sink = sonde_sink_buffer(&text);
+
+    (void)state;
+    synth_step(s, t, 50, 1);
+    synth_begin(s, t, 100, synth_string(s, "a"), 0);
+    synth_free(s, t, 110, SND_DEVICE(0, 0), 1, 0);
+    synth_close(s, true);
+    struct sonde_trace   *trace = scratch_open(scratch_path("shared"));
+    struct sonde_summary *first = build(trace);
+    snd_summary_share(first);
+    uint32_t before = trace->walks;
+    for (int i = 0; i < 2; i++) {
+        struct sonde_summary *lent = build(trace);
+        assert_ptr_equal(lent, first);
+        sonde_summary_free(lent);
+    }
+    options.format = SONDE_REPORT_JSON;
+    options.view = "ledger";
+    assert_int_equal(sonde_report(trace, &options, &sink, NULL), SONDE_OK);
+    assert_non_null(strstr(text.bytes, "\"unmatched_frees\":1"));
+    assert_int_equal(trace->walks, before);
+    sonde_summary_free(first);
+    struct sonde_summary *own = build(trace);
+    assert_int_not_equal(trace->walks, before);
+    sonde_summary_free(own);
+    sonde_buffer_release(&text);
+    sonde_trace_close(trace);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reports_walk_once),
+        cmocka_unit_test(a_shared_summary_is_lent),
         cmocka_unit_test(totals_threads_and_steps),
         cmocka_unit_test(the_ledger_tells_all),
         cmocka_unit_test(the_ledger_tells_of_python_calls),
