@@ -59,16 +59,17 @@ struct sonde_report_options {
     enum sonde_report_part part;
     bool                   skip_zero; /* lines: leave out functions that did not run */
     bool                   show_all;  /* samples: hide nothing */
-    bool     peak;  /* line-memory: add a column: the peak above what was in use before */
-    uint32_t width; /* text: truncate lines to this many columns; 0: do not */
-    bool     ascii; /* text: trees are drawn in ASCII */
+    bool     peak;      /* line-memory: add a column: the peak above what was in use before */
+    uint32_t width;     /* text: truncate lines to this many columns; 0: do not */
+    bool     ascii;     /* text: trees are drawn in ASCII */
+    bool     no_source; /* data: no text of source files; text has them all the same */
 };
 
 #define SONDE_REPORT_OPTIONS_INIT                                                               \
     {                                                                                           \
         sizeof(struct sonde_report_options), NULL, NULL, 100, 0, 0, SONDE_REPORT_TEXT,          \
             SONDE_TIME_AUTO, false, false, 55, 80, 75, NULL, SONDE_FLOPS_FULL, SONDE_PART_MAIN, \
-            false, false, false, 0, false                                                       \
+            false, false, false, 0, false, false                                                \
     }
 
 /*
@@ -249,10 +250,11 @@ struct sonde_export_options {
      * trace that has nothing else to show
      */
     enum sonde_heap_bytes heap;
+    bool                  no_source; /* html: no text of source files */
 };
-#define SONDE_EXPORT_OPTIONS_INIT                                                         \
-    {                                                                                     \
-        sizeof(struct sonde_export_options), false, NULL, NULL, 0, false, SONDE_HEAP_AUTO \
+#define SONDE_EXPORT_OPTIONS_INIT                                                                \
+    {                                                                                            \
+        sizeof(struct sonde_export_options), false, NULL, NULL, 0, false, SONDE_HEAP_AUTO, false \
     }
 
 /*

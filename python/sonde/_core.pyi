@@ -226,6 +226,7 @@ class Trace:
         *,
         metadata: Optional[Dict[str, str]] = None,  # chrome: name to JSON text, at the top level
         name: Optional[str] = None,  # chrome: traceName; None: path
+        source: bool = True,  # html: with the text of source files
     ) -> None: ...
     def table(self, name: str) -> Table: ...  # docs/SCHEMA.md
     def table_names(self) -> List[str]: ...

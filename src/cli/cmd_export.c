@@ -14,7 +14,7 @@
 
 struct export_args {
     const char *to, *output, *heap;
-    bool        list, off_cpu;
+    bool        list, off_cpu, no_source;
     int         bytes; /* enum sonde_heap_bytes */
 };
 
@@ -31,6 +31,8 @@ static const struct snd_option options[] = {
       "stacks of allocations, with the bytes held at the peak, allocated or leaked: folded, "
       "speedscope, pprof",
       SND_OPTION_TEXT, AT(heap), 0 },
+    { 0, "no-source", NULL, "html: leave out the text of source files", SND_OPTION_FLAG,
+      AT(no_source), 0 },
     { 'l', "list", NULL, "list the formats", SND_OPTION_FLAG, AT(list), 0 },
 };
 
@@ -59,15 +61,23 @@ static void default_name(const char *trace, const char *format, struct sonde_buf
             snd_buf_text(name, info->suffix);
 }
 
+static struct sonde_export_options options_of(const struct export_args *args)
+{
+    struct sonde_export_options exporting = SONDE_EXPORT_OPTIONS_INIT;
+
+    exporting.off_cpu = args->off_cpu;
+    exporting.heap = (enum sonde_heap_bytes)args->bytes;
+    exporting.no_source = args->no_source;
+    return exporting;
+}
+
 static int write_stdout(const struct snd_command *self, struct sonde_trace *trace,
                         const struct export_args *args, const char *object)
 {
     struct sonde_sink           out = sonde_sink_file(stdout);
-    struct sonde_export_options exporting = SONDE_EXPORT_OPTIONS_INIT;
+    struct sonde_export_options exporting = options_of(args);
     struct sonde_error          err;
 
-    exporting.off_cpu = args->off_cpu;
-    exporting.heap = (enum sonde_heap_bytes)args->bytes;
     if (sonde_export(trace, args->to, &exporting, &out, &err) != SONDE_OK)
         return snd_report_error(self, object, &err);
     return snd_finish_stdout(self);
@@ -91,7 +101,7 @@ static int make_aside(char *path)
 static int write_file(const struct snd_command *self, struct sonde_trace *trace,
                       const struct export_args *args, const char *path, const char *object)
 {
-    struct sonde_export_options exporting = SONDE_EXPORT_OPTIONS_INIT;
+    struct sonde_export_options exporting = options_of(args);
     struct sonde_buffer         aside = { 0 };
     struct sonde_error          err;
     struct stat                 st;
@@ -109,9 +119,7 @@ static int write_file(const struct snd_command *self, struct sonde_trace *trace,
         return status;
     }
     struct sonde_sink out = sonde_sink_fd(fd);
-    exporting.off_cpu = args->off_cpu;
     exporting.gzip = snd_ends_with(path, ".gz");
-    exporting.heap = (enum sonde_heap_bytes)args->bytes;
     if (sonde_export(trace, args->to, &exporting, &out, &err) != SONDE_OK)
         status = snd_report_error(self, object, &err);
     if (close(fd) != 0 && status == SND_EXIT_OK)
@@ -128,10 +136,9 @@ static int write_file(const struct snd_command *self, struct sonde_trace *trace,
 static int write_folder(const struct snd_command *self, struct sonde_trace *trace,
                         const struct export_args *args, const char *path, const char *object)
 {
-    struct sonde_export_options exporting = SONDE_EXPORT_OPTIONS_INIT;
+    struct sonde_export_options exporting = options_of(args);
     struct sonde_error          err;
 
-    exporting.heap = (enum sonde_heap_bytes)args->bytes;
     if (sonde_export_folder(trace, args->to, &exporting, path, &err) != SONDE_OK)
         return snd_report_error(self, object, &err);
     return SND_EXIT_OK;
@@ -194,6 +201,8 @@ static int run(const struct snd_command *self, int argc, char **argv)
                                args.to);
     if (args.off_cpu && strcmp(args.to, "folded") != 0)
         return snd_usage_error(self, "--off-cpu requires --to folded, got '%s'", args.to);
+    if (args.no_source && strcmp(args.to, "html") != 0)
+        return snd_usage_error(self, "--no-source requires --to html, got '%s'", args.to);
     if (args.heap && sonde_word_value(SONDE_WORDS_HEAP, args.heap, &args.bytes, &err) != SONDE_OK)
         return snd_usage_error(self, "--heap: %s", err.message);
     status = snd_open_trace(self, operands, argv, &trace);

@@ -2,8 +2,7 @@
 /*
  * export/exporter.h - the formats a trace can be written in; exporters.c lists them.
  *
- * A new exporter: a file with its `write`, a line in exporters.c, a golden folder, a paragraph
- * in man/sonde-export.1; a test fails until all of them are there.
+ * A new exporter: CONTRIBUTING.md has the list of places; a test fails until all of them are there.
  *
  * Layer: export (sees base/ .. model/). Threads: as a trace.
  */

@@ -14,6 +14,7 @@
 #include "export/gzip.h"
 #include "export/page.h"
 #include "export/pagetemplate.h"
+#include "model/summary.h"
 #include "snd_config.h"
 
 static const struct {
@@ -73,36 +74,52 @@ static void release(struct snd_html *page)
     free(page->is_torch);
 }
 
-static enum sonde_status put_sections(struct sonde_trace *trace, const struct snd_html_sides *sides,
-                                      const struct sonde_sink *sink, struct sonde_error *err)
+/* What a page is made of. */
+struct content {
+    struct sonde_trace          *trace;
+    const struct snd_html_sides *sides; /* NULL: nothing is compared */
+    bool                         no_source;
+};
+
+static enum sonde_status put_sections(const struct content *content, const struct sonde_sink *sink,
+                                      struct sonde_error *err)
 {
-    struct snd_out    out;
-    struct snd_html   page = { .trace = trace, .sides = sides, .out = &out };
-    enum sonde_status st = SONDE_OK;
+    struct snd_out        out;
+    struct snd_html       page = { .trace = content->trace,
+                                   .sides = content->sides,
+                                   .out = &out,
+                                   .no_source = content->no_source };
+    struct sonde_summary *summary;
+    enum sonde_status     st = snd_summary_begin(content->trace, &summary, err);
 
     snd_out_init(&out, sink);
     page.failed = !prepare(&page);
-    if (!page.failed)
+    if (st == SONDE_OK && !page.failed)
         st = snd_html_timeline(&page, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_memory(&page, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_trees(&page, err);
     if (st == SONDE_OK && !page.failed)
+        st = snd_summary_finish(summary, true, err);
+    if (st == SONDE_OK && !page.failed) {
+        snd_summary_share(summary);
         st = snd_html_views(&page, err);
-    if (st == SONDE_OK && !page.failed && sides)
+    }
+    if (st == SONDE_OK && !page.failed && content->sides)
         st = snd_html_diff(&page, err);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_head(&page, err); /* last: it has the texts of all */
     if (st == SONDE_OK && (page.failed || page.text.failed || page.counter_names.failed))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the report page");
     release(&page);
+    sonde_summary_free(summary);
     return st == SONDE_OK ? snd_out_finish(&out, err) : st;
 }
 
 /* Without zlib the page is larger; nothing else differs. */
-static enum sonde_status put_data(struct sonde_trace *trace, const struct snd_html_sides *sides,
-                                  struct snd_out *out, struct sonde_error *err)
+static enum sonde_status put_data(const struct content *content, struct snd_out *out,
+                                  struct sonde_error *err)
 {
     struct snd_base64 base64 = { .out = out };
     struct sonde_sink sink = snd_base64_sink(&base64);
@@ -114,34 +131,35 @@ static enum sonde_status put_data(struct sonde_trace *trace, const struct snd_ht
         if (st != SONDE_OK)
             return st;
         struct sonde_sink inner = snd_gzip_sink(gzip);
-        st = put_sections(trace, sides, &inner, err);
+        st = put_sections(content, &inner, err);
         if (st == SONDE_OK)
             st = snd_gzip_finish(gzip, err);
         snd_gzip_free(gzip);
     } else {
-        st = put_sections(trace, sides, &sink, err);
+        st = put_sections(content, &sink, err);
     }
     snd_base64_finish(&base64);
     return st;
 }
 
-static enum sonde_status put_page(struct sonde_trace *trace, const struct snd_html_sides *sides,
-                                  struct snd_out *out, struct sonde_error *err)
+static enum sonde_status put_page(const struct content *content, struct snd_out *out,
+                                  struct sonde_error *err)
 {
     const char *mark = strstr(snd_html_template, SND_HTML_DATA_MARK);
 
     if (!mark)
         return snd_fail(err, SONDE_E_UNSUPPORTED, "this build's report page has no place for data");
     snd_out_put(out, snd_html_template, (size_t)(mark - snd_html_template));
-    enum sonde_status st = put_data(trace, sides, out, err);
+    enum sonde_status st = put_data(content, out, err);
     snd_out_text(out, mark + strlen(SND_HTML_DATA_MARK));
     return st;
 }
 
 SND_EXPORT_WRITE(snd_export_html)
 {
-    (void)options;
-    return put_page(trace, NULL, out, err);
+    struct content content = { .trace = trace, .no_source = options->no_source };
+
+    return put_page(&content, out, err);
 }
 
 enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, size_t a_runs, size_t b_runs,
@@ -154,6 +172,7 @@ enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, size_t a_ru
         return snd_fail(err, SONDE_E_ARGUMENT, "expected a trace of each side, got %zu and %zu",
                         a_runs, b_runs);
     snd_out_init(&out, sink);
-    enum sonde_status st = put_page(traces[a_runs], &sides, &out, err);
+    struct content    content = { .trace = traces[a_runs], .sides = &sides };
+    enum sonde_status st = put_page(&content, &out, err);
     return st == SONDE_OK ? snd_out_finish(&out, err) : st;
 }

@@ -49,8 +49,9 @@ struct snd_html_sides {
 
 struct snd_html {
     struct sonde_trace          *trace;
-    const struct snd_html_sides *sides; /* NULL: nothing is compared */
-    struct snd_out              *out;   /* of sections */
+    const struct snd_html_sides *sides;     /* NULL: nothing is compared */
+    struct snd_out              *out;       /* of sections */
+    bool                         no_source; /* leave the text of source files out */
     struct sonde_buffer          text;
     struct snd_map               numbers; /* (what, process, id) to a number of texts */
     struct snd_texts             texts;   /* what entries name by number */

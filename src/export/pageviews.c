@@ -78,6 +78,7 @@ static void put_view(struct snd_html *page, const struct sonde_view_info *info,
     options.view = info->name;
     options.format = SONDE_REPORT_COLUMNS;
     options.rows = SND_HTML_ROWS;
+    options.no_source = page->no_source;
     options.groups = group ? (unsigned)group->value : 0;
     if (strcmp(info->name, "ops") == 0)
         options.sort = "self_cpu_time_total";
@@ -85,7 +86,9 @@ static void put_view(struct snd_html *page, const struct sonde_view_info *info,
     snd_buf_format(&page->text, "{\"summary\":\"%s\",\"group\":\"%s\",\"document\":", info->summary,
                    group ? group->name : "");
     size_t head = page->text.length;
-    if (!may_have(page, info->name)) {
+    if (page->no_source && strcmp(info->name, "source") == 0) {
+        put_without(&page->text, info->name, "empty", "Left out by --no-source.");
+    } else if (!may_have(page, info->name)) {
         const char *why = sonde_view_absence(page->trace, info->name);
         put_without(&page->text, info->name, "empty", why ? why : "The trace has nothing of this.");
     } else if (sonde_report(page->trace, &options, &sink, &err) != SONDE_OK && !page->text.failed) {

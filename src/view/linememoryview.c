@@ -98,7 +98,8 @@ static void put_function(struct page *page, const struct sonde_line_function *f)
     snd_line_page_name(&page->to, f->file);
     snd_out_text(page->to.out, "\n");
     if (!found)
-        snd_out_text(page->to.out, "The file does not exist: its lines are not shown.\n");
+        snd_out_text(page->to.out,
+                     "The file does not exist, or is not source code: its lines are not shown.\n");
     else if (!snd_pysource_fits(source, f))
         snd_out_text(page->to.out,
                      "The file has changed since: its lines may not be those that ran.\n");

@@ -105,6 +105,17 @@ static void put_header(struct page *page, const size_t *widths)
     snd_out_text(page->to.out, "\n");
 }
 
+/* Of a function whose source is not shown: from the first to the last line that has numbers. */
+static size_t blank_count(const struct page *page, const struct sonde_line_function *f)
+{
+    if (f->count == 0)
+        return 1;
+    uint32_t least = sonde_lines_line(page->lines, f->first)->line;
+    uint32_t most = sonde_lines_line(page->lines, f->first + f->count - 1)->line;
+    size_t   count = (size_t)most - (least < f->line ? least : f->line) + 1;
+    return count < BLANK_MAX ? count : BLANK_MAX;
+}
+
 /* Where the function is and what of its source can be shown: returns how many lines. */
 static size_t put_place(struct page *page, const struct sonde_line_function *f,
                         const struct snd_pysource *source, bool found)
@@ -115,6 +126,11 @@ static size_t put_place(struct page *page, const struct sonde_line_function *f,
         snd_out_text(page->to.out, "\nFunction: ");
         snd_line_page_name(&page->to, f->name);
         snd_out_format(page->to.out, " at line %" PRIu32 "\n", f->line);
+        if (!found) {
+            snd_out_text(page->to.out, "The file cannot be read, or is not source code: its lines "
+                                       "are not shown.\n");
+            return blank_count(page, f);
+        }
         if (!snd_pysource_fits(source, f))
             snd_out_text(page->to.out,
                          "The file has changed since: its lines may not be those that "
@@ -127,12 +143,7 @@ static size_t put_place(struct page *page, const struct sonde_line_function *f,
                  "\nAre you sure you are running this program from the same directory\n"
                  "that you ran the profiler from?\n"
                  "Continuing without the function's contents.\n");
-    if (f->count == 0)
-        return 1;
-    uint32_t least = sonde_lines_line(page->lines, f->first)->line;
-    uint32_t most = sonde_lines_line(page->lines, f->first + f->count - 1)->line;
-    size_t   count = (size_t)most - (least < f->line ? least : f->line) + 1;
-    return count < BLANK_MAX ? count : BLANK_MAX;
+    return blank_count(page, f);
 }
 
 static void put_lines(struct page *page, const struct sonde_line_function *f,

@@ -10,10 +10,14 @@
 #include "view/pysource.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/ending.h"
 
 #define SIZE_LIMIT ((off_t)16 << 20)
 #define INDENTS_MAX 100 /* Python's own limit */
@@ -34,6 +38,45 @@ static bool read_all(int fd, struct snd_pysource *s, size_t size)
     if (s->bytes)
         s->bytes[s->length] = '\0';
     return s->bytes != NULL;
+}
+
+/*
+ * A trace may have been made by somebody else, to have a file of its reader's put into a page that the reader then
+ * sends: a key, a table of passwords. So no file is shown but one that is source code by its own name, which a link
+ * to it cannot change, or by its first line.
+ */
+static const char *const suffixes[] = {
+    ".py",  ".pyw", ".pyi", ".pyx", ".pxd", ".pxi", ".ipy",   ".c",   ".cc",  ".cpp",
+    ".cxx", ".c++", ".h",   ".hh",  ".hpp", ".hxx", ".h++",   ".inc", ".inl", ".ipp",
+    ".tcc", ".tpp", ".cu",  ".cuh", ".hip", ".s",   ".S",     ".asm", ".rs",  ".go",
+    ".zig", ".f",   ".F",   ".f90", ".F90", ".jl",  ".swift",
+};
+
+static bool has_source_name(int fd)
+{
+    char link[40], path[PATH_MAX];
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path);
+    for (size_t i = 0; length > 0 && i < sizeof suffixes / sizeof suffixes[0]; i++)
+        if (snd_ends_with_at(path, (size_t)length, suffixes[i]))
+            return true;
+    return false;
+}
+
+/* "#!/usr/bin/env python3": a program without a suffix. */
+static bool is_script(const struct snd_pysource *s)
+{
+    const char *end = memchr(s->bytes, '\n', s->length);
+    size_t      length = end ? (size_t)(end - s->bytes) : s->length;
+
+    return length > 2 && memcmp(s->bytes, "#!", 2) == 0 &&
+           memmem(s->bytes, length, "python", strlen("python"));
+}
+
+static bool is_source(int fd, const struct snd_pysource *s)
+{
+    return (has_source_name(fd) || is_script(s)) && !memchr(s->bytes, '\0', s->length);
 }
 
 /* Lines end in \n, \r\n or \r, as Python reads them: all become \n. */
@@ -80,7 +123,7 @@ static bool read_file(struct snd_pysource *s, const char *path)
     if (fd < 0)
         return false;
     bool good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= SIZE_LIMIT &&
-                read_all(fd, s, (size_t)st.st_size);
+                read_all(fd, s, (size_t)st.st_size) && is_source(fd, s);
     close(fd);
     if (good) {
         s->size = (uint64_t)st.st_size;

@@ -147,6 +147,14 @@ static enum sonde_status refuse_groups(const struct snd_view *view, unsigned gro
     return bad ? SONDE_E_ARGUMENT : SONDE_OK;
 }
 
+/* A column of source text is not in the data. */
+static void leave_out_source(struct snd_table *table)
+{
+    for (size_t i = 0; i < table->column_count; i++)
+        if (table->columns[i].key && strcmp(table->columns[i].key, "source") == 0)
+            snd_table_leave_out(table, i);
+}
+
 static enum sonde_status build(struct sonde_trace *trace, const struct snd_view *view,
                                const struct sonde_report_options *options, struct snd_doc *doc,
                                struct sonde_error *err)
@@ -158,6 +166,8 @@ static enum sonde_status build(struct sonde_trace *trace, const struct snd_view 
     doc->empty = snd_empty_text(trace, view->info.name);
     if (st == SONDE_OK)
         st = view->build(trace, options, doc, err);
+    if (options->no_source)
+        leave_out_source(&doc->rows);
     if (st == SONDE_OK && options->sort && view->fixed_order)
         st = snd_fail(err, SONDE_E_ARGUMENT,
                       "the view '%s' cannot be sorted; leave out the sort key", view->info.name);

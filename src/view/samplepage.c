@@ -116,6 +116,21 @@ static struct sonde_text find_command(const struct sonde_trace *trace, uint32_t 
     return (struct sonde_text){ program, strlen(program) };
 }
 
+/* A program that waited has no samples then: the observer noted how long it looked. */
+static double find_duration(const struct sonde_trace *trace, const struct whole *whole)
+{
+    double            longest = (double)whole->last_ns - (double)whole->first_ns;
+    struct sonde_text value;
+
+    for (uint32_t i = 0; i < sonde_trace_process_count(trace); i++) {
+        if (!snd_meta_find(trace, i, SND_META_NATIVE_DURATION, &value))
+            continue;
+        double ns = (double)strtoull(value.bytes, NULL, 10);
+        longest = ns > longest ? ns : longest;
+    }
+    return longest;
+}
+
 static void put_banner(const struct snd_doc *doc, const struct whole *whole, struct snd_out *out)
 {
     const struct sonde_sample_thread *first = sonde_samples_thread(snd_samples_data(doc)->samples,
@@ -131,7 +146,7 @@ static void put_banner(const struct snd_doc *doc, const struct whole *whole, str
         strftime(when, sizeof when, "%H:%M:%S", &local);
     snd_out_format(out, "\n%-*s Recorded: %-9s Samples:  %" PRIu64 "\n", BANNER, "  sonde", when,
                    whole->samples);
-    snd_number_fixed(number, 3, ((double)whole->last_ns - (double)whole->first_ns) / 1e9);
+    snd_number_fixed(number, 3, find_duration(doc->trace, whole) / 1e9);
     snd_out_format(out, "%-*s Duration: %-9s", BANNER, "  " SND_VERSION, number);
     snd_out_format(out, " CPU time: %s\n\n",
                    snd_number_fixed(number, 3, (double)whole->cpu_ns / 1e9));

@@ -2,8 +2,7 @@
 /*
  * view/view.h - the views and the table that lists them (views.c).
  *
- * A new view: a file with a `build` function, a line in views.c, a golden folder, a paragraph
- * in man/sonde-report.1; a test fails until all of them are there.
+ * A new view: CONTRIBUTING.md has the list of places; a test fails until all of them are there.
  *
  * Layer: view. Threads: as a trace.
  */
@@ -15,7 +14,7 @@
 
 struct snd_view {
     struct sonde_view_info info;
-    /* Fills the document, whose `summary` is there already. Rows come in the view's own order. */
+    /* Fills the document; snd_doc_summary() computes `doc->summary`. Rows: in the view's own order. */
     enum sonde_status (*build)(struct sonde_trace                *trace,
                                const struct sonde_report_options *options, struct snd_doc *doc,
                                struct sonde_error *err);

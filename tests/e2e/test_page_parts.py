@@ -2,12 +2,15 @@
 """Parts of the report page that show one view each, in a real browser: the model's tree, source lines, the roofline. Their
 numbers are compared with `sonde report --json`.
 """
+import base64
+import gzip
+import json
 import re
 
 import pytest
 
-from cli_tools import needs_tools, read_json
-from page_tools import contrast_faults, needs_page, unnamed_controls
+from cli_tools import generate, needs_tools, read_json, sonde
+from page_tools import Opened, contrast_faults, needs_page, unnamed_controls
 
 pytestmark = [needs_tools, needs_page]
 
@@ -94,6 +97,76 @@ def test_source_that_is_not_there_is_said_to_be_missing(opened):
     _, shown = opened("samples")
     page = shown.go("source")
     assert "is not here" in page.locator(".source .hint").first.text_content()
+
+
+SECRET = "-----BEGIN PRIVATE KEY----- MIIEvQ"
+SHOWN = {"program.py": "def steal(): return 'mine'", "script": "#!/usr/bin/env python3"}  # what may be shown
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory):
+    """A trace made by somebody else that names files of whoever exports it: each has its text in its first line."""
+    place = tmp_path_factory.mktemp("private")
+    generate("private_files", place / "theirs.sonde")
+    (place / "secret.key").write_text(SECRET + "\n", encoding="utf-8")
+    (place / "link.py").symlink_to(place / "secret.key")
+    (place / "binary.py").write_bytes(SECRET.encode() + b"\0\n")
+    for name, line in SHOWN.items():
+        (place / name).write_text(line + "\n", encoding="utf-8")
+    return place
+
+
+def exported(place, *more):
+    """All sections of the page that is exported there, as bytes."""
+    done = sonde("export", "theirs.sonde", "--to", "html", "-o", "out.html", *more, cwd=place)
+    assert done.returncode == 0, done.stderr
+    text = (place / "out.html").read_text(encoding="utf-8")
+    data = base64.b64decode(re.search(r'<script[^>]*application/x-sonde[^>]*>([^<]*)</script>', text).group(1))
+    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+
+
+def test_a_trace_cannot_have_a_private_file_put_into_the_page(private):
+    data = exported(private)
+    assert b"/etc/passwd" in data  # by its name alone
+    assert SECRET[5:20].encode() not in data and b"root:x:0" not in data and b"PATH=" not in data
+    for line in SHOWN.values():
+        assert json.dumps(line)[1:-1].encode() in data
+
+
+def test_views_do_not_show_private_files(private):
+    for view in ("source", "lines", "line-memory"):
+        for form in ((), ("--json",), ("--csv",)):
+            done = sonde("report", "theirs.sonde", "--view", view, "--rows", "-1", *form, cwd=private)
+            assert done.returncode == 0 and b"secret.key" in done.stdout, done.stderr
+            assert SECRET.encode() not in done.stdout and b"root:x:0" not in done.stdout
+            assert SHOWN["program.py"].encode() in done.stdout
+    text = sonde("report", "theirs.sonde", "--view", "lines", cwd=private).stdout.decode()
+    assert "secret.key\nFunction: steal at line 1\nThe file cannot be read, or is not source code: its lines are not shown.\n" in text
+
+
+def test_no_source_leaves_all_of_it_out(private, browser):
+    data = exported(private, "--no-source")
+    assert not [line for line in SHOWN.values() if json.dumps(line)[1:-1].encode() in data]
+    shown = Opened(browser, private / "out.html")
+    page = shown.go("table/lines")
+    assert len(shown.rows()) == 7 and all("source" not in row for row in shown.rows())
+    assert page.locator("nav a", has_text="Source").count() == 1  # among what is empty, with the reason
+    shown.go("table/source")
+    assert "Left out by --no-source." in page.locator("main").text_content()
+    shown.close()
+    done = sonde("export", "theirs.sonde", "--to", "chrome", "--no-source", cwd=private)
+    assert done.returncode == 2 and b"--no-source requires --to html, got 'chrome'" in done.stderr
+
+
+def test_source_is_left_out_from_python(private, monkeypatch):
+    core = pytest.importorskip("sonde._core", reason="sonde is not installed in this Python: run `make`")
+    monkeypatch.chdir(private)
+    sizes = []
+    for source in (True, False):
+        with core.Trace("theirs.sonde") as trace:
+            trace.export("python.html", to="html", source=source)
+        sizes.append((private / "python.html").stat().st_size)
+    assert sizes[1] < sizes[0]
 
 
 # ---- roofline

@@ -214,6 +214,29 @@ void make_samples(const char *path, uint64_t n)
     synth_close(s, true);
 }
 
+/* Somebody else's trace: it names files of whoever reads it. Those without a folder are the test's. */
+void make_private_files(const char *path, uint64_t n)
+{
+    static const char *const files[] = { "/etc/passwd", "/proc/self/environ", "secret.key",
+                                         "link.py",     "binary.py",          "script",
+                                         "program.py" };
+    struct synth            *s = synth_new(path, NULL);
+    uint32_t                 sampler = synth_thread(s, "sonde", 0), t = synth_thread(s, "main", 0);
+
+    (void)n;
+    synth_meta(s, "command", "prog.py");
+    synth_meta(s, "python.sample.hz", "1000");
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        static const uint64_t time[] = { 1, 1000 }, memory[] = { 1, 1 << 20, 4096, 4096, 0, 0 };
+        uint32_t              frame = python_frame(s, "steal", 1, files[i], 1);
+        synth_tally(s, SND_TALLY_LINE, frame, 0, time, 2);
+        synth_tally(s, SND_TALLY_LINE_MEMORY, frame, 0, memory, 6);
+        synth_sample(s, sampler, (i + 1) * 1000000, synth_stack(s, 0, frame), 3 | 1 << 8, t,
+                     1000000);
+    }
+    synth_close(s, true);
+}
+
 /* A parent that waits for its child, which works: five levels deep in one function. */
 void make_samples_children(const char *path, uint64_t n)
 {

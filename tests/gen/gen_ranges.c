@@ -136,6 +136,33 @@ void make_steps(const char *path, uint64_t n)
     synth_close(s, true);
 }
 
+/*
+ * 40 steps of 100 us, but 5, 17 and 31 take 250 us, 12 takes just twice as long, 23 a nanosecond less than that.
+ * n: how many of these there are, at most.
+ */
+void make_slow_steps(const char *path, uint64_t n)
+{
+    static const struct {
+        unsigned step;
+        uint64_t ns;
+    } slow[] = { { 5, 250000 }, { 12, 200000 }, { 17, 250000 }, { 23, 199999 }, { 31, 250000 } };
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0), work = synth_string(s, "work");
+    uint64_t      at = 1000;
+
+    for (unsigned i = 0; i < 40; i++) {
+        uint64_t ns = 100000;
+        for (size_t k = 0; k < sizeof slow / sizeof *slow && k < n; k++)
+            if (slow[k].step == i)
+                ns = slow[k].ns;
+        synth_step(s, t, at, i);
+        synth_begin(s, t, at + 10, work, 0);
+        synth_end(s, t, at + ns);
+        at += ns;
+    }
+    synth_close(s, true);
+}
+
 /* --------------------------------------------------------------- several processes */
 
 void make_two_processes(const char *path, uint64_t n)

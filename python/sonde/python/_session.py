@@ -242,9 +242,9 @@ class Session:
         for number, part in enumerate(parts):
             _copy_with_children(part.file(self), os.path.join(path, f"{number}.sonde"))
 
-    def to_html(self, path):
-        """The report page: one file for a browser."""
-        self.trace().export(path, to="html")
+    def to_html(self, path, *, source=True):
+        """The report page: one file for a browser; source=False: without the text of source files."""
+        self.trace().export(path, to="html", source=source)
 
     def _repr_html_(self):
         """In a notebook, the report page; before there are results, nothing of its own."""

@@ -293,9 +293,10 @@ class profile(Metadata):
             raise ValueError("profile_memory=True required for memory profiling.")
         self._results("to export").export_memory_timeline(path, device or "cpu")
 
-    def to_html(self, path):
-        """The report page: one file for a browser, with tables, timeline, flame graphs, memory."""
-        self._results("to export").to_html(path)
+    def to_html(self, path, *, source=True):
+        """The report page: one file for a browser, with tables, timeline, flame graphs, memory; source=False: without
+        the text of source files."""
+        self._results("to export").to_html(path, source)
 
     def _repr_html_(self):
         """In a notebook, the report page; before there are results, nothing of its own."""

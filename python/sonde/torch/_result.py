@@ -47,8 +47,8 @@ class _Answers:
     def export_memory_timeline(self, path, device):
         self.trace().memory_timeline(device).export(path)
 
-    def to_html(self, path):
-        self.trace().export(path, to="html")
+    def to_html(self, path, source=True):
+        self.trace().export(path, to="html", source=source)
 
     def inline_page(self):
         from .. import _page
@@ -228,8 +228,8 @@ class RunResult(_Answers):
         self._attempt(lambda: super(RunResult, self).export_memory_timeline(path, device),
                       lambda: _write(path, "[[], []]"))
 
-    def to_html(self, path):
-        self._attempt(lambda: super(RunResult, self).to_html(path), lambda: _write(path, ""))
+    def to_html(self, path, source=True):
+        self._attempt(lambda: super(RunResult, self).to_html(path, source), lambda: _write(path, ""))
 
     def inline_page(self):
         return self._attempt(super().inline_page, lambda: None)

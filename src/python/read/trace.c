@@ -300,14 +300,16 @@ static const char **list_metadata(PyObject *metadata, PyObject *kept)
 
 static PyObject *trace_export(struct trace_object *self, PyObject *args, PyObject *kwargs)
 {
-    static char       *names[] = { "path", "to", "metadata", "name", NULL };
+    static char       *names[] = { "path", "to", "metadata", "name", "source", NULL };
     struct export_call asked = { NULL, "chrome", SONDE_EXPORT_OPTIONS_INIT };
     PyObject          *path = NULL, *metadata = NULL, *result = NULL;
     const char       **list = NULL;
+    int                source = 1;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|s$Oz:export", names, PyUnicode_FSConverter,
-                                     &path, &asked.format, &metadata, &asked.options.name))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|s$Ozp:export", names, PyUnicode_FSConverter,
+                                     &path, &asked.format, &metadata, &asked.options.name, &source))
         return NULL;
+    asked.options.no_source = !source;
     PyObject *kept = PyList_New(0);
     if (!kept)
         goto done;
