@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from python_functions import conclude
+from figures import conclude, figure, leave_out, say
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
@@ -55,7 +55,7 @@ def main():
     options.add_argument("--quick", action="store_true")
     quick = options.parse_args().quick
     if not CHROMIUM or not has_page():
-        sys.exit("bench/page.py: no chromium, or sonde was built without the report page")
+        leave_out("the report page", "no chromium, or sonde was built without the page")
     events = 100_000 if quick else 1_000_000
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
         trace, page = pathlib.Path(folder) / "large.sonde", pathlib.Path(folder) / "large.html"
@@ -70,10 +70,8 @@ def main():
                 rate.append(frames(shown, 1 if quick else 2))
                 shown.close()
     values = [exported, min(opened), max(rate), size]
-    results = [{"name": name, "what": what.format(events=events), "value": value, "unit": unit, "budget": budget,
-                "at_least": at_least, "met": value >= budget if at_least else value <= budget, "spread": None, "both": ""}
-               for (name, what, unit, budget, at_least), value in zip(FIGURES, values)]
-    conclude(results, 2)
+    conclude([say(figure(name, what.format(events=events), value, unit, budget, at_least=at_least))
+              for (name, what, unit, budget, at_least), value in zip(FIGURES, values)])
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import { isDark } from "./colours";
 import type { Before, Trace, Tree, View } from "./data";
 import { el } from "./dom";
 import * as format from "./format";
+import { packed } from "./raster";
 import { cellOf } from "./reader";
 
 export type Side = "a" | "b";
@@ -28,19 +29,19 @@ function change(tree: Tree, id: number): number {
 }
 
 /** Red: longer, blue: shorter; as pale as the change is small. Dark text is read on each. */
-function colourOf(amount: number): string {
+function colourOf(amount: number): [red: number, green: number, blue: number] {
   const [neutral, red, blue] = isDark() ? [[156, 160, 168], [226, 122, 108], [112, 158, 226]] : [[226, 228, 232], [240, 128, 112], [120, 168, 240]];
   const part = Math.sqrt(Math.abs(amount)); // a change of 5 % is to be seen
   const end = amount > 0 ? red : blue;
-  return `rgb(${neutral.map((one, i) => Math.round(one + (end[i] - one) * part)).join(" ")})`;
+  return neutral.map((one, i) => Math.round(one + (end[i] - one) * part)) as [number, number, number];
 }
 
-export const changeColour = (tree: Tree, id: number): string => colourOf(change(tree, id));
+export const changeColour = (tree: Tree, id: number): number => packed(...colourOf(change(tree, id)));
 
 export function changeLegend(trace: Trace, before: Before): HTMLElement[] {
   const entry = (amount: number, text: string): HTMLElement => {
     const swatch = el("i", { "aria-hidden": "true" });
-    swatch.style.background = colourOf(amount);
+    swatch.style.background = `rgb(${colourOf(amount).join(" ")})`;
     return el("span", {}, swatch, text);
   };
   const files = (names: string[] | undefined): string => (names ?? []).map((name) => name.split("/").pop()).join(", ");

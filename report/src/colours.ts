@@ -59,12 +59,15 @@ export const isDark = (): boolean => {
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 };
 
-export const fills = (): string[] => all.map((category) => (isDark() ? category.dark : category.light));
+export const fills = (): string[] => {
+  const dark = isDark();
+  return all.map((category) => (dark ? category.dark : category.light));
+};
 
 /** What the colours mean, for a legend: those that are in use. */
-export function legend(used: Set<number>): { title: string; colour: string }[] {
+export function legend(used: Uint8Array): { title: string; colour: string }[] {
   const colours = fills();
-  return categories.map((category, i) => ({ title: category.title, colour: colours[i], i })).filter((entry) => used.has(entry.i));
+  return categories.map((category, i) => ({ title: category.title, colour: colours[i], i })).filter((entry) => used[entry.i] === 1);
 }
 
 /** Colours of the page, as the style sheet has them, for a canvas. */

@@ -54,9 +54,12 @@ export interface Part {
   key?(event: KeyboardEvent): boolean;
 }
 
+/** Pixels of the device for each of CSS. */
+export const pixelRatio = (): number => window.devicePixelRatio || 1;
+
 /** A canvas in device pixels, with the size of its box. Returns its context scaled to CSS pixels. */
 export function fitCanvas(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
-  const scale = window.devicePixelRatio || 1;
+  const scale = pixelRatio();
   const context = canvas.getContext("2d", { alpha: false })!;
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
     canvas.width = Math.round(width * scale);

@@ -5,7 +5,9 @@ import type { Trace, Tree } from "./data";
 import { choice, el, fitCanvas, oncePerFrame, searchBox, type Part } from "./dom";
 import * as format from "./format";
 import type { Lane } from "./lanes";
-import { clampWindow, drawRow, matchTexts, painter, ROW_HEIGHT, spanAt, zoomAround, type Window } from "./rows";
+import { Raster } from "./raster";
+import { drawRow, finish, painter } from "./rowpaint";
+import { clampWindow, matchTexts, ROW_HEIGHT, spanAt, zoomAround, type Window } from "./rows";
 import { changeColour, changeFacts, changeLegend, sideTotals, type Side } from "./change";
 import { layOut, type Layout } from "./tree";
 
@@ -36,6 +38,7 @@ export class Flame implements Part {
   private matches: Uint8Array | null = null;
   private selected = -1;
   private selectedRow = -1;
+  private raster = new Raster();
   private observer = new ResizeObserver(() => this.draw());
   readonly draw = oncePerFrame(() => this.paint());
 
@@ -106,14 +109,13 @@ export class Flame implements Part {
     const width = Math.max(100, this.scroller.clientWidth);
     const height = this.height();
     const context = fitCanvas(this.canvas, width, height);
-    const p = painter(context, this.layout.spans, this.palette, this.trace.head.texts, this.window, width);
+    const p = painter({ context, raster: this.raster, spans: this.layout.spans, palette: this.palette, texts: this.trace.head.texts, window: this.window, width }, []);
     p.matches = this.matches;
     p.selected = this.selected;
     const { tree } = this.source;
     if (tree?.before) p.colourOf = (id) => changeColour(tree, id);
-    context.fillStyle = p.theme.back;
-    context.fillRect(0, 0, width, height);
     this.layout.rows.forEach((row, i) => drawRow(p, row, this.y(i), ROW_HEIGHT));
+    finish(p);
     this.element.dataset.from = String(this.window.from);
     this.element.dataset.to = String(this.window.to);
   }

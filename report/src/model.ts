@@ -78,7 +78,7 @@ export class ModelTree implements Part {
   private draw(): void {
     const head = el("div.tr.head", { role: "row" }, el("div.th", { role: "columnheader" }, "Module"), ...this.measures.map((measure) => el("div.th", { role: "columnheader" }, measure.title)));
     const rows = this.items.map((item, i) => (this.isShown(item) ? this.rowOf(item, i) : null)).filter((row): row is HTMLDivElement => row !== null);
-    this.grid.style.setProperty("--columns", `minmax(180px, 2fr) repeat(${this.measures.length}, minmax(120px, 1fr))`);
+    this.grid.style.setProperty("--columns", `minmax(180px, 2fr) repeat(${this.measures.length}, minmax(140px, 1fr))`);
     this.grid.replaceChildren(head, ...rows);
   }
 

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/**
- * Rows of spans on a canvas: what timeline and flame graph are made of.
- *
- * A row is numbers of spans that do not overlap, by time. What is narrower than a pixel is drawn as one
- * column, and the next span is found by search: a frame costs as many steps as there are pixels, however
- * many spans there are.
- */
-import { fills, theme, type Palette } from "./colours";
+/** Rows of spans: what timeline and flame graph are made of. A row is numbers of spans that do not overlap, by time. */
 import type { Spans } from "./data";
 
 export type Row = Uint32Array;
 export const ROW_HEIGHT = 18;
-export const FONT = "11px system-ui, sans-serif";
 
 /** The first place of the row whose span ends after `at`. */
 export function firstAfter(spans: Spans, row: Row, at: number, from = 0): number {
@@ -26,6 +18,18 @@ export function firstAfter(spans: Spans, row: Row, at: number, from = 0): number
   while (low < high) {
     const middle = (low + high) >>> 1;
     if (spans.end[row[middle]] <= at) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The first place whose value is not below what is wanted. */
+export function lowerBound(values: Float64Array, wanted: number): number {
+  let low = 0;
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (values[middle] < wanted) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -52,103 +56,6 @@ export function stackUp(spans: Spans, ids: Row): Row[] {
 export interface Window {
   from: number;
   to: number;
-}
-
-const ELLIPSIS = "…";
-
-const widths = new Map<string, number>(); // of texts: measured once
-
-function widthOf(context: CanvasRenderingContext2D, text: string): number {
-  let width = widths.get(text);
-  if (width === undefined) {
-    width = context.measureText(text).width;
-    if (widths.size > 20000) widths.clear();
-    widths.set(text, width);
-  }
-  return width;
-}
-
-/** The text, or its beginning; empty where not even three letters fit. */
-function fitText(context: CanvasRenderingContext2D, text: string, room: number): string {
-  const width = widthOf(context, text);
-  if (width <= room) return text;
-  const letters = Math.floor(((room - 8) / width) * text.length);
-  return letters >= 3 ? text.slice(0, letters) + ELLIPSIS : "";
-}
-
-export interface Painter {
-  context: CanvasRenderingContext2D;
-  spans: Spans;
-  palette: Palette;
-  texts: string[];
-  window: Window;
-  width: number;
-  fills: string[];
-  theme: ReturnType<typeof theme>;
-  /** By number of a text: whether a search matches it; null: nothing is searched. */
-  matches: Uint8Array | null;
-  selected: number;
-  used: Set<number>; // colours that were drawn
-  /** Of a comparison: the colour of a span; else it is that of its name. */
-  colourOf: ((id: number) => string) | null;
-}
-
-export function painter(context: CanvasRenderingContext2D, spans: Spans, palette: Palette, texts: string[], window: Window, width: number): Painter {
-  context.font = FONT;
-  context.textBaseline = "middle";
-  return { context, spans, palette, texts, window, width, fills: fills(), theme: theme(), matches: null, selected: -1, used: new Set(), colourOf: null };
-}
-
-export function drawRow(p: Painter, row: Row, y: number, height: number): void {
-  const { start, end, name } = p.spans;
-  const { from } = p.window;
-  const scale = p.width / (p.window.to - from);
-  const context = p.context;
-  const h = height - 1;
-  let last = -1; // colour that is set
-  let lastFound = true;
-  for (let i = firstAfter(p.spans, row, from); i < row.length;) {
-    const id = row[i];
-    const left = (start[id] - from) * scale;
-    if (left >= p.width) break;
-    const right = (end[id] - from) * scale;
-    const found = p.matches === null || p.matches[name[id]] === 1;
-    const colour = p.colourOf ? -2 : p.palette.number(name[id]);
-    if (p.colourOf) {
-      context.globalAlpha = found ? 1 : 0.25;
-      context.fillStyle = p.colourOf(id);
-    } else if (colour !== last || found !== lastFound) {
-      p.used.add(colour);
-      context.globalAlpha = found ? 1 : 0.25;
-      context.fillStyle = p.fills[colour];
-      last = colour;
-      lastFound = found;
-    }
-    if (right - left < 1) {
-      const x = Math.floor(left);
-      context.fillRect(x, y, 1, h);
-      i = Math.max(i + 1, firstAfter(p.spans, row, from + (x + 1) / scale, i));
-      continue;
-    }
-    const x = Math.max(0, left);
-    const w = Math.min(p.width, right) - x;
-    context.fillRect(x, y, w > 2 ? w - 0.5 : w, h);
-    if (id === p.selected) {
-      context.strokeStyle = p.theme.accent;
-      context.lineWidth = 2;
-      context.strokeRect(x + 1, y + 1, Math.max(1, w - 2), h - 2);
-    }
-    if (w > 28) {
-      const label = fitText(context, p.texts[name[id]], w - 8);
-      if (label) {
-        context.fillStyle = "#14181f";
-        context.fillText(label, x + 4, y + h / 2 + 0.5);
-        last = -1;
-      }
-    }
-    i++;
-  }
-  context.globalAlpha = 1;
 }
 
 /** The span of the row that is at a moment, give or take a pixel; -1: none. */

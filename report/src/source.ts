@@ -56,7 +56,7 @@ export function sourcePart(trace: Trace): Part {
     path.textContent = file.name;
     element.dataset.file = file.name;
     const without = file.rows.some((row) => cellOf(view, row, "source") === null);
-    note.textContent = without ? "The text of this file is not here: it was not found when the page was made, or had changed since the recording." : "";
+    note.textContent = without ? "The text of this file is not here: when the page was made it was not found, had changed since the recording, or was no source code by its name." : "";
   };
   const titled = files.map((file, i): [string, string] => [String(i), `${shortName(file, files)}${file.ns > 0 ? ` · ${format.timeNs(file.ns)}` : ""}`]);
   element.append(el("div.tools", {}, choice("File", titled, "0", (value) => show(files[Number(value)])), el("span.spacer"), path), place, printed, note);

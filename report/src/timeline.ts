@@ -1,34 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The timeline: lanes on a canvas, the time axis above, what is selected below. */
 import { legend, type Palette } from "./colours";
-import { LOST, UNFINISHED, type Cell, type Spans, type Table, type Trace } from "./data";
-import { el, fitCanvas, oncePerFrame, searchBox, type Part } from "./dom";
+import type { Trace } from "./data";
+import { describeArea, describeSpan } from "./details";
+import { el, oncePerFrame, searchBox, type Part } from "./dom";
 import * as format from "./format";
 import { place, type Lane } from "./lanes";
-import { clampWindow, drawRow, firstAfter, matchTexts, painter, ROW_HEIGHT, spanAt, zoomAround, type Painter, type Row, type Window } from "./rows";
-import { DataTable } from "./table";
+import type { Place } from "./links";
+import { Raster } from "./raster";
+import { clampWindow, firstAfter, matchTexts, ROW_HEIGHT, spanAt, zoomAround, type Window } from "./rows";
+import { paintRuler } from "./ticks";
+import { paintTimeline } from "./timelinepaint";
 
 const GUTTER = 210;
-const RULER = 26;
-
-interface Selection {
-  lane: Lane;
-  row: number;
-  id: number; // of the lane's spans
-}
-
-/** Whole numbers of a unit that are some 110 pixels apart. */
-function tickStep(nsPerPixel: number): number {
-  const least = nsPerPixel * 110;
-  const power = 10 ** Math.floor(Math.log10(Math.max(1, least)));
-  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least) ?? 10 * power;
-}
-
-function tickText(ns: number, step: number): string {
-  const [unit, name] = step >= 1e9 ? [1e9, "s"] : step >= 1e6 ? [1e6, "ms"] : step >= 1e3 ? [1e3, "µs"] : [1, "ns"];
-  const decimals = Math.max(0, Math.ceil(-Math.log10(step / (unit as number))));
-  return `${(ns / (unit as number)).toFixed(decimals)} ${name}`;
-}
 
 export class Timeline implements Part {
   readonly element: HTMLElement;
@@ -43,14 +27,15 @@ export class Timeline implements Part {
   private search: HTMLInputElement;
   private window: Window;
   private whole: Window;
-  private selection: Selection | null = null;
+  private selection: Place | null = null;
   private area: Window | null = null;
   private matches: Uint8Array | null = null;
-  private found: Selection[] = [];
+  private found: Place[] = [];
   private foundAt = -1;
   private held = new Set<string>();
   private drag: { x: number; from: Window; pans: boolean; moved: boolean } | null = null;
   private legendText = "";
+  private raster = new Raster();
   private observer = new ResizeObserver(() => this.draw());
   readonly draw = oncePerFrame(() => this.paint());
 
@@ -104,135 +89,17 @@ export class Timeline implements Part {
   private paint(): void {
     const width = this.width();
     const height = Math.max(60, this.scroller.clientHeight);
-    const context = fitCanvas(this.canvas, width, height);
-    const p = painter(context, this.trace.ranges, this.palette, this.trace.head.texts, this.window, width);
-    p.matches = this.matches;
-    context.fillStyle = p.theme.back;
-    context.fillRect(0, 0, width, height);
-    this.paintGrid(p, height);
-    const top = this.scroller.scrollTop;
-    for (const lane of this.lanes) if (lane.height > 0 && lane.y + lane.height > top && lane.y < top + height) this.paintLane(p, lane, lane.y - top);
-    this.paintArea(p, height);
-    this.paintArrows(p, top);
-    this.paintRuler(width);
-    this.showLegend(p.used);
+    const { trace, lanes, palette, window, selection, area, matches } = this;
+    const used = paintTimeline({ trace, lanes, palette, window, selection, area, matches, top: this.scroller.scrollTop }, this.canvas, this.raster, width, height);
+    paintRuler(this.ruler, window, width);
+    this.showLegend(used);
     const data = this.element.dataset;
     data.from = String(this.window.from);
     data.to = String(this.window.to);
     data.frames = String(Number(data.frames ?? 0) + 1);
   }
 
-  private paintGrid(p: Painter, height: number): void {
-    const step = tickStep((this.window.to - this.window.from) / p.width);
-    p.context.fillStyle = p.theme.line;
-    for (let at = Math.ceil(this.window.from / step) * step; at < this.window.to; at += step) p.context.fillRect(Math.round(this.x(at, p.width)), 0, 1, height);
-  }
-
-  private paintRuler(width: number): void {
-    const context = fitCanvas(this.ruler, width, RULER);
-    const colours = painter(context, this.trace.ranges, this.palette, [], this.window, width).theme;
-    context.fillStyle = colours.back;
-    context.fillRect(0, 0, width, RULER);
-    const step = tickStep((this.window.to - this.window.from) / width);
-    for (let at = Math.ceil(this.window.from / step) * step; at < this.window.to; at += step) {
-      const x = Math.round(this.x(at, width));
-      context.fillStyle = colours.line;
-      context.fillRect(x, RULER - 6, 1, 6);
-      context.fillStyle = colours.muted;
-      context.fillText(tickText(at, step), x + 4, RULER / 2);
-    }
-  }
-
-  private paintLane(p: Painter, lane: Lane, y: number): void {
-    if (lane.kind === "process") {
-      p.context.fillStyle = p.theme.lane;
-      p.context.fillRect(0, y, p.width, lane.height);
-      return;
-    }
-    if (lane.series) {
-      this.paintSeries(p, lane, y);
-      return;
-    }
-    p.spans = lane.spans;
-    const rows = lane.folded ? lane.rows.slice(0, 1) : lane.rows;
-    rows.forEach((row, i) => {
-      const top = y + 3 + i * ROW_HEIGHT;
-      if (top + ROW_HEIGHT < 0 || top > p.context.canvas.height) return;
-      p.selected = this.selection?.lane === lane && this.selection.row === i ? this.selection.id : -1;
-      drawRow(p, row, top, ROW_HEIGHT);
-    });
-    for (const mark of lane.marks) {
-      const x = this.x(this.trace.marks.at[mark], p.width);
-      if (x < 0 || x > p.width) continue;
-      p.context.fillStyle = this.trace.marks.what[mark] === LOST ? "#c0392b" : p.theme.accent;
-      p.context.fillRect(x, y + 1, 2, ROW_HEIGHT + 2);
-    }
-  }
-
-  /** A counter: for each pixel the greatest and the least that it had. */
-  private paintSeries(p: Painter, lane: Lane, y: number): void {
-    const { at, value } = lane.series!;
-    const top = y + 4;
-    const height = lane.height - 8;
-    const greatest = (lane.greatest ??= value.reduce((most, one) => (one > most ? one : most), 0));
-    const scale = height / (greatest || 1);
-    const context = p.context;
-    context.fillStyle = p.theme.accent;
-    context.globalAlpha = 0.35;
-    let i = lowerBound(at, this.window.from) - 1;
-    for (let x = 0; x < p.width; x++) {
-      const until = this.window.from + ((x + 1) / p.width) * (this.window.to - this.window.from);
-      let most = i >= 0 ? value[i] : 0;
-      while (i + 1 < at.length && at[i + 1] < until) {
-        i++;
-        if (value[i] > most) most = value[i];
-      }
-      const h = Math.max(0, most * scale);
-      if (i >= 0) context.fillRect(x, top + height - h, 1, h);
-    }
-    context.globalAlpha = 1;
-    context.fillStyle = p.theme.muted;
-    const text = lane.series!.isMemory ? format.bytes(greatest) : format.count(greatest);
-    context.fillText(`max ${text}`, 4, top + 7);
-  }
-
-  private paintArea(p: Painter, height: number): void {
-    if (!this.area) return;
-    const from = this.x(this.area.from, p.width);
-    const to = this.x(this.area.to, p.width);
-    p.context.fillStyle = p.theme.accent;
-    p.context.globalAlpha = 0.12;
-    p.context.fillRect(from, 0, to - from, height);
-    p.context.globalAlpha = 0.8;
-    p.context.fillRect(from, 0, 1, height);
-    p.context.fillRect(to, 0, 1, height);
-    p.context.globalAlpha = 1;
-  }
-
-  /** From and to what the selected span is linked with. */
-  private paintArrows(p: Painter, top: number): void {
-    if (!this.selection || this.selection.lane.spans !== this.trace.ranges) return;
-    const { ranges } = this.trace;
-    p.context.strokeStyle = p.theme.accent;
-    p.context.lineWidth = 1.5;
-    for (const link of this.linked(this.selection.id)) {
-      const [a, b] = [this.place(link.from), this.place(link.to)];
-      if (!a || !b) continue;
-      const middle = (s: Selection): number => s.lane.y + 3 + (s.lane.folded ? 0 : s.row) * ROW_HEIGHT + ROW_HEIGHT / 2 - top;
-      const x0 = this.x(ranges.end[link.from], p.width);
-      const x1 = this.x(ranges.start[link.to], p.width);
-      p.context.beginPath();
-      p.context.moveTo(x0, middle(a));
-      p.context.bezierCurveTo(x0 + 40, middle(a), x1 - 40, middle(b), x1, middle(b));
-      p.context.stroke();
-      p.context.beginPath();
-      p.context.arc(x1, middle(b), 3, 0, 7);
-      p.context.fillStyle = p.theme.accent;
-      p.context.fill();
-    }
-  }
-
-  private showLegend(used: Set<number>): void {
+  private showLegend(used: Uint8Array): void {
     const entries = legend(used);
     const text = entries.map((entry) => entry.title + entry.colour).join();
     if (text === this.legendText) return;
@@ -242,10 +109,6 @@ export class Timeline implements Part {
       swatch.style.background = entry.colour;
       return el("span", {}, swatch, entry.title);
     }));
-  }
-
-  private x(at: number, width: number): number {
-    return ((at - this.window.from) / (this.window.to - this.window.from)) * width;
   }
 
   // ---- moving
@@ -348,11 +211,11 @@ export class Timeline implements Part {
 
   // ---- selecting
 
-  private nameOf(selection: Selection): string {
+  private nameOf(selection: Place): string {
     return this.trace.head.texts[selection.lane.spans.name[selection.id]];
   }
 
-  private at(x: number, y: number): Selection | null {
+  private at(x: number, y: number): Place | null {
     const down = y + this.scroller.scrollTop;
     const lane = this.lanes.find((one) => one.height > 0 && down >= one.y && down < one.y + one.height);
     if (!lane) return null;
@@ -363,21 +226,7 @@ export class Timeline implements Part {
     return id < 0 ? null : { lane, row, id };
   }
 
-  /** Where a range of the trace, or work of a GPU, is drawn. */
-  private place(id: number): Selection | null {
-    const { ranges } = this.trace;
-    for (const lane of this.lanes) {
-      if (lane.spans !== ranges || lane.rows.length === 0) continue;
-      for (let row = 0; row < lane.rows.length; row++) {
-        let at = firstAfter(ranges, lane.rows[row], ranges.start[id]);
-        if (lane.rows[row][at] !== id && at > 0) at--; // of no length
-        if (lane.rows[row][at] === id) return { lane, row, id };
-      }
-    }
-    return null;
-  }
-
-  select(selection: Selection | null): void {
+  select(selection: Place | null): void {
     this.selection = selection;
     this.area = null;
     this.describe();
@@ -393,7 +242,7 @@ export class Timeline implements Part {
     this.show({ from: start[selection.id] - length * 0.3, to: end[selection.id] + length * 0.3 });
   }
 
-  private reveal(selection: Selection): void {
+  private reveal(selection: Place): void {
     const { start, end } = selection.lane.spans;
     const { id, lane } = selection;
     if (lane.folded || lane.height === 0) {
@@ -441,7 +290,7 @@ export class Timeline implements Part {
     this.found = [];
     this.foundAt = -1;
     if (this.matches) {
-      const places: Selection[] = [];
+      const places: Place[] = [];
       for (const lane of this.lanes) lane.rows.forEach((ids, row) => {
         for (const id of ids) if (this.matches![lane.spans.name[id]] === 1) places.push({ lane, row, id });
       });
@@ -469,129 +318,11 @@ export class Timeline implements Part {
     this.status.textContent = !this.matches ? "" : this.found.length === 0 ? "No match" : `${this.foundAt >= 0 ? `${this.foundAt + 1} of ` : ""}${this.found.length} match${this.found.length === 1 ? "" : "es"}`;
   }
 
-  // ---- details
-
-  private linked(id: number): { from: number; to: number; title: string }[] {
-    const { links, calls, ranges } = this.trace;
-    const found: { from: number; to: number; title: string }[] = [];
-    if (id >= ranges.ranges) {
-      const process = this.trace.head.streams[ranges.thread[id]].process;
-      for (let i = 0; i < calls.range.length; i++) if (calls.correlation[i] === ranges.correlation[id] && calls.process[i] === process && ranges.correlation[id] !== 0) found.push({ from: calls.range[i], to: id, title: "Launched by" });
-      return found;
-    }
-    for (let i = 0; i < links.to.length; i++) {
-      if (links.to[i] === id) {
-        const from = this.rangeAt(links.fromThread[i], links.fromStart[i]);
-        if (from >= 0) found.push({ from, to: id, title: "Forward" });
-      } else if (links.fromThread[i] === ranges.thread[id] && links.fromStart[i] === ranges.start[id] && this.rangeAt(ranges.thread[id], ranges.start[id]) === id) found.push({ from: id, to: links.to[i], title: "Backward" });
-    }
-    for (let i = 0; i < calls.range.length; i++) if (calls.range[i] === id) for (let work = ranges.ranges; work < ranges.count; work++) if (ranges.correlation[work] === calls.correlation[i]) found.push({ from: id, to: work, title: "Launches" });
-    return found;
-  }
-
-  private rangeAt(thread: number, start: number): number {
-    for (const lane of this.lanes) {
-      if (lane.thread !== thread) continue;
-      for (const row of lane.rows) {
-        const at = firstAfter(this.trace.ranges, row, start);
-        if (at < row.length && this.trace.ranges.start[row[at]] === start) return row[at];
-      }
-    }
-    return -1;
-  }
-
   private describe(): void {
-    const data = this.element.dataset;
-    data.selected = this.selection ? this.nameOf(this.selection) : "";
-    if (this.selection) this.details.replaceChildren(...this.describeSpan(this.selection));
-    else if (this.area) this.details.replaceChildren(...this.describeArea(this.area));
-    else this.details.replaceChildren(el("p.empty", {}, this.lanes.some((lane) => lane.rows.length > 0 || lane.series) ? "Click a span to see what it took, drag to add up a part of the time. W S zoom, A D move, / searches." : "The trace has nothing with a time of its own: no ranges, calls or counters."));
-  }
-
-  private describeSpan(selection: Selection): HTMLElement[] {
-    const { lane, id } = selection;
-    const { ranges, head } = this.trace;
-    const start = lane.spans.start[id];
-    const end = lane.spans.end[id];
-    const inside = lane.spans === ranges || lane.kind === "steps" ? totals(this.lanes.filter((one) => (lane.kind === "steps" ? one.process === lane.process && one.kind === "spans" : one === lane)), start, end, lane.kind === "steps" ? -1 : selection.row, head.texts) : null;
-    const children = inside?.direct ?? 0;
-    const facts: [string, string][] = [["Duration", format.timeNs(end - start)]];
-    if (lane.kind === "spans") facts.push(["Self", format.timeNs(end - start - children)]);
-    facts.push(["Start", format.timeNs(start)], ["Where", lane.title]);
-    if (lane.spans === ranges) {
-      for (const [title, column] of [["Inputs", ranges.shapes], ["Module", ranges.module], ["Called from", ranges.stack]] as const) if (column[id]) facts.push([title, head.texts[column[id]]]);
-      if (id < ranges.ranges && ranges.flags[id] & UNFINISHED) facts.push(["Unfinished", "its end is not in the trace"]);
-    }
-    const list = el("dl.facts", {}, ...facts.map(([title, text]) => el("div", {}, el("dt", {}, title), el("dd", { "data-fact": title }, text))));
-    const links = lane.spans === ranges ? this.linked(id) : [];
-    for (const link of links.slice(0, 12)) {
-      const other = link.from === id ? link.to : link.from;
-      list.append(el("div", {}, el("dt", {}, link.title), el("dd", {}, el("button.link", { type: "button", onclick: () => {
-        const place = this.place(other);
-        if (place) this.reveal(place);
-      } }, head.texts[ranges.name[other]]))));
-    }
-    const left = el("div.facts-box", {}, el("h2", {}, this.nameOf(selection)), list);
-    if (!inside || inside.table.rows.length === 0) return [left];
-    return [left, el("div.totals-box", {}, el("h3", {}, "Inside it"), new DataTable(inside.table, { label: "Totals inside the selection" }).element)];
-  }
-
-  private describeArea(area: Window): HTMLElement[] {
-    const inside = totals(this.lanes, area.from, area.to, -1, this.trace.head.texts);
-    return [el("div.facts-box", {}, el("h2", {}, "Selected time"), el("dl.facts", {}, el("div", {}, el("dt", {}, "Length"), el("dd", { "data-fact": "Length" }, format.timeNs(area.to - area.from))))),
-      el("div.totals-box", {}, el("h3", {}, "Ranges in it"), new DataTable(inside.table, { label: "Totals of the selected time" }).element)];
-  }
-}
-
-function lowerBound(values: Float64Array, wanted: number): number {
-  let low = 0;
-  let high = values.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (values[middle] < wanted) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-/** What lies between two moments, by name: below a row of one lane, or in all rows. */
-export function totals(lanes: Lane[], from: number, to: number, below: number, texts: string[]): { table: Table; direct: number } {
-  const byName = new Map<number, [count: number, total: number, self: number]>();
-  let direct = 0;
-  const overlap = (spans: Spans, id: number): number => Math.min(to, spans.end[id]) - Math.max(from, spans.start[id]);
-  const inRow = (spans: Spans, row: Row, act: (id: number) => void): void => {
-    for (let i = firstAfter(spans, row, from); i < row.length && spans.start[row[i]] < to; i++) act(row[i]);
-  };
-  for (const lane of lanes) {
-    lane.rows.forEach((row, r) => {
-      if (r <= below) return;
-      inRow(lane.spans, row, (id) => {
-        const length = overlap(lane.spans, id);
-        const entry = byName.get(lane.spans.name[id]) ?? [0, 0, 0];
-        entry[0]++;
-        entry[1] += length;
-        entry[2] += length;
-        byName.set(lane.spans.name[id], entry);
-        if (r === below + 1) direct += length;
-      });
-      // What the row below takes is not the own time of what it lies in.
-      const next = lane.rows[r + 1];
-      if (next && lane.kind === "spans") subtract(lane.spans, row, next, from, to, byName);
-    });
-  }
-  const rows: Cell[][] = Array.from(byName, ([name, [count, total, self]]): Cell[] => [texts[name], count, total, self, total / count]);
-  rows.sort((a, b) => (b[3] as number) - (a[3] as number));
-  return { direct, table: { columns: [{ key: "name", title: "Name", kind: "text" }, { key: "count", title: "Count", kind: "count" }, { key: "total_ns", title: "Total", kind: "time" }, { key: "self_ns", title: "Self", kind: "time" }, { key: "mean_ns", title: "Mean", kind: "time" }], rows, row_count: rows.length, microseconds: false } };
-}
-
-/** Takes the time of spans of the row below from what they lie in. */
-function subtract(spans: Spans, row: Row, next: Row, from: number, to: number, byName: Map<number, [number, number, number]>): void {
-  let parent = firstAfter(spans, row, from);
-  for (let i = firstAfter(spans, next, from); i < next.length && spans.start[next[i]] < to; i++) {
-    const id = next[i];
-    while (parent < row.length && spans.end[row[parent]] < spans.end[id]) parent++;
-    if (parent >= row.length || spans.start[row[parent]] > spans.start[id]) continue;
-    const entry = byName.get(spans.name[row[parent]]);
-    if (entry) entry[2] -= Math.min(to, spans.end[id]) - Math.max(from, spans.start[id]);
+    const { trace, lanes, selection, area } = this;
+    this.element.dataset.selected = selection ? this.nameOf(selection) : "";
+    if (selection) this.details.replaceChildren(...describeSpan(trace, lanes, selection, (there) => this.reveal(there)));
+    else if (area) this.details.replaceChildren(...describeArea(trace, lanes, area));
+    else this.details.replaceChildren(el("p.empty", {}, lanes.some((lane) => lane.rows.length > 0 || lane.series) ? "Click a span to see what it took, drag to add up a part of the time. W S zoom, A D move, / searches." : "The trace has nothing with a time of its own: no ranges, calls or counters."));
   }
 }

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from cli_tools import needs_tools, read, read_json, sonde
-from page_tools import contrast_faults, needs_page, unnamed_controls, wait_until
+from cli_tools import generate, needs_tools, read, read_json, sonde
+from page_tools import Opened, contrast_faults, needs_page, unnamed_controls, wait_until
 
 pytestmark = [needs_tools, needs_page]
 
@@ -83,6 +83,36 @@ def test_highlights_of_gpus_memory_and_steps(opened):
     trace, page, (count, each) = follow("steps", r"(\d+) steps of ([\d.]+) us each; none takes twice as long", "main > .view")
     rows = read_json("report", trace, "--view", "steps", "--json", "--rows", "-1")["rows"]
     assert int(count) == len(rows) and float(each) * 1000 == sorted(row["duration_ns"] for row in rows)[len(rows) // 2]
+
+
+def test_steps_that_take_twice_as_long_are_counted(opened):
+    trace, shown = opened("slow_steps")
+    page = shown.go("summary")
+    link = page.locator(".highlights a").filter(has_text="steps")
+    assert link.text_content() == "4 of 40 steps take at least twice as long as the median step"
+    detail = link.locator("xpath=following::p[1]").text_content()
+    rows = read_json("report", trace, "--view", "steps", "--json", "--rows", "-1")["rows"]
+    times = sorted(row["duration_ns"] for row in rows)
+    assert len(rows) == 40 and [row["step"] for row in rows if row["duration_ns"] >= 2 * times[20]] == [5, 12, 17, 31]
+    # The link leads to the steps; their table and the text of `sonde report` have the same numbers.
+    link.click()
+    page.wait_for_selector("main > .view")
+    assert page.locator("main h1").text_content() == "Steps"
+    page.get_by_placeholder("Filter").fill(f"duration_ns>={2 * times[20]}")
+    wait_until(page, "document.querySelector('main .count').textContent.startsWith('4 ')")
+    assert [row["step"] for row in shown.rows()] == [5, 12, 17, 31]
+    text = read("report", trace, "--view", "steps", "--rows", "-1").decode().splitlines()
+    assert [line.split()[1] for line in text if len(line.split()) == 5 and line.split()[3] in ("200.000us", "250.000us")] == ["5", "12", "17", "31"]
+    told = {line.split(": ")[0].lower(): float(line.split(": ")[1][:-2]) for line in text if re.match("(Median|Shortest|Longest): ", line)}
+    assert {key: float(value) for key, value in re.findall(r"the (median|shortest|longest) (?:is )?([\d.]+) us", detail.lower())} == told
+    assert told == {"median": 100, "shortest": 100, "longest": 250}
+
+
+def test_one_step_that_takes_twice_as_long(browser, tmp_path):
+    read("export", generate("slow_steps", tmp_path / "one.sonde", "1"), "--to", "html")
+    shown = Opened(browser, tmp_path / "one.sonde.html")
+    assert "1 of 40 steps takes at least twice as long as the median step" in shown.go("summary").locator(".highlights a").all_text_contents()
+    shown.close()
 
 
 # ---- tables
@@ -161,138 +191,6 @@ def test_a_table_of_thousands_has_some_rows_in_the_document(opened):
     wait_until(page, "first => ![...document.querySelectorAll('.td[data-key=key]')].some(one => one.textContent === first)", arg=first)
     told = read_json("report", trace, "--json", "--rows", "-1", "--sort", "self_cpu_time_total")["rows"]
     assert shown.rows()[-1]["key"] == told[-1]["key"]
-
-
-# ---- timeline
-
-def window(page):
-    data = page.locator("main > .timeline").evaluate("part => [Number(part.dataset.from), Number(part.dataset.to)]")
-    return data[0], data[1] - data[0]
-
-
-def hold(page, key, until):
-    page.keyboard.down(key)
-    wait_until(page, until)
-    page.keyboard.up(key)
-    # The frame that was under way still moves the window.
-    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-
-def test_keys_zoom_and_pan_as_in_perfetto(opened):
-    _, shown = opened("torch")
-    page = shown.go("timeline")
-    whole = window(page)
-    length = "(document.querySelector('main > .timeline').dataset.to - document.querySelector('main > .timeline').dataset.from)"
-    hold(page, "w", f"{length} < {whole[1] / 2}")
-    near = window(page)
-    assert near[1] < whole[1] / 2
-    at = "Number(document.querySelector('main > .timeline').dataset.from)"
-    hold(page, "d", f"{at} > {near[0]}")
-    assert window(page)[1] == pytest.approx(near[1])
-    hold(page, "a", f"{at} < {window(page)[0]}")
-    hold(page, "s", f"{length} > {near[1] * 1.5}")
-    page.keyboard.press("0")
-    wait_until(page, f"{length} >= {whole[1]} - 1")
-
-
-def test_search_selects_and_tells_what_a_span_took(opened):
-    trace, shown = opened("torch")
-    events = read_json("export", trace, "--to", "chrome", "-o", "-")["traceEvents"]
-    page = shown.go("timeline")
-    name = "aten::linear"
-    mine = [event for event in events if event.get("ph") == "X" and event["name"] == name]
-    page.get_by_label("Search names").fill(name)
-    wait_until(page, "document.querySelector('.timeline .count').textContent.includes('match')")
-    assert page.locator(".timeline .count").text_content() == f"{len(mine)} match{'' if len(mine) == 1 else 'es'}"
-    page.keyboard.press("Enter")
-    wait_until(page, "document.querySelector('main > .timeline').dataset.selected !== ''")
-    assert page.locator("main > .timeline").get_attribute("data-selected") == name
-    first = min(mine, key=lambda event: event["ts"])
-    assert page.locator("dd[data-fact=Duration]").text_content() == f"{first['dur']:.3f}us"
-    inside = [event for event in events if event.get("ph") == "X" and event["tid"] == first["tid"] and event is not first
-              and first["ts"] <= event["ts"] and event["ts"] + event["dur"] <= first["ts"] + first["dur"]]
-    assert sum(row["count"] for row in shown.rows(".totals-box .table")) == len(inside) > 0
-
-
-def test_a_click_selects_and_arrows_move(opened):
-    _, shown = opened("threads")
-    page = shown.go("timeline")
-    page.locator(".timeline canvas[role=application]").focus()
-    page.keyboard.press("ArrowRight")
-    assert page.locator("main > .timeline").get_attribute("data-selected") == "work"
-    page.keyboard.press("ArrowDown")
-    assert page.locator("main > .timeline").get_attribute("data-selected") == "part"
-    assert page.locator("dd[data-fact=Duration]").text_content() == "1.000us"
-    page.keyboard.press("ArrowUp")
-    assert page.locator("dd[data-fact=Duration]").text_content() == "5.000us"
-    assert page.locator("dd[data-fact=Self]").text_content() == "4.000us"
-    page.keyboard.press("Escape")
-    assert page.locator("main > .timeline").get_attribute("data-selected") == ""
-    lane = page.locator(".lane-name.spans").first
-    box = page.locator(".timeline canvas[role=application]").bounding_box()
-    top = lane.bounding_box()["y"] + 10
-    for part in range(2, 98):  # some of the lane is a range
-        page.mouse.click(box["x"] + box["width"] * part / 100, top)
-        if page.locator("main > .timeline").get_attribute("data-selected"):
-            break
-    assert page.locator("main > .timeline").get_attribute("data-selected") == "work"
-
-
-def test_a_part_of_the_time_is_added_up(opened):
-    trace, shown = opened("threads")
-    page = shown.go("timeline")
-    box = page.locator(".timeline canvas[role=application]").bounding_box()
-    page.mouse.move(box["x"] + 1, box["y"] + 40)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + 60, steps=4)
-    page.mouse.up()
-    page.wait_for_selector(".totals-box")
-    told = {row["key"]: row for row in read_json("report", trace, "--json")["rows"]}
-    rows = {row["name"]: row for row in shown.rows(".totals-box .table")}
-    for name in ("work", "part"):
-        assert rows[name]["count"] == told[name]["count"]
-        assert rows[name]["total_ns"] == round(told[name]["cpu_time_total"] * 1000)
-        assert rows[name]["self_ns"] == round(told[name]["self_cpu_time_total"] * 1000)
-
-
-def test_links_lead_from_calls_to_kernels_and_back(opened):
-    _, shown = opened("gpu")
-    page = shown.go("timeline")
-    page.get_by_label("Search names").fill("cudaLaunchKernel")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("button.link")
-    kernel = page.locator("button.link").first.text_content()
-    page.locator("button.link").first.click()
-    wait_until(page, "name => document.querySelector('main > .timeline').dataset.selected === name", arg=kernel)
-    assert "GPU" not in kernel and page.locator("dt", has_text="Launched by").count() == 1
-    assert "stream" in page.locator("dd[data-fact=Where]").text_content()
-
-
-def test_links_lead_from_forward_to_backward_operators(opened):
-    trace, shown = opened("torch")
-    flows = [event for event in read_json("export", trace, "--to", "chrome", "-o", "-")["traceEvents"] if event.get("cat") == "fwdbwd"]
-    page = shown.go("timeline")
-    page.get_by_label("Search names").fill("aten::addmm")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("button.link")
-    target = page.locator("button.link").first.text_content()
-    assert flows and target == "AddmmBackward0"
-    page.locator("button.link").first.click()
-    wait_until(page, "name => document.querySelector('main > .timeline').dataset.selected === name", arg=target)
-    page.locator("button.link", has_text="aten::addmm").first.click()
-    wait_until(page, "document.querySelector('main > .timeline').dataset.selected === 'aten::addmm'")
-
-
-def test_lanes_of_processes_steps_streams_and_counters(opened):
-    names = []
-    for case in ("gpu", "steps", "counters", "two_processes"):
-        _, shown = opened(case)
-        names.append(shown.go("timeline").locator(".lane-name .title").all_text_contents())
-    gpu, steps, counters, processes = names
-    assert any("stream" in name for name in gpu)
-    assert "Steps" in steps
-    assert {"loss", "rate"} <= set(counters)
-    assert len([name for name in processes if re.search(r" \d+$", name)]) >= 2
 
 
 # ---- flame graph

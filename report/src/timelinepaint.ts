@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Draws a window of the timeline: each time the whole of it, from nothing but what is in the view. */
+import type { Palette } from "./colours";
+import { LOST, type Trace } from "./data";
+import { fitCanvas, pixelRatio } from "./dom";
+import * as format from "./format";
+import type { Lane } from "./lanes";
+import { linked, placeOf, type Place } from "./links";
+import { packedHex, type Raster } from "./raster";
+import { drawRow, finish, painter, type Painter } from "./rowpaint";
+import { lowerBound, ROW_HEIGHT, type Window } from "./rows";
+import { ticks } from "./ticks";
+
+const SERIES_PART = 0.35; // how much of the accent's colour a counter has
+const LOST_COLOUR = "#c0392b";
+
+export interface TimelineView {
+  trace: Trace;
+  lanes: Lane[];
+  palette: Palette;
+  window: Window;
+  top: number; // how far the lanes are scrolled
+  selection: Place | null;
+  area: Window | null;
+  matches: Uint8Array | null;
+}
+
+const xOf = (p: Painter, at: number): number => ((at - p.window.from) / (p.window.to - p.window.from)) * p.width;
+
+/** Returns which colours it drew, by number. */
+export function paintTimeline(view: TimelineView, canvas: HTMLCanvasElement, raster: Raster, width: number, height: number): Uint8Array {
+  const { trace, window, palette } = view;
+  const context = fitCanvas(canvas, width, height);
+  const p = painter({ context, raster, spans: trace.ranges, palette, texts: trace.head.texts, window, width }, ticks(window, width).at);
+  p.matches = view.matches;
+  const lanes = view.lanes.filter((lane) => lane.height > 0 && lane.y + lane.height > view.top && lane.y < view.top + height);
+  for (const lane of lanes) paintLane(p, view, lane, lane.y - view.top);
+  finish(p);
+  for (const lane of lanes) paintOnTop(p, view, lane, lane.y - view.top);
+  paintArea(p, view.area, height);
+  paintArrows(p, view);
+  return p.used;
+}
+
+function paintLane(p: Painter, view: TimelineView, lane: Lane, y: number): void {
+  if (lane.kind === "process") paintHead(p, lane, y);
+  else if (lane.series) paintSeries(p, lane, y);
+  else {
+    p.spans = lane.spans;
+    const rows = lane.folded ? lane.rows.slice(0, 1) : lane.rows;
+    rows.forEach((row, i) => {
+      const top = y + 3 + i * ROW_HEIGHT;
+      if (top + ROW_HEIGHT < 0 || top * pixelRatio() > p.raster.height) return;
+      p.selected = view.selection?.lane === lane && view.selection.row === i ? view.selection.id : -1;
+      drawRow(p, row, top, ROW_HEIGHT);
+    });
+  }
+}
+
+function paintHead(p: Painter, lane: Lane, y: number): void {
+  p.raster.strip.pixels.fill(packedHex(p.theme.lane));
+  p.raster.put(Math.round(y * pixelRatio()), Math.round((y + lane.height) * pixelRatio()));
+}
+
+const seriesTop = (y: number): number => y + 4;
+const greatestOf = (lane: Lane): number => (lane.greatest ??= lane.series!.value.reduce((most, one) => (one > most ? one : most), 0));
+
+/** A counter: for each pixel the greatest that it had. */
+function paintSeries(p: Painter, lane: Lane, y: number): void {
+  const { at, value } = lane.series!;
+  const { from, to } = p.window;
+  const { raster } = p;
+  const height = (lane.height - 8) * pixelRatio();
+  const bottom = Math.round(seriesTop(y) * pixelRatio() + height);
+  const scale = height / (greatestOf(lane) || 1);
+  const colour = packedHex(p.theme.accent);
+  let i = lowerBound(at, from) - 1;
+  for (let x = 0; x < raster.width; x++) {
+    const until = from + ((x + 1) / raster.width) * (to - from);
+    let most = i >= 0 ? value[i] : 0;
+    while (i + 1 < at.length && at[i + 1] < until) {
+      i++;
+      if (value[i] > most) most = value[i];
+    }
+    if (i >= 0 && most > 0) raster.column(x, bottom - most * scale, bottom, colour, SERIES_PART);
+  }
+}
+
+/** Marks, and texts of counters: over the picture. */
+function paintOnTop(p: Painter, view: TimelineView, lane: Lane, y: number): void {
+  const { context } = p;
+  if (lane.series) {
+    const text = lane.series.isMemory ? format.bytes(greatestOf(lane)) : format.count(greatestOf(lane));
+    context.fillStyle = p.theme.muted;
+    context.fillText(`max ${text}`, 4, seriesTop(y) + 7);
+  }
+  const { at, what } = view.trace.marks;
+  for (const mark of lane.marks) {
+    const x = xOf(p, at[mark]);
+    if (x < 0 || x > p.width) continue;
+    context.fillStyle = what[mark] === LOST ? LOST_COLOUR : p.theme.accent;
+    context.fillRect(x, y + 1, 2, ROW_HEIGHT + 2);
+  }
+}
+
+function paintArea(p: Painter, area: Window | null, height: number): void {
+  if (!area) return;
+  const { context } = p;
+  const from = xOf(p, area.from);
+  const to = xOf(p, area.to);
+  context.fillStyle = p.theme.accent;
+  context.globalAlpha = 0.12;
+  context.fillRect(from, 0, to - from, height);
+  context.globalAlpha = 0.8;
+  context.fillRect(from, 0, 1, height);
+  context.fillRect(to, 0, 1, height);
+  context.globalAlpha = 1;
+}
+
+/** From and to what the selected span is linked with. */
+function paintArrows(p: Painter, view: TimelineView): void {
+  const { trace, selection, lanes } = view;
+  const { ranges } = trace;
+  if (!selection || selection.lane.spans !== ranges) return;
+  const { context } = p;
+  context.strokeStyle = p.theme.accent;
+  context.fillStyle = p.theme.accent;
+  context.lineWidth = 1.5;
+  const middle = (place: Place): number => place.lane.y + 3 + (place.lane.folded ? 0 : place.row) * ROW_HEIGHT + ROW_HEIGHT / 2 - view.top;
+  for (const link of linked(trace, lanes, selection.id)) {
+    const [a, b] = [placeOf(trace, lanes, link.from), placeOf(trace, lanes, link.to)];
+    if (!a || !b) continue;
+    const x0 = xOf(p, ranges.end[link.from]);
+    const x1 = xOf(p, ranges.start[link.to]);
+    context.beginPath();
+    context.moveTo(x0, middle(a));
+    context.bezierCurveTo(x0 + 40, middle(a), x1 - 40, middle(b), x1, middle(b));
+    context.stroke();
+    context.beginPath();
+    context.arc(x1, middle(b), 3, 0, 7);
+    context.fill();
+  }
+}
