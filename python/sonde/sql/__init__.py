@@ -7,6 +7,7 @@
 libsonde makes the tables; DuckDB takes them through Arrow as they are. The queries are the files NAME.sql of this folder:
 they run on DuckDB and on Spark alike.
 """
+import functools
 import os
 import re
 
@@ -69,17 +70,29 @@ class _Traces:
             self.sources.append(trace)
             self.names = trace.table_names()
 
-    def _part(self, source, table, number):
+    def _part(self, source, table):
         if not isinstance(source, Trace):
             files = _literal(os.path.join(source, table, "**", "*.parquet"))
-            return f"select * from read_parquet({files}, hive_partitioning = true)"
-        name = f"sonde_{table}_{number}"
-        self.connection.register(name, source.table(table))
-        return f"select {_literal(source.job())} as job, * from {name}"
+            return self.connection.sql(f"select * from read_parquet({files}, hive_partitioning = true)")
+        return self.connection.from_arrow(source.table(table)).project(f"{_literal(source.job())} as job, *")
 
     def make(self, table):
-        parts = [self._part(source, table, number) for number, source in enumerate(self.sources)]
-        self.connection.execute(f"create view {table} as {' union all by name '.join(parts)}")
+        """One view of all sources, by the names of the columns; what a source is made of has no name of its own."""
+        parts = [self._part(source, table) for source in self.sources]
+        names = list(dict.fromkeys(name for part in parts for name in part.columns))
+        parts = [part.project(", ".join(f'"{name}"' if name in part.columns else f'null as "{name}"' for name in names))
+                 for part in parts]
+        whole = functools.reduce(lambda first, second: first.union(second), parts)
+        if _scans_again():
+            whole.create_view(table)
+        else:
+            whole.create(table)
+
+
+def _scans_again():
+    """DuckDB before 2.0 reads a stream of Arrow once, and then fails: it gets a copy."""
+    import duckdb
+    return int(duckdb.__version__.partition(".")[0]) >= 2
 
 
 def connect(*paths, query=None):  # pylint: disable=redefined-outer-name
