@@ -523,3 +523,87 @@ def test_heap_stacks_are_exported(c_program, tmp_path):
         top = subprocess.run(["go", "tool", "pprof", "-top", "-unit=B", "-symbolize=none", tmp_path / "t.pb.gz"], check=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300).stdout.decode()
         assert "Type: leaked" in top and re.search(r"\b12345B .* leak$", top, re.M)
+
+
+PATHS = r"""
+#include <alloca.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static _Thread_local jmp_buf out;
+static _Thread_local char way[64];
+static void go(int depth);
+#define AFTER __asm__ volatile("" ::: "memory")
+__attribute__((noinline)) void take(void) { void *volatile p = malloc(16); free(p); }
+__attribute__((noinline)) void a(int depth) { go(depth); AFTER; }
+__attribute__((noinline)) void b(int depth) /* needs its frame pointer: its stack has any size */
+{
+    char *room = alloca((size_t)(way[0] * 16 + depth));
+    __asm__ volatile("" ::"r"(room) : "memory");
+    go(depth);
+    AFTER;
+}
+__attribute__((noinline)) void c(int depth) /* calls from two places, and saves registers that change */
+{
+    register long x __asm__(REGISTER) = depth * 77 + way[1];
+    if (way[depth + 1] % 2) go(depth); else { AFTER; go(depth); }
+    __asm__ volatile("" ::"r"(x) : "memory");
+}
+__attribute__((noinline)) void d(int depth) { if (depth % 2) take(); go(depth); AFTER; }
+static __attribute__((noinline)) void go(int depth)
+{
+    static void (*const next[])(int) = { a, b, c, d };
+    if (way[depth] == '.') { take(); if (way[depth + 1] == 'j') longjmp(out, 1); AFTER; return; }
+    next[way[depth] - 'a'](depth + 1);
+    AFTER;
+}
+static void *work(void *which)
+{
+    unsigned seed = 12345 + (unsigned)(size_t)which;
+    for (int n = 0; n < 6000; n++) {
+        seed = seed * 1103515245 + 12345;
+        unsigned kind = seed >> 16, length = 1 + (kind >> 9) % 5;
+        memset(way, 0, sizeof way);
+        for (unsigned i = 0; i < length; i++) way[i] = (char)('a' + (kind >> 2 * (i % 4) & 3));
+        way[length] = '.';
+        way[length + 1] = kind % 7 == 0 ? 'j' : 0;
+        if (!setjmp(out)) go(0);
+        printf("%s\n", (const char *)way);
+    }
+    return NULL;
+}
+int main(void)
+{
+    pthread_t threads[2];
+    work(NULL);
+    for (size_t i = 0; i < 2; i++) pthread_create(&threads[i], NULL, work, (void *)(i + 1));
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the program names a register")
+@pytest.mark.parametrize("flags", [["-fomit-frame-pointer", '-DREGISTER="rbp"'],
+                                   ["-fno-omit-frame-pointer", '-DREGISTER="rbx"']])
+def test_every_call_path_has_its_own_allocations(programs, tmp_path, flags):
+    """Callers that are as in the walk before are not walked again: no allocation may get another's stack."""
+    program = programs("paths" + flags[0], PATHS, "cc", "-pthread", *flags)
+    done, _ = record(tmp_path / "t.sonde", program, status=0)
+    expected = {}
+    for line in done.stdout.decode().split():
+        path = line.split(".")[0]
+        ends = [path] + [path[:i + 1] for i, name in enumerate(path) if name == "d" and i % 2 == 0]
+        for end in ends:
+            expected[end] = expected.get(end, 0) + 16
+    folded = sonde("export", tmp_path / "t.sonde", "--to", "folded", "--heap", "allocated", "-o", "-").stdout.decode()
+    found = {}
+    for line in folded.splitlines():
+        stack, size = line.rsplit(" ", 1)
+        names = re.findall(r"(?:^|;)(\w+)", stack)
+        if "take" in names:
+            path = "".join(name for name in names if name in ("a", "b", "c", "d"))
+            found[path] = found.get(path, 0) + int(size)
+    assert found == expected

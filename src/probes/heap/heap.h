@@ -39,13 +39,15 @@ enum snd_heap_inside {
 
 /* A thread's own. */
 struct snd_heap_thread {
-    enum snd_heap_inside inside;
-    const void          *newest;  /* allocated last, nothing freed since: temporary if freed now */
-    const void          *counted; /* the last block that was counted: see operators.c */
-    const void          *passing; /* being freed by operator delete, and counted already */
-    uint64_t             low, high; /* part of its stack that is known to be readable */
-    uint64_t             left;      /* bytes that pass unnoted: notes.h */
-    uint64_t             random;    /* sampled: state of its generator; 0: not seeded */
+    enum snd_heap_inside   inside;
+    const void            *newest; /* allocated last, nothing freed since: temporary if freed now */
+    const void            *counted;   /* the last block that was counted: see operators.c */
+    const void            *passing;   /* being freed by operator delete, and counted already */
+    uint64_t               low, high; /* part of its stack that is known to be readable */
+    uint64_t               left;      /* bytes that pass unnoted: notes.h */
+    uint64_t               random;    /* sampled: state of its generator; 0: not seeded */
+    bool                   is_ending; /* its walk is another thread's now */
+    struct snd_heap_walks *walks;     /* walk.c's; NULL: none yet */
 };
 extern __thread struct snd_heap_thread snd_heap_self __attribute__((tls_model("initial-exec")));
 

@@ -102,6 +102,7 @@ __attribute__((constructor)) static void load(void)
         fprintf(stderr,
                 "sonde: allocations are not recorded: the program's own file defines malloc, "
                 "and calls it directly\n");
+    snd_heap_walk_threads();
     pthread_atfork(prepare, in_parent, in_child);
     sonde_end_late(snd_heap_flush);
     snd_heap_flush(); /* what libraries that were loaded before allocated: the recording has begun */

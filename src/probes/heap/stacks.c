@@ -383,7 +383,7 @@ static uint32_t add(struct recording *r, enum snd_heap_kind kind,
 }
 
 static SND_NOINLINE uint32_t make(struct recording *r, enum snd_heap_kind kind,
-                                  const struct snd_heap_stack *stack, uint64_t low, uint64_t high)
+                                  struct snd_heap_stack *stack, uint64_t low, uint64_t high)
 {
     int before = errno;
 
@@ -391,6 +391,7 @@ static SND_NOINLINE uint32_t make(struct recording *r, enum snd_heap_kind kind,
     struct slot *slot = slot_of(r->slots, low, high);
     uint32_t     number = slot->high ? slot->stack : 0;
     if (number == 0) {
+        snd_heap_stack_fill(stack);
         number = add(r, kind, stack);
         keep(r, low, high, number);
     }
@@ -399,7 +400,7 @@ static SND_NOINLINE uint32_t make(struct recording *r, enum snd_heap_kind kind,
     return number;
 }
 
-uint32_t snd_heap_stack_of(enum snd_heap_kind kind, const struct snd_heap_stack *stack)
+uint32_t snd_heap_stack_of(enum snd_heap_kind kind, struct snd_heap_stack *stack)
 {
     struct snd_heap_thread *self = &snd_heap_self;
     enum snd_heap_inside    before = self->inside;

@@ -31,7 +31,7 @@ void snd_heap_stacks_init(uint64_t period);
  * The number of a stack, 0 when nothing records, SND_HEAP_OWN. Where the trace has no room for
  * it, that of the stack that is not known.
  */
-uint32_t snd_heap_stack_of(enum snd_heap_kind kind, const struct snd_heap_stack *stack);
+uint32_t snd_heap_stack_of(enum snd_heap_kind kind, struct snd_heap_stack *stack);
 /* The number of the unknown stack. */
 uint32_t snd_heap_unknown(enum snd_heap_kind kind);
 

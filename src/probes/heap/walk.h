@@ -2,10 +2,14 @@
 /*
  * probes/heap/walk.h - the call stack of an allocation, by the tables for exceptions (.eh_frame).
  *
- * What the tables say of an address of code is kept in a few numbers (struct snd_heap_row), by
- * address, for all threads: a frame then costs a look into a hash table and two loads. Frames whose
- * rule does not fit (signal handlers, hand-written code) are walked the slow way, by
- * pystack/unwind.h.
+ * What the tables say of an address of code is kept (framerules.h): a frame then costs a look into
+ * a hash table and two loads. Frames whose rule does not fit (signal handlers, hand-written code)
+ * are walked the slow way, by pystack/unwind.h.
+ *
+ * Most allocations of a thread have most of their callers in common with the one before. Each
+ * thread keeps its latest walks: a frame at the same place of the stack has the same callers, if
+ * every word of the stack from which they were found has the same value. Comparing these words
+ * takes a fraction of a walk, and a stack that was compared is hashed already.
  *
  * The stack is read in place. Each page of it is probed by a system call before it is first read,
  * so that a stack which does not match the tables ends the walk, not the program.
@@ -17,36 +21,26 @@
 
 #define SND_HEAP_FRAMES 128 /* of one stack, innermost first; what is further out is left out */
 
-enum snd_heap_rule {
-    SND_RULE_SP,    /* CFA = stack pointer + cfa */
-    SND_RULE_FP,    /* CFA = frame pointer + cfa */
-    SND_RULE_AT_FP, /* CFA is stored at frame pointer + cfa: a function that aligned its stack */
-    SND_RULE_END,   /* there is no caller, or nothing is known of it */
-    SND_RULE_ODD,   /* needs the full unwinder */
-};
-
-struct snd_heap_row {
-    uint64_t pc;                    /* a return address; 0: the slot is free */
-    int32_t  cfa, return_at, fp_at; /* the latter two from the CFA */
-    uint8_t  rule;                  /* enum snd_heap_rule */
-    bool     fp_saved;              /* else the frame pointer is still the caller's */
-    bool     is_ours;               /* code of the recorder */
-    bool     is_hidden;             /* code of this library: an operator new */
-};
+struct snd_heap_walked;
 
 struct snd_heap_stack {
-    uint64_t pcs[SND_HEAP_FRAMES];
+    uint64_t pcs[SND_HEAP_FRAMES]; /* these and `count`: only after snd_heap_stack_fill() */
     uint32_t count;
     bool     cut;
-    bool     is_ours;   /* the recorder called */
-    uint64_t low, high; /* 128 bits that stand for the stack */
+    bool     is_ours;                     /* the recorder called */
+    uint64_t low, high;                   /* 128 bits that stand for the stack */
+    const struct snd_heap_walked *walked; /* the thread's, until its next walk; NULL: filled */
 };
 
 /* Once, before the first walk. */
 void snd_heap_walk_init(void);
+/* When all libraries of the program are loaded: threads keep walks of their own from now on. */
+void snd_heap_walk_threads(void);
 /* A library was unloaded: its addresses may become another's. */
 void snd_heap_walk_forget(void);
 void snd_heap_walk(const struct snd_heap_caller *caller, struct snd_heap_stack *stack);
+/* Before the thread's next walk. */
+void snd_heap_stack_fill(struct snd_heap_stack *stack);
 /* Held around a fork. */
 void snd_heap_walk_lock(void);
 void snd_heap_walk_unlock(void);
