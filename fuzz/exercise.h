@@ -22,4 +22,7 @@ void exercise_yaml(const uint8_t *data, size_t size);
 /* Takes it for an ELF file, a perf map, the kernel's list of symbols and for mangled names of Rust's. */
 void exercise_symbols(const uint8_t *data, size_t size);
 
+/* A file with DWARF: functions and lines at its addresses. */
+void exercise_dwarf(const uint8_t *data, size_t size);
+
 #endif

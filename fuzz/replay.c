@@ -3,7 +3,8 @@
  * fuzz/replay.c - the harnesses without libFuzzer, as an ordinary test.
  *
  *     replay ROUNDS FILE...     each file as it is, truncated, and changed ROUNDS times;
- *                               NAME.yml is a pipeline file, NAME.map, NAME.names,
+ *                               NAME.yml is a pipeline file, NAME.dwarf an ELF file of which the
+ *                               DWARF matters, NAME.map, NAME.names,
  *                               NAME.frames (.eh_frame) and ELF files are symbols, anything else a trace
  *
  * Changes are drawn from a fixed seed: a failure comes back.
@@ -99,6 +100,7 @@ static exercise_fn *choose(const char *path, const uint8_t *bytes, size_t size)
         const char  *suffix;
         exercise_fn *exercise;
     } kinds[] = { { ".yml", exercise_yaml },
+                  { ".dwarf", exercise_dwarf },
                   { ".map", exercise_symbols },
                   { ".names", exercise_symbols },
                   { ".frames", exercise_symbols } };
