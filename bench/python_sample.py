@@ -20,14 +20,14 @@ import os
 import queue
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-from python_functions import deciles, fib, merge
+from figures import conclude, figure, ratio, say
+from python_functions import fib
 
 os.environ.setdefault("PYINSTRUMENT_IGNORE_OVERHEAD_WARNING", "1")
 BUDGET = 1.02
@@ -207,9 +207,8 @@ def sampler_figures(program, what, work, folder, windows):
             while not tasks():  # it names itself when it runs
                 work()
             value = share_of(tasks(), work, windows)
-        found.append({"name": f"python_sample_{program}_share_{name}".replace(" ", "_"),
-                      "what": f"{what}: {name}'s own share of a processor", "value": 100 * value,
-                      "unit": "%", "budget": None, "at_least": False, "met": None})
+        found.append(figure(f"python_sample_{program}_share_{name}".replace(" ", "_"),
+                            f"{what}: {name}'s own share of a processor", 100 * value, "%"))
     return found
 
 
@@ -225,24 +224,9 @@ def measure(work, samplers, rounds, folder):
     return times
 
 
-def figure(program, what, name, times, budget):
-    bare, sampled = times["bare"], times[name]
-    pairs = [a / b for a, b in zip(sampled, bare)]
-    value = min(sampled) / min(bare)
-    return {"name": f"python_sample_{program}_{name}".replace(" ", "_"),
-            "what": f"{what}, sampled {HZ} times a second by {name}", "value": value, "unit": "x",
-            "budget": budget, "at_least": False,
-            "met": None if budget is None else value <= budget, "spread": deciles(pairs),
-            "median": statistics.median(pairs), "best_ns": [min(sampled), min(bare)]}
-
-
-def shown(f):
-    text = f"{f['what']:<78} {f['value']:>9.3f} {f['unit']:<3}"
-    if "spread" in f:
-        text += f" spread {f['spread'][0]:.2f} .. {f['spread'][1]:.2f}"
-    if f["budget"] is not None:
-        text += f"  at most {f['budget']:.2f}: {'met' if f['met'] else 'MISSED'}"
-    return text
+def sampled(program, what, name, times, budget):
+    return ratio(f"python_sample_{program}_{name}".replace(" ", "_"), f"{what}, sampled {HZ} times a second by {name}",
+                 times[name], times["bare"], budget, best_ns=[min(times[name]), min(times["bare"])])
 
 
 def main():
@@ -259,26 +243,18 @@ def main():
                                     ("intra", f"torch, {THREADS} threads inside an operator", intra_work)):
             work = make()
             if work is None:
-                print("bench/python_sample.py: torch is not installed", file=sys.stderr)
+                sys.stderr.write("left out: sampling of torch: it is not installed\n")
                 continue
             # The others change the time of a round by themselves: fewer rounds, of their own.
             found = measure(work, {"sonde": sonde_on}, rounds, folder)
-            figures.append(figure(program, what, "sonde", found, BUDGET))
-            print(shown(figures[-1]), flush=True)
-            for one in sampler_figures(program, what, work, folder, rounds * 2):
-                figures.append(one)
-                print(shown(one), flush=True)
+            figures.append(say(sampled(program, what, "sonde", found, BUDGET)))
+            figures += map(say, sampler_figures(program, what, work, folder, rounds * 2))
             for name, sampler in others.items():
                 found = measure(work, {name: sampler}, max(3, rounds // 10), folder)
-                figures.append(figure(program, what, name, found, BUDGET if name == "sonde attach" else None))
-                print(shown(figures[-1]), flush=True)
-    figures.append({"name": "python_sample_wake", "what": f"a thread that wakes {HZ} times a second, of a processor",
-                    "value": 100 * wake_share(rounds), "unit": "%", "budget": None, "at_least": False, "met": None})
-    print(shown(figures[-1]), flush=True)
-    merge(figures)
-    missed = [one["what"] for one in figures if one["met"] is False]
-    if missed:
-        sys.exit(f"bench/python_sample.py: over budget: {'; '.join(missed)}")
+                figures.append(say(sampled(program, what, name, found, BUDGET if name == "sonde attach" else None)))
+    figures.append(say(figure("python_sample_wake", f"a thread that wakes {HZ} times a second, of a processor",
+                              100 * wake_share(rounds), "%")))
+    conclude(figures)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* How addresses are stored. */
-#define ENCODED_FORMAT 0x0f
-#define ENCODED_PCREL 0x10
-#define ENCODED_RELATION 0x70
-#define ENCODED_OMITTED 0xff
+#include "pystack/cfiprogram.h"
+
 #define TABLE_ENCODING 0x3b /* of the sorted table: 4 bytes, signed, from where the header is */
 
 /* struct dl_find_object of <dlfcn.h>, which older headers do not have. */
@@ -41,280 +38,6 @@ bool snd_cfi_object(uint64_t address, struct snd_cfi_object *found)
     return true;
 }
 
-/* ------------------------------------------------------------------ numbers */
-
-uint64_t snd_cfi_fixed(struct snd_cfi_bytes *b, size_t size)
-{
-    uint64_t value = 0;
-
-    if ((size_t)(b->end - b->at) < size) {
-        b->bad = true;
-        b->at = b->end;
-        return 0;
-    }
-    memcpy(&value, b->at, size); /* both processors are little-endian */
-    b->at += size;
-    return value;
-}
-
-static int64_t extend(uint64_t value, unsigned bits)
-{
-    return bits < 64 && (value >> (bits - 1) & 1u) ? (int64_t)(value | ~(uint64_t)0 << bits)
-                                                   : (int64_t)value;
-}
-
-static uint64_t read_leb(struct snd_cfi_bytes *b, unsigned *bits)
-{
-    uint64_t value = 0, byte;
-
-    *bits = 0;
-    do {
-        byte = snd_cfi_fixed(b, 1);
-        if (*bits < 64)
-            value |= (byte & 0x7f) << *bits;
-        *bits += 7;
-    } while (byte & 0x80);
-    return value;
-}
-
-uint64_t snd_cfi_uleb(struct snd_cfi_bytes *b)
-{
-    unsigned bits;
-
-    return read_leb(b, &bits);
-}
-
-int64_t snd_cfi_sleb(struct snd_cfi_bytes *b)
-{
-    unsigned bits;
-    uint64_t value = read_leb(b, &bits);
-
-    return extend(value, bits);
-}
-
-static struct snd_cfi_bytes take_block(struct snd_cfi_bytes *b)
-{
-    uint64_t size = snd_cfi_uleb(b);
-
-    if (size > (uint64_t)(b->end - b->at)) {
-        b->bad = true;
-        size = 0;
-    }
-    struct snd_cfi_bytes block = { b->at, b->at + size, false };
-    b->at += size;
-    return block;
-}
-
-/* Sizes of the formats of an address; 0: not one that is used. */
-static const struct {
-    uint8_t size;
-    bool    is_signed;
-} formats[16] = {
-    [0x00] = { 8, false }, [0x02] = { 2, false }, [0x03] = { 4, false }, [0x04] = { 8, false },
-    [0x0a] = { 2, true },  [0x0b] = { 4, true },  [0x0c] = { 8, true },
-};
-
-/* A length is a difference, whatever addresses are relative to. */
-static uint64_t read_encoded(const struct snd_cfi *c, struct snd_cfi_bytes *b, uint8_t encoding,
-                             bool is_length)
-{
-    uint64_t here = (uint64_t)(uintptr_t)b->at + c->bias;
-    size_t   size = formats[encoding & ENCODED_FORMAT].size;
-
-    if (size == 0 || (encoding & ENCODED_RELATION & ~ENCODED_PCREL)) {
-        b->bad = true;
-        return 0;
-    }
-    uint64_t value = snd_cfi_fixed(b, size);
-    if (formats[encoding & ENCODED_FORMAT].is_signed)
-        value = (uint64_t)extend(value, (unsigned)size * 8);
-    return value + (!is_length && (encoding & ENCODED_PCREL) ? here : 0);
-}
-
-/* ------------------------------------------------------------- instructions */
-
-enum operand {
-    NONE,
-    COLUMN,
-    UNSIGNED,
-    UNSIGNED_FACTORED,
-    SIGNED_FACTORED,
-    BLOCK,
-    BYTE,
-    HALF,
-    WORD,
-    ADDRESS
-};
-
-struct operands {
-    uint64_t             column;
-    int64_t              number;
-    struct snd_cfi_bytes block;
-};
-
-typedef void effect_fn(struct snd_cfi *c, const struct operands *o, enum snd_cfi_kind kind);
-
-static void do_nothing(struct snd_cfi *c, const struct operands *o, enum snd_cfi_kind kind)
-{
-    (void)c, (void)o, (void)kind;
-}
-
-static void advance(struct snd_cfi *c, const struct operands *o, enum snd_cfi_kind kind)
-{
-    (void)kind;
-    c->location += (uint64_t)o->number * c->code_factor;
-}
-
-static void set_location(struct snd_cfi *c, const struct operands *o, enum snd_cfi_kind kind)
-{
-    (void)kind;
-    c->location = (uint64_t)o->number;
-}
-
-/* Vector registers and the like have no place here, and are of no use. */
-static void set_rule(struct snd_cfi *c, const struct operands *o, enum snd_cfi_kind kind)
-{
-    if (o->column < SND_CFI_REGISTERS)
-        c->row.registers[o->column] = (struct snd_cfi_rule){ kind, o->number, o->block };
-}
-
-static void set_negative(struct snd_cfi *c, const struct operands *o, enum snd_cfi_kind kind)
-{
-    const struct operands negative = { o->column, -o->number, o->block };
-
-    set_rule(c, &negative, kind);
-}
-
-static void restore(struct snd_cfi *c, const struct operands *o, enum snd_cfi_kind kind)
-{
-    (void)kind;
-    if (o->column < SND_CFI_REGISTERS)
-        c->row.registers[o->column] = c->initial.registers[o->column];
-}
-
-static void remember(struct snd_cfi *c, const struct operands *o, enum snd_cfi_kind kind)
-{
-    (void)o, (void)kind;
-    if (c->saved_count == SND_CFI_SAVED)
-        c->unknown = true;
-    else
-        c->saved[c->saved_count++] = c->row;
-}
-
-static void recall(struct snd_cfi *c, const struct operands *o, enum snd_cfi_kind kind)
-{
-    (void)o, (void)kind;
-    if (c->saved_count == 0)
-        c->unknown = true;
-    else
-        c->row = c->saved[--c->saved_count];
-}
-
-static void set_cfa(struct snd_cfi *c, const struct operands *o, enum snd_cfi_kind kind)
-{
-    c->row.cfa_register = (uint32_t)o->column;
-    c->row.cfa = (struct snd_cfi_rule){ kind, o->number, o->block };
-}
-
-static void set_cfa_register(struct snd_cfi *c, const struct operands *o, enum snd_cfi_kind kind)
-{
-    (void)kind;
-    c->row.cfa_register = (uint32_t)o->column;
-}
-
-static void set_cfa_offset(struct snd_cfi *c, const struct operands *o, enum snd_cfi_kind kind)
-{
-    (void)kind;
-    c->row.cfa.offset = o->number;
-}
-
-/* By code; the three that carry an operand in their low six bits follow. */
-static const struct instruction {
-    effect_fn        *effect; /* NULL: not known */
-    enum operand      first, second;
-    enum snd_cfi_kind kind;
-} instructions[] = {
-    [0x00] = { do_nothing, NONE, NONE, 0 },
-    [0x01] = { set_location, ADDRESS, NONE, 0 },
-    [0x02] = { advance, BYTE, NONE, 0 },
-    [0x03] = { advance, HALF, NONE, 0 },
-    [0x04] = { advance, WORD, NONE, 0 },
-    [0x05] = { set_rule, COLUMN, UNSIGNED_FACTORED, SND_CFI_AT },
-    [0x06] = { restore, COLUMN, NONE, 0 },
-    [0x07] = { set_rule, COLUMN, NONE, SND_CFI_UNDEFINED },
-    [0x08] = { set_rule, COLUMN, NONE, SND_CFI_SAME },
-    [0x09] = { set_rule, COLUMN, UNSIGNED, SND_CFI_REGISTER },
-    [0x0a] = { remember, NONE, NONE, 0 },
-    [0x0b] = { recall, NONE, NONE, 0 },
-    [0x0c] = { set_cfa, COLUMN, UNSIGNED, SND_CFI_REGISTER },
-    [0x0d] = { set_cfa_register, COLUMN, NONE, 0 },
-    [0x0e] = { set_cfa_offset, UNSIGNED, NONE, 0 },
-    [0x0f] = { set_cfa, BLOCK, NONE, SND_CFI_IS_RESULT },
-    [0x10] = { set_rule, COLUMN, BLOCK, SND_CFI_AT_RESULT },
-    [0x11] = { set_rule, COLUMN, SIGNED_FACTORED, SND_CFI_AT },
-    [0x12] = { set_cfa, COLUMN, SIGNED_FACTORED, SND_CFI_REGISTER },
-    [0x13] = { set_cfa_offset, SIGNED_FACTORED, NONE, 0 },
-    [0x14] = { set_rule, COLUMN, UNSIGNED_FACTORED, SND_CFI_IS },
-    [0x15] = { set_rule, COLUMN, SIGNED_FACTORED, SND_CFI_IS },
-    [0x16] = { set_rule, COLUMN, BLOCK, SND_CFI_IS_RESULT },
-    [0x2d] = { do_nothing, NONE, NONE,
-               0 }, /* the return address is signed: it is stripped anyway */
-    [0x2e] = { do_nothing, UNSIGNED, NONE, 0 },
-    [0x2f] = { set_negative, COLUMN, UNSIGNED_FACTORED, SND_CFI_AT },
-};
-#define INSTRUCTIONS (sizeof instructions / sizeof instructions[0])
-
-static void read_operand(struct snd_cfi *c, enum operand operand, struct operands *o)
-{
-    static const uint8_t  sizes[] = { [BYTE] = 1, [HALF] = 2, [WORD] = 4 };
-    struct snd_cfi_bytes *b = &c->program;
-
-    if (operand == COLUMN)
-        o->column = snd_cfi_uleb(b);
-    else if (operand == UNSIGNED)
-        o->number = (int64_t)snd_cfi_uleb(b);
-    else if (operand == UNSIGNED_FACTORED)
-        o->number = (int64_t)(snd_cfi_uleb(b) * (uint64_t)c->data_factor); /* may wrap: untrusted */
-    else if (operand == SIGNED_FACTORED)
-        o->number = (int64_t)((uint64_t)snd_cfi_sleb(b) * (uint64_t)c->data_factor);
-    else if (operand == BLOCK)
-        o->block = take_block(b);
-    else if (operand == ADDRESS)
-        o->number = (int64_t)read_encoded(c, b, c->encoding, false);
-    else if (operand != NONE)
-        o->number = (int64_t)snd_cfi_fixed(b, sizes[operand]);
-}
-
-static void execute(struct snd_cfi *c)
-{
-    uint8_t         code = (uint8_t)snd_cfi_fixed(&c->program, 1);
-    struct operands o = { .column = code & 0x3fu, .number = code & 0x3f };
-
-    if (code >> 6 == 1) {
-        advance(c, &o, 0);
-    } else if (code >> 6 == 2) {
-        read_operand(c, UNSIGNED_FACTORED, &o);
-        set_rule(c, &o, SND_CFI_AT);
-    } else if (code >> 6 == 3) {
-        restore(c, &o, 0);
-    } else if (code < INSTRUCTIONS && instructions[code].effect) {
-        const struct instruction *i = &instructions[code];
-        read_operand(c, i->first, &o);
-        read_operand(c, i->second, &o);
-        i->effect(c, &o, i->kind);
-    } else {
-        c->unknown = true;
-    }
-}
-
-static bool run_program(struct snd_cfi *c, struct snd_cfi_bytes program)
-{
-    c->program = program;
-    while (c->program.at < c->program.end && c->location <= c->pc && !c->unknown)
-        execute(c);
-    return !c->program.bad && !c->unknown;
-}
-
 /* ------------------------------------------------------------------- tables */
 
 /* An entry of .eh_frame without its length; `bad` where it is not one of 32 bits. */
@@ -345,7 +68,7 @@ static bool read_common(struct snd_cfi *c, struct snd_cfi_bytes b)
     c->has_extra = letters[0] == 'z';
     struct snd_cfi_bytes extra = { b.at, b.at, false };
     if (c->has_extra)
-        extra = take_block(&b);
+        extra = snd_cfi_take_block(&b);
     c->encoding = 0;
     c->is_signal = false;
     for (const char *l = letters + c->has_extra; *l; l++) {
@@ -354,16 +77,17 @@ static bool read_common(struct snd_cfi *c, struct snd_cfi_bytes b)
         else if (*l == 'L')
             snd_cfi_fixed(&extra, 1);
         else if (*l == 'P')
-            read_encoded(c, &extra,
-                         (uint8_t)snd_cfi_fixed(&extra, 1) & (ENCODED_FORMAT | ENCODED_PCREL),
-                         true);
+            snd_cfi_read_encoded(c, &extra,
+                                 (uint8_t)snd_cfi_fixed(&extra, 1) &
+                                     (SND_CFI_ENCODED_FORMAT | SND_CFI_ENCODED_PCREL),
+                                 true);
         else if (*l == 'S')
             c->is_signal = true;
         else if (*l != 'B') /* which key signs return addresses */
             return false;
     }
     c->program = b;
-    return !b.bad && !extra.bad && c->encoding != ENCODED_OMITTED &&
+    return !b.bad && !extra.bad && c->encoding != SND_CFI_ENCODED_OMITTED &&
            c->return_column < SND_CFI_REGISTERS;
 }
 
@@ -408,10 +132,10 @@ bool snd_cfi_find(struct snd_cfi *c, uint64_t pc)
     if (b.bad || back == 0 || !read_common(c, open_entry(here - back)))
         return false;
     struct snd_cfi_bytes common = c->program;
-    c->function = c->location = read_encoded(c, &b, c->encoding, false);
-    uint64_t size = read_encoded(c, &b, c->encoding, true);
+    c->function = c->location = snd_cfi_read_encoded(c, &b, c->encoding, false);
+    uint64_t size = snd_cfi_read_encoded(c, &b, c->encoding, true);
     if (c->has_extra)
-        take_block(&b);
+        snd_cfi_take_block(&b);
     if (b.bad || pc < c->function || pc - c->function >= size)
         return false;
     memset(&c->row, 0, sizeof c->row);
@@ -419,10 +143,10 @@ bool snd_cfi_find(struct snd_cfi *c, uint64_t pc)
     c->saved_count = 0;
     c->unknown = false;
     c->pc = pc;
-    if (!run_program(c, common))
+    if (!snd_cfi_run(c, common))
         return false;
     c->initial = c->row;
-    return run_program(c, b);
+    return snd_cfi_run(c, b);
 }
 
 /* ------------------------------------------------------------ a whole section */
@@ -449,7 +173,7 @@ static void walk_rows(struct snd_cfi *c, struct snd_cfi_bytes program,
     c->program = program;
     while (c->program.at < c->program.end && left-- > 0) {
         uint64_t before = c->location;
-        execute(c);
+        snd_cfi_execute(c);
         if (c->unknown || c->program.bad)
             break;
         if (c->location != before)
@@ -465,10 +189,10 @@ static void walk_function(struct snd_cfi *c, struct snd_cfi_bytes common, struct
     if (common.bad || !read_common(c, common))
         return;
     struct snd_cfi_bytes first = c->program;
-    c->function = c->location = read_encoded(c, &b, c->encoding, false);
-    uint64_t size = read_encoded(c, &b, c->encoding, true);
+    c->function = c->location = snd_cfi_read_encoded(c, &b, c->encoding, false);
+    uint64_t size = snd_cfi_read_encoded(c, &b, c->encoding, true);
     if (c->has_extra)
-        take_block(&b);
+        snd_cfi_take_block(&b);
     if (b.bad || size == 0 || c->function == 0)
         return; /* the linker has left the function out */
     memset(&c->row, 0, sizeof c->row);
@@ -476,7 +200,7 @@ static void walk_function(struct snd_cfi *c, struct snd_cfi_bytes common, struct
     c->saved_count = 0;
     c->unknown = false;
     c->pc = UINT64_MAX;
-    if (!run_program(c, first))
+    if (!snd_cfi_run(c, first))
         return;
     c->initial = c->row;
     v->begin(v->user, c->function, c->function + size);

@@ -85,6 +85,7 @@ static void sample(struct snd_sampling *sampling, const struct snd_observation *
         missed = snd_pace_next(&pace);
         wait_until(pace.due_ns, o->quit);
     }
+    snd_sampling_count_own(sampling);
 }
 
 enum sonde_status snd_observe(const struct snd_observation *o, struct sonde_error *err)

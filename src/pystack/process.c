@@ -4,8 +4,8 @@
 #include <string.h>
 
 #define THREADS_MAX 65536 /* more is a loop */
-#define LOOKS 1           /* further ones, that must agree */
-#define LOOKS_FAR 3       /* the same, of frames in several pages */
+#define LOOKS 2           /* that must agree */
+#define LOOKS_FAR 4       /* the same, of frames in several pages */
 #define SHOTS 4           /* until what the hint says is right */
 
 static bool read_word(const struct snd_python *python, uint64_t address, uint64_t *value)
@@ -98,9 +98,10 @@ bool snd_python_update(const struct snd_python *python, struct snd_py_interp *in
     pieces[n++] = (struct snd_piece){ python->runtime + l->runtime_interpreters, &newest, 8 };
     for (size_t i = 0; i < count && i < SND_INTERPRETERS_MAX; i++) {
         memset(locks[i], 0, sizeof locks[i]);
-        pieces[n++] = (struct snd_piece){ interps[i].address + l->interp_threads, &interps[i].head,
-                                          8 };
+        /* In this order, since in most versions one follows the other: see memory.c. */
         pieces[n++] = (struct snd_piece){ interps[i].address + l->interp_made, &interps[i].made,
+                                          8 };
+        pieces[n++] = (struct snd_piece){ interps[i].address + l->interp_threads, &interps[i].head,
                                           8 };
         if (interps[i].gil != 0)
             pieces[n++] = (struct snd_piece){ interps[i].gil + l->gil_holder, locks[i], 16 };
@@ -142,17 +143,58 @@ static size_t thread_size(const struct snd_py_layout *l)
     return most + 8;
 }
 
+#define BATCH 64 /* thread states in one call to the kernel */
+
+/* Thread states that were in the list before, read in one call: most often they are there again. */
+struct batch {
+    const struct snd_py_thread *known;
+    size_t                      known_count;
+    size_t                      first, count, next; /* of those known: what is in `bytes` */
+    char                        bytes[BATCH][SND_PY_THREAD_READ];
+};
+
+static void read_batch(const struct snd_python *python, struct batch *batch, size_t first,
+                       size_t need)
+{
+    struct snd_piece pieces[BATCH];
+    size_t           n = 0;
+
+    for (; n < BATCH && first + n < batch->known_count; n++)
+        pieces[n] = (struct snd_piece){ batch->known[first + n].state, batch->bytes[n], need };
+    batch->first = batch->next = first;
+    batch->count = snd_memory_read_many(python->pid, pieces, n);
+}
+
+/* The thread state at this address; NULL if it cannot be read. Valid until the next call. */
+static const char *state_at(const struct snd_python *python, struct batch *batch, uint64_t state,
+                            size_t need, char *spare)
+{
+    size_t at = batch->next;
+
+    while (at < batch->known_count && batch->known[at].state != state)
+        at++;
+    if (at == batch->known_count) /* new */
+        return snd_memory_read(python->pid, state, spare, need) ? spare : NULL;
+    if (at >= batch->first + batch->count)
+        read_batch(python, batch, at, need);
+    batch->next = at + 1;
+    return at < batch->first + batch->count ? batch->bytes[at - batch->first] : NULL;
+}
+
 static size_t list_threads(const struct snd_python *python, const struct snd_py_interp *interp,
-                           struct snd_py_thread *threads, size_t size, size_t count, bool *whole)
+                           struct batch *batch, struct snd_py_thread *threads, size_t size,
+                           size_t count, bool *whole)
 {
     const struct snd_py_layout *l = &python->layout;
     uint64_t                    state;
-    char                        bytes[SND_PY_THREAD_READ];
+    char                        spare[SND_PY_THREAD_READ];
+    const char                 *bytes;
     size_t                      need = thread_size(l);
 
-    if (!read_word(python, interp->address + l->interp_threads, &state) || need > sizeof bytes)
+    if (!read_word(python, interp->address + l->interp_threads, &state) || need > sizeof spare)
         return count;
-    while (state != 0 && count < THREADS_MAX && snd_memory_read(python->pid, state, bytes, need)) {
+    while (state != 0 && count < THREADS_MAX &&
+           (bytes = state_at(python, batch, state, need, spare)) != NULL) {
         if (snd_u64(bytes + l->thread_interp) != interp->address)
             break; /* freed while we read the list */
         if (count < size)
@@ -170,14 +212,19 @@ static size_t list_threads(const struct snd_python *python, const struct snd_py_
 }
 
 size_t snd_python_threads(const struct snd_python *python, const struct snd_py_interp *interps,
-                          size_t interp_count, struct snd_py_thread *threads, size_t size,
+                          size_t interp_count, const struct snd_py_thread *known,
+                          size_t known_count, struct snd_py_thread *threads, size_t size,
                           bool *whole)
 {
-    size_t count = 0;
+    struct batch batch;
+    size_t       count = 0;
 
+    batch.known = known;
+    batch.known_count = known_count;
+    read_batch(python, &batch, 0, thread_size(&python->layout));
     *whole = true;
     for (size_t i = 0; i < interp_count; i++)
-        count = list_threads(python, &interps[i], threads, size, count, whole);
+        count = list_threads(python, &interps[i], &batch, threads, size, count, whole);
     return count;
 }
 
@@ -278,37 +325,58 @@ enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t sta
 #define LOCK_READ \
     24 /* bytes of the lock: who had it last, whether it is locked, how often it went on */
 
-/* What one call to the kernel reads, in this order; the pages of the hint between the pointers. */
+/*
+ * What one call to the kernel reads, in this order; the pages of the hint after `before`. Of two looks in
+ * one call, also the pages once more after `after`, then `later` and `cframe_later`, and no lock.
+ */
 struct shot {
     char     lock_before[LOCK_READ];
     uint64_t cframe, before, after;
+    uint64_t later, cframe_later;
     char     lock_after[LOCK_READ];
 };
 
+static size_t add_pages(const struct snd_py_hint *hint, struct snd_pages *pages,
+                        struct snd_piece *pieces, size_t n)
+{
+    for (uint32_t i = 0; i < hint->count; i++)
+        pieces[n++] = (struct snd_piece){ hint->pages[i], pages->bytes[i], SND_PAGE };
+    memcpy(pages->at, hint->pages, hint->count * sizeof *pages->at);
+    pages->count = hint->count;
+    pages->next = pages->used = 0;
+    pages->late = false;
+    return n;
+}
+
+/* With `again`, two looks; `gil` is then 0. */
 static bool take_shot(const struct snd_python *python, uint64_t state, uint64_t gil,
-                      const struct snd_py_hint *hint, struct snd_pages *pages, struct shot *shot)
+                      const struct snd_py_hint *hint, struct snd_pages *pages,
+                      struct snd_pages *again, struct shot *shot)
 {
     const struct snd_py_layout *l = &python->layout;
-    struct snd_piece            pieces[SND_PAGES_MAX + 5];
+    struct snd_piece            pieces[2 * SND_PAGES_MAX + 5];
+    const struct snd_piece      link = { hint->link, NULL, 8 };
     size_t                      n = 0;
 
     if (gil != 0)
         pieces[n++] = (struct snd_piece){ gil + l->gil_holder, shot->lock_before, LOCK_READ };
     if (l->has_cframe)
         pieces[n++] = (struct snd_piece){ state + l->thread_frame, &shot->cframe, 8 };
-    pieces[n++] = (struct snd_piece){ hint->link, &shot->before, 8 };
-    for (uint32_t i = 0; i < hint->count; i++)
-        pieces[n++] = (struct snd_piece){ hint->pages[i], pages->bytes[i], SND_PAGE };
-    pieces[n++] = (struct snd_piece){ hint->link, &shot->after, 8 };
+    pieces[n++] = (struct snd_piece){ link.address, &shot->before, link.size };
+    n = add_pages(hint, pages, pieces, n);
+    pieces[n++] = (struct snd_piece){ link.address, &shot->after, link.size };
+    if (again) {
+        n = add_pages(hint, again, pieces, n);
+        pieces[n++] = (struct snd_piece){ link.address, &shot->later, link.size };
+        if (l->has_cframe)
+            pieces[n++] = (struct snd_piece){ state + l->thread_frame, &shot->cframe_later, 8 };
+    }
     if (gil != 0)
         pieces[n++] = (struct snd_piece){ gil + l->gil_holder, shot->lock_after, LOCK_READ };
-    if (snd_memory_read_many(python->pid, pieces, n) != n)
-        return false;
-    memcpy(pages->at, hint->pages, hint->count * sizeof *pages->at);
-    pages->count = hint->count;
-    pages->next = pages->used = 0;
-    pages->late = false;
-    return true;
+    if (snd_memory_read_many(python->pid, pieces, n) == n)
+        return true;
+    pages->count = 0;
+    return false;
 }
 
 /*
@@ -356,39 +424,6 @@ static void keep_pages(struct snd_py_hint *hint, const struct snd_pages *pages)
             hint->pages[hint->count++] = pages->at[i];
 }
 
-static enum snd_py_read look(const struct snd_python *python, uint64_t state, uint64_t gil,
-                             struct snd_py_hint *hint, struct snd_py_stack *stack)
-{
-    struct shot shot;
-    bool        is_right = false;
-
-    stack->still = false;
-    stack->switches = 0;
-    for (int tries = 0; tries < SHOTS && !is_right; tries++) {
-        if (hint->link == 0 && !find_link(python, state, &hint->link))
-            return SND_PY_UNREAD;
-        if (take_shot(python, state, gil, hint, &stack->pages, &shot))
-            is_right = follow_shot(python, &shot, hint);
-        else if (hint->count == 0 && tries > 0)
-            return SND_PY_UNREAD;
-        else
-            *hint = (struct snd_py_hint){ 0 }; /* of a page that is no more */
-    }
-    if (!is_right || shot.before != shot.after)
-        return SND_PY_TORN;
-    enum snd_py_read read = walk(python, hint->link, shot.before, stack);
-    if (read != SND_PY_READ)
-        return read;
-    keep_pages(hint, &stack->pages);
-    uint64_t after = shot.before;
-    if ((!stack->cut && !stack->ends) ||
-        (stack->pages.late && (!read_word(python, hint->link, &after) || after != shot.before)))
-        return SND_PY_TORN;
-    if (gil != 0)
-        note_lock(python, state, &shot, stack);
-    return SND_PY_READ;
-}
-
 /* The innermost frame may have gone on to its next instruction: the same function, another line. */
 static bool is_same(const struct snd_py_stack *a, const struct snd_py_stack *b)
 {
@@ -402,18 +437,78 @@ static bool is_same(const struct snd_py_stack *a, const struct snd_py_stack *b)
     return true;
 }
 
+/* Nothing moved between the first and the last thing that was read. */
+static bool is_steady(const struct snd_python *python, const struct shot *shot, bool twice)
+{
+    return shot->before == shot->after &&
+           (!twice || (shot->later == shot->before &&
+                       (!python->layout.has_cframe || shot->cframe_later == shot->cframe)));
+}
+
+/* The frames of one look at what a shot has read. */
+static enum snd_py_read walk_shot(const struct snd_python *python, uint64_t link, uint64_t top,
+                                  struct snd_py_stack *stack)
+{
+    enum snd_py_read read = walk(python, link, top, stack);
+    uint64_t         after = top;
+
+    if (read != SND_PY_READ)
+        return read;
+    if ((!stack->cut && !stack->ends) ||
+        (stack->pages.late && (!read_word(python, link, &after) || after != top)))
+        return SND_PY_TORN;
+    return SND_PY_READ;
+}
+
+/* With `again`, two looks in one call, which must agree. */
+static enum snd_py_read look(const struct snd_python *python, uint64_t state, uint64_t gil,
+                             struct snd_py_hint *hint, struct snd_py_stack *stack,
+                             struct snd_py_stack *again)
+{
+    struct shot shot;
+    bool        is_right = false;
+
+    stack->still = false;
+    stack->switches = 0;
+    for (int tries = 0; tries < SHOTS && !is_right; tries++) {
+        if (hint->link == 0 && !find_link(python, state, &hint->link))
+            return SND_PY_UNREAD;
+        if (take_shot(python, state, gil, hint, &stack->pages, again ? &again->pages : NULL, &shot))
+            is_right = follow_shot(python, &shot, hint);
+        else if (hint->count == 0 && tries > 0)
+            return SND_PY_UNREAD;
+        else
+            *hint = (struct snd_py_hint){ 0 }; /* of a page that is no more */
+    }
+    if (!is_right || !is_steady(python, &shot, again))
+        return SND_PY_TORN;
+    enum snd_py_read read = walk_shot(python, hint->link, shot.before, stack);
+    if (read == SND_PY_READ && again) {
+        read = walk_shot(python, hint->link, shot.before, again);
+        if (read == SND_PY_READ && !is_same(stack, again))
+            read = SND_PY_TORN;
+    }
+    if (read == SND_PY_READ)
+        keep_pages(hint, &stack->pages);
+    if (read == SND_PY_READ && gil != 0)
+        note_lock(python, state, &shot, stack);
+    return read;
+}
+
 enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t state, uint64_t gil,
                                   struct snd_py_hint *hint, struct snd_py_stack *stack,
-                                  struct snd_py_stack *spare)
+                                  struct snd_py_stack spare[2])
 {
-    enum snd_py_read read = look(python, state, gil, hint, stack);
+    struct snd_py_stack *again = gil == 0 ? &spare[0] : NULL;
+    unsigned             looks = again ? 2 : 1;
+    enum snd_py_read     read = look(python, state, gil, hint, stack, again);
 
     if (read == SND_PY_READ && stack->pages.late) /* now it is known where they all are */
-        read = look(python, state, gil, hint, stack);
-    unsigned more = stack->still ? 0 : stack->far ? LOOKS_FAR : LOOKS;
-    for (; read == SND_PY_READ && more > 0; more--) {
-        read = look(python, state, gil, hint, spare);
-        if (read == SND_PY_READ && !is_same(stack, spare))
+        read = look(python, state, gil, hint, stack, again);
+    unsigned wanted = stack->still ? 1 : stack->far ? LOOKS_FAR : LOOKS;
+    for (; read == SND_PY_READ && looks < wanted; looks += again ? 2 : 1) {
+        read = look(python, state, gil, hint, &spare[1], again);
+        if (read == SND_PY_READ && !is_same(stack, &spare[1]))
             read = SND_PY_TORN;
     }
     return read;

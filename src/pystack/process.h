@@ -108,10 +108,12 @@ bool snd_python_update(const struct snd_python *python, struct snd_py_interp *in
                        size_t count);
 /*
  * Stores at most `size`; returns how many there are, or 0 when the list cannot be read. *whole:
- * none of them went while the list was walked, so that it was walked to its end.
+ * none of them went while the list was walked, so that it was walked to its end. `known`: those of
+ * the last time, which are read in one call to the kernel; not where `threads` are stored.
  */
 size_t snd_python_threads(const struct snd_python *python, const struct snd_py_interp *interps,
-                          size_t interp_count, struct snd_py_thread *threads, size_t size,
+                          size_t interp_count, const struct snd_py_thread *known,
+                          size_t known_count, struct snd_py_thread *threads, size_t size,
                           bool *whole);
 
 /* Does the thread hold the lock of its interpreter at this moment? */
@@ -129,12 +131,13 @@ enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t sta
  * that its calls and returns write over the same addresses again and again: that the innermost
  * frame is where it was does not mean that nothing happened. The pointer to it is read before and
  * after the frames in the same call to the kernel, the chain must end where stacks begin, and
- * several looks must agree. One look is enough where the lock of its interpreter (`gil`, 0: not
- * known), read before and after the frames, says that this thread did not have it meanwhile (`still`).
+ * several looks must agree. One look is enough where the lock of its interpreter (`gil`), read
+ * before and after the frames, says that this thread did not have it meanwhile (`still`). With a
+ * `gil` of 0 that is not asked, and two looks are one call to the kernel: for a thread that has it.
  * `hint` is the thread's, all zero at first; `spare` is the caller's, for the later looks.
  */
 enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t state, uint64_t gil,
                                   struct snd_py_hint *hint, struct snd_py_stack *stack,
-                                  struct snd_py_stack *spare);
+                                  struct snd_py_stack spare[2]);
 
 #endif

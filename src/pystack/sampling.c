@@ -19,7 +19,9 @@
 #define SHARE 200u               /* of a period is spent on threads that do not hold the lock */
 #define DEBT_MOST 2              /* rounds without a look at them, after one that took long */
 #define THREADS_FIRST 64u
+#define OWN_ROUNDS 16u /* the sampler's own clock is read so often: that is a call to the kernel */
 #define TICK_NS 20000000 /* another process's clocks may lag behind by a tick of the kernel's */
+#define ASK_NS 4000000u  /* so often they are read, of a thread that is seen to run */
 
 /* What a thread was doing, in a run of equal samples. */
 struct run {
@@ -28,24 +30,28 @@ struct run {
 };
 
 struct thread {
+    /* What every round looks at, of every thread: in one cache line. */
     struct snd_py_thread python;
-    struct snd_task      task;
-    struct snd_py_hint   hint;
-    uint32_t             record; /* the recorder's number, 0: not asked yet */
-    uint64_t             cpu_ns;
-    uint64_t             seen_ns;  /* up to when its time is accounted for */
-    uint64_t             free_ns;  /* the last round in which it did not hold the lock */
-    uint64_t             write_ns; /* its longest run; doubled with each, up to WRITE_NS */
-    uint32_t             off;      /* its state while it is ready but does not run */
-    int64_t              debt_ns; /* what was accounted for as run, and has not been by its clock */
-    bool                 known;   /* stack and state are those it has now, if it has not run */
-    bool                 blocked; /* when last asked, it waited */
-    bool                 listed;
-    bool                 looked; /* at, in this round */
-    bool                 held;   /* it holds the lock, in this round */
-    bool                 native; /* the stack has native frames */
-    uint32_t             stack, state;
-    struct run           run;
+    uint64_t             free_ns; /* the last round in which it did not hold the lock */
+    uint32_t             record;  /* the recorder's number, 0: not asked yet */
+    bool                 looked;  /* at, in this round */
+    bool                 held;    /* it holds the lock, in this round */
+
+    struct snd_task    task;
+    struct snd_py_hint hint;
+    uint64_t           cpu_ns, asked_ns;  /* its clock, and when that was read */
+    uint64_t           ran_ns;            /* by its clock, between the last two times */
+    uint64_t           top_at, top_instr; /* its innermost frame, when it was last read */
+    uint64_t           seen_ns;           /* up to when its time is accounted for */
+    uint64_t           write_ns;          /* its longest run; doubled with each, up to WRITE_NS */
+    uint32_t           off;               /* its state while it is ready but does not run */
+    int64_t            debt_ns; /* what was accounted for as run, and has not been by its clock */
+    bool               known;   /* stack and state are those it has now, if it has not run */
+    bool               blocked; /* when last asked, it waited */
+    bool               listed;
+    bool               native; /* the stack has native frames */
+    uint32_t           stack, state;
+    struct run         run;
 };
 
 struct snd_sampling {
@@ -58,13 +64,14 @@ struct snd_sampling {
     uint64_t              period_ns;
     struct thread        *threads; /* owned */
     uint32_t              thread_count, thread_room;
-    struct snd_py_thread *list; /* owned; as read last */
-    size_t                list_room;
+    struct snd_py_thread *list, *known; /* owned; as read last, and the time before */
+    size_t                list_count, list_room, known_count;
     struct snd_py_interp  interps[SND_INTERPRETERS_MAX];
     size_t                interp_count;
     uint64_t              list_ns, list_sign;
     uint64_t        switches, switches_of; /* of the lock, when codes were compared, and whose */
-    uint64_t        own_ns;                /* of the sampling thread's clock, in the round before */
+    uint64_t        own_ns;                /* of the sampling thread's clock, when last read */
+    uint32_t        own_rounds;            /* since then */
     uint64_t        round_ns;              /* the round before */
     uint32_t        tid_offset, epoch, turn;
     int64_t         credit_ns;  /* for looks at threads that do not hold the lock */
@@ -74,7 +81,7 @@ struct snd_sampling {
     snd_running_fn *read_running;
     void           *user;
     bool            own_table; /* of descriptors */
-    struct snd_py_stack stack, spare;
+    struct snd_py_stack stack, spare[2];
 };
 
 static uint64_t now_ns(clockid_t clock)
@@ -203,10 +210,10 @@ static void account_both(struct snd_sampling *s, struct thread *t, uint32_t stac
 {
     bool held = t->free_ns < t->seen_ns;
 
-    if (t->stack == 0) { /* nothing is known of the time before, nor what it ran then */
+    if (t->stack == 0) { /* nothing is known of the time before but what it ran */
         t->stack = stack;
         t->state = 0;
-        t->debt_ns = -(int64_t)(now - t->seen_ns);
+        t->debt_ns = -(int64_t)(t->ran_ns < now - t->seen_ns ? t->ran_ns : now - t->seen_ns);
     }
     uint64_t rest = find_rest(s, t, state, now);
     if (rest > 0) {
@@ -245,6 +252,7 @@ static void release(struct snd_sampling *s)
     snd_native_free(s->native);
     free(s->threads);
     free(s->list);
+    free(s->known);
     free(s);
 }
 
@@ -255,23 +263,6 @@ void snd_sampling_free(struct snd_sampling *s)
     while (s->thread_count > 0)
         close_thread(s, s->thread_count - 1);
     release(s);
-}
-
-/* Extends a thread's last sample until now; the time after now belongs to the next sample. */
-void snd_sampling_flush(struct snd_sampling *s)
-{
-    uint64_t now = now_ns(CLOCK_MONOTONIC), clock = s->recorder.clock();
-
-    for (uint32_t i = 0; i < s->thread_count; i++) {
-        struct thread *t = &s->threads[i];
-        if (t->run.samples == 0) /* not found in anything since the last time */
-            continue;
-        t->run.covered_ns += now > t->seen_ns ? now - t->seen_ns : 0;
-        t->seen_ns = now;
-        write_run(s, t, clock);
-        t->stack = 0;
-        t->known = false;
-    }
 }
 
 void snd_sampling_drop(struct snd_sampling *s)
@@ -349,23 +340,45 @@ static uint64_t sign_threads(const struct snd_sampling *s)
     return sign;
 }
 
+static size_t read_list(struct snd_sampling *s, bool *whole)
+{
+    struct snd_py_thread *known = s->list;
+
+    s->list = s->known;
+    s->known = known;
+    s->known_count = s->list_count;
+    s->list_count = 0;
+    return snd_python_threads(&s->python, s->interps, s->interp_count, s->known, s->known_count,
+                              s->list, s->list_room, whole);
+}
+
+static bool grow_lists(struct snd_sampling *s, size_t room)
+{
+    struct snd_py_thread **lists[] = { &s->list, &s->known };
+
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        struct snd_py_thread *list = realloc(*lists[i], room * sizeof *list);
+        if (!list)
+            return false;
+        *lists[i] = list;
+    }
+    s->list_room = room;
+    return true;
+}
+
 /* Reads the lists of the interpreters' threads; false when they are empty, or cannot be read. */
 static bool list_threads(struct snd_sampling *s, uint64_t now)
 {
     bool   whole;
-    size_t n = snd_python_threads(&s->python, s->interps, s->interp_count, s->list, s->list_room,
-                                  &whole);
+    size_t n = read_list(s, &whole);
+
     if (n > s->list_room) {
-        size_t                room = n + THREADS_FIRST;
-        struct snd_py_thread *list = realloc(s->list, room * sizeof *list);
-        if (!list)
+        if (!grow_lists(s, n + THREADS_FIRST))
             return true;
-        s->list = list;
-        s->list_room = room;
-        n = snd_python_threads(&s->python, s->interps, s->interp_count, s->list, s->list_room,
-                               &whole);
-        n = n < room ? n : room;
+        n = read_list(s, &whole);
+        n = n < s->list_room ? n : s->list_room;
     }
+    s->list_count = n;
     bool pending = !whole;
     for (uint32_t i = 0; i < s->thread_count; i++)
         s->threads[i].listed = false;
@@ -441,8 +454,9 @@ static bool follow_lock(struct snd_sampling *s, uint64_t gil)
  */
 static bool name_stack(struct snd_sampling *s, uint64_t gil, bool native, uint32_t *id)
 {
-    uint64_t *addresses = (uint64_t *)(void *)s->spare.frames; /* its content is of no more use */
-    uint32_t  stack = 0;
+    uint64_t *addresses =
+        (uint64_t *)(void *)s->spare[0].frames; /* its content is of no more use */
+    uint32_t stack = 0;
 
     for (size_t i = 0; i < s->stack.count; i++)
         addresses[i] = s->stack.frames[i].code;
@@ -481,10 +495,10 @@ static enum snd_py_read interrupt(struct snd_sampling *s, const struct thread *t
     return s->read_running(s->user, t->task.tid, t->python.state, &s->stack);
 }
 
-static enum snd_py_read look_from_outside(struct snd_sampling *s, struct thread *t)
+static enum snd_py_read look_from_outside(struct snd_sampling *s, struct thread *t, bool running)
 {
-    return snd_python_stack(&s->python, t->python.state, interp_of(s, t)->gil, &t->hint, &s->stack,
-                            &s->spare);
+    return snd_python_stack(&s->python, t->python.state, running ? 0 : interp_of(s, t)->gil,
+                            &t->hint, &s->stack, s->spare);
 }
 
 static enum snd_py_read read_stack(struct snd_sampling *s, struct thread *t, bool running,
@@ -496,7 +510,7 @@ static enum snd_py_read read_stack(struct snd_sampling *s, struct thread *t, boo
     if (s->native && on_cpu && !native)
         count(s, SND_SAMPLER_UNMATCHED, 1);
     if (read != SND_PY_READ)
-        read = look_from_outside(s, t);
+        read = look_from_outside(s, t, running);
     /*
      * Only what cannot be read from outside is worth an interruption. A thread that changes its frames has
      * the lock, if not when the round began.
@@ -505,10 +519,10 @@ static enum snd_py_read read_stack(struct snd_sampling *s, struct thread *t, boo
         if (running || snd_python_has_lock(&s->python, interp_of(s, t), t->python.state))
             read = interrupt(s, t);
         if (read != SND_PY_READ)
-            read = look_from_outside(s, t);
+            read = look_from_outside(s, t, running);
     }
     for (int tries = 0; tries < 3 && read != SND_PY_READ; tries++)
-        read = look_from_outside(s, t);
+        read = look_from_outside(s, t, running);
     if (read == SND_PY_READ && !name_stack(s, interp_of(s, t)->gil, native, &t->stack))
         read = SND_PY_TORN;
     t->native = read == SND_PY_READ && native;
@@ -531,18 +545,55 @@ static uint32_t tell_state(struct snd_sampling *s, struct thread *t, bool holds)
                : 0u;
 }
 
-/* False: the thread has ended. */
-static bool look_at(struct snd_sampling *s, struct thread *t, bool holds, uint64_t now)
+/* Reads the thread's CPU clock: has it run since that was last read? False: the thread has ended. */
+static bool ask_clock(struct thread *t, uint64_t now, bool *moved)
 {
     uint64_t cpu_ns;
 
     if (!snd_task_cpu_ns(&t->task, &cpu_ns))
         return false;
-    bool moved = cpu_ns != t->cpu_ns, ran = moved || !t->known;
-    t->debt_ns -= (int64_t)(cpu_ns - t->cpu_ns);
+    *moved = cpu_ns != t->cpu_ns;
+    t->ran_ns = cpu_ns - t->cpu_ns;
+    t->debt_ns -= (int64_t)t->ran_ns;
     if (t->debt_ns < -(int64_t)WRITE_NS)
         t->debt_ns = -(int64_t)WRITE_NS;
     t->cpu_ns = cpu_ns;
+    t->asked_ns = now;
+    return true;
+}
+
+/*
+ * Another process's clocks are read through files, and move with the kernel's tick: in between, that its
+ * innermost frame is at another instruction says that a thread with the lock has run.
+ */
+static bool need_not_ask(const struct thread *t, bool holds, uint64_t now)
+{
+    const uint32_t running = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU;
+
+    return !t->task.own && holds && t->stack != 0 && (t->state & running) == running &&
+           now - t->asked_ns < ASK_NS;
+}
+
+/* The stack that was read last is this thread's. True: it has gone on since the one before. */
+static bool follow_top(const struct snd_sampling *s, struct thread *t)
+{
+    struct snd_py_frame        none = { 0 };
+    const struct snd_py_frame *top = s->stack.count > 0 ? &s->stack.frames[0] : &none;
+    bool                       went_on = top->address != t->top_at || top->instr != t->top_instr;
+
+    t->top_at = top->address;
+    t->top_instr = top->instr;
+    return went_on;
+}
+
+/* False: the thread has ended. */
+static bool look_at(struct snd_sampling *s, struct thread *t, bool holds, uint64_t now)
+{
+    bool assumed = need_not_ask(t, holds, now), moved = true;
+
+    if (!assumed && !ask_clock(t, now, &moved))
+        return false;
+    bool     ran = moved || !t->known;
     uint32_t before = t->stack, state = t->state & ~(uint32_t)SONDE_SAMPLED_NATIVE;
     if (holds && moved)
         state = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU;
@@ -557,11 +608,38 @@ static bool look_at(struct snd_sampling *s, struct thread *t, bool holds, uint64
             count(s, read == SND_PY_TORN ? SND_SAMPLER_TORN : SND_SAMPLER_UNREAD, 1);
             return true;
         }
+        if (!follow_top(s, t) && assumed) {
+            if (!ask_clock(t, now, &moved))
+                return false;
+            state = moved ? state : tell_state(s, t, holds);
+        }
     }
     uint32_t stack = t->stack;
     t->stack = before;
     account_both(s, t, stack, state | (t->native ? SONDE_SAMPLED_NATIVE : 0u), now);
     return true;
+}
+
+/*
+ * A thread that has not ended counts as it was found last, until now, as far as its clock agrees; the
+ * time after now belongs to the next sample.
+ */
+void snd_sampling_flush(struct snd_sampling *s)
+{
+    uint64_t now = now_ns(CLOCK_MONOTONIC), clock = s->recorder.clock();
+    bool     moved;
+
+    for (uint32_t i = 0; i < s->thread_count; i++) {
+        struct thread *t = &s->threads[i];
+        if (t->run.samples == 0) /* not found in anything since the last time */
+            continue;
+        if (now > t->seen_ns && ask_clock(t, now, &moved))
+            account_both(s, t, t->stack, t->state, now);
+        t->seen_ns = now;
+        write_run(s, t, clock);
+        t->stack = 0;
+        t->known = false;
+    }
 }
 
 static void introduce(struct snd_sampling *s, struct thread *t)
@@ -656,21 +734,23 @@ static bool look_at_all(struct snd_sampling *s, uint64_t now)
     return look_at_others(s, now) || ended;
 }
 
-/* What the round before cost, and the waking for this one. */
-static void count_own(struct snd_sampling *s)
+/* What the rounds since the last call cost, and the wakings for them. */
+void snd_sampling_count_own(struct snd_sampling *s)
 {
     uint64_t own = now_ns(CLOCK_THREAD_CPUTIME_ID);
 
     if (s->own_ns != 0 && own > s->own_ns)
         count(s, SND_SAMPLER_CPU_NS, own - s->own_ns);
     s->own_ns = own;
+    s->own_rounds = 0;
 }
 
 bool snd_sampling_round(struct snd_sampling *s, uint64_t missed)
 {
     if (!follow_epoch(s))
         return true;
-    count_own(s);
+    if (s->own_ns == 0 || ++s->own_rounds == OWN_ROUNDS)
+        snd_sampling_count_own(s);
     uint64_t now = now_ns(CLOCK_MONOTONIC); /* no thread was seen later */
     bool read = s->interp_count > 0 && snd_python_update(&s->python, s->interps, s->interp_count);
     if ((!read || sign_threads(s) != s->list_sign || now - s->list_ns >= REFRESH_NS) &&

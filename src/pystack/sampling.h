@@ -77,6 +77,8 @@ bool snd_sampling_with_native(struct snd_sampling *sampling);
  * another program, or no longer has a thread that runs Python.
  */
 bool snd_sampling_round(struct snd_sampling *sampling, uint64_t missed);
+/* By the thread that made the rounds, after the last: counts what they cost it. */
+void snd_sampling_count_own(struct snd_sampling *sampling);
 
 /* What was counted so far, by SND_SAMPLER_ROUNDS and its like (format/tallies.def). */
 void snd_sampling_counts(const struct snd_sampling *sampling, uint64_t words[SND_SAMPLER_WORDS]);

@@ -23,11 +23,31 @@
 static unsigned calls;
 static void (*meanwhile)(void); /* what the thread does after each call */
 
+static void (*between)(unsigned piece); /* and after each piece of one */
+
+/* As many pieces of ours as of theirs, of the same sizes. */
+static ssize_t read_by_piece(pid_t pid, const struct iovec *local, const struct iovec *remote,
+                             unsigned long count)
+{
+    ssize_t whole = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        ssize_t n = syscall(SYS_process_vm_readv, pid, local + i, 1, remote + i, 1, 0);
+        if (n < 0)
+            return whole > 0 ? whole : n;
+        whole += n;
+        between(i);
+    }
+    return whole;
+}
+
 ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count,
                          const struct iovec *remote, unsigned long remote_count,
                          unsigned long flags)
 {
-    ssize_t n = syscall(SYS_process_vm_readv, pid, local, local_count, remote, remote_count, flags);
+    ssize_t n = between ? read_by_piece(pid, local, remote, remote_count)
+                        : syscall(SYS_process_vm_readv, pid, local, local_count, remote,
+                                  remote_count, flags);
 
     calls++;
     if (meanwhile)
@@ -40,7 +60,7 @@ static struct {
     char                state[SND_PY_THREAD_READ], cframe[64], lock[256];
     char               *pages; /* PAGES of them */
     struct snd_py_hint  hint;
-    struct snd_py_stack stack, spare;
+    struct snd_py_stack stack, spare[2];
 } it;
 
 static uint64_t at(const void *address)
@@ -93,7 +113,14 @@ static void begin(unsigned minor)
 static enum snd_py_read read_stack(void)
 {
     calls = 0;
-    return snd_python_stack(&it.python, at(it.state), at(it.lock), &it.hint, &it.stack, &it.spare);
+    return snd_python_stack(&it.python, at(it.state), at(it.lock), &it.hint, &it.stack, it.spare);
+}
+
+/* Of a thread that is known to have the lock. */
+static enum snd_py_read read_running(void)
+{
+    calls = 0;
+    return snd_python_stack(&it.python, at(it.state), 0, &it.hint, &it.stack, it.spare);
 }
 
 static unsigned frames_of(unsigned count)
@@ -140,6 +167,68 @@ static void test_two_looks_with_the_lock(void **state)
         set_frames(3, 100);
         assert_int_equal(read_stack(), SND_PY_READ);
         assert_int_equal(it.stack.count, frames_of(3));
+    }
+}
+
+/* Where it is known to have the lock, two looks are one call, and four are two. */
+static void test_two_looks_in_one_call(void **state)
+{
+    (void)state;
+    skip_unless_readable();
+    for (unsigned minor = snd_py_minor_least; minor <= snd_py_minor_most; minor++) {
+        begin(minor);
+        set_lock(it.state, 7);
+        set_frames(10, 200);
+        assert_int_equal(read_running(), SND_PY_READ);
+        assert_int_equal(read_running(), SND_PY_READ);
+        assert_int_equal(calls, 1);
+        assert_false(it.stack.still);
+        set_frames(30, 400);
+        assert_int_equal(read_running(), SND_PY_READ);
+        assert_int_equal(read_running(), SND_PY_READ);
+        assert_int_equal(calls, 2);
+        assert_int_equal(it.stack.count, frames_of(30));
+    }
+}
+
+static unsigned change_after;
+
+static void call_other(unsigned piece)
+{
+    if (piece == change_after) /* the frames are where they were, and of another function */
+        put(it.pages + 5 * 200, it.python.layout.frame_code, 7777);
+}
+
+static void call_deeper(unsigned piece)
+{
+    if (piece == change_after)
+        set_frames(11, 200);
+}
+
+/* Whatever changes between the first piece of a call and its last, the stack does not count. */
+static void test_changes_between_two_looks(void **state)
+{
+    (void)state;
+    skip_unless_readable();
+    for (unsigned minor = snd_py_minor_least; minor <= snd_py_minor_most; minor++) {
+        begin(minor);
+        unsigned cframe = it.python.layout.has_cframe ? 1 : 0;
+        unsigned first = cframe + 1, second = first + 2; /* the page, and the page again */
+        set_lock(it.state, 7);
+        for (change_after = first; change_after < second; change_after++) {
+            set_frames(10, 200);
+            assert_int_equal(read_running(), SND_PY_READ);
+            between = call_other;
+            assert_int_equal(read_running(), SND_PY_TORN);
+            between = NULL;
+        }
+        for (change_after = cframe; change_after <= second; change_after++) {
+            set_frames(10, 200);
+            assert_int_equal(read_running(), SND_PY_READ);
+            between = call_deeper;
+            assert_int_equal(read_running(), SND_PY_TORN);
+            between = NULL;
+        }
     }
 }
 
@@ -191,6 +280,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_call_without_the_lock),
         cmocka_unit_test(test_two_looks_with_the_lock),
+        cmocka_unit_test(test_two_looks_in_one_call),
+        cmocka_unit_test(test_changes_between_two_looks),
         cmocka_unit_test(test_changes_meanwhile),
         cmocka_unit_test(test_pages_that_are_gone),
     };

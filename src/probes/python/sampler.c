@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,16 +25,15 @@
 
 static struct {
     pthread_t            thread;
-    pthread_mutex_t      lock; /* of `quit` */
-    pthread_cond_t       wake;
+    uint32_t             quit;  /* a futex: the thread sleeps on it */
     pthread_mutex_t      round; /* held while what is below changes, and during a round */
-    bool                 on, quit;
+    bool                 on;
     uint64_t             period_ns;
     struct snd_sampling *sampling; /* the thread's, while it runs */
     uint64_t             last[SND_SAMPLER_WORDS];
     bool                 interrupts, native;
     bool                 has_file; /* the recording had a trace file when the sampler was started */
-} sampler = { .lock = PTHREAD_MUTEX_INITIALIZER, .round = PTHREAD_MUTEX_INITIALIZER };
+} sampler = { .round = PTHREAD_MUTEX_INITIALIZER };
 
 /* Of a thread that is forking. */
 static __thread struct {
@@ -60,17 +60,24 @@ static const struct snd_recorder recorder = {
 
 /* --------------------------------------------------------------- the thread */
 
-/* False when the sampler is to end. */
+/*
+ * False when the sampler is to end. Not by a condition variable: its mutex counts as contended after a
+ * wait, so that each round would end with a call to the kernel that wakes nobody.
+ */
 static bool wait_until(uint64_t ns)
 {
     struct timespec at = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
 
-    pthread_mutex_lock(&sampler.lock);
-    while (!sampler.quit && snd_pace_now() < ns)
-        pthread_cond_timedwait(&sampler.wake, &sampler.lock, &at);
-    bool go_on = !sampler.quit;
-    pthread_mutex_unlock(&sampler.lock);
-    return go_on;
+    while (!__atomic_load_n(&sampler.quit, __ATOMIC_ACQUIRE) && snd_pace_now() < ns)
+        syscall(SYS_futex, &sampler.quit, FUTEX_WAIT_BITSET_PRIVATE, 0, &at, NULL,
+                FUTEX_BITSET_MATCH_ANY);
+    return !__atomic_load_n(&sampler.quit, __ATOMIC_ACQUIRE);
+}
+
+static void quit(void)
+{
+    __atomic_store_n(&sampler.quit, 1, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &sampler.quit, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 /* False when no thread that runs Python was found. */
@@ -112,21 +119,13 @@ static void *run(void *unused)
         empty = make_round(missed) ? 0 : empty + 1;
         missed = snd_pace_next(&pace);
     }
+    pthread_mutex_lock(&sampler.round);
+    snd_sampling_count_own(sampler.sampling);
+    pthread_mutex_unlock(&sampler.round);
     return unused;
 }
 
 /* -------------------------------------------------------------- on and off */
-
-static void init_wake(void)
-{
-    pthread_condattr_t attributes;
-
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&sampler.wake, &attributes);
-    pthread_condattr_destroy(&attributes);
-    pthread_mutex_init(&sampler.lock, NULL);
-}
 
 static enum sonde_status open_self(struct snd_python *python, struct sonde_error *err)
 {
@@ -218,9 +217,8 @@ enum sonde_status snd_sampler_start(double hz, bool native, struct sonde_error *
     pthread_mutex_lock(&sampler.round);
     sampler.period_ns = (uint64_t)(1e9 / hz);
     sampler.native = native;
-    sampler.quit = false;
+    sampler.quit = 0;
     sampler.has_file = sonde_trace_path(NULL, 0) > 0;
-    init_wake();
     snd_threadname_clear();
     enum sonde_status status = start_all(err);
     sampler.on = status == SONDE_OK;
@@ -232,10 +230,7 @@ void snd_sampler_stop(void)
 {
     if (!sampler.on)
         return;
-    pthread_mutex_lock(&sampler.lock);
-    sampler.quit = true;
-    pthread_cond_signal(&sampler.wake);
-    pthread_mutex_unlock(&sampler.lock);
+    quit();
     pthread_join(sampler.thread, NULL);
     pthread_mutex_lock(&sampler.round);
     snd_interrupt_stop();
@@ -315,8 +310,7 @@ static void after_fork_in_child(void)
     if (was_whole)
         snd_sampling_drop(sampler.sampling);
     sampler.sampling = NULL;
-    init_wake();
-    sampler.quit = false;
+    sampler.quit = 0;
     sampler.has_file = false;
     sampler.on = start_all(&err) == SONDE_OK;
     if (!sampler.on)
