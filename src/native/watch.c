@@ -3,13 +3,14 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/parent.h"
+#include "base/proc.h"
 #include "base/recorderlib.h"
 #include "format/metadata.h"
 #include "native/drain.h"
@@ -88,7 +89,7 @@ static uint32_t add_children(struct snd_drain *d)
         if (!isdigit((unsigned char)entry->d_name[0]) || pid == (uint32_t)getpid() ||
             snd_observed_process(&d->observed, pid))
             continue;
-        uint32_t parent = (uint32_t)snd_parent_of((pid_t)pid);
+        uint32_t parent = (uint32_t)snd_proc_parent((pid_t)pid);
         if (parent == 0 || !snd_observed_process(&d->observed, parent) ||
             !snd_observed_add_process(&d->observed, pid, parent))
             continue;
@@ -102,7 +103,7 @@ static uint32_t add_children(struct snd_drain *d)
 /* Threads that a known one starts meanwhile are in by themselves. */
 static void add_family(struct snd_drain *d, uint32_t pid)
 {
-    snd_observed_add_process(&d->observed, pid, (uint32_t)snd_parent_of((pid_t)pid));
+    snd_observed_add_process(&d->observed, pid, (uint32_t)snd_proc_parent((pid_t)pid));
     for (int i = 0; i < LOOKS_MOST; i++) {
         uint32_t found = add_threads(d, pid) + add_children(d);
         for (uint32_t k = 0; k < d->observed.process_count; k++)
@@ -144,8 +145,9 @@ static uint64_t now_ns(void)
 
 static void sample(struct snd_drain *d, const struct snd_watch *w)
 {
-    uint64_t end = w->duration_ns ? now_ns() + w->duration_ns : UINT64_MAX;
+    uint64_t begin = now_ns(), end = w->duration_ns ? begin + w->duration_ns : UINT64_MAX;
     bool     stop = false;
+    char     text[32];
 
     while (!stop && !(w->quit && *w->quit)) {
         uint64_t now = now_ns();
@@ -158,6 +160,8 @@ static void sample(struct snd_drain *d, const struct snd_watch *w)
             break;
     }
     snd_perf_disable(d->perf);
+    snprintf(text, sizeof text, "%" PRIu64, now_ns() - begin);
+    d->recorder.metadata(snd_meta_key(SND_META_NATIVE_DURATION), text);
     snd_drain_round(d, true);
 }
 
@@ -166,7 +170,7 @@ static bool has_living(const struct snd_drain *d)
 {
     for (uint32_t i = 0; i < d->observed.process_count; i++) {
         const struct snd_seen_process *p = &d->observed.processes[i];
-        if (p->threads > 0 && snd_parent_of((pid_t)p->pid) != 0)
+        if (p->threads > 0 && snd_proc_parent((pid_t)p->pid) != 0)
             return true;
     }
     return false;

@@ -51,8 +51,29 @@ def test_a_chain_of_frame_pointers_that_ends_is_whole(tmp_path, build):
     assert ledger.get("broken_stacks", 0) < 0.1 * samples  # the program's start, before it has a frame
 
 
+def test_the_duration_is_that_of_the_recording(tmp_path):
+    """A program that waits most of the time has samples of a moment only."""
+    sleeper = tmp_path / "sleeper.c"
+    sleeper.write_text("#include <stdio.h>\n#include <time.h>\n#include <unistd.h>\n"
+                       "int main(void) { for (int i = 0;; i++) {\n"
+                       "    for (clock_t end = clock() + CLOCKS_PER_SEC / 20; clock() < end;);\n"
+                       "    if (i == 0) { puts(\"ready\"); fflush(stdout); }\n"
+                       "    usleep(700000); } }\n")
+    subprocess.run(["gcc", "-O1", "-o", tmp_path / "sleeper", sleeper], check=True)
+    program = subprocess.Popen([tmp_path / "sleeper"], stdout=subprocess.PIPE)
+    try:
+        assert program.stdout.readline() == b"ready\n"
+        assert sonde("attach", "-q", program.pid, "-d", "1.5", "-o", tmp_path / "t.sonde").returncode == 0
+    finally:
+        program.kill()
+        program.communicate()
+    text = sonde("report", tmp_path / "t.sonde", "--view", "samples").stdout.decode()
+    duration = float(text.partition("Duration:")[2].split()[0])
+    assert 1.5 <= duration < 60 and float(text.partition("CPU time:")[2].split()[0]) < 1
+
+
 def test_five_hundred_threads(tmp_path, build):
-    trace, parts = run(tmp_path, build("threads"), "500", "1.5")
+    trace, parts = run(tmp_path, build("threads"), "500", "4.5")  # of 1,500 samples a share is off by two points, by chance
     counts = chains(trace)
     assert abs(own_share(counts, ("heavy", "light"))["heavy"] - parts["heavy"]) < POINTS
     ledger = {row["key"] for row in read_json("report", trace, "--view", "ledger", "--json")["rows"]}
