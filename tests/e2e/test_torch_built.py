@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the torch probe comes from: a wheel's own, the cache, a compiler, or none of them."""
 import os
+import re
 import shutil
 import textwrap
 
@@ -47,6 +48,15 @@ def run_without_compiler(tmp_path, *arguments):
     import json
     said = [line for line in done.stderr.splitlines() if line.startswith("sonde:")]
     return json.loads(done.stdout.splitlines()[-1]), said
+
+
+def test_every_source_is_part_of_the_identity():
+    """One that is missing in the list could change without the probe being built again."""
+    folder = _torch_probe._source_folder()
+    for name in _torch_probe._SOURCES:
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            included = set(re.findall(r'^#include [<"]((?:sonde|format|hook|probes|pystack)/[^">]*)', file.read(), re.M))
+        assert included <= set(_torch_probe._SOURCES), (name, included)
 
 
 def test_without_a_compiler_names_and_times(tmp_path):

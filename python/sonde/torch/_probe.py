@@ -27,10 +27,10 @@ from .._core import Error
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SOURCES = ("hook/slots.h", "probes/torch/shim.cpp", "probes/torch/shim.h",
-            "probes/torch/torch_calls.h", "probes/torch/torch_collectives.h", "probes/torch/torch_hooks.h",
-            "probes/torch/torch_inputs.h", "probes/torch/torch_places.h",
-            "probes/torch/torch_scripted.h",
-            "probes/torch/torch_thread.h", "pystack/layout.h", "pystack/layouts.def",
+            "probes/torch/torch_arguments.h", "probes/torch/torch_calls.h", "probes/torch/torch_collectives.h",
+            "probes/torch/torch_hooks.h", "probes/torch/torch_inputs.h", "probes/torch/torch_modules.h",
+            "probes/torch/torch_modulewalk.h", "probes/torch/torch_names.h", "probes/torch/torch_places.h",
+            "probes/torch/torch_scripted.h", "probes/torch/torch_thread.h", "pystack/layout.h", "pystack/layouts.def",
             "pystack/pyframes.h", "format/known.h", "format/known.def", "format/metadata.h",
             "format/metadata.def",
             "sonde/record.h", "sonde/error.h")
@@ -42,7 +42,7 @@ _library = None  # where it is, once known
 
 
 def _source_folder():
-    """The package's own copy, or the tree's when it runs from there."""
+    """Where the package has the sources that the probe is compiled from."""
     folder = os.path.join(_PACKAGE, "_native")
     if all(os.path.exists(os.path.join(folder, name)) for name in _SOURCES):
         return folder

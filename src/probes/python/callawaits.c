@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/python/callcount.h"
+#include "probes/python/callinside.h"
 
 /* Coroutines that are suspended, and since when. */
 static struct {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/callcount.h - calls counted as they are made: who called whom, how often, how long.
+ * probes/python/callcount.h - counts of calls: caller, callee, how often, how long.
  *
  * Each thread has a stack of the calls under way on it. An entry is a function and the edge
  * (caller, callee) by which it was called. Entering it adds the call to the edge's tally, which
- * lives in the trace, and leaving it the time: a program that is killed has its open calls
- * counted. A function's and an edge's recursion are counted as cProfile counts them, for each
- * thread by itself. Calls may be ranges or events of the timeline instead, and nothing is added up.
+ * lives in the trace; leaving it adds the time. So the trace of a killed program has its open
+ * calls. Recursion of a function and of an edge is counted as cProfile does, for each thread
+ * separately. In other modes calls are ranges or events of the timeline, and nothing is counted.
  *
- * The process's own count goes on while anyone counts, and is what a trace shows. A session that
- * is not alone counts for itself besides, as if it were: its stack of a thread is the process's
- * without what was open when the session began (callsessions.c).
+ * The process counts while any session does, and a trace shows its counts. Where sessions overlap,
+ * each also has counts of its own, as if it were alone: its stack for a thread is the process's
+ * without the calls that were open when the session began (callsessions.c).
  *
  * The hot path is here, inline: one clock read and a handful of loads and stores at each end.
  *
@@ -30,13 +30,13 @@
 #include "format/layout.h"
 
 struct snd_calls_edge {
-    uint64_t *words; /* in the trace; or in unused memory, while nothing records */
+    uint64_t *words; /* in the trace; or snd_calls_unused_words_, while nothing records */
     uint32_t  caller, callee;
-    uint32_t  open;  /* it is on the stack; the outermost entry of it says and unsays so */
+    uint32_t  open;  /* it is on the stack: set and cleared by its outermost entry */
     uint32_t  epoch; /* of words */
 };
 
-/* What a thread knows of a function: whether it is on the stack, and the edge used last. */
+/* A function on a thread: whether it is on the stack, and the edge by which it was called last. */
 struct snd_calls_function {
     uint32_t               open;
     uint32_t               caller; /* of the edge, plus one; 0: no edge yet */
@@ -44,11 +44,11 @@ struct snd_calls_function {
 };
 
 struct snd_calls_entry {
-    struct snd_calls_edge *edge;    /* NULL in entry 0, which stands for whoever is not recorded */
-    const void            *key;     /* who must leave it: a code object, a method */
+    struct snd_calls_edge *edge;    /* NULL in entry 0: the caller that is not recorded */
+    const void            *key;     /* what must return to end it: a code object, a method */
     uint64_t               start;   /* ticks */
-    uint64_t               inner;   /* ticks in what it called */
-    const uint64_t        *counted; /* the words that have the call */
+    uint64_t               inner;   /* ticks in its callees */
+    const uint64_t        *counted; /* the words in which the call is counted */
     uint32_t               function;
     uint32_t               id;                        /* as an event of the timeline */
     uint8_t                calls;                     /* 1, or 0: a resumption */
@@ -63,18 +63,19 @@ struct snd_calls_thread {
     uint32_t                   session; /* that it was last prepared for */
     uint32_t                   ended;   /* its thread is gone: another may have it */
     uint32_t                   tid;
-    bool                       is_main;   /* it begins and ends with the interpreter's own doing */
-    char                      *stack_low; /* lowest address of the thread's C stack */
+    bool  is_main;   /* its first and last calls are the interpreter's start-up and exit */
+    char *stack_low; /* lowest address of the thread's C stack */
     struct snd_calls_edges    *edges;
     struct snd_calls_counters *counters; /* callcounters.c; NULL: none yet */
     struct snd_calls_thread   *next;
-    /* Of a session: the one it is of, and how many calls that are open are not the session's. */
+    /* Of a session's stack: its session, and how many open calls of the process are not in it. */
     struct snd_calls_session *owner;
     uint32_t                  below;
-    struct snd_calls_thread  *sessions; /* of the process: those of sessions, of the same thread */
+    struct snd_calls_thread
+        *sessions; /* of the process's stack: the sessions' stacks for this thread */
 };
 
-/* Who counts for itself. */
+/* A session with counts of its own. */
 struct snd_calls_session {
     uint32_t                  number;  /* in the trace, from 1; 0: the process */
     uint32_t                  session; /* numbers the times that it was on */
@@ -82,7 +83,7 @@ struct snd_calls_session {
     uint64_t                  since;   /* ticks */
     struct snd_calls_session *next;    /* of all */
     struct snd_calls_session *next_on; /* of those that are on */
-    struct snd_map            pairs;   /* (caller, callee) that it has counted */
+    struct snd_map            pairs;   /* (caller, callee) with counts in the session */
 };
 
 /* What is recorded of a call. */
@@ -96,15 +97,16 @@ enum snd_calls_mode {
 /* One process, one probe. */
 struct snd_calls_state {
     bool on;
-    bool whole; /* on before the first line of the program: what lies outside is not counted */
-    bool begun; /* the program, since */
+    bool
+        whole; /* on before the program's first line: the interpreter's start-up and exit are not counted */
+    bool                      begun; /* the program has begun since */
     enum snd_calls_mode       mode;
     uint32_t                  session;    /* numbers the times it was on */
     uint32_t                  ids;        /* given to calls that are events, so far */
     uint64_t                  unbalanced; /* calls whose return was not seen */
     uint64_t                  lost;       /* calls for which there was no memory */
     struct snd_calls_session *sessions_on;
-    bool                      has_more; /* there is more to do than to count for the process */
+    bool                      has_more; /* there is more to do than counting for the process */
 
     /*
      * Enters the calls that were open before a thread's first event of the session; NULL: they are
@@ -121,9 +123,9 @@ struct snd_calls_name {
     const char *name, *file;
     size_t      name_length, file_length;
     uint32_t    line;
-    uint64_t    body; /* tells functions of one name and line apart, which are counted together */
-    bool        outside; /* no part of the program where nothing of the program has called it */
-    bool        module;  /* the code of a file: with the first, the program begins */
+    uint64_t    body;    /* distinguishes functions of one name and line */
+    bool        outside; /* not part of the program, unless the program called it */
+    bool        module;  /* the code of a file: the first one begins the program */
 };
 
 /* The number of a function, from 1; the same for equal names. 0: no memory. */
@@ -143,28 +145,16 @@ bool snd_calls_session_start(uint32_t number);
 /* Its calls still open count as if they ended now. */
 void snd_calls_session_stop(uint32_t number);
 /*
- * All that the process has counted so far is that session's, and had no number of its own: gives
- * it one. `on`: it goes on counting. False: no memory.
+ * Copies the process's counts to the session `number`: until now it was the only one, and needed
+ * none of its own. `on`: it keeps counting. False: no memory.
  */
 bool snd_calls_session_split(uint32_t number, bool on);
-/* Takes its counts back to zero if the recording still `has` them; the number may be used again. */
+/* Ends the session; resets its counts to 0 if the recording still `has` them. Frees its number. */
 void snd_calls_session_forget(uint32_t number, bool has);
-/* All of them, as far as they are still on. Their counts stay in the recording. */
+/* Forgets all sessions. Their counts stay in the recording. */
 void snd_calls_sessions_renew(void);
-/* The session that the process's count is all of, and nothing else; 0: none. */
+/* Records that the process's counts are exactly those of the session `number`; 0: of no session. */
 void snd_calls_set_owner(uint32_t number);
-
-/* For callsessions.c. */
-extern struct snd_calls_thread *snd_calls_threads_; /* of the process, all there ever were */
-extern struct snd_calls_session snd_calls_process_;
-struct snd_calls_thread        *snd_calls_new_thread_(struct snd_calls_session *owner);
-void                            snd_calls_free_thread_(struct snd_calls_thread *t);
-void                            snd_calls_reset_(struct snd_calls_thread *t);
-void                            snd_calls_close_all_(struct snd_calls_thread *t);
-void                            snd_calls_sessions_in_child_(struct snd_calls_thread *t);
-void                            snd_calls_sessions_ended_(struct snd_calls_thread *t);
-/* The words of a pair in the recording that is on; NULL: none. */
-uint64_t *snd_calls_words_(uint32_t number, uint32_t caller, uint32_t callee);
 
 /* ------------------------------------------------------------------ hot path */
 
@@ -192,19 +182,21 @@ struct snd_calls_edge   *snd_calls_edge_(struct snd_calls_thread *t, uint32_t ca
                                          uint32_t callee);
 bool                     snd_calls_room_(struct snd_calls_thread *t, uint32_t function);
 void                     snd_calls_renew_(struct snd_calls_thread *t);
-/* What a mode other than COUNTED does besides: a range, or counters. */
+/* What modes other than COUNTED do in addition: a range, or counters. */
 void snd_calls_begin_more_(struct snd_calls_thread *t, uint32_t function, bool resumed);
 void snd_calls_end_more_(struct snd_calls_thread *t, const struct snd_calls_entry *entry);
 void snd_calls_counters_begin_(struct snd_calls_thread *t);
 void snd_calls_counters_end_(struct snd_calls_thread *t, const struct snd_calls_entry *entry);
-void snd_calls_counters_renew_(struct snd_calls_thread *t); /* what is open goes on from now */
+void snd_calls_counters_renew_(struct snd_calls_thread *t); /* open calls restart from now */
 void snd_calls_counters_free_(struct snd_calls_thread *t);
 /* The function's frame in the recording that is on. */
 uint32_t snd_calls_frame_(uint32_t function);
-/* Calls that are events have no edge, and nothing of them is counted. */
-bool snd_calls_note_(struct snd_calls_thread *t, uint32_t function, const void *key, bool resumed);
-void snd_calls_tell_(struct snd_calls_thread *t, const struct snd_calls_entry *entry, uint64_t now);
-/* Unwinds to the entry of `key`, if there is one; entries above it ended unseen. */
+/* Calls as events: they have no edge, and are not counted. */
+bool snd_calls_push_event_(struct snd_calls_thread *t, uint32_t function, const void *key,
+                           bool resumed);
+void snd_calls_write_event_(struct snd_calls_thread *t, const struct snd_calls_entry *entry,
+                            uint64_t now);
+/* Unwinds to the entry of `key`, if there is one; no return was seen of the entries above it. */
 bool snd_calls_unwind_(struct snd_calls_thread *t, const void *key);
 
 /* The calling thread's; NULL: no memory. `entering`: as adopt() takes it. */
@@ -247,7 +239,7 @@ static inline __attribute__((always_inline)) bool snd_calls_push_(struct snd_cal
     if (SONDE_UNLIKELY_(t->epoch != sonde_epoch()))
         snd_calls_renew_(t);
     if (more && snd_calls.mode == SND_CALLS_EVENTS)
-        return snd_calls_note_(t, function, key, resumed);
+        return snd_calls_push_event_(t, function, key, resumed);
     struct snd_calls_entry    *entry = &t->stack[t->depth];
     struct snd_calls_function *f = &t->functions[function];
     struct snd_calls_edge     *edge = f->edge;
@@ -281,11 +273,11 @@ static inline __attribute__((always_inline)) void snd_calls_pop_(struct snd_call
 
     if (SONDE_UNLIKELY_(t->epoch != sonde_epoch())) {
         snd_calls_renew_(t);
-        now = sonde_clock(); /* what is open goes on from a later time than the first */
+        now = sonde_clock(); /* open calls restarted after the first reading */
     }
     struct snd_calls_entry *entry = &t->stack[t->depth--];
     if (more && snd_calls.mode == SND_CALLS_EVENTS) {
-        snd_calls_tell_(t, entry, now);
+        snd_calls_write_event_(t, entry, now);
         return;
     }
     struct snd_calls_edge *edge = entry->edge;

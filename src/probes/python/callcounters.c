@@ -2,14 +2,14 @@
 /*
  * probes/python/callcounters.c - counters of the thread for each function: `sonde run --per-function`.
  *
- * They are read when a call begins, before its time is taken, and when it ends, after that: what reading
- * takes is its caller's. A call that another thread ends, since everything ends, has none. Sessions
- * have no counters, the process has.
+ * Read at a call's begin before its start time, and at its end after its end time: the cost of
+ * reading is charged to the caller. A call that is still open at the stop and belongs to another
+ * thread gets none. Only the process has counters; sessions do not.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/python/callcount.h"
+#include "probes/python/callinside.h"
 
 #define MOST SONDE_COUNTERS_MOST
 
@@ -18,7 +18,7 @@ struct level {
     uint64_t start[MOST], inner[MOST];
 };
 
-/* A thread's: of the calls under way, by depth, and words of the trace, by function. */
+/* Of a thread: readings of the open calls, by depth, and words of the trace, by function. */
 struct snd_calls_counters {
     struct level *levels;
     uint64_t *(*words)[MOST];

@@ -11,7 +11,7 @@
  * process's depth. So a session counts what it would count alone: calls that were open before it
  * are not in it, and what they call has no caller. Its tallies have its number.
  */
-#include "probes/python/callcount.h"
+#include "probes/python/callinside.h"
 
 #include <stdlib.h>
 #include <string.h>

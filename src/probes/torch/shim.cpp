@@ -2,15 +2,15 @@
 /*
  * probes/torch/shim.cpp - see shim.h.
  *
- * What an operator costs is, first of all, torch's own machinery around an empty callback;
- * then two clock reads; then what is here. So the common case is one hash of name, inputs and
- * frames, one line of cache that has the id for it, and one write into the thread's lane. Ids
- * belong to one epoch of the recorder: every cache entry carries it, and none is ever cleared.
+ * The overhead of an operator is mostly torch's own work around an empty callback, then two clock
+ * reads, then the code here. So the common case is one hash of name, inputs and frames, one cache
+ * line with the id for it, and one write to the thread's lane. Ids belong to one epoch of the
+ * recorder: every cache entry has its epoch, so no cache has to be cleared.
  *
  * Build with the flags of the torch it is for (NDEBUG above all: RecordFunction's layout
  * depends on it).
  */
-#include "pystack/pyframes.h" /* Python.h comes first, as it asks to */
+#include "pystack/pyframes.h" /* first: it includes Python.h */
 
 #include <ATen/record_function.h>
 #include <torch/version.h>
@@ -19,6 +19,7 @@
 #include "probes/torch/torch_calls.h"
 #include "probes/torch/torch_collectives.h"
 #include "probes/torch/torch_hooks.h"
+#include "probes/torch/torch_names.h"
 #include "probes/torch/torch_thread.h"
 
 namespace
@@ -31,7 +32,7 @@ inline uint64_t key_of(const at::RecordFunction &fn)
     return reinterpret_cast<uintptr_t>(&fn) & VALUE_MASK;
 }
 
-/* User ranges, which may wait for others, and scripts, which go on where a future is done. */
+/* User ranges may await others, and scripts continue on the thread that completes a future. */
 inline bool may_end_elsewhere(const at::RecordFunction &fn)
 {
     return UNLIKELY(fn.scope() != at::RecordScope::FUNCTION &&
@@ -66,7 +67,7 @@ FLATTEN std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &
 #ifndef SND_PYFRAMES_MISSING
     if (FLAGS & (SONDE_TORCH_STACKS | SONDE_TORCH_MODULES)) {
         snd_pyframe *top = snd_pyframe_mine();
-        /* Inside a backward function its forward operator's place counts: the reader knows it. */
+        /* In a backward function the place is its forward operator's, which the reader looks up. */
         open->resumed = thread->backward_frame;
         if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION)
             thread->backward_frame = top;
@@ -85,7 +86,7 @@ FLATTEN std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &
     return nullptr;
 }
 
-/* Ranges of this thread that others have ended meanwhile are open no longer. */
+/* Removes the open ranges of this thread that other threads have ended. */
 void forget_ended(Thread *thread)
 {
     if (ended_elsewhere_count.load() == 0)
@@ -107,8 +108,8 @@ void forget_ended(Thread *thread)
 }
 
 /*
- * Not the innermost: an end out of order, one of a range of another thread, or of one that
- * was begun before the recording.
+ * Not the innermost range: an end out of order, or of another thread's range, or of a range that
+ * began before the recording.
  */
 NOINLINE void end_slow(const at::RecordFunction &fn, uint32_t epoch, uint64_t now)
 {
@@ -167,7 +168,7 @@ void on_end_empty(const at::RecordFunction &, at::ObserverContext *)
 
 using BeginFn = std::unique_ptr<at::ObserverContext> (*)(const at::RecordFunction &);
 
-/* One callback for each set of options, so that none pays for what it does not record. */
+/* One callback for each set of options: none checks options at run time. */
 constexpr uint32_t flags_of(uint32_t i)
 {
     return (i & 1) * SONDE_TORCH_SHAPES | (i >> 1 & 1) * SONDE_TORCH_STACKS |
@@ -195,7 +196,9 @@ at::RecordFunctionCallback make_callback(uint32_t flags)
         flags & SONDE_TORCH_EMPTY
             ? at::RecordFunctionCallback(on_begin_empty, on_end_empty)
             : at::RecordFunctionCallback(first, frames ? on_end<true> : on_end<false>);
-    /* Only scopes that occur: for each enabled one the autograd engine allocates at each node. */
+    /*
+     * Only the scopes that occur: the autograd engine allocates for each enabled one at each node.
+     */
     callback.needsInputs(flags & SONDE_TORCH_SHAPES)
         .scopes({ at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,
                   at::RecordScope::TORCHSCRIPT_FUNCTION, at::RecordScope::USER_SCOPE });
@@ -338,7 +341,7 @@ extern "C" void sonde_torch_stop(void)
         stop();
     }
 #ifndef SND_PYFRAMES_MISSING
-    release_known(); /* who holds the interpreter lock may wait for `control` */
+    release_known(); /* after `control`: a thread that holds the interpreter lock may wait for it */
 #endif
 }
 

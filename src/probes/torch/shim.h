@@ -13,8 +13,9 @@
  *   has one; FWD_THREAD of a backward function, as at::RecordFunction numbers threads; ASYNC of a
  *   collective and its like; RECORD_FUNCTION, its id, if someone asked torch for ids; KEY of a
  *   range which may end on another thread.
- *   SHAPES    inputs in the range itself; KEYWORDS of a user range; STRIDES, absent when every tensor is row-major;
- *             ARGUMENTS, the JSON list that torch calls "Concrete Inputs", absent when all are "".
+ *   SHAPES    inputs in the range itself; KEYWORDS of a user range; STRIDES, absent if every tensor
+ *             is row-major; ARGUMENTS, the JSON list that torch calls "Concrete Inputs", absent if
+ *             all are "".
  *   MEMORY    alloc and free of every thread, CPU and CUDA; a free of CPU memory has no size.
  *   STACKS    STACK: Python frames. A module's own call is the frame "nn.Module: Class_n".
  *   MODULES   MODULE: "Net.layer1.0.conv", the class of the outermost module and the names on

@@ -2,8 +2,8 @@
 /*
  * probes/torch/torch_calls.h - ways of calling an operator: name, inputs and place as one id.
  *
- * What is the same each time is interned once; an operator is then an id and its times. A hash of
- * all of it finds the id.
+ * Each distinct combination is interned once; an event of an operator then has an id and its
+ * times. The id is looked up by a hash of the combination.
  *
  * A part of shim.cpp, which includes it once.
  * Layer: probes.
@@ -12,7 +12,9 @@
 #define SND_PROBES_TORCH_CALLS_H
 
 #include "probes/torch/shim.h"
+#include "probes/torch/torch_arguments.h"
 #include "probes/torch/torch_inputs.h"
+#include "probes/torch/torch_names.h"
 #include "probes/torch/torch_places.h"
 
 namespace
@@ -20,7 +22,7 @@ namespace
 
 constexpr PlaceSlot NOWHERE = { 0, 0, 0 };
 
-/* A collective, say: only user ranges are, and to ask is a call into torch. */
+/* Such as a collective. Only user ranges can be, and the query is a call into torch. */
 inline bool is_async(const at::RecordFunction &fn)
 {
     return UNLIKELY(fn.scope() == at::RecordScope::USER_SCOPE) && fn.isAsync();
@@ -36,7 +38,9 @@ INLINE uint64_t traits_of(const at::RecordFunction &fn)
            static_cast<uint64_t>(is_async(fn)) << 9 | forward << 16;
 }
 
-/* A RecordFunction tells its overload from torch 2.7 on; the operator's full name has it in all. */
+/*
+ * A RecordFunction has its overload from torch 2.7 on; the operator's full name, in all versions.
+ */
 uint32_t overload_id(const at::RecordFunction &fn)
 {
     auto name = fn.operator_name();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/torch/torch_collectives.h - what a collective transfers, as torch's process groups say it.
+ * probes/torch/torch_collectives.h - what a collective transfers, from torch's process groups.
  *
  * A part of shim.cpp, which includes it once.
  * Layer: probes.
@@ -13,7 +13,7 @@
 #include <map>
 #include <string>
 
-#include "probes/torch/torch_inputs.h"
+#include "probes/torch/torch_arguments.h"
 
 namespace
 {
@@ -30,9 +30,9 @@ template <typename Function> bool is_collective(const Function &, long)
 }
 
 /*
- * A process group opens the range "record_param_comms" for each collective, and tells torch's
- * profiler of it through the thread: name, numbers of elements, type, group. The values are JSON
- * already.
+ * A process group opens the range "record_param_comms" for each collective, and stores its name,
+ * numbers of elements, type and group in a thread-local that torch's profiler reads. The values are
+ * JSON already.
  */
 NOINLINE void note_collective(const at::RecordFunction &fn)
 {

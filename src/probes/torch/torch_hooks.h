@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/torch/torch_hooks.h - calls inside torch that are diverted while the probe is on.
+ * probes/torch/torch_hooks.h - calls inside torch that are redirected to the probe while it is on.
  *
  * A part of shim.cpp, which includes it once.
  * Layer: probes.
@@ -24,10 +24,9 @@ namespace
 /* ------------------------------------------------------------------- memory */
 
 /*
- * torch tells its profiler of memory through a slot of the thread, which has room for one
- * listener and is missing on most threads. The calls by which the allocators tell come from
- * another library than the listener's, so they can be diverted: every thread, at a third of
- * the cost, and whoever else listens is served as before.
+ * torch reports memory to its profiler through a thread-local slot, which has room for one listener
+ * and is not set on most threads. The allocators' calls to it cross a library boundary, so they can
+ * be redirected: this covers every thread, at a third of the cost, and still calls the original.
  */
 snd_redirects diverted;
 
@@ -60,7 +59,7 @@ void out_of_memory_diverted(void *reporter, size_t size)
 
 constexpr unsigned COUNTED_DEVICES = 64, ALLOCATED_EVERY = 64;
 
-/* What was written last of a GPU, in this epoch of the recording. Its allocator holds a lock. */
+/* The values of a GPU that were written last, in this epoch. Its allocator holds a lock. */
 struct Counted {
     std::atomic<uint32_t> epoch;
     std::atomic<size_t>   reserved;
@@ -76,7 +75,10 @@ void count_device(snd_known known, unsigned index, size_t bytes)
     sonde_counter(name, static_cast<double>(bytes));
 }
 
-/* What it holds is written when it changes, before the block for which it did. True: for the first time. */
+/*
+ * Writes the reserved bytes if they changed, before the block that changed them. True: the first
+ * time.
+ */
 bool note_reserved(unsigned index, size_t reserved)
 {
     uint32_t epoch = sonde_epoch();
@@ -91,8 +93,8 @@ bool note_reserved(unsigned index, size_t reserved)
 }
 
 /*
- * What is in use follows from its blocks, once it is known how much was before: it is written after
- * the first one, and now and then, because warm-up steps are not read.
+ * The reader computes the bytes in use from the blocks and a start value: that is written after the
+ * first block, and now and then, as the reader skips warm-up steps.
  */
 void note_allocated(unsigned index, size_t allocated, bool first)
 {
@@ -166,7 +168,7 @@ bool divert_cuda()
     return divert("libc10_cuda.so", "libc10.so", USAGE, usage_diverted, &report_usage);
 }
 
-/* Where those calls cannot be diverted: an allocator in front of torch's own. */
+/* If those calls cannot be redirected: an allocator that wraps torch's own. */
 class Wrapper final : public c10::Allocator
 {
   public:
@@ -230,12 +232,14 @@ class Wrapper final : public c10::Allocator
 /* --------------------------------------------------------- "is a profiler on?" */
 
 /*
- * Some of torch asks whether a profiler is on and does less if not: the ranges that torch.compile's
- * code and Dynamo open (_RecordFunctionFast), DataPipes, RPC. All look for the state of torch's own
- * profiler. While ours is on and torch's is not, two askers are shown a state that does nothing:
- *   libtorch_python's ranges, which look for it themselves;
- *   profilerEnabled(), profilerType(), getProfilerConfig(), which the others call. They are in
- *   one library with torch's profiler, which must not see our state: their addresses tell them.
+ * Parts of torch check whether a profiler is on, and skip work if not: the ranges that
+ * torch.compile's code and Dynamo open (_RecordFunctionFast), DataPipes, RPC. All of them look up
+ * the state of torch's own profiler. While ours is on and torch's is not, two callers get a state
+ * that does nothing:
+ *   libtorch_python's ranges, which look it up directly;
+ *   profilerEnabled(), profilerType(), getProfilerConfig(), which the others call. They are in the
+ *   same library as torch's profiler, which must not see our state: callers are distinguished by
+ *   their return address.
  */
 namespace profiler = torch::profiler::impl;
 
@@ -280,7 +284,7 @@ profiler::ProfilerStateBase *state_of_diverted(bool global)
     return state || global ? state : no_profiler();
 }
 
-/* The code of a function of torch's. */
+/* Where the machine code of a function of torch is. */
 struct Code {
     uintptr_t start, size;
 };
@@ -300,7 +304,7 @@ bool find_code(const char *symbol, Code *code)
     return true;
 }
 
-/* Not while a recording is paused: torch's profiler is off in a warm-up, too. */
+/* False while recording is paused: torch's profiler is off during warm-up, too. */
 bool is_asker(const void *caller)
 {
     uintptr_t at = reinterpret_cast<uintptr_t>(caller);
@@ -334,7 +338,7 @@ bool divert_state()
 {
     const char *library = "libtorch_cpu.so";
 
-    if (!no_profilers[1]) { /* once: to find a function's size takes a millisecond */
+    if (!no_profilers[1]) { /* once: looking up a function's size takes a millisecond */
         no_profilers[0] = new NoProfiler(false);
         no_profilers[1] = new NoProfiler(true);
         has_askers = find_code("_ZN5torch8profiler4impl15profilerEnabledEv", &askers[0]) &&
@@ -350,9 +354,9 @@ bool divert_state()
 /* -------------------------------------------------------- autograd's threads */
 
 /*
- * For each node that it runs, the autograd engine puts the state of the thread that built the
- * graph in place, and again its own after: with a callback registered, torch then makes its
- * lists of callbacks anew, a dozen allocations. It is left out when both states say the same.
+ * For each node, the autograd engine sets the thread's state to that of the thread that built the
+ * graph, and restores it afterwards: with a callback registered, torch then rebuilds its lists of
+ * callbacks, a dozen allocations. This is skipped if both states are equal.
  */
 using SetState = void (*)(const at::RecordFunctionTLS &);
 SetState set_state;

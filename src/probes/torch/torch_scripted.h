@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/torch/torch_scripted.h - the modules inside a scripted one, which Python does not see.
+ * probes/torch/torch_scripted.h - the modules inside a scripted module, which Python does not see.
  *
  * A part of shim.cpp, which includes it once. TorchScript's interpreter runs a whole model in one
- * call of Python's; it alone knows which of the model's modules an operator belongs to.
+ * call from Python; only it knows to which of the model's modules an operator belongs.
  * Layer: probes.
  */
 #ifndef SND_PROBES_TORCH_SCRIPTED_H
@@ -26,7 +26,7 @@ __attribute__((weak)) std::vector<std::string> currentModuleHierarchy();
 namespace
 {
 
-/* The instance of "layer1.0(BasicBlock)::forward"; none where it is the module itself or no module. */
+/* "layer1.0" of "layer1.0(BasicBlock)::forward"; empty for the module itself, or no module. */
 inline std::string instance_of(const std::string &entry)
 {
     std::string name = entry.substr(0, entry.find('('));
@@ -37,8 +37,8 @@ inline std::string instance_of(const std::string &entry)
 }
 
 /*
- * ".a.fc" in a scripted module, which Python's path of that module goes before; else empty, and
- * then nothing is allocated: the interpreter is not running on this thread.
+ * ".a.fc" in a scripted module, to append to that module's path. Empty, and nothing is allocated,
+ * if the interpreter is not running on this thread.
  */
 NOINLINE std::string scripted_path()
 {

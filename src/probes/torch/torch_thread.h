@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/torch/torch_thread.h - what the probe keeps for each thread, and how it writes events.
+ * probes/torch/torch_thread.h - the probe's state of each thread, and how it writes events.
  *
  * A part of shim.cpp, which includes it once.
  * Layer: probes.
@@ -81,22 +81,24 @@ inline uint64_t hash_text(const char *text, size_t length, uint64_t hash)
 constexpr size_t NAME_SLOTS = 1024, TEXT_SLOTS = 1024, CALL_LINES = 4096, CALL_WAYS = 4,
                  PLACE_SLOTS = 4096, FRAME_SLOTS = 4096, OPEN_FIRST = 256, NAME_WORDS = 5;
 
-/* By the address of an operator's name, which may be reused: the text decides. A cache line. */
+/*
+ * Found by the address of an operator's name, then by its text: addresses are reused. A cache line.
+ */
 struct alignas(64) NameSlot {
     const char *address;
     uint32_t    epoch;
     uint32_t    length : 6;      /* of the text */
     uint32_t    is_operator : 1; /* of the dispatcher, so it has no keyword arguments */
     uint32_t    id : 25;         /* of the text, in the trace */
-    uint32_t    calls[2];        /* when nothing but the name is recorded: without, with a number */
+    uint32_t    calls[2]; /* if only the name is recorded: without and with a sequence number */
     uint64_t    text[NAME_WORDS]; /* whole words, then the last eight bytes with the NUL */
 };
-/* By a hash of 64 bits into which the epoch went: equal hashes are taken for equal things. */
+/* Found by a hash of 64 bits that includes the epoch; equal hashes are taken as equal keys. */
 struct IdSlot {
     uint64_t hash;
     uint32_t id;
 };
-/* Ways of calling an operator. Four to a cache line, so that few push each other out. */
+/* Ways of calling an operator: a cache with four entries a line, so that few evict each other. */
 struct alignas(64) CallLine {
     IdSlot ways[CALL_WAYS];
 };
@@ -129,14 +131,14 @@ struct Thread {
     IdSlot      frames[FRAME_SLOTS];
 };
 
-/* initial-exec: torch alone would call __tls_get_addr for it several times an operator. */
+/* initial-exec: otherwise each access would call __tls_get_addr, several times per operator. */
 thread_local Thread *self __attribute__((tls_model("initial-exec")));
 thread_local bool    has_ended __attribute__((tls_model("initial-exec")));
 pthread_key_t        exit_key;
 
 constexpr uint64_t ARGUMENT_BYTES_MAX = 24u << 20;
 
-/* What start() decided; read by the callbacks. */
+/* Set by start(), read by the callbacks. */
 struct Settings {
     uint32_t                                         flags = 0;
     std::vector<std::pair<std::string, std::string>> notes;
@@ -164,7 +166,7 @@ void release_thread(void *argument)
     munmap(thread, sizeof *thread);
 }
 
-/* Fresh pages: only what is used of the tables costs memory. */
+/* Fresh pages: only the used parts of the tables take memory. */
 Thread *make_thread()
 {
     if (has_ended)
@@ -186,7 +188,7 @@ Thread *make_thread()
     return thread;
 }
 
-/* Each trace file says what the probe did for it; once an epoch, by the first thread there. */
+/* Each trace file has a description of the probe, written by the first thread of an epoch. */
 void write_notes(uint32_t epoch)
 {
     uint32_t before = noted_epoch.load();
@@ -207,8 +209,9 @@ NOINLINE Thread *renew(uint32_t epoch)
 
     if (!thread)
         return nullptr;
-    sonde_intern("torch", 5); /* a forked child has no file, to note things in, before this */
-    thread->depth = 0;        /* what was begun in another epoch ends unrecorded */
+    sonde_intern("torch",
+                 5);   /* creates the file of a forked child, before metadata is written to it */
+    thread->depth = 0; /* the ends of another epoch's ranges are not recorded */
     thread->backward_frame = nullptr;
     thread->sequence = NO_SEQUENCE;
     thread->epoch = epoch;
@@ -239,7 +242,7 @@ inline uint64_t attr_word(enum sonde_attr key, uint64_t value)
     return value << 16 | static_cast<uint64_t>(key) << 8 | SONDE_KIND_ATTR_;
 }
 
-/* Values of one range alone, not shared with others of its call; 0, NO_SEQUENCE: none. */
+/* Values of a single range, not shared with others of the same call; 0, NO_SEQUENCE: none. */
 struct Own {
     int64_t  sequence; /* autograd's number */
     uint64_t key;      /* for an end by another thread */
@@ -258,9 +261,9 @@ NOINLINE void begin_slow(uint32_t epoch, uint32_t call, Own own)
 }
 
 /*
- * A range, before it autograd's number if that has changed, behind it key and id if it has them.
- * The range's first word is stored last. Before that the clock is read, so this work is not its
- * own.
+ * Writes a range: before it autograd's sequence number if that has changed, after it key and id
+ * if it has them. The range's first word is stored last, and the clock is read right before that:
+ * the time for writing is not charged to the range.
  */
 INLINE void begin(Thread *thread, uint32_t epoch, uint32_t call, const Own &own)
 {

@@ -76,28 +76,6 @@ static PyObject *get_shapes(struct average_object *self, void *unused)
     return value;
 }
 
-/* torch's -1 for what it does not know of a row. */
-static PyObject *get_minus_one(struct average_object *self, void *unused)
-{
-    (void)self;
-    (void)unused;
-    return PyLong_FromLong(-1);
-}
-
-static PyObject *get_false(struct average_object *self, void *unused)
-{
-    (void)self;
-    (void)unused;
-    Py_RETURN_FALSE;
-}
-
-static PyObject *get_none(struct average_object *self, void *unused)
-{
-    (void)self;
-    (void)unused;
-    Py_RETURN_NONE;
-}
-
 static PyObject *get_empty_list(struct average_object *self, void *unused)
 {
     (void)self;
@@ -173,9 +151,9 @@ static PyObject *average_repr(PyObject *self)
 static PyGetSetDef average_getset[] = {
     MEMBER("key", get_text, name),
     NUMBER("count", count),
-    GET("node_id", get_minus_one, 0),
-    GET("is_remote", get_false, 0),
-    GET("is_legacy", get_false, 0),
+    GET("node_id", core_get_number, -1),
+    GET("is_remote", core_get_false, 0),
+    GET("is_legacy", core_get_false, 0),
     MEMBER("use_device", get_use_device, uses_gpu),
     MEMBER("device_type", get_device_type, on_device),
     NUMBER("is_async", is_async),
@@ -206,10 +184,11 @@ static PyGetSetDef average_getset[] = {
     MEMBER("process", get_index, process),
     MEMBER("thread", get_index, thread),
     NUMBER("has_parent", has_parent),
-    GET("self_cpu_percent", get_minus_one, 0),
-    GET("total_cpu_percent", get_minus_one, 0),
-    GET("total_device_percent", get_minus_one, 0),
-    GET("cpu_parent", get_none, 0),
+    /* torch has -1 for what it does not know of a row. */
+    GET("self_cpu_percent", core_get_number, -1),
+    GET("total_cpu_percent", core_get_number, -1),
+    GET("total_device_percent", core_get_number, -1),
+    GET("cpu_parent", core_get_none, 0),
     GET("cpu_children", get_empty_list, 0),
     { "__class__", (getter)core_torch_class, NULL, NULL, (void *)(uintptr_t) "FunctionEventAvg" },
     END_GETSET,

@@ -52,28 +52,6 @@ static PyObject *get_flag(struct event_object *self, void *flag)
     return PyBool_FromLong(columns_of(self)->flags[self->index] & (intptr_t)flag);
 }
 
-/* ----------------------------------------------------------------- constants */
-
-static PyObject *get_constant(struct event_object *self, void *number)
-{
-    (void)self;
-    return PyLong_FromLong((long)(intptr_t)number);
-}
-
-static PyObject *get_false(struct event_object *self, void *unused)
-{
-    (void)self;
-    (void)unused;
-    Py_RETURN_FALSE;
-}
-
-static PyObject *get_none(struct event_object *self, void *unused)
-{
-    (void)self;
-    (void)unused;
-    Py_RETURN_NONE;
-}
-
 /* --------------------------------------------------------------------- texts */
 
 static PyObject *get_trace_name(struct event_object *self, void *unused)
@@ -365,11 +343,11 @@ PyGetSetDef core_event_getset[] = {
     NUMBER("thread", torch_thread),
     NUMBER("fwd_thread", fwd_thread),
     MADE("tid", get_tid),
-    GET("count", get_constant, 1),
-    GET("node_id", get_constant, -1),
+    GET("count", core_get_number, 1),
+    GET("node_id", core_get_number, -1),
     GET("is_async", get_flag, SONDE_EVENT_IS_ASYNC),
-    MADE("is_remote", get_false),
-    MADE("is_legacy", get_false),
+    MADE("is_remote", core_get_false),
+    MADE("is_legacy", core_get_false),
     GET("is_user_annotation", get_flag, SONDE_EVENT_IS_USER),
     GET("is_python_function", get_flag, SONDE_EVENT_IS_FUNCTION),
     MADE("use_device", get_use_device),
@@ -413,15 +391,15 @@ PyGetSetDef core_event_getset[] = {
     NUMBER("flow_id", correlation),
     MADE("flow_type", get_flow_type),
     MADE("flow_start", get_flow_start),
-    MADE("metadata", get_none),
-    MADE("event_metadata", get_none),
-    MADE("metadata_json", get_none),
+    MADE("metadata", core_get_none),
+    MADE("event_metadata", core_get_none),
+    MADE("metadata_json", core_get_none),
     COLUMN("python_id", get_python_id, python_id),
     COLUMN("python_parent_id", get_python_id, python_parent),
     NUMBER("python_module_id", python_module),
-    GET("self_cpu_percent", get_constant, -1),
-    GET("total_cpu_percent", get_constant, -1),
-    GET("total_device_percent", get_constant, -1),
+    GET("self_cpu_percent", core_get_number, -1),
+    GET("total_cpu_percent", core_get_number, -1),
+    GET("total_device_percent", core_get_number, -1),
     { "__class__", (getter)core_torch_class, NULL, NULL, (void *)(uintptr_t) "FunctionEvent" },
     END_GETSET,
 };

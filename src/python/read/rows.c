@@ -165,6 +165,26 @@ PyObject *core_device_us(int64_t ns)
     return ns == 0 ? PyLong_FromLong(0) : core_us(ns);
 }
 
+PyObject *core_get_none(PyObject *self, void *unused)
+{
+    (void)self;
+    (void)unused;
+    Py_RETURN_NONE;
+}
+
+PyObject *core_get_false(PyObject *self, void *unused)
+{
+    (void)self;
+    (void)unused;
+    Py_RETURN_FALSE;
+}
+
+PyObject *core_get_number(PyObject *self, void *which)
+{
+    (void)self;
+    return PyLong_FromLong((long)(intptr_t)which);
+}
+
 /* The warning of cuda_time has another text than the others. */
 PyObject *core_get_deprecated(PyObject *self, void *closure)
 {

@@ -78,6 +78,10 @@ PyObject *core_device_type(bool on_device);
 PyObject *core_use_device(bool uses_gpu);
 /* Time of a GPU in microseconds; none is 0, as torch has it. */
 PyObject *core_device_us(int64_t ns);
+/* Getters of what torch has and a trace does not: a constant for every row; a number is `which`. */
+PyObject *core_get_none(PyObject *self, void *unused);
+PyObject *core_get_false(PyObject *self, void *unused);
+PyObject *core_get_number(PyObject *self, void *which);
 /* Getter of an attribute that torch warns about; it receives the replacement's name. */
 PyObject *core_get_deprecated(PyObject *self, void *name);
 #define DEPRECATED(name, of)                                                   \

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probes/python/callinside.h - what the files of callcount.h share.
+ *
+ *     callcount.c       starting and stopping; calls as ranges and events
+ *     callfunctions.c   functions: their numbers, and their ids in the recording
+ *     calledges.c       edges (caller, callee), and their words in the trace
+ *     callthreads.c     the stacks of threads
+ *     callsessions.c    sessions that count for themselves
+ *     callcounters.c    counters of the thread for each function
+ *     callawaits.c      how long coroutines are suspended
+ *
+ * Layer:   probes.
+ * Threads: as callcount.h.
+ */
+#ifndef SND_PROBES_PYTHON_CALLINSIDE_H
+#define SND_PROBES_PYTHON_CALLINSIDE_H
+
+#include "probes/python/callcount.h"
+
+/* ------------------------------------------------------------------- functions */
+
+/* A function; its ids belong to the recording of that epoch. */
+struct snd_calls_named {
+    uint32_t epoch, frame, name;
+    uint32_t name_length, file_length, line;
+    bool     outside, module; /* as in struct snd_calls_name */
+};
+extern struct snd_calls_named *snd_calls_functions_; /* by number, less one */
+extern uint32_t                snd_calls_function_room_;
+
+/* The function, with its ids in the recording of that epoch. */
+const struct snd_calls_named *snd_calls_interned_(uint32_t number, uint32_t epoch);
+
+/* ----------------------------------------------------------------------- edges */
+
+/* Counts go here while nothing records. */
+extern uint64_t snd_calls_unused_words_[SND_CALLS_WORDS];
+
+/* NULL: no memory. */
+struct snd_calls_edges *snd_calls_new_edges_(void);
+void                    snd_calls_drop_edges_(struct snd_calls_edges *edges);
+/* Points the edge to its words in the recording that is on. */
+void snd_calls_fetch_words_(const struct snd_calls_thread *t, struct snd_calls_edge *edge);
+/* The words of a pair in the recording that is on; NULL: none. */
+uint64_t *snd_calls_words_(uint32_t number, uint32_t caller, uint32_t callee);
+
+/* --------------------------------------------------------- threads and sessions */
+
+extern struct snd_calls_thread *snd_calls_threads_; /* of the process, all there ever were */
+extern struct snd_calls_session snd_calls_process_;
+
+struct snd_calls_thread *snd_calls_new_thread_(struct snd_calls_session *owner);
+void                     snd_calls_free_thread_(struct snd_calls_thread *t);
+void                     snd_calls_reset_(struct snd_calls_thread *t);
+void                     snd_calls_close_all_(struct snd_calls_thread *t);
+void                     snd_calls_sessions_in_child_(struct snd_calls_thread *t);
+void                     snd_calls_sessions_ended_(struct snd_calls_thread *t);
+
+#endif
