@@ -1,23 +1,26 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What counting costs a program: bare, under `perf stat` and under `sonde run --counters`, in turn.
+"""bench/counters.py [--quick] [--sonde PATH] - what counting costs a program, beside perf stat.
+
+Bare, under `perf stat` and under `sonde run --counters`, in turn.
 
 The program computes and touches memory, for a fixed amount of work; its own elapsed time (what the
 program itself measures, so that starting the tool is not in it) is compared round by round, and so is
 the time of a whole `true`, start of the tool included.
 
 Of ranges and of Python functions: what reading their counters adds to a range (begin and end) and to a call, over
-the same recording without; by the program's own processor time, of which the least of the rounds counts.
-
-    python bench/counters.py [--rounds N] [--sonde PATH]
+the same recording without; by the program's own processor time, of which the least of the rounds counts. Prints as
+bench/run does and puts its figures into bench/results.json.
 """
 import argparse
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+from figures import conclude, figure, ratio, say
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = r"""
@@ -70,6 +73,7 @@ for _ in range(200000):
 print((time.process_time_ns() - start) // 200000)
 """
 LISTS = ("task-clock", "page-faults", "default")
+SIDES = {"sonde": "sonde run --counters", "perf": "perf stat"}
 
 
 def elapsed(command):
@@ -80,51 +84,53 @@ def elapsed(command):
     return (int(text) if text.strip() else whole), whole
 
 
-def compare(name, sides, rounds, part):
+def compare(name, what, sides, rounds, part):
+    """Each side over bare: of the best rounds, and of the pairs."""
     times = {side: [] for side in sides}
     for _ in range(rounds):
         for side, command in sides.items():
             times[side].append(elapsed(command)[part])
-    best = {side: min(values) for side, values in times.items()}
-    for side in sides:
-        if side != "bare":
-            paired = statistics.median(one / bare for one, bare in zip(times[side], times["bare"]))
-            print(f"{name:28} {side:6} {best[side] / best['bare']:7.4f} x bare (best), {paired:7.4f} x (median of pairs), "
-                  f"{(best[side] - best['bare']) / 1e6:8.3f} ms more")
+    for side in list(sides)[1:]:
+        more = (min(times[side]) - min(times["bare"])) / 1e6
+        yield ratio(f"counters_{name}_{side}", f"{what} under {SIDES[side]}, over bare", times[side], times["bare"],
+                    both=f"{more:+.3f} ms")
 
 
-def compare_added(name, run, without, option, program, rounds):
+def compare_added(name, what, run, without, option, program, rounds):
     """ns that `option` adds to each range or call, with each of LISTS."""
     sides = {"none": [*run, *without, "--", *program]}
     for words in LISTS:
         sides[words] = [*run, *without, f"--counters={words}", option, "--", *program]
     best = {side: min(elapsed(command)[0] for _ in range(rounds)) for side, command in sides.items()}
-    print(f"{name:28} {best['none']} ns without counters; " +
-          ", ".join(f"{words} +{best[words] - best['none']} ns" for words in LISTS))
+    for words in LISTS:
+        yield figure(f"counters_{name}_{words}", f"{what}: {option} --counters={words} adds", best[words] - best["none"], "ns",
+                     both=f"{best['none']} ns without")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--sonde", default=f"{ROOT}/.venv/bin/sonde")
-    options = parser.parse_args()
-    perf = shutil.which("perf")
-    with tempfile.TemporaryDirectory() as folder:
-        program, trace = f"{folder}/program", f"{folder}/t.sonde"
-        subprocess.run(["cc", "-O2", "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True)
-        tools = {"bare": [], "sonde": [options.sonde, "run", "-q", "-o", trace, "--counters", "--"]}
-        if perf:
-            tools["perf"] = [perf, "stat", "-o", f"{folder}/stat", "--"]
-        compare("a program of 0.2 s", {side: [*words, program] for side, words in tools.items()}, options.rounds, 0)
-        ranges = f"{folder}/ranges"
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--quick", action="store_true")
+    options.add_argument("--sonde", default=f"{ROOT}/.venv/bin/sonde", metavar="PATH")
+    options = options.parse_args()
+    rounds, figures = 4 if options.quick else 15, []
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
+        program, ranges, trace = f"{folder}/program", f"{folder}/ranges", f"{folder}/t.sonde"
         prefix = os.path.dirname(os.path.dirname(os.path.abspath(options.sonde)))
+        subprocess.run(["cc", "-O2", "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True)
         subprocess.run(["cc", "-O2", "-x", "c", "-", f"-I{prefix}/include", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib",
                         "-lsonde_record", "-o", ranges], input=RANGES, text=True, check=True)
         run = [options.sonde, "run", "-q", "-o", trace]
-        rounds = max(3, options.rounds // 3)
-        compare_added("a range, --per-range", run, ["--ops"], "--per-range", [ranges], rounds)
-        compare_added("a call, --per-function", run, ["--functions"], "--per-function", [sys.executable, "-c", CALLS], rounds)
-        compare("true, whole", {side: [*words, "true"] for side, words in tools.items()}, options.rounds, 1)
+        tools = {"bare": [], "sonde": [*run, "--counters", "--"]}
+        if shutil.which("perf"):
+            tools["perf"] = ["perf", "stat", "-o", f"{folder}/stat", "--"]
+        fewer = max(3, rounds // 3)
+        for part in (compare("program", "a program of 0.2 s", {side: [*words, program] for side, words in tools.items()}, rounds, 0),
+                     compare_added("range", "a range", run, ["--ops"], "--per-range", [ranges], fewer),
+                     compare_added("call", "a Python call", run, ["--functions"], "--per-function", [sys.executable, "-c", CALLS],
+                                   fewer),
+                     compare("true", "true, start to end,", {side: [*words, "true"] for side, words in tools.items()}, rounds, 1)):
+            figures += map(say, part)
+    conclude(figures)
 
 
 if __name__ == "__main__":

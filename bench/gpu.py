@@ -1,13 +1,15 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What recording a GPU costs: ResNet-50 inference, batch 8, against torch.profiler. Needs an NVIDIA GPU.
+"""bench/gpu.py [--rounds N] - what recording a GPU costs, over torch.profiler.
+
+ResNet-50 inference, batch 8. Needs an NVIDIA GPU.
 
 Each profiler has a process of its own, since CUPTI has room for one. Both live at the same time and take turns, so that whatever
 else the machine does meets both alike: in a turn each runs 20 iterations bare, then as many in a session, whose stop is not timed;
 who goes first changes. The median of the differences is what that process adds. ROUNDS pairs of processes; the medians of the
 rounds are compared. A second line has the same by the best of each process's turns, which a busy host disturbs less. Each process
-has had one session before. What that first one leaves behind, in bare runs after it, is a line of its own.
-
-    python bench/gpu.py [--rounds N]
+has had one session before. What that first one leaves behind, in bare runs after it, is a line of its own. Its figures are not
+put into bench/results.json, since the others are of another machine: docs/OVERHEAD.md has them as tools/overhead states them.
 """
 import argparse
 import json
@@ -16,6 +18,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+from figures import conclude, figure, leave_out, say
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROFILERS = ("torch", "sonde")
@@ -142,28 +146,25 @@ def compare_processes(pairs, folder):
 
 
 def compare_added(rounds, pairs, folder):
-    """Prints what each profiler adds to an iteration, and what it leaves behind."""
+    """What each profiler adds to an iteration, and what it leaves behind."""
     runs = [compare_processes(pairs, folder) for _ in range(rounds)]
 
     def median(profiler, value):
         return statistics.median(value(one[profiler]) for one in runs)
 
-    for profiler in PROFILERS:
-        shown = ", ".join(f"{one[profiler]['bare']:.2f} +{one[profiler]['added']:.2f}" for one in runs)
-        print(f"    {profiler}: {shown} ms an iteration", flush=True)
     ours, theirs = (median(profiler, lambda one: one["added"]) for profiler in ("sonde", "torch"))
     bare = statistics.median(one[profiler]["bare"] for one in runs for profiler in PROFILERS)
-    ratios = ", ".join(f"{one['sonde']['added'] / one['torch']['added']:.2f}" for one in runs)
-    print(f"added time, of torch.profiler's    {ours / theirs:.2f} x   (at most 0.25)   bare {bare:.2f},"
-          f" torch +{theirs:.2f}, sonde +{ours:.2f} ms; by round {ratios}", flush=True)
+    ratios = [one["sonde"]["added"] / one["torch"]["added"] for one in runs]
+    yield figure("gpu_added", "ResNet-50: added to an iteration, over torch.profiler's", ours / theirs, "x", 0.25, [min(ratios), max(ratios)],
+                 both=f"bare {bare:.2f}, torch +{theirs:.2f}, sonde +{ours:.2f} ms")
     best = {profiler: median(profiler, lambda one: one["best"]) for profiler in PROFILERS}
-    ratios = ", ".join(f"{one['sonde']['best'] / one['torch']['best']:.2f}" for one in runs)
-    print(f"the same by the best turns    {best['sonde'] / best['torch']:.2f} x   torch +{best['torch']:.2f},"
-          f" sonde +{best['sonde']:.2f} ms; by round {ratios}", flush=True)
+    ratios = [one["sonde"]["best"] / one["torch"]["best"] for one in runs]
+    yield figure("gpu_best", "the same by the best turns", best["sonde"] / best["torch"], "x", spread=[min(ratios), max(ratios)],
+                 both=f"torch +{best['torch']:.2f}, sonde +{best['sonde']:.2f} ms")
     left = {profiler: median(profiler, lambda one: one["bare"] - one["before"]) for profiler in PROFILERS}
     whole = {profiler: median(profiler, lambda one: one["ms"] - one["before"]) for profiler in PROFILERS}
-    print(f"left behind by the first session    torch +{left['torch']:.2f}, sonde +{left['sonde']:.2f} ms an iteration;"
-          f" with it {whole['sonde'] / whole['torch']:.2f} x: torch +{whole['torch']:.2f}, sonde +{whole['sonde']:.2f} ms", flush=True)
+    yield figure("gpu_whole", "the same with what the first session leaves behind", whole["sonde"] / whole["torch"], "x",
+                 both=f"left behind: torch +{left['torch']:.2f}, sonde +{left['sonde']:.2f} ms")
 
 
 def run_many(profiler, folder, events):
@@ -172,15 +173,15 @@ def run_many(profiler, folder, events):
 
 
 def compare_sizes(events, folder):
-    """Prints what stop and table take, and the bytes of an event."""
+    """What stop and table take, and the bytes of an event."""
     ours, theirs = run_many("sonde", folder, events), run_many("torch", folder, events // 6)
-    print(f"stop and table of {ours['events']:,.0f} events    {ours['stop_s'] + ours['table_s']:.3f} s"
-          f"   (at most 0.1)   stop {ours['stop_s']:.3f}, table {ours['table_s']:.3f}; torch.profiler of "
-          f"{theirs['events']:,.0f}: {theirs['stop_s'] + theirs['table_s']:.1f} s", flush=True)
+    yield figure("gpu_stop", f"stop and table of {ours['events']:,.0f} events", ours["stop_s"] + ours["table_s"], "s", 0.1,
+                 both=f"table {ours['table_s']:.3f} s; torch.profiler, {theirs['events']:,.0f} events: "
+                      f"{theirs['stop_s'] + theirs['table_s']:.1f} s")
     ours = run_many("sonde", folder, 5 * events)  # a file has some MiB of room left in its chunks
-    ratio = ours["bytes"] / ours["events"] / (theirs["bytes"] / theirs["events"])
-    print(f"trace, of torch's JSON    {ratio:.3f} x   (at most 0.05)   {ours['bytes'] / ours['events']:.1f} and "
-          f"{theirs['bytes'] / theirs['events']:.1f} bytes an event")
+    mine, other = (one["bytes"] / one["events"] for one in (ours, theirs))
+    yield figure("gpu_bytes", "bytes of an event in the trace, over torch's JSON", mine / other, "x", 0.05,
+                 both=f"{mine:.1f} and {other:.1f} bytes")
 
 
 def main():
@@ -192,17 +193,16 @@ def main():
     try:
         import torch
     except ImportError as error:
-        print(f"left out: GPU: {error}")
-        return
+        leave_out("GPU", error)
     if not torch.cuda.is_available():
-        print("left out: GPU: there is no NVIDIA GPU that torch can use")
-        return
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, CUDA {torch.version.cuda}")
+        leave_out("GPU", "there is no NVIDIA GPU that torch can use")
+    figures = []
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
         if options.rounds:
-            compare_added(options.rounds, options.pairs, folder)
+            figures += map(say, compare_added(options.rounds, options.pairs, folder))
         if options.events:
-            compare_sizes(options.events, folder)
+            figures += map(say, compare_sizes(options.events, folder))
+    conclude(figures, keeps=False)
 
 
 if __name__ == "__main__":

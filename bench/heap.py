@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench/heap.py [SONDE] [ROUNDS] - what counting allocations adds to a program, beside heaptrack.
+"""bench/heap.py [--quick] [--sonde PATH] - what counting allocations adds to a program, beside heaptrack.
 
-Full mode: in turn alone, sonde run --heap, heaptrack; of each the least of the whole command, of elapsed time and of
-processor time (that of all processes that it waits for, which a busy machine does not lengthen). What it adds is to be
-at most half of what heaptrack adds.
+Full mode: alone, sonde run --heap and heaptrack in turn; of each the least of the whole command, of elapsed time and of
+processor time (that of all processes that it waits for, which a busy machine does not lengthen). A figure is what sonde
+adds over what heaptrack adds.
 
-Sampled mode: what it adds to the program's own processor time (least of the rounds) and instructions (valgrind's, where
-it is there): to be under 3 %. The program runs as `sonde run` starts it, without sonde's own work after its end.
+Sampled mode: what it adds to the program's own processor time (least of the rounds) and instructions (valgrind's, if it
+is installed), in percent. The program runs as `sonde run` starts it, without sonde's own work after its end.
 The floor is a library that passes malloc and free on and does nothing else: no tool that is loaded before a program
-can add less.
+can add less. Prints as bench/run does and puts its figures into bench/results.json. Exit status: 1 if a budget is missed.
 """
+import argparse
 import os
 import pathlib
 import re
@@ -20,6 +21,9 @@ import sys
 import tempfile
 import time
 
+from figures import conclude, figure, say
+
+FULL, SAMPLED = 0.5, 3.0  # budgets: of what heaptrack adds; percent
 SMALL = r"""
 #include <map>
 #include <string>
@@ -71,7 +75,7 @@ PYTHON = "d = {}\nfor i in range(150000): d[str(i)] = [i, (i, str(i * 3))]\nprin
 
 
 def programs(folder):
-    """Name, command and environment: one that does nothing but allocate, and others that allocate much."""
+    """Key, name, command and environment: one that does nothing but allocate, and others that allocate much."""
     source = folder / "small.cpp"
     source.write_text(SMALL)
     subprocess.run(["c++", "-O2", "-o", folder / "small", source], check=True)
@@ -79,11 +83,11 @@ def programs(folder):
                      for i in range(250))
     (folder / "many.c").write_text(text)
     compiler = subprocess.run(["cc", "-print-prog-name=cc1"], check=True, stdout=subprocess.PIPE).stdout.decode().strip()
-    yield "only allocates (std::map of strings)", [str(folder / "small")], {}
-    yield "cc1", [compiler, "-quiet", "-O2", str(folder / "many.c"), "-o", "/dev/null"], {}
+    yield "map", "a std::map of strings", [str(folder / "small")], {}
+    yield "cc1", "cc1", [compiler, "-quiet", "-O2", str(folder / "many.c"), "-o", "/dev/null"], {}
     if shutil.which("sqlite3"):
-        yield "sqlite3", ["sqlite3", ":memory:", SQL], {}
-    yield "python, PYTHONMALLOC=malloc", [os.path.realpath(sys.executable), "-c", PYTHON], {"PYTHONMALLOC": "malloc"}
+        yield "sqlite3", "sqlite3", ["sqlite3", ":memory:", SQL], {}
+    yield "python", "python, PYTHONMALLOC=malloc", [os.path.realpath(sys.executable), "-c", PYTHON], {"PYTHONMALLOC": "malloc"}
 
 
 def seconds(command, environment):
@@ -112,23 +116,24 @@ def environment_of_run(sonde, folder):
     return {**given, "SONDE_TRACE": f"{traces}/"}
 
 
-def measure_sampled(sonde, folder, command, extra, rounds):
+def measure_sampled(sonde, folder, name, title, command, extra, rounds):
     ways = {"alone": extra, "floor": {**extra, "LD_PRELOAD": str(folder / "floor.so")},
             "sampled": {**extra, **environment_of_run(sonde, folder)}}
     best = dict.fromkeys(ways, float("inf"))
     for _ in range(rounds):
         for way, environment in ways.items():
             best[way] = min(best[way], seconds(command, environment)[1])
-    text = (f"sampled +{100 * (best['sampled'] / best['alone'] - 1):.1f} % of its processor time "
-            f"(floor +{100 * (best['floor'] / best['alone'] - 1):.1f} %)")
+    costs = [("cpu", "processor time", best, SAMPLED)]
     if shutil.which("valgrind"):
-        count = {way: instructions(command, environment) for way, environment in ways.items()}
-        text += (f", +{100 * (count['sampled'] / count['alone'] - 1):.1f} % of its instructions "
-                 f"(floor +{100 * (count['floor'] / count['alone'] - 1):.1f} %)")
-    return text
+        costs.append(("instructions", "instructions",
+                      {way: instructions(command, environment) for way, environment in ways.items()}, None))
+    for key, what, cost, budget in costs:
+        more = {way: 100 * (cost[way] / cost["alone"] - 1) for way in ways}
+        yield figure(f"heap_sampled_{name}_{key}", f"{title}: --heap=sampled adds to its {what}", more["sampled"], "%", budget,
+                     both=f"floor {more['floor']:.1f} %")
 
 
-def measure_full(sonde, folder, command, extra, rounds):
+def measure_full(sonde, folder, name, title, command, extra, rounds):
     ways = {"alone": command, "full": [sonde, "run", "-q", "--heap", "-o", folder / "f.sonde", "--", *command]}
     if shutil.which("heaptrack"):
         ways["heaptrack"] = ["heaptrack", "-o", folder / "ht", *command]
@@ -136,26 +141,32 @@ def measure_full(sonde, folder, command, extra, rounds):
     for _ in range(rounds):
         for way, line in ways.items():
             best[way] = [min(pair) for pair in zip(best[way], seconds(line, extra))]
-    texts = []
-    for kind, name in enumerate(("elapsed", "processor time")):
-        added = {way: best[way][kind] - best["alone"][kind] for way in best}
-        text = f"{name}: alone {best['alone'][kind] * 1e3:.0f} ms, full +{added['full'] * 1e3:.0f} ms"
+    for kind, what, budget in ((0, "elapsed time", None), (1, "processor time", FULL)):
+        added = {way: 1e3 * (best[way][kind] - best["alone"][kind]) for way in best}
+        both = f"alone {1e3 * best['alone'][kind]:.0f} ms; " + ", ".join(f"{way} +{added[way]:.0f} ms" for way in list(ways)[1:])
         if "heaptrack" in added:
-            text += f", heaptrack +{added['heaptrack'] * 1e3:.0f} ms: full is {added['full'] / added['heaptrack']:.2f} of it"
-        texts.append(text)
-    return "; ".join(texts)
+            yield figure(f"heap_full_{name}_{kind}", f"{title}: --heap over heaptrack, added {what}",
+                         added["full"] / added["heaptrack"], "x", budget, both=both)
+        else:
+            yield figure(f"heap_full_{name}_{kind}", f"{title}: --heap over alone, {what}",
+                         best["full"][kind] / best["alone"][kind], "x", both=both)
 
 
 def main():
-    sonde = sys.argv[1] if len(sys.argv) > 1 else str(pathlib.Path(sys.executable).with_name("sonde"))
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
-    with tempfile.TemporaryDirectory() as name:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--quick", action="store_true")
+    options.add_argument("--sonde", default=str(pathlib.Path(sys.executable).with_name("sonde")), metavar="PATH")
+    options = options.parse_args()
+    rounds, figures = 2 if options.quick else 5, []
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-") as name:
         folder = pathlib.Path(name)
         (folder / "floor.c").write_text("#define _GNU_SOURCE\n" + FLOOR)
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", folder / "floor.so", folder / "floor.c"], check=True)
-        for title, command, extra in programs(folder):
-            print(f"heap, {title}: {measure_full(sonde, folder, command, extra, rounds)}", flush=True)
-            print(f"heap, {title}: {measure_sampled(sonde, folder, command, extra, rounds * 3)}", flush=True)
+        for key, title, command, extra in programs(folder):
+            figures += map(say, measure_full(options.sonde, folder, key, title, command, extra, rounds))
+            figures += map(say, measure_sampled(options.sonde, folder, key, title, command, extra, rounds * 3))
+    conclude(figures)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -12,11 +12,12 @@ import argparse
 import os
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 
-from python_functions import deciles, merge
+from figures import conclude, deciles, figure, leave_out, say
 
 SONDE = os.environ.get("SONDE") or shutil.which("sonde") or os.path.join(os.path.dirname(sys.executable), "sonde")
 PROGRAM = r"""
@@ -78,12 +79,7 @@ def in_turn(sides, rounds):
 
 
 def show(name, what, value, pairs, budget):
-    met = budget is None or value <= budget
-    said = "" if budget is None else f"  at most {budget:.2f}: {'met' if met else 'MISSED'}"
-    low, high = deciles(pairs)
-    print(f"{what:<78} {value:>9.3f} x   spread {low:.2f} .. {high:.2f}{said}")
-    return {"name": name, "what": what, "value": value, "unit": "x", "budget": budget, "at_least": False, "met": met,
-            "spread": [low, high], "median": sorted(pairs)[len(pairs) // 2]}
+    return say(figure(name, what, value, "x", budget, deciles(pairs), median=statistics.median(pairs)))
 
 
 def best(values, part):
@@ -117,7 +113,7 @@ def main():
     options.add_argument("--quick", action="store_true")
     quick = options.parse_args().quick
     if not shutil.which("perf"):
-        sys.exit("bench/native.py: perf is not installed (linux-perf)")
+        leave_out("samples of native programs", "perf is not installed (linux-perf)")
     rounds, steps = (3, 300_000_000) if quick else (7, 1_500_000_000)
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
         program = f"{folder}/busy"
@@ -136,9 +132,7 @@ def main():
         show("native_sample_threads_perf", "64 busy threads under perf record --call-graph dwarf over bare, likewise",
              *over_bare(many, "dwarf", 1), None),
     ]
-    merge(figures)
-    if not all(figure["met"] for figure in figures):
-        sys.exit("bench/native.py: sampling is slower than its budget")
+    conclude(figures)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,12 @@ missed. --quick: one round, of DeiT-tiny.
 """
 import argparse
 import os
-import statistics
 import sys
 import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from torch_ops import deciles, merge  # noqa: E402
+from figures import conclude, leave_out, ratio, say  # noqa: E402
 
 BUDGET, PASSES, ITERATIONS, BATCH = 1.3, 12, 10, 8
 MODEL, QUICK = "google/vit-base-patch16-224", "facebook/deit-tiny-distilled-patch16-224"
@@ -55,28 +54,17 @@ def main():
         import sonde
         sonde.layers  # what it needs is there
     except (ImportError, AttributeError) as error:
-        print(f"left out: profiles of layers: {error}")
-        return
+        leave_out("profiles of layers", error)
     name = QUICK if options.quick else MODEL
     rounds = []
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
         for number in range(1 if options.quick else 3):
             rounds.append(measure_round(torch, sonde, name, f"{folder}/{number}.yml"))
-    best = [min(one[part] for one in rounds) for part in range(2)]
-    ratios = [profile / plain for plain, profile, _ in rounds]
-    figure = {"name": "pipe_layers_quick" if options.quick else "pipe_layers",
-              "what": f"layers of {name.split('/')[-1]}, batch {BATCH}, {ITERATIONS} iterations, "
-                      f"over {PASSES} passes", "value": best[1] / best[0], "unit": "x", "budget": BUDGET,
-              "at_least": False, "met": best[1] / best[0] <= BUDGET, "spread": deciles(ratios),
-              "median": statistics.median(ratios), "best_ns": [best[1] * 1e9, best[0] * 1e9],
-              "loading_s": min(one[2] for one in rounds)}
-    print(f"{figure['what']:<66} {figure['value']:>9.2f} x          "
-          f"spread {figure['spread'][0]:.2f} .. {figure['spread'][1]:.2f}  "
-          f"at most {BUDGET:.2f}: {'met' if figure['met'] else 'MISSED'}  "
-          f"({best[1]:.1f} / {best[0]:.1f} s, loading {figure['loading_s']:.1f} s)", flush=True)
-    merge([figure])
-    if not figure["met"]:
-        sys.exit(f"bench/pipe_layers.py: over budget: {figure['what']}")
+    plain, profile, loading = zip(*rounds)
+    conclude([say(ratio("pipe_layers_quick" if options.quick else "pipe_layers",
+                        f"layers of {name.split('/')[-1]}, batch {BATCH}, {ITERATIONS} iterations, over {PASSES} passes",
+                        profile, plain, BUDGET,
+                        both=f"{min(profile):.1f} s, {min(plain):.1f} s; loading {min(loading):.1f} s"))])
 
 
 if __name__ == "__main__":

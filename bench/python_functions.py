@@ -9,22 +9,23 @@ to ninth decile. The Python of .venv, and every other that tools/test has built 
 (build-py3.*). Prints as bench/run does and puts its figures into bench/results.json. Exit status:
 1 if a budget is missed.
 
-The budget is that of calls between Python functions, which is all that fib does. For functions in C a profiler has to be told of every call by the interpreter, which costs
-more than that by itself up to 3.11; the figure with them is shown without a budget.
+The budget is that of calls between Python functions, which is all that fib does. For functions in C the
+interpreter has to call a profiler at every call, which costs more than that by itself up to 3.11; the figure with them is
+shown without a budget.
 """
 import argparse
 import glob
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+from figures import added, conclude, say
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-RESULTS = f"{ROOT}/bench/results.json"
 BUDGET = 1 / 3
 NUMBER = 24
 # A run of fib(24) is long enough to be disturbed on any machine that does something else: it is
@@ -82,57 +83,6 @@ def measure(rounds):
     return times
 
 
-# ----------------------------------------------------------------------- figures
-
-def deciles(values):
-    values = sorted(values)
-    return [values[len(values) // 10], values[len(values) * 9 // 10]]
-
-
-def figure(version, name, what, times, mode, budget):
-    bare, mine, other = times["bare"], times[f"ours{mode}"], times[f"theirs{mode}"]
-    added = [min(mine) - min(bare), min(other) - min(bare)]
-    pairs = [(a - c) / (b - c) for a, b, c in zip(mine, other, bare) if b > c]
-    value = added[0] / added[1]
-    return {"name": f"python_functions_{name}_{version}",
-            "what": f"Python {version} call, fib({NUMBER}), {what}: added, over cProfile's",
-            "value": value, "unit": "x", "budget": budget, "at_least": False,
-            "met": None if budget is None else value <= budget, "spread": deciles(pairs),
-            "median": statistics.median(pairs), "best_ns": added, "bare_ns": min(bare)}
-
-
-def shown(f):
-    text = (f"{f['what']:<66} {f['value']:>9.2f} {f['unit']:<10} spread {f['spread'][0]:.2f} .. "
-            f"{f['spread'][1]:.2f}")
-    if f["budget"] is not None:
-        text += f"  at most {f['budget']:.2f}: {'met' if f['met'] else 'MISSED'}"
-    return text + f"  ({f['best_ns'][0]:.0f} / {f['best_ns'][1]:.0f} ns)"
-
-
-def merge(figures):
-    """Into bench/results.json, in the place of figures of the same names."""
-    try:
-        with open(RESULTS) as file:
-            results = json.load(file)
-    except FileNotFoundError:
-        results = {"command": "make bench", "date": time.strftime("%Y-%m-%d"), "figures": []}
-    names = {one["name"] for one in figures}
-    results["figures"] = [one for one in results["figures"] if one["name"] not in names] + figures
-    with open(RESULTS, "w") as file:
-        json.dump(results, file, indent=2)
-        file.write("\n")
-
-
-def conclude(figures, decimals):
-    """Prints the figures with their budgets, keeps them, and ends the program: with 1 if one is missed."""
-    for one in figures:
-        limit = "at least" if one["at_least"] else "at most"
-        print(f"{one['what']}: {one['value']:.{decimals}f} {one['unit']} (budget: {limit} {one['budget']:g})"
-              f"{' ' if one['both'] else ''}{one['both']}{'' if one['met'] else ' MISSED'}")
-    merge(figures)
-    sys.exit(0 if all(one["met"] for one in figures) else 1)
-
-
 # -------------------------------------------------------------------------- pythons
 
 def other_pythons():
@@ -158,7 +108,7 @@ def main():
     options = options.parse_args()
     rounds = 8 if options.quick else 30
     if options.times:
-        print(json.dumps({"version": "%d.%d" % sys.version_info[:2], "times": measure(rounds)}))
+        json.dump({"version": "%d.%d" % sys.version_info[:2], "times": measure(rounds)}, sys.stdout)
         return
     figures = []
     command = [os.path.abspath(__file__), "--times"] + ["--quick"] * options.quick
@@ -168,12 +118,11 @@ def main():
         said = json.loads(done.stdout)
         for name, what, mode, budget in (("python", "Python alone", "", BUDGET),
                                          ("all", "functions in C too", ", C too", None)):
-            figures.append(figure(said["version"], name, what, said["times"], mode, budget))
-            print(shown(figures[-1]), flush=True)
-    merge(figures)
-    missed = [one["what"] for one in figures if one["met"] is False]
-    if missed:
-        sys.exit(f"bench/python_functions.py: over budget: {'; '.join(missed)}")
+            times = said["times"]
+            figures.append(say(added(f"python_functions_{name}_{said['version']}",
+                                     f"Python {said['version']} call, fib({NUMBER}), {what}: added, over cProfile's",
+                                     times["bare"], times[f"ours{mode}"], times[f"theirs{mode}"], budget)))
+    conclude(figures)
 
 
 if __name__ == "__main__":

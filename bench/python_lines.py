@@ -17,8 +17,7 @@ import time
 import warnings
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from python_functions import deciles, merge, shown  # noqa: E402
-import statistics  # noqa: E402
+from figures import added, conclude, leave_out, say  # noqa: E402
 
 SOURCE = """
 def loop(n):
@@ -89,17 +88,6 @@ def measure(folder, rounds):
     return times
 
 
-def figure(name, what, times, budget):
-    bare, mine, other = times
-    added = [min(mine) - min(bare), min(other) - min(bare)]
-    pairs = [(a - c) / (b - c) for a, b, c in zip(mine, other, bare) if b > c]
-    value = added[0] / added[1]
-    return {"name": f"python_{name}", "what": what, "value": value, "unit": "x", "budget": budget,
-            "at_least": False, "met": None if budget is None else value <= budget,
-            "spread": deciles(pairs), "median": statistics.median(pairs), "best_ns": added,
-            "bare_ns": min(bare)}
-
-
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--quick", action="store_true")
@@ -109,23 +97,18 @@ def main():
         with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
             times = measure(folder, 8 if options.quick else 30)
     except ImportError as error:
-        print(f"left out: lines: {error}")
-        return
+        leave_out("lines", error)
     figures = [
-        figure("lines", "a loop of two lines: added, over line_profiler's", times["lines"],
+        added("python_lines", "a loop of two lines: added, over line_profiler's", *times["lines"],
                BUDGETS["lines"]),
-        figure("line_memory", "the same, memory: added, over memory_profiler's", times["memory"],
+        added("python_line_memory", "the same, memory: added, over memory_profiler's", *times["memory"],
                BUDGETS["memory"]),
-        figure("lines_others", "a call of a function not chosen: added, over line_profiler's",
-               times["others"], None),
+        added("python_lines_others", "a call of a function not chosen: added, over line_profiler's",
+               *times["others"], None),
     ]
     for one in figures:
-        print(shown(one) + ("" if one["value"] >= 0.05 else f"  1/{1 / one['value']:.0f}"
-                            if one["value"] > 0 else "  nothing"), flush=True)
-    merge(figures)
-    missed = [one["what"] for one in figures if one["met"] is False]
-    if missed:
-        sys.exit(f"bench/python_lines.py: over budget: {'; '.join(missed)}")
+        say(one)
+    conclude(figures)
 
 
 if __name__ == "__main__":

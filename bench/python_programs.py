@@ -13,6 +13,7 @@ import os
 import pathlib
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,8 +22,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/programs"))
 
-from programs import PROGRAMS
-from python_functions import deciles, merge
+from figures import conclude, deciles, figure, say  # noqa: E402
+from programs import PROGRAMS  # noqa: E402
 
 NAMES = ("black", "django", "sphinx", "jinja2", "pandas")
 SCRATCH = ROOT / "build-programs"
@@ -69,12 +70,11 @@ def measure(program, rounds):
     return found
 
 
-def figure(program, way, found):
+def compare(program, way, found):
     best = {name: min(wall for wall, _ in costs) for name, costs in found.items()}
     pairs = [cost[1] / alone[1] for cost, alone in zip(found[way], found["alone"])]
-    return {"name": f"python_programs_{program.name}_{way}", "what": f"{program.name}: {SHOWN[way]} / alone",
-            "value": best[way] / best["alone"], "unit": "x", "median": sorted(pairs)[len(pairs) // 2],
-            "spread": deciles(pairs), "budget": None, "at_least": False, "met": None}
+    return figure(f"python_programs_{program.name}_{way}", f"{program.name}: {SHOWN[way]} / alone", best[way] / best["alone"], "x",
+                  spread=deciles(pairs), median=statistics.median(pairs))
 
 
 def main():
@@ -89,11 +89,8 @@ def main():
         if program.name in chosen.names:
             found = measure(program, 2 if chosen.quick else 6)
             for way in SHOWN:
-                figures.append(figure(program, way, found))
-                f = figures[-1]
-                print(f"{f['what']:<66} {f['value']:>9.3f} {f['unit']:<10} spread {f['spread'][0]:.2f} .. "
-                      f"{f['spread'][1]:.2f}", flush=True)
-    merge(figures)
+                figures.append(say(compare(program, way, found)))
+    conclude(figures)
 
 
 if __name__ == "__main__":

@@ -14,14 +14,13 @@ import argparse
 import gc
 import json
 import os
-import statistics
-import sys
 import tempfile
 import time
 import warnings
 
+from figures import added, conclude, leave_out, say
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-RESULTS = f"{ROOT}/bench/results.json"
 BUDGET = 1 / 3
 # with_stack: Python's calls are on the timeline too, on both sides.
 FRAMES_BUDGET = 1 / 2
@@ -136,29 +135,6 @@ def measure(folder, work, modes, rounds, repeats):
 
 # ----------------------------------------------------------------------- figures
 
-def deciles(values):
-    values = sorted(values)
-    return [values[len(values) // 10], values[len(values) * 9 // 10]]
-
-
-def figure(name, what, bare, mine, other, budget):
-    added = [min(mine) - min(bare), min(other) - min(bare)]
-    pairs = [(a - c) / (b - c) for a, b, c in zip(mine, other, bare) if b > c]
-    value = added[0] / added[1]
-    return {"name": name, "what": what, "value": value, "unit": "x", "budget": budget,
-            "at_least": False, "met": None if budget is None else value <= budget,
-            "spread": deciles(pairs), "median": statistics.median(pairs), "best_ns": added,
-            "bare_ns": min(bare)}
-
-
-def shown(f):
-    text = (f"{f['what']:<66} {f['value']:>9.2f} {f['unit']:<10} spread {f['spread'][0]:.2f} .. "
-            f"{f['spread'][1]:.2f}")
-    if f["budget"] is not None:
-        text += f"  at most {f['budget']:.2f}: {'met' if f['met'] else 'MISSED'}"
-    return text + f"  ({f['best_ns'][0]:.0f} / {f['best_ns'][1]:.0f} ns)"
-
-
 def bench(torch, folder, name, make, rounds, repeats, with_null):
     work = make(torch)
     for _ in range(5):
@@ -173,29 +149,15 @@ def bench(torch, folder, name, make, rounds, repeats, with_null):
         modes["null", "inputs"] = ours(folder, dict(shapes=True), _record.TORCH_EMPTY)
     times = measure(folder, work, modes, rounds, repeats)
     for words in OPTIONS:
-        yield figure(f"torch_{name}_{words}", f"torch operator, {name}, {words}: added, over torch's",
+        yield added(f"torch_{name}_{words}", f"torch operator, {name}, {words}: added, over torch's",
                      times["bare"], times["ours", words], times["theirs", words],
                      FRAMES_BUDGET if "stacks" in words else BUDGET)
     if with_null:
-        yield figure(f"torch_{name}_null", f"torch operator, {name}: an empty callback, over torch's",
+        yield added(f"torch_{name}_null", f"torch operator, {name}: an empty callback, over torch's",
                      times["bare"], times["null"], times["theirs", "plain"], None)
-        yield figure(f"torch_{name}_null_inputs",
+        yield added(f"torch_{name}_null_inputs",
                      f"torch operator, {name}, inputs: an empty callback, over torch's",
                      times["bare"], times["null", "inputs"], times["theirs", "shapes"], None)
-
-
-def merge(figures):
-    """Into bench/results.json, in the place of figures of the same names."""
-    try:
-        with open(RESULTS) as file:
-            results = json.load(file)
-    except FileNotFoundError:
-        results = {"command": "make bench", "date": time.strftime("%Y-%m-%d"), "figures": []}
-    names = {one["name"] for one in figures}
-    results["figures"] = [one for one in results["figures"] if one["name"] not in names] + figures
-    with open(RESULTS, "w") as file:
-        json.dump(results, file, indent=2)
-        file.write("\n")
 
 
 def main():
@@ -209,23 +171,17 @@ def main():
         from sonde.torch import _attach
         _attach.library()
     except ImportError as error:
-        print(f"left out: torch operators: {error}")
-        return
+        leave_out("torch operators", error)
     except Error as error:
-        print(f"left out: torch operators: {error}")
-        return
+        leave_out("torch operators", error)
     torch.set_num_threads(1)
     rounds, repeats = (8, 10) if options.quick else (40, 15)
     figures = []
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
         for make in (inference, training):
             for one in bench(torch, folder, make.__name__, make, rounds, repeats, options.null):
-                figures.append(one)
-                print(shown(one), flush=True)
-    merge(figures)
-    missed = [one["what"] for one in figures if one["met"] is False]
-    if missed:
-        sys.exit(f"bench/torch_ops.py: over budget: {'; '.join(missed)}")
+                figures.append(say(one))
+    conclude(figures)
 
 
 if __name__ == "__main__":

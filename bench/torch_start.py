@@ -9,15 +9,16 @@ part of the figure; TMPDIR=/dev/shm leaves it out. Prints as bench/run does and 
 into bench/results.json. Exit status: 1 if the budget is missed.
 """
 import argparse
-import sys
+import os
 import time
 import warnings
 
-import torch_ops  # the same folder: how figures are shown and kept
+from figures import conclude, leave_out, ratio, say
 
 BUDGET = 1.2
 OPTIONS = {"plain": {}, "shapes+memory": {"record_shapes": True, "profile_memory": True}}
 warnings.simplefilter("ignore")
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 
 def once(profiler, options):
@@ -36,17 +37,7 @@ def measure(rounds, options):
     for _ in range(5):
         once(torch.profiler, options), once(sonde, options)
     pairs = [(once(torch.profiler, options), once(sonde, options)) for _ in range(rounds)]
-    theirs, ours = (min(side) for side in zip(*pairs))
-    return theirs, ours, sorted(mine / other for other, mine in pairs)
-
-
-def figure(name, options, rounds):
-    theirs, ours, ratios = measure(rounds, options)
-    value = ours / theirs
-    return {"name": f"torch_start_{name}", "what": f"with profile(): pass, {name}, over torch's",
-            "value": value, "unit": "x", "budget": BUDGET, "at_least": False,
-            "met": value <= BUDGET, "spread": torch_ops.deciles(ratios),
-            "median": ratios[len(ratios) // 2], "best_ns": [ours, theirs]}
+    return zip(*pairs)
 
 
 def main():
@@ -56,16 +47,13 @@ def main():
     try:
         import torch  # noqa: F401
     except ImportError as error:
-        print(f"left out: torch's start: {error}")
-        return
+        leave_out("torch's start", error)
     figures = []
     for name, chosen in OPTIONS.items():
-        figures.append(figure(name, chosen, rounds))
-        print(torch_ops.shown(figures[-1]), flush=True)
-    torch_ops.merge(figures)
-    missed = [one["what"] for one in figures if not one["met"]]
-    if missed:
-        sys.exit(f"bench/torch_start.py: over budget: {'; '.join(missed)}")
+        theirs, ours = measure(rounds, chosen)
+        figures.append(say(ratio(f"torch_start_{name}", f"with profile(): pass, {name}, over torch's", ours, theirs, BUDGET,
+                                 best_ns=[min(ours), min(theirs)])))
+    conclude(figures)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-import torch_ops  # the same folder: how figures are shown and kept
+from figures import conclude, figure, leave_out, say
 
 OPERATORS = 150_000
 MANY = 1_000_000
@@ -96,31 +96,20 @@ def run(whose, operators, folder, wants_file=False):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def figure(name, what, value, unit, budget, spread=None):
-    return {"name": name, "what": what, "value": value, "unit": unit, "budget": budget,
-            "at_least": False, "met": value <= budget, "spread": spread}
-
-
-def shown(f):
-    spread = f" spread {f['spread'][0]:.5f} .. {f['spread'][1]:.5f}" if f["spread"] else ""
-    return (f"{f['what']:<66} {f['value']:>9.5f} {f['unit']:<10}{spread}  at most {f['budget']:.4f}: "
-            f"{'met' if f['met'] else 'MISSED'}")
-
-
 def bench(folder, rounds):
     ours, theirs = [], []
     for turn in range(rounds):
         ours.append(run("sonde", OPERATORS, folder, turn == 0)["seconds"])
         theirs.append(run("torch", OPERATORS, folder, turn == 0)["seconds"])
     pairs = [a / b for a, b in zip(ours, theirs)]
-    print(f"    to the table: {min(ours) * 1000:.1f} ms, torch.profiler {min(theirs):.2f} s")
     yield figure("torch_table", f"{OPERATORS:,} operators to the printed table, over torch's",
-                 min(ours) / min(theirs), "x", 1 / 200, [min(pairs), max(pairs)])
+                 min(ours) / min(theirs), "x", 1 / 200, [min(pairs), max(pairs)],
+                 both=f"{min(ours) * 1000:.1f} ms, torch.profiler {min(theirs):.2f} s")
     json_bytes = os.path.getsize(f"{folder}/torch.json")
     trace = f"{folder}/sonde.sonde"
-    print(f"    trace {os.path.getsize(trace) / MIB:.1f} MiB, torch's JSON {json_bytes / MIB:.1f} MiB")
     yield figure("torch_trace", "trace with shapes, over torch's JSON",
-                 os.path.getsize(trace) / json_bytes, "x", 1 / 20)
+                 os.path.getsize(trace) / json_bytes, "x", 1 / 20,
+                 both=f"trace {os.path.getsize(trace) / MIB:.1f} MiB, JSON {json_bytes / MIB:.1f} MiB")
     program = os.path.join(os.path.dirname(sys.executable), "sonde")
     subprocess.run([program, "pack", trace], check=True)
     yield figure("torch_packed", "the same, packed", os.path.getsize(trace) / json_bytes, "x", 1 / 60)
@@ -130,9 +119,8 @@ def bench(folder, rounds):
     # Each third call is an mm, which makes three more operators: two events for a call.
     listed = run("sonde", MANY // 2, folder)
     scale = MANY / listed["rows"]
-    print(f"    events() with all columns: {listed['all_ms'] * scale:.1f} ms")
     yield figure("torch_events", f"events() of {MANY:,} operators, their usual columns",
-                 listed["usual_ms"] * scale, "ms", 50)
+                 listed["usual_ms"] * scale, "ms", 50, both=f"all columns: {listed['all_ms'] * scale:.1f} ms")
 
 
 def main():
@@ -142,17 +130,12 @@ def main():
     try:
         import torch  # noqa: F401
     except ImportError as error:
-        print(f"left out: torch tables: {error}")
-        return
+        leave_out("torch tables", error)
     figures = []
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
         for one in bench(folder, 1 if options.quick else 3):
-            figures.append(one)
-            print(shown(one), flush=True)
-    torch_ops.merge(figures)
-    missed = [one["what"] for one in figures if not one["met"]]
-    if missed:
-        sys.exit(f"bench/torch_table.py: over budget: {'; '.join(missed)}")
+            figures.append(say(one))
+    conclude(figures)
 
 
 if __name__ == "__main__":
