@@ -130,7 +130,7 @@ def test_shares_are_those_of_the_tutorials_interpreter():
     """Its own ResNet-18. In turns; of each node the median of the rounds, as others' work on the
     machine falls on one or the other."""
     torchvision = pytest.importorskip("torchvision", reason="torchvision is not installed")
-    model, x = torchvision.models.resnet18().eval(), torch.randn(5, 3, 224, 224)
+    model, x = torchvision.models.resnet18().eval(), torch.randn(2, 3, 224, 224)
     theirs, ours = [], []
     with torch.no_grad():
         model(x)

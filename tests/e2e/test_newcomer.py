@@ -273,7 +273,7 @@ def build(tree):
     (tree / "native.ini").write_text(f"[binaries]\npython = '{sys.executable}'\n")
     run("meson", "setup", "build", "--native-file", "native.ini", "--buildtype", "plain", "-Dwerror=true",
         "-Dpython=enabled", cwd=tree)
-    run("ninja", "-C", "build", "-j2", "src/cli/sonde", "tests/gen/gen", "tests/golden/golden_tables",
+    run("ninja", "-C", "build", "-j1", "src/cli/sonde", "tests/gen/gen", "tests/golden/golden_tables",
         "python/probe_toy.so", "python/probe_injected.so", cwd=tree)
 
 
@@ -293,7 +293,6 @@ def accept(tree, sonde):
             assert all(NAME in line for line in new), (path, new)
 
 
-@pytest.mark.alone
 @pytest.mark.skipif(not (shutil.which("meson") and shutil.which("ninja")), reason="no meson, no ninja")
 def test_what_was_added_works(tmp_path):
     tree = tmp_path / "tree"

@@ -143,7 +143,8 @@ def test_a_report_shows_what_there_is(options, expected, others, tmp_path):
     assert expected in done.stdout and done.stderr == others
 
 
-MARKED = "import sonde\n" + BUSY.replace("\nwork()", "\nwith sonde.record_function('piece'):\n    work()")
+# A range of a program without torch: to import that takes longer than all the rest.
+MARKED = "import sys\nsys.modules['torch'] = None\nimport sonde\n" + BUSY.replace("\nwork()", "\nwith sonde.record_function('piece'):\n    work()")
 
 
 def test_print_shows_all_that_there_is(tmp_path):

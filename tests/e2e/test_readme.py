@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+import warm_torch
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
@@ -17,6 +19,9 @@ BUSY = "print('up', flush=True)\nwhile True: sum(i * i for i in range(1000))"
 
 # Commands that other tests run: make itself, and test_seeds.py::test_examples.
 ELSEWHERE = ("make ", "python examples/torch/resnet18.py demo")
+
+# What starts a Python by itself to load a model gets one that has torch imported: the commands stand as they are.
+BY_SONDE = ("Models", "Pipelines")
 
 # The sections that have commands, and something that these print.
 EXPECTED = {"PyTorch": "", "Python programs": "accelerate", "Any program": "page-faults", "Models": "layer4",
@@ -61,9 +66,9 @@ def busy():
     process.communicate()
 
 
-def run(command, folder):
+def run(command, folder, **variables):
     env = {**os.environ, "PATH": f"{ROOT}/.venv/bin:{os.environ['PATH']}",
-           "OMP_NUM_THREADS": "1"}
+           "OMP_NUM_THREADS": "1", **variables}
     done = subprocess.run(command, cwd=folder, env=env, text=True, timeout=600,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
@@ -105,13 +110,16 @@ def test_commands(name, folder, busy):
     """All in one shell, in order."""
     (folder / "prog.c").write_text("".join(blocks(README, "c")))
     lines = commands(sections()[name])
-    said = run(["sh", "-ec", "\n".join(lines).replace("attach PID", f"attach {busy}")], folder)
+    variables = {"SONDE_PYTHON_EXE": warm_torch.python()} if name in BY_SONDE else {}
+    said = run(["sh", "-ec", "\n".join(lines).replace("attach PID", f"attach {busy}")], folder, **variables)
     assert EXPECTED[name] in said
 
 
 def test_the_pytorch_program(folder):
     program = blocks(sections()["PyTorch"], "python")[0]
-    said = run([sys.executable, "-c", program], folder)
+    done = warm_torch.run("-c", program, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout
     assert "model_inference" in said and "aten::conv2d" in said
     assert json.loads((folder / "trace.json").read_text())["traceEvents"]
 

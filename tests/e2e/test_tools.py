@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks of the tree can fail: each is shown something that it must refuse."""
+import ast
 import importlib.machinery
+import importlib.metadata
 import importlib.util
+import json
 import os
 import pathlib
 import re
@@ -10,6 +13,7 @@ import subprocess
 import threading
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -161,6 +165,41 @@ def load_tool(name):
     return module
 
 
+def test_the_layers_in_the_documentation_are_those_that_are_checked():
+    may_include = load_tool("check_layers").MAY_INCLUDE
+    text = (ROOT / "docs/ARCHITECTURE.md").read_text().split("## Layers")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (\d) \| (.*?) \|", text, re.M)
+    level = [(folder, int(number)) for number, folders in rows for folder in re.findall(r"`src/([\w/]+)`", folders)]
+    assert sorted(folder for folder, _ in level) == sorted({folder.split("/")[0] for folder in may_include})
+    level = dict(level)
+    for folder, lower in may_include.items():
+        for other in lower:
+            assert level[other] < level[folder.split("/")[0]], (folder, other)
+
+
+def test_every_benchmark_has_its_section_of_the_overhead():
+    overhead = load_tool("overhead")
+    benches = re.search(r"^BENCHES +:= ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text(), re.M)[1].replace("\\", "").split()
+    assert sorted(overhead.SECTIONS) == sorted(["run", *benches])
+    from figures import figure  # bench/ is on the path now
+    results = {"command": "make bench", "date": "today", "figures": [
+        {**figure(f"{bench}_x", f"what {bench} measures", 2.5, "x", 2), "bench": bench} for bench in overhead.SECTIONS],
+        "machine": dict(cpu="a", cores=2, arch="b", kernel="c", compiler="d")}
+    text = overhead.render(results)
+    for bench in overhead.SECTIONS:
+        assert f"| what {bench} measures | 2.50× |  |  | at most 2.00 (**missed**) |  |\n" in text
+
+
+def test_benchmarks_print_their_figures_and_nothing_else():
+    """By bench/figures.py alone; a print with `file` talks to another process."""
+    for path in (ROOT / "bench").glob("*.py"):
+        tree = ast.parse(path.read_text())
+        prints = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+                  and node.func.id == "print" and not any(word.arg == "file" for word in node.keywords)]
+        assert path.name == "figures.py" or not prints, (path.name, prints)
+        assert path.name == "figures.py" or "conclude(" in path.read_text(), path.name
+
+
 @pytest.mark.parametrize("result, text, expected", [
     ("OK", "[  PASSED  ] 7 test(s).", (7, 0, 0)),
     ("FAIL", "[  PASSED  ] 5 test(s).\n[  FAILED  ] 2 test(s), listed below:", (5, 2, 0)),
@@ -252,6 +291,32 @@ def test_lint_runs_beside_e2e(capsys, monkeypatch):
     assert words == [["==", "e2e:"], ["e2e:", "2"], ["==", "lint:"], ["lint:", "3"], ["5", "passed,"]]
 
 
+def test_temporary_files_are_in_memory_where_there_is_room(monkeypatch, tmp_path):
+    tool = load_tool("test")
+    monkeypatch.setattr(tool, "MEMORY_FOLDER", str(tmp_path))
+    monkeypatch.setattr(tool, "MEMORY_LEAST", 1)
+    with tool.temporary_files() as env:
+        pathlib.Path(env["TMPDIR"], "file").write_text("")
+        assert pathlib.Path(env["TMPDIR"]).parent == tmp_path and "TORCHINDUCTOR_CACHE_DIR" in env
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(tool, "MEMORY_LEAST", 1 << 60)
+    with tool.temporary_files() as env:
+        assert env == {}
+    assert not tool.has_room(tmp_path / "none")
+
+
+def test_a_source_is_checked_once_for_each_set_of_macros(tmp_path):
+    def command(file, *options):
+        return {"directory": str(ROOT / "build"), "file": f"../{file}", "command": " ".join(["cc", *options, "-c"])}
+    twice = [command("src/a.c", "-Ione", "-DX"), command("src/a.c", "-Itwo", "-DX"), command("src/a.c", "-DY"),
+             command("src/b.c"), command("tests/c.c")]
+    (tmp_path / "compile_commands.json").write_text(json.dumps(twice))
+    done = subprocess.run([ROOT / "tools/compile_commands", tmp_path, tmp_path / "chosen", "src/a.c", "src/b.c", "src/none.c"],
+                          cwd=ROOT, text=True, stdout=subprocess.PIPE, check=True)
+    assert done.stdout.split() == ["src/a.c", "src/b.c"]
+    assert json.loads((tmp_path / "chosen/compile_commands.json").read_text()) == [twice[0], *twice[2:4]]
+
+
 def test_what_runs_alone_is_found_in_its_files():
     found = {os.path.basename(path) for path in load_tool("test").marked_alone(["tests/e2e"])}
     assert {"test_functions.py", "test_model.py"} <= found and "test_cli_run.py" not in found
@@ -260,9 +325,23 @@ def test_what_runs_alone_is_found_in_its_files():
 def test_the_page_of_costs_is_what_the_tool_writes():
     """Its words are in tools/overhead: what is edited by hand would be lost with the next `make bench`."""
     page, tool = (ROOT / "docs/OVERHEAD.md").read_text(encoding="utf-8"), load_tool("overhead")
-    assert page.endswith(tool.CLOSING)
-    rows = re.findall(r"^\|.*$", page[:-len(tool.CLOSING)], re.M)
-    assert rows[:2] == re.findall(r"^\|.*$", tool.OPENING, re.M) and all(row.count("|") == 7 for row in rows)
+    assert page.startswith(tool.OPENING.partition("{")[0]) and page.endswith(tool.GPUS)
+    measured = page[:-len(tool.GPUS)]
+    sections = [part for part in tool.SECTIONS.values() if f"\n## {part[0]}\n" in measured]
+    assert re.findall(r"^## (.*)$", measured, re.M) == [title for title, _ in sections] != []
+    assert all(f"\n## {title}\n{how}\n{tool.TABLE}|" in measured for title, how in sections)
+    assert all(row.count("|") == 7 for row in re.findall(r"^\|.*$", measured, re.M))
+
+
+def test_the_lock_fits_the_first_python_of_its_series():
+    """Debian 12 has 3.11.2. pip leaves out what needs a later one, and searches for an hour for what fits the rest."""
+    def plain(name):
+        return re.sub("[-_.]+", "-", name).lower()
+    locked = dict(line.split("==") for line in (ROOT / "tools/requirements.lock").read_text().splitlines() if "==" in line)
+    asked = {plain(one.metadata["Name"]): one.metadata["Requires-Python"] for one in importlib.metadata.distributions()
+             if locked.get(plain(one.metadata["Name"])) == one.version.split("+")[0]}
+    assert len(asked) > 100
+    assert [name for name, python in asked.items() if not SpecifierSet(python or "").contains("3.11.2")] == []
 
 
 def test_every_requirement_is_pinned():
