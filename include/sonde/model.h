@@ -628,7 +628,7 @@ SONDE_API enum sonde_status sonde_pack(const char *path, const char *out_path, i
 
 /* One session's part of a trace that several share: docs/FORMAT.md, Sessions. */
 struct sonde_span {
-    uint64_t begin, end; /* raw clock */
+    uint64_t begin, end; /* raw clock; both are part of it */
 };
 struct sonde_cut {
     uint32_t                 session;                   /* whose tallies */

@@ -622,9 +622,9 @@ static bool look_at(struct snd_sampling *s, struct thread *t, bool holds, uint64
 
 /*
  * A thread that has not ended counts as it was found last, until now, as far as its clock agrees; the
- * time after now belongs to the next sample.
+ * time after now belongs to the next sample, whose event is later than those that are written here.
  */
-void snd_sampling_flush(struct snd_sampling *s)
+uint64_t snd_sampling_flush(struct snd_sampling *s)
 {
     uint64_t now = now_ns(CLOCK_MONOTONIC), clock = s->recorder.clock();
     bool     moved;
@@ -640,6 +640,8 @@ void snd_sampling_flush(struct snd_sampling *s)
         t->stack = 0;
         t->known = false;
     }
+    s->last_clock = clock + 1;
+    return clock;
 }
 
 static void introduce(struct snd_sampling *s, struct thread *t)

@@ -58,8 +58,11 @@ SND_CHECKED enum sonde_status snd_sampling_new(const struct snd_python   *python
                                                struct sonde_error *err);
 /* Writes what has not been written yet. */
 void snd_sampling_free(struct snd_sampling *sampling);
-/* Likewise, and goes on: what is found next is an event of its own. */
-void snd_sampling_flush(struct snd_sampling *sampling);
+/*
+ * Likewise, and goes on: what is found next is an event of its own. Returns the recorder's clock: no event of
+ * before is later, none of after is as early.
+ */
+uint64_t snd_sampling_flush(struct snd_sampling *sampling);
 /* In a forked child: only the memory; nothing is written. */
 void snd_sampling_drop(struct snd_sampling *sampling);
 

@@ -122,9 +122,10 @@ class Session:
             self._trail[:] = recording.path, recording
         self._part.claim(self._kind, self)
         if any(self._events) and self._is_numbered() and len(self._part.spans) % 2 == 0:
-            self._part.spans.append(self._now())
+            self._part.spans.append(self._now() + 1)
 
     def _now(self):
+        """The recorder's clock: what was recorded until here is no later."""
         return _record.clock()
 
     def _close_span(self, part):

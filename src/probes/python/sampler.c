@@ -242,12 +242,12 @@ void snd_sampler_stop(void)
     pthread_mutex_unlock(&sampler.round);
 }
 
-void snd_sampler_flush(void)
+uint64_t snd_sampler_flush(void)
 {
     pthread_mutex_lock(&sampler.round);
-    if (sampler.sampling)
-        snd_sampling_flush(sampler.sampling);
+    uint64_t clock = sampler.sampling ? snd_sampling_flush(sampler.sampling) : sonde_clock();
     pthread_mutex_unlock(&sampler.round);
+    return clock;
 }
 
 bool snd_sampler_is_on(void)

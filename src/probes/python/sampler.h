@@ -25,8 +25,8 @@
 SND_CHECKED enum sonde_status snd_sampler_start(double hz, bool native, struct sonde_error *err);
 /* Writes what has not been written yet. Without effect if it does not sample. */
 void snd_sampler_stop(void);
-/* Likewise, and goes on. */
-void snd_sampler_flush(void);
+/* Likewise, and goes on; returns the clock as snd_sampling_flush() does. */
+uint64_t snd_sampler_flush(void);
 
 bool snd_sampler_is_on(void);
 /* Can it interrupt a thread, so that the thread reads its own stack (interrupt.h)? */

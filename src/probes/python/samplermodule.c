@@ -46,11 +46,13 @@ static PyObject *stop_sampling(PyObject *self, PyObject *unused)
 /* What is sampled from now on is an event of its own. Returns when that was. */
 static PyObject *flush_sampling(PyObject *self, PyObject *unused)
 {
+    uint64_t clock;
+
     (void)self, (void)unused;
     Py_BEGIN_ALLOW_THREADS
-    snd_sampler_flush();
+    clock = snd_sampler_flush();
     Py_END_ALLOW_THREADS
-    return PyLong_FromUnsignedLongLong(sonde_clock());
+    return PyLong_FromUnsignedLongLong(clock);
 }
 
 static PyObject *is_sampling(PyObject *self, PyObject *unused)
