@@ -5,17 +5,20 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "record/ownpages.h"
 
-#define SLOTS 510
+#define SLOTS 383
+#define KEPT_MOST 64 /* bytes at the head of a mapping that outlive a fault there */
 
 /* Mappings, in blocks that are never freed: the handler walks them without a lock. */
 struct slot {
     uintptr_t start; /* 0: free; 1: being filled */
     size_t    size;
-    size_t    cut; /* offset from which on memory is anonymous, or `size` */
+    size_t    cut;  /* offset from which on memory is anonymous, or `size` */
+    size_t    kept; /* bytes at its head */
 };
 struct block {
     struct slot   slots[SLOTS];
@@ -52,13 +55,14 @@ static struct block *following(struct block *block)
     return next;
 }
 
-void snd_bus_add(void *map, size_t size)
+void snd_bus_add(void *map, size_t size, size_t kept)
 {
     for (struct block *block = &first; block; block = following(block)) {
         struct slot *slot = claim(block);
         if (slot) {
             __atomic_store_n(&slot->size, size, __ATOMIC_RELAXED);
             __atomic_store_n(&slot->cut, size, __ATOMIC_RELAXED);
+            __atomic_store_n(&slot->kept, kept < KEPT_MOST ? kept : KEPT_MOST, __ATOMIC_RELAXED);
             __atomic_store_n(&slot->start, (uintptr_t)map, __ATOMIC_RELEASE);
             return;
         }
@@ -104,7 +108,30 @@ size_t snd_bus_cut(const void *map, size_t size)
 
 /* ----------------------------------------------------------------- handler */
 
-/* Lays anonymous memory over the mapping, from the page of this address on. */
+/* What can be read there; a page that is gone leaves `to` as it is, without another fault. */
+static void read_safely(void *to, uintptr_t from, size_t size)
+{
+    struct iovec local = { to, size }, remote = { (void *)from, size };
+
+    syscall(SYS_process_vm_readv, syscall(SYS_getpid), &local, 1ul, &remote, 1ul, 0ul);
+}
+
+/* Lays anonymous memory over a part of the mapping. */
+static bool cover(uintptr_t start, size_t size, size_t kept)
+{
+    char head[KEPT_MOST] = { 0 };
+
+    read_safely(head, start, kept);
+    long rc = syscall(SYS_mmap, start, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0L);
+    if (rc < 0 && rc > -4096)
+        return false;
+    for (size_t i = 0; i < kept; i++)
+        ((char *)start)[i] = head[i];
+    return true;
+}
+
+/* From the page of this address on; what is covered already stays, with what was stored there since. */
 static bool make_void(uintptr_t address)
 {
     struct slot *slot = find(address);
@@ -113,15 +140,13 @@ static bool make_void(uintptr_t address)
         return false;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t from = (address - slot->start) & ~(page - 1);
-    long   rc = syscall(SYS_mmap, slot->start + from, slot->size - from, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0L);
-    if (rc < 0 && rc > -4096)
-        return false;
     size_t cut = __atomic_load_n(&slot->cut, __ATOMIC_ACQUIRE);
-    while (from < cut && !__atomic_compare_exchange_n(&slot->cut, &cut, from, false,
-                                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-        ;
-    return true;
+    do {
+        if (from >= cut)
+            return true; /* another thread is at it: the store faults again until it has done so */
+    } while (!__atomic_compare_exchange_n(&slot->cut, &cut, from, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
+    return cover(slot->start + from, cut - from, from == 0 ? slot->kept : 0);
 }
 
 /* As it would have been without us. A fault that nobody takes comes again, and ends the program. */

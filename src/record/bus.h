@@ -23,8 +23,8 @@
 void snd_bus_guard(void);
 void snd_bus_release(void);
 
-/* A shared mapping of the file begins, ends. */
-void snd_bus_add(void *map, size_t size);
+/* A shared mapping of the file begins, ends. Its first `kept` bytes, 64 at most, stay readable in it. */
+void snd_bus_add(void *map, size_t size, size_t kept);
 void snd_bus_remove(void *map);
 
 /* From which byte of this mapping on stores were void; its size if from none. */

@@ -155,10 +155,8 @@ uint64_t snd_chunk_void(const struct snd_chunk_header *map, uint64_t size, uint6
     if (cut >= size)
         return 0;
     while (at < size / 8) {
-        if (words[at] == 0 && at * 8 >= cut)
-            break;
-        if (words[at] == 0) { /* the file had it, and has not: go on behind the cut */
-            at = cut / 8;
+        if (words[at] == 0) { /* what the file has, or had, is not in this memory */
+            at++;
             continue;
         }
         unsigned length = SND_KIND_WORDS(SND_EVENT_KIND(words[at]));

@@ -154,7 +154,7 @@ void *snd_file_view(uint64_t offset, uint64_t size)
         errno = failed;
         return NULL;
     }
-    snd_bus_add(part.map, size);
+    snd_bus_add(part.map, size, offset == 0 ? 0 : SND_CHUNK_HEADER_SIZE);
     return part.map;
 }
 
@@ -192,7 +192,7 @@ struct snd_file_header *snd_file_header_again(void)
 
     if (again == MAP_FAILED)
         return snd_file_view(0, SND_HEADER_SIZE);
-    snd_bus_add(again, SND_HEADER_SIZE);
+    snd_bus_add(again, SND_HEADER_SIZE, 0);
     return again;
 }
 
@@ -289,7 +289,7 @@ static int map_header(int fd, void *unused)
     if (page == MAP_FAILED)
         return errno;
     snd_header = page;
-    snd_bus_add(page, SND_HEADER_SIZE);
+    snd_bus_add(page, SND_HEADER_SIZE, 0);
     return 0;
 }
 
@@ -400,7 +400,7 @@ static void add_counts(struct snd_file_header *to, const struct snd_file_header 
         to->last_os_error = more->last_os_error;
 }
 
-/* The file shall say what it has suffered, even where nothing else of it is left. */
+/* The file shall say what it has suffered, even where nothing else of it is left; else we say it. */
 static void mend_header(int fd, const struct snd_file_header *in_file, bool is_void, bool truncated)
 {
     struct snd_file_header header = *snd_header;
@@ -412,8 +412,9 @@ static void mend_header(int fd, const struct snd_file_header *in_file, bool is_v
     memcpy(&header, fixed_part, sizeof fixed_part);
     header.cut_files = truncated;
     header.flags |= SND_FILE_CLOSED;
-    ssize_t n = pwrite(fd, &header, sizeof header, 0);
-    (void)n; /* a full disk: nothing can be written to the file */
+    if (pwrite(fd, &header, sizeof header, 0) != (ssize_t)sizeof header)
+        snd_say("%s could not be closed (%s): it may lack events that its ledger does not count",
+                snd_rec.file_path, strerror(errno));
 }
 
 struct ending {

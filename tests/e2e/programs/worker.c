@@ -8,7 +8,7 @@
  *     worker raise N         ends itself by this signal
  *     worker wait            says "ready", then the number of each signal it is sent; ends at TERM
  *     worker fork N          N children, each with a range; they and it record
- *     worker steps N         N steps with a range each
+ *     worker steps N [M]     N steps with a range each; then, at the end of standard input, M more
  *     worker names           ranges with strange names
  */
 #include <signal.h>
@@ -98,13 +98,21 @@ static int do_fork(int argc, char **argv)
     return status;
 }
 
-static int do_steps(int argc, char **argv)
+static void make_steps(int count)
 {
-    int count = argc > 2 ? atoi(argv[2]) : 1;
-
     for (int i = 0; i < count; i++) {
         SONDE_RANGE("step");
         sonde_step();
+    }
+}
+
+static int do_steps(int argc, char **argv)
+{
+    make_steps(argc > 2 ? atoi(argv[2]) : 1);
+    if (argc > 3) {
+        while (getchar() != EOF)
+            continue;
+        make_steps(atoi(argv[3]));
     }
     return 0;
 }
