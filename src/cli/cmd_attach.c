@@ -233,11 +233,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_attach = {
-    "attach",
-    "PID",
-    "sample a running process of any language and its children, from outside",
-    options,
-    SND_OPTION_COUNT(options),
-    false,
-    run,
+    .name = "attach",
+    .operands = "PID",
+    .summary = "sample a running process of any language and its children, from outside",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
 };

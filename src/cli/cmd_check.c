@@ -97,11 +97,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_check = {
-    "check",
-    "[TRACE]",
-    "verify a trace and say what can be read of it",
-    options,
-    SND_OPTION_COUNT(options),
-    false,
-    run,
+    .name = "check",
+    .operands = "[TRACE]",
+    .summary = "verify a trace and say what can be read of it",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
 };

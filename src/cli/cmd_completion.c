@@ -207,6 +207,8 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_completion = {
-    "completion", "bash|zsh", "write the completion of command lines for a shell", NULL, 0,
-    false,        run,
+    .name = "completion",
+    .operands = "bash|zsh",
+    .summary = "write the completion of command lines for a shell",
+    .run = run,
 };

@@ -121,11 +121,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_convert = {
-    "convert",
-    "models | device-types TYPE",
-    "make models.yml or device_types.yml of a pipeline from results of layers",
-    options,
-    SND_OPTION_COUNT(options),
-    false,
-    run,
+    .name = "convert",
+    .operands = "models | device-types TYPE",
+    .summary = "make models.yml or device_types.yml of a pipeline from results of layers",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
 };

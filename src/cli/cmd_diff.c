@@ -162,11 +162,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_diff = {
-    "diff",
-    "A B | A.. -- B..",
-    "say what changed between two runs, and whether that is noise",
-    options,
-    SND_OPTION_COUNT(options),
-    false,
-    run,
+    .name = "diff",
+    .operands = "A B | A.. -- B..",
+    .summary = "say what changed between two runs, and whether that is noise",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
 };

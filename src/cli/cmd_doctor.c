@@ -307,11 +307,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_doctor = {
-    "doctor",
-    "",
-    "say what works on this machine and, if not, why",
-    options,
-    SND_OPTION_COUNT(options),
-    false,
-    run,
+    .name = "doctor",
+    .operands = "",
+    .summary = "say what works on this machine and, if not, why",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
 };

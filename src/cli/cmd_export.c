@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/nearest.h"
 #include "base/ending.h"
 #include "cli/commands.h"
 #include "cli/losses.h"
@@ -171,14 +172,20 @@ static int export_trace(const struct snd_command *self, struct sonde_trace *trac
     return status;
 }
 
-static bool is_format(const char *name)
+/* -1 if there is such a format, or the exit status. */
+static int check_format(const struct snd_command *self, const char *name)
 {
     const struct sonde_exporter_info *info;
+    struct snd_nearest                nearest = { .word = name, .length = strlen(name) };
+    char                              hint[SND_HINT_MAX];
 
-    for (size_t i = 0; (info = sonde_exporter_info(i)) != NULL; i++)
+    for (size_t i = 0; (info = sonde_exporter_info(i)) != NULL; i++) {
         if (strcmp(info->name, name) == 0)
-            return true;
-    return false;
+            return -1;
+        snd_nearest_try(&nearest, info->name);
+    }
+    return snd_usage_error(self, "unknown format '%s'%s; 'sonde export --list' lists the formats",
+                           name, snd_nearest_hint(&nearest, hint));
 }
 
 static int run(const struct snd_command *self, int argc, char **argv)
@@ -196,9 +203,8 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (!args.to)
         return snd_usage_error(self,
                                "missing --to FORMAT; 'sonde export --list' lists the formats");
-    if (!is_format(args.to))
-        return snd_usage_error(self, "unknown format '%s'; 'sonde export --list' lists the formats",
-                               args.to);
+    if ((status = check_format(self, args.to)) >= 0)
+        return status;
     if (args.off_cpu && strcmp(args.to, "folded") != 0)
         return snd_usage_error(self, "--off-cpu requires --to folded, got '%s'", args.to);
     if (args.no_source && strcmp(args.to, "html") != 0)
@@ -218,7 +224,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_export = {
-    "export", "[TRACE] --to FORMAT",     "write a trace for another program",
-    options,  SND_OPTION_COUNT(options), false,
-    run,
+    .name = "export",
+    .operands = "[TRACE] --to FORMAT",
+    .summary = "write a trace for another program",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
 };

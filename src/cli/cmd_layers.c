@@ -112,11 +112,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_layers = {
-    "layers",
-    "SPEC",
-    "measure the layers of a model, for PipeEdge's scheduler",
-    options,
-    SND_OPTION_COUNT(options),
-    false,
-    run,
+    .name = "layers",
+    .operands = "SPEC",
+    .summary = "measure the layers of a model, for PipeEdge's scheduler",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
 };

@@ -356,11 +356,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_model = {
-    "model",
-    "SPEC",
-    "what a PyTorch model costs: as a whole, by layer, by operator",
-    options,
-    SND_OPTION_COUNT(options),
-    false,
-    run,
+    .name = "model",
+    .operands = "SPEC",
+    .summary = "what a PyTorch model costs: as a whole, by layer, by operator",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
 };

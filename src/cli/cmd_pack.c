@@ -101,11 +101,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_pack = {
-    "pack",
-    "TRACE",
-    "make a trace smaller, and leave out what is damaged",
-    options,
-    SND_OPTION_COUNT(options),
-    false,
-    run,
+    .name = "pack",
+    .operands = "TRACE",
+    .summary = "make a trace smaller, and leave out what is damaged",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
 };

@@ -79,11 +79,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_plan = {
-    "plan",
-    "",
-    "place the layers of a model on devices so that a pipeline runs fastest",
-    options,
-    SND_OPTION_COUNT(options),
-    false,
-    run,
+    .name = "plan",
+    .operands = "",
+    .summary = "place the layers of a model on devices so that a pipeline runs fastest",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
 };

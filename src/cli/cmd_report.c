@@ -10,20 +10,27 @@
 struct report_args {
     const char          *view;
     struct snd_view_args shown;
+    bool                 list;
 };
 
 #define AT(member) offsetof(struct report_args, member)
 #define SHOWN(member) AT(shown.member)
 static const struct snd_option options[] = {
     { 'v', "view", "VIEW",
-      "view to show (default: ops, or what the trace has): summary, ops, tree, roofline, model, "
-      "modules, "
-      "depths, graph, layers, functions, lines, line-memory, source, samples, asm, counters, "
-      "range-counters, function-counters, "
-      "heap, kernels, gpu, memory, tensors, tensor-lines, threads, steps, ledger",
+      "view to show; --list lists them (default: ops, or of a trace without ranges what it has)",
       SND_OPTION_TEXT, AT(view), 0 },
     SND_VIEW_OPTIONS(SHOWN),
+    { 'l', "list", NULL, "list the views", SND_OPTION_FLAG, AT(list), 0 },
 };
+
+static int list_views(const struct snd_command *self)
+{
+    const struct sonde_view_info *info;
+
+    for (size_t i = 0; (info = sonde_view_info(i)) != NULL; i++)
+        printf("%-17s  %s\n", info->name, info->summary);
+    return snd_finish_stdout(self);
+}
 
 /* Which views the trace has data for, as far as that was checked. */
 struct content {
@@ -122,22 +129,23 @@ static int run(const struct snd_command *self, int argc, char **argv)
     int                operands;
     int                status = snd_options_parse(self, argc, argv, &args, &operands);
 
-    return status < 0 ? show(self, &args, operands, argv) : status;
+    if (status >= 0)
+        return status;
+    return args.list ? list_views(self) : show(self, &args, operands, argv);
 }
 
 int snd_report_show(const char *path, const char *view, const struct snd_view_args *shown)
 {
-    struct report_args args = { view, *shown };
+    struct report_args args = { .view = view, .shown = *shown };
 
     return show(&snd_command_report, &args, 1, &(char *){ (char *)path });
 }
 
 const struct snd_command snd_command_report = {
-    "report",
-    "[TRACE]",
-    "show a trace: a table of ranges, a tree, memory, threads, steps",
-    options,
-    SND_OPTION_COUNT(options),
-    false,
-    run,
+    .name = "report",
+    .operands = "[TRACE]",
+    .summary = "show a trace: a table of ranges, a tree, memory, threads, steps",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
 };

@@ -66,6 +66,13 @@ static const struct snd_option options[] = {
       0 },
 };
 
+static const struct snd_option_group groups[] = {
+    { "ops", "what to record (default: samples, and operators once torch is imported)" },
+    { "print", "what to show when the program has ended (with --print)" },
+    { "max-size", "how to record" },
+    { NULL, NULL },
+};
+
 /* ------------------------------------------------------------ environment */
 
 static void set_or_clear(const char *name, const char *value)
@@ -294,11 +301,12 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_run = {
-    "run",
-    "[--] PROGRAM [ARGS]",
-    "run a program and record it: of any language, Python, PyTorch",
-    options,
-    SND_OPTION_COUNT(options),
-    true,
-    run,
+    .name = "run",
+    .operands = "[--] PROGRAM [ARGS]",
+    .summary = "run a program and record it: of any language, Python, PyTorch",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .groups = groups,
+    .program_follows = true,
+    .run = run,
 };

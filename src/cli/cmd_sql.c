@@ -78,6 +78,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
             return snd_usage_error(self, "missing QUERY: expected SQL such as 'select * from "
                                          "ranges', or a name of 'sonde sql --list'");
         query = argv[--operands];
+        if (operands > 0 && snd_path_kind(query) == SND_PATH_TRACE &&
+            snd_path_kind(argv[0]) == SND_PATH_NONE)
+            return snd_usage_error(self, "QUERY comes after the traces, got the trace '%s' there",
+                                   query);
     }
     if (operands == 0 && (status = snd_take_trace(self, 0, argv)) >= 0)
         return status;
@@ -85,7 +89,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_sql = {
-    "sql",   "[TRACE..] QUERY",         "query traces with SQL, on DuckDB",
-    options, SND_OPTION_COUNT(options), false,
-    run,
+    .name = "sql",
+    .operands = "[TRACE..] QUERY",
+    .summary = "query traces with SQL, on DuckDB",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
 };

@@ -170,7 +170,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_view = {
-    "view",  "[TRACE | A B]",           "open a trace's report page in a browser",
-    options, SND_OPTION_COUNT(options), false,
-    run,
+    .name = "view",
+    .operands = "[TRACE | A B]",
+    .summary = "open a trace's report page in a browser",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
 };

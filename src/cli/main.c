@@ -5,6 +5,8 @@
 
 #include "base/nearest.h"
 #include "cli/commands.h"
+#include "cli/help.h"
+#include "cli/help.h"
 
 static void print_help(FILE *out)
 {

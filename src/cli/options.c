@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "cli/help.h"
 
 /* ----------------------------------------------------------------- saying */
 
@@ -50,36 +51,6 @@ int snd_failure(const char *format, ...)
     say("", format, args, "");
     va_end(args);
     return SND_EXIT_FAILED;
-}
-
-static int option_label(const struct snd_option *option, char *text, size_t size)
-{
-    char letter[8] = "    ";
-
-    if (option->letter)
-        snprintf(letter, sizeof letter, "-%c, ", option->letter);
-    const char *argument = option->argument ? option->argument : "";
-    return snprintf(text, size, "%s--%s%s%s", letter, option->name,
-                    *argument && option->kind != SND_OPTION_WORDS ? " " : "", argument);
-}
-
-void snd_command_help(const struct snd_command *command, FILE *out)
-{
-    char label[80];
-    int  widest = 0;
-
-    fprintf(out, "usage: sonde %s%s%s%s\n\n%s\n", command->name,
-            command->option_count ? " [OPTIONS]" : "", *command->operands ? " " : "",
-            command->operands, command->summary);
-    for (size_t i = 0; i < command->option_count; i++) {
-        int width = option_label(&command->options[i], label, sizeof label);
-        widest = width > widest ? width : widest;
-    }
-    fprintf(out, "%s", command->option_count ? "\noptions:\n" : "");
-    for (size_t i = 0; i < command->option_count; i++) {
-        option_label(&command->options[i], label, sizeof label);
-        fprintf(out, "  %-*s  %s\n", widest, label, command->options[i].help);
-    }
 }
 
 /* ---------------------------------------------------------------- parsing */

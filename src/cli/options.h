@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli/options.h - options described as tables; parsing and help come from them.
+ * cli/options.h - options described as tables; parsing and help (help.h) come from them.
  *
  * Each command has a table of its own and a struct of its own that the values go into.
  *
@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 enum snd_option_kind {
     SND_OPTION_FLAG,   /* bool */
@@ -33,10 +32,16 @@ struct snd_option {
     int64_t              least;
 };
 
+/* Options with a title of their own in help: from the option `first` up to the next group. */
+struct snd_option_group {
+    const char *first, *title;
+};
+
 struct snd_command {
-    const char              *name, *operands, *summary;
-    const struct snd_option *options;
-    size_t                   option_count;
+    const char                    *name, *operands, *summary;
+    const struct snd_option       *options;
+    size_t                         option_count;
+    const struct snd_option_group *groups; /* the last has no `first`; NULL: all are "options" */
     bool program_follows; /* the first operand ends the options: the rest is a program's */
     int (*run)(const struct snd_command *self, int argc, char **argv);
 };
@@ -54,8 +59,6 @@ struct snd_command {
  */
 int snd_options_parse(const struct snd_command *command, int argc, char **argv, void *values,
                       int *operands);
-
-void snd_command_help(const struct snd_command *command, FILE *out);
 
 /* "500M", "2G", "4096": bytes, more than 0. */
 bool snd_size_parse(const char *text, uint64_t *size);

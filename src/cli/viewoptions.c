@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/help.h"
 
 /* The value of an option's word, or an error that names the option. */
 static int fill_word(const struct snd_command *self, const char *option, enum sonde_word_list list,
@@ -72,19 +72,6 @@ static uint32_t clamp(int64_t width)
     return width > 1000000 ? 1000000 : (uint32_t)width;
 }
 
-/* The width by $COLUMNS, or of the terminal; 0 if neither is known. */
-static uint32_t terminal_width(void)
-{
-    const char    *columns = getenv("COLUMNS");
-    struct winsize size;
-    char          *end;
-    long           width = columns && *columns ? strtol(columns, &end, 10) : 0;
-
-    if (width > 0 && *end == '\0')
-        return clamp(width);
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
-
 /* The C locale's characters are ASCII's; setlocale() would not know a locale that is not installed. */
 static bool is_ascii_locale(void)
 {
@@ -100,7 +87,7 @@ static bool is_ascii_locale(void)
 
 void snd_fit_stdout(bool wide, struct sonde_report_options *report)
 {
-    report->width = !wide && isatty(STDOUT_FILENO) ? terminal_width() : 0;
+    report->width = !wide && isatty(STDOUT_FILENO) ? snd_terminal_width() : 0;
     report->ascii = is_ascii_locale();
 }
 

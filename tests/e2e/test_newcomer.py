@@ -135,7 +135,12 @@ static int run(const struct snd_command *self, int argc, char **argv)
 }
 
 const struct snd_command snd_command_toy = {
-    "toy", "", "print a toy", options, SND_OPTION_COUNT(options), false, run,
+    .name = "toy",
+    .operands = "",
+    .summary = "print a toy",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
 };
 """,
     "src/cli/commands.h": Line("extern const struct snd_command *const", "extern const struct snd_command snd_command_toy;\n"),

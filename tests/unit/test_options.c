@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/options.c: option parsing, its errors and help. */
+/* cli/options.c: option parsing and its errors. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,10 +31,20 @@ static const struct snd_option table[] = {
       0 },
     { 0, "words", "[=LIST]", "words or none", SND_OPTION_WORDS, offsetof(struct values, words), 0 },
 };
-static const struct snd_command plain = { "plain", "",  "", table, SND_OPTION_COUNT(table),
-                                          false,   NULL };
+static const struct snd_command plain = {
+    .name = "plain",
+    .operands = "",
+    .summary = "",
+    .options = table,
+    .option_count = SND_OPTION_COUNT(table),
+};
 static const struct snd_command runs = {
-    "runs", "", "", table, SND_OPTION_COUNT(table), true, NULL
+    .name = "runs",
+    .operands = "",
+    .summary = "",
+    .options = table,
+    .option_count = SND_OPTION_COUNT(table),
+    .program_follows = true,
 };
 
 /* Splits at blanks and parses. */
