@@ -22,6 +22,8 @@ static void fill_tallies(struct snd_ledger *l, const struct snd_process *p)
         { SND_TALLY_SAMPLER, SND_SAMPLER_TORN, SND_LEDGER_torn_samples },
         { SND_TALLY_SAMPLER, SND_SAMPLER_UNREAD, SND_LEDGER_unread_samples },
         { SND_TALLY_SAMPLER, SND_SAMPLER_UNMATCHED, SND_LEDGER_native_unmatched },
+        { SND_TALLY_SAMPLER_GAPS, SND_SAMPLER_GAPS_UNLISTED, SND_LEDGER_unlisted_rounds },
+        { SND_TALLY_SAMPLER_GAPS, SND_SAMPLER_GAPS_NO_MEMORY, SND_LEDGER_no_memory_samples },
         { SND_TALLY_NATIVE, SND_NATIVE_LOST, SND_LEDGER_lost_samples },
         { SND_TALLY_NATIVE, SND_NATIVE_CUT, SND_LEDGER_cut_stacks },
         { SND_TALLY_NATIVE, SND_NATIVE_BROKEN, SND_LEDGER_broken_stacks },
@@ -166,6 +168,7 @@ static bool is_note(const struct snd_ledger *l, size_t key)
         return l->counts[key] <= l->rounds / 10;
     case SND_LEDGER_torn_samples:
     case SND_LEDGER_unread_samples:
+    case SND_LEDGER_unlisted_rounds:
         return l->counts[key] <= l->rounds / 20;
     case SND_LEDGER_cut_stacks:
     case SND_LEDGER_broken_stacks:

@@ -81,7 +81,7 @@ static void sample(struct snd_sampling *sampling, const struct snd_observation *
     uint64_t        missed = 0;
 
     prctl(PR_SET_TIMERSLACK, 1ul);
-    while (!*o->quit && snd_sampling_round(sampling, missed)) {
+    while (!*o->quit && snd_sampling_round(sampling, missed) == SND_ROUND_MADE) {
         missed = snd_pace_next(&pace);
         wait_until(pace.due_ns, o->quit);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pystack/process.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define THREADS_MAX 65536 /* more is a loop */
@@ -63,20 +64,26 @@ static uint64_t find_gil(const struct snd_python *python, uint64_t interp)
 }
 
 size_t snd_python_interpreters(const struct snd_python *python, struct snd_py_interp *interps,
-                               size_t size)
+                               size_t size, bool *whole)
 {
-    uint64_t interp;
+    uint64_t interp = 0;
     size_t   count = 0;
+    bool read = read_word(python, python->runtime + python->layout.runtime_interpreters, &interp);
 
-    if (!read_word(python, python->runtime + python->layout.runtime_interpreters, &interp))
-        return 0;
-    while (interp != 0 && count < size) {
+    while (read && interp != 0 && count < size) {
         interps[count++] = (struct snd_py_interp){ .address = interp,
                                                    .gil = find_gil(python, interp) };
-        if (!read_word(python, interp + python->layout.interp_next, &interp))
-            break;
+        read = read_word(python, interp + python->layout.interp_next, &interp);
     }
+    *whole = read && interp == 0;
     return count;
+}
+
+bool snd_python_is_gone(const struct snd_python *python)
+{
+    char byte;
+
+    return !snd_memory_read(python->pid, python->runtime, &byte, 1) && errno == ESRCH;
 }
 
 /* The field of the last holder is kept when the lock is free; -1: the lock does not exist yet. */
@@ -191,8 +198,10 @@ static size_t list_threads(const struct snd_python *python, const struct snd_py_
     const char                 *bytes;
     size_t                      need = thread_size(l);
 
-    if (!read_word(python, interp->address + l->interp_threads, &state) || need > sizeof spare)
+    if (!read_word(python, interp->address + l->interp_threads, &state) || need > sizeof spare) {
+        *whole = false;
         return count;
+    }
     while (state != 0 && count < THREADS_MAX &&
            (bytes = state_at(python, batch, state, need, spare)) != NULL) {
         if (snd_u64(bytes + l->thread_interp) != interp->address)

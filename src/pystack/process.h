@@ -97,9 +97,9 @@ struct snd_py_interp {
     uint64_t head;   /* the one that was made last: a new one often has a former one's address */
     uint64_t holder; /* the one that holds the lock, 0: none */
 };
-/* Those there are, at most `size`; returns how many were stored. */
+/* Those there are, at most `size`; returns how many were stored. *whole: there are no others. */
 size_t snd_python_interpreters(const struct snd_python *python, struct snd_py_interp *interps,
-                               size_t size);
+                               size_t size, bool *whole);
 /*
  * Brings made, head and holder up to date, in one call to the kernel; false when they cannot be
  * read, or there is another interpreter, which is to be listed first.
@@ -107,14 +107,17 @@ size_t snd_python_interpreters(const struct snd_python *python, struct snd_py_in
 bool snd_python_update(const struct snd_python *python, struct snd_py_interp *interps,
                        size_t count);
 /*
- * Stores at most `size`; returns how many there are, or 0 when the list cannot be read. *whole:
- * none of them went while the list was walked, so that it was walked to its end. `known`: those of
+ * Stores at most `size`; returns how many there are, as far as the lists can be read. *whole: none of
+ * them went while the lists were walked, so that they were walked to their ends. `known`: those of
  * the last time, which are read in one call to the kernel; not where `threads` are stored.
  */
 size_t snd_python_threads(const struct snd_python *python, const struct snd_py_interp *interps,
                           size_t interp_count, const struct snd_py_thread *known,
                           size_t known_count, struct snd_py_thread *threads, size_t size,
                           bool *whole);
+
+/* Has the process ended? Then it has no memory, which is to say that nothing of it can be read. */
+bool snd_python_is_gone(const struct snd_python *python);
 
 /* Does the thread hold the lock of its interpreter at this moment? */
 bool snd_python_has_lock(const struct snd_python *python, const struct snd_py_interp *interp,

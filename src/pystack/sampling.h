@@ -76,14 +76,25 @@ void snd_sampling_own_table(struct snd_sampling *sampling);
 bool snd_sampling_with_native(struct snd_sampling *sampling);
 
 /*
- * One round, after `missed` that came too late. False when the process has ended or has become
- * another program, or no longer has a thread that runs Python.
+ * What a round came to. UNREAD is counted in the trace (SAMPLER_GAPS): the process is there, and its
+ * threads could not be found. It may have become another program, refuse to be read, or be in the middle of
+ * changing its list of interpreters.
  */
-bool snd_sampling_round(struct snd_sampling *sampling, uint64_t missed);
+enum snd_round {
+    SND_ROUND_MADE,      /* or nothing records */
+    SND_ROUND_NO_PYTHON, /* the process has ended, or no longer has a thread that runs Python */
+    SND_ROUND_UNREAD,
+};
+
+/* One round, after `missed` that came too late. */
+enum snd_round snd_sampling_round(struct snd_sampling *sampling, uint64_t missed);
 /* By the thread that made the rounds, after the last: counts what they cost it. */
 void snd_sampling_count_own(struct snd_sampling *sampling);
 
-/* What was counted so far, by SND_SAMPLER_ROUNDS and its like (format/tallies.def). */
-void snd_sampling_counts(const struct snd_sampling *sampling, uint64_t words[SND_SAMPLER_WORDS]);
+/* What was counted so far: the words of SAMPLER and of SAMPLER_GAPS (format/tallies.def). */
+struct snd_sampling_counts {
+    uint64_t words[SND_SAMPLER_WORDS], gaps[SND_SAMPLER_GAPS_WORDS];
+};
+struct snd_sampling_counts snd_sampling_counts(const struct snd_sampling *sampling);
 
 #endif

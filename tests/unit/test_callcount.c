@@ -5,37 +5,9 @@
  */
 #include <pthread.h>
 
+#include "failing_memory.h"
 #include "probes/python/callcount.h"
 #include "recorded.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static long left = -1; /* allocations until one fails; negative: none does */
-
-static bool fails(void)
-{
-    return left >= 0 && left-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return fails() ? NULL : __real_realloc(old, size);
-}
 
 /* ----------------------------------------------------------------------- helpers */
 
@@ -416,7 +388,7 @@ static void test_no_memory(void **state)
     for (long nth = 0; nth < 40; nth++) {
         struct sonde_options options = recorded_options("nomem.sonde");
         recorded_start(&options);
-        left = nth;
+        allocations_left = nth;
         snd_calls_start(SND_CALLS_COUNTED, false);
         struct snd_calls_thread *t = snd_calls_mine(true);
         for (unsigned i = 0; t && i < 600; i++) {
@@ -427,7 +399,7 @@ static void test_no_memory(void **state)
         }
         while (t && t->depth > 0)
             snd_calls_leave(t);
-        left = -1;
+        allocations_left = -1;
         snd_calls_stop();
         assert_int_equal(sonde_stop(NULL), SONDE_OK);
     }

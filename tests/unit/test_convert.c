@@ -5,40 +5,12 @@
  */
 #include <dirent.h>
 
+#include "failing_memory.h"
 #include "base/buf.h"
 #include "pipe/convert.h"
 #include "pipe/dtypes.h"
 #include "pipe/yaml.h"
 #include "scratch.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static long left = -1; /* allocations until one fails; negative: none does */
-
-static bool fails(void)
-{
-    return left >= 0 && left-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return fails() ? NULL : __real_realloc(old, size);
-}
 
 static struct sonde_error err;
 static const char         results[] =
@@ -231,10 +203,10 @@ static void survives_each_failing_allocation(void **state)
     write_text("types.yml", old);
     int files = count_files();
     do {
-        left = n++;
+        allocations_left = n++;
         status = snd_convert_device_types(&options, NULL, &err);
-        bool ran_out = left < 0;
-        left = -1;
+        bool ran_out = allocations_left < 0;
+        allocations_left = -1;
         if (status == SONDE_OK && ran_out)
             continue; /* it failed where the work goes on without */
         if (status != SONDE_OK) {

@@ -3,6 +3,7 @@
  * Every allocation of the reading side fails once: the right status, no leak, no crash.
  * Linked with --wrap for malloc, calloc and realloc.
  */
+#include "failing_memory.h"
 #include "format/layout.h"
 #include "model/gpu.h"
 #include "model/kernels.h"
@@ -13,35 +14,6 @@
 #include "sonde/graph.h"
 #include "sonde/layers.h"
 #include "sonde/tensorlines.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static long left = -1; /* allocations until one fails; negative: none does */
-
-static bool fails(void)
-{
-    return left >= 0 && left-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return fails() ? NULL : __real_realloc(old, size);
-}
 
 static const char *make_trace(void)
 {
@@ -152,10 +124,10 @@ typedef enum sonde_status use_fn(void *on);
 /* Does it with allocation number `nth` failing; *reached: there were that many. */
 static enum sonde_status attempt(use_fn *use, void *on, long nth, bool *reached)
 {
-    left = nth;
+    allocations_left = nth;
     enum sonde_status status = use(on);
-    *reached = left < 0;
-    left = -1;
+    *reached = allocations_left < 0;
+    allocations_left = -1;
     return status;
 }
 

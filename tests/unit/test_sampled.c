@@ -181,12 +181,17 @@ static void test_ledger(void **state)
     uint64_t *words = sonde_tally(SONDE_TALLY_SAMPLER, 0, 0, 7);
     assert_non_null(words);
     words[0] = 100, words[1] = 5, words[2] = 7, words[3] = 2, words[6] = 3;
+    words = sonde_tally(SONDE_TALLY_SAMPLER_GAPS, 0, 0, 2);
+    assert_non_null(words);
+    words[0] = 6, words[1] = 4;
     recorded_stop();
     struct sonde_trace *trace = recorded_open("ledger.sonde");
     assert_int_equal(recorded_ledger(trace, "missed_samples"), 5);
     assert_int_equal(recorded_ledger(trace, "torn_samples"), 7);
     assert_int_equal(recorded_ledger(trace, "unread_samples"), 2);
     assert_int_equal(recorded_ledger(trace, "native_unmatched"), 3);
+    assert_int_equal(recorded_ledger(trace, "unlisted_rounds"), 6);
+    assert_int_equal(recorded_ledger(trace, "no_memory_samples"), 4);
     sonde_trace_close(trace);
 }
 

@@ -19,20 +19,20 @@
 #include "pystack/pace.h"
 #include "pystack/unwind.h"
 
-#define EMPTY_ROUNDS \
-    5 /* in a row: the interpreter has ended. In a child it has none for a moment */
+/* Without a Python thread for so long, the interpreter has ended. A child has none for a moment. */
+#define EMPTY_NS 1000000000u
 #define FORK_WAITS_NS 100000000 /* for the round that is being made; no longer: see before_fork() */
 
 static struct {
-    pthread_t            thread;
-    uint32_t             quit;  /* a futex: the thread sleeps on it */
-    pthread_mutex_t      round; /* held while what is below changes, and during a round */
-    bool                 on;
-    uint64_t             period_ns;
-    struct snd_sampling *sampling; /* the thread's, while it runs */
-    uint64_t             last[SND_SAMPLER_WORDS];
-    bool                 interrupts, native;
-    bool                 has_file; /* the recording had a trace file when the sampler was started */
+    pthread_t                  thread;
+    uint32_t                   quit;  /* a futex: the thread sleeps on it */
+    pthread_mutex_t            round; /* held while what is below changes, and during a round */
+    bool                       on;
+    uint64_t                   period_ns;
+    struct snd_sampling       *sampling; /* the thread's, while it runs */
+    struct snd_sampling_counts last;
+    bool                       interrupts, native;
+    bool has_file; /* the recording had a trace file when the sampler was started */
 } sampler = { .round = PTHREAD_MUTEX_INITIALIZER };
 
 /* Of a thread that is forking. */
@@ -80,15 +80,15 @@ static void quit(void)
     syscall(SYS_futex, &sampler.quit, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* False when no thread that runs Python was found. */
+/* False when no thread that runs Python was found; one that could not be read may be there. */
 static bool make_round(uint64_t missed)
 {
     pthread_mutex_lock(&sampler.round);
-    bool go_on = snd_sampling_round(sampler.sampling, missed);
-    if (go_on)
+    enum snd_round round = snd_sampling_round(sampler.sampling, missed);
+    if (round == SND_ROUND_MADE)
         snd_threadname_catch_up();
     pthread_mutex_unlock(&sampler.round);
-    return go_on;
+    return round != SND_ROUND_NO_PYTHON;
 }
 
 /*
@@ -104,19 +104,28 @@ static bool enter_own_table(void)
     return true;
 }
 
+/* Has the interpreter ended? `empty_ns`: since when rounds have found none, 0: they do. */
+static bool has_ended(uint64_t *empty_ns, bool found)
+{
+    uint64_t now = found ? 0 : snd_pace_now();
+
+    if (found || *empty_ns == 0)
+        *empty_ns = now;
+    return now - *empty_ns >= EMPTY_NS;
+}
+
 static void *run(void *unused)
 {
     struct snd_pace pace = snd_pace_begin(sampler.period_ns);
-    uint64_t        missed = 0;
-    unsigned        empty = 0;
-    bool            apart = false;
+    uint64_t        missed = 0, empty_ns = 0;
+    bool            apart = false, ended = false;
 
     snd_pace_next(&pace); /* what runs at this moment is what started us */
     prctl(PR_SET_NAME, "sonde sampler");
     prctl(PR_SET_TIMERSLACK, 1ul);
-    while (empty < EMPTY_ROUNDS && wait_until(pace.due_ns)) {
+    while (!ended && wait_until(pace.due_ns)) {
         apart = apart || enter_own_table();
-        empty = make_round(missed) ? 0 : empty + 1;
+        ended = has_ended(&empty_ns, make_round(missed));
         missed = snd_pace_next(&pace);
     }
     pthread_mutex_lock(&sampler.round);
@@ -235,7 +244,7 @@ void snd_sampler_stop(void)
     pthread_mutex_lock(&sampler.round);
     snd_interrupt_stop();
     snd_threadname_catch_up();
-    snd_sampling_counts(sampler.sampling, sampler.last);
+    sampler.last = snd_sampling_counts(sampler.sampling);
     snd_sampling_free(sampler.sampling);
     sampler.sampling = NULL;
     sampler.on = false;
@@ -260,9 +269,9 @@ bool snd_sampler_interrupts(void)
     return sampler.interrupts;
 }
 
-const uint64_t *snd_sampler_counts(void)
+const struct snd_sampling_counts *snd_sampler_counts(void)
 {
-    return sampler.last;
+    return &sampler.last;
 }
 
 /* -------------------------------------------------------------------- forks */

@@ -32,6 +32,6 @@ bool snd_sampler_is_on(void);
 /* Can it interrupt a thread, so that the thread reads its own stack (interrupt.h)? */
 bool snd_sampler_interrupts(void);
 /* What the last one that was stopped counted, by SND_SAMPLER_ROUNDS and its like (format/tallies.def). */
-const uint64_t *snd_sampler_counts(void);
+const struct snd_sampling_counts *snd_sampler_counts(void);
 
 #endif

@@ -131,13 +131,31 @@ static PyObject *call_to_the_end(PyObject *self, PyObject *function)
 
 static PyObject *count_samples(PyObject *self, PyObject *unused)
 {
-    const uint64_t *w = snd_sampler_counts();
+    const struct snd_sampling_counts *c = snd_sampler_counts();
+    const struct {
+        const char *name;
+        uint64_t    count;
+    } words[] = {
+        { "rounds", c->words[SND_SAMPLER_ROUNDS] },
+        { "missed", c->words[SND_SAMPLER_MISSED] },
+        { "torn", c->words[SND_SAMPLER_TORN] },
+        { "unread", c->words[SND_SAMPLER_UNREAD] },
+        { "period_ns", c->words[SND_SAMPLER_PERIOD_NS] },
+        { "cpu_ns", c->words[SND_SAMPLER_CPU_NS] },
+        { "native_unmatched", c->words[SND_SAMPLER_UNMATCHED] },
+        { "unlisted", c->gaps[SND_SAMPLER_GAPS_UNLISTED] },
+        { "no_memory", c->gaps[SND_SAMPLER_GAPS_NO_MEMORY] },
+    };
+    PyObject *dict = PyDict_New();
 
     (void)self, (void)unused;
-    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "rounds", w[SND_SAMPLER_ROUNDS], "missed",
-                         w[SND_SAMPLER_MISSED], "torn", w[SND_SAMPLER_TORN], "unread",
-                         w[SND_SAMPLER_UNREAD], "period_ns", w[SND_SAMPLER_PERIOD_NS], "cpu_ns",
-                         w[SND_SAMPLER_CPU_NS], "native_unmatched", w[SND_SAMPLER_UNMATCHED]);
+    for (size_t i = 0; dict && i < sizeof words / sizeof words[0]; i++) {
+        PyObject *count = PyLong_FromUnsignedLongLong(words[i].count);
+        if (!count || PyDict_SetItemString(dict, words[i].name, count) != 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(count);
+    }
+    return dict;
 }
 
 void snd_py_sampler_renew(void)

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pystack/samplinginside.h - what the files of sampling.h share.
+ *
+ *     sampling.c          making; rounds: whose turn it is to be looked at
+ *     samplingthreads.c   which threads there are
+ *     samplingstates.c    a look at one thread: does it run, what does it wait for
+ *     samplingstacks.c    its stack, read and named
+ *     samplingaccount.c   what it did with its time: runs of equal samples
+ *
+ * Layer:   pystack.
+ * Threads: as sampling.h.
+ */
+#ifndef SND_PYSTACK_SAMPLINGINSIDE_H
+#define SND_PYSTACK_SAMPLINGINSIDE_H
+
+#include <time.h>
+
+#include "pystack/codes.h"
+#include "pystack/names.h"
+#include "pystack/native.h"
+#include "pystack/sampling.h"
+#include "pystack/task.h"
+#include "pystack/threadnames.h"
+
+#define SND_WRITE_NS 100000000u      /* a run of equal samples is written at least so often */
+#define SND_WRITE_FIRST_NS 10000000u /* the same, of a new thread: it may be killed soon */
+
+/* What a thread was doing, in a run of equal samples. */
+struct snd_sampling_run {
+    uint32_t stack, state, samples;
+    uint64_t covered_ns;
+};
+
+struct snd_sampling_thread {
+    /* What every round looks at, of every thread: in one cache line. */
+    struct snd_py_thread python;
+    uint64_t             free_ns; /* the last round in which it did not hold the lock */
+    uint32_t             record;  /* the recorder's number, 0: not asked yet */
+    bool                 looked;  /* at, in this round */
+    bool                 held;    /* it holds the lock, in this round */
+
+    struct snd_task    task;
+    struct snd_py_hint hint;
+    uint64_t           cpu_ns, asked_ns;  /* its clock, and when that was read */
+    uint64_t           ran_ns;            /* by its clock, between the last two times */
+    uint64_t           top_at, top_instr; /* its innermost frame, when it was last read */
+    uint64_t           seen_ns;           /* up to when its time is accounted for */
+    uint64_t           write_ns; /* its longest run; doubled with each, up to SND_WRITE_NS */
+    uint32_t           off;      /* its state while it is ready but does not run */
+    int64_t            debt_ns;  /* what was accounted for as run, and has not been by its clock */
+    bool               known;    /* stack and state are those it has now, if it has not run */
+    bool               blocked;  /* when last asked, it waited */
+    bool               listed;
+    bool               native; /* the stack has native frames */
+    uint32_t           stack, state;
+    struct snd_sampling_run run;
+};
+
+struct snd_sampling {
+    struct snd_python           python;
+    struct snd_recorder         recorder;
+    struct snd_codes            codes;
+    struct snd_names            names;
+    struct snd_py_active        active; /* where the names of threads are */
+    struct snd_native          *native; /* owned; NULL: native frames are not wanted */
+    uint64_t                    period_ns;
+    struct snd_sampling_thread *threads; /* owned */
+    uint32_t                    thread_count, thread_room;
+    struct snd_py_thread       *list, *known; /* owned; as read last, and the time before */
+    size_t                      list_count, list_room, known_count;
+    struct snd_py_interp        interps[SND_INTERPRETERS_MAX];
+    size_t                      interp_count;
+    uint64_t                    list_ns, list_sign;
+    uint64_t                    whole_ns; /* when the list of threads was last read to its end */
+    bool                        has_more; /* interpreters than those of `interps` */
+    bool                        partial;  /* the list has not been whole for long */
+    uint64_t  switches, switches_of;      /* of the lock, when codes were compared, and whose */
+    uint64_t  own_ns;                     /* of the sampling thread's clock, when last read */
+    uint32_t  own_rounds;                 /* since then */
+    uint64_t  round_ns;                   /* the round before */
+    uint32_t  tid_offset, epoch, turn;
+    int64_t   credit_ns;    /* for looks at threads that do not hold the lock */
+    uint64_t  last_clock;   /* the recorder's, of the round before */
+    uint64_t *tally, *gaps; /* in the trace, or NULL */
+    struct snd_sampling_counts counts;
+    snd_running_fn            *read_running;
+    void                      *user;
+    bool                       own_table; /* of descriptors */
+    struct snd_py_stack        stack, spare[2];
+};
+
+static inline uint64_t snd_sampling_now_(clockid_t clock)
+{
+    struct timespec at;
+
+    clock_gettime(clock, &at);
+    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
+}
+
+/* Counts a word of SAMPLER. */
+static inline void snd_sampling_count_(struct snd_sampling *s, enum snd_tally_word word, uint64_t n)
+{
+    s->counts.words[word] += n;
+    if (s->tally)
+        s->tally[word] += n;
+}
+
+/* Counts a word of SAMPLER_GAPS, which a trace has only if there is something to count. */
+void snd_sampling_count_gap_(struct snd_sampling *s, enum snd_tally_word word);
+
+/* ----------------------------------------------------------- samplingthreads.c */
+
+/*
+ * Reads the lists of the interpreters' threads; new ones are added, those that ended are closed. MADE: they
+ * are what they were if memory is out, which is counted.
+ */
+enum snd_round snd_sampling_list_(struct snd_sampling *s, uint64_t now);
+/* Likewise, the interpreters first. */
+enum snd_round snd_sampling_refresh_(struct snd_sampling *s, uint64_t now);
+/* A number that changes when a thread state is created or the newest one is freed. */
+uint64_t snd_sampling_sign_(const struct snd_sampling *s);
+/* Writes what it has; the last of the threads gets its place. */
+void snd_sampling_close_thread_(struct snd_sampling *s, uint32_t at);
+
+/* ------------------------------------------------------------ samplingstates.c */
+
+/* Finds what the thread does, and accounts for it. False: the thread has ended. */
+bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, bool holds,
+                        uint64_t now);
+/* Reads the thread's CPU clock: has it run since that was last read? False: the thread has ended. */
+bool snd_sampling_ask_clock_(struct snd_sampling_thread *t, uint64_t now, bool *moved);
+
+/* ------------------------------------------------------------ samplingstacks.c */
+
+/* The stack's id goes to t->stack. */
+enum snd_py_read snd_sampling_read_stack_(struct snd_sampling *s, struct snd_sampling_thread *t,
+                                          bool running, bool on_cpu);
+const struct snd_py_interp *snd_sampling_interp_(const struct snd_sampling        *s,
+                                                 const struct snd_sampling_thread *t);
+
+/* ----------------------------------------------------------- samplingaccount.c */
+
+/* The thread was found with this stack and state; before that it was as its fields say. */
+void snd_sampling_account_(struct snd_sampling *s, struct snd_sampling_thread *t, uint32_t stack,
+                           uint32_t state, uint64_t now);
+/* Ends the run of equal samples, as an event that ends `at` (the recorder's clock). */
+void snd_sampling_write_run_(struct snd_sampling *s, struct snd_sampling_thread *t, uint64_t at);
+
+#endif

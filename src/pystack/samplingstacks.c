@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pystack/samplinginside.h"
+
+/*
+ * Are the code objects of s->stack, as far as they have been compared, still the same? A thread without the
+ * lock keeps its own alive, and has had them since another thread took the lock.
+ */
+static bool follow_lock(struct snd_sampling *s, uint64_t gil)
+{
+    bool same = s->stack.still && s->stack.switches == s->switches && gil == s->switches_of;
+
+    s->switches = s->stack.switches;
+    s->switches_of = s->switches != 0 ? gil : 0;
+    return same;
+}
+
+/*
+ * Names the frames of s->stack: its id; false when a frame is not what it should be. Its native
+ * frames have been matched if `native`.
+ */
+static bool name_stack(struct snd_sampling *s, uint64_t gil, bool native, uint32_t *id)
+{
+    uint64_t *addresses =
+        (uint64_t *)(void *)s->spare[0].frames; /* its content is of no more use */
+    uint32_t stack = 0;
+
+    for (size_t i = 0; i < s->stack.count; i++)
+        addresses[i] = s->stack.frames[i].code;
+    snd_codes_check(&s->codes, addresses, s->stack.count, follow_lock(s, gil));
+    if (s->stack.cut)
+        stack = snd_names_cut(&s->names, &s->recorder);
+    for (size_t i = s->stack.count; i-- > 0;) {
+        const struct snd_code *code = snd_codes_get(&s->codes, s->stack.frames[i].code);
+        int64_t                offset;
+        if (!code || !snd_code_offset(&s->codes, code, s->stack.frames[i].instr, &offset) ||
+            (i + 1 == s->stack.count && !s->stack.cut && !snd_code_may_begin(&s->codes, code)))
+            return false;
+        stack = snd_names_stack(&s->names, &s->recorder, s->python.layout.lines, stack, code,
+                                offset);
+        if (native)
+            stack = snd_native_stack(s->native, &s->recorder, &s->stack, i, stack);
+    }
+    *id = stack;
+    return true;
+}
+
+const struct snd_py_interp *snd_sampling_interp_(const struct snd_sampling        *s,
+                                                 const struct snd_sampling_thread *t)
+{
+    for (size_t i = 1; i < s->interp_count; i++)
+        if (s->interps[i].address == t->python.interp)
+            return &s->interps[i];
+    return &s->interps[0];
+}
+
+/* The thread, which runs, reads its stack itself. */
+static enum snd_py_read interrupt(struct snd_sampling *s, const struct snd_sampling_thread *t)
+{
+    s->stack.still = false;
+    s->stack.switches = 0;
+    s->stack.native_count = 0;
+    return s->read_running(s->user, t->task.tid, t->python.state, &s->stack);
+}
+
+static enum snd_py_read look_from_outside(struct snd_sampling *s, struct snd_sampling_thread *t,
+                                          bool running)
+{
+    return snd_python_stack(&s->python, t->python.state,
+                            running ? 0 : snd_sampling_interp_(s, t)->gil, &t->hint, &s->stack,
+                            s->spare);
+}
+
+enum snd_py_read snd_sampling_read_stack_(struct snd_sampling *s, struct snd_sampling_thread *t,
+                                          bool running, bool on_cpu)
+{
+    enum snd_py_read read = on_cpu && s->native ? interrupt(s, t) : SND_PY_UNREAD;
+    bool             native = read == SND_PY_READ && snd_native_match(s->native, &s->stack);
+
+    if (s->native && on_cpu && !native)
+        snd_sampling_count_(s, SND_SAMPLER_UNMATCHED, 1);
+    if (read != SND_PY_READ)
+        read = look_from_outside(s, t, running);
+    /*
+     * Only what cannot be read from outside is worth an interruption. A thread that changes its frames has
+     * the lock, if not when the round began.
+     */
+    for (int tries = 0; tries < 3 && read == SND_PY_TORN && s->read_running; tries++) {
+        if (running || snd_python_has_lock(&s->python, snd_sampling_interp_(s, t), t->python.state))
+            read = interrupt(s, t);
+        if (read != SND_PY_READ)
+            read = look_from_outside(s, t, running);
+    }
+    for (int tries = 0; tries < 3 && read != SND_PY_READ; tries++)
+        read = look_from_outside(s, t, running);
+    if (read == SND_PY_READ && !name_stack(s, snd_sampling_interp_(s, t)->gil, native, &t->stack))
+        read = SND_PY_TORN;
+    t->native = read == SND_PY_READ && native;
+    return read;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pystack/samplinginside.h"
+
+#define ASK_NS \
+    4000000u /* so often another process's clocks are read, of a thread that is seen to run */
+
+static uint32_t tell_state(struct snd_sampling *s, struct snd_sampling_thread *t, bool holds)
+{
+    uint64_t futex;
+
+    t->blocked = !snd_task_is_running(&t->task, &futex);
+    if (!t->blocked)
+        return SONDE_SAMPLED_ON_CPU | (holds ? SONDE_SAMPLED_GIL : 0u);
+    if (holds)
+        return SONDE_SAMPLED_GIL;
+    return futex != 0 && snd_python_is_gil(&s->python, snd_sampling_interp_(s, t), futex)
+               ? SONDE_SAMPLED_GIL_WAIT
+               : 0u;
+}
+
+bool snd_sampling_ask_clock_(struct snd_sampling_thread *t, uint64_t now, bool *moved)
+{
+    uint64_t cpu_ns;
+
+    if (!snd_task_cpu_ns(&t->task, &cpu_ns))
+        return false;
+    *moved = cpu_ns != t->cpu_ns;
+    t->ran_ns = cpu_ns - t->cpu_ns;
+    t->debt_ns -= (int64_t)t->ran_ns;
+    if (t->debt_ns < -(int64_t)SND_WRITE_NS)
+        t->debt_ns = -(int64_t)SND_WRITE_NS;
+    t->cpu_ns = cpu_ns;
+    t->asked_ns = now;
+    return true;
+}
+
+/*
+ * Another process's clocks are read through files, and move with the kernel's tick: in between, that its
+ * innermost frame is at another instruction says that a thread with the lock has run.
+ */
+static bool need_not_ask(const struct snd_sampling_thread *t, bool holds, uint64_t now)
+{
+    const uint32_t running = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU;
+
+    return !t->task.own && holds && t->stack != 0 && (t->state & running) == running &&
+           now - t->asked_ns < ASK_NS;
+}
+
+/* The stack that was read last is this thread's. True: it has gone on since the one before. */
+static bool follow_top(const struct snd_sampling *s, struct snd_sampling_thread *t)
+{
+    struct snd_py_frame        none = { 0 };
+    const struct snd_py_frame *top = s->stack.count > 0 ? &s->stack.frames[0] : &none;
+    bool                       went_on = top->address != t->top_at || top->instr != t->top_instr;
+
+    t->top_at = top->address;
+    t->top_instr = top->instr;
+    return went_on;
+}
+
+bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, bool holds,
+                        uint64_t now)
+{
+    bool assumed = need_not_ask(t, holds, now), moved = true;
+
+    if (!assumed && !snd_sampling_ask_clock_(t, now, &moved))
+        return false;
+    bool     ran = moved || !t->known;
+    uint32_t before = t->stack, state = t->state & ~(uint32_t)SONDE_SAMPLED_NATIVE;
+    if (holds && moved)
+        state = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU;
+    else if (ran || holds || !t->blocked)
+        state = tell_state(s, t, holds);
+    if (ran || (holds && (state & SONDE_SAMPLED_ON_CPU))) {
+        bool             on_cpu = state & SONDE_SAMPLED_ON_CPU, running = holds && on_cpu;
+        enum snd_py_read read = snd_sampling_read_stack_(s, t, running, on_cpu);
+        t->known = read == SND_PY_READ && !running;
+        if (read != SND_PY_READ) {
+            t->stack = before;
+            snd_sampling_count_(s, read == SND_PY_TORN ? SND_SAMPLER_TORN : SND_SAMPLER_UNREAD, 1);
+            return true;
+        }
+        if (!follow_top(s, t) && assumed) {
+            if (!snd_sampling_ask_clock_(t, now, &moved))
+                return false;
+            state = moved ? state : tell_state(s, t, holds);
+        }
+    }
+    uint32_t stack = t->stack;
+    t->stack = before;
+    snd_sampling_account_(s, t, stack, state | (t->native ? SONDE_SAMPLED_NATIVE : 0u), now);
+    return true;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tests/unit/failing_memory.h - one allocation of a test fails, whichever it wants. Such a test links
+ * `failing_memory` of tests/meson.build: --wrap for malloc, calloc and realloc.
+ */
+#ifndef SND_TESTS_FAILING_MEMORY_H
+#define SND_TESTS_FAILING_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+static long allocations_left = -1; /* until one fails; negative: none does */
+
+static bool allocation_fails(void)
+{
+    return allocations_left >= 0 && allocations_left-- == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return allocation_fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return allocation_fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    return allocation_fails() ? NULL : __real_realloc(old, size);
+}
+
+#endif
