@@ -2,8 +2,11 @@
 #include "base/sink.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/plain.h"
@@ -43,6 +46,18 @@ struct sonde_sink sonde_sink_fd(int fd)
 struct sonde_sink sonde_sink_buffer(struct sonde_buffer *buffer)
 {
     return (struct sonde_sink){ write_buffer, buffer };
+}
+
+int snd_sink_empty_file(const struct sonde_sink *sink)
+{
+    int         fd = (int)(intptr_t)sink->user;
+    struct stat st;
+
+    if (sink->write != write_fd || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size != 0 ||
+        lseek(fd, 0, SEEK_CUR) != 0)
+        return -1;
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && !(flags & O_APPEND) ? fd : -1; /* Linux appends whatever the offset */
 }
 
 /* ----------------------------------------------------------------- writer */

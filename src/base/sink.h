@@ -17,6 +17,12 @@
 
 #define SND_OUT_BYTES 32768
 
+/*
+ * The descriptor of a sink of sonde_sink_fd() that is an empty regular file, of which any part may be written at any time;
+ * -1: it is none.
+ */
+int snd_sink_empty_file(const struct sonde_sink *sink);
+
 struct snd_out {
     const struct sonde_sink *sink; /* borrowed until finish */
     char                    *at;   /* the free part of `bytes`, up to `end` */

@@ -13,7 +13,6 @@
 #include "base/proc.h"
 #include "cli/commands.h"
 #include "cli/probechecks.h"
-#include "export/sqlite.h"
 #include "snd_config.h"
 
 struct doctor_args {
@@ -150,16 +149,6 @@ static void check_page(struct snd_finding *finding)
                  "release archive");
 }
 
-static void check_sqlite(struct snd_finding *finding)
-{
-    struct sonde_error err = { 0 };
-
-    if (snd_sqlite_check(&err) == SONDE_OK)
-        snd_find(finding, SND_FINE, "'sonde export --to sqlite' writes a database");
-    else
-        snd_find(finding, SND_ABSENT, "%s", err.message);
-}
-
 static void check_yaml(struct snd_finding *finding)
 {
     if (SND_HAVE_YAML)
@@ -244,7 +233,6 @@ static const struct {
     { "zlib", check_zlib },
     { "yaml", check_yaml },
     { "page", check_page },
-    { "sqlite", check_sqlite },
 };
 #define CHECKS (sizeof checks / sizeof checks[0])
 #define FINDINGS_MAX (CHECKS + SND_PROBE_CHECKS_MAX)

@@ -2,235 +2,286 @@
 /*
  * export/sqlite.c - the tables of a trace (tables.def) as an SQLite database.
  *
- * SQLite is opened at run time: no build needs it, and where it is missing only this format is. It writes
- * files, not streams, so that the database is made in a temporary file and then copied out.
+ * The file is written as its format has it (sqlitefile.h), without SQLite, of whose time most would go into finding the end of
+ * a table anew for each row. Page 1 is the last to be known, so that what is no file is copied from a temporary one.
  */
-#include "export/sqlite.h"
-
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/map.h"
 #include "base/utf8.h"
 #include "export/exporter.h"
+#include "export/rowlists.h"
+#include "export/sqlitefile.h"
 #include "export/tables.h"
 
-#define LIBRARY "libsqlite3.so.0"
-#define OK 0
-#define DONE 101
-#define STATIC NULL /* SQLite need not copy the text: it stays until the row is inserted */
-/* Of open: read, write, create; without locks, since one thread uses the database. */
-#define OPEN_FLAGS (0x2 | 0x4 | 0x8000)
-
-/* What is used of it, as its manual declares it: https://sqlite.org/c3ref. */
-struct sqlite {
-    void *handle;
-    int (*open)(const char *path, void **db, int flags, const char *vfs);
-    int (*close)(void *db);
-    int (*exec)(void *db, const char *sql, void *callback, void *user, char **message);
-    int (*prepare)(void *db, const char *sql, int length, void **statement, const char **tail);
-    int (*bind_int64)(void *statement, int at, int64_t value);
-    int (*bind_double)(void *statement, int at, double value);
-    int (*bind_text)(void *statement, int at, const char *text, int length,
-                     void (*release)(void *));
-    int (*bind_null)(void *statement, int at);
-    int (*step)(void *statement);
-    int (*reset)(void *statement);
-    int (*finalize)(void *statement);
-    const char *(*errmsg)(void *db);
-};
-
-static enum sonde_status load(struct sqlite *api, struct sonde_error *err)
-{
-    const struct {
-        const char *name;
-        void       *to;
-    } functions[] = {
-        { "sqlite3_open_v2", &api->open },
-        { "sqlite3_close", &api->close },
-        { "sqlite3_exec", &api->exec },
-        { "sqlite3_prepare_v2", &api->prepare },
-        { "sqlite3_bind_int64", &api->bind_int64 },
-        { "sqlite3_bind_double", &api->bind_double },
-        { "sqlite3_bind_text", &api->bind_text },
-        { "sqlite3_bind_null", &api->bind_null },
-        { "sqlite3_step", &api->step },
-        { "sqlite3_reset", &api->reset },
-        { "sqlite3_finalize", &api->finalize },
-        { "sqlite3_errmsg", &api->errmsg },
-    };
-
-    api->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!api->handle)
-        return snd_fail(err, SONDE_E_UNSUPPORTED,
-                        "cannot write sqlite: cannot open " LIBRARY "; install SQLite (Debian: "
-                        "libsqlite3-0)");
-    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-        void *at = dlsym(api->handle, functions[i].name);
-        if (!at) {
-            dlclose(api->handle);
-            return snd_fail(err, SONDE_E_UNSUPPORTED, "cannot write sqlite: " LIBRARY " has no %s",
-                            functions[i].name);
-        }
-        memcpy(functions[i].to, &at, sizeof at);
-    }
-    return SONDE_OK;
-}
-
-enum sonde_status snd_sqlite_check(struct sonde_error *err)
-{
-    struct sqlite     api;
-    enum sonde_status st = load(&api, err);
-
-    if (st == SONDE_OK)
-        dlclose(api.handle);
-    return st;
-}
-
-/* ------------------------------------------------------------------- database */
+#define INDEXED_NAME "ranges_name"
+#define INDEXED_TABLE SND_TABLE_ranges
+#define INDEXED_COLUMN 2
 
 struct database {
-    struct sqlite       api;
-    void               *db;
-    void               *inserts[SND_SQL_TABLES];
-    size_t              columns[SND_SQL_TABLES];
-    struct sonde_buffer texts[SND_SQL_COLUMNS_MAX]; /* by column, of what had to be cleaned */
-    bool                failed;
+    struct snd_sqlite_file *file;
+    struct snd_sqlite_tree  tables[SND_SQL_TABLES];
+    size_t                  columns[SND_SQL_TABLES];
+    struct sonde_buffer     record;
+    struct sonde_buffer     texts[SND_SQL_COLUMNS_MAX]; /* by column, of what had to be cleaned */
+    struct snd_rowlists     names;                      /* rows of the index, by name */
+    bool                    failed;
 };
 
-static bool run_sql(struct database *d, const char *sql)
+/* ---------------------------------------------------------------------- records */
+
+/*
+ * Readers decode text: what is not UTF-8 becomes the replacement character, as in JSON. `given`, or a copy in `cleaned` if it
+ * has such texts.
+ */
+static const struct snd_sql_value *clean(struct database *d, const struct snd_sql_table *table,
+                                         size_t columns, const struct snd_sql_value *given,
+                                         struct snd_sql_value *cleaned)
 {
-    return d->api.exec(d->db, sql, NULL, NULL, NULL) == OK;
+    const struct snd_sql_value *values = given;
+
+    for (size_t i = 0; i < columns; i++) {
+        const struct sonde_text *text = &given[i].text;
+        if (table->columns[i].type != SND_SQL_TEXT || given[i].is_null ||
+            snd_utf8_valid(text->bytes, text->length) == text->length)
+            continue;
+        if (values == given)
+            memcpy(cleaned, given, columns * sizeof *given);
+        values = cleaned;
+        snd_buf_clear(&d->texts[i]);
+        snd_utf8_clean(&d->texts[i], text->bytes, text->length);
+        cleaned[i].text = (struct sonde_text){ d->texts[i].bytes, d->texts[i].length };
+        d->failed |= d->texts[i].failed;
+    }
+    return values;
 }
 
-static bool make_table(struct database *d, const struct snd_sql_table *table, void **insert)
+/* The sizes of a record's parts: the types of its values, led by the size of both, and their bytes at the most. */
+static size_t measure_types(const struct snd_sql_table *table, size_t columns,
+                            const struct snd_sql_value *values, size_t *body)
+{
+    size_t types = columns;
+
+    *body = 8 * columns;
+    for (size_t i = 0; i < columns; i++) {
+        if (table->columns[i].type != SND_SQL_TEXT || values[i].is_null)
+            continue;
+        types += snd_sqlite_varint_size(SND_SQLITE_TEXT(values[i].text.length)) - 1;
+        *body += values[i].text.length;
+    }
+    return types + (types + 1 < 0x80 ? 1 : 2);
+}
+
+static void make_record(struct database *d, const struct snd_sql_table *table, size_t columns,
+                        const struct snd_sql_value *values)
+{
+    size_t body, header = measure_types(table, columns, values, &body);
+
+    snd_buf_clear(&d->record);
+    uint8_t *type = (uint8_t *)snd_buf_room(&d->record, header + body), *at = type + header;
+    if (!type) {
+        d->failed = true;
+        return;
+    }
+    type += snd_sqlite_varint(type, header);
+    for (size_t i = 0; i < columns; i++) {
+        if (values[i].is_null) {
+            *type++ = SND_SQLITE_NULL;
+        } else if (table->columns[i].type == SND_SQL_INTEGER) {
+            at += snd_sqlite_integer(at, values[i].number, type++);
+        } else if (table->columns[i].type == SND_SQL_REAL) {
+            at += snd_sqlite_real(at, values[i].real, type++);
+        } else {
+            type += snd_sqlite_varint(type, SND_SQLITE_TEXT(values[i].text.length));
+            if (values[i].text.length > 0)
+                memcpy(at, values[i].text.bytes, values[i].text.length);
+            at += values[i].text.length;
+        }
+    }
+    snd_buf_end(&d->record, (char *)at);
+}
+
+/* What was written is written over: nothing in it was of use. */
+static void forget_rows(struct database *d)
+{
+    int fd = d->file->fd;
+
+    for (size_t i = 0; i < SND_SQL_TABLES; i++) {
+        snd_sqlite_release_tree(&d->tables[i]);
+        d->tables[i].rowid = 0;
+    }
+    snd_rowlists_release(&d->names);
+    snd_sqlite_begin(d->file, fd);
+    if (ftruncate(fd, 0) != 0 || lseek(fd, 0, SEEK_SET) != 0) {
+        d->file->failed = true;
+        d->file->os_error = errno;
+    }
+}
+
+static bool put_row(void *user, enum snd_sql_table_id id, const struct snd_sql_value *given)
+{
+    struct database        *d = user;
+    struct snd_sqlite_tree *tree = &d->tables[id];
+    struct snd_sql_value    cleaned[SND_SQL_COLUMNS_MAX];
+
+    if (!given) {
+        forget_rows(d);
+        return !d->file->failed;
+    }
+    const struct snd_sql_value *values = clean(d, &snd_sql_tables[id], d->columns[id], given,
+                                               cleaned);
+    make_record(d, &snd_sql_tables[id], d->columns[id], values);
+    if (d->failed)
+        return false;
+    snd_sqlite_add(d->file, tree, tree->rowid + 1, (const uint8_t *)d->record.bytes,
+                   d->record.length);
+    if (id == INDEXED_TABLE)
+        d->failed |= !snd_rowlists_add(&d->names, values[INDEXED_COLUMN].text, tree->rowid);
+    return !d->failed && !d->file->failed;
+}
+
+/* ------------------------------------------------------------------------ index */
+
+/* An entry is a record of the name and the rowid, of which only the latter differs between rows of a name. */
+static void put_entries(struct database *d, struct snd_sqlite_tree *index,
+                        const struct snd_rowlist *list)
+{
+    const struct snd_text      *name = &d->names.texts.items[list->text];
+    struct snd_rowlist_position at = snd_rowlist_first(list);
+    uint8_t                     types[1 + SND_SQLITE_VARINT_MAX];
+    size_t header = 1 + snd_sqlite_varint(types + 1, SND_SQLITE_TEXT(name->length));
+
+    types[0] = (uint8_t)(header + 1);
+    snd_buf_clear(&d->record);
+    uint8_t *record = (uint8_t *)snd_buf_room(&d->record, header + 1 + name->length + 8);
+    if (!record) {
+        d->failed = true;
+        return;
+    }
+    memcpy(record, types, header);
+    memcpy(record + header + 1, name->bytes, name->length);
+    for (int64_t rowid; snd_rowlist_next(&d->names, &at, &rowid);) {
+        size_t length = header + 1 + name->length;
+        length += snd_sqlite_integer(record + length, rowid, record + header);
+        snd_sqlite_add(d->file, index, 0, record, length);
+    }
+}
+
+static uint32_t put_index(struct database *d)
+{
+    struct snd_sqlite_tree index = { .is_index = true };
+
+    snd_rowlists_sort(&d->names);
+    for (uint32_t i = 0; !d->failed && i < d->names.texts.count; i++)
+        put_entries(d, &index, &d->names.lists[i]);
+    return snd_sqlite_end_tree(d->file, &index);
+}
+
+/* ----------------------------------------------------------------------- schema */
+
+static void describe_table(const struct snd_sql_table *table, struct sonde_buffer *sql)
 {
     static const char *const types[] = { "integer", "real", "text" };
-    struct sonde_buffer      create = { 0 }, fill = { 0 };
 
-    snd_buf_format(&create, "create table %s (", table->name);
-    snd_buf_format(&fill, "insert into %s values (", table->name);
-    for (size_t i = 0; i < snd_sql_column_count(table); i++) {
-        snd_buf_format(&create, "%s\"%s\" %s", i ? ", " : "", table->columns[i].name,
+    snd_buf_format(sql, "CREATE TABLE %s (", table->name);
+    for (size_t i = 0; i < snd_sql_column_count(table); i++)
+        snd_buf_format(sql, "%s\"%s\" %s", i ? ", " : "", table->columns[i].name,
                        types[table->columns[i].type]);
-        snd_buf_text(&fill, i ? ", ?" : "?");
-    }
-    snd_buf_text(&create, ")");
-    snd_buf_text(&fill, ")");
-    bool made = !create.failed && !fill.failed && run_sql(d, create.bytes) &&
-                d->api.prepare(d->db, fill.bytes, -1, insert, NULL) == OK;
-    sonde_buffer_release(&create);
-    sonde_buffer_release(&fill);
-    return made;
+    snd_buf_text(sql, ")");
 }
 
-/* Readers decode text: what is not UTF-8 becomes the replacement character, as in JSON. */
-static int bind_text(struct database *d, void *insert, int at, struct sonde_text text)
+/* A row of sqlite_schema: type, name, table, root page, SQL. */
+static void put_schema(struct database *d, struct snd_sqlite_tree *schema, const char *type,
+                       const char *name, enum snd_sql_table_id id, uint32_t root, const char *sql)
 {
-    struct sonde_buffer *clean = &d->texts[at - 1];
+    static const struct snd_sql_table columns = { "sqlite_schema",
+                                                  { { "type", SND_SQL_TEXT },
+                                                    { "name", SND_SQL_TEXT },
+                                                    { "tbl_name", SND_SQL_TEXT },
+                                                    { "rootpage", SND_SQL_INTEGER },
+                                                    { "sql", SND_SQL_TEXT } } };
+    const char                       *table = snd_sql_tables[id].name;
+    const struct snd_sql_value        values[] = { { .text = { type, strlen(type) } },
+                                                   { .text = { name, strlen(name) } },
+                                                   { .text = { table, strlen(table) } },
+                                                   { .number = root },
+                                                   { .text = { sql, strlen(sql) } } };
 
-    if (snd_utf8_valid(text.bytes, text.length) < text.length) {
-        snd_buf_clear(clean);
-        snd_utf8_clean(clean, text.bytes, text.length);
-        if (clean->failed)
-            return -1;
-        text = (struct sonde_text){ clean->bytes, clean->length };
-    }
-    return d->api.bind_text(insert, at, text.bytes ? text.bytes : "", (int)text.length, STATIC);
-}
-
-static int bind(struct database *d, void *insert, int at, enum snd_sql_type type,
-                const struct snd_sql_value *value)
-{
-    if (value->is_null)
-        return d->api.bind_null(insert, at);
-    if (type == SND_SQL_TEXT)
-        return bind_text(d, insert, at, value->text);
-    return type == SND_SQL_REAL ? d->api.bind_double(insert, at, value->real)
-                                : d->api.bind_int64(insert, at, value->number);
-}
-
-static bool put_row(void *user, enum snd_sql_table_id id, const struct snd_sql_value *values)
-{
-    struct database            *d = user;
-    const struct snd_sql_table *table = &snd_sql_tables[id];
-    struct sonde_buffer         sql = { 0 };
-
-    if (!values) {
-        snd_buf_format(&sql, "delete from %s", table->name);
-        d->failed |= sql.failed || !run_sql(d, sql.bytes);
-        sonde_buffer_release(&sql);
-        return !d->failed;
-    }
-    for (size_t i = 0; i < d->columns[id]; i++)
-        d->failed |= bind(d, d->inserts[id], (int)i + 1, table->columns[i].type, &values[i]) != OK;
-    d->failed |= d->api.step(d->inserts[id]) != DONE || d->api.reset(d->inserts[id]) != OK;
-    return !d->failed;
-}
-
-/* One transaction; without a journal, since a database that is not finished is thrown away. */
-static enum sonde_status fill(struct database *d, struct sonde_trace *trace,
-                              struct sonde_error *err)
-{
-    enum sonde_status st = SONDE_OK;
-
-    d->failed = !run_sql(d, "pragma journal_mode = off; pragma synchronous = off; begin");
-    for (size_t i = 0; !d->failed && i < SND_SQL_TABLES; i++) {
-        d->columns[i] = snd_sql_column_count(&snd_sql_tables[i]);
-        d->failed = !make_table(d, &snd_sql_tables[i], &d->inserts[i]);
-    }
+    make_record(d, &columns, sizeof values / sizeof values[0], values);
     if (!d->failed)
-        st = snd_sql_rows(trace, SND_SQL_EVERY, put_row, d, err);
-    for (size_t i = 0; i < SND_SQL_TABLES; i++)
-        d->api.finalize(d->inserts[i]);
-    if (st == SONDE_OK && !d->failed)
-        d->failed = !run_sql(d, "create index ranges_name on ranges (name); commit");
-    if (st == SONDE_OK && d->failed)
-        st = snd_fail(err, SONDE_E_IO, "cannot write the database: %.200s", d->api.errmsg(d->db));
+        snd_sqlite_add(d->file, schema, schema->rowid + 1, (const uint8_t *)d->record.bytes,
+                       d->record.length);
+}
+
+static enum sonde_status finish(struct database *d, struct sonde_error *err)
+{
+    struct snd_sqlite_tree schema = { .is_schema = true };
+    struct sonde_buffer    sql = { 0 };
+
+    for (enum snd_sql_table_id i = 0; i < SND_SQL_TABLES; i++) {
+        snd_buf_clear(&sql);
+        describe_table(&snd_sql_tables[i], &sql);
+        uint32_t root = snd_sqlite_end_tree(d->file, &d->tables[i]);
+        put_schema(d, &schema, "table", snd_sql_tables[i].name, i, root, snd_buf_string(&sql));
+    }
+    put_schema(d, &schema, "index", INDEXED_NAME, INDEXED_TABLE, put_index(d),
+               "CREATE INDEX " INDEXED_NAME " on ranges (name)");
+    enum sonde_status st = snd_sqlite_finish(d->file, &schema, err);
+    if (st == SONDE_OK && (d->failed || sql.failed))
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the database");
+    sonde_buffer_release(&sql);
     return st;
 }
+
+static enum sonde_status make_database(int fd, struct sonde_trace *trace, struct sonde_error *err)
+{
+    struct database d = { .file = malloc(sizeof *d.file) };
+
+    if (!d.file)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the database");
+    snd_sqlite_begin(d.file, fd);
+    for (size_t i = 0; i < SND_SQL_TABLES; i++)
+        d.columns[i] = snd_sql_column_count(&snd_sql_tables[i]);
+    enum sonde_status st = snd_sql_rows(trace, SND_SQL_EVERY, put_row, &d, err);
+    if (st == SONDE_OK)
+        st = finish(&d, err);
+    for (size_t i = 0; i < SND_SQL_TABLES; i++)
+        snd_sqlite_release_tree(&d.tables[i]);
+    for (size_t i = 0; i < SND_SQL_COLUMNS_MAX; i++)
+        sonde_buffer_release(&d.texts[i]);
+    snd_rowlists_release(&d.names);
+    sonde_buffer_release(&d.record);
+    free(d.file);
+    return st;
+}
+
+/* ------------------------------------------------------------------------- place */
 
 static enum sonde_status copy_out(int fd, struct snd_out *out, struct sonde_error *err)
 {
     char    block[65536];
     ssize_t got;
 
+    if (lseek(fd, 0, SEEK_SET) != 0)
+        return snd_fail_os(err, SONDE_E_IO, "cannot read the temporary database");
     while ((got = read(fd, block, sizeof block)) > 0)
         snd_out_put(out, block, (size_t)got);
     return got < 0 ? snd_fail_os(err, SONDE_E_IO, "cannot read the temporary database") : SONDE_OK;
 }
 
-static enum sonde_status make_database(const char *path, struct sonde_trace *trace,
-                                       struct sonde_error *err)
-{
-    struct database   d = { 0 };
-    enum sonde_status st = load(&d.api, err);
-
-    if (st != SONDE_OK)
-        return st;
-    if (d.api.open(path, &d.db, OPEN_FLAGS, NULL) != OK)
-        st = snd_fail(err, SONDE_E_IO, "cannot create the temporary database %.200s: %.200s", path,
-                      d.db ? d.api.errmsg(d.db) : "out of memory");
-    else
-        st = fill(&d, trace, err);
-    d.api.close(d.db);
-    dlclose(d.api.handle);
-    for (size_t i = 0; i < SND_SQL_COLUMNS_MAX; i++)
-        sonde_buffer_release(&d.texts[i]);
-    return st;
-}
-
-SND_EXPORT_WRITE(snd_export_sqlite)
+/* By way of a temporary file, which has no name any more: whatever happens, it is gone. */
+static enum sonde_status make_aside(struct snd_out *out, struct sonde_trace *trace,
+                                    struct sonde_error *err)
 {
     const char         *folder = getenv("TMPDIR");
     struct sonde_buffer path = { 0 };
 
-    (void)options;
     if (!folder || !*folder)
         folder = "/tmp";
     snd_buf_format(&path, "%s/sonde-sqlite-XXXXXX", folder);
@@ -241,12 +292,20 @@ SND_EXPORT_WRITE(snd_export_sqlite)
     if (fd < 0) {
         st = snd_fail_os(err, SONDE_E_IO, "cannot create a temporary database in %.200s", folder);
     } else {
-        st = make_database(path.bytes, trace, err);
+        unlink(path.bytes);
+        st = make_database(fd, trace, err);
         if (st == SONDE_OK)
             st = copy_out(fd, out, err);
-        unlink(path.bytes);
         close(fd);
     }
     sonde_buffer_release(&path);
     return st;
+}
+
+SND_EXPORT_WRITE(snd_export_sqlite)
+{
+    int fd = snd_sink_empty_file(out->sink);
+
+    (void)options;
+    return fd >= 0 ? make_database(fd, trace, err) : make_aside(out, trace, err);
 }

@@ -15,10 +15,11 @@ _Static_assert((int)SONDE_COLUMN_INTEGER == (int)SND_SQL_INTEGER &&
                "types are handed out as they are");
 
 struct sonde_table {
-    struct snd_columns        rows;
-    struct snd_texts          texts;
-    struct sonde_table_column shown[SND_SQL_COLUMNS_MAX];
-    bool                      failed;
+    const struct snd_sql_table *of;
+    struct snd_columns          rows;
+    struct snd_texts            texts;
+    struct sonde_table_column   shown[SND_SQL_COLUMNS_MAX];
+    bool                        failed;
 };
 
 const char *sonde_table_name(size_t index)
@@ -55,9 +56,10 @@ static bool take_row(void *user, enum snd_sql_table_id id, const struct snd_sql_
 {
     struct sonde_table *table = user;
 
+    (void)id;      /* it is the only one wanted */
     if (!values) { /* they come again */
         snd_columns_release(&table->rows);
-        snd_columns_init(&table->rows, &snd_sql_tables[id], SIZE_MAX);
+        snd_columns_init(&table->rows, table->of, SIZE_MAX);
         return true;
     }
     table->failed = !snd_columns_add(&table->rows, values, SIZE_MAX, &table->texts);
@@ -86,12 +88,12 @@ static bool clean_texts(struct snd_texts *texts)
     return good;
 }
 
-static void show_columns(struct sonde_table *table, const struct snd_sql_table *of)
+static void show_columns(struct sonde_table *table)
 {
     for (size_t i = 0; i < table->rows.column_count; i++) {
         const struct snd_column *column = &table->rows.columns[i];
         table->shown[i] = (struct sonde_table_column){
-            .name = of->columns[i].name,
+            .name = table->of->columns[i].name,
             .type = (enum sonde_column_type)column->type,
             .data = column->any,
             .valid = column->null_count > 0 ? column->valid : NULL,
@@ -113,7 +115,8 @@ enum sonde_status sonde_table_new(struct sonde_trace *trace, const char *name,
     struct sonde_table *table = calloc(1, sizeof *table);
     if (!table)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the table %s", name);
-    snd_columns_init(&table->rows, &snd_sql_tables[id], SIZE_MAX);
+    table->of = &snd_sql_tables[id];
+    snd_columns_init(&table->rows, table->of, SIZE_MAX);
     enum sonde_status st = snd_sql_rows(trace, 1u << id, take_row, table, err);
     if (st == SONDE_OK && (table->failed || !clean_texts(&table->texts)))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the table %s", name);
@@ -121,7 +124,7 @@ enum sonde_status sonde_table_new(struct sonde_trace *trace, const char *name,
         sonde_table_free(table);
         return st;
     }
-    show_columns(table, &snd_sql_tables[id]);
+    show_columns(table);
     *out = table;
     return SONDE_OK;
 }

@@ -2,6 +2,7 @@
 #include "export/tables.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -10,7 +11,11 @@
 #include "export/tensors.h"
 #include "format/fields.h"
 #include "model/averages.h"
+#include "model/summary.h"
+#include "read/walk.h"
 #include "sonde/export.h"
+
+#define OUT_OF_MEMORY "out of memory for the tables"
 
 /* clang-format off */
 #define TABLE(name_) [SND_TABLE_##name_] = { #name_, {
@@ -41,18 +46,27 @@ size_t snd_sql_column_find(const struct snd_sql_table *table, const char *name)
     return SIZE_MAX;
 }
 
+/* Steps of a process that have begun, by time. */
+struct steps {
+    struct step {
+        int64_t  start_ns;
+        uint64_t number;
+    } * items;
+    uint32_t count, room;
+};
+
 struct writer {
-    struct sonde_trace         *trace;
-    unsigned                    wanted;
-    snd_sql_row_fn             *row;
-    void                       *user;
-    const struct sonde_summary *summary; /* its steps are by process, then by start */
-    struct snd_map              stacks;  /* (process, stack) that were written */
-    struct sonde_buffer         text;
-    struct snd_rendered         shapes;
-    struct snd_sql_value        values[SND_SQL_COLUMNS_MAX];
-    size_t                      count;
-    bool                        begun, stopped, out_of_memory;
+    struct sonde_trace  *trace;
+    unsigned             wanted;
+    snd_sql_row_fn      *row;
+    void                *user;
+    struct steps        *steps;  /* by process */
+    struct snd_map       stacks; /* (process, stack) that were written */
+    struct sonde_buffer  text;
+    struct snd_rendered  shapes;
+    struct snd_sql_value values[SND_SQL_COLUMNS_MAX];
+    size_t               count;
+    bool                 begun, stopped, out_of_memory;
 };
 
 /* ---------------------------------------------------------------------- values */
@@ -132,22 +146,43 @@ static void add_stack(struct writer *w, uint32_t stack)
 
 /* ---------------------------------------------------------------------- ranges */
 
-/* The number of the step in which a range of the process began. */
+/* Walks go by time: a range's step has begun when the range ends. */
+static void note_step(struct writer *w, uint32_t process, int64_t ns, uint64_t number)
+{
+    struct steps *steps = &w->steps[process];
+    uint32_t      at = steps->count;
+
+    if (!snd_grow(&steps->items, &steps->room, steps->count, sizeof *steps->items)) {
+        w->stopped = w->out_of_memory = true;
+        return;
+    }
+    for (; at > 0; at--) { /* threads may be at odds by a little */
+        const struct step *before = &steps->items[at - 1];
+        if (before->start_ns < ns || (before->start_ns == ns && before->number <= number))
+            break;
+        steps->items[at] = *before;
+    }
+    steps->items[at] = (struct step){ ns, number };
+    steps->count++;
+}
+
+/* The number of the step in which a range of the process began: most often the latest. */
 static void add_step(struct writer *w, uint32_t process, int64_t ns)
 {
-    size_t low = 0, high = sonde_summary_step_count(w->summary);
+    const struct steps *steps = &w->steps[process];
+    uint32_t            low = 0, high = steps->count;
 
+    if (high > 0 && steps->items[high - 1].start_ns <= ns)
+        low = high;
     while (low < high) { /* the first step after it */
-        size_t                       middle = low + (high - low) / 2;
-        const struct sonde_step_row *step = sonde_summary_step(w->summary, middle);
-        if (step->process < process || (step->process == process && step->start_ns <= ns))
+        uint32_t middle = low + (high - low) / 2;
+        if (steps->items[middle].start_ns <= ns)
             low = middle + 1;
         else
             high = middle;
     }
-    const struct sonde_step_row *step = low > 0 ? sonde_summary_step(w->summary, low - 1) : NULL;
-    if (step && step->process == process)
-        add_number(w, (int64_t)step->number);
+    if (low > 0)
+        add_number(w, (int64_t)steps->items[low - 1].number);
     else
         add_null(w);
 }
@@ -165,22 +200,6 @@ static void add_shapes(struct writer *w, uint32_t process, uint32_t shapes)
     } else {
         add_null(w);
     }
-}
-
-/* The walk begins, perhaps once more: averages start over when they learn what they need. */
-static void on_begin(void *user)
-{
-    struct writer *w = user;
-
-    if (w->begun && !w->stopped && w->wanted & SND_SQL_ONLY(ranges) &&
-        !w->row(w->user, SND_TABLE_ranges, NULL))
-        w->stopped = true;
-    w->begun = true;
-}
-
-static void on_step(void *user, const struct snd_lane *lane, int64_t ns)
-{
-    (void)user, (void)lane, (void)ns;
 }
 
 static void on_range(void *user, uint32_t id, const struct snd_lane *lane,
@@ -217,16 +236,6 @@ static void on_range(void *user, uint32_t id, const struct snd_lane *lane,
     add_number(w, r->device_bytes);
     add_number(w, snd_sub(r->device_bytes, r->child_device_bytes));
     end_row(w, SND_TABLE_ranges);
-}
-
-static enum sonde_status write_ranges(struct writer *w, struct sonde_error *err)
-{
-    const struct snd_watcher watcher = { w, on_begin, on_range, on_step };
-    struct sonde_averages   *averages = NULL;
-    enum sonde_status        st = snd_averages_watched(w->trace, NULL, &watcher, &averages, err);
-
-    sonde_averages_free(averages);
-    return st;
 }
 
 /* ---------------------------------------------------------------------- events */
@@ -284,18 +293,71 @@ static void write_mark(struct writer *w, const struct sonde_event *e)
     end_row(w, SND_TABLE_marks);
 }
 
-static bool on_event(const struct sonde_event *event, void *user)
+static bool write_event(const struct sonde_event *event, void *user)
 {
-    static void (*const writers[])(struct writer *, const struct sonde_event *) = {
-        [SONDE_EVENT_SAMPLE] = write_sample,   [SONDE_EVENT_ALLOC] = write_memory,
-        [SONDE_EVENT_FREE] = write_memory,     [SONDE_EVENT_MARK] = write_mark,
-        [SONDE_EVENT_COUNTER] = write_counter,
+    static const struct {
+        void (*write)(struct writer *, const struct sonde_event *);
+        unsigned tables;
+    } writers[] = {
+        [SONDE_EVENT_SAMPLE] = { write_sample, SND_SQL_ONLY(samples) | SND_SQL_ONLY(stacks) },
+        [SONDE_EVENT_ALLOC] = { write_memory, SND_SQL_ONLY(memory) },
+        [SONDE_EVENT_FREE] = { write_memory, SND_SQL_ONLY(memory) },
+        [SONDE_EVENT_MARK] = { write_mark, SND_SQL_ONLY(marks) | SND_SQL_ONLY(stacks) },
+        [SONDE_EVENT_COUNTER] = { write_counter, SND_SQL_ONLY(counters) },
     };
     struct writer *w = user;
 
-    if ((size_t)event->kind < sizeof writers / sizeof writers[0] && writers[event->kind])
-        writers[event->kind](w, event);
+    if ((size_t)event->kind < sizeof writers / sizeof writers[0] &&
+        writers[event->kind].tables & w->wanted)
+        writers[event->kind].write(w, event);
     return !w->stopped;
+}
+
+/* ------------------------------------------------------------------------- walk */
+
+/* The walk begins, perhaps once more: averages start over when they learn what they need. */
+static void on_begin(void *user)
+{
+    struct writer *w = user;
+
+    if (w->begun && !w->stopped && !w->row(w->user, SND_TABLE_ranges, NULL))
+        w->stopped = true;
+    for (uint32_t i = 0; i < w->trace->process_count; i++)
+        w->steps[i].count = 0;
+    snd_map_release(&w->stacks);
+    w->begun = true;
+}
+
+static void on_event(void *user, const struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct writer     *w = user;
+    struct sonde_event event;
+
+    if (w->stopped)
+        return;
+    if (SND_EVENT_KIND(words[0]) == SND_EV_STEP)
+        note_step(w, lane->process, ns, words[1]);
+    else if (snd_event_show(w->trace, lane->thread, ns, words, &event))
+        write_event(&event, w);
+}
+
+/* Ranges, and on the same walk all other events. */
+static enum sonde_status walk_ranges(struct writer *w, struct sonde_error *err)
+{
+    const struct snd_watcher watcher = {
+        .user = w, .begin = on_begin, .count = on_range, .event = on_event
+    };
+    struct sonde_averages *averages = NULL;
+
+    w->steps = calloc((size_t)w->trace->process_count + 1, sizeof *w->steps);
+    if (!w->steps)
+        return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
+    enum sonde_status st = snd_averages_watched(w->trace, NULL, &watcher, &averages, err);
+    sonde_averages_free(averages);
+    for (uint32_t i = 0; i < w->trace->process_count; i++)
+        free(w->steps[i].items);
+    free(w->steps);
+    return st;
 }
 
 /* --------------------------------------------------------------------- the rest */
@@ -343,18 +405,18 @@ static void write_threads(struct writer *w)
     }
 }
 
-static void write_summary(struct writer *w)
+static void write_summary(struct writer *w, const struct sonde_summary *summary)
 {
-    for (size_t i = 0; i < sonde_summary_ledger_count(w->summary); i++) {
-        const struct sonde_ledger_item *item = sonde_summary_ledger(w->summary, i);
+    for (size_t i = 0; i < sonde_summary_ledger_count(summary); i++) {
+        const struct sonde_ledger_item *item = sonde_summary_ledger(summary, i);
         add_string(w, item->key);
         add_number(w, (int64_t)item->count);
         add_string(w, item->text);
         add_number(w, item->is_note);
         end_row(w, SND_TABLE_ledger);
     }
-    for (size_t i = 0; i < sonde_summary_step_count(w->summary); i++) {
-        const struct sonde_step_row *step = sonde_summary_step(w->summary, i);
+    for (size_t i = 0; i < sonde_summary_step_count(summary); i++) {
+        const struct sonde_step_row *step = sonde_summary_step(summary, i);
         add_number(w, step->process);
         add_number(w, (int64_t)step->number);
         add_number(w, step->start_ns);
@@ -368,7 +430,20 @@ static void write_summary(struct writer *w)
     (SND_SQL_ONLY(samples) | SND_SQL_ONLY(memory) | SND_SQL_ONLY(counters) | SND_SQL_ONLY(marks) | \
      SND_SQL_ONLY(stacks))
 #define OF_RANGES (SND_SQL_ONLY(ranges) | SND_SQL_ONLY(stacks))
-#define OF_SUMMARY (SND_SQL_ONLY(ledger) | SND_SQL_ONLY(steps) | SND_SQL_ONLY(ranges))
+#define OF_SUMMARY (SND_SQL_ONLY(ledger) | SND_SQL_ONLY(steps))
+
+static enum sonde_status walk(struct writer *w, struct sonde_error *err)
+{
+    enum sonde_status st = SONDE_OK;
+
+    if (w->wanted & OF_RANGES)
+        st = walk_ranges(w, err);
+    else if (w->wanted & OF_EVENTS)
+        st = sonde_trace_walk(w->trace, SONDE_BY_TIME, write_event, w, err);
+    if (st == SONDE_OK && (w->out_of_memory || w->text.failed))
+        st = snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
+    return st;
+}
 
 enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, snd_sql_row_fn *row,
                                void *user, struct sonde_error *err)
@@ -377,21 +452,19 @@ enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, snd_s
     struct sonde_summary *summary = NULL;
     enum sonde_status     st = SONDE_OK;
 
-    if (wanted & OF_SUMMARY)
-        st = sonde_summary_new(trace, &summary, err);
-    w.summary = summary;
-    if (st == SONDE_OK) {
+    if (wanted & OF_SUMMARY) /* it rides along with the walk of ranges */
+        st = snd_summary_begin(trace, &summary, err);
+    if (st == SONDE_OK)
+        st = walk(&w, err);
+    if (st == SONDE_OK && !w.stopped) {
         write_processes(&w);
         write_threads(&w);
     }
-    if (st == SONDE_OK && summary)
-        write_summary(&w);
-    if (st == SONDE_OK && wanted & OF_RANGES && !w.stopped)
-        st = write_ranges(&w, err);
-    if (st == SONDE_OK && wanted & OF_EVENTS && !w.stopped)
-        st = sonde_trace_walk(trace, SONDE_BY_TIME, on_event, &w, err);
-    if (st == SONDE_OK && (w.out_of_memory || w.text.failed))
-        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables");
+    if (st == SONDE_OK && !w.stopped && summary) {
+        st = snd_summary_finish(summary, false, err);
+        if (st == SONDE_OK)
+            write_summary(&w, summary);
+    }
     sonde_summary_free(summary);
     snd_map_release(&w.stacks);
     snd_rendered_release(&w.shapes);

@@ -3,7 +3,7 @@
  * export/tables.h - a trace as the rows of relational tables, for SQL formats.
  *
  * tables.def lists tables and columns once; a format takes the rows as they come. Memory does not grow with
- * the events: at most three walks of the trace, of which nothing is kept but the steps and which stacks were written.
+ * the events: one walk of the trace, of which nothing is kept but the steps and which stacks were written.
  *
  * Layer: export. Threads: as a trace.
  */
@@ -51,7 +51,7 @@ struct snd_sql_value {
 };
 
 /*
- * Takes a row, of as many values as its table has columns; NULL: forget the table's rows so far, they
+ * Takes a row, of as many values as its table has columns; NULL: forget the rows of all tables so far, they
  * come again. False ends the walk.
  */
 typedef bool snd_sql_row_fn(void *user, enum snd_sql_table_id table,
@@ -61,8 +61,8 @@ typedef bool snd_sql_row_fn(void *user, enum snd_sql_table_id table,
 #define SND_SQL_EVERY ((1u << SND_SQL_TABLES) - 1)
 
 /*
- * Hands over every row of the tables that are `wanted`, bits by number; table by table but for `stacks`,
- * which come when they are first referred to. Only what they need is read.
+ * Hands over every row of the tables that are `wanted`, bits by number: those of a table in order, the tables in none. Only
+ * what they need is read.
  */
 SND_CHECKED enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted,
                                            snd_sql_row_fn *row, void *user,

@@ -164,6 +164,13 @@ static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_rang
 
 /* ------------------------------------------------------------------- memory */
 
+static void hand_event(const struct sonde_averages *a, const struct snd_lane *lane, int64_t ns,
+                       const uint64_t *words)
+{
+    if (a->watcher && a->watcher->event)
+        a->watcher->event(a->watcher->user, lane, ns, words);
+}
+
 /* Memory that belongs to no range has a row of its own, as torch's unclaimed records. */
 static void count_unclaimed(struct sonde_averages *a, struct snd_lane *lane, int64_t ns,
                             int64_t bytes, bool is_cpu)
@@ -194,6 +201,7 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
     bool                   is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
     int64_t                bytes = snd_net_bytes(words);
 
+    hand_event(a, lane, ns, words);
     a->totals.has_memory = true;
     a->totals.has_device_memory |= !is_cpu;
     if (!a->assembly.by_time && a->trace->thread_count > 1) {
@@ -224,7 +232,8 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
 {
     struct sonde_averages *a = user;
 
-    if (a->watcher && SND_EVENT_KIND(words[0]) == SND_EV_STEP)
+    hand_event(a, lane, ns, words);
+    if (a->watcher->step && SND_EVENT_KIND(words[0]) == SND_EV_STEP)
         a->watcher->step(a->watcher->user, lane, ns);
 }
 

@@ -166,7 +166,9 @@ static void on_count(void *user, uint32_t id, const struct snd_lane *lane,
 
 struct snd_watcher snd_diff_sampler_watch(struct snd_diff_sampler *sampler)
 {
-    return (struct snd_watcher){ sampler, on_begin, on_count, on_step };
+    return (struct snd_watcher){
+        .user = sampler, .begin = on_begin, .count = on_count, .step = on_step
+    };
 }
 
 void snd_diff_sampler_release(struct snd_diff_sampler *s)

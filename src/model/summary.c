@@ -257,7 +257,8 @@ static void measure_steps(struct sonde_summary *s)
 {
     uint32_t process = 0;
 
-    qsort(s->steps, s->step_count, sizeof *s->steps, compare_step);
+    if (s->step_count > 0)
+        qsort(s->steps, s->step_count, sizeof *s->steps, compare_step);
     for (uint32_t i = 0; i < s->step_count; i++) {
         struct sonde_step_row *step = &s->steps[i];
         bool    last = i + 1 == s->step_count || s->steps[i + 1].process != step->process;
@@ -319,7 +320,6 @@ static enum sonde_status count_in_steps(struct sonde_summary *s, struct sonde_er
 
     if (s->step_count == 0)
         return SONDE_OK;
-    measure_steps(s);
     enum sonde_status status = snd_assemble(&assembly, s->trace, SONDE_BY_THREAD, &consumer, err);
     snd_assembly_release(&assembly);
     return status;
@@ -430,6 +430,8 @@ enum sonde_status snd_summary_finish(struct sonde_summary *s, bool steps, struct
     s->trace->rider = NULL;
     if (status == SONDE_OK && s->out_of_memory)
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
+    if (status == SONDE_OK)
+        measure_steps(s);
     if (status == SONDE_OK && steps)
         status = count_in_steps(s, err);
     if (status == SONDE_OK)

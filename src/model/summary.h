@@ -22,7 +22,7 @@
  */
 SND_CHECKED enum sonde_status
 snd_summary_begin(struct sonde_trace *trace, struct sonde_summary **out, struct sonde_error *err);
-/* `steps`: with the ranges of each step, which takes one more walk if there are steps. */
+/* `steps`: with the ranges and the GPU's time of each step, which takes one more walk if there are steps. */
 SND_CHECKED enum sonde_status snd_summary_finish(struct sonde_summary *summary, bool steps,
                                                  struct sonde_error *err);
 

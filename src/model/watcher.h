@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * model/watcher.h - someone who is handed each range as a model adds it to a row: sonde diff, which
- * wants the times of each step besides their sums.
+ * wants the times of each step besides their sums; exports of tables, which have a row for each.
  *
  * A rider (assembly.h) sees ranges as they are assembled, a watcher as they are counted: folded, and
  * with the row they belong to.
@@ -19,6 +19,8 @@ struct snd_watcher {
     /* `id`: of averages (then r->node is how many ranges it lies in) snd_average_id(), of modules the node. Walks are by time. */
     void (*count)(void *user, uint32_t id, const struct snd_lane *lane, const struct snd_range *r);
     void (*step)(void *user, const struct snd_lane *lane, int64_t ns);
+    /* Of averages: memory, marks, steps, counters, samples and what else is no range. Or NULL. */
+    void (*event)(void *user, const struct snd_lane *lane, int64_t ns, const uint64_t *words);
 };
 
 #endif
