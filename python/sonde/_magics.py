@@ -222,7 +222,7 @@ class SondeMagics(Magics):
 
     @line_cell_magic
     def mprun(self, line="", cell=None):
-        """Run a statement with memory taken for each line of the functions named.
+        """Run a statement and measure the memory of each line of the functions named.
 
         %mprun -f FUNCTION [-f ..] [-T FILE] [-r] STATEMENT
         """
@@ -237,7 +237,7 @@ class SondeMagics(Magics):
 
     @line_cell_magic
     def memit(self, line="", cell=None):
-        """Run a statement and tell the most memory that it took, from the allocators.
+        """Run a statement and print its peak memory, as the allocators count it.
 
         %memit [-r N] [-o] [-q] STATEMENT
         %%memit [-r N] SETUP

@@ -233,7 +233,7 @@ export class Memory implements Part {
       rows.set(key, row);
     }
     const table: Table = {
-      columns: [{ key: "name", title: "Taken by", kind: "text" }, { key: "module", title: "Module", kind: "text" }, { key: "category", title: "Category", kind: "text" }, { key: "bytes", title: "Held", kind: "bytes" }, { key: "count", title: "Blocks", kind: "count" }, { key: "share", title: "Share", kind: "share" }],
+      columns: [{ key: "name", title: "Allocated by", kind: "text" }, { key: "module", title: "Module", kind: "text" }, { key: "category", title: "Category", kind: "text" }, { key: "bytes", title: "Held", kind: "bytes" }, { key: "count", title: "Blocks", kind: "count" }, { key: "share", title: "Share", kind: "share" }],
       rows: [...rows.values()].sort((a, b) => (b[3] as number) - (a[3] as number)), row_count: rows.size, microseconds: false,
     };
     this.element.dataset.held = String(total);

@@ -155,7 +155,8 @@ static int run(const struct snd_command *self, int argc, char **argv)
                                b_runs);
     if (border == argc && a_runs != 2)
         return snd_usage_error(
-            self, "expected two traces, or several a side with '--' between them, got %d", a_runs);
+            self, "expected two traces, or several per side with '--' between them, got %d",
+            a_runs);
     if (border < argc)
         return open_all(self, &args, argv, (size_t)a_runs, argv + border, (size_t)b_runs);
     return open_all(self, &args, argv, 1, argv + 1, 1);

@@ -171,9 +171,10 @@ bool sonde_exporter_is_folder(const char *format)
 SND_EXPORT_WRITE(snd_export_no_stream)
 {
     (void)trace, (void)options, (void)out;
-    return snd_fail(err, SONDE_E_ARGUMENT,
-                    "the format is a folder of files, which no stream can hold; give the name of "
-                    "the folder");
+    return snd_fail(
+        err, SONDE_E_ARGUMENT,
+        "the format is a folder of files and cannot be written to a stream; give the name "
+        "of a folder");
 }
 
 static enum sonde_status write_any(const struct snd_exporter *exporter, struct sonde_trace *trace,

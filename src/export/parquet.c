@@ -198,7 +198,7 @@ static enum sonde_status check_place(const char *path, struct sonde_error *err)
     for (struct dirent *entry; st == SONDE_OK && (entry = readdir(dir)) != NULL;)
         if (entry->d_name[0] != '.' && entry->d_name[0] != '_' && !is_table(entry->d_name))
             st = snd_fail(err, SONDE_E_STATE,
-                          "the folder %.200s has '%.60s' in it, which is no table; give another "
+                          "the folder %.200s has '%.60s' in it, which is not a table; give another "
                           "folder",
                           path, entry->d_name);
     closedir(dir);

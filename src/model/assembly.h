@@ -210,7 +210,7 @@ static inline void snd_assembly_stop(struct snd_assembly *assembly)
 }
 
 /*
- * Adds memory that `lane` took (or gave back) to the innermost range of every other thread of the process
+ * Adds memory that `lane` allocated (or freed) to the innermost range of every other thread of the process
  * that a person named; they have it when they close. True: there is one. Only of use while the walk goes by time.
  */
 bool snd_share_memory(struct snd_assembly *assembly, struct snd_lane *lane, const uint64_t *words,

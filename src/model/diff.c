@@ -101,7 +101,7 @@ static void take_series(const struct snd_diff *d, const struct snd_diff_line *li
     }
 }
 
-/* The whole: durations of steps; without steps the time of all rows, one number a run. */
+/* The whole: durations of steps; without steps the time of all rows, one number per run. */
 static bool judge_whole(struct snd_diff *d, double least_effect)
 {
     size_t                  runs = (size_t)d->a_runs + d->b_runs;

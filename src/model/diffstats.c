@@ -275,7 +275,7 @@ static double variance_of(const struct measured *m, double unused)
 }
 
 /*
- * One run a side: how much two runs of one program differ is not in the samples, but the rows that did
+ * One run per side: how much two runs of one program differ is not in the samples, but the rows that did
  * not change show it. Their median is the machine's shift; by how much they spread more than their
  * errors say (genomic control: median and upper quartile of the squared z) all errors are widened.
  */
@@ -307,7 +307,7 @@ static double weigh_samples(struct work *w, struct snd_diff_noise *noise, double
 }
 
 /*
- * Several runs a side: their differences are the noise. Few runs tell a row's variance badly, so it
+ * Several runs per side: their differences are the noise. Few runs tell a row's variance badly, so it
  * is moved towards that of the median row (Smyth's moderated t).
  */
 static double weigh_runs(struct work *w, struct snd_diff_noise *noise, double *freedom)

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define SND_DIFF_LEAST_SAMPLES 5 /* a side, where one run a side is compared */
+#define SND_DIFF_LEAST_SAMPLES 5 /* a side, where one run per side is compared */
 #define SND_DIFF_FDR 0.05        /* expected share of wrong ones among rows called changed */
 #define SND_DIFF_LEAST_EFFECT 0.02
 #define SND_DIFF_CLOSE 0.05 /* an interval within it, either way, is called the same */
@@ -46,7 +46,7 @@ struct snd_diff_answer {
 
 /* How the answers were reached. */
 struct snd_diff_noise {
-    bool   by_runs;   /* runs, not samples, are the unit: at least two a side */
+    bool   by_runs;   /* runs, not samples, are the unit: at least two per side */
     size_t judged;    /* rows */
     double shift;     /* by which all rows changed alike, as a ratio - 1; taken as the machine's */
     double inflation; /* by which standard errors were widened, judged by the spread of rows */

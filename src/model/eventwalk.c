@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * model/eventwalk.c - the walk that collects events: a row when a range opens, completed when it
- * closes; for memory taken outside any range; and for each call of a Python function.
+ * closes; for memory allocated or freed outside any range; and for each call of a Python function.
  */
 #include <stdlib.h>
 #include <string.h>

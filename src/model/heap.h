@@ -2,7 +2,7 @@
 /*
  * model/heap.h - who allocates what: the heaps of processes, by call stack and as call trees.
  *
- * A heap is what malloc and its kin gave to one process, or what it mapped itself. Its numbers are
+ * A heap is what malloc and related functions gave to one process, or what it mapped itself. Its numbers are
  * tallies (HEAP and HEAP_PROCESS of format/tallies.def); sampled ones are estimates.
  *
  * Layer: model. Threads: as a trace.

@@ -2,7 +2,7 @@
 /*
  * model/live.h - memory that is held at a moment of a walk by time, and how much an event changes it.
  *
- * Needed because a free need not tell its size, and may give back what was taken before the
+ * Needed because a free need not tell its size, and may free what was allocated before the
  * recording, or by another thread: only a walk by time gives the right answer. Memory: blocks held
  * at once.
  *

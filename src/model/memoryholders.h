@@ -15,7 +15,7 @@
 #define BUCKETS 256u /* of time, four points each: 1,024 points a device */
 #define NO_RANGE UINT32_MAX
 
-struct live { /* an allocation that was not given back */
+struct live { /* an allocation that was not freed */
     int64_t  bytes;
     uint32_t holder, next_free;
 };

@@ -36,7 +36,7 @@ struct snd_module_forward {
 struct snd_module_visitor {
     uint32_t module;   /* of the latest outermost forward operator */
     uint32_t backward; /* module of the latest backward function */
-    uint32_t taker;    /* of the latest memory taken or given back by a forward operator */
+    uint32_t taker;    /* of the latest memory allocated or freed by a forward operator */
 };
 
 struct sonde_modules {

@@ -3,16 +3,16 @@
  * model/timeline.c - what a device holds over time, by torch's categories.
  *
  * torch follows every tensor through the graph of operators. A trace has no tensors, but it has
- * where each block was taken, and when and where it was given back; that tells the same things:
+ * where each block was allocated, and when and where it was freed. The category follows from that:
  *
- *     taken in an optimizer's step          OPTIMIZER_STATE if it outlives the step
- *     taken in a backward function          GRADIENT if it outlives the pass, else AUTOGRAD_DETAIL
- *     taken in a forward operator           ACTIVATION if it is given back in a backward function
+ *     allocated in an optimizer's step      OPTIMIZER_STATE if it outlives the step
+ *     allocated in a backward function      GRADIENT if it outlives the pass, else AUTOGRAD_DETAIL
+ *     allocated in a forward operator       ACTIVATION if it is freed in a backward function
  *                                           or outlives its module's outermost operator
- *     given back in the operator it was taken in, whichever that is    TEMPORARY
- *     taken outside any operator            INPUT
+ *     freed in the operator that allocated it, whichever that is    TEMPORARY
+ *     allocated outside any operator        INPUT
  *
- * PARAMETER is never told: parameters are made before the recording as a rule. docs/MEMORY.md.
+ * PARAMETER is never given: parameters are usually made before the recording. docs/MEMORY.md.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,15 +23,15 @@
 
 #define NOT_LIVE UINT32_MAX
 
-/* A block: when it was taken and given back, and in what. */
+/* A block: when it was allocated and freed, and in what. */
 struct block {
-    int64_t  taken_ns, given_ns; /* given: INT64_MAX if it was not */
+    int64_t  taken_ns, given_ns; /* given back: INT64_MAX if it was not */
     int64_t  bytes;
     uint64_t address;
     uint64_t outermost; /* number of the outermost operator that was open on its thread; 0 none */
     uint32_t thread;
-    uint8_t  phase;       /* enum phase, in which it was taken */
-    uint8_t  given_phase; /* in which it was given back */
+    uint8_t  phase;       /* enum phase, in which it was allocated */
+    uint8_t  given_phase; /* in which it was freed */
     bool     same;        /* by the same outermost operator */
     uint8_t  category;
 };

@@ -134,15 +134,16 @@ static void put_head(const struct snd_doc *doc, const struct sonde_report_option
         "unclear, %zu not judged\n",
         t.slower, t.faster, t.fresh, t.gone, t.renamed, t.same, t.unclear, t.not_judged);
     if (d->noise.judged > 0 && !d->noise.by_runs)
-        snd_out_format(out,
-                       "One run a side: how much runs differ is estimated from the rows (all rows "
-                       "%+.1f%%, left out of each; errors x%.1f). Several runs a side show it: "
-                       "sonde diff A1 A2 A3 -- B1 B2 B3\n",
-                       d->noise.shift * 100, d->noise.inflation);
+        snd_out_format(
+            out,
+            "One run per side: how much runs differ is estimated from the rows (all rows "
+            "%+.1f%%, left out of each; errors x%.1f). Several runs per side show it: "
+            "sonde diff A1 A2 A3 -- B1 B2 B3\n",
+            d->noise.shift * 100, d->noise.inflation);
     if (t.unclear > 0)
         snd_out_text(out, "Unclear: no change was seen, but noise would have hidden one of 5 %\n");
     if (t.not_judged > 0)
-        snd_out_format(out, "Not judged: fewer than %d samples a side, or one number a run\n",
+        snd_out_format(out, "Not judged: fewer than %d samples per side, or one number per run\n",
                        SND_DIFF_LEAST_SAMPLES);
     if (t.outside > 0)
         snd_out_format(out, "Outside: %zu row%s of no step; not compared\n", t.outside,

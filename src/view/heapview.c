@@ -119,7 +119,8 @@ static void put_sums(struct page *page, const struct snd_heap *heap)
     snd_format_text(&name, process->program, strlen(process->program));
     snd_out_format(page->out, "Process %" PRIu32 "%s%s, %s:", process->pid, name.length ? " " : "",
                    snd_buf_string(&name),
-                   heap->is_mapped ? "memory that it mapped itself" : "malloc and its kin");
+                   heap->is_mapped ? "memory that it mapped itself"
+                                   : "malloc and related functions");
     if (heap->period)
         snd_out_format(page->out, " estimates from %" PRIu64 " samples, +- to 95 %%",
                        heap->samples);

@@ -119,7 +119,7 @@ static void add_totals(struct snd_doc *doc, const struct sonde_layers *layers)
     }
     snd_doc_total(doc, "model_name", "Model", SND_TEXT, snd_cell_text(head->model_name));
     snd_doc_total(doc, "batch_size", "Batch size", SND_COUNT, snd_cell_number(head->batch_size));
-    snd_doc_total(doc, "dtype", "Type", SND_TEXT, snd_cell_text(head->dtype));
+    snd_doc_total(doc, "dtype", "Data type", SND_TEXT, snd_cell_text(head->dtype));
     snd_doc_total(doc, "layers", "Layers", SND_COUNT, snd_cell_number(head->layers));
     snd_doc_total(doc, "parameters", "Parameters", SND_COUNT, snd_cell_number(parameters));
     snd_doc_total(doc, "weight_bytes", "Weights", SND_BYTES, snd_cell_number(weights));

@@ -167,7 +167,7 @@ static void add_totals(struct snd_doc *doc, const struct sonde_bench *bench,
     add_text(doc, "model", "Model", m->name);
     add_text(doc, "class", "Class", m->kind);
     add_text(doc, "device", "Device", m->device);
-    add_text(doc, "dtype", "Type", m->dtype);
+    add_text(doc, "dtype", "Data type", m->dtype);
     add_input(doc, bench);
     if (m->machine.is_known)
         add_machine(doc, &m->machine);

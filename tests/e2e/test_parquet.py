@@ -138,7 +138,7 @@ def test_folder_with_something_else(tmp_path):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/todo.txt").write_text("buy milk", encoding="utf-8")
     done = sonde("export", trace, "--to", "parquet", "-o", tmp_path / "notes")
-    assert done.returncode == 1 and b"has 'todo.txt' in it, which is no table; give another folder" in done.stderr
+    assert done.returncode == 1 and b"has 'todo.txt' in it, which is not a table; give another folder" in done.stderr
     assert [path.name for path in tmp_path.glob("notes/*")] == ["todo.txt"]
     done = sonde("export", trace, "--to", "parquet", "-o", tmp_path / "notes/todo.txt")
     assert done.returncode == 1 and b"Not a directory" in done.stderr

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/calls.c - malloc and its kin, as the program finds them: each calls the next one of
+ * probes/heap/calls.c - malloc and related functions, as the program finds them: each calls the next one of
  * its name (the C library's, or that of jemalloc, tcmalloc, mimalloc), and notes the call.
  *
  * malloc, calloc, realloc and free are split. What the program calls passes a call on by a jump

@@ -94,7 +94,7 @@ void snd_line_memory_leave(struct snd_line_thread *mine, struct snd_line_table *
 
 /*
  * What the line of `def` has: at the function's first call all that is in use, at others what the
- * thread took and gave back since it left the function, its local variables for one.
+ * thread allocated and freed since it left the function, its local variables for one.
  */
 static uint64_t count_since(struct snd_line_table *table, const struct snd_line_left *left,
                             uint64_t in_use)

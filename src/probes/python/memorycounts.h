@@ -4,7 +4,7 @@
  * called.
  *
  * Python's allocators (raw, mem, obj) are hooked with PyMem_SetAllocator: there a block counts with
- * its requested size, as in tracemalloc. Whatever else calls malloc and its kin (a library's C and
+ * its requested size, as in tracemalloc. Whatever else calls malloc and related functions (a library's C and
  * C++ code, torch's tensors) is diverted through the libraries' tables of addresses: there a block
  * counts as what malloc gave. Where one calls the other, the outer counts. Memory that is mapped
  * directly is not seen.
