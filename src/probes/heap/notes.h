@@ -40,10 +40,10 @@ static inline bool snd_heap_may_know(const void *block)
     return *snd_heap_near_at(block) != 0;
 }
 
-/* Bytes of the line on which the points of samples lie: odd, so that no allocation has none. */
+/* Bytes of the line on which the points of samples lie: one more, so that no allocation has none. */
 static inline uint64_t snd_heap_length(size_t size)
 {
-    return (uint64_t)size | 1;
+    return (uint64_t)size + 1;
 }
 
 static inline bool snd_heap_passes(size_t size)

@@ -27,8 +27,7 @@ struct operator
 {
     const char *name;
     void       *next;
-    bool        is_plain;  /* it calls malloc or free */
-    bool        is_direct; /* and ours may do so in its place */
+    bool        is_plain; /* it calls malloc or free */
 };
 
 /* libstdc++'s operators call each other and malloc: none of these is the program's own. */
@@ -63,6 +62,19 @@ static SND_NOINLINE void look_up(struct operator* one)
     __atomic_store_n(&one->next, found, __ATOMIC_RELEASE);
 }
 
+/* The next one; it is looked up at the first call, since the library may be loaded late. */
+static void *next_of(struct operator* one)
+{
+    if (SND_UNLIKELY(!__atomic_load_n(&one->next, __ATOMIC_ACQUIRE)))
+        look_up(one);
+    return one->next;
+}
+
+static inline bool is_direct(const struct operator* one)
+{
+    return one->is_plain && may_be_direct;
+}
+
 static void *take(const struct operator* one, size_t size, uintptr_t second, uintptr_t third,
                   const struct snd_heap_caller *caller)
 {
@@ -95,59 +107,72 @@ static void give(const struct operator* one, void *block, uintptr_t second, uint
 /* Stands for std::nothrow, an object without contents. */
 static const char nothrow;
 
+/* Stands for malloc where that would not do; takes back that the call has passed. */
+static void *refuse(size_t size)
+{
+    snd_heap_self.left += snd_heap_length(size);
+    return NULL;
+}
+
 /*
+ * What the program calls has no test of whether it is direct: it calls NAME_direct, which is malloc
+ * or free once that is known, and leads to NAME_noted until then.
+ *
  * The operators that take a size alone, and call malloc: without memory, what is to happen then is
  * the next operator's to do (new_handler, an exception).
  */
 #define TAKES_SIZE(symbol)                                                     \
-    TAKES_AS(symbol)                                                           \
+    static void *(*symbol##_direct)(size_t size) = refuse;                     \
+    TAKES_AS(symbol, symbol##_direct = snd_heap_next.malloc)                   \
     SND_EXPORTED void *symbol(size_t size, uintptr_t second, uintptr_t third); \
     void              *symbol(size_t size, uintptr_t second, uintptr_t third)  \
     {                                                                          \
-        if (SND_UNLIKELY(!symbol##_next.is_direct) || !snd_heap_passes(size))  \
+        if (SND_UNLIKELY(!snd_heap_passes(size)))                              \
             return symbol##_noted(size, second, third);                        \
-        void *block = snd_heap_next.malloc(size);                              \
+        void *block = symbol##_direct(size);                                   \
         if (SND_LIKELY(block != NULL))                                         \
             return block;                                                      \
         return symbol##_noted(size, (uintptr_t)&nothrow, 0);                   \
     }
 
 #define TAKES(symbol)                                                          \
-    TAKES_AS(symbol)                                                           \
+    TAKES_AS(symbol, (void)0)                                                  \
     SND_EXPORTED void *symbol(size_t size, uintptr_t second, uintptr_t third); \
     void              *symbol(size_t size, uintptr_t second, uintptr_t third)  \
     {                                                                          \
         return symbol##_noted(size, second, third);                            \
     }
 
-#define TAKES_AS(symbol)                                                                     \
-    static struct             operator symbol##_next = { #symbol, NULL, false, false };      \
+#define TAKES_AS(symbol, make_direct)                                                        \
+    static struct             operator symbol##_next = { #symbol, NULL, false };             \
     static SND_NOINLINE void *symbol##_noted(size_t size, uintptr_t second, uintptr_t third) \
     {                                                                                        \
         struct snd_heap_caller caller = SND_HEAP_CALLER;                                     \
+        void                  *found = next_of(&symbol##_next);                              \
         taking                *next;                                                         \
                                                                                              \
-        if (SND_UNLIKELY(!__atomic_load_n(&symbol##_next.next, __ATOMIC_ACQUIRE)))           \
-            look_up(&symbol##_next);                                                         \
-        symbol##_next.is_direct = symbol##_next.is_plain && may_be_direct;                   \
-        memcpy(&next, &symbol##_next.next, sizeof next);                                     \
+        memcpy(&next, &found, sizeof next);                                                  \
         if (SND_UNLIKELY(!next))                                                             \
             return malloc(size);                                                             \
+        if (is_direct(&symbol##_next))                                                       \
+            make_direct;                                                                     \
         return symbol##_next.is_plain ? next(size, second, third)                            \
                                       : take(&symbol##_next, size, second, third, &caller);  \
     }
 
 #define GIVES(symbol)                                                                           \
-    static struct            operator symbol##_next = { #symbol, NULL, false, false };          \
+    static struct            operator symbol##_next = { #symbol, NULL, false };                 \
+    static giving            symbol##_noted;                                                    \
+    static giving           *symbol##_direct = symbol##_noted;                                  \
     static SND_NOINLINE void symbol##_noted(void *block, uintptr_t second, uintptr_t third,     \
                                             uintptr_t fourth)                                   \
     {                                                                                           \
+        void   *found = next_of(&symbol##_next);                                                \
         giving *next;                                                                           \
                                                                                                 \
-        if (SND_UNLIKELY(!__atomic_load_n(&symbol##_next.next, __ATOMIC_ACQUIRE)))              \
-            look_up(&symbol##_next);                                                            \
-        symbol##_next.is_direct = symbol##_next.is_plain && may_be_direct;                      \
-        memcpy(&next, &symbol##_next.next, sizeof next);                                        \
+        memcpy(&next, &found, sizeof next);                                                     \
+        if (is_direct(&symbol##_next))                                                          \
+            memcpy(&symbol##_direct, &snd_heap_next.free, sizeof next);                         \
         if (SND_UNLIKELY(!next))                                                                \
             free(block);                                                                        \
         else if (symbol##_next.is_plain)                                                        \
@@ -158,8 +183,8 @@ static const char nothrow;
     SND_EXPORTED void symbol(void *block, uintptr_t second, uintptr_t third, uintptr_t fourth); \
     void              symbol(void *block, uintptr_t second, uintptr_t third, uintptr_t fourth)  \
     {                                                                                           \
-        if (SND_LIKELY(symbol##_next.is_direct) && SND_LIKELY(!snd_heap_may_know(block)))       \
-            snd_heap_next.free(block);                                                          \
+        if (SND_LIKELY(!snd_heap_may_know(block)))                                              \
+            symbol##_direct(block, second, third, fourth);                                      \
         else                                                                                    \
             symbol##_noted(block, second, third, fourth);                                       \
     }

@@ -3,10 +3,10 @@
  * probes/heap/samples.h - one allocation in many, so that the sums stay right.
  *
  * The bytes that a thread allocates form a line, with random points on it, `period` bytes apart on
- * average (a Poisson process). An allocation of s bytes takes l = s, or s + 1 if s is even, of the
- * line, and is sampled if a point lies in it: with the probability p = 1 - exp(-l / period). It
- * then stands for 1 / p allocations and s / p bytes, which makes every sum unbiased; the variance
- * of its bytes is s * s * (1 - p) / p / p.
+ * average (a Poisson process). An allocation of s bytes takes l = s + 1 of the line, and is sampled
+ * if a point lies in it: with the probability p = 1 - exp(-l / period). It then stands for 1 / p
+ * allocations and s / p bytes, which makes every sum unbiased; the variance of its bytes is
+ * s * s * (1 - p) / p / p.
  */
 #ifndef SND_PROBES_HEAP_SAMPLES_H
 #define SND_PROBES_HEAP_SAMPLES_H
