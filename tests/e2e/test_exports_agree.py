@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every export with durations has the report's calls and times, for every trace of the set.
 
+Here CSV, Chrome, speedscope, folded stacks and the report page; ELSEWHERE names the files that compare the others.
+
 The stated differences: exports write ranges as recorded, so that torch's utility operators are
 there, ProfilerStep#N keeps its number, and a wrapper is not folded into what it wraps.
 """
+import base64
 import collections
 import csv
+import gzip
 import io
+import json
+import pathlib
 import re
 import subprocess
 
 import pytest
 
 from cli_tools import GEN, generate, needs_tools, read, read_json
+from page_tools import has_page
 
 pytestmark = needs_tools
 
@@ -26,6 +33,15 @@ UTILITY = {"aten::is_leaf", "aten::output_nr", "aten::_version",
            "profiler::_record_function_exit"}
 WORK = {"kernel", "gpu_memcpy", "gpu_memset"}  # of GPUs
 TORCH_ALONE = {"gpu_user_annotation", "overhead"}  # what only torch's table and the Chrome trace have of GPUs
+
+
+# The other formats: what they have is compared with a report or with one of the exports here.
+ELSEWHERE = {
+    "perfetto": "test_perfetto.py", "sqlite": "test_sqlite.py", "parquet": "test_parquet.py", "svg": "test_svg.py",
+    "json": "test_cli_export.py", "pprof": "test_native_exports.py", "perf-script": "test_native_exports.py",
+    "pstats": "test_python_exports.py", "callgrind": "test_python_exports.py", "lprof": "test_python_exports.py",
+    "mprof": "test_python_exports.py", "benchmark": "test_model.py", "benchmark-json": "test_model.py"}
+HERE = {"csv", "chrome", "speedscope", "folded", "html"}
 
 
 def add_up(ranges):
@@ -65,6 +81,47 @@ def of_chrome(trace):
                   for event in events if event["ph"] == "X" and event.get("cat") not in TORCH_ALONE | {"Trace"})
 
 
+def page_sections(html):
+    """(kind, bytes) of a report page's data, as docs/REPORT_PAGE.md describes it."""
+    text = re.search('<script type="application/x-sonde" id="data">(.*?)</script>', html, re.S).group(1)
+    data, at = gzip.decompress(base64.b64decode(text)), 0
+    while at < len(data):
+        length = int.from_bytes(data[at + 4:at + 8], "little")
+        yield data[at:at + 4].decode(), data[at + 8:at + 8 + length]
+        at += 8 + length
+
+
+def page_columns(body):
+    """Each column of a block, as unsigned numbers."""
+    at, columns = 4, []
+    while at < len(body):
+        length = int.from_bytes(body[at:at + 4], "little")
+        values, value, shift = [], 0, 0
+        for byte in body[at + 4:at + 4 + length]:
+            value, shift = value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                values.append(value)
+                value = shift = 0
+        columns.append(values)
+        at += 4 + length
+    return columns
+
+
+def of_page(trace):
+    """Ranges and work of GPUs on the page's timeline; calls of Python functions (flag 4) are beside them."""
+    sections = list(page_sections(read("export", trace, "-t", "html", "-o", "-").decode("utf-8")))
+    texts = json.loads(dict(sections)["HEAD"])["texts"]
+    found = []
+    for kind, body in sections:
+        if kind == "SPAN":
+            _, places, names, _, durations, *_ = page_columns(body)
+            found += [(texts[name], duration) for place, name, duration in zip(places, names, durations) if not place & 4]
+        elif kind == "WORK":
+            _, _, names, _, durations, *_ = page_columns(body)
+            found += [(texts[name], duration) for name, duration in zip(names, durations)]
+    return add_up((re.sub(r"^.*\(\d+\): ", "", name), duration) for name, duration in found)
+
+
 def of_speedscope(trace):
     """By name alone: a Python function has its file too."""
     made = read_json("export", trace, "-t", "speedscope", "-o", "-")
@@ -98,6 +155,15 @@ def totals(sums):
     return {name: total for name, (_, total) in sums.items()}
 
 
+HAS_PAGE = has_page()
+
+
+def test_every_format_is_compared():
+    formats = [line.split()[0] for line in read("export", "--list").decode().splitlines()]
+    assert sorted(formats) == sorted([*HERE, *ELSEWHERE])
+    assert all((pathlib.Path(__file__).parent / file).is_file() for file in ELSEWHERE.values())
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_calls_and_times_of_exports_are_the_reports(case, tmp_path):
     trace = generate(case, tmp_path / case, "500")
@@ -107,6 +173,12 @@ def test_calls_and_times_of_exports_are_the_reports(case, tmp_path):
         assert sorted(table.values()) == sorted(chrome.values())
         table = chrome
     assert table == chrome
+    if HAS_PAGE:
+        page = of_page(trace)
+        if case == "names":  # bytes that are not UTF-8 are replaced in a page
+            assert sorted(page.values()) == sorted(table.values())
+        else:
+            assert page == table
     if case == "bench":  # a benchmark's operators are those of one pass
         passes = read_json("report", trace, "--view", "ops", "--json")["totals"]["passes"]
         assert set(report) == set(table) and passes > 1
