@@ -125,7 +125,7 @@ SND_EXPORT_WRITE(snd_export_perf_script)
     enum sonde_status st = SONDE_OK;
 
     (void)options;
-    s.frames = calloc(FRAMES_MAX, sizeof *s.frames);
+    s.frames = malloc(FRAMES_MAX * sizeof *s.frames);
     if (s.frames)
         st = snd_mixed_walk(&s.mixed, trace, on_sample, NULL, &s, err);
     if (st == SONDE_OK && (!s.frames || s.stack.failed))

@@ -136,7 +136,7 @@ enum sonde_status snd_sample_lines_make(struct snd_sample_lines *lines, struct s
 {
     struct work              w = { .lines = lines };
     struct snd_sample_counts counts;
-    struct snd_mixed_frame  *frames = calloc(FRAMES_MAX, sizeof *frames);
+    struct snd_mixed_frame  *frames = malloc(FRAMES_MAX * sizeof *frames);
 
     *lines = (struct snd_sample_lines){ 0 };
     enum sonde_status st = snd_sample_counts_make(&counts, trace, err);

@@ -138,7 +138,7 @@ enum sonde_status snd_sample_places_make(struct snd_sample_places *places,
                                          struct sonde_trace *trace, struct sonde_error *err)
 {
     struct work             w = { .places = places };
-    struct snd_mixed_frame *frames = calloc(FRAMES_MAX, sizeof *frames);
+    struct snd_mixed_frame *frames = malloc(FRAMES_MAX * sizeof *frames);
 
     *places = (struct snd_sample_places){ 0 };
     enum sonde_status st = snd_sample_counts_make(&w.counts, trace, err);
