@@ -29,9 +29,29 @@ def open_browser():
     from playwright.sync_api import sync_playwright
     with sync_playwright() as playwright:
         # A busy machine takes long to start a browser; nothing here waits for a time to pass.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS, timeout=180_000)
-        yield browser
-        browser.close()
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS, timeout=180_000)
+        yield Browser(chromium)
+        chromium.close()
+
+
+class Browser:
+    """Its tabs are used again: a new one is a new process, which takes more than most of what is shown in it."""
+
+    def __init__(self, chromium):
+        self.chromium, self.free = chromium, []
+
+    def take(self, dark, size):
+        """An empty tab. Pages of disk keep nothing (no storage, no cache), so that none is left of another."""
+        tab = self.free.pop() if self.free else self.chromium.new_context().new_page()
+        tab.set_default_timeout(120_000)
+        tab.set_viewport_size({"width": size[0], "height": size[1]})
+        tab.emulate_media(media="null", color_scheme="dark" if dark else "light")
+        return tab
+
+    def give_back(self, tab):
+        tab.mouse.move(-1, -1)  # nothing of the next page is under it
+        tab.goto("about:blank")
+        self.free.append(tab)
 
 
 def wait_until(page, expression, arg=None):
@@ -46,16 +66,17 @@ class Opened:
     """A page from disk. `faults`: errors, messages of the console, requests beyond the page itself."""
 
     def __init__(self, browser, path, dark=False, size=(1280, 800)):
-        self.context = browser.new_context(viewport={"width": size[0], "height": size[1]},
-                                           color_scheme="dark" if dark else "light")
-        self.context.set_default_timeout(120_000)
-        self.page = self.context.new_page()
+        self.browser, self.page = browser, browser.take(dark, size)
         self.faults = []
         address = path.as_uri() if hasattr(path, "as_uri") else path
-        self.page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
-        self.page.on("console", lambda message: self.faults.append(f"console: {message.text}"))
-        self.page.on("request", lambda request: None if request.url.partition("#")[0] == address
-                     else self.faults.append(f"request: {request.url}"))
+        self.listeners = {
+            "pageerror": lambda error: self.faults.append(f"error: {error}"),
+            "console": lambda message: self.faults.append(f"console: {message.text}"),
+            "request": lambda request: None if request.url.partition("#")[0] in (address, "about:blank")
+            else self.faults.append(f"request: {request.url}"),
+        }
+        for event, listener in self.listeners.items():
+            self.page.on(event, listener)
         self.page.goto(address)
         self.page.wait_for_selector("html[data-ready]")
 
@@ -80,7 +101,10 @@ class Opened:
         return self.page.eval_on_selector_all(f"{table} .body .td[data-key='{key}']", "cells => cells.map(cell => cell.textContent)")
 
     def close(self):
-        self.context.close()
+        """Leaves the page first: what it does at its end is seen as well."""
+        self.browser.give_back(self.page)
+        for event, listener in self.listeners.items():
+            self.page.remove_listener(event, listener)
         assert self.faults == []
 
 
