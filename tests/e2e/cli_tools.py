@@ -4,9 +4,11 @@
 SONDE, SONDE_GEN and SONDE_WORKER name the programs; without them, what `make` installed and
 built is used.
 """
+import glob
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -24,12 +26,15 @@ def find(variable, *places):
 SONDE = find("SONDE", ROOT / ".venv/bin/sonde", ROOT / "build/src/cli/sonde")
 GEN = find("SONDE_GEN", ROOT / "build/tests/gen/gen")
 WORKER = find("SONDE_WORKER", ROOT / "build/tests/e2e/e2e_worker")
+# One that is compiled already, where there is one: newer versions of `go` compile it first, which takes a minute.
+PPROF = sorted(glob.glob("/usr/lib/go-*/pkg/tool/*/pprof"))[:1] or ["go", "tool", "pprof"]
 
 needs_worker = pytest.mark.skipif(not (SONDE and WORKER), reason="the programs sonde and "
                                   "e2e_worker are not built: run `make`, or set SONDE and "
                                   "SONDE_WORKER")
 needs_tools = pytest.mark.skipif(not (SONDE and GEN), reason="the programs sonde and gen are not "
                                  "built: run `make`, or set SONDE and SONDE_GEN")
+needs_pprof = pytest.mark.skipif(not shutil.which(PPROF[0]), reason="go is not installed")
 
 
 def sonde(*arguments, **extra):

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from cli_tools import SONDE, read_json, sonde
+from cli_tools import PPROF, SONDE, read_json, sonde
 
 pytestmark = pytest.mark.skipif(not (SONDE and shutil.which("cc")), reason="needs sonde and a C compiler")
 needs_valgrind = pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
@@ -518,9 +518,9 @@ def test_heap_stacks_are_exported(c_program, tmp_path):
     assert sonde("export", trace, "--to", "chrome", "--heap", "peak", "-o", "-").returncode == 2
     done = sonde("export", trace, "--to", "folded", "--heap", "most", "-o", "-")
     assert done.returncode == 2 and b"'most'" in done.stderr
-    if shutil.which("go"):
+    if shutil.which(PPROF[0]):
         sonde("export", trace, "--to", "pprof", "--heap", "leaked", "-o", tmp_path / "t.pb.gz")
-        top = subprocess.run(["go", "tool", "pprof", "-top", "-unit=B", "-symbolize=none", tmp_path / "t.pb.gz"], check=True,
+        top = subprocess.run([*PPROF, "-top", "-unit=B", "-symbolize=none", tmp_path / "t.pb.gz"], check=True,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300).stdout.decode()
         assert "Type: leaked" in top and re.search(r"\b12345B .* leak$", top, re.M)
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """pprof and perf-script: other tools read the same stacks and times from them as sonde shows."""
 import collections
-import glob
 import gzip
 import json
 import re
@@ -10,7 +9,7 @@ import subprocess
 
 import pytest
 
-from cli_tools import GEN, SONDE, needs_tools, sonde
+from cli_tools import GEN, PPROF, SONDE, needs_pprof, needs_tools, sonde
 
 pytestmark = needs_tools
 
@@ -112,11 +111,7 @@ def test_pprof_has_every_stack_and_its_times(trace):
     assert (+own, +total) == tuple(+c for c in functions(trace))
 
 
-# One that is compiled already, where there is one: newer versions of `go` compile it first, which takes a minute.
-PPROF = sorted(glob.glob("/usr/lib/go-*/pkg/tool/*/pprof"))[:1] or ["go", "tool", "pprof"]
-
-
-@pytest.mark.skipif(not shutil.which(PPROF[0]), reason="go is not installed")
+@needs_pprof
 def test_go_reads_the_same_top_functions(trace):
     done = subprocess.run([*PPROF, "-top", "-unit=ns", "-nodecount=10", "-symbolize=none", export(trace, "pprof")],
                           capture_output=True, text=True, check=True)
