@@ -49,7 +49,7 @@ export interface Highlight {
 export interface Head {
   version: string;
   spans: number;
-  processes: { pid: number; program: string; host: string }[];
+  processes: { pid: number; title: string; host: string }[];
   threads: { process: number; tid: number; name: string }[];
   streams: { process: number; queue: number; name: string }[];
   counters: [process: number, kind: number, name: number][];

@@ -73,8 +73,7 @@ export function makeLanes(trace: Trace): Lane[] {
   for (let i = ranges.ranges; i < ranges.count; i++) streams[ranges.thread[i]].push(i);
   const lanes: Lane[] = [];
   head.processes.forEach((process, p) => {
-    const name = process.program.split("/").pop() || "process";
-    lanes.push(lane({ kind: "process", title: `${name} ${process.pid}`, detail: process.host, process: p, spans: ranges }));
+    lanes.push(lane({ kind: "process", title: `${process.title || "process"} ${process.pid}`, detail: process.host, process: p, spans: ranges }));
     const steps = stepLane(trace, p);
     if (steps) lanes.push(steps);
     const busy: Lane[] = [];

@@ -31,9 +31,9 @@ class Page {
     this.lanes = makeLanes(trace);
     this.palette = new Palette(trace.head.texts);
     for (const entry of trace.views) this.views.set(entry.document.view, [...(this.views.get(entry.document.view) ?? []), entry]);
-    const program = trace.head.processes[0]?.program.split("/").pop() ?? "";
-    byId("program").textContent = program;
-    document.title = program ? `${program}${trace.head.a ? ", compared" : ""} – sonde` : "sonde";
+    const title = trace.head.processes[0]?.title ?? "";
+    byId("program").textContent = title;
+    document.title = title ? `${title}${trace.head.a ? ", compared" : ""} – sonde` : "sonde";
     this.makeNav();
     window.addEventListener("hashchange", () => this.route());
     document.addEventListener("keydown", (event) => this.key(event));

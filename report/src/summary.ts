@@ -48,9 +48,8 @@ function hottest(view: View | undefined): HTMLElement | null {
 export function summaryPart(trace: Trace): Part {
   const summary = find(trace, "summary");
   const totals = summary ? totalsList(summary.totals, summary.microseconds) : null;
-  const program = trace.head.processes[0]?.program ?? "";
   return {
-    element: el("section.summary", { "aria-labelledby": "summary-title" }, el("header.part", {}, el("h1", { id: "summary-title" }, program.split("/").pop() || "Summary"), el("p.about", {}, `${trace.head.processes.length} process${trace.head.processes.length === 1 ? "" : "es"}, ${trace.head.threads.length} thread${trace.head.threads.length === 1 ? "" : "s"}, ${format.timeNs(trace.to - trace.from)}`)),
+    element: el("section.summary", { "aria-labelledby": "summary-title" }, el("header.part", {}, el("h1", { id: "summary-title" }, trace.head.processes[0]?.title || "Summary"), el("p.about", {}, `${trace.head.processes.length} process${trace.head.processes.length === 1 ? "" : "es"}, ${trace.head.threads.length} thread${trace.head.threads.length === 1 ? "" : "s"}, ${format.timeNs(trace.to - trace.from)}`)),
       highlights(trace), hottest(summary), totals ? el("section", { "aria-labelledby": "facts" }, el("h2", { id: "facts" }, "What ran"), totals) : null, ledger(find(trace, "ledger"))),
   };
 }

@@ -124,16 +124,11 @@ static bool on_event(const struct sonde_event *event, const struct snd_live_chan
 
 static void put_command(struct writer *w)
 {
-    struct sonde_text value;
+    struct sonde_text command = snd_meta_command(w->trace, 0);
 
     snd_out_text(w->out, "CMDLINE ");
-    if (snd_meta_find(w->trace, 0, SND_META_COMMAND, &value)) {
-        for (size_t i = 0; i < value.length; i++)
-            snd_out_put(w->out, value.bytes[i] == '\n' ? " " : &value.bytes[i], 1);
-        snd_out_text(w->out, "\n");
-        return;
-    }
-    snd_out_text(w->out, sonde_trace_process(w->trace, 0)->program);
+    for (size_t i = 0; i < command.length; i++)
+        snd_out_put(w->out, command.bytes[i] == '\n' ? " " : &command.bytes[i], 1);
     snd_out_text(w->out, "\n");
 }
 

@@ -6,6 +6,7 @@
 #include "export/exporter.h"
 #include "export/page.h"
 #include "export/streams.h"
+#include "read/metadata.h"
 
 /* --------------------------------------------------------------------- views */
 
@@ -132,7 +133,8 @@ static void put_processes(struct snd_html *page, struct snd_json *json)
         const struct sonde_process *process = sonde_trace_process(page->trace, i);
         snd_json_object(json, NULL);
         snd_json_uint(json, "pid", snd_export_pid(page->trace, i));
-        snd_json_text(json, "program", process->program);
+        struct sonde_text title = snd_meta_title(page->trace, i);
+        snd_json_string(json, "title", title.bytes, title.length);
         snd_json_text(json, "host", process->host);
         snd_json_end(json);
     }

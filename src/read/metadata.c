@@ -51,3 +51,74 @@ bool snd_meta_find(const struct sonde_trace *trace, uint32_t process, enum snd_m
     *value = (struct sonde_text){ "", 0 };
     return false;
 }
+
+struct sonde_text snd_meta_command(const struct sonde_trace *trace, uint32_t process)
+{
+    struct sonde_text value;
+
+    if (snd_meta_find(trace, process, SND_META_COMMAND, &value))
+        return value;
+    const char *program = sonde_trace_process(trace, process)->program;
+    return (struct sonde_text){ program, strlen(program) };
+}
+
+/* The next word of `rest`, which then begins after it; empty at the end. */
+static struct sonde_text take_word(struct sonde_text *rest)
+{
+    size_t from = 0;
+
+    while (from < rest->length && rest->bytes[from] == ' ')
+        from++;
+    size_t to = from;
+    while (to < rest->length && rest->bytes[to] != ' ')
+        to++;
+    struct sonde_text word = { rest->bytes + from, to - from };
+    *rest = (struct sonde_text){ rest->bytes + to, rest->length - to };
+    return word;
+}
+
+static struct sonde_text last_part(struct sonde_text path)
+{
+    size_t from = path.length;
+
+    while (from > 0 && path.bytes[from - 1] != '/')
+        from--;
+    return (struct sonde_text){ path.bytes + from, path.length - from };
+}
+
+static bool is_python(struct sonde_text name)
+{
+    static const char python[] = "python";
+
+    return name.length >= sizeof python - 1 && memcmp(name.bytes, python, sizeof python - 1) == 0;
+}
+
+/* The script or module in the arguments of an interpreter; empty: it has neither (-c, a console). */
+static struct sonde_text find_script(struct sonde_text arguments)
+{
+    for (;;) {
+        struct sonde_text word = take_word(&arguments);
+        if (word.length == 0 || word.bytes[0] != '-')
+            return last_part(word);
+        char option = word.bytes[word.length - 1];
+        if (option == 'm')
+            return take_word(&arguments);
+        if (option == 'c' || word.length == 1)
+            return (struct sonde_text){ "", 0 };
+        if (word.length == 2 && (option == 'W' || option == 'X'))
+            take_word(&arguments);
+    }
+}
+
+struct sonde_text snd_meta_title(const struct sonde_trace *trace, uint32_t process)
+{
+    const char       *path = sonde_trace_process(trace, process)->program;
+    struct sonde_text name = last_part((struct sonde_text){ path, strlen(path) });
+    struct sonde_text command;
+
+    if (!is_python(name) || !snd_meta_find(trace, process, SND_META_COMMAND, &command))
+        return name;
+    take_word(&command);
+    struct sonde_text script = find_script(command);
+    return script.length > 0 ? script : name;
+}

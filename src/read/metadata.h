@@ -26,6 +26,15 @@ bool snd_meta_next(const struct sonde_trace *trace, uint32_t process, enum snd_m
 bool snd_meta_find(const struct sonde_trace *trace, uint32_t process, enum snd_meta meta,
                    struct sonde_text *value);
 
+/* The command line of a process; where it has none, the path of its program. */
+struct sonde_text snd_meta_command(const struct sonde_trace *trace, uint32_t process);
+
+/*
+ * What a person calls a process: the last part of its program's path, or, of an interpreter of Python, that of the script
+ * or the module that it runs.
+ */
+struct sonde_text snd_meta_title(const struct sonde_trace *trace, uint32_t process);
+
 /* Whether a key is this one, or one of these. */
 bool snd_meta_is(struct sonde_text key, enum snd_meta meta);
 

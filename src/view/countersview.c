@@ -162,10 +162,9 @@ static void put_notes(struct snd_out *out, const struct snd_counter_table *table
 static void put_head(const struct snd_doc *doc, const struct snd_counter_table *table,
                      struct snd_out *out)
 {
-    struct sonde_text   command = { "", 0 };
+    struct sonde_text   command = snd_meta_command(doc->trace, table->process);
     struct sonde_buffer text = { 0 };
 
-    snd_meta_find(doc->trace, table->process, SND_META_COMMAND, &command);
     snd_format_text(&text, command.bytes, command.length);
     snd_out_format(out, "\n Counters of '%s'", snd_buf_string(&text));
     sonde_buffer_release(&text);

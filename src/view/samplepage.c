@@ -106,16 +106,6 @@ enum sonde_status snd_samples_load(struct sonde_trace                *trace,
 
 /* ---------------------------------------------------------------- what is said */
 
-static struct sonde_text find_command(const struct sonde_trace *trace, uint32_t process)
-{
-    struct sonde_text value;
-
-    if (snd_meta_find(trace, process, SND_META_COMMAND, &value))
-        return value;
-    const char *program = sonde_trace_process(trace, process)->program;
-    return (struct sonde_text){ program, strlen(program) };
-}
-
 /* A program that waited has no samples then: the observer noted how long it looked. */
 static double find_duration(const struct sonde_trace *trace, const struct whole *whole)
 {
@@ -140,7 +130,7 @@ static void put_banner(const struct snd_doc *doc, const struct whole *whole, str
     struct tm           local;
     char                when[16] = "", number[SND_NUMBER_MAX];
     struct sonde_buffer text = { 0 };
-    struct sonde_text   command = find_command(doc->trace, process);
+    struct sonde_text   command = snd_meta_command(doc->trace, process);
 
     if (localtime_r(&start, &local))
         strftime(when, sizeof when, "%H:%M:%S", &local);

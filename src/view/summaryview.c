@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "read/devices.h"
+#include "read/metadata.h"
 #include "read/scale.h"
 #include "view/view.h"
 
@@ -34,6 +35,15 @@ static const char *format_date(struct snd_doc *doc, int64_t real_ns)
     return snd_doc_format(doc, "%s", text);
 }
 
+/* Its arguments, where it has any. */
+static void add_command(struct snd_doc *doc, const struct sonde_trace *trace)
+{
+    struct sonde_text command;
+
+    if (snd_meta_find(trace, 0, SND_META_COMMAND, &command))
+        snd_doc_total(doc, "command", "Command", SND_TEXT, (struct snd_cell){ .text = command });
+}
+
 static void add_processes(struct snd_doc *doc, const struct sonde_trace *trace)
 {
     uint32_t count = sonde_trace_process_count(trace);
@@ -41,6 +51,7 @@ static void add_processes(struct snd_doc *doc, const struct sonde_trace *trace)
     if (count > 0) {
         const struct sonde_process *first = sonde_trace_process(trace, 0);
         snd_doc_total(doc, "program", "Program", SND_TEXT, snd_cell_string(first->program));
+        add_command(doc, trace);
         snd_doc_total(doc, "host", "Host", SND_TEXT, snd_cell_string(first->host));
         snd_doc_total(doc, "started", "Started", SND_TEXT,
                       snd_cell_string(format_date(doc, first->start_real_ns)));
