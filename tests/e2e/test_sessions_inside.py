@@ -167,7 +167,8 @@ def test_under_run(options, tmp_path):
                 print(name, "refused" if "needs a recording of its own" in str(error) else error)
         """))
     sonde_command = os.path.join(os.path.dirname(sys.executable), "sonde")
-    done = subprocess.run([sonde_command, "run", "-q", *options, "-o", "t.sonde", "--", sys.executable, "prog.py"],
+    python = warm_torch.python() if options else sys.executable  # without options, torch is imported under the run
+    done = subprocess.run([sonde_command, "run", "-q", *options, "-o", "t.sonde", "--", python, "prog.py"],
                           cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
     assert done.returncode == 0, done.stderr
     found = dict(line.split(" ", 1) for line in done.stdout.splitlines())
@@ -206,7 +207,7 @@ def steps():
 def test_operators_of_a_profile_under_run(options, which, tmp_path):
     """Those that it has alone, where the run was not asked for any; and none of before and after."""
     (tmp_path / "prog.py").write_text(PROFILED + f"print(sorted({which}()))\n")
-    command = [sys.executable, "prog.py"]
+    command = [warm_torch.python(), "prog.py"]
     run = [os.path.join(os.path.dirname(sys.executable), "sonde"), "run", "-q", *options, "-o", "t.sonde", "--"]
     alone = warm_torch.run("prog.py", cwd=tmp_path)
     inside = subprocess.run(run + command, cwd=tmp_path, text=True, stdout=subprocess.PIPE, timeout=300, check=True)

@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: there is nothing to train")
 
 import sonde  # noqa: E402
+import warm_torch  # noqa: E402
 from cli_tools import SONDE, read_json  # noqa: E402
 from torch_tools import CPU, TORCH, quiet  # noqa: E402
 
@@ -26,12 +27,12 @@ def train():
 """
 
 
-def run(tmp_path, text, *options, python=(), head=HEAD):
-    """`sonde run` of the program; what it and we said."""
+def run(tmp_path, text, *options, python=(), head=HEAD, cold=False):
+    """`sonde run` of the program; what it and we said. `cold`: in a Python that starts from nothing."""
     script = tmp_path / "train.py"
     script.write_text(head + textwrap.dedent(text))
     return subprocess.run([SONDE, "run", "-q", "--ops", "-o", tmp_path / "t.sonde", *options, "--",
-                           sys.executable, *python, script], text=True, stdout=subprocess.PIPE,
+                           sys.executable if cold else warm_torch.python(), *python, script], text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, cwd=tmp_path, timeout=300,
                           env={**os.environ, "OMP_NUM_THREADS": "1"})
 
@@ -50,7 +51,7 @@ SCHEDULE = ("--schedule", "wait=1,warmup=1,active=2,repeat=2")
 
 @needs_run
 def test_a_plain_training_loop(tmp_path):
-    done = run(tmp_path, "for _ in range(8): train()", *SCHEDULE)
+    done = run(tmp_path, "for _ in range(8): train()", *SCHEDULE, cold=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert steps(tmp_path / "t.sonde") == [2, 3, 6, 7]
     rows = recorded(tmp_path / "t.sonde")
@@ -83,7 +84,7 @@ print(len(prof.key_averages()), prof.ledger())
                          ids=["cycles", "nothing", "all"])
 def test_a_profile_of_its_own(tmp_path, options):
     """Optimizer, sonde.step() and prof.step() in every step: one step. Nothing raises."""
-    done = run(tmp_path, OWN, *options, python=("-W", "error"))
+    done = run(tmp_path, OWN, *options, python=("-W", "error"), cold=not options)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("is recorded by `sonde run`") == 1
     assert [line.split()[:2] for line in done.stdout.splitlines()[:-1]] == \
@@ -168,7 +169,7 @@ def test_without_torch(tmp_path):
             with sonde.record_function(f"work {number}"):
                 pass
             sonde.step()
-        """, head="import sys; sys.modules['torch'] = None")
+        """, head="import sys; sys.modules['torch'] = None", cold=True)
     assert done.returncode == 0, done.stderr
     assert steps(tmp_path / "t.sonde") == [1, 2, 3, 4]
 

@@ -5,11 +5,12 @@ One server process for each worker of pytest imports torch (and torchvision, whe
 forks a child for each program. The child has not loaded sonde, has no thread but its own, and leaves
 with the exit handlers of Python and of C; what is freed by an interpreter's end is not. Variables that a library reads when it is loaded are the
 server's, but for OMP_NUM_THREADS; limits, name spaces and the process group are the server's too. For
-what is about the start or the end of a process (`sonde run`, a limit, a signal to its group), start one.
+what is about the start or the end of a process (a limit, a signal to its group, a library that is preloaded), start one.
 
 `run` runs a program; `python` is a file to be started in place of Python, by what starts one itself
-(SONDE_PYTHON_EXE): its arguments, folder, environment and standard streams are those of the child, and
-it ends as the child does.
+(SONDE_PYTHON_EXE, `sonde run -- PYTHON`): its arguments, folder, environment and standard streams are those of the child,
+and it ends as the child does. Where PYTHONPATH is another than the server's, the child runs the sitecustomize that it
+leads to, and then the program's `import torch` is seen by whoever waits for it: so `sonde run` records it.
 """
 import atexit
 import json
@@ -173,12 +174,17 @@ def _become(request):
     for stream, opened in enumerate(request["streams"]):
         os.dup2(opened, stream)
         os.close(opened)
+    folders_before = os.environ.get("PYTHONPATH")
     os.environ.clear()
     os.environ.update(request["env"])
     if "OMP_NUM_THREADS" in os.environ:
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     os.chdir(request["cwd"])
     sys.argv = list(request["arguments"])
+    while sys.argv[0] == "-W":
+        sys.warnoptions.append(sys.argv[1])
+        warnings.filterwarnings(sys.argv[1])
+        del sys.argv[:2]
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
     if sys.argv[0] == "-c":
@@ -189,7 +195,39 @@ def _become(request):
         sys.path[0] = os.path.dirname(os.path.abspath(name))
         main.__file__ = name
         source = open(name, encoding="utf-8").read()
+    if os.environ.get("PYTHONPATH") not in (None, folders_before):
+        _customize(os.environ["PYTHONPATH"].split(os.pathsep))
     return compile(source, name, "exec"), main.__dict__
+
+
+def _customize(folders):
+    """What the start of an interpreter does, with torch not imported yet as far as can be seen."""
+    sys.path[1:1] = folders
+    sys.modules.pop("sitecustomize", None)
+    sys.meta_path.insert(0, _Again(sys.modules.pop("torch")))
+    site.execsitecustomize()
+    if site.ENABLE_USER_SITE:
+        site.execusercustomize()
+
+
+class _Again:
+    """Finds and loads a module that was imported before: as it is."""
+
+    def __init__(self, module):
+        self.module, self.spec = module, module.__spec__
+
+    def find_spec(self, name, path=None, target=None):
+        found = copy.copy(self.spec) if name == self.spec.name else None
+        if found:
+            found.loader = self
+        return found
+
+    def create_module(self, spec):
+        return self.module
+
+    def exec_module(self, module):
+        module.__spec__, module.__loader__ = self.spec, self.spec.loader
+        sys.meta_path.remove(self)
 
 
 def _run(code, names):
@@ -216,9 +254,12 @@ def _leave(status):
 
 
 if __name__ == "__main__":
+    import copy
     import ctypes
     import gc
+    import site
     import threading
+    import warnings
     import torch  # noqa: F401
     try:
         import torchvision  # noqa: F401
