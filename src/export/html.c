@@ -14,6 +14,7 @@
 #include "export/gzip.h"
 #include "export/page.h"
 #include "export/pagetemplate.h"
+#include "model/kept.h"
 #include "model/summary.h"
 #include "snd_config.h"
 
@@ -93,6 +94,7 @@ static enum sonde_status put_sections(const struct content *content, const struc
     enum sonde_status     st = snd_summary_begin(content->trace, &summary, err);
 
     snd_out_init(&out, sink);
+    snd_kept_begin(content->trace);
     page.failed = !prepare(&page);
     if (st == SONDE_OK && !page.failed)
         st = snd_html_timeline(&page, err);
@@ -113,6 +115,7 @@ static enum sonde_status put_sections(const struct content *content, const struc
     if (st == SONDE_OK && (page.failed || page.text.failed || page.counter_names.failed))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the report page");
     release(&page);
+    snd_kept_end(content->trace);
     sonde_summary_free(summary);
     return st == SONDE_OK ? snd_out_finish(&out, err) : st;
 }

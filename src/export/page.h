@@ -68,7 +68,8 @@ struct snd_html {
     struct snd_map        tracks;     /* of counters */
     struct sonde_buffer   counter_names;
     unsigned              content; /* enum snd_content, known once the timeline is written */
-    bool                  failed;  /* memory ran out */
+    bool                  has_memory_of[2]; /* the CPU, GPUs: as torch numbers kinds of devices */
+    bool                  failed;           /* memory ran out */
 };
 
 /* ---- sections */

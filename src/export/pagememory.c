@@ -51,6 +51,8 @@ static uint32_t take_place(struct snd_html *page)
 
 void snd_html_block_event(struct snd_html *page, const struct sonde_event *event, uint32_t track)
 {
+    if (SND_DEVICE_TYPE(event->aux) < 2)
+        page->has_memory_of[SND_DEVICE_TYPE(event->aux)] = true;
     take_back(page, event); /* an address whose free was not seen */
     if (event->kind != SONDE_EVENT_ALLOC)
         return;
@@ -105,7 +107,8 @@ enum sonde_status snd_html_memory(struct snd_html *page, struct sonde_error *err
         return SONDE_OK;
     page->failed |= !snd_html_block_init(&categories, "CATE", 4);
     for (uint32_t type = 0; type < 2 && st == SONDE_OK && !page->failed; type++) /* CPU, CUDA */
-        st = put_categories(page, type, SONDE_NONE, &categories, err);
+        if (page->has_memory_of[type])
+            st = put_categories(page, type, SONDE_NONE, &categories, err);
     snd_html_block_release(&categories);
     return st;
 }

@@ -216,7 +216,7 @@ static void add_child(struct snd_sqlite_file *file, struct snd_sqlite_tree *tree
     if (!has_room(tree, level, 4 + length)) {
         uint32_t       dropped = page->last;
         const uint8_t *cell = drop_cell(page);
-        uint8_t        above[INDEX_MOST + 32];
+        uint8_t        above[INDEX_MOST + 32] = { 0 };
         assert(dropped <= sizeof above);
         memcpy(above, cell, dropped);
         uint32_t number = put_page(file, tree, level, get_u32(above));
@@ -304,7 +304,8 @@ uint32_t snd_sqlite_end_tree(struct snd_sqlite_file *file, struct snd_sqlite_tre
 /* https://sqlite.org/fileformat2.html#the_database_header */
 static void put_header(uint8_t *to, uint32_t pages)
 {
-    static const char magic[16] = "SQLite format 3";
+    static const uint8_t fixed[6] = { 1, 1, 0, 64, 32, 32 }; /* no write-ahead log; fractions */
+    static const uint8_t magic[16] = "SQLite format 3";      /* with its NUL */
     static const struct {
         uint8_t  at;
         uint32_t value;
@@ -320,7 +321,7 @@ static void put_header(uint8_t *to, uint32_t pages)
     memset(to, 0, HEADER);
     memcpy(to, magic, sizeof magic);
     put_u16(to + 16, PAGE);
-    memcpy(to + 18, "\1\1\0\100\40\40", 6); /* no write-ahead log; fixed fractions */
+    memcpy(to + 18, fixed, sizeof fixed);
     put_u32(to + 28, pages);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         put_u32(to + fields[i].at, fields[i].value);

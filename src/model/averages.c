@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "format/fields.h"
+#include "model/kept.h"
 
 #define STACK_DEPTH_DEFAULT 5u
 #define STACK_DEPTH_MAX 256u
@@ -297,11 +298,37 @@ static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
     return status;
 }
 
+static void free_averages(void *averages)
+{
+    sonde_averages_free(averages);
+}
+
+/* What averages are told apart by. */
+static uint64_t options_key(const struct sonde_averages_options *options)
+{
+    uint32_t depth = 0;
+
+    if (!options)
+        return 0;
+    if (options->groups & SONDE_GROUP_STACK)
+        depth = options->stack_depth < STACK_DEPTH_MAX ? options->stack_depth : STACK_DEPTH_MAX;
+    return (uint64_t)options->groups << 32 | depth << 8 | (unsigned)options->top_level << 4 |
+           (unsigned)options->flops;
+}
+
 enum sonde_status sonde_averages_new(struct sonde_trace                  *trace,
                                      const struct sonde_averages_options *options,
                                      struct sonde_averages **out, struct sonde_error *err)
 {
-    return snd_averages_watched(trace, options, NULL, out, err);
+    uint64_t key = options_key(options);
+
+    *out = snd_kept_lend(trace, free_averages, key);
+    if (*out)
+        return SONDE_OK;
+    enum sonde_status status = snd_averages_watched(trace, options, NULL, out, err);
+    if (status == SONDE_OK)
+        snd_kept_add(trace, free_averages, key, *out);
+    return status;
 }
 
 enum sonde_status snd_averages_watched(struct sonde_trace                  *trace,
@@ -351,7 +378,7 @@ enum sonde_status snd_averages_watched(struct sonde_trace                  *trac
 
 void sonde_averages_free(struct sonde_averages *averages)
 {
-    if (!averages)
+    if (!averages || snd_kept_return(averages->trace, averages))
         return;
     clear(averages);
     free(averages);

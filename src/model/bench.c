@@ -278,6 +278,15 @@ static int compare_batches(const void *left, const void *right)
 
 /* ----------------------------------------------------------------- the whole */
 
+/* Ranges and counters of a benchmark have names that only it gives: without one there is nothing to walk for. */
+static bool has_labels(const struct sonde_bench *b)
+{
+    for (uint32_t i = 0; i < b->trace->names.count; i++)
+        if (b->labels[i].part != PART_NONE)
+            return true;
+    return false;
+}
+
 static enum sonde_status build(struct sonde_bench *b, struct sonde_error *err)
 {
     const struct snd_consumer consumer = { .user = b,
@@ -289,8 +298,11 @@ static enum sonde_status build(struct sonde_bench *b, struct sonde_error *err)
 
     snd_bench_read_facts(b);
     bool              failed = b->assembly.out_of_memory;
-    enum sonde_status status = snd_assemble(&b->assembly, b->trace, SONDE_BY_TIME, &consumer, err);
-    snd_assembly_release(&b->assembly);
+    enum sonde_status status = SONDE_OK;
+    if (has_labels(b)) {
+        status = snd_assemble(&b->assembly, b->trace, SONDE_BY_TIME, &consumer, err);
+        snd_assembly_release(&b->assembly);
+    }
     if (status != SONDE_OK)
         return status;
     if (failed || b->assembly.out_of_memory)

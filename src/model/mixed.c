@@ -310,6 +310,8 @@ enum sonde_status snd_mixed_walk(struct snd_mixed *m, struct sonde_trace *trace,
     m->chain_room = 16;
     m->failed = !m->threads || !m->chains || !find_aliases(m);
     ride.has_ranges = has_lanes(trace);
+    if (!m->failed && trace->summary && sonde_summary_totals(trace->summary)->samples == 0)
+        return SONDE_OK; /* known to have none */
     if (!m->failed && (ride.has_ranges || (trace->rider && !trace->rider->done)))
         status = assemble(&ride, forget, err);
     else if (!m->failed)

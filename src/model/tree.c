@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "format/fields.h"
 #include "model/assembly.h"
+#include "model/kept.h"
 
 #define NODES_MAX (1u << 20) /* different paths; what is beyond counts for its parent only */
 #define NO_NODE UINT32_MAX
@@ -233,22 +234,33 @@ static enum sonde_status build(struct sonde_trace *trace, bool per_thread, struc
     return SONDE_OK;
 }
 
+static void free_tree(void *tree)
+{
+    sonde_tree_free(tree);
+}
+
 enum sonde_status sonde_tree_new(struct sonde_trace *trace, bool per_thread,
                                  struct sonde_tree **out, struct sonde_error *err)
 {
-    bool              keyed = trace->is_keyed;
+    bool keyed = trace->is_keyed;
+
+    *out = snd_kept_lend(trace, free_tree, per_thread);
+    if (*out)
+        return SONDE_OK;
     enum sonde_status status = build(trace, per_thread, out, err);
 
     if (status == SONDE_OK && trace->is_keyed != keyed) { /* start over, by time */
         sonde_tree_free(*out);
         status = build(trace, per_thread, out, err);
     }
+    if (status == SONDE_OK)
+        snd_kept_add(trace, free_tree, per_thread, *out);
     return status;
 }
 
 void sonde_tree_free(struct sonde_tree *t)
 {
-    if (!t)
+    if (!t || snd_kept_return(t->trace, t))
         return;
     free(t->nodes);
     free(t->last_child);

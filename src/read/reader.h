@@ -116,6 +116,7 @@ struct snd_reader_thread {
     struct sonde_thread shown;
 };
 
+struct snd_kept;
 struct snd_rider;
 
 struct sonde_trace {
@@ -132,8 +133,10 @@ struct sonde_trace {
     struct snd_devices *devices; /* read when asked for (read/devices.h), or NULL */
     struct snd_rider *rider; /* shares the next whole walk of a model (model/assembly.h), or NULL */
     struct sonde_summary
-            *summary; /* finished, for all that ask for one (model/summary.h), or NULL */
-    uint32_t walks;   /* over all events that went to the end: tests count them */
+                    *summary; /* finished, for all that ask for one (model/summary.h), or NULL */
+    struct snd_kept *kept;    /* models to be lent (model/kept.h) */
+    bool             keeps;
+    uint32_t         walks; /* over all events that went to the end: tests count them */
 };
 
 /* Opens a trace whose bytes are in memory, which must stay. As sonde_trace_open otherwise. */

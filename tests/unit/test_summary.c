@@ -7,6 +7,7 @@
 #include "model/summary.h"
 #include "read/reader.h"
 #include "scratch.h"
+#include "snd_config.h"
 #include "sonde/export.h"
 
 static struct sonde_summary *build(struct sonde_trace *trace)
@@ -185,14 +186,11 @@ static void damage_is_in_the_ledger(void **state)
 
 /* ------------------------------------------------------------------- walks */
 
-/* How often a report of the view walks over the trace; `frees`: with memory that is freed. */
-static uint32_t count_walks(const char *view, enum sonde_report_format format, bool frees)
+/* A trace of steps, ranges, samples and memory; `frees`: which is freed, without its size. */
+static struct sonde_trace *open_walked(bool frees)
 {
-    struct synth               *s = synth_new(scratch_path("walks"), NULL);
-    uint32_t                    t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
-    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
-    struct sonde_buffer         text = { 0 };
-    struct sonde_sink           sink = sonde_sink_buffer(&text);
+    struct synth *s = synth_new(scratch_path("walks"), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
 
     for (uint32_t i = 0; i < 10; i++) {
         synth_step(s, t, 100 * i, i);
@@ -204,7 +202,17 @@ static uint32_t count_walks(const char *view, enum sonde_report_format format, b
             synth_free(s, u, 100 * i + 60, SND_DEVICE(0, 0), i == 9 ? 1 : 16 * (i + 1), 0);
     }
     synth_close(s, true);
-    struct sonde_trace *trace = scratch_open(scratch_path("walks"));
+    return scratch_open(scratch_path("walks"));
+}
+
+/* How often a report of the view walks over the trace. */
+static uint32_t count_walks(const char *view, enum sonde_report_format format, bool frees)
+{
+    struct sonde_trace         *trace = open_walked(frees);
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_buffer         text = { 0 };
+    struct sonde_sink           sink = sonde_sink_buffer(&text);
+
     options.view = view;
     options.format = format;
     assert_int_equal(sonde_report(trace, &options, &sink, NULL), SONDE_OK);
@@ -215,6 +223,32 @@ static uint32_t count_walks(const char *view, enum sonde_report_format format, b
     sonde_buffer_release(&text);
     sonde_trace_close(trace);
     return walks;
+}
+
+static uint32_t count_export_walks(const char *format, bool frees)
+{
+    struct sonde_trace *trace = open_walked(frees);
+    struct sonde_buffer bytes = { 0 };
+    struct sonde_sink   sink = sonde_sink_buffer(&bytes);
+
+    assert_int_equal(sonde_export(trace, format, NULL, &sink, NULL), SONDE_OK);
+    assert_null(trace->rider);
+    assert_null(trace->kept);
+    uint32_t walks = trace->walks;
+    sonde_buffer_release(&bytes);
+    sonde_trace_close(trace);
+    return walks;
+}
+
+/* Tables come from one walk. What views of the page have in common is made once. */
+static void exports_walk_seldom(void **state)
+{
+    (void)state;
+    for (int frees = 0; frees < 2; frees++) {
+        assert_int_equal(count_export_walks("sqlite", frees), 1);
+        if (SND_HAVE_PAGE)
+            assert_int_equal(count_export_walks("html", frees), 17);
+    }
 }
 
 /* The ledger under every view comes from the walk that the view makes itself. */
@@ -283,6 +317,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reports_walk_once),
+        cmocka_unit_test(exports_walk_seldom),
         cmocka_unit_test(a_shared_summary_is_lent),
         cmocka_unit_test(totals_threads_and_steps),
         cmocka_unit_test(the_ledger_tells_all),
