@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sonde/model.h - what is computed from a trace: averages, tree, memory, steps, threads, ledger.
+ * sonde/model.h - what is computed from a trace: averages, events, modules, tree, steps, threads, ledger;
+ * and, by its includes, memory, functions, lines, samples.
  *
  * Each is built from a trace in one pass (memory: two) without keeping its events. They may refer to
  * the trace: close it last.
@@ -14,6 +15,10 @@
 #ifndef SONDE_MODEL_H
 #define SONDE_MODEL_H
 
+#include "sonde/functions.h"
+#include "sonde/memory.h"
+#include "sonde/pack.h"
+#include "sonde/samples.h"
 #include "sonde/trace.h"
 
 #ifdef __cplusplus
@@ -115,6 +120,14 @@ struct sonde_averages_totals {
 };
 SONDE_API const struct sonde_averages_totals *
 sonde_averages_totals(const struct sonde_averages *averages);
+
+/*
+ * Passes of a benchmark (bench.h) that the averages cover, 0: not a benchmark; and a row for one
+ * pass: calls, times, bytes and FLOPs divided by the passes, shortest and longest call unchanged.
+ */
+SONDE_API uint64_t             sonde_averages_passes(const struct sonde_averages *averages);
+SONDE_API struct sonde_average sonde_average_of_pass(const struct sonde_average *row,
+                                                     uint64_t                    passes);
 
 /* ----------------------------------------------------------------- events */
 
@@ -236,14 +249,6 @@ SONDE_API enum sonde_status sonde_modules_new(struct sonde_trace    *trace,
                                               struct sonde_modules **out, struct sonde_error *err);
 SONDE_API void              sonde_modules_free(struct sonde_modules *modules);
 SONDE_API size_t            sonde_modules_count(const struct sonde_modules *modules);
-/*
- * Passes of a benchmark (bench.h) that the averages cover, 0: not a benchmark; and a row for one
- * pass: calls, times, bytes and FLOPs divided by the passes, shortest and longest call unchanged.
- */
-SONDE_API uint64_t             sonde_averages_passes(const struct sonde_averages *averages);
-SONDE_API struct sonde_average sonde_average_of_pass(const struct sonde_average *row,
-                                                     uint64_t                    passes);
-
 /* Passes of a benchmark (bench.h) that this is the sum of; 0: not a benchmark. */
 SONDE_API uint64_t                   sonde_modules_passes(const struct sonde_modules *modules);
 SONDE_API const struct sonde_module *sonde_modules_node(const struct sonde_modules *modules,
@@ -262,38 +267,6 @@ SONDE_API enum sonde_status sonde_roof_measure(struct sonde_roof *out, struct so
 /* As JSON: the value of the metadata machine.roof, by which the view roofline knows it. */
 #define SONDE_ROOF_TEXT 160
 SONDE_API void sonde_roof_text(const struct sonde_roof *roof, char out[SONDE_ROOF_TEXT]);
-
-/* -------------------------------------------------------- memory over time */
-
-/* torch's categories; docs/MEMORY.md defines them. */
-enum sonde_memory_category {
-    SONDE_MEMORY_UNKNOWN,
-    SONDE_MEMORY_PARAMETER,
-    SONDE_MEMORY_OPTIMIZER_STATE,
-    SONDE_MEMORY_INPUT,
-    SONDE_MEMORY_TEMPORARY,
-    SONDE_MEMORY_ACTIVATION,
-    SONDE_MEMORY_GRADIENT,
-    SONDE_MEMORY_AUTOGRAD_DETAIL,
-    SONDE_MEMORY_CATEGORIES,
-};
-
-/* Every change of a device's live memory, in order of time. */
-struct sonde_timeline_columns {
-    size_t          count;
-    const int64_t  *time_ns;
-    const int64_t  *bytes;    /* change; negative for a free */
-    const uint8_t  *category; /* enum sonde_memory_category */
-    const uint64_t *address;
-};
-struct sonde_timeline; /* opaque */
-/* `type` and `index` as in struct sonde_memory_device; `index` SONDE_NONE: all of the type. */
-SONDE_API enum sonde_status sonde_timeline_new(struct sonde_trace *trace, uint32_t type,
-                                               uint32_t index, struct sonde_timeline **out,
-                                               struct sonde_error *err);
-SONDE_API void              sonde_timeline_free(struct sonde_timeline *timeline);
-SONDE_API const struct sonde_timeline_columns *
-sonde_timeline_columns(const struct sonde_timeline *timeline);
 
 /* ------------------------------------------------------------------- tree */
 
@@ -316,237 +289,6 @@ SONDE_API enum sonde_status        sonde_tree_new(struct sonde_trace *trace, boo
 SONDE_API void                     sonde_tree_free(struct sonde_tree *tree);
 SONDE_API size_t                   sonde_tree_count(const struct sonde_tree *tree);
 SONDE_API const struct sonde_node *sonde_tree_node(const struct sonde_tree *tree, size_t index);
-
-/* ----------------------------------------------------------------- memory */
-
-struct sonde_memory_device {
-    uint32_t type, index; /* 0 CPU, 1 CUDA; index SONDE_NONE: default */
-    uint32_t process;     /* of a GPU: whose memory it is; CPU: SONDE_NONE, of all */
-    uint64_t allocs, frees;
-    uint64_t allocated_bytes, freed_bytes;
-    uint64_t unmatched_frees, unmatched_free_bytes; /* of memory allocated before the recording */
-    int64_t  peak_bytes;   /* exact: maximum of live bytes, of allocations in the trace ... */
-    int64_t  peak_time_ns; /* ... and of before, where before_bytes is known */
-    int64_t  end_bytes;    /* live at the end */
-    uint64_t end_count;    /* blocks that the trace has the allocation of */
-    /* Of a GPU, as torch's caching allocator counts; -1: not recorded. */
-    int64_t before_bytes;           /* in use when the recording began */
-    int64_t reserved_peak_bytes;    /* the most that the allocator held */
-    int64_t reserved_at_peak_bytes; /* what it held when most was in use */
-};
-/* Live bytes at the peak and at the end, by the innermost range that allocated them. */
-struct sonde_memory_holder {
-    uint32_t          device; /* index into the devices */
-    struct sonde_text name;   /* "(no range)" outside any; "(before the recording)" */
-    struct sonde_text module; /* path; empty when not grouped by it */
-    struct sonde_text stack;  /* frames, innermost first, one per line; or empty */
-    int64_t           peak_bytes, end_bytes;
-    uint64_t          peak_count, end_count;
-};
-/* Live bytes over time, reduced to at most 1,024 points per device; extremes are kept. */
-struct sonde_memory_point {
-    uint32_t device;
-    int64_t  time_ns, bytes;
-};
-struct sonde_memory; /* opaque */
-SONDE_API enum sonde_status sonde_memory_new(struct sonde_trace *trace, struct sonde_memory **out,
-                                             struct sonde_error *err);
-/* The same; holders are told apart by SONDE_GROUP_MODULE and SONDE_GROUP_STACK as well. */
-SONDE_API enum sonde_status sonde_memory_new_by(struct sonde_trace *trace, unsigned groups,
-                                                uint32_t stack_depth, struct sonde_memory **out,
-                                                struct sonde_error *err);
-SONDE_API void              sonde_memory_free(struct sonde_memory *memory);
-SONDE_API size_t            sonde_memory_device_count(const struct sonde_memory *memory);
-SONDE_API const struct sonde_memory_device *sonde_memory_device(const struct sonde_memory *memory,
-                                                                size_t                     i);
-SONDE_API size_t sonde_memory_holder_count(const struct sonde_memory *memory);
-SONDE_API const struct sonde_memory_holder *sonde_memory_holder(const struct sonde_memory *memory,
-                                                                size_t                     i);
-SONDE_API size_t sonde_memory_point_count(const struct sonde_memory *memory);
-SONDE_API const struct sonde_memory_point *sonde_memory_point(const struct sonde_memory *memory,
-                                                              size_t                     i);
-
-/* -------------------------------------------------------------- functions */
-
-/*
- * The functions of a Python program and who calls whom, by cProfile's rules: self time is a
- * function's own, total time is that of its outermost calls, a call is primitive if the function
- * was not running already. A resumption of a generator or coroutine is not a call; what it runs
- * is counted, what it awaits is kept apart. C functions have the file "~" and the line 0.
- * Counted in place (tallies) or from ranges, whichever a process has; equal functions of several
- * processes are one.
- */
-struct sonde_function {
-    struct sonde_text file, name;
-    uint32_t          line; /* where it begins */
-    uint64_t          calls, primitive_calls;
-    int64_t           self_ns, total_ns;
-    uint64_t          resumptions;
-    int64_t           awaiting_ns;
-    uint32_t          first_caller, caller_count; /* numbers of sonde_functions_caller */
-    uint32_t          first_callee, callee_count; /* numbers of sonde_functions_callee */
-};
-struct sonde_call {
-    uint32_t caller, callee; /* functions; caller SONDE_NONE: called from outside */
-    uint64_t calls, primitive_calls;
-    int64_t  self_ns, total_ns; /* of the callee, when called by this caller */
-};
-struct sonde_functions; /* opaque */
-/* Owns: the caller, until sonde_functions_free(). */
-SONDE_API enum sonde_status sonde_functions_new(struct sonde_trace      *trace,
-                                                struct sonde_functions **out,
-                                                struct sonde_error      *err);
-SONDE_API void              sonde_functions_free(struct sonde_functions *functions);
-SONDE_API size_t            sonde_functions_count(const struct sonde_functions *functions);
-/* In the order in which they were first seen; NULL past the last. */
-SONDE_API const struct sonde_function *sonde_functions_row(const struct sonde_functions *functions,
-                                                           size_t                        index);
-/* Calls by callee, and the same by caller: of a function, `count` from its `first`. */
-SONDE_API const struct sonde_call *sonde_functions_caller(const struct sonde_functions *functions,
-                                                          size_t                        index);
-SONDE_API const struct sonde_call *sonde_functions_callee(const struct sonde_functions *functions,
-                                                          size_t                        index);
-
-/*
- * A call tree from who calls whom: the time of a function with several callers is divided
- * among them in proportion to the time measured for each, as gprof does, so that the sum is
- * preserved. A function is not expanded inside itself. Node 0 is the root, of no
- * function; paths below a thousandth of the whole are left out.
- */
-struct sonde_call_node {
-    uint32_t function;                          /* SONDE_NONE: the root */
-    uint32_t parent, first_child, next_sibling; /* 0: none; children longest first */
-    uint32_t depth;
-    double   calls; /* divided as the times are */
-    int64_t  total_ns, self_ns;
-};
-struct sonde_call_tree; /* opaque */
-SONDE_API enum sonde_status             sonde_call_tree_new(const struct sonde_functions *functions,
-                                                            struct sonde_call_tree      **out,
-                                                            struct sonde_error           *err);
-SONDE_API void                          sonde_call_tree_free(struct sonde_call_tree *tree);
-SONDE_API size_t                        sonde_call_tree_count(const struct sonde_call_tree *tree);
-SONDE_API const struct sonde_call_node *sonde_call_tree_node(const struct sonde_call_tree *tree,
-                                                             size_t                        index);
-
-/* ------------------------------------------------------------------ lines */
-
-/* What was counted for lines: time (line_profiler's job) or memory (memory_profiler's). */
-enum sonde_line_kind { SONDE_LINES_TIME, SONDE_LINES_MEMORY };
-
-struct sonde_line {
-    uint32_t line;
-    uint64_t hits; /* times it ran */
-    int64_t  time_ns;
-    int64_t  increment_bytes; /* net, of all its runs */
-    uint64_t allocated_bytes, freed_bytes;
-    uint64_t usage_bytes; /* of the process after the line: the latest run's */
-    uint64_t peak_bytes;  /* peak above what was in use when it began */
-};
-/* A function whose lines were counted; its lines are `count` from `first`, in their order. */
-struct sonde_line_function {
-    struct sonde_text file, name;
-    uint32_t          line; /* where it begins */
-    uint32_t          first, count;
-    uint64_t          hits;
-    int64_t           time_ns;  /* of its lines */
-    struct sonde_text source;   /* source text of code that is in no file (a notebook's cell) */
-    bool              has_stat; /* the file's status when it was recorded: */
-    uint64_t          stat_size;
-    int64_t           stat_mtime_ns;
-};
-struct sonde_lines; /* opaque */
-SONDE_API enum sonde_status sonde_lines_new(struct sonde_trace *trace, enum sonde_line_kind kind,
-                                            struct sonde_lines **out, struct sonde_error *err);
-SONDE_API void              sonde_lines_free(struct sonde_lines *lines);
-SONDE_API size_t            sonde_lines_function_count(const struct sonde_lines *lines);
-/* In the order in which they were registered; NULL past the last. */
-SONDE_API const struct sonde_line_function *sonde_lines_function(const struct sonde_lines *lines,
-                                                                 size_t                    index);
-SONDE_API const struct sonde_line *sonde_lines_line(const struct sonde_lines *lines, size_t index);
-
-/* ---------------------------------------------------------------- samples */
-
-/*
- * Sampled stacks, as a tree for each thread, for each process or for all:
- * equal paths merged, a function being its file, its name and the line where it begins. The root
- * stands for the threads that the tree is of.
- */
-enum sonde_samples_by { SONDE_SAMPLES_BY_THREAD, SONDE_SAMPLES_BY_PROCESS, SONDE_SAMPLES_MERGED };
-struct sonde_samples_options {
-    enum sonde_samples_by by;
-    bool                  hide_imports; /* the import system's functions count for their callers */
-    bool fold_recursion; /* a function that calls itself is one node, with the number of levels */
-    bool skip_idle;      /* nodes leave out the time in which a thread waited */
-};
-struct sonde_sample_node {
-    struct sonde_text function, file; /* empty: the root */
-    uint32_t          line;           /* where the function begins; 0 unknown */
-    bool              is_native;
-    uint32_t          parent, first_child, next_sibling; /* 0: none; children longest first */
-    uint32_t          depth;                             /* root 0 */
-    uint32_t          levels;                            /* of recursion that it stands for */
-    uint64_t          samples;                           /* of it and all below */
-    int64_t           time_ns, self_ns;                  /* wall time; self: it was innermost */
-    int64_t           cpu_ns, gil_ns;                    /* of time_ns: on the CPU, with the lock */
-    bool              is_range; /* no function: a range or an operator that was open */
-};
-struct sonde_sample_thread {
-    uint32_t thread;  /* index of the trace; of several: the first seen */
-    uint32_t threads; /* number of threads in the tree */
-    uint32_t root;    /* node */
-    uint64_t samples;
-    int64_t  time_ns, cpu_ns, gil_ns, gil_wait_ns, idle_ns;
-    int64_t  first_ns, last_ns; /* from the begin of the first sample to the end of the last */
-};
-struct sonde_samples; /* opaque */
-/* Owns: the caller, until sonde_samples_free(). `options` may be NULL: nothing hidden, by thread. */
-SONDE_API enum sonde_status sonde_samples_new(struct sonde_trace                 *trace,
-                                              const struct sonde_samples_options *options,
-                                              struct sonde_samples **out, struct sonde_error *err);
-/*
- * The same samples in trees of another shape, without walking the trace again. `samples` is one that
- * sonde_samples_new() made, and may be freed first. Owns: as above.
- */
-SONDE_API enum sonde_status sonde_samples_merge(const struct sonde_samples         *samples,
-                                                const struct sonde_samples_options *options,
-                                                struct sonde_samples              **out,
-                                                struct sonde_error                 *err);
-SONDE_API void              sonde_samples_free(struct sonde_samples *samples);
-/* The trees. Threads with samples: a process's main thread before its others. NULL past the last. */
-SONDE_API size_t sonde_samples_thread_count(const struct sonde_samples *samples);
-SONDE_API const struct sonde_sample_thread *
-sonde_samples_thread(const struct sonde_samples *samples, size_t index);
-SONDE_API const struct sonde_sample_node *sonde_samples_node(const struct sonde_samples *samples,
-                                                             size_t                      index);
-/* The node after `at` in the tree under `root`, each before its children; 0 after the last. */
-SONDE_API uint32_t sonde_samples_next(const struct sonde_samples *samples, uint32_t at,
-                                      uint32_t root);
-/* The requested sampling rate in Hz; 0: unknown. */
-SONDE_API double sonde_samples_rate(const struct sonde_samples *samples);
-
-/*
- * The functions of all those trees, each once: self time is that in which it was innermost, total
- * time that in which it was running, however often in one stack. Longest self time first.
- */
-struct sonde_sample_function {
-    struct sonde_text function, file;
-    uint32_t          line;
-    bool              is_native;
-    uint64_t          samples; /* in which it was running */
-    int64_t           self_ns, total_ns;
-    int64_t           off_cpu_ns; /* of total_ns: not on the CPU */
-};
-struct sonde_sample_functions {
-    size_t                        count;
-    struct sonde_sample_function *rows;
-    int64_t                       whole_ns; /* of all trees: what percentages refer to */
-};
-/* Owns: the caller, until sonde_sample_functions_free(). Text is the trace's. */
-SONDE_API enum sonde_status sonde_sample_functions_new(const struct sonde_samples     *samples,
-                                                       struct sonde_sample_functions **out,
-                                                       struct sonde_error             *err);
-SONDE_API void              sonde_sample_functions_free(struct sonde_sample_functions *functions);
 
 /* ------------------------------------------- summary: threads, steps, ledger */
 
@@ -599,49 +341,6 @@ SONDE_API const struct sonde_step_row *sonde_summary_step(const struct sonde_sum
 SONDE_API size_t sonde_summary_ledger_count(const struct sonde_summary *summary);
 SONDE_API const struct sonde_ledger_item *sonde_summary_ledger(const struct sonde_summary *summary,
                                                                size_t                      i);
-
-/* ------------------------------------------------------------ check and pack */
-
-struct sonde_check {
-    uint64_t files, chunks, events, records;
-    uint64_t damaged_chunks; /* checksum or structure wrong: read up to the damage */
-    uint64_t skipped_bytes;  /* belonging to no readable chunk */
-    uint64_t unknown_chunks, unknown_events;
-    uint64_t damaged_headers; /* files whose header fails its checksum */
-    uint64_t refused_files;   /* of a folder: cannot be opened, or of a newer version */
-    bool     closed;          /* every file ended in order */
-    uint64_t missing_bytes;   /* by how much closed files were longer when they were closed */
-    uint64_t missing_events;  /* how many more events they had */
-};
-/* Reads every byte of the file or folder at `path` and verifies every checksum. */
-SONDE_API enum sonde_status sonde_check(const char *path, struct sonde_check *out,
-                                        struct sonde_error *err);
-/*
- * Writes a compacted copy of the trace file `path` to `out_path` (a temporary file, then renamed,
- * so that `out_path` may equal `path`). Damaged parts are left out: packing also recovers. A folder
- * is packed file by file into the folder `out_path`. `level`: of zstd, 1 to 19; 0: the default;
- * -1: nothing is compressed, only space that the recording reserved and did not use is left out.
- * Errors: SONDE_E_UNSUPPORTED when built without zstd, unless -1; SONDE_E_IO; SONDE_E_FORMAT.
- */
-SONDE_API enum sonde_status sonde_pack(const char *path, const char *out_path, int level,
-                                       struct sonde_error *err);
-
-/* One session's part of a trace that several share: docs/FORMAT.md, Sessions. */
-struct sonde_span {
-    uint64_t begin, end; /* raw clock; both are part of it */
-};
-struct sonde_cut {
-    uint32_t                 session;                   /* whose tallies */
-    bool                     samples, counters, ranges; /* events that are kept, too */
-    const struct sonde_span *spans;                     /* of which times */
-    size_t                   span_count;
-    bool                     ended; /* closed in order, although the recording continues */
-    bool                     all;   /* every event of these times, of whatever kind */
-    const char *report; /* facts on tensors of this subject alone; NULL: of all subjects */
-};
-/* Writes the session's part of the trace file `path`, without its children's files, to `out_path`. */
-SONDE_API enum sonde_status sonde_cut_session(const char *path, const char *out_path,
-                                              const struct sonde_cut *cut, struct sonde_error *err);
 
 #ifdef __cplusplus
 }
