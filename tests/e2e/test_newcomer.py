@@ -257,6 +257,10 @@ def copy_tree(to):
     """What is in the tree but was not built there, by the folders' names."""
     left_out = shutil.ignore_patterns("build*", ".venv", ".git", "demo", "__pycache__", "_probes")
     shutil.copytree(ROOT, to, ignore=left_out, symlinks=True)
+    page = ROOT / "build/report/page.html"
+    if page.exists():  # as a release archive has it: nothing that is added here is of the page
+        (to / "report/built").mkdir(exist_ok=True)
+        shutil.copy(page, to / "report/built")
     for kind, files in [*ADDED.items(), ("the second probe", INJECTED)]:
         for path, what in files.items():
             (to / path).parent.mkdir(exist_ok=True)

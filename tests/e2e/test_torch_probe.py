@@ -25,6 +25,7 @@ sonde = pytest.importorskip("sonde")
 _record = pytest.importorskip("sonde._record", reason="sonde was built without its recorder")
 from sonde.torch import _attach as _torch_probe  # noqa: E402
 
+import warm_torch  # noqa: E402
 from cli_tools import SONDE, sonde as run_sonde  # noqa: E402
 from torch_tools import TORCH  # noqa: E402
 
@@ -643,7 +644,7 @@ def test_run_outlives_a_profiler_of_the_script(tmp_path):
         torch.zeros(2)
         _torch_probe.stop()
         torch.empty(2).neg()
-    """)
+    """, prefix=[warm_torch.python()])
     names = [one.name for one in read(trace)[0]]
     assert {"aten::ones", "aten::zeros", "aten::neg"} <= set(names)
 
@@ -653,7 +654,7 @@ def test_run_keeps_an_exception_and_what_was_recorded(tmp_path):
         import torch
         torch.ones(3).add(1)
         raise RuntimeError("of the script")
-    """, status=1)
+    """, status=1, prefix=[warm_torch.python()])
     assert b"of the script" in done.stderr
     assert "aten::add" in [one.name for one in read(trace)[0]]
 
@@ -701,7 +702,7 @@ def test_run_with_loader_workers(tmp_path, context):
             total = sum(batch.sum().item() for batch in loader)
             assert total == 2 * 2 * 28
             torch.ones(1).neg()
-    """, "--shapes")
+    """, "--shapes", prefix=[sys.executable if context == "spawn" else warm_torch.python()])
     ours, _, _, data = read(trace)
     pids = {p["pid"]: i for i, p in enumerate(data["processes"])}
     assert len(pids) == 3
