@@ -62,12 +62,12 @@ const struct snd_exporter snd_exporters[] = {
     { { "csv", ".csv", "one line per range: where, when, how long, what", NULL, NULL },
       snd_export_csv },
     { { "sqlite", ".db",
-        "an SQLite database: ranges, samples, memory, counters, steps; no GPU work, links, tallies",
+        "an SQLite database: ranges, samples, memory, counters, steps, GPU work; no links, tallies",
         NULL, NULL },
       snd_export_sqlite },
     { { "parquet", ".parquet",
-        "a folder of Parquet files, by job and process, for DuckDB, Spark, pandas; no GPU work, "
-        "links, tallies",
+        "a folder of Parquet files, by job and process, for DuckDB, Spark, pandas; no links, "
+        "tallies",
         NULL, NULL },
       snd_export_no_stream },
     { { "benchmark", ".yml", "a model's cost as pytorch-benchmark writes it (YAML)", NULL, NULL },

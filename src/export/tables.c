@@ -456,6 +456,8 @@ enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, snd_s
         st = snd_summary_begin(trace, &summary, err);
     if (st == SONDE_OK)
         st = walk(&w, err);
+    if (st == SONDE_OK && !w.stopped && wanted & SND_SQL_ONLY(gpu_work))
+        st = snd_sql_gpu_rows(trace, row, user, &w.stopped, err);
     if (st == SONDE_OK && !w.stopped) {
         write_processes(&w);
         write_threads(&w);

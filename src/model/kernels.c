@@ -6,6 +6,12 @@
 
 #include "base/map.h"
 
+const char *const snd_work_words[] = {
+    [SND_WORK_KERNEL] = "kernel",
+    [SND_WORK_COPY] = "copy",
+    [SND_WORK_FILL] = "fill",
+};
+
 /* A part of a row: of one configuration, of one place, of one operator. */
 struct part {
     uint32_t row, which;

@@ -13,6 +13,9 @@
 #include "model/occupancy.h"
 #include "model/placetexts.h"
 
+/* By kind of work that counts as a device's time: snd_work_counts(). */
+extern const char *const snd_work_words[];
+
 struct snd_kernel_row {
     struct sonde_text        name;
     uint32_t                 kind;               /* enum snd_work_kind */

@@ -72,12 +72,6 @@ static const struct snd_column columns[COLUMNS] = {
 static const char *const spare[] = { "GPU min", "GPU max",    "Delay 95 %", "Registers",
                                      "Block",   "Shared Mem", "Module",     NULL };
 
-static const char *const kinds[] = {
-    [SND_WORK_KERNEL] = "kernel",
-    [SND_WORK_COPY] = "copy",
-    [SND_WORK_FILL] = "fill",
-};
-
 /* "(132, 4, 1)"; of several configurations, that which took most time. */
 static struct snd_cell size_cell(struct snd_doc *doc, const uint32_t size[3])
 {
@@ -118,7 +112,7 @@ static void add_row(struct snd_doc *doc, const struct snd_kernels *k,
     for (size_t i = 0; i < COLUMNS; i++)
         cells[i] = snd_cell_none();
     cells[COLUMN_NAME] = snd_cell_text(row->name);
-    cells[COLUMN_KIND] = snd_cell_string(kinds[row->kind]);
+    cells[COLUMN_KIND] = snd_cell_string(snd_work_words[row->kind]);
     if (row->process != SONDE_NONE)
         cells[COLUMN_PROCESS] = snd_cell_number(sonde_trace_process(doc->trace, row->process)->pid);
     if (row->device != SONDE_NONE)

@@ -87,6 +87,26 @@ def test_steps_of_ranges(tmp_path):
         assert wrong == (0,) and db.execute("select count(*) from ranges where step is null").fetchone() == (0,)
 
 
+@pytest.mark.parametrize("case", ["train", "gpu", "gpu_idle", "gpu_large"])
+def test_gpu_work_is_that_of_the_view(case, tmp_path):
+    """Of a training recorded on a GPU, and of synthetic traces: rows add up to the view's, operator by operator."""
+    trace = ROOT / "tests/data/cuda/train.sonde" if case == "train" else generate(
+        case, tmp_path / "t.sonde", *(["500"] if case in SIZED else []))
+    shown = read_json("report", trace, "--view", "kernels", "--group-by", "operator", "--json", "--rows", "-1")["rows"]
+    expected = {(row["name"], row["kind"], row["operator"]):
+                (row["count"], row["total_ns"], row["min_ns"], row["max_ns"], row["bytes"], row["graph_count"]) for row in shown}
+    with export(trace, tmp_path / "t.db") as db:
+        found = {row[:3]: row[3:] for row in db.execute("""
+            select name, kind, coalesce(operator, iif(thread is null, null, '(no range)')), count(*), sum(duration_ns), min(duration_ns), max(duration_ns),
+                   sum(bytes), count(graph_node) from gpu_work group by 1, 2, 3""")}
+        lost = db.execute("select count(*) from gpu_work where (thread is null) != (launch_ns is null)").fetchone()
+        around = db.execute("""
+            select count(*) from gpu_work g where operator is not null and operator != 'ProfilerStep*' and not exists (
+                select * from ranges r where r.thread = g.thread and r.name = g.operator
+                    and g.launch_ns between r.start_ns and r.start_ns + r.duration_ns)""").fetchone()
+    assert found == expected and expected and lost == around == (0,)
+
+
 def test_many_rows_and_names(tmp_path):
     """Trees of several levels, of a table and of an index."""
     trace = generate("many_names", tmp_path / "t.sonde", "20000")
