@@ -127,7 +127,9 @@ static void choose_outside(struct snd_run_args *args, char **program)
 
     bool is_python = snd_runs_python(program);
 
-    o->wanted = samples && !args->schedule && (!is_python || p->native);
+    o->clock = samples && (!is_python || p->native);
+    o->per_function = p->per_function && !is_python;
+    o->wanted = (o->clock || o->per_function) && !args->schedule;
     o->beside_python = p->native;
     o->unasked = p->unasked;
     args->probes.outside = o->wanted && !is_python && !p->ops && !p->functions && !p->lines &&

@@ -35,6 +35,7 @@ static void add_word(struct sonde_buffer *out, const char *word)
 
 void snd_outside_prepare(struct snd_outside *o, const char *folder, char *const *program)
 {
+    o->folder = folder;
     snd_buf_format(&o->path, "%ssamples.sonde", folder);
     for (size_t i = 0; program[i]; i++)
         add_word(&o->command, program[i]);
@@ -103,11 +104,12 @@ static void work(const struct snd_outside *o, pid_t program, struct pipes pipes)
           .path = o->path.bytes,
           .command = o->command.bytes,
           .way = "by sonde run",
-          .period_ns = 1000000000u / (uint64_t)(o->hz > 0 ? o->hz : SND_OUTSIDE_HZ),
+          .period_ns = o->clock ? 1000000000u / (uint64_t)(o->hz > 0 ? o->hz : SND_OUTSIDE_HZ) : 0,
+          .counters = o->per_function ? getenv("SONDE_FUNCTION_COUNTERS") : NULL,
           .max_bytes = o->max_bytes,
           .keep_last = o->keep_last,
           .off_cpu = o->off_cpu,
-          .beside_python = o->beside_python,
+          .beside_python = o->beside_python || o->per_function, /* which count for themselves */
           .on_exec = true,
           .stop = pipes.stop,
           .ready = tell_ready,
@@ -152,6 +154,10 @@ void snd_outside_start(struct snd_outside *o, pid_t program)
 {
     int ready[2], stop[2];
 
+    if (o->runs++ > 0) {
+        snd_buf_clear(&o->path);
+        snd_buf_format(&o->path, "%ssamples-%u.sonde", o->folder, o->runs);
+    }
     if (!o->wanted || o->path.failed || o->command.failed || pipe2(ready, O_CLOEXEC) != 0)
         return;
     if (pipe2(stop, O_CLOEXEC) != 0) {

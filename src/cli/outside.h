@@ -25,8 +25,12 @@ struct snd_outside {
     int64_t             hz;      /* 0: the default */
     uint64_t            max_bytes;
     bool                keep_last, off_cpu;
+    bool                clock;         /* samples by time */
+    bool                per_function;  /* and by the counters of SONDE_FUNCTION_COUNTERS */
     bool                beside_python; /* only threads that their Python process does not sample */
-    struct sonde_buffer path;          /* of its trace; owned, as the next two */
+    const char         *folder;        /* of the traces; borrowed, ends in '/' */
+    unsigned            runs;          /* so far: each has its trace */
+    struct sonde_buffer path;          /* of the trace of this run; owned, as the next */
     struct sonde_buffer command;       /* as a person types it */
     char                why[256];      /* why nothing is sampled; "" otherwise */
     pid_t               pid;           /* of the sampler; 0: none */

@@ -173,11 +173,24 @@ static void write_sample(struct snd_drain *d, struct snd_seen_thread *thread, ui
     d->recorder.sample(&sample);
 }
 
+/* Of a counter: who caused the events, not when. */
+static void count_events(struct snd_drain *d, uint32_t stack, uint32_t counter, uint64_t events)
+{
+    uint64_t *words = d->recorder.tally(SONDE_TALLY_STACK_COUNTERS, stack, counter,
+                                        SND_STACK_COUNTERS_WORDS);
+
+    if (words) {
+        words[SND_STACK_COUNTERS_SAMPLES]++;
+        words[SND_STACK_COUNTERS_EVENTS] += events;
+    }
+}
+
 /* -------------------------------------------------------------------- records */
 
 static void on_sample(struct snd_drain *d, const struct perf_event_header *record)
 {
     struct snd_native_sample s;
+    uint32_t                 counter;
 
     if (!snd_native_sample_read(record, &s))
         return;
@@ -194,6 +207,10 @@ static void on_sample(struct snd_drain *d, const struct perf_event_header *recor
         return;
     }
     count(d, SND_NATIVE_SAMPLES, 1);
+    if (snd_perf_is_counter(d->perf, s.event, &counter)) {
+        count_events(d, stack, counter, s.period);
+        return;
+    }
     write_sample(d, thread, stack, s.ns, d->perf->period_ns, SONDE_SAMPLED_ON_CPU);
 }
 

@@ -67,6 +67,7 @@ void snd_drain_release(struct snd_drain *drain);
 struct snd_native_sample {
     uint32_t              pid, tid;
     uint64_t              ns, event;
+    uint64_t              period; /* how many of its event it stands for */
     bool                  has_user;
     struct snd_user_stack user;
     const uint8_t        *kernel; /* addresses, innermost first, 8 bytes each */

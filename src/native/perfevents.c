@@ -34,10 +34,11 @@ static struct perf_event_attr make_attr(const struct snd_perf *p)
     struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof attr,
-        .config = PERF_COUNT_SW_CPU_CLOCK,
+        .config = p->period_ns ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_DUMMY,
         .sample_period = p->period_ns,
         .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
-                       PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
+                       PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |
+                       PERF_SAMPLE_STACK_USER,
         .read_format = p->counts_lost ? FORMAT_LOST : 0,
         .disabled = 1,
         .inherit = 1,
@@ -70,6 +71,22 @@ static struct perf_event_attr make_switch_attr(const struct snd_perf *p)
     attr.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
     attr.sample_period = 1;
     attr.context_switch = 1;
+    attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = 0;
+    return attr;
+}
+
+/* The kernel finds out how many of them a sample is to stand for, and says so in each. */
+static struct perf_event_attr make_counter_attr(const struct snd_perf          *p,
+                                                const struct snd_counter_event *event)
+{
+    struct perf_event_attr attr = make_attr(p);
+
+    attr.type = event->type;
+    attr.config = event->config;
+    attr.freq = 1;
+    attr.sample_freq = SND_PERF_COUNTER_HZ;
+    attr.exclude_kernel |= event->user && !event->kernel;
+    attr.exclude_user = event->kernel && !event->user;
     attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = 0;
     return attr;
 }
@@ -132,6 +149,26 @@ static bool open_switches(struct snd_perf *p, pid_t tid)
     return true;
 }
 
+static bool open_counters(struct snd_perf *p, pid_t tid)
+{
+    uint64_t id;
+
+    for (uint32_t n = 0; n < p->counters.count; n++) {
+        struct perf_event_attr attr = make_counter_attr(p, &p->counters.items[n]);
+        for (uint32_t i = 0; i < p->ring_count; i++)
+            if (!open_beside(p, &attr, tid, &p->rings[i], &id) ||
+                !snd_map_put(&p->counted, (struct snd_key){ id, 0, 0 }, n))
+                return false;
+    }
+    return true;
+}
+
+bool snd_perf_is_counter(const struct snd_perf *p, uint64_t event, uint32_t *number)
+{
+    return p->counters.count > 0 &&
+           snd_map_get(&p->counted, (struct snd_key){ event, 0, 0 }, number);
+}
+
 bool snd_perf_is_switch(const struct snd_perf *p, uint64_t event)
 {
     uint32_t found;
@@ -179,6 +216,31 @@ static enum sonde_status refuse(struct sonde_error *err, pid_t pid)
                         "too few file descriptors to sample process %d: raise ulimit -n", (int)pid);
     return snd_fail(err, SONDE_E_UNSUPPORTED, "cannot sample process %d: perf_event_open: %s",
                     (int)pid, strerror(why));
+}
+
+/* These happen in the kernel, to whatever mode they are counted. */
+static const struct snd_counter_event *find_forbidden(const struct snd_perf *p)
+{
+    for (uint32_t n = 0; !p->has_kernel && n < p->counters.count; n++) {
+        const struct snd_counter_event *event = &p->counters.items[n];
+        if (event->type == PERF_TYPE_SOFTWARE && (event->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
+                                                  event->config == PERF_COUNT_SW_CPU_MIGRATIONS))
+            return event;
+    }
+    return NULL;
+}
+
+static enum sonde_status start_counters(struct snd_perf *p, pid_t pid, struct sonde_error *err)
+{
+    const struct snd_counter_event *forbidden = find_forbidden(p);
+
+    if (forbidden)
+        return snd_fail(
+            err, SONDE_E_UNSUPPORTED,
+            "%s happen in the kernel, which kernel.perf_event_paranoid does not let this "
+            "user sample; leave them off, or run as root",
+            forbidden->name);
+    return open_counters(p, pid) ? SONDE_OK : refuse(err, pid);
 }
 
 static void raise_limit(void)
@@ -237,7 +299,12 @@ enum sonde_status snd_perf_open(struct snd_perf *p, pid_t pid, const struct snd_
             return status;
         }
     p->has_switches = wanted->off_cpu && p->has_kernel && open_switches(p, pid);
-    return SONDE_OK;
+    if (wanted->counters)
+        p->counters = *wanted->counters;
+    enum sonde_status status = start_counters(p, pid, err);
+    if (status != SONDE_OK)
+        snd_perf_close(p);
+    return status;
 }
 
 bool snd_perf_add(struct snd_perf *p, pid_t tid)
@@ -248,7 +315,7 @@ bool snd_perf_add(struct snd_perf *p, pid_t tid)
         if (!open_beside(p, &attr, tid, &p->rings[i], &id))
             return false;
     }
-    return !p->has_switches || open_switches(p, tid);
+    return (!p->has_switches || open_switches(p, tid)) && open_counters(p, tid);
 }
 
 static void control(struct snd_perf *p, unsigned long request)
@@ -300,6 +367,7 @@ void snd_perf_close(struct snd_perf *p)
     free(p->events);
     free(p->rings);
     snd_map_release(&p->switches);
+    snd_map_release(&p->counted);
     *p = (struct snd_perf){ 0 };
 }
 

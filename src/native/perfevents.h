@@ -4,7 +4,8 @@
  *
  * One ring per processor. An event counts the processor time of a process (or thread) and of all that
  * it starts; each period it writes a sample: where the thread is, its registers, the top of its stack.
- * Records of all rings come out in the order of their times.
+ * Records of all rings come out in the order of their times. Likewise with other counters, which then
+ * take a sample each time they rose by as much as gives SND_PERF_COUNTER_HZ a second.
  *
  * Layer: native. Threads: one.
  */
@@ -19,7 +20,9 @@
 
 #include "base/error.h"
 #include "base/map.h"
+#include "native/counters.h"
 
+#define SND_PERF_COUNTER_HZ 4000u  /* as perf's */
 #define SND_PERF_STACK_BYTES 8192u /* of the stack that a sample has at most, as perf's */
 
 struct snd_perf_ring {
@@ -33,24 +36,27 @@ struct snd_perf_ring {
 };
 
 struct snd_perf {
-    struct snd_perf_ring *rings; /* owned */
-    uint32_t              ring_count;
-    int                  *events; /* owned: further events, whose records go to the rings */
-    uint32_t              event_count, event_capacity;
-    size_t                ring_bytes;
-    uint64_t              period_ns;
-    bool                  on_exec;      /* begin when the process runs another program */
-    bool                  has_kernel;   /* time in the kernel is sampled, too, with its frames */
-    bool                  counts_lost;  /* snd_perf_lost() knows */
-    bool                  has_switches; /* threads that leave their processor are sampled, too */
-    struct snd_map        switches;     /* the ids of those events */
+    struct snd_perf_ring   *rings; /* owned */
+    uint32_t                ring_count;
+    int                    *events; /* owned: further events, whose records go to the rings */
+    uint32_t                event_count, event_capacity;
+    size_t                  ring_bytes;
+    uint64_t                period_ns;    /* 0: the clock does not sample */
+    bool                    on_exec;      /* begin when the process runs another program */
+    bool                    has_kernel;   /* time in the kernel is sampled, too, with its frames */
+    bool                    counts_lost;  /* snd_perf_lost() knows */
+    bool                    has_switches; /* threads that leave their processor are sampled, too */
+    struct snd_map          switches;     /* the ids of those events */
+    struct snd_counter_list counters;     /* that take samples, too */
+    struct snd_map          counted; /* the ids of their events, to their numbers in the list */
 };
 
 /* What is to be sampled. */
 struct snd_perf_wanted {
-    uint64_t period_ns;
+    uint64_t period_ns; /* 0: by counters alone */
     bool     on_exec;
     bool     off_cpu; /* samples of threads that leave their processor, and when they come back */
+    const struct snd_counter_list *counters; /* that take samples; NULL: none */
 };
 
 /*
@@ -62,6 +68,8 @@ SND_CHECKED enum sonde_status snd_perf_open(struct snd_perf *perf, pid_t pid,
                                             struct sonde_error           *err);
 /* Is it the event of a thread that leaves its processor, not that of the clock? */
 bool snd_perf_is_switch(const struct snd_perf *perf, uint64_t event);
+/* Is it the event of a counter? Its number in the list. */
+bool snd_perf_is_counter(const struct snd_perf *perf, uint64_t event, uint32_t *number);
 /* Adds another thread to them. False: it has ended, or there are no more descriptors. */
 bool snd_perf_add(struct snd_perf *perf, pid_t tid);
 /* Attached events begin to count. */

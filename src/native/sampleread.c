@@ -88,6 +88,7 @@ bool snd_native_sample_read(const struct perf_event_header *record, struct snd_n
     out->tid = (uint32_t)(ids >> 32);
     out->ns = word(&b);
     out->event = word(&b);
+    out->period = word(&b);
     take_chain(&b, out);
     uint64_t abi = word(&b);
     if (abi != 0)

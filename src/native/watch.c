@@ -119,6 +119,22 @@ static void add_family(struct snd_drain *d, uint32_t pid)
 
 /* ---------------------------------------------------------------------- whole */
 
+/* "page-faults,context-switches"; who may not see the kernel has those of user mode: "page-faults:u". */
+static void say_counters(const struct snd_native_recorder *r, const struct snd_perf *perf)
+{
+    char   text[SND_COUNTERS_MOST * (SND_COUNTER_NAME + 3)];
+    size_t length = 0;
+
+    for (size_t i = 0; i < perf->counters.count; i++) {
+        const struct snd_counter_event *event = &perf->counters.items[i];
+        bool has_modes = !event->known || event->known->thread != SND_COUNTER_BY_CLOCK;
+        bool user_only = !perf->has_kernel && has_modes && !event->user && !event->kernel;
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%s%s", i ? "," : "",
+                                   event->name, user_only ? ":u" : "");
+    }
+    r->metadata(snd_meta_key(SND_META_COUNTERS_FUNCTIONS), text);
+}
+
 static void say_what_it_is(const struct snd_native_recorder *r, const struct snd_watch *w,
                            const struct snd_perf *perf)
 {
@@ -126,9 +142,13 @@ static void say_what_it_is(const struct snd_native_recorder *r, const struct snd
 
     if (w->command)
         r->metadata(snd_meta_key(SND_META_COMMAND), w->command);
-    snprintf(text, sizeof text, "%g", 1e9 / (double)w->period_ns);
-    r->metadata(snd_meta_key(SND_META_PYTHON_SAMPLE_HZ), text);
-    snprintf(text, sizeof text, "cpu-clock, %s, %s", w->way,
+    if (w->period_ns) {
+        snprintf(text, sizeof text, "%g", 1e9 / (double)w->period_ns);
+        r->metadata(snd_meta_key(SND_META_PYTHON_SAMPLE_HZ), text);
+    }
+    if (w->counters)
+        say_counters(r, perf);
+    snprintf(text, sizeof text, "%s, %s, %s", w->period_ns ? "cpu-clock" : "counters", w->way,
              perf->has_kernel ? "with the kernel" : "user only");
     r->metadata(snd_meta_key(SND_META_NATIVE_SAMPLE), text);
     if (w->off_cpu)
@@ -181,10 +201,14 @@ enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
     struct snd_native_recorder recorder;
     struct snd_perf            perf;
     struct snd_drain           drain;
-    struct snd_perf_wanted     wanted = { w->period_ns, w->on_exec, w->off_cpu };
+    struct snd_counter_list    counters;
+    struct snd_perf_wanted     wanted = { w->period_ns, w->on_exec, w->off_cpu,
+                                      w->counters ? &counters : NULL };
     struct sonde_options       options = SONDE_OPTIONS_INIT;
 
     enum sonde_status status = load(&recorder, err);
+    if (status == SONDE_OK && w->counters)
+        status = snd_counters_parse(w->counters, &counters, err);
     if (status == SONDE_OK)
         status = snd_perf_open(&perf, w->pid, &wanted, err);
     if (status != SONDE_OK)
@@ -225,7 +249,7 @@ enum sonde_status snd_watch_check(pid_t pid, struct sonde_error *err)
 {
     struct snd_native_recorder recorder;
     struct snd_perf            perf;
-    struct snd_perf_wanted     wanted = { 1000000000u, false, false };
+    struct snd_perf_wanted     wanted = { .period_ns = 1000000000u };
 
     enum sonde_status status = load(&recorder, err);
     if (status == SONDE_OK)

@@ -18,10 +18,11 @@
 
 struct snd_watch {
     pid_t       pid;
-    const char *path;    /* of the trace: a file */
-    const char *command; /* as a person types it; NULL: the trace does not say */
-    const char *way;     /* "by sonde run" */
-    uint64_t    period_ns;
+    const char *path;        /* of the trace: a file */
+    const char *command;     /* as a person types it; NULL: the trace does not say */
+    const char *way;         /* "by sonde run" */
+    uint64_t    period_ns;   /* 0: by counters alone */
+    const char *counters;    /* that take samples, with commas; NULL: none */
     uint64_t    duration_ns; /* 0: without end */
     uint64_t    max_bytes;   /* of the trace; 0: no limit */
     bool        keep_last;

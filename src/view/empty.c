@@ -62,7 +62,7 @@ static const struct {
     { "function-counters", SND_META_COUNTERS_FUNCTIONS, NULL,
       "The trace has no counters of functions: record them with sonde run --counters "
       "--per-function.",
-      "Counters of functions were asked for, and no Python function was called." },
+      "Counters of functions were asked for, and no function was called or sampled." },
     { "tensors", SND_META_COUNT, NULL,
       "The trace lists no tensors: sonde.memory_report() records them.", NULL },
     { "tensor-lines", SND_META_COUNT, NULL,

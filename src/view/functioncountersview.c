@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The function-counters view: one row per Python function, with what its thread's counters rose by. */
+/*
+ * The function-counters view: one row per function. Of Python's, what its thread's counters rose by while it
+ * ran; of others, the events that samples found it at.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/functions.h"
+#include "model/stackcounts.h"
 #include "view/countercolumns.h"
 
 static const struct snd_column fixed[] = {
@@ -16,9 +20,10 @@ static const struct snd_column fixed[] = {
 };
 
 struct page {
-    struct sonde_functions *functions;
-    uint32_t               *order; /* the longest first */
-    struct snd_column       columns[SND_COUNT_OF(fixed) + SND_COUNTER_COLUMNS];
+    struct sonde_functions      *functions;
+    struct snd_counted_functions native;
+    uint32_t                    *order; /* the longest first */
+    struct snd_column            columns[SND_COUNT_OF(fixed) + SND_COUNTER_COLUMNS];
 };
 
 static void free_page(void *object)
@@ -26,6 +31,7 @@ static void free_page(void *object)
     struct page *page = object;
 
     sonde_functions_free(page->functions);
+    snd_counted_functions_release(&page->native);
     free(page->order);
     free(page);
 }
@@ -72,6 +78,21 @@ static void add_rows(struct snd_doc *doc, const struct page *page)
     }
 }
 
+/* How often they were called, and for how long, samples of counters do not tell. */
+static void add_native(struct snd_doc *doc, const struct page *page)
+{
+    for (uint32_t i = 0; i < page->native.count; i++) {
+        const struct snd_counted_function *row = &page->native.rows[i];
+        struct snd_cell                   *cell = snd_table_add(&doc->rows);
+        *cell++ = snd_cell_text(row->name);
+        *cell++ = snd_cell_text(row->file);
+        *cell++ = snd_cell_number(row->line);
+        for (int none = 0; none < 3; none++)
+            *cell++ = snd_cell_none();
+        snd_counter_cells(cell, page->functions->counters.count, row->total, row->self);
+    }
+}
+
 SND_VIEW_BUILD(snd_view_function_counters)
 {
     struct page *page = calloc(1, sizeof *page);
@@ -81,6 +102,8 @@ SND_VIEW_BUILD(snd_view_function_counters)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the counters of functions");
     snd_doc_keep(doc, page, free_page);
     enum sonde_status status = sonde_functions_new(trace, &page->functions, err);
+    if (status == SONDE_OK)
+        status = snd_counted_functions_fill(&page->native, trace, &page->functions->counters, err);
     if (status != SONDE_OK)
         return status;
     if (!sort_rows(page))
@@ -90,5 +113,6 @@ SND_VIEW_BUILD(snd_view_function_counters)
                                       page->columns + SND_COUNT_OF(fixed));
     snd_table_init(&doc->rows, page->columns, SND_COUNT_OF(fixed) + more);
     add_rows(doc, page);
+    add_native(doc, page);
     return SONDE_OK;
 }

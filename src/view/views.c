@@ -92,7 +92,7 @@ const struct snd_view snd_views[] = {
       false,
       false },
     { { "function-counters",
-        "one row per Python function: page faults, switches, .. of its thread while it ran", 0 },
+        "one row per function: page faults, switches, .. of its thread while it ran", 0 },
       snd_view_function_counters,
       false,
       false },

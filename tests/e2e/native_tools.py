@@ -45,6 +45,7 @@ BUILDS = {
     "calls_static": ("calls.c", ["gcc", "-O2", "-g", "-static", "-Wl,--eh-frame-hdr"]),
     "calls_stripped": ("calls.c", ["gcc", "-O2", "-s"]),
     "bare": ("bare.c", ["gcc", "-O1", "-nostdlib", "-static", "-fno-omit-frame-pointer", "-fno-asynchronous-unwind-tables"]),
+    "faults": ("faults.c", ["gcc", "-O1", "-g"]),
     "throws": ("throws.cc", ["g++", "-O2", "-g"]),
     "throws_plain": ("throws.cc", ["g++", "-O0"]),
 }

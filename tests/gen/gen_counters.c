@@ -108,6 +108,36 @@ void make_range_counters(const char *path, uint64_t n)
     synth_close(s, true);
 }
 
+/* Three native functions, one of which calls itself, by the stacks that two counters' samples found. */
+void make_stack_counters(const char *path, uint64_t n)
+{
+    static const char *const names[3] = { "main", "solve", "touch" };
+    struct synth            *s = synth_new(path, NULL);
+    uint32_t                 file = synth_string(s, "prog.c"), frames[3];
+
+    (void)n;
+    for (uint32_t i = 0; i < 3; i++)
+        frames[i] = synth_frame_in(s, synth_string(s, names[i]), 10 * i + 1, file, 10 * i + 5,
+                                   true);
+    uint32_t in_main = synth_stack(s, 0, frames[0]);
+    uint32_t solve = synth_stack(s, in_main, frames[1]);
+    uint32_t again = synth_stack(s, solve, frames[1]);
+    uint32_t touch = synth_stack(s, again, frames[2]);
+    const struct {
+        uint32_t stack, counter;
+        uint64_t words[SND_STACK_COUNTERS_WORDS];
+    } counted[] = {
+        { in_main, 0, { 1, 1 } },     { again, 0, { 2, 40 } }, { touch, 0, { 5, 300 } },
+        { touch, 1, { 2, 2 } },       { 0, 0, { 1, 7 } }, /* a stack that was not found */
+        { touch, 2, { 1, 1000000 } },                     /* of a later version */
+    };
+    synth_meta(s, "counters.functions", "page-faults,context-switches,of-a-later-version");
+    for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
+        synth_tally(s, SND_TALLY_STACK_COUNTERS, counted[i].stack, counted[i].counter,
+                    counted[i].words, SND_STACK_COUNTERS_WORDS);
+    synth_close(s, true);
+}
+
 /* Two functions, one of which calls the other, and a counter of a later version. */
 void make_function_counters(const char *path, uint64_t n)
 {

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/stackcounts.h - native functions with the counters that sampled them: `sonde run --per-function`.
+ *
+ * A sample stands for so many events, which its innermost function caused; they are in the totals of all
+ * functions on its stack, once each.
+ *
+ * Layer: model. Threads: as a trace.
+ */
+#ifndef SND_MODEL_STACKCOUNTS_H
+#define SND_MODEL_STACKCOUNTS_H
+
+#include "base/error.h"
+#include "model/counternames.h"
+
+struct snd_counted_function {
+    struct sonde_text name, file;
+    uint32_t          line; /* where it begins; 0: not known */
+    uint64_t          total[SND_THREAD_COUNTERS_MOST], self[SND_THREAD_COUNTERS_MOST];
+};
+
+struct snd_counted_functions {
+    struct snd_counted_function
+            *rows; /* owned; most events of its own first, of the first counter */
+    uint32_t count;
+};
+
+/*
+ * Counters that are not in `names` yet are added. Owns: the caller releases `functions`, whatever this returns.
+ * Errors: SONDE_E_NOMEM.
+ */
+SND_CHECKED enum sonde_status snd_counted_functions_fill(struct snd_counted_functions *functions,
+                                                         struct sonde_trace           *trace,
+                                                         struct snd_counter_names     *names,
+                                                         struct sonde_error           *err);
+void snd_counted_functions_release(struct snd_counted_functions *functions);
+
+#endif
