@@ -6,6 +6,7 @@
 #include "cli/preloadable.h"
 #include "exercise.h"
 #include "native/unwindtable.h"
+#include "symbols/codeblocks.h"
 #include "symbols/demangle.h"
 #include "symbols/listings.h"
 
@@ -53,6 +54,22 @@ static void exercise_sections(const struct snd_image *image)
     }
 }
 
+/* Functions without symbols: each is found at its start, or another that begins later. */
+static void exercise_blocks(const struct snd_image *image)
+{
+    struct snd_code_blocks blocks = { 0 };
+    uint64_t               start;
+
+    if (snd_code_blocks_read(&blocks, image)) {
+        for (uint32_t i = 0; i < blocks.count; i += 1 + blocks.count / 1000)
+            if (!snd_code_blocks_find(&blocks, blocks.starts[i], &start) ||
+                start > blocks.starts[i])
+                abort();
+        sink += snd_code_blocks_find(&blocks, UINT64_MAX, &start);
+    }
+    snd_code_blocks_release(&blocks);
+}
+
 static void exercise_elf(const uint8_t *data, size_t size)
 {
     struct snd_image  image;
@@ -70,6 +87,7 @@ static void exercise_elf(const uint8_t *data, size_t size)
         snd_symtab_sort(&symtab))
         look_at(&symtab);
     exercise_sections(&image);
+    exercise_blocks(&image);
     snd_symtab_release(&symtab);
     snd_image_release(&image);
 }

@@ -204,7 +204,8 @@ static void walk_function(struct snd_cfi *c, struct snd_cfi_bytes common, struct
         return;
     c->initial = c->row;
     v->begin(v->user, c->function, c->function + size);
-    walk_rows(c, b, v);
+    if (v->row)
+        walk_rows(c, b, v);
 }
 
 void snd_cfi_walk(const struct snd_cfi_section *s, const struct snd_cfi_visitor *visitor)

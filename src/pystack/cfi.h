@@ -87,7 +87,7 @@ bool snd_cfi_find(struct snd_cfi *cfi, uint64_t pc);
 /*
  * A section that was read from a file, .eh_frame or .debug_frame; its content is untrusted. Visits
  * all functions: `begin` with the function's address range, then `row` for each row (cfi->row) with
- * the address from which it applies; false: the rest of the function is not supported.
+ * the address from which it applies; false: the rest of the function is not supported. NULL: none.
  */
 struct snd_cfi_section {
     const uint8_t *bytes;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* symbols/symbols.c - see symbols.h */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 
 #include "base/map.h"
+#include "symbols/codeblocks.h"
 #include "symbols/debugfiles.h"
 #include "symbols/demangle.h"
 #include "symbols/dwarf.h"
@@ -13,6 +15,7 @@
 #include "symbols/symbols.h"
 
 #define VDSO_MOST 65536u /* bytes of its pages that are looked at */
+#define SHOWN_MAX 200    /* bytes of a file's name in that of a function without a symbol */
 
 struct snd_symbols {
     struct snd_arena arena; /* entries */
@@ -164,6 +167,54 @@ static void answer_symtab(struct batch *batch)
     }
 }
 
+/* "libm.so.6+0x1c0": the file, and where the function begins. */
+static const struct snd_symbol_function *name_block(struct batch *batch, uint64_t start)
+{
+    const char *file = batch->queries[0]->file, *slash = strrchr(file, '/');
+    char        shown[SHOWN_MAX + 32];
+
+    (void)snprintf(shown, sizeof shown, "%.*s+0x%" PRIx64, SHOWN_MAX,
+                   slash && slash[1] != '\0' ? slash + 1 : file, start);
+    struct snd_symbol_function *entry = snd_arena_take(&batch->symbols->arena, sizeof *entry);
+    if (entry)
+        *entry = (struct snd_symbol_function){ keep_text(batch->symbols, shown), "", 0, 0 };
+    batch->failed |= !entry || !entry->function;
+    return entry;
+}
+
+static void give_blocks(struct batch *batch, const struct snd_code_blocks *blocks)
+{
+    const struct snd_symbol_function *entry = NULL;
+    uint64_t                          start, last = 0;
+
+    for (uint32_t i = 0; i < batch->count && !batch->failed; i++) {
+        struct snd_symbol_query *query = batch->queries[i];
+        if (query->count > 0 || !snd_code_blocks_find(blocks, query->address, &start))
+            continue;
+        if (!entry || start != last)
+            entry = name_block(batch, start);
+        last = start;
+        query->entries = entry;
+        query->count = entry != NULL;
+    }
+}
+
+/* Those that have no symbol: functions without a name. */
+static void answer_blocks(struct batch *batch, const struct snd_image *image)
+{
+    struct snd_code_blocks blocks = { 0 };
+    uint32_t               first = 0;
+
+    while (first < batch->count && batch->queries[first]->count > 0)
+        first++;
+    if (first == batch->count)
+        return;
+    batch->failed |= !snd_code_blocks_read(&blocks, image);
+    if (!batch->failed)
+        give_blocks(batch, &blocks);
+    snd_code_blocks_release(&blocks);
+}
+
 /* ------------------------------------------------------------------------ files */
 
 /* Each address once: the first query of it. */
@@ -199,6 +250,8 @@ static void answer_images(struct batch *batch, const struct snd_image *own,
         answer_dwarf(batch, debug);
     if (!batch->failed)
         answer_symtab(batch);
+    if (!batch->failed && own)
+        answer_blocks(batch, own);
     snd_symtab_release(&symtab);
 }
 

@@ -12,12 +12,13 @@
  *
  * Where a file's names come from, the first that has any: DWARF of the file or of its debug file
  * (found by build id, or by debug link), with lines and inlined functions; .symtab and .dynsym of both;
- * linkage tables. "[vdso]" is read from this process's memory, "[kernel]" from /proc/kallsyms,
- * "perf-PID.map" is a perf map. An address that lies in no known function has no entries.
+ * linkage tables; of a function that has no symbol, the place where it begins (.eh_frame): "file+0x1c0".
+ * "[vdso]" is read from this process's memory, "[kernel]" from /proc/kallsyms, "perf-PID.map" is a
+ * perf map. An address that lies in no known function has no entries.
  *
  * Every byte of such files is untrusted. A file whose build id is not the one asked for is not used.
  *
- * Layer: symbols (sees base/). Threads: one at a time.
+ * Layer: symbols (sees base/, pystack/cfi.h). Threads: one at a time.
  */
 #ifndef SND_SYMBOLS_SYMBOLS_H
 #define SND_SYMBOLS_SYMBOLS_H

@@ -6,6 +6,7 @@ What the program does stays as it was; threads, children, other users, attach.
 import os
 import pathlib
 import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -30,12 +31,25 @@ def test_recursion_and_inlined_functions_are_frames(tmp_path, build):
     assert len(pair) == 2 and pair[1] == pair[0] + 1
 
 
-def test_a_stripped_program_shows_addresses(tmp_path, build):
+def test_a_stripped_program_has_one_name_for_each_function(tmp_path):
+    """The place where it begins, from the tables for exceptions; the names are those of a copy that was not stripped."""
     source, _ = BUILDS["plain"]
-    target = tmp_path / "bare"
-    subprocess.run(["gcc", "-O2", "-s", "-o", target, PROGRAMS / source], check=True)
-    trace, _ = run(tmp_path, target)
-    assert any("bare+0x" in frame for stack in chains(trace) for frame in stack)
+    whole, bare = tmp_path / "whole", tmp_path / "bare"
+    subprocess.run(["gcc", "-O2", "-o", whole, PROGRAMS / source], check=True)
+    subprocess.run(["strip", "-o", bare, whole], check=True)
+    symbols = [line.split() for line in subprocess.run(["nm", "--defined-only", whole], check=True, text=True,
+                                                       stdout=subprocess.PIPE).stdout.splitlines()]
+    places = {name: f"bare+0x{int(address, 16):x}" for address, kind, name in symbols if kind in "tTwW"}
+    parts = ("long_part", "deep_part")
+    trace, known = run(tmp_path, bare, names=parts)
+    counts = chains(trace)
+    ours = own_share(counts, [re.escape(places[part]) for part in parts])
+    for part, value in zip(parts, ours.values()):
+        assert abs(value - known[part]) < POINTS, (part, ours, known)
+    shown = {frame for stack in counts for frame in stack if frame.startswith("bare+0x")}
+    assert shown <= set(places.values()), (shown, places)
+    rows = read_json("report", trace, "--view", "functions", "--json")["rows"]
+    assert sum(places["long_part"] in str(row) for row in rows) == 1, rows
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the program is for x86-64")

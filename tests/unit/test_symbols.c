@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "symbols/codeblocks.h"
 #include "symbols/demangle.h"
 #include "symbols/listings.h"
 #include "symbols/segments.h"
@@ -190,6 +191,30 @@ static void test_unreadable(void **state)
     snd_symbols_free(symbols);
 }
 
+extern const char __executable_start[]; /* the linker's */
+
+/* This program's own: an address within a function leads to its start, without any symbol. */
+static void test_code_blocks(void **state)
+{
+    struct snd_image       image;
+    struct snd_code_blocks blocks = { 0 };
+    uint64_t               start;
+
+    (void)state;
+    assert_true(snd_image_open("/proc/self/exe", &image));
+    uint64_t base = image.head.e_type == ET_DYN ? (uint64_t)(uintptr_t)__executable_start : 0;
+    uint64_t function = (uint64_t)(uintptr_t)test_segments - base;
+    assert_true(snd_code_blocks_read(&blocks, &image));
+    assert_true(snd_code_blocks_find(&blocks, function, &start));
+    assert_int_equal(start, function);
+    assert_true(snd_code_blocks_find(&blocks, function + 8, &start));
+    assert_int_equal(start, function);
+    assert_true(snd_code_blocks_find(&blocks, function - 1, &start) ? start < function : true);
+    assert_false(snd_code_blocks_find(&blocks, UINT64_MAX, &start));
+    snd_code_blocks_release(&blocks);
+    snd_image_release(&image);
+}
+
 /* Of the kernel's code in this process at least one function is known everywhere. */
 static void test_vdso(void **state)
 {
@@ -221,7 +246,7 @@ int main(void)
         cmocka_unit_test(test_segments),  cmocka_unit_test(test_rust_names),
         cmocka_unit_test(test_cxx_names), cmocka_unit_test(test_perf_map),
         cmocka_unit_test(test_kallsyms),  cmocka_unit_test(test_unreadable),
-        cmocka_unit_test(test_vdso),
+        cmocka_unit_test(test_vdso),      cmocka_unit_test(test_code_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
