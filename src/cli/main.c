@@ -10,8 +10,9 @@
 
 static void print_help(FILE *out)
 {
-    fprintf(out, "usage: sonde COMMAND [OPTIONS] ...\n\n"
-                 "Records what a program does, and shows it.\n\ncommands:\n");
+    fprintf(out,
+            "usage: sonde COMMAND [OPTIONS] ...\n\n"
+            "A profiler for deep-learning models and the programs around them.\n\ncommands:\n");
     for (size_t i = 0; i < snd_command_count; i++)
         fprintf(out, "  %-10s  %s\n", snd_commands[i]->name, snd_commands[i]->summary);
     fprintf(out, "  %-10s  %s\n", "help", "show how a command is used");
