@@ -16,9 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <sonde/record.h>
-
-#include "rounds.h"
+#include "ranges.h"
 
 #if HAVE_LTTNG
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
@@ -28,19 +26,6 @@
 #if HAVE_SYSPROF
 #include <sysprof-capture.h>
 #endif
-
-static struct cost time_sonde(uint64_t turns)
-{
-    struct cost begin = begin_cost();
-
-    for (uint64_t i = 0; i < turns; i++) {
-        sonde_begin("range");
-        keep_apart();
-        sonde_end();
-        keep_apart();
-    }
-    return end_cost(begin, turns);
-}
 
 #if HAVE_LTTNG
 static struct cost time_lttng(uint64_t turns)
@@ -167,7 +152,7 @@ int main(int argc, char **argv)
 #endif
     for (uint64_t r = 0; r < rounds; r++) {
         print_round("two_reads", 1, r, time_two_reads(ranges));
-        print_round("range", 1, r, time_sonde(ranges));
+        print_round("range", 1, r, time_ranges(ranges));
 #if HAVE_LTTNG
         print_round("lttng", 1, r, time_lttng(ranges));
 #endif

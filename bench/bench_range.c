@@ -11,9 +11,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include <sonde/record.h>
-
-#include "rounds.h"
+#include "ranges.h"
 
 struct worker {
     pthread_t          thread;
@@ -21,19 +19,6 @@ struct worker {
     uint64_t           rounds, ranges;
     struct cost       *reads, *range; /* one a round */
 };
-
-static struct cost time_ranges(uint64_t turns)
-{
-    struct cost begin = begin_cost();
-
-    for (uint64_t i = 0; i < turns; i++) {
-        sonde_begin("range");
-        keep_apart();
-        sonde_end();
-        keep_apart();
-    }
-    return end_cost(begin, turns);
-}
 
 static void *run_worker(void *argument)
 {

@@ -11,6 +11,7 @@
 
 #include "base/ending.h"
 #include "base/nearest.h"
+#include "base/unknown.h"
 #include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/runfolder.h"
@@ -28,20 +29,20 @@ static bool is_view(const char *name, size_t length)
     return false;
 }
 
+static const char *view_at(size_t index)
+{
+    const struct sonde_view_info *info = sonde_view_info(index);
+
+    return info ? info->name : NULL;
+}
+
 static int refuse_view(const struct snd_command *self, const char *name, size_t length)
 {
-    const struct sonde_view_info *info;
-    struct sonde_buffer           names = { 0 };
-    struct snd_nearest            nearest = { .word = name, .length = length };
-    char                          hint[SND_HINT_MAX];
+    struct sonde_buffer text = { 0 };
 
-    for (size_t i = 0; (info = sonde_view_info(i)) != NULL; i++) {
-        snd_buf_format(&names, "%s%s", i ? ", " : "", info->name);
-        snd_nearest_try(&nearest, info->name);
-    }
-    int status = snd_usage_error(self, "unknown view '%.*s'%s; views: %s", (int)length, name,
-                                 snd_nearest_hint(&nearest, hint), snd_buf_string(&names));
-    sonde_buffer_release(&names);
+    int status = snd_usage_error(self, "%s",
+                                 snd_unknown_text(&text, "view", name, length, view_at));
+    sonde_buffer_release(&text);
     return status;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/nearest.h"
+#include "base/unknown.h"
 #include "export/gzip.h"
 #include "snd_config.h"
 
@@ -81,19 +81,18 @@ const struct sonde_exporter_info *sonde_exporter_info(size_t index)
     return index < snd_exporter_count ? &snd_exporters[index].info : NULL;
 }
 
+static const char *name_at(size_t index)
+{
+    return index < snd_exporter_count ? snd_exporters[index].info.name : NULL;
+}
+
 static enum sonde_status refuse(const char *format, struct sonde_error *err)
 {
-    struct sonde_buffer names = { 0 };
-    struct snd_nearest  nearest = { .word = format, .length = strlen(format) };
-    char                hint[SND_HINT_MAX];
+    struct sonde_buffer text = { 0 };
 
-    for (size_t i = 0; i < snd_exporter_count; i++) {
-        snd_buf_format(&names, "%s%s", i ? ", " : "", snd_exporters[i].info.name);
-        snd_nearest_try(&nearest, snd_exporters[i].info.name);
-    }
-    snd_fail(err, SONDE_E_ARGUMENT, "unknown format '%.60s'%s; formats: %s", format,
-             snd_nearest_hint(&nearest, hint), snd_buf_string(&names));
-    sonde_buffer_release(&names);
+    snd_fail(err, SONDE_E_ARGUMENT, "%s",
+             snd_unknown_text(&text, "format", format, strlen(format), name_at));
+    sonde_buffer_release(&text);
     return SONDE_E_ARGUMENT;
 }
 

@@ -29,41 +29,53 @@ static enum sonde_status set_path(const char *given, struct sonde_error *err)
     return SONDE_OK;
 }
 
-enum sonde_status snd_options_take(const struct sonde_options *o, struct sonde_error *err)
+/* The caller's options, which may be an older and shorter struct, over the defaults. */
+static enum sonde_status read_options(const struct sonde_options *o, struct sonde_options *given,
+                                      struct sonde_error *err)
 {
-    const struct sonde_options defaults = SONDE_OPTIONS_INIT;
-    struct sonde_options       given = defaults;
-
-    if (o) {
-        if (o->struct_size == 0 || o->struct_size > sizeof given)
-            return snd_fail(err, SONDE_E_ARGUMENT,
-                            "options of another version of sonde/record.h; "
-                            "begin with SONDE_OPTIONS_INIT, and build against this library");
-        memcpy(&given, o, o->struct_size);
-    }
-    if (given.chunk_bytes % SND_GRAIN != 0 || given.chunk_bytes > SND_CHUNK_SIZE_MAX)
+    if (o && (o->struct_size == 0 || o->struct_size > sizeof *given))
         return snd_fail(err, SONDE_E_ARGUMENT,
-                        "chunk_bytes %zu is not a multiple of %zu up to %llu", given.chunk_bytes,
+                        "options of another version of sonde/record.h; "
+                        "begin with SONDE_OPTIONS_INIT, and build against this library");
+    if (o)
+        memcpy(given, o, o->struct_size);
+    if (given->chunk_bytes % SND_GRAIN != 0 || given->chunk_bytes > SND_CHUNK_SIZE_MAX)
+        return snd_fail(err, SONDE_E_ARGUMENT,
+                        "chunk_bytes %zu is not a multiple of %zu up to %llu", given->chunk_bytes,
                         SND_GRAIN, (unsigned long long)SND_CHUNK_SIZE_MAX);
-    if (given.limit == SONDE_LIMIT_KEEP_LAST && given.max_bytes == 0)
+    if (given->limit == SONDE_LIMIT_KEEP_LAST && given->max_bytes == 0)
         return snd_fail(err, SONDE_E_ARGUMENT, "keep-last needs a limit: set max_bytes");
-    if (given.max_bytes != 0 && given.max_bytes < 8 * SND_GRAIN)
+    if (given->max_bytes != 0 && given->max_bytes < 8 * SND_GRAIN)
         return snd_fail(err, SONDE_E_ARGUMENT,
                         "max_bytes %llu is less than %zu, the minimum size of a trace",
-                        (unsigned long long)given.max_bytes, 8 * SND_GRAIN);
-    enum sonde_status status = set_path(given.path, err);
+                        (unsigned long long)given->max_bytes, 8 * SND_GRAIN);
+    return SONDE_OK;
+}
+
+/* A small limit is used up evenly by all threads if chunks are small, too. */
+static size_t choose_chunk_bytes(const struct sonde_options *given)
+{
+    size_t bytes = given->chunk_bytes ? given->chunk_bytes : SONDE_DEFAULT_CHUNK_BYTES;
+
+    while (given->max_bytes != 0 && bytes > SND_GRAIN && bytes > given->max_bytes / 16)
+        bytes /= 2;
+    bytes &= ~(SND_GRAIN - 1);
+    return bytes < SND_GRAIN ? SND_GRAIN : bytes;
+}
+
+enum sonde_status snd_options_take(const struct sonde_options *o, struct sonde_error *err)
+{
+    struct sonde_options given = SONDE_OPTIONS_INIT;
+    enum sonde_status    status = read_options(o, &given, err);
+
+    if (status == SONDE_OK)
+        status = set_path(given.path, err);
     if (status != SONDE_OK)
         return status;
 
     snd_rec.max_bytes = given.max_bytes;
     snd_rec.keep_last = given.limit == SONDE_LIMIT_KEEP_LAST;
-    snd_rec.chunk_bytes = given.chunk_bytes ? given.chunk_bytes : SONDE_DEFAULT_CHUNK_BYTES;
-    while (given.max_bytes != 0 && snd_rec.chunk_bytes > SND_GRAIN &&
-           snd_rec.chunk_bytes > given.max_bytes / 16)
-        snd_rec.chunk_bytes /= 2; /* a small limit is used up evenly by all threads */
-    snd_rec.chunk_bytes &= ~(SND_GRAIN - 1);
-    if (snd_rec.chunk_bytes < SND_GRAIN)
-        snd_rec.chunk_bytes = SND_GRAIN;
+    snd_rec.chunk_bytes = choose_chunk_bytes(&given);
     snd_rec.schedule = given.schedule;
     snd_rec.on_cycle = given.on_cycle;
     snd_rec.user = given.user;

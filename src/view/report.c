@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/nearest.h"
+#include "base/unknown.h"
 #include "base/sink.h"
 #include "format/layout.h"
 #include "model/counters.h"
@@ -109,19 +109,18 @@ static const struct snd_view *find_view(const char *name)
     return NULL;
 }
 
+static const char *name_at(size_t index)
+{
+    return index < snd_view_count ? snd_views[index].info.name : NULL;
+}
+
 static enum sonde_status refuse_view(const char *name, struct sonde_error *err)
 {
-    struct sonde_buffer names = { 0 };
-    struct snd_nearest  nearest = { .word = name, .length = strlen(name) };
-    char                hint[SND_HINT_MAX];
+    struct sonde_buffer text = { 0 };
 
-    for (size_t i = 0; i < snd_view_count; i++) {
-        snd_buf_format(&names, "%s%s", i ? ", " : "", snd_views[i].info.name);
-        snd_nearest_try(&nearest, snd_views[i].info.name);
-    }
-    snd_fail(err, SONDE_E_ARGUMENT, "unknown view '%.60s'%s; views: %s", name,
-             snd_nearest_hint(&nearest, hint), snd_buf_string(&names));
-    sonde_buffer_release(&names);
+    snd_fail(err, SONDE_E_ARGUMENT, "%s",
+             snd_unknown_text(&text, "view", name, strlen(name), name_at));
+    sonde_buffer_release(&text);
     return SONDE_E_ARGUMENT;
 }
 

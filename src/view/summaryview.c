@@ -133,19 +133,10 @@ static void add_totals(struct snd_doc *doc, const struct sonde_trace *trace)
 
 SND_DOC_RELEASE(free_averages, sonde_averages_free)
 
-SND_VIEW_BUILD(snd_view_summary)
+static void add_rows(struct snd_doc *doc, const struct sonde_averages *averages)
 {
-    (void)options;
-    snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    struct sonde_averages *averages = NULL;
-    enum sonde_status      st = sonde_averages_new(trace, NULL, &averages, err);
-    snd_doc_keep(doc, averages, free_averages);
-    if (st == SONDE_OK)
-        st = snd_doc_summary(doc, err);
-    if (st != SONDE_OK)
-        return st;
-
     const struct sonde_averages_totals *all = sonde_averages_totals(averages);
+
     for (size_t i = 0; i < sonde_averages_count(averages); i++) {
         const struct sonde_average row = sonde_averages_get(averages, i);
         if (row.on_device) /* kernels are the kernels view's */
@@ -160,21 +151,40 @@ SND_VIEW_BUILD(snd_view_summary)
     }
     if (all->device_ns == 0)
         snd_table_leave_out(&doc->rows, COLUMN_DEVICE);
+}
+
+/* The whole list is the ops view's: here the first ones, and how many there are. */
+static void keep_first_rows(struct snd_doc *doc)
+{
+    doc->rows_title = "Ranges by self time";
+    if (doc->rows.row_count <= TOP_ROWS)
+        return;
+    doc->rows_title =
+        snd_doc_format(doc, "Ranges by self time, the first %d of %zu (--view ops has all)",
+                       TOP_ROWS, doc->rows.row_count);
+    doc->rows.row_count = TOP_ROWS;
+}
+
+SND_VIEW_BUILD(snd_view_summary)
+{
+    (void)options;
+    snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
+    struct sonde_averages *averages = NULL;
+    enum sonde_status      st = sonde_averages_new(trace, NULL, &averages, err);
+    snd_doc_keep(doc, averages, free_averages);
+    if (st == SONDE_OK)
+        st = snd_doc_summary(doc, err);
+    if (st != SONDE_OK)
+        return st;
+
+    add_rows(doc, averages);
     add_totals(doc, trace);
     st = add_gpu(doc, trace, err);
     if (st != SONDE_OK)
         return st;
     doc->totals_first = true;
-    doc->rows_title = "Ranges by self time";
     doc->empty = "The trace has no ranges.";
     st = snd_table_sort(&doc->rows, "self_ns", err);
-    /* The whole list is the ops view's: here the first ones, and a word of how many there are. */
-    if (doc->rows.row_count > TOP_ROWS) {
-        doc->rows_title = snd_doc_format(doc,
-                                         "Ranges by self time, the first %d of %zu (--view ops "
-                                         "has all)",
-                                         TOP_ROWS, doc->rows.row_count);
-        doc->rows.row_count = TOP_ROWS;
-    }
+    keep_first_rows(doc);
     return st;
 }
