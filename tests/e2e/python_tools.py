@@ -29,9 +29,9 @@ def python(*words, **extra):
     return run(sys.executable, *words, **extra)
 
 
-def sonde_run(options, *program, **extra):
+def sonde_run(options, *program, interpreter=sys.executable, **extra):
     """`sonde run OPTIONS -- python PROGRAM`."""
-    return run(SONDE, "run", "-q", *options, "--", sys.executable, *program, **extra)
+    return run(SONDE, "run", "-q", *options, "--", interpreter, *program, **extra)
 
 
 def rows(trace, view, *options):

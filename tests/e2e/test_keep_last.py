@@ -33,10 +33,10 @@ for i in range(4000):
 LIMIT = ["--max-size", "640K", "--keep-last"]
 
 
-def record(tmp_path, program, *options):
+def record(tmp_path, program, *options, **extra):
     """The trace's path and its ledger; the trace has recycled chunks, and is within the limit."""
     (tmp_path / "program.py").write_text(program)
-    sonde_run([*options, *LIMIT, "-o", "t.sonde"], "program.py", cwd=tmp_path)
+    sonde_run([*options, *LIMIT, "-o", "t.sonde"], "program.py", cwd=tmp_path, **extra)
     trace = tmp_path / "t.sonde"
     assert trace.stat().st_size <= 640 << 10
     done = run(SONDE, "report", trace, "--json", cwd=tmp_path)
@@ -58,7 +58,8 @@ def test_python_functions_keep_their_names(tmp_path):
 
 def test_torch_ranges_keep_names_shapes_and_stacks(tmp_path):
     pytest.importorskip("torch", reason="torch is not installed: nothing to probe")
-    trace, ledger = record(tmp_path, RANGES, "--ops", "--shapes", "--stacks")
+    import warm_torch
+    trace, ledger = record(tmp_path, RANGES, "--ops", "--shapes", "--stacks", interpreter=warm_torch.python())
     assert "lost_names" not in ledger and "missing_ids" not in ledger
     table = rows(trace, "ops", "--group-by", "shape,stack", "--stack-depth", "20")
     requests = [row for row in table if row["key"].startswith("request number")]

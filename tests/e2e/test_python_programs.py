@@ -170,16 +170,24 @@ def test_hits_in_every_process(tmp_path):
 
 # ---------------------------------------------------------------- a torch training script
 
+def python_with_torch(*words, cwd):
+    import warm_torch
+    done = warm_torch.run(*words, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
 def test_training_by_all_at_once(tmp_path):
     """cProfile and sonde in one run; line_profiler in another."""
     pytest.importorskip("torch", reason="torch is not installed: the program needs it")
     pytest.importorskip("line_profiler", reason="line_profiler is not installed: it is compared with")
+    import warm_torch
     script = PROGRAMS / "training.py"
     sonde_run(["--functions", "--lines", "@profile", "-o", "ours.sonde"], "-m", "cProfile", "-o",
-              "theirs.prof", script, cwd=tmp_path)
+              "theirs.prof", script, cwd=tmp_path, interpreter=warm_torch.python())
     same_calls("training", calls_of(tmp_path, "training"),
                stats_of(tmp_path / "theirs.prof", "training"))
-    python("-m", "kernprof", "-q", "-l", "-o", "theirs.lprof", script, cwd=tmp_path)
+    python_with_torch("-m", "kernprof", "-q", "-l", "-o", "theirs.lprof", script, cwd=tmp_path)
     run(SONDE, "export", "ours.sonde", "--to", "lprof", "-o", "ours.lprof", cwd=tmp_path)
     assert timings(tmp_path / "ours.lprof") == timings(tmp_path / "theirs.lprof") != {}
 
@@ -202,13 +210,6 @@ TIMED = {
 }
 # A busy machine disturbs a run, not most of them: the median of the attempts is judged.
 ATTEMPTS, ATTEMPTS_LEAST = 11, 3
-
-
-def python_with_torch(*words, cwd):
-    import warm_torch
-    done = warm_torch.run(*words, cwd=cwd)
-    assert done.returncode == 0, done.stderr
-    return done
 
 
 def differences(name, kind, times):
@@ -328,7 +329,8 @@ def test_bytes_of_lines_are_those_of_tracemalloc(program, tmp_path):
     text = BYTES.format(folder=str(PROGRAMS), program=program, chosen=chosen, arguments=arguments,
                         call=CALLED.get(program, "here"),
                         run="in_a_child" if program == "processes" else "here")
-    theirs, ours = json.loads(python("-c", text, cwd=tmp_path).stdout)
+    start = python_with_torch if program == "training" else python
+    theirs, ours = json.loads(start("-c", text, cwd=tmp_path).stdout)
     assert max(theirs.values()) > 10_000
     for line, size in theirs.items():
         assert abs(ours[line] - size) <= max(0.01 * size, 256), (line, theirs, ours)

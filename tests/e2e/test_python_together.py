@@ -149,6 +149,7 @@ def test_both_see_everything(other, probe, tmp_path):
 def test_torch_compile_runs_on(tmp_path):
     """With everything on at once, operators too: one program, one timeline."""
     pytest.importorskip("torch", reason="torch is installed for the Python of .venv alone")
+    import warm_torch
     (tmp_path / "prog.py").write_text(WORK + """
 import torch
 work(10)
@@ -163,7 +164,7 @@ print(utils.counters["stats"]["unique_graphs"], utils.counters["frames"]["ok"])
 work(10)
 """)
     done = sonde_run(["--functions", "--lines", "work", "--line-memory", "work", "--sample", "--ops",
-                      "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+                      "-o", "t.sonde"], "prog.py", cwd=tmp_path, interpreter=warm_torch.python())
     assert done.stdout == "[4.0, 4.0, 4.0] [4.0, 4.0, 4.0]\n1 1\n"
     trace = tmp_path / "t.sonde"
     assert [runs_of_lines(trace, view) for view in ("lines", "line-memory")] == [46, 46]

@@ -17,6 +17,8 @@ from cli_tools import ROOT, SONDE, generate, needs_tools, read, read_json, sonde
 core = pytest.importorskip("sonde._core", reason="sonde is not installed in this Python: run `make`")
 pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
 
+from sonde import sql  # noqa: E402
+
 pytestmark = needs_tools
 
 QUERIES = sorted(path.stem for path in (ROOT / "python/sonde/sql").glob("*.sql"))
@@ -207,10 +209,10 @@ def test_traces_and_parquet_alike(many):
     trace, other, tables = many
     for name in QUERIES:
         assert run_sql(tables, name) == run_sql(trace, other, name), name
-    with core.Trace(trace) as one:
+    with core.Trace(trace) as one, sql.connect(tables) as parquet, sql.connect(trace, other) as traces:
         for table in one.table_names():
             count = f"select job, count(*) from {table} group by job order by job"
-            assert run_sql(tables, count) == run_sql(trace, other, count), table
+            assert parquet.sql(count).fetchall() == traces.sql(count).fetchall(), table
 
 
 def test_rows_of_64_processes_are_those_of_the_views(many):

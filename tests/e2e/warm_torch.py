@@ -190,6 +190,9 @@ def _become(request):
     if sys.argv[0] == "-c":
         source, name = sys.argv.pop(1), "<string>"
         sys.path[0] = ""
+    elif sys.argv[0] == "-m":
+        source, name = f"import runpy; runpy.run_module({sys.argv.pop(1)!r}, None, '__main__', True)", "<module>"
+        sys.path[0] = os.getcwd()
     else:
         name = sys.argv[0]
         sys.path[0] = os.path.dirname(os.path.abspath(name))
