@@ -207,14 +207,6 @@ SONDE_API enum sonde_status sonde_diff(struct sonde_trace *const *traces, size_t
                                        const struct sonde_sink *sink, size_t *failed,
                                        struct sonde_error *err);
 
-/*
- * The report page of the first run of B, with what differs from A: the rows of sonde_diff() and flame
- * graphs coloured by change. Errors: SONDE_E_ARGUMENT, SONDE_E_UNSUPPORTED (built without the page).
- */
-SONDE_API enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, size_t a_runs,
-                                            size_t b_runs, const struct sonde_sink *sink,
-                                            struct sonde_error *err);
-
 /* ---------------------------------------------------------------- exports */
 
 struct sonde_exporter_info {
@@ -256,6 +248,16 @@ struct sonde_export_options {
     {                                                                                            \
         sizeof(struct sonde_export_options), false, NULL, NULL, 0, false, SONDE_HEAP_AUTO, false \
     }
+
+/*
+ * The report page of the first run of B, with what differs from A: the rows of sonde_diff() and flame
+ * graphs coloured by change. `options` may be NULL; of it, no_source counts.
+ * Errors: SONDE_E_ARGUMENT, SONDE_E_UNSUPPORTED (built without the page).
+ */
+SONDE_API enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, size_t a_runs,
+                                            size_t                             b_runs,
+                                            const struct sonde_export_options *options,
+                                            const struct sonde_sink *sink, struct sonde_error *err);
 
 /*
  * Writes `trace` in the format named `format`. `options` may be NULL.

@@ -11,7 +11,7 @@
 struct diff_args {
     const char *by, *fail_if, *sort, *time_unit, *html;
     int64_t     rows, least;
-    bool        json, csv, wide;
+    bool        json, csv, wide, no_source;
 };
 
 #define AT(member) offsetof(struct diff_args, member)
@@ -33,6 +33,8 @@ static const struct snd_option options[] = {
     { 0, "html", "FILE",
       "write the report page of B with what changed, too ('-': in place of text)", SND_OPTION_TEXT,
       AT(html), 0 },
+    { 0, "no-source", NULL, "--html: leave out the text of source files", SND_OPTION_FLAG,
+      AT(no_source), 0 },
     { 0, "time-unit", "UNIT", "text: unit of all times: us, ms or s (default: each its own)",
       SND_OPTION_TEXT, AT(time_unit), 0 },
     { 0, "wide", NULL, "text: do not truncate lines to the terminal's width", SND_OPTION_FLAG,
@@ -63,18 +65,21 @@ static int fill_report(const struct snd_command *self, const struct diff_args *a
 }
 
 /* The page as a file; '-': standard output. */
-static int write_page(const struct snd_command *self, const char *path, struct sonde_trace **traces,
-                      size_t a_runs, size_t b_runs)
+static int write_page(const struct snd_command *self, const struct diff_args *args,
+                      struct sonde_trace **traces, size_t a_runs, size_t b_runs)
 {
+    const char        *path = args->html;
     bool               is_stdout = strcmp(path, "-") == 0;
     FILE              *file = is_stdout ? stdout : fopen(path, "we");
     struct sonde_error err;
 
     if (!file)
         return snd_failure("%s: --html: cannot write %s: %s", self->name, path, strerror(errno));
-    struct sonde_sink sink = sonde_sink_file(file);
+    struct sonde_sink           sink = sonde_sink_file(file);
+    struct sonde_export_options exporting = SONDE_EXPORT_OPTIONS_INIT;
+    exporting.no_source = args->no_source;
     snd_progress_start("sonde: making the page");
-    enum sonde_status st = sonde_diff_page(traces, a_runs, b_runs, &sink, &err);
+    enum sonde_status st = sonde_diff_page(traces, a_runs, b_runs, &exporting, &sink, &err);
     snd_progress_stop();
     if (!is_stdout && fclose(file) != 0 && st == SONDE_OK)
         return snd_failure("%s: --html: cannot write %s: %s", self->name, path, strerror(errno));
@@ -106,7 +111,7 @@ static int compare(const struct snd_command *self, const struct diff_args *args,
         return snd_usage_error(self, "%s", err.message);
     if (st != SONDE_OK)
         return snd_failure("%s: %s", self->name, err.message);
-    if (args->html && (status = write_page(self, args->html, traces, a_runs, b_runs)) >= 0)
+    if (args->html && (status = write_page(self, args, traces, a_runs, b_runs)) >= 0)
         return status;
     status = snd_finish_stdout(self);
     if (status == SND_EXIT_OK && failed > 0)
@@ -150,6 +155,8 @@ static int run(const struct snd_command *self, int argc, char **argv)
         status = snd_options_parse(self, argc - border, argv + border, &args, &b_runs);
     if (status >= 0)
         return status;
+    if (args.no_source && !args.html)
+        return snd_usage_error(self, "--no-source requires --html");
     if (border < argc && (a_runs < 1 || b_runs < 1))
         return snd_usage_error(self, "expected traces before and after '--', got %d and %d", a_runs,
                                b_runs);

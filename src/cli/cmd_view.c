@@ -131,7 +131,7 @@ static int make_page(const struct snd_command *self, char **paths, struct sonde_
     struct sonde_error err;
 
     snd_progress_start("sonde: making the page");
-    enum sonde_status st = count > 1 ? sonde_diff_page(traces, 1, 1, sink, &err)
+    enum sonde_status st = count > 1 ? sonde_diff_page(traces, 1, 1, NULL, sink, &err)
                                      : sonde_export(traces[0], "html", NULL, sink, &err);
     snd_progress_stop();
     if (st != SONDE_OK)

@@ -75,4 +75,7 @@ SND_EXPORT_WRITE(snd_export_no_stream);
 SND_EXPORT_WRITE(snd_export_benchmark);
 SND_EXPORT_WRITE(snd_export_benchmark_json);
 
+/* What the caller gave of the options, or NULL; its library may be older and know fewer. */
+struct sonde_export_options snd_export_options(const struct sonde_export_options *options);
+
 #endif

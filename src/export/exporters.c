@@ -218,8 +218,7 @@ static enum sonde_status run_gzip(const struct snd_exporter *exporter, struct so
     return st;
 }
 
-/* What the caller gave of the options; its library may be older and know fewer. */
-static struct sonde_export_options take_options(const struct sonde_export_options *options)
+struct sonde_export_options snd_export_options(const struct sonde_export_options *options)
 {
     struct sonde_export_options used = SONDE_EXPORT_OPTIONS_INIT;
 
@@ -233,7 +232,7 @@ enum sonde_status sonde_export_folder(struct sonde_trace *trace, const char *for
                                       const struct sonde_export_options *options, const char *path,
                                       struct sonde_error *err)
 {
-    struct sonde_export_options used = take_options(options);
+    struct sonde_export_options used = snd_export_options(options);
     snd_export_folder          *write = find_folder_writer(format);
 
     if (!write)
@@ -247,7 +246,7 @@ enum sonde_status sonde_export(struct sonde_trace *trace, const char *format,
                                const struct sonde_export_options *options,
                                const struct sonde_sink *sink, struct sonde_error *err)
 {
-    struct sonde_export_options used = take_options(options);
+    struct sonde_export_options used = snd_export_options(options);
 
     for (size_t i = 0; i < snd_exporter_count; i++) {
         const struct snd_exporter *exporter = &snd_exporters[i];

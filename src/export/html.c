@@ -166,6 +166,7 @@ SND_EXPORT_WRITE(snd_export_html)
 }
 
 enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, size_t a_runs, size_t b_runs,
+                                  const struct sonde_export_options *options,
                                   const struct sonde_sink *sink, struct sonde_error *err)
 {
     struct snd_html_sides sides = { traces, a_runs, b_runs };
@@ -175,7 +176,9 @@ enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, size_t a_ru
         return snd_fail(err, SONDE_E_ARGUMENT, "expected a trace of each side, got %zu and %zu",
                         a_runs, b_runs);
     snd_out_init(&out, sink);
-    struct content    content = { .trace = traces[a_runs], .sides = &sides };
+    struct content    content = { .trace = traces[a_runs],
+                                  .sides = &sides,
+                                  .no_source = snd_export_options(options).no_source };
     enum sonde_status st = put_page(&content, &out, err);
     return st == SONDE_OK ? snd_out_finish(&out, err) : st;
 }

@@ -120,6 +120,10 @@ def exported(place, *more):
     """All sections of the page that is exported there, as bytes."""
     done = sonde("export", "theirs.sonde", "--to", "html", "-o", "out.html", *more, cwd=place)
     assert done.returncode == 0, done.stderr
+    return data_of(place)
+
+
+def data_of(place):
     text = (place / "out.html").read_text(encoding="utf-8")
     data = base64.b64decode(re.search(r'<script[^>]*application/x-sonde[^>]*>([^<]*)</script>', text).group(1))
     return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
@@ -156,6 +160,16 @@ def test_no_source_leaves_all_of_it_out(private, browser):
     shown.close()
     done = sonde("export", "theirs.sonde", "--to", "chrome", "--no-source", cwd=private)
     assert done.returncode == 2 and b"--no-source requires --to html, got 'chrome'" in done.stderr
+
+
+def test_no_source_of_a_diff(private):
+    for more, is_there in ((), True), (("--no-source",), False):
+        done = sonde("diff", "--by", "lines", "theirs.sonde", "theirs.sonde", "--html", "out.html", *more, cwd=private)
+        assert done.returncode == 0, done.stderr
+        data = data_of(private)
+        assert [json.dumps(line)[1:-1].encode() in data for line in SHOWN.values()] == [is_there] * len(SHOWN)
+    done = sonde("diff", "theirs.sonde", "theirs.sonde", "--no-source", cwd=private)
+    assert done.returncode == 2 and b"--no-source requires --html" in done.stderr
 
 
 def test_source_is_left_out_from_python(private, monkeypatch):
