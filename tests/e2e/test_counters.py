@@ -8,6 +8,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import sys
 
 import pytest
 
@@ -333,12 +334,10 @@ def test_a_full_trace_keeps_its_counters(tmp_path):
 
 def test_operators_have_counters(tmp_path):
     """Those of PyTorch: a tensor of 4 MB that is filled takes its pages in the operator that fills it."""
-    python = ROOT / ".venv/bin/python"
-    if subprocess.run([python, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode != 0:
-        pytest.skip("torch is not installed")
+    pytest.importorskip("torch", reason="torch is not installed")
     script = tmp_path / "ops.py"
     script.write_text("import torch\ntorch.set_num_threads(1)\nfor _ in range(3):\n    torch.zeros(1 << 24).add_(1)\n")
-    count(tmp_path, "--counters=page-faults", "--per-range", "--ops", "--", python, script)
+    count(tmp_path, "--counters=page-faults", "--per-range", "--ops", "--", sys.executable, script)
     rows = {row["name"]: row for row in read_json("report", tmp_path / "c.sonde", "--view", "range-counters", "--json")["rows"]}
     assert rows["aten::zeros"]["count"] == 3 and rows["aten::add_"]["count"] == 3
     assert sum(row["self_page_faults"] for row in rows.values()) > 0
