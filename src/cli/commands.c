@@ -104,6 +104,8 @@ int snd_report_error(const struct snd_command *command, const char *object,
 {
     if (err->status == SONDE_E_ARGUMENT)
         return snd_usage_error(command, "%s", err->message);
+    if (strstr(err->message, object)) /* once is enough */
+        return snd_failure("%s: %s", command->name, err->message);
     return snd_failure("%s %s: %s", command->name, object, err->message);
 }
 
