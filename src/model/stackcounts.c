@@ -56,7 +56,7 @@ static bool add_stack(struct filler *f, uint32_t process, uint32_t stack, uint32
         f->frames[count++] = unknown;
     f->stacks++;
     for (size_t i = 0; i < count; i++) {
-        if (!find_row(f, &f->frames[i].frame, &row))
+        if (!find_row(f, &f->frames[i].frame, &row) || !f->seen)
             return false;
         if (i == 0)
             f->functions->rows[row].self[counter] += events;

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python samples beside perf's of the same seconds of the same process, and beside what the program says of itself.
+
+From CPython 3.12 on, -X perf gives each Python function an address of its own, by which perf knows it.
+"""
+import collections
+import json
+import re
+import subprocess
+import textwrap
+
+import pytest
+
+from native_tools import POINTS, needs_perf, perf_script
+from python_tools import interpreters
+from sample_tools import ON_CPU, SONDE, samples
+
+SECONDS = 3
+PARTS = ("long", "middle", "deep", "short")
+# Says on each line that it reads what its functions have run up to now, in processor time.
+PROGRAM = """
+import json, select, sys, time
+spent = dict.fromkeys(("long", "middle", "deep", "short"), 0)
+def long(n):
+    x = 0
+    for i in range(n): x += i * i
+def middle(n):
+    x = 0
+    while n > 0:
+        x ^= n
+        n -= 1
+def deep(n, depth=20):
+    if depth: return deep(n, depth - 1)
+    for i in range(n): pass
+def short(n):
+    for i in range(n): i + 1
+def clocked(function, n):
+    before = time.thread_time()
+    function(n)
+    spent[function.__name__] += time.thread_time() - before
+print("ready", flush=True)
+while True:
+    clocked(long, 300000); clocked(middle, 120000); clocked(deep, 300000); clocked(short, 60000)
+    if select.select([sys.stdin], [], [], 0)[0]:
+        if not sys.stdin.readline(): break
+        print(json.dumps(spent), flush=True)
+"""
+
+
+def with_perf_maps():
+    return [case for case in interpreters() if tuple(map(int, case.id.split("."))) >= (3, 12)]
+
+
+def ask(program):
+    program.stdin.write("\n")
+    program.stdin.flush()
+    return json.loads(program.stdout.readline())
+
+
+def perf_counts(data):
+    """Samples by the innermost Python function; those in the kernel have their caller's."""
+    counts = collections.Counter()
+    for frames in perf_script(data, "ip,sym", "--no-inline"):
+        inner = next((match[1] for match in (re.search(r"\bpy::(\w+):", frame) for frame in frames) if match), None)
+        counts[inner] += 1
+    return counts
+
+
+def shares(values):
+    whole = sum(values[part] for part in PARTS)
+    return {part: values[part] / whole for part in PARTS}
+
+
+def observe(tmp_path, program):
+    """Truth, perf's and ours, of the same seconds: shares of the functions."""
+    data, trace, before = tmp_path / "perf.data", tmp_path / "t.sonde", ask(program)
+    perf = subprocess.Popen(["perf", "record", "-q", "-F", "499", "-e", "cpu-clock", "--call-graph", "dwarf", "-o", data,
+                             "-p", str(program.pid), "--", "sleep", str(SECONDS)], stderr=subprocess.PIPE)
+    ours = subprocess.run([SONDE, "attach", str(program.pid), "-o", trace, "--sample", "500", "--duration", str(SECONDS)],
+                          stderr=subprocess.PIPE, timeout=60)
+    after, said = ask(program), perf.communicate(timeout=60)[1]
+    assert ours.returncode == 0, ours.stderr
+    if perf.returncode != 0:
+        pytest.skip(f"perf cannot record here: {said.decode()[-200:]}")
+    counts, found = perf_counts(data), collections.Counter()
+    assert sum(counts[part] for part in PARTS) > 0.9 * sum(counts.values()), counts
+    for sample in samples(trace):
+        if sample["state"] & ON_CPU:
+            found[sample["functions"][0]] += sample["covered_ns"]
+    return shares({part: after[part] - before[part] for part in PARTS}), shares(counts), shares(found)
+
+
+@needs_perf
+@pytest.mark.alone
+@pytest.mark.parametrize("python, include", with_perf_maps())
+def test_shares_are_perfs_and_the_programs(tmp_path, python, include):
+    (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
+    with subprocess.Popen([python, "-X", "perf", tmp_path / "program.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as program:
+        assert program.stdout.readline() == "ready\n"
+        try:
+            known, theirs, ours = observe(tmp_path, program)
+        finally:
+            program.kill()
+    for part in PARTS:
+        assert abs(ours[part] - known[part]) < POINTS, (part, known, theirs, ours)
+        assert abs(ours[part] - theirs[part]) < POINTS, (part, known, theirs, ours)
