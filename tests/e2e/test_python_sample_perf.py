@@ -16,6 +16,7 @@ from python_tools import interpreters
 from sample_tools import ON_CPU, SONDE, samples
 
 SECONDS = 3
+ENOUGH = 2.5  # seconds of processor time that are compared
 PARTS = ("long", "middle", "deep", "short")
 # Says on each line that it reads what its functions have run up to now, in processor time.
 PROGRAM = """
@@ -71,23 +72,23 @@ def shares(values):
     return {part: values[part] / whole for part in PARTS}
 
 
-def observe(tmp_path, program):
-    """Truth, perf's and ours, of the same seconds: shares of the functions."""
+def observe(tmp_path, program, known, theirs, ours):
+    """Adds a window of a few seconds: what ran by the program's clock, by perf and by us."""
     data, trace, before = tmp_path / "perf.data", tmp_path / "t.sonde", ask(program)
-    perf = subprocess.Popen(["perf", "record", "-q", "-F", "499", "-e", "cpu-clock", "--call-graph", "dwarf", "-o", data,
+    perf = subprocess.Popen(["perf", "record", "-q", "-F", "999", "-e", "cpu-clock", "--call-graph", "dwarf", "-o", data,
                              "-p", str(program.pid), "--", "sleep", str(SECONDS)], stderr=subprocess.PIPE)
-    ours = subprocess.run([SONDE, "attach", str(program.pid), "-o", trace, "--sample", "500", "--duration", str(SECONDS)],
+    done = subprocess.run([SONDE, "attach", str(program.pid), "-o", trace, "--sample", "1000", "--duration", str(SECONDS)],
                           stderr=subprocess.PIPE, timeout=60)
     after, said = ask(program), perf.communicate(timeout=60)[1]
-    assert ours.returncode == 0, ours.stderr
+    assert done.returncode == 0, done.stderr
     if perf.returncode != 0:
         pytest.skip(f"perf cannot record here: {said.decode()[-200:]}")
-    counts, found = perf_counts(data), collections.Counter()
-    assert sum(counts[part] for part in PARTS) > 0.9 * sum(counts.values()), counts
+    known.update({part: after[part] - before[part] for part in PARTS})
+    theirs.update(perf_counts(data))
     for sample in samples(trace):
         if sample["state"] & ON_CPU:
-            found[sample["functions"][0]] += sample["covered_ns"]
-    return shares({part: after[part] - before[part] for part in PARTS}), shares(counts), shares(found)
+            ours[sample["functions"][0]] += sample["covered_ns"]
+    trace.unlink()
 
 
 @needs_perf
@@ -98,10 +99,14 @@ def test_shares_are_perfs_and_the_programs(tmp_path, python, include):
     with subprocess.Popen([python, "-X", "perf", tmp_path / "program.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           text=True) as program:
         assert program.stdout.readline() == "ready\n"
+        known, theirs, ours = collections.Counter(), collections.Counter(), collections.Counter()
         try:
-            known, theirs, ours = observe(tmp_path, program)
+            while sum(known.values()) < ENOUGH:  # a loaded machine lets it run for a part of the time
+                observe(tmp_path, program, known, theirs, ours)
         finally:
             program.kill()
+    assert sum(theirs[part] for part in PARTS) > 0.9 * sum(theirs.values()), theirs
+    known, theirs, ours = shares(known), shares(theirs), shares(ours)
     for part in PARTS:
         assert abs(ours[part] - known[part]) < POINTS, (part, known, theirs, ours)
         assert abs(ours[part] - theirs[part]) < POINTS, (part, known, theirs, ours)
