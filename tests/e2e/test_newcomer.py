@@ -106,7 +106,7 @@ SND_VIEW_BUILD(snd_view_toy)
     "src/view/views.c": Line('{ { "ledger"', '    { { "toy", "nothing but a toy", 0 }, snd_view_toy, true, false },\n'),
     "src/view/meson.build": In("'treeview.c'", "'toyview.c', "),
     "tests/golden/view-toy/commands": "gen convnet t.sonde\nsonde report t.sonde --view toy\n",
-    "man/sonde-report.1": Line(".It Cm ledger", ".It Cm toy\nnothing but a toy\n"),
+    "man/sonde-report.1": [Line(".It Cm ledger", ".It Cm toy\nnothing but a toy\n"), Line(".It ledger", ".It toy\ntoy\n")],
 }
 
 COMMAND = {
@@ -267,8 +267,9 @@ def copy_tree(to):
             if isinstance(what, str):
                 assert not (to / path).exists(), f"{path} of {kind} is there already"
                 (to / path).write_text(what, encoding="utf-8")
-            else:
-                what.put(to / path)
+                continue
+            for change in what if isinstance(what, list) else [what]:
+                change.put(to / path)
 
 
 def run(*words, cwd, **more):
@@ -310,6 +311,7 @@ def test_what_was_added_works(tmp_path):
     sonde = tree / "build/src/cli/sonde"
     accept(tree, sonde)
     run(tree / "tests/golden/check_tables", sonde, tree / "build/tests/golden/golden_tables", tree, cwd=tree)
+    run(tree / "tests/golden/check_keys", sonde, tree / "build/tests/gen/gen", tree / "man/sonde-report.1", cwd=tree)
     run(tree / "tools/check_layers", tree, cwd=tree)
     for case in ("export-toy", "view-toy"):
         assert "\na toy" in (tree / "tests/golden" / case / "expected").read_text()
