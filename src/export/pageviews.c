@@ -92,9 +92,13 @@ static void put_view(struct snd_html *page, const struct sonde_view_info *info,
     } else if (!may_have(page, info->name)) {
         const char *why = sonde_view_absence(page->trace, info->name);
         put_without(&page->text, info->name, "empty", why ? why : "The trace has nothing of this.");
-    } else if (sonde_report(page->trace, &options, &sink, &err) != SONDE_OK && !page->text.failed) {
-        page->text.length = head;
-        put_without(&page->text, info->name, "error", err.message);
+    } else {
+        enum sonde_status st = sonde_report(page->trace, &options, &sink, &err);
+        page->failed |= st == SONDE_E_NOMEM;
+        if (st != SONDE_OK && !page->text.failed) { /* the view shows why it has no rows */
+            page->text.length = head;
+            put_without(&page->text, info->name, "error", err.message);
+        }
     }
     snd_buf_text(&page->text, "}");
     snd_html_json(page, "VIEW", &page->text);

@@ -7,6 +7,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -159,24 +160,23 @@ static enum sonde_status write_folder(struct sonde_trace *trace, const char *pat
 
 /* ------------------------------------------------------------------------- place */
 
-/* Removes a folder that this file made, and all in it. */
-static void remove_tree(const char *path)
+/* Removes a folder that this file made, and all in it. Needs no memory: it may be out. */
+static void remove_tree(int parent, const char *name)
 {
-    struct sonde_buffer inner = { 0 };
-    DIR                *dir = opendir(path);
+    int  fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 
     for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        snd_buf_clear(&inner);
-        snd_buf_format(&inner, "%s/%s", path, entry->d_name);
-        if (!inner.failed && unlink(inner.bytes) != 0)
-            remove_tree(inner.bytes);
+        if (unlinkat(fd, entry->d_name, 0) != 0)
+            remove_tree(fd, entry->d_name);
     }
     if (dir)
         closedir(dir);
-    rmdir(path);
-    sonde_buffer_release(&inner);
+    else if (fd >= 0)
+        close(fd);
+    unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 static bool is_table(const char *name)
@@ -220,7 +220,7 @@ static enum sonde_status move_table(const char *from, const char *to, const char
     if (source.failed || target.failed) {
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables");
     } else if (st == SONDE_OK) {
-        remove_tree(target.bytes);
+        remove_tree(AT_FDCWD, target.bytes);
         if (rename(source.bytes, target.bytes) != 0)
             st = snd_fail_os(err, SONDE_E_IO, "cannot create %.300s", target.bytes);
     }
@@ -240,7 +240,7 @@ static enum sonde_status move_tables(const struct sonde_trace *trace, const char
     sonde_trace_job(trace, job);
     for (size_t i = 0; st == SONDE_OK && i < SND_SQL_TABLES; i++)
         st = move_table(from, to, snd_sql_tables[i].name, job, err);
-    remove_tree(from);
+    remove_tree(AT_FDCWD, from);
     return st;
 }
 
@@ -278,7 +278,7 @@ SND_EXPORT_FOLDER(snd_export_parquet)
         if (st == SONDE_OK)
             st = move_tables(trace, aside.bytes, path, err);
         else
-            remove_tree(aside.bytes);
+            remove_tree(AT_FDCWD, aside.bytes);
     }
     sonde_buffer_release(&aside);
     return st;

@@ -27,6 +27,7 @@ struct script {
     struct sonde_buffer     stack; /* the text of a sample's frames */
     struct snd_out         *out;
     uint64_t                count;
+    bool                    failed; /* memory ran out */
 };
 
 /* What ends a line or a word of the format cannot be in a name. */
@@ -89,6 +90,7 @@ static void put_head(struct script *s, const struct sonde_event *sample, int64_t
                    " cpu-clock: \n",
                    snd_buf_string(&name), s->trace->processes[t->process].shown.pid, t->tid,
                    ns / 1000000000, ns % 1000000000 / 1000, period);
+    s->failed |= name.failed;
     sonde_buffer_release(&name);
 }
 
@@ -116,7 +118,8 @@ static bool on_sample(void *user, const struct sonde_event *sample, uint32_t cha
         snd_out_put(s->out, s->stack.bytes, s->stack.length);
     }
     s->count += count;
-    return !s->out->failed && !s->stack.failed;
+    s->failed |= s->stack.failed;
+    return !s->out->failed && !s->failed;
 }
 
 SND_EXPORT_WRITE(snd_export_perf_script)
@@ -128,7 +131,7 @@ SND_EXPORT_WRITE(snd_export_perf_script)
     s.frames = malloc(FRAMES_MAX * sizeof *s.frames);
     if (s.frames)
         st = snd_mixed_walk(&s.mixed, trace, on_sample, NULL, &s, err);
-    if (st == SONDE_OK && (!s.frames || s.stack.failed))
+    if (st == SONDE_OK && (!s.frames || s.failed))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the stacks");
     if (st == SONDE_OK && s.count == 0 && !out->failed)
         st = snd_fail(err, SONDE_E_STATE,

@@ -39,14 +39,14 @@ static bool add_piece(struct snd_rowlists *lists, uint32_t *number)
 
 bool snd_rowlists_add(struct snd_rowlists *lists, struct sonde_text text, int64_t row)
 {
-    uint32_t before = lists->texts.count, number;
+    uint32_t number;
 
     if (!find_text(lists, text, &number))
         return false;
-    if (number == before) {
+    if (number == lists->list_count) {
         if (!snd_grow(&lists->lists, &lists->list_room, number, sizeof *lists->lists))
             return false;
-        lists->lists[number] = (struct snd_rowlist){ .text = number };
+        lists->lists[lists->list_count++] = (struct snd_rowlist){ .text = number };
     }
     struct snd_rowlist *list = &lists->lists[number];
     if (list->last == 0 || lists->pieces[list->last].used > SND_ROWLIST_PIECE - VARINT_MAX) {
@@ -103,9 +103,8 @@ static int compare(const void *x, const void *y, void *user)
 
 void snd_rowlists_sort(struct snd_rowlists *lists)
 {
-    if (lists->texts.count > 0)
-        qsort_r(lists->lists, lists->texts.count, sizeof *lists->lists, compare,
-                lists->texts.items);
+    if (lists->list_count > 0)
+        qsort_r(lists->lists, lists->list_count, sizeof *lists->lists, compare, lists->texts.items);
 }
 
 void snd_rowlists_release(struct snd_rowlists *lists)

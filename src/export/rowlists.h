@@ -32,7 +32,7 @@ struct snd_rowlists {
     struct snd_texts          texts;
     struct snd_rowlist       *lists; /* by number of the text, until they are sorted */
     struct snd_rowlist_piece *pieces;
-    uint32_t                  list_room, piece_count, piece_room;
+    uint32_t                  list_count, list_room, piece_count, piece_room;
     uint32_t recent[SND_ROWLIST_RECENT]; /* numbers of texts, by where their bytes were */
 };
 

@@ -104,6 +104,7 @@ void snd_speedscope_profile(struct snd_speedscope *s, struct snd_json *json, uin
     snd_json_text(json, "unit", "nanoseconds");
     snd_json_int(json, "startValue", 0);
     snd_json_int(json, "endValue", end_ns);
+    s->failed |= name.failed;
     sonde_buffer_release(&name);
 }
 

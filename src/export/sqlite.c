@@ -178,7 +178,7 @@ static uint32_t put_index(struct database *d)
     struct snd_sqlite_tree index = { .is_index = true };
 
     snd_rowlists_sort(&d->names);
-    for (uint32_t i = 0; !d->failed && i < d->names.texts.count; i++)
+    for (uint32_t i = 0; !d->failed && i < d->names.list_count; i++)
         put_entries(d, &index, &d->names.lists[i]);
     return snd_sqlite_end_tree(d->file, &index);
 }

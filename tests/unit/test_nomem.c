@@ -3,6 +3,7 @@
  * Every allocation of the reading side fails once: the right status, no leak, no crash.
  * Linked with --wrap for malloc, calloc and realloc.
  */
+#include "base/crc32c.h"
 #include "failing_memory.h"
 #include "format/layout.h"
 #include "model/gpu.h"
@@ -11,6 +12,7 @@
 #include "read/reader.h"
 #include "scratch.h"
 #include "sonde/bench.h"
+#include "sonde/export.h"
 #include "sonde/graph.h"
 #include "sonde/layers.h"
 #include "sonde/tensorlines.h"
@@ -308,6 +310,93 @@ static void models_survive(void **state)
     check_use(make_gpu(), use_gpu);
 }
 
+/* ----------------------------------------------------------------- its exports */
+
+struct exported {
+    struct sonde_trace *trace;
+    const char         *format;
+    struct sonde_error  err;
+    uint32_t            crc; /* of what was written */
+};
+
+/* Allocates nothing: what fails is the export's own. */
+static bool add_crc(void *user, const void *data, size_t length)
+{
+    uint32_t *crc = user;
+
+    *crc = snd_crc32c(*crc, data, length);
+    return true;
+}
+
+static enum sonde_status export_stream(void *on)
+{
+    struct exported  *e = on;
+    struct sonde_sink sink = { add_crc, &e->crc };
+
+    e->crc = 0;
+    return sonde_export(e->trace, e->format, NULL, &sink, &e->err);
+}
+
+/* What it leaves behind is looked at at the end. */
+static enum sonde_status export_folder(void *on)
+{
+    struct exported *e = on;
+
+    return sonde_export_folder(e->trace, e->format, NULL, scratch_path("folder"), &e->err);
+}
+
+/*
+ * Each allocation of an export fails once: it says so, or writes the same without. Then it succeeds: nothing of a failure is left
+ * in the trace. Of the page, which makes thousands, some fail; and a view in it may leave out a text that it has no memory for.
+ */
+static void fail_export(const char *path, const char *format, use_fn *use, bool is_page)
+{
+    long stride = is_page ? 101 : 1;
+
+    struct exported e = { .trace = scratch_open(path), .format = format };
+    bool            reached = true;
+
+    enum sonde_status status = use(&e);
+    uint32_t          whole = e.crc;
+    if (status != SONDE_OK) { /* the trace has nothing for it */
+        assert_true(status == SONDE_E_STATE || status == SONDE_E_UNSUPPORTED);
+        sonde_trace_close(e.trace);
+        return;
+    }
+    for (long nth = 0; reached; nth += stride) {
+        e.err.message[0] = '\0';
+        status = attempt(use, &e, nth, &reached);
+        bool said = status == SONDE_E_NOMEM && reached && strstr(e.err.message, "out of memory");
+        if (!said && (status != SONDE_OK || (e.crc != whole && !is_page)))
+            fail_msg("%s, allocation %ld failed: status %d: %s", format, nth, (int)status,
+                     e.err.message);
+    }
+    assert_int_equal(use(&e), SONDE_OK);
+    assert_int_equal(e.crc, whole);
+    sonde_trace_close(e.trace);
+}
+
+static void exports_survive(void **state)
+{
+    const struct sonde_exporter_info *info;
+    char                              paths[3][256];
+
+    (void)state;
+    snprintf(paths[0], sizeof paths[0], "%s", make_trace());
+    snprintf(paths[1], sizeof paths[1], "%s", make_calls(true));
+    snprintf(paths[2], sizeof paths[2], "%s", make_gpu());
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        const char *path = paths[i];
+        for (size_t n = 0; (info = sonde_exporter_info(n)) != NULL; n++) {
+            bool is_page = strcmp(info->name, "html") == 0;
+            if (sonde_exporter_is_folder(info->name))
+                fail_export(path, info->name, export_folder, false);
+            else if (!info->missing)
+                fail_export(path, info->name, export_stream, is_page);
+        }
+    }
+}
+
 /* ---------------------------------------------------------------- its file */
 
 struct loaded {
@@ -373,6 +462,7 @@ int main(void)
         cmocka_unit_test(opening_survives),
         cmocka_unit_test(models_survive),
         cmocka_unit_test(packing_survives),
+        cmocka_unit_test(exports_survive),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -118,7 +118,7 @@ static uint32_t put_index(bool is_big)
                                      is_big ? 3 * row : row));
     }
     snd_rowlists_sort(&lists);
-    for (uint32_t i = 0; i < lists.texts.count; i++) {
+    for (uint32_t i = 0; i < lists.list_count; i++) {
         struct snd_rowlist_position at = snd_rowlist_first(&lists.lists[i]);
         const struct snd_text      *name = &lists.texts.items[lists.lists[i].text];
         while (snd_rowlist_next(&lists, &at, &rowid))
