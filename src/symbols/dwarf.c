@@ -36,6 +36,18 @@
 #define TEXT_MOST 65535u
 #define THE_END UINT32_MAX
 
+/* AddressSanitizer maps terabytes; gcc and clang say in different ways that it is there. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN true
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN true
+#endif
+#ifndef HAS_ASAN
+#define HAS_ASAN false
+#endif
+
 struct head {
     uint32_t size, index, count;
 };
@@ -110,9 +122,8 @@ static void prepare_child(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_CPU, CPU_SECONDS);
-#ifndef __SANITIZE_ADDRESS__ /* which maps terabytes */
-    limit(RLIMIT_DATA, MEMORY_MOST);
-#endif
+    if (!HAS_ASAN)
+        limit(RLIMIT_DATA, MEMORY_MOST);
     if (null >= 0) {
         dup2(null, STDOUT_FILENO);
         dup2(null, STDERR_FILENO);
