@@ -122,6 +122,12 @@ static struct links call_links(const void *tree, uint32_t at)
     return (struct links){ node->first_child, node->next_sibling, node->parent };
 }
 
+/* A damaged trace can claim more calls than fit. */
+static uint64_t whole_calls(double calls)
+{
+    return calls < 0x1p64 ? (uint64_t)calls : UINT64_MAX;
+}
+
 static enum sonde_status walk_functions(struct sonde_trace *trace, snd_html_node_fn *each,
                                         void *user, struct sonde_error *err)
 {
@@ -138,7 +144,7 @@ static enum sonde_status walk_functions(struct sonde_trace *trace, snd_html_node
         const struct sonde_function  *function = sonde_functions_row(functions, node->function);
         each(user, &(struct snd_html_node){ node->depth - 1, function->name, function->file,
                                             function->line, node->total_ns, node->self_ns,
-                                            (uint64_t)node->calls });
+                                            whole_calls(node->calls) });
     }
     sonde_call_tree_free(tree);
     sonde_functions_free(functions);

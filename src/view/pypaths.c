@@ -179,7 +179,9 @@ void snd_pypaths_shorten(const struct snd_pypaths *p, struct sonde_text file,
 {
     size_t from = 0;
 
-    if (file.length == 0 || file.bytes[0] != '/')
+    if (file.length == 0)
+        return; /* it may have no bytes to point to */
+    if (file.bytes[0] != '/')
         from = 0;
     else if (snd_pypaths_is_library(p, file))
         from = find_import(p, file);
