@@ -98,14 +98,20 @@ const char *snd_doc_format(struct snd_doc *doc, const char *format, ...)
     return bytes ? bytes : "";
 }
 
+const char *snd_doc_take(struct snd_doc *doc, struct sonde_buffer *text)
+{
+    doc->rows.failed |= text->failed;
+    const char *kept = snd_doc_format(doc, "%s", snd_buf_string(text));
+    sonde_buffer_release(text);
+    return kept;
+}
+
 const char *snd_doc_count(struct snd_doc *doc, double value)
 {
     struct sonde_buffer text = { 0 };
 
     snd_format_count(&text, value);
-    const char *kept = snd_doc_format(doc, "%s", snd_buf_string(&text));
-    sonde_buffer_release(&text);
-    return kept;
+    return snd_doc_take(doc, &text);
 }
 
 struct sonde_text snd_doc_indent(struct snd_doc *doc, size_t indent, struct sonde_text text)

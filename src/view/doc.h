@@ -90,6 +90,9 @@ struct snd_table *snd_doc_section(struct snd_doc *doc, const char *key, const ch
 /* Formatted text that lives as long as the document; "" when memory ran out. */
 const char *snd_doc_format(struct snd_doc *doc, const char *format, ...) SONDE_PRINTF(2, 3);
 
+/* The text of a buffer, living as long; releases the buffer. What it had no memory for fails the document. */
+const char *snd_doc_take(struct snd_doc *doc, struct sonde_buffer *text);
+
 /* "4.089 G", living as long. */
 const char *snd_doc_count(struct snd_doc *doc, double value);
 

@@ -20,13 +20,11 @@ struct snd_cell snd_gpu_line_cell(struct snd_doc *doc, const struct snd_launches
                                   const struct snd_where *where)
 {
     struct sonde_buffer line = { 0 };
-    struct snd_cell     cell = snd_cell_none();
 
     snd_where_line(launches, where, &line);
-    if (line.length > 0)
-        cell = snd_cell_string(snd_doc_format(doc, "%s", snd_buf_string(&line)));
-    sonde_buffer_release(&line);
-    return cell;
+    bool        has_none = line.length == 0;
+    const char *text = snd_doc_take(doc, &line);
+    return has_none ? snd_cell_none() : snd_cell_string(text);
 }
 
 void snd_hide_empty(struct snd_table *table, size_t first, size_t last)

@@ -114,9 +114,7 @@ static struct snd_cell function_cell(struct snd_doc *doc, uint32_t process, uint
     struct sonde_buffer text = { 0 };
 
     snd_function_text(doc->trace, process, frame, &text);
-    struct snd_cell cell = snd_cell_string(snd_doc_format(doc, "%s", snd_buf_string(&text)));
-    sonde_buffer_release(&text);
-    return cell;
+    return snd_cell_string(snd_doc_take(doc, &text));
 }
 
 static struct snd_cell *put_place(struct snd_doc *doc, struct snd_cell *cell,

@@ -50,9 +50,7 @@ static struct snd_cell show_shapes(struct snd_doc *doc, const struct sonde_layer
         snd_buf_text(&text, "]");
     }
     snd_buf_text(&text, "]");
-    const char *kept = snd_doc_format(doc, "%s", snd_buf_string(&text));
-    sonde_buffer_release(&text);
-    return snd_cell_string(kept);
+    return snd_cell_string(snd_doc_take(doc, &text));
 }
 
 /* A hostile trace may have times that no int64_t holds once they are summed. */

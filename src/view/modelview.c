@@ -138,10 +138,8 @@ static void add_machine(struct snd_doc *doc, const struct sonde_bench_machine *m
         snd_doc_total(doc, "memory_bytes", "Memory", SND_BYTES, snd_cell_number(m->memory_bytes));
     for (size_t i = 0; i < m->gpu_count; i++)
         snd_buf_format(&names, "%s%s", i > 0 ? ", " : "", m->gpus[i].name.bytes);
-    if (names.length > 0)
-        snd_doc_total(doc, "gpus", "GPUs", SND_TEXT,
-                      snd_cell_string(snd_doc_format(doc, "%s", snd_buf_string(&names))));
-    sonde_buffer_release(&names);
+    if (m->gpu_count > 0)
+        snd_doc_total(doc, "gpus", "GPUs", SND_TEXT, snd_cell_string(snd_doc_take(doc, &names)));
 }
 
 /* "8x3x224x224 float32 (from --input)", of the largest batch size. */

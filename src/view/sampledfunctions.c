@@ -57,9 +57,7 @@ static const char *format_place(struct snd_doc *doc, const struct snd_pypaths *p
         snd_pypaths_shorten(paths, f->file, &text);
     if (f->line != 0)
         snd_buf_format(&text, ":%" PRIu32, f->line);
-    const char *place = snd_doc_format(doc, "%s", snd_buf_string(&text));
-    sonde_buffer_release(&text);
-    return place;
+    return snd_doc_take(doc, &text);
 }
 
 static void add_row(struct snd_doc *doc, const struct snd_pypaths *paths,
