@@ -33,7 +33,7 @@ static const struct snd_option options[] = {
     { 0, "html", "FILE",
       "write the report page of B with what changed, too ('-': in place of text)", SND_OPTION_TEXT,
       AT(html), 0 },
-    { 0, "no-source", NULL, "--html: leave out the text of source files", SND_OPTION_FLAG,
+    { 0, "no-source", NULL, "leave the text of source files out of the page of --html", SND_OPTION_FLAG,
       AT(no_source), 0 },
     { 0, "time-unit", "UNIT", "text: unit of all times: us, ms or s (default: each its own)",
       SND_OPTION_TEXT, AT(time_unit), 0 },

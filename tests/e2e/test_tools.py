@@ -381,7 +381,7 @@ def test_the_header_of_the_recorder_is_short():
 def test_a_view_keeps_its_own_data():
     """Adding a view does not touch what all of them share: its model is the view's own."""
     names = set(re.findall(r"struct (sonde_\w+)", (ROOT / "src/view/doc.h").read_text()))
-    assert names == {"sonde_error", "sonde_report_options", "sonde_summary", "sonde_text",
+    assert names == {"sonde_buffer", "sonde_error", "sonde_report_options", "sonde_summary", "sonde_text",
                      "sonde_trace"}
 
 

@@ -73,10 +73,10 @@ def test_it_ends_when_the_last_page_is_closed(trace):
         first, second = Opened(browser, address), Opened(browser, address)
         first.go("table/ops")
         assert first.texts("key") == ["work", "part"]
-        first.context.close()
+        first.page.close()
         second.go("timeline")
         assert process.poll() is None and ask(address)[0] == 200
-        second.context.close()
+        second.page.close()
         assert process.wait(timeout=120) == 0
         assert [fault for page in (first, second) for fault in page.faults if not fault.endswith("/open")] == []
 
