@@ -318,6 +318,40 @@ def test_a_source_is_checked_once_for_each_set_of_macros(tmp_path):
     assert json.loads((tmp_path / "chosen/compile_commands.json").read_text()) == [twice[0], *twice[2:4]]
 
 
+def test_what_clang_tidy_found_clean_is_checked_again_when_it_changes(monkeypatch, tmp_path):
+    tool, checked = load_tool("tidy"), []
+
+    def check(_folder, _checks, files):
+        checked.extend(files)
+        return all("bad" not in pathlib.Path(file).read_text() for file in files)
+
+    def found(checks="one"):
+        checked.clear()
+        return tool.main("build", "lint", checks, "a.c", "b.c", "unknown.c"), sorted(checked)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tool, "AT_ONCE", 1)
+    monkeypatch.setattr(tool, "check", check)
+    monkeypatch.setattr(tool, "includes", lambda build: {"a.c": {"a.c", "both.h"}, "b.c": {"b.c", "both.h"}})
+    for name in ("a.c", "b.c", "both.h", "unknown.c", ".clang-tidy"):
+        pathlib.Path(name).write_text("")
+    pathlib.Path("lint").mkdir()
+    pathlib.Path("lint/compile_commands.json").write_text("[]")
+    every = ["a.c", "b.c", "unknown.c"]
+    assert found() == (0, every)
+    assert found() == (0, ["unknown.c"])  # nobody knows what it includes
+    pathlib.Path("a.c").write_text("bad")
+    assert found() == found() == (1, ["a.c", "unknown.c"])
+    pathlib.Path("a.c").write_text("good")
+    assert found() == (0, ["a.c", "unknown.c"])
+    for change in (lambda: pathlib.Path("both.h").write_text("other"), lambda: pathlib.Path(".clang-tidy").write_text("other"),
+                   lambda: pathlib.Path("lint/compile_commands.json").write_text(json.dumps(
+                       [{"directory": str(tmp_path), "file": name, "command": "cc -DX"} for name in every]))):
+        change()
+        assert found() == (0, every)
+    assert found("two") == (0, every)
+
+
 def test_what_runs_alone_is_found_in_its_files():
     found = {os.path.basename(path) for path in load_tool("test").marked_alone(["tests/e2e"])}
     assert {"test_functions.py", "test_model.py"} <= found and "test_cli_run.py" not in found
