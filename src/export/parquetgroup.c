@@ -217,7 +217,7 @@ static void bound_text(struct chunk *chunk, int which, const struct sonde_buffer
 {
     size_t length = text->length < chunk->bound_length[which] ? text->length
                                                               : chunk->bound_length[which];
-    int    order = chunk->has_bounds ? memcmp(text->bytes, chunk->bounds[which], length) : 0;
+    int order = chunk->has_bounds ? memcmp(snd_buf_string(text), chunk->bounds[which], length) : 0;
 
     if (order == 0 && chunk->has_bounds)
         order = text->length < chunk->bound_length[which] ? -1 : 1;
