@@ -6,6 +6,7 @@ Of the Python that runs the tests: the stage `pythons` of tools/test runs them i
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -505,10 +506,15 @@ def test_one_that_is_only_starting(tmp_path, python, include):
 # ------------------------------------------------- a thread that is halted comes to no harm
 
 def sampler(program, trace, *options):
-    """One that goes on while the test does something to the program."""
+    """One that goes on while the test does something to the program: it has found it once it writes its files."""
+    shutil.rmtree(trace, ignore_errors=True)  # of one that was killed
+    trace.unlink(missing_ok=True)
     process = subprocess.Popen([SONDE, "attach", str(program.pid), "-o", str(trace), "--sample", "5000",
                                 *options], stderr=subprocess.PIPE)
-    time.sleep(0.3)
+    deadline = time.monotonic() + 20
+    while not any(trace.glob("*")) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.3)  # some samples
     return process
 
 

@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -417,6 +418,40 @@ def test_a_view_keeps_its_own_data():
     names = set(re.findall(r"struct (sonde_\w+)", (ROOT / "src/view/doc.h").read_text()))
     assert names == {"sonde_buffer", "sonde_error", "sonde_report_options", "sonde_summary", "sonde_text",
                      "sonde_trace"}
+
+
+# ------------------------------------------------------------------ what does not end
+
+HANGS = """
+import subprocess, threading
+
+def test_waits_for_a_program():
+    subprocess.run(["sh", "-c", "echo begun; sleep 1000"], stdout=subprocess.PIPE)
+
+def test_waits_for_a_thread():
+    threading.Event().wait()
+
+def test_after_them():
+    pass
+"""
+
+
+def test_a_test_that_hangs_fails_and_says_where(tmp_path):
+    shutil.copy(ROOT / "tests/conftest.py", tmp_path)
+    (tmp_path / "test_hangs.py").write_text(HANGS)
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path], text=True,
+                          env={**os.environ, "TEST_LIMIT": "1"}, stdout=subprocess.PIPE, timeout=100)
+    assert "2 failed, 1 passed" in done.stdout
+    assert re.search(r"^ +\d+: sleep 1000\n +sleep \d+: S, system call 230,", done.stdout, re.M), done.stdout
+    assert "threading.Event().wait()" in done.stdout
+
+
+def test_a_command_that_hangs_is_ended(monkeypatch, capsys):
+    runner = load_tool("test")
+    monkeypatch.setattr(runner, "COMMAND_LIMIT", 1)
+    assert not runner.run(["sh", "-c", "echo begun; exec sleep 1000"])
+    assert "begun\n\nended by tools/test: it had not ended after 1 s" in capsys.readouterr().out
+    assert runner.run(["true"]) and not runner.run(["false"])
 
 
 # ------------------------------------------------------------------ what pages name
