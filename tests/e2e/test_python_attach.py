@@ -45,6 +45,17 @@ class Program:
         self.process.stdin.flush()
         return self.process.stdout.readline()
 
+    def wait_for_read(self):
+        """Until it waits for what we say next."""
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and not self.stat().startswith("S"):
+            time.sleep(0.002)
+
+    def stat(self):
+        """Of its first thread, from the state on."""
+        with open(f"/proc/{self.pid}/stat") as text:
+            return text.read().rpartition(") ")[2]
+
     def __exit__(self, *_):
         self.process.kill()
         self.process.communicate()
@@ -120,6 +131,7 @@ def test_stacks_are_the_program_s_own(tmp_path, python, include):
         said, stops = program.said, 0
         while said:
             expected = json.loads(said)
+            program.wait_for_read()
             attach(program.pid, tmp_path / "t.sonde", "--sample", 200, "--duration", 0.1)
             found = [s for s in samples(tmp_path / "t.sonde") if s["tid"] == program.pid]
             assert found, "nothing was sampled"
@@ -526,7 +538,7 @@ def ended(process):
 def is_running(program):
     """It computes: not halted, not stopped, not dead."""
     def spent():
-        return sum(map(int, open(f"/proc/{program.pid}/stat").read().rpartition(")")[2].split()[11:13]))
+        return sum(map(int, program.stat().split()[11:13]))
     begin = spent()
     deadline = time.monotonic() + 10
     while spent() <= begin + 2 and time.monotonic() < deadline:
