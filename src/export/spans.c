@@ -5,6 +5,7 @@ struct walk {
     struct snd_spans_calls calls;
     struct snd_assembly    assembly;
     struct snd_live        live;
+    uint64_t               attrs[SND_SPAN_ATTRS]; /* of a leaf */
     bool                   stopped;
 };
 
@@ -81,6 +82,46 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *o
     go_on(w, w->calls.end(&span, w->calls.user));
 }
 
+static uint32_t name_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
+{
+    (void)user, (void)lane;
+    return shared->name;
+}
+
+/* Both calls at once: what begin and end of a range come to that nothing lies in. */
+static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                    const struct snd_known_call *known, const struct snd_open_range *above,
+                    const struct snd_open_range *parent)
+{
+    struct walk                 *w = user;
+    const struct snd_table_call *call = &lane->from->tables.calls[leaf->id];
+    const struct snd_text       *name = &w->assembly.trace->names.items[known->kind];
+    struct snd_span              span = {
+                     .process = lane->process,
+                     .thread = lane->thread,
+                     .depth = lane->depth,
+                     .name = { name->bytes, name->length },
+                     .name_number = known->kind,
+                     .shapes = call->record.shapes,
+                     .serial = w->assembly.begins,
+                     .start_ns = leaf->start_ns,
+                     .end_ns = leaf->end_ns,
+                     .self_ns = snd_sub(leaf->end_ns, leaf->start_ns),
+                     .attrs = w->attrs,
+                     .starts_with_parent = above && above->range.start_ns == leaf->start_ns,
+    };
+
+    (void)parent;
+    if (w->stopped)
+        return;
+    if (w->calls.begin)
+        go_on(w, w->calls.begin(&span, w->calls.user));
+    snd_call_keep(call, known->has_sequence && leaf->has_sequence ? &leaf->sequence : NULL,
+                  &span.attr_mask, w->attrs);
+    if (!w->stopped)
+        go_on(w, w->calls.end(&span, w->calls.user));
+}
+
 static void hand_over(struct walk *w, const struct snd_lane *lane, int64_t ns,
                       const uint64_t *words, const struct snd_live_change *change)
 {
@@ -140,7 +181,9 @@ enum sonde_status snd_spans_walk(struct sonde_trace *trace, const struct snd_spa
                                            .close = on_close,
                                            .memory = on_memory,
                                            .other = on_other,
-                                           .attribute = on_attribute };
+                                           .attribute = on_attribute,
+                                           .kind = name_kind,
+                                           .leaf = on_leaf };
     enum sonde_status         st = snd_assemble(&w.assembly, trace, SONDE_BY_TIME, &consumer, err);
 
     *totals = add_up(&w);

@@ -47,11 +47,10 @@ void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct
     r->moved_bytes += work.moved_bytes;
 }
 
-static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uint32_t shapes)
+struct snd_open_range *snd_lane_open(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,
+                                     uint32_t name, uint32_t shapes, bool is_op)
 {
-    struct snd_assembly *a = user;
-    struct snd_lane     *lane = snd_lane_see(a, thread, ns);
-    uint32_t             number = snd_name_of(lane->from, name);
+    uint32_t number = snd_name_of(lane->from, name);
 
     if (number == UINT32_MAX) {
         a->stats.missing_names++;
@@ -60,11 +59,11 @@ static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uin
     if (lane->depth == SND_DEPTH_MAX) {
         lane->deeper++;
         a->stats.too_deep++;
-        return;
+        return NULL;
     }
     if (lane->depth == lane->room && !make_room(lane)) {
         snd_assembly_stop(a);
-        return;
+        return NULL;
     }
     struct snd_open_range *above = snd_innermost(lane);
     struct snd_open_range *r = &lane->open[lane->depth++];
@@ -74,7 +73,7 @@ static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uin
     r->range.shapes = shapes;
     r->range.sequence = SND_NO_SEQUENCE;
     r->range.serial = ++lane->begins;
-    r->range.is_op = a->visitor.from_call;
+    r->range.is_op = is_op;
     r->range.hidden = !a->consumer.as_recorded && (a->name_flags[number] & SND_NAME_HIDDEN) &&
                       !(above && above->range.hidden);
     r->holds = false;
@@ -90,11 +89,19 @@ static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uin
     }
     struct snd_open_range *parent = snd_parent_at(lane, lane->depth - 1);
     if (r->range.hidden)
-        return;
+        return r;
     if (parent)
         parent->range.children++;
     if (a->consumer.open)
         a->consumer.open(a->consumer.user, lane, r, parent);
+    return r;
+}
+
+static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uint32_t shapes)
+{
+    struct snd_assembly *a = user;
+
+    snd_lane_open(a, snd_lane_see(a, thread, ns), ns, name, shapes, false);
 }
 
 /* torch's engine opens a range for the function that it is about to run, and does not say which. */
@@ -411,8 +418,12 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
 {
     struct sonde_trace *trace = a->trace;
 
-    a->visitor =
-        (struct snd_visitor){ .begin = on_begin, .end = on_end, .other = on_other, .user = a };
+    a->visitor = (struct snd_visitor){ .begin = on_begin,
+                                       .call = snd_assembly_on_call,
+                                       .end = on_end,
+                                       .other = on_other,
+                                       .user = a,
+                                       .leaf_in_order = a->consumer.as_recorded };
     a->lanes = calloc((size_t)trace->thread_count + 1, sizeof *a->lanes);
     a->shared = calloc((size_t)trace->process_count + 1, sizeof *a->shared);
     if (!a->lanes || !a->shared || !snd_assembly_names(a))

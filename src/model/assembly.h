@@ -77,6 +77,9 @@ struct snd_range {
 };
 
 #define SND_RANGE_ATTRS 24 /* attributes with keys below it are kept as recorded */
+/* What tells kinds of ranges apart, and so is handed to consumers as it comes: bits of enum snd_attr_key. */
+#define SND_ATTRS_HANDED \
+    ((uint64_t)1 << SND_ATTR_FRAME | (uint64_t)1 << SND_ATTR_API | (uint64_t)1 << SND_ATTR_ASYNC)
 
 /* An open range. `held`: an only child of the same name, kept back by averages.c. */
 struct snd_open_range {
@@ -143,7 +146,7 @@ struct snd_consumer {
                    struct snd_open_range *innermost);
     /* Marks, steps, gaps (before they close ranges), counters, links, samples. */
     void (*other)(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words);
-    /* An open range was given an attribute (enum snd_attr_key), which it has from now on. */
+    /* An open range was given an attribute of SND_ATTRS_HANDED, which it has from now on. */
     void (*attribute)(void *user, struct snd_lane *lane, struct snd_open_range *range, uint8_t key);
     /* A counter of the thread has risen: COUNTED of format/attrs.def. */
     void (*counted)(void *user, struct snd_lane *lane, uint64_t value);
@@ -155,7 +158,8 @@ struct snd_consumer {
      * open() and close(). `kind` is asked once for all calls of one call record and gives them a
      * number (UINT32_MAX: out of memory); the range has what they share: no times, no sequence, not
      * what it lies in. leaf() has a call's own, and that number. `above`: the range that it lies in,
-     * even if that is hidden.
+     * even if that is hidden. Where ranges are handed over as recorded, nothing of another thread
+     * happens during a leaf.
      */
     uint32_t (*kind)(void *user, const struct snd_lane *lane, const struct snd_range *shared);
     void (*leaf)(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
@@ -241,6 +245,16 @@ static inline bool snd_range_folds(const struct snd_range *parent, const struct 
 {
     return parent->is_op && child->is_op;
 }
+
+/* enum sonde_scope of a SCOPE attribute: torch's number plus one. */
+static inline uint8_t snd_scope_of(uint64_t value)
+{
+    return value > 0 && value <= 256 ? (uint8_t)(value - 1) : 0;
+}
+
+/* The attributes of a call as recorded, as an open range has them. */
+void snd_call_keep(const struct snd_table_call *call, const uint64_t *sequence, uint32_t *attr_mask,
+                   uint64_t attrs[SND_RANGE_ATTRS]);
 
 /* enum snd_name_flag, or-ed. */
 uint8_t snd_name_judge(struct snd_text name);

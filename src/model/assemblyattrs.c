@@ -75,7 +75,7 @@ void snd_range_attribute(struct snd_assembly *a, struct snd_lane *lane, struct s
         r->sequence = (int64_t)(value & INT64_MAX);
         break;
     case SND_ATTR_SCOPE: /* torch's number plus one */
-        r->scope = value > 0 && value <= 256 ? (uint8_t)(value - 1) : 0;
+        r->scope = snd_scope_of(value);
         r->is_op = true;
         break;
     case SND_ATTR_FRAME:
@@ -119,6 +119,6 @@ void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t 
         lane->named += (uint32_t)is_named - (uint32_t)was_named;
         snd_lane_named(a, lane);
     }
-    if (a->consumer.attribute)
+    if (a->consumer.attribute && (SND_ATTRS_HANDED >> key & 1))
         a->consumer.attribute(a->consumer.user, lane, open, key);
 }

@@ -4,7 +4,7 @@
  *
  *     assembly.c         opens and closes ranges
  *     assemblyattrs.c    their attributes
- *     assemblyleaves.c   calls without anything inside
+ *     assemblycalls.c    ranges of frameworks, by their call records
  *     assemblynames.c    what names mean to torch
  *
  * Layer: model. Threads: one at a time.
@@ -44,6 +44,13 @@ static inline struct snd_lane *snd_lane_see(struct snd_assembly *a, uint32_t thr
  * descendants are part of it.
  */
 void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r);
+
+/* Opens a range inside the innermost one of the lane. NULL: it is too deep, or memory is out. */
+struct snd_open_range *snd_lane_open(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,
+                                     uint32_t name, uint32_t shapes, bool is_op);
+/* The visitor's `call`. */
+void snd_assembly_on_call(void *user, uint32_t thread, int64_t ns,
+                          const struct snd_table_call *call, const uint64_t *sequence);
 
 /* Sets what an attribute of the key says of a range; and of the lane's innermost open range. */
 void snd_range_attribute(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,

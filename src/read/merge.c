@@ -294,13 +294,19 @@ static enum sonde_status open_entry(struct merge *m, uint32_t entry, struct sond
     return status;
 }
 
-static bool deliver_next(struct merge *m, struct stream *s)
+/* A leaf in order has ended before anything else begins. */
+static uint64_t leaf_end_until(const struct snd_walker *w, uint64_t until)
+{
+    return w->visitor->leaf_in_order ? until : UINT64_MAX;
+}
+
+static bool deliver_next(struct merge *m, struct stream *s, uint64_t until)
 {
     const uint64_t *words = s->cursor.words + s->cursor.at;
     bool            switches = SND_EVENT_KIND(words[0]) == SND_EV_THREAD;
 
-    if (s->place.leaf_limit != 0 &&
-        snd_deliver_leaves(m->walker, &s->place, words, 2, UINT64_MAX) > 0) {
+    if (s->place.leaf_limit != 0 && snd_deliver_leaves(m->walker, &s->place, words, 2, UINT64_MAX,
+                                                       leaf_end_until(m->walker, until)) > 0) {
         s->cursor.at += 2;
         return true;
     }
@@ -329,7 +335,8 @@ static bool run_below(struct merge *m, struct stream *s, uint64_t until)
             continue;
         }
         if (s->place.leaf_limit != 0)
-            c->at += snd_deliver_leaves(w, &s->place, c->words + c->at, c->count - c->at, until);
+            c->at += snd_deliver_leaves(w, &s->place, c->words + c->at, c->count - c->at, until,
+                                        leaf_end_until(w, until));
         if (w->visitor->stop)
             break;
         const uint64_t *words = c->words + c->at;
@@ -359,7 +366,8 @@ static bool run_first(struct merge *m)
             until = m->heap[i]->ns;
     uint64_t until_raw = snd_scale_raw_before(&s->place.process->scale, until);
     do {
-        bool good = s->place.span_end != 0 ? snd_deliver_end(w, &s->place) : deliver_next(m, s);
+        bool good = s->place.span_end != 0 ? snd_deliver_end(w, &s->place)
+                                           : deliver_next(m, s, until_raw);
         s->cursor.damaged |= !good;
         if (!good || w->visitor->stop || !run_below(m, s, until_raw) || !look_ahead(s))
             return false;

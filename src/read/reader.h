@@ -42,6 +42,21 @@ struct snd_stack_node {
                                not defined */
 };
 
+/* A call record, and which attributes (enum snd_attr_key) it stands for besides its sequence number. */
+struct snd_table_call {
+    struct snd_call_record record;
+    uint32_t               attr_mask, attr_count;
+};
+
+/* What a call record says of its range, as attributes (enum snd_attr_key); returns how many. */
+struct snd_call_attr {
+    uint8_t  key;
+    uint64_t value;
+};
+#define SND_CALL_ATTRS 9
+size_t snd_call_attrs(const struct snd_call_record *call,
+                      struct snd_call_attr          attrs[SND_CALL_ATTRS]);
+
 /* Tables of one process by id; entry 0 is not used. */
 struct snd_tables {
     uint32_t                 *names; /* string id to number in trace->names, plus one; 0: none */
@@ -56,7 +71,7 @@ struct snd_tables {
         struct snd_tally_record head;
         uint64_t                words[SND_TALLY_WORDS_MAX]; /* those it does not have are 0 */
     } * tallies;
-    struct snd_call_record  *calls;
+    struct snd_table_call   *calls;
     struct snd_queue_record *queues;
     struct snd_work_record  *works; /* kind 0: not defined */
     struct snd_symbol {

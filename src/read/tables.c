@@ -192,13 +192,19 @@ static bool parse_tally(struct parser *p, uint32_t id, const uint8_t *data, size
 
 static bool parse_call(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
 {
-    struct snd_tables *t = p->tables;
+    struct snd_tables    *t = p->tables;
+    struct snd_table_call call = { 0 };
+    struct snd_call_attr  attrs[SND_CALL_ATTRS];
 
-    if (size < sizeof *t->calls || !is_plausible(p, id, t->call_count))
+    if (size < sizeof call.record || !is_plausible(p, id, t->call_count))
         return true;
     if (!make_entry(&t->calls, &t->call_count, &t->call_room, id, sizeof *t->calls))
         return false;
-    memcpy(&t->calls[id], data, sizeof *t->calls);
+    memcpy(&call.record, data, sizeof call.record);
+    call.attr_count = (uint32_t)snd_call_attrs(&call.record, attrs);
+    for (uint32_t i = 0; i < call.attr_count; i++)
+        call.attr_mask |= 1u << attrs[i].key;
+    t->calls[id] = call;
     return true;
 }
 

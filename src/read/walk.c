@@ -135,19 +135,28 @@ static inline bool advance_clock(struct snd_walker *w, struct snd_place *place, 
     return true;
 }
 
-/* Hands an event whose time has been told to the visitor, unless it was warm-up: then false. */
+/* Counts an event whose time has been told; false: it was warm-up, which is not shown. */
+static inline bool count_shown(struct snd_walker *w, struct snd_place *place, uint8_t kind,
+                               const uint64_t *words)
+{
+    if (place->process->valid_from != 0 &&
+        !is_shown(place->process, place->thread, kind, SND_KIND_WORDS(kind) > 1 ? words[1] : 0)) {
+        w->stats.warmup_events++;
+        return false;
+    }
+    w->stats.events++;
+    return true;
+}
+
+/* Hands an event to the visitor, unless it was warm-up: then false. */
 static inline bool show(struct snd_walker *w, struct snd_place *place, uint8_t kind,
                         const uint64_t *words)
 {
     struct snd_walk_thread *t = place->thread;
     struct snd_visitor     *v = w->visitor;
 
-    if (place->process->valid_from != 0 &&
-        !is_shown(place->process, t, kind, SND_KIND_WORDS(kind) > 1 ? words[1] : 0)) {
-        w->stats.warmup_events++;
+    if (!count_shown(w, place, kind, words))
         return false;
-    }
-    w->stats.events++;
     if (kind == SND_EV_BEGIN)
         v->begin(v->user, place->index, t->last_ns, SND_LOW(words[1]), SND_HIGH(words[1]));
     else if (kind == SND_EV_END)
@@ -210,19 +219,17 @@ size_t snd_call_attrs(const struct snd_call_record *call,
     return count;
 }
 
-/* Hands over what a call record says of its range as the attributes that it stands for. */
-static inline void describe_call(struct snd_walker *w, const struct snd_place *place,
-                                 const struct snd_call_record *call)
+/* Hands a call over as the begin and the attributes that it stands for. */
+static void show_parts(struct snd_walker *w, const struct snd_place *place,
+                       const struct snd_call_record *call, const uint64_t *sequence)
 {
     struct snd_call_attr attrs[SND_CALL_ATTRS];
     struct snd_visitor  *v = w->visitor;
     int64_t              ns = place->thread->last_ns;
 
-    if ((call->strides | call->arguments | call->scope | call->fwd_thread | call->overload |
-         call->stack | call->module | call->keywords | call->flags) == 0)
-        return;                                                     /* as without options */
-    if ((call->flags & SND_CALL_SEQUENCE) && place->has_sequence) { /* number 0 is one too */
-        const uint64_t words[2] = { SND_WORD0_ATTR64(SND_ATTR_SEQUENCE), place->sequence };
+    v->begin(v->user, place->index, ns, call->name, call->shapes);
+    if (sequence) {
+        const uint64_t words[2] = { SND_WORD0_ATTR64(SND_ATTR_SEQUENCE), *sequence };
         v->other(v->user, place->index, ns, words);
     }
     size_t count = snd_call_attrs(call, attrs);
@@ -233,7 +240,7 @@ static inline void describe_call(struct snd_walker *w, const struct snd_place *p
 }
 
 size_t snd_deliver_leaves(struct snd_walker *w, struct snd_place *place, const uint64_t *words,
-                          size_t count, uint64_t until)
+                          size_t count, uint64_t until, uint64_t end_until)
 {
     const struct snd_process *p = place->process;
     struct snd_walk_thread   *t = place->thread;
@@ -250,7 +257,7 @@ size_t snd_deliver_leaves(struct snd_walker *w, struct snd_place *place, const u
 
         leaf.id = SND_LOW(words[at + 1]);
         if (ticks == 0 || begin >= until || begin < p->valid_from || end > place->leaf_limit ||
-            end < begin || leaf.id >= p->tables.call_count)
+            end < begin || end >= end_until || leaf.id >= p->tables.call_count)
             break;
         leaf.start_ns = snd_scale_ns(&p->scale, begin);
         leaf.end_ns = snd_scale_ns(&p->scale, end);
@@ -267,17 +274,21 @@ size_t snd_deliver_leaves(struct snd_walker *w, struct snd_place *place, const u
 static inline bool deliver_call(struct snd_walker *w, struct snd_place *place,
                                 const uint64_t *words)
 {
-    static const struct snd_call_record none = { 0 };
-    const struct snd_tables            *t = &place->process->tables;
-    uint32_t                            id = SND_LOW(words[1]);
-    const struct snd_call_record       *call = id < t->call_count ? &t->calls[id] : &none;
-    const uint64_t                      begin[2] = { words[0], SND_PAIR(call->name, call->shapes) };
+    static const struct snd_table_call none = { 0 };
+    const struct snd_tables           *t = &place->process->tables;
+    struct snd_visitor                *v = w->visitor;
+    uint32_t                           id = SND_LOW(words[1]);
+    const struct snd_table_call       *call = id < t->call_count ? &t->calls[id] : &none;
+    bool                               has_sequence = (call->record.flags & SND_CALL_SEQUENCE) &&
+                        place->has_sequence; /* number 0 is one too */
+    const uint64_t *sequence = has_sequence ? &place->sequence : NULL;
 
-    w->visitor->from_call = true;
-    bool shown = show(w, place, SND_EV_BEGIN, begin);
-    w->visitor->from_call = false;
-    if (shown)
-        describe_call(w, place, call);
+    if (count_shown(w, place, SND_EV_BEGIN, words)) {
+        if (v->call)
+            v->call(v->user, place->index, place->thread->last_ns, call, sequence);
+        else
+            show_parts(w, place, &call->record, sequence);
+    }
     return deliver_ticks(w, place, SND_SPAN_TICKS(words[1]));
 }
 

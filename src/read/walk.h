@@ -40,9 +40,15 @@ struct snd_visitor {
     /* Every other known kind but THREAD; the words as in format/fields.h. */
     void (*other)(void *user, uint32_t thread, int64_t ns, const uint64_t *words);
     /*
-     * May be NULL; asked in walks by time alone. In place of begin, attributes and end, at the time of
-     * the begin: other threads' events until the end come after it. False: not taken; then begin and
-     * the rest follow.
+     * May be NULL. In place of begin and attributes: a range that a framework made, by its call record.
+     * `sequence`: the number that the chunk has told, of calls whose record has the flag; NULL: none.
+     */
+    void (*call)(void *user, uint32_t thread, int64_t ns, const struct snd_table_call *call,
+                 const uint64_t *sequence);
+    /*
+     * May be NULL; asked in walks by time alone. In place of call and end, at the time of the begin.
+     * Other threads' events until the end come after it; `leaf_in_order`: there are none, a call that
+     * has some is not a leaf. False: not taken; then call and end follow.
      */
     bool (*leaf)(void *user, uint32_t thread, const struct snd_leaf *leaf);
     /*
@@ -52,7 +58,7 @@ struct snd_visitor {
     void (*device)(void *user, uint32_t process, const struct snd_device_work *work);
     void *user;
     bool  stop;
-    bool  from_call; /* while begin() runs: a CALL, which a framework made */
+    bool  leaf_in_order;
 };
 
 struct snd_walk_stats {
@@ -64,15 +70,6 @@ struct snd_walk_stats {
     uint64_t clock_backwards; /* times that had to be raised to the one before */
     uint64_t missing_events;  /* closed files had them when they were closed */
 };
-
-/* What a call record says of its range, as attributes (enum snd_attr_key); returns how many. */
-struct snd_call_attr {
-    uint8_t  key;
-    uint64_t value;
-};
-#define SND_CALL_ATTRS 9
-size_t snd_call_attrs(const struct snd_call_record *call,
-                      struct snd_call_attr          attrs[SND_CALL_ATTRS]);
 
 /* `stats` may be NULL. Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED. */
 SND_CHECKED enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_order order,
@@ -137,11 +134,11 @@ void snd_place_start(struct snd_walker *walker, struct snd_place *place,
 void snd_place_switch(struct snd_walker *walker, struct snd_place *place, uint32_t thread_id);
 /*
  * Delivers the calls in `words`, of which there are `count`, up to the first event that is none, is not
- * closed, begins at the raw clock `until` or later, or that the visitor does not take. Returns how many
- * words they were. Only where place->leaf_limit is not 0.
+ * closed, begins at the raw clock `until` or later, ends at `end_until` or later, or that the visitor
+ * does not take. Returns how many words they were. Only where place->leaf_limit is not 0.
  */
 size_t snd_deliver_leaves(struct snd_walker *walker, struct snd_place *place, const uint64_t *words,
-                          size_t count, uint64_t until);
+                          size_t count, uint64_t until, uint64_t end_until);
 /* Delivers one whole event; false: it cannot be one. */
 bool snd_deliver(struct snd_walker *walker, struct snd_place *place, const uint64_t *words);
 /* The same for events that are rare, or that refer to what is in their chunk. */

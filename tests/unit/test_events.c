@@ -423,6 +423,33 @@ static void calls_in_one_piece(void **state)
     sonde_trace_close(parts);
 }
 
+static struct sonde_buffer export_calls(const char *format, bool whole)
+{
+    struct sonde_trace *trace = make_calls("calls", whole); /* its name is in some of them */
+    struct sonde_buffer text = { 0 };
+    struct sonde_sink   sink = sonde_sink_buffer(&text);
+
+    assert_int_equal(sonde_export(trace, format, NULL, &sink, NULL), SONDE_OK);
+    sonde_trace_close(trace);
+    return text;
+}
+
+/* Exports have ranges in the order of their ends, which those of two threads must keep. */
+static void exports_of_calls_in_one_piece(void **state)
+{
+    static const char *const formats[] = { "chrome", "csv", "perfetto", "speedscope", "sqlite" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        struct sonde_buffer whole = export_calls(formats[i], true);
+        struct sonde_buffer parts = export_calls(formats[i], false);
+        assert_int_equal(whole.length, parts.length);
+        assert_memory_equal(whole.bytes, parts.bytes, whole.length);
+        sonde_buffer_release(&whole);
+        sonde_buffer_release(&parts);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +461,7 @@ int main(void)
         cmocka_unit_test(tables),
         cmocka_unit_test(columns_on_demand),
         cmocka_unit_test(calls_in_one_piece),
+        cmocka_unit_test(exports_of_calls_in_one_piece),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);

@@ -1,25 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/assemblyleaves.c - calls without anything inside, which most ranges of a framework are, in one piece. */
+/*
+ * model/assemblycalls.c - ranges of frameworks, by their call records.
+ *
+ * A record has what all calls of it share, so that it is set at once instead of by attributes. Calls
+ * without anything inside, which most are, are handed over in one piece.
+ */
 #include <stdlib.h>
 
 #include "format/fields.h"
 #include "model/assemblyparts.h"
 
+/* What its record says of a call, besides its name and its shapes. */
+static inline void describe(struct snd_range *r, const struct snd_call_record *call)
+{
+    r->strides = call->strides;
+    r->arguments = call->arguments;
+    r->overload = call->overload;
+    r->stack = call->stack;
+    r->module = call->module;
+    r->keywords = call->keywords;
+    r->fwd_thread = (uint32_t)call->fwd_thread;
+    r->scope = snd_scope_of(call->scope);
+    r->is_async = (call->flags & SND_CALL_ASYNC) != 0;
+}
+
+/* ------------------------------------------------------------ with a begin */
+
+void snd_call_keep(const struct snd_table_call *call, const uint64_t *sequence, uint32_t *attr_mask,
+                   uint64_t attrs[SND_RANGE_ATTRS])
+{
+    const struct snd_call_record *record = &call->record;
+
+    attrs[SND_ATTR_STRIDES] = record->strides;
+    attrs[SND_ATTR_ARGUMENTS] = record->arguments;
+    attrs[SND_ATTR_OVERLOAD] = record->overload;
+    attrs[SND_ATTR_STACK] = record->stack;
+    attrs[SND_ATTR_MODULE] = record->module;
+    attrs[SND_ATTR_KEYWORDS] = record->keywords;
+    attrs[SND_ATTR_FWD_THREAD] = record->fwd_thread;
+    attrs[SND_ATTR_SCOPE] = record->scope;
+    attrs[SND_ATTR_ASYNC] = 1;
+    attrs[SND_ATTR_SEQUENCE] = sequence ? *sequence : 0;
+    *attr_mask = call->attr_mask | (uint32_t)(sequence != NULL) << SND_ATTR_SEQUENCE;
+}
+
+void snd_assembly_on_call(void *user, uint32_t thread, int64_t ns,
+                          const struct snd_table_call *call, const uint64_t *sequence)
+{
+    struct snd_assembly   *a = user;
+    struct snd_lane       *lane = snd_lane_see(a, thread, ns);
+    struct snd_open_range *open = snd_lane_open(a, lane, ns, call->record.name, call->record.shapes,
+                                                true);
+
+    lane->events += call->attr_count + (sequence != NULL); /* each was an event once */
+    if (!open)
+        return;
+    if (a->consumer.as_recorded)
+        snd_call_keep(call, sequence, &open->attr_mask, open->attrs);
+    snd_lane_settle(a, lane);
+    describe(&open->range, &call->record);
+    if (sequence)
+        open->range.sequence = (int64_t)(*sequence & INT64_MAX);
+    if (open->range.scope == SONDE_SCOPE_USER) {
+        lane->named++;
+        snd_lane_named(a, lane);
+    }
+    if (open->range.is_async && a->consumer.attribute)
+        a->consumer.attribute(a->consumer.user, lane, open, SND_ATTR_ASYNC);
+}
+
+/* ---------------------------------------------------------- in one piece */
+
 /* Asks the consumer what to call ranges of this call record; false: out of memory. */
 static bool ask_kind(struct snd_assembly *a, struct snd_lane *lane, const struct snd_leaf *leaf,
                      bool claimed, struct snd_known_call *known)
 {
-    const struct snd_call_record *call = &lane->from->tables.calls[leaf->id];
-    struct snd_call_attr          attrs[SND_CALL_ATTRS];
+    const struct snd_call_record *call = &lane->from->tables.calls[leaf->id].record;
     struct snd_range              r = { .name = snd_name_of(lane->from, call->name),
                                         .shapes = call->shapes,
                                         .sequence = SND_NO_SEQUENCE,
                                         .claimed = claimed,
                                         .is_op = true };
-    size_t                        count = snd_call_attrs(call, attrs);
 
-    for (size_t i = 0; i < count; i++)
-        snd_range_attribute(a, lane, &r, attrs[i].key, attrs[i].value);
+    describe(&r, call);
     snd_range_judge(a, lane, &r);
     uint32_t kind = a->consumer.kind(a->consumer.user, lane, &r);
     *known = (struct snd_known_call){ .flops = r.flops,
@@ -47,7 +110,7 @@ learn(struct snd_assembly *a, struct snd_lane *lane, const struct snd_leaf *leaf
 {
     struct snd_known_call *known = &lane->calls[2 * (size_t)leaf->id + claimed];
 
-    return is_plain(a, lane, &lane->from->tables.calls[leaf->id]) &&
+    return is_plain(a, lane, &lane->from->tables.calls[leaf->id].record) &&
                    ask_kind(a, lane, leaf, claimed, known)
                ? known
                : NULL;
