@@ -18,6 +18,7 @@ void snd_json_break_at(struct snd_json *json, unsigned depth)
 {
     json->lines = true;
     json->line_depth = depth;
+    json->breaks = json->depth > 0 && json->depth <= depth;
 }
 
 /* Of eight bytes: whether all are printable ASCII and neither a quote nor a backslash. */
@@ -84,49 +85,28 @@ void snd_json_put_string(struct snd_json *json, const char *bytes, size_t length
     snd_out_put(json->out, "\"", 1);
 }
 
-void snd_json_lead(struct snd_json *json, const char *key, size_t length, bool is_plain)
+void snd_json_put_key(struct snd_json *json, const char *key)
 {
-    struct snd_out *out = json->out;
-    char           *to = snd_out_room(out, (is_plain ? length : 0) + 5);
-
-    if (json->depth > 0) {
-        *to = ',';
-        to += json->filled[json->depth - 1];
-        json->filled[json->depth - 1] = true;
-        *to = '\n';
-        to += json->lines && json->depth <= json->line_depth;
-    }
-    if (key && is_plain) {
-        *to++ = '"';
-        memcpy(to, key, length);
-        to += length;
-        *to++ = '"';
-        *to++ = ':';
-    }
-    out->at = to;
-    if (key && !is_plain) {
-        snd_json_put_string(json, key, length);
-        snd_out_put(out, ":", 1);
-    }
-}
-
-void snd_json_descend(struct snd_json *json, char opener, char closer)
-{
-    assert(json->depth < SND_JSON_DEPTH);
-    snd_out_put(json->out, &opener, 1);
-    json->filled[json->depth] = false;
-    json->closer[json->depth++] = closer;
+    json->out->at = snd_json_lead(json, 0);
+    if (!key)
+        return;
+    snd_json_put_string(json, key, strlen(key));
+    snd_out_put(json->out, ":", 1);
 }
 
 void snd_json_end(struct snd_json *json)
 {
     assert(json->depth > 0);
-    json->depth--;
-    if (json->lines && json->depth < json->line_depth && json->filled[json->depth])
-        snd_out_put(json->out, "\n", 1);
-    snd_out_put(json->out, &json->closer[json->depth], 1);
-    if (json->depth == 0 && json->lines)
-        snd_out_put(json->out, "\n", 1);
+    char *to = snd_out_room(json->out, 3);
+
+    *to = '\n';
+    to += json->breaks && json->filled;
+    *to++ = json->closer[--json->depth];
+    *to = '\n';
+    to += json->depth == 0 && json->lines;
+    json->out->at = to;
+    json->filled = json->depth > 0;
+    json->breaks = json->filled && json->depth <= json->line_depth;
 }
 
 void snd_json_real(struct snd_json *json, const char *key, double value)

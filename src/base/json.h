@@ -18,6 +18,7 @@
 #ifndef SND_BASE_JSON_H
 #define SND_BASE_JSON_H
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "base/sink.h"
@@ -26,11 +27,11 @@
 
 struct snd_json {
     struct snd_out *out;
-    unsigned        depth;
-    bool            filled[SND_JSON_DEPTH]; /* something was written at this depth */
+    unsigned        depth, line_depth; /* values up to line_depth begin on a new line */
+    bool            lines;             /* there are any, and the whole is one */
+    bool            filled;            /* something was written at this depth */
+    bool            breaks;            /* this depth is one whose values begin on a new line */
     char            closer[SND_JSON_DEPTH];
-    bool            lines; /* values at depth `line_depth` begin on a new line */
-    unsigned        line_depth;
 };
 
 void snd_json_init(struct snd_json *json, struct snd_out *out);
@@ -39,9 +40,21 @@ void snd_json_break_at(struct snd_json *json, unsigned depth);
 
 /* ---- parts of what follows */
 
-void snd_json_lead(struct snd_json *json, const char *key, size_t length, bool is_plain);
-void snd_json_descend(struct snd_json *json, char opener, char closer);
 void snd_json_put_string(struct snd_json *json, const char *bytes, size_t length);
+/* What goes before a value, with a key that may need escaping. */
+void snd_json_put_key(struct snd_json *json, const char *key);
+
+/* Comma and line before a value, at the begin of room for `more` further bytes; returns where they are. */
+static inline char *snd_json_lead(struct snd_json *json, size_t more)
+{
+    char *to = snd_out_room(json->out, more + 2);
+
+    *to = ',';
+    to += json->filled;
+    json->filled = json->depth > 0;
+    *to = '\n';
+    return to + json->breaks;
+}
 
 /*
  * What goes before a value: comma, line, key. Inline, since most keys are literals, whose length the
@@ -51,7 +64,28 @@ static inline void snd_json_key(struct snd_json *json, const char *key)
 {
     size_t length = key ? strlen(key) : 0;
 
-    snd_json_lead(json, key, length, __builtin_constant_p(length));
+    if (!__builtin_constant_p(length)) {
+        snd_json_put_key(json, key);
+        return;
+    }
+    char *to = snd_json_lead(json, length + 3);
+    if (key) {
+        *to++ = '"';
+        memcpy(to, key, length + 1); /* where its zero is, the quote goes */
+        to += length;
+        *to++ = '"';
+        *to++ = ':';
+    }
+    json->out->at = to;
+}
+
+static inline void snd_json_descend(struct snd_json *json, char opener, char closer)
+{
+    assert(json->depth < SND_JSON_DEPTH);
+    snd_out_put(json->out, &opener, 1);
+    json->closer[json->depth++] = closer;
+    json->filled = false;
+    json->breaks = json->depth <= json->line_depth;
 }
 
 /* ---- values */

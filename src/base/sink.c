@@ -62,7 +62,8 @@ int snd_sink_empty_file(const struct sonde_sink *sink)
 
 /* ----------------------------------------------------------------- writer */
 
-#define DIGITS_MAX 20 /* of 64 bits */
+#define DIGITS_MAX 20    /* of 64 bits */
+#define EIGHT 100000000u /* the least number that has more than eight digits */
 
 void snd_out_init(struct snd_out *out, const struct sonde_sink *sink)
 {
@@ -114,22 +115,73 @@ void snd_out_repeat(struct snd_out *out, char byte, size_t count)
 }
 
 /* By hand: an export has several numbers an event, and printf takes most of its time. */
-static char *put_uint(char *to, uint64_t value)
+static inline void put_pair(char *to, uint32_t value)
 {
     static const char pairs[] = "0001020304050607080910111213141516171819"
                                 "2021222324252627282930313233343536373839"
                                 "4041424344454647484950515253545556575859"
                                 "6061626364656667686970717273747576777879"
                                 "8081828384858687888990919293949596979899";
-    char              digits[2 * DIGITS_MAX]; /* twice: it is copied at a constant length */
-    size_t            at = DIGITS_MAX;
 
-    for (; value >= 100; value /= 100)
-        memcpy(digits + (at -= 2), pairs + 2 * (value % 100), 2);
-    memcpy(digits + (at -= 2), pairs + 2 * value, 2);
-    at += value < 10;
-    memcpy(to, digits + at, DIGITS_MAX);
-    return to + DIGITS_MAX - at;
+    memcpy(to, pairs + (size_t)2 * value, 2);
+}
+
+static inline void put_four(char *to, uint32_t value)
+{
+    put_pair(to, value / 100);
+    put_pair(to + 2, value % 100);
+}
+
+/* Of a value below 100: without a zero in front. */
+static inline char *put_first(char *to, uint32_t value)
+{
+    if (value < 10) {
+        *to = (char)('0' + value);
+        return to + 1;
+    }
+    put_pair(to, value);
+    return to + 2;
+}
+
+/* Of a value below 10000. */
+static inline char *put_short(char *to, uint32_t value)
+{
+    if (value < 100)
+        return put_first(to, value);
+    to = put_first(to, value / 100);
+    put_pair(to, value % 100);
+    return to + 2;
+}
+
+static inline char *put_eight(char *to, uint32_t value)
+{
+    put_four(to, value / 10000);
+    put_four(to + 4, value % 10000);
+    return to + 8;
+}
+
+/* Of a value below 10^8. */
+static inline char *put_long(char *to, uint32_t value)
+{
+    if (value < 10000)
+        return put_short(to, value);
+    to = put_short(to, value / 10000);
+    put_four(to, value % 10000);
+    return to + 4;
+}
+
+static char *put_uint(char *to, uint64_t value)
+{
+    if (value < EIGHT)
+        return put_long(to, (uint32_t)value);
+    uint64_t above = value / EIGHT;
+    if (above < EIGHT) {
+        to = put_long(to, (uint32_t)above);
+    } else {
+        to = put_short(to, (uint32_t)(above / EIGHT));
+        to = put_eight(to, (uint32_t)(above % EIGHT));
+    }
+    return put_eight(to, (uint32_t)(value % EIGHT));
 }
 
 static uint64_t put_sign(char **to, int64_t value)
@@ -159,11 +211,9 @@ void snd_out_us(struct snd_out *out, int64_t ns)
     unsigned rest = (unsigned)(size % 1000);
 
     to = put_uint(to, size / 1000);
-    *to++ = '.';
-    *to++ = (char)('0' + rest / 100);
-    *to++ = (char)('0' + rest / 10 % 10);
-    *to++ = (char)('0' + rest % 10);
-    out->at = to;
+    put_four(to, rest); /* its first digit is 0 */
+    *to = '.';
+    out->at = to + 4;
 }
 
 void snd_out_format(struct snd_out *out, const char *format, ...)

@@ -132,6 +132,28 @@ static void keeps_the_lines_of_a_stack(void **state)
     sonde_buffer_release(&buffer);
 }
 
+/* Where numbers get one digit more. */
+static void writes_powers_of_ten(void **state)
+{
+    char expected[64];
+
+    (void)state;
+    for (uint64_t power = 1; power <= 10000000000000000000u / 10; power *= 10)
+        for (uint64_t value = power - 1; value <= power + 1; value++) {
+            struct sonde_buffer buffer = { 0 };
+            struct sonde_sink   sink = sonde_sink_buffer(&buffer);
+            struct snd_out      out;
+            snd_out_init(&out, &sink);
+            snd_out_uint(&out, value);
+            snd_out_us(&out, -(int64_t)value);
+            assert_int_equal(snd_out_finish(&out, NULL), SONDE_OK);
+            snprintf(expected, sizeof expected, "%" PRIu64 "%s%" PRIu64 ".%03u", value,
+                     value ? "-" : "", value / 1000, (unsigned)(value % 1000));
+            assert_string_equal(buffer.bytes, expected);
+            sonde_buffer_release(&buffer);
+        }
+}
+
 /* At every place of the buffer, so that numbers meet its end as well. */
 static void writes_numbers_of_any_length(void **state)
 {
@@ -185,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_the_order),
+        cmocka_unit_test(writes_powers_of_ten),
         cmocka_unit_test(writes_numbers_of_any_length),
         cmocka_unit_test(has_back_what_was_put),
         cmocka_unit_test(reports_a_failure_once_and_late),
