@@ -98,7 +98,7 @@ struct snd_file_header {
     uint64_t stopped_at;      /* raw clock, 0 while open */
     uint64_t lost_events;     /* by threads that could not be given a lane at all */
     uint64_t lost_names;      /* names folded into "(names lost)" */
-    uint64_t cut_names;       /* names longer than SND_STRING_MAX */
+    uint64_t cut_names;       /* truncated: names, lists of tensors, metadata */
     uint64_t late_chunks;     /* a thread had to reserve its chunk itself */
     uint64_t recycled_chunks; /* keep-last mode */
     uint64_t recycled_events;

@@ -57,6 +57,30 @@ def test_what_both_sides_know_is_declared_once(tree):
         assert [says in said for said in done.stdout.splitlines() if said.startswith(f"{file}:3: ")] == [True], file
 
 
+@pytest.mark.parametrize("old, new, says", [
+    ("| END 0x01 | 1 |", "| END 0x02 | 1 |", ["Events: lacks END 0x01 | 1", "Events: not in the code: END 0x02 | 1"]),
+    ("| RECORD 0xe2, RECORD_SHORT 0x64 | 8, 4 |", "| RECORD 0xe2 | 8 |", ["Events: lacks RECORD_SHORT 0x64 | 4"]),
+    ("| 13 symbol |", "| 14 symbol |", ["Records: lacks 13", "Records: not in the code: 14"]),
+    ("| LINE 2 |", "| LINES 2 |", ["Tallies: lacks LINE 2", "Tallies: not in the code: LINES 2"]),
+    ("1 REASON (text)", "1 REASON (real)", ["Facts: lacks FAILURE 3", "Facts: not in the code: FAILURE 3"]),
+    ("| torch.names_only | number |", "| torch.names_only | text |",
+     ["Metadata: lacks torch.names_only | number", "Metadata: not in the code: torch.names_only | text"]),
+    ("| `process.rss` |", "| `process.size` |",
+     ["Names that sonde gives: lacks `process.rss`", "Names that sonde gives: not in the code: `process.size`"]),
+    ("| lost_names, cut_names |", "| lost_names |", ["Ledger keys: lacks cut_names"]),
+    ("`src/format/attrs.def`", "a list", ["does not name src/format/attrs.def"]),
+])
+def test_a_table_of_the_format_that_differs_is_refused(tree, old, new, says):
+    shutil.copytree(ROOT / "docs", tree / "docs")
+    page = tree / "docs/FORMAT.md"
+    text = page.read_text()
+    assert text.count(old) == 1
+    page.write_text(text.replace(old, new))
+    done = subprocess.run([ROOT / "tools/check_schema", tree], text=True, stdout=subprocess.PIPE)
+    assert done.returncode == 1 and len(done.stdout.splitlines()) == len(says)
+    assert all(line.startswith(f"docs/FORMAT.md: {begin}") for line, begin in zip(done.stdout.splitlines(), says))
+
+
 @pytest.mark.parametrize("file, text, at", [
     ("src/cli/bad.c", 'fail("--rows needs a whole "\n     "number from %d");\n', 1),
     ("src/cli/bad.c", 'int x;\nfail("there is no view \'%s\'");\n', 2),
