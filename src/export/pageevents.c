@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "export/page.h"
 #include "format/fields.h"
 #include "format/layout.h"
@@ -33,7 +34,7 @@ static void on_gap(struct snd_html *page, const struct sonde_event *event)
     if (event->value == 0)
         return;
     snd_buf_clear(&page->text);
-    snd_buf_format(&page->text, "%" PRIu64 " events lost", event->value);
+    snd_buf_format(&page->text, "%" PRIu64 " event%s lost", event->value, snd_plural(event->value));
     put_mark(page, event,
              snd_html_text(page, (struct sonde_text){ page->text.bytes, page->text.length }),
              MARK_LOST);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "model/gpu.h"
 
 #define NAMES_SHOWN 3   /* of the rows that a highlight is about */
@@ -127,7 +128,7 @@ static void find_most(struct snd_highlights *highlights, const struct sonde_aver
     if (!highlight)
         return;
     SAY(highlight->text, "%.0f %% of the time is spent in %zu of %zu range%s",
-        percent(sum, whole_ns), used, count, count == 1 ? "" : "s");
+        percent(sum, whole_ns), used, count, snd_plural(count));
     name_rows(highlight->detail, sizeof highlight->detail, rows, used, whole_ns);
 }
 
@@ -234,9 +235,9 @@ static void tell_holder(struct snd_highlights *highlights, const struct sonde_me
     SAY(highlight->text, "Memory peaks at %s; %.*s holds %.0f %% of it",
         show_bytes(device->peak_bytes).text, SHORT(holder),
         percent(most->peak_bytes, device->peak_bytes));
-    SAY(highlight->detail, "%s in %" PRIu64 " blocks allocated by %.*s, %s after the start.",
-        show_bytes(most->peak_bytes).text, most->peak_count, SHORT(most->name),
-        show_time(device->peak_time_ns).text);
+    SAY(highlight->detail, "%s in %" PRIu64 " block%s allocated by %.*s, %s after the start.",
+        show_bytes(most->peak_bytes).text, most->peak_count, snd_plural(most->peak_count),
+        SHORT(most->name), show_time(device->peak_time_ns).text);
 }
 
 static enum sonde_status find_memory(struct sonde_trace *trace, struct snd_highlights *highlights,

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/plural.h"
 #include "model/sampleplaces.h"
 #include "view/disassembly.h"
 #include "view/format.h"
@@ -137,9 +138,9 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
     }
     if (hidden > 0)
         snd_out_format(out,
-                       "%" PRIu32 " functions with less than 1 %% are left out; --show-all shows "
-                       "them\n",
-                       hidden);
+                       "%" PRIu32
+                       " function%s with less than 1 %% left out; --show-all shows all\n",
+                       hidden, snd_plural(hidden));
 }
 
 /* ------------------------------------------------------------------------ data */

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/plural.h"
 #include "base/utf8.h"
 #include "model/heap.h"
 #include "view/format.h"
@@ -17,7 +18,8 @@
 
 #define STACK_FRAMES 128u
 #define LEAST_SHARE 0.01 /* of a tree's whole: what is less is left out, unless all is shown */
-#define DEPTH_MAX 60u
+#define DEPTH_MAX 60
+#define ROOT (-1)
 
 /* What a stack and a whole heap both have. */
 /* clang-format off */
@@ -105,8 +107,8 @@ static void put_line(struct page *page, const char *what, uint64_t bytes, double
 
     if (error > 0)
         snprintf(text, sizeof text, " +- %s", grouped(more, (uint64_t)(error + 0.5)));
-    snd_out_format(page->out, "  %-11s %s%s bytes in %s %s\n", what, grouped(number, bytes), text,
-                   grouped(count, blocks), unit);
+    snd_out_format(page->out, "  %-11s %s%s byte%s in %s %s%s\n", what, grouped(number, bytes),
+                   text, snd_plural(bytes), grouped(count, blocks), unit, snd_plural(blocks));
 }
 
 static void put_sums(struct page *page, const struct snd_heap *heap)
@@ -122,22 +124,22 @@ static void put_sums(struct page *page, const struct snd_heap *heap)
                    heap->is_mapped ? "memory that it mapped itself"
                                    : "malloc and related functions");
     if (heap->period)
-        snd_out_format(page->out, " estimates from %" PRIu64 " samples, +- to 95 %%",
-                       heap->samples);
+        snd_out_format(page->out, " estimates from %" PRIu64 " sample%s, +- to 95 %%",
+                       heap->samples, snd_plural(heap->samples));
     snd_out_text(page->out, "\n");
-    put_line(page, "allocated", s->bytes, heap->errors.bytes, s->allocations, "allocations");
-    put_line(page, "peak", s->peak_bytes, heap->errors.peak_bytes, s->peak_blocks, "blocks");
-    put_line(page, "not freed", s->live_bytes, heap->errors.live_bytes, s->live_blocks, "blocks");
+    put_line(page, "allocated", s->bytes, heap->errors.bytes, s->allocations, "allocation");
+    put_line(page, "peak", s->peak_bytes, heap->errors.peak_bytes, s->peak_blocks, "block");
+    put_line(page, "not freed", s->live_bytes, heap->errors.live_bytes, s->live_blocks, "block");
     if (heap->period == 0 && !heap->is_mapped)
-        snd_out_format(page->out, "  %-11s %s allocations (%s %%), freed by the next call\n",
-                       "temporary", grouped(number, s->temporary),
+        snd_out_format(page->out, "  %-11s %s allocation%s (%s %%), freed by the next call\n",
+                       "temporary", grouped(number, s->temporary), snd_plural(s->temporary),
                        snd_number_fixed(share, 1,
                                         s->allocations
                                             ? 100.0 * (double)s->temporary / (double)s->allocations
                                             : 0));
     if (heap->unknown_frees && !heap->is_mapped)
-        snd_out_format(page->out, "  %-11s %s blocks whose allocation was not seen\n", "freed",
-                       grouped(number, heap->unknown_frees));
+        snd_out_format(page->out, "  %-11s %s block%s whose allocation was not seen\n", "freed",
+                       grouped(number, heap->unknown_frees), snd_plural(heap->unknown_frees));
     sonde_buffer_release(&name);
 }
 
@@ -154,7 +156,7 @@ static void put_name(struct sonde_buffer *text, struct sonde_text name, uint32_t
     sonde_buffer_release(&whole);
 }
 
-static void put_node(struct page *page, const struct snd_heap_node *node, uint32_t depth)
+static void put_node(struct page *page, const struct snd_heap_node *node, int depth)
 {
     struct sonde_buffer text = { 0 };
     char                number[32], share[SND_NUMBER_MAX], count[32];
@@ -166,7 +168,7 @@ static void put_node(struct page *page, const struct snd_heap_node *node, uint32
 
     snd_buf_format(&text, "%16s %5s %%  %*s", grouped(number, value),
                    snd_number_fixed(share, 1, 100.0 * (double)value / (double)page->whole),
-                   (int)depth * 2, "");
+                   depth * 2, "");
     put_name(&text, node->frame.function, page->options->max_name);
     snd_buf_text(&text, "  ");
     snd_format_text(&text, node->frame.file.bytes + skip, node->frame.file.length - skip);
@@ -199,7 +201,11 @@ static bool is_shown(const struct page *page, uint32_t node)
            (page->options->show_all || (double)value >= LEAST_SHARE * (double)page->whole);
 }
 
-static void put_below(struct page *page, uint32_t parent, uint32_t depth)
+/*
+ * `depth`: of the parent's row, ROOT if it has none. A lone child is not set off from its parent, unless that
+ * has siblings: a chain of callers stays in its column, and where it branches the branches can be told apart.
+ */
+static void put_below(struct page *page, uint32_t parent, bool has_siblings, int depth)
 {
     uint32_t *children = NULL, count = 0, room = 0;
 
@@ -215,11 +221,12 @@ static void put_below(struct page *page, uint32_t parent, uint32_t depth)
     }
     if (count > 1)
         qsort_r(children, count, sizeof *children, compare_nodes, page);
+    if (depth == ROOT || ((count > 1 || has_siblings) && depth < DEPTH_MAX))
+        depth++;
     for (uint32_t i = 0; i < count && page->rows != 0 && !page->out->failed; i++) {
         put_node(page, snd_heaps_node(page->heaps, children[i]), depth);
         page->rows -= page->rows > 0;
-        /* A chain of single callers is not set off further. */
-        put_below(page, children[i], depth < DEPTH_MAX && count > 1 ? depth + 1 : depth);
+        put_below(page, children[i], count > 1, depth);
     }
     free(children);
 }
@@ -233,7 +240,7 @@ static void put_tree(struct page *page, const struct snd_heap *heap, const struc
         return;
     snd_out_format(page->out, "\n%s (bytes, share, function by its callers, blocks):\n",
                    metric->title);
-    put_below(page, heap->root, 0);
+    put_below(page, heap->root, false, ROOT);
 }
 
 static void put_page(const struct snd_doc *doc, const struct sonde_report_options *options,

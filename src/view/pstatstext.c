@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/plural.h"
 #include "base/utf8.h"
 #include "view/format.h"
 #include "view/pstats.h"
@@ -283,7 +284,8 @@ static void put_tree(struct page *page, const struct sonde_call_tree *tree, size
         snd_out_text(page->out, "\n");
     }
     if (count > rows + 1)
-        snd_out_format(page->out, "%zu more rows: --rows -1 shows all\n", count - 1 - rows);
+        snd_out_format(page->out, "%zu more row%s: --rows -1 shows all\n", count - 1 - rows,
+                       snd_plural(count - 1 - rows));
 }
 
 /* ---------------------------------------------------------------- the whole */

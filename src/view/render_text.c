@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "base/utf8.h"
 #include "view/textpage.h"
 
@@ -24,7 +25,7 @@ static void put_dropped(struct snd_page *page)
 {
     if (page->dropped > 0)
         snd_out_format(page->out, "%zu column%s omitted for lack of space; --wide shows all\n",
-                       page->dropped, page->dropped == 1 ? "" : "s");
+                       page->dropped, snd_plural(page->dropped));
 }
 
 static void put_padded(struct snd_page *page, size_t column, const char *text, size_t length)
@@ -264,8 +265,8 @@ void snd_render_text(const struct snd_doc *doc, const struct sonde_report_option
         put_title(doc->rows_title, out);
         put_table(&doc->rows, options, doc->unsaid_cut, out);
         if (shown < doc->rows.row_count && !doc->unsaid_cut)
-            snd_out_format(out, "%zu more rows: --rows -1 shows all\n",
-                           doc->rows.row_count - shown);
+            snd_out_format(out, "%zu more row%s: --rows -1 shows all\n",
+                           doc->rows.row_count - shown, snd_plural(doc->rows.row_count - shown));
         if (!doc->totals_first)
             put_totals(doc, options, out);
     } else if (doc->empty) {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/plural.h"
 #include "model/samplelines.h"
 #include "view/linerows.h"
 #include "view/nativenames.h"
@@ -135,9 +136,9 @@ static void put_page(const struct snd_doc *doc, const struct sonde_report_option
     }
     if (hidden > 0)
         snd_out_format(out,
-                       "%" PRIu32 " functions with less than 1 %% are left out; --show-all shows "
-                       "them\n",
-                       hidden);
+                       "%" PRIu32
+                       " function%s with less than 1 %% left out; --show-all shows all\n",
+                       hidden, snd_plural(hidden));
     snd_line_page_release(&page.to);
 }
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "view/format.h"
 #include "view/samplepage.h"
 
@@ -139,8 +140,8 @@ static void put_heading(struct page *page, const struct sonde_sample_thread *t, 
     else
         snd_out_format(page->out, "Thread %" PRIu32 "%s%s of process %" PRIu32, thread->tid,
                        name.length ? " " : "", snd_buf_string(&name), pid);
-    snd_out_format(page->out, "%s %" PRIu64 " samples, %s s on the CPU, %s s idle\n",
-                   is_process ? "," : ":", t->samples,
+    snd_out_format(page->out, "%s %" PRIu64 " sample%s, %s s on the CPU, %s s idle\n",
+                   is_process ? "," : ":", t->samples, snd_plural(t->samples),
                    snd_number_fixed(cpu, 3, (double)t->cpu_ns / 1e9),
                    snd_number_fixed(idle, 3, (double)t->idle_ns / 1e9));
     sonde_buffer_release(&name);

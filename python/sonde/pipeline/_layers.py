@@ -185,8 +185,8 @@ def _run(given, progress):
                   progress=progress)
     progress.clear()
     if made.same:
-        _say(f"{len(made.same)} layers are identical to an earlier one and were not run; they "
-             "have its times (same_as)")
+        _say(f"layers identical to an earlier one, which were not run and "
+             f"have its times (same_as): {len(made.same)}")
     if sys.stderr.isatty():
         _say(f"wrote {', '.join(made.results)}")
 
