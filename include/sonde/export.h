@@ -181,9 +181,9 @@ SONDE_API const char *sonde_default_view(struct sonde_trace *trace);
 /* ------------------------------------------------------------------- diff */
 
 struct sonde_diff_options {
-    size_t      struct_size;   /* sizeof(struct sonde_diff_options): set by the INIT macro */
-    const char *by;            /* what is compared, a name of sonde_diff_source(); NULL: "ops" */
-    const char *fail_if;       /* conditions, as man sonde-diff has them; NULL: none */
+    size_t      struct_size; /* sizeof(struct sonde_diff_options): set by the INIT macro */
+    const char *by;          /* a name of sonde_diff_source(); NULL: the first that all runs have */
+    const char *fail_if;     /* conditions, as man sonde-diff has them; NULL: none */
     double      least_percent; /* smaller changes of time are not called changed */
 };
 #define SONDE_DIFF_OPTIONS_INIT                            \

@@ -15,7 +15,7 @@ class Error(Exception):
     status: int
     os_error: int
 
-def diff(a: List[_Path], b: List[_Path], by: str, fail_if: Optional[str], least_percent: float,
+def diff(a: List[_Path], b: List[_Path], by: Optional[str], fail_if: Optional[str], least_percent: float,
          sort: Optional[str], rows: int, format: str, /) -> Tuple[str, int]: ...
 def copy_trace(path: _Path, out: _Path, /) -> None: ...
 def cut_session(path: _Path, out: _Path, session: int, kept: Tuple[bool, bool, bool],

@@ -45,8 +45,10 @@ class Diff:
         return self.failed == 0
 
 
-def diff(a, b, by="ops", fail_if=None, least_percent=2.0, sort=None):
+def diff(a, b, by=None, fail_if=None, least_percent=2.0, sort=None):
     """Compares traces: a path, or a list of paths of several runs, a side. docs/DIFF.md has the method.
+
+    `by`: ops, modules, layers, functions or lines; None: the first of these that all runs have.
 
     >>> answer = sonde.diff("before.sonde", "after.sonde", fail_if="time>+5%")
     >>> print(answer)

@@ -16,7 +16,9 @@ struct diff_args {
 
 #define AT(member) offsetof(struct diff_args, member)
 static const struct snd_option options[] = {
-    { 'b', "by", "WHAT", "rows to compare: ops (the default), modules, layers, functions, lines",
+    { 'b', "by", "WHAT",
+      "rows to compare: ops, modules, layers, functions, lines (default: the first of these that "
+      "all runs have)",
       SND_OPTION_TEXT, AT(by), 0 },
     { 0, "fail-if", "LIST",
       "exit with status 1 if a change is real and beyond a limit: 'time>+5%', 'step>+3%', "

@@ -83,7 +83,7 @@ static void set_row(const struct snd_diff *d, struct snd_diff_row *row,
     row->b = sum_side(d, b, d->runs + d->a_runs, d->b_runs, &of_b);
     if (!a || !b)
         return;
-    row->count_changed = is_apart(of_a.count, of_b.count, 0);
+    row->count_changed = !d->is_sampled && is_apart(of_a.count, of_b.count, 0);
     row->bytes_changed = is_apart(of_a.bytes, of_b.bytes, 0);
     row->flops_changed = is_apart(of_a.flops, of_b.flops, SAME_FLOPS);
 }
@@ -166,11 +166,12 @@ static bool judge_rows(struct snd_diff *d, const struct snd_diff_side *a,
 /* ------------------------------------------------------------------ the whole */
 
 /* Steps are samples only if every run has enough of them. */
-static void note_steps(struct snd_diff *d)
+static void note_runs(struct snd_diff *d)
 {
     d->has_steps = true;
     for (uint32_t i = 0; i < d->a_runs + d->b_runs; i++) {
         d->has_steps &= d->runs[i].steps > 0;
+        d->is_sampled |= d->runs[i].is_sampled;
         *(i < d->a_runs ? &d->a_steps : &d->b_steps) += d->runs[i].steps;
         d->cut |= d->runs[i].steps >= SND_DIFF_STEPS_MOST;
     }
@@ -185,8 +186,8 @@ static bool compare(struct snd_diff *d, double least_effect)
     bool                 done = snd_diff_side_fill(&a, d->runs, d->a_runs) &&
                 snd_diff_side_fill(&b, d->runs + d->a_runs, d->b_runs);
 
-    note_steps(d);
-    done = done && snd_diff_match(&a, &b);
+    note_runs(d);
+    done = done && snd_diff_match(&a, &b, !d->is_sampled);
     if (done) {
         d->count = b.count;
         for (uint32_t i = 0; i < a.count; i++)

@@ -35,7 +35,8 @@ struct snd_diff_item {
 struct snd_diff_run {
     struct snd_diff_item  *items; /* in the order in which they began */
     uint32_t               count, room;
-    uint32_t               steps; /* with a range of a row in them */
+    uint32_t               steps;      /* with a range of a row in them */
+    bool                   is_sampled; /* counts are of samples, not of calls */
     struct snd_diff_series step_times;
     struct snd_texts       texts;
     struct snd_arena       arena;
@@ -109,6 +110,7 @@ struct snd_diff {
     struct snd_diff_answer        whole; /* a step; without steps, all rows of a run */
     double                        a_whole_ns, b_whole_ns; /* likewise, the mean */
     bool                          has_steps;
+    bool                          is_sampled; /* a run is: counts are not compared */
     uint32_t                      a_runs, b_runs, a_steps, b_steps;
     bool                          cut;  /* there are more than SND_DIFF_STEPS_MOST steps */
     struct snd_diff_run          *runs; /* of A, then of B */
@@ -138,7 +140,7 @@ struct snd_diff_side {
 bool snd_diff_side_fill(struct snd_diff_side *side, const struct snd_diff_run *runs,
                         uint32_t count);
 void snd_diff_side_release(struct snd_diff_side *side);
-/* Finds partners by key, then by place; false: out of memory. */
-bool snd_diff_match(struct snd_diff_side *a, struct snd_diff_side *b);
+/* Finds partners by key, and then by place if `by_place`; false: out of memory. */
+bool snd_diff_match(struct snd_diff_side *a, struct snd_diff_side *b, bool by_place);
 
 #endif

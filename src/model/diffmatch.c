@@ -3,7 +3,8 @@
  * model/diffmatch.c - which row of A is which of B; declared in diff.h.
  *
  * By key first. What is left is matched by place: a row that follows the partner of its predecessor,
- * in the order in which rows began, and has as many calls, is the same row under another name.
+ * in the order in which rows began, and has as many calls, is the same row under another name. Functions of
+ * samples have neither order nor calls: chance decides which of them are seen, and when first.
  */
 #include <stdlib.h>
 
@@ -69,7 +70,7 @@ static void pair(struct snd_diff_side *a, struct snd_diff_side *b, uint32_t i, u
     a->lines[i].by_place = b->lines[j].by_place = place;
 }
 
-bool snd_diff_match(struct snd_diff_side *a, struct snd_diff_side *b)
+bool snd_diff_match(struct snd_diff_side *a, struct snd_diff_side *b, bool by_place)
 {
     for (uint32_t i = 0; i < a->count; i++) {
         const struct snd_text *key = &a->keys.items[i];
@@ -79,7 +80,7 @@ bool snd_diff_match(struct snd_diff_side *a, struct snd_diff_side *b)
         if (j < b->count)
             pair(a, b, i, j, false);
     }
-    for (uint32_t j = 0; j < b->count; j++) {
+    for (uint32_t j = 0; by_place && j < b->count; j++) {
         uint32_t before = j > 0 ? b->lines[j - 1].partner : 0;
         if (b->lines[j].partner || (j > 0 && before == 0))
             continue;

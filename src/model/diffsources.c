@@ -127,29 +127,43 @@ static enum sonde_status fill_modules(struct sonde_trace *trace, struct snd_diff
 /* ------------------------------------------------------- functions and lines */
 
 /* A file may be in another folder, and a function on another line, of the other side. */
-static const char *base_name(struct sonde_text file)
+static struct sonde_text base_name(struct sonde_text file)
 {
     const char *slash = file.length ? memrchr(file.bytes, '/', file.length) : NULL;
 
-    return slash ? slash + 1 : file.bytes;
+    if (!slash)
+        return file;
+    return (struct sonde_text){ slash + 1, file.length - (size_t)(slash + 1 - file.bytes) };
+}
+
+/* As pstats: "file:line(function)". Native functions have no line, ranges no file either. */
+static void name_place(struct sonde_buffer *name, struct sonde_text base, uint32_t line,
+                       struct sonde_text function)
+{
+    if (base.length == 0) {
+        snd_buf_put(name, function.bytes, function.length);
+        return;
+    }
+    snd_buf_put(name, base.bytes, base.length);
+    if (line > 0 || base.bytes[0] == '~')
+        snd_buf_format(name, ":%" PRIu32, line);
+    snd_buf_text(name, "(");
+    snd_buf_put(name, function.bytes, function.length);
+    snd_buf_text(name, ")");
 }
 
 static struct snd_diff_item *add_place(struct snd_diff_run *run, struct sonde_text file,
                                        uint32_t line, struct sonde_text function, int64_t offset)
 {
     struct sonde_buffer key = { 0 }, name = { 0 };
-    const char         *base = base_name(file);
-    size_t              length = file.length - (size_t)(base - file.bytes);
+    struct sonde_text   base = base_name(file);
 
-    snd_buf_put(&key, base, length);
+    snd_buf_put(&key, base.bytes, base.length);
     snd_buf_text(&key, ":");
     snd_buf_put(&key, function.bytes, function.length);
     if (offset >= 0)
         snd_buf_format(&key, "+%" PRId64, offset);
-    snd_buf_put(&name, base, length);
-    snd_buf_format(&name, ":%" PRIu32 "(", offset >= 0 ? line + (uint32_t)offset : line);
-    snd_buf_put(&name, function.bytes, function.length);
-    snd_buf_text(&name, ")");
+    name_place(&name, base, offset >= 0 ? line + (uint32_t)offset : line, function);
     struct snd_diff_item *item = NULL;
     if (!key.failed && !name.failed)
         item = snd_diff_run_add(run, (struct sonde_text){ key.bytes, key.length },
@@ -167,6 +181,7 @@ static enum sonde_status fill_sampled(struct sonde_trace *trace, struct snd_diff
     struct sonde_sample_functions     *functions = NULL;
     enum sonde_status                  st = sonde_samples_new(trace, &merged, &samples, err);
 
+    run->is_sampled = true;
     if (st == SONDE_OK)
         st = sonde_sample_functions_new(samples, &functions, err);
     for (size_t i = 0; st == SONDE_OK && i < functions->count; i++) {

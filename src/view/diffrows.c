@@ -79,7 +79,10 @@ static const char *verdict_of(const struct snd_diff_row *row)
 
 /* ---------------------------------------------------------------------- order */
 
-/* Changed rows come first, the largest cost on top; then new and gone ones; then the others. */
+/*
+ * Changed rows come first, the largest cost on top; then new and gone ones, unless samples may have missed them;
+ * then the others.
+ */
 struct ranked {
     const struct snd_diff_row *row;
     int                        rank;
@@ -103,13 +106,13 @@ static bool is_changed(const struct snd_diff_row *row)
     return row->time.verdict == SND_DIFF_SLOWER || row->time.verdict == SND_DIFF_FASTER;
 }
 
-static struct ranked rank_row(const struct snd_diff_row *row, size_t place)
+static struct ranked rank_row(const struct snd_diff_row *row, size_t place, bool is_sampled)
 {
     double time = fmax(row->a.time_ns, row->b.time_ns);
 
     if (is_changed(row))
         return (struct ranked){ row, 0, fabs(row->time.change) * row->a.time_ns, place };
-    if (row->match != SND_DIFF_BOTH)
+    if (row->match != SND_DIFF_BOTH && !is_sampled)
         return (struct ranked){ row, 1, time, place };
     if (row->count_changed || row->bytes_changed || row->flops_changed)
         return (struct ranked){ row, 2, time, place };
@@ -155,24 +158,31 @@ static const char *also_text(struct snd_doc *doc, const struct snd_diff_row *row
                           row->flops_changed ? "FLOPs" : "");
 }
 
+/* One-sided rows have their mean. So does one that took no time: the statistics' logarithms begin at 1 ns. */
+static double side_ns(bool typical, double ns, const struct snd_diff_value *mean)
+{
+    return typical && mean->time_ns > 0 ? ns : mean->time_ns;
+}
+
 static void put_times(struct snd_doc *doc, struct snd_cell *cell, const struct snd_diff_row *row)
 {
     const struct snd_diff_answer *t = &row->time;
     bool                          judged = t->verdict != SND_DIFF_NOT_JUDGED;
+    /* What grew from nothing grew by no percentage. */
+    bool known = t->has_times && (row->a.time_ns > 0 || row->b.time_ns <= 0);
 
-    /* One-sided rows have their mean. */
     cell[A_TIME] = cell_of_ns(row->match != SND_DIFF_NEW && !snd_diff_is_outside(row),
-                              t->has_times ? t->a_ns : row->a.time_ns);
+                              side_ns(t->has_times, t->a_ns, &row->a));
     cell[B_TIME] = cell_of_ns(row->match != SND_DIFF_GONE && !snd_diff_is_outside(row),
-                              t->has_times ? t->b_ns : row->b.time_ns);
-    cell[CHANGE] = snd_diff_percent(t->has_times, t->change);
-    cell[LOW] = snd_diff_percent(judged, t->low);
-    cell[HIGH] = snd_diff_percent(judged, t->high);
+                              side_ns(t->has_times, t->b_ns, &row->b));
+    cell[CHANGE] = snd_diff_percent(known, t->change);
+    cell[LOW] = snd_diff_percent(judged && known, t->low);
+    cell[HIGH] = snd_diff_percent(judged && known, t->high);
     cell[P] = cell_of_p(judged, t->p);
     cell[CHANGE_TEXT] = cell[RANGE_TEXT] = snd_cell_string("");
-    if (t->has_times)
+    if (known)
         cell[CHANGE_TEXT] = snd_cell_string(snd_doc_format(doc, "%+.1f%%", t->change * 100));
-    if (judged)
+    if (judged && known)
         cell[RANGE_TEXT] =
             snd_cell_string(snd_doc_format(doc, "%+.1f .. %+.1f%%", t->low * 100, t->high * 100));
 }
@@ -211,6 +221,7 @@ static void hide_unused(struct snd_doc *doc, const struct snd_diff *d)
         also |= row->count_changed || row->bytes_changed || row->flops_changed;
         was |= row->match == SND_DIFF_RENAMED;
     }
+    doc->rows.hidden[A_COUNT] = doc->rows.hidden[B_COUNT] = d->is_sampled;
     doc->rows.hidden[A_BYTES] = doc->rows.hidden[B_BYTES] = !memory;
     doc->rows.hidden[A_FLOPS] = doc->rows.hidden[B_FLOPS] = !flops;
     doc->rows.hidden[ALSO] = !also;
@@ -224,7 +235,7 @@ bool snd_diff_add_rows(struct snd_doc *doc, const struct snd_diff *d,
 
     snd_table_init(&doc->rows, columns, COLUMNS);
     for (size_t i = 0; ranked && i < d->count; i++)
-        ranked[i] = rank_row(&d->rows[i], i);
+        ranked[i] = rank_row(&d->rows[i], i, d->is_sampled);
     if (ranked)
         qsort(ranked, d->count, sizeof *ranked, compare_ranked);
     for (size_t i = 0; ranked && i < d->count; i++) {

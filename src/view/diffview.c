@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/nearest.h"
+#include "base/plural.h"
 #include "model/summary.h"
 #include "view/diffconditions.h"
 #include "view/diffrows.h"
@@ -67,11 +68,11 @@ static void add_whole(struct snd_doc *doc, const struct snd_diff *d)
     snd_doc_total(doc, "whole_high_percent", NULL, SND_REAL, snd_diff_percent(judged, w->high));
 }
 
-static void add_totals(struct snd_doc *doc, const struct snd_diff *d, const char *by, size_t failed)
+static void add_totals(struct snd_doc *doc, const struct snd_diff *d, size_t failed)
 {
     struct tally t = count_rows(d);
 
-    snd_doc_total(doc, "by", NULL, SND_TEXT, snd_cell_string(by));
+    snd_doc_total(doc, "by", NULL, SND_TEXT, snd_cell_string(d->source->name));
     snd_doc_total(doc, "unit", NULL, SND_TEXT,
                   snd_cell_string(d->has_steps ? "step" : d->source->unit));
     add_number(doc, "a_runs", d->a_runs);
@@ -121,9 +122,9 @@ static void put_head(const struct snd_doc *doc, const struct sonde_report_option
     const struct snd_diff *d = doc->data;
     struct tally           t = count_rows(d);
 
-    snd_out_format(out, "A: %u run%s", d->a_runs, d->a_runs == 1 ? "" : "s");
+    snd_out_format(out, "A: %u run%s", d->a_runs, snd_plural(d->a_runs));
     snd_out_format(out, d->has_steps ? ", %u steps; B: " : "; B: ", d->a_steps);
-    snd_out_format(out, "%u run%s", d->b_runs, d->b_runs == 1 ? "" : "s");
+    snd_out_format(out, "%u run%s", d->b_runs, snd_plural(d->b_runs));
     snd_out_format(out, d->has_steps ? ", %u steps. Times are of a step\n" : ". ", d->b_steps);
     if (!d->has_steps)
         snd_out_format(out, "Times are of a %s: no steps to compare\n", d->source->unit);
@@ -147,7 +148,7 @@ static void put_head(const struct snd_doc *doc, const struct sonde_report_option
                        SND_DIFF_LEAST_SAMPLES);
     if (t.outside > 0)
         snd_out_format(out, "Outside: %zu row%s of no step; not compared\n", t.outside,
-                       t.outside == 1 ? "" : "s");
+                       snd_plural(t.outside));
     if (d->cut)
         snd_out_format(out, "Only the first %u steps of a run are compared\n", SND_DIFF_STEPS_MOST);
 }
@@ -213,36 +214,74 @@ const char *sonde_diff_source(size_t index)
     return index < snd_diff_source_count ? snd_diff_sources[index].name : NULL;
 }
 
-/* A side without a row is a mistake, not a program of which all is new. */
-static enum sonde_status refuse_empty(const struct snd_diff *d, const char *by,
+/* What is to be compared. */
+struct sides {
+    struct sonde_trace *const *traces; /* of A, then of B */
+    size_t                     a_runs, b_runs;
+    double                     least_effect;
+};
+
+/* A run without a row is a mistake, not a program of which all is new. `more`: what to say after that. */
+static enum sonde_status refuse_empty(const struct snd_diff *d, const char *more,
                                       struct sonde_error *err)
 {
     for (uint32_t i = 0; i < d->a_runs + d->b_runs; i++)
         if (d->runs[i].count == 0)
-            return snd_fail(err, SONDE_E_STATE,
-                            "run %u of %s has no %s to compare; --by compares others",
+            return snd_fail(err, SONDE_E_STATE, "run %u of %s has no %s to compare%s",
                             i < d->a_runs ? i + 1 : i - d->a_runs + 1, i < d->a_runs ? "A" : "B",
-                            by);
+                            d->source->name, more);
     return SONDE_OK;
+}
+
+static enum sonde_status compare_by(const struct sides *s, const struct snd_diff_source *source,
+                                    const char *more, struct snd_diff **out,
+                                    struct sonde_error *err)
+{
+    enum sonde_status st = snd_diff_new(s->traces, s->a_runs, s->b_runs, source, s->least_effect,
+                                        out, err);
+
+    if (st == SONDE_OK)
+        st = refuse_empty(*out, more, err);
+    if (st != SONDE_OK) {
+        snd_diff_free(*out);
+        *out = NULL;
+    }
+    return st;
+}
+
+/* By the first kind of rows that every run has; if there is none, the error is that of the first. */
+static enum sonde_status compare_first(const struct sides *s, struct snd_diff **out,
+                                       struct sonde_error *err)
+{
+    enum sonde_status  st = SONDE_E_STATE;
+    struct sonde_error found, first = { 0 };
+
+    for (size_t i = 0; st == SONDE_E_STATE && i < snd_diff_source_count; i++) {
+        st = compare_by(s, &snd_diff_sources[i], ", and there are no other rows that all runs have",
+                        out, &found);
+        if (i == 0)
+            first = found;
+    }
+    if (st != SONDE_OK && err)
+        *err = st == SONDE_E_STATE ? first : found;
+    return st;
 }
 
 SND_DOC_RELEASE(free_diff, snd_diff_free)
 
-static enum sonde_status fill(struct snd_doc *doc, struct snd_diff *d, const char *by,
+static enum sonde_status fill(struct snd_doc *doc, struct snd_diff *d,
                               const struct snd_conditions       *conditions,
                               const struct sonde_report_options *report, size_t *failed,
                               struct sonde_error *err)
 {
-    enum sonde_status st = refuse_empty(d, by, err);
+    enum sonde_status st = SONDE_OK;
 
-    if (st != SONDE_OK)
-        return st;
     doc->data = d;
     doc->head = put_head;
     *failed = snd_conditions_whole(conditions, d) ? 1 : 0;
     if (!snd_diff_add_rows(doc, d, conditions, failed))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for %zu rows", d->count);
-    add_totals(doc, d, by, *failed);
+    add_totals(doc, d, *failed);
     if (report->sort)
         st = snd_table_sort(&doc->rows, report->sort, err);
     if (st == SONDE_OK && doc->rows.failed)
@@ -269,19 +308,20 @@ enum sonde_status sonde_diff(struct sonde_trace *const *traces, size_t a_runs, s
     if (options)
         memcpy(&used, options,
                options->struct_size < sizeof used ? options->struct_size : sizeof used);
-    const char       *by = used.by ? used.by : "ops";
-    enum sonde_status st = snd_report_options(report, &shown, err);
+    const struct sides s = { traces, a_runs, b_runs, used.least_percent / 100 };
+    enum sonde_status  st = snd_report_options(report, &shown, err);
     if (st == SONDE_OK)
         st = snd_conditions_parse(used.fail_if, &conditions, err);
     if (st == SONDE_OK)
-        st = find_source(by, &source, err);
+        st = used.by ? find_source(used.by, &source, err) : SONDE_OK;
     for (size_t i = 0; st == SONDE_OK && i < a_runs + b_runs; i++)
         st = snd_summary_begin(traces[i], &summaries[i], err);
     if (st == SONDE_OK)
-        st = snd_diff_new(traces, a_runs, b_runs, source, used.least_percent / 100, &d, err);
+        st = source ? compare_by(&s, source, "; --by compares others", &d, err)
+                    : compare_first(&s, &d, err);
     snd_doc_keep(&doc, d, free_diff);
     if (st == SONDE_OK)
-        st = fill(&doc, d, by, &conditions, &shown, &failures, err);
+        st = fill(&doc, d, &conditions, &shown, &failures, err);
     if (st == SONDE_OK)
         st = add_ledgers(&doc, summaries, d, err);
     if (st == SONDE_OK)

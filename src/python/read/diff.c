@@ -64,7 +64,7 @@ PyObject *core_diff(PyObject *module, PyObject *args)
     long long                   rows;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!szdzLs", &PyList_Type, &a, &PyList_Type, &b, &diff.by,
+    if (!PyArg_ParseTuple(args, "O!O!zzdzLs", &PyList_Type, &a, &PyList_Type, &b, &diff.by,
                           &diff.fail_if, &diff.least_percent, &report.sort, &rows, &format) ||
         core_word(SONDE_WORDS_FORMAT, format, &format_value) < 0)
         return NULL;
