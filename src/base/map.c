@@ -91,6 +91,13 @@ bool snd_map_get(const struct snd_map *map, struct snd_key key, uint32_t *value)
 
 bool snd_map_remove(struct snd_map *map, struct snd_key key)
 {
+    uint32_t value;
+
+    return snd_map_take(map, key, &value);
+}
+
+bool snd_map_take(struct snd_map *map, struct snd_key key, uint32_t *value)
+{
     size_t mask = map->capacity - 1;
 
     if (map->capacity == 0)
@@ -98,6 +105,7 @@ bool snd_map_remove(struct snd_map *map, struct snd_key key)
     size_t hole = find_slot(map, key);
     if (map->slots[hole].value == 0)
         return false;
+    *value = map->slots[hole].value - 1;
     /* Move back what would no longer be found past the hole: no tombstones pile up. */
     for (size_t i = (hole + 1) & mask; map->slots[i].value != 0; i = (i + 1) & mask) {
         size_t home = (size_t)hash_key(map, map->slots[i].key) & mask;

@@ -37,8 +37,9 @@ void snd_map_release(struct snd_map *map);
 /* False when memory is out, or `value` is UINT32_MAX. Replaces the value of an equal key. */
 bool snd_map_put(struct snd_map *map, struct snd_key key, uint32_t value);
 bool snd_map_get(const struct snd_map *map, struct snd_key key, uint32_t *value);
-/* True when the key was there. */
+/* True when the key was there. `take` has its value as well. */
 bool snd_map_remove(struct snd_map *map, struct snd_key key);
+bool snd_map_take(struct snd_map *map, struct snd_key key, uint32_t *value);
 /* Goes through the keys, in no order that may show; *at is 0 at first. False after the last. */
 bool snd_map_next(const struct snd_map *map, size_t *at, struct snd_key *key);
 

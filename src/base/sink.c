@@ -196,12 +196,16 @@ void snd_out_uint(struct snd_out *out, uint64_t value)
     out->at = put_uint(snd_out_room(out, DIGITS_MAX), value);
 }
 
-void snd_out_int(struct snd_out *out, int64_t value)
+char *snd_put_int(char *to, int64_t value)
 {
-    char    *to = snd_out_room(out, 1 + DIGITS_MAX);
     uint64_t size = put_sign(&to, value);
 
-    out->at = put_uint(to, size);
+    return put_uint(to, size);
+}
+
+void snd_out_int(struct snd_out *out, int64_t value)
+{
+    out->at = snd_put_int(snd_out_room(out, SND_INT_BYTES), value);
 }
 
 void snd_out_us(struct snd_out *out, int64_t ns)

@@ -81,6 +81,10 @@ static inline size_t snd_out_since(const struct snd_out *out, struct snd_out_mar
     return out->flushes == mark.flushes ? (size_t)(out->at - mark.at) : 0;
 }
 
+/* Numbers written in place, which take at most so many bytes; returns where they end. */
+#define SND_INT_BYTES 21
+char *snd_put_int(char *to, int64_t value);
+
 void snd_out_repeat(struct snd_out *out, char byte, size_t count);
 void snd_out_uint(struct snd_out *out, uint64_t value);
 void snd_out_int(struct snd_out *out, int64_t value);

@@ -67,10 +67,9 @@ bool snd_arrows_follow(struct snd_arrows *arrows, const struct snd_span *span,
                      &(struct snd_arrow_end){ span->serial, span->start_ns, span->thread });
         return false;
     }
-    if (!snd_map_get(&arrows->by_sequence, key, &at))
+    if (!snd_map_take(&arrows->by_sequence, key, &at))
         return false;
     *forward = arrows->forwards[at];
-    snd_map_remove(&arrows->by_sequence, key);
     arrows->spare[arrows->spare_count++] = at;
     return true;
 }

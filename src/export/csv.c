@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CSV: one line per range, in the order in which they end. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -8,14 +11,49 @@
 #include "export/spans.h"
 #include "export/streams.h"
 #include "export/tensors.h"
-#include "read/scale.h"
+#include "read/reader.h"
+
+/* "process,thread," of a thread. */
+struct head {
+    char   text[32];
+    size_t length; /* 0: not made yet */
+};
 
 struct csv {
     const struct sonde_trace *trace;
     struct snd_out           *out;
     struct sonde_buffer       text;
     struct snd_rendered       rendered;
+    struct head              *heads; /* by thread */
 };
+
+static void make_head(const struct csv *csv, const struct snd_span *span)
+{
+    struct head *head = &csv->heads[span->thread];
+    int          length = snprintf(head->text, sizeof head->text, "%" PRIu32 ",%" PRIu32 ",",
+                                   sonde_trace_process(csv->trace, span->process)->pid,
+                                   sonde_trace_thread(csv->trace, span->thread)->tid);
+
+    head->length = (size_t)length;
+}
+
+/* The columns up to the depth. */
+static void put_numbers(const struct csv *csv, const struct snd_span *span)
+{
+    const struct head *head = &csv->heads[span->thread];
+    const int64_t      numbers[] = { span->start_ns, snd_sub(span->end_ns, span->start_ns),
+                                     span->self_ns, span->depth };
+    char              *to = snd_out_room(csv->out, sizeof head->text +
+                                                       sizeof numbers / sizeof numbers[0] * (SND_INT_BYTES + 1));
+
+    memcpy(to, head->text, sizeof head->text); /* of a known length */
+    to += head->length;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        to = snd_put_int(to, numbers[i]);
+        *to++ = ',';
+    }
+    csv->out->at = to;
+}
 
 /* "name,shapes,": the same of many ranges. */
 static void put_name(struct csv *csv, const struct snd_span *span)
@@ -39,19 +77,10 @@ static void put_name(struct csv *csv, const struct snd_span *span)
 static bool put_span(const struct snd_span *span, void *user)
 {
     struct csv *csv = user;
-    int64_t     duration = snd_sub(span->end_ns, span->start_ns);
 
-    const int64_t numbers[] = { sonde_trace_process(csv->trace, span->process)->pid,
-                                sonde_trace_thread(csv->trace, span->thread)->tid,
-                                span->start_ns,
-                                duration,
-                                span->self_ns,
-                                span->depth };
-
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        snd_out_int(csv->out, numbers[i]);
-        snd_out_put(csv->out, ",", 1);
-    }
+    if (csv->heads[span->thread].length == 0)
+        make_head(csv, span);
+    put_numbers(csv, span);
     put_name(csv, span);
     if (span->attr_mask >> SND_ATTR_FLOPS & 1)
         snd_out_uint(csv->out, span->attrs[SND_ATTR_FLOPS]);
@@ -96,6 +125,9 @@ SND_EXPORT_WRITE(snd_export_csv)
     struct snd_spans_totals totals;
 
     (void)options;
+    csv.heads = calloc((size_t)trace->thread_count + 1, sizeof *csv.heads);
+    if (!csv.heads)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
     snd_out_text(out,
                  "process,thread,start_ns,duration_ns,self_ns,depth,name,shapes,flops,bytes\n");
     enum sonde_status st = snd_spans_walk(trace, &calls, &totals, err);
@@ -103,6 +135,7 @@ SND_EXPORT_WRITE(snd_export_csv)
         st = put_work(&csv, trace, err);
     if (st == SONDE_OK && csv.text.failed)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for a tensor list");
+    free(csv.heads);
     snd_rendered_release(&csv.rendered);
     sonde_buffer_release(&csv.text);
     return st;

@@ -42,9 +42,8 @@ static bool forget(struct snd_live *live, struct snd_key key, int64_t *size)
     uint32_t place;
 
     *size = 0;
-    if (!snd_map_get(&live->map, key, &place))
+    if (!snd_map_take(&live->map, key, &place))
         return false;
-    snd_map_remove(&live->map, key);
     live->spare[live->spare_count++] = place;
     *size = (int64_t)live->sizes[place];
     return true;

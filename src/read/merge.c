@@ -319,6 +319,15 @@ static bool deliver_next(struct merge *m, struct stream *s, uint64_t until)
     return good;
 }
 
+/* Whether the next event is a call that has its duration in it. */
+static inline bool is_leaf(const struct snd_cursor *c)
+{
+    const uint64_t *words = c->words + c->at;
+
+    return SND_EVENT_KIND(words[0]) == SND_EV_CALL && c->count - c->at >= 2 &&
+           SND_SPAN_TICKS(words[1]) != 0;
+}
+
 /*
  * Delivers the events whose raw clock is below `until`: those before it whatever their nanoseconds, so
  * that none are made to compare them. False when the chunk is damaged or the walk is to stop.
@@ -334,15 +343,17 @@ static bool run_below(struct merge *m, struct stream *s, uint64_t until)
             good = snd_deliver_end(w, &s->place);
             continue;
         }
-        if (s->place.leaf_limit != 0)
-            c->at += snd_deliver_leaves(w, &s->place, c->words + c->at, c->count - c->at, until,
-                                        leaf_end_until(w, until));
-        if (w->visitor->stop)
-            break;
         const uint64_t *words = c->words + c->at;
         if (c->at >= c->count || words[0] == 0 || !s->place.thread)
             return true;
         uint8_t kind = SND_EVENT_KIND(words[0]);
+        if (s->place.leaf_limit != 0 && is_leaf(c)) {
+            size_t taken = snd_deliver_leaves(w, &s->place, words, c->count - c->at, until,
+                                              leaf_end_until(w, until));
+            c->at += taken;
+            if (taken > 0 || w->visitor->stop)
+                continue;
+        }
         if (kind == SND_EV_THREAD || SND_KIND_WORDS(kind) > c->count - c->at ||
             (snd_event_class[kind] == 1 &&
              snd_time_extend(SND_EVENT_TIME56(words[0]), s->place.thread->last_raw) >= until))

@@ -118,31 +118,29 @@ bool snd_event_show(const struct sonde_trace *trace, uint32_t thread, int64_t ns
                     const uint64_t *words, struct sonde_event *event)
 {
     static const struct {
-        uint8_t kind, shown;
+        uint8_t shown;
         void (*fill)(struct sonde_event *event, const uint64_t *words);
-    } kinds[] = {
-        { SND_EV_MARK, SONDE_EVENT_MARK, fill_mark },
-        { SND_EV_STEP, SONDE_EVENT_STEP, fill_step },
-        { SND_EV_GAP, SONDE_EVENT_GAP, fill_gap },
-        { SND_EV_END_AT, SONDE_EVENT_END_AT, fill_end_at },
-        { SND_EV_END_KEY, SONDE_EVENT_END_KEY, fill_step },
-        { SND_EV_COUNTER, SONDE_EVENT_COUNTER, fill_counter },
-        { SND_EV_LINK, SONDE_EVENT_LINK, fill_link },
-        { SND_EV_SAMPLE, SONDE_EVENT_SAMPLE, fill_sample },
-        { SND_EV_ALLOC, SONDE_EVENT_ALLOC, fill_memory },
-        { SND_EV_FREE, SONDE_EVENT_FREE, fill_memory },
-        { SND_EV_FUNCTION, SONDE_EVENT_FUNCTION, fill_function },
-        { SND_EV_ATTR, SONDE_EVENT_ATTR, fill_attr },
-        { SND_EV_ATTR64, SONDE_EVENT_ATTR, fill_attr64 },
+    } kinds[256] = {
+        [SND_EV_MARK] = { SONDE_EVENT_MARK, fill_mark },
+        [SND_EV_STEP] = { SONDE_EVENT_STEP, fill_step },
+        [SND_EV_GAP] = { SONDE_EVENT_GAP, fill_gap },
+        [SND_EV_END_AT] = { SONDE_EVENT_END_AT, fill_end_at },
+        [SND_EV_END_KEY] = { SONDE_EVENT_END_KEY, fill_step },
+        [SND_EV_COUNTER] = { SONDE_EVENT_COUNTER, fill_counter },
+        [SND_EV_LINK] = { SONDE_EVENT_LINK, fill_link },
+        [SND_EV_SAMPLE] = { SONDE_EVENT_SAMPLE, fill_sample },
+        [SND_EV_ALLOC] = { SONDE_EVENT_ALLOC, fill_memory },
+        [SND_EV_FREE] = { SONDE_EVENT_FREE, fill_memory },
+        [SND_EV_FUNCTION] = { SONDE_EVENT_FUNCTION, fill_function },
+        [SND_EV_ATTR] = { SONDE_EVENT_ATTR, fill_attr },
+        [SND_EV_ATTR64] = { SONDE_EVENT_ATTR, fill_attr64 },
     };
-    size_t i = 0;
+    uint8_t kind = SND_EVENT_KIND(words[0]);
 
-    while (i < sizeof kinds / sizeof kinds[0] && kinds[i].kind != SND_EVENT_KIND(words[0]))
-        i++;
-    if (i == sizeof kinds / sizeof kinds[0])
+    if (!kinds[kind].fill)
         return false;
-    *event = (struct sonde_event){ .kind = kinds[i].shown, .time_ns = ns };
-    kinds[i].fill(event, words);
+    *event = (struct sonde_event){ .kind = kinds[kind].shown, .time_ns = ns };
+    kinds[kind].fill(event, words);
     if (event->kind == SONDE_EVENT_FUNCTION)
         event->size = function_ns(trace, thread, words);
     event->thread = snd_subject_thread(trace, thread, words);

@@ -22,7 +22,12 @@ static void put_get_remove(void **state)
         assert_int_equal(found, i % 3 != 0);
         if (found)
             assert_int_equal(value, i);
+        assert_int_equal(snd_map_take(&map, (struct snd_key){ i % 100, i / 100, 7 }, &value),
+                         found);
+        assert_true(!found || value == i);
+        assert_false(snd_map_get(&map, (struct snd_key){ i % 100, i / 100, 7 }, &value));
     }
+    assert_true(snd_map_put(&map, (struct snd_key){ 1, 0, 7 }, 76));
     assert_true(snd_map_put(&map, (struct snd_key){ 1, 0, 7 }, 77));
     assert_true(snd_map_get(&map, (struct snd_key){ 1, 0, 7 }, &value));
     assert_int_equal(value, 77);
