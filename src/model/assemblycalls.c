@@ -52,7 +52,6 @@ void snd_assembly_on_call(void *user, uint32_t thread, int64_t ns,
     struct snd_open_range *open = snd_lane_open(a, lane, ns, call->record.name, call->record.shapes,
                                                 true);
 
-    lane->events += call->attr_count + (sequence != NULL); /* each was an event once */
     if (!open)
         return;
     if (a->consumer.as_recorded)

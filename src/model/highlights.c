@@ -9,6 +9,7 @@
 
 #include "base/plural.h"
 #include "model/gpu.h"
+#include "model/summary.h"
 
 #define NAMES_SHOWN 3   /* of the rows that a highlight is about */
 #define HALF 50.0       /* per cent of the time that "most of it" is */
@@ -297,10 +298,11 @@ static enum sonde_status find_steps(struct sonde_trace *trace, struct snd_highli
 
     if (st != SONDE_OK)
         return st;
-    size_t   count = sonde_summary_step_count(summary);
-    int64_t *ns = calloc(count + 1, sizeof *ns);
-    for (size_t i = 0; ns && i < count; i++)
-        ns[i] = sonde_summary_step(summary, i)->duration_ns;
+    size_t   all = sonde_summary_step_count(summary), count = 0;
+    int64_t *ns = calloc(all + 1, sizeof *ns);
+    for (size_t i = 0; ns && i < all; i++)
+        if (snd_summary_step_ran(summary, i))
+            ns[count++] = sonde_summary_step(summary, i)->duration_ns;
     if (!ns)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for what is worth knowing");
     else if (count > 2)

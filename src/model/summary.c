@@ -502,6 +502,15 @@ size_t sonde_summary_step_count(const struct sonde_summary *summary)
     return summary->step_count;
 }
 
+bool snd_summary_step_ran(const struct sonde_summary *s, size_t i)
+{
+    const struct sonde_step_row *step = &s->steps[i];
+    bool is_last = i + 1 == s->step_count || s->steps[i + 1].process != step->process;
+    bool is_first = i == 0 || s->steps[i - 1].process != step->process;
+
+    return !is_last || step->ranges > 0 || is_first || s->steps[i - 1].ranges == 0;
+}
+
 const struct sonde_step_row *sonde_summary_step(const struct sonde_summary *summary, size_t i)
 {
     return i < summary->step_count ? &summary->steps[i] : NULL;

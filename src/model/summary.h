@@ -27,6 +27,12 @@ SND_CHECKED enum sonde_status snd_summary_finish(struct sonde_summary *summary, 
                                                  struct sonde_error *err);
 
 /*
+ * Whether a finished summary's step was one. The last of a process, in which no range began although some did in
+ * the one before, is what came after the loop: an optimizer that marks the end of each step marks one too many.
+ */
+bool snd_summary_step_ran(const struct sonde_summary *summary, size_t i);
+
+/*
  * Until the caller frees it, whoever asks for a summary of the trace is lent this one, which is finished,
  * with steps: a page of many views needs but one.
  */

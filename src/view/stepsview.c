@@ -2,6 +2,7 @@
 /* The steps view: one row per step, and the spread of their durations. */
 #include <stdlib.h>
 
+#include "model/summary.h"
 #include "view/view.h"
 
 static const struct snd_column columns[] = {
@@ -24,18 +25,20 @@ static int compare_ns(const void *left, const void *right)
 
 static enum sonde_status add_spread(struct snd_doc *doc, struct sonde_error *err)
 {
-    size_t   count = sonde_summary_step_count(doc->summary);
-    int64_t *ns = calloc(count ? count : 1, sizeof *ns);
+    size_t   all = sonde_summary_step_count(doc->summary), count = 0;
+    int64_t *ns = calloc(all ? all : 1, sizeof *ns);
     double   sum = 0;
 
     if (!ns)
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for %zu steps", count);
-    for (size_t i = 0; i < count; i++) {
-        ns[i] = sonde_summary_step(doc->summary, i)->duration_ns;
-        sum += (double)ns[i];
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for %zu steps", all);
+    for (size_t i = 0; i < all; i++) {
+        if (!snd_summary_step_ran(doc->summary, i))
+            continue;
+        ns[count] = sonde_summary_step(doc->summary, i)->duration_ns;
+        sum += (double)ns[count++];
     }
     qsort(ns, count, sizeof *ns, compare_ns);
-    snd_doc_total(doc, "steps", "Steps", SND_COUNT, snd_cell_number((int64_t)count));
+    snd_doc_total(doc, "steps", "Steps", SND_COUNT, snd_cell_number((int64_t)all));
     if (count > 0) {
         int64_t low = ns[(count - 1) / 2], high = ns[count / 2];
         snd_doc_total(doc, "min_ns", "Shortest", SND_TIME, snd_cell_number(ns[0]));

@@ -227,3 +227,13 @@ def test_work_of_gpus(case, tmp_path):
     assert table == add_up((event["name"], round(event["dur"] * 1000)) for event in events
                            if event.get("cat") in WORK)
     assert table or case != "gpu"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_events_of_threads_add_up(case, tmp_path):
+    """To those of the summary, which are those of the file; what a GPU did is no thread's."""
+    trace = generate(case, tmp_path / case, "500")
+    threads = sum(row["events"] for row in read_json("report", trace, "--view", "threads", "--json")["rows"])
+    events = read_json("export", trace, "-t", "json", "-o", "-")["events"]
+    works = sum(event["kind"] == "device" for event in events)
+    assert threads + works == read_json("report", trace, "--view", "summary", "--json")["totals"]["events"]

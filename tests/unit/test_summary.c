@@ -18,6 +18,45 @@ static struct sonde_summary *build(struct sonde_trace *trace)
     return summary;
 }
 
+/* Steps at 100, 200, .., of which the first `busy` have a range. */
+static void record_steps(const char *name, uint64_t steps, uint64_t busy)
+{
+    struct synth *s = synth_new(scratch_path(name), NULL);
+    uint32_t      t = synth_thread(s, "main", 0), a = synth_string(s, "a");
+
+    for (uint64_t i = 0; i < steps; i++) {
+        synth_step(s, t, 100 + i * 100, i);
+        if (i < busy) {
+            synth_begin(s, t, 110 + i * 100, a, 0);
+            synth_end(s, t, 120 + i * 100);
+        }
+    }
+    synth_close(s, true);
+}
+
+static void what_follows_the_last_step_is_none(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t    steps, busy, ran;
+    } cases[] = {
+        { "whole", 3, 3, 3 }, { "after", 3, 2, 2 }, { "single", 1, 0, 1 }, { "bare", 3, 0, 3 }
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        record_steps(cases[i].name, cases[i].steps, cases[i].busy);
+        struct sonde_trace   *trace = scratch_open(scratch_path(cases[i].name));
+        struct sonde_summary *m = build(trace);
+        uint64_t              ran = 0;
+        for (size_t k = 0; k < cases[i].steps; k++)
+            ran += snd_summary_step_ran(m, k);
+        assert_int_equal(ran, cases[i].ran);
+        sonde_summary_free(m);
+        sonde_trace_close(trace);
+    }
+}
+
 static void totals_threads_and_steps(void **state)
 {
     struct synth *s = synth_new(scratch_path("totals"), NULL);
@@ -320,6 +359,7 @@ int main(void)
         cmocka_unit_test(exports_walk_seldom),
         cmocka_unit_test(a_shared_summary_is_lent),
         cmocka_unit_test(totals_threads_and_steps),
+        cmocka_unit_test(what_follows_the_last_step_is_none),
         cmocka_unit_test(the_ledger_tells_all),
         cmocka_unit_test(the_ledger_tells_of_python_calls),
         cmocka_unit_test(damage_is_in_the_ledger),
