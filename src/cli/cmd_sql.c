@@ -59,6 +59,19 @@ static int list_queries(const struct snd_command *self)
     return snd_python_run(self, "sql._command", "duckdb", list);
 }
 
+/* A trace where the query is expected. */
+static int refuse_trace(const struct snd_command *self, const char *trace, bool is_swapped)
+{
+    return is_swapped
+               ? snd_usage_error(self, "QUERY comes after the traces, got the trace '%s' there",
+                                 trace)
+               : snd_usage_error(
+                     self,
+                     "missing QUERY after the trace '%s': expected SQL such as 'select * from "
+                     "ranges', or a name of 'sonde sql --list'",
+                     trace);
+}
+
 static int run(const struct snd_command *self, int argc, char **argv)
 {
     struct sql_args args = { 0 };
@@ -78,10 +91,9 @@ static int run(const struct snd_command *self, int argc, char **argv)
             return snd_usage_error(self, "missing QUERY: expected SQL such as 'select * from "
                                          "ranges', or a name of 'sonde sql --list'");
         query = argv[--operands];
-        if (operands > 0 && snd_path_kind(query) == SND_PATH_TRACE &&
-            snd_path_kind(argv[0]) == SND_PATH_NONE)
-            return snd_usage_error(self, "QUERY comes after the traces, got the trace '%s' there",
-                                   query);
+        if (snd_path_kind(query) == SND_PATH_TRACE)
+            return refuse_trace(self, query,
+                                operands > 0 && snd_path_kind(argv[0]) == SND_PATH_NONE);
     }
     if (operands == 0 && (status = snd_take_trace(self, 0, argv)) >= 0)
         return status;

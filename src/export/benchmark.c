@@ -362,6 +362,11 @@ static enum sonde_status write_all(struct sonde_trace *trace, struct snd_out *ou
 
     if (st != SONDE_OK)
         return st;
+    if (sonde_bench_model(bench)->name.length == 0 && sonde_bench_count(bench) == 0) {
+        sonde_bench_free(bench);
+        return snd_fail(err, SONDE_E_STATE,
+                        "the trace has no benchmark of a model; record one with sonde model");
+    }
     bool is_asked = levels & SONDE_LEVEL_GRAPH;
     levels = levels ? levels
                     : SONDE_LEVEL_MODEL | SONDE_LEVEL_LAYER | SONDE_LEVEL_OP | SONDE_LEVEL_GRAPH;

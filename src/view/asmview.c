@@ -188,7 +188,8 @@ SND_VIEW_BUILD(snd_view_asm)
     if (st != SONDE_OK)
         return st;
     snd_table_init(&doc->rows, columns, SND_COUNT_OF(columns));
-    doc->empty = "The trace has no samples of native code: record them with sonde run -- ./program.";
+    doc->empty =
+        "The trace has no samples of native code: record them with sonde run -- ./program.";
     if (places->count == 0)
         return SONDE_OK;
     if (options->format != SONDE_REPORT_TEXT)

@@ -79,6 +79,17 @@ static void add_row(struct snd_doc *doc, const struct snd_pypaths *paths,
     *cell++ = snd_cell_number(f->is_native);
 }
 
+static const char *sort_key(const struct sonde_report_options *options)
+{
+    return options->sort ? find_key(options->sort) : "self_ns";
+}
+
+/* Whether a function's own time decides if it is shown, or all the time in which it was running. */
+static bool is_by_self(const struct sonde_report_options *options)
+{
+    return strcmp(sort_key(options), "self_ns") == 0;
+}
+
 static void put_head(const struct snd_doc *doc, const struct sonde_report_options *options,
                      struct snd_out *out)
 {
@@ -92,16 +103,16 @@ static void put_head(const struct snd_doc *doc, const struct sonde_report_option
     snd_samples_head(doc, options, &paths, out);
     if (shown < all)
         snd_out_format(out,
-                       "%zu of %zu functions: those below 1 %% are left out; --show-all "
-                       "shows them\n",
-                       shown, all);
+                       "%zu of %zu functions: those with less than 1 %% of %s time are left out; "
+                       "--show-all shows them\n",
+                       shown, all, is_by_self(options) ? "self" : "total");
     snd_pypaths_release(&paths);
 }
 
-static bool is_shown(const struct sonde_report_options *options, const char *key,
+static bool is_shown(const struct sonde_report_options  *options,
                      const struct sonde_sample_function *f, int64_t whole_ns)
 {
-    int64_t ns = strcmp(key, "self_ns") == 0 ? f->self_ns : f->total_ns;
+    int64_t ns = is_by_self(options) ? f->self_ns : f->total_ns;
 
     return options->show_all || options->format != SONDE_REPORT_TEXT ||
            (double)ns >= LEAST_SHARE * (double)whole_ns;
@@ -124,7 +135,7 @@ static enum sonde_status add_functions(struct sonde_trace                *trace,
                                        const struct sonde_report_options *options,
                                        struct snd_doc *doc, struct sonde_error *err)
 {
-    const char        *key = options->sort ? find_key(options->sort) : "self_ns";
+    const char        *key = sort_key(options);
     struct snd_pypaths paths;
 
     snd_table_init(&doc->rows, snd_samples_has_waits(trace) ? off_cpu_columns : columns,
@@ -138,7 +149,7 @@ static enum sonde_status add_functions(struct sonde_trace                *trace,
     const struct sonde_sample_functions *all = snd_samples_data(doc)->functions;
     int64_t busy_ns = busy_time(trace, snd_samples_data(doc)->samples, all->whole_ns);
     for (size_t i = 0; i < all->count; i++)
-        if (is_shown(options, key, &all->rows[i], busy_ns))
+        if (is_shown(options, &all->rows[i], busy_ns))
             add_row(doc, &paths, &all->rows[i], all->whole_ns,
                     options->format == SONDE_REPORT_TEXT);
     bool is_flat = doc->rows.row_count == 0; /* none has a hundredth: the first ones */
