@@ -167,11 +167,26 @@ static bool is_optional(const struct snd_option *option)
     return option->kind == SND_OPTION_MAYBE || option->kind == SND_OPTION_WORDS;
 }
 
-/* Whether `next` may be the option's value: of one whose value may be left out, only a number. */
-static bool may_follow(const struct snd_option *option, const char *next)
+/* Whether it is written as an option of this command, or ends them. */
+static bool is_option(const struct snd_command *command, const char *text)
 {
-    return !is_optional(option) || (option->kind == SND_OPTION_MAYBE && *next &&
-                                    strspn(next, "0123456789") == strlen(next));
+    if (text[0] != '-')
+        return false;
+    if (text[1] == '-')
+        return text[2] == '\0' || find_long(command, text + 2);
+    return text[1] != '\0' && text[2] == '\0' && find_letter(command, text[1]);
+}
+
+/*
+ * Whether `next` may be the option's value: of one whose value may be left out, only a number; of
+ * another, no option, since its value has been forgotten then ("=" hands one over that looks so).
+ */
+static bool may_follow(const struct snd_command *command, const struct snd_option *option,
+                       const char *next)
+{
+    if (!is_optional(option))
+        return !is_option(command, next);
+    return option->kind == SND_OPTION_MAYBE && *next && strspn(next, "0123456789") == strlen(next);
 }
 
 /* "--name", "--name=value", "--name value", "-x", "-xvalue", "-x value". -1 or exit status. */
@@ -191,7 +206,7 @@ static int parse_one(const struct snd_command *command, int argc, char **argv, i
     if (!option->argument) {
         if (value)
             return snd_usage_error(command, "option '%s' takes no value", text);
-    } else if (!value && *at + 1 < argc && may_follow(option, argv[*at + 1])) {
+    } else if (!value && *at + 1 < argc && may_follow(command, option, argv[*at + 1])) {
         value = argv[++*at];
     } else if (!value && !is_optional(option)) {
         return snd_usage_error(command, "--%s: missing value %s", option->name, option->argument);
