@@ -7,6 +7,7 @@
 
 #include "export/chrome.h"
 #include "export/exporter.h"
+#include "read/kinds.h"
 
 static bool prepare(struct snd_perfetto *p)
 {
@@ -43,6 +44,31 @@ static void release(struct snd_perfetto *p)
     free(p->known_names);
 }
 
+static bool has_unusual_calls(const struct sonde_trace *trace)
+{
+    for (uint32_t i = 0; i < trace->process_count; i++)
+        for (uint32_t k = 0; k < trace->processes[i].tables.call_count; k++) {
+            const struct snd_call_record *call = &trace->processes[i].tables.calls[k].record;
+            if (call->fwd_thread != 0 || (call->flags & SND_CALL_ASYNC))
+                return true;
+        }
+    return false;
+}
+
+/* Whether there may be arrows, or ranges that do not nest: what the first walk finds. */
+static enum sonde_status needs_first_walk(struct sonde_trace *trace, bool *needed,
+                                          struct sonde_error *err)
+{
+    const struct snd_kinds *kinds;
+    enum sonde_status       st = snd_trace_kinds(trace, &kinds, err);
+
+    *needed = st == SONDE_OK && (kinds->events[SND_EV_API] || kinds->events[SND_EV_END_AT] ||
+                                 kinds->events[SND_EV_END_KEY] || kinds->attrs[SND_ATTR_API] ||
+                                 kinds->attrs[SND_ATTR_ASYNC] ||
+                                 kinds->attrs[SND_ATTR_FWD_THREAD] || has_unusual_calls(trace));
+    return st;
+}
+
 SND_EXPORT_WRITE(snd_export_perfetto)
 {
     struct snd_perfetto     p = { .trace = trace, .out = out };
@@ -52,11 +78,12 @@ SND_EXPORT_WRITE(snd_export_perfetto)
                                       .event = snd_perfetto_on_event,
                                       .user = &p };
     struct snd_spans_totals totals;
-    enum sonde_status       st = SONDE_OK;
+    bool                    needs_first;
+    enum sonde_status       st = needs_first_walk(trace, &needs_first, err);
 
     (void)options;
     p.failed = !prepare(&p);
-    if (!p.failed)
+    if (st == SONDE_OK && !p.failed && needs_first)
         st = snd_spans_walk(trace, &find, &totals, err);
     if (st == SONDE_OK && !p.failed) {
         snd_perfetto_sort_ends(&p);

@@ -6,8 +6,9 @@
  * and arrows; perfettoevents.c what is not a range.
  *
  * The trace is walked twice. The first walk finds what a range's begin cannot tell yet: the arrows
- * that leave it or arrive at it, and whether it ends in order. The second writes begins and ends as
- * they come, so that slices of a track nest as recorded.
+ * that leave it or arrive at it, and whether it ends in order; it is left out of a trace without events
+ * of which either is made. The second writes begins and ends as they come, so that slices of a track
+ * nest as recorded.
  *
  * Layer: export. Threads: belongs to one thread.
  */

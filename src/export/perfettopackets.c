@@ -3,7 +3,8 @@
 #include "export/exporter.h"
 #include "export/perfetto.h"
 
-#define SEQUENCE 1 /* the one sequence of packets that all are of */
+#define SEQUENCE 1                             /* the one sequence of packets that all are of */
+#define FIELDS_MAX (4 * 2 * SND_PB_VARINT_MAX) /* bytes of four numbers with their tags */
 
 enum { FLAG_CLEARED = 1, FLAG_NEEDS_STATE = 2 };
 enum {
@@ -20,11 +21,15 @@ enum { THREAD_PID = 1, THREAD_TID, THREAD_NAME = 5 };
 size_t snd_perfetto_packet(struct snd_perfetto *p, int64_t ns)
 {
     snd_buf_clear(&p->packet);
-    size_t packet = snd_pb_open(&p->packet, SND_TRACE_PACKET);
-    snd_pb_uint(&p->packet, SND_PACKET_TIMESTAMP, ns > 0 ? (uint64_t)ns : 0);
-    snd_pb_uint(&p->packet, SND_PACKET_SEQUENCE, SEQUENCE);
-    snd_pb_uint(&p->packet, SND_PACKET_FLAGS, FLAG_NEEDS_STATE);
-    return packet;
+    char *to = snd_buf_room(&p->packet, FIELDS_MAX);
+    if (!to)
+        return 0;
+    char *packet = to = snd_pb_put_open(to, SND_TRACE_PACKET);
+    to = snd_pb_put_uint(to, SND_PACKET_TIMESTAMP, ns > 0 ? (uint64_t)ns : 0);
+    to = snd_pb_put_uint(to, SND_PACKET_SEQUENCE, SEQUENCE);
+    to = snd_pb_put_uint(to, SND_PACKET_FLAGS, FLAG_NEEDS_STATE);
+    snd_buf_end(&p->packet, to);
+    return (size_t)(packet - p->packet.bytes);
 }
 
 void snd_perfetto_put(struct snd_perfetto *p, size_t packet)
@@ -38,11 +43,15 @@ void snd_perfetto_put(struct snd_perfetto *p, size_t packet)
 
 static size_t open_event(struct snd_perfetto *p, enum snd_perfetto_type type, uint64_t track)
 {
-    size_t event = snd_pb_open(&p->packet, SND_PACKET_TRACK_EVENT);
+    char *to = snd_buf_room(&p->packet, FIELDS_MAX);
 
-    snd_pb_uint(&p->packet, SND_EVENT_TYPE, type);
-    snd_pb_uint(&p->packet, SND_EVENT_TRACK, track);
-    return event;
+    if (!to)
+        return 0;
+    char *event = to = snd_pb_put_open(to, SND_PACKET_TRACK_EVENT);
+    to = snd_pb_put_uint(to, SND_EVENT_TYPE, type);
+    to = snd_pb_put_uint(to, SND_EVENT_TRACK, track);
+    snd_buf_end(&p->packet, to);
+    return (size_t)(event - p->packet.bytes);
 }
 
 struct snd_perfetto_place snd_perfetto_event(struct snd_perfetto *p, int64_t ns,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/assembly.h"
+#include "read/kinds.h"
 
 /* Beyond, the chain around a range stands for it. */
 #define CHAINS_MAX (1u << 22)
@@ -298,6 +299,16 @@ static enum sonde_status assemble(struct ride        *ride, void (*forget)(void 
     return status;
 }
 
+static enum sonde_status find_samples(struct sonde_trace *trace, bool *has_samples,
+                                      struct sonde_error *err)
+{
+    const struct snd_kinds *kinds;
+    enum sonde_status       status = snd_trace_kinds(trace, &kinds, err);
+
+    *has_samples = status == SONDE_OK && kinds->events[SND_EV_SAMPLE];
+    return status;
+}
+
 enum sonde_status snd_mixed_walk(struct snd_mixed *m, struct sonde_trace *trace, snd_mixed_fn *take,
                                  void (*forget)(void *user), void *user, struct sonde_error *err)
 {
@@ -310,9 +321,15 @@ enum sonde_status snd_mixed_walk(struct snd_mixed *m, struct sonde_trace *trace,
     m->chain_room = 16;
     m->failed = !m->threads || !m->chains || !find_aliases(m);
     ride.has_ranges = has_lanes(trace);
-    if (!m->failed && trace->summary && sonde_summary_totals(trace->summary)->samples == 0)
-        return SONDE_OK; /* known to have none */
-    if (!m->failed && (ride.has_ranges || (trace->rider && !trace->rider->done)))
+    bool has_rider = trace->rider && !trace->rider->done;
+    bool has_samples = true;
+    if (!m->failed && trace->summary)
+        has_samples = sonde_summary_totals(trace->summary)->samples > 0;
+    else if (!m->failed && !has_rider) /* who would be walked for */
+        status = find_samples(trace, &has_samples, err);
+    if (status != SONDE_OK || !has_samples)
+        return status;
+    if (!m->failed && (ride.has_ranges || has_rider))
         status = assemble(&ride, forget, err);
     else if (!m->failed)
         status = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, &ride, err);

@@ -39,6 +39,7 @@ void sonde_trace_close(struct sonde_trace *trace)
     for (uint32_t i = 0; i < trace->process_count; i++)
         release_process(&trace->processes[i]);
     snd_devices_free(trace->devices);
+    free(trace->kinds);
     free(trace->processes);
     free(trace->threads);
     snd_texts_release(&trace->names);

@@ -132,6 +132,7 @@ struct snd_reader_thread {
 };
 
 struct snd_kept;
+struct snd_kinds;
 struct snd_rider;
 
 struct sonde_trace {
@@ -146,6 +147,7 @@ struct sonde_trace {
     bool                      is_folder;
     bool is_keyed; /* ranges end by key, or addresses are freed, across threads: go by time */
     struct snd_devices *devices; /* read when asked for (read/devices.h), or NULL */
+    struct snd_kinds   *kinds;   /* likewise (read/kinds.h) */
     struct snd_rider *rider; /* shares the next whole walk of a model (model/assembly.h), or NULL */
     struct sonde_summary
                     *summary; /* finished, for all that ask for one (model/summary.h), or NULL */
