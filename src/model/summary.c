@@ -3,8 +3,8 @@
  * model/summary.c - totals, threads, steps and the ledger.
  *
  * One walk, or none of its own: the summary rides along with a model's (struct snd_rider). A
- * second one only if steps are wanted and there are some, to count the ranges that begin in each: a
- * thread's chunks may be read before the step that they belong to.
+ * second one only if steps are wanted and there are some (steps.h): a thread's chunks may be read
+ * before the step that they belong to.
  */
 #include "model/summary.h"
 
@@ -16,10 +16,10 @@
 #include "format/fields.h"
 #include "model/assembly.h"
 #include "model/ledger.h"
+#include "model/steps.h"
 
 #define LINKS_MAX (1u << 20) /* arrows whose other end is still awaited; more are not followed */
-#define STEPS_MAX (1u << 24)
-#define UNCOUNTED_NAMED 3 /* operators without FLOPs that the ledger names */
+#define UNCOUNTED_NAMED 3    /* operators without FLOPs that the ledger names */
 
 /* What is known of a thread by samples, which another thread takes: from when until when. */
 struct sampled {
@@ -30,10 +30,7 @@ struct sonde_summary {
     struct sonde_trace         *trace;
     struct sonde_summary_totals totals;
     struct sonde_thread_row    *threads;
-    struct sonde_step_row      *steps;
-    uint32_t                    step_count, step_room;
-    uint32_t                   *first_step; /* of each process, in steps; one more at the end */
-    uint32_t                   *current;    /* of each thread, in the second walk */
+    struct snd_steps            steps;
     struct snd_map              links;      /* arrows with one end so far: which */
     struct snd_map              held;       /* (device, process, address) of what is allocated */
     uint64_t                    unmatched;  /* frees of what was not */
@@ -111,20 +108,6 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
     }
 }
 
-static void add_step(struct sonde_summary *s, const struct snd_lane *lane, int64_t ns,
-                     uint64_t number)
-{
-    s->totals.steps++;
-    if (s->step_count >= STEPS_MAX)
-        return;
-    if (!snd_grow(&s->steps, &s->step_room, s->step_count, sizeof *s->steps)) {
-        s->out_of_memory = true;
-        return;
-    }
-    s->steps[s->step_count++] =
-        (struct sonde_step_row){ .process = lane->process, .number = number, .start_ns = ns };
-}
-
 /* An id may be used again after both of its ends were seen. */
 static void add_link(struct sonde_summary *s, const struct snd_lane *lane, const uint64_t *words)
 {
@@ -173,7 +156,8 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
         add_sample(s, lane, ns, words);
         break;
     case SND_EV_STEP:
-        add_step(s, lane, ns, words[1]);
+        s->totals.steps++;
+        s->out_of_memory |= !snd_steps_add(&s->steps, lane->process, words[1], ns);
         break;
     case SND_EV_LINK:
         add_link(s, lane, words);
@@ -214,7 +198,7 @@ static void on_begin(void *user)
     const struct sonde_trace *trace = s->trace;
 
     s->totals = (struct sonde_summary_totals){ 0 };
-    s->step_count = 0;
+    s->steps.count = 0;
     s->self_ns = 0;
     s->unmatched = 0;
     s->has_shapes = s->out_of_memory = false;
@@ -238,91 +222,6 @@ static void on_end(void *user, const struct snd_assembly *assembly)
     for (uint32_t i = 0; i < s->trace->process_count; i++)
         s->totals.size_bytes += s->trace->processes[i].source.size;
     snd_map_release(&s->held);
-}
-
-/* ------------------------------------------------------------------- steps */
-
-static int compare_step(const void *x, const void *y)
-{
-    const struct sonde_step_row *a = x, *b = y;
-
-    if (a->process != b->process)
-        return a->process < b->process ? -1 : 1;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    return (a->number > b->number) - (a->number < b->number);
-}
-
-static void measure_steps(struct sonde_summary *s)
-{
-    uint32_t process = 0;
-
-    if (s->step_count > 0)
-        qsort(s->steps, s->step_count, sizeof *s->steps, compare_step);
-    for (uint32_t i = 0; i < s->step_count; i++) {
-        struct sonde_step_row *step = &s->steps[i];
-        bool    last = i + 1 == s->step_count || s->steps[i + 1].process != step->process;
-        int64_t end = last ? s->trace->processes[step->process].shown.stop_ns
-                           : s->steps[i + 1].start_ns;
-        step->duration_ns = end > step->start_ns ? snd_sub(end, step->start_ns) : 0;
-        while (process <= step->process)
-            s->first_step[process++] = i;
-    }
-    while (process <= s->trace->process_count)
-        s->first_step[process++] = s->step_count;
-}
-
-/* A thread's times never fall, so its place among the steps only moves on. */
-static void on_open_in_step(void *user, struct snd_lane *lane, struct snd_open_range *range,
-                            struct snd_open_range *parent)
-{
-    struct sonde_summary *s = user;
-    uint32_t              end = s->first_step[lane->process + 1];
-    uint32_t             *at = &s->current[lane->thread];
-
-    (void)parent;
-    if (*at < s->first_step[lane->process])
-        *at = s->first_step[lane->process];
-    while (*at + 1 < end && s->steps[*at + 1].start_ns <= range->range.start_ns)
-        ++*at;
-    if (*at < end && s->steps[*at].start_ns <= range->range.start_ns)
-        s->steps[*at].ranges++;
-}
-
-/* What the GPU was asked for in a step counts for it, whenever it was done. */
-static void on_close_in_step(void *user, struct snd_lane *lane, struct snd_open_range *range,
-                             struct snd_open_range *parent)
-{
-    struct sonde_summary *s = user;
-    uint32_t              low = s->first_step[lane->process];
-    uint32_t              high = s->first_step[lane->process + 1], first = low;
-
-    (void)parent;
-    if (range->range.api == 0)
-        return;
-    while (low < high) { /* the first step that begins after it */
-        uint32_t middle = low + (high - low) / 2;
-        if (s->steps[middle].start_ns <= range->range.start_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low > first)
-        s->steps[low - 1].device_ns = snd_add(s->steps[low - 1].device_ns, range->range.device_ns);
-}
-
-static enum sonde_status count_in_steps(struct sonde_summary *s, struct sonde_error *err)
-{
-    const struct snd_consumer consumer = {
-        .user = s, .flops = SONDE_FLOPS_NONE, .open = on_open_in_step, .close = on_close_in_step
-    };
-    struct snd_assembly assembly;
-
-    if (s->step_count == 0)
-        return SONDE_OK;
-    enum sonde_status status = snd_assemble(&assembly, s->trace, SONDE_BY_THREAD, &consumer, err);
-    snd_assembly_release(&assembly);
-    return status;
 }
 
 /* ------------------------------------------------------------------ ledger */
@@ -392,13 +291,10 @@ enum sonde_status snd_summary_begin(struct sonde_trace *trace, struct sonde_summ
         .end = on_end
     };
     s->threads = calloc((size_t)trace->thread_count + 1, sizeof *s->threads);
-    s->current = calloc((size_t)trace->thread_count + 1, sizeof *s->current);
-    s->first_step = calloc((size_t)trace->process_count + 2, sizeof *s->first_step);
     s->uncounted = calloc((size_t)trace->names.count + 1, sizeof *s->uncounted);
     s->covered_ns = calloc((size_t)trace->thread_count + 1, sizeof *s->covered_ns);
     s->sampled = calloc((size_t)trace->thread_count + 1, sizeof *s->sampled);
-    if (!s->covered_ns || !s->sampled || !s->threads || !s->current || !s->first_step ||
-        !s->uncounted) {
+    if (!s->covered_ns || !s->sampled || !s->threads || !s->uncounted) {
         sonde_summary_free(s);
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
     }
@@ -428,12 +324,10 @@ enum sonde_status snd_summary_finish(struct sonde_summary *s, bool steps, struct
     enum sonde_status status = walk_alone(s, err);
 
     s->trace->rider = NULL;
-    if (status == SONDE_OK && s->out_of_memory)
+    if (status == SONDE_OK && (s->out_of_memory || !snd_steps_measure(&s->steps, s->trace)))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
-    if (status == SONDE_OK)
-        measure_steps(s);
     if (status == SONDE_OK && steps)
-        status = count_in_steps(s, err);
+        status = snd_steps_count(&s->steps, s->trace, err);
     if (status == SONDE_OK)
         fill_ledger(s);
     return status;
@@ -471,9 +365,7 @@ void sonde_summary_free(struct sonde_summary *s)
     if (s->trace->rider == &s->rider)
         s->trace->rider = NULL;
     free(s->threads);
-    free(s->steps);
-    free(s->current);
-    free(s->first_step);
+    snd_steps_release(&s->steps);
     free(s->uncounted);
     free(s->covered_ns);
     free(s->sampled);
@@ -499,21 +391,17 @@ const struct sonde_thread_row *sonde_summary_thread(const struct sonde_summary *
 
 size_t sonde_summary_step_count(const struct sonde_summary *summary)
 {
-    return summary->step_count;
-}
-
-bool snd_summary_step_ran(const struct sonde_summary *s, size_t i)
-{
-    const struct sonde_step_row *step = &s->steps[i];
-    bool is_last = i + 1 == s->step_count || s->steps[i + 1].process != step->process;
-    bool is_first = i == 0 || s->steps[i - 1].process != step->process;
-
-    return !is_last || step->ranges > 0 || is_first || s->steps[i - 1].ranges == 0;
+    return summary->steps.count;
 }
 
 const struct sonde_step_row *sonde_summary_step(const struct sonde_summary *summary, size_t i)
 {
-    return i < summary->step_count ? &summary->steps[i] : NULL;
+    return i < summary->steps.count ? &summary->steps.rows[i] : NULL;
+}
+
+bool snd_summary_step_ran(const struct sonde_summary *summary, size_t i)
+{
+    return snd_steps_ran(&summary->steps, (uint32_t)i);
 }
 
 size_t sonde_summary_ledger_count(const struct sonde_summary *summary)

@@ -26,10 +26,7 @@ snd_summary_begin(struct sonde_trace *trace, struct sonde_summary **out, struct 
 SND_CHECKED enum sonde_status snd_summary_finish(struct sonde_summary *summary, bool steps,
                                                  struct sonde_error *err);
 
-/*
- * Whether a finished summary's step was one. The last of a process, in which no range began although some did in
- * the one before, is what came after the loop: an optimizer that marks the end of each step marks one too many.
- */
+/* As snd_steps_ran(), of a finished summary. */
 bool snd_summary_step_ran(const struct sonde_summary *summary, size_t i);
 
 /*
