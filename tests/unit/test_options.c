@@ -79,7 +79,7 @@ static void reads_every_form(void **state)
     assert_string_equal(words[0], "a");
     assert_string_equal(words[2], "c");
 
-    assert_int_equal(parse(&plain, "-t -- -- -f -", &values, words, &operands), -1);
+    assert_int_equal(parse(&plain, "-t-- -- -f -", &values, words, &operands), -1);
     assert_string_equal(values.text, "--");
     assert_false(values.flag);
     assert_int_equal(operands, 2);
@@ -194,7 +194,8 @@ static void refuses_nonsense(void **state)
 {
     static const char *const lines[] = {
         "--nonsense", "-x",         "--text",      "-t",           "--flag=1",
-        "-fx",        "--number x", "--number -2", "--number 1.5", "--number 99999999999999999999"
+        "-fx",        "--number x", "--number -2", "--number 1.5", "--number 99999999999999999999",
+        "-t -f x",    "-t --flag",  "-t --flag=1", "--text -- x"
     };
 
     (void)state;

@@ -74,11 +74,11 @@ static void has_defaults(void **state)
     sonde_buffer_release(&text);
 }
 
-/* Formats of samples or Python functions, of which the trace has none. */
+/* Formats of samples, Python functions or benchmarks, of which the trace has none. */
 static bool needs_more(const char *format)
 {
-    static const char *const formats[] = { "pprof",     "perf-script", "pstats",
-                                           "callgrind", "lprof",       "mprof" };
+    static const char *const formats[] = { "pprof", "perf-script", "pstats",    "callgrind",
+                                           "lprof", "mprof",       "benchmark", "benchmark-json" };
 
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
         if (strcmp(format, formats[i]) == 0)
