@@ -10,14 +10,17 @@
 #include "format/fields.h"
 #include "model/assemblyparts.h"
 
-/* What its record says of a call, besides its name and its shapes. */
+/*
+ * What its record says of a call, besides its name and its shapes. A consumer may have given the range
+ * its parent's stack and module, which it keeps where it has none of its own.
+ */
 static inline void describe(struct snd_range *r, const struct snd_call_record *call)
 {
     r->strides = call->strides;
     r->arguments = call->arguments;
     r->overload = call->overload;
-    r->stack = call->stack;
-    r->module = call->module;
+    r->stack = call->stack != 0 ? call->stack : r->stack;
+    r->module = call->module != 0 ? call->module : r->module;
     r->keywords = call->keywords;
     r->fwd_thread = (uint32_t)call->fwd_thread;
     r->scope = snd_scope_of(call->scope);

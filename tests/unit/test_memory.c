@@ -127,6 +127,34 @@ static void processes_have_their_own_addresses(void **state)
     sonde_trace_close(trace);
 }
 
+/* An operator of torch, recorded by its call record, in one that has a module. */
+static void operators_are_in_the_module_around_them(void **state)
+{
+    struct synth *s = synth_new(scratch_path("module"), NULL);
+    uint32_t      t = synth_thread(s, "t", 0);
+    uint32_t      linear = synth_string(s, "aten::linear"), empty = synth_string(s, "aten::empty");
+    uint32_t      calls[] = {
+             synth_call(s, &(struct snd_call_record){ .name = linear,
+                                                      .module = synth_string(s, "net.0|Linear"),
+                                                      .scope = 1 }),
+             synth_call(s, &(struct snd_call_record){ .name = empty, .scope = 1 }),
+    };
+    struct sonde_memory *m;
+
+    (void)state;
+    synth_call_range(s, t, 10, calls[0], 0);
+    synth_call_range(s, t, 20, calls[1], 0);
+    synth_alloc(s, t, 30, CPU, 0x1, 1000);
+    synth_end(s, t, 40);
+    synth_end(s, t, 50);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("module"));
+    assert_int_equal(sonde_memory_new_by(trace, SONDE_GROUP_MODULE, 0, &m, NULL), SONDE_OK);
+    assert_true(text_is(find_holder(m, 0, "aten::empty")->module, "net.0"));
+    sonde_memory_free(m);
+    sonde_trace_close(trace);
+}
+
 static void no_memory_is_no_device(void **state)
 {
     (void)state;
@@ -206,6 +234,7 @@ int main(void)
         cmocka_unit_test(a_pause_is_made_good),
         cmocka_unit_test(the_course_is_thinned),
         cmocka_unit_test(processes_have_their_own_addresses),
+        cmocka_unit_test(operators_are_in_the_module_around_them),
         cmocka_unit_test(no_memory_is_no_device),
     };
 
