@@ -98,12 +98,13 @@ struct sonde_options {
     uint32_t rank, world_size; /* UINT32_MAX: from $RANK and $WORLD_SIZE, if set */
     bool     overwrite;        /* replace an existing trace instead of failing; never other files */
     uint32_t subject_pid;      /* the process that the recording is about; 0: this one */
+    const char *subject_program; /* what it runs, if not yet or no longer; NULL: /proc says */
 };
 
 #define SONDE_OPTIONS_INIT                                                                      \
     {                                                                                           \
         sizeof(struct sonde_options), NULL, 0, SONDE_LIMIT_STOP, 0, { 0, 0, 0, 0, 0, 0 }, NULL, \
-            NULL, UINT32_MAX, UINT32_MAX, true, 0                                               \
+            NULL, UINT32_MAX, UINT32_MAX, true, 0, NULL                                         \
     }
 
 /*

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/proc.h"
+#include "cli/findprogram.h"
 #include "cli/options.h"
 #include "native/watch.h"
 
@@ -37,6 +38,7 @@ void snd_outside_prepare(struct snd_outside *o, const char *folder, char *const 
 {
     o->folder = folder;
     snd_buf_format(&o->path, "%ssamples.sonde", folder);
+    snd_program_file(program[0], o->program);
     for (size_t i = 0; program[i]; i++)
         add_word(&o->command, program[i]);
 }
@@ -101,6 +103,7 @@ static void work(const struct snd_outside *o, pid_t program, struct pipes pipes)
     bool               lives = false;
     struct snd_watch   watch = {
           .pid = program,
+          .program = o->program,
           .path = o->path.bytes,
           .command = o->command.bytes,
           .way = "by sonde run",

@@ -12,6 +12,7 @@
 #define SND_CLI_OUTSIDE_H
 
 #include <stdbool.h>
+#include <limits.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -32,9 +33,10 @@ struct snd_outside {
     unsigned            runs;          /* so far: each has its trace */
     struct sonde_buffer path;          /* of the trace of this run; owned, as the next */
     struct sonde_buffer command;       /* as a person types it */
-    char                why[256];      /* why nothing is sampled; "" otherwise */
-    pid_t               pid;           /* of the sampler; 0: none */
-    int                 stop;          /* closed to end it */
+    char                program[PATH_MAX]; /* its file; "": unknown */
+    char                why[256];          /* why nothing is sampled; "" otherwise */
+    pid_t               pid;               /* of the sampler; 0: none */
+    int                 stop;              /* closed to end it */
     bool                left; /* processes of the program live on, and are sampled no further */
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/findprogram.h"
 #include "cli/preloadable.h"
 
 #include <elf.h>
@@ -61,23 +62,6 @@ enum sonde_status snd_preloadable_elf(const unsigned char *bytes, size_t size, c
         what);
 }
 
-/* The file that is run for a name, as execvp() finds it; false: none. */
-static bool find_file(const char *name, char path[PATH_MAX])
-{
-    const char *at = getenv("PATH");
-
-    if (strchr(name, '/'))
-        return (size_t)snprintf(path, PATH_MAX, "%s", name) < PATH_MAX;
-    while (at && *at) {
-        size_t length = strcspn(at, ":");
-        bool   fits = (size_t)snprintf(path, PATH_MAX, "%.*s/%s", (int)length, at, name) < PATH_MAX;
-        if (fits && access(path, X_OK) == 0)
-            return true;
-        at += length + (at[length] == ':');
-    }
-    return false;
-}
-
 /* The loader ignores LD_PRELOAD in a program that runs as another user than the one who runs it. */
 static bool changes_user(const struct stat *st)
 {
@@ -108,7 +92,7 @@ enum sonde_status snd_preloadable(const char *program, struct sonde_error *err)
     char          path[PATH_MAX], next[PATH_MAX];
     struct stat   st;
 
-    if (!find_file(program, path))
+    if (!snd_find_program(program, path))
         return SONDE_OK;
     for (int i = 0; i < SCRIPTS_MAX; i++) {
         int     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -10,6 +10,7 @@
 
 #include "base/package.h"
 #include "cli/autostart.h"
+#include "cli/findprogram.h"
 #include "native/counters.h"
 
 void snd_find(struct snd_finding *finding, enum snd_verdict verdict, const char *format, ...)
@@ -23,21 +24,6 @@ void snd_find(struct snd_finding *finding, enum snd_verdict verdict, const char 
 }
 
 /* ------------------------------------------------------------------------ checks */
-
-static bool is_on_path(const char *program)
-{
-    const char *at = getenv("PATH");
-    char        file[4096];
-
-    while (at && *at) {
-        int length = (int)strcspn(at, ":");
-        snprintf(file, sizeof file, "%.*s/%s", length, at, program);
-        if (access(file, X_OK) == 0)
-            return true;
-        at += length + (at[length] == ':');
-    }
-    return false;
-}
 
 /*
  * What a check gets: the options of the probes that it is for ("--lines, --sample"), and the
@@ -55,7 +41,8 @@ static void snd_check_torch(struct snd_finding *finding, const struct checked *c
                  "sonde's Python package is not beside this program: 'sonde run %s' does not work; "
                  "set SONDE_PYTHON to its folder",
                  checked->options);
-    else if (!getenv("CXX") && !is_on_path("c++") && !is_on_path("g++") && !is_on_path("clang++"))
+    else if (!getenv("CXX") && !snd_find_on_path("c++", NULL) && !snd_find_on_path("g++", NULL) &&
+             !snd_find_on_path("clang++", NULL))
         snd_find(finding, SND_LIMITED,
                  "no C++ compiler: probes for new torch versions cannot be built; apt install g++");
     else

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/findprogram.h"
 #include "cli/runparents.h"
 #include "model/counternames.h"
 #include "native/counterruns.h"
@@ -146,9 +147,11 @@ static void write_apart(const struct snd_counter_runs *runs, const char *folder,
 {
     struct sonde_buffer command = { 0 };
     struct sonde_error  err;
+    char                file[PATH_MAX];
 
+    snd_program_file(program[0], file);
     join(program, &command);
-    if (snd_counter_runs_write(runs, folder, snd_buf_string(&command), &err) != SONDE_OK)
+    if (snd_counter_runs_write(runs, folder, file, snd_buf_string(&command), &err) != SONDE_OK)
         _exit(snd_failure("run: the counters are not recorded: %s", err.message));
     _exit(SND_EXIT_OK);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/findprogram.h"
 #include "cli/runname.h"
 
 #include <fcntl.h>
@@ -93,42 +94,16 @@ struct snd_run_name snd_run_name(char *const *program)
     return run;
 }
 
-/* Finds a program by its name, without a slash, on the PATH; its path goes to `place`. */
-static bool find_on_path(const char *name, struct sonde_buffer *place)
-{
-    const char         *at = getenv("PATH");
-    struct sonde_buffer file = { 0 };
-    bool                found = false;
-
-    while (at && *at && !found) {
-        size_t length = strcspn(at, ":");
-        snd_buf_clear(&file);
-        snd_buf_format(&file, "%.*s/%s", (int)length, at, name);
-        found = length > 0 && !file.failed && access(file.bytes, X_OK) == 0;
-        at += length + (at[length] == ':');
-    }
-    if (found && place)
-        snd_buf_format(place, "%s", file.bytes);
-    sonde_buffer_release(&file);
-    return found;
-}
-
 bool snd_runs_python(char *const *program)
 {
-    struct sonde_buffer place = { 0 };
-    char                line[256] = "";
+    char line[256] = "", path[PATH_MAX];
 
     if (is_python(program[0]))
         return true;
-    if (strchr(program[0], '/'))
-        snd_buf_format(&place, "%s", program[0]);
-    else
-        find_on_path(program[0], &place);
-    int     fd = place.length > 0 && !place.failed ? open(place.bytes, O_RDONLY | O_CLOEXEC) : -1;
+    int     fd = snd_find_program(program[0], path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : 0;
     if (fd >= 0)
         close(fd);
-    sonde_buffer_release(&place);
     line[n > 0 ? n : 0] = '\0';
     line[strcspn(line, "\n")] = '\0';
     if (strncmp(line, "#!", 2) != 0)
@@ -144,7 +119,7 @@ bool snd_is_bare_script(const char *path)
     if (!ends_in_py(path, strlen(path)) || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return false;
     if (!strchr(path, '/'))
-        return !find_on_path(path, NULL);
+        return !snd_find_on_path(path, NULL);
     if (access(path, X_OK) != 0)
         return true;
     int  fd = open(path, O_RDONLY | O_CLOEXEC);

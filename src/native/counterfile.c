@@ -97,7 +97,8 @@ static void write_run(const struct snd_counter_runs *runs, uint32_t index)
 }
 
 enum sonde_status snd_counter_runs_write(const struct snd_counter_runs *runs, const char *folder,
-                                         const char *command, struct sonde_error *err)
+                                         const char *program, const char *command,
+                                         struct sonde_error *err)
 {
     const struct snd_recorder_symbol wanted[] = {
         { "sonde_start", &calls.start },       { "sonde_stop", &calls.stop },
@@ -111,6 +112,7 @@ enum sonde_status snd_counter_runs_write(const struct snd_counter_runs *runs, co
         return status;
     options.path = folder;
     options.subject_pid = (uint32_t)runs->first_pid;
+    options.subject_program = program;
     status = calls.start(&options, err);
     if (status != SONDE_OK)
         return status;

@@ -49,12 +49,12 @@ void snd_counter_runs_end(struct snd_counter_runs *runs, int64_t elapsed_ns,
 void snd_counter_runs_free(struct snd_counter_runs *runs);
 
 /*
- * Writes all runs as a file of the folder (which ends in '/'). The recorder is loaded into this process:
+ * Writes all runs of `program`, a path, as a file of the folder (which ends in '/'). The recorder is loaded into this process:
  * call it in one that ends after it.
  * Errors: SONDE_E_UNSUPPORTED: no recorder; SONDE_E_IO.
  */
 SND_CHECKED enum sonde_status snd_counter_runs_write(const struct snd_counter_runs *runs,
-                                                     const char *folder, const char *command,
-                                                     struct sonde_error *err);
+                                                     const char *folder, const char *program,
+                                                     const char *command, struct sonde_error *err);
 
 #endif

@@ -215,6 +215,7 @@ enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
         return status;
     options.path = w->path;
     options.subject_pid = (uint32_t)w->pid;
+    options.subject_program = w->program;
     options.max_bytes = w->max_bytes;
     options.limit = w->keep_last ? SONDE_LIMIT_KEEP_LAST : SONDE_LIMIT_STOP;
     status = recorder.start(&options, err);

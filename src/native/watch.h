@@ -18,6 +18,7 @@
 
 struct snd_watch {
     pid_t       pid;
+    const char *program;     /* what it will run; NULL: it does */
     const char *path;        /* of the trace: a file */
     const char *command;     /* as a person types it; NULL: the trace does not say */
     const char *way;         /* "by sonde run" */

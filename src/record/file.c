@@ -248,6 +248,10 @@ static void read_program(char *out, size_t size)
 {
     char path[64];
 
+    if (snd_rec.subject_program[0]) {
+        snprintf(out, size, "%s", snd_rec.subject_program);
+        return;
+    }
     snprintf(path, sizeof path, "/proc/%u/exe", snd_subject());
     ssize_t n = readlink(path, out, size - 1);
 

@@ -101,6 +101,7 @@ void snd_fork_in_child(enum snd_survivor survivor)
     snd_rec.helpers = 0;
     snd_rec.parent_pid = (uint32_t)getppid();
     snd_rec.subject_pid = 0;
+    snd_rec.subject_program[0] = '\0';
     if (snd_rec.phase == SND_OPEN)
         forget_file(survivor);
     if (records) {

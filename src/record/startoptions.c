@@ -83,6 +83,8 @@ enum sonde_status snd_options_take(const struct sonde_options *o, struct sonde_e
     snd_rec.rank = snd_environment_number("RANK", given.rank);
     snd_rec.world_size = snd_environment_number("WORLD_SIZE", given.world_size);
     snd_rec.subject_pid = given.subject_pid;
+    snprintf(snd_rec.subject_program, sizeof snd_rec.subject_program, "%s",
+             given.subject_program ? given.subject_program : "");
     snd_rec.parent_pid = 0;
     snd_rec.step = 0;
     snd_rec.cycle = 0;

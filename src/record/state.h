@@ -161,7 +161,8 @@ struct snd_recording {
     size_t                chunk_bytes;
     bool                  keep_last, overwrite;
     uint32_t              rank, world_size;
-    uint32_t              subject_pid; /* the process that the recording is about */
+    uint32_t              subject_pid;          /* the process that the recording is about */
+    char                  subject_program[256]; /* what it runs; empty: /proc says */
     struct sonde_schedule schedule;
     void (*on_cycle)(const struct sonde_cycle *cycle, void *user);
     void    *user;

@@ -44,6 +44,23 @@ static void add_command(struct snd_doc *doc, const struct sonde_trace *trace)
         snd_doc_total(doc, "command", "Command", SND_TEXT, (struct snd_cell){ .text = command });
 }
 
+/* A process has several files if it is sampled from inside and outside, or has cycles of a schedule. */
+static uint32_t count_processes(const struct sonde_trace *trace)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < sonde_trace_process_count(trace); i++) {
+        const struct sonde_process *own = sonde_trace_process(trace, i);
+        bool                        seen = false;
+        for (uint32_t k = 0; k < i && !seen; k++) {
+            const struct sonde_process *other = sonde_trace_process(trace, k);
+            seen = other->pid == own->pid && strcmp(other->host, own->host) == 0;
+        }
+        count += !seen;
+    }
+    return count;
+}
+
 static void add_processes(struct snd_doc *doc, const struct sonde_trace *trace)
 {
     uint32_t count = sonde_trace_process_count(trace);
@@ -56,7 +73,7 @@ static void add_processes(struct snd_doc *doc, const struct sonde_trace *trace)
         snd_doc_total(doc, "started", "Started", SND_TEXT,
                       snd_cell_string(format_date(doc, first->start_real_ns)));
     }
-    add_count(doc, "processes", "Processes", count);
+    add_count(doc, "processes", "Processes", count_processes(trace));
     add_count(doc, "threads", "Threads", sonde_trace_thread_count(trace));
 }
 

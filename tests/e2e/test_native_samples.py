@@ -86,6 +86,14 @@ def test_the_duration_is_that_of_the_recording(tmp_path):
     assert 1.5 <= duration < 60 and float(text.partition("CPU time:")[2].split()[0]) < 1
 
 
+@pytest.mark.parametrize("options", [(), ("--counters=task-clock",), ("--counters=page-faults", "--per-function")])
+def test_the_trace_names_the_program(tmp_path, build, options):
+    """Not sonde, which it was until it became the program."""
+    trace, _ = run(tmp_path, build("plain"), options=options)
+    totals = read_json("report", trace, "--view", "summary", "--json")["totals"]
+    assert (totals["program"], totals["processes"]) == (str(build("plain").resolve()), 1)
+
+
 def test_five_hundred_threads(tmp_path, build):
     trace, parts = run(tmp_path, build("threads"), "500", "4.5")  # of 1,500 samples a share is off by two points, by chance
     counts = chains(trace)
@@ -238,6 +246,9 @@ def test_threads_of_a_python_that_run_no_python(tmp_path):
     assert [t for t in threads if t["process"] == t["thread"]]  # the main one, by itself
     others = [t for t in threads if t["process"] != t["thread"]]
     assert sum(t["cpu_ns"] for t in others) > 0, threads
+    totals = read_json("report", tmp_path / "t.sonde", "--view", "summary", "--json")["totals"]
+    assert len(os.listdir(tmp_path / "t.sonde")) == 2  # files of one process
+    assert totals["processes"] == 1 and totals["program"] == os.path.realpath(sys.executable)
 
 
 def test_a_daemon_that_lives_on_is_told_of(tmp_path, build):
