@@ -1,42 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/proc.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+/*
+ * As much of it as there is room for, with a zero after it; returns how much. The kernel gives all
+ * that there is in one call.
+ */
+static size_t read_file(const char *path, char *text, size_t size)
+{
+    int     fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, size - 1);
+
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
+}
 
 size_t snd_proc_read(pid_t pid, const char *name, char *text, size_t size)
 {
     char path[64];
 
-    text[0] = '\0';
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return 0;
-    size_t n = fread(text, 1, size - 1, file);
-    fclose(file);
-    text[n] = '\0';
-    return n;
+    return read_file(path, text, size);
 }
 
 void snd_proc_line(const char *path, char *text, size_t size)
 {
-    FILE *file = fopen(path, "re");
-
-    text[0] = '\0';
-    if (!file)
-        return;
-    if (fgets(text, (int)size, file))
-        text[strcspn(text, "\n")] = '\0';
-    fclose(file);
+    read_file(path, text, size);
+    text[strcspn(text, "\n")] = '\0';
 }
 
+/* Its first thread's: for the file of the process the kernel adds up the times of all threads. */
 static char read_stat(pid_t pid, int *parent)
 {
-    char text[512], state = 'X';
+    char name[32], text[512], state = 'X';
 
     *parent = 0;
-    snd_proc_read(pid, "stat", text, sizeof text);
+    snprintf(name, sizeof name, "task/%d/stat", (int)pid);
+    snd_proc_read(pid, name, text, sizeof text);
     const char *end = strrchr(text, ')'); /* the name before it may contain anything */
     if (!end || sscanf(end + 1, " %c %d", &state, parent) != 2)
         return 'X';

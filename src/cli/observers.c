@@ -20,7 +20,8 @@
 #include "pystack/pace.h"
 
 #define LOOK_NS 50000000u    /* how often new descendants are looked for */
-#define WHOLE_NS 1000000000u /* how often in the whole of /proc, which costs most */
+#define WHOLE_NS 1000000000u /* how often in the whole of /proc, at most */
+#define WHOLE_SHARE 2000u    /* of the time may be spent on that, on a machine of many processes */
 #define NEW_MOST 64          /* more numbers than that: likewise */
 #define TRIES_MOST 40u       /* at a process that runs no Python, LOOK_NS apart: two seconds */
 
@@ -192,6 +193,16 @@ static bool look_at_newest(struct family *f, pid_t newest)
     return true;
 }
 
+static void look_at_whole(struct family *f)
+{
+    uint64_t begin = snd_pace_now();
+
+    while (look_once(f))
+        ;
+    uint64_t end = snd_pace_now(), rest = (end - begin) * WHOLE_SHARE;
+    f->whole_ns = end + (rest > WHOLE_NS ? rest : WHOLE_NS);
+}
+
 static void look(struct family *f)
 {
     pid_t newest = find_newest();
@@ -204,11 +215,8 @@ static void look(struct family *f)
             i++;
         else
             f->list[i] = f->list[--f->count];
-    if (!look_at_newest(f, newest)) {
-        f->whole_ns = snd_pace_now() + WHOLE_NS;
-        while (look_once(f))
-            ;
-    }
+    if (!look_at_newest(f, newest))
+        look_at_whole(f);
     f->newest[0] = f->newest[1];
     f->newest[1] = newest;
 }

@@ -185,39 +185,83 @@ static void forget(struct snd_codes *codes, uint32_t at)
     free_code(code);
 }
 
-void snd_codes_check(struct snd_codes *codes, const uint64_t *addresses, size_t count, bool more)
+void snd_codes_round(struct snd_codes *codes)
 {
-    const struct snd_py_layout *l = codes->layout;
-    struct snd_piece            pieces[SND_PIECES_MAX];
-    struct snd_code            *asked[SND_CODES_CHECKED];
-    size_t                      n = 0, m = 0, size = l->code_lines + 8;
-
-    codes->round += !more;
+    codes->round++;
     while (codes->count > CODES_MAX)
         forget(codes, codes->count - 1);
-    for (size_t i = 0; i < count && n < SND_CODES_CHECKED; i++) {
+}
+
+static bool compares_name(const struct snd_codes *codes, const struct snd_code *code)
+{
+    return !has_version(codes->layout, code) && code->name_bytes > 0;
+}
+
+static void add_piece(struct snd_codes *codes, uint64_t address, void *out, size_t size)
+{
+    uint32_t at = codes->piece_count++;
+
+    for (; at > 0 && codes->pieces[at - 1].address > address; at--)
+        codes->pieces[at] = codes->pieces[at - 1];
+    codes->pieces[at] = (struct snd_piece){ address, out, size };
+}
+
+static void ask(struct snd_codes *codes, const struct snd_code *code)
+{
+    uint32_t n = codes->asked_count++;
+
+    codes->asked[n] = code->address;
+    add_piece(codes, code->address, codes->now[n], codes->layout->code_lines + 8);
+    if (compares_name(codes, code))
+        add_piece(codes, code->name_at, codes->names[n], code->name_bytes);
+}
+
+size_t snd_codes_ask(struct snd_codes *codes, const uint64_t *addresses, size_t count, bool all,
+                     size_t most)
+{
+    uint64_t stamp = ++codes->asks;
+
+    codes->asked_count = codes->piece_count = 0;
+    for (size_t i = 0;
+         i < count && codes->asked_count < SND_CODES_CHECKED && codes->piece_count + 2 <= most;
+         i++) {
         uint32_t         at;
         struct snd_code *code = find(codes, addresses[i], &at);
-        if (!code || code->checked == codes->round)
+        if (!code || code->asked == stamp || (!all && code->checked == codes->round))
             continue;
-        code->checked = codes->round;
-        asked[n] = code;
-        pieces[m++] = (struct snd_piece){ code->address, codes->now[n], size };
-        if (!has_version(l, code) && code->name_bytes > 0)
-            pieces[m++] = (struct snd_piece){ code->name_at, codes->names[n], code->name_bytes };
-        n++;
+        code->asked = stamp;
+        ask(codes, code);
     }
-    size_t whole = snd_memory_read_many(codes->pid, pieces, m), k = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct snd_code *code = asked[i];
+    return codes->piece_count;
+}
+
+/* What was read of an entry of `asked`. */
+static bool is_unchanged(const struct snd_codes *codes, const struct snd_code *code, uint32_t n)
+{
+    return is_same(codes->layout, code, codes->now[n]) &&
+           (!compares_name(codes, code) ||
+            memcmp(codes->names[n], code->name, code->name_bytes) == 0);
+}
+
+void snd_codes_compare(struct snd_codes *codes, size_t whole)
+{
+    for (uint32_t i = 0; i < codes->asked_count && whole == codes->piece_count; i++) {
         uint32_t         at;
-        bool             same = k++ < whole && is_same(l, code, codes->now[i]);
-        if (!has_version(l, code) && code->name_bytes > 0)
-            same = k++ < whole && same &&
-                   memcmp(codes->names[i], code->name, code->name_bytes) == 0;
-        if (!same && find(codes, code->address, &at))
+        struct snd_code *code = find(codes, codes->asked[i], &at);
+        if (code && is_unchanged(codes, code, i))
+            code->checked = codes->round;
+        else if (code)
             forget(codes, at);
     }
+    codes->asked_count = codes->piece_count = 0;
+}
+
+void snd_codes_check(struct snd_codes *codes, const uint64_t *addresses, size_t count)
+{
+    size_t n = snd_codes_ask(codes, addresses, count, false, SND_PIECES_MAX);
+
+    if (n > 0)
+        snd_codes_compare(codes, snd_memory_read_many(codes->pid, codes->pieces, n));
 }
 
 const struct snd_code *snd_codes_get(struct snd_codes *codes, uint64_t address)

@@ -3,8 +3,9 @@
  * pystack/codes.h - code objects of a Python process: names, files, lines; looked up once.
  *
  * A code object is known by its address, which another may get when it is freed. Each time a
- * stack is named, what is known of its code objects is compared with what is there now:
- * snd_codes_check() first, once for the whole stack, then snd_codes_get() for each.
+ * stack is named, what is known of its code objects is compared with what is there now: those that
+ * are expected may be read along with the stack (snd_codes_ask(), snd_codes_compare()), the others in
+ * a call of their own (snd_codes_check()); then snd_codes_get() for each.
  *
  * Layer:   pystack. Threads: one at a time.
  */
@@ -23,6 +24,7 @@ struct snd_code {
     uint32_t serial; /* no other code has it, whatever its address */
     uint64_t address;
     uint64_t checked;         /* the round in which it was last found unchanged */
+    uint64_t asked;           /* the last time that it was among the asked */
     char    *function, *file; /* owned; UTF-8 */
     uint32_t first_line;
     uint8_t *lines; /* owned */
@@ -40,8 +42,11 @@ struct snd_codes {
     struct snd_map              by_address;
     struct snd_code           **list; /* owned; by number */
     uint32_t                    count, capacity, serials;
-    uint64_t                    round;
+    uint64_t                    round, asks;
     /* what is there now, while it is compared */
+    struct snd_piece pieces[SND_PIECES_MAX];
+    uint64_t         asked[SND_CODES_CHECKED]; /* their addresses */
+    uint32_t         asked_count, piece_count;
     char now[SND_CODES_CHECKED][SND_CODE_WITNESS], names[SND_CODES_CHECKED][SND_CODE_NAME];
 };
 
@@ -50,10 +55,20 @@ void snd_codes_init(struct snd_codes *codes, pid_t pid, const struct snd_py_layo
 void snd_codes_release(struct snd_codes *codes);
 
 /*
- * Compares what is known of these addresses with what is there now. One call to the kernel. `more`:
- * what earlier calls compared, since the last one without it, is still so.
+ * Begins a round: nothing of what was compared before is known to be so still.
  */
-void snd_codes_check(struct snd_codes *codes, const uint64_t *addresses, size_t count, bool more);
+void snd_codes_round(struct snd_codes *codes);
+/*
+ * Of those of these addresses that are known and, unless `all`, have not been compared in this
+ * round: makes codes->pieces what must be read to compare them, in the order of addresses, so that what
+ * is near is read at once. Returns how many pieces, at most `most`.
+ */
+size_t snd_codes_ask(struct snd_codes *codes, const uint64_t *addresses, size_t count, bool all,
+                     size_t most);
+/* The first `whole` pieces have been read: compares, in the round that has begun; or not, if some are missing. */
+void snd_codes_compare(struct snd_codes *codes, size_t whole);
+/* Asks, reads and compares. One call to the kernel, or none if all have been compared in this round. */
+void snd_codes_check(struct snd_codes *codes, const uint64_t *addresses, size_t count);
 
 /*
  * The code at an address that has been checked; read now if it is new or has changed. NULL: it

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#define GAP_MOST 1024 /* bytes between two pieces that are read with them; less than a page */
+
 /*
  * An address of another process is only passed to the kernel, which checks it; never dereferenced.
  */
@@ -23,32 +25,43 @@ bool snd_memory_read(pid_t pid, uint64_t address, void *out, size_t size)
     return n >= 0 && (size_t)n == size;
 }
 
-/* Is it where the other ends, in the same page? Then one of them is there if the other is. */
+/* Does it begin after the other, in its last page or the next? Then no page between them is missing. */
 static bool follows(const struct snd_piece *a, const struct snd_piece *b)
 {
-    return b->size > 0 && a->address + a->size == b->address &&
-           a->address / SND_PAGE == (b->address + b->size - 1) / SND_PAGE;
+    uint64_t end = a->address + a->size;
+
+    return a->size > 0 && b->size > 0 && b->address >= end && b->address - end <= GAP_MOST;
 }
 
+/* The kernel looks for the page of each piece anew: what lies between two that are near is read, too, and dropped. */
 size_t snd_memory_read_many(pid_t pid, const struct snd_piece *pieces, size_t count)
 {
-    struct iovec local[SND_PIECES_MAX], remote[SND_PIECES_MAX];
-    size_t       whole = 0, joined = 0;
+    struct iovec local[2 * SND_PIECES_MAX], remote[SND_PIECES_MAX];
+    size_t       ends[SND_PIECES_MAX];
+    size_t       ours = 0, theirs = 0, all = 0, whole = 0;
+    char         gap[GAP_MOST];
 
     if (count == 0)
         return 0;
     if (count > SND_PIECES_MAX)
         count = SND_PIECES_MAX;
     for (size_t i = 0; i < count; i++) {
-        local[i] = (struct iovec){ pieces[i].out, pieces[i].size };
-        if (i > 0 && follows(&pieces[i - 1], &pieces[i])) /* the kernel looks for a page once */
-            remote[joined - 1].iov_len += pieces[i].size;
-        else
-            remote[joined++] = vector(pieces[i].address, pieces[i].size);
+        const struct snd_piece *piece = &pieces[i];
+        if (i > 0 && follows(&pieces[i - 1], piece)) {
+            size_t between = (size_t)(piece->address - pieces[i - 1].address) - pieces[i - 1].size;
+            if (between > 0)
+                local[ours++] = (struct iovec){ gap, between };
+            remote[theirs - 1].iov_len += between + piece->size;
+            all += between;
+        } else {
+            remote[theirs++] = vector(piece->address, piece->size);
+        }
+        local[ours++] = (struct iovec){ piece->out, piece->size };
+        ends[i] = all += piece->size;
     }
-    ssize_t n = process_vm_readv(pid, local, count, remote, joined, 0);
-    for (; whole < count && n >= (ssize_t)pieces[whole].size; whole++)
-        n -= (ssize_t)pieces[whole].size;
+    ssize_t n = process_vm_readv(pid, local, ours, remote, theirs, 0);
+    while (whole < count && n >= (ssize_t)ends[whole])
+        whole++;
     return whole;
 }
 
@@ -72,39 +85,68 @@ const char *snd_window_at(struct snd_window *window, pid_t pid, uint64_t address
     return window->bytes + (address - from);
 }
 
-/* The page, read now if it is not there; NULL if it cannot be. */
-static const char *page_at(struct snd_pages *pages, pid_t pid, uint64_t at)
+void snd_pages_clear(struct snd_pages *pages)
+{
+    pages->count = pages->next = 0;
+    pages->late = false;
+}
+
+static void add_page(struct snd_pages *pages, uint32_t at, struct snd_part part)
+{
+    pages->read[at] = part;
+    pages->used[at] = (struct snd_part){ part.page, 0, 0 };
+    pages->count += at == pages->count;
+}
+
+struct snd_piece snd_pages_expect(struct snd_pages *pages, struct snd_part part)
+{
+    uint32_t at = pages->count;
+
+    add_page(pages, at, part);
+    return (struct snd_piece){ part.page + part.from, pages->bytes[at] + part.from,
+                               part.to - part.from };
+}
+
+/* These bytes of a page; all of it is read now if they are not there. NULL if it cannot be. */
+static const char *part_at(struct snd_pages *pages, pid_t pid, uint64_t page, uint32_t from,
+                           uint32_t to)
 {
     uint32_t i = 0;
 
-    while (i < pages->count && pages->at[i] != at)
+    while (i < pages->count && pages->read[i].page != page)
         i++;
-    if (i == pages->count) {
-        i = pages->count < SND_PAGES_MAX ? pages->count : pages->next++ % SND_PAGES_MAX;
-        pages->at[i] = UINT64_MAX;
+    if (i == pages->count || from < pages->read[i].from || to > pages->read[i].to) {
+        struct snd_part used = { page, 0, 0 };
+        if (i < pages->count)
+            used = pages->used[i];
+        else if (i == SND_PAGES_MAX)
+            i = pages->next++ % SND_PAGES_MAX;
         pages->late = true;
-        if (!snd_memory_read(pid, at, pages->bytes[i], SND_PAGE))
+        pages->read[i].page = UINT64_MAX;
+        if (!snd_memory_read(pid, page, pages->bytes[i], SND_PAGE))
             return NULL;
-        pages->at[i] = at;
-        pages->count += i == pages->count;
+        add_page(pages, i, (struct snd_part){ page, 0, SND_PAGE });
+        pages->used[i] = used;
     }
-    pages->used |= (uint32_t)1 << i;
-    return pages->bytes[i];
+    snd_part_extend(&pages->used[i], from, to);
+    return pages->bytes[i] + from;
 }
 
 const char *snd_pages_at(struct snd_pages *pages, pid_t pid, uint64_t address, size_t size)
 {
-    uint64_t    at = address & ~(SND_PAGE - 1), inside = address - at;
-    const char *page = page_at(pages, pid, at);
+    uint64_t page = address & ~(SND_PAGE - 1), from = address - page, to = from + size;
 
-    if (!page || size > SND_JOINT_MAX)
+    if (size > SND_JOINT_MAX)
         return NULL;
-    if (inside + size <= SND_PAGE)
-        return page + inside;
-    size_t first = (size_t)(SND_PAGE - inside);
-    memcpy(pages->joint, page + inside, first);
-    page = page_at(pages, pid, at + SND_PAGE);
-    if (page)
-        memcpy(pages->joint + first, page, size - first);
-    return page ? pages->joint : NULL;
+    if (to <= SND_PAGE)
+        return part_at(pages, pid, page, (uint32_t)from, (uint32_t)to);
+    const char *bytes = part_at(pages, pid, page, (uint32_t)from, SND_PAGE);
+    if (!bytes)
+        return NULL;
+    size_t first = (size_t)(SND_PAGE - from);
+    memcpy(pages->joint, bytes, first);
+    bytes = part_at(pages, pid, page + SND_PAGE, 0, (uint32_t)(size - first));
+    if (bytes)
+        memcpy(pages->joint + first, bytes, size - first);
+    return bytes ? pages->joint : NULL;
 }

@@ -38,19 +38,38 @@ const char *snd_window_at(struct snd_window *window, pid_t pid, uint64_t address
 #define SND_PAGES_MAX 16
 #define SND_JOINT_MAX 128
 
-/*
- * Pages of memory, kept while one stack is read. Those that are expected may be read beforehand,
- * into bytes[0] and on, in one call with other pieces.
- */
-struct snd_pages {
-    uint64_t at[SND_PAGES_MAX]; /* where they begin */
-    uint32_t count, next;       /* next: which is replaced, where there are too many */
-    uint32_t used;              /* a bit for each that was looked into */
-    bool     late;              /* some were not read beforehand */
-    char     joint[SND_JOINT_MAX];
-    char     bytes[SND_PAGES_MAX][4096];
+/* A part of a page: its bytes `from` up to `to`. */
+struct snd_part {
+    uint64_t page; /* where the page begins */
+    uint32_t from, to;
 };
 
+/* Makes it the least part that has these bytes, too. */
+static inline void snd_part_extend(struct snd_part *part, uint32_t from, uint32_t to)
+{
+    if (part->from == part->to)
+        part->from = from;
+    part->from = from < part->from ? from : part->from;
+    part->to = to > part->to ? to : part->to;
+}
+
+/*
+ * Parts of pages, kept while one stack is read. Those that are expected may be read beforehand,
+ * each to its place in bytes[0] and on, in one call with other pieces: lines of the cache that
+ * another processor writes to are slow to get, for both.
+ */
+struct snd_pages {
+    struct snd_part read[SND_PAGES_MAX], used[SND_PAGES_MAX]; /* used: looked at */
+    uint32_t        count, next; /* next: which is replaced, where there are too many */
+    bool            late;        /* some were not read beforehand */
+    char            joint[SND_JOINT_MAX];
+    char            bytes[SND_PAGES_MAX][4096];
+};
+
+/* Empties them; what is to be read beforehand is added then. */
+void snd_pages_clear(struct snd_pages *pages);
+/* Room for a part that is read beforehand, at most SND_PAGES_MAX of them. */
+struct snd_piece snd_pages_expect(struct snd_pages *pages, struct snd_part part);
 /* `size` bytes at `address`, at most SND_JOINT_MAX; valid until the next call. NULL: unreadable. */
 const char *snd_pages_at(struct snd_pages *pages, pid_t pid, uint64_t address, size_t size);
 

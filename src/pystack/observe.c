@@ -65,13 +65,13 @@ static void say_what_it_is(const struct snd_python *python, uint64_t period_ns)
 /* In pieces, to notice the end. */
 static void wait_until(uint64_t ns, const volatile int *quit)
 {
-    const uint64_t most = 100000000;
+    const uint64_t most = 100000000, second = 1000000000;
     uint64_t       now;
 
     while (!*quit && (now = snd_pace_now()) < ns) {
-        uint64_t        left = ns - now;
-        struct timespec rest = { 0, (long)(left < most ? left : most) };
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, NULL);
+        uint64_t        until = ns - now < most ? ns : now + most;
+        struct timespec at = { (time_t)(until / second), (long)(until % second) };
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
     }
 }
 

@@ -8,6 +8,7 @@
 #define LOOKS 2           /* that must agree */
 #define LOOKS_FAR 4       /* the same, of frames in several pages */
 #define SHOTS 4           /* until what the hint says is right */
+#define ROOM 512          /* bytes above the frames that are read with them */
 
 static bool read_word(const struct snd_python *python, uint64_t address, uint64_t *value)
 {
@@ -105,13 +106,13 @@ bool snd_python_update(const struct snd_python *python, struct snd_py_interp *in
     pieces[n++] = (struct snd_piece){ python->runtime + l->runtime_interpreters, &newest, 8 };
     for (size_t i = 0; i < count && i < SND_INTERPRETERS_MAX; i++) {
         memset(locks[i], 0, sizeof locks[i]);
-        /* In this order, since in most versions one follows the other: see memory.c. */
+        /* In this order, since in most versions one is near the other: see memory.c. */
+        if (interps[i].gil != 0)
+            pieces[n++] = (struct snd_piece){ interps[i].gil + l->gil_holder, locks[i], 16 };
         pieces[n++] = (struct snd_piece){ interps[i].address + l->interp_made, &interps[i].made,
                                           8 };
         pieces[n++] = (struct snd_piece){ interps[i].address + l->interp_threads, &interps[i].head,
                                           8 };
-        if (interps[i].gil != 0)
-            pieces[n++] = (struct snd_piece){ interps[i].gil + l->gil_holder, locks[i], 16 };
     }
     if (count == 0 || snd_memory_read_many(python->pid, pieces, n) != n ||
         newest != interps[0].address)
@@ -320,7 +321,7 @@ enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t sta
 
     if (!find_link(python, state, &link) || !read_word(python, link, &top))
         return SND_PY_UNREAD;
-    stack->pages.count = stack->pages.next = 0;
+    snd_pages_clear(&stack->pages);
     stack->still = false;
     stack->switches = 0;
     enum snd_py_read read = walk(python, link, top, stack);
@@ -345,46 +346,66 @@ struct shot {
     char     lock_after[LOCK_READ];
 };
 
+/* What is read of a thread in one call, and where to. */
+struct wanted {
+    uint64_t             state, gil;
+    struct snd_py_hint  *hint;
+    struct snd_py_stack *stack, *again; /* again: two looks, and `gil` is 0; or NULL */
+    struct snd_py_rider *rider;         /* or NULL */
+};
+
 static size_t add_pages(const struct snd_py_hint *hint, struct snd_pages *pages,
                         struct snd_piece *pieces, size_t n)
 {
-    for (uint32_t i = 0; i < hint->count; i++)
-        pieces[n++] = (struct snd_piece){ hint->pages[i], pages->bytes[i], SND_PAGE };
-    memcpy(pages->at, hint->pages, hint->count * sizeof *pages->at);
-    pages->count = hint->count;
-    pages->next = pages->used = 0;
-    pages->late = false;
+    snd_pages_clear(pages);
+    for (uint32_t i = 0; i < hint->count; i++) {
+        struct snd_part part = hint->parts[i];
+        if (part.to == 0) /* not known yet */
+            part.to = SND_PAGE;
+        pieces[n++] = snd_pages_expect(pages, part);
+    }
     return n;
 }
 
-/* With `again`, two looks; `gil` is then 0. */
-static bool take_shot(const struct snd_python *python, uint64_t state, uint64_t gil,
-                      const struct snd_py_hint *hint, struct snd_pages *pages,
-                      struct snd_pages *again, struct shot *shot)
+static size_t add_frames(const struct snd_py_layout *l, const struct wanted *w, struct shot *shot,
+                         struct snd_piece *pieces, size_t n)
+{
+    const uint64_t link = w->hint->link;
+
+    if (l->has_cframe)
+        pieces[n++] = (struct snd_piece){ w->state + l->thread_frame, &shot->cframe, 8 };
+    pieces[n++] = (struct snd_piece){ link, &shot->before, 8 };
+    n = add_pages(w->hint, &w->stack->pages, pieces, n);
+    pieces[n++] = (struct snd_piece){ link, &shot->after, 8 };
+    if (w->again) {
+        n = add_pages(w->hint, &w->again->pages, pieces, n);
+        pieces[n++] = (struct snd_piece){ link, &shot->later, 8 };
+        if (l->has_cframe)
+            pieces[n++] = (struct snd_piece){ w->state + l->thread_frame, &shot->cframe_later, 8 };
+    }
+    return n;
+}
+
+static bool take_shot(const struct snd_python *python, const struct wanted *w, struct shot *shot)
 {
     const struct snd_py_layout *l = &python->layout;
-    struct snd_piece            pieces[2 * SND_PAGES_MAX + 5];
-    const struct snd_piece      link = { hint->link, NULL, 8 };
+    struct snd_piece            pieces[2 * SND_PAGES_MAX + 7 + SND_RIDER_MAX];
     size_t                      n = 0;
 
-    if (gil != 0)
-        pieces[n++] = (struct snd_piece){ gil + l->gil_holder, shot->lock_before, LOCK_READ };
-    if (l->has_cframe)
-        pieces[n++] = (struct snd_piece){ state + l->thread_frame, &shot->cframe, 8 };
-    pieces[n++] = (struct snd_piece){ link.address, &shot->before, link.size };
-    n = add_pages(hint, pages, pieces, n);
-    pieces[n++] = (struct snd_piece){ link.address, &shot->after, link.size };
-    if (again) {
-        n = add_pages(hint, again, pieces, n);
-        pieces[n++] = (struct snd_piece){ link.address, &shot->later, link.size };
-        if (l->has_cframe)
-            pieces[n++] = (struct snd_piece){ state + l->thread_frame, &shot->cframe_later, 8 };
-    }
-    if (gil != 0)
-        pieces[n++] = (struct snd_piece){ gil + l->gil_holder, shot->lock_after, LOCK_READ };
-    if (snd_memory_read_many(python->pid, pieces, n) == n)
+    if (w->gil != 0)
+        pieces[n++] = (struct snd_piece){ w->gil + l->gil_holder, shot->lock_before, LOCK_READ };
+    n = add_frames(l, w, shot, pieces, n);
+    if (w->gil != 0)
+        pieces[n++] = (struct snd_piece){ w->gil + l->gil_holder, shot->lock_after, LOCK_READ };
+    size_t more = w->rider ? w->rider->count : 0;
+    if (more > 0)
+        memcpy(pieces + n, w->rider->pieces, more * sizeof *pieces);
+    size_t whole = snd_memory_read_many(python->pid, pieces, n + more);
+    if (w->rider)
+        w->rider->whole = whole > n ? whole - n : 0;
+    if (whole >= n)
         return true;
-    pages->count = 0;
+    snd_pages_clear(&w->stack->pages);
     return false;
 }
 
@@ -415,22 +436,36 @@ static bool follow_shot(const struct snd_python *python, const struct shot *shot
         return false;
     }
     for (uint32_t i = 0; i < hint->count; i++)
-        if (hint->pages[i] == page)
+        if (hint->parts[i].page == page)
             return true;
     if (shot->before == 0 || shot->before != shot->after)
         return true;
-    hint->pages[0] = page; /* its callers are most often where they were */
+    hint->parts[0] = (struct snd_part){ .page = page }; /* its callers are often where they were */
     hint->count += hint->count == 0;
     return false;
 }
 
-/* The pages that were looked into, in the order of their places. */
-static void keep_pages(struct snd_py_hint *hint, const struct snd_pages *pages)
+/*
+ * The parts that were looked at, in the order of their places. A stack goes up and down: they keep
+ * what was looked at before, and have room for some calls more.
+ */
+static void keep_parts(struct snd_py_hint *hint, const struct snd_pages *pages)
 {
+    const struct snd_py_hint before = *hint;
+
     hint->count = 0;
-    for (uint32_t i = 0; i < pages->count; i++)
-        if (pages->used >> i & 1)
-            hint->pages[hint->count++] = pages->at[i];
+    for (uint32_t i = 0; i < pages->count; i++) {
+        struct snd_part part = pages->used[i];
+        uint32_t        had = 0;
+        if (part.to == 0)
+            continue;
+        for (uint32_t k = 0; k < before.count && had == 0; k++)
+            if (before.parts[k].page == part.page && (had = before.parts[k].to) > 0)
+                snd_part_extend(&part, before.parts[k].from, had);
+        if (part.to > had)
+            part.to = part.to + ROOM < SND_PAGE ? part.to + ROOM : (uint32_t)SND_PAGE;
+        hint->parts[hint->count++] = part;
+    }
 }
 
 /* The innermost frame may have gone on to its next instruction: the same function, another line. */
@@ -470,53 +505,54 @@ static enum snd_py_read walk_shot(const struct snd_python *python, uint64_t link
 }
 
 /* With `again`, two looks in one call, which must agree. */
-static enum snd_py_read look(const struct snd_python *python, uint64_t state, uint64_t gil,
-                             struct snd_py_hint *hint, struct snd_py_stack *stack,
-                             struct snd_py_stack *again)
+static enum snd_py_read look(const struct snd_python *python, const struct wanted *w)
 {
-    struct shot shot;
-    bool        is_right = false;
+    struct snd_py_hint *hint = w->hint;
+    struct shot         shot;
+    bool                is_right = false;
 
-    stack->still = false;
-    stack->switches = 0;
+    w->stack->still = false;
+    w->stack->switches = 0;
     for (int tries = 0; tries < SHOTS && !is_right; tries++) {
-        if (hint->link == 0 && !find_link(python, state, &hint->link))
+        if (hint->link == 0 && !find_link(python, w->state, &hint->link))
             return SND_PY_UNREAD;
-        if (take_shot(python, state, gil, hint, &stack->pages, again ? &again->pages : NULL, &shot))
+        if (take_shot(python, w, &shot))
             is_right = follow_shot(python, &shot, hint);
         else if (hint->count == 0 && tries > 0)
             return SND_PY_UNREAD;
         else
             *hint = (struct snd_py_hint){ 0 }; /* of a page that is no more */
     }
-    if (!is_right || !is_steady(python, &shot, again))
+    if (!is_right || !is_steady(python, &shot, w->again))
         return SND_PY_TORN;
-    enum snd_py_read read = walk_shot(python, hint->link, shot.before, stack);
-    if (read == SND_PY_READ && again) {
-        read = walk_shot(python, hint->link, shot.before, again);
-        if (read == SND_PY_READ && !is_same(stack, again))
+    enum snd_py_read read = walk_shot(python, hint->link, shot.before, w->stack);
+    if (read == SND_PY_READ && w->again) {
+        read = walk_shot(python, hint->link, shot.before, w->again);
+        if (read == SND_PY_READ && !is_same(w->stack, w->again))
             read = SND_PY_TORN;
     }
     if (read == SND_PY_READ)
-        keep_pages(hint, &stack->pages);
-    if (read == SND_PY_READ && gil != 0)
-        note_lock(python, state, &shot, stack);
+        keep_parts(hint, &w->stack->pages);
+    if (read == SND_PY_READ && w->gil != 0)
+        note_lock(python, w->state, &shot, w->stack);
     return read;
 }
 
 enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t state, uint64_t gil,
-                                  struct snd_py_hint *hint, struct snd_py_stack *stack,
-                                  struct snd_py_stack spare[2])
+                                  struct snd_py_hint *hint, struct snd_py_rider *rider,
+                                  struct snd_py_stack *stack, struct snd_py_stack spare[2])
 {
-    struct snd_py_stack *again = gil == 0 ? &spare[0] : NULL;
-    unsigned             looks = again ? 2 : 1;
-    enum snd_py_read     read = look(python, state, gil, hint, stack, again);
+    struct wanted    w = { state, gil, hint, stack, gil == 0 ? &spare[0] : NULL, rider };
+    unsigned         at_once = w.again ? 2 : 1, looks = at_once;
+    enum snd_py_read read = look(python, &w);
 
     if (read == SND_PY_READ && stack->pages.late) /* now it is known where they all are */
-        read = look(python, state, gil, hint, stack, again);
+        read = look(python, &w);
     unsigned wanted = stack->still ? 1 : stack->far ? LOOKS_FAR : LOOKS;
-    for (; read == SND_PY_READ && looks < wanted; looks += again ? 2 : 1) {
-        read = look(python, state, gil, hint, &spare[1], again);
+    w.stack = &spare[1];
+    w.rider = NULL;
+    for (; read == SND_PY_READ && looks < wanted; looks += at_once) {
+        read = look(python, &w);
         if (read == SND_PY_READ && !is_same(stack, &spare[1]))
             read = SND_PY_TORN;
     }

@@ -69,10 +69,18 @@ struct snd_py_stack {
 
 /* Where a thread's frames were when they were last read: most often they are there again. */
 struct snd_py_hint {
-    uint64_t link; /* address of the pointer to its innermost frame; 0: not known */
-    uint64_t pages[SND_PAGES_MAX];
-    uint32_t count;
+    uint64_t        link; /* address of the pointer to its innermost frame; 0: not known */
+    struct snd_part parts[SND_PAGES_MAX];
+    uint32_t        count;
 };
+
+/* What else is read in the same call to the kernel, after the frames that were found. */
+struct snd_py_rider {
+    const struct snd_piece *pieces;
+    size_t                  count; /* at most SND_RIDER_MAX */
+    size_t                  whole; /* output: how many of them are whole; 0: read once more */
+};
+#define SND_RIDER_MAX 128
 
 enum snd_py_read {
     SND_PY_READ,   /* the frames are valid */
@@ -137,10 +145,11 @@ enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t sta
  * several looks must agree. One look is enough where the lock of its interpreter (`gil`), read
  * before and after the frames, says that this thread did not have it meanwhile (`still`). With a
  * `gil` of 0 that is not asked, and two looks are one call to the kernel: for a thread that has it.
- * `hint` is the thread's, all zero at first; `spare` is the caller's, for the later looks.
+ * `hint` is the thread's, all zero at first; `spare` is the caller's, for the later looks. `rider`
+ * may be NULL.
  */
 enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t state, uint64_t gil,
-                                  struct snd_py_hint *hint, struct snd_py_stack *stack,
-                                  struct snd_py_stack spare[2]);
+                                  struct snd_py_hint *hint, struct snd_py_rider *rider,
+                                  struct snd_py_stack *stack, struct snd_py_stack spare[2]);
 
 #endif

@@ -2,11 +2,10 @@
 #include "pystack/samplinginside.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#define REFRESH_NS 50000000u /* how often the list of threads is read, if no new one is seen */
-#define SHARE 200u           /* of a period is spent on threads that do not hold the lock */
-#define DEBT_MOST 2          /* rounds without a look at them, after one that took long */
+#define SHARE 200u     /* of a period is spent on threads that do not hold the lock */
 #define OWN_ROUNDS 16u /* the sampler's own clock is read so often: that is a call to the kernel */
 
 /* ------------------------------------------------------------------- making */
@@ -67,6 +66,7 @@ static void release(struct snd_sampling *s)
     snd_names_release(&s->names);
     snd_native_free(s->native);
     free(s->threads);
+    free(s->states);
     free(s->list);
     free(s->known);
     free(s);
@@ -105,7 +105,9 @@ uint64_t snd_sampling_flush(struct snd_sampling *s)
         struct snd_sampling_thread *t = &s->threads[i];
         if (t->run.samples == 0) /* not found in anything since the last time */
             continue;
-        if (now > t->seen_ns && snd_sampling_ask_clock_(t, now, &moved))
+        if (!t->held)
+            t->free_ns = s->round_ns;
+        if (now > t->seen_ns && snd_sampling_ask_clock_(t, &moved))
             snd_sampling_account_(s, t, t->stack, t->state, now);
         t->seen_ns = now;
         snd_sampling_write_run_(s, t, clock);
@@ -129,7 +131,7 @@ static bool follow_epoch(struct snd_sampling *s)
     snd_native_clear(s->native);
     for (uint32_t i = 0; i < s->thread_count; i++) {
         s->threads[i].record = 0;
-        s->threads[i].known = false;
+        s->threads[i].known = s->threads[i].held = false;
         s->threads[i].run = (struct snd_sampling_run){ 0 };
         s->threads[i].seen_ns = snd_sampling_now_(CLOCK_MONOTONIC);
         s->threads[i].stack = 0;
@@ -154,76 +156,94 @@ static void introduce(struct snd_sampling *s, struct snd_sampling_thread *t)
     free(told);
 }
 
+/* A look at a thread that holds a lock, or did in the round before. False: it has ended. */
+static bool look_at_holder(struct snd_sampling *s, uint64_t state, bool holds, uint64_t now)
+{
+    struct snd_sampling_thread *t = state != 0 ? snd_sampling_find_(s, state) : NULL;
+
+    if (!t || t->looked_ns == now)
+        return true;
+    if (holds && t->record == 0)
+        introduce(s, t);
+    if (t->record == 0 || snd_sampling_look_(s, t, holds, now))
+        return true;
+    snd_sampling_close_thread_(s, (uint32_t)(t - s->threads));
+    return false;
+}
+
 /*
- * The threads that hold a lock, which are those that run Python, or did in the round before: in
- * every round. True when one of them has ended.
+ * The threads that hold a lock, which are those that run Python, in every round; and those that did in
+ * the round before: what one does without the lock must not wait for its turn. True when one of them has
+ * ended.
  */
 static bool look_at_holders(struct snd_sampling *s, uint64_t now)
 {
-    bool ended = false;
+    uint64_t before[SND_INTERPRETERS_MAX];
+    size_t   count = s->holder_count;
+    bool     ended = false;
 
-    for (uint32_t i = 0; i < s->thread_count;) {
-        struct snd_sampling_thread *t = &s->threads[i];
-        if (t->looked) {
-            i++;
-            continue;
-        }
-        bool did = t->held; /* what it does without the lock must not wait for its turn */
-        t->held = t->python.state == snd_sampling_interp_(s, t)->holder;
-        if (!t->held)
-            t->free_ns = now;
-        if (t->held && t->record == 0)
-            introduce(s, t);
-        t->looked = t->held || (did && t->record);
-        if (!t->looked || snd_sampling_look_(s, t, t->held, now)) {
-            i++;
-        } else {
-            snd_sampling_close_thread_(s, i);
-            ended = true;
-        }
+    memcpy(before, s->holders, count * sizeof *before);
+    s->holder_count = s->interp_count;
+    for (size_t i = 0; i < s->interp_count; i++) {
+        s->holders[i] = s->interps[i].holder;
+        ended |= !look_at_holder(s, s->holders[i], true, now);
     }
+    for (size_t i = 0; i < count; i++)
+        ended |= !look_at_holder(s, before[i], false, now);
     return ended;
+}
+
+/* The next of the others, from s->turn on, that has not been looked at; false if there is none. */
+static bool find_turn(struct snd_sampling *s, uint64_t now)
+{
+    for (uint32_t left = s->thread_count; left > 0; left--, s->turn++) {
+        if (s->turn >= s->thread_count)
+            s->turn = 0;
+        if (s->threads[s->turn].looked_ns != now)
+            return true;
+    }
+    return false;
+}
+
+/* A look at the one whose turn it is. False: it has ended. */
+static bool look_at_other(struct snd_sampling *s, uint64_t now)
+{
+    struct snd_sampling_thread *t = &s->threads[s->turn];
+
+    if (t->record == 0)
+        introduce(s, t);
+    if (!snd_sampling_look_(s, t, false, now)) {
+        snd_sampling_close_thread_(s, s->turn);
+        return false;
+    }
+    s->turn++;
+    return true;
 }
 
 /*
  * The others in turn, as many as there is time for: each round gives some, and what one look took too much is
- * missing in the next. Where there are many, each has fewer samples; a sample stands for the time since the
- * one before it, whenever that was. True when one of them has ended.
+ * missing in the next ones. Where there are many, each has fewer samples; a sample stands for the time since the
+ * one before it, whenever that was. What a look took is the sampler's own processor time: the wall's has that
+ * of other programs in it. True when one of them has ended.
  */
 static bool look_at_others(struct snd_sampling *s, uint64_t now)
 {
-    uint64_t before = snd_sampling_now_(CLOCK_MONOTONIC);
-    int64_t  share = (int64_t)(s->period_ns / SHARE);
-    bool     ended = false;
+    int64_t share = (int64_t)(s->period_ns / SHARE);
+    bool    ended = false;
 
     s->credit_ns = s->credit_ns + share < share ? s->credit_ns + share : share;
-    if (s->credit_ns < -DEBT_MOST * share) /* other programs ran meanwhile */
-        s->credit_ns = -DEBT_MOST * share;
-    for (uint32_t left = s->thread_count; left > 0 && s->thread_count > 0 && s->credit_ns > 0;
-         left--) {
-        if (s->turn >= s->thread_count)
-            s->turn = 0;
-        struct snd_sampling_thread *t = &s->threads[s->turn];
-        if (t->looked) {
-            s->turn++;
-            continue;
-        }
-        t->looked = true;
-        bool is_new = t->record == 0;
-        if (is_new)
-            introduce(s, t);
-        if (snd_sampling_look_(s, t, false, now)) {
-            s->turn++;
-        } else {
-            snd_sampling_close_thread_(s, s->turn);
-            ended = true;
-        }
+    if (s->credit_ns <= 0 || !find_turn(s, now))
+        return false;
+    uint64_t before = snd_sampling_now_(CLOCK_THREAD_CPUTIME_ID);
+    do {
+        bool is_new = s->threads[s->turn].record == 0;
+        ended |= !look_at_other(s, now);
         if (is_new) /* costs more, once: one in a round, and it takes no other's turn */
             break;
-        uint64_t after = snd_sampling_now_(CLOCK_MONOTONIC);
+        uint64_t after = snd_sampling_now_(CLOCK_THREAD_CPUTIME_ID);
         s->credit_ns -= (int64_t)(after - before);
         before = after;
-    }
+    } while (s->credit_ns > 0 && find_turn(s, now));
     return ended;
 }
 
@@ -253,7 +273,7 @@ static enum snd_round find_threads(struct snd_sampling *s, uint64_t now)
 {
     bool read = s->interp_count > 0 && snd_python_update(&s->python, s->interps, s->interp_count);
 
-    if (read && snd_sampling_sign_(s) == s->list_sign && now - s->list_ns < REFRESH_NS)
+    if (read && snd_sampling_sign_(s) == s->list_sign && now < s->list_due_ns)
         return SND_ROUND_MADE;
     enum snd_round found = snd_sampling_refresh_(s, now);
     if (found == SND_ROUND_UNREAD)
@@ -276,8 +296,6 @@ enum snd_round snd_sampling_round(struct snd_sampling *s, uint64_t missed)
         return found;
     snd_sampling_count_(s, SND_SAMPLER_ROUNDS, 1);
     snd_sampling_count_(s, SND_SAMPLER_MISSED, missed);
-    for (uint32_t i = 0; i < s->thread_count; i++)
-        s->threads[i].looked = false;
     /*
      * A thread that began at the address of an ended one may have been mistaken for it: look at it,
      * too.

@@ -53,6 +53,7 @@ static uint64_t find_rest(const struct snd_sampling *s, struct snd_sampling_thre
     if (!(state & SONDE_SAMPLED_ON_CPU))
         return rest;
     t->debt_ns += (int64_t)(whole - rest);
+    t->unasked_ns += whole - rest;
     if (t->debt_ns > slack) {
         /* Charges what is owed; all of it if that is no more than one round. */
         int64_t left = (int64_t)(whole - rest),

@@ -23,6 +23,7 @@
 #include "pystack/task.h"
 #include "pystack/threadnames.h"
 
+#define SND_CODES_EXPECTED 24        /* of a thread's stack, which are read along with it */
 #define SND_WRITE_NS 100000000u      /* a run of equal samples is written at least so often */
 #define SND_WRITE_FIRST_NS 10000000u /* the same, of a new thread: it may be killed soon */
 
@@ -33,16 +34,18 @@ struct snd_sampling_run {
 };
 
 struct snd_sampling_thread {
-    /* What every round looks at, of every thread: in one cache line. */
     struct snd_py_thread python;
-    uint64_t             free_ns; /* the last round in which it did not hold the lock */
-    uint32_t             record;  /* the recorder's number, 0: not asked yet */
-    bool                 looked;  /* at, in this round */
-    bool                 held;    /* it holds the lock, in this round */
+    uint64_t             looked_ns; /* the last round in which it was looked at */
+    uint64_t             free_ns;   /* the last one, by then, in which it did not hold the lock */
+    uint32_t             record;    /* the recorder's number, 0: not asked yet */
+    bool                 held;      /* it holds the lock, in this round */
 
     struct snd_task    task;
     struct snd_py_hint hint;
-    uint64_t           cpu_ns, asked_ns;  /* its clock, and when that was read */
+    uint64_t           codes[SND_CODES_EXPECTED]; /* of its stack when it was last named */
+    uint32_t           code_count;
+    uint64_t           cpu_ns;            /* its clock, when that was last read */
+    uint64_t           unasked_ns;        /* accounted for as run since then */
     uint64_t           ran_ns;            /* by its clock, between the last two times */
     uint64_t           top_at, top_instr; /* its innermost frame, when it was last read */
     uint64_t           seen_ns;           /* up to when its time is accounted for */
@@ -66,19 +69,23 @@ struct snd_sampling {
     struct snd_native          *native; /* owned; NULL: native frames are not wanted */
     uint64_t                    period_ns;
     struct snd_sampling_thread *threads; /* owned */
-    uint32_t                    thread_count, thread_room;
-    struct snd_py_thread       *list, *known; /* owned; as read last, and the time before */
-    size_t                      list_count, list_room, known_count;
-    struct snd_py_interp        interps[SND_INTERPRETERS_MAX];
-    size_t                      interp_count;
-    uint64_t                    list_ns, list_sign;
-    uint64_t                    whole_ns; /* when the list of threads was last read to its end */
-    bool                        has_more; /* interpreters than those of `interps` */
-    bool                        partial;  /* the list has not been whole for long */
-    uint64_t  switches, switches_of;      /* of the lock, when codes were compared, and whose */
-    uint64_t  own_ns;                     /* of the sampling thread's clock, when last read */
-    uint32_t  own_rounds;                 /* since then */
-    uint64_t  round_ns;                   /* the round before */
+    uint64_t             *states; /* owned; of the same threads: what is searched in each round */
+    uint32_t              thread_count, thread_room, state_room;
+    struct snd_py_thread *list, *known; /* owned; as read last, and the time before */
+    size_t                list_count, list_room, known_count;
+    struct snd_py_interp  interps[SND_INTERPRETERS_MAX];
+    size_t                interp_count;
+    uint64_t              holders[SND_INTERPRETERS_MAX]; /* of the locks, in the last round */
+    size_t                holder_count;
+    uint64_t              list_due_ns, list_sign;
+    uint64_t              whole_ns;  /* when the list of threads was last read to its end */
+    bool                  has_more;  /* interpreters than those of `interps` */
+    bool                  partial;   /* the list has not been whole for long */
+    uint64_t  switches, switches_of; /* of the lock, when codes were compared, and whose */
+    bool      lock_stayed;           /* with that thread, between the last two looks */
+    uint64_t  own_ns;                /* of the sampling thread's clock, when last read */
+    uint32_t  own_rounds;            /* since then */
+    uint64_t  round_ns;              /* the round before */
     uint32_t  tid_offset, epoch, turn;
     int64_t   credit_ns;    /* for looks at threads that do not hold the lock */
     uint64_t  last_clock;   /* the recorder's, of the round before */
@@ -120,16 +127,21 @@ enum snd_round snd_sampling_list_(struct snd_sampling *s, uint64_t now);
 enum snd_round snd_sampling_refresh_(struct snd_sampling *s, uint64_t now);
 /* A number that changes when a thread state is created or the newest one is freed. */
 uint64_t snd_sampling_sign_(const struct snd_sampling *s);
+/* The thread with this state, NULL: it is not known. */
+struct snd_sampling_thread *snd_sampling_find_(const struct snd_sampling *s, uint64_t state);
 /* Writes what it has; the last of the threads gets its place. */
 void snd_sampling_close_thread_(struct snd_sampling *s, uint32_t at);
 
 /* ------------------------------------------------------------ samplingstates.c */
 
-/* Finds what the thread does, and accounts for it. False: the thread has ended. */
+/*
+ * Finds what the thread does, and accounts for it. Sets t->held: it holds the lock of its interpreter.
+ * False: the thread has ended.
+ */
 bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, bool holds,
                         uint64_t now);
 /* Reads the thread's CPU clock: has it run since that was last read? False: the thread has ended. */
-bool snd_sampling_ask_clock_(struct snd_sampling_thread *t, uint64_t now, bool *moved);
+bool snd_sampling_ask_clock_(struct snd_sampling_thread *t, bool *moved);
 
 /* ------------------------------------------------------------ samplingstacks.c */
 

@@ -11,22 +11,45 @@ static bool follow_lock(struct snd_sampling *s, uint64_t gil)
 
     s->switches = s->stack.switches;
     s->switches_of = s->switches != 0 ? gil : 0;
+    s->lock_stayed = same;
     return same;
+}
+
+/* Compares the code objects of s->stack with what is known of them; `riders` have been read along with it. */
+static void check_codes(struct snd_sampling *s, uint64_t gil, size_t riders)
+{
+    uint64_t *addresses =
+        (uint64_t *)(void *)s->spare[0].frames; /* its content is of no more use */
+
+    if (!follow_lock(s, gil))
+        snd_codes_round(&s->codes);
+    snd_codes_compare(&s->codes, riders);
+    for (size_t i = 0; i < s->stack.count; i++)
+        addresses[i] = s->stack.frames[i].code;
+    snd_codes_check(&s->codes, addresses, s->stack.count);
+}
+
+/* This code is of the stack that is being named: it is expected in the thread's next one. */
+static void expect_code(struct snd_sampling_thread *t, uint64_t address)
+{
+    uint32_t i = 0;
+
+    while (i < t->code_count && t->codes[i] != address)
+        i++;
+    if (i == t->code_count && i < SND_CODES_EXPECTED)
+        t->codes[t->code_count++] = address;
 }
 
 /*
  * Names the frames of s->stack: its id; false when a frame is not what it should be. Its native
  * frames have been matched if `native`.
  */
-static bool name_stack(struct snd_sampling *s, uint64_t gil, bool native, uint32_t *id)
+static bool name_stack(struct snd_sampling *s, struct snd_sampling_thread *t, bool native,
+                       uint32_t *id)
 {
-    uint64_t *addresses =
-        (uint64_t *)(void *)s->spare[0].frames; /* its content is of no more use */
     uint32_t stack = 0;
 
-    for (size_t i = 0; i < s->stack.count; i++)
-        addresses[i] = s->stack.frames[i].code;
-    snd_codes_check(&s->codes, addresses, s->stack.count, follow_lock(s, gil));
+    t->code_count = 0;
     if (s->stack.cut)
         stack = snd_names_cut(&s->names, &s->recorder);
     for (size_t i = s->stack.count; i-- > 0;) {
@@ -35,6 +58,7 @@ static bool name_stack(struct snd_sampling *s, uint64_t gil, bool native, uint32
         if (!code || !snd_code_offset(&s->codes, code, s->stack.frames[i].instr, &offset) ||
             (i + 1 == s->stack.count && !s->stack.cut && !snd_code_may_begin(&s->codes, code)))
             return false;
+        expect_code(t, code->address);
         stack = snd_names_stack(&s->names, &s->recorder, s->python.layout.lines, stack, code,
                                 offset);
         if (native)
@@ -54,46 +78,61 @@ const struct snd_py_interp *snd_sampling_interp_(const struct snd_sampling      
 }
 
 /* The thread, which runs, reads its stack itself. */
-static enum snd_py_read interrupt(struct snd_sampling *s, const struct snd_sampling_thread *t)
+static enum snd_py_read interrupt(struct snd_sampling *s, const struct snd_sampling_thread *t,
+                                  size_t *riders)
 {
+    *riders = 0;
     s->stack.still = false;
     s->stack.switches = 0;
     s->stack.native_count = 0;
     return s->read_running(s->user, t->task.tid, t->python.state, &s->stack);
 }
 
+/* *riders: how many of the pieces of s->codes have been read along with the frames. */
 static enum snd_py_read look_from_outside(struct snd_sampling *s, struct snd_sampling_thread *t,
-                                          bool running)
+                                          bool running, size_t *riders)
 {
-    return snd_python_stack(&s->python, t->python.state,
-                            running ? 0 : snd_sampling_interp_(s, t)->gil, &t->hint, &s->stack,
-                            s->spare);
+    uint64_t            gil = running ? 0 : snd_sampling_interp_(s, t)->gil;
+    struct snd_py_rider rider = { .pieces = s->codes.pieces };
+
+    /* Where the lock stays, those that have been compared need not be once more. */
+    rider.count = snd_codes_ask(&s->codes, t->codes, t->code_count, gil == 0 || !s->lock_stayed,
+                                SND_RIDER_MAX);
+    enum snd_py_read read = snd_python_stack(&s->python, t->python.state, gil, &t->hint, &rider,
+                                             &s->stack, s->spare);
+    *riders = rider.whole;
+    return read;
 }
 
 enum snd_py_read snd_sampling_read_stack_(struct snd_sampling *s, struct snd_sampling_thread *t,
                                           bool running, bool on_cpu)
 {
-    enum snd_py_read read = on_cpu && s->native ? interrupt(s, t) : SND_PY_UNREAD;
+    size_t           riders = 0;
+    enum snd_py_read read = on_cpu && s->native ? interrupt(s, t, &riders) : SND_PY_UNREAD;
     bool             native = read == SND_PY_READ && snd_native_match(s->native, &s->stack);
+    uint64_t         gil = snd_sampling_interp_(s, t)->gil;
 
     if (s->native && on_cpu && !native)
         snd_sampling_count_(s, SND_SAMPLER_UNMATCHED, 1);
     if (read != SND_PY_READ)
-        read = look_from_outside(s, t, running);
+        read = look_from_outside(s, t, running, &riders);
     /*
      * Only what cannot be read from outside is worth an interruption. A thread that changes its frames has
      * the lock, if not when the round began.
      */
     for (int tries = 0; tries < 3 && read == SND_PY_TORN && s->read_running; tries++) {
         if (running || snd_python_has_lock(&s->python, snd_sampling_interp_(s, t), t->python.state))
-            read = interrupt(s, t);
+            read = interrupt(s, t, &riders);
         if (read != SND_PY_READ)
-            read = look_from_outside(s, t, running);
+            read = look_from_outside(s, t, running, &riders);
     }
     for (int tries = 0; tries < 3 && read != SND_PY_READ; tries++)
-        read = look_from_outside(s, t, running);
-    if (read == SND_PY_READ && !name_stack(s, snd_sampling_interp_(s, t)->gil, native, &t->stack))
-        read = SND_PY_TORN;
+        read = look_from_outside(s, t, running, &riders);
+    if (read == SND_PY_READ) {
+        check_codes(s, gil, riders);
+        if (!name_stack(s, t, native, &t->stack))
+            read = SND_PY_TORN;
+    }
     t->native = read == SND_PY_READ && native;
     return read;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pystack/samplinginside.h"
 
-#define ASK_NS \
-    4000000u /* so often another process's clocks are read, of a thread that is seen to run */
+/* So much that a thread was seen to run is believed without a look at another process's clock. */
+#define ASK_NS 4000000u
 
 static uint32_t tell_state(struct snd_sampling *s, struct snd_sampling_thread *t, bool holds)
 {
@@ -18,7 +18,7 @@ static uint32_t tell_state(struct snd_sampling *s, struct snd_sampling_thread *t
                : 0u;
 }
 
-bool snd_sampling_ask_clock_(struct snd_sampling_thread *t, uint64_t now, bool *moved)
+bool snd_sampling_ask_clock_(struct snd_sampling_thread *t, bool *moved)
 {
     uint64_t cpu_ns;
 
@@ -30,20 +30,20 @@ bool snd_sampling_ask_clock_(struct snd_sampling_thread *t, uint64_t now, bool *
     if (t->debt_ns < -(int64_t)SND_WRITE_NS)
         t->debt_ns = -(int64_t)SND_WRITE_NS;
     t->cpu_ns = cpu_ns;
-    t->asked_ns = now;
+    t->unasked_ns = 0;
     return true;
 }
 
 /*
- * Another process's clocks are read through files, and move with the kernel's tick: in between, that its
- * innermost frame is at another instruction says that a thread with the lock has run.
+ * Another process's clocks are read through files, and move with the kernel's tick. A thread has run if
+ * it took the lock, or let go of it; and one that keeps it, if its innermost frame is at another instruction.
  */
-static bool need_not_ask(const struct snd_sampling_thread *t, bool holds, uint64_t now)
+static bool need_not_ask(const struct snd_sampling_thread *t, bool holds, bool switched)
 {
     const uint32_t running = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU;
 
-    return !t->task.own && holds && t->stack != 0 && (t->state & running) == running &&
-           now - t->asked_ns < ASK_NS;
+    return !t->task.own && t->stack != 0 && t->unasked_ns < ASK_NS &&
+           (switched || (holds && (t->state & running) == running));
 }
 
 /* The stack that was read last is this thread's. True: it has gone on since the one before. */
@@ -58,12 +58,26 @@ static bool follow_top(const struct snd_sampling *s, struct snd_sampling_thread 
     return went_on;
 }
 
+/* A thread that did not hold the lock in the round before, and does now, got it since. */
+static void note_look(const struct snd_sampling *s, struct snd_sampling_thread *t, bool holds,
+                      uint64_t now)
+{
+    if (!holds)
+        t->free_ns = now;
+    else if (!t->held)
+        t->free_ns = s->round_ns;
+    t->held = holds;
+    t->looked_ns = now;
+}
+
 bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, bool holds,
                         uint64_t now)
 {
-    bool assumed = need_not_ask(t, holds, now), moved = true;
+    bool switched = holds != t->held;
+    bool assumed = need_not_ask(t, holds, switched), moved = true;
 
-    if (!assumed && !snd_sampling_ask_clock_(t, now, &moved))
+    note_look(s, t, holds, now);
+    if (!assumed && !snd_sampling_ask_clock_(t, &moved))
         return false;
     bool     ran = moved || !t->known;
     uint32_t before = t->stack, state = t->state & ~(uint32_t)SONDE_SAMPLED_NATIVE;
@@ -80,8 +94,8 @@ bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, b
             snd_sampling_count_(s, read == SND_PY_TORN ? SND_SAMPLER_TORN : SND_SAMPLER_UNREAD, 1);
             return true;
         }
-        if (!follow_top(s, t) && assumed) {
-            if (!snd_sampling_ask_clock_(t, now, &moved))
+        if (!follow_top(s, t) && assumed && !switched) {
+            if (!snd_sampling_ask_clock_(t, &moved))
                 return false;
             state = moved ? state : tell_state(s, t, holds);
         }

@@ -4,13 +4,24 @@
 #include <stdlib.h>
 
 #define THREADS_FIRST 64u
-#define TORN_NS 50000000u /* a list that is not whole for so long is not about to be */
+#define REFRESH_NS 200000000u     /* how often the list is read, if no new thread is seen */
+#define REFRESH_MANY_NS 50000000u /* the same, of several interpreters */
+#define TORN_NS 50000000u         /* a list that is not whole for so long is not about to be */
 
 void snd_sampling_close_thread_(struct snd_sampling *s, uint32_t at)
 {
     snd_sampling_write_run_(s, &s->threads[at], s->last_clock);
     snd_task_close(&s->threads[at].task);
     s->threads[at] = s->threads[--s->thread_count];
+    s->states[at] = s->states[s->thread_count];
+}
+
+struct snd_sampling_thread *snd_sampling_find_(const struct snd_sampling *s, uint64_t state)
+{
+    for (uint32_t i = 0; i < s->thread_count; i++)
+        if (s->states[i] == state)
+            return &s->threads[i];
+    return NULL;
 }
 
 static struct snd_sampling_thread *find_thread(struct snd_sampling        *s,
@@ -58,10 +69,12 @@ static bool add_thread(struct snd_sampling *s, const struct snd_py_thread *found
     *added = NULL;
     if (tid == 0)
         return true;
-    if (!snd_grow(&s->threads, &s->thread_room, s->thread_count, sizeof *s->threads)) {
+    if (!snd_grow(&s->threads, &s->thread_room, s->thread_count, sizeof *s->threads) ||
+        !snd_grow(&s->states, &s->state_room, s->thread_count, sizeof *s->states)) {
         snd_sampling_count_gap_(s, SND_SAMPLER_GAPS_NO_MEMORY);
         return false;
     }
+    s->states[s->thread_count] = found->state;
     struct snd_sampling_thread *t = &s->threads[s->thread_count++];
     *t = (struct snd_sampling_thread){
         .python = *found,
@@ -163,7 +176,8 @@ enum snd_round snd_sampling_list_(struct snd_sampling *s, uint64_t now)
     s->list_count = n;
     bool all = take_list(s, whole, now);
     note_whole(s, whole, now);
-    s->list_ns = all ? now : 0; /* one that is about to begin is looked for in the next round */
+    /* One that is about to begin is looked for in the next round. */
+    s->list_due_ns = !all ? 0 : now + (s->interp_count > 1 ? REFRESH_MANY_NS : REFRESH_NS);
     s->list_sign = snd_sampling_sign_(s);
     return n > 0 ? SND_ROUND_MADE : SND_ROUND_NO_PYTHON;
 }

@@ -21,20 +21,25 @@
 #define PAGES 20
 
 static unsigned calls;
+static size_t   asked;          /* bytes, in the last call */
 static void (*meanwhile)(void); /* what the thread does after each call */
 
 static void (*between)(unsigned piece); /* and after each piece of one */
 
-/* As many pieces of ours as of theirs, of the same sizes. */
+/* Each of their pieces into as many of ours as it fills. */
 static ssize_t read_by_piece(pid_t pid, const struct iovec *local, const struct iovec *remote,
                              unsigned long count)
 {
     ssize_t whole = 0;
 
     for (unsigned i = 0; i < count; i++) {
-        ssize_t n = syscall(SYS_process_vm_readv, pid, local + i, 1, remote + i, 1, 0);
+        unsigned long ours = 0;
+        for (size_t filled = 0; filled < remote[i].iov_len; ours++)
+            filled += local[ours].iov_len;
+        ssize_t n = syscall(SYS_process_vm_readv, pid, local, ours, remote + i, 1, 0);
         if (n < 0)
             return whole > 0 ? whole : n;
+        local += ours;
         whole += n;
         between(i);
     }
@@ -50,14 +55,19 @@ ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long loc
                                   remote_count, flags);
 
     calls++;
+    asked = 0;
+    for (unsigned long i = 0; i < remote_count; i++)
+        asked += remote[i].iov_len;
     if (meanwhile)
         meanwhile();
     return n;
 }
 
 static struct {
-    struct snd_python   python;
-    char                state[SND_PY_THREAD_READ], cframe[64], lock[256];
+    struct snd_python python;
+    _Alignas(4096) char state[SND_PY_THREAD_READ]; /* each in a page of its own */
+    _Alignas(4096) char cframe[64];
+    _Alignas(4096) char lock[256];
     char               *pages; /* PAGES of them */
     struct snd_py_hint  hint;
     struct snd_py_stack stack, spare[2];
@@ -113,14 +123,15 @@ static void begin(unsigned minor)
 static enum snd_py_read read_stack(void)
 {
     calls = 0;
-    return snd_python_stack(&it.python, at(it.state), at(it.lock), &it.hint, &it.stack, it.spare);
+    return snd_python_stack(&it.python, at(it.state), at(it.lock), &it.hint, NULL, &it.stack,
+                            it.spare);
 }
 
 /* Of a thread that is known to have the lock. */
 static enum snd_py_read read_running(void)
 {
     calls = 0;
-    return snd_python_stack(&it.python, at(it.state), 0, &it.hint, &it.stack, it.spare);
+    return snd_python_stack(&it.python, at(it.state), 0, &it.hint, NULL, &it.stack, it.spare);
 }
 
 static unsigned frames_of(unsigned count)
@@ -255,6 +266,61 @@ static void test_changes_meanwhile(void **state)
     assert_true(it.stack.still);
 }
 
+/* Of a page what the frames use is read, and some room above them; a stack that grew is read whole. */
+static void test_parts_of_pages(void **state)
+{
+    (void)state;
+    skip_unless_readable();
+    for (unsigned minor = snd_py_minor_least; minor <= snd_py_minor_most; minor++) {
+        begin(minor);
+        set_lock(it.pages, 7);
+        for (unsigned count = 3; count < 60; count += 7) {
+            set_frames(count, 100);
+            assert_int_equal(read_stack(), SND_PY_READ);
+            assert_int_equal(it.stack.count, frames_of(count));
+            assert_int_equal(read_stack(), SND_PY_READ);
+            assert_int_equal(it.stack.count, frames_of(count));
+            assert_int_equal(calls, 1);
+            assert_true(it.stack.still);
+            assert_true(asked < count * 100 + 1000);
+        }
+        set_frames(3,
+                   100); /* a stack that is short now keeps what it used, up to the end of a page */
+        assert_int_equal(read_stack(), SND_PY_READ);
+        assert_int_equal(calls, 1);
+        assert_int_equal(it.stack.count, frames_of(3));
+    }
+}
+
+/* What is expected along with the frames costs no call; if it is not there, the frames still are. */
+static void test_riders(void **state)
+{
+    const uint64_t   words[] = { 11, 22 };
+    uint64_t         found[3] = { 0 };
+    struct snd_piece pieces[] = { { at(&words[0]), &found[0], 8 },
+                                  { at(&words[1]), &found[1], 8 },
+                                  { 16, &found[2], 8 } };
+
+    (void)state;
+    skip_unless_readable();
+    begin(12);
+    set_lock(it.pages, 7);
+    set_frames(10, 200);
+    assert_int_equal(read_stack(), SND_PY_READ);
+    for (size_t count = 2; count <= 3; count++) {
+        struct snd_py_rider rider = { pieces, count, 0 };
+        calls = 0;
+        memset(found, 0, sizeof found);
+        assert_int_equal(snd_python_stack(&it.python, at(it.state), at(it.lock), &it.hint, &rider,
+                                          &it.stack, it.spare),
+                         SND_PY_READ);
+        assert_int_equal(calls, 1);
+        assert_int_equal(it.stack.count, frames_of(10));
+        assert_int_equal(rider.whole, 2);
+        assert_memory_equal(found, words, sizeof words);
+    }
+}
+
 static void test_pages_that_are_gone(void **state)
 {
     char *other = mmap(NULL, SND_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -266,7 +332,7 @@ static void test_pages_that_are_gone(void **state)
     set_lock(it.pages, 7);
     set_frames(4, 200);
     it.hint.link = at(it.cframe) + it.python.layout.cframe_frame;
-    it.hint.pages[0] = at(other);
+    it.hint.parts[0].page = at(other);
     it.hint.count = 1;
     munmap(other, SND_PAGE);
     assert_int_equal(read_stack(), SND_PY_READ);
@@ -283,6 +349,8 @@ int main(void)
         cmocka_unit_test(test_two_looks_in_one_call),
         cmocka_unit_test(test_changes_between_two_looks),
         cmocka_unit_test(test_changes_meanwhile),
+        cmocka_unit_test(test_parts_of_pages),
+        cmocka_unit_test(test_riders),
         cmocka_unit_test(test_pages_that_are_gone),
     };
 

@@ -171,6 +171,15 @@ static void test_memory(void **state)
     assert_int_equal(snd_memory_read_many(self, pieces, 4), 2); /* up to the hole */
     assert_int_equal(snd_memory_read_many(self, pieces, 0), 0);
     assert_int_equal(out[8], 'c');
+    memcpy(pages + 100, "12", 2);
+    memcpy(pages + 300, "34", 2);
+    const struct snd_piece near[] = { /* what is between them goes nowhere */
+                                      { at + 100, out, 2 },      { at + 300, out + 2, 2 },
+                                      { at + 302, out + 4, 2 },  { at + 100, out + 6, 2 },
+                                      { at + 4095, out + 8, 1 }, { at + 4096, out + 9, 1 }
+    };
+    assert_int_equal(snd_memory_read_many(self, near, 6), 5);
+    assert_memory_equal(out, "1234aa12ac", 10);
     assert_non_null(snd_window_at(&window, self, at + 100, 50));
     assert_non_null(snd_window_at(&window, self, at, 100)); /* the same page, no new read */
     assert_null(snd_window_at(&window, self, at + 4090, 50));
@@ -344,7 +353,7 @@ static void test_hostile_offsets(void **state)
         assert_true(refine(words, &layout));
         /* What was accepted is used: a sanitizer sees where. */
         snd_codes_init(codes, getpid(), &layout, 0);
-        snd_codes_check(codes, NULL, 0, false);
+        snd_codes_check(codes, NULL, 0);
         assert_null(snd_codes_get(codes, (uint64_t)(uintptr_t)object));
         snd_codes_release(codes);
         for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
