@@ -31,8 +31,8 @@ static void let_go(pid_t tid, int signal)
         waitpid(tid, NULL, __WALL);
 }
 
-enum snd_py_read snd_halt_read(void *python, uint32_t tid, uint64_t state,
-                               struct snd_py_stack *stack)
+enum snd_py_read snd_halt_read(void *python, uint32_t tid, uint64_t state, struct snd_py_hint *hint,
+                               struct snd_py_rider *rider, struct snd_py_stack *stack)
 {
     pid_t task = (pid_t)tid;
     int   signal;
@@ -41,7 +41,7 @@ enum snd_py_read snd_halt_read(void *python, uint32_t tid, uint64_t state,
         return errno == ESRCH ? SND_PY_UNREAD : SND_PY_TORN;
     if (ptrace(PTRACE_INTERRUPT, task, NULL, NULL) != 0 || !wait_for_stop(task, &signal))
         return SND_PY_UNREAD;
-    enum snd_py_read read = snd_python_frames(python, state, stack);
+    enum snd_py_read read = snd_python_halted(python, state, hint, rider, stack);
     let_go(task, signal);
     return read;
 }

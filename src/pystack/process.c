@@ -538,6 +538,15 @@ static enum snd_py_read look(const struct snd_python *python, const struct wante
     return read;
 }
 
+enum snd_py_read snd_python_halted(const struct snd_python *python, uint64_t state,
+                                   struct snd_py_hint *hint, struct snd_py_rider *rider,
+                                   struct snd_py_stack *stack)
+{
+    const struct wanted w = { state, 0, hint, stack, NULL, rider };
+
+    return look(python, &w);
+}
+
 enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t state, uint64_t gil,
                                   struct snd_py_hint *hint, struct snd_py_rider *rider,
                                   struct snd_py_stack *stack, struct snd_py_stack spare[2])

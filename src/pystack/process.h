@@ -137,6 +137,10 @@ bool snd_python_is_gil(const struct snd_python *python, const struct snd_py_inte
 /* The frames of a thread that does not change them meanwhile. Also in a signal handler. */
 enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t state,
                                    struct snd_py_stack *stack);
+/* Likewise, in one call to the kernel where the hint is right; not in a signal handler. */
+enum snd_py_read snd_python_halted(const struct snd_python *python, uint64_t state,
+                                   struct snd_py_hint *hint, struct snd_py_rider *rider,
+                                   struct snd_py_stack *stack);
 /*
  * Those of a thread that may: TORN if they changed. A thread's frames lie one after another, so
  * that its calls and returns write over the same addresses again and again: that the innermost

@@ -42,9 +42,10 @@ struct snd_sampling; /* opaque */
 /*
  * Reads the stack of a thread that holds the interpreter's lock and runs, where looks from outside
  * did not agree; UNREAD: it could not. With native frames, where they are wanted: of any thread
- * that runs.
+ * that runs. `hint` and `rider` are as in snd_python_stack(), and need not be used.
  */
 typedef enum snd_py_read snd_running_fn(void *user, uint32_t tid, uint64_t state,
+                                        struct snd_py_hint *hint, struct snd_py_rider *rider,
                                         struct snd_py_stack *stack);
 
 /*

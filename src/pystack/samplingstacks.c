@@ -77,29 +77,45 @@ const struct snd_py_interp *snd_sampling_interp_(const struct snd_sampling      
     return &s->interps[0];
 }
 
-/* The thread, which runs, reads its stack itself. */
-static enum snd_py_read interrupt(struct snd_sampling *s, const struct snd_sampling_thread *t,
+/*
+ * The code objects of the thread's last stack, to be read along with this one. Where the lock stays,
+ * those that have been compared need not be once more.
+ */
+static struct snd_py_rider expect_codes(struct snd_sampling *s, const struct snd_sampling_thread *t,
+                                        bool running)
+{
+    size_t count = snd_codes_ask(&s->codes, t->codes, t->code_count, running || !s->lock_stayed,
+                                 SND_RIDER_MAX);
+
+    return (struct snd_py_rider){ .pieces = s->codes.pieces, .count = count };
+}
+
+/*
+ * The thread, which runs, reads its stack itself, or is halted meanwhile. *riders: how many pieces of
+ * s->codes have been read along with the frames.
+ */
+static enum snd_py_read interrupt(struct snd_sampling *s, struct snd_sampling_thread *t,
                                   size_t *riders)
 {
-    *riders = 0;
+    struct snd_py_rider rider = expect_codes(s, t, true);
+
     s->stack.still = false;
     s->stack.switches = 0;
     s->stack.native_count = 0;
-    return s->read_running(s->user, t->task.tid, t->python.state, &s->stack);
+    enum snd_py_read read = s->read_running(s->user, t->task.tid, t->python.state, &t->hint, &rider,
+                                            &s->stack);
+    *riders = rider.whole;
+    return read;
 }
 
-/* *riders: how many of the pieces of s->codes have been read along with the frames. */
 static enum snd_py_read look_from_outside(struct snd_sampling *s, struct snd_sampling_thread *t,
                                           bool running, size_t *riders)
 {
     uint64_t            gil = running ? 0 : snd_sampling_interp_(s, t)->gil;
-    struct snd_py_rider rider = { .pieces = s->codes.pieces };
+    struct snd_py_rider rider = expect_codes(s, t, running);
+    enum snd_py_read    read = snd_python_stack(&s->python, t->python.state, gil, &t->hint, &rider,
+                                                &s->stack, s->spare);
 
-    /* Where the lock stays, those that have been compared need not be once more. */
-    rider.count = snd_codes_ask(&s->codes, t->codes, t->code_count, gil == 0 || !s->lock_stayed,
-                                SND_RIDER_MAX);
-    enum snd_py_read read = snd_python_stack(&s->python, t->python.state, gil, &t->hint, &rider,
-                                             &s->stack, s->spare);
     *riders = rider.whole;
     return read;
 }

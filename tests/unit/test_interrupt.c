@@ -101,7 +101,7 @@ static struct snd_py_stack stack;
 
 static enum snd_py_read ask(const struct worker *w)
 {
-    return snd_interrupt_read(NULL, w->tid, (uint64_t)(uintptr_t)thread_state, &stack);
+    return snd_interrupt_read(NULL, w->tid, (uint64_t)(uintptr_t)thread_state, NULL, NULL, &stack);
 }
 
 static void test_only_who_is_asked_answers(void **state)

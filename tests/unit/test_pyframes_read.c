@@ -202,6 +202,25 @@ static void test_two_looks_in_one_call(void **state)
     }
 }
 
+/* Of a thread that is halted one look is enough, wherever its frames lie. */
+static void test_one_call_of_a_halted_thread(void **state)
+{
+    (void)state;
+    skip_unless_readable();
+    for (unsigned minor = snd_py_minor_least; minor <= snd_py_minor_most; minor++) {
+        begin(minor);
+        set_frames(30, 400);
+        for (int times = 0; times < 2; times++) {
+            calls = 0;
+            assert_int_equal(snd_python_halted(&it.python, at(it.state), &it.hint, NULL, &it.stack),
+                             SND_PY_READ);
+            assert_int_equal(it.stack.count, frames_of(30));
+            assert_false(it.stack.still);
+        }
+        assert_int_equal(calls, 1);
+    }
+}
+
 static unsigned change_after;
 
 static void call_other(unsigned piece)
@@ -347,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_one_call_without_the_lock),
         cmocka_unit_test(test_two_looks_with_the_lock),
         cmocka_unit_test(test_two_looks_in_one_call),
+        cmocka_unit_test(test_one_call_of_a_halted_thread),
         cmocka_unit_test(test_changes_between_two_looks),
         cmocka_unit_test(test_changes_meanwhile),
         cmocka_unit_test(test_parts_of_pages),

@@ -120,12 +120,13 @@ static bool wait_answer(uint32_t tid)
 }
 
 enum snd_py_read snd_interrupt_read(void *user, uint32_t tid, uint64_t state,
+                                    struct snd_py_hint *hint, struct snd_py_rider *rider,
                                     struct snd_py_stack *stack)
 {
     struct snd_task task;
 
-    (void)user;
-    if (!question.on || !is_ours()) /* the program may have taken the signal meanwhile */
+    (void)user, (void)hint, (void)rider; /* a handler reads no more than it must */
+    if (!question.on || !is_ours())      /* the program may have taken the signal meanwhile */
         return SND_PY_UNREAD;
     snd_task_open(&task, getpid(), tid);
     if (snd_task_blocks(&task, SIGURG)) /* it would stay pending, for sigwait() to find */

@@ -30,6 +30,7 @@ void snd_interrupt_in_child(void);
 
 /* A snd_running_fn (pystack/sampling.h): UNREAD when the thread cannot be interrupted. */
 enum snd_py_read snd_interrupt_read(void *user, uint32_t tid, uint64_t state,
+                                    struct snd_py_hint *hint, struct snd_py_rider *rider,
                                     struct snd_py_stack *stack);
 
 #endif
