@@ -11,6 +11,7 @@
 
 #include "base/map.h"
 #include "model/samplecounts.h"
+#include "model/sampleorder.h"
 #include "read/metadata.h"
 #include "read/reader.h"
 #include "read/scale.h"
@@ -320,104 +321,6 @@ static void add_counts(struct sonde_samples *s, const struct snd_sample_counts *
             add_stack(s, &counts->mixed, &counts->rows[i]);
 }
 
-/* --------------------------------------------------------------------- order */
-
-/* A child's number is greater than its parent's. */
-static void add_up(struct sonde_samples *s)
-{
-    for (uint32_t i = s->count; i-- > 1;) {
-        struct sonde_sample_node *n = &s->nodes[i];
-        n->time_ns = snd_add(n->time_ns, n->self_ns);
-        if (n->parent == 0)
-            continue;
-        struct sonde_sample_node *up = &s->nodes[n->parent];
-        up->samples += n->samples;
-        up->time_ns = snd_add(up->time_ns, n->time_ns);
-        up->cpu_ns = snd_add(up->cpu_ns, n->cpu_ns);
-        up->gil_ns = snd_add(up->gil_ns, n->gil_ns);
-    }
-}
-
-struct order {
-    int64_t  time_ns;
-    uint32_t parent, node;
-};
-
-static int compare_order(const void *left, const void *right)
-{
-    const struct order *x = left, *y = right;
-
-    if (x->parent != y->parent)
-        return x->parent < y->parent ? -1 : 1;
-    if (x->time_ns != y->time_ns)
-        return x->time_ns < y->time_ns ? -1 : 1; /* the shortest is put in front first */
-    return x->node < y->node ? 1 : -1;
-}
-
-static bool sort_children(struct sonde_samples *s)
-{
-    struct order *order = calloc((size_t)s->count + 1, sizeof *order);
-    uint32_t      count = 0;
-
-    if (!order)
-        return false;
-    for (uint32_t i = 1; i < s->count; i++) {
-        s->nodes[i].first_child = 0;
-        if (s->nodes[i].parent != 0)
-            order[count++] = (struct order){ s->nodes[i].time_ns, s->nodes[i].parent, i };
-    }
-    qsort(order, count, sizeof *order, compare_order);
-    for (uint32_t i = 0; i < count; i++) {
-        struct sonde_sample_node *up = &s->nodes[order[i].parent];
-        s->nodes[order[i].node].next_sibling = up->first_child;
-        up->first_child = order[i].node;
-    }
-    free(order);
-    return true;
-}
-
-static bool is_main(const struct sonde_trace *trace, uint32_t thread)
-{
-    const struct sonde_thread *t = &trace->threads[thread].shown;
-
-    return t->tid == trace->processes[t->process].shown.pid;
-}
-
-struct thread_order {
-    struct sonde_sample_thread thread;
-    uint32_t                   process;
-    bool                       main;
-};
-
-static int compare_threads(const void *left, const void *right)
-{
-    const struct thread_order *x = left, *y = right;
-
-    if (x->process != y->process)
-        return x->process < y->process ? -1 : 1;
-    if (x->main != y->main)
-        return x->main ? -1 : 1;
-    return (x->thread.thread > y->thread.thread) - (x->thread.thread < y->thread.thread);
-}
-
-/* By process, its main thread first. */
-static bool sort_threads(struct sonde_samples *s)
-{
-    struct thread_order *order = calloc((size_t)s->thread_count + 1, sizeof *order);
-
-    if (!order)
-        return false;
-    for (uint32_t i = 0; i < s->thread_count; i++)
-        order[i] = (struct thread_order){ s->threads[i],
-                                          s->trace->threads[s->threads[i].thread].shown.process,
-                                          is_main(s->trace, s->threads[i].thread) };
-    qsort(order, s->thread_count, sizeof *order, compare_threads);
-    for (uint32_t i = 0; i < s->thread_count; i++)
-        s->threads[i] = order[i].thread;
-    free(order);
-    return true;
-}
-
 /* ----------------------------------------------------------------- the whole */
 
 static void read_rate(struct sonde_samples *s)
@@ -451,8 +354,8 @@ static enum sonde_status build(struct sonde_samples *s, const struct snd_sample_
                                struct sonde_error *err)
 {
     add_counts(s, counts);
-    add_up(s);
-    if (s->failed || !sort_children(s) || !sort_threads(s))
+    if (s->failed || !snd_sample_nodes_settle(s->nodes, s->count) ||
+        !snd_sample_threads_sort(s->threads, s->thread_count, s->trace))
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
     read_rate(s);
     return SONDE_OK;
