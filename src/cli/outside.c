@@ -113,6 +113,7 @@ static void work(const struct snd_outside *o, pid_t program, struct pipes pipes)
           .keep_last = o->keep_last,
           .off_cpu = o->off_cpu,
           .beside_python = o->beside_python || o->per_function, /* which count for themselves */
+          .traces = o->folder,
           .on_exec = true,
           .stop = pipes.stop,
           .ready = tell_ready,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "native/drain.h"
 
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,16 +100,28 @@ static uint32_t intern_stack(struct snd_drain *d, uint32_t parent, uint32_t file
     return id;
 }
 
+/* An interpreter that did not load our probes (python -I) has no trace. */
+static bool samples_itself(const struct snd_drain *d, struct snd_seen_process *process)
+{
+    char path[PATH_MAX];
+
+    if (d->beside_python || process->has_trace || !d->traces)
+        return d->beside_python || process->has_trace;
+    int n = snprintf(path, sizeof path, "%s%" PRIu32 ".sonde", d->traces, process->pid);
+    process->has_trace = n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
+    return process->has_trace;
+}
+
 /*
  * Python processes sample the threads that run Python by themselves. Such a thread is the main one, or has a
  * frame of the interpreter's when it is first seen; later its stack may be deeper than the part that a
  * sample has. The threads of sonde's own recorder in there are none of the program's.
  */
-static bool runs_python(const struct snd_drain *d, const struct snd_seen_process *process,
+static bool runs_python(const struct snd_drain *d, struct snd_seen_process *process,
                         struct snd_seen_thread *thread, const struct snd_walked_frame *frames,
                         size_t count)
 {
-    if (!d->beside_python || !process->is_python)
+    if (!process->is_python || !samples_itself(d, process))
         return false;
     thread->is_python |= thread->tid == process->pid || strncmp(thread->name, "sonde", 5) == 0;
     for (size_t i = 0; i < count && !thread->is_python; i++)
@@ -118,7 +132,7 @@ static bool runs_python(const struct snd_drain *d, const struct snd_seen_process
 
 /* The kernel's frames lie inside those of the program that called it. */
 static uint32_t find_stack(struct snd_drain *d, const struct snd_native_sample *s,
-                           const struct snd_seen_process *process, struct snd_seen_thread *thread)
+                           struct snd_seen_process *process, struct snd_seen_thread *thread)
 {
     struct snd_walked_frame frames[SND_WALK_MAX];
     enum snd_walk_end       end = SND_WALK_WHOLE;
@@ -194,8 +208,8 @@ static void on_sample(struct snd_drain *d, const struct perf_event_header *recor
 
     if (!snd_native_sample_read(record, &s))
         return;
-    struct snd_seen_thread        *thread = snd_observed_thread(&d->observed, s.pid, s.tid);
-    const struct snd_seen_process *process = snd_observed_process(&d->observed, s.pid);
+    struct snd_seen_thread  *thread = snd_observed_thread(&d->observed, s.pid, s.tid);
+    struct snd_seen_process *process = snd_observed_process(&d->observed, s.pid);
     if (!thread || !process)
         return;
     uint32_t stack = find_stack(d, &s, process, thread);

@@ -45,9 +45,10 @@ struct snd_drain {
     struct snd_map             frames, stacks; /* file and address; parent and frame */
     struct snd_native_frame   *known;          /* owned: every frame, for their symbols */
     uint32_t                   known_count, known_capacity;
-    uint32_t                   kernel;      /* its file */
-    bool                     beside_python; /* threads that run Python are left to their process */
-    uint32_t                 self; /* the observer's own process: its descendants are not ours */
+    uint32_t                   kernel; /* its file */
+    bool        beside_python;         /* threads that run Python are left to their process */
+    const char *traces; /* folder in which a process that samples itself has PID.sonde, or NULL */
+    uint32_t    self;   /* the observer's own process: its descendants are not ours */
     struct snd_native_moment before, now;
     uint64_t                 last_raw;
     uint64_t                *tally; /* in the trace; NULL: no room */

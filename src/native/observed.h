@@ -16,6 +16,7 @@ struct snd_seen_process {
     uint32_t            threads;   /* that live */
     bool                is_begun;  /* it runs another program, none of which is mapped yet */
     bool                is_python; /* it runs an interpreter */
+    bool                has_trace; /* it records itself */
     struct snd_mappings mappings;
 };
 

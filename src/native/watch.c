@@ -223,6 +223,7 @@ enum sonde_status snd_watch(const struct snd_watch *w, struct sonde_error *err)
         say_what_it_is(&recorder, w, &perf);
         snd_drain_init(&drain, &perf, &recorder, w->off_cpu);
         drain.beside_python = w->beside_python;
+        drain.traces = w->traces;
         if (!w->on_exec)
             add_family(&drain, (uint32_t)w->pid);
         if (w->ready)

@@ -251,6 +251,19 @@ def test_threads_of_a_python_that_run_no_python(tmp_path):
     assert totals["processes"] == 1 and totals["program"] == os.path.realpath(sys.executable)
 
 
+def test_a_python_that_a_shell_starts_is_not_sampled_twice(tmp_path):
+    """It samples itself; from outside it is seen until then. One without our probes (-I) is sampled from outside."""
+    script = tmp_path / "spin.py"
+    script.write_text("import time\nwhile time.process_time() < 1.5: sum(range(1000))\n")
+    for option, sampled_outside in (("-B", False), ("-I", True)):
+        trace = tmp_path / f"t{option}.sonde"
+        sonde("run", "-q", "--sample", "-o", trace, "--", "sh", "-c", f"'{sys.executable}' {option} {script}; true")
+        stacks = chains(trace)
+        outside = sum(ns for stack, ns in stacks.items() if stack and stack[0] in ("_start", "main"))
+        assert (outside > 1e6) == sampled_outside, (option, stacks)  # microseconds
+        assert any("spin.py" in frame or "<module>" in frame for stack in stacks for frame in stack) != sampled_outside
+
+
 def test_a_daemon_that_lives_on_is_told_of(tmp_path, build):
     """It is sampled up to the end of the program, which ends at once, and goes on."""
     script = f'"{build("plain")}"; sleep 300 >/dev/null 2>&1 </dev/null & echo $!; exit 3'
