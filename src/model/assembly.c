@@ -20,33 +20,6 @@ static bool make_room(struct snd_lane *lane)
     return snd_grow(&lane->open, &lane->room, lane->depth, sizeof *lane->open);
 }
 
-void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r)
-{
-    struct snd_work work;
-
-    r->judged = true;
-    if (r->scope == SONDE_SCOPE_BACKWARD) {
-        r->is_back = true;
-        r->back_sequence = r->sequence;
-        r->back_thread = r->fwd_thread;
-    }
-    if (r->flops > 0) {
-        r->formula = SND_FLOPS_FOUND; /* marked by the program itself */
-        return;
-    }
-    if (!a->flops || r->hidden || !(a->name_flags[r->name] & SND_NAME_FORMULA))
-        return;
-    if (a->consumer.flops == SONDE_FLOPS_FULL && r->claimed)
-        return;
-    r->formula = (uint8_t)snd_flops_of(a->flops, lane->process, r->name, r->shapes, r->arguments,
-                                       &work);
-    if (r->formula != SND_FLOPS_FOUND)
-        return;
-    r->flops = work.flops;
-    r->macs += work.macs;
-    r->moved_bytes += work.moved_bytes;
-}
-
 struct snd_open_range *snd_lane_open(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,
                                      uint32_t name, uint32_t shapes, bool is_op)
 {
@@ -424,6 +397,8 @@ static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err
                                        .other = on_other,
                                        .user = a,
                                        .leaf_in_order = a->consumer.as_recorded };
+    if (a->consumer.no_ranges && !a->rider)
+        snd_assembly_pass_ranges(&a->visitor);
     a->lanes = calloc((size_t)trace->thread_count + 1, sizeof *a->lanes);
     a->shared = calloc((size_t)trace->process_count + 1, sizeof *a->shared);
     if (!a->lanes || !a->shared || !snd_assembly_names(a))

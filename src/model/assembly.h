@@ -136,6 +136,7 @@ struct snd_consumer {
     enum sonde_flops_mode flops;       /* what to count beyond what is marked */
     bool                  any_flops;   /* it does not look at them: they may be counted */
     bool                  as_recorded; /* no range is left out; attributes are kept by key */
+    bool                  no_ranges; /* it looks at none, and memory's are NULL unless one rides */
     void (*open)(void *user, struct snd_lane *lane, struct snd_open_range *range,
                  struct snd_open_range *parent);
     /* The range is complete. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/assemblyattrs.c - attributes of ranges: what each of them sets. */
+/* model/assemblyattrs.c - attributes of ranges: what each of them sets, and what they come to. */
 #include <string.h>
 
 #include "format/fields.h"
@@ -121,4 +121,31 @@ void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t 
     }
     if (a->consumer.attribute && (SND_ATTRS_HANDED >> key & 1))
         a->consumer.attribute(a->consumer.user, lane, open, key);
+}
+
+void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r)
+{
+    struct snd_work work;
+
+    r->judged = true;
+    if (r->scope == SONDE_SCOPE_BACKWARD) {
+        r->is_back = true;
+        r->back_sequence = r->sequence;
+        r->back_thread = r->fwd_thread;
+    }
+    if (r->flops > 0) {
+        r->formula = SND_FLOPS_FOUND; /* marked by the program itself */
+        return;
+    }
+    if (!a->flops || r->hidden || !(a->name_flags[r->name] & SND_NAME_FORMULA))
+        return;
+    if (a->consumer.flops == SONDE_FLOPS_FULL && r->claimed)
+        return;
+    r->formula = (uint8_t)snd_flops_of(a->flops, lane->process, r->name, r->shapes, r->arguments,
+                                       &work);
+    if (r->formula != SND_FLOPS_FOUND)
+        return;
+    r->flops = work.flops;
+    r->macs += work.macs;
+    r->moved_bytes += work.moved_bytes;
 }

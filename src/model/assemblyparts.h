@@ -6,6 +6,7 @@
  *     assemblyattrs.c    their attributes
  *     assemblycalls.c    ranges of frameworks, by their call records
  *     assemblynames.c    what names mean to torch
+ *     assemblypass.c     walks that open no ranges
  *
  * Layer: model. Threads: one at a time.
  */
@@ -69,6 +70,9 @@ void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t 
 
 /* Fills a->name_flags. False: out of memory. */
 bool snd_assembly_names(struct snd_assembly *a);
+
+/* Has the walk pass over ranges. */
+void snd_assembly_pass_ranges(struct snd_visitor *visitor);
 
 /* Makes the walk pass leaves; false: out of memory. */
 bool snd_leaves_prepare(struct snd_assembly *a);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/stacks.h"
+#include "read/kinds.h"
 
 static void give_up(struct snd_launches *l)
 {
@@ -314,12 +315,28 @@ const struct snd_launch *snd_launch_waiting(const struct snd_launches *l, uint32
     return NULL;
 }
 
-enum sonde_status snd_launches_read(struct snd_launches *l, struct sonde_trace *trace,
-                                    const struct snd_consumer *beside, struct sonde_error *err)
+static bool has_sequences(const struct sonde_trace *trace)
 {
-    *l = (struct snd_launches){ .trace = trace };
-    if (beside)
-        l->beside = *beside;
+    for (uint32_t i = 0; i < trace->process_count; i++)
+        for (uint32_t k = 0; k < trace->processes[i].tables.call_count; k++)
+            if (trace->processes[i].tables.calls[k].record.flags & SND_CALL_SEQUENCE)
+                return true;
+    return false;
+}
+
+/* Whether there may be a launch, or a forward operator with a sequence number. */
+static enum sonde_status find_any(struct sonde_trace *trace, bool *found, struct sonde_error *err)
+{
+    const struct snd_kinds *kinds;
+    enum sonde_status       status = snd_trace_kinds(trace, &kinds, err);
+
+    *found = status == SONDE_OK && (kinds->events[SND_EV_API] || kinds->attrs[SND_ATTR_API] ||
+                                    kinds->attrs[SND_ATTR_SEQUENCE] || has_sequences(trace));
+    return status;
+}
+
+static enum sonde_status walk(struct snd_launches *l, struct sonde_error *err)
+{
     const struct snd_consumer consumer = { .user = l,
                                            .flops = SONDE_FLOPS_NONE,
                                            .any_flops = true,
@@ -327,8 +344,25 @@ enum sonde_status snd_launches_read(struct snd_launches *l, struct sonde_trace *
                                            .close = on_close,
                                            .attribute = l->beside.attribute ? on_attribute : NULL,
                                            .other = l->beside.other ? on_other : NULL };
-    enum sonde_status status = snd_assemble(&l->assembly, trace, SONDE_BY_TIME, &consumer, err);
+    enum sonde_status status = snd_assemble(&l->assembly, l->trace, SONDE_BY_TIME, &consumer, err);
+
     snd_assembly_release(&l->assembly);
+    return status;
+}
+
+enum sonde_status snd_launches_read(struct snd_launches *l, struct sonde_trace *trace,
+                                    const struct snd_consumer *beside, struct sonde_error *err)
+{
+    enum sonde_status status = SONDE_OK;
+    bool              found = true;
+
+    *l = (struct snd_launches){ .trace = trace };
+    if (beside)
+        l->beside = *beside;
+    else
+        status = find_any(trace, &found, err);
+    if (status == SONDE_OK && found)
+        status = walk(l, err);
     if (status == SONDE_OK && !index_launches(l))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the GPU's launches");
     return status;

@@ -138,12 +138,11 @@ static bool give_back(struct sonde_memory *m, struct device *d, struct snd_key k
 {
     uint32_t slot;
 
-    if (!snd_map_get(&m->by_address, key, &slot))
+    if (!snd_map_take(&m->by_address, key, &slot))
         return false;
     struct live *live = &m->lives[slot];
     *bytes = live->bytes;
     change(m, d, live->holder, -live->bytes, false);
-    snd_map_remove(&m->by_address, key);
     live->next_free = m->free_live;
     m->free_live = slot + 1;
     return true;
@@ -363,14 +362,32 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *ra
     snd_where_inherit(range, parent);
 }
 
+/* A call without anything inside holds no memory. */
+static uint32_t any_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
+{
+    (void)user, (void)lane, (void)shared;
+    return 0;
+}
+
+static void pass_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                      const struct snd_known_call *known, const struct snd_open_range *above,
+                      const struct snd_open_range *parent)
+{
+    (void)user, (void)lane, (void)leaf, (void)known, (void)above, (void)parent;
+}
+
+/* The first walk follows sizes alone; the second, who holds them. */
 static enum sonde_status walk(struct sonde_memory *m, struct sonde_error *err)
 {
     const struct snd_consumer consumer = { .user = m,
                                            .flops = SONDE_FLOPS_NONE,
                                            .any_flops = true,
+                                           .no_ranges = !m->second,
                                            .open = m->groups && m->second ? on_open : NULL,
                                            .memory = on_memory,
-                                           .other = on_other };
+                                           .other = on_other,
+                                           .kind = any_kind,
+                                           .leaf = m->second ? pass_leaf : NULL };
     enum sonde_status status = snd_assemble(&m->assembly, m->trace, SONDE_BY_TIME, &consumer, err);
 
     snd_assembly_release(&m->assembly);

@@ -45,7 +45,7 @@ struct snd_stack_node {
 /* A call record, and which attributes (enum snd_attr_key) it stands for besides its sequence number. */
 struct snd_table_call {
     struct snd_call_record record;
-    uint32_t               attr_mask, attr_count;
+    uint32_t               attr_mask;
 };
 
 /* What a call record says of its range, as attributes (enum snd_attr_key); returns how many. */

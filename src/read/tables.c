@@ -201,8 +201,7 @@ static bool parse_call(struct parser *p, uint32_t id, const uint8_t *data, size_
     if (!make_entry(&t->calls, &t->call_count, &t->call_room, id, sizeof *t->calls))
         return false;
     memcpy(&call.record, data, sizeof call.record);
-    call.attr_count = (uint32_t)snd_call_attrs(&call.record, attrs);
-    for (uint32_t i = 0; i < call.attr_count; i++)
+    for (size_t i = snd_call_attrs(&call.record, attrs); i-- > 0;)
         call.attr_mask |= 1u << attrs[i].key;
     t->calls[id] = call;
     return true;
