@@ -188,15 +188,33 @@ static void write_sample(struct snd_drain *d, struct snd_seen_thread *thread, ui
 }
 
 /* Of a counter: who caused the events, not when. */
-static void count_events(struct snd_drain *d, uint32_t stack, uint32_t counter, uint64_t events)
+static void count_events(void *drain, uint32_t stack, uint32_t counter, uint64_t samples,
+                         uint64_t events)
 {
-    uint64_t *words = d->recorder.tally(SONDE_TALLY_STACK_COUNTERS, stack, counter,
-                                        SND_STACK_COUNTERS_WORDS);
+    const struct snd_drain *d = drain;
+    uint64_t               *words = d->recorder.tally(SONDE_TALLY_STACK_COUNTERS, stack, counter,
+                                                      SND_STACK_COUNTERS_WORDS);
 
     if (words) {
-        words[SND_STACK_COUNTERS_SAMPLES]++;
+        words[SND_STACK_COUNTERS_SAMPLES] += samples;
         words[SND_STACK_COUNTERS_EVENTS] += events;
     }
+}
+
+static void take_events(struct snd_drain *d, const struct snd_native_sample *s, uint32_t stack,
+                        uint32_t counter)
+{
+    struct snd_event_sample sample = {
+        .tid = s->tid,
+        .counter = counter,
+        .stack = stack,
+        .event = s->event,
+        .period = s->period,
+        .count = s->count,
+        .has_count = d->perf->has_counts,
+    };
+
+    snd_stack_events_sample(&d->events, &sample);
 }
 
 /* -------------------------------------------------------------------- records */
@@ -206,13 +224,16 @@ static void on_sample(struct snd_drain *d, const struct perf_event_header *recor
     struct snd_native_sample s;
     uint32_t                 counter;
 
-    if (!snd_native_sample_read(record, &s))
+    if (!snd_native_sample_read(d->perf, record, &s))
         return;
     struct snd_seen_thread  *thread = snd_observed_thread(&d->observed, s.pid, s.tid);
     struct snd_seen_process *process = snd_observed_process(&d->observed, s.pid);
     if (!thread || !process)
         return;
     uint32_t stack = find_stack(d, &s, process, thread);
+    bool     is_counter = snd_perf_is_counter(d->perf, s.event, &counter);
+    if (is_counter)
+        take_events(d, &s, thread->is_python ? SND_STACK_LEFT_OUT : stack, counter);
     if (thread->is_python)
         return;
     if (snd_perf_is_switch(d->perf, s.event)) {
@@ -221,11 +242,8 @@ static void on_sample(struct snd_drain *d, const struct perf_event_header *recor
         return;
     }
     count(d, SND_NATIVE_SAMPLES, 1);
-    if (snd_perf_is_counter(d->perf, s.event, &counter)) {
-        count_events(d, stack, counter, s.period);
-        return;
-    }
-    write_sample(d, thread, stack, s.ns, d->perf->period_ns, SONDE_SAMPLED_ON_CPU);
+    if (!is_counter)
+        write_sample(d, thread, stack, s.ns, d->perf->period_ns, SONDE_SAMPLED_ON_CPU);
 }
 
 /* From when it left its processor: idle, as the states have it. */
@@ -351,6 +369,7 @@ static void on_task(struct snd_drain *d, const struct perf_event_header *record)
         d->observed.threads[at].id != 0)
         d->recorder.ended(d->observed.threads[at].id, raw_at(d, ns));
     snd_observed_exit(&d->observed, ids[0], ids[2]);
+    snd_stack_events_exit(&d->events, ids[2]);
 }
 
 static void on_lost(struct snd_drain *d, const struct perf_event_header *record)
@@ -387,6 +406,7 @@ void snd_drain_init(struct snd_drain *d, struct snd_perf *perf,
                     const struct snd_native_recorder *recorder, bool off_cpu)
 {
     *d = (struct snd_drain){ .perf = perf, .recorder = *recorder };
+    snd_stack_events_init(&d->events, count_events, d);
     d->kernel = snd_mapped_kernel(&d->observed.files);
     d->tally = recorder->tally(SONDE_TALLY_NATIVE, 0, 0, SND_NATIVE_WORDS);
     count(d, SND_NATIVE_USER_ONLY, !perf->has_kernel);
@@ -410,6 +430,19 @@ static void end_waits(struct snd_drain *d)
     }
 }
 
+/* What is known only when nothing is sampled any more. */
+static void settle(struct snd_drain *d)
+{
+    uint64_t counted[SND_COUNTERS_MOST];
+    uint64_t lost = snd_perf_lost(d->perf), said = d->counts[SND_NATIVE_LOST];
+
+    end_waits(d);
+    snd_perf_counted(d->perf, counted);
+    snd_stack_events_settle(&d->events, counted, d->perf->counters.count);
+    /* What was lost last has no record after it that would say so. */
+    count(d, SND_NATIVE_LOST, lost > said ? lost - said : 0);
+}
+
 void snd_drain_round(struct snd_drain *d, bool all)
 {
     uint64_t own = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -419,18 +452,14 @@ void snd_drain_round(struct snd_drain *d, bool all)
     d->now = take_moment();
     snd_perf_drain(d->perf, all ? UINT64_MAX : d->now.ns, take, d);
     if (all)
-        end_waits(d);
-    if (all) { /* what was lost last has no record after it that would say so */
-        uint64_t lost = snd_perf_lost(d->perf);
-        count(d, SND_NATIVE_LOST,
-              lost > d->counts[SND_NATIVE_LOST] ? lost - d->counts[SND_NATIVE_LOST] : 0);
-    }
+        settle(d);
     count(d, SND_NATIVE_CPU_NS, clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own);
 }
 
 void snd_drain_release(struct snd_drain *d)
 {
     snd_observed_release(&d->observed);
+    snd_stack_events_release(&d->events);
     snd_map_release(&d->frames);
     snd_map_release(&d->stacks);
     free(d->known);

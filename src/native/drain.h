@@ -11,6 +11,7 @@
 #include "format/layout.h"
 #include "native/observed.h"
 #include "native/perfevents.h"
+#include "native/stackevents.h"
 #include "native/stackwalk.h"
 #include "sonde/record.h"
 
@@ -54,6 +55,7 @@ struct snd_drain {
     uint64_t                *tally; /* in the trace; NULL: no room */
     uint64_t                *waits; /* likewise; NULL, too: they are not asked for */
     uint64_t                 counts[SND_NATIVE_WORDS];
+    struct snd_stack_events  events; /* of counters, by stack */
 };
 
 void snd_drain_init(struct snd_drain *drain, struct snd_perf *perf,
@@ -66,14 +68,16 @@ void snd_drain_release(struct snd_drain *drain);
 
 /* One sample, laid out in a record; false: it is none of ours. For tests, too. */
 struct snd_native_sample {
-    uint32_t              pid, tid;
-    uint64_t              ns, event;
-    uint64_t              period; /* how many of its event it stands for */
-    bool                  has_user;
+    uint32_t pid, tid;
+    uint64_t ns, event;
+    uint64_t period; /* how many of its event it stands for, by and large: stackevents.h */
+    uint64_t count;  /* what its event has counted in its thread; 0: not known */
+    bool     has_user;
     struct snd_user_stack user;
     const uint8_t        *kernel; /* addresses, innermost first, 8 bytes each */
     size_t                kernel_count;
 };
-bool snd_native_sample_read(const struct perf_event_header *record, struct snd_native_sample *out);
+bool snd_native_sample_read(const struct snd_perf *perf, const struct perf_event_header *record,
+                            struct snd_native_sample *out);
 
 #endif

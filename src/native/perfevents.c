@@ -75,7 +75,10 @@ static struct perf_event_attr make_switch_attr(const struct snd_perf *p)
     return attr;
 }
 
-/* The kernel finds out how many of them a sample is to stand for, and says so in each. */
+/*
+ * The kernel chooses how many events lie between samples. Each sample has the count of its thread, which Linux
+ * gives for inherited events from 6.13 on.
+ */
 static struct perf_event_attr make_counter_attr(const struct snd_perf          *p,
                                                 const struct snd_counter_event *event)
 {
@@ -85,6 +88,8 @@ static struct perf_event_attr make_counter_attr(const struct snd_perf          *
     attr.config = event->config;
     attr.freq = 1;
     attr.sample_freq = SND_PERF_COUNTER_HZ;
+    if (p->has_counts)
+        attr.sample_type |= PERF_SAMPLE_READ;
     attr.exclude_kernel |= event->user && !event->kernel;
     attr.exclude_user = event->kernel && !event->user;
     attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = 0;
@@ -161,6 +166,27 @@ static bool open_counters(struct snd_perf *p, pid_t tid)
                 return false;
     }
     return true;
+}
+
+/* An event that is not opened: does the kernel take its attributes? */
+static bool knows_counts(const struct snd_perf *p, pid_t pid)
+{
+    if (p->counters.count == 0)
+        return false;
+    struct perf_event_attr attr = make_counter_attr(p, &p->counters.items[0]);
+    int                    fd = open_event(&attr, pid, p->rings[0].cpu);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+size_t snd_perf_count_words(const struct snd_perf *p, uint64_t event)
+{
+    uint32_t number;
+
+    if (!p->has_counts || !snd_perf_is_counter(p, event, &number))
+        return 0;
+    return p->counts_lost ? 2 : 1;
 }
 
 bool snd_perf_is_counter(const struct snd_perf *p, uint64_t event, uint32_t *number)
@@ -301,6 +327,8 @@ enum sonde_status snd_perf_open(struct snd_perf *p, pid_t pid, const struct snd_
     p->has_switches = wanted->off_cpu && p->has_kernel && open_switches(p, pid);
     if (wanted->counters)
         p->counters = *wanted->counters;
+    p->has_counts = true;
+    p->has_counts = knows_counts(p, pid);
     enum sonde_status status = start_counters(p, pid, err);
     if (status != SONDE_OK)
         snd_perf_close(p);
@@ -336,11 +364,29 @@ void snd_perf_disable(struct snd_perf *p)
     control(p, PERF_EVENT_IOC_DISABLE);
 }
 
-static uint64_t read_lost(int fd)
-{
-    uint64_t values[2]; /* its count, and the records that found no room */
+struct readings {
+    uint64_t count,
+        lost; /* lost: records that found no room; 0 where the kernel does not count them */
+};
 
-    return read(fd, values, sizeof values) == (ssize_t)sizeof values ? values[1] : 0;
+static struct readings read_event(int fd)
+{
+    struct readings is = { 0, 0 };
+
+    if (read(fd, &is, sizeof is) < (ssize_t)sizeof is.count)
+        is = (struct readings){ 0, 0 };
+    return is;
+}
+
+void snd_perf_counted(const struct snd_perf *p, uint64_t counted[SND_COUNTERS_MOST])
+{
+    memset(counted, 0, SND_COUNTERS_MOST * sizeof *counted);
+    for (uint32_t i = 0; i < p->event_count; i++) {
+        uint64_t id;
+        uint32_t number;
+        if (ioctl(p->events[i], PERF_EVENT_IOC_ID, &id) == 0 && snd_perf_is_counter(p, id, &number))
+            counted[number] += read_event(p->events[i]).count;
+    }
 }
 
 uint64_t snd_perf_lost(const struct snd_perf *p)
@@ -348,9 +394,9 @@ uint64_t snd_perf_lost(const struct snd_perf *p)
     uint64_t lost = 0;
 
     for (uint32_t i = 0; p->counts_lost && i < p->ring_count; i++)
-        lost += read_lost(p->rings[i].fd);
+        lost += read_event(p->rings[i].fd).lost;
     for (uint32_t i = 0; p->counts_lost && i < p->event_count; i++)
-        lost += read_lost(p->events[i]);
+        lost += read_event(p->events[i]).lost;
     return lost;
 }
 

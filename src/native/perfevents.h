@@ -48,7 +48,8 @@ struct snd_perf {
     bool                    has_switches; /* threads that leave their processor are sampled, too */
     struct snd_map          switches;     /* the ids of those events */
     struct snd_counter_list counters;     /* that take samples, too */
-    struct snd_map          counted; /* the ids of their events, to their numbers in the list */
+    struct snd_map          counted;    /* the ids of their events, to their numbers in the list */
+    bool                    has_counts; /* their samples have what was counted in the thread */
 };
 
 /* What is to be sampled. */
@@ -70,6 +71,10 @@ SND_CHECKED enum sonde_status snd_perf_open(struct snd_perf *perf, pid_t pid,
 bool snd_perf_is_switch(const struct snd_perf *perf, uint64_t event);
 /* Is it the event of a counter? Its number in the list. */
 bool snd_perf_is_counter(const struct snd_perf *perf, uint64_t event, uint32_t *number);
+/* How many words of counts follow the period in a sample of that event; the first is its count. */
+size_t snd_perf_count_words(const struct snd_perf *perf, uint64_t event);
+/* What each counter of the list has counted up to now, in all threads. */
+void snd_perf_counted(const struct snd_perf *perf, uint64_t counted[SND_COUNTERS_MOST]);
 /* Adds another thread to them. False: it has ended, or there are no more descriptors. */
 bool snd_perf_add(struct snd_perf *perf, pid_t tid);
 /* Attached events begin to count. */

@@ -76,7 +76,8 @@ static void take_chain(struct bytes *b, struct snd_native_sample *out)
     }
 }
 
-bool snd_native_sample_read(const struct perf_event_header *record, struct snd_native_sample *out)
+bool snd_native_sample_read(const struct snd_perf *perf, const struct perf_event_header *record,
+                            struct snd_native_sample *out)
 {
     struct bytes b = { (const uint8_t *)(record + 1), (const uint8_t *)record + record->size,
                        false };
@@ -89,6 +90,11 @@ bool snd_native_sample_read(const struct perf_event_header *record, struct snd_n
     out->ns = word(&b);
     out->event = word(&b);
     out->period = word(&b);
+    for (size_t i = 0, words = snd_perf_count_words(perf, out->event); i < words; i++) {
+        uint64_t value = word(&b);
+        if (i == 0)
+            out->count = value;
+    }
     take_chain(&b, out);
     uint64_t abi = word(&b);
     if (abi != 0)

@@ -14,6 +14,10 @@ from cli_tools import SONDE, read, read_json
 from native_tools import POINTS, build, needs_perf, needs_samples, perf_script, truth  # noqa: F401
 
 pytestmark = needs_samples
+# From 6.13 on, samples of inherited events have the count of their thread. Before, only the period that the kernel keeps
+# adapting, which takes some runs to level out.
+HAS_COUNTS = tuple(int(n) for n in re.findall(r"\d+", os.uname().release)[:2]) >= (6, 13)
+RUNS, SUM_ERROR = (1, 0.001) if HAS_COUNTS else (3, 0.05)
 PARTS = ("touch_many", "touch_few", "touch_deep", "touch_in_child")
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 
@@ -57,8 +61,8 @@ def perfs_faults(tmp_path, program):
 
 @needs_perf
 def test_shares_are_those_of_the_program_and_of_perf(tmp_path, build):
-    """Three runs: like perf, the kernel keeps finding out how many events a sample is to stand for."""
-    trace, said, _ = count(tmp_path, build("faults"), "page-faults", "-r", "3")
+    """Of the 50 children, too, each of which lives for a few samples."""
+    trace, said, _ = count(tmp_path, build("faults"), "page-faults", "-r", str(RUNS))
     rows, known = functions(trace), truth(said, PARTS)
     ours = shares({part: rows[part]["self_page_faults"] for part in PARTS})
     theirs = shares(perfs_faults(tmp_path, build("faults")))
@@ -71,7 +75,7 @@ def test_samples_stand_for_all_events(tmp_path, build):
     """The sum over the functions of all runs is what was counted, and a function that calls itself counts once."""
     trace, said, _ = count(tmp_path, build("faults"), "page-faults", "-r", "2")
     rows, whole = functions(trace), 2 * whole_count(trace, "page-faults")
-    assert abs(sum(row["self_page_faults"] for row in rows.values()) / whole - 1) < 0.05
+    assert abs(sum(row["self_page_faults"] for row in rows.values()) / whole - 1) < SUM_ERROR
     assert abs(rows["main"]["page_faults"] / whole - 1) < 0.1 and rows["main"]["self_page_faults"] < 0.01 * whole
     assert rows["touch_deep"]["page_faults"] == rows["touch_deep"]["self_page_faults"]
     assert rows["touch_many"]["file"].endswith("faults.c")
