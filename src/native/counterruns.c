@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "native/counterruns.h"
 
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,8 @@
 
 #include "base/map.h"
 #include "base/proc.h"
+
+#define BEGINNING_NS 20000000u /* from fork to the program's first instruction, on a busy machine */
 
 /* ------------------------------------------------------------- getrusage's */
 
@@ -91,16 +94,28 @@ static bool happens_in_kernel(const struct snd_counter_event *event)
 }
 
 /*
- * When a program with more privileges than its caller begins, the kernel takes the events off it: they
- * were on for much less time than it ran.
+ * When a program with more privileges than its caller begins, the kernel takes the events off it. Then
+ * they have not even seen the fault of its first instruction.
+ *
+ * Or the program became such a one later: the events were on for much less time than it ran. What the process
+ * did before the program began, which is in its time, may take as long as a short program itself.
  */
 static bool was_ended(const struct snd_counter_runs *runs, const struct rusage *usage,
                       const struct snd_counter_value *value)
 {
-    uint64_t ran = (uint64_t)(time_ns(usage->ru_utime) + time_ns(usage->ru_stime));
+    struct snd_counter_value faults;
 
-    return ran > runs->base.cpu_ns && value->enabled_ns < (ran - runs->base.cpu_ns) / 2;
+    if (runs->witness.fd >= 0 && snd_counter_read(runs->witness.fd, &faults) && faults.value == 0)
+        return true;
+    uint64_t before = runs->base.cpu_ns + BEGINNING_NS;
+    uint64_t ran = (uint64_t)(time_ns(usage->ru_utime) + time_ns(usage->ru_stime));
+    return ran > before && value->enabled_ns < (ran - before) / 2;
 }
+
+static const struct snd_counter_event user_faults = { .name = "page-faults:u",
+                                                      .type = SND_COUNTER_SOFTWARE,
+                                                      .config = PERF_COUNT_SW_PAGE_FAULTS,
+                                                      .user = true };
 
 void snd_counter_runs_begin(struct snd_counter_runs *runs, pid_t pid)
 {
@@ -108,6 +123,7 @@ void snd_counter_runs_begin(struct snd_counter_runs *runs, pid_t pid)
         runs->first_pid = pid;
     for (size_t i = 0; i < runs->list.count; i++)
         snd_counter_open(&runs->list.items[i], pid, SND_COUNT_PROGRAM, -1, &runs->opened[i]);
+    snd_counter_open(&user_faults, pid, SND_COUNT_PROGRAM, -1, &runs->witness);
     runs->base = read_base(pid);
 }
 
@@ -157,6 +173,8 @@ void snd_counter_runs_end(struct snd_counter_runs *runs, int64_t elapsed_ns,
     for (size_t i = 0; i < runs->list.count; i++)
         if (runs->opened[i].fd >= 0)
             close(runs->opened[i].fd);
+    if (runs->witness.fd >= 0)
+        close(runs->witness.fd);
 }
 
 void snd_counter_runs_free(struct snd_counter_runs *runs)

@@ -34,6 +34,7 @@ struct snd_counter_base {
 struct snd_counter_runs {
     struct snd_counter_list   list;
     struct snd_counter_opened opened[SND_COUNTERS_MOST];
+    struct snd_counter_opened witness; /* faults of user mode, which any program has: was_ended() */
     struct snd_counter_base   base;
     pid_t                     first_pid; /* of the first run */
     struct snd_counter_run   *runs;      /* owned */

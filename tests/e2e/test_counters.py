@@ -224,6 +224,12 @@ def test_modes_add_up(tmp_path):
 
 # ------------------------------------------------------------------------------------ users
 
+def open_to_all(folder):
+    folder.chmod(0o777)
+    for parent in [*folder.parents][:-1]:
+        parent.chmod(parent.stat().st_mode | 0o011)
+
+
 @needs_root
 def test_another_user(tmp_path):
     """User mode where no more is permitted, and said; switches are not the 0 that perf prints."""
@@ -231,16 +237,23 @@ def test_another_user(tmp_path):
         pytest.skip("every user may count the kernel here")
     if not reachable():
         pytest.skip("another user cannot reach the programs")
-    tmp_path.chmod(0o777)
-    for folder in tmp_path.parents:
-        if folder == pathlib.Path("/"):
-            break
-        folder.chmod(folder.stat().st_mode | 0o011)
+    open_to_all(tmp_path)
     rows = count(tmp_path, "--counters", "--", COUNTED, "sleeps", 50, before=NOBODY)
     assert rows["page-faults:u"]["value"] > 0 and "user mode only" in rows["page-faults:u"]["note"]
     assert rows["task-clock"]["value"] > 0
     assert 50 <= rows["context-switches"]["value"] < 120 and "getrusage" in rows["context-switches"]["note"]
     assert rows["cpu-migrations"]["absent"].startswith("not permitted: ")
+
+
+@needs_root
+def test_a_program_that_is_found_late(tmp_path):
+    """What its process does before, here a search of a thousand folders, takes longer than the program: it is counted all the same."""
+    if not reachable():
+        pytest.skip("another user cannot reach the programs")
+    path = ":".join([*(f"/nowhere/{number}" for number in range(1000)), "/usr/bin", "/bin"])
+    open_to_all(tmp_path)
+    rows = count(tmp_path, "--counters=page-faults", "--", "true", before=[*NOBODY, "env", f"PATH={path}"])
+    assert rows.keys() & {"page-faults", "page-faults:u"} and "getrusage" not in str(rows), rows
 
 
 def reachable():
