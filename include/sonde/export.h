@@ -243,10 +243,16 @@ struct sonde_export_options {
      */
     enum sonde_heap_bytes heap;
     bool                  no_source; /* html: no text of source files */
+    /*
+     * folded, speedscope, pprof, perf-script, callgrind: the events of this counter by call stack, or of "all" that
+     * sampled. NULL: all, of a trace that has no stacks of anything else
+     */
+    const char *counter;
 };
-#define SONDE_EXPORT_OPTIONS_INIT                                                                \
-    {                                                                                            \
-        sizeof(struct sonde_export_options), false, NULL, NULL, 0, false, SONDE_HEAP_AUTO, false \
+#define SONDE_EXPORT_OPTIONS_INIT                                                                 \
+    {                                                                                             \
+        sizeof(struct sonde_export_options), false, NULL, NULL, 0, false, SONDE_HEAP_AUTO, false, \
+            NULL                                                                                  \
     }
 
 /*

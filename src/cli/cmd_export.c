@@ -14,7 +14,7 @@
 #include "cli/losses.h"
 
 struct export_args {
-    const char *to, *output, *heap;
+    const char *to, *output, *heap, *counter;
     bool        list, off_cpu, no_source;
     int         bytes; /* enum sonde_heap_bytes */
 };
@@ -32,6 +32,10 @@ static const struct snd_option options[] = {
       "stacks of allocations, with the bytes held at the peak, allocated or leaked: folded, "
       "speedscope, pprof",
       SND_OPTION_TEXT, AT(heap), 0 },
+    { 0, "counter", "NAME",
+      "stacks of a counter's events, or of 'all': folded, speedscope, pprof, perf-script, "
+      "callgrind",
+      SND_OPTION_TEXT, AT(counter), 0 },
     { 0, "no-source", NULL, "html: leave out the text of source files", SND_OPTION_FLAG,
       AT(no_source), 0 },
     { 'l', "list", NULL, "list the formats", SND_OPTION_FLAG, AT(list), 0 },
@@ -69,6 +73,7 @@ static struct sonde_export_options options_of(const struct export_args *args)
     exporting.off_cpu = args->off_cpu;
     exporting.heap = (enum sonde_heap_bytes)args->bytes;
     exporting.no_source = args->no_source;
+    exporting.counter = args->counter;
     return exporting;
 }
 
@@ -211,6 +216,8 @@ static int run(const struct snd_command *self, int argc, char **argv)
         return snd_usage_error(self, "--no-source requires --to html, got '%s'", args.to);
     if (args.heap && sonde_word_value(SONDE_WORDS_HEAP, args.heap, &args.bytes, &err) != SONDE_OK)
         return snd_usage_error(self, "--heap: %s", err.message);
+    if (args.heap && args.counter)
+        return snd_usage_error(self, "--heap and --counter cannot be combined");
     status = snd_open_trace(self, operands, argv, &trace);
     if (status >= 0)
         return status;

@@ -13,6 +13,7 @@
  * Callgrind knows a function by file and name: where a file has several of one name, the line is
  * part of it. Of a trace whose functions were not counted, its samples: callgrindsamples.c.
  */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,26 +101,47 @@ static void put_function(struct writer *w, uint32_t function)
     snd_out_text(w->out, "\n");
 }
 
-void snd_callgrind_head(struct snd_out *out, const struct sonde_trace *trace, int64_t total_ns)
+/* What readers take for the name of an event: letters, digits and underscores. */
+static void put_event(struct snd_out *out, struct sonde_text name)
+{
+    for (size_t i = 0; i < name.length; i++)
+        snd_out_put(out, isalnum((unsigned char)name.bytes[i]) ? &name.bytes[i] : "_", 1);
+}
+
+void snd_callgrind_head(struct snd_out *out, const struct sonde_trace *trace,
+                        const struct snd_callgrind_event *events, size_t count)
 {
     const struct sonde_process *p = sonde_trace_process(trace, 0);
 
     snd_out_text(out, "# callgrind format\nversion: 1\ncreator: sonde " SND_VERSION "\n");
     snd_out_format(out, "pid: %" PRIu32 "\ncmd: ", p->pid);
     snd_callgrind_text(out, (struct sonde_text){ p->program, strlen(p->program) });
-    snd_out_format(out,
-                   "\npart: 1\n\npositions: line\nevent: ns : nanoseconds\nevents: ns\n"
-                   "summary: %" PRId64 "\n\n",
-                   total_ns);
+    snd_out_text(out, "\npart: 1\n\npositions: line\n");
+    for (size_t i = 0; i < count; i++) {
+        snd_out_text(out, "event: ");
+        put_event(out, events[i].name);
+        snd_out_text(out, " : ");
+        snd_callgrind_text(out, events[i].title);
+        snd_out_text(out, "\n");
+    }
+    snd_out_text(out, "events:");
+    for (size_t i = 0; i < count; i++) {
+        snd_out_text(out, " ");
+        put_event(out, events[i].name);
+    }
+    snd_out_text(out, "\nsummary:");
+    for (size_t i = 0; i < count; i++)
+        snd_out_format(out, " %" PRId64, events[i].total);
+    snd_out_text(out, "\n\n");
 }
 
 static void put_head(struct writer *w, const struct sonde_trace *trace)
 {
-    int64_t total = 0;
+    struct snd_callgrind_event time = SND_CALLGRIND_TIME;
 
     for (size_t i = 0; i < sonde_functions_count(w->functions); i++)
-        total = snd_add(total, sonde_functions_row(w->functions, i)->self_ns);
-    snd_callgrind_head(w->out, trace, total);
+        time.total = snd_add(time.total, sonde_functions_row(w->functions, i)->self_ns);
+    snd_callgrind_head(w->out, trace, &time, 1);
 }
 
 static bool count_names(struct writer *w)

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/unknown.h"
 #include "export/gzip.h"
+#include "model/stackcounts.h"
 #include "snd_config.h"
 
 #if SND_HAVE_PAGE
@@ -33,24 +34,29 @@ const struct snd_exporter snd_exporters[] = {
         NULL },
       snd_export_perfetto },
     { { "folded", ".folded",
-        "folded stacks with self time in microseconds, or bytes, for flame graphs", NULL, NULL },
+        "folded stacks with self time in microseconds, bytes or events, for flame graphs", NULL,
+        NULL },
       snd_export_folded },
     { { "speedscope", ".speedscope.json",
-        "sampled stacks, or ranges, of each thread, or stacks of allocations, for "
-        "www.speedscope.app",
+        "sampled stacks, or ranges, of each thread, or stacks of allocations or of a counter's "
+        "events, for www.speedscope.app",
         NULL, NULL },
       snd_export_speedscope },
     { { "pprof", ".pb.gz",
-        "sampled stacks, or stacks of allocations, for go tool pprof and other readers", NULL,
-        "samples" },
+        "sampled stacks, or stacks of allocations or of counters' events, for go tool pprof and "
+        "other readers",
+        NULL, "samples" },
       snd_export_pprof },
-    { { "perf-script", ".perf", "sampled stacks as perf script prints them, for FlameGraph", NULL,
-        "samples" },
+    { { "perf-script", ".perf",
+        "sampled stacks, by time or by the events of counters, as perf script prints them, for "
+        "FlameGraph",
+        NULL, "samples" },
       snd_export_perf_script },
     { { "pstats", ".prof", "Python functions and their callers, for pstats, snakeviz, gprof2dot",
         NULL, "functions" },
       snd_export_pstats },
-    { { "callgrind", ".callgrind", "functions and their calls, or samples, for KCachegrind", NULL,
+    { { "callgrind", ".callgrind",
+        "functions and their calls, or samples, or events of counters, for KCachegrind", NULL,
         "functions" },
       snd_export_callgrind },
     { { "lprof", ".lprof", "time of lines, for python -m line_profiler", NULL, "lines" },
@@ -62,12 +68,13 @@ const struct snd_exporter snd_exporters[] = {
     { { "csv", ".csv", "one line per range: where, when, how long, what", NULL, NULL },
       snd_export_csv },
     { { "sqlite", ".db",
-        "an SQLite database: ranges, samples, memory, counters, steps, GPU work; no links, tallies",
+        "an SQLite database: ranges, samples, memory, counters and their stacks, steps, GPU work; "
+        "no links, other tallies",
         NULL, NULL },
       snd_export_sqlite },
     { { "parquet", ".parquet",
-        "a folder of Parquet files, by job and process, for DuckDB, Spark, pandas; no links, "
-        "tallies",
+        "the tables of sqlite as a folder of Parquet files, by job and process, for DuckDB, Spark, "
+        "pandas",
         NULL, NULL },
       snd_export_no_stream },
     { { "benchmark", ".yml", "a model's cost as pytorch-benchmark writes it (YAML)", NULL, NULL },
@@ -125,20 +132,24 @@ uint64_t snd_export_pid(const struct sonde_trace *trace, uint32_t process)
     return own->pid;
 }
 
-/* The formats that have stacks of allocations. */
-static const struct {
+/* The formats that have stacks of allocations, or of the events of counters. */
+static const struct stack_writers {
     const char       *name;
-    snd_export_write *write;
-} heap_writers[] = { { "folded", snd_heap_folded },
-                     { "speedscope", snd_heap_speedscope },
-                     { "pprof", snd_heap_pprof } };
+    snd_export_write *heap, *counted;
+} stack_writers[] = { { "folded", snd_heap_folded, snd_counted_folded },
+                      { "speedscope", snd_heap_speedscope, snd_counted_speedscope },
+                      { "pprof", snd_heap_pprof, snd_counted_pprof },
+                      { "perf-script", NULL, snd_counted_perf_script },
+                      { "callgrind", NULL, snd_counted_callgrind } };
 
-static snd_export_write *find_heap_writer(const char *format)
+static const struct stack_writers *find_stack_writers(const char *format)
 {
-    for (size_t i = 0; i < sizeof heap_writers / sizeof heap_writers[0]; i++)
-        if (strcmp(heap_writers[i].name, format) == 0)
-            return heap_writers[i].write;
-    return NULL;
+    static const struct stack_writers none = { 0 };
+
+    for (size_t i = 0; i < sizeof stack_writers / sizeof stack_writers[0]; i++)
+        if (strcmp(stack_writers[i].name, format) == 0)
+            return &stack_writers[i];
+    return &none;
 }
 
 static enum sonde_status refuse_heap(const char *format, struct sonde_error *err)
@@ -146,6 +157,23 @@ static enum sonde_status refuse_heap(const char *format, struct sonde_error *err
     return snd_fail(err, SONDE_E_ARGUMENT,
                     "the format %s has no stacks of allocations; folded, speedscope and pprof have",
                     format);
+}
+
+static enum sonde_status refuse_counter(const char *format, struct sonde_error *err)
+{
+    return snd_fail(err, SONDE_E_ARGUMENT,
+                    "the format %s has no stacks of a counter's events; folded, speedscope, pprof, "
+                    "perf-script and callgrind have",
+                    format);
+}
+
+/* Are there stacks of a counter's events, and nothing else that a format of stacks would show? */
+static bool has_counted_alone(struct sonde_trace *trace)
+{
+    const char *view = "counters";
+
+    sonde_views_with_content(trace, &view, 1);
+    return strcmp(view, "counters") == 0 && snd_counted_stacks_there(trace);
 }
 
 /* The formats that are folders. */
@@ -180,14 +208,20 @@ static enum sonde_status write_any(const struct snd_exporter *exporter, struct s
                                    const struct sonde_export_options *options, struct snd_out *out,
                                    struct sonde_error *err)
 {
-    snd_export_write *write_heap = find_heap_writer(exporter->info.name);
-    bool              is_heap = options->heap != SONDE_HEAP_AUTO;
+    const struct stack_writers *of_stacks = find_stack_writers(exporter->info.name);
+    snd_export_write           *write = exporter->write;
 
-    if (is_heap && !write_heap)
+    if (options->heap != SONDE_HEAP_AUTO && !of_stacks->heap)
         return refuse_heap(exporter->info.name, err);
-    is_heap |= write_heap && strcmp(sonde_default_view(trace), "heap") == 0;
-    return is_heap ? write_heap(trace, options, out, err)
-                   : exporter->write(trace, options, out, err);
+    if (options->counter && !of_stacks->counted)
+        return refuse_counter(exporter->info.name, err);
+    if (options->heap != SONDE_HEAP_AUTO)
+        write = of_stacks->heap;
+    else if (options->counter || (of_stacks->counted && has_counted_alone(trace)))
+        write = of_stacks->counted;
+    else if (of_stacks->heap && strcmp(sonde_default_view(trace), "heap") == 0)
+        write = of_stacks->heap;
+    return write(trace, options, out, err);
 }
 
 static enum sonde_status run(const struct snd_exporter *exporter, struct sonde_trace *trace,
@@ -239,6 +273,8 @@ enum sonde_status sonde_export_folder(struct sonde_trace *trace, const char *for
         return snd_fail(err, SONDE_E_ARGUMENT, "the format '%.60s' is not a folder", format);
     if (used.heap != SONDE_HEAP_AUTO)
         return refuse_heap(format, err);
+    if (used.counter)
+        return refuse_counter(format, err);
     return write(trace, &used, path, err);
 }
 

@@ -9,11 +9,16 @@
  * Each sample that was taken on a CPU is one of them; the number before the event is the time in
  * nanoseconds that it stands for. Samples of waiting threads are left out, as perf takes none. Frames of
  * Python and ranges have the address 0.
+ *
+ * Of counters, a sample for each stack and counter: its number is that of the events, its time 0, since only
+ * their sums are known.
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
+#include "export/countedstacks.h"
 #include "export/exporter.h"
 #include "model/mixed.h"
 #include "read/reader.h"
@@ -57,16 +62,15 @@ static struct sonde_text file_of(const struct script *s, uint32_t process,
                : f->frame.file;
 }
 
-static void put_stack(struct script *s, uint32_t process, uint32_t stack, uint32_t chain)
+static void put_stack(struct script *s, uint32_t process, const struct snd_mixed_frame *frames,
+                      size_t count)
 {
-    size_t count = snd_mixed_frames(&s->mixed, process, stack, chain, s->frames, FRAMES_MAX);
-
     snd_buf_clear(&s->stack);
-    for (size_t i = 0; i < count && i < FRAMES_MAX; i++) {
+    for (size_t i = 0; i < count; i++) {
         uint64_t          address;
-        struct sonde_text file = file_of(s, process, &s->frames[i], &address);
+        struct sonde_text file = file_of(s, process, &frames[i], &address);
         snd_buf_format(&s->stack, "\t%16" PRIx64 " ", address);
-        put_text(&s->stack, s->frames[i].frame.function, true);
+        put_text(&s->stack, frames[i].frame.function, true);
         snd_buf_text(&s->stack, " (");
         put_text(&s->stack, file.length > 0 ? file : (struct sonde_text){ "unknown", 7 }, false);
         snd_buf_text(&s->stack, ")\n");
@@ -74,22 +78,30 @@ static void put_stack(struct script *s, uint32_t process, uint32_t stack, uint32
     snd_buf_text(&s->stack, "\n");
 }
 
-static void put_head(struct script *s, const struct sonde_event *sample, int64_t ns,
-                     uint64_t period)
-{
-    const struct sonde_thread *t = &s->trace->threads[sample->thread].shown;
-    struct sonde_buffer        name = { 0 };
+/* The line before a stack. */
+struct head {
+    struct sonde_text thread;
+    uint32_t          process, tid;
+    int64_t           ns;
+    uint64_t          period;
+    struct sonde_text event;
+};
 
-    if (t->name.length > 0)
-        put_text(&name, t->name, true);
+static void put_head(struct script *s, const struct head *head)
+{
+    struct sonde_buffer name = { 0 };
+    int64_t             ns = head->ns > 0 ? head->ns : 0;
+
+    if (head->thread.length > 0)
+        put_text(&name, head->thread, true);
     else
         snd_buf_text(&name, "thread");
-    ns = ns > 0 ? ns : 0;
     snd_out_format(s->out,
                    "%s %7" PRIu32 "/%-7" PRIu32 " %5" PRId64 ".%06" PRId64 ": %10" PRIu64
-                   " cpu-clock: \n",
-                   snd_buf_string(&name), s->trace->processes[t->process].shown.pid, t->tid,
-                   ns / 1000000000, ns % 1000000000 / 1000, period);
+                   " %.*s: \n",
+                   snd_buf_string(&name), s->trace->processes[head->process].shown.pid, head->tid,
+                   ns / 1000000000, ns % 1000000000 / 1000, head->period, (int)head->event.length,
+                   head->event.bytes);
     s->failed |= name.failed;
     sonde_buffer_release(&name);
 }
@@ -110,11 +122,19 @@ static bool on_sample(void *user, const struct sonde_event *sample, uint32_t cha
 
     if (!(sample->size & SONDE_SAMPLE_ON_CPU))
         return true;
-    put_stack(s, sample->process, sample->aux, chain);
+    const struct sonde_thread *t = &s->trace->threads[sample->thread].shown;
+    size_t frames = snd_mixed_frames(&s->mixed, sample->process, sample->aux, chain, s->frames,
+                                     FRAMES_MAX);
+    put_stack(s, sample->process, s->frames, frames < FRAMES_MAX ? frames : FRAMES_MAX);
     for (uint64_t i = 0; i < count && !s->out->failed; i++) {
-        uint64_t end = total * (i + 1) / count;
-        put_head(s, sample, snd_sub(sample->time_ns, (int64_t)(total - end)),
-                 end - total * i / count);
+        uint64_t    end = total * (i + 1) / count;
+        struct head head = { t->name,
+                             t->process,
+                             t->tid,
+                             snd_sub(sample->time_ns, (int64_t)(total - end)),
+                             end - total * i / count,
+                             { "cpu-clock", 9 } };
+        put_head(s, &head);
         snd_out_put(s->out, s->stack.bytes, s->stack.length);
     }
     s->count += count;
@@ -141,5 +161,44 @@ SND_EXPORT_WRITE(snd_export_perf_script)
         snd_mixed_release(&s.mixed);
     sonde_buffer_release(&s.stack);
     free(s.frames);
+    return st;
+}
+
+static void put_counted(struct script *s, const struct snd_counted_export *counted,
+                        const struct snd_counted_stack *stack)
+{
+    const struct sonde_process *process = sonde_trace_process(s->trace, stack->process);
+
+    put_stack(s, stack->process, counted->frames, counted->frame_count);
+    for (uint32_t n = 0; n < counted->counter_count; n++) {
+        struct head head = {
+            .thread = { process->program, strlen(process->program) },
+            .process = stack->process,
+            .tid = process->pid,
+            .period = snd_counted_events(counted, stack, n),
+            .event = snd_counted_name(counted, n),
+        };
+        if (head.period == 0)
+            continue;
+        put_head(s, &head);
+        snd_out_put(s->out, s->stack.bytes, s->stack.length);
+    }
+    s->failed |= s->stack.failed;
+}
+
+SND_EXPORT_WRITE(snd_counted_perf_script)
+{
+    struct script                   s = { .trace = trace, .out = out };
+    struct snd_counted_export       counted;
+    const struct snd_counted_stack *stack;
+    enum sonde_status               st = snd_counted_open(&counted, trace, options->counter, err);
+
+    while (st == SONDE_OK && !s.failed && !out->failed &&
+           (stack = snd_counted_next(&counted)) != NULL)
+        put_counted(&s, &counted, stack);
+    if (st == SONDE_OK && s.failed)
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the stacks");
+    sonde_buffer_release(&s.stack);
+    snd_counted_release(&counted);
     return st;
 }

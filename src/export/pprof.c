@@ -7,12 +7,14 @@
  * labels. Times of single samples are not kept: the format has none.
  *
  * Of allocations, a sample for each stack of each heap, with all their sums (heapstacks.h); the one that was asked
- * for is the one that readers show first.
+ * for is the one that readers show first. Of counters, a sample for each stack, with the events of each
+ * (countedstacks.h).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
+#include "export/countedstacks.h"
 #include "export/exporter.h"
 #include "export/gzip.h"
 #include "export/heapstacks.h"
@@ -59,13 +61,24 @@ enum {
     FUNCTION_START = 5,
 };
 
+/* What the numbers of a sample are. */
+struct type {
+    struct sonde_text name;
+    const char       *unit;
+};
+#define NAMED(name)           \
+    {                         \
+        name, sizeof name - 1 \
+    }
+
 struct profile {
-    struct sonde_trace      *trace;
-    struct snd_sample_counts counts; /* of samples */
-    struct snd_heap_stacks   heap;   /* or of allocations */
-    const char *const (*types)[2];
-    size_t      type_count;
-    const char *shown_first; /* of the types; NULL: the last */
+    struct sonde_trace       *trace;
+    struct snd_sample_counts  counts;  /* of samples */
+    struct snd_heap_stacks    heap;    /* or of allocations */
+    struct snd_counted_export counted; /* or of counters */
+    const struct type        *types;
+    size_t                    type_count;
+    const struct type        *shown_first; /* of the types; NULL: the last */
     void (*put_rows)(struct profile *p);
     struct snd_texts        strings;
     struct snd_map          functions, locations, mappings; /* to ids, from 1 */
@@ -242,17 +255,34 @@ static void put_heap(struct profile *p)
     }
 }
 
+static void put_counted(struct profile *p)
+{
+    const struct snd_counted_stack *stack;
+
+    while (!p->failed && !p->out->failed && (stack = snd_counted_next(&p->counted)) != NULL) {
+        uint64_t values[SND_THREAD_COUNTERS_MOST], any = 0;
+        for (uint32_t n = 0; n < p->counted.counter_count; n++)
+            any |= values[n] = snd_counted_events(&p->counted, stack, n);
+        if (any == 0)
+            continue;
+        size_t at = open_sample(p, stack->process, p->counted.frames, p->counted.frame_count,
+                                values);
+        snd_pb_close(&p->message, at);
+        flush(p);
+    }
+}
+
 static void put_types(struct profile *p)
 {
     literal(p, ""); /* the first string is the empty one */
     for (size_t i = 0; i < p->type_count; i++) {
         size_t at = snd_pb_open(&p->message, PROFILE_SAMPLE_TYPE);
-        snd_pb_uint(&p->message, VALUE_TYPE, literal(p, p->types[i][0]));
-        snd_pb_uint(&p->message, VALUE_UNIT, literal(p, p->types[i][1]));
+        snd_pb_uint(&p->message, VALUE_TYPE, string_of(p, p->types[i].name));
+        snd_pb_uint(&p->message, VALUE_UNIT, literal(p, p->types[i].unit));
         snd_pb_close(&p->message, at);
     }
     if (p->shown_first)
-        snd_pb_uint(&p->message, PROFILE_DEFAULT_TYPE, literal(p, p->shown_first));
+        snd_pb_uint(&p->message, PROFILE_DEFAULT_TYPE, string_of(p, p->shown_first->name));
 }
 
 static void put_end(struct profile *p)
@@ -329,9 +359,9 @@ static enum sonde_status write_all(struct profile *p, bool is_compressed, struct
 
 SND_EXPORT_WRITE(snd_export_pprof)
 {
-    static const char *const types[][2] = { { "samples", "count" },
-                                            { "wall", "nanoseconds" },
-                                            { "cpu", "nanoseconds" } };
+    static const struct type types[] = { { NAMED("samples"), "count" },
+                                         { NAMED("wall"), "nanoseconds" },
+                                         { NAMED("cpu"), "nanoseconds" } };
     struct profile           p = {
                   .trace = trace,
                   .out = out,
@@ -352,22 +382,46 @@ SND_EXPORT_WRITE(snd_export_pprof)
 
 SND_EXPORT_WRITE(snd_heap_pprof)
 {
-    static const char *const types[][2] = { { "allocations", "count" },   { "allocated", "bytes" },
-                                            { "peak_blocks", "count" },   { "peak", "bytes" },
-                                            { "leaked_blocks", "count" }, { "leaked", "bytes" } };
-    static const char *const first[] = { "peak", "peak", "allocated", "leaked" };
-    struct profile           p = {
-                  .trace = trace,
-                  .out = out,
-                  .types = types,
-                  .type_count = sizeof types / sizeof types[0],
-                  .shown_first = first[options->heap],
-                  .put_rows = put_heap,
+    static const struct type types[] = {
+        { NAMED("allocations"), "count" },   { NAMED("allocated"), "bytes" },
+        { NAMED("peak_blocks"), "count" },   { NAMED("peak"), "bytes" },
+        { NAMED("leaked_blocks"), "count" }, { NAMED("leaked"), "bytes" },
+    };
+    static const size_t first[] = { [SONDE_HEAP_AUTO] = 3,
+                                    [SONDE_HEAP_PEAK] = 3,
+                                    [SONDE_HEAP_ALLOCATED] = 1,
+                                    [SONDE_HEAP_LEAKED] = 5 };
+    struct profile      p = {
+             .trace = trace,
+             .out = out,
+             .types = types,
+             .type_count = sizeof types / sizeof types[0],
+             .shown_first = &types[first[options->heap]],
+             .put_rows = put_heap,
     };
     enum sonde_status st = snd_heap_stacks_open(&p.heap, trace, err);
 
     if (st == SONDE_OK)
         st = write_all(&p, options->gzip, out, err);
     snd_heap_stacks_release(&p.heap);
+    return st;
+}
+
+SND_EXPORT_WRITE(snd_counted_pprof)
+{
+    struct type       types[SND_THREAD_COUNTERS_MOST];
+    struct profile    p = { .trace = trace, .out = out, .types = types, .put_rows = put_counted };
+    enum sonde_status st = snd_counted_open(&p.counted, trace, options->counter, err);
+
+    if (st == SONDE_OK) {
+        p.type_count = p.counted.counter_count;
+        for (uint32_t n = 0; n < p.type_count; n++)
+            types[n] = (struct type){ snd_counted_name(&p.counted, n),
+                                      snd_counted_is_time(&p.counted, n) ? "nanoseconds"
+                                                                         : "count" };
+        p.shown_first = &types[0];
+        st = write_all(&p, options->gzip, out, err);
+    }
+    snd_counted_release(&p.counted);
     return st;
 }

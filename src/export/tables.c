@@ -11,6 +11,7 @@
 #include "export/tensors.h"
 #include "format/fields.h"
 #include "model/averages.h"
+#include "model/stackcounts.h"
 #include "model/summary.h"
 #include "read/walk.h"
 #include "sonde/export.h"
@@ -405,6 +406,36 @@ static void write_threads(struct writer *w)
     }
 }
 
+static void write_counted(struct writer *w, const struct snd_counted_stack *stack,
+                          const struct snd_counter_names *names)
+{
+    write_stack(w, stack->process, stack->stack);
+    for (uint32_t n = 0; n < names->count; n++) {
+        if (stack->samples[n] == 0 && stack->events[n] == 0)
+            continue;
+        add_number(w, stack->process);
+        add_text(w, names->items[n].name);
+        add_stack(w, stack->stack);
+        add_number(w, (int64_t)stack->samples[n]);
+        add_number(w, (int64_t)stack->events[n]);
+        end_row(w, SND_TABLE_stack_counters);
+    }
+}
+
+static enum sonde_status write_stack_counters(struct writer *w, struct sonde_error *err)
+{
+    struct snd_counter_names  names = { .count = 0 };
+    struct snd_counted_stacks stacks;
+    enum sonde_status         st = snd_counted_stacks_fill(&stacks, w->trace, &names, err);
+
+    for (uint32_t i = 0; st == SONDE_OK && i < stacks.count && !w->stopped; i++)
+        write_counted(w, &stacks.rows[i], &names);
+    if (st == SONDE_OK && w->out_of_memory)
+        st = snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
+    snd_counted_stacks_release(&stacks);
+    return st;
+}
+
 static void write_summary(struct writer *w, const struct sonde_summary *summary)
 {
     for (size_t i = 0; i < sonde_summary_ledger_count(summary); i++) {
@@ -430,6 +461,7 @@ static void write_summary(struct writer *w, const struct sonde_summary *summary)
     (SND_SQL_ONLY(samples) | SND_SQL_ONLY(memory) | SND_SQL_ONLY(counters) | SND_SQL_ONLY(marks) | \
      SND_SQL_ONLY(stacks))
 #define OF_RANGES (SND_SQL_ONLY(ranges) | SND_SQL_ONLY(stacks))
+#define OF_STACK_COUNTERS (SND_SQL_ONLY(stack_counters) | SND_SQL_ONLY(stacks))
 #define OF_SUMMARY (SND_SQL_ONLY(ledger) | SND_SQL_ONLY(steps))
 
 static enum sonde_status walk(struct writer *w, struct sonde_error *err)
@@ -458,6 +490,8 @@ enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, snd_s
         st = walk(&w, err);
     if (st == SONDE_OK && !w.stopped && wanted & SND_SQL_ONLY(gpu_work))
         st = snd_sql_gpu_rows(trace, row, user, &w.stopped, err);
+    if (st == SONDE_OK && !w.stopped && wanted & OF_STACK_COUNTERS)
+        st = write_stack_counters(&w, err);
     if (st == SONDE_OK && !w.stopped) {
         write_processes(&w);
         write_threads(&w);

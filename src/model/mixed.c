@@ -385,3 +385,17 @@ size_t snd_mixed_frames(const struct snd_mixed *mixed, uint32_t process, uint32_
         put_ranges(mixed, chain, frames, size, &count);
     return count;
 }
+
+size_t snd_mixed_some_frames(const struct snd_mixed *mixed, uint32_t process, uint32_t stack,
+                             struct snd_mixed_frame *frames, size_t size)
+{
+    static const struct snd_mixed_frame unknown = {
+        .frame = { .function = { "(not known)", 11 }, .file = { "", 0 } },
+        .is_native = true,
+    };
+    size_t count = snd_mixed_frames(mixed, process, stack, 0, frames, size);
+
+    if (count == 0)
+        frames[count++] = unknown;
+    return count < size ? count : size;
+}

@@ -77,6 +77,10 @@ struct snd_mixed_frame {
 size_t snd_mixed_frames(const struct snd_mixed *mixed, uint32_t process, uint32_t stack,
                         uint32_t chain, struct snd_mixed_frame *frames, size_t size);
 
+/* Those of a stack without ranges: at least one, "(not known)", and `size` at most. */
+size_t snd_mixed_some_frames(const struct snd_mixed *mixed, uint32_t process, uint32_t stack,
+                             struct snd_mixed_frame *frames, size_t size);
+
 /* The name of the innermost range of a chain. */
 struct sonde_text snd_chain_name(const struct snd_mixed *mixed, uint32_t chain);
 

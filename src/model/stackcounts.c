@@ -11,6 +11,84 @@
 
 #define FRAMES_MAX 4096u /* of a stack: more than a sample has, with those that were inlined */
 
+/* --------------------------------------------------------------------- stacks */
+
+static bool is_counted(const struct sonde_tally_row *row)
+{
+    return row->kind == SND_TALLY_STACK_COUNTERS && row->other < SND_THREAD_COUNTERS_MOST;
+}
+
+bool snd_counted_stacks_there(const struct sonde_trace *trace)
+{
+    struct sonde_tally_row row;
+
+    for (uint32_t p = 0; p < sonde_trace_process_count(trace); p++)
+        for (uint32_t n = 0; sonde_trace_tally(trace, p, n, &row); n++)
+            if (is_counted(&row))
+                return true;
+    return false;
+}
+
+static struct snd_counted_stack *find_stack(struct snd_counted_stacks *all, struct snd_map *known,
+                                            uint32_t process, uint32_t stack)
+{
+    struct snd_key key = { process, stack, 0 };
+    uint32_t       at;
+
+    if (snd_map_get(known, key, &at))
+        return &all->rows[at];
+    if (!snd_grow(&all->rows, &all->capacity, all->count, sizeof *all->rows) ||
+        !snd_map_put(known, key, all->count))
+        return NULL;
+    all->rows[all->count] = (struct snd_counted_stack){ .process = process, .stack = stack };
+    return &all->rows[all->count++];
+}
+
+static bool add_process(struct snd_counted_stacks *all, struct snd_map *known,
+                        const struct sonde_trace *trace, uint32_t process,
+                        const uint8_t place[SND_THREAD_COUNTERS_MOST])
+{
+    struct sonde_tally_row row;
+
+    for (uint32_t n = 0; sonde_trace_tally(trace, process, n, &row); n++) {
+        if (!is_counted(&row) || place[row.other] == 0)
+            continue;
+        struct snd_counted_stack *stack = find_stack(all, known, process, row.key);
+        if (!stack)
+            return false;
+        stack->samples[place[row.other] - 1] += row.words[SND_STACK_COUNTERS_SAMPLES];
+        stack->events[place[row.other] - 1] += row.words[SND_STACK_COUNTERS_EVENTS];
+    }
+    return true;
+}
+
+enum sonde_status snd_counted_stacks_fill(struct snd_counted_stacks *stacks,
+                                          struct sonde_trace        *trace,
+                                          struct snd_counter_names *names, struct sonde_error *err)
+{
+    struct snd_map    known = { 0 };
+    struct sonde_text list;
+    bool              done = true;
+
+    *stacks = (struct snd_counted_stacks){ 0 };
+    for (uint32_t p = 0; done && p < sonde_trace_process_count(trace); p++) {
+        uint8_t place[SND_THREAD_COUNTERS_MOST] = { 0 };
+        if (!snd_meta_find(trace, p, SND_META_COUNTERS_FUNCTIONS, &list))
+            continue;
+        snd_counter_names_add(names, list, place);
+        done = add_process(stacks, &known, trace, p, place);
+    }
+    snd_map_release(&known);
+    return done ? SONDE_OK : snd_fail(err, SONDE_E_NOMEM, "out of memory for counted stacks");
+}
+
+void snd_counted_stacks_release(struct snd_counted_stacks *stacks)
+{
+    free(stacks->rows);
+}
+
+/* ------------------------------------------------------------------ functions */
+
 struct filler {
     struct snd_counted_functions *functions;
     struct snd_mixed              mixed; /* for the frames of stacks; no ranges */
@@ -42,44 +120,23 @@ static bool find_row(struct filler *f, const struct sonde_frame *frame, uint32_t
     return true;
 }
 
-static bool add_stack(struct filler *f, uint32_t process, uint32_t stack, uint32_t counter,
-                      uint64_t events)
+static bool add_stack(struct filler *f, const struct snd_counted_stack *stack)
 {
-    static const struct snd_mixed_frame unknown = { .frame = { .function = { "(not known)", 11 },
-                                                               .file = { "", 0 } } };
-    size_t   count = snd_mixed_frames(&f->mixed, process, stack, 0, f->frames, FRAMES_MAX);
-    uint32_t row;
+    size_t   count = snd_mixed_some_frames(&f->mixed, stack->process, stack->stack, f->frames,
+                                           FRAMES_MAX);
+    uint32_t number;
 
-    if (count > FRAMES_MAX)
-        count = FRAMES_MAX;
-    if (count == 0)
-        f->frames[count++] = unknown;
     f->stacks++;
     for (size_t i = 0; i < count; i++) {
-        if (!find_row(f, &f->frames[i].frame, &row) || !f->seen)
+        if (!find_row(f, &f->frames[i].frame, &number) || !f->seen)
             return false;
-        if (i == 0)
-            f->functions->rows[row].self[counter] += events;
-        if (f->seen[row] != f->stacks)
-            f->functions->rows[row].total[counter] += events;
-        f->seen[row] = f->stacks;
+        struct snd_counted_function *row = &f->functions->rows[number];
+        for (size_t n = 0; n < SND_THREAD_COUNTERS_MOST; n++) {
+            row->self[n] += i == 0 ? stack->events[n] : 0;
+            row->total[n] += f->seen[number] != f->stacks ? stack->events[n] : 0;
+        }
+        f->seen[number] = f->stacks;
     }
-    return true;
-}
-
-static bool add_process(struct filler *f, uint32_t process, struct snd_counter_names *names,
-                        struct sonde_text list)
-{
-    uint8_t                place[SND_THREAD_COUNTERS_MOST] = { 0 };
-    struct sonde_tally_row row;
-
-    snd_counter_names_add(names, list, place);
-    for (uint32_t n = 0; sonde_trace_tally(f->mixed.trace, process, n, &row); n++)
-        if (row.kind == SND_TALLY_STACK_COUNTERS && row.other < SND_THREAD_COUNTERS_MOST &&
-            place[row.other] != 0 &&
-            !add_stack(f, process, row.key, place[row.other] - 1u,
-                       row.words[SND_STACK_COUNTERS_EVENTS]))
-            return false;
     return true;
 }
 
@@ -102,22 +159,24 @@ enum sonde_status snd_counted_functions_fill(struct snd_counted_functions *funct
                                              struct snd_counter_names     *names,
                                              struct sonde_error           *err)
 {
-    struct filler     f = { .functions = functions, .mixed = { .trace = trace } };
-    struct sonde_text list;
-    bool              done = true;
+    struct filler             f = { .functions = functions, .mixed = { .trace = trace } };
+    struct snd_counted_stacks stacks;
 
     *functions = (struct snd_counted_functions){ 0 };
+    enum sonde_status status = snd_counted_stacks_fill(&stacks, trace, names, err);
     f.frames = calloc(FRAMES_MAX, sizeof *f.frames);
-    for (uint32_t p = 0; f.frames && done && p < sonde_trace_process_count(trace); p++)
-        if (snd_meta_find(trace, p, SND_META_COUNTERS_FUNCTIONS, &list))
-            done = add_process(&f, p, names, list);
+    bool done = f.frames != NULL;
+    for (uint32_t i = 0; done && i < stacks.count; i++)
+        done = add_stack(&f, &stacks.rows[i]);
     if (done && functions->count > 0)
         qsort(functions->rows, functions->count, sizeof *functions->rows, compare);
-    done &= f.frames != NULL;
     free(f.frames);
     free(f.seen);
     snd_map_release(&f.by_place);
-    return done ? SONDE_OK : snd_fail(err, SONDE_E_NOMEM, "out of memory for counted functions");
+    snd_counted_stacks_release(&stacks);
+    if (status == SONDE_OK && !done)
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for counted functions");
+    return status;
 }
 
 void snd_counted_functions_release(struct snd_counted_functions *functions)

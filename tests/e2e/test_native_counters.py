@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """sonde run --counters --per-function on native programs: which functions cause the events, beside perf and the truth."""
 import collections
+import contextlib
+import json
 import os
 import pathlib
 import re
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 
@@ -31,9 +34,16 @@ def count(tmp_path, program, counters="page-faults", *options, before=()):
     return trace, done.stdout, done.stderr.decode()
 
 
+def counted(trace):
+    return read_json("report", trace, "--view", "function-counters", "--rows", "-1", "--json")["rows"]
+
+
 def functions(trace):
-    found = read_json("report", trace, "--view", "function-counters", "--rows", "-1", "--json")["rows"]
-    return {row["function"]: row for row in found}
+    return {row["function"]: row for row in counted(trace)}
+
+
+def all_faults(trace):
+    return sum(row["self_page_faults"] for row in counted(trace))  # several functions may have one name
 
 
 def shares(values):
@@ -75,7 +85,7 @@ def test_samples_stand_for_all_events(tmp_path, build):
     """The sum over the functions of all runs is what was counted, and a function that calls itself counts once."""
     trace, said, _ = count(tmp_path, build("faults"), "page-faults", "-r", "2")
     rows, whole = functions(trace), 2 * whole_count(trace, "page-faults")
-    assert abs(sum(row["self_page_faults"] for row in rows.values()) / whole - 1) < SUM_ERROR
+    assert abs(all_faults(trace) / whole - 1) < SUM_ERROR
     assert abs(rows["main"]["page_faults"] / whole - 1) < 0.1 and rows["main"]["self_page_faults"] < 0.01 * whole
     assert rows["touch_deep"]["page_faults"] == rows["touch_deep"]["self_page_faults"]
     assert rows["touch_many"]["file"].endswith("faults.c")
@@ -84,10 +94,42 @@ def test_samples_stand_for_all_events(tmp_path, build):
 
 
 def test_events_are_no_time(tmp_path, build):
-    """Nothing that shows time, or samples by time, has them."""
+    """Nothing that shows time, or samples by time, has them; exports of stacks have them under their names."""
     trace, *_ = count(tmp_path, build("faults"))
     assert b"The trace has no samples" in read("report", trace, "--view", "samples")
-    assert read("export", trace, "--to", "folded", "-o", "-") == b""
+    stacks = folded(trace)
+    assert {stack.split(";")[0] for stack in stacks} == {"page-faults"}
+    assert sum(stacks.values()) == all_faults(trace)
+
+
+def folded(trace, *options):
+    stacks = collections.Counter()
+    for line in read("export", trace, "--to", "folded", *options, "-o", "-").decode().splitlines():
+        stack, number = line.rsplit(" ", 1)
+        stacks[stack] += int(number)
+    return stacks
+
+
+def test_exports_have_them_beside_time(tmp_path, build):
+    """A trace with both exports time, unless a counter is named: then what the report has of that one."""
+    trace, *_ = count(tmp_path, build("faults"), "page-faults,context-switches", "--sample")
+    own = all_faults(trace)
+    stacks = folded(trace)
+    assert stacks and not any(stack.startswith("page-faults;") for stack in stacks)
+    assert sum(folded(trace, "--counter", "page-faults").values()) == own
+    script = read("export", trace, "--to", "perf-script", "--counter", "page-faults", "-o", "-").decode()
+    assert sum(int(n) for n in re.findall(r": +(\d+) page-faults: $", script, re.M)) == own
+    assert "cpu-clock" not in script and "context-switches" not in script
+    callgrind = read("export", trace, "--to", "callgrind", "--counter", "page-faults", "-o", "-").decode()
+    assert re.findall(r"^summary: (.*)", callgrind, re.M) == [str(own)]
+    scope = json.loads(read("export", trace, "--to", "speedscope", "--counter", "all", "-o", "-"))
+    assert {p["name"]: p["endValue"] for p in scope["profiles"]}["page-faults"] == own
+    read("export", trace, "--to", "sqlite", "-o", tmp_path / "t.db")
+    with contextlib.closing(sqlite3.connect(tmp_path / "t.db")) as db:
+        found = dict(db.execute("select counter, sum(events) from stack_counters group by 1"))
+        inner = db.execute("""select count(*) from stack_counters c where stack is not null and not exists
+                              (select 1 from stacks s where s.process = c.process and s.stack = c.stack)""").fetchone()
+    assert found["page-faults"] == own and inner == (0,)
 
 
 def test_each_counter_has_its_columns(tmp_path, build):

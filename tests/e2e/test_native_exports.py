@@ -85,8 +85,9 @@ def varints(packed):
             value = shift = 0
 
 
-def test_pprof_has_every_stack_and_its_times(trace):
-    profile = list(fields(gzip.decompress(export(trace, "pprof").read_bytes())))
+def read_pprof(path):
+    """Its types, and its samples: the stack, innermost first, and a value of each type."""
+    profile = list(fields(gzip.decompress(path.read_bytes())))
     strings = [value.decode() for number, value in profile if number == 6]
     assert strings[0] == ""
     names = {f[1]: strings[f[2]] for f in (dict(fields(v)) for n, v in profile if n == 5)}
@@ -96,19 +97,25 @@ def test_pprof_has_every_stack_and_its_times(trace):
             location = dict(fields(value))
             lines[location[1]] = names[dict(fields(location[4]))[1]]
     types = [tuple(strings[v] for _, v in fields(value)) for number, value in profile if number == 1]
-    assert types == [("samples", "count"), ("wall", "nanoseconds"), ("cpu", "nanoseconds")]
+    samples = [dict(fields(value)) for number, value in profile if number == 2]
+    return types, [([lines[i] for i in varints(sample[1])], list(varints(sample[2]))) for sample in samples]
+
+
+def add_up(stacks):
+    """Own and total by function, of (stack, innermost first; number)."""
     own, total = collections.Counter(), collections.Counter()
-    for number, value in profile:
-        if number != 2:
-            continue
-        sample = dict(fields(value))
-        stack = [lines[i] for i in varints(sample[1])]
-        cpu = list(varints(sample[2]))[2]
+    for stack, number in stacks:
         if stack:
-            own[stack[0]] += cpu
+            own[stack[0]] += number
         for name in set(stack):
-            total[name] += cpu
-    assert (+own, +total) == tuple(+c for c in functions(trace))
+            total[name] += number
+    return +own, +total
+
+
+def test_pprof_has_every_stack_and_its_times(trace):
+    types, samples = read_pprof(export(trace, "pprof"))
+    assert types == [("samples", "count"), ("wall", "nanoseconds"), ("cpu", "nanoseconds")]
+    assert add_up((stack, values[2]) for stack, values in samples) == tuple(+c for c in functions(trace))
 
 
 @needs_pprof
@@ -177,8 +184,8 @@ def test_perf_script_collapses_to_our_folded_stacks(tmp_path):
     assert all(abs(shares[0][stack] - shares[1][stack]) < 0.01 for stack in ours), shares
 
 
-def read_callgrind(text):
-    """Own and total time by function: what it takes itself, and with that of its calls."""
+def read_callgrind(text, event=0):
+    """Own and total time by function, or another event: what it takes itself, and with that of its calls."""
     names, own, total, name, is_call = {}, collections.Counter(), collections.Counter(), None, False
     for line in text.splitlines():
         if match := re.match(r"(c?fn)=\((\d+)\)(?: (.*))?$", line):
@@ -187,9 +194,10 @@ def read_callgrind(text):
                 name = names[match.group(2)]
         elif line.startswith("calls="):
             is_call = True
-        elif match := re.match(r"\d+ (\d+)$", line):
-            total[name] += int(match.group(1))
-            own[name] += 0 if is_call else int(match.group(1))
+        elif re.match(r"\d+( \d+)+$", line):
+            value = int(line.split()[event + 1])
+            total[name] += value
+            own[name] += 0 if is_call else value
             is_call = False
     return own, total
 
@@ -283,3 +291,78 @@ def test_instructions_of_a_real_program(tmp_path):
     assert b"the file has changed since" in sonde("report", trace, "--view", "asm").stdout
     program.unlink()
     assert b"the file is not here" in sonde("report", trace, "--view", "asm").stdout
+
+
+COUNTERS = ("page-faults", "context-switches")
+
+
+def of_report(trace):
+    """{counter: own and total by function}."""
+    rows = json.loads(sonde("report", trace, "--view", "function-counters", "--rows", "-1", "--json").stdout)["rows"]
+    keys = {counter: counter.replace("-", "_") for counter in COUNTERS}
+    return {counter: tuple(+collections.Counter({row["function"]: row[before + key] for row in rows})
+                           for before in ("self_", "")) for counter, key in keys.items()}
+
+
+def of_folded(path):
+    lines = [line.rsplit(" ", 1) for line in path.read_text().splitlines()]
+    stacks = [([re.sub(r" \([^()]*:\d+\)$", "", f) for f in stack.split(";")], int(n)) for stack, n in lines]
+    return {counter: add_up((stack[:0:-1], n) for stack, n in stacks if stack[0] == counter) for counter in COUNTERS}
+
+
+def of_speedscope(path):
+    file = json.loads(path.read_text())
+    names = [frame["name"] for frame in file["shared"]["frames"]]
+    return {p["name"]: add_up(([names[i] for i in reversed(stack)], n) for stack, n in zip(p["samples"], p["weights"]))
+            for p in file["profiles"]}
+
+
+def of_pprof(path):
+    types, samples = read_pprof(path)
+    assert all(unit == "count" for _, unit in types)
+    return {name: add_up((stack, values[n]) for stack, values in samples) for n, (name, _) in enumerate(types)}
+
+
+def of_perf_script(path):
+    stacks = {counter: [] for counter in COUNTERS}
+    for sample in path.read_text().split("\n\n")[:-1]:
+        head, *frames = sample.splitlines()
+        events, counter = re.search(r": +(\d+) (\S+): $", head).groups()
+        stacks[counter].append(([re.match(r"\t *0 (.*) \(\S+\)$", f).group(1) for f in frames], int(events)))
+    return {counter: add_up(found) for counter, found in stacks.items()}
+
+
+def of_callgrind(path):
+    text = path.read_text()
+    names = re.findall(r"^event: \S+ : (.*)$", text, re.M)
+    return {name: tuple(+c for c in read_callgrind(text, n)) for n, name in enumerate(names)}
+
+
+@pytest.mark.parametrize("form, read", [("folded", of_folded), ("speedscope", of_speedscope), ("pprof", of_pprof),
+                                        ("perf-script", of_perf_script), ("callgrind", of_callgrind)],
+                         ids=lambda value: value if isinstance(value, str) else "")
+def test_events_of_counters_are_those_of_the_report(tmp_path, form, read):
+    path = tmp_path / "t.sonde"
+    subprocess.run([GEN, "stack_counters", path], check=True)
+    expected = of_report(path)
+    assert sum(expected["page-faults"][0].values()) == 348
+    assert read(export(path, form)) == expected
+
+
+@needs_pprof
+def test_go_reads_the_events(tmp_path):
+    path = tmp_path / "t.sonde"
+    subprocess.run([GEN, "stack_counters", path], check=True)
+    for options, own in (([], 300), (["-sample_index=context-switches"], 2)):
+        done = subprocess.run([*PPROF, "-top", "-symbolize=none", *options, export(path, "pprof")], capture_output=True,
+                              text=True, check=True)
+        assert re.search(rf"^ *{own} .* touch$", done.stdout, re.M), done.stdout
+
+
+def test_callgrind_annotate_reads_the_events(tmp_path):
+    annotate = shutil.which("callgrind_annotate") or pytest.skip("callgrind_annotate is not installed (tools/setup test)")
+    path = tmp_path / "t.sonde"
+    subprocess.run([GEN, "stack_counters", path], check=True)
+    done = subprocess.run([annotate, export(path, "callgrind")], capture_output=True, text=True, check=True)
+    assert re.search(r"page_faults\s+context_switches", done.stdout), done.stdout
+    assert re.search(r"^300 .*2 .*touch", done.stdout, re.M), done.stdout
