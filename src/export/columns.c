@@ -16,8 +16,11 @@ void snd_columns_init(struct snd_columns *columns, const struct snd_sql_table *t
 {
     *columns = (struct snd_columns){ 0 };
     for (size_t i = 0; i < snd_sql_column_count(table); i++)
-        if (i != left_out)
-            columns->columns[columns->column_count++].type = table->columns[i].type;
+        if (i != left_out) {
+            struct snd_column *column = &columns->columns[columns->column_count++];
+            column->type = table->columns[i].type;
+            columns->row_bytes += item_size(column);
+        }
 }
 
 void snd_columns_release(struct snd_columns *columns)
@@ -27,15 +30,6 @@ void snd_columns_release(struct snd_columns *columns)
         free(columns->columns[i].valid);
     }
     *columns = (struct snd_columns){ 0 };
-}
-
-size_t snd_columns_row_bytes(const struct snd_columns *columns)
-{
-    size_t bytes = 0;
-
-    for (size_t i = 0; i < columns->column_count; i++)
-        bytes += item_size(&columns->columns[i]);
-    return bytes;
 }
 
 static bool grow_one(void **array, size_t size)
@@ -65,11 +59,9 @@ static bool make_room(struct snd_columns *columns)
     return true;
 }
 
-/* Bits are kept from the first null on: most columns have none. */
+/* Bits are kept from the first null on: most columns have none. Not for a value before it. */
 static void set_valid(struct snd_column *column, size_t row, bool is_valid)
 {
-    if (is_valid && column->null_count == 0)
-        return;
     if (column->null_count == 0)
         memset(column->valid, 0xff, row / 8 + 1);
     uint8_t bit = (uint8_t)(1u << row % 8);
@@ -78,26 +70,40 @@ static void set_valid(struct snd_column *column, size_t row, bool is_valid)
     column->null_count += !is_valid;
 }
 
-static bool set_value(struct snd_column *column, size_t row, const struct snd_sql_value *value,
-                      struct snd_texts *texts)
+static bool add_text(struct snd_column_texts *texts, struct sonde_text text, uint32_t *number)
 {
-    set_valid(column, row, !value->is_null);
-    switch (column->type) {
-    case SND_SQL_INTEGER:
+    const char *bytes = text.bytes ? text.bytes : "";
+    uint32_t   *latest = &texts->latest[((uintptr_t)bytes >> 4) % SND_COLUMN_TEXTS];
+
+    if (*latest != 0) { /* the bytes there may be others by now */
+        const struct snd_text *known = &texts->all.items[*latest - 1];
+        if (known->length == text.length && memcmp(known->bytes, bytes, text.length) == 0) {
+            *number = *latest - 1;
+            return true;
+        }
+    }
+    if (!snd_texts_add(&texts->all, bytes, text.length, number))
+        return false;
+    *latest = *number + 1;
+    return true;
+}
+
+/* Reals are kept by their bits, as numbers are. */
+static inline bool set_value(struct snd_column *column, size_t row,
+                             const struct snd_sql_value *value, struct snd_column_texts *texts)
+{
+    if (value->is_null || column->null_count > 0)
+        set_valid(column, row, !value->is_null);
+    if (column->type != SND_SQL_TEXT) {
         column->numbers[row] = value->is_null ? 0 : value->number;
         return true;
-    case SND_SQL_REAL:
-        column->reals[row] = value->is_null ? 0 : value->real;
-        return true;
-    default:
-        column->texts[row] = 0;
-        return value->is_null || snd_texts_add(texts, value->text.bytes ? value->text.bytes : "",
-                                               value->text.length, &column->texts[row]);
     }
+    column->texts[row] = 0;
+    return value->is_null || add_text(texts, value->text, &column->texts[row]);
 }
 
 bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values,
-                     size_t left_out, struct snd_texts *texts)
+                     size_t left_out, struct snd_column_texts *texts)
 {
     if (!make_room(columns))
         return false;
@@ -115,7 +121,9 @@ bool snd_columns_copy(struct snd_columns *columns, const struct snd_columns *sou
     for (size_t i = 0; i < columns->column_count; i++) {
         struct snd_column       *to = &columns->columns[i];
         const struct snd_column *of = &source->columns[i];
-        set_valid(to, columns->count, !snd_column_is_null(of, from));
+        bool                     is_null = snd_column_is_null(of, from);
+        if (is_null || to->null_count > 0)
+            set_valid(to, columns->count, !is_null);
         if (to->type == SND_SQL_TEXT)
             to->texts[columns->count] = of->texts[from];
         else

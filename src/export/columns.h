@@ -28,6 +28,14 @@ struct snd_column {
 struct snd_columns {
     struct snd_column columns[SND_SQL_COLUMNS_MAX];
     size_t            column_count, count, capacity;
+    size_t            row_bytes; /* what a row takes */
+};
+
+/* Where texts of the table are that were added lately, by address: nearly all come again and again. */
+#define SND_COLUMN_TEXTS 256
+struct snd_column_texts {
+    struct snd_texts all;
+    uint32_t         latest[SND_COLUMN_TEXTS]; /* in `all`, plus one; 0: none */
 };
 
 /* Without the column `left_out`, or SIZE_MAX. */
@@ -36,11 +44,9 @@ void snd_columns_init(struct snd_columns *columns, const struct snd_sql_table *t
 void snd_columns_release(struct snd_columns *columns);
 /* Adds a row, of all columns of the table; false when memory is out. */
 bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values,
-                     size_t left_out, struct snd_texts *texts);
+                     size_t left_out, struct snd_column_texts *texts);
 /* Adds row `from` of columns of the same table; likewise. */
 bool snd_columns_copy(struct snd_columns *columns, const struct snd_columns *source, size_t from);
-/* What a row takes, and what is allocated. */
-size_t snd_columns_row_bytes(const struct snd_columns *columns);
 
 static inline bool snd_column_is_null(const struct snd_column *column, size_t row)
 {

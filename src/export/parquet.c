@@ -27,9 +27,14 @@ struct folder {
     struct snd_parquet_part  *parts;
     uint32_t                  part_count, part_room;
     struct snd_map            numbers; /* of parts, by table and process */
-    size_t                    memory;
-    struct sonde_error       *err;
-    enum sonde_status         status;
+    struct {
+        size_t   process_column; /* or SIZE_MAX */
+        int64_t  process;        /* of its latest row */
+        uint32_t part;           /* that it went to, plus one; 0: none yet */
+    } tables[SND_SQL_TABLES];
+    size_t              memory;
+    struct sonde_error *err;
+    enum sonde_status   status;
 };
 
 /* ------------------------------------------------------------------------- parts */
@@ -68,6 +73,20 @@ static struct snd_parquet_part *find_part(struct folder *f, enum snd_sql_table_i
     return &f->parts[f->part_count++];
 }
 
+/* The same, most often that of the row before. */
+static struct snd_parquet_part *find_latest(struct folder *f, enum snd_sql_table_id table,
+                                            int64_t process)
+{
+    if (f->tables[table].part == 0 || f->tables[table].process != process) {
+        const struct snd_parquet_part *part = find_part(f, table, process);
+        if (!part)
+            return NULL;
+        f->tables[table].process = process;
+        f->tables[table].part = (uint32_t)(part - f->parts) + 1;
+    }
+    return &f->parts[f->tables[table].part - 1];
+}
+
 /* The part that holds most memory writes half of its rows. */
 static enum sonde_status spill_largest(struct folder *f)
 {
@@ -96,8 +115,8 @@ static enum sonde_status forget_rows(struct folder *f)
 static enum sonde_status add_row(struct folder *f, enum snd_sql_table_id table,
                                  const struct snd_sql_value *values)
 {
-    size_t                   at = snd_sql_column_find(&snd_sql_tables[table], "process");
-    struct snd_parquet_part *part = find_part(f, table, at == SIZE_MAX ? -1 : values[at].number);
+    size_t                   at = f->tables[table].process_column;
+    struct snd_parquet_part *part = find_latest(f, table, at == SIZE_MAX ? -1 : values[at].number);
 
     if (!part)
         return snd_fail(f->err, SONDE_E_NOMEM, "out of memory for the tables");
@@ -123,7 +142,7 @@ static enum sonde_status add_empty(struct folder *f)
     for (uint32_t i = 0; i < f->part_count; i++)
         has_part[f->parts[i].table] = true;
     for (enum snd_sql_table_id i = 0; i < SND_SQL_TABLES; i++) {
-        bool by_process = snd_sql_column_find(&snd_sql_tables[i], "process") != SIZE_MAX;
+        bool by_process = f->tables[i].process_column != SIZE_MAX;
         if (!has_part[i] && !find_part(f, i, by_process ? 0 : -1))
             return snd_fail(f->err, SONDE_E_NOMEM, "out of memory for the tables");
     }
@@ -149,6 +168,8 @@ static enum sonde_status write_folder(struct sonde_trace *trace, const char *pat
     struct folder f = { .path = path, .err = err };
 
     sonde_trace_job(trace, f.job);
+    for (size_t i = 0; i < SND_SQL_TABLES; i++)
+        f.tables[i].process_column = snd_sql_column_find(&snd_sql_tables[i], "process");
     enum sonde_status st = write_parts(&f, trace);
     for (uint32_t i = 0; i < f.part_count; i++)
         snd_parquet_part_release(&f.parts[i]);

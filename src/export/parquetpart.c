@@ -14,7 +14,7 @@
 
 void snd_parquet_shared_release(struct snd_parquet_shared *shared)
 {
-    snd_texts_release(&shared->texts);
+    snd_texts_release(&shared->texts.all);
     snd_parquet_scratch_release(&shared->scratch);
     free(shared->order);
     *shared = (struct snd_parquet_shared){ 0 };
@@ -57,7 +57,7 @@ void snd_parquet_part_release(struct snd_parquet_part *part)
 
 static size_t columns_memory(const struct snd_columns *columns)
 {
-    return columns->capacity * snd_columns_row_bytes(columns);
+    return columns->capacity * columns->row_bytes;
 }
 
 size_t snd_parquet_part_memory(const struct snd_parquet_part *part)
@@ -182,7 +182,7 @@ static enum sonde_status write_group(struct snd_parquet_part   *part,
                                             .columns = rows,
                                             .order = shared->order + from,
                                             .count = count,
-                                            .texts = &shared->texts,
+                                            .texts = &shared->texts.all,
                                             .sorted_by = sorted_by(part),
                                             .offset = part->size + 4,
                                             .ordinal = (int16_t)(part->group_count & INT16_MAX) };

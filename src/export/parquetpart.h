@@ -29,7 +29,7 @@ struct snd_parquet_part {
 
 /* What all parts share. Zero it; `texts` and `scratch` are released by its owner. */
 struct snd_parquet_shared {
-    struct snd_texts           texts;
+    struct snd_column_texts    texts;
     struct snd_parquet_scratch scratch;
     uint32_t                  *order;
     size_t                     order_room;

@@ -24,15 +24,31 @@
 #define INDEXED_TABLE SND_TABLE_ranges
 #define INDEXED_COLUMN 2
 
+/* How many columns a table has, and which of them are texts. */
+struct columns {
+    size_t count, text_count;
+    size_t texts[SND_SQL_COLUMNS_MAX];
+};
+
 struct database {
     struct snd_sqlite_file *file;
     struct snd_sqlite_tree  tables[SND_SQL_TABLES];
-    size_t                  columns[SND_SQL_TABLES];
+    struct columns          columns[SND_SQL_TABLES];
     struct sonde_buffer     record;
     struct sonde_buffer     texts[SND_SQL_COLUMNS_MAX]; /* by column, of what had to be cleaned */
     struct snd_rowlists     names;                      /* rows of the index, by name */
     bool                    failed;
 };
+
+static struct columns list_columns(const struct snd_sql_table *table)
+{
+    struct columns columns = { .count = snd_sql_column_count(table) };
+
+    for (size_t i = 0; i < columns.count; i++)
+        if (table->columns[i].type == SND_SQL_TEXT)
+            columns.texts[columns.text_count++] = i;
+    return columns;
+}
 
 /* ---------------------------------------------------------------------- records */
 
@@ -40,19 +56,19 @@ struct database {
  * Readers decode text: what is not UTF-8 becomes the replacement character, as in JSON. `given`, or a copy in `cleaned` if it
  * has such texts.
  */
-static const struct snd_sql_value *clean(struct database *d, const struct snd_sql_table *table,
-                                         size_t columns, const struct snd_sql_value *given,
-                                         struct snd_sql_value *cleaned)
+static const struct snd_sql_value *clean(struct database *d, const struct columns *columns,
+                                         const struct snd_sql_value *given,
+                                         struct snd_sql_value       *cleaned)
 {
     const struct snd_sql_value *values = given;
 
-    for (size_t i = 0; i < columns; i++) {
+    for (size_t k = 0; k < columns->text_count; k++) {
+        size_t                   i = columns->texts[k];
         const struct sonde_text *text = &given[i].text;
-        if (table->columns[i].type != SND_SQL_TEXT || given[i].is_null ||
-            snd_utf8_valid(text->bytes, text->length) == text->length)
+        if (given[i].is_null || snd_utf8_valid(text->bytes, text->length) == text->length)
             continue;
         if (values == given)
-            memcpy(cleaned, given, columns * sizeof *given);
+            memcpy(cleaned, given, columns->count * sizeof *given);
         values = cleaned;
         snd_buf_clear(&d->texts[i]);
         snd_utf8_clean(&d->texts[i], text->bytes, text->length);
@@ -63,14 +79,15 @@ static const struct snd_sql_value *clean(struct database *d, const struct snd_sq
 }
 
 /* The sizes of a record's parts: the types of its values, led by the size of both, and their bytes at the most. */
-static size_t measure_types(const struct snd_sql_table *table, size_t columns,
-                            const struct snd_sql_value *values, size_t *body)
+static size_t measure_types(const struct columns *columns, const struct snd_sql_value *values,
+                            size_t *body)
 {
-    size_t types = columns;
+    size_t types = columns->count;
 
-    *body = 8 * columns;
-    for (size_t i = 0; i < columns; i++) {
-        if (table->columns[i].type != SND_SQL_TEXT || values[i].is_null)
+    *body = 8 * columns->count;
+    for (size_t k = 0; k < columns->text_count; k++) {
+        size_t i = columns->texts[k];
+        if (values[i].is_null)
             continue;
         types += snd_sqlite_varint_size(SND_SQLITE_TEXT(values[i].text.length)) - 1;
         *body += values[i].text.length;
@@ -78,10 +95,10 @@ static size_t measure_types(const struct snd_sql_table *table, size_t columns,
     return types + (types + 1 < 0x80 ? 1 : 2);
 }
 
-static void make_record(struct database *d, const struct snd_sql_table *table, size_t columns,
-                        const struct snd_sql_value *values)
+static void make_record(struct database *d, const struct snd_sql_table *table,
+                        const struct columns *columns, const struct snd_sql_value *values)
 {
-    size_t body, header = measure_types(table, columns, values, &body);
+    size_t body, header = measure_types(columns, values, &body);
 
     snd_buf_clear(&d->record);
     uint8_t *type = (uint8_t *)snd_buf_room(&d->record, header + body), *at = type + header;
@@ -90,7 +107,7 @@ static void make_record(struct database *d, const struct snd_sql_table *table, s
         return;
     }
     type += snd_sqlite_varint(type, header);
-    for (size_t i = 0; i < columns; i++) {
+    for (size_t i = 0; i < columns->count; i++) {
         if (values[i].is_null) {
             *type++ = SND_SQLITE_NULL;
         } else if (table->columns[i].type == SND_SQL_INTEGER) {
@@ -134,9 +151,8 @@ static bool put_row(void *user, enum snd_sql_table_id id, const struct snd_sql_v
         forget_rows(d);
         return !d->file->failed;
     }
-    const struct snd_sql_value *values = clean(d, &snd_sql_tables[id], d->columns[id], given,
-                                               cleaned);
-    make_record(d, &snd_sql_tables[id], d->columns[id], values);
+    const struct snd_sql_value *values = clean(d, &d->columns[id], given, cleaned);
+    make_record(d, &snd_sql_tables[id], &d->columns[id], values);
     if (d->failed)
         return false;
     snd_sqlite_add(d->file, tree, tree->rowid + 1, (const uint8_t *)d->record.bytes,
@@ -200,20 +216,21 @@ static void describe_table(const struct snd_sql_table *table, struct sonde_buffe
 static void put_schema(struct database *d, struct snd_sqlite_tree *schema, const char *type,
                        const char *name, enum snd_sql_table_id id, uint32_t root, const char *sql)
 {
-    static const struct snd_sql_table columns = { "sqlite_schema",
-                                                  { { "type", SND_SQL_TEXT },
-                                                    { "name", SND_SQL_TEXT },
-                                                    { "tbl_name", SND_SQL_TEXT },
-                                                    { "rootpage", SND_SQL_INTEGER },
-                                                    { "sql", SND_SQL_TEXT } } };
+    static const struct snd_sql_table of = { "sqlite_schema",
+                                             { { "type", SND_SQL_TEXT },
+                                               { "name", SND_SQL_TEXT },
+                                               { "tbl_name", SND_SQL_TEXT },
+                                               { "rootpage", SND_SQL_INTEGER },
+                                               { "sql", SND_SQL_TEXT } } };
     const char                       *table = snd_sql_tables[id].name;
     const struct snd_sql_value        values[] = { { .text = { type, strlen(type) } },
                                                    { .text = { name, strlen(name) } },
                                                    { .text = { table, strlen(table) } },
                                                    { .number = root },
                                                    { .text = { sql, strlen(sql) } } };
+    const struct columns              columns = list_columns(&of);
 
-    make_record(d, &columns, sizeof values / sizeof values[0], values);
+    make_record(d, &of, &columns, values);
     if (!d->failed)
         snd_sqlite_add(d->file, schema, schema->rowid + 1, (const uint8_t *)d->record.bytes,
                        d->record.length);
@@ -247,7 +264,7 @@ static enum sonde_status make_database(int fd, struct sonde_trace *trace, struct
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the database");
     snd_sqlite_begin(d.file, fd);
     for (size_t i = 0; i < SND_SQL_TABLES; i++)
-        d.columns[i] = snd_sql_column_count(&snd_sql_tables[i]);
+        d.columns[i] = list_columns(&snd_sql_tables[i]);
     enum sonde_status st = snd_sql_rows(trace, SND_SQL_EVERY, put_row, &d, err);
     if (st == SONDE_OK)
         st = finish(&d, err);

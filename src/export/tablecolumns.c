@@ -17,7 +17,7 @@ _Static_assert((int)SONDE_COLUMN_INTEGER == (int)SND_SQL_INTEGER &&
 struct sonde_table {
     const struct snd_sql_table *of;
     struct snd_columns          rows;
-    struct snd_texts            texts;
+    struct snd_column_texts     texts;
     struct sonde_table_column   shown[SND_SQL_COLUMNS_MAX];
     bool                        failed;
 };
@@ -118,7 +118,7 @@ enum sonde_status sonde_table_new(struct sonde_trace *trace, const char *name,
     table->of = &snd_sql_tables[id];
     snd_columns_init(&table->rows, table->of, SIZE_MAX);
     enum sonde_status st = snd_sql_rows(trace, 1u << id, take_row, table, err);
-    if (st == SONDE_OK && (table->failed || !clean_texts(&table->texts)))
+    if (st == SONDE_OK && (table->failed || !clean_texts(&table->texts.all)))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the table %s", name);
     if (st != SONDE_OK) {
         sonde_table_free(table);
@@ -134,7 +134,7 @@ void sonde_table_free(struct sonde_table *table)
     if (!table)
         return;
     snd_columns_release(&table->rows);
-    snd_texts_release(&table->texts);
+    snd_texts_release(&table->texts.all);
     free(table);
 }
 
@@ -150,12 +150,13 @@ const struct sonde_table_column *sonde_table_column(const struct sonde_table *ta
 
 size_t sonde_table_text_count(const struct sonde_table *table)
 {
-    return table->texts.count;
+    return table->texts.all.count;
 }
 
 struct sonde_text sonde_table_text(const struct sonde_table *table, size_t index)
 {
-    if (index >= table->texts.count)
+    if (index >= table->texts.all.count)
         return (struct sonde_text){ "", 0 };
-    return (struct sonde_text){ table->texts.items[index].bytes, table->texts.items[index].length };
+    return (struct sonde_text){ table->texts.all.items[index].bytes,
+                                table->texts.all.items[index].length };
 }

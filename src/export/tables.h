@@ -44,10 +44,12 @@ size_t snd_sql_column_find(const struct snd_sql_table *table, const char *name);
 
 /* A value of its column's type. Text is borrowed for the call; it may not be UTF-8. */
 struct snd_sql_value {
-    int64_t           number;
-    double            real;
-    struct sonde_text text;
-    bool              is_null;
+    union {
+        int64_t           number;
+        double            real;
+        struct sonde_text text;
+    };
+    bool is_null;
 };
 
 /*
