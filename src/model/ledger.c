@@ -188,8 +188,9 @@ static bool is_note(const struct snd_ledger *l, size_t key)
 
 /* Children that end so are multiprocessing's workers, or a server's. */
 static const char unclosed_children[] =
-    "they ended by os._exit, exec or a signal, as workers of multiprocessing do, or still run; all "
-    "that they recorded is here, but for the last tenth of a second of samples";
+    "the process ended by os._exit, exec or a signal, as workers of multiprocessing do, or still "
+    "runs; all "
+    "that was recorded is here, but for the last tenth of a second of samples";
 
 /* What to say after the count: `advice`, or what this trace knows better. */
 static const char *choose_advice(const struct snd_ledger *l, size_t key, const char *advice,
@@ -223,6 +224,13 @@ static const char *choose_advice(const struct snd_ledger *l, size_t key, const c
         return advice;
     }
 }
+
+#define SND_LEDGER(key, one, many, advice)                                           \
+    static_assert(sizeof "18446744073709551615 " many                                \
+                         ": " advice <= sizeof((struct sonde_ledger_item *)0)->text, \
+                  #key ": too long for a ledger's text");
+#include "model/ledger.def"
+#undef SND_LEDGER
 
 size_t snd_ledger_list(const struct snd_ledger *l, struct sonde_ledger_item items[SND_LEDGER_COUNT])
 {
