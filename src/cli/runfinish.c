@@ -28,8 +28,9 @@ static const char *why_nothing(const struct snd_run_args *args)
         return "it neither runs a Python that loads our probes (python -I, -E and -S do not, nor "
                "one with an empty environment) nor uses <sonde/record.h>";
     return probes->ops ? "it neither imports torch nor uses <sonde/record.h>"
-                       : "none of its Pythons loaded our probes (python -I, -E and -S do not, nor "
-                         "one with an empty environment)";
+                       : "what was asked for is recorded of Python programs, and it runs none that "
+                         "loads our probes (python -I, -E and -S do not, nor one with an empty "
+                         "environment)";
 }
 
 static void say_moved(const struct snd_run_folder *folder)

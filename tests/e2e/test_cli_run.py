@@ -176,10 +176,12 @@ def test_names_of_a_real_recording_survive(tmp_path):
                      "\U0001f680".encode(), b"\xff not UTF-8 \xc3"}
 
 
-def test_a_program_that_records_nothing_is_told(tmp_path):
-    done = sonde("run", "--schedule", "active=1", "--", "sh", "-c", "exit 7", cwd=tmp_path)
+@pytest.mark.parametrize("options, why", [(["--schedule", "active=1"], b"no step that it reached"),
+                                          (["--functions"], b"of Python programs, and it runs none")])
+def test_a_program_that_records_nothing_is_told(tmp_path, options, why):
+    done = sonde("run", *options, "--", "sh", "-c", "exit 7", cwd=tmp_path)
     assert done.returncode == 7
-    assert b"recorded nothing" in done.stderr
+    assert b"recorded nothing" in done.stderr and why in done.stderr
     assert done.stderr.count(b"\n") == 1
     assert list(tmp_path.iterdir()) == []
 

@@ -371,10 +371,12 @@ def test_functions_are_found_by_name(names, functions, tmp_path):
 
 def test_a_name_that_never_comes_up_is_said(tmp_path):
     write_package(tmp_path)
-    done = sonde_run(["--lines", "main,pkg.nothing", "--line-memory", "math.sin", "-o", "t.sonde"],
+    done = sonde_run(["--lines", "main,pkg.nothing,dumps", "--line-memory", "math.sin", "-o", "t.sonde"],
                      "prog.py", cwd=tmp_path)
     assert done.stderr.splitlines() == [
         "sonde: --lines: the program has no Python function 'pkg.nothing'",
+        "sonde: --lines: the program has no Python function 'dumps' in files of its own; of an installed package "
+        "write module.dumps or file.py:dumps",
         "sonde: --line-memory: the program has no Python function 'math.sin'"]
     assert rows(tmp_path / "t.sonde", "lines")
 

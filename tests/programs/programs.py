@@ -42,6 +42,16 @@ PROGRAMS = [
     Program("cython", "{python} cython_job.py", "twice"),
     Program("joblib", "{python} joblib_job.py", "work"),
     Program("dask", "{python} dask_job.py", "square"),
+    # Compiled by mypyc, and ends by os._exit.
+    Program("mypy", "{python} -m mypy --cache-dir=/dev/null mypy_input.py", "__main__.py:console_entry", 1),
+    # Forked workers, and a Python of its own for each module.
+    Program("ansible", "{python} -m ansible playbook playbook.yml", "ansible.executor.task_executor.TaskExecutor.run", 2,
+            ignore=r'"(delta|end|start)": "[^"]*"'),
+    Program("twisted", "{python} twisted_threads.py", "work"),
+    Program("tornado", "{python} tornado_forks.py", "squares"),
+    # A kernel that is another process, with sockets and threads.
+    Program("nbconvert", "{python} -m nbconvert --to notebook --execute --stdout --log-level=ERROR notebook.ipynb",
+            "nbconvert.preprocessors.execute.ExecutePreprocessor.preprocess", ignore=r'"(iopub|shell)\..*'),
 ]
 
 SERVERS = [

@@ -101,6 +101,12 @@ class Name:
             del words[0]
         self.words = tuple(words)
 
+    def where(self):
+        """Where it was looked for, if not everywhere."""
+        if self.file or len(self.words) != 1:
+            return ""
+        return f" in files of its own; of an installed package write module.{self.text} or file.py:{self.text}"
+
     def codes(self, code, roots):
         """Of a file's code: what the name means there. `roots`: folders of sys.path."""
         found = []

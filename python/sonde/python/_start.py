@@ -80,7 +80,7 @@ class _Watch:
         """At the end: reports names that were not found."""
         for option, name, _ in self.wanted:
             if not name.found:
-                say(f"{option}: the program has no Python function {name.text!r}")
+                say(f"{option}: the program has no Python function {name.text!r}{name.where()}")
 
 
 def _start_by_name(watch, start):
