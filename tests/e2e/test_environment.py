@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SECURITY.md lists every environment variable that is read: compared with the sources."""
+"""SECURITY.md lists every environment variable that is read, sonde-run(1) every one that it sets."""
 import ast
 import pathlib
 import re
+import subprocess
 
 import pytest
+
+from cli_tools import needs_tools, sonde
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -88,3 +91,24 @@ def test_a_new_variable_is_found(text, reader):
 def test_one_that_is_not_written_out_is_refused():
     with pytest.raises(KeyError):
         [resolve("x", argument) for argument in c_names("getenv(which)")]
+
+
+# Options of `sonde run` that together set every variable that it sets for a program.
+SETTING = [["--heap"], ["--gpu"], ["--counters", "--per-range", "--per-function"], ["--roof"], ["--schedule", "active=1"],
+           ["--max-size", "1M", "--keep-last"], ["--lines", "f", "--line-memory", "f", "--sample=50"]]
+
+
+@needs_tools
+def test_the_manual_page_lists_what_is_set(tmp_path):
+    """Section ENVIRONMENT of sonde-run(1), its first list."""
+    show = ["sh", "-c", "env -0 > names"]
+    subprocess.run(show, cwd=tmp_path, check=True)
+    before = (tmp_path / "names").read_bytes().split(b"\0")
+    found = set()
+    for options in SETTING:
+        sonde("run", "-q", *options, "-o", "t.sonde", "--", *show, cwd=tmp_path)
+        after = (tmp_path / "names").read_bytes().split(b"\0")
+        found |= {entry.partition(b"=")[0].decode() for entry in set(after) - set(before)}
+    page = (ROOT / "man/sonde-run.1").read_text(encoding="utf-8")
+    listed = re.search(r"^These are set for the program:\n(.*?)^\.El", page, re.M | re.S)[1]
+    assert found - {"_", "OLDPWD"} == set(re.findall(r"[A-Z][A-Z0-9_]+", " ".join(re.findall(r"^\.It Ev (.*)", listed, re.M))))
