@@ -77,6 +77,9 @@ def test_schema_is_documented(tmp_path):
         tables = [name for name, in db.execute("select name from sqlite_master where type = 'table'")]
         made = {table: [(row[1], row[2].lower()) for row in db.execute(f"pragma table_info({table})")] for table in tables}
     assert documented == made
+    page = (ROOT / "man/sonde-sql.1").read_text(encoding="utf-8")
+    listed = re.search(r"over the tables of traces: (.*?)\.\n", page, re.S)[1]
+    assert re.findall(r"\w+", listed.replace(" and ", ", ")) == list(made)
 
 
 def test_steps_of_ranges(tmp_path):

@@ -1,4 +1,4 @@
--- Steps that took at least 1.5 times as long as half of their process's steps.
+-- Steps that took at least 1.5 times as long as the median of their process; the last one lasts to the end of the recording.
 with usual as (
     select job, process, median(duration_ns) as median_ns
     from steps
