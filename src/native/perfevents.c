@@ -207,20 +207,23 @@ static size_t page_size(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* As large as the system gives: users have a limit of locked memory. */
-static bool map_ring(struct snd_perf *p, struct snd_perf_ring *ring)
+static bool map_ring(const struct snd_perf *p, struct snd_perf_ring *ring)
 {
-    for (;;) {
-        void *map = mmap(NULL, p->ring_bytes + page_size(), PROT_READ | PROT_WRITE, MAP_SHARED,
-                         ring->fd, 0);
-        if (map != MAP_FAILED) {
-            ring->map = map;
-            return true;
-        }
-        if ((errno != EPERM && errno != ENOMEM) || p->ring_count > 1 || p->ring_bytes <= RING_LEAST)
-            return false;
-        p->ring_bytes /= 2;
-    }
+    void *map = mmap(NULL, p->ring_bytes + page_size(), PROT_READ | PROT_WRITE, MAP_SHARED,
+                     ring->fd, 0);
+
+    ring->map = map != MAP_FAILED ? map : NULL;
+    return ring->map != NULL;
+}
+
+static enum sonde_status refuse_memory(struct sonde_error *err, pid_t pid)
+{
+    return snd_fail(
+        err, SONDE_E_UNSUPPORTED,
+        "cannot sample process %d: this user may lock too little memory for the rings of "
+        "samples, or other samplers have it; raise ulimit -l or "
+        "kernel.perf_event_mlock_kb",
+        (int)pid);
 }
 
 static enum sonde_status refuse(struct sonde_error *err, pid_t pid)
@@ -279,19 +282,55 @@ static void raise_limit(void)
     }
 }
 
+static void close_rings(struct snd_perf *p)
+{
+    for (uint32_t i = 0; i < p->ring_count; i++) {
+        if (p->rings[i].map)
+            munmap(p->rings[i].map, p->ring_bytes + page_size());
+        close(p->rings[i].fd);
+        free(p->rings[i].joined);
+    }
+    p->ring_count = 0;
+}
+
+enum opened { OPENED, REFUSED, NO_ROOM };
+
 /* A processor that is offline has no ring. */
-static bool open_ring(struct snd_perf *p, pid_t pid, int cpu)
+static enum opened open_ring(struct snd_perf *p, pid_t pid, int cpu)
 {
     struct snd_perf_ring *ring = &p->rings[p->ring_count];
 
     *ring = (struct snd_perf_ring){ .fd = open_first(p, pid, cpu), .cpu = cpu };
     if (ring->fd < 0)
-        return errno == ENODEV;
+        return errno == ENODEV ? OPENED : REFUSED;
     p->ring_count++;
     ring->joined = malloc(RECORD_MOST);
-    if (!ring->joined || !map_ring(p, ring))
-        return false;
-    return true;
+    if (!ring->joined)
+        return REFUSED;
+    if (map_ring(p, ring))
+        return OPENED;
+    return errno == EPERM || errno == ENOMEM ? NO_ROOM : REFUSED;
+}
+
+/*
+ * As large as the system gives: users have a limit of locked memory, for all that they sample together. All are of one
+ * size, and their events wake us by it.
+ */
+static enum sonde_status open_rings(struct snd_perf *p, pid_t pid, int cpus,
+                                    struct sonde_error *err)
+{
+    for (;; p->ring_bytes /= 2) {
+        enum opened done = OPENED;
+        for (int cpu = 0; done == OPENED && cpu < cpus; cpu++)
+            done = open_ring(p, pid, cpu);
+        if (done == OPENED)
+            return SONDE_OK;
+        if (done == REFUSED)
+            return refuse(err, pid);
+        if (p->ring_bytes <= RING_LEAST)
+            return refuse_memory(err, pid);
+        close_rings(p);
+    }
 }
 
 /* A power of two. */
@@ -318,18 +357,17 @@ enum sonde_status snd_perf_open(struct snd_perf *p, pid_t pid, const struct snd_
     p->rings = calloc((size_t)(cpus > 0 ? cpus : 1), sizeof *p->rings);
     if (!p->rings)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the rings of samples");
-    for (int cpu = 0; cpu < cpus; cpu++)
-        if (!open_ring(p, pid, cpu)) {
-            enum sonde_status status = refuse(err, pid);
-            snd_perf_close(p);
-            return status;
-        }
+    enum sonde_status status = open_rings(p, pid, (int)cpus, err);
+    if (status != SONDE_OK) {
+        snd_perf_close(p);
+        return status;
+    }
     p->has_switches = wanted->off_cpu && p->has_kernel && open_switches(p, pid);
     if (wanted->counters)
         p->counters = *wanted->counters;
     p->has_counts = true;
     p->has_counts = knows_counts(p, pid);
-    enum sonde_status status = start_counters(p, pid, err);
+    status = start_counters(p, pid, err);
     if (status != SONDE_OK)
         snd_perf_close(p);
     return status;
@@ -404,12 +442,7 @@ void snd_perf_close(struct snd_perf *p)
 {
     for (uint32_t i = 0; i < p->event_count; i++)
         close(p->events[i]);
-    for (uint32_t i = 0; i < p->ring_count; i++) {
-        if (p->rings[i].map)
-            munmap(p->rings[i].map, p->ring_bytes + page_size());
-        close(p->rings[i].fd);
-        free(p->rings[i].joined);
-    }
+    close_rings(p);
     free(p->events);
     free(p->rings);
     snd_map_release(&p->switches);

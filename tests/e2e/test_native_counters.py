@@ -143,17 +143,24 @@ def test_each_counter_has_its_columns(tmp_path, build):
     assert waits >= 5
 
 
+@contextlib.contextmanager
+def open_folder():
+    """A folder that another user may write to."""
+    if subprocess.run([*NOBODY, SONDE, "--version"], stdout=subprocess.PIPE, stderr=subprocess.PIPE).returncode != 0:
+        pytest.skip("another user may not run what was built here")
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        folder = pathlib.Path(place)
+        folder.chmod(0o777)
+        yield folder
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="becomes another user")
 def test_who_may_not_see_the_kernel(build):
     """Faults of user mode are there; what happens in the kernel is refused with the reason."""
     if int(pathlib.Path("/proc/sys/kernel/perf_event_paranoid").read_text()) != 2:
         pytest.skip("kernel.perf_event_paranoid is not 2, the usual value")
-    with tempfile.TemporaryDirectory(dir="/tmp") as place:
-        folder = pathlib.Path(place)
-        folder.chmod(0o777)
+    with open_folder() as folder:
         program = shutil.copy(build("faults"), folder)
-        if subprocess.run([*NOBODY, SONDE, "--version"], stdout=subprocess.PIPE, stderr=subprocess.PIPE).returncode != 0:
-            pytest.skip("another user may not run what was built here")
         trace, said, _ = count(folder, program, before=NOBODY)
         rows = functions(trace)
         ours = shares({part: rows[part]["self_page_faults_u"] for part in PARTS})
@@ -161,3 +168,16 @@ def test_who_may_not_see_the_kernel(build):
         assert b"user_only" in read("report", trace, "--view", "ledger")
         _, _, why = count(folder, program, "context-switches", "--sample", before=NOBODY)
         assert "context-switches happen in the kernel" in why
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="becomes another user")
+def test_two_samplers_of_one_user(build):
+    """What the first has locked of the user's memory, the second has not: its rings are smaller, and it samples all the same."""
+    with open_folder() as folder:
+        program = shutil.copy(build("faults"), folder)
+        ours = [subprocess.Popen([*NOBODY, SONDE, "run", "--counters=page-faults", "--per-function", "-o", folder / f"{n}.sonde",
+                                  "--", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for n in range(2)]
+        said = [process.communicate(timeout=100)[1] for process in ours]
+        assert [process.returncode for process in ours] == [7, 7], said
+        for n in range(2):
+            assert "touch_many" in functions(folder / f"{n}.sonde"), said[n]
