@@ -7,7 +7,8 @@ processor time (that of all processes that it waits for, which a busy machine do
 adds over what heaptrack adds.
 
 Sampled mode: what it adds to the program's own processor time (least of the rounds) and instructions (valgrind's, if it
-is installed), in percent. The program runs as `sonde run` starts it, without sonde's own work after its end.
+is installed), in percent. The program runs as `sonde run` starts it, without sonde's own work after its end. What it adds to
+any process, however short, is a figure of its own: a process that does nothing.
 The floor is a library that passes malloc and free on and does nothing else: no tool that is loaded before a program
 can add less. Prints as bench/run does and puts its figures into bench/results.json. Exit status: 1 if a budget is missed.
 """
@@ -88,7 +89,9 @@ def programs(folder):
     yield "cc1", "cc1", [compiler, "-quiet", "-O2", str(folder / "many.c"), "-o", "/dev/null"], {}
     if shutil.which("sqlite3"):
         yield "sqlite3", "sqlite3", ["sqlite3", ":memory:", SQL], {}
-    yield "python", "python, PYTHONMALLOC=malloc", [os.path.realpath(sys.executable), "-c", PYTHON], {"PYTHONMALLOC": "malloc"}
+    # With a hash of its own in each run, its dict takes 2 % more or fewer instructions.
+    yield ("python", "python, PYTHONMALLOC=malloc", [os.path.realpath(sys.executable), "-c", PYTHON],
+           {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"})
 
 
 def seconds(command, environment):
@@ -124,13 +127,30 @@ def environment_of_run(sonde, folder):
     return {**given, "SONDE_TRACE": f"{traces}/"}
 
 
-def measure_sampled(sonde, folder, name, title, command, extra, rounds):
-    ways = {"alone": extra, "floor": {**extra, "LD_PRELOAD": str(folder / "floor.so")},
+def sampled_ways(sonde, folder, extra):
+    """The environments of a program alone, with the floor's library, and in sampled mode."""
+    return {"alone": extra, "floor": {**extra, "LD_PRELOAD": str(folder / "floor.so")},
             "sampled": {**extra, **environment_of_run(sonde, folder)}}
+
+
+def least_of_ways(command, ways, rounds):
     best = dict.fromkeys(ways, float("inf"))
     for _ in range(rounds):
         for way, environment in ways.items():
             best[way] = min(best[way], seconds(command, environment)[1])
+    return best
+
+
+def measure_process(sonde, folder, rounds):
+    best = least_of_ways(["true"], sampled_ways(sonde, folder, {}), rounds)
+    added = {way: 1e3 * (best[way] - best["alone"]) for way in best}
+    return figure("heap_sampled_process", "a process that does nothing: --heap=sampled adds", added["sampled"], "ms",
+                  both=f"alone {1e3 * best['alone']:.2f} ms, floor +{added['floor']:.2f} ms")
+
+
+def measure_sampled(sonde, folder, name, title, command, extra, rounds):
+    ways = sampled_ways(sonde, folder, extra)
+    best = least_of_ways(command, ways, rounds)
     costs = [("cpu", "processor time", best, SAMPLED)]
     if shutil.which("valgrind"):
         costs.append(("instructions", "instructions", instructions_of_ways(command, ways), None))
@@ -169,9 +189,10 @@ def main():
         folder = pathlib.Path(name)
         (folder / "floor.c").write_text("#define _GNU_SOURCE\n" + FLOOR)
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", folder / "floor.so", folder / "floor.c"], check=True)
+        figures.append(say(measure_process(options.sonde, folder, rounds * 20)))
         for key, title, command, extra in programs(folder):
             figures += map(say, measure_full(options.sonde, folder, key, title, command, extra, rounds))
-            figures += map(say, measure_sampled(options.sonde, folder, key, title, command, extra, rounds * 3))
+            figures += map(say, measure_sampled(options.sonde, folder, key, title, command, extra, rounds * 8))
     conclude(figures)
 
 

@@ -7,15 +7,17 @@ program's alone: fib, a torch program of 64 threads that hand each other small p
 threads inside its operators. Beside sonde in the program: sonde attach and Pyinstrument at the same rate, and
 py-spy where it may run. Bare and sampled stretches run in turn, round after round; a figure is the ratio
 of the best stretches, its spread that of the paired rounds, first to ninth decile. Processor time, since a
-machine that does other things meanwhile makes any wall clock's time longer. Then what the sampler itself
-takes of a processor: its own clock over the wall's, in the best tenth of a second. A waking alone takes a part of
-it, which is measured in turn. Prints as bench/run does and puts its figures into bench/results.json. Exit
-status: 1 if sonde's budget is missed.
+machine that does other things meanwhile makes any wall clock's time longer. sonde attach is measured on a process
+that works without end: it is stopped (SIGSTOP) and continued in turn, half a second each, so that bare and sampled
+work lie side by side. Then what the sampler itself takes of a processor: its own clock over the wall's, in the best
+tenth of a second. A waking alone takes a part of it, which is measured in turn. Prints as bench/run does and puts its
+figures into bench/results.json. Exit status: 1 if sonde's budget is missed.
 """
 import argparse
 import contextlib
 import ctypes
 import glob
+import mmap
 import os
 import queue
 import shutil
@@ -33,6 +35,7 @@ os.environ.setdefault("PYINSTRUMENT_IGNORE_OVERHEAD_WARNING", "1")
 BUDGET = 1.02
 HZ = 1000
 THREADS = 64
+WINDOW_S, SETTLE_S = 0.5, 0.02
 # Long enough for a dozen samples, short enough to be left alone now and then on any machine.
 STRETCH_NS, STRETCHES = 12_000_000, 10
 
@@ -78,6 +81,21 @@ def intra_work():
     return lambda: torch.mm(x, x)
 
 
+WORKS = {"fib": ("fib", fib_work), "torch": (f"torch, {THREADS} threads", torch_work),
+         "intra": (f"torch, {THREADS} threads inside an operator", intra_work)}
+
+
+def work_without_end(program, path):
+    """The program that is attached to: counts its pieces of work in the file."""
+    work = WORKS[program][1]()
+    with open(path, "r+b") as file:
+        done = ctypes.c_int64.from_buffer(mmap.mmap(file.fileno(), 8))
+    print("ready", flush=True)
+    while True:
+        work()
+        done.value += 1
+
+
 # ---------------------------------------------------------------------- samplers
 
 @contextlib.contextmanager
@@ -110,7 +128,7 @@ def outside(program, *options):
     """A program of .venv or of the system's that samples this process until it is interrupted."""
     path = shutil.which(program, path=os.path.dirname(sys.executable)) or shutil.which(program)
     process = subprocess.Popen([path, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(1)
+    time.sleep(1.5)
     try:
         if process.poll() is not None:
             raise RuntimeError(f"{program} cannot run here")
@@ -122,8 +140,8 @@ def outside(program, *options):
         process.wait()
 
 
-def attach_on(folder):
-    return outside("sonde", "attach", str(os.getpid()), "--sample", str(HZ), "-o", f"{folder}/a.sonde")
+def attach_on(folder, pid=None):
+    return outside("sonde", "attach", str(pid or os.getpid()), "--sample", str(HZ), "-o", f"{folder}/a.sonde")
 
 
 def py_spy_on(folder):
@@ -212,6 +230,53 @@ def sampler_figures(program, what, work, folder, windows):
     return found
 
 
+@contextlib.contextmanager
+def working(program, folder):
+    """A process of its own that does this work: its number, and how much of it is done."""
+    path = f"{folder}/{program}.count"
+    with open(path, "w+b") as file:
+        file.truncate(8)
+        done = ctypes.c_int64.from_buffer(mmap.mmap(file.fileno(), 8))
+    child = subprocess.Popen([sys.executable, __file__, "--work", program, path], stdout=subprocess.PIPE)
+    try:
+        child.stdout.readline()
+        yield child.pid, done
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def window_ns(pid, done):
+    """Processor time of one piece of its work, on average over a window, with that of what observes it."""
+    clock = ~pid << 3 | 2  # the kernel's, of a process
+
+    def spent():
+        return time.clock_gettime_ns(clock) + sum(map(ran_ns, observer_tasks()))
+    begin, count = spent(), done.value
+    time.sleep(WINDOW_S)
+    return (spent() - begin) / (done.value - count) if done.value > count else None
+
+
+def tell_observers(number):
+    for observer in observers:
+        os.kill(observer, number)
+    time.sleep(SETTLE_S)
+
+
+def measure_attach(program, pairs, folder):
+    times = {"bare": [], "sonde attach": []}
+    with working(program, folder) as (pid, done), attach_on(folder, pid):
+        while len(times["bare"]) < pairs:
+            tell_observers(signal.SIGSTOP)
+            bare = window_ns(pid, done)
+            tell_observers(signal.SIGCONT)
+            sampled_ns = window_ns(pid, done)
+            if bare and sampled_ns:  # else its thread was just halted when they were stopped, and stayed so
+                times["bare"].append(bare)
+                times["sonde attach"].append(sampled_ns)
+    return times
+
+
 def measure(work, samplers, rounds, folder):
     times = {"bare": [], **{name: [] for name in samplers}}
     work()
@@ -232,15 +297,17 @@ def sampled(program, what, name, times, budget):
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--quick", action="store_true")
-    rounds = 10 if options.parse_args().quick else 40
+    options.add_argument("--work", nargs=2, metavar=("PROGRAM", "FILE"), help=argparse.SUPPRESS)
+    options = options.parse_args()
+    if options.work:
+        work_without_end(*options.work)
+    rounds = 10 if options.quick else 40
     figures = []
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
-        others = {name: sampler for name, sampler in (("sonde attach", attach_on),
-                                                      ("pyinstrument", pyinstrument_on),
+        others = {name: sampler for name, sampler in (("pyinstrument", pyinstrument_on),
                                                       ("py-spy", py_spy_on)) if can(sampler, folder)}
-        for program, what, make in (("fib", "fib", fib_work),
-                                    ("torch", f"torch, {THREADS} threads", torch_work),
-                                    ("intra", f"torch, {THREADS} threads inside an operator", intra_work)):
+        attaches = can(attach_on, folder)
+        for program, (what, make) in WORKS.items():
             work = make()
             if work is None:
                 sys.stderr.write("left out: sampling of torch: it is not installed\n")
@@ -249,9 +316,12 @@ def main():
             found = measure(work, {"sonde": sonde_on}, rounds, folder)
             figures.append(say(sampled(program, what, "sonde", found, BUDGET)))
             figures += map(say, sampler_figures(program, what, work, folder, rounds * 2))
+            if attaches:
+                found = measure_attach(program, rounds // 2, folder)
+                figures.append(say(sampled(program, what, "sonde attach", found, BUDGET)))
             for name, sampler in others.items():
                 found = measure(work, {name: sampler}, max(3, rounds // 10), folder)
-                figures.append(say(sampled(program, what, name, found, BUDGET if name == "sonde attach" else None)))
+                figures.append(say(sampled(program, what, name, found, None)))
     figures.append(say(figure("python_sample_wake", f"a thread that wakes {HZ} times a second, of a processor",
                               100 * wake_share(rounds), "%")))
     conclude(figures)
