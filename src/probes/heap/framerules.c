@@ -13,7 +13,7 @@
 #define FP 6
 #define RETURN_COLUMN 16
 #endif
-#define ROWS_FIRST ((size_t)1 << 14)
+#define ROWS_FIRST ((size_t)1 << 11) /* small: see pages.h */
 
 struct snd_heap_rows
     *snd_heap_rows; /* replaced when full; the old ones stay, for who still reads them */

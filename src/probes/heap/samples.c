@@ -10,7 +10,7 @@
 #include "probes/heap/pages.h"
 #include "sonde/record.h"
 
-#define SLOTS_FIRST ((size_t)1 << 12)
+#define SLOTS_FIRST ((size_t)1 << 10) /* small: see pages.h */
 
 struct live {
     const void            *block; /* NULL: unused slot; GONE: removed */

@@ -14,8 +14,8 @@
 #include "sonde/record.h"
 
 #define BLOCK_STACKS ((uint32_t)1 << 14)
-#define BLOCKS ((uint32_t)1 << 10) /* 16 million stacks: as many as a block's entry can name */
-#define SLOTS_FIRST ((size_t)1 << 13)
+#define BLOCKS ((uint32_t)1 << 10)    /* 16 million stacks: as many as a block's entry can name */
+#define SLOTS_FIRST ((size_t)1 << 10) /* small: see pages.h */
 #define EARLY_PCS ((size_t)1 << 16)
 #define EARLY_STACKS 2048u
 #define DELAYED 1000u /* allocations after which a forked child has a file: most call exec before */
