@@ -212,7 +212,7 @@ static void check_processors(struct snd_finding *finding)
 {
     long count = sysconf(_SC_NPROCESSORS_ONLN);
 
-    snd_find(finding, count > 1 ? SND_FINE : SND_LIMITED, "%ld on line%s", count,
+    snd_find(finding, count > 1 ? SND_FINE : SND_LIMITED, "%ld online%s", count,
              count > 1 ? "" : ": the thread that prepares chunks shares it with the program");
 }
 

@@ -216,9 +216,10 @@ static void put_ledger_note(const struct snd_doc *doc, const struct sonde_report
             continue;
         if (said++ == 0)
             snd_out_text(out, options->colour ? DIM "ledger:" : "ledger:");
-        snd_out_format(out, "%s %" PRIu64 " ", said > 1 ? "," : "", item->count);
+        snd_out_text(out, said > 1 ? ", " : " ");
         for (const char *at = item->key; *at; at++)
             snd_out_put(out, *at == '_' ? " " : at, 1);
+        snd_out_format(out, " %" PRIu64, item->count);
     }
     if (said == 0)
         return;

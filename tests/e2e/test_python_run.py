@@ -546,7 +546,7 @@ def test_a_healthy_multiprocessing_run_has_no_warning(tmp_path):
 def test_a_process_that_was_killed_is_a_warning(tmp_path):
     (tmp_path / "prog.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
     sonde_run(["--functions", "-o", "t.sonde"], "prog.py", cwd=tmp_path, status=-9)
-    assert "ledger: 1 not closed; see --view ledger\n" in run(SONDE, "report", "t.sonde", cwd=tmp_path).stdout
+    assert "ledger: not closed 1; see --view ledger\n" in run(SONDE, "report", "t.sonde", cwd=tmp_path).stdout
 
 
 @pytest.mark.parametrize("options, view, advice, reason", [
