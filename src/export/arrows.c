@@ -55,13 +55,13 @@ static void keep_forward(struct snd_arrows *a, struct snd_key key, const struct 
 bool snd_arrows_follow(struct snd_arrows *arrows, const struct snd_span *span,
                        struct snd_arrow_end *forward)
 {
+    if (!has(span, SND_ATTR_SEQUENCE))
+        return false;
     bool     backward = has(span, SND_ATTR_FWD_THREAD) && span->attrs[SND_ATTR_FWD_THREAD] != 0;
     uint64_t thread = backward ? span->attrs[SND_ATTR_FWD_THREAD] : arrows->torch_ids[span->thread];
     struct snd_key key = { span->process, thread, span->attrs[SND_ATTR_SEQUENCE] };
     uint32_t       at;
 
-    if (!has(span, SND_ATTR_SEQUENCE))
-        return false;
     if (!backward) {
         keep_forward(arrows, key,
                      &(struct snd_arrow_end){ span->serial, span->start_ns, span->thread });

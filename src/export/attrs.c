@@ -13,3 +13,12 @@ const struct snd_attr_shown snd_attrs_shown[SND_SPAN_ATTRS] = {
     [SND_ATTR_KEYWORDS] = { "", SND_SHOWN_MEMBERS },
     [SND_ATTR_COLLECTIVE] = { "", SND_SHOWN_MEMBERS },
 };
+
+uint32_t snd_attrs_mask(void)
+{
+    uint32_t mask = 0;
+
+    for (unsigned key = 0; key < SND_SPAN_ATTRS; key++)
+        mask |= (uint32_t)(snd_attrs_shown[key].form != SND_SHOWN_NOT) << key;
+    return mask;
+}

@@ -24,5 +24,7 @@ struct snd_attr_shown {
 };
 
 extern const struct snd_attr_shown snd_attrs_shown[SND_SPAN_ATTRS];
+/* Those of them that are shown, as bits of attr_mask. */
+uint32_t snd_attrs_mask(void);
 
 #endif

@@ -53,6 +53,7 @@ struct snd_chrome {
     struct snd_rendered                rendered;
     bool                              *is_torch;    /* by process: its operators are torch's */
     struct snd_chrome_waiting         *waiting;     /* by thread */
+    uint32_t                           attrs_shown; /* of ranges: snd_attrs_mask() */
     struct snd_arrows                  arrows;      /* to backward operators */
     uint64_t                           arrow_count; /* written so far */
     uint64_t                           numbers;     /* of torch's events so far */

@@ -49,8 +49,7 @@ static void put_attr(struct snd_chrome *chrome, const struct snd_span *span, uns
 
     if (snd_attrs_shown[key].form == SND_SHOWN_COUNT) {
         snd_json_uint(&chrome->json, snd_attrs_shown[key].title, span->attrs[key]);
-    } else if (snd_attrs_shown[key].form != SND_SHOWN_NOT &&
-               !snd_rendered_members(&chrome->rendered, &of, &chrome->json)) {
+    } else if (!snd_rendered_members(&chrome->rendered, &of, &chrome->json)) {
         struct snd_out_mark mark = snd_out_mark(chrome->out);
         put_id(chrome, span->process, key, (uint32_t)span->attrs[key]);
         snd_rendered_keep_out(&chrome->rendered, &of, chrome->out, mark);
@@ -87,14 +86,16 @@ static void put_torch_args(struct snd_chrome *chrome, const struct snd_span *spa
     snd_json_uint(&chrome->json, "Ev Idx", span->number);
 }
 
-/* Of an attribute that the range has. */
-static bool is_shown(const struct snd_chrome *chrome, const struct snd_span *span, unsigned key)
+/* The attributes of the range that are shown, as bits. */
+static uint32_t keys_shown(const struct snd_chrome *chrome, const struct snd_span *span)
 {
+    uint32_t keys = span->attr_mask & chrome->attrs_shown;
+
     if (!chrome->is_torch[span->process])
-        return true;
-    if (key == SND_ATTR_FWD_THREAD)
-        return has(span, SND_ATTR_SEQUENCE);
-    return key != SND_ATTR_OVERLOAD; /* it is in the name */
+        return keys;
+    if (!has(span, SND_ATTR_SEQUENCE))
+        keys &= ~(1u << SND_ATTR_FWD_THREAD);
+    return keys & ~(1u << SND_ATTR_OVERLOAD); /* it is in the name */
 }
 
 static const char *category_of(const struct snd_span *span)
@@ -140,9 +141,8 @@ static void put_span(struct snd_chrome *chrome, const struct snd_span *span)
     snd_json_us(&chrome->json, "dur", snd_sub(span->end_ns, span->start_ns));
     snd_json_object(&chrome->json, "args");
     snd_json_uint(&chrome->json, "External id", span->serial);
-    for (uint32_t keys = span->attr_mask; keys != 0; keys &= keys - 1)
-        if (is_shown(chrome, span, (unsigned)__builtin_ctz(keys)))
-            put_attr(chrome, span, (unsigned)__builtin_ctz(keys));
+    for (uint32_t keys = keys_shown(chrome, span); keys != 0; keys &= keys - 1)
+        put_attr(chrome, span, (unsigned)__builtin_ctz(keys));
     if (chrome->is_torch[span->process] && !has(span, SND_ATTR_FRAME))
         put_torch_args(chrome, span);
     put_inputs(chrome, span);
@@ -244,6 +244,7 @@ bool snd_chrome_ranges_init(struct snd_chrome *chrome)
 {
     uint32_t threads = sonde_trace_thread_count(chrome->trace);
 
+    chrome->attrs_shown = snd_attrs_mask();
     chrome->waiting = calloc((size_t)threads + 1, sizeof *chrome->waiting);
     return chrome->waiting && snd_arrows_init(&chrome->arrows, chrome->trace);
 }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "export/attrs.h"
 #include "export/chrome.h"
 #include "export/exporter.h"
 #include "read/kinds.h"
@@ -14,6 +15,7 @@ static bool prepare(struct snd_perfetto *p)
     size_t   threads = (size_t)sonde_trace_thread_count(p->trace) + 1;
     uint32_t processes = sonde_trace_process_count(p->trace);
 
+    p->attrs_shown = snd_attrs_mask();
     p->slots = calloc(threads, sizeof *p->slots);
     p->known_slots = calloc(threads, sizeof *p->known_slots);
     p->known_calls = calloc(threads, sizeof *p->known_calls);

@@ -81,8 +81,9 @@ struct snd_perfetto {
     struct sonde_trace      *trace;
     struct snd_out          *out;
     struct sonde_buffer      packet, text;
-    struct snd_rendered      notes;    /* annotations of ranges, by what they are of */
-    bool                    *is_torch; /* by process: its operators are torch's */
+    struct snd_rendered      notes;       /* annotations of ranges, by what they are of */
+    bool                    *is_torch;    /* by process: its operators are torch's */
+    uint32_t                 attrs_shown; /* of ranges: snd_attrs_mask() */
     struct snd_arrows        arrows;
     struct snd_perfetto_end *ends; /* by serial, after the first walk */
     uint32_t                 end_count, end_room, next_end;

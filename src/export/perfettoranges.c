@@ -176,13 +176,13 @@ static void note_attr(struct snd_perfetto *p, const struct snd_span *span, unsig
 {
     if (snd_attrs_shown[key].form == SND_SHOWN_COUNT)
         snd_perfetto_note_uint(p, snd_attrs_shown[key].title, span->attrs[key]);
-    else if (snd_attrs_shown[key].form != SND_SHOWN_NOT)
+    else
         note_again(p, key, span->process, (uint32_t)span->attrs[key]);
 }
 
 static void note_range(struct snd_perfetto *p, const struct snd_span *span)
 {
-    for (uint32_t keys = span->attr_mask; keys != 0; keys &= keys - 1)
+    for (uint32_t keys = span->attr_mask & p->attrs_shown; keys != 0; keys &= keys - 1)
         note_attr(p, span, (unsigned)__builtin_ctz(keys));
     if (span->shapes != 0)
         note_again(p, OF_SHAPES, span->process, span->shapes);

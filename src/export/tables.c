@@ -72,24 +72,31 @@ struct writer {
 
 /* ---------------------------------------------------------------------- values */
 
-static void add(struct writer *w, struct snd_sql_value value)
+/* The next value of the row, to be set member by member: a copy of a whole would wait for its parts. */
+static inline struct snd_sql_value *add(struct writer *w, bool is_null)
 {
-    w->values[w->count++] = value;
+    struct snd_sql_value *value = &w->values[w->count++];
+
+    value->is_null = is_null;
+    return value;
 }
 
 static void add_number(struct writer *w, int64_t number)
 {
-    add(w, (struct snd_sql_value){ .number = number });
+    add(w, false)->number = number;
 }
 
 static void add_real(struct writer *w, double real)
 {
-    add(w, (struct snd_sql_value){ .real = real, .is_null = isnan(real) });
+    add(w, isnan(real))->real = real;
 }
 
 static void add_text(struct writer *w, struct sonde_text text)
 {
-    add(w, (struct snd_sql_value){ .text = text });
+    struct snd_sql_value *value = add(w, false);
+
+    value->text.bytes = text.bytes;
+    value->text.length = text.length;
 }
 
 static void add_string(struct writer *w, const char *text)
@@ -99,7 +106,7 @@ static void add_string(struct writer *w, const char *text)
 
 static void add_null(struct writer *w)
 {
-    add(w, (struct snd_sql_value){ .is_null = true });
+    add(w, true)->number = 0;
 }
 
 static void end_row(struct writer *w, enum snd_sql_table_id table)
