@@ -90,7 +90,7 @@ def work_without_end(program, path):
     work = WORKS[program][1]()
     with open(path, "r+b") as file:
         done = ctypes.c_int64.from_buffer(mmap.mmap(file.fileno(), 8))
-    print("ready", flush=True)
+    print("ready", file=sys.stdout, flush=True)  # to the process that started it
     while True:
         work()
         done.value += 1
