@@ -68,7 +68,8 @@ static char *encode(const char *data, size_t length, unsigned width)
     return text;
 }
 
-char *snd_py_text(pid_t pid, const struct snd_py_layout *l, uint64_t object, uint64_t *data_at)
+char *snd_py_text(pid_t pid, const struct snd_py_layout *l, uint64_t object, uint64_t *data_at,
+                  bool *no_memory)
 {
     char head[80];
 
@@ -82,13 +83,16 @@ char *snd_py_text(pid_t pid, const struct snd_py_layout *l, uint64_t object, uin
         return NULL;
     char *data = malloc((size_t)length * width + 1), *text = NULL;
     *data_at = object + (ascii ? l->unicode_ascii : l->unicode_compact);
-    if (data && (length == 0 || snd_memory_read(pid, *data_at, data, (size_t)length * width)))
+    bool is_read = data &&
+                   (length == 0 || snd_memory_read(pid, *data_at, data, (size_t)length * width));
+    if (is_read)
         text = encode(data, (size_t)length, width);
+    *no_memory |= !data || (is_read && !text);
     free(data);
     return text;
 }
 
-static bool read_lines(const struct snd_codes *codes, uint64_t object, struct snd_code *code)
+static bool read_lines(struct snd_codes *codes, uint64_t object, struct snd_code *code)
 {
     const struct snd_py_layout *l = codes->layout;
     char                        head[40];
@@ -100,6 +104,7 @@ static bool read_lines(const struct snd_codes *codes, uint64_t object, struct sn
         return false;
     code->line_bytes = (size_t)size;
     code->lines = malloc(code->line_bytes + 1);
+    codes->no_memory |= !code->lines;
     return code->lines && (size == 0 || snd_memory_read(codes->pid, object + l->bytes_data,
                                                         code->lines, code->line_bytes));
 }
@@ -109,12 +114,13 @@ static uint64_t word(const struct snd_code *code, uint32_t offset)
     return snd_u64(code->witness + offset);
 }
 
-static struct snd_code *read_code(const struct snd_codes *codes, uint64_t address)
+static struct snd_code *read_code(struct snd_codes *codes, uint64_t address)
 {
     const struct snd_py_layout *l = codes->layout;
     struct snd_code            *code = calloc(1, sizeof *code);
     uint64_t                    data;
 
+    codes->no_memory |= !code;
     if (!code)
         return NULL;
     code->address = address;
@@ -127,10 +133,10 @@ static struct snd_code *read_code(const struct snd_codes *codes, uint64_t addres
     code->instr_count = l->code_first_instr ? word(code, l->var_size) : UINT32_MAX;
     if (code->instr_count > UINT32_MAX)
         goto fail;
-    code->file = snd_py_text(codes->pid, l, word(code, l->code_file), &data);
+    code->file = snd_py_text(codes->pid, l, word(code, l->code_file), &data, &codes->no_memory);
     code->function = snd_py_text(codes->pid, l,
                                  word(code, l->code_qualname ? l->code_qualname : l->code_name),
-                                 &data);
+                                 &data, &codes->no_memory);
     if (!code->file || !code->function || !read_lines(codes, word(code, l->code_lines), code))
         goto fail;
     code->name_at = data;
@@ -273,6 +279,7 @@ const struct snd_code *snd_codes_get(struct snd_codes *codes, uint64_t address)
         return code;
     if (code)
         forget(codes, at);
+    codes->no_memory = false;
     code = read_code(codes, address);
     if (!code)
         return NULL;
@@ -281,6 +288,7 @@ const struct snd_code *snd_codes_get(struct snd_codes *codes, uint64_t address)
     if (!snd_grow(&codes->list, &codes->capacity, codes->count, sizeof(*codes->list)) ||
         !snd_map_put(&codes->by_address, (struct snd_key){ address, 0, 0 }, codes->count)) {
         free_code(code);
+        codes->no_memory = true;
         return NULL;
     }
     codes->list[codes->count++] = code;

@@ -43,6 +43,7 @@ struct snd_codes {
     struct snd_code           **list; /* owned; by number */
     uint32_t                    count, capacity, serials;
     uint64_t                    round, asks;
+    bool                        no_memory; /* why snd_codes_get() found nothing */
     /* what is there now, while it is compared */
     struct snd_piece pieces[SND_PIECES_MAX];
     uint64_t         asked[SND_CODES_CHECKED]; /* their addresses */
@@ -89,9 +90,10 @@ bool snd_code_may_begin(const struct snd_codes *codes, const struct snd_code *co
 
 /*
  * A str object as UTF-8, and in *data_at where its characters are; NULL if it cannot be read, is
- * not in CPython's compact form, or is no str. Owns: the caller frees it.
+ * not in CPython's compact form, is no str, or for want of memory: then *no_memory is set. Owns: the caller
+ * frees it.
  */
-char *snd_py_text(pid_t pid, const struct snd_py_layout *layout, uint64_t object,
-                  uint64_t *data_at);
+char *snd_py_text(pid_t pid, const struct snd_py_layout *layout, uint64_t object, uint64_t *data_at,
+                  bool *no_memory);
 
 #endif

@@ -83,9 +83,10 @@ struct snd_py_rider {
 #define SND_RIDER_MAX 128
 
 enum snd_py_read {
-    SND_PY_READ,   /* the frames are valid */
-    SND_PY_TORN,   /* it changed meanwhile */
-    SND_PY_UNREAD, /* unreadable memory: the thread is starting or ending */
+    SND_PY_READ,      /* the frames are valid */
+    SND_PY_TORN,      /* it changed meanwhile */
+    SND_PY_UNREAD,    /* unreadable memory: the thread is starting or ending */
+    SND_PY_NO_MEMORY, /* of ours, for its code objects */
 };
 
 /*

@@ -41,11 +41,11 @@ static void expect_code(struct snd_sampling_thread *t, uint64_t address)
 }
 
 /*
- * Names the frames of s->stack: its id; false when a frame is not what it should be. Its native
+ * Names the frames of s->stack: its id; TORN when a frame is not what it should be. Its native
  * frames have been matched if `native`.
  */
-static bool name_stack(struct snd_sampling *s, struct snd_sampling_thread *t, bool native,
-                       uint32_t *id)
+static enum snd_py_read name_stack(struct snd_sampling *s, struct snd_sampling_thread *t,
+                                   bool native, uint32_t *id)
 {
     uint32_t stack = 0;
 
@@ -55,9 +55,11 @@ static bool name_stack(struct snd_sampling *s, struct snd_sampling_thread *t, bo
     for (size_t i = s->stack.count; i-- > 0;) {
         const struct snd_code *code = snd_codes_get(&s->codes, s->stack.frames[i].code);
         int64_t                offset;
-        if (!code || !snd_code_offset(&s->codes, code, s->stack.frames[i].instr, &offset) ||
+        if (!code)
+            return s->codes.no_memory ? SND_PY_NO_MEMORY : SND_PY_TORN;
+        if (!snd_code_offset(&s->codes, code, s->stack.frames[i].instr, &offset) ||
             (i + 1 == s->stack.count && !s->stack.cut && !snd_code_may_begin(&s->codes, code)))
-            return false;
+            return SND_PY_TORN;
         expect_code(t, code->address);
         stack = snd_names_stack(&s->names, &s->recorder, s->python.layout.lines, stack, code,
                                 offset);
@@ -65,7 +67,7 @@ static bool name_stack(struct snd_sampling *s, struct snd_sampling_thread *t, bo
             stack = snd_native_stack(s->native, &s->recorder, &s->stack, i, stack);
     }
     *id = stack;
-    return true;
+    return SND_PY_READ;
 }
 
 const struct snd_py_interp *snd_sampling_interp_(const struct snd_sampling        *s,
@@ -146,8 +148,7 @@ enum snd_py_read snd_sampling_read_stack_(struct snd_sampling *s, struct snd_sam
         read = look_from_outside(s, t, running, &riders);
     if (read == SND_PY_READ) {
         check_codes(s, gil, riders);
-        if (!name_stack(s, t, native, &t->stack))
-            read = SND_PY_TORN;
+        read = name_stack(s, t, native, &t->stack);
     }
     t->native = read == SND_PY_READ && native;
     return read;

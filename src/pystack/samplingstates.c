@@ -70,6 +70,14 @@ static void note_look(const struct snd_sampling *s, struct snd_sampling_thread *
     t->looked_ns = now;
 }
 
+static void count_left_out(struct snd_sampling *s, enum snd_py_read read)
+{
+    if (read == SND_PY_NO_MEMORY)
+        snd_sampling_count_gap_(s, SND_SAMPLER_GAPS_NO_MEMORY);
+    else
+        snd_sampling_count_(s, read == SND_PY_TORN ? SND_SAMPLER_TORN : SND_SAMPLER_UNREAD, 1);
+}
+
 bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, bool holds,
                         uint64_t now)
 {
@@ -91,7 +99,7 @@ bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, b
         t->known = read == SND_PY_READ && !running;
         if (read != SND_PY_READ) {
             t->stack = before;
-            snd_sampling_count_(s, read == SND_PY_TORN ? SND_SAMPLER_TORN : SND_SAMPLER_UNREAD, 1);
+            count_left_out(s, read);
             return true;
         }
         if (!follow_top(s, t) && assumed && !switched) {

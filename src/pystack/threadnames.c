@@ -205,6 +205,7 @@ char *snd_python_thread_name(const struct snd_python *python, const struct snd_p
 {
     struct keys keys;
     uint64_t    object = 0, unused;
+    bool        no_memory = false;
 
     if (active->interp != thread->interp || active->dict == 0)
         find_active(python, thread->interp, active);
@@ -215,6 +216,6 @@ char *snd_python_thread_name(const struct snd_python *python, const struct snd_p
         object = value_of(&keys, i);
     free(keys.bytes);
     return object ? snd_py_text(python->pid, &python->layout,
-                                read_attribute(python, object, "_name"), &unused)
+                                read_attribute(python, object, "_name"), &unused, &no_memory)
                   : NULL;
 }

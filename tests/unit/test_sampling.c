@@ -283,6 +283,30 @@ static void test_no_memory(void **state)
     }
 }
 
+/* Likewise of the code objects of its stack, which nobody changed meanwhile. */
+static void test_no_memory_for_code(void **state)
+{
+    unsigned failed = 0;
+
+    (void)state;
+    skip_unless_readable();
+    for (long left = 3; left < 64; left++) {
+        struct snd_sampling *sampling = begin(12);
+        allocations_left = left;
+        enum snd_round made = snd_sampling_round(sampling, 0);
+        bool           is_reached = allocations_left < 0;
+        allocations_left = -1;
+        assert_int_equal(made, SND_ROUND_MADE);
+        assert_int_equal(snd_sampling_counts(sampling).words[SND_SAMPLER_TORN], 0);
+        failed += snd_sampling_counts(sampling).gaps[SND_SAMPLER_GAPS_NO_MEMORY] > 0;
+        expect_samples(sampling);
+        snd_sampling_free(sampling);
+        if (!is_reached)
+            break;
+    }
+    assert_true(failed >= 5); /* the object, its two names, its lines, the list */
+}
+
 /* Memory that cannot be read is counted, and sampling goes on once it can be. */
 static void test_unreadable(void **state)
 {
@@ -365,13 +389,10 @@ static void test_too_many_interpreters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_flush),
-        cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_unreadable),
-        cmocka_unit_test(test_unreadable_stack),
-        cmocka_unit_test(test_ordinary_ends),
-        cmocka_unit_test(test_too_many_interpreters),
+        cmocka_unit_test(test_samples),       cmocka_unit_test(test_flush),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_no_memory_for_code),
+        cmocka_unit_test(test_unreadable),    cmocka_unit_test(test_unreadable_stack),
+        cmocka_unit_test(test_ordinary_ends), cmocka_unit_test(test_too_many_interpreters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
