@@ -63,7 +63,8 @@ class _Traces:
             try:
                 trace = Trace(path)
             except Error as error:
-                raise Error(f"{path}: {error}") from None
+                text = str(error)  # most name it
+                raise Error(text if path in text else f"{path}: {text}") from None
             if trace.job() in opened:
                 raise Error(f"{path}: of the same recording as {opened[trace.job()]}; give the folder that has both")
             opened[trace.job()] = path
