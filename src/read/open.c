@@ -252,7 +252,8 @@ static int compare_process(const void *a, const void *b)
 
 /* --------------------------------------------------------- what is shown of it */
 
-static void show_process(struct snd_process *p)
+/* Texts are copied: the processes may still move, when others are added (guests.c). False: no memory. */
+static bool show_process(struct sonde_trace *trace, struct snd_process *p)
 {
     const struct snd_file_header *h = &p->header;
     struct sonde_process         *s = &p->shown;
@@ -262,14 +263,15 @@ static void show_process(struct snd_process *p)
     s->rank = h->rank;
     s->world_size = h->world_size;
     s->cycle = h->cycle;
-    s->host = h->host;
-    s->program = h->program;
+    s->host = snd_arena_copy(&trace->arena, h->host, strlen(h->host));
+    s->program = snd_arena_copy(&trace->arena, h->program, strlen(h->program));
     s->path = p->source.path ? p->source.path : "";
     s->start_real_ns = (int64_t)h->start.real_ns;
     s->closed = h->flags & SND_FILE_CLOSED;
     s->size_bytes = p->source.size;
     if (s->closed && h->closed_bytes > p->source.size)
         p->damage.missing_bytes = h->closed_bytes - p->source.size;
+    return s->host && s->program;
 }
 
 static void scale_process(struct snd_process *p)
@@ -367,7 +369,8 @@ static enum sonde_status finish(struct sonde_trace *trace, struct sonde_error *e
     qsort(trace->processes, trace->process_count, sizeof *trace->processes, compare_process);
     for (uint32_t i = 0; i < trace->process_count && status == SONDE_OK; i++) {
         struct snd_process *p = &trace->processes[i];
-        show_process(p);
+        if (!show_process(trace, p))
+            return fail_memory(err);
         status = snd_chunks_find(p, err);
         if (status == SONDE_OK)
             status = snd_tables_read(trace, p, err);

@@ -411,9 +411,36 @@ static void machines_meet_in_real_time(void **state)
     sonde_trace_close(trace);
 }
 
+/* Many processes without a file of their own: the texts of all stay where they are. */
+static void a_file_has_samples_of_many_processes(void **state)
+{
+    struct synth *s = synth_new(scratch_path("guests"), NULL);
+    char          name[16];
+
+    (void)state;
+    synth_thread(s, "main", 0);
+    for (uint32_t i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "guest %u", i);
+        synth_thread_in(s, name, 10000 + i, 10000 + i, 10);
+    }
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("guests"));
+    assert_int_equal(sonde_trace_process_count(trace), 301);
+    assert_string_equal(sonde_trace_process(trace, 0)->program, "prog");
+    for (uint32_t i = 0; i < 301; i++) {
+        const struct sonde_process *process = sonde_trace_process(trace, i);
+        assert_string_equal(process->host, "testhost");
+        snprintf(name, sizeof name, "guest %u", i - 1);
+        if (i > 0)
+            assert_string_equal(process->program, name);
+    }
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_file_has_samples_of_many_processes),
         cmocka_unit_test(strings_shapes_and_stacks),
         cmocka_unit_test(hostile_records),
         cmocka_unit_test(not_a_trace),
