@@ -56,19 +56,25 @@ static uint32_t add_event(struct ranges *r, struct thread *t, int64_t ns, uint32
     return at;
 }
 
+static uint32_t name_frame(struct ranges *r, uint32_t number)
+{
+    const struct snd_text *name = &r->common.trace->names.items[number];
+
+    return snd_speedscope_frame(&r->common, (struct sonde_text){ name->bytes, name->length },
+                                (struct sonde_text){ "", 0 }, 0);
+}
+
 /* The name; a Python function has its file and line, which come after its begin. */
 static uint32_t frame_of(struct ranges *r, const struct snd_lane *lane,
                          const struct snd_open_range *open)
 {
-    const struct snd_text *name = &r->common.trace->names.items[open->range.name];
-    struct sonde_frame     frame;
+    struct sonde_frame frame;
 
     if (open->range.frame != 0 &&
         sonde_trace_frame(r->common.trace, lane->process, (uint32_t)open->range.frame, &frame))
         return snd_speedscope_frame(&r->common, frame.function, frame.file,
                                     frame.first_line ? frame.first_line : frame.line);
-    return snd_speedscope_frame(&r->common, (struct sonde_text){ name->bytes, name->length },
-                                (struct sonde_text){ "", 0 }, 0);
+    return name_frame(r, open->range.name);
 }
 
 /* `mark` is the event that opened the range. */
@@ -101,6 +107,28 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *op
     stop_if_failed(user);
 }
 
+/* Calls of one record have one frame, which is their kind. */
+static uint32_t frame_kind(void *user, const struct snd_lane *lane, const struct snd_range *shared)
+{
+    struct ranges *r = user;
+
+    (void)lane;
+    uint32_t frame = name_frame(r, shared->name);
+    return r->common.failed ? UINT32_MAX : frame;
+}
+
+static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                    const struct snd_known_call *known, const struct snd_open_range *above,
+                    const struct snd_open_range *parent)
+{
+    struct ranges *r = user;
+    struct thread *t = &r->threads[lane->thread];
+
+    (void)above, (void)parent;
+    if (add_event(r, t, leaf->start_ns, known->kind, false) != NOT_SHOWN)
+        add_event(r, t, leaf->end_ns, known->kind, true);
+}
+
 static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_range *open,
                          uint8_t key)
 {
@@ -131,20 +159,29 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *o
     stop_if_failed(r);
 }
 
+/* In place: the file is little else. */
+static void put_event(struct snd_json *json, const struct event *e, int64_t start_ns)
+{
+    static const char head[] = "{\"type\":\"O\",\"frame\":", at[] = ",\"at\":";
+    char             *to = snd_json_lead(json, sizeof head + sizeof at + 2 * SND_INT_BYTES);
+
+    memcpy(to, head, sizeof head);
+    to[sizeof "{\"type\":\"" - 1] = e->closes ? 'C' : 'O';
+    to = snd_put_int(to + sizeof head - 1, e->frame);
+    memcpy(to, at, sizeof at);
+    to = snd_put_int(to + sizeof at - 1, e->at_ns - start_ns);
+    *to++ = '}';
+    json->out->at = to;
+}
+
 static void put_thread(struct ranges *r, struct snd_json *json, uint32_t index)
 {
     const struct thread *t = &r->threads[index];
 
     snd_speedscope_profile(&r->common, json, index, "evented", t->end_ns - t->start_ns);
     snd_json_array(json, "events");
-    for (uint32_t i = t->first; i != 0; i = r->events[i - 1].next) {
-        const struct event *e = &r->events[i - 1];
-        snd_json_object(json, NULL);
-        snd_json_text(json, "type", e->closes ? "C" : "O");
-        snd_json_uint(json, "frame", e->frame);
-        snd_json_int(json, "at", e->at_ns - t->start_ns);
-        snd_json_end(json);
-    }
+    for (uint32_t i = t->first; i != 0; i = r->events[i - 1].next)
+        put_event(json, &r->events[i - 1], t->start_ns);
     snd_json_end(json);
     snd_json_end(json);
 }
@@ -173,7 +210,9 @@ enum sonde_status snd_speedscope_ranges(struct sonde_trace *trace, struct snd_ou
                                            .as_recorded = true,
                                            .open = on_open,
                                            .close = on_close,
-                                           .attribute = on_attribute };
+                                           .attribute = on_attribute,
+                                           .kind = frame_kind,
+                                           .leaf = on_leaf };
     enum sonde_status         st = SONDE_OK;
 
     r.threads = calloc((size_t)trace->thread_count + 1, sizeof *r.threads);
