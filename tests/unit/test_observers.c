@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -63,8 +64,8 @@ struct dirent *__wrap_readdir64(DIR *dir);
 int            __wrap_closedir(DIR *dir);
 pid_t          __wrap_fork(void);
 pid_t          __real_fork(void);
-FILE          *__wrap_fopen64(const char *path, const char *mode);
-FILE          *__real_fopen64(const char *path, const char *mode);
+int            __wrap_open64(const char *path, int flags, ...);
+int            __real_open64(const char *path, int flags, ...);
 int            __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *rest,
                                       struct timespec *left);
 
@@ -92,36 +93,34 @@ int __wrap_closedir(DIR *dir)
     return 0;
 }
 
-static FILE *text_file(const char *text, int number)
+/* A descriptor from which the text, and the number after it, can be read. */
+static int text_file(const char *text, int number, const char *end)
 {
-    FILE *file = tmpfile();
+    int fd = memfd_create("fake", MFD_CLOEXEC);
 
-    assert_non_null(file);
-    fprintf(file, "%s %d\n", text, number);
-    rewind(file);
-    return file;
+    assert_true(fd >= 0 && dprintf(fd, "%s%d%s", text, number, end) > 0);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    return fd;
 }
 
-FILE *__wrap_fopen64(const char *path, const char *mode)
+int __wrap_open64(const char *path, int flags, ...)
 {
-    int pid;
+    char head[64];
+    int  pid;
 
     if (strcmp(path, "/proc/loadavg") == 0)
-        return text_file("0.5 0.4 0.3 2/300", newest ? newest[page] : 0);
+        return text_file("0.5 0.4 0.3 2/300 ", newest ? newest[page] : 0, "\n");
     if (sscanf(path, "/proc/%d/", &pid) == 1 && strstr(path, "/status"))
-        return text_file("Name:\tx\nTgid:", pid == THREAD ? ROOT : pid);
+        return text_file("Name:\tx\nTgid: ", pid == THREAD ? ROOT : pid, "\n");
     if (sscanf(path, "/proc/%d/stat", &pid) != 1)
-        return __real_fopen64(path, mode);
+        return __real_open64(path, flags);
     for (unsigned i = 0; i < COUNT; i++)
         if (pages[page][i].pid == pid) {
-            FILE *file = tmpfile();
-            assert_non_null(file);
-            fprintf(file, "%d (a ) name) S %d 0 0", pid, pages[page][i].parent);
-            rewind(file);
-            return file;
+            snprintf(head, sizeof head, "%d (a ) name) S ", pid);
+            return text_file(head, pages[page][i].parent, " 0 0");
         }
     errno = ENOENT;
-    return NULL;
+    return -1;
 }
 
 pid_t __wrap_fork(void)
