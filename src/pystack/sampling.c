@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #define SHARE 200u     /* of a period is spent on threads that do not hold the lock */
+#define DEBT_MOST 2    /* rounds without a look at them, after one that took long */
 #define OWN_ROUNDS 16u /* the sampler's own clock is read so often: that is a call to the kernel */
 
 /* ------------------------------------------------------------------- making */
@@ -222,9 +223,9 @@ static bool look_at_other(struct snd_sampling *s, uint64_t now)
 
 /*
  * The others in turn, as many as there is time for: each round gives some, and what one look took too much is
- * missing in the next ones. Where there are many, each has fewer samples; a sample stands for the time since the
- * one before it, whenever that was. What a look took is the sampler's own processor time: the wall's has that
- * of other programs in it. True when one of them has ended.
+ * missing in the next ones, up to a limit. Where there are many, each has fewer samples; a sample stands for
+ * the time since the one before it, whenever that was. What a look took is the sampler's own processor time: the
+ * wall's has that of other programs in it. True when one of them has ended.
  */
 static bool look_at_others(struct snd_sampling *s, uint64_t now)
 {
@@ -232,6 +233,9 @@ static bool look_at_others(struct snd_sampling *s, uint64_t now)
     bool    ended = false;
 
     s->credit_ns = s->credit_ns + share < share ? s->credit_ns + share : share;
+    /* With native frames a look takes many shares: its thread would have one stack for a second. */
+    if (s->credit_ns < -DEBT_MOST * share)
+        s->credit_ns = -DEBT_MOST * share;
     if (s->credit_ns <= 0 || !find_turn(s, now))
         return false;
     uint64_t before = snd_sampling_now_(CLOCK_THREAD_CPUTIME_ID);
