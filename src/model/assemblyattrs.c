@@ -119,7 +119,7 @@ void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t 
         lane->named += (uint32_t)is_named - (uint32_t)was_named;
         snd_lane_named(a, lane);
     }
-    if (a->consumer.attribute && (SND_ATTRS_HANDED >> key & 1))
+    if (a->consumer.attribute && key < SND_RANGE_ATTRS && (SND_ATTRS_HANDED >> key & 1))
         a->consumer.attribute(a->consumer.user, lane, open, key);
 }
 
