@@ -186,8 +186,17 @@ def stretch_ns(work):
 
 # ------------------------------------------------------------- the sampler itself
 
+def read_if_there(path):
+    """Threads end meanwhile."""
+    try:
+        with open(path) as text:
+            return text.read()
+    except OSError:
+        return ""
+
+
 def own_tasks():
-    return [path[:-5] for path in glob.glob("/proc/self/task/*/comm") if open(path).read() == "sonde sampler\n"]
+    return [path[:-5] for path in glob.glob("/proc/self/task/*/comm") if read_if_there(path) == "sonde sampler\n"]
 
 
 def observer_tasks():
