@@ -403,8 +403,8 @@ void snd_perf_disable(struct snd_perf *p)
 }
 
 struct readings {
-    uint64_t count,
-        lost; /* lost: records that found no room; 0 where the kernel does not count them */
+    uint64_t count;
+    uint64_t lost; /* records that found no room; 0 where the kernel does not count them */
 };
 
 static struct readings read_event(int fd)

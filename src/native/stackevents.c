@@ -167,7 +167,7 @@ void snd_stack_events_exit(struct snd_stack_events *e, uint32_t tid)
 {
     static const struct snd_thread_events none = { 0 };
     uint32_t                              at;
-    bool                                  is_known = snd_map_get(&e->by_tid, tid_key(tid), &at);
+    bool                                  is_known = snd_map_take(&e->by_tid, tid_key(tid), &at);
 
     /* One that ended before its first sample: nobody knows where its events were. */
     for (uint32_t n = 0; n < SND_COUNTERS_MOST; n++)
@@ -176,7 +176,6 @@ void snd_stack_events_exit(struct snd_stack_events *e, uint32_t tid)
     if (!is_known)
         return;
     end_thread(e, &e->threads[at]);
-    snd_map_remove(&e->by_tid, tid_key(tid));
     e->threads[at] = e->threads[--e->thread_count];
     if (at < e->thread_count) /* replaces a value: no memory is needed */
         (void)snd_map_put(&e->by_tid, tid_key(e->threads[at].tid), at);

@@ -34,7 +34,7 @@ needs_worker = pytest.mark.skipif(not (SONDE and WORKER), reason="the programs s
                                   "SONDE_WORKER")
 needs_tools = pytest.mark.skipif(not (SONDE and GEN), reason="the programs sonde and gen are not "
                                  "built: run `make`, or set SONDE and SONDE_GEN")
-needs_pprof = pytest.mark.skipif(not shutil.which(PPROF[0]), reason="go is not installed")
+needs_pprof = pytest.mark.skipif(not shutil.which(PPROF[0]), reason="go is not installed (tools/setup test)")
 
 
 def sonde(*arguments, **extra):
