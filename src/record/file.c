@@ -101,10 +101,24 @@ static void note_made(uint64_t end)
  */
 static bool writes_reserve;
 
+/*
+ * Asked first, as an allocation that fails takes all there is before it gives it back: another
+ * process of this run, whose trace lies beside this one, would find the disk full meanwhile.
+ */
+static bool is_more_than_free(int fd, uint64_t size)
+{
+    struct statfs system;
+
+    return fstatfs(fd, &system) == 0 && system.f_blocks > 0 && system.f_bsize > 0 &&
+           (uint64_t)system.f_bfree < size / (uint64_t)system.f_bsize;
+}
+
 static int allocate(int fd, uint64_t offset, uint64_t size)
 {
     if (writes_reserve && size <= SND_GRAIN)
         return 0;
+    if (is_more_than_free(fd, size))
+        return ENOSPC;
     while (fallocate(fd, 0, (off_t)offset, (off_t)size) != 0) {
         if (errno == EOPNOTSUPP || errno == ENOSYS)
             break; /* real zeroes take real blocks, too */
