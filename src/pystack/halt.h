@@ -12,7 +12,7 @@
 #ifndef SND_PYSTACK_HALT_H
 #define SND_PYSTACK_HALT_H
 
-#include "pystack/process.h"
+#include "pystack/frames.h"
 
 /* A snd_running_fn. `python` is a struct snd_python. TORN: it may not be halted, as when another
  * program traces it; UNREAD: it has ended. */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/process.h - the threads and frames of a Python process, its own or another.
+ * pystack/process.h - the interpreters and threads of a Python process, its own or another.
  *
- * Nothing is stopped here and nothing is written: what is read may change meanwhile. A thread that
- * does not hold the interpreter's lock cannot change its frames; of one that does, a stack counts
- * only if a second look finds the same (snd_python_stack).
+ * Nothing is stopped here and nothing is written: what is read may change meanwhile. Their frames:
+ * frames.h.
  *
- * Layer:   pystack. Threads: one at a time uses a struct snd_python; snd_python_frames also in a
- *          signal handler.
+ * Layer: pystack. Threads: one at a time uses a struct snd_python.
  */
 #ifndef SND_PYSTACK_PROCESS_H
 #define SND_PYSTACK_PROCESS_H
@@ -16,8 +14,6 @@
 #include "pystack/layout.h"
 #include "pystack/memory.h"
 
-#define SND_FRAMES_MAX 1024 /* of one stack, innermost first; what is further out is left out */
-#define SND_NATIVE_MAX 128
 #define SND_INTERPRETERS_MAX 32
 
 struct snd_python {
@@ -32,61 +28,6 @@ struct snd_py_thread {
     uint64_t interp; /* of its interpreter */
     uint64_t ident;  /* pthread_t */
     uint32_t tid;    /* 0: not known before 3.11 */
-};
-
-struct snd_py_frame {
-    uint64_t address, code, instr;
-    /*
-     * Of the frame that a C function's call of the evaluation loop began with, where the stack is
-     * `whole`: an address in the loop's own native frame, or SND_PY_ENTRY. Else 0.
-     */
-    uint64_t entry;
-};
-#define SND_PY_ENTRY 1 /* the address is not known in this version */
-
-struct snd_native_frame {
-    uint64_t pc;       /* where it is, or where it goes on */
-    uint64_t function; /* where its code begins, by the tables for exceptions; 0: not known */
-    uint64_t stack;    /* its lowest address; its caller's is where it ends */
-};
-
-struct snd_py_stack {
-    struct snd_py_frame frames[SND_FRAMES_MAX];
-    size_t              count;
-    bool                cut;   /* there were more */
-    bool                far;   /* they are in several pages */
-    bool                ends;  /* the outermost frame can be the start of a stack */
-    bool                whole; /* input: fill in the entries */
-    bool             still; /* the thread did not have the interpreter's lock while it was read */
-    uint64_t         switches; /* of the lock, then: how often it went to another thread; or 0 */
-    struct snd_pages pages;
-
-    /* Filled by the caller that asks the thread itself, innermost first. */
-    struct snd_native_frame native[SND_NATIVE_MAX];
-    size_t                  native_count;
-    bool                    native_cut; /* there may be more */
-};
-
-/* Where a thread's frames were when they were last read: most often they are there again. */
-struct snd_py_hint {
-    uint64_t        link; /* address of the pointer to its innermost frame; 0: not known */
-    struct snd_part parts[SND_PAGES_MAX];
-    uint32_t        count;
-};
-
-/* What else is read in the same call to the kernel, after the frames that were found. */
-struct snd_py_rider {
-    const struct snd_piece *pieces;
-    size_t                  count; /* at most SND_RIDER_MAX */
-    size_t                  whole; /* output: how many of them are whole; 0: read once more */
-};
-#define SND_RIDER_MAX 128
-
-enum snd_py_read {
-    SND_PY_READ,      /* the frames are valid */
-    SND_PY_TORN,      /* it changed meanwhile */
-    SND_PY_UNREAD,    /* unreadable memory: the thread is starting or ending */
-    SND_PY_NO_MEMORY, /* of ours, for its code objects */
 };
 
 /*
@@ -134,27 +75,5 @@ bool snd_python_has_lock(const struct snd_python *python, const struct snd_py_in
 /* Is this address inside the lock? A thread that waits there waits for it. */
 bool snd_python_is_gil(const struct snd_python *python, const struct snd_py_interp *interp,
                        uint64_t address);
-
-/* The frames of a thread that does not change them meanwhile. Also in a signal handler. */
-enum snd_py_read snd_python_frames(const struct snd_python *python, uint64_t state,
-                                   struct snd_py_stack *stack);
-/* Likewise, in one call to the kernel where the hint is right; not in a signal handler. */
-enum snd_py_read snd_python_halted(const struct snd_python *python, uint64_t state,
-                                   struct snd_py_hint *hint, struct snd_py_rider *rider,
-                                   struct snd_py_stack *stack);
-/*
- * Those of a thread that may: TORN if they changed. A thread's frames lie one after another, so
- * that its calls and returns write over the same addresses again and again: that the innermost
- * frame is where it was does not mean that nothing happened. The pointer to it is read before and
- * after the frames in the same call to the kernel, the chain must end where stacks begin, and
- * several looks must agree. One look is enough where the lock of its interpreter (`gil`), read
- * before and after the frames, says that this thread did not have it meanwhile (`still`). With a
- * `gil` of 0 that is not asked, and two looks are one call to the kernel: for a thread that has it.
- * `hint` is the thread's, all zero at first; `spare` is the caller's, for the later looks. `rider`
- * may be NULL.
- */
-enum snd_py_read snd_python_stack(const struct snd_python *python, uint64_t state, uint64_t gil,
-                                  struct snd_py_hint *hint, struct snd_py_rider *rider,
-                                  struct snd_py_stack *stack, struct snd_py_stack spare[2]);
 
 #endif

@@ -21,7 +21,7 @@
 #define SND_PYSTACK_SAMPLING_H
 
 #include "format/layout.h"
-#include "pystack/process.h"
+#include "pystack/frames.h"
 #include "sonde/record.h"
 
 /* The recorder: functions of sonde/record.h. */

@@ -14,7 +14,7 @@
 #define SND_PYSTACK_UNWIND_H
 
 #include "pystack/cfi.h"
-#include "pystack/process.h"
+#include "pystack/frames.h"
 
 /* What a walk needs; the caller's, zero at first. Not for a signal handler's stack. */
 struct snd_unwind {

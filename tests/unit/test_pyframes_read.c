@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "readable.h"
-#include "pystack/process.h"
+#include "pystack/frames.h"
 
 #define PAGES 20
 

@@ -20,7 +20,7 @@
 #ifndef SND_PROBES_PYTHON_INTERRUPT_H
 #define SND_PROBES_PYTHON_INTERRUPT_H
 
-#include "pystack/process.h"
+#include "pystack/frames.h"
 
 /* False: the signal has another handler. `python` is copied. `native`: with native frames. */
 bool snd_interrupt_start(const struct snd_python *python, bool native);
