@@ -28,7 +28,8 @@
 struct snd_perf_ring {
     int            fd; /* the first event of this processor; owned */
     int            cpu;
-    uint8_t       *map; /* owned: the control page, then the ring */
+    uint8_t       *map;  /* owned: the control page, then the ring */
+    const uint8_t *data; /* the ring, in the map */
     uint64_t       head, tail;
     uint64_t       next_ns; /* time of the record at tail */
     const uint8_t *next;    /* it, NULL: none up to head */
