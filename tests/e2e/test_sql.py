@@ -72,6 +72,18 @@ def test_steps_and_gaps(tmp_path):
         assert length > 0 and not [one for one in ranges if one[0] < start + length and one[1] > start]
 
 
+def test_slow_steps_are_steps(tmp_path):
+    """The sixth of eight steps is slow. What follows the last mark is longer, and nothing began in it: it is none."""
+    trace = tmp_path / "t.sonde"
+    script = ("import sonde, sys, time\nfrom sonde import _record\n_record.start(sys.argv[1])\n"
+              "for i in range(8):\n"
+              "    sonde.step()\n    _record.begin('work')\n    time.sleep(0.1 if i == 5 else 0.01)\n    _record.end()\n"
+              "sonde.step()\ntime.sleep(0.3)\n_record.stop()\n")
+    subprocess.run([sys.executable, "-c", script, trace], check=True)
+    names, rows = run_sql(trace, "slow_steps")
+    assert [dict(zip(names, row))["step"] for row in rows] == [6]
+
+
 def test_samples_with_a_stack_are_counted_once(tmp_path):
     trace = generate("samples", tmp_path / "t.sonde")
     _, rows = run_sql(trace, "select sum(count) from samples where stack is not null")
