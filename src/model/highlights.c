@@ -245,7 +245,9 @@ static enum sonde_status find_memory(struct sonde_trace *trace, struct snd_highl
                                      struct sonde_error *err)
 {
     struct sonde_memory *memory;
-    enum sonde_status    st = sonde_memory_new_by(trace, SONDE_GROUP_MODULE, 0, &memory, err);
+    /* Without modules, the one that the memory view has shown. */
+    unsigned          groups = highlights->content & SND_HAS_MODULES ? SONDE_GROUP_MODULE : 0;
+    enum sonde_status st = sonde_memory_new_by(trace, groups, 0, &memory, err);
 
     if (st != SONDE_OK)
         return st;
@@ -389,6 +391,7 @@ enum sonde_status snd_highlights_find(struct sonde_trace *trace, unsigned conten
     };
     enum sonde_status st = SONDE_OK;
 
+    out->content = content;
     out->count = 0;
     for (size_t i = 0; i < sizeof finders / sizeof finders[0] && st == SONDE_OK &&
                        out->count < SND_HIGHLIGHTS_MAX;

@@ -21,6 +21,7 @@ struct snd_highlight {
 };
 
 struct snd_highlights {
+    unsigned             content; /* of the trace: enum snd_content, or-ed */
     struct snd_highlight items[SND_HIGHLIGHTS_MAX];
     size_t               count;
 };
@@ -35,7 +36,7 @@ enum snd_content {
     SND_HAS_WORK = 32, /* of GPUs */
 };
 
-/* `content`: enum snd_content, or-ed. Errors: SONDE_E_NOMEM and those of the models that it asks. */
+/* Errors: SONDE_E_NOMEM and those of the models that it asks. */
 SND_CHECKED enum sonde_status snd_highlights_find(struct sonde_trace *trace, unsigned content,
                                                   struct snd_highlights *out,
                                                   struct sonde_error    *err);

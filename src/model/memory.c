@@ -10,6 +10,7 @@
 
 #include "format/fields.h"
 #include "format/known.h"
+#include "model/kept.h"
 #include "model/memoryholders.h"
 
 static void give_up(struct sonde_memory *m)
@@ -394,16 +395,16 @@ static enum sonde_status walk(struct sonde_memory *m, struct sonde_error *err)
     return status;
 }
 
-enum sonde_status sonde_memory_new_by(struct sonde_trace *trace, unsigned groups,
-                                      uint32_t stack_depth, struct sonde_memory **out,
-                                      struct sonde_error *err)
+static enum sonde_status build(struct sonde_trace *trace, unsigned groups, uint32_t stack_depth,
+                               struct sonde_memory **out, struct sonde_error *err)
 {
-    *out = NULL;
     struct sonde_memory *m = calloc(1, sizeof *m);
+
+    *out = NULL;
     if (!m)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the memory report");
     m->trace = m->launches.trace = trace;
-    m->groups = groups & (SONDE_GROUP_MODULE | SONDE_GROUP_STACK);
+    m->groups = groups;
     m->texts.stack_depth = stack_depth;
     enum sonde_status status = walk(m, err);
     if (status == SONDE_OK && !rewind_all(m))
@@ -418,6 +419,27 @@ enum sonde_status sonde_memory_new_by(struct sonde_trace *trace, unsigned groups
         *out = m;
     else
         sonde_memory_free(m);
+    return status;
+}
+
+static void free_memory(void *memory)
+{
+    sonde_memory_free(memory);
+}
+
+enum sonde_status sonde_memory_new_by(struct sonde_trace *trace, unsigned groups,
+                                      uint32_t stack_depth, struct sonde_memory **out,
+                                      struct sonde_error *err)
+{
+    unsigned used = groups & (SONDE_GROUP_MODULE | SONDE_GROUP_STACK);
+    uint64_t key = (uint64_t)used << 32 | (used & SONDE_GROUP_STACK ? stack_depth : 0);
+
+    *out = snd_kept_lend(trace, free_memory, key);
+    if (*out)
+        return SONDE_OK;
+    enum sonde_status status = build(trace, used, stack_depth, out, err);
+    if (status == SONDE_OK)
+        snd_kept_add(trace, free_memory, key, *out);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/kept.h"
 #include "model/memoryholders.h"
 
 static bool add_point(struct sonde_memory *m, uint32_t device, int64_t time_ns, int64_t bytes)
@@ -102,7 +103,7 @@ bool snd_memory_finish(struct sonde_memory *m)
 
 void sonde_memory_free(struct sonde_memory *m)
 {
-    if (!m)
+    if (!m || snd_kept_return(m->trace, m))
         return;
     for (uint32_t i = 0; i < m->device_count; i++)
         free(m->devices[i].buckets);

@@ -286,7 +286,7 @@ static void exports_walk_seldom(void **state)
     for (int frees = 0; frees < 2; frees++) {
         assert_int_equal(count_export_walks("sqlite", frees), 1);
         if (SND_HAVE_PAGE)
-            assert_int_equal(count_export_walks("html", frees), 16);
+            assert_int_equal(count_export_walks("html", frees), 14);
     }
 }
 
