@@ -41,11 +41,9 @@ static bool grow_one(void **array, size_t size)
     return grown != NULL;
 }
 
-/* Room for one more row. A multiple of 8 rows, so that bits fill whole bytes. */
-static bool make_room(struct snd_columns *columns)
+/* Room for more rows. A multiple of 8 rows, so that bits fill whole bytes. */
+static bool grow(struct snd_columns *columns)
 {
-    if (columns->count < columns->capacity)
-        return true;
     size_t capacity = columns->capacity ? 2 * columns->capacity : FIRST_ROWS;
     for (size_t i = 0; i < columns->column_count; i++) {
         struct snd_column *column = &columns->columns[i];
@@ -105,7 +103,7 @@ static inline bool set_value(struct snd_column *column, size_t row,
 bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values,
                      size_t left_out, struct snd_column_texts *texts)
 {
-    if (!make_room(columns))
+    if (columns->count == columns->capacity && !grow(columns))
         return false;
     for (size_t i = 0; i < columns->column_count; i++)
         if (!set_value(&columns->columns[i], columns->count, &values[i + (i >= left_out)], texts))
@@ -114,21 +112,31 @@ bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *va
     return true;
 }
 
-bool snd_columns_copy(struct snd_columns *columns, const struct snd_columns *source, size_t from)
+/* A column at a time: its values lie side by side. */
+static void copy_values(struct snd_column *to, size_t at, const struct snd_column *from,
+                        const uint32_t *rows, size_t count)
 {
-    if (!make_room(columns))
-        return false;
-    for (size_t i = 0; i < columns->column_count; i++) {
-        struct snd_column       *to = &columns->columns[i];
-        const struct snd_column *of = &source->columns[i];
-        bool                     is_null = snd_column_is_null(of, from);
+    if (to->type == SND_SQL_TEXT)
+        for (size_t i = 0; i < count; i++)
+            to->texts[at + i] = from->texts[rows[i]];
+    else
+        for (size_t i = 0; i < count; i++)
+            to->numbers[at + i] = from->numbers[rows[i]];
+    for (size_t i = 0; i < count && from->null_count + to->null_count > 0; i++) {
+        bool is_null = snd_column_is_null(from, rows[i]);
         if (is_null || to->null_count > 0)
-            set_valid(to, columns->count, !is_null);
-        if (to->type == SND_SQL_TEXT)
-            to->texts[columns->count] = of->texts[from];
-        else
-            to->numbers[columns->count] = of->numbers[from];
+            set_valid(to, at + i, !is_null);
     }
-    columns->count++;
+}
+
+bool snd_columns_copy(struct snd_columns *columns, const struct snd_columns *source,
+                      const uint32_t *rows, size_t count)
+{
+    while (columns->capacity < columns->count + count)
+        if (!grow(columns))
+            return false;
+    for (size_t i = 0; i < columns->column_count; i++)
+        copy_values(&columns->columns[i], columns->count, &source->columns[i], rows, count);
+    columns->count += count;
     return true;
 }

@@ -45,8 +45,9 @@ void snd_columns_release(struct snd_columns *columns);
 /* Adds a row, of all columns of the table; false when memory is out. */
 bool snd_columns_add(struct snd_columns *columns, const struct snd_sql_value *values,
                      size_t left_out, struct snd_column_texts *texts);
-/* Adds row `from` of columns of the same table; likewise. */
-bool snd_columns_copy(struct snd_columns *columns, const struct snd_columns *source, size_t from);
+/* Adds these rows of columns of the same table; likewise. */
+bool snd_columns_copy(struct snd_columns *columns, const struct snd_columns *source,
+                      const uint32_t *rows, size_t count);
 
 static inline bool snd_column_is_null(const struct snd_column *column, size_t row)
 {

@@ -93,14 +93,18 @@ static void put_u32(struct sonde_buffer *out, size_t value)
     snd_buf_put(out, bytes, sizeof bytes);
 }
 
-/* Which rows are not null: 4 bytes of length, then runs of 0 and 1. */
+/* Which rows are not null, `count` of them: 4 bytes of length, then runs of 0 and 1. */
 static void put_levels(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
-                       const struct snd_column *column)
+                       const struct snd_column *column, size_t count)
 {
-    for (size_t i = 0; i < rows->count; i++)
-        s->locals[i] = !snd_column_is_null(column, rows->order[i]);
     snd_buf_clear(&s->text);
-    snd_parquet_runs(&s->text, s->locals, rows->count, 1);
+    if (count == 0 || count == rows->count) {
+        snd_parquet_run(&s->text, count > 0, rows->count, 1);
+    } else {
+        for (size_t i = 0; i < rows->count; i++)
+            s->locals[i] = !snd_column_is_null(column, rows->order[i]);
+        snd_parquet_runs(&s->text, s->locals, rows->count, 1);
+    }
     put_u32(&s->page, s->text.length);
     snd_buf_put(&s->page, s->text.bytes, s->text.length);
     s->page.failed |= s->text.failed;
@@ -199,7 +203,7 @@ static void put_numbers(struct snd_parquet_scratch *s, const struct snd_parquet_
         put_page(s, PAGE_DICTIONARY, different, ENCODING_PLAIN);
         chunk->data_at = rows->offset + s->bytes.length;
     }
-    put_levels(s, rows, column);
+    put_levels(s, rows, column, count);
     if (different > 0)
         put_ids(s, count, different);
     else if (is_real)
@@ -266,7 +270,7 @@ static void put_texts(struct snd_parquet_scratch *s, const struct snd_parquet_ro
 
     put_page(s, PAGE_DICTIONARY, different, ENCODING_PLAIN);
     chunk->data_at = rows->offset + s->bytes.length;
-    put_levels(s, rows, column);
+    put_levels(s, rows, column, count);
     put_ids(s, count, different);
     chunk->encoding = ENCODING_DICTIONARY;
 }
@@ -277,14 +281,23 @@ static void put_texts(struct snd_parquet_scratch *s, const struct snd_parquet_ro
 static size_t gather(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
                      const struct snd_column *column)
 {
-    size_t n = 0;
+    const uint32_t *order = rows->order;
+    int64_t        *values = s->values;
+    size_t          n = 0;
 
-    for (size_t i = 0; i < rows->count; i++) {
-        uint32_t row = rows->order[i];
-        if (snd_column_is_null(column, row))
-            continue;
-        s->values[n++] = column->type == SND_SQL_TEXT ? column->texts[row] : column->numbers[row];
+    if (column->null_count == 0) {
+        if (column->type == SND_SQL_TEXT)
+            for (; n < rows->count; n++)
+                values[n] = column->texts[order[n]];
+        else
+            for (; n < rows->count; n++)
+                values[n] = column->numbers[order[n]];
+        return n;
     }
+    for (size_t i = 0; i < rows->count; i++)
+        if (!snd_column_is_null(column, order[i]))
+            values[n++] = column->type == SND_SQL_TEXT ? column->texts[order[i]]
+                                                       : column->numbers[order[i]];
     return n;
 }
 
@@ -297,7 +310,7 @@ static void put_chunk(struct snd_parquet_scratch *s, const struct snd_parquet_ro
     chunk->dictionary_at = chunk->data_at = rows->offset + s->bytes.length;
     snd_buf_clear(&s->page);
     if (count == 0) {
-        put_levels(s, rows, column);
+        put_levels(s, rows, column, count);
         chunk->encoding = ENCODING_PLAIN;
     } else if (column->type == SND_SQL_TEXT) {
         put_texts(s, rows, column, count, chunk);

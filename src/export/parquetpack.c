@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/parquetpack.h"
 
+#include <string.h>
+
 #include "export/thrift.h"
 
 #define GROUP 8u      /* values that bits are packed by */
@@ -20,24 +22,30 @@ static void put_bits(struct sonde_buffer *out, const uint32_t *values, size_t co
 {
     size_t   groups = (count + GROUP - 1) / GROUP;
     uint64_t bits = 0;
-    unsigned held = 0;
+    unsigned held = 0; /* below 32 before each value, which has at most 32 */
     char     bytes[256];
     size_t   n = 0;
 
     snd_put_varint(out, groups << 1 | 1);
     for (size_t i = 0; i < groups * GROUP; i++) {
         bits |= (uint64_t)(i < count ? values[i] : 0) << held;
-        for (held += width; held >= 8; held -= 8, bits >>= 8)
-            bytes[n++] = (char)bits;
+        held += width;
+        if (held < 32)
+            continue;
+        memcpy(bytes + n, &bits, 4);
+        bits >>= 32;
+        held -= 32;
+        n += 4;
         if (n > sizeof bytes - 8) {
             snd_buf_put(out, bytes, n);
             n = 0;
         }
     }
-    snd_buf_put(out, bytes, n); /* 8 values are whole bytes */
+    memcpy(bytes + n, &bits, 4);
+    snd_buf_put(out, bytes, n + held / 8); /* 8 values are whole bytes */
 }
 
-static void put_run(struct sonde_buffer *out, uint32_t value, size_t count, unsigned width)
+void snd_parquet_run(struct sonde_buffer *out, uint32_t value, size_t count, unsigned width)
 {
     char     bytes[4];
     unsigned n = 0;
@@ -73,7 +81,7 @@ void snd_parquet_runs(struct sonde_buffer *out, const uint32_t *values, size_t c
         at += missing;
         if (at > begun)
             put_bits(out, values + begun, at - begun, width);
-        put_run(out, values[at], run - missing, width);
+        snd_parquet_run(out, values[at], run - missing, width);
         at += run - missing;
         begun = at;
     }
@@ -89,19 +97,25 @@ __extension__ typedef unsigned __int128 wide;
 static void put_miniblock(struct sonde_buffer *out, const uint64_t values[MINIBLOCK],
                           unsigned width)
 {
-    char     bytes[MINIBLOCK * 8];
+    char     bytes[MINIBLOCK * 8 + 8];
     size_t   n = 0;
-    unsigned held = 0;
+    unsigned held = 0; /* below 64 before each value */
     wide     bits = 0;
 
     if (width == 0)
         return;
     for (size_t i = 0; i < MINIBLOCK; i++) {
         bits |= (wide)values[i] << held;
-        for (held += width; held >= 8; held -= 8, bits >>= 8)
-            bytes[n++] = (char)(uint64_t)bits;
+        held += width;
+        if (held < 64)
+            continue;
+        memcpy(bytes + n, &bits, 8);
+        bits >>= 64;
+        held -= 64;
+        n += 8;
     }
-    snd_buf_put(out, bytes, n);
+    memcpy(bytes + n, &bits, 8);
+    snd_buf_put(out, bytes, n + held / 8);
 }
 
 static void put_block(struct sonde_buffer *out, const uint64_t *deltas, size_t count)

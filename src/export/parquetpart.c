@@ -226,11 +226,10 @@ enum sonde_status snd_parquet_part_spill(struct snd_parquet_part   *part,
     if (part->time != SIZE_MAX)
         part->written_to = part->rows.columns[sorted_by(part)].numbers[shared->order[half - 1]];
     snd_columns_init(&kept, &snd_sql_tables[part->table], part->left_out);
-    for (size_t i = half; i < part->rows.count; i++)
-        if (!snd_columns_copy(&kept, &part->rows, shared->order[i])) {
-            snd_columns_release(&kept);
-            return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
-        }
+    if (!snd_columns_copy(&kept, &part->rows, shared->order + half, part->rows.count - half)) {
+        snd_columns_release(&kept);
+        return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
+    }
     snd_columns_release(&part->rows);
     part->rows = kept;
     return SONDE_OK;
