@@ -34,6 +34,7 @@ struct sonde_buffer {
 };
 
 SONDE_API struct sonde_sink sonde_sink_file(FILE *file);
+/* A thread of its own writes a long export there; it has ended when the call returns. */
 SONDE_API struct sonde_sink sonde_sink_fd(int fd);
 /* Keeps `buffer` until the last write. Owns: the caller frees it with sonde_buffer_release(). */
 SONDE_API struct sonde_sink sonde_sink_buffer(struct sonde_buffer *buffer);

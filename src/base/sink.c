@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/behind.h"
 #include "base/files.h"
 #include "base/plain.h"
 
@@ -48,12 +49,17 @@ struct sonde_sink sonde_sink_buffer(struct sonde_buffer *buffer)
     return (struct sonde_sink){ write_buffer, buffer };
 }
 
+bool snd_sink_is_fd(const struct sonde_sink *sink)
+{
+    return sink->write == write_fd;
+}
+
 int snd_sink_empty_file(const struct sonde_sink *sink)
 {
     int         fd = (int)(intptr_t)sink->user;
     struct stat st;
 
-    if (sink->write != write_fd || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size != 0 ||
+    if (!snd_sink_is_fd(sink) || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size != 0 ||
         lseek(fd, 0, SEEK_CUR) != 0)
         return -1;
     int flags = fcntl(fd, F_GETFL);
@@ -65,14 +71,29 @@ int snd_sink_empty_file(const struct sonde_sink *sink)
 #define DIGITS_MAX 20    /* of 64 bits */
 #define EIGHT 100000000u /* the least number that has more than eight digits */
 
+#define BEHIND_AFTER 16u /* buffers: a short text is written before a thread has begun */
+
+/* What is put goes to these bytes from now on. */
+static void use(struct snd_out *out, char *bytes, size_t size)
+{
+    out->bytes = out->at = bytes;
+    out->end = bytes + size;
+}
+
 void snd_out_init(struct snd_out *out, const struct sonde_sink *sink)
 {
     out->sink = sink;
-    out->at = out->bytes;
-    out->end = out->bytes + sizeof out->bytes;
     out->failed = false;
     out->os_error = 0;
     out->flushes = 0;
+    out->is_apart = false;
+    out->behind = NULL;
+    use(out, out->own, sizeof out->own);
+}
+
+void snd_out_apart(struct snd_out *out)
+{
+    out->is_apart = true;
 }
 
 static void push(struct snd_out *out, const void *data, size_t length)
@@ -80,23 +101,48 @@ static void push(struct snd_out *out, const void *data, size_t length)
     if (length == 0 || out->failed)
         return;
     errno = 0;
-    if (!out->sink->write(out->sink->user, data, length)) {
-        out->failed = true;
-        out->os_error = errno;
-    }
+    if (!out->sink->write(out->sink->user, data, length))
+        snd_out_fail(out, errno);
+}
+
+static void begin_behind(struct snd_out *out)
+{
+    out->behind = snd_behind_new(out->sink);
+    if (out->behind)
+        use(out, snd_behind_block(out->behind), SND_BEHIND_BYTES);
+}
+
+static void hand_on(struct snd_out *out)
+{
+    char *next = snd_behind_next(out->behind, (size_t)(out->at - out->bytes));
+
+    if (!next)
+        snd_out_fail(out, errno);
+    use(out, next ? next : out->bytes, SND_BEHIND_BYTES);
 }
 
 static void flush(struct snd_out *out)
 {
+    out->flushes++;
+    if (out->behind && !out->failed) {
+        hand_on(out);
+        return;
+    }
     push(out, out->bytes, (size_t)(out->at - out->bytes));
     out->at = out->bytes;
-    out->flushes++;
+    if (out->is_apart && out->flushes == BEHIND_AFTER && !out->failed)
+        begin_behind(out);
 }
 
 void snd_out_overflow(struct snd_out *out, const void *data, size_t length)
 {
     flush(out);
-    if (length > SND_OUT_BYTES)
+    for (; out->behind && length > SND_BEHIND_BYTES; flush(out)) {
+        snd_out_put(out, data, SND_BEHIND_BYTES);
+        data = (const char *)data + SND_BEHIND_BYTES;
+        length -= SND_BEHIND_BYTES;
+    }
+    if (length > (size_t)(out->end - out->at))
         push(out, data, length);
     else
         snd_out_put(out, data, length);
@@ -313,12 +359,27 @@ void snd_out_fail(struct snd_out *out, int os_error)
     out->failed = true;
 }
 
+/* Failure sticks: the first reason stays. */
+static void end_behind(struct snd_out *out)
+{
+    if (out->behind && !snd_behind_end(out->behind))
+        snd_out_fail(out, errno);
+    out->behind = NULL;
+    use(out, out->own, sizeof out->own);
+}
+
 enum sonde_status snd_out_finish(struct snd_out *out, struct sonde_error *err)
 {
     flush(out);
+    end_behind(out);
     if (!out->failed)
         return SONDE_OK;
     errno = out->os_error;
     return out->os_error ? snd_fail_os(err, SONDE_E_IO, "cannot write the output")
                          : snd_fail(err, SONDE_E_IO, "cannot write the output");
+}
+
+void snd_out_drop(struct snd_out *out)
+{
+    end_behind(out);
 }

@@ -22,18 +22,28 @@
  * -1: it is none.
  */
 int snd_sink_empty_file(const struct sonde_sink *sink);
+/* Is it one of sonde_sink_fd()? Any thread may write to that. */
+bool snd_sink_is_fd(const struct sonde_sink *sink);
 
 struct snd_out {
-    const struct sonde_sink *sink; /* borrowed until finish */
-    char                    *at;   /* the free part of `bytes`, up to `end` */
+    const struct sonde_sink *sink;  /* borrowed until finish */
+    char                    *bytes; /* `own`, or a block of what writes behind */
+    char                    *at;    /* the free part of `bytes`, up to `end` */
     char                    *end;
     bool                     failed;
     int                      os_error; /* why */
     uint64_t                 flushes;  /* how often `bytes` was handed on */
-    char                     bytes[SND_OUT_BYTES];
+    bool                     is_apart; /* see snd_out_apart() */
+    struct snd_behind       *behind;   /* owned; NULL: none, or not yet */
+    char                     own[SND_OUT_BYTES];
 };
 
 void snd_out_init(struct snd_out *out, const struct sonde_sink *sink);
+/*
+ * Once there is much, another thread writes to the sink, while this one goes on. For sinks that do not mind: snd_sink_is_fd().
+ * Then snd_out_finish() or snd_out_drop() must follow.
+ */
+void snd_out_apart(struct snd_out *out);
 /* Where the buffer is full: snd_out_put's slow path. */
 void snd_out_overflow(struct snd_out *out, const void *data, size_t length);
 
@@ -104,5 +114,7 @@ void snd_out_fail(struct snd_out *out, int os_error);
 
 /* Writes what is left. Errors: SONDE_E_IO, now or earlier. */
 enum sonde_status snd_out_finish(struct snd_out *out, struct sonde_error *err);
+/* Instead of it: what was put is of no use. */
+void snd_out_drop(struct snd_out *out);
 
 #endif

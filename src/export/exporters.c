@@ -224,15 +224,21 @@ static enum sonde_status write_any(const struct snd_exporter *exporter, struct s
     return write(trace, options, out, err);
 }
 
+/* `apart`: a thread of its own may write to the sink. */
 static enum sonde_status run(const struct snd_exporter *exporter, struct sonde_trace *trace,
                              const struct sonde_export_options *options,
-                             const struct sonde_sink *sink, struct sonde_error *err)
+                             const struct sonde_sink *sink, bool apart, struct sonde_error *err)
 {
     struct snd_out out;
 
     snd_out_init(&out, sink);
+    if (apart)
+        snd_out_apart(&out);
     enum sonde_status st = write_any(exporter, trace, options, &out, err);
-    return st == SONDE_OK ? snd_out_finish(&out, err) : st;
+    if (st == SONDE_OK)
+        return snd_out_finish(&out, err);
+    snd_out_drop(&out);
+    return st;
 }
 
 static enum sonde_status run_gzip(const struct snd_exporter *exporter, struct sonde_trace *trace,
@@ -245,7 +251,7 @@ static enum sonde_status run_gzip(const struct snd_exporter *exporter, struct so
     if (st != SONDE_OK)
         return st;
     struct sonde_sink inner = snd_gzip_sink(gzip);
-    st = run(exporter, trace, options, &inner, err);
+    st = run(exporter, trace, options, &inner, snd_sink_is_fd(sink), err);
     if (st == SONDE_OK)
         st = snd_gzip_finish(gzip, err);
     snd_gzip_free(gzip);
@@ -292,7 +298,7 @@ enum sonde_status sonde_export(struct sonde_trace *trace, const char *format,
             return snd_fail(err, SONDE_E_UNSUPPORTED, "cannot write %s: %s", format,
                             exporter->info.missing);
         return used.gzip ? run_gzip(exporter, trace, &used, sink, err)
-                         : run(exporter, trace, &used, sink, err);
+                         : run(exporter, trace, &used, sink, snd_sink_is_fd(sink), err);
     }
     return refuse(format, err);
 }

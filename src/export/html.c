@@ -83,7 +83,7 @@ struct content {
 };
 
 static enum sonde_status put_sections(const struct content *content, const struct sonde_sink *sink,
-                                      struct sonde_error *err)
+                                      bool apart, struct sonde_error *err)
 {
     struct snd_out        out;
     struct snd_html       page = { .trace = content->trace,
@@ -94,6 +94,8 @@ static enum sonde_status put_sections(const struct content *content, const struc
     enum sonde_status     st = snd_summary_begin(content->trace, &summary, err);
 
     snd_out_init(&out, sink);
+    if (apart)
+        snd_out_apart(&out);
     snd_kept_begin(content->trace);
     page.failed = !prepare(&page);
     if (st == SONDE_OK && !page.failed)
@@ -117,10 +119,16 @@ static enum sonde_status put_sections(const struct content *content, const struc
     release(&page);
     snd_kept_end(content->trace);
     sonde_summary_free(summary);
-    return st == SONDE_OK ? snd_out_finish(&out, err) : st;
+    if (st == SONDE_OK)
+        return snd_out_finish(&out, err);
+    snd_out_drop(&out);
+    return st;
 }
 
-/* Without zlib the page is larger; nothing else differs. */
+/*
+ * Without zlib the page is larger; nothing else differs. What compresses the sections also writes to `out`,
+ * which nobody else uses meanwhile.
+ */
 static enum sonde_status put_data(const struct content *content, struct snd_out *out,
                                   struct sonde_error *err)
 {
@@ -134,12 +142,12 @@ static enum sonde_status put_data(const struct content *content, struct snd_out 
         if (st != SONDE_OK)
             return st;
         struct sonde_sink inner = snd_gzip_sink(gzip);
-        st = put_sections(content, &inner, err);
+        st = put_sections(content, &inner, out->is_apart, err);
         if (st == SONDE_OK)
             st = snd_gzip_finish(gzip, err);
         snd_gzip_free(gzip);
     } else {
-        st = put_sections(content, &sink, err);
+        st = put_sections(content, &sink, false, err);
     }
     snd_base64_finish(&base64);
     return st;
@@ -176,9 +184,14 @@ enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, size_t a_ru
         return snd_fail(err, SONDE_E_ARGUMENT, "expected a trace of each side, got %zu and %zu",
                         a_runs, b_runs);
     snd_out_init(&out, sink);
+    if (snd_sink_is_fd(sink))
+        snd_out_apart(&out);
     struct content    content = { .trace = traces[a_runs],
                                   .sides = &sides,
                                   .no_source = snd_export_options(options).no_source };
     enum sonde_status st = put_page(&content, &out, err);
-    return st == SONDE_OK ? snd_out_finish(&out, err) : st;
+    if (st == SONDE_OK)
+        return snd_out_finish(&out, err);
+    snd_out_drop(&out);
+    return st;
 }

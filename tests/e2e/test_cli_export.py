@@ -195,6 +195,29 @@ def test_gzip_by_the_name(traces, tmp_path):
     assert packed.stat().st_size < plain.stat().st_size / 5
 
 
+@pytest.mark.parametrize("form", ["chrome", "perfetto", "speedscope", "csv", "json", "html"])
+def test_a_thread_writes_a_long_export(form, tmp_path):
+    """A file is written by a thread of its own once it is long, standard output by the one that makes it: the same bytes."""
+    trace = generate("large", tmp_path / "t.sonde", "150000")
+    read("export", trace, "--to", form, "-o", tmp_path / "file")
+    assert (tmp_path / "file").stat().st_size > (400_000 if form == "html" else 2_000_000)
+    assert (tmp_path / "file").read_bytes() == read("export", trace, "--to", form, "-o", "-")
+    if form != "html":
+        read("export", trace, "--to", form, "-o", tmp_path / "file.gz")
+        assert gzip.decompress((tmp_path / "file.gz").read_bytes()) == (tmp_path / "file").read_bytes()
+
+
+def test_a_disk_that_is_full_late_is_told(tmp_path):
+    """Long after a thread of its own has begun to write; what was there stays."""
+    trace = generate("large", tmp_path / "t.sonde", "150000")
+    old = tmp_path / "old.json"
+    old.write_text("before")
+    done = subprocess.run(["sh", "-c", 'ulimit -f 4096; trap "" XFSZ; exec "$0" export "$1" --to chrome -o "$2"', SONDE, trace, old],
+                          capture_output=True)
+    assert done.returncode == 1 and b"File too large" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert old.read_text() == "before" and sorted(tmp_path.iterdir()) == sorted([old, tmp_path / "t.sonde"])
+
+
 def test_a_failed_export_leaves_what_was_there(traces, tmp_path):
     target = tmp_path / "out.json"
     target.write_text("precious")

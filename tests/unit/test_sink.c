@@ -10,9 +10,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/behind.h"
 #include "base/buf.h"
 #include "base/sink.h"
 
@@ -203,6 +205,118 @@ static void has_back_what_was_put(void **state)
     sonde_buffer_release(&buffer);
 }
 
+/* ------------------------------------------------------------ by another thread */
+
+struct sum {
+    struct sonde_buffer buffer;
+    pthread_t           writer; /* of the last bytes */
+    size_t              room;
+};
+
+static bool write_there(void *user, const void *data, size_t length)
+{
+    struct sum *sum = user;
+
+    sum->writer = pthread_self();
+    snd_buf_put(&sum->buffer, data, length);
+    return write_some(&sum->room, data, length);
+}
+
+static void put_numbers(struct snd_out *out, struct sonde_buffer *expected, int count)
+{
+    for (int i = 0; i < count; i++) {
+        snd_out_int(out, i);
+        snd_out_text(out, "\n");
+        snd_buf_format(expected, "%d\n", i);
+    }
+}
+
+static void another_thread_writes_the_same(void **state)
+{
+    struct sum          sum = { .room = SIZE_MAX };
+    struct sonde_buffer expected = { 0 };
+    struct sonde_sink   sink = { write_there, &sum };
+    struct snd_out      out;
+    size_t              size = 3 * SND_BEHIND_BYTES + 7;
+    char               *large = malloc(size);
+
+    (void)state;
+    memset(large, 'x', size);
+    snd_out_init(&out, &sink);
+    snd_out_apart(&out);
+    put_numbers(&out, &expected, 200000);
+    snd_out_put(&out, large, size);
+    snd_buf_put(&expected, large, size);
+    put_numbers(&out, &expected, 300000);
+    assert_int_equal(snd_out_finish(&out, NULL), SONDE_OK);
+    assert_false(pthread_equal(sum.writer, pthread_self()));
+    assert_int_equal(sum.buffer.length, expected.length);
+    assert_memory_equal(sum.buffer.bytes, expected.bytes, expected.length);
+    sonde_buffer_release(&sum.buffer);
+    sonde_buffer_release(&expected);
+    free(large);
+}
+
+static void few_bytes_are_written_at_once(void **state)
+{
+    struct sum          sum = { .room = SIZE_MAX };
+    struct sonde_buffer expected = { 0 };
+    struct sonde_sink   sink = { write_there, &sum };
+    struct snd_out      out;
+
+    (void)state;
+    snd_out_init(&out, &sink);
+    snd_out_apart(&out);
+    put_numbers(&out, &expected, 10000);
+    assert_int_equal(snd_out_finish(&out, NULL), SONDE_OK);
+    assert_true(pthread_equal(sum.writer, pthread_self()));
+    assert_string_equal(sum.buffer.bytes, expected.bytes);
+    sonde_buffer_release(&sum.buffer);
+    sonde_buffer_release(&expected);
+}
+
+/* Whether the disk is full before the thread begins, in its first block, or in its last. */
+static void a_failure_of_another_thread_is_reported(void **state)
+{
+    static const size_t rooms[] = { 1000, (size_t)600 << 10, (size_t)3 << 20 };
+    struct sonde_error  err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
+        struct sum          sum = { .room = rooms[i] };
+        struct sonde_buffer expected = { 0 };
+        struct sonde_sink   sink = { write_there, &sum };
+        struct snd_out      out;
+        snd_out_init(&out, &sink);
+        snd_out_apart(&out);
+        put_numbers(&out, &expected, 500000);
+        assert_true(expected.length > rooms[i]);
+        errno = 0;
+        assert_int_equal(snd_out_finish(&out, &err), SONDE_E_IO);
+        assert_int_equal(err.os_error, ENOSPC);
+        sonde_buffer_release(&sum.buffer);
+        sonde_buffer_release(&expected);
+    }
+}
+
+static void what_is_dropped_ends_the_thread(void **state)
+{
+    struct sum          sum = { .room = SIZE_MAX };
+    struct sonde_buffer expected = { 0 };
+    struct sonde_sink   sink = { write_there, &sum };
+    struct snd_out      out;
+
+    (void)state;
+    snd_out_init(&out, &sink);
+    snd_out_apart(&out);
+    put_numbers(&out, &expected, 300000);
+    snd_out_drop(&out);
+    assert_true(sum.buffer.length > 0 && sum.buffer.length < expected.length);
+    assert_memory_equal(sum.buffer.bytes, expected.bytes, sum.buffer.length);
+    sonde_buffer_release(&sum.buffer);
+    sonde_buffer_release(&expected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +328,10 @@ int main(void)
         cmocka_unit_test(writes_to_a_descriptor),
         cmocka_unit_test(quotes_csv),
         cmocka_unit_test(keeps_the_lines_of_a_stack),
+        cmocka_unit_test(another_thread_writes_the_same),
+        cmocka_unit_test(few_bytes_are_written_at_once),
+        cmocka_unit_test(a_failure_of_another_thread_is_reported),
+        cmocka_unit_test(what_is_dropped_ends_the_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
