@@ -50,7 +50,7 @@ export function viewPart(entries: ViewEntry[], group: string, setGroup: (group: 
   const build = (): void => {
     table = new DataTable(view, { label: viewTitle(view.view), allColumns: state.all, blank: BLANK.has(view.view), ...(canFind ? { choose } : {}) }, (rows) => {
       const whole = view.row_count > view.rows.length ? `${view.rows.length} of ${view.row_count}` : String(view.row_count);
-      count.textContent = rows === view.rows.length ? `${whole} rows` : `${rows} of ${whole} rows`;
+      count.textContent = `${rows === view.rows.length ? "" : `${rows} of `}${whole} row${whole === "1" ? "" : "s"}`;
     });
     table.filter(state.filter);
     place.replaceChildren(table.element);
