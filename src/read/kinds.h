@@ -2,8 +2,8 @@
 /*
  * read/kinds.h - which kinds of events a trace has, so that a walk that looks for others is spared.
  *
- * Found by going through the events without their times and threads, which is a tenth of a walk, and
- * once for a trace. What a walk leaves out (warm-up, what follows damage) may be among them: a kind that
+ * Found by going through the events without their times and threads, which costs less than a walk,
+ * and once for a trace. What a walk leaves out (warm-up, what follows damage) may be among them: a kind that
  * is not there is certain, one that is there may not be met.
  *
  * Layer: read. Threads: as a trace.

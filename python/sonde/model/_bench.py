@@ -194,7 +194,7 @@ class Bench:
         placed = inputs if on_gpu else move(inputs, device)
         meter, why = _machine.energy_meter(device)
         with self.torch.no_grad(), _without_collector():
-            self._say(f"batch {batch}: {warmup} runs to warm up, {runs} timed")
+            self._say(f"batch {batch}: warm-up runs: {warmup}, timed runs: {runs}")
             for _ in range(warmup):
                 call(move(placed, device))
             done()
@@ -287,7 +287,7 @@ class Bench:
                     self._note_model()
                     note("graph", absent=str(reason))
                 return str(reason)
-            self._say(f"batch {batch}: {runs} runs node by node")
+            self._say(f"batch {batch}: runs node by node: {runs}")
             self._time_graph(graph, batch, warmup, runs)
             with _Recording(self._path("graph", batch), shapes=True, memory=True):
                 self._note_model()
