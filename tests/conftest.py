@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No test waits for ever: at its limit it fails, with what it and the processes it started were doing."""
+"""No test waits for ever: at its limit it fails, with what it and the processes it started were doing. And Ctrl-C is sent to
+programs that do not begin with it ignored, however the tests were started."""
 import os
 import signal
 import threading
@@ -12,6 +13,11 @@ import pytest
 LIMIT = int(os.environ.get("TEST_LIMIT", "400"))
 
 MAIN = threading.main_thread().ident
+
+# A shell starts what runs in the background with both ignored, and so would be every program of a test.
+for interruption in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(interruption) is signal.SIG_IGN:
+        signal.signal(interruption, signal.default_int_handler)
 
 
 def read(path):

@@ -470,6 +470,23 @@ def test_a_test_that_hangs_fails_and_says_where(tmp_path):
     assert "threading.Event().wait()" in done.stdout
 
 
+INTERRUPTED = """
+import signal, subprocess
+
+def test_a_program_is_interrupted():
+    child = subprocess.Popen(["sleep", "30"])
+    child.send_signal(signal.SIGINT)
+    assert child.wait() == -signal.SIGINT
+"""
+
+
+def test_tests_in_the_background_can_interrupt_programs(tmp_path):
+    shutil.copy(ROOT / "tests/conftest.py", tmp_path)
+    (tmp_path / "test_interrupts.py").write_text(INTERRUPTED)
+    subprocess.run(["sh", "-c", 'trap "" INT QUIT; exec "$@"', "sh", sys.executable, "-m", "pytest", "-q", "-p",
+                    "no:cacheprovider", tmp_path], check=True, stdout=subprocess.DEVNULL, timeout=100)
+
+
 def test_a_command_that_hangs_is_ended(monkeypatch, capsys):
     runner = load_tool("test")
     monkeypatch.setattr(runner, "COMMAND_LIMIT", 1)
