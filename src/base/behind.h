@@ -16,8 +16,8 @@
 
 #include "sonde/sink.h"
 
-#define SND_BEHIND_BYTES \
-    ((size_t)256 << 10) /* of a block: waking a thread takes a few microseconds */
+/* Of a block: large, as waking a thread takes a few microseconds. */
+#define SND_BEHIND_BYTES ((size_t)256 << 10)
 
 struct snd_behind;
 
