@@ -166,8 +166,10 @@ static bool find_items(const struct sonde_trace *trace, uint32_t process, uint32
         id >= trace->processes[process].tables.shape_count)
         return false;
     const struct snd_shape_record *record = &trace->processes[process].tables.shapes[id];
+    if (!record->bytes) /* a damaged chunk had it */
+        return false;
     *items = (struct items){ record->bytes, record->bytes + record->size, record->items };
-    return record->bytes != NULL;
+    return true;
 }
 
 size_t snd_trace_shapes(const struct sonde_trace *trace, uint32_t process, uint32_t id, bool nested,

@@ -103,6 +103,7 @@ static void hostile_records(void **state)
     items[0].count = 0;
     memcpy(&items[0], &huge, sizeof huge); /* where the item count stands */
     synth_record(s, SND_REC_SHAPES, 1, items, sizeof items);
+    synth_record(s, SND_REC_SHAPES, 3, items, sizeof items); /* and none of the number between */
     synth_close(s, true);
     struct sonde_trace *trace = scratch_open(path);
     assert_true(text_is(sonde_trace_string(trace, 0, huge), "(unknown)"));
@@ -110,6 +111,7 @@ static void hostile_records(void **state)
     assert_int_equal(sonde_trace_stack(trace, 0, 7, frames, 8), 1);
     assert_int_equal(sonde_trace_stack(trace, 0, 6, frames, 8), 1);
     assert_true(sonde_trace_shapes(trace, 0, 1, text, sizeof text) < sizeof text);
+    assert_int_equal(sonde_trace_shapes(trace, 0, 2, text, sizeof text), 0);
     assert_true(trace->processes[0].damage.bad_ids >= 4);
     sonde_trace_close(trace);
 }
