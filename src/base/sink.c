@@ -91,9 +91,9 @@ void snd_out_init(struct snd_out *out, const struct sonde_sink *sink)
     use(out, out->own, sizeof out->own);
 }
 
-void snd_out_apart(struct snd_out *out)
+void snd_out_apart(struct snd_out *out, bool apart)
 {
-    out->is_apart = true;
+    out->is_apart = apart;
 }
 
 static void push(struct snd_out *out, const void *data, size_t length)
@@ -379,7 +379,11 @@ enum sonde_status snd_out_finish(struct snd_out *out, struct sonde_error *err)
                          : snd_fail(err, SONDE_E_IO, "cannot write the output");
 }
 
-void snd_out_drop(struct snd_out *out)
+enum sonde_status snd_out_end(struct snd_out *out, enum sonde_status status,
+                              struct sonde_error *err)
 {
+    if (status == SONDE_OK)
+        return snd_out_finish(out, err);
     end_behind(out);
+    return status;
 }

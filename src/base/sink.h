@@ -40,10 +40,10 @@ struct snd_out {
 
 void snd_out_init(struct snd_out *out, const struct sonde_sink *sink);
 /*
- * Once there is much, another thread writes to the sink, while this one goes on. For sinks that do not mind: snd_sink_is_fd().
- * Then snd_out_finish() or snd_out_drop() must follow.
+ * If `apart`, another thread writes to the sink once there is much, while this one goes on. For sinks that do not mind:
+ * snd_sink_is_fd(). Then snd_out_finish() or snd_out_end() must follow.
  */
-void snd_out_apart(struct snd_out *out);
+void snd_out_apart(struct snd_out *out, bool apart);
 /* Where the buffer is full: snd_out_put's slow path. */
 void snd_out_overflow(struct snd_out *out, const void *data, size_t length);
 
@@ -114,7 +114,8 @@ void snd_out_fail(struct snd_out *out, int os_error);
 
 /* Writes what is left. Errors: SONDE_E_IO, now or earlier. */
 enum sonde_status snd_out_finish(struct snd_out *out, struct sonde_error *err);
-/* Instead of it: what was put is of no use. */
-void snd_out_drop(struct snd_out *out);
+/* The same if `status` is SONDE_OK; else what was put is of no use, and it returns `status`. */
+enum sonde_status snd_out_end(struct snd_out *out, enum sonde_status status,
+                              struct sonde_error *err);
 
 #endif

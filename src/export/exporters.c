@@ -232,13 +232,8 @@ static enum sonde_status run(const struct snd_exporter *exporter, struct sonde_t
     struct snd_out out;
 
     snd_out_init(&out, sink);
-    if (apart)
-        snd_out_apart(&out);
-    enum sonde_status st = write_any(exporter, trace, options, &out, err);
-    if (st == SONDE_OK)
-        return snd_out_finish(&out, err);
-    snd_out_drop(&out);
-    return st;
+    snd_out_apart(&out, apart);
+    return snd_out_end(&out, write_any(exporter, trace, options, &out, err), err);
 }
 
 static enum sonde_status run_gzip(const struct snd_exporter *exporter, struct sonde_trace *trace,

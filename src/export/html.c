@@ -94,8 +94,7 @@ static enum sonde_status put_sections(const struct content *content, const struc
     enum sonde_status     st = snd_summary_begin(content->trace, &summary, err);
 
     snd_out_init(&out, sink);
-    if (apart)
-        snd_out_apart(&out);
+    snd_out_apart(&out, apart);
     snd_kept_begin(content->trace);
     page.failed = !prepare(&page);
     if (st == SONDE_OK && !page.failed)
@@ -119,10 +118,7 @@ static enum sonde_status put_sections(const struct content *content, const struc
     release(&page);
     snd_kept_end(content->trace);
     sonde_summary_free(summary);
-    if (st == SONDE_OK)
-        return snd_out_finish(&out, err);
-    snd_out_drop(&out);
-    return st;
+    return snd_out_end(&out, st, err);
 }
 
 /*
@@ -184,14 +180,9 @@ enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, size_t a_ru
         return snd_fail(err, SONDE_E_ARGUMENT, "expected a trace of each side, got %zu and %zu",
                         a_runs, b_runs);
     snd_out_init(&out, sink);
-    if (snd_sink_is_fd(sink))
-        snd_out_apart(&out);
-    struct content    content = { .trace = traces[a_runs],
-                                  .sides = &sides,
-                                  .no_source = snd_export_options(options).no_source };
-    enum sonde_status st = put_page(&content, &out, err);
-    if (st == SONDE_OK)
-        return snd_out_finish(&out, err);
-    snd_out_drop(&out);
-    return st;
+    snd_out_apart(&out, snd_sink_is_fd(sink));
+    struct content content = { .trace = traces[a_runs],
+                               .sides = &sides,
+                               .no_source = snd_export_options(options).no_source };
+    return snd_out_end(&out, put_page(&content, &out, err), err);
 }

@@ -109,7 +109,8 @@ static bool is_more_than_free(int fd, uint64_t size)
 {
     struct statfs system;
 
-    return fstatfs(fd, &system) == 0 && system.f_blocks > 0 && system.f_bsize > 0 &&
+    /* A file system that says nothing of its room has 0; where there is none, nothing can be taken. */
+    return fstatfs(fd, &system) == 0 && system.f_bfree > 0 && system.f_bsize > 0 &&
            (uint64_t)system.f_bfree < size / (uint64_t)system.f_bsize;
 }
 

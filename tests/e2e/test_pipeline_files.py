@@ -28,7 +28,7 @@ DATA = ROOT / "tests/data/pipeedge"
 def has_yaml():
     checks = {check["name"]: check["verdict"] for check in read_json("doctor", "--json")["checks"]}
     if checks["yaml"] != "ok":
-        pytest.skip("built without libyaml")
+        pytest.skip("sonde was built without libyaml: `tools/setup build`, then `make`")
 
 
 def good(*arguments, **extra):

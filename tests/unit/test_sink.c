@@ -222,99 +222,101 @@ static bool write_there(void *user, const void *data, size_t length)
     return write_some(&sum->room, data, length);
 }
 
-static void put_numbers(struct snd_out *out, struct sonde_buffer *expected, int count)
+/* What is put, where to, and what is expected there. */
+struct course {
+    struct sum          sum;
+    struct sonde_buffer expected;
+    struct sonde_sink   sink;
+    struct snd_out      out;
+};
+
+static void begin_apart(struct course *course, size_t room)
+{
+    *course = (struct course){ .sum = { .room = room } };
+    course->sink = (struct sonde_sink){ write_there, &course->sum };
+    snd_out_init(&course->out, &course->sink);
+    snd_out_apart(&course->out, true);
+}
+
+static void release(struct course *course)
+{
+    sonde_buffer_release(&course->sum.buffer);
+    sonde_buffer_release(&course->expected);
+}
+
+static void put_numbers(struct course *course, int count)
 {
     for (int i = 0; i < count; i++) {
-        snd_out_int(out, i);
-        snd_out_text(out, "\n");
-        snd_buf_format(expected, "%d\n", i);
+        snd_out_int(&course->out, i);
+        snd_out_text(&course->out, "\n");
+        snd_buf_format(&course->expected, "%d\n", i);
     }
 }
 
 static void another_thread_writes_the_same(void **state)
 {
-    struct sum          sum = { .room = SIZE_MAX };
-    struct sonde_buffer expected = { 0 };
-    struct sonde_sink   sink = { write_there, &sum };
-    struct snd_out      out;
-    size_t              size = 3 * SND_BEHIND_BYTES + 7;
-    char               *large = malloc(size);
+    struct course course;
+    size_t        size = 3 * SND_BEHIND_BYTES + 7;
+    char         *large = malloc(size);
 
     (void)state;
     memset(large, 'x', size);
-    snd_out_init(&out, &sink);
-    snd_out_apart(&out);
-    put_numbers(&out, &expected, 200000);
-    snd_out_put(&out, large, size);
-    snd_buf_put(&expected, large, size);
-    put_numbers(&out, &expected, 300000);
-    assert_int_equal(snd_out_finish(&out, NULL), SONDE_OK);
-    assert_false(pthread_equal(sum.writer, pthread_self()));
-    assert_int_equal(sum.buffer.length, expected.length);
-    assert_memory_equal(sum.buffer.bytes, expected.bytes, expected.length);
-    sonde_buffer_release(&sum.buffer);
-    sonde_buffer_release(&expected);
+    begin_apart(&course, SIZE_MAX);
+    put_numbers(&course, 200000);
+    snd_out_put(&course.out, large, size);
+    snd_buf_put(&course.expected, large, size);
+    put_numbers(&course, 300000);
+    assert_int_equal(snd_out_finish(&course.out, NULL), SONDE_OK);
+    assert_false(pthread_equal(course.sum.writer, pthread_self()));
+    assert_int_equal(course.sum.buffer.length, course.expected.length);
+    assert_memory_equal(course.sum.buffer.bytes, course.expected.bytes, course.expected.length);
+    release(&course);
     free(large);
 }
 
 static void few_bytes_are_written_at_once(void **state)
 {
-    struct sum          sum = { .room = SIZE_MAX };
-    struct sonde_buffer expected = { 0 };
-    struct sonde_sink   sink = { write_there, &sum };
-    struct snd_out      out;
+    struct course course;
 
     (void)state;
-    snd_out_init(&out, &sink);
-    snd_out_apart(&out);
-    put_numbers(&out, &expected, 10000);
-    assert_int_equal(snd_out_finish(&out, NULL), SONDE_OK);
-    assert_true(pthread_equal(sum.writer, pthread_self()));
-    assert_string_equal(sum.buffer.bytes, expected.bytes);
-    sonde_buffer_release(&sum.buffer);
-    sonde_buffer_release(&expected);
+    begin_apart(&course, SIZE_MAX);
+    put_numbers(&course, 10000);
+    assert_int_equal(snd_out_finish(&course.out, NULL), SONDE_OK);
+    assert_true(pthread_equal(course.sum.writer, pthread_self()));
+    assert_string_equal(course.sum.buffer.bytes, course.expected.bytes);
+    release(&course);
 }
 
 /* Whether the disk is full before the thread begins, in its first block, or in its last. */
 static void a_failure_of_another_thread_is_reported(void **state)
 {
     static const size_t rooms[] = { 1000, (size_t)600 << 10, (size_t)3 << 20 };
+    struct course       course;
     struct sonde_error  err;
 
     (void)state;
     for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
-        struct sum          sum = { .room = rooms[i] };
-        struct sonde_buffer expected = { 0 };
-        struct sonde_sink   sink = { write_there, &sum };
-        struct snd_out      out;
-        snd_out_init(&out, &sink);
-        snd_out_apart(&out);
-        put_numbers(&out, &expected, 500000);
-        assert_true(expected.length > rooms[i]);
+        begin_apart(&course, rooms[i]);
+        put_numbers(&course, 500000);
+        assert_true(course.expected.length > rooms[i]);
         errno = 0;
-        assert_int_equal(snd_out_finish(&out, &err), SONDE_E_IO);
+        assert_int_equal(snd_out_finish(&course.out, &err), SONDE_E_IO);
         assert_int_equal(err.os_error, ENOSPC);
-        sonde_buffer_release(&sum.buffer);
-        sonde_buffer_release(&expected);
+        release(&course);
     }
 }
 
-static void what_is_dropped_ends_the_thread(void **state)
+static void what_is_of_no_use_ends_the_thread(void **state)
 {
-    struct sum          sum = { .room = SIZE_MAX };
-    struct sonde_buffer expected = { 0 };
-    struct sonde_sink   sink = { write_there, &sum };
-    struct snd_out      out;
+    struct course course;
 
     (void)state;
-    snd_out_init(&out, &sink);
-    snd_out_apart(&out);
-    put_numbers(&out, &expected, 300000);
-    snd_out_drop(&out);
-    assert_true(sum.buffer.length > 0 && sum.buffer.length < expected.length);
-    assert_memory_equal(sum.buffer.bytes, expected.bytes, sum.buffer.length);
-    sonde_buffer_release(&sum.buffer);
-    sonde_buffer_release(&expected);
+    begin_apart(&course, SIZE_MAX);
+    put_numbers(&course, 300000);
+    assert_int_equal(snd_out_end(&course.out, SONDE_E_NOMEM, NULL), SONDE_E_NOMEM);
+    assert_true(course.sum.buffer.length > 0 && course.sum.buffer.length < course.expected.length);
+    assert_memory_equal(course.sum.buffer.bytes, course.expected.bytes, course.sum.buffer.length);
+    release(&course);
 }
 
 int main(void)
@@ -331,7 +333,7 @@ int main(void)
         cmocka_unit_test(another_thread_writes_the_same),
         cmocka_unit_test(few_bytes_are_written_at_once),
         cmocka_unit_test(a_failure_of_another_thread_is_reported),
-        cmocka_unit_test(what_is_dropped_ends_the_thread),
+        cmocka_unit_test(what_is_of_no_use_ends_the_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

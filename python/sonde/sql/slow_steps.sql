@@ -1,16 +1,14 @@
 -- Steps that took at least 1.5 times as long as the median of their process, without what came after the last one.
-with counted as (
-    select
-        steps.job,
-        steps.process,
-        steps.number,
-        steps.start_ns,
-        steps.duration_ns,
-        count(ranges.step) as ranges
+with began as (
+    select job, process, step, count(*) as ranges
+    from ranges
+    group by job, process, step
+),
+counted as (
+    select steps.*, coalesce(began.ranges, 0) as ranges
     from steps
-    left join ranges
-        on ranges.job = steps.job and ranges.process = steps.process and ranges.step = steps.number
-    group by steps.job, steps.process, steps.number, steps.start_ns, steps.duration_ns
+    left join began
+        on began.job = steps.job and began.process = steps.process and began.step = steps.number
 ),
 ordered as (
     select
