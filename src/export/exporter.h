@@ -80,7 +80,9 @@ SND_EXPORT_WRITE(snd_export_no_stream);
 SND_EXPORT_WRITE(snd_export_benchmark);
 SND_EXPORT_WRITE(snd_export_benchmark_json);
 
-/* What the caller gave of the options, or NULL; its library may be older and know fewer. */
-struct sonde_export_options snd_export_options(const struct sonde_export_options *options);
+/* The caller's options, which may be NULL or those of an older header, over the defaults. */
+SND_CHECKED enum sonde_status snd_export_options(const struct sonde_export_options *given,
+                                                 struct sonde_export_options       *used,
+                                                 struct sonde_error                *err);
 
 #endif

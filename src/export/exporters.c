@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/structsize.h"
 #include "base/unknown.h"
 #include "export/gzip.h"
 #include "model/stackcounts.h"
@@ -253,23 +254,25 @@ static enum sonde_status run_gzip(const struct snd_exporter *exporter, struct so
     return st;
 }
 
-struct sonde_export_options snd_export_options(const struct sonde_export_options *options)
+enum sonde_status snd_export_options(const struct sonde_export_options *given,
+                                     struct sonde_export_options *used, struct sonde_error *err)
 {
-    struct sonde_export_options used = SONDE_EXPORT_OPTIONS_INIT;
+    static const struct sonde_export_options unset = SONDE_EXPORT_OPTIONS_INIT;
 
-    if (options)
-        memcpy(&used, options,
-               options->struct_size < sizeof used ? options->struct_size : sizeof used);
-    return used;
+    *used = unset;
+    return snd_struct_take(given, used, sizeof *used, "SONDE_EXPORT_OPTIONS_INIT", err);
 }
 
 enum sonde_status sonde_export_folder(struct sonde_trace *trace, const char *format,
                                       const struct sonde_export_options *options, const char *path,
                                       struct sonde_error *err)
 {
-    struct sonde_export_options used = snd_export_options(options);
+    struct sonde_export_options used;
+    enum sonde_status           st = snd_export_options(options, &used, err);
     snd_export_folder          *write = find_folder_writer(format);
 
+    if (st != SONDE_OK)
+        return st;
     if (!write)
         return snd_fail(err, SONDE_E_ARGUMENT, "the format '%.60s' is not a folder", format);
     if (used.heap != SONDE_HEAP_AUTO)
@@ -283,8 +286,11 @@ enum sonde_status sonde_export(struct sonde_trace *trace, const char *format,
                                const struct sonde_export_options *options,
                                const struct sonde_sink *sink, struct sonde_error *err)
 {
-    struct sonde_export_options used = snd_export_options(options);
+    struct sonde_export_options used;
+    enum sonde_status           st = snd_export_options(options, &used, err);
 
+    if (st != SONDE_OK)
+        return st;
     for (size_t i = 0; i < snd_exporter_count; i++) {
         const struct snd_exporter *exporter = &snd_exporters[i];
         if (strcmp(exporter->info.name, format) != 0)

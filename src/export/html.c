@@ -173,9 +173,13 @@ enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, size_t a_ru
                                   const struct sonde_export_options *options,
                                   const struct sonde_sink *sink, struct sonde_error *err)
 {
-    struct snd_html_sides sides = { traces, a_runs, b_runs };
-    struct snd_out        out;
+    struct snd_html_sides       sides = { traces, a_runs, b_runs };
+    struct sonde_export_options used;
+    enum sonde_status           st = snd_export_options(options, &used, err);
+    struct snd_out              out;
 
+    if (st != SONDE_OK)
+        return st;
     if (a_runs == 0 || b_runs == 0)
         return snd_fail(err, SONDE_E_ARGUMENT, "expected a trace of each side, got %zu and %zu",
                         a_runs, b_runs);
@@ -183,6 +187,6 @@ enum sonde_status sonde_diff_page(struct sonde_trace *const *traces, size_t a_ru
     snd_out_apart(&out, snd_sink_is_fd(sink));
     struct content content = { .trace = traces[a_runs],
                                .sides = &sides,
-                               .no_source = snd_export_options(options).no_source };
+                               .no_source = used.no_source };
     return snd_out_end(&out, put_page(&content, &out, err), err);
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/structsize.h"
 #include "record/clock.h"
 #include "record/environment.h"
 
@@ -33,12 +34,10 @@ static enum sonde_status set_path(const char *given, struct sonde_error *err)
 static enum sonde_status read_options(const struct sonde_options *o, struct sonde_options *given,
                                       struct sonde_error *err)
 {
-    if (o && (o->struct_size == 0 || o->struct_size > sizeof *given))
-        return snd_fail(err, SONDE_E_ARGUMENT,
-                        "options of another version of sonde/record.h; "
-                        "begin with SONDE_OPTIONS_INIT, and build against this library");
-    if (o)
-        memcpy(given, o, o->struct_size);
+    enum sonde_status st = snd_struct_take(o, given, sizeof *given, "SONDE_OPTIONS_INIT", err);
+
+    if (st != SONDE_OK)
+        return st;
     if (given->chunk_bytes % SND_GRAIN != 0 || given->chunk_bytes > SND_CHUNK_SIZE_MAX)
         return snd_fail(err, SONDE_E_ARGUMENT,
                         "chunk_bytes %zu is not a multiple of %zu up to %llu", given->chunk_bytes,

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/nearest.h"
 #include "base/plural.h"
+#include "base/structsize.h"
 #include "model/summary.h"
 #include "view/diffconditions.h"
 #include "view/diffrows.h"
@@ -305,11 +306,11 @@ enum sonde_status sonde_diff(struct sonde_trace *const *traces, size_t a_runs, s
 
     if (!summaries)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for %zu runs", a_runs + b_runs);
-    if (options)
-        memcpy(&used, options,
-               options->struct_size < sizeof used ? options->struct_size : sizeof used);
+    enum sonde_status  st = snd_struct_take(options, &used, sizeof used, "SONDE_DIFF_OPTIONS_INIT",
+                                            err);
     const struct sides s = { traces, a_runs, b_runs, used.least_percent / 100 };
-    enum sonde_status  st = snd_report_options(report, &shown, err);
+    if (st == SONDE_OK)
+        st = snd_report_options(report, &shown, err);
     if (st == SONDE_OK)
         st = snd_conditions_parse(used.fail_if, &conditions, err);
     if (st == SONDE_OK)

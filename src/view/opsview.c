@@ -235,13 +235,10 @@ static size_t find_column(const char *key)
 enum sonde_status snd_ops_print(struct snd_doc *doc, const struct sonde_report_options *options,
                                 const struct sonde_sink *sink, struct sonde_error *err)
 {
-    struct sonde_report_options used = SONDE_REPORT_OPTIONS_INIT;
-    enum sonde_status           st = SONDE_OK;
+    struct sonde_report_options used;
+    enum sonde_status           st = snd_report_options(options, &used, err);
 
-    if (options)
-        memcpy(&used, options,
-               options->struct_size < sizeof used ? options->struct_size : sizeof used);
-    if (used.sort)
+    if (st == SONDE_OK && used.sort)
         st = snd_table_sort(&doc->rows, used.sort, err);
     if (used.top_level)
         doc->rows.filter = find_column("is_top_level") + 1;

@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/unknown.h"
 #include "base/sink.h"
+#include "base/structsize.h"
+#include "base/unknown.h"
 #include "format/layout.h"
 #include "model/counters.h"
 #include "model/summary.h"
@@ -198,8 +199,10 @@ enum sonde_status snd_report_options(const struct sonde_report_options *given,
     static const struct sonde_report_options unset = SONDE_REPORT_OPTIONS_INIT;
 
     *used = unset;
-    if (given)
-        memcpy(used, given, given->struct_size < sizeof *used ? given->struct_size : sizeof *used);
+    enum sonde_status st = snd_struct_take(given, used, sizeof *used, "SONDE_REPORT_OPTIONS_INIT",
+                                           err);
+    if (st != SONDE_OK)
+        return st;
     if ((unsigned)used->format >= SND_COUNT_OF(renderers))
         return snd_fail(err, SONDE_E_ARGUMENT, "unknown report format %d", (int)used->format);
     return SONDE_OK;

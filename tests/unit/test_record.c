@@ -258,6 +258,8 @@ static void test_errors(void **state)
     options = recorded_options("x.sonde");
     options.struct_size = 0;
     expect_error(&options, SONDE_E_ARGUMENT, "SONDE_OPTIONS_INIT");
+    options.struct_size = sizeof options + 1;
+    expect_error(&options, SONDE_E_ARGUMENT, "SONDE_OPTIONS_INIT");
     assert_int_equal(access(recorded_path("x.sonde"), F_OK), -1);
 
     assert_int_equal(sonde_stop(&err), SONDE_E_STATE);

@@ -164,6 +164,48 @@ static void an_older_caller_gets_the_defaults(void **state)
     sonde_buffer_release(&text);
 }
 
+static void refuses(enum sonde_status status, const struct sonde_error *err, const char *init)
+{
+    assert_int_equal(status, SONDE_E_ARGUMENT);
+    assert_non_null(strstr(err->message, "struct_size"));
+    assert_non_null(strstr(err->message, init));
+}
+
+/* Options that state no size, or more than there is, were filled without their INIT macro. */
+static void refuses_options_without_their_size(void **state)
+{
+    const size_t              wrong[] = { 0, 1, 1 << 20 };
+    struct sonde_trace *const pair[] = { trace, trace };
+    struct sonde_averages    *averages;
+    struct sonde_buffer       text = { 0 };
+    struct sonde_sink         sink = sonde_sink_buffer(&text);
+    struct sonde_error        err;
+
+    (void)state;
+    assert_int_equal(sonde_averages_new(trace, NULL, &averages, &err), SONDE_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct sonde_report_options report = { .struct_size = wrong[i], .rows = 1 };
+        struct sonde_export_options exported = { .struct_size = wrong[i], .no_source = true };
+        struct sonde_diff_options   diff = { .struct_size = wrong[i], .fail_if = "time>+5%" };
+        refuses(sonde_report(trace, &report, &sink, &err), &err, "SONDE_REPORT_OPTIONS_INIT");
+        refuses(sonde_averages_table(trace, averages, &report, 0, &sink, &err), &err,
+                "SONDE_REPORT_OPTIONS_INIT");
+        refuses(sonde_diff(pair, 1, 1, NULL, &report, &sink, NULL, &err), &err,
+                "SONDE_REPORT_OPTIONS_INIT");
+        refuses(sonde_diff(pair, 1, 1, &diff, NULL, &sink, NULL, &err), &err,
+                "SONDE_DIFF_OPTIONS_INIT");
+        refuses(sonde_export(trace, "csv", &exported, &sink, &err), &err,
+                "SONDE_EXPORT_OPTIONS_INIT");
+        refuses(sonde_export_folder(trace, "parquet", &exported, "x", &err), &err,
+                "SONDE_EXPORT_OPTIONS_INIT");
+        refuses(sonde_diff_page(pair, 1, 1, &exported, &sink, &err), &err,
+                "SONDE_EXPORT_OPTIONS_INIT");
+    }
+    assert_int_equal(text.length, 0);
+    sonde_averages_free(averages);
+    sonde_buffer_release(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +213,7 @@ int main(void)
         cmocka_unit_test(reports_a_full_disk),
         cmocka_unit_test(refuses_what_is_not_there),
         cmocka_unit_test(an_older_caller_gets_the_defaults),
+        cmocka_unit_test(refuses_options_without_their_size),
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);
 }
