@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line: finds the command and lets it run. */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -76,8 +77,26 @@ static int run(const char *name, int argc, char **argv)
     return command ? command->run(command, argc - 1, argv + 1) : refuse(name);
 }
 
+/*
+ * A file that would pass RLIMIT_FSIZE is an error to be reported, no reason to die. A handler, as the
+ * program that is run has the signal as it was: execve() puts handlers back, but not SIG_IGN.
+ */
+static void take_no_notice(int number)
+{
+    (void)number;
+}
+
+static void survive_size_limit(void)
+{
+    struct sigaction now, ours = { .sa_handler = take_no_notice, .sa_flags = SA_RESTART };
+
+    if (sigaction(SIGXFSZ, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+        sigaction(SIGXFSZ, &ours, NULL);
+}
+
 int main(int argc, char **argv)
 {
+    survive_size_limit();
     if (argc < 2) {
         print_help(stderr);
         return SND_EXIT_USAGE;

@@ -431,7 +431,10 @@ static void mend_header(int fd, const struct snd_file_header *in_file, bool is_v
     memcpy(&header, fixed_part, sizeof fixed_part);
     header.cut_files = truncated;
     header.flags |= SND_FILE_CLOSED;
-    if (pwrite(fd, &header, sizeof header, 0) != (ssize_t)sizeof header)
+    bool fits = !is_beyond_size_limit(sizeof header);
+    if (!fits)
+        errno = EFBIG;
+    if (!fits || pwrite(fd, &header, sizeof header, 0) != (ssize_t)sizeof header)
         snd_say("%s could not be closed (%s): it may lack events that its ledger does not count",
                 snd_rec.file_path, strerror(errno));
 }
@@ -454,7 +457,7 @@ static int end_file(int fd, void *user)
     bool     has_header = ending->size == 0 || read_header(fd, &in_file);
 
     ending->truncated = ending->size > 0 && is_truncated(has, has_header);
-    if (has != ending->size) {
+    if (has > ending->size || (has < ending->size && !is_beyond_size_limit(ending->size))) {
         int rc = ftruncate(fd, (off_t)ending->size);
         (void)rc; /* a longer file has zeroes at its end, which readers step over */
     }

@@ -315,6 +315,13 @@ void snd_tallies_park(void)
     }
 }
 
+void snd_tallies_release(void)
+{
+    drop_parked();
+    snd_ownpages_free(snd_rec.parked, PARKED_MAX * sizeof(*snd_rec.parked));
+    snd_rec.parked = NULL;
+}
+
 /* ---------------------------------------------------------- begin and end */
 
 bool snd_table_start(void)

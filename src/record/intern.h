@@ -72,5 +72,6 @@ uint64_t *snd_table_tally(const struct snd_tally_record *tally);
  * reads, which stays where it is until the next recording has ended.
  */
 void snd_tallies_park(void);
+void snd_tallies_release(void); /* nor is anybody left who adds to them */
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/lane.h"
 
+#include <time.h>
+
 #include "record/counts.h"
 #include "record/fork.h"
 
@@ -144,14 +146,28 @@ void snd_lane_leave(void)
     sonde_lane_leave_(&sonde_lane_);
 }
 
+static uint32_t ending; /* threads that are in at_thread_exit() */
+
 static void at_thread_exit(void *thread)
 {
+    __atomic_fetch_add(&ending, 1, __ATOMIC_ACQUIRE);
     sonde_lane_.busy = 1; /* what a later destructor marks is dropped */
     snd_fork_notice();
     snd_thread_end(thread);
+    __atomic_fetch_sub(&ending, 1, __ATOMIC_RELEASE);
 }
 
 bool snd_lanes_init(void)
 {
     return snd_threads_init(at_thread_exit);
+}
+
+void snd_lanes_uninit(void)
+{
+    const struct timespec a_while = { 0, 1000000 };
+
+    snd_threads_uninit();
+    do /* once more than needed: those that have counted themselves out are still to return */
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &a_while, NULL);
+    while (__atomic_load_n(&ending, __ATOMIC_ACQUIRE) > 0);
 }

@@ -34,4 +34,7 @@ uint64_t snd_lane_time(void);
 /* Once for the process: the hook that detaches ending threads. */
 bool snd_lanes_init(void);
 
+/* It is taken back; returns when no thread is in it. For code that is about to be unmapped. */
+void snd_lanes_uninit(void);
+
 #endif

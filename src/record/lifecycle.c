@@ -8,7 +8,9 @@
  * fork:   the child leaves its parent's file alone and makes its own at its first event, so
  *         that fork + exec costs nothing. Where the handlers of fork() do not run (_Fork(), a
  *         system call clone) the child's first call finds its epoch wiped (snd_fork_notice).
- * dlclose: the library stays (linked with -z nodelete): threads hold pointers into it.
+ * dlclose: the library stays (linked with -z nodelete): threads hold pointers into it. A plugin that
+ *         the static library is part of goes: the recording ends, and nothing is left that would call
+ *         into it.
  */
 #include <pthread.h>
 
@@ -17,8 +19,10 @@
 #include "record/epoch.h"
 #include "record/fork.h"
 #include "record/lane.h"
+#include "record/recording.h"
 #include "record/say.h"
 #include "record/session.h"
+#include "record/unload.h"
 
 /*
  * What marks that are inlined use (sonde/record.h). Here, so that a static program that marks has
@@ -64,6 +68,7 @@ __attribute__((constructor)) static void load(void)
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     snd_epoch_init();
     snd_wake_init();
+    snd_unload_init();
     snd_rec.usable = true;
     if (snd_environment_options(&options))
         snd_session_from_run(&options);
@@ -100,10 +105,25 @@ bool sonde_end_late(void (*call)(void))
     return before_late_end == call;
 }
 
+/* The program promises not to call the plugin any more: threads that end are all that may come. */
+static void leave_plugin(void)
+{
+    bool for_good = snd_unload_is_now();
+
+    snd_rec.usable = false;
+    snd_lanes_uninit();
+    if (for_good) {
+        snd_threads_release();
+        snd_recording_release();
+    }
+}
+
 __attribute__((destructor)) static void unload(void)
 {
     if (!before_late_end)
         end();
     else if (!sonde_lane_.busy)
         snd_session_tell();
+    if (snd_rec.usable && snd_unload_is_possible() && !sonde_lane_.busy)
+        leave_plugin();
 }

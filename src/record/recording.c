@@ -9,6 +9,7 @@
 #include "record/intern.h"
 #include "record/late.h"
 #include "record/metadata.h"
+#include "record/ownpages.h"
 #include "record/place.h"
 #include "record/sampled.h"
 #include "record/supply.h"
@@ -118,4 +119,17 @@ void snd_recording_close(void)
     snd_chunks_clear();
     snd_file_close(end);
     snd_rec.phase = SND_WAITING;
+}
+
+void snd_recording_release(void)
+{
+    snd_tallies_release();
+    snd_ownpages_free(snd_rec.chunks, snd_rec.chunk_capacity * sizeof *snd_rec.chunks);
+    snd_rec.chunks = NULL;
+    snd_rec.chunk_count = snd_rec.chunk_capacity = 0;
+    snd_ownpages_free(snd_rec.notes, SND_NOTES_SIZE);
+    snd_rec.notes = NULL;
+    if (snd_header)
+        snd_file_unmap(snd_header, SND_HEADER_SIZE);
+    snd_header = NULL;
 }

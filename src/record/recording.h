@@ -20,4 +20,7 @@ SND_CHECKED enum sonde_status snd_recording_open(struct sonde_error *err);
 /* Seals every chunk and closes the file. Marking is off. The phase is SND_WAITING afterwards. */
 void snd_recording_close(void);
 
+/* Frees what is kept from one recording to the next: nobody records here again. */
+void snd_recording_release(void);
+
 #endif

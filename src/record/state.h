@@ -21,6 +21,7 @@
  *   say           a line to standard error
  *   clock         the clock that stamps events
  *   ownpages      memory of the recorder's own
+ *   unload        whether its code may be unmapped
  *   state         the recording's data and its two locks
  *   epoch         marking is on or off
  *   schedule      which steps are recorded
@@ -109,8 +110,9 @@ struct snd_thread {
     uint64_t                  gap_at; /* when the pause was that the next gap stands for, or 0 */
     uint32_t                  counts_serial; /* of the recording that `counts` is of: counts.c */
     uint64_t                  counts[SND_COUNTS_MOST]; /* at the last begin or end */
-    struct snd_thread        *next, **back; /* list of attached threads; back NULL: not in it */
-    char                     *spare;        /* SND_SPARE_SIZE bytes for long names, or NULL */
+    struct snd_thread        *next, **back;     /* list of attached threads; back NULL: not in it */
+    struct snd_thread        *older, **younger; /* list of all that have not ended */
+    char                     *spare;            /* SND_SPARE_SIZE bytes for long names, or NULL */
     struct {
         struct snd_hash hash;
         uint32_t        epoch, id;

@@ -8,6 +8,7 @@
 #include "record/chunk.h"
 #include "record/clock.h"
 #include "record/intern.h"
+#include "record/unload.h"
 
 #define STOCK_DELAY_NS 1000000u   /* a recording shorter than this needs no stock */
 #define CLOCK_FIRST_NS 250000000u /* first further clock pair; then twice as long each time */
@@ -88,6 +89,8 @@ static void set_supplier(bool there)
     __atomic_store_n(&snd_rec.has_supplier, there, __ATOMIC_RELAXED);
 }
 
+static pthread_t helper; /* the latest; joined if its code may be unmapped, or else detached */
+
 void snd_supply_start(void)
 {
     pthread_attr_t attributes;
@@ -95,9 +98,9 @@ void snd_supply_start(void)
     set_supplier(false);
     if (snd_rec.is_alone || !snd_apart_attributes(&attributes))
         return;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_t helper;
-    void     *turn = (void *)(uintptr_t)snd_rec.supply_turn; /* NOLINT(performance-no-int-to-ptr) */
+    if (!snd_unload_is_possible())
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    void *turn = (void *)(uintptr_t)snd_rec.supply_turn; /* NOLINT(performance-no-int-to-ptr) */
     if (pthread_create(&helper, &attributes, supply, turn) == 0) {
         snd_rec.helpers++;
         set_supplier(true);
@@ -107,9 +110,16 @@ void snd_supply_start(void)
 
 void snd_supply_stop(void)
 {
+    bool has_helper = snd_rec.has_supplier;
+
     snd_rec.supply_turn++;
     pthread_cond_broadcast(&snd_rec.wake);
     set_supplier(false);
+    if (has_helper && snd_unload_is_possible()) {
+        pthread_mutex_unlock(&snd_rec.lock);
+        pthread_join(helper, NULL);
+        pthread_mutex_lock(&snd_rec.lock);
+    }
     while (snd_rec.in_flight > 0 || snd_rec.helpers > HELPERS_MAX)
         pthread_cond_wait(&snd_rec.settled, &snd_rec.lock);
 }

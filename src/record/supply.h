@@ -16,7 +16,8 @@ void snd_supply_start(void);
 
 /*
  * Tells the helper to end and waits until nobody is using the file. Lets go of the lock meanwhile.
- * The helper's own end is not waited for: on a busy machine it is some 20 ms until it runs again.
+ * The helper's own end is not waited for, as on a busy machine it is some 20 ms until it runs again;
+ * unless this code may be unmapped (unload.h).
  */
 void snd_supply_stop(void);
 

@@ -19,6 +19,7 @@
 #define WORTH_REUSING ((uint64_t)4096)    /* room for which an ended thread's chunk is kept */
 
 static SONDE_THREAD_LOCAL_ struct snd_thread *self;
+static struct snd_thread                     *living; /* the youngest */
 static pthread_key_t                          exit_key;
 
 struct snd_thread *snd_thread_self(void)
@@ -191,18 +192,58 @@ static void leave_recording(struct snd_thread *thread)
     unlink_thread(thread);
 }
 
+static void enter_living(struct snd_thread *thread)
+{
+    thread->older = living;
+    thread->younger = &living;
+    if (living)
+        living->younger = &thread->older;
+    living = thread;
+}
+
+static void leave_living(struct snd_thread *thread)
+{
+    *thread->younger = thread->older;
+    if (thread->older)
+        thread->older->younger = thread->younger;
+}
+
+static void free_thread(struct snd_thread *thread)
+{
+    snd_ownpages_free(thread->spare, SND_SPARE_SIZE);
+    snd_ownpages_free(thread, sizeof *thread);
+}
+
+/* The calling thread has nothing of ours any more. */
+static void forget_self(void)
+{
+    self = NULL;
+    snd_events_end();
+    sonde_lane_ = (struct sonde_lane){ .epoch = 0 };
+}
+
 void snd_thread_end(struct snd_thread *thread)
 {
     pthread_mutex_lock(&snd_rec.lock);
     if (thread->back && thread->serial == snd_rec.serial)
         leave_recording(thread);
     drop_parked(thread);
+    leave_living(thread);
     pthread_mutex_unlock(&snd_rec.lock);
-    self = NULL;
-    snd_events_end();
-    snd_ownpages_free(thread->spare, SND_SPARE_SIZE);
-    snd_ownpages_free(thread, sizeof *thread);
-    sonde_lane_ = (struct sonde_lane){ .epoch = 0 };
+    forget_self();
+    free_thread(thread);
+}
+
+void snd_threads_release(void)
+{
+    while (living) {
+        struct snd_thread *thread = living;
+        leave_living(thread);
+        if (thread->map)
+            snd_file_unmap(thread->map, thread->map_size);
+        free_thread(thread);
+    }
+    forget_self();
 }
 
 static struct snd_thread *make_self(struct sonde_lane *lane)
@@ -217,6 +258,7 @@ static struct snd_thread *make_self(struct sonde_lane *lane)
             snd_ownpages_free(thread, sizeof *thread);
             return NULL;
         }
+        enter_living(thread);
         self = thread;
     }
     return self;
@@ -225,6 +267,11 @@ static struct snd_thread *make_self(struct sonde_lane *lane)
 bool snd_threads_init(void (*at_exit)(void *thread))
 {
     return pthread_key_create(&exit_key, at_exit) == 0;
+}
+
+void snd_threads_uninit(void)
+{
+    pthread_key_delete(exit_key);
 }
 
 /* -------------------------------------------------------------------- room */

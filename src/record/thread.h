@@ -48,7 +48,13 @@ void snd_threads_forget(enum snd_survivor survivor);
 /* Once for the process: the function that is called when an attached thread ends. */
 bool snd_threads_init(void (*at_exit)(void *thread));
 
+/* From then on no ending thread calls it. */
+void snd_threads_uninit(void);
+
 /* In that function: detaches the calling thread and frees it. Without the lock. */
 void snd_thread_end(struct snd_thread *thread);
+
+/* Frees what is known of every thread, once none comes here again. Without the lock. */
+void snd_threads_release(void);
 
 #endif

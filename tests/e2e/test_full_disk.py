@@ -155,3 +155,21 @@ def test_a_full_btrfs_costs_events_not_the_program(tmp_path):
         assert known <= 3 * sum(steps)  # not even its first block can be written any more
     else:
         assert known == 3 * sum(steps)
+
+
+@pytest.mark.parametrize("blocks", [32, 200])
+@pytest.mark.parametrize("mode", [[], ["--counters"], ["--heap"], ["--functions"]], ids=" ".join)
+def test_a_limit_of_file_sizes_is_not_the_end(tmp_path, mode, blocks):
+    """`ulimit -f`, in 512 bytes: too small for a trace. Nobody is killed by SIGXFSZ who would live without us."""
+    program = [WORKER, "args", "hello"] if mode != ["--functions"] else [sys.executable, "-c", "print('hello')"]
+    done = subprocess.run(["sh", "-c", f'ulimit -f {blocks}; exec "$@"', "sh", SONDE, "run", *mode, "-o",
+                           tmp_path / "x.sonde", "--", *program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
+    assert "File too large" in done.stderr, done.stderr
+
+
+def test_the_program_has_its_own_file_size_limit(tmp_path):
+    done = subprocess.run(["sh", "-c", 'ulimit -f 2048; exec "$@"', "sh", SONDE, "run", "-o", tmp_path / "x.sonde", "--",
+                           "dd", "if=/dev/zero", f"of={tmp_path}/big", "bs=64k", "count=100"],
+                          capture_output=True, text=True)
+    assert done.returncode in (-25, 128 + 25) and os.path.getsize(tmp_path / "big") == 1 << 20, done.stderr

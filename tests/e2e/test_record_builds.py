@@ -62,6 +62,23 @@ def test_a_static_program_records(tmp_path):
         assert ranges(tmp_path / "run.sonde") == {"range": 3000}
 
 
+@pytest.mark.parametrize("how", ["recording", "stopped", "threads", "exit"])
+def test_a_plugin_with_the_recorder_in_it_can_be_unloaded(tmp_path, how):
+    """Unloaded and loaded again, the recording open or not, threads that marked ending later or at that moment."""
+    library = flags("--variable=libdir")[0]
+    plugin = build("cc", PROGRAMS / "plugin.c", tmp_path / "plugin.so", "-shared", "-fPIC", *flags("--cflags"),
+                   f"{library}/libsonde_record.a", "-pthread")
+    host = build("cc", PROGRAMS / "unloads.c", tmp_path / "host", "-ldl", "-pthread")
+    done = subprocess.run([host, plugin, tmp_path / "x", how, "6"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
+    rounds = 1 if how == "exit" else 6
+    assert done.stdout.split() == ["loaded", "unloaded"] * rounds, done.stderr
+    for i in range(rounds):
+        assert ranges(tmp_path / f"x{i}.sonde") == {"step": 40_000}
+        ledger = read_json("report", tmp_path / f"x{i}.sonde", "--view", "ledger", "--json")
+        assert not [row for row in ledger["rows"] if row["key"] in ("unclosed", "lost_events", "unfinished")], ledger
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of calls are x86-64's")
 def test_the_calls_of_the_sandbox_page_suffice(tmp_path):
     library = flags("--variable=libdir")[0]

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record/unload.h - whether this code may be unmapped while the process goes on.
+ *
+ * The shared library stays (linked with -z nodelete), and so does a program. The static library may
+ * be part of a plugin, which dlclose() removes with all threads' ways back into it: then nothing of
+ * the recorder may be left that would run, or be called, later.
+ *
+ * Layer:   record.
+ * Threads: any.
+ */
+#ifndef SND_RECORD_UNLOAD_H
+#define SND_RECORD_UNLOAD_H
+
+#include <stdbool.h>
+
+/* Whether this code is in a library that dlclose() unmaps. */
+bool snd_unload_is_possible(void);
+
+/* Once, while the library is loaded: so that its end can be told from that of the process. */
+void snd_unload_init(void);
+
+/* In a destructor: whether it is dlclose() that runs it, and no other code of the library runs. */
+bool snd_unload_is_now(void);
+
+#endif
