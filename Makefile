@@ -39,6 +39,7 @@ NATIVE       := $(VENV)/meson-native.ini
 BENCHES      := torch_ops torch_start torch_table python_functions python_lines python_sample python_programs \
                 pipe_layers native native_report heap counters page exports
 STAGES       := pythons asan tsan valgrind aarch64 clang bare
+CHECKS       := test test-all lint
 
 export MESON ?= meson
 
@@ -76,6 +77,18 @@ $(NATIVE): $(VENV)/bin/python
 $(BUILD)/build.ninja: | $(NATIVE)
 	$(MESON) setup $(BUILD) --native-file $(NATIVE) --prefix '$(HERE)' --libdir lib \
 	    --buildtype release -Ddebug=true -Dpython=enabled -Dpython.install_env=venv
+
+# A warning fails what we check ourselves, never a user's build: their compiler may be newer than ours.
+# Once set it stays set, since a change compiles everything anew. WERROR=false tests without it.
+$(BUILD)/.werror: | $(BUILD)/build.ninja
+	@$(MESON) configure $(BUILD) -Dwerror=true
+	@touch $@
+
+ifneq ($(filter $(CHECKS),$(MAKECMDGOALS)),)
+ifneq ($(WERROR),false)
+all: | $(BUILD)/.werror
+endif
+endif
 
 # PyTorch (some gigabytes, minutes), only for what needs it.
 $(VENV)/.torch: tools/torch-requirements.txt tools/requirements.lock | $(VENV)/bin/python

@@ -522,3 +522,28 @@ def test_targets_that_a_page_names_exist():
     assert re.search(rf"^#   make {' '.join(stages)} ", makefile, re.M)
     named = {word for page in PAGES for word in re.findall(r"`make ([a-z][a-z-]*)", page.read_text(encoding="utf-8"))}
     assert named <= phony | set(stages)
+
+
+def make_prints(*goals):
+    """The commands that make would run for a tree that was not built yet."""
+    return subprocess.run(["make", "-n", "BUILD=build-none", *goals], cwd=ROOT, check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+
+
+def test_a_warning_fails_our_checks_and_no_build_of_a_user():
+    """A newer compiler has new warnings: whoever only builds gets a program all the same."""
+    for goals in ([], ["demo"], ["install"], ["wheel"]):
+        assert "werror" not in make_prints(*goals).lower(), goals
+    for goal in ("test", "test-all", "lint"):
+        said = make_prints(goal)
+        assert 0 < said.index("meson configure build-none -Dwerror=true") < said.index("ninja -C build-none")
+    assert "werror" not in make_prints("test", "WERROR=false").lower()
+    assert "werror" not in (ROOT / "meson.build").read_text()
+
+
+def test_each_other_build_of_the_stages_refuses_warnings(monkeypatch):
+    tool, setups = load_tool("test"), []
+    monkeypatch.setattr(tool, "ROOT", "/nowhere")
+    monkeypatch.setattr(tool, "run", lambda command, **extra: setups.append(command) or False)
+    assert not tool.build("build-x", ["-Dzstd=disabled"])
+    assert "-Dwerror=true" in setups[0] and setups[0][-1] == "-Dzstd=disabled"

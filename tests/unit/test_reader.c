@@ -429,12 +429,12 @@ static void a_file_has_samples_of_many_processes(void **state)
     struct sonde_trace *trace = scratch_open(scratch_path("guests"));
     assert_int_equal(sonde_trace_process_count(trace), 301);
     assert_string_equal(sonde_trace_process(trace, 0)->program, "prog");
-    for (uint32_t i = 0; i < 301; i++) {
-        const struct sonde_process *process = sonde_trace_process(trace, i);
+    assert_string_equal(sonde_trace_process(trace, 0)->host, "testhost");
+    for (uint32_t i = 0; i < 300; i++) {
+        const struct sonde_process *process = sonde_trace_process(trace, i + 1);
         assert_string_equal(process->host, "testhost");
-        snprintf(name, sizeof name, "guest %u", i - 1);
-        if (i > 0)
-            assert_string_equal(process->program, name);
+        snprintf(name, sizeof name, "guest %u", i);
+        assert_string_equal(process->program, name);
     }
     sonde_trace_close(trace);
 }
