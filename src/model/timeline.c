@@ -30,9 +30,11 @@ struct block {
     uint64_t address;
     uint64_t outermost; /* number of the outermost operator that was open on its thread; 0 none */
     uint32_t thread;
+    uint32_t step;        /* how many steps of optimizers had begun when it was allocated */
     uint8_t  phase;       /* enum phase, in which it was allocated */
     uint8_t  given_phase; /* in which it was freed */
     bool     same;        /* by the same outermost operator */
+    bool     same_step;   /* before another step of an optimizer began */
     uint8_t  category;
 };
 
@@ -53,6 +55,7 @@ struct sonde_timeline {
     struct snd_map      live;      /* (process, device, address) to a block */
     uint64_t           *outermost; /* of each thread: number of its outermost open operator */
     uint64_t            numbers;
+    uint32_t            steps; /* of optimizers, that have begun */
     int64_t            *times, *bytes;
     uint64_t           *addresses;
     uint8_t            *categories;
@@ -88,10 +91,12 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *ra
     struct sonde_timeline *t = user;
 
     range->range.node = parent ? parent->range.node : PHASE_OUTSIDE;
-    if (is_optimizer(t, &range->range))
+    if (is_optimizer(t, &range->range)) {
         range->range.node = PHASE_OPTIMIZER;
-    else if (t->assembly.name_flags[range->range.name] & SND_NAME_EVALUATE)
+        t->steps++;
+    } else if (t->assembly.name_flags[range->range.name] & SND_NAME_EVALUATE) {
         range->range.node = PHASE_BACKWARD;
+    }
     if (lane->depth == 1 || (parent && !is_operator(&parent->range)))
         t->outermost[lane->thread] = ++t->numbers;
 }
@@ -132,6 +137,7 @@ static void give_back(struct sonde_timeline *t, struct snd_key key, const struct
     b->given_phase = (uint8_t)find_phase(innermost);
     b->same = innermost && b->outermost != 0 && b->thread == lane->thread &&
               b->outermost == t->outermost[lane->thread];
+    b->same_step = b->step == t->steps;
     add_change(t, ns, -b->bytes, at);
 }
 
@@ -148,7 +154,8 @@ static void take(struct sonde_timeline *t, struct snd_key key, const struct snd_
                          .given_ns = INT64_MAX,
                          .bytes = bytes,
                          .address = key.b,
-                         .thread = lane->thread };
+                         .thread = lane->thread,
+                         .step = t->steps };
     b->outermost = innermost ? t->outermost[lane->thread] : 0;
     b->phase = (uint8_t)find_phase(innermost);
     add_change(t, ns, bytes, t->block_count++);
@@ -184,8 +191,9 @@ static enum sonde_memory_category find_category(const struct block *b)
         return SONDE_MEMORY_TEMPORARY;
     switch (b->phase) {
     case PHASE_OPTIMIZER:
-        return kept || b->given_phase != PHASE_OPTIMIZER ? SONDE_MEMORY_OPTIMIZER_STATE
-                                                         : SONDE_MEMORY_TEMPORARY;
+        return kept || b->given_phase != PHASE_OPTIMIZER || !b->same_step
+                   ? SONDE_MEMORY_OPTIMIZER_STATE
+                   : SONDE_MEMORY_TEMPORARY;
     case PHASE_BACKWARD:
         return kept || b->given_phase != PHASE_BACKWARD ? SONDE_MEMORY_GRADIENT
                                                         : SONDE_MEMORY_AUTOGRAD_DETAIL;

@@ -100,8 +100,7 @@ uint32_t snd_late_in_tables(uint32_t frame)
     if (!snd_is_late(frame) || late.type != SND_REC_FRAME || late.size > sizeof record)
         return snd_is_late(frame) ? 0 : frame;
     memcpy(&record, late.payload, late.size);
-    if (snd_is_late(record.function | record.file | record.build_id))
-        snd_count(&snd_header->lost_names, 1);
+    bool loses_names = snd_is_late(record.function | record.file | record.build_id);
     if (snd_is_late(record.function))
         record.function = SND_NAME_LOST;
     if (snd_is_late(record.file))
@@ -115,6 +114,8 @@ uint32_t snd_late_in_tables(uint32_t frame)
     /* Not within the names' share of the limit: a tally is not either. */
     bool made = snd_table_append(SND_REC_FRAME, &id, &record, late.size) &&
                 snd_table_put(SND_REC_FRAME, hash, id);
+    if (made && loses_names) /* once, however often its counters are looked up */
+        snd_count(&snd_header->lost_names, 1);
     return made ? id : 0;
 }
 

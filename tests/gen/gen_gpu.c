@@ -175,3 +175,25 @@ void make_gpu_large(const char *path, uint64_t n)
 {
     write_steps(path, (uint32_t)n);
 }
+
+/* Nodes of one graph in one stream: the second begins in the first and outlasts it, the third is all in the second. */
+void make_gpu_overlap(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    struct gpu    g = { .s = s };
+
+    (void)n;
+    describe(s);
+    g.host = synth_thread(s, "python", 0);
+    g.cupti = synth_thread(s, "cupti", 0);
+    g.compute = synth_queue(s, &(struct snd_queue_record){ CUDA0, 1, 7, 0 });
+    g.gemm = kernel(s, "gemm", 64, 128, 122, 16384);
+    g.relu = kernel(s, "relu", 256, 128, 16, 0);
+    g.fill = kernel(s, "fill", 16, 128, 16, 0);
+    call(&g, 1000, "cudaGraphLaunch", 311, 1);
+    ran(&g, 1010, 20, g.gemm, g.compute, 1, 4294967297);
+    ran(&g, 1020, 30, g.relu, g.compute, 1, 4294967298);
+    ran(&g, 1030, 5, g.fill, g.compute, 1, 4294967299);
+    ran(&g, 1060, 5, g.fill, g.compute, 1, 4294967300);
+    synth_close(s, true);
+}

@@ -158,3 +158,41 @@ void make_unknown(const char *path, uint64_t n)
     synth_end(s, t, 4000);
     synth_close(s, true);
 }
+
+/* ------------------------------------------------------------ asked for, and nothing came */
+
+/* What probes write when they start; n 0: PyTorch's was asked for neither modules nor memory. */
+void make_asked(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+
+    synth_meta(s, "python.sample", "from inside");
+    synth_meta(s, "python.functions", "aggregate");
+    synth_meta(s, "python.lines", "sys.monitoring");
+    synth_meta(s, "python.line_memory", "pymalloc");
+    synth_meta(s, "counters.ranges", "cycles");
+    synth_meta(s, "counters.functions", "cycles");
+    synth_meta(s, "torch.options",
+               n ? "{\"with_modules\": true, \"profile_memory\": true}"
+                 : "{\"with_modules\": false, \"profile_memory\": false}");
+    synth_close(s, true);
+}
+
+/* ------------------------------------------------------------------- killed while at work */
+
+/* Two threads of a process that was killed: the file is as the kill left it. */
+void make_killed(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "worker", 0);
+    uint32_t      waits = synth_string(s, "waits"), works = synth_string(s, "works");
+    uint32_t      part = synth_string(s, "part");
+
+    (void)n;
+    synth_begin(s, t, 1000, waits, 0);
+    synth_span(s, t, 2000, part, 500); /* the last that is known of this thread */
+    synth_begin(s, u, 3000, works, 0);
+    for (uint64_t i = 0; i < 5; i++)
+        synth_span(s, u, 4000 + i * 1000, part, 700);
+    synth_close(s, false);
+}

@@ -55,11 +55,98 @@ static void longer_lines_are_cut_and_said(void **state)
            "\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe2\x80\xa6\n" NOTE);
 }
 
+/* The bytes of a character in UTF-8. */
+static size_t encode(uint32_t point, char *bytes)
+{
+    if (point < 0x80) {
+        bytes[0] = (char)point;
+        return 1;
+    }
+    size_t length = point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+    for (size_t i = length; i-- > 1; point >>= 6)
+        bytes[i] = (char)(0x80 | (point & 0x3f));
+    bytes[0] = (char)((0xf00 >> length & 0xff) | point);
+    return length;
+}
+
+/* Whether 20 columns hold `letters` letters and the character after them. */
+static bool fits(size_t letters, uint32_t point)
+{
+    char                text[64];
+    struct sonde_buffer buffer = { 0 };
+    struct sonde_sink   sink = sonde_sink_buffer(&buffer);
+    struct snd_line_fit fit;
+
+    memset(text, 'x', letters);
+    size_t length = letters + encode(point, text + letters);
+    snd_fit_init(&fit, &sink, 20, false);
+    assert_true(fit.sink.write(fit.sink.user, text, length));
+    assert_true(snd_fit_finish(&fit));
+    bool whole = buffer.length == length && memcmp(buffer.bytes, text, length) == 0;
+    assert_true(whole || strstr(buffer.bytes, NOTE));
+    sonde_buffer_release(&buffer);
+    return whole;
+}
+
+/* As terminals show them: accents on other letters take no column, East Asian letters and pictures take two. */
+static void characters_have_their_columns(void **state)
+{
+    static const struct {
+        uint32_t point;
+        size_t   columns;
+    } known[] = {
+        { 'a', 1 },     { 0xe9, 1 },    { 0x2ff, 1 },   { 0x300, 0 },   { 0x301, 0 },
+        { 0x36f, 0 },   { 0x370, 1 },   { 0x10ff, 1 },  { 0x1100, 2 },  { 0x115f, 2 },
+        { 0x1160, 1 },  { 0x2e7f, 1 },  { 0x2e80, 2 },  { 0x65e5, 2 },  { 0xa4cf, 2 },
+        { 0xa4d0, 1 },  { 0xabff, 1 },  { 0xac00, 2 },  { 0xd7a3, 2 },  { 0xf8ff, 1 },
+        { 0xf900, 2 },  { 0xfaff, 2 },  { 0xfb00, 1 },  { 0xfe2f, 1 },  { 0xfe30, 2 },
+        { 0xfe6f, 2 },  { 0xfe70, 1 },  { 0xfeff, 1 },  { 0xff00, 2 },  { 0xff60, 2 },
+        { 0xff61, 1 },  { 0x1f2ff, 1 }, { 0x1f300, 2 }, { 0x1f64f, 2 }, { 0x1f650, 1 },
+        { 0x1f67f, 1 }, { 0x1f680, 2 }, { 0x1f6ff, 2 }, { 0x1f700, 1 }, { 0x1f8ff, 1 },
+        { 0x1f900, 2 }, { 0x1f9ff, 2 }, { 0x1fa00, 1 }, { 0x1ffff, 1 }, { 0x20000, 2 },
+        { 0x3fffd, 2 }, { 0x3fffe, 1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        size_t most = 20 - known[i].columns;
+        if (!fits(most, known[i].point))
+            fail_msg("U+%04X takes more than %zu columns", known[i].point, known[i].columns);
+        if (most < 20 && fits(most + 1, known[i].point))
+            fail_msg("U+%04X takes less than %zu columns", known[i].point, known[i].columns);
+    }
+    /* five letters with accents and fifteen without are twenty */
+    expect("e\xcc\x81"
+           "e\xcc\x81"
+           "e\xcc\x81"
+           "e\xcc\x81"
+           "e\xcc\x81"
+           "123456789012345\n",
+           false,
+           "e\xcc\x81"
+           "e\xcc\x81"
+           "e\xcc\x81"
+           "e\xcc\x81"
+           "e\xcc\x81"
+           "123456789012345\n");
+}
+
+/* An escape sequence that never ends is no letter, and one letter after ESC is not a sequence. */
+static void broken_escapes(void **state)
+{
+    (void)state;
+    expect("12345678901234567890\033[31", false, "12345678901234567890\033[31");
+    expect("12345678901234567890\033[31;1m\033[0K\n", false,
+           "12345678901234567890\033[31;1m\033[0K\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_that_fit_stay),
         cmocka_unit_test(longer_lines_are_cut_and_said),
+        cmocka_unit_test(characters_have_their_columns),
+        cmocka_unit_test(broken_escapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "format/layout.h"
+#include "read/reader.h"
 #include "sonde/layers.h"
 #include "unit/recorded.h"
 
@@ -260,6 +261,60 @@ static void so_has_a_process_that_was_killed(void **state)
     look("killed.sonde");
 }
 
+/* The tally of a frame, with its first word; false if there is none. */
+static bool find_tally(const struct sonde_trace *trace, uint64_t word,
+                       struct sonde_tally_row *found)
+{
+    for (uint32_t n = 0; sonde_trace_tally(trace, 0, n, found); n++)
+        if (found->words[0] == word)
+            return true;
+    return false;
+}
+
+/*
+ * Counters of code whose file, build id or function comes when the tables are full: they are kept, with what was known of the frame
+ * before; what was not is lost, and counted, and nothing else stands in its place.
+ */
+static void counters_of_late_frames_are_kept(void **state)
+{
+    struct sonde_options   options = recorded_options("tallies.sonde");
+    struct sonde_tally_row row;
+    struct sonde_frame     frame;
+
+    (void)state;
+    options.max_bytes = LIMIT;
+    options.limit = SONDE_LIMIT_KEEP_LAST;
+    recorded_start(&options);
+    uint32_t file = intern("file", 1, 1), id = intern("build", 1, 1);
+    for (unsigned i = 0; i < ROUNDS; i++)
+        one_round(0, i, file);
+    uint32_t  late_id = intern("build", 9, 9), late_file = intern("file", 9, 9);
+    uint32_t  all = sonde_intern_address(file, id, 0x1111);
+    uint32_t  no_id = sonde_intern_address(file, late_id, 0x2222);
+    uint32_t  no_file = sonde_intern_address(late_file, id, 0x3333);
+    uint64_t *words[] = { sonde_tally(SONDE_TALLY_LINE, all, 0, 2),
+                          sonde_tally(SONDE_TALLY_LINE, no_id, 0, 2),
+                          sonde_tally(SONDE_TALLY_LINE, no_file, 0, 2) };
+    for (unsigned i = 0; i < 3; i++) {
+        assert_non_null(words[i]);
+        words[i][0] = 1000001 + i;
+    }
+    assert_ptr_equal(sonde_tally(SONDE_TALLY_LINE, no_id, 0, 2), words[1]); /* found again */
+    recorded_stop();
+    struct sonde_trace *trace = recorded_open("tallies.sonde");
+    assert_true(find_tally(trace, 1000001, &row));
+    assert_true(sonde_trace_frame(trace, 0, row.key, &frame));
+    assert_string_equal(frame.function.bytes, "file 1 1+0x1111");
+    assert_true(find_tally(trace, 1000002, &row));
+    assert_true(sonde_trace_frame(trace, 0, row.key, &frame));
+    assert_string_equal(frame.function.bytes, "file 1 1+0x2222");
+    assert_int_equal(trace->processes[0].tables.frames[row.key].build_id, 0);
+    assert_true(find_tally(trace, 1000003, &row));
+    assert_true(sonde_trace_frame(trace, 0, row.key, &frame));
+    assert_int_equal(recorded_ledger(trace, "lost_names"), 2);
+    sonde_trace_close(trace);
+}
+
 /* The next recording has tables, and ids, of its own. */
 static void ids_are_of_one_recording(void **state)
 {
@@ -280,6 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_events_have_what_probes_interned),
         cmocka_unit_test(so_has_a_process_that_was_killed),
+        cmocka_unit_test(counters_of_late_frames_are_kept),
         cmocka_unit_test(ids_are_of_one_recording),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,12 +195,55 @@ static void test_ledger(void **state)
     sonde_trace_close(trace);
 }
 
+/* A thread that an observer saw end has ended there; the others last as long as the recording. */
+static void test_ends(void **state)
+{
+    (void)state;
+    struct sonde_options      options = recorded_options("ends.sonde");
+    struct sonde_thread_place places[] = { { .pid = 90, .tid = 90 },
+                                           { .pid = 90, .tid = 91 },
+                                           { .pid = 90, .tid = 92 },
+                                           { .pid = 90, .tid = 93 } };
+    uint32_t                  ids[4];
+    uint64_t                  at;
+
+    recorded_start(&options);
+    at = sonde_clock();
+    for (size_t i = 0; i < 4; i++) {
+        places[i].start = at;
+        ids[i] = sonde_thread_of_process(&places[i], i == 0 ? "child" : NULL);
+    }
+    sonde_thread_ended(ids[1], at + 500000);
+    sonde_thread_ended(ids[3], 0); /* now */
+    sonde_thread_ended(4000, at);  /* nobody */
+    assert_int_equal(sonde_thread_of_process(&places[0], NULL),
+                     ids[0]); /* those that run are known still */
+    assert_int_equal(sonde_thread_of_process(&places[2], NULL), ids[2]);
+    usleep(2000);
+    sonde_mark("later");
+    recorded_stop();
+
+    struct sonde_trace *trace = recorded_open("ends.sonde");
+    int64_t             last = sonde_trace_process(trace, 0)->stop_ns, lives[4] = { 0 };
+    for (uint32_t i = 0; i < sonde_trace_thread_count(trace); i++) {
+        const struct sonde_thread *t = sonde_trace_thread(trace, i);
+        if (t->tid >= 90 && t->tid <= 93)
+            lives[t->tid - 90] = t->stop_ns - t->start_ns;
+        if (t->tid == 90 || t->tid == 92)
+            assert_true(t->stop_ns == last);
+    }
+    assert_true(lives[1] > 0 && lives[1] <= 500000);
+    assert_true(lives[3] > 0 && lives[3] < lives[0] - 1900000);
+    assert_true(lives[0] > 1900000 && lives[2] == lives[0]);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sampled_threads), cmocka_unit_test(test_native_frames),
         cmocka_unit_test(test_one_thread_each), cmocka_unit_test(test_subject),
-        cmocka_unit_test(test_ledger),
+        cmocka_unit_test(test_ledger),          cmocka_unit_test(test_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,11 +123,77 @@ static void files(void **state)
     sonde_trace_close(trace);
 }
 
+/* An operator of 100 ns in which a block is allocated, or freed if it has no bytes. */
+static void touch(struct synth *s, uint32_t t, uint64_t ns, uint64_t address, uint64_t bytes)
+{
+    begin(s, t, ns, "aten::op", 0);
+    if (bytes > 0)
+        synth_alloc(s, t, ns + 50, CPU, address, bytes);
+    else
+        synth_free(s, t, ns + 50, CPU, address, 0);
+    synth_end(s, t, ns + 100);
+}
+
+static void step(struct synth *s, uint32_t t, uint64_t ns)
+{
+    begin(s, t, ns, "Optimizer.step#Adam.step", 8);
+}
+
+/* What an optimizer allocates is its state once it outlives the step, however it is freed later; docs/MEMORY.md. */
+static void state_of_an_optimizer(void **state)
+{
+    static const struct {
+        int64_t  bytes;
+        unsigned category;
+    } expected[] = {
+        { 1, SONDE_MEMORY_OPTIMIZER_STATE },  /* freed after the step, outside of everything */
+        { 2, SONDE_MEMORY_OPTIMIZER_STATE },  /* freed in a forward operator */
+        { 4, SONDE_MEMORY_OPTIMIZER_STATE },  /* freed in the next step */
+        { 8, SONDE_MEMORY_TEMPORARY },        /* freed in the same step */
+        { 16, SONDE_MEMORY_TEMPORARY },       /* freed in the same operator */
+        { 32, SONDE_MEMORY_OPTIMIZER_STATE }, /* never freed */
+    };
+    struct synth          *s = synth_new(scratch_path("optimizer"), NULL);
+    uint32_t               t = synth_thread(s, "main", 0);
+    struct sonde_timeline *timeline;
+
+    (void)state;
+    step(s, t, 1000);
+    touch(s, t, 1100, 0x1, 1);
+    touch(s, t, 1200, 0x2, 2);
+    touch(s, t, 1300, 0x4, 4);
+    touch(s, t, 1400, 0x8, 8);
+    begin(s, t, 1500, "aten::sqrt", 0);
+    synth_alloc(s, t, 1510, CPU, 0x10, 16);
+    synth_free(s, t, 1520, CPU, 0x10, 0);
+    synth_end(s, t, 1600);
+    touch(s, t, 1700, 0x8, 0);
+    touch(s, t, 1800, 0x20, 32);
+    synth_end(s, t, 2000);
+    synth_free(s, t, 2100, CPU, 0x1, 0);
+    touch(s, t, 2200, 0x2, 0);
+    step(s, t, 3000);
+    touch(s, t, 3100, 0x4, 0);
+    synth_end(s, t, 4000);
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("optimizer"));
+    assert_int_equal(sonde_timeline_new(trace, 0, SONDE_NONE, &timeline, NULL), SONDE_OK);
+    const struct sonde_timeline_columns *c = sonde_timeline_columns(timeline);
+    assert_int_equal(c->count, 11);
+    for (size_t i = 0; i < c->count; i++)
+        for (size_t k = 0; k < sizeof expected / sizeof expected[0]; k++)
+            if (c->bytes[i] == expected[k].bytes || c->bytes[i] == -expected[k].bytes)
+                assert_int_equal(c->category[i], expected[k].category);
+    sonde_timeline_free(timeline);
+    sonde_trace_close(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(categories),
         cmocka_unit_test(files),
+        cmocka_unit_test(state_of_an_optimizer),
     };
 
     return cmocka_run_group_tests(tests, NULL, scratch_remove);
