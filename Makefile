@@ -20,6 +20,7 @@
 #   make bench-against REV=COMMIT  the core's costs over those of that commit, both run in turn
 #   make pythons asan tsan valgrind aarch64 clang bare    one stage of `make test-all` alone
 #   make fuzz      libFuzzer on every parser, FUZZ_SECONDS each (60)
+#   make mutants   changes single places of the source and lists those that no test notices (SEED, COUNT, FILES)
 #   make measure-diff  how often sonde diff is wrong on this machine: 500 live runs
 #   make soak      100 million events from 8 threads, in bounded memory
 #   make lint      layers, schema, words, symbols, clang-format, clang-tidy with the static analyzer
@@ -44,7 +45,7 @@ CHECKS       := test test-all lint
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all install dist raise-requirements setup demo test test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel wheels test-wheel wheel-probes soak measure-diff fuzz lint clean $(STAGES)
+.PHONY: all install dist raise-requirements setup demo test test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel wheels test-wheel wheel-probes soak measure-diff mutants fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -165,6 +166,10 @@ test-wheel: all $(VENV)/.test-packages
 # the next wheel then carries.
 wheel-probes: all
 	@tools/wheel-probes $(TORCHES)
+
+# Places are drawn by SEED; FILES: patterns of paths, such as 'src/view/*'. tools/mutants has more options.
+mutants: setup
+	@tools/mutants $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(FILES),--files $(FILES))
 
 measure-diff: all
 	@tools/measure-diff
