@@ -73,7 +73,8 @@ static struct snd_gpu_gap *add_gap(struct builder *b, uint32_t device, int64_t s
                                  .next = snd_device_name(g->trace, &b->work->items[item]),
                                  .where = SONDE_NONE,
                                  .call = SONDE_NONE,
-                                 .asked = SONDE_NONE };
+                                 .asked = SONDE_NONE,
+                                 .wait = SONDE_NONE };
     return gap;
 }
 
@@ -88,22 +89,61 @@ static void judge_gap(const struct builder *b, struct snd_gpu_gap *gap)
         gap->reason = SND_IDLE_UNKNOWN;
         return;
     }
-    const struct snd_launch *waiting = snd_launch_waiting(&g->launches, launch->thread,
-                                                          gap->start_ns);
     gap->asked = launch->where;
     if (launch->begin_ns <= gap->start_ns) {
         gap->reason = SND_IDLE_LAUNCH;
         gap->where = launch->where;
         gap->call = launch->name;
-    } else if (waiting) {
-        gap->reason = SND_IDLE_SYNC;
-        gap->where = waiting->where;
-        gap->call = waiting->name;
     } else {
+        const struct snd_launch *wait = snd_launch_waiting(&g->launches, launch->thread,
+                                                           gap->start_ns);
         gap->reason = SND_IDLE_HOST; /* where: snd_gpu_host_choose() */
         gap->thread = launch->thread;
         gap->launched_ns = launch->begin_ns;
+        gap->wait = wait ? (uint32_t)(wait - g->launches.items) : SONDE_NONE;
     }
+}
+
+/*
+ * Divides a gap that began while the host waited where the wait returns: from then on the host was
+ * late. All of it is synchronisation if the next work was launched before.
+ */
+static bool divide_gap(struct builder *b, uint32_t number)
+{
+    struct snd_gpu          *g = b->g;
+    struct snd_gpu_gap       late = g->gaps[number];
+    const struct snd_launch *wait = &g->launches.items[late.wait];
+    int64_t                  end = snd_add(late.start_ns, late.duration_ns);
+    bool                     is_all = wait->end_ns >= late.launched_ns || wait->end_ns >= end;
+
+    if (!is_all && !add_gap(b, late.device, wait->end_ns, end, late.item))
+        return false;
+    struct snd_gpu_gap *sync = &g->gaps[number];
+    sync->reason = SND_IDLE_SYNC;
+    sync->where = wait->where;
+    sync->call = wait->name;
+    sync->frame = 0;
+    if (is_all)
+        return true;
+    int64_t late_ns = snd_sub(late.launched_ns, wait->end_ns);
+    int64_t ahead_ns = snd_sub(late.start_ns, wait->begin_ns);
+    sync->duration_ns = snd_sub(wait->end_ns, late.start_ns);
+    sync->drained_ns = late_ns < ahead_ns ? late_ns : ahead_ns;
+    struct snd_gpu_gap *rest = &g->gaps[g->gap_count - 1];
+    late.start_ns = rest->start_ns;
+    late.duration_ns = rest->duration_ns;
+    *rest = late;
+    return true;
+}
+
+static bool divide_gaps(struct builder *b)
+{
+    bool divided = true;
+
+    for (uint32_t i = 0, count = b->g->gap_count; divided && i < count; i++)
+        if (b->g->gaps[i].wait != SONDE_NONE)
+            divided = divide_gap(b, i);
+    return divided;
 }
 
 /* ------------------------------------------------------------------ devices */
@@ -278,8 +318,10 @@ static bool finish_devices(struct builder *b)
     }
     sort_gaps(g);
     for (uint32_t i = 0; i < g->gap_count; i++) {
-        int64_t *sum = &g->devices[g->gaps[i].device].idle_ns[g->gaps[i].reason];
+        struct snd_gpu_device *d = &g->devices[g->gaps[i].device];
+        int64_t               *sum = &d->idle_ns[g->gaps[i].reason];
         *sum = snd_add(*sum, g->gaps[i].duration_ns);
+        d->drained_ns = snd_add(d->drained_ns, g->gaps[i].drained_ns);
     }
     return true;
 }
@@ -311,6 +353,7 @@ static bool add_causes(struct snd_gpu *g)
         struct snd_gpu_cause *cause = &g->causes[at];
         cause->gaps++;
         cause->total_ns = snd_add(cause->total_ns, gap->duration_ns);
+        cause->drained_ns = snd_add(cause->drained_ns, gap->drained_ns);
         if (gap->duration_ns > cause->longest_ns)
             cause->longest_ns = gap->duration_ns;
     }
@@ -408,7 +451,8 @@ static enum sonde_status build(struct builder *b, struct sonde_error *err)
         return status;
     for (uint32_t i = 0; i < g->gap_count; i++)
         judge_gap(b, &g->gaps[i]);
-    if (!snd_gpu_host_choose(b->host) || !finish_devices(b) || !add_causes(g) || !divide_steps(b))
+    if (!snd_gpu_host_choose(b->host) || !divide_gaps(b) || !finish_devices(b) || !add_causes(g) ||
+        !divide_steps(b))
         return fail_memory(err);
     return SONDE_OK;
 }

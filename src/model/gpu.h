@@ -17,7 +17,7 @@
 enum snd_gpu_reason {
     SND_IDLE_COPY,    /* copies or fills ran: kernels waited for them, or nothing else was there */
     SND_IDLE_HOST,    /* the host asked for the next work only after the GPU had run out of it */
-    SND_IDLE_SYNC,    /* the same, because the host waited for the GPU when it ran out of work */
+    SND_IDLE_SYNC,    /* the same, and the host was still in a call that waits for the GPU */
     SND_IDLE_LAUNCH,  /* the next work had been asked for, and had not begun yet */
     SND_IDLE_UNKNOWN, /* the call that asked for the next work is not in the trace */
     SND_IDLE_REASONS,
@@ -32,6 +32,7 @@ struct snd_gpu_device {
     int64_t           kernel_ns, copy_ns; /* any kernel ran; any copy or fill ran */
     int64_t           overlap_ns;         /* both */
     int64_t           idle_ns[SND_IDLE_REASONS];
+    int64_t           drained_ns; /* of its gaps */
     uint64_t          kernels, copies, fills, copied_bytes;
     uint32_t          streams;
 };
@@ -49,13 +50,19 @@ struct snd_gpu_gap {
     uint32_t asked;  /* where that was asked for; SONDE_NONE: not known */
     uint32_t thread; /* that asked for it, and when, if the host was late */
     int64_t  launched_ns;
+    uint32_t wait; /* it began in this call, which waited: a number of launches; or SONDE_NONE */
+    /*
+     * Of a wait: how much less late the host would have been after it without it. The host had come
+     * to the wait that long before the GPU ran out of work, and could have launched ahead.
+     */
+    int64_t drained_ns;
 };
 
 /* All gaps with one reason and one place. */
 struct snd_gpu_cause {
     uint32_t device, reason, where, call, frame;
     uint64_t gaps;
-    int64_t  total_ns, longest_ns;
+    int64_t  total_ns, longest_ns, drained_ns;
 };
 
 struct snd_gpu_step {

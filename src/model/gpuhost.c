@@ -5,8 +5,8 @@
  * While the trace is walked, each thread's time is divided among its innermost ranges, as far as it lies in
  * a gap of a GPU whose next work has not been asked for yet. Of a gap in which the host was late, that is
  * the time from its begin to the launch: on the thread that launched, the range, and call of the API, with most of
- * it is where the host was. Where calls of Python functions were recorded, the innermost that ran all
- * that time is known, too.
+ * it is where the host was. Where calls of Python functions were recorded, the innermost that ran for more than
+ * half of that time is known, too. If the host waited for the GPU as the gap began, the time is that after the wait.
  */
 #include <stdlib.h>
 
@@ -19,8 +19,14 @@ struct watched {
     bool     is_asked;
     uint32_t thread;
     int64_t  asked_ns;
-    uint64_t function_ns; /* the shortest call of a Python function around the time up to then */
-    uint32_t frame;       /* 0: none */
+    int64_t function_ns; /* the shortest call of a Python function in most of the time up to then */
+    uint32_t frame;      /* 0: none */
+};
+
+/* A call of a Python function that was over before the gap's work was asked for. */
+struct early {
+    uint32_t gap, thread, frame;
+    int64_t  start_ns, end_ns;
 };
 
 struct part {
@@ -39,6 +45,8 @@ struct snd_gpu_host {
     struct snd_map            by_part;
     struct part              *parts;
     uint32_t                  part_count, part_room;
+    struct early             *early;
+    uint32_t                  early_count, early_room;
 };
 
 static void give_up(struct snd_gpu_host *h)
@@ -173,6 +181,43 @@ static uint32_t find_gap(const struct snd_gpu_host *h, uint32_t device, int64_t 
     return low;
 }
 
+/* Whether it has more than half of an interval; calls of one thread that have are nested. */
+static bool has_most(const struct early *function, int64_t from, int64_t until)
+{
+    int64_t start = function->start_ns > from ? function->start_ns : from;
+    int64_t end = function->end_ns < until ? function->end_ns : until;
+
+    return end > start && snd_sub(end, start) > snd_sub(until, from) / 2;
+}
+
+static void choose_function(struct watched *gap, const struct early *function)
+{
+    int64_t ns = snd_sub(function->end_ns, function->start_ns);
+
+    if (gap->frame == 0 || ns < gap->function_ns) {
+        gap->function_ns = ns;
+        gap->frame = function->frame;
+    }
+}
+
+/* Of a gap that nothing has ended yet it is not known how long it will be: those that may count. */
+static void keep_function(struct snd_gpu_host *h, const struct early *function)
+{
+    struct watched           *gap = &h->gaps[function->gap];
+    const struct snd_gpu_gap *seen = &h->g->gaps[function->gap];
+
+    if (gap->is_asked) {
+        if (gap->thread == function->thread && has_most(function, seen->start_ns, gap->asked_ns))
+            choose_function(gap, function);
+    } else if (function->end_ns < end_of(seen) &&
+               has_most(function, seen->start_ns, function->end_ns)) {
+        if (snd_grow(&h->early, &h->early_room, h->early_count, sizeof *h->early))
+            h->early[h->early_count++] = *function;
+        else
+            give_up(h);
+    }
+}
+
 void snd_gpu_host_event(struct snd_gpu_host *h, const struct snd_lane *lane, int64_t ns,
                         const uint64_t *words)
 {
@@ -183,19 +228,52 @@ void snd_gpu_host_event(struct snd_gpu_host *h, const struct snd_lane *lane, int
         !snd_event_show(g->trace, lane->thread, ns, words, &event) ||
         event.size > (uint64_t)INT64_MAX)
         return;
-    uint32_t thread = snd_subject_thread(g->trace, lane->thread, words);
+    struct early function = { .thread = snd_subject_thread(g->trace, lane->thread, words),
+                              .frame = event.name,
+                              .start_ns = snd_sub(ns, (int64_t)event.size),
+                              .end_ns = ns };
     for (uint32_t d = 0; d < g->device_count; d++) {
         if (g->devices[d].process != lane->process)
             continue;
-        for (uint32_t i = find_gap(h, d, snd_sub(ns, (int64_t)event.size));
-             i < h->first[d + 1] && g->gaps[i].start_ns < ns; i++) {
-            struct watched *gap = &h->gaps[i];
-            if (gap->is_asked && gap->thread == thread && gap->asked_ns <= ns &&
-                (gap->frame == 0 || event.size < gap->function_ns)) {
-                gap->function_ns = event.size;
-                gap->frame = event.name;
-            }
+        uint32_t i = find_gap(h, d, function.start_ns);
+        i -= i > h->first[d]; /* the one before may not be over: they do not overlap */
+        for (; i < h->first[d + 1] && g->gaps[i].start_ns < ns; i++) {
+            function.gap = i;
+            keep_function(h, &function);
         }
+    }
+}
+
+/* The wait in which the gap began, as far as it is in the gap; NULL: it began in none. */
+static const struct snd_launch *find_wait(const struct snd_gpu *g, const struct snd_gpu_gap *gap,
+                                          int64_t *waited_ns)
+{
+    const struct snd_launch *wait = gap->wait != SONDE_NONE ? &g->launches.items[gap->wait] : NULL;
+
+    *waited_ns = wait ? snd_sub(wait->end_ns, gap->start_ns) : 0;
+    return wait;
+}
+
+/* A part's time after the wait: the wait's own place has less of it. */
+static int64_t late_ns(const struct snd_gpu *g, const struct part *part)
+{
+    int64_t                  waited_ns;
+    const struct snd_launch *wait = find_wait(g, &g->gaps[part->gap], &waited_ns);
+
+    return wait && wait->where == part->where && wait->name == part->call
+               ? snd_sub(part->ns, waited_ns)
+               : part->ns;
+}
+
+static void choose_early(struct snd_gpu_host *h)
+{
+    for (uint32_t i = 0; i < h->early_count; i++) {
+        const struct snd_gpu_gap *gap = &h->g->gaps[h->early[i].gap];
+        int64_t                   waited_ns;
+        find_wait(h->g, gap, &waited_ns);
+        if (gap->reason == SND_IDLE_HOST && gap->thread == h->early[i].thread &&
+            has_most(&h->early[i], snd_add(gap->start_ns, waited_ns), gap->launched_ns))
+            choose_function(&h->gaps[h->early[i].gap], &h->early[i]);
     }
 }
 
@@ -208,13 +286,14 @@ bool snd_gpu_host_choose(struct snd_gpu_host *h)
     for (uint32_t i = 0; most && i < h->part_count; i++) {
         const struct part  *part = &h->parts[i];
         struct snd_gpu_gap *gap = &g->gaps[part->gap];
-        if (gap->reason != SND_IDLE_HOST || gap->thread != part->thread ||
-            part->ns <= most[part->gap])
+        int64_t             ns = late_ns(g, part);
+        if (gap->reason != SND_IDLE_HOST || gap->thread != part->thread || ns <= most[part->gap])
             continue;
-        most[part->gap] = part->ns;
+        most[part->gap] = ns;
         gap->where = part->where;
         gap->call = part->call;
     }
+    choose_early(h);
     for (uint32_t i = 0; i < g->gap_count; i++) {
         struct snd_gpu_gap *gap = &g->gaps[i];
         if (gap->reason == SND_IDLE_HOST && gap->thread == h->gaps[i].thread &&
@@ -281,6 +360,7 @@ void snd_gpu_host_free(struct snd_gpu_host *h)
     free(h->next);
     free(h->seen_ns);
     free(h->parts);
+    free(h->early);
     snd_map_release(&h->by_part);
     free(h);
 }

@@ -39,9 +39,10 @@ static const struct snd_column columns[] = {
     { "idle_ns", "Time", SND_TIME, SND_FIT_FIXED },
     { "gaps", "# of Gaps", SND_COUNT, SND_FIT_FIXED },
     { "longest_ns", "Longest", SND_TIME, SND_FIT_FIXED },
+    { "drained_ns", "Drained", SND_TIME, SND_FIT_FIXED },
     PLACE_COLUMNS,
 };
-enum { COLUMN_CALL = 8, COLUMN_MODULE, COLUMN_LINE };
+enum { COLUMN_DRAINED = 7, COLUMN_CALL = 9, COLUMN_MODULE, COLUMN_LINE };
 
 static const struct snd_column device_columns[] = {
     { "process", NULL, SND_COUNT, SND_FIT_FIXED },
@@ -55,13 +56,14 @@ static const struct snd_column device_columns[] = {
     { "overlap_ns", "Overlap", SND_TIME, SND_FIT_FIXED },
     { "idle_ns", "Idle", SND_TIME, SND_FIT_FIXED },
     REASON_COLUMNS,
+    { "drained_ns", "Drained", SND_TIME, SND_FIT_FIXED },
     { "kernels", "# of Kernels", SND_COUNT, SND_FIT_FIXED },
     { "copies", "# of Copies", SND_COUNT, SND_FIT_FIXED },
     { "fills", NULL, SND_COUNT, SND_FIT_FIXED },
     { "copied_bytes", NULL, SND_BYTES, SND_FIT_FIXED },
     { "streams", "# of Streams", SND_COUNT, SND_FIT_FIXED },
 };
-enum { DEVICE_NAME = 2, DEVICE_UNKNOWN = 14 };
+enum { DEVICE_NAME = 2, DEVICE_UNKNOWN = 14, DEVICE_DRAINED };
 
 static const struct snd_column step_columns[] = {
     { "process", NULL, SND_COUNT, SND_FIT_FIXED },
@@ -82,11 +84,12 @@ static const struct snd_column gap_columns[] = {
     { "start_ns", "Start", SND_TIME, SND_FIT_FIXED },
     { "duration_ns", "Duration", SND_TIME, SND_FIT_FIXED },
     { "reason", "Reason", SND_TEXT, SND_FIT_CONTENT },
+    { "drained_ns", "Drained", SND_TIME, SND_FIT_FIXED },
     PLACE_COLUMNS,
     { "next", "Next work", SND_TEXT, SND_FIT_NAME },
     { "launched_by", "Launched by", SND_TEXT, SND_FIT_CONTENT },
 };
-enum { GAP_CALL = 6, GAP_MODULE, GAP_LINE };
+enum { GAP_DRAINED = 5, GAP_CALL = 7, GAP_MODULE, GAP_LINE };
 
 static struct snd_cell *put_device(struct snd_doc *doc, struct snd_cell *cell,
                                    const struct snd_gpu *g, uint32_t device)
@@ -143,6 +146,14 @@ static struct snd_cell *put_reasons(struct snd_cell *cell, const int64_t idle_ns
     return cell;
 }
 
+static struct snd_cell *put_drained(struct snd_cell *cell, struct snd_table *table, size_t column,
+                                    int64_t ns)
+{
+    *cell = snd_cell_number(ns);
+    table->hidden[column] &= ns == 0;
+    return cell + 1;
+}
+
 static void add_device(struct snd_doc *doc, struct snd_table *table, const struct snd_gpu *g,
                        uint32_t device)
 {
@@ -159,6 +170,7 @@ static void add_device(struct snd_doc *doc, struct snd_table *table, const struc
     *cell++ = snd_cell_number(d->overlap_ns);
     *cell++ = snd_cell_number(snd_sub(span, d->busy_ns));
     cell = put_reasons(cell, d->idle_ns);
+    cell = put_drained(cell, table, DEVICE_DRAINED, d->drained_ns);
     *cell++ = snd_cell_number((int64_t)d->kernels);
     *cell++ = snd_cell_number((int64_t)d->copies);
     *cell++ = snd_cell_number((int64_t)d->fills);
@@ -190,6 +202,7 @@ static void add_gap(struct snd_doc *doc, struct snd_table *table, const struct s
     *cell++ = snd_cell_number(gap->start_ns);
     *cell++ = snd_cell_number(gap->duration_ns);
     *cell++ = snd_cell_string(snd_gpu_reason_words[gap->reason]);
+    cell = put_drained(cell, table, GAP_DRAINED, gap->drained_ns);
     cell = put_place(doc, cell, g, gap->device, gap->where, gap->call, gap->frame);
     *cell++ = name_cell(g, gap->next);
     *cell++ = gap->asked == SONDE_NONE
@@ -208,6 +221,7 @@ static void add_cause(struct snd_doc *doc, const struct snd_gpu *g,
     *cell++ = snd_cell_number(cause->total_ns);
     *cell++ = snd_cell_number((int64_t)cause->gaps);
     *cell++ = snd_cell_number(cause->longest_ns);
+    cell = put_drained(cell, &doc->rows, COLUMN_DRAINED, cause->drained_ns);
     put_place(doc, cell, g, cause->device, cause->where, cause->call, cause->frame);
 }
 
@@ -249,6 +263,8 @@ SND_VIEW_BUILD(snd_view_gpu)
     if (st != SONDE_OK)
         return st;
     devices->hidden[DEVICE_UNKNOWN] = steps->hidden[STEP_UNKNOWN] = true;
+    devices->hidden[DEVICE_DRAINED] = gaps->hidden[GAP_DRAINED] = true;
+    doc->rows.hidden[COLUMN_DRAINED] = true;
     for (uint32_t i = 0; i < g->device_count; i++)
         add_device(doc, devices, g, i);
     for (uint32_t i = 0; i < g->step_count; i++)

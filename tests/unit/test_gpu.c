@@ -162,10 +162,66 @@ static void synchronisation_is_a_wait_that_the_gap_began_in(void **state)
     struct snd_gpu           *g = build(trace);
     const struct snd_gpu_gap *wait = find_gap(g, 200);
     assert_int_equal(wait->reason, SND_IDLE_SYNC);
-    assert_int_equal(wait->duration_ns, 70);
+    assert_int_equal(wait->duration_ns, 5); /* it returned then */
     assert_true(is_in(g, wait, "aten::item"));
     assert_true(calls(g, wait, "cudaStreamSynchronize"));
+    assert_int_equal(find_gap(g, 205)->reason, SND_IDLE_HOST);
+    assert_int_equal(find_gap(g, 205)->duration_ns, 65);
     assert_int_equal(find_gap(g, 300)->reason, SND_IDLE_HOST);
+    snd_gpu_free(g);
+    sonde_trace_close(trace);
+}
+
+/* The host imports modules, or loads data, after a wait that was over at once. */
+static void what_follows_a_wait_is_the_hosts(void **state)
+{
+    const char *path = scratch_path("after");
+    struct made m = make(path);
+    uint32_t    file = synth_string(m.s, "train.py");
+    uint32_t    train = synth_frame_in(m.s, synth_string(m.s, "train"), 30, file, 41, false);
+    uint32_t    load = synth_frame_in(m.s, synth_string(m.s, "load"), 7, file, 9, false);
+
+    (void)state;
+    call(&m, m.host, 100, 110, "cudaLaunchKernel", 1);
+    begin(&m, m.host, 940, "aten::item"); /* 50 before the GPU ran out of work */
+    call(&m, m.host, 950, 1010, "cudaStreamSynchronize", 2);
+    synth_end(m.s, m.host, 1015);
+    synth_function(m.s, m.host, 4900, load, 0, 3850, 2, 1); /* over before the launch */
+    call(&m, m.host, 5000, 5010, "cudaLaunchKernel", 3);
+    begin(&m, m.host, 5020, "aten::item"); /* 480 before it */
+    call(&m, m.host, 5030, 5515, "cudaStreamSynchronize", 4);
+    call(&m, m.host, 5516, 5518, "cudaStreamSynchronize", 5); /* nothing is left to wait for */
+    synth_end(m.s, m.host, 5520);
+    begin(&m, m.host, 5522, "collate");
+    synth_end(m.s, m.host, 5560);
+    call(&m, m.host, 5570, 5575, "cudaLaunchKernel", 6);
+    synth_function(m.s, m.host, 6000, train, 0, 5950, 1, 0);
+    ran(&m, 120, 1000, m.kernel, m.queue, 1);
+    ran(&m, 5020, 5510, m.kernel, m.queue, 3);
+    ran(&m, 5580, 5600, m.kernel, m.queue, 6);
+    synth_close(m.s, true);
+    struct sonde_trace          *trace = scratch_open(path);
+    struct snd_gpu              *g = build(trace);
+    const struct snd_gpu_device *d = &g->devices[0];
+    const struct snd_gpu_gap    *wait = find_gap(g, 1000), *late = find_gap(g, 1010);
+    assert_int_equal(g->gap_count, 4);
+    assert_int_equal(wait->reason, SND_IDLE_SYNC);
+    assert_int_equal(wait->duration_ns, 10);
+    assert_int_equal(wait->drained_ns, 50); /* as far as the host was ahead */
+    assert_int_equal(late->reason, SND_IDLE_HOST);
+    assert_int_equal(late->duration_ns, 4010);
+    assert_int_equal(late->frame, load);
+    assert_int_equal(late->drained_ns, 0);
+    wait = find_gap(g, 5510);
+    late = find_gap(g, 5515);
+    assert_int_equal(wait->drained_ns, 55); /* all the time to the launch */
+    assert_true(is_in(g, late, "collate"));
+    assert_int_equal(late->duration_ns, 65);
+    assert_int_equal(d->idle_ns[SND_IDLE_SYNC], 15);
+    assert_int_equal(d->idle_ns[SND_IDLE_HOST], 4010 + 65);
+    assert_int_equal(d->drained_ns, 50 + 55);
+    assert_int_equal(d->idle_ns[SND_IDLE_SYNC] + d->idle_ns[SND_IDLE_HOST] + d->busy_ns,
+                     d->last_ns - d->first_ns);
     snd_gpu_free(g);
     sonde_trace_close(trace);
 }
@@ -356,6 +412,7 @@ int main(void)
         cmocka_unit_test(the_launch_decides_whether_the_host_was_late),
         cmocka_unit_test(a_slow_call_of_the_api_is_named),
         cmocka_unit_test(synchronisation_is_a_wait_that_the_gap_began_in),
+        cmocka_unit_test(what_follows_a_wait_is_the_hosts),
         cmocka_unit_test(a_blocking_copy_is_a_synchronisation),
         cmocka_unit_test(the_span_is_divided_without_rest),
         cmocka_unit_test(steps_are_divided_by_what_the_gpu_did_in_them),
