@@ -88,8 +88,7 @@ static bool write_counted(void *user, const void *data, size_t length)
     return fwrite(data, 1, length, stdout) == length;
 }
 
-static int show(const struct snd_command *self, const struct report_args *args, int operands,
-                char **argv)
+static int show(const struct snd_command *self, struct report_args *args, int operands, char **argv)
 {
     size_t                      written = 0;
     struct content              content = { .count = 0 };
@@ -99,7 +98,7 @@ static int show(const struct snd_command *self, const struct report_args *args, 
 
     int status = snd_view_args_fill(self, &args->shown, &report);
     if (status < 0)
-        status = snd_view_args_part(self, &args->shown, args->view, &report.part);
+        status = snd_view_args_part(self, &args->shown, &args->view, &report.part);
     if (status < 0)
         status = snd_open_trace(self, operands, argv, &trace);
     if (status >= 0)

@@ -50,8 +50,10 @@ static const struct {
 #define PART_COUNT (sizeof parts / sizeof parts[0])
 
 int snd_view_args_part(const struct snd_command *self, const struct snd_view_args *args,
-                       const char *view, enum sonde_report_part *part)
+                       const char **view, enum sonde_report_part *part)
 {
+    const char *asked = *view;
+
     *part = SONDE_PART_MAIN;
     for (size_t i = 0; i < PART_COUNT; i++) {
         if (!*(const bool *)((const char *)args + parts[i].offset))
@@ -59,10 +61,11 @@ int snd_view_args_part(const struct snd_command *self, const struct snd_view_arg
         if (*part != SONDE_PART_MAIN)
             return snd_usage_error(
                 self, "give only one of --callers, --callees, --tree, --awaiting, --summary");
-        if (!view || strcmp(view, parts[i].view) != 0)
+        if (asked && strcmp(asked, parts[i].view) != 0)
             return snd_usage_error(self, "--%s applies only to --view %s", parts[i].option,
                                    parts[i].view);
         *part = parts[i].part;
+        *view = parts[i].view;
     }
     return -1;
 }

@@ -81,9 +81,12 @@ int snd_view_args_fill(const struct snd_command *self, const struct snd_view_arg
 /* Text for standard output: as wide as its terminal, if it is one and `wide` is not asked for. */
 void snd_fit_stdout(bool wide, struct sonde_report_options *report);
 
-/* The part of `view` that the options choose. -1 to go on, or the exit status. */
+/*
+ * The part of `*view` that the options choose; a NULL *view becomes the part's. -1 to go on, or the
+ * exit status.
+ */
 int snd_view_args_part(const struct snd_command *self, const struct snd_view_args *args,
-                       const char *view, enum sonde_report_part *part);
+                       const char **view, enum sonde_report_part *part);
 
 /* The name of the first option that was given; NULL: none was. */
 const char *snd_view_args_given(const struct snd_view_args *args);

@@ -130,6 +130,19 @@ static void add_totals(struct snd_doc *doc)
     snd_doc_total(doc, "self_ns", NULL, SND_TIME, snd_cell_number(self_ns));
 }
 
+/* Leaves the functions that were resumed or awaited: those of --awaiting. */
+static void keep_awaiting(const struct sonde_functions *functions, struct snd_pstats *sorted)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < sorted->count; i++) {
+        const struct sonde_function *f = sonde_functions_row(functions, sorted->order[i]);
+        if (f->resumptions > 0 || f->awaiting_ns > 0)
+            sorted->order[kept++] = sorted->order[i];
+    }
+    sorted->count = kept;
+}
+
 static void free_data(void *object)
 {
     struct snd_functions_data *data = object;
@@ -169,6 +182,10 @@ SND_VIEW_BUILD(snd_view_functions)
                              &data->sorted, err);
     if (st != SONDE_OK)
         return st;
+    if (options->part == SONDE_PART_AWAITING) {
+        keep_awaiting(data->functions, data->sorted);
+        doc->empty = "No generator or coroutine was resumed.";
+    }
     const struct snd_pstats *sorted = data->sorted;
     doc->text = sorted->count > 0 ? snd_pstats_text : NULL;
     if (options->part == SONDE_PART_TREE)

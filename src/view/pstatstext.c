@@ -251,8 +251,6 @@ static void put_awaiting(struct page *page)
     for (size_t i = 0; i < page->shown; i++) {
         const struct sonde_function *f = sonde_functions_row(page->functions,
                                                              page->sorted->order[i]);
-        if (f->resumptions == 0 && f->awaiting_ns == 0)
-            continue;
         snd_out_format(page->out, "%9" PRIu64 " %8" PRIu64 " ", f->calls, f->resumptions);
         put_seconds(page->out, seconds_of(f->self_ns));
         snd_out_text(page->out, " ");

@@ -19,15 +19,25 @@
 /* ------------------------------------------------------ what the trace has */
 
 struct content {
-    bool ranges, samples;
+    bool calls, ranges; /* ranges that are calls of Python functions, and others */
+    bool samples;
+    bool is_begun; /* a range whose attributes are to follow */
 };
 
+/* What a range is a call of comes right after its begin, among its attributes. */
 static bool stop_at_range(const struct sonde_event *event, void *user)
 {
     struct content *found = user;
+    bool            is_attribute = event->kind == SONDE_EVENT_ATTR;
 
     found->samples |= event->kind == SONDE_EVENT_SAMPLE;
-    found->ranges = event->kind == SONDE_EVENT_BEGIN;
+    found->ranges = found->is_begun && !is_attribute;
+    if (event->kind == SONDE_EVENT_BEGIN) {
+        found->is_begun = true;
+    } else if (found->is_begun && is_attribute && event->aux == SND_ATTR_FRAME) {
+        found->is_begun = false;
+        found->calls = true;
+    }
     return !found->ranges;
 }
 
@@ -52,8 +62,8 @@ static bool has_device_work(const struct sonde_trace *trace)
 }
 
 /*
- * One walk, which ends at the first range. Without ranges it has seen whether there are samples;
- * of a trace with ranges the sampler's tally tells, so that nothing is read to its end.
+ * One walk, which ends at the first range that is not a call. Without one it has seen whether there
+ * are samples; of a trace with ranges the sampler's tally tells, so that it is not read to its end.
  */
 size_t sonde_views_with_content(struct sonde_trace *trace, const char **views, size_t size)
 {
@@ -62,7 +72,8 @@ size_t sonde_views_with_content(struct sonde_trace *trace, const char **views, s
 
     if (sonde_trace_walk(trace, SONDE_BY_THREAD, stop_at_range, &found, &err) != SONDE_OK)
         found.ranges = true; /* the report says what is wrong */
-    bool calls = has_tally(trace, SND_TALLY_CALLS, 0);
+    found.ranges |= found.is_begun;
+    bool calls = has_tally(trace, SND_TALLY_CALLS, 0) || found.calls;
     bool samples = found.samples || (found.ranges && has_tally(trace, SND_TALLY_SAMPLER, 1));
     const struct {
         bool        there;
@@ -77,6 +88,7 @@ size_t sonde_views_with_content(struct sonde_trace *trace, const char **views, s
         { has_tally(trace, SND_TALLY_HEAP_PROCESS, 0), "heap" },
         { snd_counters_there(trace), "counters" },
         { samples && !calls, "functions" }, /* the hot ones, of the samples */
+        { found.calls && !found.ranges, "ops" },
     };
     size_t count = 0;
     for (size_t i = 0; i < SND_COUNT_OF(all); i++) {

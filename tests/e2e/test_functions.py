@@ -199,6 +199,15 @@ def test_awaiting_is_told_apart(options):
 
 
 @pytest.mark.parametrize("options", [{}, {"c_functions": False}])
+def test_an_async_generator_awaits(options):
+    """Between its own `yield` and the next request it awaits nothing."""
+    got = record(calls.ticking, **options)
+    assert got["ticks"]["calls"] == 1 and got["ticks"]["resumptions"] >= 6
+    assert 3 * 0.02e9 <= got["ticks"]["awaiting_ns"] < 3 * 0.15e9
+    assert got["takes_ticks"]["awaiting_ns"] == pytest.approx(got["ticks"]["awaiting_ns"], rel=0.2)
+
+
+@pytest.mark.parametrize("options", [{}, {"c_functions": False}])
 def test_functions_of_one_name_and_line(options):
     """cProfile shows the last of them only; here they are added up, and none is recursive."""
     stats = ours(calls.nested_on_one_line, **options)

@@ -83,3 +83,30 @@ def test_ranges_are_on_the_timeline(tmp_path):
     scope = json.loads(run(SONDE, "export", trace, "--to", "speedscope", "-o", "-",
                            cwd=".").stdout)
     assert {profile["type"] for profile in scope["profiles"]} == {"evented"}
+
+
+TWINS = """
+class A:
+    def work(self):
+        return 1
+
+class B:
+    def work(self):
+        return 2
+
+a, b = A(), B()
+for _ in range(50):
+    a.work(), b.work()
+"""
+
+
+def test_the_first_view_tells_functions_of_one_name_apart(tmp_path):
+    """What is shown without --view is what --print shows: the functions, not ranges by their name."""
+    (tmp_path / "twins.py").write_text(TWINS, encoding="utf-8")
+    trace = tmp_path / "t.sonde"
+    sonde_run(["--functions", "--timeline", "-o", trace], "twins.py", cwd=tmp_path)
+    shown = run(SONDE, "report", trace, cwd=tmp_path).stdout
+    assert [line.split()[0] for line in shown.splitlines() if "(work)" in line] == ["50", "50"]
+    printed = sonde_run(["--functions", "--timeline", "--print"], "twins.py", cwd=tmp_path).stdout
+    assert [line.split()[0] for line in printed.splitlines() if "(work)" in line] == ["50", "50"]
+    assert "(work)" in run(SONDE, "report", trace, "--callers", cwd=tmp_path).stdout

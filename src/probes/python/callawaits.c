@@ -39,15 +39,32 @@ void snd_calls_suspend(const void *key)
     suspended.since[place] = sonde_clock();
 }
 
-void snd_calls_resume(struct snd_calls_thread *t, const void *key)
+/* Its place, which is free for another from now on; false: it was not suspended. */
+static bool take_out(const void *key, uint32_t *place)
 {
     struct snd_key k = { (uintptr_t)key, 0, 0 };
-    uint32_t       place;
 
-    if (!snd_map_get(&suspended.map, k, &place))
-        return;
+    if (!snd_map_get(&suspended.map, k, place))
+        return false;
     snd_map_remove(&suspended.map, k);
-    suspended.unused[suspended.unused_count++] = place;
+    suspended.unused[suspended.unused_count++] = *place;
+    return true;
+}
+
+/* The address may be that of a coroutine which was dropped while it was suspended. */
+void snd_calls_yield(const void *key)
+{
+    uint32_t place;
+
+    take_out(key, &place);
+}
+
+void snd_calls_resume(struct snd_calls_thread *t, const void *key)
+{
+    uint32_t place;
+
+    if (!take_out(key, &place))
+        return;
     if (t->epoch != sonde_epoch())
         snd_calls_renew_(t);
     struct snd_calls_entry *entry = &t->stack[t->depth];

@@ -329,6 +329,8 @@ static inline bool snd_calls_leave_key(struct snd_calls_thread *t, const void *k
 
 /* A coroutine (`key`: its frame) is suspended now; goes on as the innermost call. */
 void snd_calls_suspend(const void *key);
+/* It awaits nothing, though it does not run: an asynchronous generator that has yielded a value. */
+void snd_calls_yield(const void *key);
 void snd_calls_resume(struct snd_calls_thread *t, const void *key);
 
 #endif

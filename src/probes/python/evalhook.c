@@ -94,7 +94,7 @@ static PyObject *evaluate_generator(PyThreadState *thread, snd_evalframe *frame,
         return result;
     snd_calls_leave(t);
     if (code->co_flags & SND_PY_AWAITS && snd_evalframe_is_suspended(frame))
-        snd_calls_suspend(frame);
+        snd_py_suspend(code, frame, result);
     return result;
 }
 

@@ -13,6 +13,8 @@
 
 #include "probes/python/common.h"
 
+#include <string.h>
+
 #include "probes/python/callcount.h"
 
 /* False with an exception set. `builtins`: functions written in C too. */
@@ -32,7 +34,20 @@ void snd_py_functions_switch(const struct snd_py_way *way, const char *why);
 /* ------------------------------------------------------------------- functions */
 
 #define SND_PY_GENERATES (CO_GENERATOR | CO_COROUTINE | CO_ITERABLE_COROUTINE | CO_ASYNC_GENERATOR)
-#define SND_PY_AWAITS (CO_COROUTINE | CO_ITERABLE_COROUTINE)
+#define SND_PY_AWAITS (CO_COROUTINE | CO_ITERABLE_COROUTINE | CO_ASYNC_GENERATOR)
+
+/*
+ * A frame of SND_PY_AWAITS stops with this value. An asynchronous generator does at its own `yield`,
+ * too: then it awaits nothing. The interpreter wraps what it yields.
+ */
+static inline void snd_py_suspend(const PyCodeObject *code, const void *frame, PyObject *value)
+{
+    if (code->co_flags & CO_ASYNC_GENERATOR && value &&
+        strcmp(Py_TYPE(value)->tp_name, "async_generator_wrapped_value") == 0)
+        snd_calls_yield(frame);
+    else
+        snd_calls_suspend(frame);
+}
 
 extern Py_ssize_t snd_py_functions_index; /* of code objects' extra words */
 

@@ -74,7 +74,7 @@ static PyObject *on_yield(PyObject *self, PyObject *const *args, size_t count, P
     if (t && snd_calls_leave_key(t, code)) {
         const void *frame = frame_of_coroutine(code);
         if (frame)
-            snd_calls_suspend(frame);
+            snd_py_suspend(code, frame, args[2]);
     }
     Py_RETURN_NONE;
 }

@@ -130,11 +130,12 @@ static void enter_function(struct snd_calls_thread *t, snd_evalframe *frame, PyC
         snd_calls_resume(t, frame);
 }
 
-static void leave_function(struct snd_calls_thread *t, snd_evalframe *frame, PyCodeObject *code)
+static void leave_function(struct snd_calls_thread *t, snd_evalframe *frame, PyCodeObject *code,
+                           PyObject *result)
 {
     if (snd_calls_leave_key(t, code) && code->co_flags & SND_PY_AWAITS &&
         snd_evalframe_is_suspended(frame))
-        snd_calls_suspend(frame);
+        snd_py_suspend(code, frame, result);
 }
 
 static void record(struct snd_calls_thread *t, snd_evalframe *frame, int what, PyObject *arg)
@@ -150,7 +151,7 @@ static void record(struct snd_calls_thread *t, snd_evalframe *frame, int what, P
         enter_function(t, frame, code, number);
         break;
     case PyTrace_RETURN:
-        leave_function(t, frame, code);
+        leave_function(t, frame, code, arg);
         break;
     case PyTrace_C_CALL:
         if (!state.builtins || !PyCFunction_Check(arg))

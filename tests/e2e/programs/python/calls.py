@@ -4,6 +4,7 @@ import asyncio
 import functools
 import re
 import threading
+import time
 
 
 def recursion():
@@ -217,6 +218,21 @@ async def consume():
 
 def coroutines():
     asyncio.run(consume())
+
+
+async def ticks(count):
+    for i in range(count):
+        await asyncio.sleep(0.03)
+        yield i
+
+
+async def takes_ticks():
+    async for _ in ticks(3):
+        time.sleep(0.15)
+
+
+def ticking():
+    asyncio.run(takes_ticks())
 
 
 def busy(n):
