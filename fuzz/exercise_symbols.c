@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/preloadable.h"
+#include "cli/run/preloadable.h"
 #include "exercise.h"
 #include "native/unwindtable.h"
 #include "symbols/codeblocks.h"

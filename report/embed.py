@@ -19,7 +19,7 @@ def main():
     data = pathlib.Path(page).read_bytes()
     lines = [quote(data[at:at + PIECE]) for at in range(0, len(data), PIECE)] or ['""']
     pathlib.Path(output).write_text(
-        '#include "export/pagetemplate.h"\n\nconst char snd_html_template[] =\n' + "\n".join(lines) + ";\n",
+        '#include "export/page/page_template.h"\n\nconst char snd_html_template[] =\n' + "\n".join(lines) + ";\n",
         encoding="ascii")
 
 

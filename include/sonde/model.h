@@ -44,7 +44,7 @@ enum sonde_group {
  * (sonde_flops) counts in each.
  */
 enum sonde_flops_mode {
-    SONDE_FLOPS_FULL,  /* every operator of model/flops.def; its children are not counted again */
+    SONDE_FLOPS_FULL, /* every operator of model/flops/flops.def; its children are not counted again */
     SONDE_FLOPS_TORCH, /* torch.profiler's seven operators, each by itself, as it shows them */
     SONDE_FLOPS_NONE,
 };

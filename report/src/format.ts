@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Numbers as `sonde report` prints them (src/view/format.c): the same digits. */
+/** Numbers as `sonde report` prints them (src/view/render/format.c): the same digits. */
 import type { Cell, Column, Kind } from "./data";
 
 /** printf's %.Nf: a tie goes to the even digit, where toFixed() takes the greater. */

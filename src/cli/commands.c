@@ -12,7 +12,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "cli/runfolder.h"
+#include "cli/run/run_folder.h"
 #include "format/layout.h"
 
 #define SND_STAMP(time) ((int64_t)(time).tv_sec * 1000000000 + (time).tv_nsec)

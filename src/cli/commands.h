@@ -10,7 +10,7 @@
 #define SND_CLI_COMMANDS_H
 
 #include "base/json.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "sonde/sonde.h"
 
 extern const struct snd_command snd_command_run, snd_command_report, snd_command_export,

@@ -6,8 +6,8 @@
 
 #include "base/nearest.h"
 #include "cli/commands.h"
-#include "cli/help.h"
-#include "cli/help.h"
+#include "cli/options/option_help.h"
+#include "cli/options/option_help.h"
 
 static void print_help(FILE *out)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of exporters, in the order in which help names them. */
-#include "export/exporter.h"
+#include "export/common/exporter.h"
 
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/structsize.h"
 #include "base/unknown.h"
-#include "export/gzip.h"
-#include "model/stackcounts.h"
+#include "export/encode/gzip.h"
+#include "model/counters/stack_counters.h"
 #include "snd_config.h"
 
 #if SND_HAVE_PAGE

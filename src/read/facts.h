@@ -8,7 +8,7 @@
  *         size = snd_fact_number(batch, SND_FIELD_BATCH_SIZE, 0);
  *
  * What older traces say as JSON in their metadata is read here as the same facts, so that nobody
- * else knows of it (facts_text.c). Layers were lines of text: model/layers_text.c.
+ * else knows of it (facts_text.c). Layers were lines of text: model/network/layers_text.c.
  *
  * Layer: read. Threads: as a trace.
  */

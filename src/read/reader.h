@@ -148,10 +148,11 @@ struct sonde_trace {
     bool is_keyed; /* ranges end by key, or addresses are freed, across threads: go by time */
     struct snd_devices *devices; /* read when asked for (read/devices.h), or NULL */
     struct snd_kinds   *kinds;   /* likewise (read/kinds.h) */
-    struct snd_rider *rider; /* shares the next whole walk of a model (model/assembly.h), or NULL */
+    struct snd_rider
+        *rider; /* shares the next whole walk of a model (model/ranges/assembly.h), or NULL */
     struct sonde_summary
-                    *summary; /* finished, for all that ask for one (model/summary.h), or NULL */
-    struct snd_kept *kept;    /* models to be lent (model/kept.h) */
+        *summary; /* finished, for all that ask for one (model/summary/summary.h), or NULL */
+    struct snd_kept *kept; /* models to be lent (model/kept.h) */
     bool             keeps;
     uint32_t         walks; /* over all events that went to the end: tests count them */
 };

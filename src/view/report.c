@@ -7,14 +7,14 @@
 #include "base/structsize.h"
 #include "base/unknown.h"
 #include "format/layout.h"
-#include "model/counters.h"
-#include "model/summary.h"
+#include "model/counters/run_counters.h"
+#include "model/summary/summary.h"
 #include "read/reader.h"
 #include "snd_config.h"
 #include "view/empty.h"
-#include "view/fit.h"
-#include "view/render.h"
-#include "view/view.h"
+#include "view/render/fit_lines.h"
+#include "view/render/render.h"
+#include "view/render/view.h"
 
 /* ------------------------------------------------------ what the trace has */
 

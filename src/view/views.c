@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of views, in the order in which help names them. */
-#include "view/view.h"
+#include "view/render/view.h"
 
 const struct snd_view snd_views[] = {
     { { "summary", "what ran, how long, what it cost, and where the time went", 0 },

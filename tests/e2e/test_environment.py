@@ -15,8 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 INDIRECT = {
     ("src/probes/python/childenv.c", "VARIABLE"): {"SONDE_TRACE"},
     ("src/record/environment.c", "name"): {"RANK", "WORLD_SIZE"},
-    ("src/cli/viewoptions.c", "names[i]"): {"LC_ALL", "LC_CTYPE", "LANG"},
-    ("src/cli/runlibrary.c", "library->variable"):
+    ("src/cli/options/view_options.c", "names[i]"): {"LC_ALL", "LC_CTYPE", "LANG"},
+    ("src/cli/run/run_library.c", "library->variable"):
         {"LD_PRELOAD", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"},
     ("python/sonde/python/_start.py", "_FIRST"): {"SONDE_FIRST_PROCESS"},
     ("python/sonde/_autostart/sitecustomize.py", "'SONDE_' + self.name.replace('-', '_').upper()"):

@@ -22,10 +22,10 @@ NAME = "toy"
 # ------------------------------------------------------------------ what the table says
 
 def places(kind):
-    """The files and folders that the row names, for something called NAME."""
+    """The files and folders that the row names, for something called NAME, in a room of that name."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     row, = re.findall(rf"^\| {re.escape(kind)} \|(.*)\|$", text, re.M)
-    return {word.replace("NAME", NAME) for word in re.findall(r"`([\w./-]+)`", row)
+    return {re.sub("NAME|ROOM", NAME, word) for word in re.findall(r"`([\w./-]+)`", row)
             if "/" in word and not word.startswith("python/")}  # for a probe that Python starts
 
 
@@ -63,9 +63,9 @@ class In:
 
 
 EXPORTER = {
-    "src/export/toy.c": """\
+    "src/export/toy/toy.c": """\
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/exporter.h"
+#include "export/common/exporter.h"
 
 SND_EXPORT_WRITE(snd_export_toy)
 {
@@ -76,17 +76,17 @@ SND_EXPORT_WRITE(snd_export_toy)
     return SONDE_OK;
 }
 """,
-    "src/export/exporter.h": Line("SND_EXPORT_WRITE(snd_export_chrome);", "SND_EXPORT_WRITE(snd_export_toy);\n"),
+    "src/export/common/exporter.h": Line("SND_EXPORT_WRITE(snd_export_chrome);", "SND_EXPORT_WRITE(snd_export_toy);\n"),
     "src/export/exporters.c": Line('{ { "csv"', '    { { "toy", ".toy", "nothing but a toy", NULL, NULL }, snd_export_toy },\n'),
-    "src/export/meson.build": In("'timelinewrite.c'", "'toy.c', "),
+    "src/export/meson.build": Line("'timeline/arrows.c'", "  'toy/toy.c',\n"),
     "tests/golden/export-toy/commands": "gen convnet t.sonde\nsonde export t.sonde --to toy -o -\n",
     "man/sonde-export.1": Line(".It Cm csv", ".It Cm toy\nnothing but a toy\n"),
 }
 
 VIEW = {
-    "src/view/toyview.c": """\
+    "src/view/toy/toy_view.c": """\
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "view/view.h"
+#include "view/render/view.h"
 
 static const struct snd_column columns[] = {
     { "toy", "Toy", SND_TEXT, SND_FIT_CONTENT },
@@ -102,15 +102,15 @@ SND_VIEW_BUILD(snd_view_toy)
     return SONDE_OK;
 }
 """,
-    "src/view/view.h": Line("SND_VIEW_BUILD(snd_view_ops);", "SND_VIEW_BUILD(snd_view_toy);\n"),
+    "src/view/render/view.h": Line("SND_VIEW_BUILD(snd_view_ops);", "SND_VIEW_BUILD(snd_view_toy);\n"),
     "src/view/views.c": Line('{ { "ledger"', '    { { "toy", "nothing but a toy", 0 }, snd_view_toy, true, false },\n'),
-    "src/view/meson.build": In("'treeview.c'", "'toyview.c', "),
+    "src/view/meson.build": Line("'views.c'", "  'toy/toy_view.c',\n"),
     "tests/golden/view-toy/commands": "gen convnet t.sonde\nsonde report t.sonde --view toy\n",
     "man/sonde-report.1": [Line(".It Cm ledger", ".It Cm toy\nnothing but a toy\n"), Line(".It ledger", ".It toy\ntoy\n")],
 }
 
 COMMAND = {
-    "src/cli/cmd_toy.c": """\
+    "src/cli/command/cmd_toy.c": """\
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 
@@ -145,7 +145,7 @@ const struct snd_command snd_command_toy = {
 """,
     "src/cli/commands.h": Line("extern const struct snd_command *const", "extern const struct snd_command snd_command_toy;\n"),
     "src/cli/commands.c": Line("&snd_command_run,", "    &snd_command_toy,\n"),
-    "src/cli/meson.build": In("'cmd_run.c'", "'cmd_toy.c', "),
+    "src/cli/meson.build": Line("'command/cmd_run.c'", "  'command/cmd_toy.c',\n"),
     "tests/golden/command-toy/commands": "sonde toy --help\nsonde toy --loud\n",
     "man/sonde-toy.1": """\
 .\\" SPDX-License-Identifier: Apache-2.0

@@ -32,7 +32,7 @@ def test_the_page_comes_out_of_c_as_it_went_in(tmp_path):
     text = 'quote " back \\ slash ??/ tri\r\n\ttab 0123 \u00e9\U0001f680 %s' * 300
     (tmp_path / "page.html").write_bytes(text.encode())
     subprocess.run([sys.executable, ROOT / "report/embed.py", tmp_path / "page.c", tmp_path / "page.html"], check=True)
-    (tmp_path / "main.c").write_text('#include <stdio.h>\n#include "export/pagetemplate.h"\n'
+    (tmp_path / "main.c").write_text('#include <stdio.h>\n#include "export/page/page_template.h"\n'
                                      "int main(void) { fputs(snd_html_template, stdout); }\n")
     subprocess.run(["cc", "-std=c17", f"-I{ROOT / 'src'}", "-o", tmp_path / "show", tmp_path / "main.c", tmp_path / "page.c"], check=True)
     assert subprocess.run([tmp_path / "show"], check=True, stdout=subprocess.PIPE).stdout == text.encode()

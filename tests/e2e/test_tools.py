@@ -119,7 +119,7 @@ def test_repeats(tmp_path):
     ("src/read/bad.c", '#include "record/state.h"'),       # reading meets recording
     ("src/record/bad.c", '#include "read/source.h"'),      # and the other way
     ("src/base/bad.c", '#include "format/layout.h"'),      # upwards
-    ("src/model/bad.c", '#include "view/table.h"'),        # upwards
+    ("src/model/bad.c", '#include "view/render/table.h"'),        # upwards
     ("src/view/bad.c", '#include <sonde/record.h>'),       # by the public header
     ("src/record/bad.c", '#include "sonde/trace.h"'),
     ("src/record/bad.c", '#include <zstd.h>'),             # libc and threads only
@@ -439,7 +439,7 @@ def test_the_header_of_the_recorder_is_short():
 
 def test_a_view_keeps_its_own_data():
     """Adding a view does not touch what all of them share: its model is the view's own."""
-    names = set(re.findall(r"struct (sonde_\w+)", (ROOT / "src/view/doc.h").read_text()))
+    names = set(re.findall(r"struct (sonde_\w+)", (ROOT / "src/view/render/doc.h").read_text()))
     assert names == {"sonde_buffer", "sonde_error", "sonde_report_options", "sonde_summary", "sonde_text",
                      "sonde_trace"}
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranges and their averages: nesting, folding, gaps, memory, groups. */
 #include "format/layout.h"
-#include "model/assembly.h"
+#include "model/ranges/assembly.h"
 #include "scratch.h"
 
 #define CPU SND_DEVICE(0, 0xffff)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export/base64.c: the vectors of RFC 4648, however the bytes are divided among writes. */
+/* export/encode/base64.c: the vectors of RFC 4648, however the bytes are divided among writes. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "export/base64.h"
+#include "export/encode/base64.h"
 
 static void check(const char *data, size_t length, size_t piece, const char *expected)
 {

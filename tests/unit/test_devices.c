@@ -3,7 +3,7 @@
 #include "read/devices.h"
 
 #include "format/fields.h"
-#include "model/assembly.h"
+#include "model/ranges/assembly.h"
 #include "scratch.h"
 
 #define CUDA0 SND_DEVICE(1, 0)

@@ -3,7 +3,7 @@
  * Statistics of sonde diff: known answers; and what they do with real recordings (tests/data/diff):
  * how many rows of equal programs are called changed, how many slowdowns of 5 % are found.
  */
-#include "model/diffstats.h"
+#include "model/diff/diff_stats.h"
 
 #include <math.h>
 #include <setjmp.h>

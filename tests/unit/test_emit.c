@@ -2,7 +2,7 @@
 /* The same calls, as YAML and as JSON. */
 #include <math.h>
 
-#include "export/emit.h"
+#include "export/encode/yaml_json.h"
 #include "scratch.h"
 
 static void write_document(struct snd_emit *e)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view/fit.c: lines truncated to the width of a terminal. */
+/* view/render/fit_lines.c: lines truncated to the width of a terminal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "view/fit.h"
+#include "view/render/fit_lines.h"
 
 #define NOTE "Lines are truncated to 20 columns; --wide shows all of them.\n"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "format/layout.h"
-#include "model/flops.h"
+#include "model/flops/flops.h"
 #include "scratch.h"
 
 /* One call: shapes as synth_shapes() takes them, arguments as a JSON list or NULL. */

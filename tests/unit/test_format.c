@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view/format.c: times, sizes and counts as text. */
+/* view/render/format.c: times, sizes and counts as text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "view/format.h"
+#include "view/render/format.h"
 
 #define EXPECT(call, expected)                              \
     do {                                                    \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/functions.c, calls.c: the table of Python functions and their callers. */
+/* model/python/counted_functions.c, calls.c: the table of Python functions and their callers. */
 #include "format/layout.h"
 #include "scratch.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/gpu.c: how a GPU's time is divided, and what the host did while it waited. */
-#include "model/gpu.h"
+/* model/gpu/gpu.c: how a GPU's time is divided, and what the host did while it waited. */
+#include "model/gpu/gpu.h"
 
 #include "scratch.h"
 #include "sonde/export.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/help.c: the help of a command, wrapped and in groups. */
+/* cli/options/option_help.c: the help of a command, wrapped and in groups. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "cli/help.h"
-#include "cli/options.h"
+#include "cli/options/option_help.h"
+#include "cli/options/options.h"
 
 #define LONG                                                                              \
     "this text is longer than what is left of a line of one hundred columns, so that it " \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/kernels.c: what GPUs ran, added up, and what launched it. */
-#include "model/kernels.h"
+/* model/gpu/kernels.c: what GPUs ran, added up, and what launched it. */
+#include "model/gpu/kernels.h"
 
 #include <math.h>
 

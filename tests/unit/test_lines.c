@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/lines.c: hits, time and memory of source lines. */
+/* model/python/counted_lines.c: hits, time and memory of source lines. */
 #include "format/layout.h"
 #include "scratch.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/live.c: live memory during a walk by time. */
+/* model/ranges/live_memory.c: live memory during a walk by time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "format/layout.h"
-#include "model/live.h"
+#include "model/ranges/live_memory.h"
 #include "sonde/trace.h"
 
 static int64_t step(struct snd_live *live, enum sonde_event_kind kind, uint32_t device,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/memory.c: peaks, and what holds memory at a moment. */
+/* model/memory/memory_peaks.c: peaks, and what holds memory at a moment. */
 #include "format/layout.h"
 #include "scratch.h"
 

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "cli/observers.h"
+#include "cli/process/observers.h"
 #include "pystack/observe.h"
 
 /* Numbers that no process has. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/occupancy.c: warps that a multiprocessor holds, and what limits them. */
-#include "model/occupancy.h"
+/* model/gpu/occupancy.c: warps that a multiprocessor holds, and what limits them. */
+#include "model/gpu/occupancy.h"
 #include "scratch.h"
 
 /* An H200, as torch describes it. */

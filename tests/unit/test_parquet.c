@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/parquetpack.h"
-#include "export/thrift.h"
+#include "export/parquet/parquet_pack.h"
+#include "export/encode/thrift.h"
 #include "bufbytes.h"
 
 static void thrift(void **state)

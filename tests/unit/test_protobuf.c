@@ -2,7 +2,7 @@
 /* The bytes of protobuf messages, as the encoding's own documentation has them. */
 #include <string.h>
 
-#include "export/protobuf.h"
+#include "export/encode/protobuf.h"
 #include "bufbytes.h"
 
 static void numbers(void **state)

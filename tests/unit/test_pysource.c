@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-#include "view/pysource.h"
+#include "view/source/py_source.h"
 
 static struct snd_pysource open_text(const char *text)
 {

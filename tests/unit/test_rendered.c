@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export/rendered.c: texts that are kept, within bounds. */
+/* export/encode/rendered_texts.c: texts that are kept, within bounds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "base/buf.h"
-#include "export/rendered.h"
+#include "export/encode/rendered_texts.h"
 
 static bool is(const struct sonde_text *text, const char *expected)
 {

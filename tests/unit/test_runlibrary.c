@@ -2,7 +2,7 @@
 /* The environment by which `sonde run` has a program load a probe's library. */
 #include <sys/stat.h>
 
-#include "cli/runlibrary.h"
+#include "cli/run/run_library.h"
 #include "scratch.h"
 
 #define PRELOAD "LD_PRELOAD"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/samples.c: the call tree of sampled stacks. */
+/* model/samples/sample_trees.c: the call tree of sampled stacks. */
 #include "format/layout.h"
 #include "scratch.h"
 

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "cli/sentinel.h"
+#include "cli/process/sentinel.h"
 
 pid_t __real_fork(void);
 pid_t __wrap_fork(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export/sqlitefile.c, export/rowlists.c: databases that SQLite itself, Python's, finds sound and reads back. */
+/* export/sqlite/sqlite_file.c, export/tables/row_lists.c: databases that SQLite itself, Python's, finds sound and reads back. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,8 +13,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "export/rowlists.h"
-#include "export/sqlitefile.h"
+#include "export/tables/row_lists.h"
+#include "export/sqlite/sqlite_file.h"
 
 #define ROWS 40000 /* two levels above the leaves */
 #define BIG 40

@@ -4,7 +4,7 @@
 
 #include "format/fields.h"
 #include "format/layout.h"
-#include "model/summary.h"
+#include "model/summary/summary.h"
 #include "read/reader.h"
 #include "scratch.h"
 #include "snd_config.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view/table.c: tables of typed cells, sorted. */
+/* view/render/table.c: tables of typed cells, sorted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "view/table.h"
+#include "view/render/table.h"
 
 static const struct snd_column columns[] = {
     { "key", "Name", SND_TEXT, SND_FIT_NAME },

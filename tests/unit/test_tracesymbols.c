@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cli/tracesymbols.h"
+#include "cli/after/trace_symbols.h"
 #include "gen/synth.h"
 #include "read/reader.h"
 #include "sonde/model.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model/tree.c: the call tree of ranges. */
+/* model/ops/tree.c: the call tree of ranges. */
 #include "format/layout.h"
 #include "scratch.h"
 

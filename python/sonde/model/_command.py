@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python half of `sonde model`: loads the model and runs it, recorded, into a folder.
 
-Its arguments come from the command (src/cli/cmd_model.c), which has checked them and then reads the
+Its arguments come from the command (src/cli/command/cmd_model.c), which has checked them and then reads the
 folder. It exits with 0, with 1 after one line on stderr, or with 78 where torch is not installed.
 """
 import argparse

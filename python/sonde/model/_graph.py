@@ -2,7 +2,7 @@
 """The graph of a model: traced by torch.fx or torch.export, run node by node with each one marked.
 
 Nothing is computed here: ranges and what each node is go into traces (docs/MODEL.md names them),
-and src/model/graph.c makes the numbers.
+and src/model/network/network_graph.c makes the numbers.
 """
 import contextlib
 import inspect

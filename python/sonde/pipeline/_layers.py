@@ -17,7 +17,7 @@ from ..model._spec import SpecError, parse_inputs
 
 DEFAULT_MODEL = "google/vit-base-patch16-224"
 DEFAULT_RESULTS = "profiler_results.yml"
-EXIT_NO_TORCH = 78  # src/cli/pyfind.h
+EXIT_NO_TORCH = 78  # src/cli/process/find_python.h
 
 
 class LayersError(Error):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python half of `sonde sql`: hands the tables that a query names to DuckDB and prints the rows.
 
-Its arguments come from the command (src/cli/cmd_sql.c): list; or text, json or csv, then `name` or `sql`, the query, the
+Its arguments come from the command (src/cli/command/cmd_sql.c): list; or text, json or csv, then `name` or `sql`, the query, the
 traces. It exits with 0, with 1 after one line on stderr, or with 78 where duckdb is not installed.
 """
 import importlib.util

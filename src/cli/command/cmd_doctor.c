@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sonde doctor: what works here and, if not, why; a table of checks. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/proc.h"
+#include "cli/commands.h"
+#include "cli/command/probe_checks.h"
+#include "snd_config.h"
+
+struct doctor_args {
+    bool json;
+};
+
+static const struct snd_option options[] = {
+    { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, offsetof(struct doctor_args, json), 0 },
+};
+
+static const char *const verdicts[] = { "ok", "limited", "no" };
+
+/* ----------------------------------------------------------------- checks */
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+static void check_clock(struct snd_finding *finding)
+{
+    unsigned a, b, c, d = 0;
+    char     source[128];
+
+    snd_proc_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
+                  sizeof source);
+    bool invariant = __get_cpuid(0x80000007, &a, &b, &c, &d) && (d >> 8 & 1);
+    if (invariant)
+        snd_find(finding, SND_FINE, "invariant TSC; the kernel's clock source is %s",
+                 *source ? source : "not told");
+    else
+        snd_find(finding, SND_LIMITED,
+                 "no invariant TSC: events are stamped by clock_gettime, which takes "
+                 "longer; the kernel's clock source is %s",
+                 *source ? source : "not told");
+}
+#elif defined(__aarch64__)
+static void check_clock(struct snd_finding *finding)
+{
+    uint64_t hertz;
+
+    __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(hertz));
+    snd_find(finding, SND_FINE, "virtual counter, %.1f MHz", (double)hertz / 1e6);
+}
+#else
+static void check_clock(struct snd_finding *finding)
+{
+    snd_find(finding, SND_LIMITED,
+             "no processor counter is known here: clock_gettime stamps events");
+}
+#endif
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static void check_populate(struct snd_finding *finding)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void  *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED) {
+        snd_find(finding, SND_ABSENT, "cannot map a page: %s", strerror(errno));
+        return;
+    }
+    if (madvise(page, size, MADV_POPULATE_WRITE) == 0)
+        snd_find(finding, SND_FINE, "chunks are made ready ahead of their use");
+    else
+        snd_find(finding, SND_LIMITED,
+                 "the kernel has no MADV_POPULATE_WRITE (Linux 5.14): pages are "
+                 "touched one by one");
+    munmap(page, size);
+}
+
+static void check_folder(struct snd_finding *finding)
+{
+    char name[] = ".sonde-doctor.XXXXXX";
+    int  fd = mkostemp(name, O_CLOEXEC);
+
+    if (fd < 0) {
+        snd_find(finding, SND_ABSENT,
+                 "cannot write in the current folder: %s; give a trace another place "
+                 "with -o",
+                 strerror(errno));
+        return;
+    }
+    unlink(name);
+    if (fallocate(fd, 0, 0, 1 << 20) == 0)
+        snd_find(finding, SND_FINE, "the current folder's file system reserves space");
+    else
+        snd_find(finding, SND_LIMITED,
+                 "the current folder's file system cannot reserve space (%s): it is "
+                 "written with zeros instead, which is slower",
+                 strerror(errno));
+    close(fd);
+}
+
+static void check_space(struct snd_finding *finding)
+{
+    struct statvfs st;
+
+    if (statvfs(".", &st) != 0) {
+        snd_find(finding, SND_ABSENT, "cannot query the current folder's file system: %s",
+                 strerror(errno));
+        return;
+    }
+    double gib = (double)st.f_bavail * (double)st.f_frsize / 1073741824.0;
+    snd_find(finding, gib >= 1 ? SND_FINE : SND_LIMITED, "%.1f GB free in the current folder%s",
+             gib, gib >= 1 ? "" : ": a recording may have to stop; see run --max-size");
+}
+
+static void check_zstd(struct snd_finding *finding)
+{
+    if (SND_HAVE_ZSTD)
+        snd_find(finding, SND_FINE, "packed traces are read and written");
+    else
+        snd_find(finding, SND_ABSENT,
+                 "built without zstd: 'sonde pack' and packed traces do not work");
+}
+
+static void check_zlib(struct snd_finding *finding)
+{
+    if (SND_HAVE_ZLIB)
+        snd_find(finding, SND_FINE, "'sonde export -o NAME.json.gz' compresses");
+    else
+        snd_find(finding, SND_ABSENT, "built without zlib: exports cannot be compressed");
+}
+
+static void check_page(struct snd_finding *finding)
+{
+    if (SND_HAVE_PAGE)
+        snd_find(finding, SND_FINE, "'sonde export --to html' writes the report page");
+    else
+        snd_find(finding, SND_ABSENT,
+                 "built without the report page: install node and npm and build again, or take a "
+                 "release archive");
+}
+
+static void check_yaml(struct snd_finding *finding)
+{
+    if (SND_HAVE_YAML)
+        snd_find(
+            finding, SND_FINE,
+            "pipeline files are read and written: 'sonde layers', 'sonde convert', 'sonde plan'");
+    else
+        snd_find(
+            finding, SND_ABSENT,
+            "built without libyaml: 'sonde layers', 'sonde convert' and 'sonde plan' do not work");
+}
+
+static void check_perf(struct snd_finding *finding)
+{
+    char text[128];
+
+    snd_proc_line("/proc/sys/kernel/perf_event_paranoid", text, sizeof text);
+    if (!*text)
+        snd_find(finding, SND_ABSENT, "the kernel has no perf events");
+    else if (atoi(text) <= 2 || geteuid() == 0)
+        snd_find(finding, SND_FINE,
+                 "a program's own samples and counters may be taken%s "
+                 "(perf_event_paranoid is %s)",
+                 atoi(text) <= 1 || geteuid() == 0 ? ", with the kernel's time and --off-cpu"
+                                                   : ", without the kernel's time and --off-cpu",
+                 text);
+    else
+        snd_find(finding, SND_LIMITED,
+                 "perf_event_paranoid is %s: as root, sysctl "
+                 "kernel.perf_event_paranoid=2 allows samples and counters",
+                 text);
+}
+
+static void check_memlock(struct snd_finding *finding)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+        snd_find(finding, SND_ABSENT, "cannot ask: %s", strerror(errno));
+    else if (limit.rlim_cur == RLIM_INFINITY)
+        snd_find(finding, SND_FINE, "no limit");
+    else
+        snd_find(finding, limit.rlim_cur >= 65536 ? SND_FINE : SND_LIMITED, "%llu KB a process",
+                 (unsigned long long)limit.rlim_cur / 1024);
+}
+
+static void check_file_size(struct snd_finding *finding)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0)
+        snd_find(finding, SND_ABSENT, "cannot ask: %s", strerror(errno));
+    else if (limit.rlim_cur == RLIM_INFINITY)
+        snd_find(finding, SND_FINE, "no limit");
+    else
+        snd_find(finding, SND_LIMITED, "%llu KB a file: a recording stops there; see ulimit -f",
+                 (unsigned long long)limit.rlim_cur / 1024);
+}
+
+static void check_processors(struct snd_finding *finding)
+{
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+
+    snd_find(finding, count > 1 ? SND_FINE : SND_LIMITED, "%ld online%s", count,
+             count > 1 ? "" : ": the thread that prepares chunks shares it with the program");
+}
+
+static const struct {
+    const char *name;
+    void (*check)(struct snd_finding *);
+} checks[] = {
+    { "clock", check_clock },
+    { "processors", check_processors },
+    { "populate", check_populate },
+    { "folder", check_folder },
+    { "space", check_space },
+    { "file size", check_file_size },
+    { "locked memory", check_memlock },
+    { "perf events", check_perf },
+    { NULL, NULL }, /* those of the probes (probes/probes.def) */
+    { "zstd", check_zstd },
+    { "zlib", check_zlib },
+    { "yaml", check_yaml },
+    { "page", check_page },
+};
+#define CHECKS (sizeof checks / sizeof checks[0])
+#define FINDINGS_MAX (CHECKS + SND_PROBE_CHECKS_MAX)
+
+static size_t check_all(struct snd_finding findings[FINDINGS_MAX])
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < CHECKS; i++) {
+        if (!checks[i].check) {
+            count += snd_probe_checks(findings + count);
+            continue;
+        }
+        findings[count].name = checks[i].name;
+        checks[i].check(&findings[count++]);
+    }
+    return count;
+}
+
+/* ----------------------------------------------------------------- output */
+
+static void print_json(const struct snd_finding *findings, size_t count)
+{
+    struct snd_stdout_json output;
+    struct snd_json       *json = snd_stdout_json_begin(&output, 2);
+
+    snd_json_text(json, "version", sonde_version());
+    snd_json_array(json, "checks");
+    for (size_t i = 0; i < count; i++) {
+        snd_json_object(json, NULL);
+        snd_json_text(json, "name", findings[i].name);
+        snd_json_text(json, "verdict", verdicts[findings[i].verdict]);
+        snd_json_text(json, "text", findings[i].text);
+        snd_json_end(json);
+    }
+    snd_json_end(json);
+    snd_stdout_json_end(&output);
+}
+
+static int run(const struct snd_command *self, int argc, char **argv)
+{
+    struct doctor_args args = { 0 };
+    struct snd_finding findings[FINDINGS_MAX];
+    int                operands;
+
+    int status = snd_options_parse(self, argc, argv, &args, &operands);
+    if (status >= 0)
+        return status;
+    if (operands > 0)
+        return snd_usage_error(self, "unexpected operand '%s'", argv[0]);
+    size_t count = check_all(findings);
+    if (args.json) {
+        print_json(findings, count);
+        return snd_finish_stdout(self);
+    }
+    for (size_t i = 0; i < count; i++)
+        printf("%-14s %-8s %s\n", findings[i].name, verdicts[findings[i].verdict],
+               findings[i].text);
+    return snd_finish_stdout(self);
+}
+
+const struct snd_command snd_command_doctor = {
+    .name = "doctor",
+    .operands = "",
+    .summary = "say what works on this machine and, if not, why",
+    .options = options,
+    .option_count = SND_OPTION_COUNT(options),
+    .run = run,
+};

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli/run/run_folder.h - the folder that the processes of a `sonde run` write their files into.
+ *
+ * Whoever holds the lock (flock) of what is at the path owns the path: a trace that is being
+ * recorded is never replaced, however many runs begin at once. A trace that nobody holds, and no
+ * process still writes, is replaced by the next run of its name.
+ *
+ * Layer: cli. Threads: one.
+ */
+#ifndef SND_CLI_RUN_RUN_FOLDER_H
+#define SND_CLI_RUN_RUN_FOLDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+
+struct snd_run_folder {
+    struct sonde_buffer path;   /* as the user sees it; owned, as is the next */
+    struct sonde_buffer full;   /* absolute, with a slash at its end: SONDE_TRACE */
+    struct sonde_buffer aside;  /* where an older trace waits until there is a newer one */
+    int                 fd;     /* the folder, locked */
+    size_t              files;  /* this and the rest: set by _settle */
+    size_t              living; /* processes that may still write: then it stays a folder */
+    bool                moved;  /* it is not at `path` any more */
+};
+
+/*
+ * Makes the empty folder `path`. If another run still records there: PATH-2, PATH-3 and so on
+ * before the ending, if `numbered`, or else it is refused. -1, or an exit status after saying why;
+ * in both cases the caller releases it.
+ */
+int  snd_run_folder_make(struct snd_run_folder *folder, const char *path, bool numbered);
+void snd_run_folder_release(struct snd_run_folder *folder);
+
+/* Nothing was recorded: the older trace, if there was one, stays. */
+void snd_run_folder_undo(struct snd_run_folder *folder);
+
+/*
+ * The program has ended: the older trace goes, and a single file that nobody writes any more
+ * becomes `path` itself. With no file and nobody who could still make one, nothing is done: the
+ * caller may find out why, and calls _undo.
+ */
+void snd_run_folder_settle(struct snd_run_folder *folder);
+
+#define SND_INNER_RUN ".inner-run" /* the file of the next two */
+/* A `sonde run` inside another run leaves its trace's name there, for the outer one's messages. */
+void snd_run_folder_note_inner(const char *outer, const char *inner);
+/* What an inner run has left; "" if there was none. */
+void snd_run_folder_read_inner(const struct snd_run_folder *folder, char *inner, size_t size);
+
+/* Is there a trace in the folder beside the one of this name? */
+bool snd_run_folder_has_others(const struct snd_run_folder *folder, const char *name);
+
+/* Why no file can be made in the folder, as an errno; 0 if one can be. */
+int snd_run_folder_try(const struct snd_run_folder *folder);
+
+/* Removes a trace, file or folder. */
+void snd_run_folder_drop(const char *path);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is not a range on the report page's timeline: marks, steps, losses, counters, memory. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/plural.h"
+#include "export/page/page.h"
+#include "format/fields.h"
+#include "format/layout.h"
+
+/* What a mark is. */
+enum { MARK_PERSON, MARK_LOST };
+
+static void put_mark(struct snd_html *page, const struct sonde_event *event, uint32_t name,
+                     unsigned what)
+{
+    snd_html_value(&page->marks, 0, event->thread == SONDE_NONE ? 0 : (uint64_t)event->thread + 1);
+    snd_html_value(&page->marks, 1, name);
+    snd_html_signed(&page->marks, 2, snd_sub(event->time_ns, page->last_mark_ns));
+    snd_html_value(&page->marks, 3, what);
+    page->last_mark_ns = event->time_ns;
+    snd_html_entry(page, &page->marks);
+}
+
+static void on_mark(struct snd_html *page, const struct sonde_event *event)
+{
+    put_mark(page, event,
+             snd_html_text(page, sonde_trace_string(page->trace, event->process, event->name)),
+             MARK_PERSON);
+}
+
+static void on_gap(struct snd_html *page, const struct sonde_event *event)
+{
+    if (event->value == 0)
+        return;
+    snd_buf_clear(&page->text);
+    snd_buf_format(&page->text, "%" PRIu64 " event%s lost", event->value, snd_plural(event->value));
+    put_mark(page, event,
+             snd_html_text(page, (struct sonde_text){ page->text.bytes, page->text.length }),
+             MARK_LOST);
+}
+
+static void on_step(struct snd_html *page, const struct sonde_event *event)
+{
+    snd_html_value(&page->steps, 0, event->process);
+    snd_html_value(&page->steps, 1, event->value);
+    snd_html_signed(&page->steps, 2, event->time_ns);
+    snd_html_entry(page, &page->steps);
+}
+
+/* ------------------------------------------------------------------ counters */
+
+enum { TRACK_COUNTER, TRACK_MEMORY };
+
+static struct sonde_text track_name(struct snd_html *page, const struct sonde_event *event,
+                                    unsigned kind)
+{
+    if (kind == TRACK_COUNTER)
+        return sonde_trace_string(page->trace, event->process, event->name);
+    snd_buf_clear(&page->text);
+    if (SND_DEVICE_TYPE(event->aux) == 0)
+        snd_buf_text(&page->text, "Memory");
+    else
+        snd_buf_format(&page->text, "Memory of %s:%u",
+                       SND_DEVICE_TYPE(event->aux) == 1 ? "cuda" : "device",
+                       SND_DEVICE_INDEX(event->aux));
+    return (struct sonde_text){ page->text.bytes, page->text.length };
+}
+
+/* The number of a counter, which is described when it is first met: its process, kind and name. */
+static uint32_t find_track(struct snd_html *page, const struct sonde_event *event, unsigned kind,
+                           uint32_t id)
+{
+    struct snd_key key = { kind, event->process, id };
+    uint32_t       number;
+
+    if (snd_map_get(&page->tracks, key, &number))
+        return number;
+    number = (uint32_t)page->tracks.count;
+    if (!snd_map_put(&page->tracks, key, number))
+        page->failed = true;
+    uint32_t name = snd_html_text(page, track_name(page, event, kind));
+    snd_buf_format(&page->counter_names, "%s[%" PRIu32 ",%u,%" PRIu32 "]", number ? "," : "",
+                   event->process, kind, name);
+    return number;
+}
+
+static void on_counter(struct snd_html *page, const struct sonde_event *event)
+{
+    uint32_t track = find_track(page, event, TRACK_COUNTER, event->name);
+
+    snd_html_value(&page->counters, 0, track);
+    snd_html_signed(&page->counters, 1, snd_sub(event->time_ns, page->last_counter_ns));
+    snd_html_raw(&page->counters, 2, &event->value, sizeof event->value);
+    page->last_counter_ns = event->time_ns;
+    snd_html_entry(page, &page->counters);
+}
+
+static void on_memory(struct snd_html *page, const struct sonde_event *event,
+                      const struct snd_live_change *change)
+{
+    uint32_t track = find_track(page, event, TRACK_MEMORY, event->aux);
+
+    snd_html_value(&page->memory, 0, track);
+    snd_html_signed(&page->memory, 1, snd_sub(event->time_ns, page->last_memory_ns));
+    snd_html_signed(&page->memory, 2, change->total);
+    page->last_memory_ns = event->time_ns;
+    snd_html_entry(page, &page->memory);
+    snd_html_block_event(page, event, track);
+}
+
+bool snd_html_on_event(const struct sonde_event *event, const struct snd_live_change *change,
+                       void *user)
+{
+    static void (*const puts[])(struct snd_html *, const struct sonde_event *) = {
+        [SONDE_EVENT_MARK] = on_mark,
+        [SONDE_EVENT_STEP] = on_step,
+        [SONDE_EVENT_COUNTER] = on_counter,
+        [SONDE_EVENT_GAP] = on_gap,
+    };
+    struct snd_html *page = user;
+
+    page->content |= change                              ? SND_HAS_MEMORY
+                     : event->kind == SONDE_EVENT_SAMPLE ? SND_HAS_SAMPLES
+                     : event->kind == SONDE_EVENT_STEP   ? SND_HAS_STEPS
+                                                         : 0;
+    if (change)
+        on_memory(page, event, change);
+    else if ((size_t)event->kind < sizeof puts / sizeof puts[0] && puts[event->kind])
+        puts[event->kind](page, event);
+    return !page->failed && !page->text.failed;
+}

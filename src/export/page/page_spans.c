@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranges of the report page, in the order in which they end, what GPUs did, and links between them.
+ *
+ * Of one thread and depth, ranges that end one after another also begin so: the page needs no sorting.
+ * Those that do not nest are marked, and the page finds them rows of their own.
+ */
+#include <string.h>
+
+#include "export/page/page.h"
+#include "export/timeline/gpu_streams.h"
+#include "sonde/export.h"
+
+/* Bits beside the depth of a range. */
+enum { SPAN_BESIDE = 1, SPAN_UNFINISHED = 2, SPAN_FUNCTION = 4, SPAN_BITS = 3 };
+
+static bool has(const struct snd_span *span, unsigned key)
+{
+    return span->attr_mask >> key & 1;
+}
+
+static void put_times(struct snd_html *page, uint32_t thread, int64_t start_ns, int64_t end_ns)
+{
+    snd_html_signed(&page->spans, 3, snd_sub(end_ns, page->last_ns[thread]));
+    snd_html_value(&page->spans, 4, (uint64_t)snd_sub(end_ns, start_ns));
+    page->last_ns[thread] = end_ns;
+}
+
+static uint64_t attr_of(const struct snd_span *span, unsigned key)
+{
+    return has(span, key) ? span->attrs[key] : 0;
+}
+
+static void put_links(struct snd_html *page, const struct snd_span *span)
+{
+    struct snd_arrow_end forward;
+
+    if (page->is_torch[span->process] && snd_arrows_follow(&page->arrows, span, &forward)) {
+        snd_html_value(&page->links, 0, page->span_count);
+        snd_html_value(&page->links, 1, forward.thread);
+        snd_html_signed(&page->links, 2, forward.start_ns);
+        snd_html_entry(page, &page->links);
+    }
+    uint64_t api = attr_of(span, SND_ATTR_API);
+    if (api != 0 && SND_API_CORRELATION(api) != 0 && sonde_call_asks(snd_api_function(api))) {
+        snd_html_value(&page->calls, 0, page->span_count);
+        snd_html_value(&page->calls, 1, span->process);
+        snd_html_value(&page->calls, 2, SND_API_CORRELATION(api));
+        snd_html_entry(page, &page->calls);
+    }
+}
+
+static bool on_end(const struct snd_span *span, void *user)
+{
+    struct snd_html *page = user;
+    uint64_t         bits = (span->is_async || span->crosses ? SPAN_BESIDE : 0) |
+                    (span->unfinished ? SPAN_UNFINISHED : 0);
+    uint32_t frame = (uint32_t)attr_of(span, SND_ATTR_FRAME);
+
+    page->content |= (frame ? SND_HAS_FUNCTIONS : 0) |
+                     (has(span, SND_ATTR_MODULE) ? SND_HAS_MODULES : 0);
+    put_links(page, span);
+    snd_html_value(&page->spans, 0, span->thread);
+    snd_html_value(&page->spans, 1, (uint64_t)span->depth << SPAN_BITS | bits);
+    snd_html_value(&page->spans, 2,
+                   frame ? snd_html_id(page, SND_HTML_FUNCTION, span->process, frame)
+                         : snd_html_name(page, span->name_number));
+    put_times(page, span->thread, span->start_ns, span->end_ns);
+    snd_html_value(&page->spans, 5,
+                   snd_html_id(page, SND_HTML_SHAPES, span->process, span->shapes));
+    snd_html_value(&page->spans, 6,
+                   snd_html_id(page, SND_HTML_MODULE, span->process,
+                               (uint32_t)attr_of(span, SND_ATTR_MODULE)));
+    snd_html_value(&page->spans, 7,
+                   snd_html_id(page, SND_HTML_STACK, span->process,
+                               (uint32_t)attr_of(span, SND_ATTR_STACK)));
+    snd_html_entry(page, &page->spans);
+    page->span_count++;
+    return !page->failed && !page->out->failed;
+}
+
+/* A call of a Python function, recorded when it ends; the page finds its parent calls. */
+static void put_function(struct snd_html *page, const struct sonde_event *event)
+{
+    page->content |= SND_HAS_FUNCTIONS;
+    snd_html_value(&page->spans, 0, event->thread);
+    snd_html_value(&page->spans, 1, SPAN_FUNCTION);
+    snd_html_value(&page->spans, 2,
+                   snd_html_id(page, SND_HTML_FUNCTION, event->process, event->name));
+    put_times(page, event->thread, snd_sub(event->time_ns, (int64_t)event->size), event->time_ns);
+    for (uint32_t i = 5; i < page->spans.columns; i++)
+        snd_html_value(&page->spans, i, 0);
+    snd_html_entry(page, &page->spans);
+    page->span_count++;
+}
+
+static bool on_event(const struct sonde_event *event, const struct snd_live_change *change,
+                     void *user)
+{
+    struct snd_html *page = user;
+
+    if (event->kind == SONDE_EVENT_FUNCTION && event->thread != SONDE_NONE)
+        put_function(page, event);
+    else
+        snd_html_on_event(event, change, user);
+    return !page->failed && !page->out->failed;
+}
+
+/* ---------------------------------------------------------------- GPUs' work */
+
+static enum sonde_status put_works(struct snd_html *page, struct sonde_error *err)
+{
+    const struct snd_devices *devices;
+    enum sonde_status         st = snd_trace_devices(page->trace, &devices, err);
+
+    for (uint32_t i = 0; st == SONDE_OK && devices && i < devices->count; i++) {
+        const struct snd_device_item *item = &devices->items[devices->by_time[i]];
+        if (!snd_work_counts(snd_device_work(page->trace, item)))
+            continue;
+        page->content |= SND_HAS_WORK;
+        snd_html_value(&page->works, 0, item->process);
+        snd_html_value(&page->works, 1, item->queue);
+        snd_html_value(&page->works, 2, snd_html_name(page, snd_device_name(page->trace, item)));
+        snd_html_signed(&page->works, 3, snd_sub(item->start_ns, page->last_work_ns));
+        snd_html_value(&page->works, 4, (uint64_t)item->duration_ns);
+        snd_html_value(&page->works, 5, item->correlation);
+        page->last_work_ns = item->start_ns;
+        snd_html_entry(page, &page->works);
+    }
+    return st;
+}
+
+/* What is counted in place, not as events. */
+static unsigned counted(struct sonde_trace *trace)
+{
+    const char *views[SONDE_CONTENT_VIEWS];
+    size_t      count = sonde_views_with_content(trace, views, SONDE_CONTENT_VIEWS);
+    unsigned    content = 0;
+
+    for (size_t i = 0; i < count && i < SONDE_CONTENT_VIEWS; i++)
+        if (strcmp(views[i], "functions") == 0)
+            content |= SND_HAS_FUNCTIONS;
+    return content;
+}
+
+enum sonde_status snd_html_timeline(struct snd_html *page, struct sonde_error *err)
+{
+    struct snd_spans_calls  calls = { .end = on_end, .event = on_event, .user = page };
+    struct snd_spans_totals totals;
+    enum sonde_status       st = snd_spans_walk(page->trace, &calls, &totals, err);
+
+    page->content |= counted(page->trace);
+    if (st == SONDE_OK)
+        st = put_works(page, err);
+    struct snd_html_block *blocks[] = {
+        &page->spans, &page->works, &page->links,    &page->calls,
+        &page->marks, &page->steps, &page->counters, &page->memory
+    };
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        snd_html_flush(page, blocks[i]);
+    return st;
+}

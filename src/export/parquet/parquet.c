@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export/parquet/parquet.c - the tables of a trace (tables.def) as a folder of Parquet files (docs/SCHEMA.md).
+ *
+ * A file for each table and process, in folders named after both (hive-style partitions). They are made in a folder beside
+ * the one that was asked for and moved there at the end, so that a failure leaves nothing half done.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "export/common/exporter.h"
+#include "export/parquet/parquet_part.h"
+#include "sonde/tables.h"
+
+#define MEMORY_MOST ((size_t)96 << 20) /* bytes of rows that are collected, of all parts */
+
+struct folder {
+    struct snd_parquet_shared shared;
+    const char               *path;
+    char                      job[SONDE_JOB_SIZE];
+    struct snd_parquet_part  *parts;
+    uint32_t                  part_count, part_room;
+    struct snd_map            numbers; /* of parts, by table and process */
+    struct {
+        size_t   process_column; /* or SIZE_MAX */
+        int64_t  process;        /* of its latest row */
+        uint32_t part;           /* that it went to, plus one; 0: none yet */
+    } tables[SND_SQL_TABLES];
+    size_t              memory;
+    struct sonde_error *err;
+    enum sonde_status   status;
+};
+
+/* ------------------------------------------------------------------------- parts */
+
+static char *part_path(const struct folder *f, enum snd_sql_table_id table, int64_t process)
+{
+    struct sonde_buffer path = { 0 };
+
+    snd_buf_format(&path, "%s/%s/job=%s/", f->path, snd_sql_tables[table].name, f->job);
+    if (process >= 0)
+        snd_buf_format(&path, "process=%lld/", (long long)process);
+    snd_buf_text(&path, "part-0.parquet");
+    if (path.failed) {
+        sonde_buffer_release(&path);
+        return NULL;
+    }
+    return path.bytes;
+}
+
+/* The part of a table and process, -1 where the table has no such column; NULL when memory is out. */
+static struct snd_parquet_part *find_part(struct folder *f, enum snd_sql_table_id table,
+                                          int64_t process)
+{
+    struct snd_key key = { (uint64_t)table, (uint64_t)process, 0 };
+    uint32_t       number;
+
+    if (snd_map_get(&f->numbers, key, &number))
+        return &f->parts[number];
+    if (!snd_grow(&f->parts, &f->part_room, f->part_count, sizeof *f->parts) ||
+        !snd_map_put(&f->numbers, key, f->part_count))
+        return NULL;
+    char *path = part_path(f, table, process);
+    if (!path)
+        return NULL;
+    snd_parquet_part_init(&f->parts[f->part_count], table, path);
+    return &f->parts[f->part_count++];
+}
+
+/* The same, most often that of the row before. */
+static struct snd_parquet_part *find_latest(struct folder *f, enum snd_sql_table_id table,
+                                            int64_t process)
+{
+    if (f->tables[table].part == 0 || f->tables[table].process != process) {
+        const struct snd_parquet_part *part = find_part(f, table, process);
+        if (!part)
+            return NULL;
+        f->tables[table].process = process;
+        f->tables[table].part = (uint32_t)(part - f->parts) + 1;
+    }
+    return &f->parts[f->tables[table].part - 1];
+}
+
+/* The part that holds most memory writes half of its rows. */
+static enum sonde_status spill_largest(struct folder *f)
+{
+    struct snd_parquet_part *largest = &f->parts[0];
+
+    for (uint32_t i = 1; i < f->part_count; i++)
+        if (snd_parquet_part_memory(&f->parts[i]) > snd_parquet_part_memory(largest))
+            largest = &f->parts[i];
+    size_t            before = snd_parquet_part_memory(largest);
+    enum sonde_status st = snd_parquet_part_spill(largest, &f->shared, f->err);
+    f->memory -= before - snd_parquet_part_memory(largest);
+    return st;
+}
+
+static enum sonde_status forget_rows(struct folder *f)
+{
+    enum sonde_status st = SONDE_OK;
+
+    for (uint32_t i = 0; st == SONDE_OK && i < f->part_count; i++) {
+        f->memory -= snd_parquet_part_memory(&f->parts[i]);
+        st = snd_parquet_part_forget(&f->parts[i], f->err);
+    }
+    return st;
+}
+
+static enum sonde_status add_row(struct folder *f, enum snd_sql_table_id table,
+                                 const struct snd_sql_value *values)
+{
+    size_t                   at = f->tables[table].process_column;
+    struct snd_parquet_part *part = find_latest(f, table, at == SIZE_MAX ? -1 : values[at].number);
+
+    if (!part)
+        return snd_fail(f->err, SONDE_E_NOMEM, "out of memory for the tables");
+    size_t            before = snd_parquet_part_memory(part);
+    enum sonde_status st = snd_parquet_part_add(part, &f->shared, values, f->err);
+    f->memory += snd_parquet_part_memory(part) - before;
+    return st == SONDE_OK && f->memory > MEMORY_MOST ? spill_largest(f) : st;
+}
+
+static bool take_row(void *user, enum snd_sql_table_id table, const struct snd_sql_value *values)
+{
+    struct folder *f = user;
+
+    f->status = values ? add_row(f, table, values) : forget_rows(f);
+    return f->status == SONDE_OK;
+}
+
+/* Of a table without rows, an empty file: a query over it has no rows, instead of failing. */
+static enum sonde_status add_empty(struct folder *f)
+{
+    bool has_part[SND_SQL_TABLES] = { false };
+
+    for (uint32_t i = 0; i < f->part_count; i++)
+        has_part[f->parts[i].table] = true;
+    for (enum snd_sql_table_id i = 0; i < SND_SQL_TABLES; i++) {
+        bool by_process = f->tables[i].process_column != SIZE_MAX;
+        if (!has_part[i] && !find_part(f, i, by_process ? 0 : -1))
+            return snd_fail(f->err, SONDE_E_NOMEM, "out of memory for the tables");
+    }
+    return SONDE_OK;
+}
+
+static enum sonde_status write_parts(struct folder *f, struct sonde_trace *trace)
+{
+    enum sonde_status st = snd_sql_rows(trace, SND_SQL_EVERY, take_row, f, f->err);
+
+    if (f->status != SONDE_OK)
+        st = f->status;
+    if (st == SONDE_OK)
+        st = add_empty(f);
+    for (uint32_t i = 0; st == SONDE_OK && i < f->part_count; i++)
+        st = snd_parquet_part_finish(&f->parts[i], &f->shared, f->err);
+    return st;
+}
+
+static enum sonde_status write_folder(struct sonde_trace *trace, const char *path,
+                                      struct sonde_error *err)
+{
+    struct folder f = { .path = path, .err = err };
+
+    sonde_trace_job(trace, f.job);
+    for (size_t i = 0; i < SND_SQL_TABLES; i++)
+        f.tables[i].process_column = snd_sql_column_find(&snd_sql_tables[i], "process");
+    enum sonde_status st = write_parts(&f, trace);
+    for (uint32_t i = 0; i < f.part_count; i++)
+        snd_parquet_part_release(&f.parts[i]);
+    free(f.parts);
+    snd_map_release(&f.numbers);
+    snd_parquet_shared_release(&f.shared);
+    return st;
+}
+
+/* ------------------------------------------------------------------------- place */
+
+/* Removes a folder that this file made, and all in it. Needs no memory: it may be out. */
+static void remove_tree(int parent, const char *name)
+{
+    int  fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (unlinkat(fd, entry->d_name, 0) != 0)
+            remove_tree(fd, entry->d_name);
+    }
+    if (dir)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+    unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+static bool is_table(const char *name)
+{
+    for (size_t i = 0; i < SND_SQL_TABLES; i++)
+        if (strcmp(snd_sql_tables[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Nothing is there, or a folder that has tables alone; hidden files and other programs' _SUCCESS do not count. */
+static enum sonde_status check_place(const char *path, struct sonde_error *err)
+{
+    DIR              *dir = opendir(path);
+    enum sonde_status st = SONDE_OK;
+
+    if (!dir)
+        return errno == ENOENT ? SONDE_OK : snd_fail_os(err, SONDE_E_IO, "cannot use %.300s", path);
+    for (struct dirent *entry; st == SONDE_OK && (entry = readdir(dir)) != NULL;)
+        if (entry->d_name[0] != '.' && entry->d_name[0] != '_' && !is_table(entry->d_name))
+            st = snd_fail(err, SONDE_E_STATE,
+                          "the folder %.200s has '%.60s' in it, which is not a table; give another "
+                          "folder",
+                          path, entry->d_name);
+    closedir(dir);
+    return st;
+}
+
+/* Moves the job's folder of one table; what was there of the same job is replaced. */
+static enum sonde_status move_table(const char *from, const char *to, const char *table,
+                                    const char *job, struct sonde_error *err)
+{
+    struct sonde_buffer source = { 0 }, target = { 0 };
+    enum sonde_status   st = SONDE_OK;
+
+    snd_buf_format(&target, "%s/%s", to, table);
+    if (!target.failed && mkdir(target.bytes, 0777) != 0 && errno != EEXIST)
+        st = snd_fail_os(err, SONDE_E_IO, "cannot create %.300s", target.bytes);
+    snd_buf_format(&source, "%s/%s/job=%s", from, table, job);
+    snd_buf_format(&target, "/job=%s", job);
+    if (source.failed || target.failed) {
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables");
+    } else if (st == SONDE_OK) {
+        remove_tree(AT_FDCWD, target.bytes);
+        if (rename(source.bytes, target.bytes) != 0)
+            st = snd_fail_os(err, SONDE_E_IO, "cannot create %.300s", target.bytes);
+    }
+    sonde_buffer_release(&source);
+    sonde_buffer_release(&target);
+    return st;
+}
+
+static enum sonde_status move_tables(const struct sonde_trace *trace, const char *from,
+                                     const char *to, struct sonde_error *err)
+{
+    char              job[SONDE_JOB_SIZE];
+    enum sonde_status st = SONDE_OK;
+
+    if (rename(from, to) == 0) /* nothing was there, or an empty folder */
+        return SONDE_OK;
+    sonde_trace_job(trace, job);
+    for (size_t i = 0; st == SONDE_OK && i < SND_SQL_TABLES; i++)
+        st = move_table(from, to, snd_sql_tables[i].name, job, err);
+    remove_tree(AT_FDCWD, from);
+    return st;
+}
+
+/* A folder beside `path`, with the mode that mkdir() would give it. */
+static enum sonde_status make_aside(const char *path, struct sonde_buffer *aside,
+                                    struct sonde_error *err)
+{
+    size_t length = strlen(path);
+
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    snd_buf_put(aside, path, length);
+    snd_buf_text(aside, ".XXXXXX");
+    if (aside->failed)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables");
+    if (!mkdtemp(aside->bytes))
+        return snd_fail_os(err, SONDE_E_IO, "cannot create %.300s", path);
+    mode_t mask = umask(0);
+    umask(mask);
+    int rc = chmod(aside->bytes, 0777 & ~mask);
+    (void)rc; /* a file system without modes */
+    return SONDE_OK;
+}
+
+SND_EXPORT_FOLDER(snd_export_parquet)
+{
+    struct sonde_buffer aside = { 0 };
+    enum sonde_status   st = check_place(path, err);
+
+    (void)options;
+    if (st == SONDE_OK)
+        st = make_aside(path, &aside, err);
+    if (st == SONDE_OK) {
+        st = write_folder(trace, aside.bytes, err);
+        if (st == SONDE_OK)
+            st = move_tables(trace, aside.bytes, path, err);
+        else
+            remove_tree(AT_FDCWD, aside.bytes);
+    }
+    sonde_buffer_release(&aside);
+    return st;
+}

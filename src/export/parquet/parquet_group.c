@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/parquet/parquet_group.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "export/parquet/parquet_pack.h"
+#include "export/encode/thrift.h"
+#include "sonde/export.h"
+
+const int32_t snd_parquet_types[] = { SND_PARQUET_INT64, SND_PARQUET_DOUBLE, SND_PARQUET_BYTES };
+
+/* Parquet's numbers (parquet.thrift). */
+enum { ENCODING_PLAIN = 0, ENCODING_RLE = 3, ENCODING_DELTA = 5, ENCODING_DICTIONARY = 8 };
+enum { PAGE_DATA = 0, PAGE_DICTIONARY = 2 };
+enum { REPETITION_OPTIONAL = 1, CONVERTED_UTF8 = 0 };
+
+#define DICTIONARY_MOST 256u /* different numbers; texts are always in a dictionary */
+#define SLOTS 1024u
+#define BOUND_BYTES 128u /* a longer text is no bound of a row group */
+
+/* What the footer says of a column of the group. */
+struct chunk {
+    int32_t  encoding;
+    uint64_t dictionary_at, data_at, end_at; /* in the file; equal: no dictionary */
+    size_t   null_count;
+    bool     has_bounds;
+    size_t   bound_length[2];
+    char     bounds[2][BOUND_BYTES]; /* least, greatest */
+};
+
+void snd_parquet_scratch_release(struct snd_parquet_scratch *scratch)
+{
+    sonde_buffer_release(&scratch->bytes);
+    sonde_buffer_release(&scratch->page);
+    sonde_buffer_release(&scratch->text);
+    free(scratch->values);
+    free(scratch->ids);
+    free(scratch->local);
+    free(scratch->locals);
+    *scratch = (struct snd_parquet_scratch){ 0 };
+}
+
+static bool make_room(struct snd_parquet_scratch *s, size_t values, size_t texts)
+{
+    if (values > s->value_room) {
+        free(s->values);
+        free(s->ids);
+        free(s->locals);
+        s->values = malloc(values * sizeof *s->values);
+        s->ids = malloc(values * sizeof *s->ids);
+        s->locals = malloc(values * sizeof *s->locals);
+        s->value_room = s->values && s->ids && s->locals ? values : 0;
+    }
+    if (texts > s->local_room) { /* zero between columns: a text is not in the dictionary */
+        free(s->local);
+        s->local = calloc(2 * texts, sizeof *s->local);
+        s->local_room = s->local ? 2 * texts : 0;
+    }
+    return values <= s->value_room && texts <= s->local_room;
+}
+
+/* ------------------------------------------------------------------------- pages */
+
+static void put_page(struct snd_parquet_scratch *s, int32_t kind, size_t values, int32_t encoding)
+{
+    struct snd_thrift t;
+
+    snd_thrift_begin(&t, &s->bytes);
+    snd_thrift_i32(&t, 1, kind);
+    snd_thrift_i32(&t, 2, (int32_t)s->page.length);
+    snd_thrift_i32(&t, 3, (int32_t)s->page.length);
+    snd_thrift_struct(&t, kind == PAGE_DATA ? 5 : 7);
+    snd_thrift_i32(&t, 1, (int32_t)values);
+    snd_thrift_i32(&t, 2, encoding);
+    if (kind == PAGE_DATA) {
+        snd_thrift_i32(&t, 3, ENCODING_RLE);
+        snd_thrift_i32(&t, 4, ENCODING_RLE);
+    }
+    snd_thrift_end(&t);
+    snd_thrift_end(&t);
+    snd_buf_put(&s->bytes, s->page.bytes, s->page.length);
+    s->bytes.failed |= s->page.failed;
+    snd_buf_clear(&s->page);
+}
+
+static void put_u32(struct sonde_buffer *out, size_t value)
+{
+    const unsigned char bytes[] = { (unsigned char)value, (unsigned char)(value >> 8),
+                                    (unsigned char)(value >> 16), (unsigned char)(value >> 24) };
+
+    snd_buf_put(out, bytes, sizeof bytes);
+}
+
+/* Which rows are not null, `count` of them: 4 bytes of length, then runs of 0 and 1. */
+static void put_levels(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
+                       const struct snd_column *column, size_t count)
+{
+    snd_buf_clear(&s->text);
+    if (count == 0 || count == rows->count) {
+        snd_parquet_run(&s->text, count > 0, rows->count, 1);
+    } else {
+        for (size_t i = 0; i < rows->count; i++)
+            s->locals[i] = !snd_column_is_null(column, rows->order[i]);
+        snd_parquet_runs(&s->text, s->locals, rows->count, 1);
+    }
+    put_u32(&s->page, s->text.length);
+    snd_buf_put(&s->page, s->text.bytes, s->text.length);
+    s->page.failed |= s->text.failed;
+}
+
+static void put_ids(struct snd_parquet_scratch *s, size_t count, size_t dictionary)
+{
+    unsigned width = snd_bit_width(dictionary - 1);
+    char     byte = (char)(width > 0 ? width : 1);
+
+    snd_buf_put(&s->page, &byte, 1);
+    snd_parquet_runs(&s->page, s->ids, count, (unsigned)byte);
+}
+
+/* ----------------------------------------------------------------------- numbers */
+
+/* Little-endian, as Parquet has them and all that sonde runs on. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they are");
+
+/*
+ * Numbers each value by its place in `dictionary`; how many there are, or 0 if more than DICTIONARY_MOST.
+ * Values are compared by their bits.
+ */
+static size_t number_values(const int64_t *values, size_t count, uint32_t *ids,
+                            int64_t dictionary[DICTIONARY_MOST])
+{
+    uint16_t slots[SLOTS] = { 0 };
+    size_t   n = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && values[i] == values[i - 1]) {
+            ids[i] = ids[i - 1];
+            continue;
+        }
+        size_t at = (size_t)(((uint64_t)values[i] * 0x9e3779b97f4a7c15u) >> 54) % SLOTS;
+        while (slots[at] && dictionary[slots[at] - 1u] != values[i])
+            at = (at + 1) % SLOTS;
+        if (!slots[at]) {
+            if (n == DICTIONARY_MOST)
+                return 0;
+            dictionary[n++] = values[i];
+            slots[at] = (uint16_t)n;
+        }
+        ids[i] = slots[at] - 1u;
+    }
+    return n;
+}
+
+static void put_bounds(struct chunk *chunk, int64_t least, int64_t greatest)
+{
+    chunk->has_bounds = true;
+    chunk->bound_length[0] = chunk->bound_length[1] = sizeof least;
+    memcpy(chunk->bounds[0], &least, sizeof least);
+    memcpy(chunk->bounds[1], &greatest, sizeof greatest);
+}
+
+static void bound_integers(struct chunk *chunk, const int64_t *values, size_t count)
+{
+    int64_t least = values[0], greatest = values[0];
+
+    for (size_t i = 1; i < count; i++) {
+        least = values[i] < least ? values[i] : least;
+        greatest = values[i] > greatest ? values[i] : greatest;
+    }
+    put_bounds(chunk, least, greatest);
+}
+
+/* A zero has both signs as a bound, as Parquet asks. NaN is null in the tables. */
+static void bound_reals(struct chunk *chunk, const int64_t *bits, size_t count)
+{
+    double  value, least = 0, greatest = 0;
+    int64_t bounds[2];
+
+    for (size_t i = 0; i < count; i++) {
+        memcpy(&value, &bits[i], sizeof value);
+        least = i == 0 || value < least ? value : least;
+        greatest = i == 0 || value > greatest ? value : greatest;
+    }
+    least = least == 0 ? -0.0 : least;
+    greatest = greatest == 0 ? 0.0 : greatest;
+    memcpy(&bounds[0], &least, sizeof least);
+    memcpy(&bounds[1], &greatest, sizeof greatest);
+    put_bounds(chunk, bounds[0], bounds[1]);
+}
+
+static void put_numbers(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
+                        const struct snd_column *column, size_t count, struct chunk *chunk)
+{
+    int64_t dictionary[DICTIONARY_MOST];
+    bool    is_real = column->type == SND_SQL_REAL;
+    size_t  different = number_values(s->values, count, s->ids, dictionary);
+
+    (is_real ? bound_reals : bound_integers)(chunk, s->values, count);
+    if (different > 0) {
+        snd_buf_put(&s->page, dictionary, different * sizeof dictionary[0]);
+        put_page(s, PAGE_DICTIONARY, different, ENCODING_PLAIN);
+        chunk->data_at = rows->offset + s->bytes.length;
+    }
+    put_levels(s, rows, column, count);
+    if (different > 0)
+        put_ids(s, count, different);
+    else if (is_real)
+        snd_buf_put(&s->page, s->values, count * sizeof *s->values);
+    else
+        snd_parquet_deltas(&s->page, s->values, count);
+    chunk->encoding = different > 0 ? ENCODING_DICTIONARY
+                      : is_real     ? ENCODING_PLAIN
+                                    : ENCODING_DELTA;
+}
+
+/* ------------------------------------------------------------------------- texts */
+
+static void bound_text(struct chunk *chunk, int which, const struct sonde_buffer *text)
+{
+    size_t length = text->length < chunk->bound_length[which] ? text->length
+                                                              : chunk->bound_length[which];
+    int order = chunk->has_bounds ? memcmp(snd_buf_string(text), chunk->bounds[which], length) : 0;
+
+    if (order == 0 && chunk->has_bounds)
+        order = text->length < chunk->bound_length[which] ? -1 : 1;
+    if (chunk->has_bounds && (which == 0 ? order > 0 : order < 0))
+        return;
+    memcpy(chunk->bounds[which], snd_buf_string(text), text->length);
+    chunk->bound_length[which] = text->length;
+}
+
+/* The dictionary is numbered as texts come; s->local is the number of each plus one. */
+static size_t number_texts(struct snd_parquet_scratch *s, const struct snd_texts *texts,
+                           size_t count, struct chunk *chunk)
+{
+    size_t n = 0;
+    bool   has_long = false;
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t text = (uint32_t)s->values[i];
+        if (s->local[text] == 0) {
+            snd_buf_clear(&s->text);
+            snd_utf8_clean(&s->text, texts->items[text].bytes, texts->items[text].length);
+            s->page.failed |= s->text.failed;
+            put_u32(&s->page, s->text.length);
+            snd_buf_put(&s->page, s->text.bytes, s->text.length);
+            has_long |= s->text.length > BOUND_BYTES;
+            if (!has_long) {
+                bound_text(chunk, 0, &s->text);
+                bound_text(chunk, 1, &s->text);
+                chunk->has_bounds = true;
+            }
+            s->locals[n++] = text;
+            s->local[text] = (uint32_t)n;
+        }
+        s->ids[i] = s->local[text] - 1;
+    }
+    for (size_t i = 0; i < n; i++)
+        s->local[s->locals[i]] = 0;
+    chunk->has_bounds &= !has_long;
+    return n;
+}
+
+static void put_texts(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
+                      const struct snd_column *column, size_t count, struct chunk *chunk)
+{
+    size_t different = number_texts(s, rows->texts, count, chunk);
+
+    put_page(s, PAGE_DICTIONARY, different, ENCODING_PLAIN);
+    chunk->data_at = rows->offset + s->bytes.length;
+    put_levels(s, rows, column, count);
+    put_ids(s, count, different);
+    chunk->encoding = ENCODING_DICTIONARY;
+}
+
+/* ------------------------------------------------------------------------ groups */
+
+/* The values that are not null, in order; how many. */
+static size_t gather(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
+                     const struct snd_column *column)
+{
+    const uint32_t *order = rows->order;
+    int64_t        *values = s->values;
+    size_t          n = 0;
+
+    if (column->null_count == 0) {
+        if (column->type == SND_SQL_TEXT)
+            for (; n < rows->count; n++)
+                values[n] = column->texts[order[n]];
+        else
+            for (; n < rows->count; n++)
+                values[n] = column->numbers[order[n]];
+        return n;
+    }
+    for (size_t i = 0; i < rows->count; i++)
+        if (!snd_column_is_null(column, order[i]))
+            values[n++] = column->type == SND_SQL_TEXT ? column->texts[order[i]]
+                                                       : column->numbers[order[i]];
+    return n;
+}
+
+static void put_chunk(struct snd_parquet_scratch *s, const struct snd_parquet_rows *rows,
+                      const struct snd_column *column, struct chunk *chunk)
+{
+    size_t count = gather(s, rows, column);
+
+    *chunk = (struct chunk){ .null_count = rows->count - count };
+    chunk->dictionary_at = chunk->data_at = rows->offset + s->bytes.length;
+    snd_buf_clear(&s->page);
+    if (count == 0) {
+        put_levels(s, rows, column, count);
+        chunk->encoding = ENCODING_PLAIN;
+    } else if (column->type == SND_SQL_TEXT) {
+        put_texts(s, rows, column, count, chunk);
+    } else {
+        put_numbers(s, rows, column, count, chunk);
+    }
+    put_page(s, PAGE_DATA, rows->count, chunk->encoding);
+    chunk->end_at = rows->offset + s->bytes.length;
+}
+
+/* A ColumnChunk of the footer. */
+static void describe_chunk(struct snd_thrift *t, const char *name, int32_t type, size_t rows,
+                           const struct chunk *chunk)
+{
+    int64_t bytes = (int64_t)(chunk->end_at - chunk->dictionary_at);
+    bool    has_dictionary = chunk->data_at != chunk->dictionary_at;
+
+    snd_thrift_element(t);
+    snd_thrift_i64(t, 2, (int64_t)chunk->dictionary_at);
+    snd_thrift_struct(t, 3);
+    snd_thrift_i32(t, 1, type);
+    snd_thrift_list(t, 2, SND_THRIFT_I32, has_dictionary ? 3 : 2);
+    snd_thrift_element_i32(t, ENCODING_RLE);
+    snd_thrift_element_i32(t, chunk->encoding);
+    if (has_dictionary)
+        snd_thrift_element_i32(t, ENCODING_PLAIN);
+    snd_thrift_list(t, 3, SND_THRIFT_BINARY, 1);
+    snd_thrift_element_text(t, name);
+    snd_thrift_i32(t, 4, 0); /* not compressed */
+    snd_thrift_i64(t, 5, (int64_t)rows);
+    snd_thrift_i64(t, 6, bytes);
+    snd_thrift_i64(t, 7, bytes);
+    snd_thrift_i64(t, 9, (int64_t)chunk->data_at);
+    if (has_dictionary)
+        snd_thrift_i64(t, 11, (int64_t)chunk->dictionary_at);
+    snd_thrift_struct(t, 12);
+    snd_thrift_i64(t, 3, (int64_t)chunk->null_count);
+    if (chunk->has_bounds) {
+        snd_thrift_bytes(t, 5, chunk->bounds[1], chunk->bound_length[1]);
+        snd_thrift_bytes(t, 6, chunk->bounds[0], chunk->bound_length[0]);
+    }
+    snd_thrift_end(t);
+    snd_thrift_end(t);
+    snd_thrift_end(t);
+}
+
+static void end_group(struct snd_thrift *t, const struct snd_parquet_rows *rows, int64_t bytes)
+{
+    snd_thrift_i64(t, 2, bytes);
+    snd_thrift_i64(t, 3, (int64_t)rows->count);
+    if (rows->sorted_by != SIZE_MAX) {
+        snd_thrift_list(t, 4, SND_THRIFT_STRUCT, 1);
+        snd_thrift_element(t);
+        snd_thrift_i32(t, 1, (int32_t)rows->sorted_by);
+        snd_thrift_bool(t, 2, false);
+        snd_thrift_bool(t, 3, false);
+        snd_thrift_end(t);
+    }
+    snd_thrift_i64(t, 5, (int64_t)rows->offset);
+    snd_thrift_i64(t, 6, bytes);
+    snd_thrift_i16(t, 7, rows->ordinal);
+    snd_thrift_end(t);
+}
+
+bool snd_parquet_group(struct snd_parquet_scratch *scratch, const struct snd_parquet_rows *rows,
+                       struct sonde_buffer *footer)
+{
+    const struct snd_columns *columns = rows->columns;
+    struct snd_thrift         t;
+    struct chunk              chunk;
+
+    if (!make_room(scratch, rows->count, rows->texts->count))
+        return false;
+    snd_buf_clear(&scratch->bytes);
+    snd_thrift_begin(&t, footer);
+    snd_thrift_list(&t, 1, SND_THRIFT_STRUCT, columns->column_count);
+    for (size_t i = 0; i < columns->column_count; i++) {
+        put_chunk(scratch, rows, &columns->columns[i], &chunk);
+        describe_chunk(&t, rows->table->columns[i + (i >= rows->left_out)].name,
+                       snd_parquet_types[columns->columns[i].type], rows->count, &chunk);
+    }
+    end_group(&t, rows, (int64_t)scratch->bytes.length);
+    return !scratch->bytes.failed && !footer->failed;
+}
+
+/* ------------------------------------------------------------------------ footer */
+
+static void describe_column(struct snd_thrift *t, const struct snd_sql_column *column)
+{
+    snd_thrift_element(t);
+    snd_thrift_i32(t, 1, snd_parquet_types[column->type]);
+    snd_thrift_i32(t, 3, REPETITION_OPTIONAL);
+    snd_thrift_bytes(t, 4, column->name, strlen(column->name));
+    if (column->type == SND_SQL_TEXT) {
+        snd_thrift_i32(t, 6, CONVERTED_UTF8);
+        snd_thrift_struct(t, 10); /* LogicalType, of which STRING is the first, without fields */
+        snd_thrift_struct(t, 1);
+        snd_thrift_end(t);
+        snd_thrift_end(t);
+    }
+    snd_thrift_end(t);
+}
+
+static void describe_schema(struct snd_thrift *t, const struct snd_sql_table *table,
+                            size_t left_out)
+{
+    size_t columns = snd_sql_column_count(table);
+    size_t written = columns - (left_out < columns);
+
+    snd_thrift_list(t, 2, SND_THRIFT_STRUCT, written + 1);
+    snd_thrift_element(t);
+    snd_thrift_bytes(t, 4, table->name, strlen(table->name));
+    snd_thrift_i32(t, 5, (int32_t)written);
+    snd_thrift_end(t);
+    for (size_t i = 0; i < columns; i++)
+        if (i != left_out)
+            describe_column(t, &table->columns[i]);
+}
+
+void snd_parquet_footer(struct sonde_buffer *out, const struct snd_sql_table *table,
+                        size_t left_out, const struct sonde_buffer *groups, size_t count,
+                        uint64_t rows)
+{
+    struct snd_thrift   t;
+    struct sonde_buffer writer = { 0 };
+    size_t              begin = out->length;
+    size_t columns = snd_sql_column_count(table), written = columns - (left_out < columns);
+
+    snd_buf_format(&writer, "sonde version %s", sonde_version());
+    snd_thrift_begin(&t, out);
+    snd_thrift_i32(&t, 1, 2);
+    describe_schema(&t, table, left_out);
+    snd_thrift_i64(&t, 3, (int64_t)rows);
+    snd_thrift_list(&t, 4, SND_THRIFT_STRUCT, count);
+    snd_buf_put(out, groups->bytes, groups->length);
+    snd_thrift_bytes(&t, 6, writer.bytes, writer.length);
+    snd_thrift_list(&t, 7, SND_THRIFT_STRUCT, written); /* bounds are in the order of the types */
+    for (size_t i = 0; i < written; i++) {
+        snd_thrift_element(&t);
+        snd_thrift_struct(&t, 1);
+        snd_thrift_end(&t);
+        snd_thrift_end(&t);
+    }
+    snd_thrift_end(&t);
+    put_u32(out, out->length - begin);
+    snd_buf_put(out, "PAR1", 4);
+    out->failed |= groups->failed || writer.failed;
+    sonde_buffer_release(&writer);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/parquet/parquet_part.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+
+#define OUT_OF_MEMORY "out of memory for the tables"
+
+void snd_parquet_shared_release(struct snd_parquet_shared *shared)
+{
+    snd_texts_release(&shared->texts.all);
+    snd_parquet_scratch_release(&shared->scratch);
+    free(shared->order);
+    *shared = (struct snd_parquet_shared){ 0 };
+}
+
+static size_t find_time(const struct snd_sql_table *table)
+{
+    size_t start = snd_sql_column_find(table, "start_ns");
+
+    return start != SIZE_MAX ? start : snd_sql_column_find(table, "time_ns");
+}
+
+static void clear_rows(struct snd_parquet_part *part)
+{
+    const struct snd_sql_table *table = &snd_sql_tables[part->table];
+
+    snd_columns_release(&part->rows);
+    snd_columns_release(&part->late);
+    snd_columns_init(&part->rows, table, part->left_out);
+    snd_columns_init(&part->late, table, part->left_out);
+    part->written_to = INT64_MIN;
+}
+
+void snd_parquet_part_init(struct snd_parquet_part *part, enum snd_sql_table_id table, char *path)
+{
+    *part = (struct snd_parquet_part){ .table = table, .path = path };
+    part->left_out = snd_sql_column_find(&snd_sql_tables[table], "process");
+    part->time = find_time(&snd_sql_tables[table]);
+    clear_rows(part);
+}
+
+void snd_parquet_part_release(struct snd_parquet_part *part)
+{
+    snd_columns_release(&part->rows);
+    snd_columns_release(&part->late);
+    sonde_buffer_release(&part->groups);
+    free(part->path);
+    *part = (struct snd_parquet_part){ 0 };
+}
+
+static size_t columns_memory(const struct snd_columns *columns)
+{
+    return columns->capacity * columns->row_bytes;
+}
+
+size_t snd_parquet_part_memory(const struct snd_parquet_part *part)
+{
+    return columns_memory(&part->rows) + columns_memory(&part->late);
+}
+
+/* ------------------------------------------------------------------------- file */
+
+/* Makes the folders of the path that are missing. */
+static bool make_folders(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        int rc = mkdir(path, 0777);
+        *slash = '/';
+        if (rc != 0 && errno != EEXIST)
+            return false;
+    }
+    return true;
+}
+
+static enum sonde_status append(struct snd_parquet_part *part, const struct sonde_buffer *bytes,
+                                struct sonde_error *err)
+{
+    int flags = O_WRONLY | O_APPEND | O_CLOEXEC;
+
+    if (!part->has_file && !make_folders(part->path))
+        return snd_fail_os(err, SONDE_E_IO, "cannot create the folder of %.300s", part->path);
+    int fd = open(part->path, part->has_file ? flags : flags | O_CREAT | O_TRUNC, 0666);
+    if (fd < 0)
+        return snd_fail_os(err, SONDE_E_IO, "cannot create %.300s", part->path);
+    bool good = (part->has_file || snd_write_all(fd, "PAR1", 4)) &&
+                snd_write_all(fd, bytes->bytes, bytes->length);
+    int os_error = errno;
+    if (close(fd) != 0 && good) {
+        os_error = errno;
+        good = false;
+    }
+    part->has_file = true;
+    part->size += bytes->length;
+    errno = os_error;
+    return good ? SONDE_OK : snd_fail_os(err, SONDE_E_IO, "cannot write %.300s", part->path);
+}
+
+enum sonde_status snd_parquet_part_forget(struct snd_parquet_part *part, struct sonde_error *err)
+{
+    clear_rows(part);
+    sonde_buffer_release(&part->groups);
+    part->groups = (struct sonde_buffer){ 0 };
+    part->group_count = 0;
+    part->size = part->row_count = 0;
+    bool had_file = part->has_file;
+    part->has_file = false;
+    if (had_file && unlink(part->path) != 0)
+        return snd_fail_os(err, SONDE_E_IO, "cannot remove %.300s", part->path);
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------------ order */
+
+/* Merges order[from..middle) and order[middle..to), both sorted by `times`, by way of `spare`. */
+static void merge(const int64_t *times, uint32_t *order, uint32_t *spare, size_t from,
+                  size_t middle, size_t to)
+{
+    size_t left = 0, left_count = middle - from, right = middle, at = from;
+
+    memcpy(spare, order + from, left_count * sizeof *order);
+    while (left < left_count && right < to)
+        order[at++] = times[order[right]] < times[spare[left]] ? order[right++] : spare[left++];
+    memcpy(order + at, spare + left, (left_count - left) * sizeof *order);
+}
+
+/* Sorts rows by their time. They come nearly sorted: parts that are in order already are not touched. */
+static void sort_rows(const int64_t *times, uint32_t *order, uint32_t *spare, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        order[i] = (uint32_t)i;
+    for (size_t width = 1; times && width < count; width *= 2)
+        for (size_t from = 0; from + width < count; from += 2 * width) {
+            size_t middle = from + width, to = middle + width < count ? middle + width : count;
+            if (times[order[middle - 1]] > times[order[middle]])
+                merge(times, order, spare, from, middle, to);
+        }
+}
+
+/* The column of the file that rows are sorted by, or SIZE_MAX. */
+static size_t sorted_by(const struct snd_parquet_part *part)
+{
+    return part->time == SIZE_MAX ? SIZE_MAX : part->time - (part->time > part->left_out);
+}
+
+/* Fills shared->order. */
+static enum sonde_status order_rows(const struct snd_parquet_part *part,
+                                    struct snd_parquet_shared     *shared,
+                                    const struct snd_columns *rows, struct sonde_error *err)
+{
+    size_t by = sorted_by(part);
+
+    if (rows->count > shared->order_room) {
+        free(shared->order);
+        shared->order = malloc(2 * rows->count * sizeof *shared->order);
+        shared->order_room = shared->order ? rows->count : 0;
+        if (!shared->order)
+            return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
+    }
+    sort_rows(by == SIZE_MAX ? NULL : rows->columns[by].numbers, shared->order,
+              shared->order + shared->order_room, rows->count);
+    return SONDE_OK;
+}
+
+/* ------------------------------------------------------------------------ writing */
+
+/* Rows order[from..from + count) as a row group. */
+static enum sonde_status write_group(struct snd_parquet_part   *part,
+                                     struct snd_parquet_shared *shared,
+                                     const struct snd_columns *rows, size_t from, size_t count,
+                                     struct sonde_error *err)
+{
+    const struct snd_parquet_rows group = { .table = &snd_sql_tables[part->table],
+                                            .left_out = part->left_out,
+                                            .columns = rows,
+                                            .order = shared->order + from,
+                                            .count = count,
+                                            .texts = &shared->texts.all,
+                                            .sorted_by = sorted_by(part),
+                                            .offset = part->size + 4,
+                                            .ordinal = (int16_t)(part->group_count & INT16_MAX) };
+
+    if (!snd_parquet_group(&shared->scratch, &group, &part->groups))
+        return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
+    part->group_count++;
+    part->row_count += count;
+    return append(part, &shared->scratch.bytes, err);
+}
+
+/* All of `rows`, sorted, in row groups; the columns are empty then. */
+static enum sonde_status write_all(struct snd_parquet_part *part, struct snd_parquet_shared *shared,
+                                   struct snd_columns *rows, struct sonde_error *err)
+{
+    enum sonde_status st = order_rows(part, shared, rows, err);
+
+    for (size_t from = 0; st == SONDE_OK && from < rows->count; from += SND_PARQUET_GROUP_ROWS) {
+        size_t rest = rows->count - from;
+        st = write_group(part, shared, rows, from,
+                         rest < SND_PARQUET_GROUP_ROWS ? rest : SND_PARQUET_GROUP_ROWS, err);
+    }
+    snd_columns_release(rows);
+    snd_columns_init(rows, &snd_sql_tables[part->table], part->left_out);
+    return st;
+}
+
+enum sonde_status snd_parquet_part_spill(struct snd_parquet_part   *part,
+                                         struct snd_parquet_shared *shared, struct sonde_error *err)
+{
+    struct snd_columns kept;
+    size_t             half = part->rows.count / 2;
+
+    if (half == 0)
+        return write_all(part, shared, &part->rows, err);
+    enum sonde_status st = order_rows(part, shared, &part->rows, err);
+    if (st == SONDE_OK)
+        st = write_group(part, shared, &part->rows, 0, half, err);
+    if (st != SONDE_OK)
+        return st;
+    if (part->time != SIZE_MAX)
+        part->written_to = part->rows.columns[sorted_by(part)].numbers[shared->order[half - 1]];
+    snd_columns_init(&kept, &snd_sql_tables[part->table], part->left_out);
+    if (!snd_columns_copy(&kept, &part->rows, shared->order + half, part->rows.count - half)) {
+        snd_columns_release(&kept);
+        return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
+    }
+    snd_columns_release(&part->rows);
+    part->rows = kept;
+    return SONDE_OK;
+}
+
+enum sonde_status snd_parquet_part_add(struct snd_parquet_part    *part,
+                                       struct snd_parquet_shared  *shared,
+                                       const struct snd_sql_value *values, struct sonde_error *err)
+{
+    bool is_late = part->time != SIZE_MAX && values[part->time].number < part->written_to;
+    struct snd_columns *rows = is_late ? &part->late : &part->rows;
+
+    if (!snd_columns_add(rows, values, part->left_out, &shared->texts))
+        return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
+    if (is_late)
+        return rows->count < SND_PARQUET_GROUP_ROWS ? SONDE_OK : write_all(part, shared, rows, err);
+    return rows->count < 2 * SND_PARQUET_GROUP_ROWS ? SONDE_OK
+                                                    : snd_parquet_part_spill(part, shared, err);
+}
+
+enum sonde_status snd_parquet_part_finish(struct snd_parquet_part   *part,
+                                          struct snd_parquet_shared *shared,
+                                          struct sonde_error        *err)
+{
+    struct sonde_buffer footer = { 0 };
+    enum sonde_status   st = write_all(part, shared, &part->rows, err);
+
+    if (st == SONDE_OK)
+        st = write_all(part, shared, &part->late, err);
+    if (st != SONDE_OK)
+        return st;
+    snd_parquet_footer(&footer, &snd_sql_tables[part->table], part->left_out, &part->groups,
+                       part->group_count, part->row_count);
+    st = footer.failed ? snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY) : append(part, &footer, err);
+    sonde_buffer_release(&footer);
+    return st;
+}

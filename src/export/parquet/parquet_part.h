@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export/parquet/parquet_part.h - one Parquet file: the rows of a table that one process has.
+ *
+ * Rows are collected and written in row groups, sorted by time. Ranges come when they end, so that one that
+ * began long ago may come after later ones were written: such rows, few by nature, are collected apart
+ * and are the last row group. Between writes no file is open: there may be thousands of parts.
+ *
+ * Layer: export. Threads: one at a time.
+ */
+#ifndef SND_EXPORT_PARQUET_PARQUET_PART_H
+#define SND_EXPORT_PARQUET_PARQUET_PART_H
+
+#include "export/parquet/parquet_group.h"
+
+#define SND_PARQUET_GROUP_ROWS 32768u
+
+struct snd_parquet_part {
+    enum snd_sql_table_id table;
+    size_t                left_out, time; /* columns of the table, or SIZE_MAX */
+    char                 *path;           /* owned */
+    struct snd_columns    rows, late;
+    int64_t               written_to; /* rows that are earlier are late */
+    bool                  has_file;
+    uint64_t              size, row_count;
+    struct sonde_buffer   groups; /* for the footer */
+    uint32_t              group_count;
+};
+
+/* What all parts share. Zero it; `texts` and `scratch` are released by its owner. */
+struct snd_parquet_shared {
+    struct snd_column_texts    texts;
+    struct snd_parquet_scratch scratch;
+    uint32_t                  *order;
+    size_t                     order_room;
+};
+void snd_parquet_shared_release(struct snd_parquet_shared *shared);
+
+/* Owns: takes `path`, also when it fails. */
+void snd_parquet_part_init(struct snd_parquet_part *part, enum snd_sql_table_id table, char *path);
+void snd_parquet_part_release(struct snd_parquet_part *part);
+
+/* Errors, of all: SONDE_E_IO, SONDE_E_NOMEM. */
+SND_CHECKED enum sonde_status snd_parquet_part_add(struct snd_parquet_part    *part,
+                                                   struct snd_parquet_shared  *shared,
+                                                   const struct snd_sql_value *values,
+                                                   struct sonde_error         *err);
+/* Writes half of what is collected, the earlier one. */
+SND_CHECKED enum sonde_status snd_parquet_part_spill(struct snd_parquet_part   *part,
+                                                     struct snd_parquet_shared *shared,
+                                                     struct sonde_error        *err);
+/* Writes the rest and the footer. */
+SND_CHECKED enum sonde_status snd_parquet_part_finish(struct snd_parquet_part   *part,
+                                                      struct snd_parquet_shared *shared,
+                                                      struct sonde_error        *err);
+/* Forgets its rows, in memory and on disk. */
+SND_CHECKED enum sonde_status snd_parquet_part_forget(struct snd_parquet_part *part,
+                                                      struct sonde_error      *err);
+size_t                        snd_parquet_part_memory(const struct snd_parquet_part *part);
+
+#endif

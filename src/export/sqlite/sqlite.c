@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export/sqlite/sqlite.c - the tables of a trace (tables.def) as an SQLite database.
+ *
+ * The file is written as its format has it (sqlite_file.h), without SQLite, of whose time most would go into finding the end of
+ * a table anew for each row. Page 1 is the last to be known, so that what is no file is copied from a temporary one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/utf8.h"
+#include "export/common/exporter.h"
+#include "export/tables/row_lists.h"
+#include "export/sqlite/sqlite_file.h"
+#include "export/tables/tables.h"
+
+#define INDEXED_NAME "ranges_name"
+#define INDEXED_TABLE SND_TABLE_ranges
+#define INDEXED_COLUMN 2
+
+/* How many columns a table has, and which of them are texts. */
+struct columns {
+    size_t count, text_count;
+    size_t texts[SND_SQL_COLUMNS_MAX];
+};
+
+struct database {
+    struct snd_sqlite_file *file;
+    struct snd_sqlite_tree  tables[SND_SQL_TABLES];
+    struct columns          columns[SND_SQL_TABLES];
+    struct sonde_buffer     record;
+    struct sonde_buffer     texts[SND_SQL_COLUMNS_MAX]; /* by column, of what had to be cleaned */
+    struct snd_rowlists     names;                      /* rows of the index, by name */
+    bool                    failed;
+};
+
+static struct columns list_columns(const struct snd_sql_table *table)
+{
+    struct columns columns = { .count = snd_sql_column_count(table) };
+
+    for (size_t i = 0; i < columns.count; i++)
+        if (table->columns[i].type == SND_SQL_TEXT)
+            columns.texts[columns.text_count++] = i;
+    return columns;
+}
+
+/* ---------------------------------------------------------------------- records */
+
+/*
+ * Readers decode text: what is not UTF-8 becomes the replacement character, as in JSON. `given`, or a copy in `cleaned` if it
+ * has such texts.
+ */
+static const struct snd_sql_value *clean(struct database *d, const struct columns *columns,
+                                         const struct snd_sql_value *given,
+                                         struct snd_sql_value       *cleaned)
+{
+    const struct snd_sql_value *values = given;
+
+    for (size_t k = 0; k < columns->text_count; k++) {
+        size_t                   i = columns->texts[k];
+        const struct sonde_text *text = &given[i].text;
+        if (given[i].is_null || snd_utf8_valid(text->bytes, text->length) == text->length)
+            continue;
+        if (values == given)
+            memcpy(cleaned, given, columns->count * sizeof *given);
+        values = cleaned;
+        snd_buf_clear(&d->texts[i]);
+        snd_utf8_clean(&d->texts[i], text->bytes, text->length);
+        cleaned[i].text = (struct sonde_text){ d->texts[i].bytes, d->texts[i].length };
+        d->failed |= d->texts[i].failed;
+    }
+    return values;
+}
+
+/* The sizes of a record's parts: the types of its values, led by the size of both, and their bytes at the most. */
+static size_t measure_types(const struct columns *columns, const struct snd_sql_value *values,
+                            size_t *body)
+{
+    size_t types = columns->count;
+
+    *body = 8 * columns->count;
+    for (size_t k = 0; k < columns->text_count; k++) {
+        size_t i = columns->texts[k];
+        if (values[i].is_null)
+            continue;
+        types += snd_sqlite_varint_size(SND_SQLITE_TEXT(values[i].text.length)) - 1;
+        *body += values[i].text.length;
+    }
+    return types + (types + 1 < 0x80 ? 1 : 2);
+}
+
+static void make_record(struct database *d, const struct snd_sql_table *table,
+                        const struct columns *columns, const struct snd_sql_value *values)
+{
+    size_t body, header = measure_types(columns, values, &body);
+
+    snd_buf_clear(&d->record);
+    uint8_t *type = (uint8_t *)snd_buf_room(&d->record, header + body), *at = type + header;
+    if (!type) {
+        d->failed = true;
+        return;
+    }
+    type += snd_sqlite_varint(type, header);
+    for (size_t i = 0; i < columns->count; i++) {
+        if (values[i].is_null) {
+            *type++ = SND_SQLITE_NULL;
+        } else if (table->columns[i].type == SND_SQL_INTEGER) {
+            at += snd_sqlite_integer(at, values[i].number, type++);
+        } else if (table->columns[i].type == SND_SQL_REAL) {
+            at += snd_sqlite_real(at, values[i].real, type++);
+        } else {
+            type += snd_sqlite_varint(type, SND_SQLITE_TEXT(values[i].text.length));
+            if (values[i].text.length > 0)
+                memcpy(at, values[i].text.bytes, values[i].text.length);
+            at += values[i].text.length;
+        }
+    }
+    snd_buf_end(&d->record, (char *)at);
+}
+
+/* What was written is written over: nothing in it was of use. */
+static void forget_rows(struct database *d)
+{
+    int fd = d->file->fd;
+
+    for (size_t i = 0; i < SND_SQL_TABLES; i++) {
+        snd_sqlite_release_tree(&d->tables[i]);
+        d->tables[i].rowid = 0;
+    }
+    snd_rowlists_release(&d->names);
+    snd_sqlite_begin(d->file, fd);
+    if (ftruncate(fd, 0) != 0 || lseek(fd, 0, SEEK_SET) != 0) {
+        d->file->failed = true;
+        d->file->os_error = errno;
+    }
+}
+
+static bool put_row(void *user, enum snd_sql_table_id id, const struct snd_sql_value *given)
+{
+    struct database        *d = user;
+    struct snd_sqlite_tree *tree = &d->tables[id];
+    struct snd_sql_value    cleaned[SND_SQL_COLUMNS_MAX];
+
+    if (!given) {
+        forget_rows(d);
+        return !d->file->failed;
+    }
+    const struct snd_sql_value *values = clean(d, &d->columns[id], given, cleaned);
+    make_record(d, &snd_sql_tables[id], &d->columns[id], values);
+    if (d->failed)
+        return false;
+    snd_sqlite_add(d->file, tree, tree->rowid + 1, (const uint8_t *)d->record.bytes,
+                   d->record.length);
+    if (id == INDEXED_TABLE)
+        d->failed |= !snd_rowlists_add(&d->names, values[INDEXED_COLUMN].text, tree->rowid);
+    return !d->failed && !d->file->failed;
+}
+
+/* ------------------------------------------------------------------------ index */
+
+/* An entry is a record of the name and the rowid, of which only the latter differs between rows of a name. */
+static void put_entries(struct database *d, struct snd_sqlite_tree *index,
+                        const struct snd_rowlist *list)
+{
+    const struct snd_text      *name = &d->names.texts.items[list->text];
+    struct snd_rowlist_position at = snd_rowlist_first(list);
+    uint8_t                     types[1 + SND_SQLITE_VARINT_MAX];
+    size_t header = 1 + snd_sqlite_varint(types + 1, SND_SQLITE_TEXT(name->length));
+
+    types[0] = (uint8_t)(header + 1);
+    snd_buf_clear(&d->record);
+    uint8_t *record = (uint8_t *)snd_buf_room(&d->record, header + 1 + name->length + 8);
+    if (!record) {
+        d->failed = true;
+        return;
+    }
+    memcpy(record, types, header);
+    memcpy(record + header + 1, name->bytes, name->length);
+    for (int64_t rowid; snd_rowlist_next(&d->names, &at, &rowid);) {
+        size_t length = header + 1 + name->length;
+        length += snd_sqlite_integer(record + length, rowid, record + header);
+        snd_sqlite_add(d->file, index, 0, record, length);
+    }
+}
+
+static uint32_t put_index(struct database *d)
+{
+    struct snd_sqlite_tree index = { .is_index = true };
+
+    snd_rowlists_sort(&d->names);
+    for (uint32_t i = 0; !d->failed && i < d->names.list_count; i++)
+        put_entries(d, &index, &d->names.lists[i]);
+    return snd_sqlite_end_tree(d->file, &index);
+}
+
+/* ----------------------------------------------------------------------- schema */
+
+static void describe_table(const struct snd_sql_table *table, struct sonde_buffer *sql)
+{
+    static const char *const types[] = { "integer", "real", "text" };
+
+    snd_buf_format(sql, "CREATE TABLE %s (", table->name);
+    for (size_t i = 0; i < snd_sql_column_count(table); i++)
+        snd_buf_format(sql, "%s\"%s\" %s", i ? ", " : "", table->columns[i].name,
+                       types[table->columns[i].type]);
+    snd_buf_text(sql, ")");
+}
+
+/* A row of sqlite_schema: type, name, table, root page, SQL. */
+static void put_schema(struct database *d, struct snd_sqlite_tree *schema, const char *type,
+                       const char *name, enum snd_sql_table_id id, uint32_t root, const char *sql)
+{
+    static const struct snd_sql_table of = { "sqlite_schema",
+                                             { { "type", SND_SQL_TEXT },
+                                               { "name", SND_SQL_TEXT },
+                                               { "tbl_name", SND_SQL_TEXT },
+                                               { "rootpage", SND_SQL_INTEGER },
+                                               { "sql", SND_SQL_TEXT } } };
+    const char                       *table = snd_sql_tables[id].name;
+    const struct snd_sql_value        values[] = { { .text = { type, strlen(type) } },
+                                                   { .text = { name, strlen(name) } },
+                                                   { .text = { table, strlen(table) } },
+                                                   { .number = root },
+                                                   { .text = { sql, strlen(sql) } } };
+    const struct columns              columns = list_columns(&of);
+
+    make_record(d, &of, &columns, values);
+    if (!d->failed)
+        snd_sqlite_add(d->file, schema, schema->rowid + 1, (const uint8_t *)d->record.bytes,
+                       d->record.length);
+}
+
+static enum sonde_status finish(struct database *d, struct sonde_error *err)
+{
+    struct snd_sqlite_tree schema = { .is_schema = true };
+    struct sonde_buffer    sql = { 0 };
+
+    for (enum snd_sql_table_id i = 0; i < SND_SQL_TABLES; i++) {
+        snd_buf_clear(&sql);
+        describe_table(&snd_sql_tables[i], &sql);
+        uint32_t root = snd_sqlite_end_tree(d->file, &d->tables[i]);
+        put_schema(d, &schema, "table", snd_sql_tables[i].name, i, root, snd_buf_string(&sql));
+    }
+    put_schema(d, &schema, "index", INDEXED_NAME, INDEXED_TABLE, put_index(d),
+               "CREATE INDEX " INDEXED_NAME " on ranges (name)");
+    enum sonde_status st = snd_sqlite_finish(d->file, &schema, err);
+    if (st == SONDE_OK && (d->failed || sql.failed))
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the database");
+    sonde_buffer_release(&sql);
+    return st;
+}
+
+static enum sonde_status make_database(int fd, struct sonde_trace *trace, struct sonde_error *err)
+{
+    struct database d = { .file = malloc(sizeof *d.file) };
+
+    if (!d.file)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the database");
+    snd_sqlite_begin(d.file, fd);
+    for (size_t i = 0; i < SND_SQL_TABLES; i++)
+        d.columns[i] = list_columns(&snd_sql_tables[i]);
+    enum sonde_status st = snd_sql_rows(trace, SND_SQL_EVERY, put_row, &d, err);
+    if (st == SONDE_OK)
+        st = finish(&d, err);
+    for (size_t i = 0; i < SND_SQL_TABLES; i++)
+        snd_sqlite_release_tree(&d.tables[i]);
+    for (size_t i = 0; i < SND_SQL_COLUMNS_MAX; i++)
+        sonde_buffer_release(&d.texts[i]);
+    snd_rowlists_release(&d.names);
+    sonde_buffer_release(&d.record);
+    free(d.file);
+    return st;
+}
+
+/* ------------------------------------------------------------------------- place */
+
+static enum sonde_status copy_out(int fd, struct snd_out *out, struct sonde_error *err)
+{
+    char    block[65536];
+    ssize_t got;
+
+    if (lseek(fd, 0, SEEK_SET) != 0)
+        return snd_fail_os(err, SONDE_E_IO, "cannot read the temporary database");
+    while ((got = read(fd, block, sizeof block)) > 0)
+        snd_out_put(out, block, (size_t)got);
+    return got < 0 ? snd_fail_os(err, SONDE_E_IO, "cannot read the temporary database") : SONDE_OK;
+}
+
+/* By way of a temporary file, which has no name any more: whatever happens, it is gone. */
+static enum sonde_status make_aside(struct snd_out *out, struct sonde_trace *trace,
+                                    struct sonde_error *err)
+{
+    const char         *folder = getenv("TMPDIR");
+    struct sonde_buffer path = { 0 };
+
+    if (!folder || !*folder)
+        folder = "/tmp";
+    snd_buf_format(&path, "%s/sonde-sqlite-XXXXXX", folder);
+    if (path.failed)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the database");
+    int               fd = mkostemp(path.bytes, O_CLOEXEC);
+    enum sonde_status st;
+    if (fd < 0) {
+        st = snd_fail_os(err, SONDE_E_IO, "cannot create a temporary database in %.200s", folder);
+    } else {
+        unlink(path.bytes);
+        st = make_database(fd, trace, err);
+        if (st == SONDE_OK)
+            st = copy_out(fd, out, err);
+        close(fd);
+    }
+    sonde_buffer_release(&path);
+    return st;
+}
+
+SND_EXPORT_WRITE(snd_export_sqlite)
+{
+    int fd = snd_sink_empty_file(out->sink);
+
+    (void)options;
+    return fd >= 0 ? make_database(fd, trace, err) : make_aside(out, trace, err);
+}

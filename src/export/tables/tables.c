@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/tables/tables.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "export/encode/rendered_texts.h"
+#include "export/timeline/torch_tensors.h"
+#include "format/fields.h"
+#include "model/ops/averages.h"
+#include "model/counters/stack_counters.h"
+#include "model/summary/summary.h"
+#include "read/walk.h"
+#include "sonde/export.h"
+
+#define OUT_OF_MEMORY "out of memory for the tables"
+
+/* clang-format off */
+#define TABLE(name_) [SND_TABLE_##name_] = { #name_, {
+#define COLUMN(name_, type_) { #name_, SND_SQL_##type_ },
+#define END } },
+const struct snd_sql_table snd_sql_tables[SND_SQL_TABLES] = {
+#include "export/tables/tables.def"
+};
+#undef TABLE
+#undef COLUMN
+#undef END
+/* clang-format on */
+
+size_t snd_sql_column_count(const struct snd_sql_table *table)
+{
+    size_t count = 0;
+
+    while (count < SND_SQL_COLUMNS_MAX && table->columns[count].name)
+        count++;
+    return count;
+}
+
+size_t snd_sql_column_find(const struct snd_sql_table *table, const char *name)
+{
+    for (size_t i = 0; i < snd_sql_column_count(table); i++)
+        if (strcmp(table->columns[i].name, name) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+/* Steps of a process that have begun, by time. */
+struct steps {
+    struct step {
+        int64_t  start_ns;
+        uint64_t number;
+    } * items;
+    uint32_t count, room;
+};
+
+struct writer {
+    struct sonde_trace  *trace;
+    unsigned             wanted;
+    snd_sql_row_fn      *row;
+    void                *user;
+    struct steps        *steps;  /* by process */
+    struct snd_map       stacks; /* (process, stack) that were written */
+    struct sonde_buffer  text;
+    struct snd_rendered  shapes;
+    struct snd_sql_value values[SND_SQL_COLUMNS_MAX];
+    size_t               count;
+    bool                 begun, stopped, out_of_memory;
+};
+
+/* ---------------------------------------------------------------------- values */
+
+/* The next value of the row, to be set member by member: a copy of a whole would wait for its parts. */
+static inline struct snd_sql_value *add(struct writer *w, bool is_null)
+{
+    struct snd_sql_value *value = &w->values[w->count++];
+
+    value->is_null = is_null;
+    return value;
+}
+
+static void add_number(struct writer *w, int64_t number)
+{
+    add(w, false)->number = number;
+}
+
+static void add_real(struct writer *w, double real)
+{
+    add(w, isnan(real))->real = real;
+}
+
+static void add_text(struct writer *w, struct sonde_text text)
+{
+    struct snd_sql_value *value = add(w, false);
+
+    value->text.bytes = text.bytes;
+    value->text.length = text.length;
+}
+
+static void add_string(struct writer *w, const char *text)
+{
+    add_text(w, (struct sonde_text){ text, strlen(text) });
+}
+
+static void add_null(struct writer *w)
+{
+    add(w, true)->number = 0;
+}
+
+static void end_row(struct writer *w, enum snd_sql_table_id table)
+{
+    if (!w->stopped && w->wanted & 1u << table && !w->row(w->user, table, w->values))
+        w->stopped = true;
+    w->count = 0;
+}
+
+/* ---------------------------------------------------------------------- stacks */
+
+#define FRAMES_MAX 1024
+
+static void write_stack(struct writer *w, uint32_t process, uint32_t stack)
+{
+    static _Thread_local struct sonde_frame frames[FRAMES_MAX];
+    struct snd_key                          key = { process, stack, 0 };
+    uint32_t                                known;
+
+    if (stack == 0 || !(w->wanted & SND_SQL_ONLY(stacks)) || snd_map_get(&w->stacks, key, &known))
+        return;
+    if (!snd_map_put(&w->stacks, key, 0)) {
+        w->stopped = w->out_of_memory = true;
+        return;
+    }
+    size_t count = sonde_trace_stack(w->trace, process, stack, frames, FRAMES_MAX);
+    for (size_t i = 0; i < count && i < FRAMES_MAX; i++) {
+        add_number(w, process);
+        add_number(w, stack);
+        add_number(w, (int64_t)i);
+        add_text(w, frames[i].function);
+        add_text(w, frames[i].file);
+        add_number(w, frames[i].line);
+        end_row(w, SND_TABLE_stacks);
+    }
+}
+
+static void add_stack(struct writer *w, uint32_t stack)
+{
+    if (stack)
+        add_number(w, stack);
+    else
+        add_null(w);
+}
+
+/* ---------------------------------------------------------------------- ranges */
+
+/* Walks go by time: a range's step has begun when the range ends. */
+static void note_step(struct writer *w, uint32_t process, int64_t ns, uint64_t number)
+{
+    struct steps *steps = &w->steps[process];
+    uint32_t      at = steps->count;
+
+    if (!snd_grow(&steps->items, &steps->room, steps->count, sizeof *steps->items)) {
+        w->stopped = w->out_of_memory = true;
+        return;
+    }
+    for (; at > 0; at--) { /* threads may be at odds by a little */
+        const struct step *before = &steps->items[at - 1];
+        if (before->start_ns < ns || (before->start_ns == ns && before->number <= number))
+            break;
+        steps->items[at] = *before;
+    }
+    steps->items[at] = (struct step){ ns, number };
+    steps->count++;
+}
+
+/* The number of the step in which a range of the process began: most often the latest. */
+static void add_step(struct writer *w, uint32_t process, int64_t ns)
+{
+    const struct steps *steps = &w->steps[process];
+    uint32_t            low = 0, high = steps->count;
+
+    if (high > 0 && steps->items[high - 1].start_ns <= ns)
+        low = high;
+    while (low < high) { /* the first step after it */
+        uint32_t middle = low + (high - low) / 2;
+        if (steps->items[middle].start_ns <= ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low > 0)
+        add_number(w, (int64_t)steps->items[low - 1].number);
+    else
+        add_null(w);
+}
+
+static void add_shapes(struct writer *w, uint32_t process, uint32_t shapes)
+{
+    struct snd_rendered_key  key = { { process, shapes } };
+    const struct sonde_text *kept = snd_rendered_find(&w->shapes, &key);
+
+    if (kept) {
+        add_text(w, *kept);
+    } else if (snd_tensors_text(w->trace, process, shapes, &w->text)) {
+        snd_rendered_keep(&w->shapes, &key, w->text.bytes, w->text.length);
+        add_text(w, (struct sonde_text){ w->text.bytes, w->text.length });
+    } else {
+        add_null(w);
+    }
+}
+
+static void on_range(void *user, uint32_t id, const struct snd_lane *lane,
+                     const struct snd_range *r)
+{
+    struct writer         *w = user;
+    const struct snd_text *name = &w->trace->names.items[r->name];
+
+    (void)id;
+    if (w->stopped)
+        return;
+    write_stack(w, lane->process, r->stack);
+    if (!(w->wanted & SND_SQL_ONLY(ranges)))
+        return;
+    add_number(w, lane->process);
+    add_number(w, lane->thread);
+    add_text(w, (struct sonde_text){ name->bytes, name->length });
+    add_number(w, r->start_ns);
+    add_number(w, r->total_ns);
+    add_number(w, snd_sub(r->total_ns, r->child_ns));
+    add_number(w, r->node);
+    add_step(w, lane->process, r->start_ns);
+    add_number(w, r->scope == SONDE_SCOPE_USER);
+    add_number(w, r->is_async);
+    add_shapes(w, lane->process, r->shapes);
+    if (r->module)
+        add_text(w, sonde_trace_string(w->trace, lane->process, r->module));
+    else
+        add_null(w);
+    add_stack(w, r->stack);
+    add_real(w, r->flops);
+    add_number(w, r->cpu_bytes);
+    add_number(w, snd_sub(r->cpu_bytes, r->child_cpu_bytes));
+    add_number(w, r->device_bytes);
+    add_number(w, snd_sub(r->device_bytes, r->child_device_bytes));
+    end_row(w, SND_TABLE_ranges);
+}
+
+/* ---------------------------------------------------------------------- events */
+
+static void add_place(struct writer *w, const struct sonde_event *e)
+{
+    add_number(w, e->process);
+    add_number(w, e->thread);
+    add_number(w, e->time_ns);
+}
+
+static void write_sample(struct writer *w, const struct sonde_event *e)
+{
+    write_stack(w, e->process, e->aux);
+    add_place(w, e);
+    add_number(w, (int64_t)e->value);
+    add_number(w, e->name ? e->name : 1);
+    add_number(w, (e->size & SONDE_SAMPLE_ON_CPU) != 0);
+    add_number(w, (e->size & SONDE_SAMPLE_GIL) != 0);
+    add_stack(w, e->aux);
+    end_row(w, SND_TABLE_samples);
+}
+
+static void write_memory(struct writer *w, const struct sonde_event *e)
+{
+    add_place(w, e);
+    add_number(w, e->kind == SONDE_EVENT_FREE);
+    add_number(w, SND_DEVICE_TYPE(e->aux));
+    if (SND_DEVICE_INDEX(e->aux) == 0xffff)
+        add_null(w);
+    else
+        add_number(w, SND_DEVICE_INDEX(e->aux));
+    add_number(w, (int64_t)e->value);
+    add_number(w, (int64_t)e->size);
+    end_row(w, SND_TABLE_memory);
+}
+
+static void write_counter(struct writer *w, const struct sonde_event *e)
+{
+    double value;
+
+    memcpy(&value, &e->value, sizeof value);
+    add_place(w, e);
+    add_text(w, sonde_trace_string(w->trace, e->process, e->name));
+    add_real(w, value);
+    end_row(w, SND_TABLE_counters);
+}
+
+static void write_mark(struct writer *w, const struct sonde_event *e)
+{
+    write_stack(w, e->process, e->aux);
+    add_place(w, e);
+    add_text(w, sonde_trace_string(w->trace, e->process, e->name));
+    add_stack(w, e->aux);
+    end_row(w, SND_TABLE_marks);
+}
+
+static bool write_event(const struct sonde_event *event, void *user)
+{
+    static const struct {
+        void (*write)(struct writer *, const struct sonde_event *);
+        unsigned tables;
+    } writers[] = {
+        [SONDE_EVENT_SAMPLE] = { write_sample, SND_SQL_ONLY(samples) | SND_SQL_ONLY(stacks) },
+        [SONDE_EVENT_ALLOC] = { write_memory, SND_SQL_ONLY(memory) },
+        [SONDE_EVENT_FREE] = { write_memory, SND_SQL_ONLY(memory) },
+        [SONDE_EVENT_MARK] = { write_mark, SND_SQL_ONLY(marks) | SND_SQL_ONLY(stacks) },
+        [SONDE_EVENT_COUNTER] = { write_counter, SND_SQL_ONLY(counters) },
+    };
+    struct writer *w = user;
+
+    if ((size_t)event->kind < sizeof writers / sizeof writers[0] &&
+        writers[event->kind].tables & w->wanted)
+        writers[event->kind].write(w, event);
+    return !w->stopped;
+}
+
+/* ------------------------------------------------------------------------- walk */
+
+/* The walk begins, perhaps once more: averages start over when they learn what they need. */
+static void on_begin(void *user)
+{
+    struct writer *w = user;
+
+    if (w->begun && !w->stopped && !w->row(w->user, SND_TABLE_ranges, NULL))
+        w->stopped = true;
+    for (uint32_t i = 0; i < w->trace->process_count; i++)
+        w->steps[i].count = 0;
+    snd_map_release(&w->stacks);
+    w->begun = true;
+}
+
+static void on_event(void *user, const struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct writer     *w = user;
+    struct sonde_event event;
+
+    if (w->stopped)
+        return;
+    if (SND_EVENT_KIND(words[0]) == SND_EV_STEP)
+        note_step(w, lane->process, ns, words[1]);
+    else if (snd_event_show(w->trace, lane->thread, ns, words, &event))
+        write_event(&event, w);
+}
+
+/* Ranges, and on the same walk all other events. */
+static enum sonde_status walk_ranges(struct writer *w, struct sonde_error *err)
+{
+    const struct snd_watcher watcher = {
+        .user = w, .begin = on_begin, .count = on_range, .event = on_event
+    };
+    struct sonde_averages *averages = NULL;
+
+    w->steps = calloc((size_t)w->trace->process_count + 1, sizeof *w->steps);
+    if (!w->steps)
+        return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
+    enum sonde_status st = snd_averages_watched(w->trace, NULL, &watcher, &averages, err);
+    sonde_averages_free(averages);
+    for (uint32_t i = 0; i < w->trace->process_count; i++)
+        free(w->steps[i].items);
+    free(w->steps);
+    return st;
+}
+
+/* --------------------------------------------------------------------- the rest */
+
+static void write_processes(struct writer *w)
+{
+    add_string(w, "version");
+    add_string(w, sonde_version());
+    end_row(w, SND_TABLE_trace);
+    add_string(w, "schema");
+    add_string(w, "1");
+    end_row(w, SND_TABLE_trace);
+    for (uint32_t i = 0; i < sonde_trace_process_count(w->trace); i++) {
+        const struct sonde_process *p = sonde_trace_process(w->trace, i);
+        struct sonde_text           key, value;
+        add_number(w, i);
+        add_number(w, p->pid);
+        add_number(w, p->parent_pid);
+        add_string(w, p->host);
+        add_string(w, p->program);
+        add_number(w, p->start_ns);
+        add_number(w, p->stop_ns);
+        add_number(w, p->start_real_ns);
+        add_number(w, p->closed);
+        end_row(w, SND_TABLE_processes);
+        for (uint32_t n = 0; sonde_trace_metadata(w->trace, i, n, &key, &value); n++) {
+            add_number(w, i);
+            add_text(w, key);
+            add_text(w, value);
+            end_row(w, SND_TABLE_metadata);
+        }
+    }
+}
+
+static void write_threads(struct writer *w)
+{
+    for (uint32_t i = 0; i < sonde_trace_thread_count(w->trace); i++) {
+        const struct sonde_thread *t = sonde_trace_thread(w->trace, i);
+        add_number(w, i);
+        add_number(w, t->process);
+        add_number(w, t->tid);
+        add_text(w, t->name);
+        add_number(w, (int64_t)t->lost_events);
+        end_row(w, SND_TABLE_threads);
+    }
+}
+
+static void write_counted(struct writer *w, const struct snd_counted_stack *stack,
+                          const struct snd_counter_names *names)
+{
+    write_stack(w, stack->process, stack->stack);
+    for (uint32_t n = 0; n < names->count; n++) {
+        if (stack->samples[n] == 0 && stack->events[n] == 0)
+            continue;
+        add_number(w, stack->process);
+        add_text(w, names->items[n].name);
+        add_stack(w, stack->stack);
+        add_number(w, (int64_t)stack->samples[n]);
+        add_number(w, (int64_t)stack->events[n]);
+        end_row(w, SND_TABLE_stack_counters);
+    }
+}
+
+static enum sonde_status write_stack_counters(struct writer *w, struct sonde_error *err)
+{
+    struct snd_counter_names  names = { .count = 0 };
+    struct snd_counted_stacks stacks;
+    enum sonde_status         st = snd_counted_stacks_fill(&stacks, w->trace, &names, err);
+
+    for (uint32_t i = 0; st == SONDE_OK && i < stacks.count && !w->stopped; i++)
+        write_counted(w, &stacks.rows[i], &names);
+    if (st == SONDE_OK && w->out_of_memory)
+        st = snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
+    snd_counted_stacks_release(&stacks);
+    return st;
+}
+
+static void write_summary(struct writer *w, const struct sonde_summary *summary)
+{
+    for (size_t i = 0; i < sonde_summary_ledger_count(summary); i++) {
+        const struct sonde_ledger_item *item = sonde_summary_ledger(summary, i);
+        add_string(w, item->key);
+        add_number(w, (int64_t)item->count);
+        add_string(w, item->text);
+        add_number(w, item->is_note);
+        end_row(w, SND_TABLE_ledger);
+    }
+    for (size_t i = 0; i < sonde_summary_step_count(summary); i++) {
+        const struct sonde_step_row *step = sonde_summary_step(summary, i);
+        add_number(w, step->process);
+        add_number(w, (int64_t)step->number);
+        add_number(w, step->start_ns);
+        add_number(w, step->duration_ns);
+        end_row(w, SND_TABLE_steps);
+    }
+}
+
+/* Tables whose rows come from walking events, from ranges, from the summary. */
+#define OF_EVENTS                                                                                  \
+    (SND_SQL_ONLY(samples) | SND_SQL_ONLY(memory) | SND_SQL_ONLY(counters) | SND_SQL_ONLY(marks) | \
+     SND_SQL_ONLY(stacks))
+#define OF_RANGES (SND_SQL_ONLY(ranges) | SND_SQL_ONLY(stacks))
+#define OF_STACK_COUNTERS (SND_SQL_ONLY(stack_counters) | SND_SQL_ONLY(stacks))
+#define OF_SUMMARY (SND_SQL_ONLY(ledger) | SND_SQL_ONLY(steps))
+
+static enum sonde_status walk(struct writer *w, struct sonde_error *err)
+{
+    enum sonde_status st = SONDE_OK;
+
+    if (w->wanted & OF_RANGES)
+        st = walk_ranges(w, err);
+    else if (w->wanted & OF_EVENTS)
+        st = sonde_trace_walk(w->trace, SONDE_BY_TIME, write_event, w, err);
+    if (st == SONDE_OK && (w->out_of_memory || w->text.failed))
+        st = snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
+    return st;
+}
+
+enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, snd_sql_row_fn *row,
+                               void *user, struct sonde_error *err)
+{
+    struct writer         w = { .trace = trace, .wanted = wanted, .row = row, .user = user };
+    struct sonde_summary *summary = NULL;
+    enum sonde_status     st = SONDE_OK;
+
+    if (wanted & OF_SUMMARY) /* it rides along with the walk of ranges */
+        st = snd_summary_begin(trace, &summary, err);
+    if (st == SONDE_OK)
+        st = walk(&w, err);
+    if (st == SONDE_OK && !w.stopped && wanted & SND_SQL_ONLY(gpu_work))
+        st = snd_sql_gpu_rows(trace, row, user, &w.stopped, err);
+    if (st == SONDE_OK && !w.stopped && wanted & OF_STACK_COUNTERS)
+        st = write_stack_counters(&w, err);
+    if (st == SONDE_OK && !w.stopped) {
+        write_processes(&w);
+        write_threads(&w);
+    }
+    if (st == SONDE_OK && !w.stopped && summary) {
+        st = snd_summary_finish(summary, false, err);
+        if (st == SONDE_OK)
+            write_summary(&w, summary);
+    }
+    sonde_summary_free(summary);
+    snd_map_release(&w.stacks);
+    snd_rendered_release(&w.shapes);
+    sonde_buffer_release(&w.text);
+    return st;
+}

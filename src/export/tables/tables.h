@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * export/tables/tables.h - a trace as the rows of relational tables, for SQL formats.
+ *
+ * tables.def lists tables and columns once; a format takes the rows as they come. Memory does not grow with
+ * the events: one walk of the trace, of which nothing is kept but the steps and which stacks were written.
+ *
+ * Layer: export. Threads: as a trace.
+ */
+#ifndef SND_EXPORT_TABLES_TABLES_H
+#define SND_EXPORT_TABLES_TABLES_H
+
+#include "base/error.h"
+#include "sonde/model.h"
+
+enum snd_sql_type { SND_SQL_INTEGER, SND_SQL_REAL, SND_SQL_TEXT };
+
+struct snd_sql_column {
+    const char       *name;
+    enum snd_sql_type type;
+};
+
+#define TABLE(name) SND_TABLE_##name,
+#define COLUMN(name, type)
+#define END
+enum snd_sql_table_id {
+#include "export/tables/tables.def"
+    SND_SQL_TABLES
+};
+#undef TABLE
+#undef COLUMN
+#undef END
+
+#define SND_SQL_COLUMNS_MAX 20
+
+struct snd_sql_table {
+    const char           *name;
+    struct snd_sql_column columns[SND_SQL_COLUMNS_MAX]; /* the last has no name */
+};
+extern const struct snd_sql_table snd_sql_tables[SND_SQL_TABLES];
+size_t                            snd_sql_column_count(const struct snd_sql_table *table);
+/* The column of this name, or SIZE_MAX. */
+size_t snd_sql_column_find(const struct snd_sql_table *table, const char *name);
+
+/* A value of its column's type. Text is borrowed for the call; it may not be UTF-8. */
+struct snd_sql_value {
+    union {
+        int64_t           number;
+        double            real;
+        struct sonde_text text;
+    };
+    bool is_null;
+};
+
+/*
+ * Takes a row, of as many values as its table has columns; NULL: forget the rows of all tables so far, they
+ * come again. False ends the walk.
+ */
+typedef bool snd_sql_row_fn(void *user, enum snd_sql_table_id table,
+                            const struct snd_sql_value *values);
+
+#define SND_SQL_ONLY(table) (1u << SND_TABLE_##table)
+#define SND_SQL_EVERY ((1u << SND_SQL_TABLES) - 1)
+
+/*
+ * Hands over every row of the tables that are `wanted`, bits by number: those of a table in order, the tables in none. Only
+ * what they need is read.
+ */
+SND_CHECKED enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted,
+                                           snd_sql_row_fn *row, void *user,
+                                           struct sonde_error *err);
+
+/* The same of the table gpu_work alone, for snd_sql_rows(); `*stopped` once a row was not taken. */
+SND_CHECKED enum sonde_status snd_sql_gpu_rows(struct sonde_trace *trace, snd_sql_row_fn *row,
+                                               void *user, bool *stopped, struct sonde_error *err);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/events/events.c - every range of a trace, as torch.profiler's events() lists them: the parts are
+ * named in event_rows.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/events/event_rows.h"
+
+static const struct sonde_text own_names[SND_OWN_COUNT] = {
+    [SND_OWN_STEP] = { "ProfilerStep*", 13 },
+    [SND_OWN_MEMORY] = { "[memory]", 8 },
+};
+
+/* Each text has one number, so that texts can be compared by it. */
+static void number_texts(struct sonde_events *e)
+{
+    uint32_t count = e->trace->names.count;
+
+    e->empty = UINT32_MAX;
+    for (uint32_t k = 0; k < SND_OWN_COUNT; k++)
+        e->own[k] = count + k;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct snd_text *name = &e->trace->names.items[i];
+        if (name->length == 0)
+            e->empty = i;
+        for (uint32_t k = 0; k < SND_OWN_COUNT; k++)
+            if (name->length == own_names[k].length &&
+                memcmp(name->bytes, own_names[k].bytes, name->length) == 0)
+                e->own[k] = i;
+    }
+}
+
+struct sonde_text snd_events_name(const struct sonde_events *e, uint32_t name)
+{
+    uint32_t count = e->trace->names.count;
+
+    if (name >= count && name < count + SND_OWN_COUNT)
+        return own_names[name - count];
+    const struct snd_text *found = name < count ? &e->trace->names.items[name]
+                                                : &e->functions.items[name - count - SND_OWN_COUNT];
+    return (struct sonde_text){ found->bytes, found->length };
+}
+
+static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
+{
+    enum sonde_status status = snd_events_walk(e, err);
+
+    if (status == SONDE_OK &&
+        !(snd_events_fold(e) && snd_events_link_functions(e) && snd_events_sort(e)))
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for %u events", e->rows.count);
+    free(e->recent);
+    e->recent = NULL;
+    e->shown.count = e->rows.count;
+    e->shown.uses_gpu = snd_torchgpu_is_recorded(e->trace);
+    if (status == SONDE_OK && !e->options.on_demand)
+        status = snd_events_fill(e, NULL, err);
+    return status;
+}
+
+enum sonde_status sonde_events_new(struct sonde_trace                *trace,
+                                   const struct sonde_events_options *options,
+                                   struct sonde_events **out, struct sonde_error *err)
+{
+    *out = NULL;
+    struct sonde_events *e = calloc(1, sizeof *e);
+    if (!e)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the events");
+    e->trace = trace;
+    if (options)
+        e->options = *options;
+    number_texts(e);
+    enum sonde_status status = build(e, err);
+    if (status == SONDE_OK)
+        *out = e;
+    else
+        sonde_events_free(e);
+    return status;
+}
+
+void sonde_events_free(struct sonde_events *e)
+{
+    if (!e)
+        return;
+    snd_events_release_columns(e);
+    snd_rows_release(&e->rows);
+    snd_texts_release(&e->functions);
+    free(e->torch_threads);
+    free(e->kinds);
+    free(e->extras);
+    free(e->calls);
+    free(e->gpus);
+    free(e);
+}
+
+enum sonde_status sonde_events_fill(struct sonde_events *events, const char *column,
+                                    struct sonde_error *err)
+{
+    return snd_events_fill(events, column, err);
+}
+
+const struct sonde_events_columns *sonde_events_columns(const struct sonde_events *events)
+{
+    return &events->shown;
+}
+
+size_t sonde_events_text_count(const struct sonde_events *e)
+{
+    return (size_t)e->trace->names.count + SND_OWN_COUNT + e->functions.count + 1;
+}
+
+struct sonde_text sonde_events_text(const struct sonde_events *e, uint32_t text)
+{
+    if (text == 0 || text >= sonde_events_text_count(e))
+        return (struct sonde_text){ "", 0 };
+    return snd_events_name(e, text - 1);
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/highlights/highlights.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/plural.h"
+#include "model/gpu/gpu.h"
+#include "model/summary/summary.h"
+
+#define NAMES_SHOWN 3   /* of the rows that a highlight is about */
+#define HALF 50.0       /* per cent of the time that "most of it" is */
+#define ROWS_MOST 8     /* more rows than that are no concentration */
+#define SLOW_TIMES 2.0  /* a step is slow that takes this many times the median: "twice" */
+#define ODD_TIMES 10.0  /* one call is odd that takes this many times the mean ... */
+#define ODD_PERCENT 2.0 /* ... and this much of the time */
+
+/* A number of `ns` or bytes with its unit. */
+struct amount {
+    char text[40];
+};
+
+static struct amount show_time(int64_t ns)
+{
+    struct amount amount;
+    double        us = (double)ns / 1e3;
+
+    if (us >= 1e6)
+        snprintf(amount.text, sizeof amount.text, "%.2f s", us / 1e6);
+    else if (us >= 1e3)
+        snprintf(amount.text, sizeof amount.text, "%.2f ms", us / 1e3);
+    else
+        snprintf(amount.text, sizeof amount.text, "%.1f us", us);
+    return amount;
+}
+
+static struct amount show_bytes(int64_t bytes)
+{
+    static const struct {
+        double      size;
+        const char *name;
+    } units[] = { { 1073741824.0, "GB" }, { 1048576.0, "MB" }, { 1024.0, "KB" }, { 1.0, "B" } };
+    struct amount amount = { "0 B" };
+
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if ((double)bytes >= units[i].size) {
+            snprintf(amount.text, sizeof amount.text, i < 3 ? "%.2f %s" : "%.0f %s",
+                     (double)bytes / units[i].size, units[i].name);
+            break;
+        }
+    }
+    return amount;
+}
+
+static double percent(int64_t part, int64_t whole)
+{
+    return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* The next one, or NULL when there are enough. */
+static struct snd_highlight *add(struct snd_highlights *highlights, const char *link)
+{
+    if (highlights->count == SND_HIGHLIGHTS_MAX)
+        return NULL;
+    struct snd_highlight *highlight = &highlights->items[highlights->count++];
+    highlight->text[0] = highlight->detail[0] = '\0';
+    snprintf(highlight->link, sizeof highlight->link, "%s", link);
+    return highlight;
+}
+
+#define SAY(member, ...) snprintf(member, sizeof(member), __VA_ARGS__)
+#define SHORT(string) (int)((string).length < 60 ? (string).length : 60), (string).bytes
+
+/* -------------------------------------------------------------------- ledger */
+
+static enum sonde_status find_losses(struct sonde_trace *trace, struct snd_highlights *highlights,
+                                     struct sonde_error *err)
+{
+    struct sonde_summary *summary;
+    enum sonde_status     st = sonde_summary_new(trace, &summary, err);
+
+    for (size_t i = 0; st == SONDE_OK && i < sonde_summary_ledger_count(summary); i++) {
+        const struct sonde_ledger_item *item = sonde_summary_ledger(summary, i);
+        struct snd_highlight *highlight = item->is_note ? NULL : add(highlights, "table/ledger");
+        if (!highlight)
+            continue;
+        SAY(highlight->text, "Not all is in the trace: %s", item->text);
+        SAY(highlight->detail, "The ledger has %" PRIu64 " of %s.", item->count, item->key);
+        break; /* the ledger has the others */
+    }
+    if (st == SONDE_OK)
+        sonde_summary_free(summary);
+    return st;
+}
+
+/* ------------------------------------------------------------------ operators */
+
+static int by_self(const void *x, const void *y)
+{
+    const struct sonde_average *a = x, *b = y;
+
+    return (a->self_ns < b->self_ns) - (a->self_ns > b->self_ns);
+}
+
+static void name_rows(char *text, size_t size, const struct sonde_average *rows, size_t count,
+                      int64_t whole_ns)
+{
+    size_t length = 0;
+
+    for (size_t i = 0; i < count && i < NAMES_SHOWN && length < size; i++)
+        length += (size_t)snprintf(text + length, size - length, "%s%.*s %.1f %%", i ? ", " : "",
+                                   SHORT(rows[i].name), percent(rows[i].self_ns, whole_ns));
+    if (count > NAMES_SHOWN && length < size)
+        snprintf(text + length, size - length, ", and %zu more", count - NAMES_SHOWN);
+}
+
+static void find_most(struct snd_highlights *highlights, const struct sonde_average *rows,
+                      size_t count, int64_t whole_ns)
+{
+    int64_t sum = 0;
+    size_t  used = 0;
+
+    while (used < count && used < ROWS_MOST && percent(sum, whole_ns) < HALF)
+        sum += rows[used++].self_ns;
+    struct snd_highlight *highlight = sum > 0 ? add(highlights, "table/ops") : NULL;
+    if (!highlight)
+        return;
+    SAY(highlight->text, "%.0f %% of the time is spent in %zu of %zu range%s",
+        percent(sum, whole_ns), used, count, snd_plural(count));
+    name_rows(highlight->detail, sizeof highlight->detail, rows, used, whole_ns);
+}
+
+static void find_odd(struct snd_highlights *highlights, const struct sonde_average *rows,
+                     size_t count, int64_t whole_ns)
+{
+    const struct sonde_average *worst = NULL;
+
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].count > 2 && percent(rows[i].max_ns, whole_ns) >= ODD_PERCENT &&
+            (double)rows[i].max_ns * (double)rows[i].count >=
+                ODD_TIMES * (double)rows[i].total_ns &&
+            (!worst || rows[i].max_ns > worst->max_ns))
+            worst = &rows[i];
+    struct snd_highlight *highlight = worst ? add(highlights, "table/ops") : NULL;
+    if (!highlight)
+        return;
+    double mean = (double)worst->total_ns / (double)worst->count;
+    SAY(highlight->text, "One call of %.*s takes %s, %.0f times its mean", SHORT(worst->name),
+        show_time(worst->max_ns).text, (double)worst->max_ns / mean);
+    SAY(highlight->detail,
+        "Of %" PRIu64 " calls, which take %s in the mean; the first one often pays for set-up.",
+        worst->count, show_time((int64_t)mean).text);
+}
+
+static enum sonde_status find_operators(struct sonde_trace    *trace,
+                                        struct snd_highlights *highlights, struct sonde_error *err)
+{
+    struct sonde_averages *averages;
+    enum sonde_status      st = sonde_averages_new(trace, NULL, &averages, err);
+
+    if (st != SONDE_OK)
+        return st;
+    size_t                count = 0, all = sonde_averages_count(averages);
+    struct sonde_average *rows = calloc(all + 1, sizeof *rows);
+    int64_t               whole_ns = sonde_averages_totals(averages)->self_ns;
+    for (size_t i = 0; rows && i < all; i++) {
+        struct sonde_average row = sonde_averages_get(averages, i);
+        if (!row.on_device && row.count > 0)
+            rows[count++] = row;
+    }
+    if (!rows) {
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for what is worth knowing");
+    } else if (count > 0) {
+        qsort(rows, count, sizeof *rows, by_self);
+        find_most(highlights, rows, count, whole_ns);
+        find_odd(highlights, rows, count, whole_ns);
+    }
+    free(rows);
+    sonde_averages_free(averages);
+    return st;
+}
+
+/* ------------------------------------------------------------------------ GPU */
+
+static enum sonde_status find_gpu(struct sonde_trace *trace, struct snd_highlights *highlights,
+                                  struct sonde_error *err)
+{
+    struct snd_gpu           *gpu;
+    const struct snd_devices *devices;
+    enum sonde_status         st = snd_trace_devices(trace, &devices, err);
+
+    if (st != SONDE_OK || !devices || devices->count == 0)
+        return st;
+    st = snd_gpu_new(trace, &gpu, err);
+    if (st != SONDE_OK)
+        return st;
+    const struct snd_gpu_device *device = gpu->device_count ? &gpu->devices[0] : NULL;
+    int64_t                      span = device ? device->last_ns - device->first_ns : 0;
+    struct snd_highlight        *highlight = span > 0 ? add(highlights, "table/gpu") : NULL;
+    if (highlight) {
+        unsigned most = 0;
+        for (unsigned i = 1; i < SND_IDLE_REASONS; i++)
+            if (device->idle_ns[i] > device->idle_ns[most])
+                most = i;
+        SAY(highlight->text, "The GPU runs no kernel %.0f %% of the time",
+            100 - percent(device->kernel_ns, span));
+        SAY(highlight->detail, "%s of %s; most of it: %s, %s.",
+            show_time(span - device->kernel_ns).text, show_time(span).text,
+            snd_gpu_reason_words[most], show_time(device->idle_ns[most]).text);
+    }
+    snd_gpu_free(gpu);
+    return SONDE_OK;
+}
+
+/* --------------------------------------------------------------------- memory */
+
+static void tell_holder(struct snd_highlights *highlights, const struct sonde_memory *memory,
+                        size_t index)
+{
+    const struct sonde_memory_device *device = sonde_memory_device(memory, index);
+    const struct sonde_memory_holder *most = NULL;
+
+    for (size_t i = 0; i < sonde_memory_holder_count(memory); i++) {
+        const struct sonde_memory_holder *holder = sonde_memory_holder(memory, i);
+        if (holder->device == index && (!most || holder->peak_bytes > most->peak_bytes))
+            most = holder;
+    }
+    struct snd_highlight *highlight = most && device->peak_bytes > 0 ? add(highlights, "memory")
+                                                                     : NULL;
+    if (!highlight)
+        return;
+    struct sonde_text holder = most->module.length ? most->module : most->name;
+    SAY(highlight->text, "Memory peaks at %s; %.*s holds %.0f %% of it",
+        show_bytes(device->peak_bytes).text, SHORT(holder),
+        percent(most->peak_bytes, device->peak_bytes));
+    SAY(highlight->detail, "%s in %" PRIu64 " block%s allocated by %.*s, %s after the start.",
+        show_bytes(most->peak_bytes).text, most->peak_count, snd_plural(most->peak_count),
+        SHORT(most->name), show_time(device->peak_time_ns).text);
+}
+
+static enum sonde_status find_memory(struct sonde_trace *trace, struct snd_highlights *highlights,
+                                     struct sonde_error *err)
+{
+    struct sonde_memory *memory;
+    /* Without modules, the one that the memory view has shown. */
+    unsigned          groups = highlights->content & SND_HAS_MODULES ? SONDE_GROUP_MODULE : 0;
+    enum sonde_status st = sonde_memory_new_by(trace, groups, 0, &memory, err);
+
+    if (st != SONDE_OK)
+        return st;
+    size_t most = SIZE_MAX;
+    for (size_t i = 0; i < sonde_memory_device_count(memory); i++)
+        if (most == SIZE_MAX || sonde_memory_device(memory, i)->peak_bytes >
+                                    sonde_memory_device(memory, most)->peak_bytes)
+            most = i;
+    if (most != SIZE_MAX)
+        tell_holder(highlights, memory, most);
+    sonde_memory_free(memory);
+    return SONDE_OK;
+}
+
+/* ---------------------------------------------------------------------- steps */
+
+static int by_size(const void *x, const void *y)
+{
+    const int64_t *a = x, *b = y;
+
+    return (*a > *b) - (*a < *b);
+}
+
+static void tell_steps(struct snd_highlights *highlights, int64_t *ns, size_t count)
+{
+    size_t slow = 0;
+
+    qsort(ns, count, sizeof *ns, by_size);
+    int64_t median = ns[count / 2];
+    for (size_t i = 0; i < count; i++)
+        slow += (double)ns[i] >= SLOW_TIMES * (double)median;
+    struct snd_highlight *highlight = median > 0 ? add(highlights, "table/steps") : NULL;
+    if (!highlight)
+        return;
+    if (slow > 0)
+        SAY(highlight->text, "%zu of %zu steps take%s at least twice as long as the median step",
+            slow, count, slow == 1 ? "s" : "");
+    else
+        SAY(highlight->text, "%zu steps of %s each; none takes twice as long", count,
+            show_time(median).text);
+    SAY(highlight->detail, "The median is %s, the shortest %s, the longest %s.",
+        show_time(median).text, show_time(ns[0]).text, show_time(ns[count - 1]).text);
+}
+
+static enum sonde_status find_steps(struct sonde_trace *trace, struct snd_highlights *highlights,
+                                    struct sonde_error *err)
+{
+    struct sonde_summary *summary;
+    enum sonde_status     st = sonde_summary_new(trace, &summary, err);
+
+    if (st != SONDE_OK)
+        return st;
+    size_t   all = sonde_summary_step_count(summary), count = 0;
+    int64_t *ns = calloc(all + 1, sizeof *ns);
+    for (size_t i = 0; ns && i < all; i++)
+        if (snd_summary_step_ran(summary, i))
+            ns[count++] = sonde_summary_step(summary, i)->duration_ns;
+    if (!ns)
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for what is worth knowing");
+    else if (count > 2)
+        tell_steps(highlights, ns, count);
+    free(ns);
+    sonde_summary_free(summary);
+    return st;
+}
+
+/* --------------------------------------------------------- samples, functions */
+
+static void tell_function(struct snd_highlights *highlights, const char *link,
+                          struct sonde_text name, struct sonde_text file, uint32_t line,
+                          double share)
+{
+    struct snd_highlight *highlight = add(highlights, link);
+
+    if (!highlight)
+        return;
+    SAY(highlight->text, "The function %.*s takes %.0f %% of the time itself", SHORT(name), share);
+    SAY(highlight->detail, "%.*s:%" PRIu32, (int)(file.length < 200 ? file.length : 200),
+        file.bytes, line);
+}
+
+static enum sonde_status find_samples(struct sonde_trace *trace, struct snd_highlights *highlights,
+                                      struct sonde_error *err)
+{
+    struct sonde_samples          *samples;
+    struct sonde_sample_functions *functions;
+    enum sonde_status              st = sonde_samples_new(trace, NULL, &samples, err);
+
+    if (st != SONDE_OK)
+        return st;
+    st = sonde_sample_functions_new(samples, &functions, err);
+    if (st == SONDE_OK) {
+        if (functions->count > 0)
+            tell_function(highlights, "flame/samples", functions->rows[0].function,
+                          functions->rows[0].file, functions->rows[0].line,
+                          percent(functions->rows[0].self_ns, functions->whole_ns));
+        sonde_sample_functions_free(functions);
+    }
+    sonde_samples_free(samples);
+    return st;
+}
+
+static enum sonde_status find_functions(struct sonde_trace    *trace,
+                                        struct snd_highlights *highlights, struct sonde_error *err)
+{
+    struct sonde_functions      *functions;
+    const struct sonde_function *most = NULL, *row;
+    int64_t                      whole_ns = 0;
+    enum sonde_status            st = sonde_functions_new(trace, &functions, err);
+
+    if (st != SONDE_OK)
+        return st;
+    for (size_t i = 0; (row = sonde_functions_row(functions, i)) != NULL; i++) {
+        whole_ns += row->self_ns;
+        if (!most || row->self_ns > most->self_ns)
+            most = row;
+    }
+    if (most && whole_ns > 0)
+        tell_function(highlights, "table/functions", most->name, most->file, most->line,
+                      percent(most->self_ns, whole_ns));
+    sonde_functions_free(functions);
+    return st;
+}
+
+enum sonde_status snd_highlights_find(struct sonde_trace *trace, unsigned content,
+                                      struct snd_highlights *out, struct sonde_error *err)
+{
+    /* In the order of what a person wants to know first; `needs`: all of it. */
+    static const struct {
+        unsigned needs;
+        enum sonde_status (*find)(struct sonde_trace *, struct snd_highlights *,
+                                  struct sonde_error *);
+    } finders[] = {
+        { 0, find_losses },
+        { 0, find_operators },
+        { SND_HAS_WORK, find_gpu },
+        { SND_HAS_MEMORY, find_memory },
+        { SND_HAS_STEPS, find_steps },
+        { SND_HAS_SAMPLES, find_samples },
+        { SND_HAS_FUNCTIONS, find_functions },
+    };
+    enum sonde_status st = SONDE_OK;
+
+    out->content = content;
+    out->count = 0;
+    for (size_t i = 0; i < sizeof finders / sizeof finders[0] && st == SONDE_OK &&
+                       out->count < SND_HIGHLIGHTS_MAX;
+         i++)
+        if ((finders[i].needs & ~content) == 0)
+            st = finders[i].find(trace, out, err);
+    return st;
+}

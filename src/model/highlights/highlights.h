@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/highlights/highlights.h - the few things about a trace that are worth knowing first.
+ *
+ * Each is a sentence with its numbers, a second one that explains it, and the place in the report page
+ * where it is seen. What the trace has nothing of is not spoken of. docs/REPORT_PAGE.md has the rules.
+ *
+ * Layer: model. Threads: as the trace.
+ */
+#ifndef SND_MODEL_HIGHLIGHTS_HIGHLIGHTS_H
+#define SND_MODEL_HIGHLIGHTS_HIGHLIGHTS_H
+
+#include "base/error.h"
+#include "sonde/model.h"
+
+#define SND_HIGHLIGHTS_MAX 5
+
+struct snd_highlight {
+    char text[320], detail[320];
+    char link[64]; /* "table/ops": a part of the page */
+};
+
+struct snd_highlights {
+    unsigned             content; /* of the trace: enum snd_content, or-ed */
+    struct snd_highlight items[SND_HIGHLIGHTS_MAX];
+    size_t               count;
+};
+
+/* What a trace has, beside ranges: what it has not is not looked for. */
+enum snd_content {
+    SND_HAS_MODULES = 1,
+    SND_HAS_SAMPLES = 2,
+    SND_HAS_STEPS = 4,
+    SND_HAS_MEMORY = 8,
+    SND_HAS_FUNCTIONS = 16,
+    SND_HAS_WORK = 32, /* of GPUs */
+};
+
+/* Errors: SONDE_E_NOMEM and those of the models that it asks. */
+SND_CHECKED enum sonde_status snd_highlights_find(struct sonde_trace *trace, unsigned content,
+                                                  struct snd_highlights *out,
+                                                  struct sonde_error    *err);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/memory/memory_holders.h - what memory_peaks.c follows, and memory_result.c makes results of.
+ *
+ * Layer: model. Threads: one at a time.
+ */
+#ifndef SND_MODEL_MEMORY_MEMORY_HOLDERS_H
+#define SND_MODEL_MEMORY_MEMORY_HOLDERS_H
+
+#include "base/map.h"
+#include "model/gpu/launches.h"
+#include "model/place_texts.h"
+
+#define DEVICES_MAX 256u
+#define BUCKETS 256u /* of time, four points each: 1,024 points a device */
+#define NO_RANGE UINT32_MAX
+
+struct live { /* an allocation that was not freed */
+    int64_t  bytes;
+    uint32_t holder, next_free;
+};
+
+/* The course of the live bytes within a slice of time. */
+struct bucket {
+    struct {
+        int64_t time_ns, bytes;
+    } first, least, most, last;
+    bool any;
+};
+
+/* When most was held, and how much of it the trace has the allocations of. */
+struct peak {
+    int64_t  bytes, now_bytes, time_ns;
+    uint64_t event; /* its number */
+};
+
+/*
+ * What is held is `now`, of allocations in the trace, and what is left of before the recording. How
+ * much that was follows from the allocator's counter, at whichever moment it comes (has_before):
+ * until then only its change is known, which is enough to find the peak.
+ */
+struct device {
+    struct sonde_memory_device shown;
+    int64_t                    now_bytes;
+    int64_t                    earlier_bytes; /* change of what was held before; 0 or less */
+    uint64_t                   now_count, events;
+    struct peak                peak, whole;    /* of `now`; of `now` and `earlier` */
+    int64_t                    before_at_peak; /* of before_bytes, what was left */
+    int64_t                    before_at_end;
+    int64_t                    reserved_bytes; /* -1: not known yet */
+    uint64_t                   peak_event;     /* that of the one that counts */
+    int64_t                    first_ns, last_ns;
+    bool                       has_before;
+    struct bucket             *buckets;
+};
+
+struct holder {
+    struct sonde_memory_holder shown;
+    int64_t                    now_bytes;
+    uint64_t                   now_count;
+    uint32_t                   stack; /* number of its text plus one */
+};
+
+struct sonde_memory {
+    struct sonde_trace        *trace;
+    struct device             *devices;
+    struct holder             *holders;
+    struct live               *lives;
+    struct sonde_memory_point *points;
+    uint32_t            device_count, device_room, holder_count, holder_room, live_count, live_room;
+    uint32_t            point_count, point_room;
+    uint32_t            free_live; /* plus one: a list through next_free */
+    struct snd_map      by_device, by_holder, by_address;
+    bool                second;   /* walk */
+    unsigned            groups;   /* enum sonde_group */
+    struct snd_launches launches; /* of places, where holders are grouped by them */
+    struct snd_place_texts texts;
+    struct snd_assembly    assembly;
+};
+
+/* Makes holders and points of what was followed; false: memory is out. */
+bool snd_memory_finish(struct sonde_memory *memory);
+
+#endif

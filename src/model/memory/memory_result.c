@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/memory/memory_result.c - the holders and points of model/memory/memory_peaks.c, sorted, and the calls that return them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/kept.h"
+#include "model/memory/memory_holders.h"
+
+static bool add_point(struct sonde_memory *m, uint32_t device, int64_t time_ns, int64_t bytes)
+{
+    const struct sonde_memory_point *last = m->point_count ? &m->points[m->point_count - 1] : NULL;
+
+    if (last && last->device == device && last->time_ns == time_ns && last->bytes == bytes)
+        return true;
+    if (!snd_grow(&m->points, &m->point_room, m->point_count, sizeof *m->points))
+        return false;
+    m->points[m->point_count++] = (struct sonde_memory_point){ device, time_ns, bytes };
+    return true;
+}
+
+static bool add_bucket(struct sonde_memory *m, uint32_t device, const struct bucket *b)
+{
+    bool    least_first = b->least.time_ns <= b->most.time_ns;
+    int64_t time1 = least_first ? b->least.time_ns : b->most.time_ns;
+    int64_t bytes1 = least_first ? b->least.bytes : b->most.bytes;
+    int64_t time2 = least_first ? b->most.time_ns : b->least.time_ns;
+    int64_t bytes2 = least_first ? b->most.bytes : b->least.bytes;
+
+    return !b->any || (add_point(m, device, b->first.time_ns, b->first.bytes) &&
+                       add_point(m, device, time1, bytes1) && add_point(m, device, time2, bytes2) &&
+                       add_point(m, device, b->last.time_ns, b->last.bytes));
+}
+
+static int compare_text(struct sonde_text a, struct sonde_text b)
+{
+    int order = memcmp(a.bytes, b.bytes, a.length < b.length ? a.length : b.length);
+
+    return order ? order : (a.length > b.length) - (a.length < b.length);
+}
+
+/* The largest at the peak first, then the largest at the end. */
+static int compare_holder(const void *x, const void *y)
+{
+    const struct sonde_memory_holder *a = &((const struct holder *)x)->shown;
+    const struct sonde_memory_holder *b = &((const struct holder *)y)->shown;
+
+    if (a->device != b->device)
+        return a->device < b->device ? -1 : 1;
+    if (a->peak_bytes != b->peak_bytes)
+        return a->peak_bytes > b->peak_bytes ? -1 : 1;
+    if (a->end_bytes != b->end_bytes)
+        return a->end_bytes > b->end_bytes ? -1 : 1;
+    int order = compare_text(a->name, b->name);
+    if (order == 0)
+        order = compare_text(a->module, b->module);
+    return order ? order : compare_text(a->stack, b->stack);
+}
+
+/* What the allocator had in use already: by whom is not known. */
+static bool add_before(struct sonde_memory *m, uint32_t device)
+{
+    const struct device *d = &m->devices[device];
+
+    if (d->before_at_peak <= 0 && d->before_at_end <= 0)
+        return true;
+    if (!snd_grow(&m->holders, &m->holder_room, m->holder_count, sizeof *m->holders))
+        return false;
+    m->holders[m->holder_count++] =
+        (struct holder){ .shown = { .device = device,
+                                    .name = { "(before the recording)", 22 },
+                                    .module = { "", 0 },
+                                    .stack = { "", 0 },
+                                    .peak_bytes = d->before_at_peak,
+                                    .end_bytes = d->before_at_end } };
+    return true;
+}
+
+bool snd_memory_finish(struct sonde_memory *m)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < m->holder_count; i++) {
+        struct holder *h = &m->holders[i];
+        h->shown.end_bytes = h->now_bytes;
+        h->shown.end_count = h->now_count;
+        h->shown.stack = snd_place_text(&m->texts, h->stack);
+        /* Who held nothing at either moment is not a holder. */
+        if (h->shown.peak_count > 0 || h->shown.end_count > 0)
+            m->holders[kept++] = *h;
+    }
+    m->holder_count = kept;
+    for (uint32_t i = 0; i < m->device_count; i++)
+        if (!add_before(m, i))
+            return false;
+    if (m->holder_count > 0)
+        qsort(m->holders, m->holder_count, sizeof *m->holders, compare_holder);
+    for (uint32_t i = 0; i < m->device_count; i++)
+        for (uint32_t k = 0; k < BUCKETS; k++)
+            if (!add_bucket(m, i, &m->devices[i].buckets[k]))
+                return false;
+    return true;
+}
+
+void sonde_memory_free(struct sonde_memory *m)
+{
+    if (!m || snd_kept_return(m->trace, m))
+        return;
+    for (uint32_t i = 0; i < m->device_count; i++)
+        free(m->devices[i].buckets);
+    free(m->devices);
+    free(m->holders);
+    free(m->lives);
+    free(m->points);
+    snd_map_release(&m->by_device);
+    snd_map_release(&m->by_holder);
+    snd_map_release(&m->by_address);
+    snd_launches_release(&m->launches);
+    snd_place_texts_release(&m->texts);
+    free(m);
+}
+
+size_t sonde_memory_device_count(const struct sonde_memory *memory)
+{
+    return memory->device_count;
+}
+
+const struct sonde_memory_device *sonde_memory_device(const struct sonde_memory *memory, size_t i)
+{
+    return i < memory->device_count ? &memory->devices[i].shown : NULL;
+}
+
+size_t sonde_memory_holder_count(const struct sonde_memory *memory)
+{
+    return memory->holder_count;
+}
+
+const struct sonde_memory_holder *sonde_memory_holder(const struct sonde_memory *memory, size_t i)
+{
+    return i < memory->holder_count ? &memory->holders[i].shown : NULL;
+}
+
+size_t sonde_memory_point_count(const struct sonde_memory *memory)
+{
+    return memory->point_count;
+}
+
+const struct sonde_memory_point *sonde_memory_point(const struct sonde_memory *memory, size_t i)
+{
+    return i < memory->point_count ? &memory->points[i] : NULL;
+}

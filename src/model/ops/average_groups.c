@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/ops/average_groups.c - which group a range belongs to.
+ *
+ * By name alone a group is found by indexing an array; with more, by a hash table behind a
+ * cache of the latest group of each name.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "format/fields.h"
+#include "model/ops/averages.h"
+#include "model/torch_stacks.h"
+
+/* ------------------------------------------------------ texts of a group */
+
+static bool format_shapes(struct sonde_averages *a, uint32_t process, uint32_t id, uint32_t *text)
+{
+    char   small[512], *buffer = small;
+    size_t length = snd_trace_shapes(a->trace, process, id, false, small, sizeof small);
+
+    if (length >= sizeof small) {
+        buffer = malloc(length + 1);
+        if (!buffer)
+            return false;
+        snd_trace_shapes(a->trace, process, id, false, buffer, length + 1);
+    }
+    bool added = snd_texts_add(&a->texts, buffer, length, text);
+    if (buffer != small)
+        free(buffer);
+    return added;
+}
+
+/* "file(line): function", innermost first, one a line: torch's notation. */
+static bool format_stack(struct sonde_averages *a, uint32_t process, uint32_t id, uint32_t *text)
+{
+    struct sonde_buffer lines = { 0 };
+
+    snd_stack_text(a->trace, process, id, a->options.stack_depth, '\n', &lines);
+    bool added = !lines.failed &&
+                 snd_texts_add(&a->texts, snd_buf_string(&lines), lines.length, text);
+    sonde_buffer_release(&lines);
+    return added;
+}
+
+typedef bool format_fn(struct sonde_averages *a, uint32_t process, uint32_t id, uint32_t *text);
+
+/* The text id of a shapes or stack id; UINT32_MAX for none. */
+static uint32_t find_text(struct sonde_averages *a, uint32_t process, uint32_t id, uint32_t **cache,
+                          uint32_t count, format_fn *format)
+{
+    uint32_t text;
+
+    if (id == 0 || id >= count)
+        return UINT32_MAX;
+    if (!*cache && !(*cache = calloc(count, sizeof **cache))) {
+        snd_average_give_up(a);
+        return UINT32_MAX;
+    }
+    if ((*cache)[id] == 0) {
+        if (!format(a, process, id, &text)) {
+            snd_average_give_up(a);
+            return UINT32_MAX;
+        }
+        (*cache)[id] = text + 1;
+    }
+    return (*cache)[id] - 1;
+}
+
+/* ---------------------------------------------------- stacks of backward ranges */
+
+static struct snd_key sequence_key(const struct snd_lane *lane, uint32_t thread, int64_t sequence)
+{
+    return (struct snd_key){ SND_PAIR(thread, lane->process), (uint64_t)sequence, 0 };
+}
+
+/* A forward operator closes before its backward begins; an outer one closes after an inner one. */
+void snd_average_note_forward(struct sonde_averages *a, const struct snd_lane *lane,
+                              const struct snd_range *r)
+{
+    if (r->sequence < 0 || r->is_back)
+        return;
+    struct snd_key key = sequence_key(lane, snd_torch_thread(&a->assembly, lane), r->sequence);
+    uint32_t       at;
+    if (snd_map_get(&a->by_sequence, key, &at)) {
+        if (r->start_ns <= a->forwards[at].start_ns)
+            a->forwards[at] = (struct snd_average_forward){ r->start_ns, r->stack };
+        return;
+    }
+    if (!snd_grow(&a->forwards, &a->forward_room, a->forward_count, sizeof *a->forwards) ||
+        !snd_map_put(&a->by_sequence, key, a->forward_count)) {
+        snd_average_give_up(a);
+        return;
+    }
+    a->forwards[a->forward_count++] = (struct snd_average_forward){ r->start_ns, r->stack };
+}
+
+/* What runs backward was called from where its forward operator was, a call of a GPU's API from where its was. */
+static uint32_t find_stack(const struct sonde_averages *a, const struct snd_lane *lane,
+                           const struct snd_range *r)
+{
+    const struct snd_open_range *owner = r->api != 0 ? snd_torchgpu_owner(lane) : NULL;
+    uint32_t                     at;
+
+    if (!r->is_back)
+        return owner ? owner->range.stack : r->stack;
+    struct snd_key key = sequence_key(lane, r->back_thread, r->back_sequence);
+    return snd_map_get(&a->by_sequence, key, &at) ? a->forwards[at].stack : 0;
+}
+
+/* ------------------------------------------------------------------- groups */
+
+static const struct snd_average_group no_group = { 0,          SONDE_NONE, SONDE_NONE,
+                                                   SONDE_NONE, SONDE_NONE, SONDE_NONE,
+                                                   SONDE_NONE, false,      false };
+
+/* Names and threads are fewer than 2^30, so that bits are to be had. */
+static struct snd_key make_key(const struct snd_average_group *g)
+{
+    uint32_t where = g->thread != SONDE_NONE    ? g->thread << 1 | 1
+                     : g->process != SONDE_NONE ? g->process << 1
+                                                : SONDE_NONE;
+
+    return (struct snd_key){ SND_PAIR(g->name << 2 | (uint32_t)g->on_device << 1 | g->user, where),
+                             SND_PAIR(g->shapes, g->stack), SND_PAIR(g->module, g->overload) };
+}
+
+static struct snd_average_group make_group(struct sonde_averages *a, const struct snd_lane *lane,
+                                           const struct snd_range *r, uint32_t name)
+{
+    const unsigned            groups = a->options.groups;
+    const struct snd_tables  *t = &lane->from->tables;
+    struct snd_average_texts *cache = &a->caches[lane->process];
+    struct snd_average_group  g = no_group;
+
+    g.name = name;
+    g.user = r->scope == SONDE_SCOPE_USER;
+    if (groups & SONDE_GROUP_PROCESS)
+        g.process = lane->process;
+    if (groups & SONDE_GROUP_THREAD) {
+        g.process = lane->process;
+        g.thread = lane->thread;
+    }
+    if (groups & SONDE_GROUP_SHAPE)
+        g.shapes = find_text(a, lane->process, r->shapes, &cache->shapes, t->shape_count,
+                             format_shapes);
+    if (groups & SONDE_GROUP_STACK)
+        g.stack = find_text(a, lane->process, find_stack(a, lane, r), &cache->stacks,
+                            t->stack_count, format_stack);
+    if (groups & SONDE_GROUP_MODULE && r->module != 0)
+        g.module = snd_name_of(lane->from, r->module);
+    if (groups & SONDE_GROUP_OVERLOAD && r->overload != 0)
+        g.overload = snd_name_of(lane->from, r->overload);
+    return g;
+}
+
+/* Row number plus one; 0 when memory is out. */
+static uint32_t find_group(struct sonde_averages *a, const struct snd_average_group *g)
+{
+    struct snd_key             key = make_key(g);
+    struct snd_average_latest *latest =
+        &a->latest[g->name]; /* few names are a person's and an operator's */
+    uint32_t row;
+
+    if (latest->row != 0 && memcmp(&latest->key, &key, sizeof key) == 0)
+        return latest->row;
+    if (snd_map_get(&a->groups, key, &row)) {
+        row++;
+    } else {
+        row = snd_average_add_row(a, g);
+        if (row != 0 && !snd_map_put(&a->groups, key, row - 1)) {
+            snd_average_give_up(a);
+            return 0;
+        }
+    }
+    *latest = (struct snd_average_latest){ key, row };
+    return row;
+}
+
+/* Row number plus one of a name alone; 0 when memory is out. */
+static uint32_t find_name(struct sonde_averages *a, uint32_t name, bool user, bool on_device)
+{
+    uint32_t *row = &a->by_name[4 * (size_t)name + 2 * on_device + user];
+
+    if (*row == 0) {
+        struct snd_average_group g = no_group;
+        g.name = name;
+        g.user = user;
+        g.on_device = on_device;
+        *row = snd_average_add_row(a, &g);
+    }
+    return *row;
+}
+
+struct snd_average_row *snd_average_find_row(struct sonde_averages *a, const struct snd_lane *lane,
+                                             const struct snd_range *r, uint32_t name)
+{
+    uint32_t row;
+
+    if (a->options.groups != 0) {
+        struct snd_average_group g = make_group(a, lane, r, name);
+        row = find_group(a, &g);
+    } else {
+        row = find_name(a, name, r->scope == SONDE_SCOPE_USER, false);
+    }
+    return row != 0 ? &a->rows[row - 1] : NULL;
+}
+
+struct snd_average_row *snd_average_find_gpu_row(struct sonde_averages *a, uint32_t process,
+                                                 uint32_t thread, uint32_t name, bool user)
+{
+    struct snd_average_group g = no_group;
+    uint32_t                 row;
+
+    g.name = name;
+    g.user = user;
+    g.on_device = true;
+    if (a->options.groups & (SONDE_GROUP_PROCESS | SONDE_GROUP_THREAD))
+        g.process = process;
+    if (a->options.groups & SONDE_GROUP_THREAD && thread != SND_NO_LAUNCH)
+        g.thread = thread;
+    row = a->options.groups != 0 ? find_group(a, &g) : find_name(a, name, user, true);
+    return row != 0 ? &a->rows[row - 1] : NULL;
+}
+
+void snd_average_end_groups(struct sonde_averages *a)
+{
+    for (uint32_t i = 0; a->caches && i < a->trace->process_count; i++) {
+        free(a->caches[i].shapes);
+        free(a->caches[i].stacks);
+    }
+    free(a->caches);
+    free(a->by_name);
+    free(a->latest);
+    free(a->forwards);
+    snd_map_release(&a->by_sequence);
+    snd_map_release(&a->groups);
+    snd_live_release(&a->live);
+    a->caches = NULL;
+    a->by_name = NULL;
+    a->latest = NULL;
+    a->forwards = NULL;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/ops/averages.c - one row for each group of ranges, in one pass, keeping no event.
+ *
+ * A range that is the only child of one of the same name is folded into it, as torch.profiler
+ * does. Whether it stays the only one is known when the next child begins or the parent ends:
+ * until then its parent holds it (struct snd_open_range).
+ */
+#include "model/ops/averages.h"
+
+#include <stdlib.h>
+
+#include "format/fields.h"
+#include "model/kept.h"
+
+#define STACK_DEPTH_DEFAULT 5u
+#define STACK_DEPTH_MAX 256u
+
+/* ------------------------------------------------------------------- ranges */
+
+/* torch's list is by start, then the longer one first. */
+static bool is_first(const struct snd_average_row *row, const struct snd_lane *lane,
+                     const struct snd_range *r)
+{
+    int64_t end_ns = snd_add(r->start_ns, r->total_ns);
+
+    if (r->start_ns != row->first_ns)
+        return r->start_ns < row->first_ns;
+    if (end_ns != row->first_end_ns)
+        return end_ns > row->first_end_ns;
+    if (lane->thread != row->first_thread)
+        return lane->thread < row->first_thread;
+    return r->serial < row->first_serial;
+}
+
+static void note_first(struct snd_average_row *row, const struct snd_lane *lane,
+                       const struct snd_range *r, bool is_top)
+{
+    row->first_ns = r->start_ns;
+    row->first_end_ns = snd_add(r->start_ns, r->total_ns);
+    row->first_thread = lane->thread;
+    row->first_serial = r->serial;
+    row->scope = r->scope;
+    row->is_async = r->is_async;
+    row->has_parent = !is_top;
+}
+
+/* Most ranges have times alone. */
+static bool has_more(const struct snd_range *r)
+{
+    return (r->cpu_bytes | r->child_cpu_bytes | r->device_bytes | r->child_device_bytes |
+            r->launched_ns | r->launched_inside_ns) != 0 ||
+           r->flops != 0 || r->macs != 0 || r->moved_bytes != 0;
+}
+
+void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
+                       const struct snd_range *r, bool is_top)
+{
+    int64_t self_ns = snd_sub(r->total_ns, r->child_ns);
+
+    a->totals.self_ns = snd_add(a->totals.self_ns, self_ns);
+    a->totals.has_shapes |= r->shapes != 0;
+    a->totals.has_stacks |= r->stack != 0;
+    a->totals.has_flops |= r->flops > 0;
+    a->totals.has_overloads |= r->overload != 0;
+    if (a->options.groups & SONDE_GROUP_STACK)
+        snd_average_note_forward(a, lane, r);
+    if (a->options.top_level && !is_top)
+        return;
+    struct snd_average_row *row = snd_average_find_row(a, lane, r,
+                                                       snd_average_canonical(a, r->name));
+    if (!row)
+        return;
+    if (row->count == 0 || r->total_ns < row->min_ns)
+        row->min_ns = r->total_ns;
+    if (row->count == 0 || r->total_ns > row->max_ns)
+        row->max_ns = r->total_ns;
+    if (is_first(row, lane, r))
+        note_first(row, lane, r, is_top);
+    if (a->watcher)
+        a->watcher->count(a->watcher->user, snd_average_id(a, row), lane, r);
+    row->count++;
+    row->total_ns = snd_add(row->total_ns, r->total_ns);
+    row->self_ns = snd_add(row->self_ns, self_ns);
+    if (!has_more(r))
+        return;
+    const struct snd_average_more more = {
+        .cpu_bytes = r->cpu_bytes,
+        .self_cpu_bytes = snd_sub(r->cpu_bytes, r->child_cpu_bytes),
+        .device_bytes = r->device_bytes,
+        .self_device_bytes = snd_sub(r->device_bytes, r->child_device_bytes),
+        .device_ns = r->is_async ? 0 : snd_add(r->launched_ns, r->launched_inside_ns),
+        .self_device_ns = r->is_async ? 0 : r->launched_ns,
+        .flops = r->flops,
+        .macs = r->macs,
+        .moved_bytes = r->moved_bytes,
+    };
+    if (!snd_average_add_more(a, row, &more))
+        snd_average_give_up(a);
+}
+
+static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent)
+{
+    (void)range;
+    if (parent && parent->holds) { /* not an only child after all */
+        snd_average_count(user, lane, &parent->held, false);
+        parent->holds = false;
+    }
+}
+
+/* Takes the place of the only child: its children become the range's own. */
+static void fold(struct snd_range *into, const struct snd_range *child, bool is_torch)
+{
+    into->child_ns = child->child_ns;
+    into->child_cpu_bytes = child->child_cpu_bytes;
+    into->child_device_bytes = child->child_device_bytes;
+    into->launched_ns = snd_add(into->launched_ns, child->launched_ns);
+    into->launched_inside_ns = child->launched_inside_ns;
+    if (into->flops <= 0 && !is_torch) {
+        into->flops = child->flops;
+        into->macs = child->macs;
+        into->moved_bytes = child->moved_bytes;
+    }
+    if (into->shapes == 0)
+        into->shapes = child->shapes;
+    if (into->stack == 0)
+        into->stack = child->stack;
+    if (into->module == 0)
+        into->module = child->module;
+}
+
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                     struct snd_open_range *parent)
+{
+    struct sonde_averages *a = user;
+
+    range->range.node = range->place; /* for a watcher: how deep it lies */
+    if (a->gpu.devices && snd_torchgpu_close(&a->gpu, lane, range, parent) && range->holds) {
+        snd_average_count(a, lane, &range->held, false); /* not an only child after all */
+        range->holds = false;
+    }
+    if (range->holds && range->range.is_async)
+        snd_average_count(a, lane, &range->held, true); /* it has no children */
+    else if (range->holds)
+        fold(&range->range, &range->held, a->options.flops == SONDE_FLOPS_TORCH);
+    if (parent && parent->range.children == 1 && snd_range_folds(&parent->range, &range->range) &&
+        snd_average_canonical(a, parent->range.name) ==
+            snd_average_canonical(a, range->range.name)) {
+        parent->held = range->range;
+        parent->holds = true;
+        return;
+    }
+    snd_average_count(a, lane, &range->range, parent == NULL);
+}
+
+static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                         uint8_t key)
+{
+    struct sonde_averages *a = user;
+
+    if (key == SND_ATTR_API)
+        snd_torchgpu_call(&a->gpu, lane, range);
+}
+
+/* ------------------------------------------------------------------- memory */
+
+static void hand_event(const struct sonde_averages *a, const struct snd_lane *lane, int64_t ns,
+                       const uint64_t *words)
+{
+    if (a->watcher && a->watcher->event)
+        a->watcher->event(a->watcher->user, lane, ns, words);
+}
+
+/* Memory that belongs to no range has a row of its own, as torch's unclaimed records. */
+static void count_unclaimed(struct sonde_averages *a, struct snd_lane *lane, int64_t ns,
+                            int64_t bytes, bool is_cpu)
+{
+    const struct snd_range  none = { 0 };
+    struct snd_average_row *row = snd_average_find_row(a, lane, &none,
+                                                       a->trace->names.count + SND_AVERAGE_MEMORY);
+
+    if (!row)
+        return;
+    row->count++;
+    if (ns < row->first_ns) {
+        row->first_ns = row->first_end_ns = ns;
+        row->first_thread = lane->thread;
+    }
+    int64_t                       cpu = is_cpu ? bytes : 0, device = is_cpu ? 0 : bytes;
+    const struct snd_average_more more = {
+        .cpu_bytes = cpu, .self_cpu_bytes = cpu, .device_bytes = device, .self_device_bytes = device
+    };
+    if (!snd_average_add_more(a, row, &more))
+        snd_average_give_up(a);
+}
+
+static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
+                      struct snd_open_range *innermost)
+{
+    struct sonde_averages *a = user;
+    bool                   is_cpu = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0;
+    int64_t                bytes = snd_net_bytes(words);
+
+    hand_event(a, lane, ns, words);
+    a->totals.has_memory = true;
+    a->totals.has_device_memory |= !is_cpu;
+    if (!a->assembly.by_time && a->trace->thread_count > 1) {
+        a->needs_time = true; /* start over: it may be that of other threads' ranges as well */
+        a->assembly.visitor.stop = true;
+        return;
+    }
+    if (a->tracks_live) {
+        struct snd_live_change change = snd_live_event(&a->live, lane->process, words);
+        if (!change.known)
+            return;
+        bytes = change.counted;
+        if (a->live.failed)
+            snd_average_give_up(a);
+    } else if (words[3] == 0 && SND_EVENT_KIND(words[0]) == SND_EV_FREE && words[2] != 0) {
+        a->needs_live = true; /* start over, with the sizes */
+        a->assembly.visitor.stop = true;
+        return;
+    }
+    bool shared = snd_share_memory(&a->assembly, lane, words, bytes);
+    if (innermost)
+        snd_range_memory(&innermost->range, words, bytes);
+    else if (!shared)
+        count_unclaimed(a, lane, ns, bytes, is_cpu);
+}
+
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct sonde_averages *a = user;
+
+    hand_event(a, lane, ns, words);
+    if (a->watcher->step && SND_EVENT_KIND(words[0]) == SND_EV_STEP)
+        a->watcher->step(a->watcher->user, lane, ns);
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+static bool prepare(struct sonde_averages *a)
+{
+    a->name_count = a->trace->names.count + SND_AVERAGE_NAMES;
+    a->caches = calloc((size_t)a->trace->process_count + 1, sizeof *a->caches);
+    a->shown = calloc(1, sizeof *a->shown);
+    if (a->options.groups != 0)
+        a->latest = calloc(a->name_count, sizeof *a->latest);
+    else
+        a->by_name = calloc(4 * (size_t)a->name_count, sizeof *a->by_name);
+    return a->caches && a->shown && (a->latest || a->by_name);
+}
+
+static void clear(struct sonde_averages *a)
+{
+    snd_average_end_groups(a);
+    snd_texts_release(&a->texts);
+    snd_torchgpu_release(&a->gpu);
+    free(a->rows);
+    free(a->mores);
+    free(a->group_list);
+    if (a->shown) {
+        snd_arena_release(&a->shown->arena);
+        free(a->shown->rows);
+        free(a->shown);
+    }
+}
+
+static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
+{
+    const struct snd_consumer consumer = { .user = a,
+                                           .flops = a->options.flops,
+                                           .open = on_open,
+                                           .close = on_close,
+                                           .memory = on_memory,
+                                           .other = a->watcher ? on_other : NULL,
+                                           .attribute = on_attribute };
+    /* A free may be of what another thread took, a backward range of another thread's forward. */
+    bool by_time = a->tracks_live || a->by_time || (a->options.groups & SONDE_GROUP_STACK);
+
+    if (!prepare(a))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
+    if (a->watcher)
+        a->watcher->begin(a->watcher->user);
+    enum sonde_status status = snd_torchgpu_begin(&a->gpu, a->trace, err);
+    if (status != SONDE_OK)
+        return status;
+    status = snd_assemble(&a->assembly, a->trace, by_time ? SONDE_BY_TIME : SONDE_BY_THREAD,
+                          &consumer, err);
+    a->totals.events = a->assembly.stats.walk.events;
+    a->totals.ranges = a->assembly.stats.ranges;
+    a->totals.unmatched_frees = a->live.unmatched;
+    a->totals.uses_gpu = snd_torchgpu_is_recorded(a->trace);
+    if (status == SONDE_OK && !a->assembly.visitor.stop && !snd_average_add_gpu(a))
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the GPUs did");
+    snd_assembly_release(&a->assembly);
+    return status;
+}
+
+static void free_averages(void *averages)
+{
+    sonde_averages_free(averages);
+}
+
+/* What averages are told apart by. */
+static uint64_t options_key(const struct sonde_averages_options *options)
+{
+    uint32_t depth = 0;
+
+    if (!options)
+        return 0;
+    if (options->groups & SONDE_GROUP_STACK)
+        depth = options->stack_depth < STACK_DEPTH_MAX ? options->stack_depth : STACK_DEPTH_MAX;
+    return (uint64_t)options->groups << 32 | depth << 8 | (unsigned)options->top_level << 4 |
+           (unsigned)options->flops;
+}
+
+enum sonde_status sonde_averages_new(struct sonde_trace                  *trace,
+                                     const struct sonde_averages_options *options,
+                                     struct sonde_averages **out, struct sonde_error *err)
+{
+    uint64_t key = options_key(options);
+
+    *out = snd_kept_lend(trace, free_averages, key);
+    if (*out)
+        return SONDE_OK;
+    enum sonde_status status = snd_averages_watched(trace, options, NULL, out, err);
+    if (status == SONDE_OK)
+        snd_kept_add(trace, free_averages, key, *out);
+    return status;
+}
+
+enum sonde_status snd_averages_watched(struct sonde_trace                  *trace,
+                                       const struct sonde_averages_options *options,
+                                       const struct snd_watcher            *watcher,
+                                       struct sonde_averages **out, struct sonde_error *err)
+{
+    static const struct sonde_averages_options by_name;
+    struct sonde_averages                      fresh = { .trace = trace,
+                                                         .options = options ? *options : by_name,
+                                                         .watcher = watcher,
+                                                         .by_time = watcher != NULL };
+
+    *out = NULL;
+    if (fresh.options.groups & (SONDE_GROUP_OPERATOR | SONDE_GROUP_GRID | SONDE_GROUP_DEVICE))
+        return snd_fail(err, SONDE_E_ARGUMENT,
+                        "averages cannot be grouped by operator, grid or device: those are groups "
+                        "of the view 'kernels'");
+    if (fresh.options.stack_depth == 0)
+        fresh.options.stack_depth = STACK_DEPTH_DEFAULT;
+    if (fresh.options.stack_depth > STACK_DEPTH_MAX)
+        fresh.options.stack_depth = STACK_DEPTH_MAX;
+    struct sonde_averages *a = malloc(sizeof *a);
+    if (!a)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
+    enum sonde_status status;
+    for (;;) { /* what the walk meets may ask for another: at most three times */
+        bool keyed = trace->is_keyed;
+        *a = fresh;
+        status = walk(a, err);
+        if (status != SONDE_OK || (!a->needs_live && !a->needs_time && trace->is_keyed == keyed))
+            break;
+        fresh.tracks_live |= a->needs_live;
+        fresh.by_time |= a->needs_time;
+        clear(a);
+    }
+    if (status != SONDE_OK) {
+        sonde_averages_free(a);
+        return status;
+    }
+    snd_average_end_groups(a);
+    snd_average_sort(a);
+    a->watcher = NULL;
+    *out = a;
+    return SONDE_OK;
+}
+
+void sonde_averages_free(struct sonde_averages *averages)
+{
+    if (!averages || snd_kept_return(averages->trace, averages))
+        return;
+    clear(averages);
+    free(averages);
+}
+
+size_t sonde_averages_count(const struct sonde_averages *averages)
+{
+    return averages->row_count;
+}
+
+const struct sonde_averages_totals *sonde_averages_totals(const struct sonde_averages *averages)
+{
+    return &averages->totals;
+}

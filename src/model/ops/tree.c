@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/ops/tree.c - the call tree with equal paths merged.
+ *
+ * A node is found by its parent and its name. A range remembers its node while it is open, so
+ * that nothing is searched when it closes.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "format/fields.h"
+#include "model/ranges/assembly.h"
+#include "model/kept.h"
+
+#define NODES_MAX (1u << 20) /* different paths; what is beyond counts for its parent only */
+#define NO_NODE UINT32_MAX
+
+struct sonde_tree {
+    struct sonde_trace *trace;
+    struct sonde_node  *nodes;
+    uint32_t            count, room;
+    uint32_t           *last_child; /* of each node, while the tree grows */
+    uint32_t            last_room;
+    struct snd_map      children; /* (parent, name) to node */
+    struct snd_arena    arena;    /* names of threads */
+    bool                per_thread;
+    uint32_t           *thread_node; /* of each thread, 0 none yet */
+    struct snd_assembly assembly;
+};
+
+static uint32_t add_node(struct sonde_tree *t, uint32_t parent, struct sonde_text name)
+{
+    if (t->count >= NODES_MAX)
+        return NO_NODE;
+    if (!snd_grow(&t->nodes, &t->room, t->count, sizeof *t->nodes) ||
+        !snd_grow(&t->last_child, &t->last_room, t->count, sizeof *t->last_child)) {
+        snd_assembly_stop(&t->assembly);
+        return NO_NODE;
+    }
+    uint32_t node = t->count++;
+    t->last_child[node] = 0;
+    t->nodes[node] = (struct sonde_node){ .name = name, .parent = parent };
+    if (node == 0)
+        return node;
+    t->nodes[node].depth = t->nodes[parent].depth + 1;
+    if (t->last_child[parent] == 0)
+        t->nodes[parent].first_child = node;
+    else
+        t->nodes[t->last_child[parent]].next_sibling = node;
+    t->last_child[parent] = node;
+    return node;
+}
+
+static uint32_t find_child(struct sonde_tree *t, uint32_t parent, uint32_t name)
+{
+    struct snd_key key = { parent, name, 0 };
+    uint32_t       node;
+
+    if (parent == NO_NODE)
+        return NO_NODE;
+    if (snd_map_get(&t->children, key, &node))
+        return node;
+    const struct snd_text *text = &t->trace->names.items[name];
+    node = add_node(t, parent, (struct sonde_text){ text->bytes, text->length });
+    if (node != NO_NODE && !snd_map_put(&t->children, key, node))
+        snd_assembly_stop(&t->assembly);
+    return node;
+}
+
+/* "main" or "thread 4242", and of which process where there are several. */
+static struct sonde_text name_thread(struct sonde_tree *t, const struct snd_lane *lane)
+{
+    const struct sonde_thread *shown = &t->trace->threads[lane->thread].shown;
+    char                       text[64];
+    int                        n;
+
+    if (shown->name.length > 0)
+        return shown->name;
+    n = snprintf(text, sizeof text, "thread %u", shown->tid);
+    char *copy = snd_arena_copy(&t->arena, text, (size_t)n);
+    return copy ? (struct sonde_text){ copy, (size_t)n } : (struct sonde_text){ "", 0 };
+}
+
+static uint32_t find_thread(struct sonde_tree *t, const struct snd_lane *lane)
+{
+    if (!t->per_thread)
+        return 0;
+    if (t->thread_node[lane->thread] == 0)
+        t->thread_node[lane->thread] = add_node(t, 0, name_thread(t, lane));
+    return t->thread_node[lane->thread];
+}
+
+static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent)
+{
+    struct sonde_tree *t = user;
+    uint32_t           above = parent ? parent->range.node : find_thread(t, lane);
+
+    range->range.node = find_child(t, above, range->range.name);
+}
+
+/* An asynchronous range waits while others work: its time is kept apart from theirs. */
+static void add_waiting(struct sonde_tree *t, const struct snd_lane *lane,
+                        const struct snd_range *r)
+{
+    uint32_t thread = t->per_thread ? find_thread(t, lane) : NO_NODE;
+
+    if (thread != NO_NODE)
+        t->nodes[thread].waiting_ns = snd_add(t->nodes[thread].waiting_ns, r->total_ns);
+    if (r->node == NO_NODE)
+        return;
+    t->nodes[r->node].count++;
+    t->nodes[r->node].waiting_ns = snd_add(t->nodes[r->node].waiting_ns, r->total_ns);
+    t->nodes[r->node].cpu_bytes = snd_add(t->nodes[r->node].cpu_bytes, r->cpu_bytes);
+}
+
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                     struct snd_open_range *parent)
+{
+    struct sonde_tree      *t = user;
+    const struct snd_range *r = &range->range;
+
+    if (r->is_async) {
+        add_waiting(t, lane, r);
+        return;
+    }
+    if (!parent && t->per_thread && find_thread(t, lane) != NO_NODE) {
+        struct sonde_node *thread = &t->nodes[find_thread(t, lane)];
+        thread->count++;
+        thread->total_ns = snd_add(thread->total_ns, r->total_ns);
+        thread->cpu_bytes = snd_add(thread->cpu_bytes, r->cpu_bytes);
+        thread->flops += r->flops + r->child_flops;
+        thread->device_ns = snd_add(thread->device_ns, r->device_ns);
+    }
+    if (r->node == NO_NODE)
+        return;
+    struct sonde_node *node = &t->nodes[r->node];
+    node->count++;
+    node->total_ns = snd_add(node->total_ns, r->total_ns);
+    node->self_ns = snd_add(node->self_ns, snd_sub(r->total_ns, r->child_ns));
+    node->cpu_bytes = snd_add(node->cpu_bytes, r->cpu_bytes);
+    node->flops += r->flops + r->child_flops;
+    node->device_ns = snd_add(node->device_ns, r->device_ns);
+}
+
+/* ----------------------------------------------------------------- sorting */
+
+struct sorted {
+    int64_t  total_ns;
+    uint32_t node;
+};
+
+static int compare(const void *x, const void *y)
+{
+    const struct sorted *a = x, *b = y;
+
+    if (a->total_ns != b->total_ns)
+        return a->total_ns > b->total_ns ? -1 : 1;
+    return (a->node > b->node) - (a->node < b->node);
+}
+
+static void sort_children(struct sonde_tree *t, uint32_t parent, struct sorted *list)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = t->nodes[parent].first_child; i != 0; i = t->nodes[i].next_sibling)
+        list[count++] = (struct sorted){ t->nodes[i].total_ns, i };
+    if (count < 2)
+        return;
+    qsort(list, count, sizeof *list, compare);
+    t->nodes[parent].first_child = list[0].node;
+    for (uint32_t i = 0; i < count; i++)
+        t->nodes[list[i].node].next_sibling = i + 1 < count ? list[i + 1].node : 0;
+}
+
+static bool sort_all(struct sonde_tree *t)
+{
+    struct sorted *list = malloc(((size_t)t->count + 1) * sizeof *list);
+
+    if (!list)
+        return false;
+    for (uint32_t i = 0; i < t->count; i++)
+        sort_children(t, i, list);
+    free(list);
+    return true;
+}
+
+/* The root sums its children, so that shares have a whole to be of. */
+static void sum_root(struct sonde_tree *t)
+{
+    struct sonde_node *root = &t->nodes[0];
+
+    for (uint32_t i = root->first_child; i != 0; i = t->nodes[i].next_sibling) {
+        root->count += t->nodes[i].count;
+        root->total_ns = snd_add(root->total_ns, t->nodes[i].total_ns);
+        root->cpu_bytes = snd_add(root->cpu_bytes, t->nodes[i].cpu_bytes);
+        root->flops += t->nodes[i].flops;
+        root->device_ns = snd_add(root->device_ns, t->nodes[i].device_ns);
+    }
+}
+
+static enum sonde_status build(struct sonde_trace *trace, bool per_thread, struct sonde_tree **out,
+                               struct sonde_error *err)
+{
+    *out = NULL;
+    struct sonde_tree *t = calloc(1, sizeof *t);
+    if (!t)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the tree");
+    t->trace = trace;
+    t->per_thread = per_thread;
+    t->thread_node = calloc((size_t)trace->thread_count + 1, sizeof *t->thread_node);
+    const struct snd_consumer consumer = {
+        .user = t, .flops = SONDE_FLOPS_FULL, .open = on_open, .close = on_close, .move = on_open
+    };
+    enum sonde_status status = SONDE_E_NOMEM;
+    if (t->thread_node && add_node(t, 0, (struct sonde_text){ "", 0 }) == 0) {
+        status = snd_assemble(&t->assembly, trace, SONDE_BY_THREAD, &consumer, err);
+        snd_assembly_release(&t->assembly);
+    } else {
+        snd_fail(err, status, "out of memory for the tree");
+    }
+    if (status == SONDE_OK && !sort_all(t))
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tree");
+    if (status != SONDE_OK) {
+        sonde_tree_free(t);
+        return status;
+    }
+    sum_root(t);
+    free(t->last_child);
+    free(t->thread_node);
+    t->last_child = t->thread_node = NULL;
+    *out = t;
+    return SONDE_OK;
+}
+
+static void free_tree(void *tree)
+{
+    sonde_tree_free(tree);
+}
+
+enum sonde_status sonde_tree_new(struct sonde_trace *trace, bool per_thread,
+                                 struct sonde_tree **out, struct sonde_error *err)
+{
+    bool keyed = trace->is_keyed;
+
+    *out = snd_kept_lend(trace, free_tree, per_thread);
+    if (*out)
+        return SONDE_OK;
+    enum sonde_status status = build(trace, per_thread, out, err);
+
+    if (status == SONDE_OK && trace->is_keyed != keyed) { /* start over, by time */
+        sonde_tree_free(*out);
+        status = build(trace, per_thread, out, err);
+    }
+    if (status == SONDE_OK)
+        snd_kept_add(trace, free_tree, per_thread, *out);
+    return status;
+}
+
+void sonde_tree_free(struct sonde_tree *t)
+{
+    if (!t || snd_kept_return(t->trace, t))
+        return;
+    free(t->nodes);
+    free(t->last_child);
+    free(t->thread_node);
+    snd_map_release(&t->children);
+    snd_arena_release(&t->arena);
+    free(t);
+}
+
+size_t sonde_tree_count(const struct sonde_tree *tree)
+{
+    return tree->count;
+}
+
+const struct sonde_node *sonde_tree_node(const struct sonde_tree *tree, size_t index)
+{
+    return index < tree->count ? &tree->nodes[index] : NULL;
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/ranges/assembly.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/fields.h"
+#include "model/ranges/open_ranges.h"
+#include "model/ranges/torch_threads.h"
+
+uint32_t snd_torch_thread(const struct snd_assembly *a, const struct snd_lane *lane)
+{
+    return lane->torch_thread != 0 ? lane->torch_thread : a->trace->threads[lane->thread].shown.tid;
+}
+
+/* ------------------------------------------------------------ open and close */
+
+static bool make_room(struct snd_lane *lane)
+{
+    return snd_grow(&lane->open, &lane->room, lane->depth, sizeof *lane->open);
+}
+
+struct snd_open_range *snd_lane_open(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,
+                                     uint32_t name, uint32_t shapes, bool is_op)
+{
+    uint32_t number = snd_name_of(lane->from, name);
+
+    if (number == UINT32_MAX) {
+        a->stats.missing_names++;
+        number = a->trace->unknown_name;
+    }
+    if (lane->depth == SND_DEPTH_MAX) {
+        lane->deeper++;
+        a->stats.too_deep++;
+        return NULL;
+    }
+    if (lane->depth == lane->room && !make_room(lane)) {
+        snd_assembly_stop(a);
+        return NULL;
+    }
+    struct snd_open_range *above = snd_innermost(lane);
+    struct snd_open_range *r = &lane->open[lane->depth++];
+    memset(&r->range, 0, sizeof r->range);
+    r->range.start_ns = ns;
+    r->range.name = number;
+    r->range.shapes = shapes;
+    r->range.sequence = SND_NO_SEQUENCE;
+    r->range.serial = ++lane->begins;
+    r->range.is_op = is_op;
+    r->range.hidden = !a->consumer.as_recorded && (a->name_flags[number] & SND_NAME_HIDDEN) &&
+                      !(above && above->range.hidden);
+    r->holds = false;
+    r->attr_mask = 0;
+    r->order = ++a->begins;
+    if (above) {
+        if (!above->range.judged)
+            snd_range_judge(a, lane, &above->range);
+        r->range.claimed = above->range.claimed || above->range.formula == SND_FLOPS_FOUND;
+        r->range.is_back = above->range.is_back;
+        r->range.back_sequence = above->range.back_sequence;
+        r->range.back_thread = above->range.back_thread;
+    }
+    struct snd_open_range *parent = snd_parent_at(lane, lane->depth - 1);
+    if (r->range.hidden)
+        return r;
+    if (parent)
+        parent->range.children++;
+    if (a->consumer.open)
+        a->consumer.open(a->consumer.user, lane, r, parent);
+    return r;
+}
+
+static void on_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uint32_t shapes)
+{
+    struct snd_assembly *a = user;
+
+    snd_lane_open(a, snd_lane_see(a, thread, ns), ns, name, shapes, false);
+}
+
+/* torch's engine opens a range for the function that it is about to run, and does not say which. */
+static void lend_sequence(const struct snd_assembly *a, struct snd_open_range *engine,
+                          const struct snd_open_range *function)
+{
+    static const uint8_t lent[] = { SND_ATTR_SEQUENCE, SND_ATTR_FWD_THREAD };
+
+    if (!(a->name_flags[engine->range.name] & SND_NAME_EVALUATE) ||
+        function->range.scope != SONDE_SCOPE_BACKWARD ||
+        function->range.serial != engine->range.serial + 1)
+        return;
+    engine->range.sequence = function->range.sequence;
+    engine->range.fwd_thread = function->range.fwd_thread;
+    for (size_t i = 0; i < sizeof lent; i++) {
+        if (!(function->attr_mask >> lent[i] & 1))
+            continue;
+        engine->attrs[lent[i]] = function->attrs[lent[i]];
+        engine->attr_mask |= 1u << lent[i];
+    }
+}
+
+static void add_to_parent(struct snd_range *up, const struct snd_range *r)
+{
+    up->child_ns = snd_add(up->child_ns, r->total_ns);
+    up->child_cpu_bytes = snd_add(up->child_cpu_bytes, r->cpu_bytes);
+    up->child_device_bytes = snd_add(up->child_device_bytes, r->device_bytes);
+    up->child_flops += r->flops + r->child_flops;
+    up->device_ns = snd_add(up->device_ns, r->device_ns);
+    if (r->api != 0)
+        up->own_device_ns = snd_add(up->own_device_ns, r->own_device_ns);
+}
+
+/* Children of a range that is not shown become its parent's. */
+static void pass_children(struct snd_range *up, const struct snd_range *r)
+{
+    up->child_ns = snd_add(up->child_ns, r->child_ns);
+    up->child_cpu_bytes = snd_add(up->child_cpu_bytes, r->child_cpu_bytes);
+    up->child_device_bytes = snd_add(up->child_device_bytes, r->child_device_bytes);
+    up->child_flops += r->child_flops;
+    up->device_ns = snd_add(up->device_ns, r->device_ns);
+    if (r->hidden)
+        up->own_device_ns = snd_add(up->own_device_ns, r->own_device_ns);
+}
+
+/* Hands a range over that is no longer open. `own`: memory that no inner open range has counted. */
+static void finish(struct snd_assembly *a, struct snd_lane *lane, struct snd_open_range *r,
+                   struct snd_open_range *parent, int64_t own_cpu, int64_t own_device)
+{
+    if (parent) {
+        struct snd_range *up = &parent->range;
+        up->cpu_bytes = snd_add(up->cpu_bytes, own_cpu);
+        up->device_bytes = snd_add(up->device_bytes, own_device);
+        if (r->range.hidden || r->range.is_async) {
+            pass_children(up, &r->range);
+            up->children += r->range.is_async ? r->range.children : 0;
+            up->children -= r->range.is_async; /* it was counted when it opened */
+        } else {
+            add_to_parent(up, &r->range);
+            lend_sequence(a, parent, r);
+        }
+    }
+    a->stats.ranges++;
+    if (r->range.is_async) {
+        r->range.child_ns = r->range.total_ns; /* no self time, no self memory */
+        r->range.child_cpu_bytes = r->range.cpu_bytes;
+        r->range.child_device_bytes = r->range.device_bytes;
+    }
+    if (a->rider && !r->range.hidden)
+        a->rider->consumer.close(a->rider->consumer.user, lane, r,
+                                 r->range.is_async ? NULL : parent);
+    if (a->consumer.close && !r->range.hidden)
+        a->consumer.close(a->consumer.user, lane, r, r->range.is_async ? NULL : parent);
+}
+
+static void forget_key(struct snd_assembly *a, const struct snd_lane *lane,
+                       const struct snd_range *r)
+{
+    if (r->key != 0)
+        snd_map_remove(&a->keys, (struct snd_key){ lane->process, r->key, 0 });
+}
+
+/* It is not among the thread's open ranges any more. */
+static void leave_named(struct snd_assembly *a, struct snd_lane *lane, const struct snd_range *r)
+{
+    if (r->scope == SONDE_SCOPE_USER) {
+        lane->named--;
+        snd_lane_named(a, lane);
+    }
+}
+
+static void close_innermost(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,
+                            bool unfinished)
+{
+    struct snd_open_range *r = snd_innermost(lane);
+
+    snd_lane_settle(a, lane);
+    forget_key(a, lane, &r->range);
+    if (!r->range.judged)
+        snd_range_judge(a, lane, &r->range);
+    r->place = --lane->depth;
+    leave_named(a, lane, &r->range);
+    r->range.total_ns = snd_sub(ns, r->range.start_ns);
+    r->range.unfinished = unfinished;
+    finish(a, lane, r, snd_parent_at(lane, lane->depth), r->range.cpu_bytes, r->range.device_bytes);
+}
+
+/* Closes the range at `place` while those inside it stay open. */
+static void close_around(struct snd_assembly *a, struct snd_lane *lane, uint32_t place, int64_t ns,
+                         bool is_async)
+{
+    snd_lane_settle(a, lane);
+    struct snd_open_range closing = lane->open[place];
+    int64_t own_cpu = closing.range.cpu_bytes, own_device = closing.range.device_bytes;
+
+    forget_key(a, lane, &closing.range);
+    if (!closing.range.judged)
+        snd_range_judge(a, lane, &closing.range);
+    closing.place = place;
+    closing.range.total_ns = snd_sub(ns, closing.range.start_ns);
+    closing.range.is_async |= is_async;
+    /* Memory is by time: what the inner ones took until now was taken in this one as well. */
+    for (uint32_t i = place + 1; i < lane->depth; i++) {
+        closing.range.cpu_bytes = snd_add(closing.range.cpu_bytes, lane->open[i].range.cpu_bytes);
+        closing.range.device_bytes = snd_add(closing.range.device_bytes,
+                                             lane->open[i].range.device_bytes);
+    }
+    memmove(&lane->open[place], &lane->open[place + 1],
+            (lane->depth - place - 1) * sizeof *lane->open);
+    lane->depth--;
+    leave_named(a, lane, &closing.range);
+    struct snd_open_range *parent = snd_parent_at(lane, place);
+    uint32_t               inner = place;
+    while (inner < lane->depth && lane->open[inner].range.hidden)
+        inner++;
+    if (inner < lane->depth && !closing.range.hidden) {
+        closing.range.children--; /* not its child after all */
+        if (parent)
+            parent->range.children++;
+        if (a->consumer.move)
+            a->consumer.move(a->consumer.user, lane, &lane->open[inner], parent);
+    }
+    finish(a, lane, &closing, parent, own_cpu, own_device);
+}
+
+static void on_end(void *user, uint32_t thread, int64_t ns)
+{
+    struct snd_assembly *a = user;
+    struct snd_lane     *lane = snd_lane_see(a, thread, ns);
+
+    if (lane->deeper > 0)
+        lane->deeper--;
+    else if (lane->depth > 0)
+        close_innermost(a, lane, ns, false);
+    else
+        a->stats.ends_without_begin++;
+}
+
+static void end_at(struct snd_assembly *a, struct snd_lane *lane, int64_t ns, uint64_t inner)
+{
+    if (inner < lane->deeper) {
+        lane->deeper--;
+        return;
+    }
+    inner -= lane->deeper;
+    if (inner >= lane->depth || inner > SND_INNER_MAX)
+        a->stats.ends_without_begin++;
+    else if (inner == 0 && lane->deeper == 0)
+        close_innermost(a, lane, ns, false);
+    else
+        close_around(a, lane, lane->depth - 1 - (uint32_t)inner, ns, false);
+}
+
+/* The place of the range with this key; UINT32_MAX for none. */
+static uint32_t find_key(const struct snd_lane *lane, uint64_t key)
+{
+    uint32_t least = lane->depth > SND_INNER_MAX ? lane->depth - SND_INNER_MAX : 0;
+
+    for (uint32_t i = lane->depth; i-- > least;)
+        if (lane->open[i].range.key == key)
+            return i;
+    return UINT32_MAX;
+}
+
+/* Ends this walk: its consumer starts over. */
+static void go_by_time(struct snd_assembly *a)
+{
+    a->trace->is_keyed = true;
+    a->visitor.stop = true;
+}
+
+/* The end of another thread's range may be read before its begin, unless all is by time. */
+static void end_key(struct snd_assembly *a, struct snd_lane *lane, int64_t ns, uint64_t key)
+{
+    struct snd_key which = { lane->process, key, 0 };
+    uint32_t       thread;
+    bool           found = snd_map_get(&a->keys, which, &thread);
+
+    if (!a->by_time && (!found || thread != lane->thread)) {
+        go_by_time(a);
+        return;
+    }
+    struct snd_lane *from = found ? &a->lanes[thread] : lane;
+    uint32_t         place = found ? find_key(from, key) : UINT32_MAX;
+    if (place == UINT32_MAX)
+        a->stats.ends_without_begin++;
+    else if (from == lane)
+        end_at(a, lane, ns, lane->deeper + (lane->depth - 1 - place));
+    else
+        close_around(a, from, place,
+                     ns > from->open[place].range.start_ns ? ns : from->open[place].range.start_ns,
+                     true);
+}
+
+/* Closes up to `count` ranges whose ends are not in the trace. */
+static void close_unfinished(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,
+                             uint64_t count)
+{
+    uint64_t deeper = count < lane->deeper ? count : lane->deeper;
+
+    lane->deeper -= deeper;
+    for (count -= deeper; count > 0 && lane->depth > 0; count--) {
+        a->stats.unfinished++;
+        close_innermost(a, lane, ns, true);
+    }
+}
+
+/* -------------------------------------------------------------- other events */
+
+static void apply_memory(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,
+                         const uint64_t *words)
+{
+    /* A hidden range has nothing of its own. */
+    struct snd_open_range *r = snd_parent_at(lane, lane->depth);
+
+    if (a->rider && !a->by_time && SND_EVENT_KIND(words[0]) == SND_EV_FREE) {
+        go_by_time(a);
+        return;
+    }
+    if (r) {
+        int64_t *sum = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0 ? &r->range.cpu_bytes
+                                                               : &r->range.device_bytes;
+        *sum = snd_add(*sum, snd_net_bytes(words));
+    }
+    if (a->rider)
+        a->rider->consumer.memory(a->rider->consumer.user, lane, ns, words, r);
+    if (a->consumer.memory)
+        a->consumer.memory(a->consumer.user, lane, ns, words, r);
+}
+
+static void on_other(void *user, uint32_t thread, int64_t ns, const uint64_t *words)
+{
+    struct snd_assembly *a = user;
+    struct snd_lane     *lane = snd_lane_see(a, thread, ns);
+    uint8_t              kind = SND_EVENT_KIND(words[0]);
+
+    if (kind == SND_EV_ATTR) {
+        snd_apply_attribute(a, lane, SND_ATTR_KEY(words[0]), SND_ATTR_VALUE(words[0]));
+        return;
+    }
+    if (kind == SND_EV_ATTR64) {
+        snd_apply_attribute(a, lane, SND_ATTR_KEY(words[0]), words[1]);
+        return;
+    }
+    if (kind == SND_EV_ALLOC || kind == SND_EV_FREE) {
+        apply_memory(a, lane, ns, words);
+        return;
+    }
+    if (kind == SND_EV_END_AT) {
+        end_at(a, lane, ns, SND_LOW(words[1]));
+        return;
+    }
+    if (kind == SND_EV_END_KEY) {
+        end_key(a, lane, ns, words[1]);
+        return;
+    }
+    if (a->rider)
+        a->rider->consumer.other(a->rider->consumer.user, lane, ns, words);
+    if (a->consumer.other)
+        a->consumer.other(a->consumer.user, lane, ns, words);
+    if (kind == SND_EV_GAP) {
+        uint32_t ends = SND_HIGH(words[1]);
+        close_unfinished(a, lane, ns, ends == SND_GAP_ALL ? UINT64_MAX : ends);
+    }
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+/* Open at the end: until the thread stopped, as far as is known, or at least its last event. */
+static void close_all(struct snd_assembly *a)
+{
+    for (uint32_t i = 0; i < a->trace->thread_count && !a->out_of_memory; i++) {
+        struct snd_lane           *lane = &a->lanes[i];
+        const struct sonde_thread *shown = &a->trace->threads[i].shown;
+        int64_t stop = lane->from->shown.closed && shown->stop_ns > lane->last_ns ? shown->stop_ns
+                                                                                  : lane->last_ns;
+        if (lane->depth > 0)
+            lane->last_ns = stop;
+        close_unfinished(a, lane, stop, UINT64_MAX);
+    }
+}
+
+static bool number_threads(struct snd_assembly *a)
+{
+    uint32_t *numbers = snd_torch_threads(a->trace);
+
+    for (uint32_t i = 0; numbers && i < a->trace->thread_count; i++)
+        a->lanes[i].torch_thread = numbers[i];
+    free(numbers);
+    return numbers != NULL;
+}
+
+static enum sonde_status prepare(struct snd_assembly *a, struct sonde_error *err)
+{
+    struct sonde_trace *trace = a->trace;
+
+    a->visitor = (struct snd_visitor){ .begin = on_begin,
+                                       .call = snd_assembly_on_call,
+                                       .end = on_end,
+                                       .other = on_other,
+                                       .user = a,
+                                       .leaf_in_order = a->consumer.as_recorded };
+    if (a->consumer.no_ranges && !a->rider)
+        snd_assembly_pass_ranges(&a->visitor);
+    a->lanes = calloc((size_t)trace->thread_count + 1, sizeof *a->lanes);
+    a->shared = calloc((size_t)trace->process_count + 1, sizeof *a->shared);
+    if (!a->lanes || !a->shared || !snd_assembly_names(a))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
+    for (uint32_t i = 0; i < trace->thread_count; i++) {
+        a->lanes[i].thread = i;
+        a->lanes[i].process = trace->threads[i].shown.process;
+        a->lanes[i].from = &trace->processes[a->lanes[i].process];
+    }
+    if (!number_threads(a) || (a->consumer.leaf && !snd_leaves_prepare(a)))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the threads of the trace");
+    enum sonde_status status = snd_trace_devices(trace, &a->devices, err);
+    if (status != SONDE_OK)
+        return status;
+    if (a->consumer.flops == SONDE_FLOPS_NONE)
+        return SONDE_OK;
+    status = snd_flops_new(trace, a->consumer.flops, &a->flops, err);
+    for (uint32_t i = 0; status == SONDE_OK && i < trace->names.count; i++)
+        if (snd_flops_has_formula(a->flops, i))
+            a->name_flags[i] |= SND_NAME_FORMULA;
+    return status;
+}
+
+/* Lets the trace's rider on, if this walk has what it needs. */
+static void take_rider(struct snd_assembly *a)
+{
+    struct snd_rider *rider = a->trace->rider;
+
+    if (!rider || rider->done || a->consumer.as_recorded ||
+        (a->consumer.flops != SONDE_FLOPS_FULL && !a->consumer.any_flops))
+        return;
+    a->rider = rider;
+    a->consumer.flops = SONDE_FLOPS_FULL;
+    a->consumer.leaf = NULL;
+    rider->begin(rider->consumer.user);
+}
+
+enum sonde_status snd_assemble(struct snd_assembly *a, struct sonde_trace *trace,
+                               enum sonde_order order, const struct snd_consumer *consumer,
+                               struct sonde_error *err)
+{
+    *a = (struct snd_assembly){ .trace = trace, .consumer = *consumer };
+    a->by_time = order == SONDE_BY_TIME || trace->is_keyed;
+    take_rider(a);
+    enum sonde_status status = prepare(a, err);
+    if (status == SONDE_OK)
+        status = snd_walk(trace, a->by_time ? SONDE_BY_TIME : order, &a->visitor, &a->stats.walk,
+                          err);
+    if (status == SONDE_OK && !a->visitor.stop)
+        close_all(a);
+    if (status == SONDE_OK && a->out_of_memory)
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for what the trace holds");
+    if (status == SONDE_OK && !a->visitor.stop && a->rider) {
+        a->rider->end(a->rider->consumer.user, a);
+        a->rider->done = true;
+    }
+    return status;
+}
+
+void snd_assembly_release(struct snd_assembly *a)
+{
+    for (uint32_t i = 0; a->lanes && i < a->trace->thread_count; i++)
+        free(a->lanes[i].open);
+    free(a->lanes);
+    free(a->shared);
+    free(a->name_flags);
+    snd_flops_free(a->flops);
+    snd_map_release(&a->keys);
+    snd_leaves_release(a);
+    a->lanes = NULL;
+    a->shared = NULL;
+    a->name_flags = NULL;
+    a->flops = NULL;
+}

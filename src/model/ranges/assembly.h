@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/ranges/assembly.h - from events to ranges: what every model is built on.
+ *
+ * Keeps a stack of open ranges for each thread, applies attributes and memory to the innermost
+ * one, closes what gaps and the end of the trace leave open, and hands every range over once,
+ * when it closes, children first. Nothing is kept of a range after that.
+ *
+ * torch's rules are applied where a range is one of torch's: its utility operators are left out
+ * (what they did is their parent's), and a backward engine's range borrows the sequence number
+ * of the function that it runs. A range that closes around others that stay open is not their
+ * parent from then on. One that another thread closes is asynchronous: it has no self time, and its
+ * children move to its parent.
+ *
+ * This is the only place where begins and ends become ranges: every view and every export with
+ * durations is built on it, and so all agree. Exports that write ranges "as recorded"
+ * (consumer.as_recorded) get torch's utility operators too, and each range's attributes by key.
+ * What is open at the end of a closed file ends where its thread stopped; of a file that was not
+ * closed, at the thread's last event.
+ *
+ * Layer: model (sees base/, format/, read/). Threads: one at a time.
+ */
+#ifndef SND_MODEL_RANGES_ASSEMBLY_H
+#define SND_MODEL_RANGES_ASSEMBLY_H
+
+#include "format/fields.h"
+#include "model/flops/flops.h"
+#include "model/ranges/live_memory.h"
+#include "read/devices.h"
+#include "read/walk.h"
+#include "sonde/model.h"
+
+#define SND_INNER_MAX 1024u  /* descendants still open when a range closes; no program has more */
+#define SND_DEPTH_MAX 65536u /* depth of one thread's stack; deeper ranges are only counted */
+
+/* What a name means to torch. */
+enum snd_name_flag {
+    SND_NAME_HIDDEN = 1,   /* a utility operator that torch's lists leave out */
+    SND_NAME_EVALUATE = 2, /* autograd::engine::evaluate_function: X */
+    SND_NAME_STEP = 4,     /* ProfilerStep#N */
+    SND_NAME_FORMULA = 8,  /* FLOPs are counted, and there is a formula for it */
+};
+
+#define SND_NO_SEQUENCE ((int64_t)-1)
+
+/* A range's values. Ids are the process's; name is an index of trace->names. */
+struct snd_range {
+    int64_t  start_ns, total_ns;                  /* total: once closed */
+    int64_t  child_ns;                            /* direct children's total */
+    int64_t  cpu_bytes, device_bytes;             /* net, children included */
+    int64_t  child_cpu_bytes, child_device_bytes; /* of the direct children */
+    int64_t  device_ns;     /* GPU time of work that it launched, descendants included */
+    int64_t  own_device_ns; /* of that, launched by itself or by API calls directly inside it */
+    uint64_t api;           /* API attribute of a GPU API call; 0: not an API call */
+    int64_t  launched_ns;   /* as torch counts: work given to it ... */
+    int64_t  launched_inside_ns; /* ... and to ranges in it. The consumer's: torch_gpu.h */
+    double   flops, child_flops; /* its own; of everything inside */
+    double   macs, moved_bytes;  /* its own, by formula or as marked */
+    int64_t  sequence;           /* autograd's, or SND_NO_SEQUENCE */
+    int64_t  back_sequence;      /* of the backward function that contains it ... */
+    uint32_t back_thread;        /* ... or is, and the thread of its forward */
+    bool     is_back;            /* there is such a function */
+    uint64_t serial;             /* begins of its thread, from 1 */
+    uint64_t key;                /* by which an END_KEY finds it; 0 none */
+    uint64_t frame;              /* FRAME attribute of a Python call; 0 none */
+    uint32_t name, shapes, stack, module;
+    uint32_t strides, arguments, overload, fwd_thread, keywords;
+    uint32_t children; /* direct ones so far */
+    uint32_t node;     /* the consumer's own: tree.c, events.c, modules.c */
+    uint8_t  scope;    /* enum sonde_scope */
+    uint8_t  formula;  /* enum snd_flops_answer, once judged */
+    bool     judged;   /* its FLOPs are known */
+    bool     claimed;  /* an ancestor's FLOPs are counted already */
+    bool     hidden;   /* not handed over */
+    bool     is_op;    /* made by a framework: a CALL, or it has a scope */
+    bool     is_async, unfinished;
+};
+
+#define SND_RANGE_ATTRS 24 /* attributes with keys below it are kept as recorded */
+/* What tells kinds of ranges apart, and so is handed to consumers as it comes: bits of enum snd_attr_key. */
+#define SND_ATTRS_HANDED \
+    ((uint64_t)1 << SND_ATTR_FRAME | (uint64_t)1 << SND_ATTR_API | (uint64_t)1 << SND_ATTR_ASYNC)
+
+/* An open range. `held`: an only child of the same name, kept back by averages.c. */
+struct snd_open_range {
+    struct snd_range range, held;
+    bool             holds;
+    uint32_t         place; /* its number of ancestors, when it closes */
+    uint64_t         order; /* of begins over the walk, from 1 */
+    uint32_t         mark;  /* the consumer's own, as is `number` */
+    uint64_t         number;
+    uint32_t         attr_mask; /* the rest only where ranges are handed over as recorded */
+    uint64_t         attrs[SND_RANGE_ATTRS]; /* by key, where attr_mask has the bit */
+};
+
+/* Memory totals are not clamped: differences of sums are exact. */
+struct snd_bytes {
+    uint64_t cpu, device;
+};
+
+/* Memory allocated by a process's threads, to charge to user-named ranges of its other threads. */
+struct snd_shared_memory {
+    struct snd_bytes sum;
+    uint32_t         lanes; /* with such a range */
+};
+
+struct snd_lane {
+    struct snd_open_range    *open; /* outermost first */
+    uint32_t                  depth, room;
+    uint64_t                  deeper; /* open ranges beyond SND_DEPTH_MAX */
+    uint32_t                  thread, process;
+    const struct snd_process *from;
+    int64_t                   first_ns, last_ns;
+    uint64_t                  events, begins;
+    uint32_t                  torch_thread; /* torch's id of the thread, 0 if not recorded */
+    struct snd_known_call    *calls;        /* of its process; NULL: leaves are not taken */
+    uint32_t                  named;        /* open ranges that the user named */
+    bool             shares;  /* one of them is charged memory that other threads allocate */
+    struct snd_bytes own;     /* the part of the shared total that it allocated itself */
+    struct snd_bytes settled; /* of other threads, up to here: its ranges have it */
+};
+
+struct snd_assembly;
+
+/* What is known of a call record, once with and once without FLOPs that an outer range has. */
+struct snd_known_call {
+    double   flops;
+    uint32_t kind; /* the consumer's number; not asked for until `known` */
+    bool     known;
+    bool     has_sequence; /* each has a number of autograd's */
+};
+
+/* Any function may be NULL. `parent` is NULL for a root. */
+struct snd_consumer {
+    void                 *user;
+    enum sonde_flops_mode flops;       /* what to count beyond what is marked */
+    bool                  any_flops;   /* it does not look at them: they may be counted */
+    bool                  as_recorded; /* no range is left out; attributes are kept by key */
+    bool                  no_ranges; /* it looks at none, and memory's are NULL unless one rides */
+    void (*open)(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                 struct snd_open_range *parent);
+    /* The range is complete. */
+    void (*close)(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                  struct snd_open_range *parent);
+    /* Memory allocated (freed: `bytes` negative); `innermost` NULL: outside any range. */
+    void (*memory)(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
+                   struct snd_open_range *innermost);
+    /* Marks, steps, gaps (before they close ranges), counters, links, samples. */
+    void (*other)(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words);
+    /* An open range was given an attribute of SND_ATTRS_HANDED, which it has from now on. */
+    void (*attribute)(void *user, struct snd_lane *lane, struct snd_open_range *range, uint8_t key);
+    /* A counter of the thread has risen: COUNTED of format/attrs.def. */
+    void (*counted)(void *user, struct snd_lane *lane, uint64_t value);
+    /* An open range has a new parent from now on. */
+    void (*move)(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                 struct snd_open_range *parent);
+    /*
+     * Calls without anything inside, which most ranges of a framework are, in one piece instead of
+     * open() and close(). `kind` is asked once for all calls of one call record and gives them a
+     * number (UINT32_MAX: out of memory); the range has what they share: no times, no sequence, not
+     * what it lies in. leaf() has a call's own, and that number. `above`: the range that it lies in,
+     * even if that is hidden. Where ranges are handed over as recorded, nothing of another thread
+     * happens during a leaf.
+     */
+    uint32_t (*kind)(void *user, const struct snd_lane *lane, const struct snd_range *shared);
+    void (*leaf)(void *user, const struct snd_lane *lane, const struct snd_leaf *leaf,
+                 const struct snd_known_call *known, const struct snd_open_range *above,
+                 const struct snd_open_range *parent);
+};
+
+/*
+ * Someone who looks on while a model walks the trace, so that it need not be walked once more: the
+ * summary, on which the ledger under every view is based. It rides on the first walk that goes to the end
+ * and counts FLOPs in full (or does not look at them), and is handed each range before its consumer.
+ */
+struct snd_rider {
+    struct snd_consumer consumer; /* close, memory, other; the rest is not called */
+    /* A walk begins, perhaps once more: forget the last one. And: it went to its end. */
+    void (*begin)(void *user);
+    void (*end)(void *user, const struct snd_assembly *assembly);
+    bool done;
+};
+
+struct snd_assembly_stats {
+    struct snd_walk_stats walk;
+    uint64_t              ranges;
+    uint64_t              unfinished;         /* closed by a gap or by the end of the trace */
+    uint64_t              ends_without_begin; /* of ranges already open when the recording began */
+    uint64_t              too_deep;
+    uint64_t              missing_names; /* ids that the trace does not define */
+};
+
+struct snd_assembly {
+    struct sonde_trace       *trace;
+    struct snd_consumer       consumer;
+    struct snd_lane          *lanes;  /* one for each thread of the trace */
+    struct snd_shared_memory *shared; /* one for each process */
+    struct snd_assembly_stats stats;
+    struct snd_visitor        visitor;
+    struct snd_map            keys;       /* open ranges with a key: to their thread */
+    uint64_t                  begins;     /* over the walk */
+    uint8_t                  *name_flags; /* enum snd_name_flag of each name of the trace */
+    struct snd_flops         *flops;      /* NULL: only what is marked counts */
+    const struct snd_devices *devices;    /* what GPUs did; NULL: nothing */
+    struct snd_rider         *rider;      /* NULL: no observer */
+    struct snd_known_call   **calls;      /* of each process, two for each call record; or NULL */
+    bool                      by_time, out_of_memory;
+};
+
+/* Called by consumers that run out of memory. */
+static inline void snd_assembly_stop(struct snd_assembly *assembly)
+{
+    assembly->out_of_memory = true;
+    assembly->visitor.stop = true;
+}
+
+/*
+ * Adds memory that `lane` allocated (or freed) to the innermost range of every other thread of the process
+ * that a person named; they have it when they close. True: there is one. Only of use while the walk goes by time.
+ */
+bool snd_share_memory(struct snd_assembly *assembly, struct snd_lane *lane, const uint64_t *words,
+                      int64_t counted);
+
+/*
+ * A range may be ended by another thread (END_KEY), which only a walk by time gets right; so is
+ * memory that another thread frees, which a rider follows. The first walk that meets such an end, or
+ * a free while someone rides along, marks the trace (trace->is_keyed) and stops: its consumer
+ * must then start over, and every later walk goes by time whatever it asks for.
+ *
+ * Walks the trace. `assembly` need not be initialised; its lanes are there until it is
+ * released, which must be done whatever this returns.
+ * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED.
+ */
+SND_CHECKED enum sonde_status snd_assemble(struct snd_assembly *assembly, struct sonde_trace *trace,
+                                           enum sonde_order           order,
+                                           const struct snd_consumer *consumer,
+                                           struct sonde_error        *err);
+void                          snd_assembly_release(struct snd_assembly *assembly);
+
+/*
+ * Whether a range that is the only child of another of the same name is a wrapper's, which lists
+ * show as one, as torch does (profiler_util._remove_dup_nodes: record_function included). What a
+ * program marks itself is recursion: each call counts.
+ */
+static inline bool snd_range_folds(const struct snd_range *parent, const struct snd_range *child)
+{
+    return parent->is_op && child->is_op;
+}
+
+/* enum sonde_scope of a SCOPE attribute: torch's number plus one. */
+static inline uint8_t snd_scope_of(uint64_t value)
+{
+    return value > 0 && value <= 256 ? (uint8_t)(value - 1) : 0;
+}
+
+/* The attributes of a call as recorded, as an open range has them. */
+void snd_call_keep(const struct snd_table_call *call, const uint64_t *sequence, uint32_t *attr_mask,
+                   uint64_t attrs[SND_RANGE_ATTRS]);
+
+/* enum snd_name_flag, or-ed. */
+uint8_t snd_name_judge(struct snd_text name);
+
+/* torch's id of the thread; the operating system's id if torch's was not recorded. */
+uint32_t snd_torch_thread(const struct snd_assembly *assembly, const struct snd_lane *lane);
+
+/* Puts a range's memory right, to which the assembly has added what the event told. */
+static inline void snd_range_memory(struct snd_range *r, const uint64_t *words, int64_t counted)
+{
+    int64_t *sum = SND_DEVICE_TYPE(SND_LOW(words[1])) == 0 ? &r->cpu_bytes : &r->device_bytes;
+
+    if (counted != snd_net_bytes(words))
+        *sum = snd_add(*sum, counted);
+}
+
+#endif

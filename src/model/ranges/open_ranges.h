@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/ranges/open_ranges.h - what the files of the assembly share.
+ *
+ *     assembly.c         opens and closes ranges
+ *     range_attributes.c    their attributes
+ *     leaf_calls.c    ranges of frameworks, by their call records
+ *     torch_names.c    what names mean to torch
+ *     pass_ranges.c     walks that open no ranges
+ *
+ * Layer: model. Threads: one at a time.
+ */
+#ifndef SND_MODEL_RANGES_OPEN_RANGES_H
+#define SND_MODEL_RANGES_OPEN_RANGES_H
+
+#include "model/ranges/assembly.h"
+
+static inline struct snd_open_range *snd_innermost(const struct snd_lane *lane)
+{
+    return lane->depth > 0 ? &lane->open[lane->depth - 1] : NULL;
+}
+
+/* The visible parent of the range at `place`; NULL for none. */
+static inline struct snd_open_range *snd_parent_at(const struct snd_lane *lane, uint32_t place)
+{
+    if (place > 0 && lane->open[place - 1].range.hidden)
+        place--; /* children of a hidden range are not hidden */
+    return place > 0 ? &lane->open[place - 1] : NULL;
+}
+
+/* An event of the thread, at this time. */
+static inline struct snd_lane *snd_lane_see(struct snd_assembly *a, uint32_t thread, int64_t ns)
+{
+    struct snd_lane *lane = &a->lanes[thread];
+
+    if (lane->events++ == 0)
+        lane->first_ns = ns;
+    lane->last_ns = ns;
+    return lane;
+}
+
+/*
+ * A range's attributes are recorded before its children, so its kind and formula are known when its
+ * first child opens, or when it closes. The outermost operator with a formula counts; its
+ * descendants are part of it.
+ */
+void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r);
+
+/* Opens a range inside the innermost one of the lane. NULL: it is too deep, or memory is out. */
+struct snd_open_range *snd_lane_open(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,
+                                     uint32_t name, uint32_t shapes, bool is_op);
+/* The visitor's `call`. */
+void snd_assembly_on_call(void *user, uint32_t thread, int64_t ns,
+                          const struct snd_table_call *call, const uint64_t *sequence);
+
+/* Sets what an attribute of the key says of a range; and of the lane's innermost open range. */
+void snd_range_attribute(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
+                         uint8_t key, uint64_t value);
+/* Before the innermost range that a person named may be another: that one gets what was shared with it. */
+void               snd_lane_give_shared(struct snd_assembly *a, struct snd_lane *lane);
+static inline void snd_lane_settle(struct snd_assembly *a, struct snd_lane *lane)
+{
+    if (lane->shares)
+        snd_lane_give_shared(a, lane);
+}
+/* After it: whether the thread has one. */
+void snd_lane_named(struct snd_assembly *a, struct snd_lane *lane);
+void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t key,
+                         uint64_t value);
+
+/* Fills a->name_flags. False: out of memory. */
+bool snd_assembly_names(struct snd_assembly *a);
+
+/* Has the walk pass over ranges. */
+void snd_assembly_pass_ranges(struct snd_visitor *visitor);
+
+/* Makes the walk pass leaves; false: out of memory. */
+bool snd_leaves_prepare(struct snd_assembly *a);
+void snd_leaves_release(struct snd_assembly *a);
+
+#endif

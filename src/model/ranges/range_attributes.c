@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/ranges/range_attributes.c - attributes of ranges: what each of them sets, and what they come to. */
+#include <string.h>
+
+#include "format/fields.h"
+#include "model/ranges/open_ranges.h"
+
+static void set_key(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
+                    uint64_t key)
+{
+    if (r->key != 0 || key == 0)
+        return;
+    r->key = key;
+    if (!snd_map_put(&a->keys, (struct snd_key){ lane->process, key, 0 }, lane->thread))
+        snd_assembly_stop(a);
+}
+
+/* Where a number that an attribute gives is kept as it is; NULL: the key is of another kind. */
+static uint32_t *find_number(struct snd_range *r, uint8_t key)
+{
+    switch (key) {
+    case SND_ATTR_SHAPES:
+        return &r->shapes;
+    case SND_ATTR_STACK:
+        return &r->stack;
+    case SND_ATTR_MODULE:
+        return &r->module;
+    case SND_ATTR_FWD_THREAD:
+        return &r->fwd_thread;
+    case SND_ATTR_OVERLOAD:
+        return &r->overload;
+    case SND_ATTR_ARGUMENTS:
+        return &r->arguments;
+    case SND_ATTR_STRIDES:
+        return &r->strides;
+    case SND_ATTR_KEYWORDS:
+        return &r->keywords;
+    default:
+        return NULL;
+    }
+}
+
+/* Keeps an attribute as it was recorded; those that count something add up. */
+static void keep_attribute(struct snd_open_range *open, uint8_t key, uint64_t value)
+{
+    static const uint32_t sums = 1u << SND_ATTR_FLOPS | 1u << SND_ATTR_MACS | 1u << SND_ATTR_BYTES;
+
+    if (key >= SND_RANGE_ATTRS)
+        return;
+    bool adds = (sums >> key & 1) && (open->attr_mask >> key & 1);
+    open->attrs[key] = adds ? open->attrs[key] + value : value;
+    open->attr_mask |= 1u << key;
+}
+
+void snd_range_attribute(struct snd_assembly *a, struct snd_lane *lane, struct snd_range *r,
+                         uint8_t key, uint64_t value)
+{
+    uint32_t *number = find_number(r, key);
+
+    if (number) {
+        *number = (uint32_t)value;
+        return;
+    }
+    switch (key) {
+    case SND_ATTR_FLOPS:
+        r->flops += (double)value;
+        break;
+    case SND_ATTR_MACS:
+        r->macs += (double)value;
+        break;
+    case SND_ATTR_BYTES:
+        r->moved_bytes += (double)value;
+        break;
+    case SND_ATTR_SEQUENCE:
+        r->sequence = (int64_t)(value & INT64_MAX);
+        break;
+    case SND_ATTR_SCOPE: /* torch's number plus one */
+        r->scope = snd_scope_of(value);
+        r->is_op = true;
+        break;
+    case SND_ATTR_FRAME:
+        r->frame = value;
+        r->scope = SONDE_SCOPE_PYTHON;
+        break;
+    case SND_ATTR_ASYNC:
+        r->is_async = value != 0;
+        break;
+    case SND_ATTR_API:
+        r->api = value;
+        r->device_ns = r->own_device_ns = snd_devices_sum(a->trace, lane->process,
+                                                          SND_API_CORRELATION(value));
+        break;
+    case SND_ATTR_KEY:
+        set_key(a, lane, r, value);
+        break;
+    default:
+        break; /* nothing that a model counts */
+    }
+}
+
+void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t key, uint64_t value)
+{
+    struct snd_open_range *open = snd_innermost(lane);
+
+    if (key == SND_ATTR_COUNTED) { /* the thread's, not a range's */
+        if (a->consumer.counted)
+            a->consumer.counted(a->consumer.user, lane, value);
+        return;
+    }
+    if (!open || lane->deeper > 0)
+        return;
+    if (a->consumer.as_recorded)
+        keep_attribute(open, key, value);
+    bool was_named = open->range.scope == SONDE_SCOPE_USER;
+    snd_lane_settle(a, lane);
+    snd_range_attribute(a, lane, &open->range, key, value);
+    bool is_named = open->range.scope == SONDE_SCOPE_USER;
+    if (was_named || is_named) {
+        lane->named += (uint32_t)is_named - (uint32_t)was_named;
+        snd_lane_named(a, lane);
+    }
+    if (a->consumer.attribute && key < SND_RANGE_ATTRS && (SND_ATTRS_HANDED >> key & 1))
+        a->consumer.attribute(a->consumer.user, lane, open, key);
+}
+
+void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r)
+{
+    struct snd_work work;
+
+    r->judged = true;
+    if (r->scope == SONDE_SCOPE_BACKWARD) {
+        r->is_back = true;
+        r->back_sequence = r->sequence;
+        r->back_thread = r->fwd_thread;
+    }
+    if (r->flops > 0) {
+        r->formula = SND_FLOPS_FOUND; /* marked by the program itself */
+        return;
+    }
+    if (!a->flops || r->hidden || !(a->name_flags[r->name] & SND_NAME_FORMULA))
+        return;
+    if (a->consumer.flops == SONDE_FLOPS_FULL && r->claimed)
+        return;
+    r->formula = (uint8_t)snd_flops_of(a->flops, lane->process, r->name, r->shapes, r->arguments,
+                                       &work);
+    if (r->formula != SND_FLOPS_FOUND)
+        return;
+    r->flops = work.flops;
+    r->macs += work.macs;
+    r->moved_bytes += work.moved_bytes;
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/samples/mixed_stacks.c - see mixed_stacks.h */
+#include "model/samples/mixed_stacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/ranges/assembly.h"
+#include "read/kinds.h"
+
+/* Beyond, the chain around a range stands for it. */
+#define CHAINS_MAX (1u << 22)
+#define CHAIN_DEPTH_MAX 512u
+
+/* -------------------------------------------------------------------- chains */
+
+static uint32_t find_chain(struct snd_mixed *m, uint32_t parent, uint32_t name)
+{
+    struct snd_key key = { parent, name, 0 };
+    uint32_t       chain;
+
+    if (snd_map_get(&m->by_name, key, &chain))
+        return chain;
+    if (m->chain_count >= CHAINS_MAX || m->chains[parent].depth >= CHAIN_DEPTH_MAX)
+        return parent;
+    if (!snd_grow(&m->chains, &m->chain_room, m->chain_count, sizeof *m->chains) ||
+        !snd_map_put(&m->by_name, key, m->chain_count)) {
+        m->failed = true;
+        return parent;
+    }
+    m->chains[m->chain_count] = (struct snd_chain){ parent, name, m->chains[parent].depth + 1 };
+    return m->chain_count++;
+}
+
+struct sonde_text snd_chain_name(const struct snd_mixed *mixed, uint32_t chain)
+{
+    const struct snd_text *name = &mixed->trace->names.items[mixed->chains[chain].name];
+
+    return (struct sonde_text){ name->bytes, name->length };
+}
+
+/* ------------------------------------------------------------------- threads */
+
+static void change(struct snd_mixed *m, uint32_t thread, int64_t ns, uint32_t chain)
+{
+    struct snd_mixed_thread *t = &m->threads[thread];
+
+    t->current = chain;
+    if (!snd_grow(&t->changes, &t->room, t->count, sizeof *t->changes)) {
+        m->failed = true;
+        return;
+    }
+    t->changes[t->count++] = (struct snd_change){ ns, chain };
+}
+
+/* The place of the change that holds at `ns`, from `at` on; the first one holds before it, too. */
+static uint32_t change_at(const struct snd_mixed_thread *t, uint32_t at, int64_t ns)
+{
+    while (at + 1 < t->count && t->changes[at + 1].ns <= ns)
+        at++;
+    return at;
+}
+
+/* Where a file tells of a thread of another process, that process's own file has the ranges. */
+static bool find_aliases(struct snd_mixed *m)
+{
+    const struct sonde_trace *trace = m->trace;
+    struct snd_map            own = { 0 };
+    bool                      ok = true;
+
+    for (uint32_t i = 0; i < trace->thread_count && ok; i++) {
+        const struct sonde_thread *t = &trace->threads[i].shown;
+        const struct snd_process  *p = &trace->processes[t->process];
+        m->threads[i].alias = i;
+        if (!p->is_guest)
+            ok = snd_map_put(&own, (struct snd_key){ p->shown.pid, t->tid, p->header.boot_id }, i);
+    }
+    for (uint32_t i = 0; i < trace->thread_count && ok; i++) {
+        const struct sonde_thread *t = &trace->threads[i].shown;
+        const struct snd_process  *p = &trace->processes[t->process];
+        uint32_t                   alias;
+        if (p->is_guest &&
+            snd_map_get(&own, (struct snd_key){ p->shown.pid, t->tid, p->header.boot_id }, &alias))
+            m->threads[i].alias = alias;
+    }
+    snd_map_release(&own);
+    return ok;
+}
+
+/* ---------------------------------------------------------------------- walk */
+
+struct ride {
+    struct snd_mixed   *mixed;
+    struct snd_assembly assembly;
+    snd_mixed_fn       *take;
+    void               *user;
+    bool                has_ranges; /* as far as chunks tell: more than the sampler's lane */
+    bool                again;      /* a range was found out to be asynchronous when it ended */
+};
+
+static struct snd_key number_of(const struct snd_open_range *range)
+{
+    return (struct snd_key){ range->order, 0, 0 };
+}
+
+static bool is_asynchronous(const struct snd_mixed *m, const struct snd_open_range *range)
+{
+    uint32_t value;
+
+    return snd_map_get(&m->asynchronous, number_of(range), &value);
+}
+
+/* False: it was known already. */
+static bool set_asynchronous(struct snd_mixed *m, const struct snd_open_range *range)
+{
+    if (is_asynchronous(m, range))
+        return false;
+    m->failed |= !snd_map_put(&m->asynchronous, number_of(range), 1);
+    return true;
+}
+
+/* The chain of an asynchronous range is that of its parent. */
+static uint32_t chain_of(struct snd_mixed *m, const struct snd_open_range *range,
+                         const struct snd_open_range *parent)
+{
+    uint32_t around = parent ? parent->mark : 0;
+
+    return is_asynchronous(m, range) ? around : find_chain(m, around, range->range.name);
+}
+
+static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent)
+{
+    struct ride *ride = user;
+
+    range->mark = chain_of(ride->mixed, range, parent);
+    change(ride->mixed, lane->thread, range->range.start_ns, range->mark);
+}
+
+/* It was a frame until it was told; nothing of its own began in between. */
+static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                         uint8_t key)
+{
+    struct ride *ride = user;
+
+    if (key != SND_ATTR_ASYNC || !range->range.is_async || range->range.hidden ||
+        !set_asynchronous(ride->mixed, range))
+        return;
+    range->mark = ride->mixed->chains[range->mark].parent;
+    change(ride->mixed, lane->thread, range->range.start_ns, range->mark);
+}
+
+/* A range that closes around others is no part of the stack any more once they close. */
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                     struct snd_open_range *parent)
+{
+    struct ride *ride = user;
+
+    if (range->range.is_async) /* where that is new, the walk begins anew */
+        ride->again |= set_asynchronous(ride->mixed, range);
+    else if (ride->mixed->threads[lane->thread].current == range->mark)
+        change(ride->mixed, lane->thread, snd_add(range->range.start_ns, range->range.total_ns),
+               parent ? parent->mark : 0);
+    if (ride->mixed->failed)
+        snd_assembly_stop(&ride->assembly);
+}
+
+static void on_move(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent)
+{
+    struct ride *ride = user;
+    bool         is_inner = ride->mixed->threads[lane->thread].current == range->mark;
+
+    range->mark = chain_of(ride->mixed, range, parent);
+    if (is_inner)
+        change(ride->mixed, lane->thread, lane->last_ns, range->mark);
+}
+
+/* Samples in a row: those with one chain together. */
+static bool split(struct ride *ride, struct sonde_event *event, struct snd_mixed_thread *t)
+{
+    uint64_t total = event->value & UINT32_MAX, count = event->name ? event->name : 1, given = 0;
+    uint32_t at = 0;
+    uint64_t first = 0;
+    struct sonde_event part = *event;
+
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t end = total * (i + 1) / count;
+        at = change_at(t, at, event->time_ns - (int64_t)(total - end));
+        uint32_t next = i + 1 < count
+                            ? change_at(t, at,
+                                        event->time_ns - (int64_t)(total - total * (i + 2) / count))
+                            : at;
+        if (i + 1 < count && t->changes[next].chain == t->changes[at].chain)
+            continue;
+        part.name = (uint32_t)(i + 1 - first);
+        part.value = (event->value & ~(uint64_t)UINT32_MAX) | (end - given);
+        part.time_ns = event->time_ns - (int64_t)(total - end);
+        if (!ride->take(ride->user, &part, t->changes[at].chain))
+            return false;
+        given = end;
+        first = i + 1;
+    }
+    t->changes[0] = t->changes[change_at(t, at, event->time_ns)];
+    t->count = 1;
+    return true;
+}
+
+static bool take_sample(struct ride *ride, struct sonde_event *event)
+{
+    struct snd_mixed_thread *t = &ride->mixed->threads[ride->mixed->threads[event->thread].alias];
+
+    if (t->count == 0)
+        return ride->take(ride->user, event, 0);
+    if (t->count == 1 || event->name > 100000) /* a day of samples in one: its end stands for it */
+        return ride->take(ride->user, event, t->current);
+    return split(ride, event, t);
+}
+
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct ride       *ride = user;
+    struct sonde_event event;
+
+    if (SND_EVENT_KIND(words[0]) == SND_EV_SAMPLE &&
+        snd_event_show(ride->mixed->trace, lane->thread, ns, words, &event) &&
+        !take_sample(ride, &event))
+        snd_assembly_stop(&ride->assembly);
+}
+
+static bool on_event(const struct sonde_event *event, void *user)
+{
+    struct ride *ride = user;
+
+    return event->kind != SONDE_EVENT_SAMPLE || ride->take(ride->user, event, 0);
+}
+
+/* Whether another thread than one wrote events: with the sampler's alone there are no ranges. */
+static bool has_lanes(const struct sonde_trace *trace)
+{
+    uint32_t process = UINT32_MAX, thread = 0;
+
+    for (uint32_t p = 0; p < trace->process_count; p++)
+        for (uint32_t i = 0; i < trace->processes[p].lane_count; i++) {
+            uint32_t of = trace->processes[p].lanes[i].thread;
+            if (process != UINT32_MAX && (process != p || thread != of))
+                return true;
+            process = p;
+            thread = of;
+        }
+    return false;
+}
+
+static void forget_threads(struct snd_mixed *m)
+{
+    for (uint32_t i = 0; i < m->trace->thread_count; i++)
+        m->threads[i].current = m->threads[i].count = 0;
+}
+
+static bool leave_out(void *user, const struct sonde_event *sample, uint32_t chain)
+{
+    (void)user, (void)sample, (void)chain;
+    return true;
+}
+
+/* Ranges need an assembly; once more, by time, if it met what only that gets right. */
+static enum sonde_status assemble(struct ride        *ride, void (*forget)(void *user),
+                                  struct sonde_error *err)
+{
+    struct snd_consumer consumer = {
+        .user = ride, .flops = SONDE_FLOPS_NONE, .any_flops = true, .other = on_other
+    };
+    enum sonde_status status = SONDE_OK;
+    bool              stopped = true;
+    /* Who cannot forget is given no sample before asynchronous ranges are known. */
+    bool          is_trial = !forget && ride->has_ranges;
+    snd_mixed_fn *take = ride->take;
+
+    if (ride->has_ranges) {
+        consumer.open = on_open;
+        consumer.close = on_close;
+        consumer.move = on_move;
+        consumer.attribute = on_attribute;
+    }
+    for (int i = 0; i < 3 && stopped && !ride->mixed->failed && status == SONDE_OK; i++) {
+        ride->again = is_trial && i == 0;
+        ride->take = ride->again ? leave_out : take;
+        forget_threads(ride->mixed);
+        if (forget)
+            forget(ride->user);
+        status = snd_assemble(&ride->assembly, ride->mixed->trace,
+                              ride->has_ranges ? SONDE_BY_TIME : SONDE_BY_THREAD, &consumer, err);
+        stopped = ride->assembly.visitor.stop || ride->again;
+        bool out_of_memory = ride->assembly.out_of_memory;
+        snd_assembly_release(&ride->assembly);
+        if (out_of_memory)
+            break;
+    }
+    return status;
+}
+
+static enum sonde_status find_samples(struct sonde_trace *trace, bool *has_samples,
+                                      struct sonde_error *err)
+{
+    const struct snd_kinds *kinds;
+    enum sonde_status       status = snd_trace_kinds(trace, &kinds, err);
+
+    *has_samples = status == SONDE_OK && kinds->events[SND_EV_SAMPLE];
+    return status;
+}
+
+enum sonde_status snd_mixed_walk(struct snd_mixed *m, struct sonde_trace *trace, snd_mixed_fn *take,
+                                 void (*forget)(void *user), void *user, struct sonde_error *err)
+{
+    struct ride       ride = { .mixed = m, .take = take, .user = user };
+    enum sonde_status status = SONDE_OK;
+
+    *m = (struct snd_mixed){ .trace = trace, .chain_count = 1 };
+    m->threads = calloc((size_t)trace->thread_count + 1, sizeof *m->threads);
+    m->chains = calloc(16, sizeof *m->chains);
+    m->chain_room = 16;
+    m->failed = !m->threads || !m->chains || !find_aliases(m);
+    ride.has_ranges = has_lanes(trace);
+    bool has_rider = trace->rider && !trace->rider->done;
+    bool has_samples = true;
+    if (!m->failed && trace->summary)
+        has_samples = sonde_summary_totals(trace->summary)->samples > 0;
+    else if (!m->failed && !has_rider) /* who would be walked for */
+        status = find_samples(trace, &has_samples, err);
+    if (status != SONDE_OK || !has_samples)
+        return status;
+    if (!m->failed && (ride.has_ranges || has_rider))
+        status = assemble(&ride, forget, err);
+    else if (!m->failed)
+        status = sonde_trace_walk(trace, SONDE_BY_THREAD, on_event, &ride, err);
+    if (status == SONDE_OK && m->failed)
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the samples");
+    return status;
+}
+
+void snd_mixed_release(struct snd_mixed *m)
+{
+    for (uint32_t i = 0; m->threads && i < m->trace->thread_count; i++)
+        free(m->threads[i].changes);
+    free(m->threads);
+    free(m->chains);
+    snd_map_release(&m->by_name);
+    snd_map_release(&m->asynchronous);
+}
+
+/* -------------------------------------------------------------------- frames */
+
+static void put_ranges(const struct snd_mixed *m, uint32_t chain, struct snd_mixed_frame *frames,
+                       size_t size, size_t *count)
+{
+    for (; chain != 0; chain = m->chains[chain].parent, (*count)++)
+        if (*count < size)
+            frames[*count] = (struct snd_mixed_frame){
+                .frame = { snd_chain_name(m, chain), { "", 0 }, 0, 0 }, .is_range = true
+            };
+}
+
+size_t snd_mixed_frames(const struct snd_mixed *mixed, uint32_t process, uint32_t stack,
+                        uint32_t chain, struct snd_mixed_frame *frames, size_t size)
+{
+    const struct snd_tables *t = &mixed->trace->processes[process].tables;
+    size_t                   count = 0, depth = 0;
+    bool                     put = false;
+
+    for (; stack != 0 && stack < t->stack_count && depth < SND_STACK_MAX;
+         stack = t->stacks[stack].parent, depth++) {
+        uint32_t id = t->stacks[stack].frame;
+        bool     is_native = id < t->frame_count && (t->frames[id].flags & SND_FRAME_NATIVE);
+        if (!is_native && !put) {
+            put_ranges(mixed, chain, frames, size, &count);
+            put = true;
+        }
+        if (count < size) {
+            frames[count] = (struct snd_mixed_frame){ .is_native = is_native, .id = id };
+            sonde_trace_frame(mixed->trace, process, id, &frames[count].frame);
+        }
+        count++;
+    }
+    if (!put)
+        put_ranges(mixed, chain, frames, size, &count);
+    return count;
+}
+
+size_t snd_mixed_some_frames(const struct snd_mixed *mixed, uint32_t process, uint32_t stack,
+                             struct snd_mixed_frame *frames, size_t size)
+{
+    static const struct snd_mixed_frame unknown = {
+        .frame = { .function = { "(not known)", 11 }, .file = { "", 0 } },
+        .is_native = true,
+    };
+    size_t count = snd_mixed_frames(mixed, process, stack, 0, frames, size);
+
+    if (count == 0)
+        frames[count++] = unknown;
+    return count < size ? count : size;
+}

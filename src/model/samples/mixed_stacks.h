@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/samples/mixed_stacks.h - samples with the ranges that were open on their thread: mixed stacks.
+ *
+ * One rule: the ranges of a sample's thread that are open at its time become frames, outermost first,
+ * between the innermost run of native frames and what called it. So a stack reads: functions of
+ * Python, operators and ranges, functions of native code. In a stack without native frames they are
+ * innermost; in one of native frames alone, outermost.
+ *
+ * An asynchronous range, which waits for what others do or is ended by another thread, is no frame:
+ * its thread does other things meanwhile.
+ *
+ * A sample of a thread that another file of the trace has the ranges of (same process and thread
+ * number) has those. Samples in a row that found the same stack are told apart where the ranges differ.
+ *
+ * Layer: model (sees base/, format/, read/). Threads: one at a time.
+ */
+#ifndef SND_MODEL_SAMPLES_MIXED_STACKS_H
+#define SND_MODEL_SAMPLES_MIXED_STACKS_H
+
+#include "base/error.h"
+#include "base/map.h"
+#include "sonde/model.h"
+
+/* Open ranges, outermost last: 0 is none. */
+struct snd_chain {
+    uint32_t parent, name; /* name: number in trace->names */
+    uint32_t depth;
+};
+
+struct snd_change {
+    int64_t  ns;
+    uint32_t chain; /* from then on */
+};
+
+/* What is open on a thread now, and was since its last sample. */
+struct snd_mixed_thread {
+    uint32_t           current, alias; /* alias: the thread that has its ranges */
+    struct snd_change *changes;
+    uint32_t           count, room;
+};
+
+struct snd_mixed {
+    struct sonde_trace      *trace;
+    struct snd_chain        *chains; /* 0: not used */
+    uint32_t                 chain_count, chain_room;
+    struct snd_map           by_name;      /* (parent, name) to a chain */
+    struct snd_map           asynchronous; /* ranges, by the number of their begin over the walk */
+    struct snd_mixed_thread *threads;
+    bool                     failed;
+};
+
+/*
+ * A sample, as the public walk shows it; its count and time are those of the part that has this chain.
+ * False ends the walk.
+ */
+typedef bool snd_mixed_fn(void *user, const struct sonde_event *sample, uint32_t chain);
+
+/*
+ * Walks the trace, once; who rides on the trace's walks (model/ranges/assembly.h) rides on this one. The samples of
+ * one thread come in order. `forget` is called before the first, and again if the walk must begin anew; NULL: the trace is
+ * walked once more before, so that it need not. `mixed` need not be initialised, and must be released whatever this returns.
+ * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED.
+ */
+SND_CHECKED enum sonde_status snd_mixed_walk(struct snd_mixed *mixed, struct sonde_trace *trace,
+                                             snd_mixed_fn *take, void (*forget)(void *user),
+                                             void *user, struct sonde_error *err);
+void                          snd_mixed_release(struct snd_mixed *mixed);
+
+/* A frame of a mixed stack. */
+struct snd_mixed_frame {
+    struct sonde_frame frame;
+    bool               is_native, is_range;
+    uint32_t           id; /* of the frame in its process; 0: a range */
+};
+/* The frames, innermost first; returns how many there are, storing at most `size`. */
+size_t snd_mixed_frames(const struct snd_mixed *mixed, uint32_t process, uint32_t stack,
+                        uint32_t chain, struct snd_mixed_frame *frames, size_t size);
+
+/* Those of a stack without ranges: at least one, "(not known)", and `size` at most. */
+size_t snd_mixed_some_frames(const struct snd_mixed *mixed, uint32_t process, uint32_t stack,
+                             struct snd_mixed_frame *frames, size_t size);
+
+/* The name of the innermost range of a chain. */
+struct sonde_text snd_chain_name(const struct snd_mixed *mixed, uint32_t chain);
+
+#endif

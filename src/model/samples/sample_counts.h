@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/samples/sample_counts.h - the samples of a trace, added up by thread, stack, open ranges and whether
+ * the thread waited: what trees of any shape are made of, without walking the trace again.
+ *
+ * Layer: model (sees base/, format/, read/). Threads: one at a time.
+ */
+#ifndef SND_MODEL_SAMPLES_SAMPLE_COUNTS_H
+#define SND_MODEL_SAMPLES_SAMPLE_COUNTS_H
+
+#include "base/error.h"
+#include "base/map.h"
+#include "model/samples/mixed_stacks.h"
+#include "sonde/model.h"
+
+struct snd_sample_count {
+    uint32_t thread, stack; /* index; id of the thread's process, 0: none */
+    uint32_t chain;         /* open ranges: mixed_stacks.h */
+    bool     is_idle;
+    uint64_t samples;
+    int64_t  time_ns, cpu_ns, gil_ns;
+};
+
+struct snd_sample_counts {
+    struct sonde_trace         *trace;
+    struct snd_sample_count    *rows; /* in the order in which they were first seen */
+    uint32_t                    count, room;
+    struct sonde_sample_thread *threads; /* of each thread of the trace; `root` is not used */
+    uint32_t                   *seen;    /* those with samples, in the order in which they came */
+    uint32_t                    seen_count;
+    struct snd_map              index; /* (thread, stack, chain and is_idle) to a row */
+    struct snd_mixed            mixed;
+    bool                        failed;
+};
+
+/*
+ * Walks the trace, once; who rides on the trace's walks (model/ranges/assembly.h) rides on this one.
+ * `counts` need not be initialised, and must be released whatever this returns.
+ * Errors: SONDE_E_NOMEM, SONDE_E_UNSUPPORTED.
+ */
+SND_CHECKED enum sonde_status snd_sample_counts_make(struct snd_sample_counts *counts,
+                                                     struct sonde_trace       *trace,
+                                                     struct sonde_error       *err);
+void                          snd_sample_counts_release(struct snd_sample_counts *counts);
+
+#endif

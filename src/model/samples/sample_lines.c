@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model/samples/sample_lines.c - see sample_lines.h */
+#include "model/samples/sample_lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "model/samples/sample_counts.h"
+#include "read/reader.h"
+#include "read/scale.h"
+
+#define FRAMES_MAX (SND_STACK_MAX + 1024u) /* of one stack, ranges included */
+
+struct work {
+    struct snd_sample_lines *lines;
+    struct snd_map           by_place; /* (file, function, line) to a row */
+    uint32_t                *seen;     /* of each row: the stack that counted it last, plus one */
+    uint32_t                 seen_room;
+    struct snd_map           functions; /* (file, function, first line) to a number */
+    int64_t                 *self_ns;   /* of each function */
+    uint32_t                *of;        /* of each row: its function */
+    uint32_t                 self_room, of_room;
+    bool                     failed;
+};
+
+/* Texts of a trace are each there once: the same bytes have the same address. */
+static struct snd_key place_of(const struct sonde_frame *f, uint32_t line)
+{
+    return (struct snd_key){ (uint64_t)(uintptr_t)f->file.bytes,
+                             (uint64_t)(uintptr_t)f->function.bytes, line };
+}
+
+static uint32_t find_function(struct work *w, const struct sonde_frame *f)
+{
+    struct snd_key key = place_of(f, f->first_line);
+    uint32_t       number;
+
+    if (snd_map_get(&w->functions, key, &number))
+        return number;
+    number = (uint32_t)w->functions.count;
+    if (!snd_grow(&w->self_ns, &w->self_room, number, sizeof *w->self_ns) ||
+        !snd_map_put(&w->functions, key, number)) {
+        w->failed = true;
+        return 0;
+    }
+    w->self_ns[number] = 0;
+    return number;
+}
+
+static uint32_t find_row(struct work *w, const struct snd_mixed_frame *f)
+{
+    struct snd_key key = place_of(&f->frame, f->frame.line);
+    uint32_t       row;
+
+    if (snd_map_get(&w->by_place, key, &row))
+        return row;
+    row = w->lines->count;
+    if (!snd_grow(&w->lines->rows, &w->lines->room, row, sizeof *w->lines->rows) ||
+        !snd_grow(&w->seen, &w->seen_room, row, sizeof *w->seen) ||
+        !snd_grow(&w->of, &w->of_room, row, sizeof *w->of) ||
+        !snd_map_put(&w->by_place, key, row)) {
+        w->failed = true;
+        return 0;
+    }
+    w->lines->rows[row] = (struct snd_sample_line){ .function = f->frame.function,
+                                                    .file = f->frame.file,
+                                                    .first_line = f->frame.first_line,
+                                                    .line = f->frame.line,
+                                                    .is_native = f->is_native };
+    w->seen[row] = 0;
+    w->of[row] = find_function(w, &f->frame);
+    return w->lines->count++;
+}
+
+/* A line that is in a stack twice, by recursion, counts once. */
+static void add_stack(struct work *w, const struct snd_sample_count *row, uint32_t number,
+                      const struct snd_mixed_frame *frames, size_t count)
+{
+    size_t inner = 0; /* a range is no line: what it is in has its time */
+
+    while (inner < count && frames[inner].is_range)
+        inner++;
+    for (size_t i = inner; i < count && !w->failed; i++) {
+        if (frames[i].frame.line == 0 || frames[i].frame.file.length == 0)
+            continue;
+        uint32_t at = find_row(w, &frames[i]);
+        if (w->failed)
+            return;
+        struct snd_sample_line *line = &w->lines->rows[at];
+        if (i == inner) {
+            line->self_ns = snd_add(line->self_ns, row->time_ns);
+            w->self_ns[w->of[at]] = snd_add(w->self_ns[w->of[at]], row->time_ns);
+        }
+        if (w->seen[at] != number + 1) {
+            line->total_ns = snd_add(line->total_ns, row->time_ns);
+            line->samples += row->samples;
+        }
+        w->seen[at] = number + 1;
+    }
+}
+
+struct order {
+    struct snd_sample_line line;
+    int64_t                self_ns;
+    uint32_t               function;
+};
+
+static int compare(const void *left, const void *right)
+{
+    const struct order *x = left, *y = right;
+
+    if (x->self_ns != y->self_ns)
+        return x->self_ns > y->self_ns ? -1 : 1;
+    if (x->function != y->function)
+        return x->function < y->function ? -1 : 1;
+    return (x->line.line > y->line.line) - (x->line.line < y->line.line);
+}
+
+static bool sort_rows(struct work *w)
+{
+    struct order *order = calloc((size_t)w->lines->count + 1, sizeof *order);
+
+    for (uint32_t i = 0; order && i < w->lines->count; i++)
+        order[i] = (struct order){ w->lines->rows[i], w->self_ns[w->of[i]], w->of[i] };
+    if (order)
+        qsort(order, w->lines->count, sizeof *order, compare);
+    for (uint32_t i = 0; order && i < w->lines->count; i++)
+        w->lines->rows[i] = order[i].line;
+    free(order);
+    return order != NULL;
+}
+
+enum sonde_status snd_sample_lines_make(struct snd_sample_lines *lines, struct sonde_trace *trace,
+                                        struct sonde_error *err)
+{
+    struct work              w = { .lines = lines };
+    struct snd_sample_counts counts;
+    struct snd_mixed_frame  *frames = malloc(FRAMES_MAX * sizeof *frames);
+
+    *lines = (struct snd_sample_lines){ 0 };
+    enum sonde_status st = snd_sample_counts_make(&counts, trace, err);
+    for (uint32_t i = 0; st == SONDE_OK && frames && i < counts.count && !w.failed; i++) {
+        const struct snd_sample_count *row = &counts.rows[i];
+        uint32_t                       process = trace->threads[row->thread].shown.process;
+        size_t                         count = row->is_idle ? 0
+                                                            : snd_mixed_frames(&counts.mixed, process, row->stack,
+                                                                               row->chain, frames, FRAMES_MAX);
+        if (!row->is_idle)
+            lines->whole_ns = snd_add(lines->whole_ns, row->time_ns);
+        add_stack(&w, row, i, frames, count < FRAMES_MAX ? count : FRAMES_MAX);
+    }
+    if (st == SONDE_OK && (!frames || w.failed || !sort_rows(&w)))
+        st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the lines of the samples");
+    snd_sample_counts_release(&counts);
+    snd_map_release(&w.by_place);
+    snd_map_release(&w.functions);
+    free(w.seen);
+    free(w.self_ns);
+    free(w.of);
+    free(frames);
+    return st;
+}
+
+void snd_sample_lines_release(struct snd_sample_lines *lines)
+{
+    free(lines->rows);
+    *lines = (struct snd_sample_lines){ 0 };
+}

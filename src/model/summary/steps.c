@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/summary/steps.h"
+
+#include <stdlib.h>
+
+#include "model/ranges/assembly.h"
+
+#define STEPS_MAX (1u << 24)
+
+bool snd_steps_add(struct snd_steps *steps, uint32_t process, uint64_t number, int64_t ns)
+{
+    if (steps->count >= STEPS_MAX)
+        return true;
+    if (!snd_grow(&steps->rows, &steps->room, steps->count, sizeof *steps->rows))
+        return false;
+    steps->rows[steps->count++] =
+        (struct sonde_step_row){ .process = process, .number = number, .start_ns = ns };
+    return true;
+}
+
+static int compare(const void *x, const void *y)
+{
+    const struct sonde_step_row *a = x, *b = y;
+
+    if (a->process != b->process)
+        return a->process < b->process ? -1 : 1;
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+static bool is_last(const struct snd_steps *steps, uint32_t i)
+{
+    return i + 1 == steps->count || steps->rows[i + 1].process != steps->rows[i].process;
+}
+
+bool snd_steps_measure(struct snd_steps *steps, const struct sonde_trace *trace)
+{
+    uint32_t process = 0;
+
+    free(steps->first);
+    steps->first = calloc((size_t)trace->process_count + 2, sizeof *steps->first);
+    if (!steps->first)
+        return false;
+    if (steps->count > 0)
+        qsort(steps->rows, steps->count, sizeof *steps->rows, compare);
+    for (uint32_t i = 0; i < steps->count; i++) {
+        struct sonde_step_row *step = &steps->rows[i];
+        int64_t end = is_last(steps, i) ? trace->processes[step->process].shown.stop_ns
+                                        : steps->rows[i + 1].start_ns;
+        step->duration_ns = end > step->start_ns ? snd_sub(end, step->start_ns) : 0;
+        while (process <= step->process)
+            steps->first[process++] = i;
+    }
+    while (process <= trace->process_count)
+        steps->first[process++] = steps->count;
+    return true;
+}
+
+/* ---------------------------------------------------------------- counting */
+
+struct counting {
+    struct snd_steps *steps;
+    uint32_t         *current; /* step of each thread */
+};
+
+/* A thread's times never fall, so its place among the steps only moves on. */
+static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                    struct snd_open_range *parent)
+{
+    struct counting       *counting = user;
+    const uint32_t        *first = &counting->steps->first[lane->process];
+    struct sonde_step_row *rows = counting->steps->rows;
+    uint32_t              *at = &counting->current[lane->thread];
+
+    (void)parent;
+    if (*at < first[0])
+        *at = first[0];
+    while (*at + 1 < first[1] && rows[*at + 1].start_ns <= range->range.start_ns)
+        ++*at;
+    if (*at < first[1] && rows[*at].start_ns <= range->range.start_ns)
+        rows[*at].ranges++;
+}
+
+/* What the GPU was asked for in a step counts for it, whenever it was done. */
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                     struct snd_open_range *parent)
+{
+    const struct counting *counting = user;
+    struct sonde_step_row *rows = counting->steps->rows;
+    uint32_t               low = counting->steps->first[lane->process];
+    uint32_t               high = counting->steps->first[lane->process + 1], first = low;
+
+    (void)parent;
+    if (range->range.api == 0)
+        return;
+    while (low < high) { /* the first step that begins after it */
+        uint32_t middle = low + (high - low) / 2;
+        if (rows[middle].start_ns <= range->range.start_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low > first)
+        rows[low - 1].device_ns = snd_add(rows[low - 1].device_ns, range->range.device_ns);
+}
+
+enum sonde_status snd_steps_count(struct snd_steps *steps, struct sonde_trace *trace,
+                                  struct sonde_error *err)
+{
+    struct counting           counting = { .steps = steps };
+    const struct snd_consumer consumer = {
+        .user = &counting, .flops = SONDE_FLOPS_NONE, .open = on_open, .close = on_close
+    };
+    struct snd_assembly assembly;
+
+    if (steps->count == 0)
+        return SONDE_OK;
+    counting.current = calloc((size_t)trace->thread_count + 1, sizeof *counting.current);
+    if (!counting.current)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the steps");
+    enum sonde_status status = snd_assemble(&assembly, trace, SONDE_BY_THREAD, &consumer, err);
+    snd_assembly_release(&assembly);
+    free(counting.current);
+    return status;
+}
+
+bool snd_steps_ran(const struct snd_steps *steps, uint32_t i)
+{
+    bool is_first = i == 0 || steps->rows[i - 1].process != steps->rows[i].process;
+
+    return !is_last(steps, i) || steps->rows[i].ranges > 0 || is_first ||
+           steps->rows[i - 1].ranges == 0;
+}
+
+void snd_steps_release(struct snd_steps *steps)
+{
+    free(steps->rows);
+    free(steps->first);
+    *steps = (struct snd_steps){ 0 };
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/summary/summary.c - totals, threads, steps and the ledger.
+ *
+ * One walk, or none of its own: the summary rides along with a model's (struct snd_rider). A
+ * second one only if steps are wanted and there are some (steps.h): a thread's chunks may be read
+ * before the step that they belong to.
+ */
+#include "model/summary/summary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "format/fields.h"
+#include "model/ranges/assembly.h"
+#include "model/summary/ledger.h"
+#include "model/summary/steps.h"
+
+#define LINKS_MAX (1u << 20) /* arrows whose other end is still awaited; more are not followed */
+#define UNCOUNTED_NAMED 3    /* operators without FLOPs that the ledger names */
+
+/* What is known of a thread by samples, which another thread takes: from when until when. */
+struct sampled {
+    int64_t first_ns, last_ns;
+};
+
+struct sonde_summary {
+    struct sonde_trace         *trace;
+    struct sonde_summary_totals totals;
+    struct sonde_thread_row    *threads;
+    struct snd_steps            steps;
+    struct snd_map              links;      /* arrows with one end so far: which */
+    struct snd_map              held;       /* (device, process, address) of what is allocated */
+    uint64_t                    unmatched;  /* frees of what was not */
+    int64_t                    *uncounted;  /* self time of each name's ranges without FLOPs */
+    int64_t                     self_ns;    /* of all */
+    int64_t                    *covered_ns; /* of each thread: until when it is counted as busy */
+    struct sampled             *sampled;    /* of each thread that has samples */
+    bool                        has_shapes;
+    struct sonde_ledger_item    ledger[SND_LEDGER_COUNT];
+    size_t                      ledger_count;
+    struct snd_rider            rider;
+    struct snd_assembly_stats   stats; /* of the walk */
+    uint32_t                    loans; /* of a shared one, not given back */
+    bool                        out_of_memory;
+};
+
+/* -------------------------------------------------------------- first walk */
+
+/* An operator that computes, whose FLOPs are unknown. */
+static void note_uncounted(struct sonde_summary *s, const struct snd_range *r)
+{
+    const struct snd_text *name = &s->trace->names.items[r->name];
+    int64_t                self_ns = snd_sub(r->total_ns, r->child_ns);
+
+    s->self_ns = snd_add(s->self_ns, self_ns);
+    s->has_shapes |= r->shapes != 0;
+    if (r->claimed || r->formula == SND_FLOPS_FOUND || r->formula == SND_FLOPS_NO_WORK ||
+        r->child_flops > 0 || r->scope != SONDE_SCOPE_FUNCTION ||
+        !snd_flops_is_operator((struct sonde_text){ name->bytes, name->length }))
+        return;
+    s->uncounted[r->name] = snd_add(s->uncounted[r->name], self_ns);
+}
+
+/* Ranges that lie in no other may still overlap: what one has covered counts once. */
+static void add_busy(struct sonde_summary *s, const struct snd_lane *lane,
+                     const struct snd_range *r)
+{
+    int64_t *covered = &s->covered_ns[lane->thread];
+    int64_t  end = snd_add(r->start_ns, r->total_ns);
+    int64_t  start = r->start_ns > *covered ? r->start_ns : *covered;
+
+    if (end <= start)
+        return;
+    s->threads[lane->thread].busy_ns = snd_add(s->threads[lane->thread].busy_ns, end - start);
+    *covered = end;
+}
+
+static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
+                     struct snd_open_range *parent)
+{
+    struct sonde_summary *s = user;
+
+    s->threads[lane->thread].ranges++;
+    if (range->range.is_async)
+        s->threads[lane->thread].waiting_ns = snd_add(s->threads[lane->thread].waiting_ns,
+                                                      range->range.total_ns);
+    else if (!parent)
+        add_busy(s, lane, &range->range);
+    note_uncounted(s, &range->range);
+}
+
+static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
+                      struct snd_open_range *innermost)
+{
+    struct sonde_summary *s = user;
+    struct snd_key        key = { SND_PAIR(SND_LOW(words[1]), lane->process), words[2], 0 };
+
+    (void)ns, (void)innermost;
+    if (SND_EVENT_KIND(words[0]) == SND_EV_ALLOC) {
+        s->totals.allocs++;
+        s->out_of_memory |= !snd_map_put(&s->held, key, 0);
+    } else {
+        s->totals.frees++;
+        s->unmatched += !snd_map_remove(&s->held, key);
+    }
+}
+
+/* An id may be used again after both of its ends were seen. */
+static void add_link(struct sonde_summary *s, const struct snd_lane *lane, const uint64_t *words)
+{
+    bool arrives = SND_HIGH(words[1]) & 1;
+    /* Arrows of the user may cross processes; those of probes are numbered in each. */
+    uint32_t       scope = SND_LOW(words[1]) == SND_LINK_FLOW ? SONDE_NONE : lane->process;
+    struct snd_key here = { SND_PAIR(SND_LOW(words[1]), scope), words[2], arrives };
+    struct snd_key there = here;
+
+    s->totals.links++;
+    there.c = !arrives;
+    if (snd_map_remove(&s->links, there))
+        return;
+    if (s->links.count < LINKS_MAX)
+        s->out_of_memory |= !snd_map_put(&s->links, here, 0);
+}
+
+static void add_sample(struct sonde_summary *s, const struct snd_lane *lane, int64_t ns,
+                       const uint64_t *words)
+{
+    uint32_t                 thread = snd_subject_thread(s->trace, lane->thread, words);
+    struct sonde_thread_row *row = &s->threads[thread];
+    struct sampled          *seen = &s->sampled[thread];
+    int64_t                  from = snd_sub(ns, SND_HIGH(words[2]));
+
+    s->totals.samples++;
+    if (row->samples == 0 || from < seen->first_ns)
+        seen->first_ns = from;
+    if (row->samples == 0 || ns > seen->last_ns)
+        seen->last_ns = ns;
+    row->samples += SND_SAMPLE_COUNT(words[1]) ? SND_SAMPLE_COUNT(words[1]) : 1;
+}
+
+static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
+{
+    struct sonde_summary *s = user;
+
+    switch (SND_EVENT_KIND(words[0])) {
+    case SND_EV_MARK:
+        s->totals.marks++;
+        break;
+    case SND_EV_COUNTER:
+        s->totals.counters++;
+        break;
+    case SND_EV_SAMPLE:
+        add_sample(s, lane, ns, words);
+        break;
+    case SND_EV_STEP:
+        s->totals.steps++;
+        s->out_of_memory |= !snd_steps_add(&s->steps, lane->process, words[1], ns);
+        break;
+    case SND_EV_LINK:
+        add_link(s, lane, words);
+        break;
+    default:
+        break; /* gaps are in the ledger */
+    }
+}
+
+static void fill_threads(struct sonde_summary *s, const struct snd_assembly *assembly)
+{
+    int64_t first = INT64_MAX, last = INT64_MIN;
+
+    for (uint32_t i = 0; i < s->trace->thread_count; i++) {
+        const struct snd_lane   *lane = &assembly->lanes[i];
+        struct sonde_thread_row *row = &s->threads[i];
+        row->thread = i;
+        row->events = lane->events;
+        row->lost_events = s->trace->threads[i].shown.lost_events;
+        if (lane->events == 0 && row->samples == 0)
+            continue;
+        struct sampled span = { lane->first_ns, lane->last_ns };
+        if (lane->events == 0 || (row->samples > 0 && s->sampled[i].first_ns < span.first_ns))
+            span.first_ns = s->sampled[i].first_ns;
+        if (lane->events == 0 || (row->samples > 0 && s->sampled[i].last_ns > span.last_ns))
+            span.last_ns = s->sampled[i].last_ns;
+        row->span_ns = snd_sub(span.last_ns, span.first_ns);
+        first = span.first_ns < first ? span.first_ns : first;
+        last = span.last_ns > last ? span.last_ns : last;
+    }
+    s->totals.span_ns = last >= first ? snd_sub(last, first) : 0;
+}
+
+/* The walk begins, perhaps once more. */
+static void on_begin(void *user)
+{
+    struct sonde_summary     *s = user;
+    const struct sonde_trace *trace = s->trace;
+
+    s->totals = (struct sonde_summary_totals){ 0 };
+    s->steps.count = 0;
+    s->self_ns = 0;
+    s->unmatched = 0;
+    s->has_shapes = s->out_of_memory = false;
+    snd_map_release(&s->links);
+    snd_map_release(&s->held);
+    memset(s->threads, 0, trace->thread_count * sizeof *s->threads);
+    memset(s->sampled, 0, trace->thread_count * sizeof *s->sampled);
+    memset(s->uncounted, 0, trace->names.count * sizeof *s->uncounted);
+    for (uint32_t i = 0; i < trace->thread_count; i++)
+        s->covered_ns[i] = INT64_MIN;
+}
+
+static void on_end(void *user, const struct snd_assembly *assembly)
+{
+    struct sonde_summary *s = user;
+
+    fill_threads(s, assembly);
+    s->stats = assembly->stats;
+    s->totals.events = s->stats.walk.events;
+    s->totals.ranges = s->stats.ranges;
+    for (uint32_t i = 0; i < s->trace->process_count; i++)
+        s->totals.size_bytes += s->trace->processes[i].source.size;
+    snd_map_release(&s->held);
+}
+
+/* ------------------------------------------------------------------ ledger */
+
+/* Names the operators without FLOPs that took longest, with their shares of all self time. */
+static void list_uncounted(const struct sonde_summary *s, struct snd_ledger *ledger)
+{
+    uint32_t longest[UNCOUNTED_NAMED] = { 0 };
+    size_t   used = 0;
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < s->trace->names.count; i++) {
+        if (s->uncounted[i] <= 0)
+            continue;
+        uint32_t name = i;
+        for (size_t k = 0; k < UNCOUNTED_NAMED; k++) {
+            bool free_place = k >= count;
+            if (!free_place && s->uncounted[longest[k]] >= s->uncounted[name])
+                continue;
+            uint32_t pushed = longest[k];
+            longest[k] = name;
+            if (free_place)
+                break;
+            name = pushed;
+        }
+        count++;
+    }
+    ledger->counts[SND_LEDGER_uncounted_operators] = count;
+    for (size_t k = 0; k < count && k < UNCOUNTED_NAMED && used < sizeof ledger->uncounted; k++) {
+        const struct snd_text *name = &s->trace->names.items[longest[k]];
+        double share = 100.0 * (double)s->uncounted[longest[k]] / (double)s->self_ns;
+        int    length = snprintf(ledger->uncounted + used, sizeof ledger->uncounted - used,
+                                 "%s%.48s (%.1f %% of self time)", k ? ", " : "", name->bytes, share);
+        used += length > 0 ? (size_t)length : 0;
+    }
+}
+
+static void fill_ledger(struct sonde_summary *s)
+{
+    struct snd_ledger ledger = { .os_error = 0 };
+
+    snd_ledger_fill(&ledger, s->trace, &s->stats);
+    ledger.counts[SND_LEDGER_half_links] = s->links.count;
+    ledger.counts[SND_LEDGER_unmatched_frees] = s->unmatched;
+    if (s->has_shapes && s->self_ns > 0)
+        list_uncounted(s, &ledger);
+    s->ledger_count = snd_ledger_list(&ledger, s->ledger);
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+enum sonde_status snd_summary_begin(struct sonde_trace *trace, struct sonde_summary **out,
+                                    struct sonde_error *err)
+{
+    *out = trace->summary;
+    if (trace->summary) {
+        trace->summary->loans++;
+        return SONDE_OK;
+    }
+    struct sonde_summary *s = calloc(1, sizeof *s);
+    if (!s)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
+    s->trace = trace;
+    s->rider = (struct snd_rider){
+        .consumer = { .user = s, .close = on_close, .memory = on_memory, .other = on_other },
+        .begin = on_begin,
+        .end = on_end
+    };
+    s->threads = calloc((size_t)trace->thread_count + 1, sizeof *s->threads);
+    s->uncounted = calloc((size_t)trace->names.count + 1, sizeof *s->uncounted);
+    s->covered_ns = calloc((size_t)trace->thread_count + 1, sizeof *s->covered_ns);
+    s->sampled = calloc((size_t)trace->thread_count + 1, sizeof *s->sampled);
+    if (!s->covered_ns || !s->sampled || !s->threads || !s->uncounted) {
+        sonde_summary_free(s);
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
+    }
+    trace->rider = &s->rider;
+    *out = s;
+    return SONDE_OK;
+}
+
+/* A walk for the rider alone; once more, by time, if it met what only that gets right. */
+static enum sonde_status walk_alone(struct sonde_summary *s, struct sonde_error *err)
+{
+    const struct snd_consumer nobody = { .flops = SONDE_FLOPS_FULL };
+    enum sonde_status         status = SONDE_OK;
+    struct snd_assembly       assembly;
+
+    for (int i = 0; i < 2 && status == SONDE_OK && !s->rider.done && !s->out_of_memory; i++) {
+        status = snd_assemble(&assembly, s->trace, SONDE_BY_THREAD, &nobody, err);
+        snd_assembly_release(&assembly);
+    }
+    return status;
+}
+
+enum sonde_status snd_summary_finish(struct sonde_summary *s, bool steps, struct sonde_error *err)
+{
+    if (s == s->trace->summary)
+        return SONDE_OK;
+    enum sonde_status status = walk_alone(s, err);
+
+    s->trace->rider = NULL;
+    if (status == SONDE_OK && (s->out_of_memory || !snd_steps_measure(&s->steps, s->trace)))
+        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the summary");
+    if (status == SONDE_OK && steps)
+        status = snd_steps_count(&s->steps, s->trace, err);
+    if (status == SONDE_OK)
+        fill_ledger(s);
+    return status;
+}
+
+enum sonde_status sonde_summary_new(struct sonde_trace *trace, struct sonde_summary **out,
+                                    struct sonde_error *err)
+{
+    enum sonde_status status = snd_summary_begin(trace, out, err);
+
+    if (status == SONDE_OK)
+        status = snd_summary_finish(*out, true, err);
+    if (status != SONDE_OK) {
+        sonde_summary_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+void snd_summary_share(struct sonde_summary *summary)
+{
+    summary->trace->summary = summary;
+}
+
+void sonde_summary_free(struct sonde_summary *s)
+{
+    if (!s)
+        return;
+    if (s->loans > 0) {
+        s->loans--;
+        return;
+    }
+    if (s->trace->summary == s)
+        s->trace->summary = NULL;
+    if (s->trace->rider == &s->rider)
+        s->trace->rider = NULL;
+    free(s->threads);
+    snd_steps_release(&s->steps);
+    free(s->uncounted);
+    free(s->covered_ns);
+    free(s->sampled);
+    snd_map_release(&s->links);
+    snd_map_release(&s->held);
+    free(s);
+}
+
+const struct sonde_summary_totals *sonde_summary_totals(const struct sonde_summary *summary)
+{
+    return &summary->totals;
+}
+
+size_t sonde_summary_thread_count(const struct sonde_summary *summary)
+{
+    return summary->trace->thread_count;
+}
+
+const struct sonde_thread_row *sonde_summary_thread(const struct sonde_summary *summary, size_t i)
+{
+    return i < summary->trace->thread_count ? &summary->threads[i] : NULL;
+}
+
+size_t sonde_summary_step_count(const struct sonde_summary *summary)
+{
+    return summary->steps.count;
+}
+
+const struct sonde_step_row *sonde_summary_step(const struct sonde_summary *summary, size_t i)
+{
+    return i < summary->steps.count ? &summary->steps.rows[i] : NULL;
+}
+
+bool snd_summary_step_ran(const struct sonde_summary *summary, size_t i)
+{
+    return snd_steps_ran(&summary->steps, (uint32_t)i);
+}
+
+size_t sonde_summary_ledger_count(const struct sonde_summary *summary)
+{
+    return summary->ledger_count;
+}
+
+const struct sonde_ledger_item *sonde_summary_ledger(const struct sonde_summary *summary, size_t i)
+{
+    return i < summary->ledger_count ? &summary->ledger[i] : NULL;
+}

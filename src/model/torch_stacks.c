@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/torch_stacks.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "read/reader.h"
+
+#define FRAMES_MAX 256u
+
+static bool has(struct sonde_text text, const char *part)
+{
+    return text.length > 0 && memmem(text.bytes, text.length, part, strlen(part)) != NULL;
+}
+
+/* profiler_util._filter_stack_entry: how backward() itself got here says nothing. */
+static bool is_left_out(const struct sonde_frame *f)
+{
+    if (has(f->file, "autograd/__init__"))
+        return has(f->function, "_make_grads") || has(f->function, "backward");
+    return has(f->file, "torch/tensor") && has(f->function, "backward");
+}
+
+static void put_frame_at(const struct sonde_trace *trace, uint32_t process,
+                         const struct sonde_frame *f, uint32_t line, struct sonde_buffer *text)
+{
+    if (f->file.length > 0) {
+        struct sonde_text file = snd_file_shown(trace, process, f->file);
+        snd_buf_put(text, file.bytes, file.length);
+        snd_buf_format(text, "(%" PRIu32 "): ", line);
+    }
+    snd_buf_put(text, f->function.bytes, f->function.length);
+}
+
+static void put_frame(const struct sonde_trace *trace, uint32_t process,
+                      const struct sonde_frame *f, struct sonde_buffer *text)
+{
+    put_frame_at(trace, process, f, f->first_line ? f->first_line : f->line, text);
+}
+
+size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_t id, size_t most,
+                      char separator, struct sonde_buffer *text)
+{
+    struct sonde_frame frames[FRAMES_MAX];
+    size_t             count = snd_stack_frames(trace, process, id, frames, FRAMES_MAX, FRAMES_MAX);
+    size_t             shown = 0;
+
+    for (size_t i = 0; i < count && shown < most; i++) {
+        if (is_left_out(&frames[i]))
+            continue;
+        if (shown++ > 0)
+            snd_buf_put(text, &separator, 1);
+        put_frame(trace, process, &frames[i], text);
+    }
+    return shown;
+}
+
+bool snd_line_text(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                   struct sonde_buffer *text)
+{
+    struct sonde_frame frames[FRAMES_MAX];
+    size_t             count = snd_stack_frames(trace, process, id, frames, FRAMES_MAX, FRAMES_MAX);
+
+    for (size_t i = 0; i < count; i++) {
+        if (is_left_out(&frames[i]))
+            continue;
+        put_frame_at(trace, process, &frames[i],
+                     frames[i].line ? frames[i].line : frames[i].first_line, text);
+        return true;
+    }
+    return false;
+}
+
+void snd_function_text(const struct sonde_trace *trace, uint32_t process, uint32_t frame,
+                       struct sonde_buffer *text)
+{
+    struct sonde_frame f;
+
+    if (!sonde_trace_frame(trace, process, frame, &f))
+        snd_buf_text(text, "(unknown)");
+    else if (f.first_line == 0)
+        snd_buf_put(text, f.function.bytes, f.function.length);
+    else
+        put_frame(trace, process, &f, text);
+}
+
+int32_t snd_module_number(struct sonde_text function)
+{
+    static const char prefix[] = "nn.Module: ";
+    size_t            digits = function.length;
+    int32_t           number = 0;
+
+    if (digits < sizeof prefix || memcmp(function.bytes, prefix, sizeof prefix - 1) != 0)
+        return -1;
+    while (digits > 0 && function.bytes[digits - 1] >= '0' && function.bytes[digits - 1] <= '9')
+        digits--;
+    if (digits == function.length || digits + 9 < function.length)
+        return -1;
+    for (; digits < function.length; digits++)
+        number = number * 10 + (function.bytes[digits] - '0');
+    return number;
+}

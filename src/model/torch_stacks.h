@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * model/torch_stacks.h - a stack as torch writes it.
+ *
+ * Layer: model. Threads: as a trace.
+ */
+#ifndef SND_MODEL_TORCH_STACKS_H
+#define SND_MODEL_TORCH_STACKS_H
+
+#include "base/buf.h"
+#include "sonde/trace.h"
+
+/*
+ * Appends "file(line): function" of the `most` innermost frames, innermost first, with
+ * `separator` between them; `line` is where the function begins and `file` is without the folder
+ * that packages lie in, where those were recorded, as in torch. Frames of autograd's own entry are left out, as torch leaves them. Returns how many.
+ */
+size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_t id, size_t most,
+                      char separator, struct sonde_buffer *text);
+
+/*
+ * Appends "file(line): function" of the innermost frame, with the line that it was at, and without
+ * the folder of packages; returns false for a stack without a frame to show.
+ */
+bool snd_line_text(const struct sonde_trace *trace, uint32_t process, uint32_t id,
+                   struct sonde_buffer *text);
+
+/* Appends a function by its frame, in the same way; one written in C, or a module, by name alone. */
+void snd_function_text(const struct sonde_trace *trace, uint32_t process, uint32_t frame,
+                       struct sonde_buffer *text);
+
+/* Of "nn.Module: Linear_3", which is a module's call: 3. Any other function: -1. */
+int32_t snd_module_number(struct sonde_text function);
+
+#endif
