@@ -71,14 +71,14 @@ static char *encode(const char *data, size_t length, unsigned width)
 char *snd_py_text(pid_t pid, const struct snd_py_layout *l, uint64_t object, uint64_t *data_at,
                   bool *no_memory)
 {
-    char head[80];
+    char head[SND_PY_TEXT_READ];
 
     if (object == 0 || !snd_memory_read(pid, object, head, l->unicode_ascii))
         return NULL;
     uint64_t length = snd_u64(head + l->unicode_length);
-    uint32_t state = snd_u32(head + l->unicode_state);
-    unsigned width = state >> 2 & 7;
-    bool     compact = state >> 5 & 1, ascii = state >> 6 & 1;
+    uint32_t state = snd_u32(head + l->unicode_state) >> l->unicode_kind;
+    unsigned width = state & 7;
+    bool     compact = state >> 3 & 1, ascii = state >> 4 & 1;
     if (!compact || (width != 1 && width != 2 && width != 4) || length > TEXT_MAX)
         return NULL;
     char *data = malloc((size_t)length * width + 1), *text = NULL;
@@ -95,7 +95,7 @@ char *snd_py_text(pid_t pid, const struct snd_py_layout *l, uint64_t object, uin
 static bool read_lines(struct snd_codes *codes, uint64_t object, struct snd_code *code)
 {
     const struct snd_py_layout *l = codes->layout;
-    char                        head[40];
+    char                        head[SND_PY_BYTES_READ];
 
     if (object == 0 || !snd_memory_read(codes->pid, object, head, l->bytes_data))
         return false;

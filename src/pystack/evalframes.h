@@ -3,7 +3,7 @@
  * pystack/evalframes.h - frames as the evaluation of one and a profile function are given them:
  * which code, whether it has run before, whether it is suspended.
  *
- * CPython 3.9 to 3.13. Layer: pystack; needs Python.h, so it is for the probes alone.
+ * CPython 3.9 to 3.15. Layer: pystack; needs Python.h, so it is for the probes alone.
  */
 #ifndef SND_PYSTACK_EVALFRAMES_H
 #define SND_PYSTACK_EVALFRAMES_H
@@ -41,17 +41,18 @@ static inline bool snd_evalframe_is_resumed(const snd_evalframe *frame)
 {
     const PyCodeObject *code = snd_evalframe_code(frame);
     ptrdiff_t           done_bytes = snd_pyframe_instruction(snd_evalframe_fields(frame)) -
-                           (const char *)code->co_code_adaptive;
+                           snd_pyframe_instructions(snd_evalframe_fields(frame));
 
     return done_bytes / 2 > code->_co_firsttraceable; /* two bytes an instruction */
 }
 
-/* Of a generator's frame that is left: it did not end. States below 0: created, suspended. */
+/* Of a generator's frame that is left: it did not end. */
 static inline bool snd_evalframe_is_suspended(const snd_evalframe *frame)
 {
-    const char *generator = (const char *)frame - offsetof(PyGenObject, gi_iframe);
+    const char *generator = (const char *)frame - SND_PY_AT_gen_frame;
+    signed char state = (signed char)generator[SND_PY_AT_gen_state];
 
-    return ((const PyGenObject *)generator)->gi_frame_state < 0;
+    return state >= SND_PY_AT_gen_least && state <= SND_PY_AT_gen_most;
 }
 
 #else /* 3.9, 3.10: frames are objects */

@@ -65,7 +65,7 @@ static enum snd_py_read walk(const struct snd_python *python, uint64_t link, uin
         if (!bytes)
             return stack->count == 0 ? SND_PY_UNREAD : SND_PY_TORN;
         stack->far |= (frame ^ top) >= SND_PAGE;
-        bool is_c = l->frame_owner && bytes[l->frame_owner] == SND_PY_OWNED_BY_C;
+        bool is_c = l->frame_owner && bytes[l->frame_owner] >= SND_PY_OWNED_BY_C;
         if (l->has_entries)
             stack->ends = is_c;
         else if (l->frame_owner) /* a generator that has yielded has no caller */
@@ -73,7 +73,7 @@ static enum snd_py_read walk(const struct snd_python *python, uint64_t link, uin
         if (!is_c)
             stack->frames[stack->count++] = (struct snd_py_frame){
                 .address = frame,
-                .code = snd_u64(bytes + l->frame_code),
+                .code = snd_u64(bytes + l->frame_code) & ~(uint64_t)l->ref_tags,
                 .instr = l->code_first_instr ? snd_u64(bytes + l->frame_instr)
                                              : snd_u32(bytes + l->frame_instr),
             };

@@ -125,9 +125,9 @@ enum sonde_status snd_python_find(struct snd_python *python, pid_t pid, struct s
                 break;
             status = SONDE_E_UNSUPPORTED;
             snd_fail(err, status,
-                     "it is not a Python program (no interpreter of 3.%u to 3.%u was "
+                     "it is not a Python program (no interpreter of 3.%u or later was "
                      "found in it)",
-                     snd_py_minor_least, snd_py_minor_most);
+                     snd_py_minor_least);
         }
         if (strcmp(mapping.path, exe) == 0) /* also when it has been deleted meanwhile */
             snprintf(file, sizeof file, "/proc/%d/exe", (int)pid);

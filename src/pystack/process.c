@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "pystack/task.h"
+
 #define THREADS_MAX 65536 /* more is a loop */
 
 /* ------------------------------------------------------------------ opening */
@@ -20,25 +22,55 @@ static bool is_plausible(const struct snd_python *python)
            snd_memory_word(python->pid, python->code_type + l->object_type, &type) && type != 0;
 }
 
+/*
+ * Where the thread states of a version that is not in the table have the thread's number: the main
+ * thread's is the process's, and comes after its ident. False if there is no such word.
+ */
+static bool find_thread_number(struct snd_python *python)
+{
+    struct snd_py_layout *l = &python->layout;
+    uint64_t              interp, thread, next;
+    char                  bytes[SND_PY_THREAD_READ];
+
+    if (!snd_memory_word(python->pid, python->runtime + l->runtime_interpreters, &interp) ||
+        !snd_memory_word(python->pid, interp + l->interp_threads, &thread))
+        return false;
+    for (unsigned steps = 0; thread != 0 && steps < THREADS_MAX; steps++, thread = next) {
+        if (!snd_memory_read(python->pid, thread, bytes, sizeof bytes))
+            return false;
+        for (uint32_t at = l->thread_interp + 16; at <= sizeof bytes - 8; at += 8) {
+            uint64_t number = snd_u64(bytes + at);
+            if (number == 0 || number > INT32_MAX ||
+                snd_task_number(python->pid, (uint32_t)number) != (uint32_t)python->pid)
+                continue;
+            l->thread_native = at;
+            l->thread_ident = at - 8;
+            return true;
+        }
+        next = snd_u64(bytes + l->thread_next);
+    }
+    return false;
+}
+
 enum sonde_status snd_python_open(struct snd_python *python, pid_t pid, unsigned minor,
                                   uint64_t runtime, uint64_t code_type, struct sonde_error *err)
 {
-    const struct snd_py_layout *known = snd_py_layout(minor);
+    const struct snd_py_layout *known = snd_py_layout(minor, false);
     char                        offsets[SND_PY_OFFSETS_SIZE];
-    bool                        free_threaded = false;
 
-    if (!known)
+    if (!known && minor <= snd_py_minor_most)
         return snd_fail(err, SONDE_E_UNSUPPORTED,
-                        "Python 3.%u is not supported; expected 3.%u to 3.%u", minor,
-                        snd_py_minor_least, snd_py_minor_most);
-    *python = (struct snd_python){ pid, runtime, code_type, *known };
-    bool refined = minor < 13 ||
-                   (snd_memory_read(pid, runtime, offsets, sizeof offsets) &&
-                    snd_py_layout_refine(&python->layout, offsets, sizeof offsets, &free_threaded));
-    if (free_threaded)
-        return snd_fail(err, SONDE_E_UNSUPPORTED, "free-threaded Python 3.%u is not supported",
-                        minor);
-    if (!refined || !is_plausible(python))
+                        "Python 3.%u is not supported; expected 3.%u or later", minor,
+                        snd_py_minor_least);
+    *python = (struct snd_python){ .pid = pid, .runtime = runtime, .code_type = code_type };
+    bool refined = true;
+    if (minor < 13)
+        python->layout = *known;
+    else
+        refined = snd_memory_read(pid, runtime, offsets, sizeof offsets) &&
+                  snd_py_layout_refine(&python->layout, minor, offsets, sizeof offsets);
+    if (!refined || !is_plausible(python) ||
+        (minor > snd_py_minor_most && !find_thread_number(python)))
         return snd_fail(err, SONDE_E_STATE,
                         "Python 3.%u: unexpected memory layout, or not started yet", minor);
     return SONDE_OK;

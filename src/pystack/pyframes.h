@@ -5,8 +5,8 @@
  * torch lets go of the lock before it runs an operator. The thread's own frames stand still
  * meanwhile, and keep their code objects alive, so they can be read; those of another thread
  * cannot. CPython has no interface for that: what its headers do not declare is read at the offsets
- * of layouts.def. Whatever is not known there (a newer CPython, a build without the lock) has no
- * frames: SND_PYFRAMES_MISSING says why.
+ * of layouts.def. Whatever is not known there (a newer CPython) has no frames: SND_PYFRAMES_MISSING
+ * says why. SND_PY_UNKNOWN, defined, has any CPython be such a one: for tests.
  *
  * A header, in the common subset of C and C++: the torch probe compiles it on the user's machine.
  *
@@ -18,10 +18,8 @@
 #if !defined(SND_NO_PYTHON) && __has_include(<Python.h>)
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#if defined(Py_GIL_DISABLED)
-#define SND_PYFRAMES_MISSING "this Python has no interpreter lock: its frames move"
-#elif PY_VERSION_HEX < 0x03090000 || PY_VERSION_HEX >= 0x030E0000
-#define SND_PYFRAMES_MISSING "the frames of Python " PY_VERSION " are not known; 3.9 to 3.13 are"
+#if PY_VERSION_HEX < 0x03090000 || PY_VERSION_HEX >= 0x03100000 || defined(SND_PY_UNKNOWN)
+#define SND_PYFRAMES_MISSING "the frames of Python " PY_VERSION " are not known; 3.9 to 3.15 are"
 #endif
 #else
 #define SND_PYFRAMES_MISSING "built without Python.h: install python3-dev and start again"
@@ -35,15 +33,35 @@
 
 /* The column of layouts.def for the CPython that this is compiled for, as SND_PY_AT_member. */
 #if PY_MINOR_VERSION == 9
-#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13) SND_PY_AT_##name = (v9),
+#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) \
+    SND_PY_AT_##name = (v9),
 #elif PY_MINOR_VERSION == 10
-#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13) SND_PY_AT_##name = (v10),
+#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) \
+    SND_PY_AT_##name = (v10),
 #elif PY_MINOR_VERSION == 11
-#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13) SND_PY_AT_##name = (v11),
+#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) \
+    SND_PY_AT_##name = (v11),
 #elif PY_MINOR_VERSION == 12
-#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13) SND_PY_AT_##name = (v12),
+#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) \
+    SND_PY_AT_##name = (v12),
+#elif PY_MINOR_VERSION == 13 && !defined(Py_GIL_DISABLED)
+#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) \
+    SND_PY_AT_##name = (v13),
+#elif PY_MINOR_VERSION == 14 && !defined(Py_GIL_DISABLED)
+#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) \
+    SND_PY_AT_##name = (v14),
+#elif !defined(Py_GIL_DISABLED)
+#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) \
+    SND_PY_AT_##name = (v15),
+#elif PY_MINOR_VERSION == 13
+#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) \
+    SND_PY_AT_##name = (v13t),
+#elif PY_MINOR_VERSION == 14
+#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) \
+    SND_PY_AT_##name = (v14t),
 #else
-#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13) SND_PY_AT_##name = (v13),
+#define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) \
+    SND_PY_AT_##name = (v15t),
 #endif
 enum snd_py_own_layout {
 #include "pystack/layouts.def"
@@ -87,12 +105,18 @@ static inline char snd_pyframe_owner(const struct snd_pyframe *frame)
 /* From 3.12 on the entry from C has a frame of its own, which is no function's. */
 static inline int snd_pyframe_is_real(const struct snd_pyframe *frame)
 {
-    return !SND_PY_AT_has_entries || snd_pyframe_owner(frame) != SND_PY_OWNED_BY_C;
+    return !SND_PY_AT_has_entries || snd_pyframe_owner(frame) < SND_PY_OWNED_BY_C;
+}
+
+/* What a frame's reference refers to: from 3.14 on its lowest bits say who counts it. */
+static inline void *snd_pyframe_untag(uintptr_t reference)
+{
+    return (void *)(reference & ~(uintptr_t)SND_PY_AT_ref_tags);
 }
 
 static inline PyCodeObject *snd_pyframe_code(const struct snd_pyframe *frame)
 {
-    return SND_PYFRAME_READ(PyCodeObject *, frame, frame_code);
+    return (PyCodeObject *)snd_pyframe_untag(SND_PYFRAME_READ(uintptr_t, frame, frame_code));
 }
 
 static inline struct snd_pyframe *snd_pyframe_caller(const struct snd_pyframe *frame)
@@ -103,13 +127,25 @@ static inline struct snd_pyframe *snd_pyframe_caller(const struct snd_pyframe *f
 /* The function's first argument: `self` of a method. Borrowed; NULL if it was deleted. */
 static inline PyObject *snd_pyframe_self(const struct snd_pyframe *frame)
 {
-    return SND_PYFRAME_READ(PyObject *, frame, frame_locals);
+    return (PyObject *)snd_pyframe_untag(SND_PYFRAME_READ(uintptr_t, frame, frame_locals));
 }
 
 /* Where it is in its code object's instructions. */
 static inline const char *snd_pyframe_instruction(const struct snd_pyframe *frame)
 {
     return SND_PYFRAME_READ(const char *, frame, frame_instr);
+}
+
+/* Where the instructions are that the frame runs: where there is no lock, a thread may have its own. */
+static inline const char *snd_pyframe_instructions(const struct snd_pyframe *frame)
+{
+    PyCodeObject *code = snd_pyframe_code(frame);
+
+#if defined(Py_GIL_DISABLED) && PY_VERSION_HEX >= 0x030E0000
+    return code->co_tlbc->entries[SND_PYFRAME_READ(int32_t, frame, frame_tlbc)];
+#else
+    return (const char *)code->co_code_adaptive;
+#endif
 }
 
 /* One word for function and place in it: the instruction lies inside its code object. */
@@ -120,10 +156,8 @@ static inline uint64_t snd_pyframe_place(const struct snd_pyframe *frame)
 
 static inline int snd_pyframe_line(const struct snd_pyframe *frame)
 {
-    PyCodeObject *code = snd_pyframe_code(frame);
-
-    return PyCode_Addr2Line(code, (int)(snd_pyframe_instruction(frame) -
-                                        (const char *)code->co_code_adaptive));
+    return PyCode_Addr2Line(snd_pyframe_code(frame), (int)(snd_pyframe_instruction(frame) -
+                                                           snd_pyframe_instructions(frame)));
 }
 
 #else /* 3.9, 3.10: frame objects */

@@ -32,13 +32,13 @@ static uint64_t read_word(const struct snd_python *python, uint64_t address)
 static bool read_ascii(const struct snd_python *python, uint64_t object, char *text, size_t size)
 {
     const struct snd_py_layout *l = &python->layout;
-    char                        head[64];
+    char                        head[SND_PY_TEXT_READ];
 
     if (!object || !snd_memory_read(python->pid, object, head, l->unicode_ascii))
         return false;
     uint64_t length = snd_u64(head + l->unicode_length);
-    uint32_t state = snd_u32(head + l->unicode_state);
-    bool     ascii = (state >> 5 & 3) == 3; /* compact, ascii */
+    uint32_t state = snd_u32(head + l->unicode_state) >> l->unicode_kind;
+    bool     ascii = (state >> 3 & 3) == 3; /* compact, ascii */
     if (!ascii || length == 0 || length >= size ||
         !snd_memory_read(python->pid, object + l->unicode_ascii, text, (size_t)length))
         return false;

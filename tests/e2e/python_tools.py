@@ -42,20 +42,21 @@ def rows(trace, view, *options):
 
 @functools.lru_cache(maxsize=None)
 def interpreters():
-    """One of each series, 3.9 to 3.13."""
+    """One of each series from 3.9 on, with and without the interpreter lock ("3.14t")."""
     found = {}
     places = [sys.executable, *glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))]
-    places += [shutil.which(f"python3.{minor}") for minor in range(9, 14)]
+    places += [shutil.which(f"python3.{minor}{kind}") for minor in range(9, 20) for kind in ("", "t")]
     for place in dict.fromkeys(filter(None, places)):
-        done = subprocess.run([place, "-I", "-c", "import sys, sysconfig; "
-                               "print(*sys.version_info[:2], sysconfig.get_path('include'))"],
+        done = subprocess.run([place, "-I", "-c", "import sys, sysconfig; print(*sys.version_info[:2], sysconfig."
+                               "get_config_var('Py_GIL_DISABLED') or 0, sysconfig.get_path('include'))"],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         if done.returncode == 0:
-            major, minor, include = done.stdout.split(maxsplit=2)
-            version = int(major), int(minor)
-            if (3, 9) <= version <= (3, 13) and version not in found:
+            major, minor, free, include = done.stdout.split(maxsplit=3)
+            version = int(major), int(minor), int(free)
+            if (3, 9) <= version[:2] and version not in found:
                 found[version] = place, include.strip()
-    return [pytest.param(*found[version], id=".".join(map(str, version))) for version in sorted(found)]
+    return [pytest.param(*found[version], id=f"{version[0]}.{version[1]}{'t' * version[2]}")
+            for version in sorted(found)]
 
 
 def own_interpreter():

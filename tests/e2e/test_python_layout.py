@@ -21,6 +21,9 @@ PROGRAM = r"""
 #if PY_VERSION_HEX >= 0x030c0000
 #include "internal/pycore_obmalloc.h"
 #endif
+#if PY_VERSION_HEX >= 0x030e0000
+#include "internal/pycore_interpframe.h"
+#endif
 #if PY_VERSION_HEX >= 0x030b0000
 #include "internal/pycore_frame.h"
 #include "internal/pycore_code.h"
@@ -43,19 +46,53 @@ static void check(const char *name, size_t table, size_t header)
 }
 #define AT(member, type, field) check(#member, l.member, offsetof(type, field))
 
+#ifdef Py_GIL_DISABLED
+#define FREE_THREADED true
+#else
+#define FREE_THREADED false
+#endif
+#if PY_VERSION_HEX >= 0x030e0000
+#define GENERATOR struct _PyGenObject
+#else
+#define GENERATOR PyGenObject
+#endif
+
+/* What a version that is not in the table says of itself: all that stacks are made of but the thread's number. */
+static int check_new(const struct snd_py_layout *l, const char *told)
+{
+    struct snd_py_layout new;
+
+    if (!snd_py_layout_refine(&new, 99, told, SND_PY_OFFSETS_SIZE)) {
+        puts("the offsets of a new version are not understood");
+        return 1;
+    }
+#define SAME(member) check("new version's " #member, new.member, l->member)
+    SAME(runtime_interpreters); SAME(interp_next); SAME(interp_threads); SAME(thread_next); SAME(thread_interp);
+    SAME(thread_frame); SAME(frame_previous); SAME(frame_code); SAME(frame_instr); SAME(frame_owner);
+    SAME(frame_locals); SAME(frame_size); SAME(code_file); SAME(code_name); SAME(code_qualname); SAME(code_lines);
+    SAME(code_firstline); SAME(code_first_instr); SAME(object_type); SAME(unicode_state); SAME(unicode_ascii);
+    check("new version is free-threaded", new.free_threaded, FREE_THREADED);
+    return wrong;
+}
+
 int main(int argc, char **argv)
 {
-    struct snd_py_layout l = *snd_py_layout(PY_MINOR_VERSION);
+    struct snd_py_layout l = *snd_py_layout(PY_MINOR_VERSION, FREE_THREADED);
 
     if (argc > 1) { /* what the interpreter says of itself, which is the same */
         char told[SND_PY_OFFSETS_SIZE];
-        bool free_threaded;
-        memset(&l.runtime_interpreters, 0xff, sizeof l.runtime_interpreters);
+        struct snd_py_layout table = l;
+        memset(&l, 0xff, sizeof l);
         if (fread(told, 1, sizeof told, fopen(argv[1], "rb")) != sizeof told ||
-            !snd_py_layout_refine(&l, told, sizeof told, &free_threaded) || free_threaded) {
+            !snd_py_layout_refine(&l, PY_MINOR_VERSION, told, sizeof told)) {
             puts("the offsets are not understood");
             return 1;
         }
+        table.code_size = l.code_size; /* of what is stated, no more is read than is used */
+        table.frame_size = l.frame_size;
+        check("all the rest", memcmp(&table, &l, sizeof l) != 0, 0);
+        if (check_new(&l, told))
+            return 1;
     }
     AT(runtime_interpreters, _PyRuntimeState, interpreters.head);
     AT(interp_next, PyInterpreterState, next);
@@ -76,6 +113,10 @@ int main(int argc, char **argv)
     AT(code_qualname, PyCodeObject, co_qualname);
     AT(code_first_instr, PyCodeObject, co_code_adaptive);
     check("owner of C", SND_PY_OWNED_BY_C, 3);
+    AT(gen_frame, GENERATOR, gi_iframe);
+    AT(gen_state, GENERATOR, gi_frame_state);
+    check("least state of a suspended generator", l.gen_least <= FRAME_SUSPENDED, 1);
+    check("a generator that runs", l.gen_most < FRAME_EXECUTING, 1);
 #else
     AT(interp_threads, PyInterpreterState, tstate_head);
     AT(interp_made, PyInterpreterState, tstate_next_unique_id);
@@ -92,7 +133,24 @@ int main(int argc, char **argv)
     AT(pool_class, struct pool_header, szidx);
     check("pool_size", l.pool_size, POOL_SIZE);
     AT(code_version, PyCodeObject, co_version);
+#if PY_VERSION_HEX >= 0x030e0000
+    check("FRAME_OWNED_BY_INTERPRETER", SND_PY_OWNED_BY_C, FRAME_OWNED_BY_INTERPRETER);
+    check("bits of references", l.ref_tags, Py_TAG_BITS | 3);
+#else
     check("FRAME_OWNED_BY_CSTACK", SND_PY_OWNED_BY_C, FRAME_OWNED_BY_CSTACK);
+    check("bits of references", l.ref_tags, 0);
+#endif
+#if PY_VERSION_HEX >= 0x030e0000 && defined(Py_GIL_DISABLED)
+    AT(frame_tlbc, FRAME, tlbc_index);
+    AT(code_tlbc, PyCodeObject, co_tlbc);
+#endif
+    {
+        PyASCIIObject text = { 0 };
+        unsigned state;
+        text.state.kind = 1, text.state.compact = 1, text.state.ascii = 1;
+        memcpy(&state, &text.state, sizeof state);
+        check("unicode_kind", state >> l.unicode_kind, 1 | 1 << 3 | 1 << 4);
+    }
 #else
     AT(runtime_gil, _PyRuntimeState, ceval.gil);
 #endif
@@ -150,7 +208,7 @@ int main(int argc, char **argv)
 TELL = """
 import ctypes, sys
 if sys.version_info >= (3, 13):
-    runtime = (ctypes.c_char * 600).in_dll(ctypes.pythonapi, "_PyRuntime")
+    runtime = (ctypes.c_char * 1024).in_dll(ctypes.pythonapi, "_PyRuntime")
     sys.stdout.buffer.write(bytes(runtime))
 """
 

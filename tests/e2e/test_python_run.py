@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 
 import pytest
 
@@ -209,7 +210,7 @@ def test_the_format_tells_what_to_record(tmp_path):
 ])
 def test_a_python_that_the_probes_were_not_built_for(options, told, tmp_path):
     """It runs as if alone, and so do the Pythons that it starts; one line says what is missing."""
-    mine = "%d.%d" % sys.version_info[:2]
+    mine = "%d.%d" % sys.version_info[:2] + "t" * (sysconfig.get_config_var("Py_GIL_DISABLED") or 0)
     other = next((each.values[0] for each in interpreters() if each.id != mine), None)
     if not other:
         pytest.skip("there is one Python on this machine: no other to try")

@@ -49,7 +49,7 @@ while True:
 
 
 def with_perf_maps():
-    return [case for case in interpreters() if tuple(map(int, case.id.split("."))) >= (3, 12)]
+    return [case for case in interpreters() if tuple(map(int, case.id.rstrip("t").split("."))) >= (3, 12)]
 
 
 def ask(program):

@@ -106,7 +106,7 @@ static enum snd_py_read ask(const struct worker *w)
 
 static void test_only_who_is_asked_answers(void **state)
 {
-    struct snd_python python = { .pid = getpid(), .layout = *snd_py_layout(13) };
+    struct snd_python python = { .pid = getpid(), .layout = *snd_py_layout(13, false) };
     struct worker     a, b;
     int               answers = 0;
 
@@ -136,7 +136,7 @@ static void test_only_who_is_asked_answers(void **state)
 
 static void test_who_blocks_it_is_not_asked(void **state)
 {
-    struct snd_python python = { .pid = getpid(), .layout = *snd_py_layout(13) };
+    struct snd_python python = { .pid = getpid(), .layout = *snd_py_layout(13, false) };
     struct worker     a;
     int               answers = 0;
 

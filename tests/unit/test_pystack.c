@@ -321,48 +321,89 @@ static void test_minor(void **state)
 
 /* ------------------------------------------------- offsets that a process made up */
 
-/* Words of _Py_DebugOffsets that are indexes into what is read, and how large that is. */
+/* Words of _Py_DebugOffsets that are indexes into what is read, by version, and how large that is. */
 static const struct {
-    unsigned word, most;
+    unsigned word[3], most;
 } indexes[] = {
-    { 21, 248 }, { 22, 248 }, { 24, 248 }, { 25, 248 }, { 29, 64 },  { 30, 64 },  { 31, 64 },
-    { 33, 71 },  { 35, 184 }, { 36, 184 }, { 37, 184 }, { 38, 184 }, { 39, 184 }, { 45, 184 },
+    { { 21, 24, 24 }, 248 }, { { 22, 25, 25 }, 248 }, { { 24, 27, 30 }, 248 },
+    { { 25, 28, 31 }, 248 }, { { 29, 32, 40 }, 104 }, { { 30, 33, 41 }, 104 },
+    { { 31, 34, 42 }, 104 }, { { 33, 36, 44 }, 111 }, { { 35, 40, 48 }, 232 },
+    { { 36, 41, 49 }, 232 }, { { 37, 42, 50 }, 232 }, { { 38, 43, 51 }, 232 },
+    { { 39, 44, 52 }, 232 }, { { 45, 51, 59 }, 232 }, { { 65, 75, 87 }, 56 },
+    { { 66, 76, 88 }, 64 },  { { 68, 78, 90 }, 72 },  { { 69, 79, 91 }, 72 },
+    { { 70, 80, 92 }, 80 },
 };
 
-static bool refine(const uint64_t *words, struct snd_py_layout *layout)
-{
-    bool free_threaded;
+#define OFFSET_WORDS (SND_PY_OFFSETS_SIZE / 8)
 
-    *layout = *snd_py_layout(13);
-    return snd_py_layout_refine(layout, words, SND_PY_OFFSETS_SIZE, &free_threaded);
-}
-
-static void test_hostile_offsets(void **state)
+static void check_hostile(unsigned minor)
 {
     static char          object[200000];
-    uint64_t             words[SND_PY_OFFSETS_SIZE / 8] = { 0 };
+    uint64_t             words[OFFSET_WORDS] = { 0 };
     struct snd_py_layout layout;
     struct snd_codes    *codes = malloc(sizeof *codes);
 
-    (void)state;
     assert_non_null(codes);
     memcpy(words, "xdebugpy", 8);
     for (size_t i = 0; i < sizeof indexes / sizeof indexes[0]; i++) {
         const uint64_t bad[] = { indexes[i].most + 1, 100000, UINT32_MAX, UINT64_MAX };
-        words[indexes[i].word] = indexes[i].most;
-        assert_true(refine(words, &layout));
+        const unsigned word = indexes[i].word[minor - 13];
+        words[word] = indexes[i].most;
+        assert_true(snd_py_layout_refine(&layout, minor, words, sizeof words));
         /* What was accepted is used: a sanitizer sees where. */
         snd_codes_init(codes, getpid(), &layout, 0);
         snd_codes_check(codes, NULL, 0);
         assert_null(snd_codes_get(codes, (uint64_t)(uintptr_t)object));
         snd_codes_release(codes);
         for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
-            words[indexes[i].word] = bad[k];
-            assert_false(refine(words, &layout));
+            words[word] = bad[k];
+            assert_false(snd_py_layout_refine(&layout, minor, words, sizeof words));
         }
-        words[indexes[i].word] = 8;
+        words[word] = 8;
     }
     free(codes);
+}
+
+static void test_hostile_offsets(void **state)
+{
+    (void)state;
+    for (unsigned minor = 13; minor <= snd_py_minor_most; minor++)
+        check_hostile(minor);
+}
+
+/* The block of a version that is not known: any words at all are refused or used within bounds. */
+static void test_hostile_new_version(void **state)
+{
+    uint64_t             words[OFFSET_WORDS], seed = 88172645463325252u;
+    struct snd_py_layout layout;
+    unsigned             taken = 0;
+
+    (void)state;
+    for (unsigned turn = 0; turn < 20000; turn++) {
+        for (size_t i = 0; i < OFFSET_WORDS; i++) {
+            seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+            words[i] = seed >> (seed & 1 ? 58 : 32);
+        }
+        /* What it is recognized by, at any place, with limits that are passed now and then. */
+        const uint64_t thread[] = { seed & 1023, 0, 8, 16, seed >> 8 & 127 };
+        const uint64_t frame[] = { 80 + (seed >> 16 & 63), 8, 0, 56, 76, 70 };
+        const uint64_t code[] = { 400, 112, 120, 128, 136, 68, 0, 0, 0, seed >> 24 & 511 };
+        memcpy(words, "xdebugpy", 8);
+        memcpy(words + 20 + (seed & 7), thread, sizeof thread);
+        memcpy(words + 40 + (seed >> 4 & 7), frame, sizeof frame);
+        memcpy(words + 60 + (seed >> 8 & 7), code, sizeof code);
+        if (!snd_py_layout_refine(&layout, 99, words, sizeof words))
+            continue;
+        taken++;
+        assert_true(layout.thread_interp <= SND_PY_THREAD_READ - 8);
+        assert_true(layout.frame_size <= SND_PY_FRAME_READ);
+        assert_true(layout.code_lines <= SND_PY_CODE_READ - 8);
+        assert_true(layout.code_firstline <= SND_PY_CODE_READ - 8);
+    }
+    assert_true(taken > 0);
+    memset(words, 0, sizeof words);
+    memcpy(words, "xdebugpy", 8);
+    assert_false(snd_py_layout_refine(&layout, 99, words, sizeof words));
 }
 
 static void test_not_python(void **state)
@@ -487,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_symbols_of_a_pipe),
         cmocka_unit_test(test_symbols_of_a_file_that_changes),
         cmocka_unit_test(test_hostile_offsets),
+        cmocka_unit_test(test_hostile_new_version),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

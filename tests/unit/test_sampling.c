@@ -62,10 +62,10 @@ static void put(char *block, uint32_t offset, uint64_t value)
 
 static void set_code(const struct snd_py_layout *l)
 {
-    const uint32_t width = 1u << 2, compact = 1u << 5, ascii = 1u << 6;
+    const uint32_t width = 1, compact = 1u << 3, ascii = 1u << 4;
 
     put(fake.name, l->unicode_length, 4);
-    put(fake.name, l->unicode_state, width | compact | ascii);
+    put(fake.name, l->unicode_state, (width | compact | ascii) << l->unicode_kind);
     memcpy(fake.name + l->unicode_ascii, "work", 4);
     put(fake.code, l->object_type, at(fake.type));
     put(fake.code, l->var_size, 100);
@@ -188,7 +188,7 @@ static struct snd_sampling *begin(unsigned minor)
     memset(&records, 0, sizeof records);
     records.epoch.value = 2;
     fake.python = (struct snd_python){ getpid(), at(fake.runtime), at(fake.type),
-                                       *snd_py_layout(minor) };
+                                       *snd_py_layout(minor, false) };
     set_code(&fake.python.layout);
     set_frames(&fake.python.layout);
     set_interpreters(1);

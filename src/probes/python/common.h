@@ -26,6 +26,35 @@
 #error "CPython 3.9 or later"
 #endif
 
+/*
+ * The frame that runs now, of the code that an event is about: an address that no other frame has while
+ * this one lives. Of a CPython whose frames are not known it is the frame's object, which lives as long.
+ */
+static inline const void *snd_py_frame_running(void)
+{
+#ifdef SND_PYFRAMES_MISSING
+    return PyEval_GetFrame();
+#elif PY_VERSION_HEX >= 0x030D0000
+    return snd_pyframe_top(PyThreadState_GetUnchecked());
+#elif PY_VERSION_HEX >= 0x030B0000
+    return snd_pyframe_real(snd_pyframe_top(_PyThreadState_UncheckedGet()));
+#else
+    return snd_pyframe_top(_PyThreadState_UncheckedGet());
+#endif
+}
+
+#ifdef SND_PYFRAMES_MISSING
+/* As pyframes.h has it, by the interface that every CPython has. */
+static inline void *snd_py_extra(PyCodeObject *code, Py_ssize_t index)
+{
+    void *extra = NULL;
+
+    if (index >= 0 && PyUnstable_Code_GetExtra((PyObject *)code, index, &extra) != 0)
+        PyErr_Clear();
+    return extra;
+}
+#endif
+
 /* METH_FASTCALL, METH_KEYWORDS and METH_NOARGS functions in a table of PyMethodDef. */
 #define SND_PY_METHOD(f) ((PyCFunction)(void (*)(void))(f))
 

@@ -10,10 +10,13 @@
  * deeper than the C stack allows is handed over likewise.
  */
 #include "probes/python/functions.h"
+
+#ifdef SND_PY_HAS_EVAL_HOOK
+
 #include "pystack/evalframes.h"
 
 #define STACK_KEPT_FREE ((ptrdiff_t)256 * 1024)
-#define LEVELS_KEPT_FREE 300 /* of CPython's own count of the C stack, since 3.12 */
+#define LEVELS_KEPT_FREE 300 /* of CPython's own count of the C stack: 3.12, 3.13 */
 #define ENDS_UNTIL_LOOK 64u
 #define ENDS_WITHOUT_BEGIN 8u /* after this many, our hook is not called any more */
 
@@ -58,7 +61,7 @@ static void look_who_is_there(void)
 
 static bool has_stack_left(const PyThreadState *thread, const struct snd_calls_thread *t)
 {
-#if PY_VERSION_HEX >= 0x030C0000
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
     if (SONDE_UNLIKELY_(thread->c_recursion_remaining < LEVELS_KEPT_FREE))
         return false;
 #else
@@ -157,3 +160,5 @@ static void renew(void)
 }
 
 const struct snd_py_way snd_py_eval_hook = { "frame evaluation", start, stop, renew };
+
+#endif

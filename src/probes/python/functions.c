@@ -168,8 +168,12 @@ uint32_t snd_py_builtin_number(PyMethodDef *method, PyObject *callable)
 
 static const struct snd_py_way *choose_way(bool with_builtins)
 {
+#ifdef SND_PY_HAS_EVAL_HOOK
     if (!with_builtins)
         return &snd_py_eval_hook;
+#else
+    (void)with_builtins;
+#endif
 #if PY_VERSION_HEX >= 0x030C0000
     return &snd_py_monitoring;
 #else
@@ -287,7 +291,9 @@ static PyObject *functions_describe(PyObject *module, PyObject *unused)
 void snd_py_functions_renew(void)
 {
     static const struct snd_py_way *const ways[] = {
+#ifdef SND_PY_HAS_EVAL_HOOK
         &snd_py_eval_hook,
+#endif
 #if PY_VERSION_HEX >= 0x030C0000
         &snd_py_monitoring,
 #else

@@ -26,7 +26,11 @@ struct snd_py_way {
 };
 extern const struct snd_py_way snd_py_monitoring;  /* sys.monitoring, 3.12 and later */
 extern const struct snd_py_way snd_py_set_profile; /* PyEval_SetProfile, before */
-extern const struct snd_py_way snd_py_eval_hook; /* PEP 523: faster, does not see functions in C */
+/* PEP 523: faster, does not see functions in C; of known frames, one thread at a time. */
+#if !defined(SND_PYFRAMES_MISSING) && !defined(Py_GIL_DISABLED)
+#define SND_PY_HAS_EVAL_HOOK 1
+extern const struct snd_py_way snd_py_eval_hook;
+#endif
 
 /* Goes on with `way`, because the current one no longer works. */
 void snd_py_functions_switch(const struct snd_py_way *way, const char *why);

@@ -19,16 +19,6 @@ static struct {
     long line, start, resume, leave, unwind;
 } events;
 
-/* The innermost frame: that of the code which the event is about. */
-static inline const void *frame_running(void)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    return snd_pyframe_top(PyThreadState_GetUnchecked());
-#else
-    return snd_pyframe_top(_PyThreadState_UncheckedGet());
-#endif
-}
-
 /* -------------------------------------------------------------------- callbacks */
 
 /* The second argument of every event: a line, or a place in the code. */
@@ -47,7 +37,8 @@ static PyObject *on_line(PyObject *self, PyObject *const *args, size_t count, Py
     (void)names;
     leave_out(args);
     if (mine && snd_lines_on)
-        snd_line_begin(mine, frame_running(), (PyCodeObject *)args[0], PyLong_AsLong(args[1]));
+        snd_line_begin(mine, snd_py_frame_running(), (PyCodeObject *)args[0],
+                       PyLong_AsLong(args[1]));
     Py_RETURN_NONE;
 }
 
@@ -60,7 +51,7 @@ static PyObject *on_leave(PyObject *self, PyObject *const *args, size_t count, P
     (void)names;
     leave_out(args);
     if (mine)
-        snd_line_end(mine, frame_running());
+        snd_line_end(mine, snd_py_frame_running());
     Py_RETURN_NONE;
 }
 
@@ -77,7 +68,7 @@ static PyObject *enter(PyObject *const *args, bool resumed)
     int line = code->co_firstlineno;
     if (resumed)
         line = PyCode_Addr2Line(code, (int)PyLong_AsLong(args[1]));
-    snd_line_enter(mine, frame_running(), table, line, resumed);
+    snd_line_enter(mine, snd_py_frame_running(), table, line, resumed);
     Py_RETURN_NONE;
 }
 

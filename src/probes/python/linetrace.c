@@ -11,11 +11,12 @@
  * In 3.11 a Python call costs no C stack of its own, but one that goes through here does: where
  * the stack gets low, frames are no longer evaluated through here, and ours is on in all of them.
  */
-#include "pystack/evalframes.h"
 
 #include "probes/python/lineevents.h"
 
 #if PY_VERSION_HEX < 0x030C0000
+
+#include "pystack/evalframes.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -43,7 +43,7 @@ static PyObject *on_return(PyObject *self, PyObject *const *args, size_t count, 
 /* A coroutine's frame is part of it: the frame's address identifies it. */
 static const void *frame_of_coroutine(PyCodeObject *code)
 {
-    return code->co_flags & SND_PY_AWAITS ? snd_pyframe_real(snd_pyframe_mine()) : NULL;
+    return code->co_flags & SND_PY_AWAITS ? snd_py_frame_running() : NULL;
 }
 
 static PyObject *on_resume(PyObject *self, PyObject *const *args, size_t count, PyObject *names)

@@ -20,6 +20,8 @@ static struct {
     uint32_t       count;
 } open_frames;
 
+#ifndef SND_PYFRAMES_MISSING
+
 /* ---------------------------------------------------------------------- modules */
 
 /* "Linear_3": the fourth instance of its class that was met, as torch numbers them. */
@@ -89,6 +91,22 @@ static void adopt(struct snd_calls_thread *t, bool entering)
             snd_calls_enter(t, number, snd_pyframe_code(frames[count]), false);
     }
 }
+
+#else /* a CPython whose frames are not known: its timeline begins with the next calls */
+
+static void adopt(struct snd_calls_thread *t, bool entering)
+{
+    (void)t;
+    (void)entering;
+}
+
+uint32_t snd_py_module_number(const PyCodeObject *code)
+{
+    (void)code; /* a module's call has the name of its function */
+    return 0;
+}
+
+#endif
 
 /* ------------------------------------------------------------ garbage collections */
 

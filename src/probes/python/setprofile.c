@@ -9,9 +9,10 @@
  * the interpreter's list, whose newest is looked at on every event.
  */
 #include "probes/python/functions.h"
-#include "pystack/evalframes.h"
 
 #if PY_VERSION_HEX < 0x030C0000
+
+#include "pystack/evalframes.h"
 
 /* The profile function that was there before ours, of one thread: our own's object. */
 struct link {

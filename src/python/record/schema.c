@@ -2,6 +2,7 @@
 #include "python/record/schema.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <sonde/record.h>
@@ -174,7 +175,7 @@ PyObject *snd_py_record_fact(PyObject *module, PyObject *args)
     if (!list)
         return NULL;
     size_t                    count = (size_t)PyList_Size(list);
-    struct sonde_fact_member *members = PyMem_Calloc(count + 1, sizeof *members);
+    struct sonde_fact_member *members = calloc(count + 1, sizeof *members);
     bool                      good = members || PyErr_NoMemory();
     for (size_t i = 0; good && i < count; i++)
         good = set_member(kind, PyList_GetItem(list, (Py_ssize_t)i), &members[i]);
@@ -183,7 +184,7 @@ PyObject *snd_py_record_fact(PyObject *module, PyObject *args)
     good = good && !PyErr_Occurred();
     if (good)
         sonde_fact(kind, id, number, members, count);
-    PyMem_Free(members);
+    free(members);
     Py_DECREF(list);
     if (!good)
         return NULL;
