@@ -352,18 +352,12 @@ static bool is_within_limit(uint64_t size, enum snd_chunk_kind kind)
            snd_rec.file_end + size - snd_rec.max_bytes <= slack;
 }
 
-uint32_t snd_chunk_reserve(uint64_t size, enum snd_chunk_kind kind)
+/* Returns 0 or an errno. */
+static int reserve(uint64_t size, enum snd_chunk_kind kind, uint32_t *out)
 {
-    if (!is_within_limit(size, kind)) {
-        if (snd_rec.keep_last && kind == SND_CHUNK_LANE)
-            return recycle(size);
-        if (!snd_rec.keep_last)
-            note_limit();
-        return SND_NO_CHUNK;
-    }
     uint32_t chunk = new_descriptor();
     if (chunk == SND_NO_CHUNK)
-        return SND_NO_CHUNK;
+        return ENOMEM;
 
     /* While the file is being opened the lock is kept: another thread would open it again. */
     bool     lets_go = snd_rec.phase == SND_OPEN;
@@ -390,11 +384,47 @@ uint32_t snd_chunk_reserve(uint64_t size, enum snd_chunk_kind kind)
         if (snd_rec.file_end == offset + size)
             snd_rec.file_end = offset;
         snd_list_push(&snd_rec.unused, chunk);
-        note_failure(failed);
-        return snd_rec.keep_last && kind == SND_CHUNK_LANE ? recycle(size) : SND_NO_CHUNK;
+        return failed;
     }
     snd_rec.chunks[chunk].map = map;
-    return chunk;
+    *out = chunk;
+    return 0;
+}
+
+static uint64_t half(uint64_t size)
+{
+    return size / 2 / SND_GRAIN * SND_GRAIN;
+}
+
+/* Another process of the run may write to the same disk, and shall find room there as well. */
+static uint64_t fair_size(uint64_t size, uint64_t least)
+{
+    uint64_t share = snd_file_free() / 8;
+
+    while (half(size) >= least && size > share)
+        size = half(size);
+    return size;
+}
+
+/* Lanes' chunks that are used again (keep-last) are all of one size. */
+uint32_t snd_chunk_reserve(uint64_t size, uint64_t least, enum snd_chunk_kind kind)
+{
+    bool     is_lane = kind == SND_CHUNK_LANE;
+    uint32_t chunk = SND_NO_CHUNK;
+    int      failed = 0;
+
+    if (is_lane && snd_rec.keep_last)
+        least = size;
+    for (uint64_t now = fair_size(size, least); now >= least; now = half(now)) {
+        failed = is_within_limit(now, kind) ? reserve(now, kind, &chunk) : 0;
+        if (chunk != SND_NO_CHUNK)
+            return chunk;
+    }
+    if (failed != 0)
+        note_failure(failed);
+    else if (!snd_rec.keep_last)
+        note_limit();
+    return snd_rec.keep_last && is_lane ? recycle(size) : SND_NO_CHUNK;
 }
 
 bool snd_may_reserve(void)
@@ -429,7 +459,7 @@ uint32_t snd_chunk_take(void)
         if (!snd_may_reserve())
             return SND_NO_CHUNK;
         snd_count(&snd_header->late_chunks, 1);
-        chunk = snd_chunk_reserve(snd_rec.chunk_bytes, SND_CHUNK_LANE);
+        chunk = snd_chunk_reserve(snd_rec.chunk_bytes, SND_GRAIN, SND_CHUNK_LANE);
         if (chunk != SND_NO_CHUNK)
             return chunk;
     } while (wait_for_recycling());

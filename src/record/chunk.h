@@ -23,10 +23,11 @@
 #define SND_READY_MAX 8 /* chunks kept in stock at most: they count as resident */
 
 /*
- * A chunk of at least `size` bytes of a kind for the caller, its header filled in except
- * thread and seq; SND_NO_CHUNK if none is to be had. Lets go.
+ * A chunk of `size` bytes of a kind for the caller, its header filled in except thread and seq; a
+ * smaller one, of `least` bytes or more, where that is too much for the disk or the limit;
+ * SND_NO_CHUNK if none is to be had. Both are multiples of SND_GRAIN. Lets go.
  */
-uint32_t snd_chunk_reserve(uint64_t size, enum snd_chunk_kind kind);
+uint32_t snd_chunk_reserve(uint64_t size, uint64_t least, enum snd_chunk_kind kind);
 
 /* A ready chunk for a thread, or one reserved on the spot, or SND_NO_CHUNK. Lets go. */
 uint32_t snd_chunk_take(void);

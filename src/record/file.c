@@ -101,6 +101,22 @@ static void note_made(uint64_t end)
  */
 static bool writes_reserve;
 
+/* What the file system said of its room when it was last asked. Atomic. */
+static uint64_t free_bytes = UINT64_MAX;
+
+static void note_free(const struct statfs *system)
+{
+    uint64_t blocks = (uint64_t)system->f_bfree, size = (uint64_t)system->f_bsize;
+    bool     is_known = system->f_blocks > 0 && size > 0 && blocks < UINT64_MAX / size;
+
+    __atomic_store_n(&free_bytes, is_known ? blocks * size : UINT64_MAX, __ATOMIC_RELAXED);
+}
+
+uint64_t snd_file_free(void)
+{
+    return __atomic_load_n(&free_bytes, __ATOMIC_RELAXED);
+}
+
 /*
  * Asked first, as an allocation that fails takes all there is before it gives it back: another
  * process of this run, whose trace lies beside this one, would find the disk full meanwhile.
@@ -109,8 +125,11 @@ static bool is_more_than_free(int fd, uint64_t size)
 {
     struct statfs system;
 
+    if (fstatfs(fd, &system) != 0)
+        return false;
+    note_free(&system);
     /* A file system that says nothing of its room has 0; where there is none, nothing can be taken. */
-    return fstatfs(fd, &system) == 0 && system.f_bfree > 0 && system.f_bsize > 0 &&
+    return system.f_bfree > 0 && system.f_bsize > 0 &&
            (uint64_t)system.f_bfree < size / (uint64_t)system.f_bsize;
 }
 
@@ -335,6 +354,7 @@ static int study_file_system(int fd, void *unused)
     writes_reserve = false;
     if (fstatfs(fd, &system) != 0)
         return errno;
+    note_free(&system);
     writes_reserve = system.f_type == EXT4_SUPER_MAGIC || system.f_type == XFS_SUPER_MAGIC ||
                      system.f_type == TMPFS_MAGIC;
     if (system.f_type == BTRFS_SUPER_MAGIC)

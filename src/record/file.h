@@ -25,6 +25,9 @@ SND_CHECKED enum sonde_status snd_file_create(struct sonde_error *err);
  */
 int snd_file_reserve(uint64_t offset, uint64_t size);
 
+/* How many bytes its file system had left when it was last asked; UINT64_MAX: it does not say. */
+uint64_t snd_file_free(void);
+
 /* Maps a reserved part for writing and faults it in; NULL with errno set on failure. */
 void *snd_file_map(uint64_t offset, uint64_t size);
 /* The same without faulting it in: what is there already. */

@@ -54,11 +54,12 @@ static bool add_chunk(size_t need)
 
     if (snd_rec.table_bytes + need > TABLE_MAX)
         return false;
-    while (size < need + SND_CHUNK_HEADER_SIZE)
+    uint64_t least = (need + SND_CHUNK_HEADER_SIZE + SND_GRAIN - 1) / SND_GRAIN * SND_GRAIN;
+    while (size < least)
         size *= 2;
     uint32_t before = snd_rec.table_chunk;
     snd_rec.table_growing = true;
-    uint32_t chunk = snd_chunk_reserve(size, SND_CHUNK_TABLE);
+    uint32_t chunk = snd_chunk_reserve(size, least, SND_CHUNK_TABLE);
     snd_rec.table_growing = false;
     pthread_cond_broadcast(&snd_rec.settled);
     if (chunk == SND_NO_CHUNK)
@@ -69,7 +70,7 @@ static bool add_chunk(size_t need)
         snd_rec.chunks[before].used = snd_rec.table_used;
     snd_rec.table_chunk = chunk;
     snd_rec.table_used = SND_CHUNK_HEADER_SIZE;
-    snd_rec.table_bytes += size;
+    snd_rec.table_bytes += snd_rec.chunks[chunk].size;
     return true;
 }
 

@@ -27,18 +27,14 @@ static void count_loss(struct sonde_lane *lane, enum snd_intent intent)
     snd_count(thread && thread->map ? &thread->map->lost : &snd_header->lost_events, 1);
     if (!thread)
         return;
-    if (thread->lost_since < UINT32_MAX)
-        thread->lost_since++;
-    if (intent == SND_INTENT_BEGIN)
+    snd_thread_lose(thread, entered_at, intent == SND_INTENT_END && thread->skip_depth == 0);
+    if (intent == SND_INTENT_BEGIN) {
         lane->depth++;
-    else if (intent == SND_INTENT_END)
-        lane->depth--;
-    if (intent == SND_INTENT_BEGIN)
         thread->skip_depth++;
-    else if (intent == SND_INTENT_END && thread->skip_depth > 0)
-        thread->skip_depth--;
-    else if (intent == SND_INTENT_END && thread->ends_since < SND_GAP_ALL - 1)
-        thread->ends_since++;
+    } else if (intent == SND_INTENT_END) {
+        lane->depth--;
+        thread->skip_depth -= thread->skip_depth > 0;
+    }
     thread->supply_seen = __atomic_load_n(&snd_rec.supplies, __ATOMIC_ACQUIRE);
     /* Shut the lane, so that the next event comes here even if it would fit. */
     lane->end = lane->cur;

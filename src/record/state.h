@@ -108,6 +108,7 @@ struct snd_thread {
     uint32_t                  skip_depth;  /* dropped begins whose ends are to be dropped too */
     uint32_t                  supply_seen; /* snd_rec.supplies at the last vain try */
     uint64_t                  gap_at; /* when the pause was that the next gap stands for, or 0 */
+    uint64_t                 *gap;    /* the gap in its chunk that losses are counted in, or NULL */
     uint32_t                  counts_serial; /* of the recording that `counts` is of: counts.c */
     uint64_t                  counts[SND_COUNTS_MOST]; /* at the last begin or end */
     struct snd_thread        *next, **back;     /* list of attached threads; back NULL: not in it */

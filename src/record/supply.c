@@ -29,7 +29,7 @@ static bool restock(uint64_t now_ns, uint64_t started_ns)
 {
     if (snd_rec.ready.count >= wanted_stock(now_ns, started_ns) || !snd_may_reserve())
         return false;
-    uint32_t chunk = snd_chunk_reserve(snd_rec.chunk_bytes, SND_CHUNK_LANE);
+    uint32_t chunk = snd_chunk_reserve(snd_rec.chunk_bytes, SND_GRAIN, SND_CHUNK_LANE);
     if (chunk == SND_NO_CHUNK)
         return false;
     snd_rec.retry_at = 0;

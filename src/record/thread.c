@@ -49,7 +49,8 @@ static void point_lane_at(struct snd_thread *thread, uint32_t chunk, uint64_t us
     thread->map_size = it->size;
     thread->lane->leaf = NULL;
     thread->lane->cur = (uint64_t *)((char *)it->map + used);
-    thread->lane->end = (uint64_t *)((char *)it->map + it->size);
+    thread->gap = NULL;
+    snd_thread_open_lane(thread);
     thread->lane->chunks++;
 }
 
@@ -117,7 +118,7 @@ static bool first_chunk(struct snd_thread *thread, uint64_t at)
     else if (snd_rec.exhausted) /* at the limit there may still be stock */
         chunk = snd_list_pop(&snd_rec.ready);
     else if (snd_may_reserve())
-        chunk = snd_chunk_reserve(FIRST_CHUNK, SND_CHUNK_LANE);
+        chunk = snd_chunk_reserve(FIRST_CHUNK, FIRST_CHUNK, SND_CHUNK_LANE);
     if (chunk == SND_NO_CHUNK)
         return false;
     snd_chunk_open(chunk, thread->id);
@@ -151,6 +152,7 @@ static void drop_parked(struct snd_thread *thread)
     if (thread->map)
         snd_file_unmap(thread->map, thread->map_size);
     thread->map = NULL;
+    thread->gap = NULL;
     thread->chunk = SND_NO_CHUNK;
 }
 
@@ -276,36 +278,72 @@ void snd_threads_uninit(void)
 
 /* -------------------------------------------------------------------- room */
 
-/* Writes the gap that stands for what was lost, or for a pause. */
-static void write_gap(struct snd_thread *thread, uint64_t now)
+static uint64_t gap_counts(const struct snd_thread *thread)
 {
-    uint64_t       at = thread->gap_at ? thread->gap_at : now;
-    const uint64_t words[2] = { at << 8 | SND_EV_GAP,
-                                (uint64_t)thread->ends_since << 32 | thread->lost_since };
-
-    snd_lane_write(thread->lane, words, 2);
-    thread->lost_since = thread->ends_since = 0;
-    thread->gap_at = 0;
+    return (uint64_t)thread->ends_since << 32 | thread->lost_since;
 }
 
+static void write_gap(struct snd_thread *thread, uint64_t at)
+{
+    const uint64_t words[SND_GAP_WORDS] = { at << 8 | SND_EV_GAP, gap_counts(thread) };
+
+    snd_lane_write(thread->lane, words, SND_GAP_WORDS);
+}
+
+/* Whether a gap is still to be written, for a pause or for what was lost without a chunk. */
 static bool has_gap(const struct snd_thread *thread)
 {
-    return thread->lost_since != 0 || thread->ends_since != 0;
+    return !thread->gap && (thread->lost_since != 0 || thread->ends_since != 0);
+}
+
+/* What was lost is stated, and there is room again. */
+static void end_gap(struct snd_thread *thread)
+{
+    thread->lost_since = thread->ends_since = 0;
+    thread->gap_at = 0;
+    thread->gap = NULL;
+}
+
+void snd_thread_lose(struct snd_thread *thread, uint64_t at, bool is_end)
+{
+    bool is_first = thread->lost_since == 0;
+
+    if (thread->lost_since < UINT32_MAX)
+        thread->lost_since++;
+    if (is_end && thread->ends_since < SND_GAP_ALL - 1)
+        thread->ends_since++;
+    if (is_first && thread->map) {
+        uint64_t *gap = thread->lane->cur;
+        write_gap(thread, thread->gap_at ? thread->gap_at : at);
+        thread->gap = gap;
+    } else if (thread->gap) {
+        __atomic_store_n(&thread->gap[1], gap_counts(thread), __ATOMIC_RELAXED);
+    }
+}
+
+/* When the epoch that the lane is of was paused, or 0. */
+static uint64_t paused_at(const struct sonde_lane *lane)
+{
+    uint32_t epoch = __atomic_load_n(&lane->epoch, __ATOMIC_RELAXED);
+    size_t   i = epoch % (sizeof snd_rec.pauses / sizeof snd_rec.pauses[0]);
+
+    return snd_rec.pauses[i].epoch == epoch ? snd_rec.pauses[i].at : 0;
 }
 
 /* A pause was between the lane's epoch and this one: which ranges are open is unknown. */
 static void enter_epoch(struct snd_thread *thread, uint32_t epoch, bool attached)
 {
     struct sonde_lane *lane = thread->lane;
-    size_t             i = lane->epoch % (sizeof snd_rec.pauses / sizeof snd_rec.pauses[0]);
 
     if (lane->epoch == epoch)
         return;
     thread->skip_depth = 0;
     if (attached) {
-        if (snd_rec.pauses[i].epoch == lane->epoch && thread->gap_at == 0)
-            thread->gap_at = snd_rec.pauses[i].at;
+        if (thread->gap_at == 0)
+            thread->gap_at = paused_at(lane);
         thread->ends_since = SND_GAP_ALL;
+        if (thread->gap)
+            thread->gap[1] = gap_counts(thread);
         lane->leaf = NULL;
     }
     lane->epoch = epoch;
@@ -323,14 +361,30 @@ bool snd_thread_make_room(size_t words, uint32_t epoch, uint64_t now)
         return false;
     if (thread->lost_since == 0)
         snd_thread_open_lane(thread);
-    if (!snd_lane_has_room(thread->lane, words + (has_gap(thread) ? 2 : 0)) && !next_chunk(thread))
+    size_t gap_words = has_gap(thread) ? SND_GAP_WORDS : 0;
+    if (!snd_lane_has_room(thread->lane, words + gap_words) &&
+        (!next_chunk(thread) || !snd_lane_has_room(thread->lane, words + gap_words)))
         return false;
-    if (has_gap(thread))
-        write_gap(thread, now);
+    if (gap_words > 0)
+        write_gap(thread, thread->gap_at ? thread->gap_at : now);
+    end_gap(thread);
     return true;
 }
 
 /* ---------------------------------------------------------- ends and forks */
+
+/* Ranges that were open when a pause began that nobody ended: they end there. */
+static void write_last_pause(const struct snd_thread *thread, struct snd_chunk *it, void *view)
+{
+    uint64_t at = thread->lost_since == 0 ? paused_at(thread->lane) : 0;
+
+    if (at != 0 && it->used + SND_GAP_WORDS * 8 <= it->size) {
+        uint64_t *words = (uint64_t *)((char *)view + it->used);
+        words[1] = (uint64_t)SND_GAP_ALL << 32;
+        words[0] = at << 8 | SND_EV_GAP;
+        it->used += SND_GAP_WORDS * 8;
+    }
+}
 
 /*
  * The thread may be writing at the same time. A second mapping of its chunk is read instead of its
@@ -349,6 +403,7 @@ static void park(struct snd_thread *thread, uint64_t now)
         return;
     struct snd_chunk_header *map = view;
     it->used = snd_chunk_scan(map, it->size, NULL);
+    write_last_pause(thread, it, view);
     thread->record->lost += map->lost;
     map->lost = 0;
     snd_chunk_count(thread->chunk, snd_chunk_seal(map, it->used, true));

@@ -25,11 +25,20 @@ static inline bool snd_lane_has_room(const struct sonde_lane *lane, size_t words
     return (size_t)(lane->end - lane->cur) >= words;
 }
 
+#define SND_GAP_WORDS \
+    2u /* kept at the end of each chunk: what it has no room for begins with a gap */
+
 /* Opens a lane that was shut for every mark to take the slow path (counts.h), and not for a loss. */
 static inline void snd_thread_open_lane(const struct snd_thread *thread)
 {
-    thread->lane->end = (uint64_t *)((char *)thread->map + thread->map_size);
+    thread->lane->end = (uint64_t *)((char *)thread->map + thread->map_size) - SND_GAP_WORDS;
 }
+
+/*
+ * An event of the calling thread is lost, `at` which moment: its recording ends there, until there is
+ * room again. `is_end`: of a recorded range. Without the lock.
+ */
+void snd_thread_lose(struct snd_thread *thread, uint64_t at, bool is_end);
 
 /* Writes an event of `count` words; word 0 goes last and publishes it. Without the lock. */
 void snd_lane_write(struct sonde_lane *lane, const uint64_t *words, size_t count);

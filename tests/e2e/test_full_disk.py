@@ -52,6 +52,37 @@ def test_a_full_disk_costs_events_not_the_program(tmp_path, attempt):
     assert events["events"] + counts["lost_events"] == 3 * STEPS
 
 
+def test_a_small_disk_is_used_up(tmp_path):
+    """Chunks get smaller with the room that is left, and the sampler beside leaves some to the program."""
+    done = in_mount(tmp_path, 'mount -t tmpfs -o size=3m none "$DISK"',
+                    '"$SONDE" run -o "$DISK/x.sonde" -- "$WORKER" steps "$STEPS"; status=$?; '
+                    'cp "$DISK/x.sonde" "$KEPT" && exit $status')
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert 1_500_000 < os.path.getsize(tmp_path / "kept.sonde") < 3 << 20, done.stderr
+
+
+OPEN_AT_THE_LIMIT = """\
+import time
+def short():
+    pass
+def many():
+    for _ in range(100_000):
+        short()
+many()
+time.sleep(1)
+"""
+
+
+def test_ranges_end_where_recording_does(tmp_path):
+    (tmp_path / "prog.py").write_text(OPEN_AT_THE_LIMIT)
+    done = subprocess.run([SONDE, "run", "-q", "--functions", "--timeline", "--max-size", "1M", "-o", tmp_path / "x.sonde",
+                           "--", sys.executable, tmp_path / "prog.py"], capture_output=True, text=True)
+    assert done.returncode == 0 and "its size limit" in done.stderr, done.stderr
+    rows = read_json("report", tmp_path / "x.sonde", "--view", "ops", "--json")["rows"]
+    assert {row["key"] for row in rows} >= {"<module>", "many", "short"}
+    assert all(row["cpu_time_total"] < 900_000 for row in rows), rows
+
+
 def test_a_read_only_folder_is_said_at_once(tmp_path):
     done = in_mount(tmp_path, 'mount -o remount,ro "$DISK"',
                     '"$SONDE" run -o "$DISK/x.sonde" -- "$WORKER" args hello')

@@ -475,7 +475,27 @@ static void test_small_limit_and_odd_chunks(void **state)
     sonde_trace_close(trace);
 }
 
+static bool count_marks(const struct sonde_event *event, void *user)
+{
+    *(uint64_t *)user += event->kind == SONDE_EVENT_MARK;
+    return true;
+}
+
 /* ------------------------------------------------------------------- pause */
+
+/* No range of the trace lasts as long as what happened while nothing could be recorded: 300 ms. */
+static void expect_short_ranges(const char *name, size_t names)
+{
+    struct sonde_trace    *trace = recorded_open(name);
+    struct sonde_averages *averages;
+
+    assert_int_equal(sonde_averages_new(trace, NULL, &averages, NULL), SONDE_OK);
+    assert_int_equal(sonde_averages_count(averages), names);
+    for (size_t i = 0; i < names; i++)
+        assert_true(sonde_averages_row(averages, i)->total_ns < 150000000);
+    sonde_averages_free(averages);
+    sonde_trace_close(trace);
+}
 
 static void test_ranges_end_at_the_pause(void **state)
 {
@@ -491,12 +511,47 @@ static void test_ranges_end_at_the_pause(void **state)
     sonde_mark("after");
     sonde_end();
     recorded_stop();
-    struct sonde_trace    *trace = recorded_open("paused.sonde");
-    struct sonde_averages *averages;
-    assert_int_equal(sonde_averages_new(trace, NULL, &averages, NULL), SONDE_OK);
-    assert_int_equal(sonde_averages_count(averages), 1);
-    assert_true(sonde_averages_row(averages, 0)->total_ns < 150000000);
-    sonde_averages_free(averages);
+    expect_short_ranges("paused.sonde", 1);
+
+    options = recorded_options("paused-for-good.sonde");
+    recorded_start(&options);
+    sonde_begin("open at the pause");
+    sonde_pause();
+    wait_ms(300);
+    recorded_stop();
+    expect_short_ranges("paused-for-good.sonde", 1);
+    sonde_resume();
+}
+
+/* ------------------------------------------------------------------- limit */
+
+/*
+ * What is open at the limit ends there, whether its end is lost or never comes, and that of a thread
+ * that could still record for longer ends when it did.
+ */
+static void test_ranges_end_at_the_limit(void **state)
+{
+    (void)state;
+    enum { MARKS = 100000 }; /* 1.6 MB */
+    struct sonde_options options = recorded_options("limited.sonde");
+
+    options.max_bytes = 1u << 20;
+    recorded_start(&options);
+    sonde_begin("for ever");
+    sonde_begin("ends too late");
+    for (int i = 0; i < MARKS; i++)
+        sonde_mark("filling");
+    wait_ms(300);
+    sonde_end();
+    recorded_stop();
+    expect_short_ranges("limited.sonde", 2);
+    struct sonde_trace *trace = recorded_open("limited.sonde");
+    uint64_t            lost = recorded_ledger(trace, "lost_events"), marks = 0;
+    struct stat         at;
+    recorded_walk(trace, count_marks, &marks);
+    assert_int_equal(marks + lost, MARKS + 1);
+    assert_int_equal(stat(recorded_path("limited.sonde"), &at), 0);
+    assert_true(at.st_size > (1 << 20) - (128 << 10)); /* the last piece is used as well */
     sonde_trace_close(trace);
 }
 
@@ -509,12 +564,6 @@ static void on_end(bool closes)
     assert_int_not_equal(sonde_epoch(), 0); /* events are still taken */
     sonde_mark(closes ? "last" : "before the pause");
     *(closes ? &told_ends : &told_pauses) += 1;
-}
-
-static bool count_marks(const struct sonde_event *event, void *user)
-{
-    *(uint32_t *)user += event->kind == SONDE_EVENT_MARK;
-    return true;
 }
 
 static void test_probes_are_told_before_the_end(void **state)
@@ -532,7 +581,7 @@ static void test_probes_are_told_before_the_end(void **state)
     recorded_stop();
     assert_int_equal(told_ends, 1);
     struct sonde_trace *trace = recorded_open("told.sonde");
-    uint32_t            marks = 0;
+    uint64_t            marks = 0;
     assert_int_equal(sonde_trace_walk(trace, SONDE_BY_TIME, count_marks, &marks, NULL), SONDE_OK);
     assert_int_equal(marks, 2);
     sonde_trace_close(trace);
@@ -560,6 +609,7 @@ int main(void)
         cmocka_unit_test(test_keep_last_after_many_threads),
         cmocka_unit_test(test_small_limit_and_odd_chunks),
         cmocka_unit_test(test_ranges_end_at_the_pause),
+        cmocka_unit_test(test_ranges_end_at_the_limit),
         cmocka_unit_test(test_probes_are_told_before_the_end),
     };
     return cmocka_run_group_tests_name("record_edge", tests, NULL, NULL);

@@ -357,20 +357,35 @@ static void on_other(void *user, uint32_t thread, int64_t ns, const uint64_t *wo
         a->consumer.other(a->consumer.user, lane, ns, words);
     if (kind == SND_EV_GAP) {
         uint32_t ends = SND_HIGH(words[1]);
+        lane->events--; /* it tells of the recorder, not of the program */
+        a->stats.gaps += SND_EVENT_TIME56(words[0]) != 0; /* else it stands for damage */
+        if (SND_LOW(words[1]) > 0 || ends == SND_GAP_ALL) {
+            lane->lost_ns = ns;
+            lane->loses = true;
+        }
         close_unfinished(a, lane, ns, ends == SND_GAP_ALL ? UINT64_MAX : ends);
     }
 }
 
 /* ---------------------------------------------------------------- the whole */
 
-/* Open at the end: until the thread stopped, as far as is known, or at least its last event. */
+/*
+ * The last moment that the lane tells of: when its thread stopped, as far as is known, or at least its
+ * last event. If that is a gap, nothing more could be recorded.
+ */
+static int64_t last_moment(const struct snd_assembly *a, const struct snd_lane *lane)
+{
+    int64_t stop = a->trace->threads[lane->thread].shown.stop_ns;
+    bool    ends_in_gap = lane->loses && lane->lost_ns == lane->last_ns;
+
+    return lane->from->shown.closed && !ends_in_gap && stop > lane->last_ns ? stop : lane->last_ns;
+}
+
 static void close_all(struct snd_assembly *a)
 {
     for (uint32_t i = 0; i < a->trace->thread_count && !a->out_of_memory; i++) {
-        struct snd_lane           *lane = &a->lanes[i];
-        const struct sonde_thread *shown = &a->trace->threads[i].shown;
-        int64_t stop = lane->from->shown.closed && shown->stop_ns > lane->last_ns ? shown->stop_ns
-                                                                                  : lane->last_ns;
+        struct snd_lane *lane = &a->lanes[i];
+        int64_t          stop = last_moment(a, lane);
         if (lane->depth > 0)
             lane->last_ns = stop;
         close_unfinished(a, lane, stop, UINT64_MAX);

@@ -111,6 +111,8 @@ struct snd_lane {
     uint32_t                  thread, process;
     const struct snd_process *from;
     int64_t                   first_ns, last_ns;
+    int64_t                   lost_ns; /* of the last gap from which on events were lost */
+    bool                      loses;   /* there is one */
     uint64_t                  events, begins;
     uint32_t                  torch_thread; /* torch's id of the thread, 0 if not recorded */
     struct snd_known_call    *calls;        /* of its process; NULL: leaves are not taken */
@@ -187,6 +189,7 @@ struct snd_assembly_stats {
     uint64_t              unfinished;         /* closed by a gap or by the end of the trace */
     uint64_t              ends_without_begin; /* of ranges already open when the recording began */
     uint64_t              too_deep;
+    uint64_t              gaps;          /* among the walk's events, and none of the program's */
     uint64_t              missing_names; /* ids that the trace does not define */
 };
 

@@ -217,7 +217,7 @@ static void on_end(void *user, const struct snd_assembly *assembly)
 
     fill_threads(s, assembly);
     s->stats = assembly->stats;
-    s->totals.events = s->stats.walk.events;
+    s->totals.events = s->stats.walk.events - s->stats.gaps;
     s->totals.ranges = s->stats.ranges;
     for (uint32_t i = 0; i < s->trace->process_count; i++)
         s->totals.size_bytes += s->trace->processes[i].source.size;
