@@ -8,7 +8,6 @@ joined and left as it is, whether it is that of `sonde run`, of an owner, of ses
 program's own C code.
 """
 import os
-import sys
 from _thread import RLock  # what threading has; in a recorded program that may not be loaded yet
 
 from . import _record, _scratch
@@ -38,24 +37,10 @@ def _note_fork():
 os.register_at_fork(after_in_child=_forget_in_child, after_in_parent=_note_fork)
 
 
-class _OnlyOurs:
-    """Matches Python's warning of fork() beside threads, where the other thread is the recorder's.
-
-    The recorder's helper thread holds nothing that a child needs: the warning would be wrong.
-    """
-
-    def match(self, text):
-        return text.startswith("This process (pid=") and len(sys._current_frames()) == 1
-
-
 def allow_fork():
-    """Silences Python's warning of fork() beside threads (since 3.12): the thread is the recorder's."""
-    if sys.version_info < (3, 12):
-        return
-    import warnings
-    if not any(isinstance(one[1], _OnlyOurs) for one in warnings.filters):
-        warnings.filters.insert(0, ("ignore", _OnlyOurs(), DeprecationWarning, None, 0))
-        warnings._filters_mutated()
+    """Python's warning of a fork() beside threads is from now on of the program's threads alone."""
+    from . import _python
+    _python.allow_fork()
 
 
 def begin(path, **options):

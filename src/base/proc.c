@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/proc.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,4 +64,25 @@ pid_t snd_proc_parent(pid_t pid)
     char state = read_stat(pid, &parent);
 
     return state == 'Z' || state == 'X' ? 0 : parent;
+}
+
+/* A thread that has ended meanwhile has no name, and does not count. */
+static bool is_thread_besides(const char *number, const char *prefix)
+{
+    char path[64], name[32];
+
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", number);
+    return read_file(path, name, sizeof name) > 0 && strncmp(name, prefix, strlen(prefix)) != 0;
+}
+
+size_t snd_proc_threads_besides(const char *prefix)
+{
+    DIR   *tasks = opendir("/proc/self/task");
+    size_t count = 0;
+
+    for (struct dirent *entry; tasks && (entry = readdir(tasks)) != NULL;)
+        count += entry->d_name[0] != '.' && is_thread_besides(entry->d_name, prefix);
+    if (tasks)
+        closedir(tasks);
+    return count;
 }

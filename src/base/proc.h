@@ -25,4 +25,7 @@ char snd_proc_state(pid_t pid);
 /* The parent of a process; 0 if it has ended or is a zombie. */
 pid_t snd_proc_parent(pid_t pid);
 
+/* Threads of this process whose names do not begin with `prefix`; 0 if they cannot be listed. */
+size_t snd_proc_threads_besides(const char *prefix);
+
 #endif

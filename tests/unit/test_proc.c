@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/proc.c: the state and the parent of a process, whatever its name is. */
+/* base/proc.c: the state and the parent of a process, whatever its name is; threads by their names. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -78,12 +79,38 @@ static void reads_the_first_line(void **state)
     assert_string_equal(text, "");
 }
 
+static void *end_when_told(void *pipe)
+{
+    char byte;
+
+    return read(*(int *)pipe, &byte, 1) < 0 ? pipe : NULL;
+}
+
+static void counts_threads_by_name(void **state)
+{
+    int       ends[2];
+    pthread_t other;
+
+    (void)state;
+    size_t before = snd_proc_threads_besides("sonde");
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(pthread_create(&other, NULL, end_when_told, ends), 0);
+    assert_int_equal(snd_proc_threads_besides("sonde"), before + 1);
+    assert_int_equal(pthread_setname_np(other, "sonde-other"), 0);
+    assert_int_equal(snd_proc_threads_besides("sonde"), before);
+    assert_int_equal(snd_proc_threads_besides("sonde-another"), before + 1);
+    close(ends[1]);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    close(ends[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_a_process_to_its_end),
         cmocka_unit_test(reads_what_fits_and_ends_it),
         cmocka_unit_test(reads_the_first_line),
+        cmocka_unit_test(counts_threads_by_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,54 +119,53 @@ def start_imported(module, starts, probes):
 
 
 # ---------------------------------------------------------------------- after an import
+#
+# One function of importlib runs the code of every module that is loaded from a file. While a module is waited for,
+# this function has a code of ours. A finder in sys.meta_path would be among the program's own, and a function around
+# importlib's would be in the program's stacks and profiles.
 
-class Loader:
-    """Wraps a module's loader, and calls a function once the module is loaded."""
-
-    def __init__(self, real, finder):
-        self.real, self.finder = real, finder
-
-    def __getattr__(self, name):
-        return getattr(self.real, name)
-
-    def create_module(self, spec):
-        return self.real.create_module(spec)
-
-    def exec_module(self, module):
-        module.__spec__.loader = module.__loader__ = self.real
-        if self.finder in sys.meta_path:
-            sys.meta_path.remove(self.finder)
-        self.real.exec_module(module)
-        self.finder.then(module)
+runs_code = bootstrap._call_with_frames_removed
+real_code = runs_code.__code__
+waiting = {}  # by name of a module: what to call once it is there
 
 
-class Finder:
-    """A finder that finds nothing itself: it comes before the others until a module is loaded.
+def run_code(f, *args, sonde_waits, sonde_arrived, **kwds):
+    """As importlib's, which has no defaults for keywords. Of other modules it calls nothing: a profile function of
+    the program sees what it sees without us."""
+    result = f(*args, **kwds)
+    if f is exec and "__name__" in args[1] and args[1]["__name__"] in sonde_waits:
+        sonde_arrived(args[1]["__name__"])
+    return result
 
-    Being asked for the module is not enough: many programs look whether torch is there before they import it.
-    """
 
-    def __init__(self, wanted, then):
-        self.wanted, self.then, self.busy = wanted, then, False
+def as_importlib(code):
+    """With the names of importlib's own: by these Python leaves its frames out of tracebacks."""
+    same = ("co_filename", "co_name", "co_qualname", "co_firstlineno")
+    names = {name: getattr(real_code, name) for name in same if hasattr(real_code, name)}
+    return code.replace(**names) if hasattr(code, "replace") else code  # not before 3.8
 
-    def find_spec(self, name, path=None, target=None):
-        if name != self.wanted or self.busy:
-            return None
-        self.busy = True
+
+def arrived(name):
+    """The module's code has been run; not one of its name that is no part of the program's modules."""
+    module = sys.modules.get(name)
+    if module is None:
+        return
+    for then in waiting.pop(name):
         try:
-            specs = (finder.find_spec(name, path, target) for finder in sys.meta_path
-                     if finder is not self and hasattr(finder, "find_spec"))
-            spec = next((spec for spec in specs if spec is not None), None)
-        finally:
-            self.busy = False
-        if spec is not None and spec.loader is not None and spec.origin != "sonde":
-            spec.loader = Loader(spec.loader, self)
-        return spec
+            then(module)
+        except Exception as error:  # must not reach the program
+            say(f"{name} is not recorded: {error}")
+    if not waiting:
+        runs_code.__code__, runs_code.__kwdefaults__ = real_code, None
+    tidy()
 
 
 def after_import(name, then):
     """Has then(module) called once the module `name` is there."""
-    sys.meta_path.insert(0, Finder(name, then))
+    waiting.setdefault(name, []).append(then)
+    if runs_code.__code__ is real_code:
+        runs_code.__kwdefaults__ = {"sonde_waits": waiting, "sonde_arrived": arrived}
+        runs_code.__code__ = as_importlib(run_code.__code__)
 
 
 # ------------------------------------------------------------------------------- main
@@ -198,11 +197,19 @@ def find_importer():
             pass
 
 
-def start_last(starts, probes):
-    """Runs the last step after all start-up code: in the place of usercustomize, or after it."""
+def tidy():
+    """Takes what our own start left there out of the interpreter's lists, which are the program's."""
+    if vars(sys.modules.get("sitecustomize", sys)) is globals():
+        del sys.modules["sitecustomize"]
+    package = getattr(sys.modules.get("sonde"), "__path__", (PACKAGE,))[0]
+    for folder in list(sys.path_importer_cache):
+        if folder == HERE or folder == package or folder.startswith(package + os.sep):
+            del sys.path_importer_cache[folder]
+
+
+def call_last(then):
+    """Calls then() after all start-up code: in the place of usercustomize, or after it."""
     import site
-    from sonde.python import _start
-    find_importer()
     enabled, real = site.ENABLE_USER_SITE, site.execusercustomize
 
     def execusercustomize():
@@ -210,7 +217,7 @@ def start_last(starts, probes):
         if enabled:
             real()
         try:
-            _start.last(starts, probes)
+            then()
         except Exception as error:  # at this point it would keep Python from starting
             say(f"this Python program is not recorded: {error}")
 
@@ -222,23 +229,28 @@ def start_python(starts, probes):
         load_package()
         from sonde.python import _start
         _start.before(starts, after_import)
-        return lambda: start_last(starts, probes)
     except Exception as error:
         if "unasked" not in probes:
             say(f"this Python program is not recorded: {error}")
-        return lambda: None
+        return tidy
+
+    def start_last():
+        find_importer()
+        _start.last(starts, probes, tidy)
+
+    return start_last
 
 
 def start_all(starts, probes):
-    """Starts what can be started now; returns what is to be called last, or None."""
+    """Starts what can be started now; returns what is to be called last."""
     own = [start for start in starts if start.when in ("named", "last")]
     modules = {start.when for start in starts if start not in own}
     if os.environ.get("SONDE_SCHEDULE"):
         modules.add("torch")
     for name in modules:
-        waiting = [start for start in starts if start.when == name]
-        after_import(name, lambda module, waiting=waiting: start_imported(module, waiting, probes))
-    return start_python(own, probes) if own else None
+        now = [start for start in starts if start.when == name]
+        after_import(name, lambda module, now=now: start_imported(module, now, probes))
+    return start_python(own, probes) if own else tidy
 
 
 def main():
@@ -246,7 +258,7 @@ def main():
     probes = set(os.environ.get("SONDE_PROBES", "").split(","))
     starts = [Start(text) for text in os.environ.get("SONDE_START", "").split(";")
               if text.count(" ") >= 4]
-    then = None
+    then = tidy
     if os.environ.get("SONDE_TRACE") and is_subinterpreter():
         tell_of_subinterpreter(starts)
     elif os.environ.get("SONDE_TRACE") and not is_helper():
@@ -254,11 +266,10 @@ def main():
     try:
         run_shadowed()
     finally:  # Python reports what it raises, and the program runs
-        if then:
-            try:
-                then()
-            except Exception as error:
-                say(f"this Python program is not recorded: {error}")
+        try:
+            call_last(then)
+        except Exception as error:
+            say(f"this Python program is not recorded: {error}")
 
 
 main()

@@ -6,12 +6,11 @@ their first call on until stop(). What is not chosen runs as it always does; bef
 that takes a wrapper around a decorated function, so that nothing at all is watched while none of
 them runs.
 """
-import functools
 import sys
-import types
 
 from .. import _python, _recording
-from . import _names, _session, _wrapped
+from . import _names, _session
+from ._kinds import FunctionType, MethodType, ModuleType
 
 _NEEDS_WATCH = sys.version_info < (3, 12)
 
@@ -19,7 +18,7 @@ _NEEDS_WATCH = sys.version_info < (3, 12)
 def _codes_of(thing):
     """Code objects of a function, of what wraps one, of a class or a module."""
     codes = _names.functions_of(thing)
-    if not codes and callable(thing) and not isinstance(thing, (type, types.ModuleType)):
+    if not codes and callable(thing) and not isinstance(thing, (type, ModuleType)):
         codes = _names.functions_of(type(thing).__call__)  # an object that can be called
     return codes
 
@@ -36,7 +35,9 @@ class Chosen(_session.Session):
         self._function = None
         for function in functions:
             self.add_callable(function)
-        if len(functions) == 1 and not isinstance(functions[0], (type, types.ModuleType)):
+        if len(functions) == 1 and not isinstance(functions[0], (type, ModuleType)):
+            import functools  # what decorates is not in programs that are recorded from outside
+            from . import _wrapped
             self._function = self.wrap_callable(functions[0])
             functools.update_wrapper(self, functions[0], updated=())
             _wrapped.mark_coroutine(self, functions[0])
@@ -62,7 +63,7 @@ class Chosen(_session.Session):
         Returns the number of functions found; to be given something else is an error.
         """
         codes = _codes_of(thing)
-        if not codes and not isinstance(thing, (type, types.ModuleType)):
+        if not codes and not isinstance(thing, (type, ModuleType)):
             raise TypeError(f"sonde: {self._what} of {thing!r} cannot be recorded: it has no "
                             "Python code; give a function written in Python")
         for code in codes:
@@ -152,13 +153,14 @@ class Chosen(_session.Session):
 
     def wrap_callable(self, thing):
         """A replacement of `thing` whose calls are recorded."""
+        import functools
         if isinstance(thing, (classmethod, staticmethod)):
             return type(thing)(self.wrap_callable(thing.__func__))
         if isinstance(thing, property):
             return property(*(part and self.wrap_callable(part)
                               for part in (thing.fget, thing.fset, thing.fdel)), thing.__doc__)
-        if isinstance(thing, types.MethodType):
-            return types.MethodType(self.wrap_callable(thing.__func__), thing.__self__)
+        if isinstance(thing, MethodType):
+            return MethodType(self.wrap_callable(thing.__func__), thing.__self__)
         if isinstance(thing, (functools.partial, functools.partialmethod)):
             return type(thing)(self.wrap_callable(thing.func), *thing.args, **thing.keywords)
         if isinstance(thing, functools.cached_property):
@@ -171,7 +173,7 @@ class Chosen(_session.Session):
 
     def _wrap_class(self, kind):
         for name, part in list(vars(kind).items()):
-            if isinstance(part, (types.FunctionType, classmethod, staticmethod, property)) \
+            if isinstance(part, (FunctionType, classmethod, staticmethod, property)) \
                     and _names.functions_of(part):
                 setattr(kind, name, self.wrap_callable(part))
         return kind
@@ -206,6 +208,8 @@ def _nothing():
 
 
 def _wrap(session, function):
+    import functools
+    from . import _wrapped
     enter = _python.lines_enter if _NEEDS_WATCH else _nothing
     leave = _python.lines_leave if _NEEDS_WATCH else _nothing
 

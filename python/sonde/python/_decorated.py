@@ -6,11 +6,11 @@ Under `sonde run` and `python -m sonde` it is a builtin, as kernprof's, and it i
 packages are installed or not. A function so decorated is recorded by what was asked for, line by
 line, its bytes, or both, and is returned as it is: without a wrapper.
 """
-import importlib.machinery
 import sys
-import types
+from _frozen_importlib import ModuleSpec  # importlib.machinery's, which would load much else
 
 from . import _names
+from ._kinds import ModuleType
 
 PEERS = ("line_profiler", "memory_profiler")
 
@@ -68,7 +68,12 @@ def _refuse(package):
 
 
 class Finder:
-    """The last of all finders: it has `profile` where the package itself is not installed."""
+    """The last of all finders: it has `profile` where the package itself is not installed.
+
+    It is in sys.meta_path only if the program's code has the name of such a package.
+    """
+
+    names = PEERS
 
     def __init__(self, profile):
         self.profile = profile
@@ -76,10 +81,10 @@ class Finder:
     def find_spec(self, name, path=None, target=None):
         if name not in PEERS:
             return None
-        return importlib.machinery.ModuleSpec(name, self, origin="sonde")
+        return ModuleSpec(name, self, origin="sonde")
 
     def create_module(self, spec):
-        module = types.ModuleType(spec.name, f"sonde's stand-in for {spec.name}, not installed.")
+        module = ModuleType(spec.name, f"sonde's stand-in for {spec.name}, not installed.")
         module.profile = self.profile
         module.__getattr__ = _refuse(spec.name)
         return module

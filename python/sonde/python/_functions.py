@@ -13,7 +13,6 @@ cheaper. `mode="trace"` keeps every call with its time, for a timeline; the defa
 memory that does not grow with the program's run time.
 """
 import atexit
-import gc
 import os
 import sys
 from _thread import allocate_lock
@@ -67,12 +66,14 @@ def start_timeline(module_code, collections):
         _tell("PYTHON_FUNCTIONS", "timeline")
         _tell("PYTHON_FUNCTIONS_WAY", _python.functions_describe()["way"])
         if collections:
+            import gc
             gc.callbacks.append(_python.collection)
         _users = 1
         return True
 
 
 def stop_timeline():
+    import gc
     if _python.collection in gc.callbacks:
         gc.callbacks.remove(_python.collection)
     _stop()

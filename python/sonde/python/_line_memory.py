@@ -9,10 +9,9 @@ Used as sonde.lines is. Bytes are counted as the allocators are called, Python's
 (torch's tensors are malloc's), thread by thread. "Mem usage" is what was resident when counting
 began, and what was taken since; the resident size itself is recorded ten times a second.
 """
-import types
-
 from .. import _python
 from ._chosen import Chosen
+from ._kinds import CodeType
 
 
 class line_memory(Chosen):
@@ -27,7 +26,7 @@ class line_memory(Chosen):
         """What a function defines is part of it, as in memory_profiler."""
         found = [code]
         for part in found:
-            found.extend(inner for inner in part.co_consts if isinstance(inner, types.CodeType))
+            found.extend(inner for inner in part.co_consts if isinstance(inner, CodeType))
         return found
 
     def _attach(self):

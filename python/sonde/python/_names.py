@@ -11,7 +11,8 @@ nothing of the program is run, imported or changed to find it.
 """
 import os
 import sys
-import types
+
+from ._kinds import CodeType, MethodType, ModuleType
 
 _FUNCTION = 0x1  # CO_OPTIMIZED: code of a function, not of a module or class
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
@@ -28,7 +29,7 @@ def is_own(path):
 def walk(code, outer=()):
     """(qualified name as a tuple, code) of what `code` defines, inner ones after their outer."""
     for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
+        if isinstance(inner, CodeType):
             name = (*outer, inner.co_name)
             yield name, inner
             yield from walk(inner, name)
@@ -61,12 +62,12 @@ def functions_in(code, wanted):
 
 def functions_of(thing):
     """Code of a function, method, property, wrapper, class or module that is there."""
-    if isinstance(thing, (staticmethod, classmethod, types.MethodType)):
+    if isinstance(thing, (staticmethod, classmethod, MethodType)):
         return functions_of(thing.__func__)
     if isinstance(thing, property):
         return [code for part in (thing.fget, thing.fset, thing.fdel) if part
                 for code in functions_of(part)]
-    if isinstance(thing, type) or isinstance(thing, types.ModuleType):
+    if isinstance(thing, type) or isinstance(thing, ModuleType):
         home = thing.__module__ if isinstance(thing, type) else thing.__name__
         return [code for part in vars(thing).values()
                 if isinstance(part, (staticmethod, classmethod, property))
@@ -75,7 +76,7 @@ def functions_of(thing):
     thing = getattr(thing, "__wrapped__", thing)
     thing = getattr(thing, "func", thing)  # functools.partial, cached_property
     code = getattr(thing, "__code__", None)
-    return [code] if isinstance(code, types.CodeType) else []
+    return [code] if isinstance(code, CodeType) else []
 
 
 def _absolute(path):

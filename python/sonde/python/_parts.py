@@ -7,7 +7,6 @@ counted so far under a number of its own, and both count for themselves from the
 for its result, such a session has its part cut out of the trace.
 """
 import os
-from _collections import deque
 from _weakref import ref
 
 from .. import _record, _recording, _scratch
@@ -17,7 +16,7 @@ _LAST = 0xffff  # number of a session
 
 _guests = []  # references to Parts of recordings whose file is someone else's
 _free = []  # numbers that may be given out again
-_gone = deque()  # callbacks to run before that, of sessions that were collected
+_gone = []  # callbacks to run before that, of sessions that were collected
 _alive = {}  # references to sessions, by number
 
 
@@ -26,7 +25,7 @@ _alive = {}  # references to sessions, by number
 def number_of(session, forget):
     """A number for a session; `forget(number, has)` is called when the session is no more."""
     while _gone:
-        number, forks, trail, forget_one = _gone.popleft()
+        number, forks, trail, forget_one = _gone.pop(0)
         del _alive[number]
         has = trail[:1] == [_record.path()] and _record.epoch() != 0
         reusable = forget_one(number, has) is not False

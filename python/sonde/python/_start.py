@@ -61,6 +61,7 @@ class _Watch:
         from ._sources import keep_unfiled
         self.wanted = []  # (option, Name, session)
         self.keep_unfiled = keep_unfiled
+        self.stand_in = None  # _decorated.Finder, until the program mentions what it stands in for
 
     def add(self, option, text, session):
         from . import _names
@@ -69,7 +70,17 @@ class _Watch:
             for code in name.loaded(sys.modules):
                 session.add_code(code)
 
+    def begin(self, stand_in):
+        from .. import _python
+        self.stand_in, self.mentions = stand_in, _python.mentions
+        _python.watch_code(self)
+
     def __call__(self, code):
+        if self.stand_in and self.mentions(code, self.stand_in.names):
+            sys.meta_path.append(self.stand_in)
+            self.stand_in = None
+        if not self.wanted:
+            return
         roots = _roots()
         for _, name, session in self.wanted:
             for found in name.codes(code, roots):
@@ -91,31 +102,29 @@ def _start_by_name(watch, start):
     return session
 
 
-def _start_named(starts, first):
-    """--lines and --line-memory; and `@profile`, which is theirs."""
-    watch, started = _Watch(), []
+def _start_named(watch, starts, first):
+    """--lines and --line-memory."""
+    started = []
     for start in starts:
         session = _attempt(f"--{start.name} is not recorded", _start_by_name, watch, start)
         if session is not None:
             _sessions[start.name] = session
             started.append(session)
-    if watch.wanted:
-        from .. import _python
-        _attempt("functions are not found by name", _python.watch_code, watch)
-        if first:
-            atexit.register(watch.tell)
+    if watch.wanted and first:
+        atexit.register(watch.tell)
     return started
 
 
 def start_decorator(starts, first):
-    """`@profile`, wherever the program has it from."""
+    """The probes that take functions by name; and `@profile`, wherever the program has it from."""
     from . import _decorated
-    sessions = _start_named(starts, first)
+    watch = _Watch()
+    sessions = _start_named(watch, starts, first)
     if sessions:
         builtins.profile = profile = _decorated.Profile(sessions)
         for package in _decorated.PEERS:
             after_import(package, lambda module: _decorated.take_over(module, profile))
-        sys.meta_path.append(_decorated.Finder(profile))
+        _attempt("functions are not found by name", watch.begin, _decorated.Finder(profile))
 
 
 # ---------------------------------------------------------------------------- the rest
@@ -152,12 +161,17 @@ def before(starts, after):
         start_decorator(named, first)
 
 
-def last(starts, probes):
-    """Probes that would see our own start-up: the last thing before the program."""
+def last(starts, probes, tidy):
+    """Probes that would see our own start-up: the last thing before the program, after tidy()."""
+    ready = []
     for start in starts:
         if start.when != "last":
             continue
         what = f"--{start.name} is not recorded"
         if "unasked" in probes:  # then once is enough, however many processes there will be
             what = f"no {start.records} are taken" if _is_first else None
-        _sessions[start.name] = _attempt(what, lambda: start.load()(probes, start.value))
+        ready.append((start, what, _attempt(what, start.load)))
+    tidy()
+    for start, what, function in ready:
+        if function is not None:
+            _sessions[start.name] = _attempt(what, function, probes, start.value)

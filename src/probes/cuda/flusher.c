@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "probes/cuda/calls.h"
@@ -26,6 +27,7 @@ static void *flush_now_and_then(void *unused)
     uint64_t call = 0;
 
     (void)unused;
+    prctl(PR_SET_NAME, "sonde-flusher");
     pthread_mutex_lock(&flusher.lock);
     while (!flusher.is_ending) {
         struct timespec until;

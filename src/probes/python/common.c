@@ -98,3 +98,70 @@ bool snd_py_is_reached(bool *reached)
     PyErr_Clear();
     return *reached;
 }
+
+/* ---------------------------------------------------------------------- hooks */
+
+bool snd_py_override(struct snd_py_override *override)
+{
+    if (override->function)
+        return true;
+    PyObject *module = PyImport_ImportModule(override->module);
+    PyObject *found = module ? PyObject_GetAttrString(module, override->name) : NULL;
+    Py_XDECREF(module);
+    if (!found || !PyCFunction_Check(found)) {
+        PyErr_Clear();
+        Py_XDECREF(found);
+        return false;
+    }
+    override->function = (PyCFunctionObject *)found;
+    override->real = override->function->m_ml;
+    override->definition = *override->real;
+    override->definition.ml_meth = override->ours;
+    override->function->m_ml = &override->definition;
+    return true;
+}
+
+void snd_py_override_undo(struct snd_py_override *override)
+{
+    if (!override->function)
+        return;
+    override->function->m_ml = override->real;
+    Py_CLEAR(override->function);
+}
+
+#if PY_VERSION_HEX < 0x030C0000
+void snd_py_update_tracing(PyThreadState *thread)
+{
+    bool any = thread->c_tracefunc || thread->c_profilefunc;
+
+#if PY_VERSION_HEX >= 0x030B0000
+    thread->cframe->use_tracing = any && thread->tracing == 0 ? 255 : 0;
+#elif PY_VERSION_HEX >= 0x030A0000
+    thread->cframe->use_tracing = any;
+#else
+    thread->use_tracing = any;
+#endif
+}
+#endif
+
+#if PY_VERSION_HEX >= 0x030B0000
+void snd_py_hide_begin(void)
+{
+    PyThreadState_EnterTracing(PyThreadState_Get());
+}
+
+void snd_py_hide_end(void)
+{
+    PyThreadState_LeaveTracing(PyThreadState_Get());
+}
+#else
+void snd_py_hide_begin(void)
+{
+    PyThreadState_Get()->tracing++;
+}
+
+void snd_py_hide_end(void)
+{
+    PyThreadState_Get()->tracing--;
+}
+#endif

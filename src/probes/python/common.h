@@ -62,6 +62,7 @@ static inline void *snd_py_extra(PyCodeObject *code, Py_ssize_t index)
 extern PyMethodDef snd_py_functions_methods[];
 extern PyMethodDef snd_py_imports_methods[];
 extern PyMethodDef snd_py_children_methods[];
+extern PyMethodDef snd_py_forks_methods[];
 extern PyMethodDef snd_py_lines_methods[], snd_py_line_sessions_methods[];
 extern PyMethodDef snd_py_line_memory_methods[];
 extern PyMethodDef snd_py_sampler_methods[];
@@ -83,6 +84,7 @@ void snd_py_common_renew(void);
 void snd_py_functions_renew(void);
 void snd_py_imports_renew(void);
 void snd_py_children_renew(void);
+void snd_py_forks_renew(void);
 void snd_py_lines_renew(void);
 void snd_py_line_memory_renew(void);
 void snd_py_sampler_renew(void);
@@ -105,6 +107,32 @@ uint32_t snd_py_function_frame(PyCodeObject *code);
 uint32_t snd_py_line_frame(PyCodeObject *code, int line);
 
 /* ---------------------------------------------------------------------- hooks */
+
+/*
+ * A function in C of a module whose calls go to one of ours, which calls real->ml_meth. The object
+ * stays the one it was, so that whoever has it calls ours, and nobody can tell.
+ */
+struct snd_py_override {
+    const char        *module, *name;
+    PyCFunction        ours;
+    PyCFunctionObject *function; /* owned; NULL: not overridden */
+    PyMethodDef       *real, definition;
+};
+/* False, without an exception, if there is no such function. */
+bool snd_py_override(struct snd_py_override *override);
+void snd_py_override_undo(struct snd_py_override *override);
+
+/*
+ * Between these two no trace or profile function of this thread is called: what runs there is our own
+ * Python code, in the middle of the program's.
+ */
+void snd_py_hide_begin(void);
+void snd_py_hide_end(void);
+
+#if PY_VERSION_HEX < 0x030C0000
+/* After a change of a thread's trace or profile function. */
+void snd_py_update_tracing(PyThreadState *thread);
+#endif
 
 /*
  * Calls an empty Python function of ours and returns whether our hook, which is off, was called and

@@ -32,6 +32,11 @@ extern const struct snd_py_way snd_py_set_profile; /* PyEval_SetProfile, before 
 extern const struct snd_py_way snd_py_eval_hook;
 #endif
 
+/* The program's own sys.setprofile(), while sys.monitoring is our way (ownprofile.c). */
+void snd_py_own_profile_start(void);
+void snd_py_own_profile_stop(void);
+void snd_py_own_profile_renew(void);
+
 /* Goes on with `way`, because the current one no longer works. */
 void snd_py_functions_switch(const struct snd_py_way *way, const char *why);
 

@@ -23,10 +23,12 @@ static int on_event(const char *event, PyObject *args, void *user)
         return 0;
     PyObject *called = watcher;
     Py_INCREF(called);
+    snd_py_hide_begin();
     PyObject *answer = PyObject_CallFunctionObjArgs(called, PyTuple_GET_ITEM(args, 0), NULL);
     if (!answer)
         PyErr_WriteUnraisable(called); /* must not reach the program */
     Py_XDECREF(answer);
+    snd_py_hide_end();
     Py_DECREF(called);
     return 0;
 }
@@ -51,6 +53,49 @@ static PyObject *watch_code(PyObject *module, PyObject *callable)
     Py_RETURN_NONE;
 }
 
+/* ---------------------------------------------------------- what code mentions */
+
+static bool is_one_of(PyObject *text, PyObject *words)
+{
+    if (!PyUnicode_Check(text))
+        return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(words); i++)
+        if (PyUnicode_Compare(text, PyTuple_GET_ITEM(words, i)) == 0)
+            return true;
+    return false;
+}
+
+static bool has_one_of(PyObject *tuple, PyObject *words)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
+        if (is_one_of(PyTuple_GET_ITEM(tuple, i), words))
+            return true;
+    return false;
+}
+
+/* `depth`: code inside code; compilers nest it no deeper than the source is indented. */
+static bool code_mentions(PyCodeObject *code, PyObject *words, int depth)
+{
+    if (has_one_of(code->co_names, words) || has_one_of(code->co_consts, words))
+        return true;
+    for (Py_ssize_t i = 0; depth > 0 && i < PyTuple_GET_SIZE(code->co_consts); i++) {
+        PyObject *inner = PyTuple_GET_ITEM(code->co_consts, i);
+        if (PyCode_Check(inner) && code_mentions((PyCodeObject *)inner, words, depth - 1))
+            return true;
+    }
+    return false;
+}
+
+static PyObject *mentions(PyObject *module, PyObject *args)
+{
+    PyObject *code, *words;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyCode_Type, &code, &PyTuple_Type, &words))
+        return NULL;
+    return PyBool_FromLong(code_mentions((PyCodeObject *)code, words, 100));
+}
+
 /* Hooks end with the interpreter. */
 void snd_py_imports_renew(void)
 {
@@ -63,5 +108,8 @@ PyMethodDef snd_py_imports_methods[] = {
     { "watch_code", watch_code, METH_O,
       "watch_code(callable): it is called with the code of each module before that runs; None: "
       "no more" },
+    { "mentions", mentions, METH_VARARGS,
+      "mentions(code, words) -> bool: one of these str is a name or a constant of the code, or of "
+      "code in it" },
     { NULL, NULL, 0, NULL },
 };

@@ -35,16 +35,8 @@ static int trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg
 
 static void set_tracing(PyThreadState *thread, Py_tracefunc function)
 {
-    bool any = function || thread->c_profilefunc;
-
     thread->c_tracefunc = function;
-#if PY_VERSION_HEX >= 0x030B0000
-    thread->cframe->use_tracing = any ? 255 : 0;
-#elif PY_VERSION_HEX >= 0x030A0000
-    thread->cframe->use_tracing = any;
-#else
-    thread->use_tracing = any;
-#endif
+    snd_py_update_tracing(thread);
 }
 
 static Py_tracefunc outer_of(const struct snd_line_thread *mine)

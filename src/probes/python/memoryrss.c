@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,6 +47,7 @@ static void *watch(void *unused)
     bool            apart = false;
 
     (void)unused;
+    prctl(PR_SET_NAME, "sonde-rss");
     snd_memory_mine_.inside = 1; /* what this thread takes is not the program's */
     pthread_mutex_lock(&rss.lock);
     while (!rss.stopping) {

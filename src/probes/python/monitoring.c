@@ -137,6 +137,7 @@ static const struct {
 
 static void stop(void)
 {
+    snd_py_own_profile_stop();
     snd_py_tool_drop(&tool);
 }
 
@@ -163,6 +164,7 @@ static bool start(bool builtins)
 {
     if (!snd_py_tool_take(&tool))
         return false;
+    snd_py_own_profile_start();
     if (start_events(builtins))
         return true;
     stop();
@@ -173,6 +175,7 @@ static void renew(void)
 {
     tool.monitoring = NULL;
     missing = NULL;
+    snd_py_own_profile_renew();
 }
 
 const struct snd_py_way snd_py_monitoring = { "sys.monitoring", start, stop, renew };

@@ -3,10 +3,11 @@
  * probes/python/setprofile.c - calls seen by a profile function in every thread: CPython 3.9 to
  * 3.11, when functions in C are to be seen too, or the frame-evaluation function cannot stay.
  *
- * A thread has one profile function. One that is there already is called after us. One that is
- * set later, or ours being taken away (cProfile's disable() does), shows as an audit event; as
- * soon as the interpreter lets us we are in front again. Threads that begin later are found in
- * the interpreter's list, whose newest is looked at on every event.
+ * A thread has one profile function. One that is there already is called after us. One that is set
+ * later by sys.setprofile() is put behind ours at once. One that is set in C (cProfile's), or ours
+ * being taken away (by cProfile's disable()), shows as an audit event; as soon as the interpreter
+ * lets us we are in front again. Threads that begin later are found in the interpreter's list, whose
+ * newest is looked at on every event.
  */
 #include "probes/python/functions.h"
 
@@ -18,14 +19,14 @@
 struct link {
     PyObject_HEAD
     Py_tracefunc function;
-    PyObject    *object; /* owned */
+    PyObject    *object;  /* owned */
+    bool         is_late; /* set by a call whose begin it has not seen: its end is not for it */
 };
 
 static struct {
     PyInterpreterState *interpreter;
     uint64_t            newest; /* id of the thread state that was the newest when we looked */
     bool                on, builtins;
-    bool                setting; /* we are setting a profile function ourselves */
     bool                audited;
 } state;
 
@@ -57,12 +58,16 @@ static PyTypeObject link_type = {
 
 /* ----------------------------------------------------------------- every thread */
 
+/* As PyEval_SetProfile(), which tells the program's audit hooks: what we do is not the program's. */
 static void set_function(PyThreadState *thread, Py_tracefunc function, PyObject *object)
 {
-    state.setting = true;
-    if (_PyEval_SetProfile(thread, function, object) != 0)
-        PyErr_Clear(); /* an audit hook forbids it: the thread stays as it is */
-    state.setting = false;
+    PyObject *before = thread->c_profileobj;
+
+    Py_XINCREF(object);
+    thread->c_profilefunc = function;
+    thread->c_profileobj = object;
+    snd_py_update_tracing(thread);
+    Py_XDECREF(before);
 }
 
 /* If the program set one of our links again, returns the function that it wraps. Borrowed. */
@@ -86,6 +91,7 @@ static void put_in_front(PyThreadState *thread)
             return; /* keeps their function; calls of this thread are not seen */
         }
         link->function = thread->c_profilefunc;
+        link->is_late = false;
         link->object = skip_links(thread->c_profilefunc, thread->c_profileobj);
         Py_XINCREF(link->object);
     }
@@ -182,12 +188,63 @@ static int on_event(PyObject *self, PyFrameObject *object, int what, PyObject *a
     }
     if (SONDE_UNLIKELY_(self)) {
         struct link *link = (struct link *)self;
+        if (link->is_late) {
+            link->is_late = false;
+            if (what == PyTrace_C_RETURN)
+                return 0;
+        }
         Py_INCREF(link);
         int result = link->function(link->object, object, what, arg);
         Py_DECREF(link);
         return result;
     }
     return 0;
+}
+
+/* ------------------------------------------------------- the program's own function */
+
+static PyObject *call_setprofile(PyObject *self, PyObject *function);
+static PyObject *call_getprofile(PyObject *self, PyObject *unused);
+
+static struct snd_py_override set = { .module = "sys",
+                                      .name = "setprofile",
+                                      .ours = call_setprofile };
+static struct snd_py_override get = { .module = "sys",
+                                      .name = "getprofile",
+                                      .ours = call_getprofile };
+
+/* The profile function of this thread that is not ours; borrowed, NULL for none. */
+static struct link *link_of(PyThreadState *thread)
+{
+    return thread->c_profilefunc == on_event ? (struct link *)thread->c_profileobj : NULL;
+}
+
+/*
+ * Without us the interpreter tells of no call at its end that it has not told of at its begin: the
+ * first function that a program sets does not see sys.setprofile() return.
+ */
+static PyObject *call_setprofile(PyObject *self, PyObject *function)
+{
+    PyThreadState *thread = PyThreadState_Get();
+    bool           is_first = thread->c_profilefunc == on_event && !thread->c_profileobj;
+    PyObject      *answer = set.real->ml_meth(self, function);
+
+    if (answer && state.on) {
+        put_in_front(thread);
+        if (is_first && link_of(thread))
+            link_of(thread)->is_late = true;
+    }
+    return answer;
+}
+
+static PyObject *call_getprofile(PyObject *self, PyObject *unused)
+{
+    struct link *link = link_of(PyThreadState_Get());
+
+    if (!link || !link->object)
+        return get.real->ml_meth(self, unused);
+    Py_INCREF(link->object);
+    return link->object;
 }
 
 /* --------------------------------------------------------------------- on and off */
@@ -205,7 +262,7 @@ static int on_audit(const char *event, PyObject *args, void *unused)
 {
     (void)args;
     (void)unused;
-    if (state.on && !state.setting && strcmp(event, "sys.setprofile") == 0)
+    if (state.on && strcmp(event, "sys.setprofile") == 0)
         Py_AddPendingCall(come_back, NULL);
     return 0;
 }
@@ -219,6 +276,8 @@ static bool start(bool builtins)
             PyErr_Clear(); /* another hook forbids it: whoever sets a function then displaces us */
         state.audited = true;
     }
+    (void)snd_py_override(&set);
+    (void)snd_py_override(&get);
     state.interpreter = PyInterpreterState_Get();
     state.builtins = builtins;
     state.on = true;
@@ -230,11 +289,14 @@ static void stop(void)
 {
     state.on = false;
     for_every_thread(take_away);
+    snd_py_override_undo(&set);
+    snd_py_override_undo(&get);
 }
 
 static void renew(void)
 {
     memset(&state, 0, sizeof state);
+    set.function = get.function = NULL;
 }
 
 const struct snd_py_way snd_py_set_profile = { "profile function", start, stop, renew };

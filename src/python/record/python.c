@@ -8,15 +8,15 @@
 #include "probes/python/common.h"
 
 static PyMethodDef *const tables[] = {
-    snd_py_functions_methods, snd_py_imports_methods,     snd_py_children_methods,
-    snd_py_lines_methods,     snd_py_line_memory_methods, snd_py_line_sessions_methods,
-    snd_py_sampler_methods,
+    snd_py_functions_methods,     snd_py_imports_methods, snd_py_children_methods,
+    snd_py_forks_methods,         snd_py_lines_methods,   snd_py_line_memory_methods,
+    snd_py_line_sessions_methods, snd_py_sampler_methods,
 };
 
 /* Called when Python is initialized again: see common.h. */
 static void (*const renewals[])(void) = {
-    snd_py_common_renew, snd_py_functions_renew,   snd_py_imports_renew, snd_py_children_renew,
-    snd_py_lines_renew,  snd_py_line_memory_renew, snd_py_sampler_renew,
+    snd_py_common_renew, snd_py_functions_renew, snd_py_imports_renew,     snd_py_children_renew,
+    snd_py_forks_renew,  snd_py_lines_renew,     snd_py_line_memory_renew, snd_py_sampler_renew,
 };
 
 static struct PyModuleDef python_module = {

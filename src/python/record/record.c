@@ -246,12 +246,15 @@ static PyMethodDef methods[] = {
     { NULL, NULL, 0, NULL },
 };
 
+/*
+ * Without m_methods, by which faulthandler knows the modules that it lists when a program crashes:
+ * that list is of modules which the program has chosen to load.
+ */
 static struct PyModuleDef record_module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "sonde._record",
     .m_doc = "The recording side of sonde: see the package.",
     .m_size = -1,
-    .m_methods = methods,
 };
 
 static int add_flags(PyObject *module)
@@ -273,7 +276,8 @@ PyMODINIT_FUNC PyInit__record(void)
 
     if (module) {
         snd_py_forget_interpreter();
-        if (!add_flags(module) || !snd_py_add_schema(module)) {
+        if (PyModule_AddFunctions(module, methods) != 0 || !add_flags(module) ||
+            !snd_py_add_schema(module)) {
             Py_DECREF(module);
             module = NULL;
         }
