@@ -4,27 +4,32 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/count_of.h"
 #include "base/nearest.h"
 #include "cli/commands.h"
 #include "cli/options/option_help.h"
-#include "cli/options/option_help.h"
+
+static const struct snd_command *const commands[] = {
+#define SND_COMMAND(name) &snd_command_##name,
+#include "cli/commands.def"
+};
 
 static void print_help(FILE *out)
 {
     fprintf(out,
             "usage: sonde COMMAND [OPTIONS] ...\n\n"
             "A profiler for deep-learning models and the programs around them.\n\ncommands:\n");
-    for (size_t i = 0; i < snd_command_count; i++)
-        fprintf(out, "  %-10s  %s\n", snd_commands[i]->name, snd_commands[i]->summary);
+    for (size_t i = 0; i < SND_COUNT_OF(commands); i++)
+        fprintf(out, "  %-10s  %s\n", commands[i]->name, commands[i]->summary);
     fprintf(out, "  %-10s  %s\n", "help", "show how a command is used");
     fprintf(out, "\nSee 'sonde help COMMAND' or 'man sonde-COMMAND'.\n");
 }
 
 static const struct snd_command *find_command(const char *name)
 {
-    for (size_t i = 0; i < snd_command_count; i++)
-        if (strcmp(snd_commands[i]->name, name) == 0)
-            return snd_commands[i];
+    for (size_t i = 0; i < SND_COUNT_OF(commands); i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
     return NULL;
 }
 
@@ -33,8 +38,8 @@ static int refuse(const char *name)
     struct snd_nearest nearest = { .word = name, .length = strlen(name) };
     char               hint[SND_HINT_MAX], shown[256];
 
-    for (size_t i = 0; i < snd_command_count; i++)
-        snd_nearest_try(&nearest, snd_commands[i]->name);
+    for (size_t i = 0; i < SND_COUNT_OF(commands); i++)
+        snd_nearest_try(&nearest, commands[i]->name);
     snd_nearest_try(&nearest, "help");
     snprintf(shown, sizeof shown, "%s", name);
     fprintf(stderr, "sonde: unknown command '%s'%s; see 'sonde --help'\n", snd_make_plain(shown),

@@ -8,23 +8,9 @@
 
 #include "symbols/demangle.h"
 #include "symbols/rustnames.h"
+#include "symbols/rustreader.h"
 
 #define HASH 17u /* characters of the part "h0123456789abcdef" */
-
-void snd_rust_character(struct sonde_buffer *out, uint32_t code)
-{
-    char bytes[4];
-    int  count = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-
-    if (code < 0x20 || code == 0x7f || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) {
-        snd_buf_format(out, "\\u{%x}", (unsigned)code);
-        return;
-    }
-    for (int i = count - 1; i > 0; i--, code >>= 6)
-        bytes[i] = (char)(0x80 | (code & 0x3f));
-    bytes[0] = (char)(count == 1 ? code : (0xf00u >> count & 0xf0u) | code);
-    snd_buf_put(out, bytes, (size_t)count);
-}
 
 static bool is_hex(char c)
 {

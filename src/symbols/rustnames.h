@@ -12,7 +12,4 @@
 /* `name` is what follows "_R", without a suffix. False: malformed; `out` may then hold a part. */
 bool snd_rust_v0(const char *name, size_t length, struct sonde_buffer *out);
 
-/* The character as UTF-8. */
-void snd_rust_character(struct sonde_buffer *out, uint32_t code);
-
 #endif

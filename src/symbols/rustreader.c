@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "symbols/rustnames.h"
-
 #define DEPTH_MOST 200u
 #define TEXT_MOST 60000u
 #define LETTERS_MOST 512u /* characters of an identifier that is not ASCII */
@@ -202,4 +200,19 @@ void snd_rust_say_ident(struct snd_rust_reader *r, const struct snd_rust_ident *
         snd_rust_put(r, ident->puny, ident->puny_length);
         snd_rust_say(r, "}");
     }
+}
+
+void snd_rust_character(struct sonde_buffer *out, uint32_t code)
+{
+    char bytes[4];
+    int  count = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+
+    if (code < 0x20 || code == 0x7f || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) {
+        snd_buf_format(out, "\\u{%x}", (unsigned)code);
+        return;
+    }
+    for (int i = count - 1; i > 0; i--, code >>= 6)
+        bytes[i] = (char)(0x80 | (code & 0x3f));
+    bytes[0] = (char)(count == 1 ? code : (0xf00u >> count & 0xf0u) | code);
+    snd_buf_put(out, bytes, (size_t)count);
 }

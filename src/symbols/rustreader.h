@@ -54,4 +54,7 @@ uint64_t snd_rust_read_optional(struct snd_rust_reader *r, char tag);
 struct snd_rust_ident snd_rust_read_ident(struct snd_rust_reader *r);
 void snd_rust_say_ident(struct snd_rust_reader *r, const struct snd_rust_ident *ident);
 
+/* The character as UTF-8. */
+void snd_rust_character(struct sonde_buffer *out, uint32_t code);
+
 #endif

@@ -76,8 +76,7 @@ SND_EXPORT_WRITE(snd_export_toy)
     return SONDE_OK;
 }
 """,
-    "src/export/common/exporter.h": Line("SND_EXPORT_WRITE(snd_export_chrome);", "SND_EXPORT_WRITE(snd_export_toy);\n"),
-    "src/export/exporters.c": Line('{ { "csv"', '    { { "toy", ".toy", "nothing but a toy", NULL, NULL }, snd_export_toy },\n'),
+    "src/export/exporters.def": Line('SND_EXPORTER("csv"', 'SND_EXPORTER("toy", ".toy", "nothing but a toy", NULL, NULL, STREAM(snd_export_toy))\n'),
     "src/export/meson.build": Line("'timeline/arrows.c'", "  'toy/toy.c',\n"),
     "tests/golden/export-toy/commands": "gen convnet t.sonde\nsonde export t.sonde --to toy -o -\n",
     "man/sonde-export.1": Line(".It Cm csv", ".It Cm toy\nnothing but a toy\n"),
@@ -143,8 +142,7 @@ const struct snd_command snd_command_toy = {
     .run = run,
 };
 """,
-    "src/cli/commands.h": Line("extern const struct snd_command *const", "extern const struct snd_command snd_command_toy;\n"),
-    "src/cli/commands.c": Line("&snd_command_run,", "    &snd_command_toy,\n"),
+    "src/cli/commands.def": Line("SND_COMMAND(run)", "SND_COMMAND(toy)\n"),
     "src/cli/meson.build": Line("'command/cmd_run.c'", "  'command/cmd_toy.c',\n"),
     "tests/golden/command-toy/commands": "sonde toy --help\nsonde toy --loud\n",
     "man/sonde-toy.1": """\

@@ -5,9 +5,15 @@
  */
 #include <string.h>
 
+#include "base/count_of.h"
 #include "cli/commands.h"
 
 /* --------------------------------------------------------------- the values */
+
+static const struct snd_command *const commands[] = {
+#define SND_COMMAND(name) &snd_command_##name,
+#include "cli/commands.def"
+};
 
 static void list_views(void)
 {
@@ -78,8 +84,8 @@ static void write_bash(void)
            "    if [ \"$COMP_CWORD\" -eq 1 ] || { [ \"$COMP_CWORD\" -eq 2 ] && "
            "[ \"$command\" = help ]; }; then\n"
            "        COMPREPLY=($(compgen -W '");
-    for (size_t i = 0; i < snd_command_count; i++)
-        printf("%s ", snd_commands[i]->name);
+    for (size_t i = 0; i < SND_COUNT_OF(commands); i++)
+        printf("%s ", commands[i]->name);
     printf("help --help --version' -- \"$cur\"))\n"
            "        return\n"
            "    fi\n"
@@ -87,15 +93,15 @@ static void write_bash(void)
            "        [ \"${COMP_WORDS[i]}\" = -- ] && return\n"
            "    done\n"
            "    case \"$command $prev\" in\n");
-    for (size_t i = 0; i < snd_command_count; i++)
-        write_bash_values(snd_commands[i]);
+    for (size_t i = 0; i < SND_COUNT_OF(commands); i++)
+        write_bash_values(commands[i]);
     printf("    esac\n"
            "    if [ -z \"$words\" ] && [[ $cur == -* ]]; then\n"
            "        case $command in\n");
-    for (size_t i = 0; i < snd_command_count; i++) {
-        printf("        %s) words='--help", snd_commands[i]->name);
-        for (size_t k = 0; k < snd_commands[i]->option_count; k++)
-            printf(" --%s", snd_commands[i]->options[k].name);
+    for (size_t i = 0; i < SND_COUNT_OF(commands); i++) {
+        printf("        %s) words='--help", commands[i]->name);
+        for (size_t k = 0; k < commands[i]->option_count; k++)
+            printf(" --%s", commands[i]->options[k].name);
         printf("' ;;\n");
     }
     printf("        esac\n"
@@ -151,9 +157,9 @@ static void write_zsh(void)
            "_sonde() {\n"
            "    local -a commands\n"
            "    commands=(\n");
-    for (size_t i = 0; i < snd_command_count; i++) {
-        printf("        '%s:", snd_commands[i]->name);
-        write_zsh_text(snd_commands[i]->summary);
+    for (size_t i = 0; i < SND_COUNT_OF(commands); i++) {
+        printf("        '%s:", commands[i]->name);
+        write_zsh_text(commands[i]->summary);
         printf("'\n");
     }
     printf("        'help:show how a command is used'\n"
@@ -166,13 +172,13 @@ static void write_zsh(void)
            "    shift words\n"
            "    (( CURRENT-- ))\n"
            "    case $command in\n");
-    for (size_t i = 0; i < snd_command_count; i++) {
+    for (size_t i = 0; i < SND_COUNT_OF(commands); i++) {
         printf("    %s)\n        _arguments -s -S '--help[show how it is used]'",
-               snd_commands[i]->name);
-        for (size_t k = 0; k < snd_commands[i]->option_count; k++)
-            write_zsh_option(snd_commands[i], &snd_commands[i]->options[k]);
+               commands[i]->name);
+        for (size_t k = 0; k < commands[i]->option_count; k++)
+            write_zsh_option(commands[i], &commands[i]->options[k]);
         printf(" \\\n            '%s' ;;\n",
-               snd_commands[i]->program_follows ? "*::program:_normal" : "*:file:_files");
+               commands[i]->program_follows ? "*::program:_normal" : "*:file:_files");
     }
     printf(
         "    esac\n"

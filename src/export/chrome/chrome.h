@@ -2,9 +2,10 @@
 /*
  * export/chrome/chrome.h - what the parts of the writer of Chrome's trace format share.
  *
- * chrome.c writes the whole; chrome_ranges.c ranges, and the arrows from forward to backward ones;
- * chrome_events.c what is not a range; chrome_gpu.c what GPUs did; chrome_memory.c what was in use of theirs; chrome_members.c names of processes and threads, and what stands
- * around the events.
+ * chrome.c writes the whole; chrome_event.c what all events have; chrome_ranges.c ranges, and the
+ * arrows from forward to backward ones; chrome_events.c what is not a range; chrome_gpu.c what GPUs
+ * did; chrome_memory.c what was in use of theirs; chrome_members.c names of processes and threads,
+ * and what stands around the events.
  *
  * Layer: export. Threads: belongs to one thread.
  */
@@ -111,8 +112,6 @@ void snd_chrome_note_memory(struct snd_chrome *chrome, const struct sonde_event 
                             const struct snd_live_change *change, int64_t *total,
                             int64_t *reserved);
 
-/* Whether torch's probe recorded the process. */
-bool snd_chrome_is_torch(const struct sonde_trace *trace, uint32_t process);
 /* The file's members before the events; the events that name processes and threads. */
 void snd_chrome_head(struct snd_chrome *chrome);
 void snd_chrome_names(struct snd_chrome *chrome);

@@ -11,16 +11,6 @@
 #include "export/common/exporter.h"
 #include "read/metadata.h"
 
-/* ------------------------------------------------------------ whose trace */
-
-/* torch's probe says so in a process's metadata. */
-bool snd_chrome_is_torch(const struct sonde_trace *trace, uint32_t process)
-{
-    struct sonde_text value;
-
-    return snd_meta_find(trace, process, SND_META_TORCH_PROBE, &value);
-}
-
 /* The first process that torch's probe recorded; NULL: none. */
 static const struct sonde_process *find_torch(const struct snd_chrome *chrome)
 {

@@ -53,7 +53,7 @@ static bool prepare(struct snd_html *page)
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         good &= snd_html_block_init(block_at(page, i), blocks[i].kind, blocks[i].columns);
     for (uint32_t i = 0; good && i < processes; i++)
-        page->is_torch[i] = snd_chrome_is_torch(page->trace, i);
+        page->is_torch[i] = snd_export_is_torch(page->trace, i);
     snd_buf_text(&page->counter_names, "[");
     return good;
 }

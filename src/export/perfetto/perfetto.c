@@ -25,7 +25,7 @@ static bool prepare(struct snd_perfetto *p)
         !p->known_names || !p->is_torch)
         return false;
     for (uint32_t i = 0; i < processes; i++)
-        p->is_torch[i] = snd_chrome_is_torch(p->trace, i);
+        p->is_torch[i] = snd_export_is_torch(p->trace, i);
     return true;
 }
 

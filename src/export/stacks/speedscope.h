@@ -2,6 +2,9 @@
 /*
  * export/stacks/speedscope.h - what profiles of samples and of ranges share in speedscope's format.
  *
+ * speedscope_file.c: frames and heads; speedscope_gpu.c: streams of GPUs; speedscope_ranges.c: ranges;
+ * speedscope.c: samples, and which of them a trace has.
+ *
  * Layer: export. Threads: belongs to one thread.
  */
 #ifndef SND_EXPORT_STACKS_SPEEDSCOPE_H
@@ -10,6 +13,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/map.h"
+#include "read/devices.h"
 #include "sonde/trace.h"
 
 struct snd_speedscope_frame {
@@ -34,6 +38,12 @@ void snd_speedscope_begin(struct snd_speedscope *s, struct snd_json *json);
 void snd_speedscope_profile(struct snd_speedscope *s, struct snd_json *json, uint32_t thread,
                             const char *type, int64_t end_ns);
 void snd_speedscope_release(struct snd_speedscope *s);
+
+/* Frames of kernels, copies and fills: before snd_speedscope_begin(). */
+void snd_speedscope_add_work(struct snd_speedscope *s, const struct snd_devices *devices);
+/* A profile for each stream. Sets `failed`. */
+void snd_speedscope_put_work(struct snd_speedscope *s, const struct snd_devices *devices,
+                             struct snd_json *json);
 
 /* The ranges of a trace without samples. */
 SND_CHECKED enum sonde_status snd_speedscope_ranges(struct sonde_trace *trace, struct snd_out *out,

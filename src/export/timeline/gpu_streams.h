@@ -8,7 +8,6 @@
 #define SND_EXPORT_TIMELINE_GPU_STREAMS_H
 
 #include "base/buf.h"
-#include "export/stacks/speedscope.h"
 #include "read/devices.h"
 
 /* Appends "cuda:0 stream 7"; "GPU" where the queue is not known (NULL). */
@@ -16,11 +15,5 @@ void snd_stream_name(const struct snd_queue_record *queue, struct sonde_buffer *
 
 struct sonde_text snd_device_work_name(const struct sonde_trace     *trace,
                                        const struct snd_device_item *item);
-
-/* Frames of kernels, copies and fills: before snd_speedscope_begin(). */
-void snd_speedscope_add_work(struct snd_speedscope *s, const struct snd_devices *devices);
-/* A profile for each stream. Sets `failed`. */
-void snd_speedscope_put_work(struct snd_speedscope *s, const struct snd_devices *devices,
-                             struct snd_json *json);
 
 #endif

@@ -145,3 +145,37 @@ uint32_t snd_kind_number(struct sonde_events *e, const struct snd_row_kind *kind
     *recent = ++e->kind_count;
     return e->kind_count - 1;
 }
+
+static const struct sonde_text own_names[SND_OWN_COUNT] = {
+    [SND_OWN_STEP] = { "ProfilerStep*", 13 },
+    [SND_OWN_MEMORY] = { "[memory]", 8 },
+};
+
+void snd_events_number_texts(struct sonde_events *e)
+{
+    uint32_t count = e->trace->names.count;
+
+    e->empty = UINT32_MAX;
+    for (uint32_t k = 0; k < SND_OWN_COUNT; k++)
+        e->own[k] = count + k;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct snd_text *name = &e->trace->names.items[i];
+        if (name->length == 0)
+            e->empty = i;
+        for (uint32_t k = 0; k < SND_OWN_COUNT; k++)
+            if (name->length == own_names[k].length &&
+                memcmp(name->bytes, own_names[k].bytes, name->length) == 0)
+                e->own[k] = i;
+    }
+}
+
+struct sonde_text snd_events_name(const struct sonde_events *e, uint32_t name)
+{
+    uint32_t count = e->trace->names.count;
+
+    if (name >= count && name < count + SND_OWN_COUNT)
+        return own_names[name - count];
+    const struct snd_text *found = name < count ? &e->trace->names.items[name]
+                                                : &e->functions.items[name - count - SND_OWN_COUNT];
+    return (struct sonde_text){ found->bytes, found->length };
+}

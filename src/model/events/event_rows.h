@@ -168,5 +168,7 @@ void                          snd_events_release_columns(struct sonde_events *ev
 
 /* Names of the trace, then our own, then those of Python functions. */
 struct sonde_text snd_events_name(const struct sonde_events *events, uint32_t name);
+/* Each text has one number, so that texts can be compared by it: set before the walk. */
+void snd_events_number_texts(struct sonde_events *events);
 
 #endif

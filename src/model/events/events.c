@@ -8,41 +8,6 @@
 
 #include "model/events/event_rows.h"
 
-static const struct sonde_text own_names[SND_OWN_COUNT] = {
-    [SND_OWN_STEP] = { "ProfilerStep*", 13 },
-    [SND_OWN_MEMORY] = { "[memory]", 8 },
-};
-
-/* Each text has one number, so that texts can be compared by it. */
-static void number_texts(struct sonde_events *e)
-{
-    uint32_t count = e->trace->names.count;
-
-    e->empty = UINT32_MAX;
-    for (uint32_t k = 0; k < SND_OWN_COUNT; k++)
-        e->own[k] = count + k;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct snd_text *name = &e->trace->names.items[i];
-        if (name->length == 0)
-            e->empty = i;
-        for (uint32_t k = 0; k < SND_OWN_COUNT; k++)
-            if (name->length == own_names[k].length &&
-                memcmp(name->bytes, own_names[k].bytes, name->length) == 0)
-                e->own[k] = i;
-    }
-}
-
-struct sonde_text snd_events_name(const struct sonde_events *e, uint32_t name)
-{
-    uint32_t count = e->trace->names.count;
-
-    if (name >= count && name < count + SND_OWN_COUNT)
-        return own_names[name - count];
-    const struct snd_text *found = name < count ? &e->trace->names.items[name]
-                                                : &e->functions.items[name - count - SND_OWN_COUNT];
-    return (struct sonde_text){ found->bytes, found->length };
-}
-
 static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
 {
     enum sonde_status status = snd_events_walk(e, err);
@@ -70,7 +35,7 @@ enum sonde_status sonde_events_new(struct sonde_trace                *trace,
     e->trace = trace;
     if (options)
         e->options = *options;
-    number_texts(e);
+    snd_events_number_texts(e);
     enum sonde_status status = build(e, err);
     if (status == SONDE_OK)
         *out = e;

@@ -61,26 +61,6 @@ static struct label read_label(const struct snd_text *name)
     return (struct label){ PART_NONE, 0 };
 }
 
-struct sonde_bench_batch *snd_bench_find_batch(struct sonde_bench *b, uint64_t size,
-                                               uint32_t *index)
-{
-    for (*index = 0; *index < b->batch_count; ++*index)
-        if (b->batches[*index].size == size)
-            return &b->batches[*index];
-    if (b->batch_count == BATCHES_MAX)
-        return NULL;
-    struct sonde_bench_batch *batch = &b->batches[b->batch_count++];
-    *batch = (struct sonde_bench_batch){
-        .size = size,
-        .input_bytes = -1,
-        .before_bytes = -1,
-        .joules = (double)NAN,
-        .input = { "", 0 },
-        .input_source = { "", 0 },
-    };
-    return batch;
-}
-
 /* --------------------------------------------------------------------- passes */
 
 static void begin_pass(struct sonde_bench *b, struct pass *p, const struct label *label)

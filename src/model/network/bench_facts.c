@@ -7,6 +7,26 @@
 #include "model/network/bench.h"
 #include "read/facts.h"
 
+struct sonde_bench_batch *snd_bench_find_batch(struct sonde_bench *b, uint64_t size,
+                                               uint32_t *index)
+{
+    for (*index = 0; *index < b->batch_count; ++*index)
+        if (b->batches[*index].size == size)
+            return &b->batches[*index];
+    if (b->batch_count == BATCHES_MAX)
+        return NULL;
+    struct sonde_bench_batch *batch = &b->batches[b->batch_count++];
+    *batch = (struct sonde_bench_batch){
+        .size = size,
+        .input_bytes = -1,
+        .before_bytes = -1,
+        .joules = (double)NAN,
+        .input = { "", 0 },
+        .input_source = { "", 0 },
+    };
+    return batch;
+}
+
 static struct sonde_text keep_text(struct sonde_bench *b, const char *bytes, size_t length)
 {
     uint32_t number;

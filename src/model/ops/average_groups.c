@@ -242,3 +242,84 @@ void snd_average_end_groups(struct sonde_averages *a)
     a->latest = NULL;
     a->forwards = NULL;
 }
+
+/* torch's list is by start, then the longer one first. */
+static bool is_first(const struct snd_average_row *row, const struct snd_lane *lane,
+                     const struct snd_range *r)
+{
+    int64_t end_ns = snd_add(r->start_ns, r->total_ns);
+
+    if (r->start_ns != row->first_ns)
+        return r->start_ns < row->first_ns;
+    if (end_ns != row->first_end_ns)
+        return end_ns > row->first_end_ns;
+    if (lane->thread != row->first_thread)
+        return lane->thread < row->first_thread;
+    return r->serial < row->first_serial;
+}
+
+static void note_first(struct snd_average_row *row, const struct snd_lane *lane,
+                       const struct snd_range *r, bool is_top)
+{
+    row->first_ns = r->start_ns;
+    row->first_end_ns = snd_add(r->start_ns, r->total_ns);
+    row->first_thread = lane->thread;
+    row->first_serial = r->serial;
+    row->scope = r->scope;
+    row->is_async = r->is_async;
+    row->has_parent = !is_top;
+}
+
+/* Most ranges have times alone. */
+static bool has_more(const struct snd_range *r)
+{
+    return (r->cpu_bytes | r->child_cpu_bytes | r->device_bytes | r->child_device_bytes |
+            r->launched_ns | r->launched_inside_ns) != 0 ||
+           r->flops != 0 || r->macs != 0 || r->moved_bytes != 0;
+}
+
+void snd_average_count(struct sonde_averages *a, const struct snd_lane *lane,
+                       const struct snd_range *r, bool is_top)
+{
+    int64_t self_ns = snd_sub(r->total_ns, r->child_ns);
+
+    a->totals.self_ns = snd_add(a->totals.self_ns, self_ns);
+    a->totals.has_shapes |= r->shapes != 0;
+    a->totals.has_stacks |= r->stack != 0;
+    a->totals.has_flops |= r->flops > 0;
+    a->totals.has_overloads |= r->overload != 0;
+    if (a->options.groups & SONDE_GROUP_STACK)
+        snd_average_note_forward(a, lane, r);
+    if (a->options.top_level && !is_top)
+        return;
+    struct snd_average_row *row = snd_average_find_row(a, lane, r,
+                                                       snd_average_canonical(a, r->name));
+    if (!row)
+        return;
+    if (row->count == 0 || r->total_ns < row->min_ns)
+        row->min_ns = r->total_ns;
+    if (row->count == 0 || r->total_ns > row->max_ns)
+        row->max_ns = r->total_ns;
+    if (is_first(row, lane, r))
+        note_first(row, lane, r, is_top);
+    if (a->watcher)
+        a->watcher->count(a->watcher->user, snd_average_id(a, row), lane, r);
+    row->count++;
+    row->total_ns = snd_add(row->total_ns, r->total_ns);
+    row->self_ns = snd_add(row->self_ns, self_ns);
+    if (!has_more(r))
+        return;
+    const struct snd_average_more more = {
+        .cpu_bytes = r->cpu_bytes,
+        .self_cpu_bytes = snd_sub(r->cpu_bytes, r->child_cpu_bytes),
+        .device_bytes = r->device_bytes,
+        .self_device_bytes = snd_sub(r->device_bytes, r->child_device_bytes),
+        .device_ns = r->is_async ? 0 : snd_add(r->launched_ns, r->launched_inside_ns),
+        .self_device_ns = r->is_async ? 0 : r->launched_ns,
+        .flops = r->flops,
+        .macs = r->macs,
+        .moved_bytes = r->moved_bytes,
+    };
+    if (!snd_average_add_more(a, row, &more))
+        snd_average_give_up(a);
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sort keys of pstats. */
+/* view/python/pstats_sort.c - the names of functions as pstats has them, and its sort keys. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/buf.h"
 #include "base/nearest.h"
 #include "view/python/pstats.h"
+#include "view/render/format.h"
 
 #define KEYS_MAX 8
 
@@ -143,6 +145,24 @@ static int compare(const void *left, const void *right)
     }
     int sign = strcmp(x->standard_name, y->standard_name);
     return sign ? sign : RISING(x->index, y->index);
+}
+
+void snd_pstats_name(const struct sonde_function *f, struct sonde_buffer *name)
+{
+    const char *bytes = f->name.bytes;
+    size_t      length = f->name.length;
+
+    if (f->line == 0 && f->file.length == 1 && f->file.bytes[0] == '~') {
+        bool angled = length > 1 && bytes[0] == '<' && bytes[length - 1] == '>';
+        snd_buf_text(name, angled ? "{" : "");
+        snd_format_text(name, bytes + angled, length - 2 * angled);
+        snd_buf_text(name, angled ? "}" : "");
+        return;
+    }
+    snd_format_text(name, f->file.bytes, f->file.length);
+    snd_buf_format(name, ":%" PRIu32 "(", f->line);
+    snd_format_text(name, bytes, length);
+    snd_buf_text(name, ")");
 }
 
 /* Each row with its name; false when memory is out. The names lie in `text`. */

@@ -20,24 +20,6 @@ struct page {
     struct sonde_buffer           name;
 };
 
-void snd_pstats_name(const struct sonde_function *f, struct sonde_buffer *name)
-{
-    const char *bytes = f->name.bytes;
-    size_t      length = f->name.length;
-
-    if (f->line == 0 && f->file.length == 1 && f->file.bytes[0] == '~') {
-        bool angled = length > 1 && bytes[0] == '<' && bytes[length - 1] == '>';
-        snd_buf_text(name, angled ? "{" : "");
-        snd_format_text(name, bytes + angled, length - 2 * angled);
-        snd_buf_text(name, angled ? "}" : "");
-        return;
-    }
-    snd_format_text(name, f->file.bytes, f->file.length);
-    snd_buf_format(name, ":%" PRIu32 "(", f->line);
-    snd_format_text(name, bytes, length);
-    snd_buf_text(name, ")");
-}
-
 static size_t take_name(struct page *page, uint32_t function)
 {
     snd_buf_clear(&page->name);

@@ -9,6 +9,7 @@
 #ifndef SND_VIEW_RENDER_VIEW_H
 #define SND_VIEW_RENDER_VIEW_H
 
+#include "base/count_of.h"
 #include "sonde/export.h"
 #include "view/render/doc.h"
 
@@ -55,7 +56,5 @@ SND_VIEW_BUILD(snd_view_tensor_lines);
 SND_VIEW_BUILD(snd_view_threads);
 SND_VIEW_BUILD(snd_view_steps);
 SND_VIEW_BUILD(snd_view_ledger);
-
-#define SND_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

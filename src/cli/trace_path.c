@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/trace_path.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/console.h"
+#include "cli/run/run_folder.h"
+#include "format/layout.h"
+
+#define SND_STAMP(time) ((int64_t)(time).tv_sec * 1000000000 + (time).tv_nsec)
+
+static bool is_trace_at(int folder, const char *name)
+{
+    char magic[sizeof SND_FILE_MAGIC - 1];
+    /* Does not block on a pipe, nor follow a link out of the folder. */
+    int  fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    bool is = false;
+
+    if (fd >= 0) {
+        is = read(fd, magic, sizeof magic) == (ssize_t)sizeof magic &&
+             memcmp(magic, SND_FILE_MAGIC, sizeof magic) == 0;
+        close(fd);
+    }
+    return is;
+}
+
+static bool holds_only_traces(const char *path)
+{
+    DIR *dir = opendir(path);
+    bool only = dir != NULL;
+
+    for (struct dirent *entry; only && (entry = readdir(dir)) != NULL;)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            strcmp(entry->d_name, SND_INNER_RUN) != 0)
+            only = is_trace_at(dirfd(dir), entry->d_name);
+    if (dir)
+        closedir(dir);
+    return only;
+}
+
+enum snd_path_kind snd_path_kind(const char *path)
+{
+    struct stat st;
+
+    if (lstat(path, &st) != 0)
+        return SND_PATH_NONE; /* or not accessible: creating it gives the actual reason */
+    if (S_ISDIR(st.st_mode))
+        return holds_only_traces(path) ? SND_PATH_FOLDER : SND_PATH_OTHER;
+    return S_ISREG(st.st_mode) && is_trace_at(AT_FDCWD, path) ? SND_PATH_TRACE : SND_PATH_OTHER;
+}
+
+/* When a trace was last written; of a folder, the latest of its files. 0: not a trace. */
+static int64_t written_at(const char *path)
+{
+    struct stat st;
+    int64_t     latest = 0;
+
+    switch (snd_path_kind(path)) {
+    case SND_PATH_TRACE:
+        return stat(path, &st) == 0 ? SND_STAMP(st.st_mtim) : 0;
+    case SND_PATH_FOLDER:
+        break;
+    default:
+        return 0;
+    }
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;)
+        if (entry->d_name[0] != '.' && fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 &&
+            SND_STAMP(st.st_mtim) > latest)
+            latest = SND_STAMP(st.st_mtim);
+    if (dir)
+        closedir(dir);
+    return latest;
+}
+
+/* The latest NAME.sonde of the current folder; NULL if there is none. */
+static char *find_latest(void)
+{
+    static char name[NAME_MAX + 1];
+    DIR        *dir = opendir(".");
+    int64_t     latest = 0;
+
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        size_t length = strlen(entry->d_name), tail = strlen(".sonde");
+        if (length <= tail || strcmp(entry->d_name + length - tail, ".sonde") != 0)
+            continue;
+        int64_t at = written_at(entry->d_name);
+        if (at > latest) {
+            latest = at;
+            snprintf(name, sizeof name, "%s", entry->d_name);
+        }
+    }
+    if (dir)
+        closedir(dir);
+    return latest > 0 ? name : NULL;
+}
+
+int snd_take_trace(const struct snd_command *command, int operands, char **argv)
+{
+    if (operands > 1)
+        return snd_usage_error(command, "expected one trace");
+    if (operands == 1 && strcmp(argv[0], "-") == 0)
+        return snd_usage_error(command, "cannot read a trace from standard input; give its name");
+    if (operands == 1)
+        return -1;
+    argv[0] = find_latest();
+    if (!argv[0])
+        return snd_usage_error(command, "missing TRACE: there is none in the current folder");
+    fprintf(stderr, "sonde: %s %s: the latest trace here\n", command->name, argv[0]);
+    return -1;
+}
+
+int snd_open_trace(const struct snd_command *command, int operands, char **argv,
+                   struct sonde_trace **trace)
+{
+    struct sonde_error err;
+    int                status = snd_take_trace(command, operands, argv);
+
+    if (status >= 0)
+        return status;
+    if (sonde_trace_open(argv[0], trace, &err) != SONDE_OK)
+        return snd_report_error(command, argv[0], &err);
+    return -1;
+}
