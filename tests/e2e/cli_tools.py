@@ -5,6 +5,8 @@ SONDE, SONDE_GEN and SONDE_WORKER name the programs; without them, what `make` i
 built is used.
 """
 import glob
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
@@ -57,3 +59,11 @@ def read_json(*arguments):
 def generate(case, path, *more):
     subprocess.run([GEN, case, str(path), *more], check=True, timeout=300)
     return path
+
+
+def load_tool(name):
+    """The module of a tool that is written in Python."""
+    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / "tools" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks of the tree can fail: each is shown something that it must refuse."""
 import ast
-import importlib.machinery
 import importlib.metadata
-import importlib.util
 import json
 import os
 import pathlib
@@ -15,6 +13,8 @@ import threading
 
 import pytest
 from packaging.specifiers import SpecifierSet
+
+from cli_tools import load_tool
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -184,11 +184,70 @@ def test_setup_knows_its_groups():
     assert subprocess.run([ROOT / "tools/setup", "build"]).returncode == 0
 
 
-def load_tool(name):
-    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / "tools" / name))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
-    loader.exec_module(module)
-    return module
+SUITES = ROOT / "tests/data/suites"
+SETUP = (ROOT / "tools/setup").read_text()
+GROUPS = re.search(r'^groups="(.*)"$', SETUP, re.M).group(1).split()
+
+
+def setup_on(tmp_path, known, *groups, user=0, tools=("apt-get", "apt-cache", "dpkg-query", "dpkg")):
+    """tools/setup on a machine where nothing is installed and apt knows these packages; and what it asked apt-get for."""
+    programs = {
+        "apt-get": f'echo "$*" >> {tmp_path}/asked',
+        "apt-cache": f'if grep -qx "${{2%%:*}}" {tmp_path}/known; then echo "Candidate: 1"; else echo "Candidate: (none)"; fi',
+        "dpkg-query": "exit 1",
+        "dpkg": "echo arm64",
+        "id": f"echo {user}",
+    }
+    place = tmp_path / "bin"
+    place.mkdir()
+    for name in ("sh", "tr", "mktemp", "rm", "tail", "grep"):
+        (place / name).symlink_to(shutil.which(name))
+    for name in (*tools, "id"):
+        (place / name).write_text(f"#!/bin/sh\n{programs[name]}\n")
+        (place / name).chmod(0o755)
+    (tmp_path / "known").write_text("\n".join(known) + "\n")
+    done = subprocess.run([ROOT / "tools/setup", *groups], env={"PATH": str(place)}, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE)
+    asked = (tmp_path / "asked").read_text().splitlines() if (tmp_path / "asked").exists() else []
+    return done, asked
+
+
+@pytest.mark.parametrize("suite", ["bookworm", "trixie", "sid"])
+def test_every_package_has_a_name_in_each_release(tmp_path, suite):
+    """tests/data/suites has the names that apt knows there; `tools/test-distros --names` writes them."""
+    done, asked = setup_on(tmp_path, (SUITES / suite).read_text().split(), *GROUPS)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert asked[0] == "update" and len(asked) == 2
+    installed = set(asked[1].split()[3:])
+    wanted = re.search(r"^packages\(\) \{.*?^\}", SETUP, re.M | re.S).group(0)
+    for alternatives in re.findall(r"'([^' ]+\|[^' ]+)'", wanted):
+        assert len(installed & set(alternatives.split("|"))) == 1
+    assert {"gcc", "python3-dev", "chromium", "libc6-dev:arm64"} <= installed
+
+
+def test_setup_names_a_package_that_a_release_lacks_and_installs_the_rest(tmp_path):
+    known = set((SUITES / "trixie").read_text().split()) - {"nodejs", "libmimalloc3"}
+    done, asked = setup_on(tmp_path, known, "build", "test")
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == ["tools/setup: this release has no package nodejs",
+                                        "tools/setup: this release has no package libmimalloc2.0|libmimalloc3"]
+    assert "gcc" in asked[1].split() and "nodejs" not in asked[1]
+
+
+def test_setup_without_root_prints_the_line_to_run(tmp_path):
+    done, asked = setup_on(tmp_path, ["g++"], "torch", user=1000)
+    assert done.returncode == 1 and asked == []
+    assert done.stderr.splitlines()[-1] == f"    sudo {ROOT}/tools/setup torch"
+
+
+def test_setup_elsewhere_lists_names_of_pkg_config(tmp_path):
+    done, _ = setup_on(tmp_path, [], *GROUPS, tools=())
+    assert done.returncode == 0
+    assert [line.split(":")[0].strip() for line in done.stderr.splitlines()[1:]] == GROUPS
+    for name in ("libzstd", "zlib", "yaml-0.1", "cmocka"):
+        assert re.search(rf"build: .*pkg-config: .*{name}", done.stderr)
+    for dependency in re.findall(r"dependency\('([^']+)'", (ROOT / "meson.build").read_text()):
+        assert dependency == "threads" or dependency in done.stderr
 
 
 def test_the_layers_in_the_documentation_are_those_that_are_checked():
