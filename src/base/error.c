@@ -6,6 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
+/* glibc's strerror_r returns the text, which need not be in the buffer; that of other libraries fills the buffer. */
+static const char *describe(int os_error, char *text, size_t size)
+{
+#ifdef __GLIBC__
+    return strerror_r(os_error, text, size);
+#else
+    return strerror_r(os_error, text, size) == 0 ? text : "unknown error";
+#endif
+}
+
 static void SONDE_PRINTF(4, 0) fill(struct sonde_error *err, enum sonde_status status, int os_error,
                                     const char *format, va_list args)
 {
@@ -13,9 +23,9 @@ static void SONDE_PRINTF(4, 0) fill(struct sonde_error *err, enum sonde_status s
     err->os_error = os_error;
     int n = vsnprintf(err->message, sizeof err->message, format, args);
     if (os_error != 0 && n >= 0 && (size_t)n < sizeof err->message) {
-        char        text[128];
-        const char *why = strerror_r(os_error, text, sizeof text); /* the GNU form */
-        snprintf(err->message + n, sizeof err->message - (size_t)n, ": %s", why);
+        char text[128];
+        snprintf(err->message + n, sizeof err->message - (size_t)n, ": %s",
+                 describe(os_error, text, sizeof text));
     }
 }
 

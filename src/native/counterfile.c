@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/libc.h"
 #include "base/recorderlib.h"
 #include "format/layout.h"
 #include "format/metadata.h"

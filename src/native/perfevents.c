@@ -386,7 +386,7 @@ bool snd_perf_add(struct snd_perf *p, pid_t tid)
     return (!p->has_switches || open_switches(p, tid)) && open_counters(p, tid);
 }
 
-static void control(struct snd_perf *p, unsigned long request)
+static void control(struct snd_perf *p, int request)
 {
     for (uint32_t i = 0; i < p->ring_count; i++)
         ioctl(p->rings[i].fd, request, 0);

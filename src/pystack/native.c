@@ -24,16 +24,30 @@ struct snd_native {
 
 /* ------------------------------------------------------------------- making */
 
+/* The size of the function at `address`, or 0: glibc alone hands out an entry of the symbol table. */
+static uint64_t function_size(const void *address, Dl_info *info)
+{
+#ifdef __GLIBC__
+    const ElfW(Sym) *symbol = NULL;
+
+    if (dladdr1(address, info, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol)
+        return symbol->st_size;
+#else
+    (void)address, (void)info;
+#endif
+    return 0;
+}
+
 struct snd_native *snd_native_new(void)
 {
     struct snd_native *n = calloc(1, sizeof *n);
     const void        *eval = dlsym(RTLD_DEFAULT, EVAL);
-    const ElfW(Sym) *symbol = NULL;
-    Dl_info info;
+    Dl_info            info = { 0 };
+    uint64_t           size = n && eval ? function_size(eval, &info) : 0;
 
-    if (n && eval && dladdr1(eval, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol) {
+    if (size > 0) {
         n->eval = (uint64_t)(uintptr_t)eval;
-        n->eval_end = n->eval + symbol->st_size;
+        n->eval_end = n->eval + size;
         n->interpreter = info.dli_fbase;
     }
     return n;

@@ -14,16 +14,29 @@ struct job {
     int             result;
 };
 
-bool snd_apart_attributes(pthread_attr_t *attributes)
+bool snd_apart_thread(pthread_t *thread, bool is_detached, void *(*start)(void *), void *argument)
 {
-    sigset_t all;
+    pthread_attr_t attributes;
+    sigset_t       all;
 
-    if (pthread_attr_init(attributes) != 0)
+    if (pthread_attr_init(&attributes) != 0)
         return false;
+    if (is_detached)
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     sigdelset(&all, SIGBUS); /* its own fault: bus.h */
-    pthread_attr_setsigmask_np(attributes, &all);
-    return true;
+#ifdef __GLIBC__
+    pthread_attr_setsigmask_np(&attributes, &all);
+    bool is_created = pthread_create(thread, &attributes, start, argument) == 0;
+#else
+    /* A new thread has the mask of its creator, which gets its own back at once. */
+    sigset_t before;
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool is_created = pthread_create(thread, &attributes, start, argument) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+#endif
+    pthread_attr_destroy(&attributes);
+    return is_created;
 }
 
 /* The caller may be a thread with a table of its own: then the program still has the descriptor. */
@@ -75,19 +88,15 @@ static void *run(void *job)
 
 int snd_apart(snd_apart_work *work, void *user)
 {
-    struct job     job = { work, user, EBADF };
-    pthread_attr_t attributes;
-    pthread_t      thread;
-    int            cancel;
+    struct job job = { work, user, EBADF };
+    pthread_t  thread;
+    int        cancel;
 
-    if (!snd_apart_attributes(&attributes))
-        return EBADF;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* `job` is on this stack */
-    if (pthread_create(&thread, &attributes, run, &job) == 0)
+    if (snd_apart_thread(&thread, false, run, &job))
         pthread_join(thread, NULL);
     else
         do_work(&job);
     pthread_setcancelstate(cancel, NULL);
-    pthread_attr_destroy(&attributes);
     return job.result;
 }

@@ -36,7 +36,7 @@ void snd_apart_keep(void);
 /* The descriptor that the calling thread has kept; -1: none. */
 int snd_apart_kept(void);
 
-/* How a thread of the recorder's own is created: no signal of the program's is for it. */
-bool snd_apart_attributes(pthread_attr_t *attributes);
+/* Creates a thread of the recorder's own: no signal of the program's is for it. Returns whether there is one. */
+bool snd_apart_thread(pthread_t *thread, bool is_detached, void *(*start)(void *), void *argument);
 
 #endif

@@ -5,6 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/libc.h"
+
 struct snd_recording snd_rec = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .settled = PTHREAD_COND_INITIALIZER,

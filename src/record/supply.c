@@ -93,19 +93,14 @@ static pthread_t helper; /* the latest; joined if its code may be unmapped, or e
 
 void snd_supply_start(void)
 {
-    pthread_attr_t attributes;
-
     set_supplier(false);
-    if (snd_rec.is_alone || !snd_apart_attributes(&attributes))
+    if (snd_rec.is_alone)
         return;
-    if (!snd_unload_is_possible())
-        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     void *turn = (void *)(uintptr_t)snd_rec.supply_turn; /* NOLINT(performance-no-int-to-ptr) */
-    if (pthread_create(&helper, &attributes, supply, turn) == 0) {
+    if (snd_apart_thread(&helper, !snd_unload_is_possible(), supply, turn)) {
         snd_rec.helpers++;
         set_supplier(true);
     }
-    pthread_attr_destroy(&attributes);
 }
 
 void snd_supply_stop(void)

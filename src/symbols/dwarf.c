@@ -99,7 +99,7 @@ static bool send_frames(void *user, uint32_t index, const struct snd_dwarf_frame
     return snd_write_all(child->pipe, child->message.bytes, child->message.length);
 }
 
-static void limit(__rlimit_resource_t what, rlim_t most)
+static void limit(int what, rlim_t most)
 {
     struct rlimit limit = { most, most };
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The header and the library as other people build with them: C++, static programs, sandboxes."""
+import json
 import os
 import pathlib
 import platform
@@ -9,7 +10,7 @@ import subprocess
 
 import pytest
 
-from cli_tools import SONDE, needs_tools, read_json
+from cli_tools import SONDE, load_tool, needs_tools, read_json
 
 pytestmark = needs_tools
 
@@ -92,3 +93,18 @@ def test_the_calls_of_the_sandbox_page_suffice(tmp_path):
         pytest.skip("this machine has no seccomp filters")
     assert done.returncode == 0, f"killed by its filter: {done.returncode}"
     assert ranges(tmp_path / "x.sonde") == {"range": 3000}
+
+
+def test_the_recorder_builds_with_musl(tmp_path):
+    """Another libc: its library records, and glibc's program reads. The whole command line: the stage `musl`."""
+    headers = load_tool("test").kernel_headers(tmp_path / "kernel")
+    commands = json.loads((ROOT / "build/compile_commands.json").read_text())
+    sources = [ROOT / "build" / one["file"] for one in commands if one["output"].startswith("src/libsonde_record.so")]
+    assert len(sources) > 20
+    library = build("musl-gcc", sources[0], tmp_path / "libsonde_record.so.1", *sources[1:], "-O0", "-std=c17", "-Wall", "-Werror",
+                    "-fPIC", "-shared", "-D_GNU_SOURCE", "-DSND_SIDE_RECORD", "-fvisibility=hidden", "-idirafter", headers,
+                    *(f"-I{ROOT / folder}" for folder in ("src", "include", "build")), "-pthread")
+    program = build("musl-gcc", PROGRAMS / "two_layers.c", tmp_path / "prog", "-I", ROOT / "include", library, "-pthread",
+                    f"-Wl,-rpath,{tmp_path}")
+    subprocess.run([SONDE, "run", "-o", tmp_path / "x.sonde", "--", program], check=True)
+    assert ranges(tmp_path / "x.sonde") == {"layer": 18}

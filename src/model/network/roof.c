@@ -26,6 +26,7 @@
 #endif
 
 #include "base/error.h"
+#include "base/libc.h"
 #include "base/member.h"
 #include "read/metadata.h"
 
