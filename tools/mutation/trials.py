@@ -13,7 +13,7 @@ from mutation.workshop import call, run_limited, suites_of, target_of
 SONDE, GEN = "src/cli/sonde", "tests/gen/gen"
 # End-to-end tests that read traces of tests/gen or record short programs in C: the longest takes some seconds. They run when
 # neither a unit test nor a golden one has noticed the mutant.
-E2E = ["test_cli_export", "test_core_rows", "test_exports_agree", "test_keep_last", "test_many_names", "test_parquet", "test_perfetto",
+E2E = ["test_cli_export", "test_core_rows", "test_exports_agree", "test_many_names", "test_parquet", "test_perfetto",
        "test_scopes", "test_sql", "test_sqlite", "test_svg", "test_view"]
 E2E_PROGRAMS = {"SONDE": SONDE, "SONDE_GEN": GEN, "SONDE_WORKER": "tests/e2e/e2e_worker"}
 LOOSE = 12  # a mutant may take this many times as long as the original, and then some seconds
@@ -98,9 +98,9 @@ class Knowledge:
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             for trial, facts in zip(left, pool.map(lambda trial: self.learn_one(trial, build), left)):
                 self.kept["trials"][trial.name] = facts
+                self.save()
                 if not facts["passes"]:
                     say(f"{trial.name} fails unchanged and is left out:\n{facts['output']}")
-        self.save()
 
     def learn_one(self, trial, build):
         lines = self.lines_folder(trial)
