@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gen/gen_details.c - cases about all that one event can carry: calls of functions, and of operators. */
+#include "cases.h"
+
+#include "format/fields.h"
+#include "format/layout.h"
+#include "synth.h"
+
+/* ------------------------------------------------ calls of Python functions, on a timeline */
+
+#define PROG "/app/prog.py"
+
+/* As synth_function(), of a generator that goes on. */
+static void resumed(struct synth *s, uint32_t t, uint64_t ns, uint32_t frame, uint64_t duration_ns,
+                    uint32_t id, uint32_t parent)
+{
+    const uint64_t words[4] = { SND_EV_FUNCTION, SND_PAIR(frame, 0),
+                                duration_ns | (uint64_t)SND_FUNCTION_RESUMED << 56,
+                                SND_PAIR(id, parent) };
+
+    synth_event(s, t, ns, words, 4);
+}
+
+/*
+ * outer() calls inner() twice, with an operator in the second; a generator is called and resumed; a call that another thread
+ * recorded; one that was open when the recording began.
+ */
+void make_calls(const char *path, uint64_t n)
+{
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0), u = synth_thread(s, "worker", 0);
+    uint32_t      module = python_frame(s, "<module>", 1, PROG, 1);
+    uint32_t      outer = python_frame(s, "outer", 10, PROG, 10);
+    uint32_t      inner = python_frame(s, "Class.inner", 20, "/app/lib/part.py", 20);
+    uint32_t      numbers = python_frame(s, "numbers", 30, PROG, 30);
+    uint32_t      length = python_frame(s, "<built-in method builtins.len>", 0, "~", 0);
+
+    (void)n;
+    synth_meta(s, "command", "prog.py");
+    synth_meta(s, "torch.options", "{\"with_stack\": true}");
+    synth_meta(s, "python.sys_path", "[\"/app\"]");
+    synth_function(s, t, 3000, inner, 0, 1000, 3, 2);
+    synth_begin(s, t, 4500, synth_string(s, "aten::add"), synth_shapes(s, "2,3;2,3"));
+    synth_end(s, t, 4900);
+    synth_function(s, t, 5000, inner, 0, 1500, 4, 2);
+    synth_function(s, t, 5300, length, 0, 100, 5, 2);
+    synth_function(s, t, 6000, outer, 0, 4500, 2, 1);
+    synth_function(s, t, 6500, numbers, 0, 200, 6, 1);
+    resumed(s, t, 7000, numbers, 300, 7, 1);
+    synth_function(s, t, 7600, inner, u, 400, 8, 0);
+    synth_function(s, u, 8000, inner, 0, 500, 9, 0);
+    synth_function(s, t, 9000, module, 0, 9000, 1, 0);
+    synth_close(s, true);
+}
+
+/* ------------------------------------------------------------------ operators with everything */
+
+/* The first as one record that they share, the second with an attribute for each thing. */
+void make_op_details(const char *path, uint64_t n)
+{
+    static const char arguments[] = "[\"\", \"[1, 2]\", \"0.5\", \"True\"]";
+    static const char keywords[] = "{\"alpha\": 2, \"name\": \"a \\\"b\\\"\"}";
+    struct synth     *s = synth_new(path, NULL);
+    uint32_t          t = synth_thread(s, "main", 0);
+    uint32_t          file = synth_string(s, "/app/net.py");
+    uint32_t stack = synth_stack(s, 0, synth_frame(s, synth_string(s, "forward"), file, 7));
+    uint32_t shapes = synth_shapes(s, "2,3,4;(2,2;3,3);#;-"),
+             strides = synth_shapes(s, "12,4,1;(2,1;3,1);#;-");
+    const struct snd_call_record call = { .name = synth_string(s, "aten::add"),
+                                          .shapes = shapes,
+                                          .strides = strides,
+                                          .arguments = synth_string(s, arguments),
+                                          .overload = synth_string(s, "Tensor"),
+                                          .stack = stack,
+                                          .module = synth_string(s, "Net.part"),
+                                          .scope = SND_SCOPE_FUNCTION + 1,
+                                          .keywords = synth_string(s, keywords) };
+    uint32_t                     id = synth_call(s, &call);
+
+    (void)n;
+    synth_meta(s, "torch.probe", "{\"shapes\": true}");
+    synth_begin(s, t, 500, synth_string(s, "ProfilerStep#3"), 0);
+    synth_attr(s, t, SND_ATTR_SCOPE, SND_SCOPE_USER + 1);
+    synth_call_range(s, t, 1000, id, 300);
+    synth_begin(s, t, 2000, synth_string(s, "aten::mul"), shapes);
+    synth_attr(s, t, SND_ATTR_STRIDES, strides);
+    synth_attr(s, t, SND_ATTR_ARGUMENTS, synth_string(s, arguments));
+    synth_attr(s, t, SND_ATTR_OVERLOAD, synth_string(s, "Scalar"));
+    synth_attr(s, t, SND_ATTR_STACK, stack);
+    synth_attr(s, t, SND_ATTR_MODULE, synth_string(s, "Net.part"));
+    synth_attr(s, t, SND_ATTR_SCOPE, SND_SCOPE_FUNCTION + 1);
+    synth_attr(s, t, SND_ATTR_KEYWORDS, synth_string(s, keywords));
+    synth_attr(s, t, SND_ATTR_SEQUENCE, 5);
+    synth_alloc(s, t, 2100, CPU, 0x1000, 96);
+    synth_alloc(s, t, 2150, CUDA0, 0x2000, 64);
+    synth_end(s, t, 2500);
+    synth_begin(s, t, 3000, synth_string(s, "aten::div"), 0);
+    synth_attr(s, t, SND_ATTR_KEYWORDS, synth_string(s, "not an object"));
+    synth_end(s, t, 3200);
+    synth_begin(s, t, 3300, synth_string(s, "[memory]"), 0); /* names that sonde gives itself */
+    synth_end(s, t, 3400);
+    synth_begin(s, t, 3500, synth_string(s, "ProfilerStep*"), 0);
+    synth_end(s, t, 3600);
+    synth_mark(s, t, 3700, synth_string(s, "here"), stack);
+    synth_end(s, t, 4000);
+    synth_alloc(s, t, 4100, CPU, 0x3000, 32); /* outside any range */
+    synth_free(s, t, 4200, CPU, 0x1000, 0);
+    synth_free(s, t, 4300, CPU, 0x9000, 48); /* allocated before */
+    synth_close(s, true);
+}
