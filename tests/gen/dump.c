@@ -4,6 +4,9 @@
  *
  *     dump events FILE             every column of sonde_events_columns(), a line an event
  *     dump tables FILE [TABLE..]   the tables of docs/SCHEMA.md, as sonde/tables.h has them
+ *     dump report FILE VIEW WIDTH [WORD..]
+ *                                  sonde_report() as a terminal of that many columns has it; words: ascii, colour, no_source,
+ *                                  show_all, top_level, json
  *     dump timeline FILE FORMAT    memory over time: json, raw or html
  *     dump cut FILE OUT SESSION WHAT [BEGIN END]..
  *                                  sonde_cut_session(): WHAT has letters of samples, counters, ranges, all, ended;
@@ -160,6 +163,29 @@ static int dump_tables(struct sonde_trace *trace, int argc, char **argv)
     return status;
 }
 
+/* ------------------------------------------------------------------ report */
+
+static int dump_report(struct sonde_trace *trace, int argc, char **argv)
+{
+    struct sonde_report_options options = SONDE_REPORT_OPTIONS_INIT;
+    struct sonde_sink           sink = sonde_sink_file(stdout);
+
+    if (argc < 2)
+        return 2;
+    options.view = argv[0];
+    options.width = (uint32_t)strtoul(argv[1], NULL, 10);
+    for (int i = 2; i < argc; i++) {
+        options.ascii |= strcmp(argv[i], "ascii") == 0;
+        options.colour |= strcmp(argv[i], "colour") == 0;
+        options.no_source |= strcmp(argv[i], "no_source") == 0;
+        options.show_all |= strcmp(argv[i], "show_all") == 0;
+        options.top_level |= strcmp(argv[i], "top_level") == 0;
+        if (strcmp(argv[i], "json") == 0)
+            options.format = SONDE_REPORT_JSON;
+    }
+    return sonde_report(trace, &options, &sink, &err) == SONDE_OK ? 0 : fail();
+}
+
 /* ---------------------------------------------------------------- timeline */
 
 static int dump_timeline(struct sonde_trace *trace, int argc, char **argv)
@@ -207,6 +233,7 @@ int main(int argc, char **argv)
         const char *name;
         int (*dump)(struct sonde_trace *trace, int argc, char **argv);
     } dumps[] = { { "events", dump_events },
+                  { "report", dump_report },
                   { "tables", dump_tables },
                   { "timeline", dump_timeline } };
     struct sonde_trace *trace;
@@ -222,6 +249,6 @@ int main(int argc, char **argv)
         sonde_trace_close(trace);
         return status;
     }
-    fprintf(stderr, "usage: dump events|tables|timeline|cut FILE ..\n");
+    fprintf(stderr, "usage: dump events|report|tables|timeline|cut FILE ..\n");
     return 2;
 }

@@ -272,14 +272,15 @@ void make_samples_library(const char *path, uint64_t n)
     uint32_t                 sampler = synth_thread(s, "sonde", 0), t = synth_thread(s, "main", 0);
     uint32_t                 at = 0;
 
-    (void)n;
     for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
         at = synth_stack(s, at,
                          python_frame(s, names[i], 10 * i + 1, "/py/lib/site-packages/tool.py", 1));
     synth_meta(s, "command", "/py/bin/tool");
     synth_meta(s, "python.sample.hz", "1000");
-    synth_meta(s, "python.sys_path", "[\"/py/bin\", \"/py/lib/site-packages\"]");
-    synth_meta(s, "python.sys_prefixes", "[\"/py\"]");
+    if (n != 0) { /* 0: the interpreter did not tell where libraries are */
+        synth_meta(s, "python.sys_path", "[\"/py/bin\", \"/py/lib/site-packages\"]");
+        synth_meta(s, "python.sys_prefixes", "[\"/py\"]");
+    }
     synth_sample(s, sampler, 50000000, at, 3 | 50 << 8, t, 50000000);
     synth_close(s, true);
 }

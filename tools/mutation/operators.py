@@ -58,11 +58,11 @@ def statement(code, at):
 
 
 def after_condition(code, at):
-    """The head of the block that a place is in, if it is a short one: `if (...) {`."""
+    """The head of the block that a place is in and what is before it there, if it is a short one: `if (...) {`."""
     first = code.rfind("{", 0, at)
-    if first < 0 or code.count("}", first, at) or at - first > 200:
+    if first < 1 or code[first - 1] == "\n" or code.count("}", first, at) or at - first > 300:
         return ""
-    return statement(code, first - 1)
+    return statement(code, first - 1) + code[first:at]
 
 
 def found(code, pattern, text, kind, group=0):
