@@ -7,6 +7,8 @@
  *     dump report FILE VIEW WIDTH [WORD..]
  *                                  sonde_report() as a terminal of that many columns has it; words: ascii, colour, no_source,
  *                                  show_all, top_level, json
+ *     dump export FILE FORMAT NAME [KEY JSON]..
+ *                                  sonde_export() with a name and members of the file's own, as chrome has them
  *     dump timeline FILE FORMAT    memory over time: json, raw or html
  *     dump cut FILE OUT SESSION WHAT [BEGIN END]..
  *                                  sonde_cut_session(): WHAT has letters of samples, counters, ranges, all, ended;
@@ -186,6 +188,21 @@ static int dump_report(struct sonde_trace *trace, int argc, char **argv)
     return sonde_report(trace, &options, &sink, &err) == SONDE_OK ? 0 : fail();
 }
 
+/* ------------------------------------------------------------------ export */
+
+static int dump_export(struct sonde_trace *trace, int argc, char **argv)
+{
+    struct sonde_export_options options = SONDE_EXPORT_OPTIONS_INIT;
+    struct sonde_sink           sink = sonde_sink_file(stdout);
+
+    if (argc < 2)
+        return 2;
+    options.name = argv[1];
+    options.off_cpu = strcmp(argv[0], "folded") == 0;
+    options.metadata = (const char *const *)argv + 2; /* ends with the NULL of argv */
+    return sonde_export(trace, argv[0], &options, &sink, &err) == SONDE_OK ? 0 : fail();
+}
+
 /* ---------------------------------------------------------------- timeline */
 
 static int dump_timeline(struct sonde_trace *trace, int argc, char **argv)
@@ -233,6 +250,7 @@ int main(int argc, char **argv)
         const char *name;
         int (*dump)(struct sonde_trace *trace, int argc, char **argv);
     } dumps[] = { { "events", dump_events },
+                  { "export", dump_export },
                   { "report", dump_report },
                   { "tables", dump_tables },
                   { "timeline", dump_timeline } };
@@ -249,6 +267,6 @@ int main(int argc, char **argv)
         sonde_trace_close(trace);
         return status;
     }
-    fprintf(stderr, "usage: dump events|report|tables|timeline|cut FILE ..\n");
+    fprintf(stderr, "usage: dump events|export|report|tables|timeline|cut FILE ..\n");
     return 2;
 }

@@ -196,3 +196,41 @@ void make_killed(const char *path, uint64_t n)
         synth_span(s, u, 4000 + i * 1000, part, 700);
     synth_close(s, false);
 }
+
+/* ------------------------------------------------------------------- records cut short */
+
+/*
+ * Of every type a record that is too short, with an id that nothing else has, and one that says it is longer than it is; what is
+ * whole beside them is read.
+ */
+void make_short_records(const char *path, uint64_t n)
+{
+    struct synth  *s = synth_new(path, NULL);
+    uint32_t       t = synth_thread(s, "main", 0), name = synth_string(s, "whole");
+    const uint32_t long_text[2] = { 1000, 0x61616161 };
+    const uint64_t words[2] = { 3, 3000 };
+    const uint32_t symbols[4] = { 1, 100, 0, 0 }, no_symbols[4] = { 1, 0, 0, 0 };
+    const uint32_t tally[6] = { SND_TALLY_LINE, 1, 0, 7, 1, 1 }, cycle[2] = { 50, 1 };
+
+    (void)n;
+    uint32_t frame = python_frame(s, "f", 1, "f.py", 2), shapes = synth_shapes(s, "2,3");
+    uint32_t stack = synth_stack(s, 0, frame);
+    for (uint8_t type = 1; type < SND_REC_TYPES; type++) {
+        synth_record(s, type, 40, "", 0);
+        synth_record(s, type, 41, long_text, 4);
+    }
+    synth_record(s, SND_REC_STRING, 42, long_text, sizeof long_text);
+    synth_record(s, SND_REC_SYMBOL, 1, symbols, sizeof symbols);
+    synth_record(s, SND_REC_SYMBOL, 1, no_symbols, sizeof no_symbols);
+    synth_record(s, SND_REC_TALLY, 9, tally, sizeof tally);  /* seven words, it says, and has one */
+    synth_record(s, SND_REC_STACK, 50, cycle, sizeof cycle); /* its own parent */
+    synth_record(s, SND_REC_STRING, UINT32_MAX - 1, long_text, 8);
+    synth_tally(s, SND_TALLY_LINE, frame, 0, words, 2);
+    synth_begin(s, t, 1000, name, shapes);
+    synth_attr(s, t, SND_ATTR_STACK, stack);
+    synth_end(s, t, 2000);
+    synth_begin(s, t, 3000, 42, 41); /* what is not there has no name */
+    synth_attr(s, t, SND_ATTR_STACK, 50);
+    synth_end(s, t, 4000);
+    synth_close(s, true);
+}

@@ -127,6 +127,24 @@ static const struct example examples[] = {
     { "aten::upsample_bilinear2d", "1,2,4,4;-;#;-;-", "[\"\", \"[8, 8]\", \"False\", \"\", \"\"]",
       0, 2 * 64 * 7 },
     { "aten::copy_", "4,6;4,6;#", NULL, 0, 0 },
+    /* a window that would begin behind the input is left out, though sizes are rounded up */
+    { "aten::avg_pool2d", "1,2,2,2;-;-;-;#;#;-",
+      "[\"\", \"[1, 1]\", \"[3, 3]\", \"[0, 0]\", \"True\", \"True\", \"\"]", 0, 2 },
+    /* whole layers in one operator: 2 x 5 queries, 2 x 7 keys of 8 numbers, 4 heads */
+    { "aten::_native_multi_head_attention", "2,5,8;2,7,8;2,7,8;#;#;24,8;24;8,8;8",
+      "[\"\", \"\", \"\", \"8\", \"4\", \"\", \"\", \"\", \"\"]",
+      2 * (5 + 7 + 7) * 64 + 2 * (2 * 5 * 7 * 8) + 2 * 5 * 64,
+      2.0 * (2 * (5 + 7 + 7) * 64 + 2 * (2 * 5 * 7 * 8) + 2 * 5 * 64) + 6 * 2 * 4 * 5 * 7 },
+    { "aten::_transformer_encoder_layer_fwd",
+      "2,5,8;#;#;24,8;24;8,8;8;#;#;#;8;8;8;8;32,8;32;8,32;8",
+      "[\"\", \"8\", \"4\", \"\", \"\", \"\", \"\", \"True\", \"True\", \"1e-05\", \"\", \"\", "
+      "\"\", \"\", \"\", \"\", \"\", \"\"]",
+      10 * (192 + 64 + 256 + 256) + 2 * (2 * 5 * 5 * 8),
+      2.0 * (10 * (192 + 64 + 256 + 256) + 2 * (2 * 5 * 5 * 8)) + 6 * 4 * 2 * 25 + 2 * 7 * 80 +
+          10 * 32 * 5 + 2 * 80 },
+    /* 5 boxes of 3 channels at 2 x 2 places, 2 x 2 samples of 4 taps each */
+    { "torchvision::roi_align", "2,3,16,16;5,5;#;#;#;#",
+      "[\"\", \"\", \"1.0\", \"2\", \"2\", \"2\"]", 0, 60 * (4 * 8 + 1) },
 };
 
 /* The shapes of an example, as the reader has them. */
