@@ -48,14 +48,17 @@ void make_calls(const char *path, uint64_t n)
     synth_function(s, t, 6500, numbers, 0, 200, 6, 1);
     resumed(s, t, 7000, numbers, 300, 7, 1);
     synth_function(s, t, 7600, inner, u, 400, 8, 0);
-    synth_function(s, u, 8000, inner, 0, 500, 9, 0);
+    synth_function(s, u, 8000, inner, 0, 300, 9, 0);
     synth_function(s, t, 9000, module, 0, 9000, 1, 0);
     synth_close(s, true);
 }
 
 /* ------------------------------------------------------------------ operators with everything */
 
-/* The first as one record that they share, the second with an attribute for each thing. */
+/*
+ * The first as one record that they share, the second with an attribute for each thing. n 0: with overloads, which Chrome traces have in
+ * names, and with ranges that are called as sonde calls rows of its own.
+ */
 void make_op_details(const char *path, uint64_t n)
 {
     static const char arguments[] = "[\"\", \"[1, 2]\", \"0.5\", \"True\"]";
@@ -70,14 +73,13 @@ void make_op_details(const char *path, uint64_t n)
                                           .shapes = shapes,
                                           .strides = strides,
                                           .arguments = synth_string(s, arguments),
-                                          .overload = synth_string(s, "Tensor"),
+                                          .overload = n ? 0 : synth_string(s, "Tensor"),
                                           .stack = stack,
                                           .module = synth_string(s, "Net.part"),
                                           .scope = SND_SCOPE_FUNCTION + 1,
                                           .keywords = synth_string(s, keywords) };
     uint32_t                     id = synth_call(s, &call);
 
-    (void)n;
     synth_meta(s, "torch.probe", "{\"shapes\": true}");
     synth_begin(s, t, 500, synth_string(s, "ProfilerStep#3"), 0);
     synth_attr(s, t, SND_ATTR_SCOPE, SND_SCOPE_USER + 1);
@@ -85,7 +87,8 @@ void make_op_details(const char *path, uint64_t n)
     synth_begin(s, t, 2000, synth_string(s, "aten::mul"), shapes);
     synth_attr(s, t, SND_ATTR_STRIDES, strides);
     synth_attr(s, t, SND_ATTR_ARGUMENTS, synth_string(s, arguments));
-    synth_attr(s, t, SND_ATTR_OVERLOAD, synth_string(s, "Scalar"));
+    if (n == 0)
+        synth_attr(s, t, SND_ATTR_OVERLOAD, synth_string(s, "Scalar"));
     synth_attr(s, t, SND_ATTR_STACK, stack);
     synth_attr(s, t, SND_ATTR_MODULE, synth_string(s, "Net.part"));
     synth_attr(s, t, SND_ATTR_SCOPE, SND_SCOPE_FUNCTION + 1);
@@ -97,10 +100,12 @@ void make_op_details(const char *path, uint64_t n)
     synth_begin(s, t, 3000, synth_string(s, "aten::div"), 0);
     synth_attr(s, t, SND_ATTR_KEYWORDS, synth_string(s, "not an object"));
     synth_end(s, t, 3200);
-    synth_begin(s, t, 3300, synth_string(s, "[memory]"), 0); /* names that sonde gives itself */
-    synth_end(s, t, 3400);
-    synth_begin(s, t, 3500, synth_string(s, "ProfilerStep*"), 0);
-    synth_end(s, t, 3600);
+    if (n == 0) {
+        synth_begin(s, t, 3300, synth_string(s, "[memory]"), 0);
+        synth_end(s, t, 3400);
+        synth_begin(s, t, 3500, synth_string(s, "ProfilerStep*"), 0);
+        synth_end(s, t, 3600);
+    }
     synth_mark(s, t, 3700, synth_string(s, "here"), stack);
     synth_end(s, t, 4000);
     synth_alloc(s, t, 4100, CPU, 0x3000, 32); /* outside any range */
