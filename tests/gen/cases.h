@@ -19,6 +19,9 @@ struct synth;
 #include "cases.def"
 #undef CASE
 
+/* gen --dump: argv[1] says what. The exit status. */
+int dump(int argc, char **argv);
+
 /* A folder; one that is there already will do. */
 void make_folder(const char *path);
 /* A frame of Python code, at `line` of a function that begins at line `first`. */

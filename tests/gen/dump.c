@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gen/dump.c - prints what the library tells programs and the Python package, and no command prints: golden cases compare it.
+ * gen/dump.c - gen --dump: prints what the library tells programs and the Python package, and no command prints: golden cases compare it.
  *
- *     dump events FILE             every column of sonde_events_columns(), a line an event
- *     dump tables FILE [TABLE..]   the tables of docs/SCHEMA.md, as sonde/tables.h has them
- *     dump report FILE VIEW WIDTH [WORD..]
+ *     gen --dump events FILE             every column of sonde_events_columns(), a line an event
+ *     gen --dump tables FILE [TABLE..]   the tables of docs/SCHEMA.md, as sonde/tables.h has them
+ *     gen --dump report FILE VIEW WIDTH [WORD..]
  *                                  sonde_report() as a terminal of that many columns has it; words: ascii, colour, no_source,
  *                                  show_all, top_level, json
- *     dump export FILE FORMAT NAME [KEY JSON]..
+ *     gen --dump export FILE FORMAT NAME [KEY JSON]..
  *                                  sonde_export() with a name and members of the file's own, as chrome has them
- *     dump timeline FILE FORMAT    memory over time: json, raw or html
- *     dump cut FILE OUT SESSION WHAT [BEGIN END]..
+ *     gen --dump timeline FILE FORMAT    memory over time: json, raw or html
+ *     gen --dump cut FILE OUT SESSION WHAT [BEGIN END]..
  *                                  sonde_cut_session(): WHAT has letters of samples, counters, ranges, all, ended;
  *                                  times are nanoseconds after the start of a synthetic trace
  */
@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cases.h"
 #include "sonde/export.h"
 #include "sonde/model.h"
 #include "sonde/tables.h"
@@ -244,11 +245,11 @@ static int cut(int argc, char **argv)
     return sonde_cut_session(argv[0], argv[1], &asked, &err) == SONDE_OK ? 0 : fail();
 }
 
-int main(int argc, char **argv)
+int dump(int argc, char **argv)
 {
     static const struct {
         const char *name;
-        int (*dump)(struct sonde_trace *trace, int argc, char **argv);
+        int (*print)(struct sonde_trace *trace, int argc, char **argv);
     } dumps[] = { { "events", dump_events },
                   { "export", dump_export },
                   { "report", dump_report },
@@ -263,10 +264,10 @@ int main(int argc, char **argv)
             continue;
         if (sonde_trace_open(argv[2], &trace, &err) != SONDE_OK)
             return fail();
-        int status = dumps[i].dump(trace, argc - 3, argv + 3);
+        int status = dumps[i].print(trace, argc - 3, argv + 3);
         sonde_trace_close(trace);
         return status;
     }
-    fprintf(stderr, "usage: dump events|export|report|tables|timeline|cut FILE ..\n");
+    fprintf(stderr, "usage: gen --dump events|export|report|tables|timeline|cut FILE ..\n");
     return 2;
 }

@@ -6,6 +6,7 @@
  *     gen --tiny CASE OUT [N]     the same in chunks of 4 KiB: small files, for fuzzing
  *     gen --packed CASE OUT [N]   packed; as it is where this build cannot pack
  *     gen --list                  names and meanings
+ *     gen --dump WHAT FILE ..     prints what the library tells of a trace (dump.c)
  *
  * N scales what is measured (`large`), and is where chance begins (`python_random`).
  */
@@ -64,6 +65,8 @@ int main(int argc, char **argv)
             printf("%-15s %s\n", cases[i].name, cases[i].summary);
         return 0;
     }
+    if (argc > 1 && strcmp(argv[1], "--dump") == 0)
+        return dump(argc - 1, argv + 1);
     for (; argc > 1 && strncmp(argv[1], "--", 2) == 0; argc--, argv++) {
         if (strcmp(argv[1], "--tiny") == 0)
             synth_grain = 4096;

@@ -10,7 +10,7 @@ import time
 
 from mutation.workshop import call, run_limited, suites_of, target_of
 
-SONDE, GEN, DUMP = "src/cli/sonde", "tests/gen/gen", "tests/gen/dump"
+SONDE, GEN = "src/cli/sonde", "tests/gen/gen"
 # End-to-end tests that read traces of tests/gen or record short programs in C: the longest takes some seconds. They run when
 # neither a unit test nor a golden one has noticed the mutant.
 E2E = ["test_cli_export", "test_core_rows", "test_exports_agree", "test_many_names", "test_parquet", "test_perfetto",
@@ -55,7 +55,7 @@ def find_trials(tree, build, tests, python):
     runner = str(tree / "tests/golden/run")
     for case in sorted((tree / "tests/golden").glob("*/commands")):
         trials.append(Trial("golden " + case.parent.name, "golden", ["python3", runner, ("target", SONDE), ("target", GEN), case.parent.name],
-                            [case.parent], programs={"SONDE_DUMP": DUMP}))  # the runner looks beside gen
+                            [case.parent]))
     if python.exists():
         for name in E2E:
             file = tree / "tests/e2e" / (name + ".py")
