@@ -122,7 +122,11 @@ void make_warmup(const char *path, uint64_t n)
     (void)n;
     synth_begin(s, t, 1000, warm, 0);
     synth_end(s, t, 2000);
+    synth_span(s, t, 2500, warm, 400);
     synth_begin(s, t, 3000, astride, 0);
+    synth_mark(s, t, 4999, warm, 0);
+    synth_mark(s, t, 5000, shown, 0); /* the first that is shown */
+    synth_span(s, t, 5000, shown, 100);
     synth_end(s, t, 6000);
     synth_step(s, t, 6500, 3);
     synth_begin(s, t, 7000, shown, 0);

@@ -255,7 +255,7 @@ void make_samples_children(const char *path, uint64_t n)
             at = synth_stack(s, at, python_frame(s, "fib", 1, PROG, 2));
         synth_meta(s, "command", "prog.py");
         synth_meta(s, "python.sample.hz", "1000");
-        synth_meta(s, "python.sys_path", "[\"/app\"]");
+        synth_meta(s, "python.sys_path", "[\"/app//\"]");
         synth_meta(s, "python.sys_prefixes", "[\"/py\"]");
         synth_sample(s, sampler, 5000000, module, 3 | 5 << 8, t, 5000000);
         synth_sample(s, sampler, 95000000, at, (i == 1 ? 3 : 0) | 90 << 8, t, 90000000);
@@ -272,6 +272,8 @@ void make_samples_library(const char *path, uint64_t n)
     uint32_t                 sampler = synth_thread(s, "sonde", 0), t = synth_thread(s, "main", 0);
     uint32_t                 at = 0;
 
+    if (n == 2) /* what a package installs to start itself */
+        at = synth_stack(s, at, python_frame(s, "<module>", 1, "/py/bin/tool", 8));
     for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
         at = synth_stack(s, at,
                          python_frame(s, names[i], 10 * i + 1, "/py/lib/site-packages/tool.py", 1));
