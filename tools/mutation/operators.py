@@ -89,7 +89,8 @@ def next_number(match):
 
 ASSIGNMENT = r"^ +(\*?[A-Za-z_][\w.>\[\]*+-]* (?:[-+|&^]|<<|>>)?= [^;{}]*;)"
 CALL = r"^ +([a-z_]\w*\([^;{}]*\);)"
-NUMBER = r"(?<![\w.\[\"])(\d+|0x[0-9a-fA-F]+)(u?l?l?)\b(?![.\w])"
+# Not of a negative number: -1 is "none" in most tables, and -2 as well.
+NUMBER = r"(?<![\w.\[\"-])(\d+|0x[0-9a-fA-F]+)(u?l?l?)\b(?![.\w])"
 
 
 def in_bodies(code):
