@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cycles of a schedule that cannot be recorded, and recordings of a process that was forked. */
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include "recorded.h"
+
+/* How many lines with `words` in them the recorder writes while `work` runs. */
+static int count_said(void (*work)(void), const char *words)
+{
+    char text[8192];
+    int  ends[2], kept = dup(STDERR_FILENO), count = 0;
+
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    dup2(ends[1], STDERR_FILENO);
+    work();
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(ends[1]);
+    ssize_t length = read(ends[0], text, sizeof text - 1);
+    text[length > 0 ? length : 0] = '\0';
+    close(ends[0]);
+    for (const char *at = text; (at = strstr(at, words)); at++)
+        count++;
+    return count;
+}
+
+/* A recording whose folder is gone after the first of its cycles. */
+static void lose_the_folder(void)
+{
+    struct sonde_options options = SONDE_OPTIONS_INIT;
+    char                 folder[] = "/tmp/sonde-cycles-XXXXXX", path[64], command[64];
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/t.sonde", folder);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    options.path = path;
+    options.schedule.active = 1;
+    recorded_start(&options);
+    assert_int_equal(system(command), 0);
+    for (int i = 0; i < 4; i++)
+        sonde_step();
+    (void)sonde_stop(NULL);
+    assert_int_equal(system(command), 0);
+}
+
+/* Each cycle fails for the same reason: one line says so; and one of the next recording. */
+static void failed_cycles_are_said_once(void **state)
+{
+    (void)state;
+    assert_int_equal(count_said(lose_the_folder, "this cycle is not recorded"), 1);
+    assert_int_equal(count_said(lose_the_folder, "this cycle is not recorded"), 1);
+}
+
+static int record_again(const char *path)
+{
+    struct sonde_options options = SONDE_OPTIONS_INIT;
+    struct sonde_error   err = { 0 };
+
+    (void)sonde_stop(NULL); /* the child's part of its parent's recording */
+    options.path = path;
+    options.overwrite = false;
+    if (sonde_start(&options, &err) == SONDE_OK)
+        return 1; /* it has replaced what was there */
+    options.path = recorded_path("new.sonde");
+    if (sonde_start(&options, &err) != SONDE_OK)
+        return 2;
+    sonde_mark("the child's own");
+    return sonde_stop(&err) == SONDE_OK ? 0 : 3;
+}
+
+/* What a forked child starts itself is its own: it replaces no file that it is told to leave, and has the name that it is given. */
+static void a_child_starts_its_own(void **state)
+{
+    struct sonde_options options = recorded_options("parent.sonde");
+    char                 other[PATH_MAX];
+    int                  status;
+
+    (void)state;
+    skip_where_forks_fail();
+    struct sonde_options before = recorded_options("other.sonde");
+    recorded_start(&before);
+    sonde_mark("kept");
+    recorded_stop();
+    snprintf(other, sizeof other, "%s", recorded_path("other.sonde"));
+    options = recorded_options("parent.sonde");
+    recorded_start(&options);
+    sonde_mark("the parent's");
+    pid_t child = fork();
+    if (child == 0)
+        _exit(record_again(other));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    recorded_stop();
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    struct sonde_trace *trace = recorded_open("new.sonde");
+    assert_int_equal(sonde_trace_process_count(trace), 1);
+    assert_int_equal(sonde_trace_process(trace, 0)->pid, child);
+    sonde_trace_close(trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(failed_cycles_are_said_once),
+        cmocka_unit_test(a_child_starts_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
