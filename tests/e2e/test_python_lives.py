@@ -132,6 +132,7 @@ thread.start()
 thread.join()
 """
 assert not made.run_string(other, text)
+made.destroy(other)
 ''')
     done = sonde_run(["--sample=500", "-o", "t.sonde"], "prog.py", cwd=tmp_path)
     assert done.stderr == ""

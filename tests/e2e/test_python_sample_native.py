@@ -52,7 +52,10 @@ def test_a_library_s_function_is_called_by_the_right_function(tmp_path):
             seen.save("t.sonde")
             """)
         share = {}
-        for function, library, name in (("squeeze", "libz", "deflate"), ("raw_decode", "_json", "[")):
+        wanted = [("squeeze", "libz", "deflate")]
+        if "_json" not in sys.builtin_module_names:  # else it is the interpreter's own, which is not shown
+            wanted.append(("raw_decode", "_json", "["))
+        for function, library, name in wanted:
             found = on_cpu(tmp_path, function)
             inside = [s for s in found
                       if has(s["stack"][:s["functions"].index(function)], library, name)]
