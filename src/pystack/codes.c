@@ -21,6 +21,7 @@ static void free_code(struct snd_code *code)
     free(code->function);
     free(code->file);
     free(code->lines);
+    free(code->copies);
     free(code);
 }
 
@@ -139,6 +140,12 @@ static struct snd_code *read_code(struct snd_codes *codes, uint64_t address)
                                  &data, &codes->no_memory);
     if (!code->file || !code->function || !read_lines(codes, word(code, l->code_lines), code))
         goto fail;
+    if (l->code_tlbc) {
+        code->copies = calloc(1, sizeof *code->copies);
+        codes->no_memory |= !code->copies;
+        if (!code->copies)
+            goto fail;
+    }
     code->name_at = data;
     size_t length = strlen(code->function);
     code->name_bytes = (uint32_t)(length < SND_CODE_NAME ? length : SND_CODE_NAME);
@@ -295,6 +302,39 @@ const struct snd_code *snd_codes_get(struct snd_codes *codes, uint64_t address)
     return code;
 }
 
+/*
+ * Which bytes `instr` is after the beginning of the instructions that it is one of; false: of none. Where
+ * there is no interpreter lock, threads change copies of their own.
+ */
+static bool find_in_copies(const struct snd_code *code, uint64_t instr, int64_t *offset)
+{
+    for (uint32_t i = 0; i < code->copies->count; i++) {
+        int64_t at = (int64_t)(instr - code->copies->at[i]);
+        if (at >= -2 && at <= (int64_t)code->instr_count * 2) {
+            *offset = at;
+            return at % 2 == 0;
+        }
+    }
+    return false;
+}
+
+/* The number of copies, then their addresses, 0 of a thread that has not run it. */
+static void read_copies(const struct snd_codes *codes, const struct snd_code *code)
+{
+    struct snd_code_copies *copies = code->copies;
+    uint64_t                list = 0, count = 0;
+
+    copies->count = 0;
+    if (!snd_memory_word(codes->pid, code->address + codes->layout->code_tlbc, &list) ||
+        list == 0 || !snd_memory_word(codes->pid, list, &count))
+        return;
+    if (count > SND_CODE_COPIES)
+        count = SND_CODE_COPIES;
+    if (count > 0 &&
+        snd_memory_read(codes->pid, list + 8, copies->at, (size_t)count * sizeof *copies->at))
+        copies->count = (uint32_t)count;
+}
+
 bool snd_code_offset(const struct snd_codes *codes, const struct snd_code *code, uint64_t instr,
                      int64_t *offset)
 {
@@ -304,6 +344,12 @@ bool snd_code_offset(const struct snd_codes *codes, const struct snd_code *code,
         int32_t last = (int32_t)(uint32_t)instr;
         *offset = l->lines == SND_PY_LNOTAB ? last : (int64_t)last * 2;
         return last >= -1;
+    }
+    if (code->copies) {
+        if (find_in_copies(code, instr, offset))
+            return true;
+        read_copies(codes, code);
+        return find_in_copies(code, instr, offset);
     }
     int64_t at = (int64_t)(instr - code->address - l->code_first_instr);
     *offset = at;

@@ -20,19 +20,27 @@
 #define SND_CODE_NAME 48                       /* bytes of the name that are */
 #define SND_CODES_CHECKED (SND_PIECES_MAX / 2) /* different ones of one stack, at most */
 
+/* Where copies of a code object's instructions were when they were last read: each thread may have one. */
+#define SND_CODE_COPIES 64
+struct snd_code_copies {
+    uint32_t count;
+    uint64_t at[SND_CODE_COPIES];
+};
+
 struct snd_code {
-    uint32_t serial; /* no other code has it, whatever its address */
-    uint64_t address;
-    uint64_t checked;         /* the round in which it was last found unchanged */
-    uint64_t asked;           /* the last time that it was among the asked */
-    char    *function, *file; /* owned; UTF-8 */
-    uint32_t first_line;
-    uint8_t *lines; /* owned */
-    size_t   line_bytes;
-    uint64_t instr_count; /* 3.11 on: units of two bytes */
-    uint64_t name_at;     /* the name's length and letters: where, and as they were */
-    uint32_t name_bytes;
-    char     witness[SND_CODE_WITNESS], name[SND_CODE_NAME];
+    uint32_t                serial; /* no other code has it, whatever its address */
+    uint64_t                address;
+    uint64_t                checked;         /* the round in which it was last found unchanged */
+    uint64_t                asked;           /* the last time that it was among the asked */
+    char                   *function, *file; /* owned; UTF-8 */
+    uint32_t                first_line;
+    uint8_t                *lines; /* owned */
+    size_t                  line_bytes;
+    uint64_t                instr_count; /* 3.11 on: units of two bytes */
+    struct snd_code_copies *copies;      /* owned; NULL: the version has no copies */
+    uint64_t                name_at; /* the name's length and letters: where, and as they were */
+    uint32_t                name_bytes;
+    char                    witness[SND_CODE_WITNESS], name[SND_CODE_NAME];
 };
 
 struct snd_codes {

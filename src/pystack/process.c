@@ -82,9 +82,22 @@ static uint64_t find_gil(const struct snd_python *python, uint64_t interp)
 {
     uint64_t gil = 0;
 
+    uint64_t enabled = 0;
+
     if (!python->layout.interp_gil)
         return python->runtime + python->layout.runtime_gil;
-    return snd_memory_word(python->pid, interp + python->layout.interp_gil, &gil) ? gil : 0;
+    if (!snd_memory_word(python->pid, interp + python->layout.interp_gil, &gil))
+        return 0;
+    /* Of a lock that can be turned off, an int before all else says whether it is on. */
+    if (python->layout.free_threaded && gil != 0 &&
+        (!snd_memory_word(python->pid, gil, &enabled) || (uint32_t)enabled == 0))
+        return 0;
+    return gil;
+}
+
+bool snd_python_is_lockless(const struct snd_python *python, const struct snd_py_interp *interp)
+{
+    return python->layout.free_threaded && interp->gil == 0;
 }
 
 size_t snd_python_interpreters(const struct snd_python *python, struct snd_py_interp *interps,
@@ -151,6 +164,8 @@ bool snd_python_has_lock(const struct snd_python *python, const struct snd_py_in
 {
     char lock[16];
 
+    if (snd_python_is_lockless(python, interp))
+        return true;
     return interp->gil != 0 &&
            snd_memory_read(python->pid, interp->gil + python->layout.gil_holder, lock,
                            sizeof lock) &&

@@ -32,7 +32,7 @@ struct snd_py_thread {
 
 /*
  * The interpreter whose _PyRuntime and PyCode_Type lie at these addresses.
- * Errors: SONDE_E_UNSUPPORTED: version unknown, or free-threaded;
+ * Errors: SONDE_E_UNSUPPORTED: a version before those that are known;
  *         SONDE_E_STATE: not started yet, or not laid out as it should be.
  */
 SND_CHECKED enum sonde_status snd_python_open(struct snd_python *python, pid_t pid, unsigned minor,
@@ -42,7 +42,7 @@ SND_CHECKED enum sonde_status snd_python_open(struct snd_python *python, pid_t p
 /* The fields of an interpreter that every round reads. */
 struct snd_py_interp {
     uint64_t address;
-    uint64_t gil;    /* address of its lock, 0: not there yet */
+    uint64_t gil;    /* address of its lock, 0: not there yet, or off: see snd_python_is_lockless */
     uint64_t made;   /* how many thread states it has ever had */
     uint64_t head;   /* the one that was made last: a new one often has a former one's address */
     uint64_t holder; /* the one that holds the lock, 0: none */
@@ -69,7 +69,9 @@ size_t snd_python_threads(const struct snd_python *python, const struct snd_py_i
 /* Has the process ended? Then it has no memory, which is to say that nothing of it can be read. */
 bool snd_python_is_gone(const struct snd_python *python);
 
-/* Does the thread hold the lock of its interpreter at this moment? */
+/* Has the interpreter no lock, so that all of its threads may run Python at the same time? */
+bool snd_python_is_lockless(const struct snd_python *python, const struct snd_py_interp *interp);
+/* Does the thread hold the lock of its interpreter at this moment, or needs none to run Python? */
 bool snd_python_has_lock(const struct snd_python *python, const struct snd_py_interp *interp,
                          uint64_t state);
 /* Is this address inside the lock? A thread that waits there waits for it. */

@@ -251,10 +251,31 @@ static bool look_at_others(struct snd_sampling *s, uint64_t now)
     return ended;
 }
 
+/* Where there is no lock, every thread may run Python: each in every round. True when one of them has ended. */
+static bool look_at_lockless(struct snd_sampling *s, uint64_t now)
+{
+    bool ended = false;
+
+    for (uint32_t i = s->thread_count; i-- > 0;) {
+        struct snd_sampling_thread *t = &s->threads[i];
+        if (t->looked_ns == now || !snd_python_is_lockless(&s->python, snd_sampling_interp_(s, t)))
+            continue;
+        if (t->record == 0)
+            introduce(s, t);
+        if (snd_sampling_look_(s, t, false, now))
+            continue;
+        snd_sampling_close_thread_(s, i);
+        ended = true;
+    }
+    return ended;
+}
+
 static bool look_at_all(struct snd_sampling *s, uint64_t now)
 {
     bool ended = look_at_holders(s, now);
 
+    if (s->python.layout.free_threaded)
+        ended |= look_at_lockless(s, now);
     return look_at_others(s, now) || ended;
 }
 

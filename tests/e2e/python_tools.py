@@ -13,6 +13,7 @@ import sysconfig
 import pytest
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs/python"
+FREE = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))  # this Python has no interpreter lock
 SONDE = os.environ.get("SONDE") or os.path.join(sysconfig.get_path("scripts"), "sonde")
 
 

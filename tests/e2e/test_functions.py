@@ -20,6 +20,7 @@ import pytest
 
 import sonde
 from sonde import _python, _record
+from python_tools import FREE
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "programs/python"))
 import calls  # noqa: E402
@@ -46,8 +47,8 @@ def table(stats):
 
 def theirs(program, **options):
     gc.collect()  # what earlier tests left would be removed, and counted, in between
-    profiler = cProfile.Profile(**options)
-    profiler.enable()
+    profiler = cProfile.Profile()
+    profiler.enable(**options)  # 3.14's forgets those that it is made with
     program()
     profiler.disable()
     profiler.create_stats()
@@ -173,6 +174,12 @@ def test_self_times_add_up():
 
 # ---------------------------------------------------------------- where cProfile is wrong
 
+def not_monitored(options):
+    """From 3.14 on: whether calls are seen by the evaluation of frames."""
+    return (sys.version_info >= (3, 14) and not options.get("c_functions", True)
+            and not FREE)
+
+
 @pytest.mark.parametrize("options", [{}, {"c_functions": False}, {"mode": "trace"}])
 def test_generators_are_one_call(options):
     """cProfile counts every resumption as a call; here they are counted apart."""
@@ -184,7 +191,9 @@ def test_generators_are_one_call(options):
     assert got["receives"]["calls"] == 1
     expected = {key[2]: nc for key, (_, nc, *_) in theirs(calls.generators).items()}
     for name in ("chained", "count", "receives"):
-        assert got[name]["calls"] + got[name]["resumptions"] == expected[name]
+        # From 3.14 on close() does not run a generator that has nothing to clean up, unless it is monitored.
+        closed = name == "receives" and not_monitored(options)
+        assert got[name]["calls"] + got[name]["resumptions"] + closed == expected[name]
 
 
 @pytest.mark.parametrize("options", [{}, {"c_functions": False}])
@@ -480,7 +489,7 @@ def test_deep_recursion(c_functions):
     stats = {key[2]: value for key, value in recorded.stats().stats.items()}
     assert stats["down"][:2] == (1, depth + 1)
     said = _python.functions_describe()
-    if not c_functions and sys.version_info >= (3, 11):
+    if not c_functions and sys.version_info >= (3, 11) and not FREE:
         assert "recurses" in said["switched"]
     assert said["unbalanced"] == said["lost"] == 0
 
@@ -541,7 +550,7 @@ def test_a_thousand_times_on_and_off(tmp_path, c_functions):
     grown = resident_kib() - before
     recorded.stop()
     _record.stop()
-    assert grown < 1024, f"{grown} KiB"
+    assert grown < (4096 if FREE else 1024), f"{grown} KiB"  # without the lock, Python frees blocks later
 
 
 @pytest.mark.parametrize("c_functions", [True, False])

@@ -14,7 +14,7 @@ import warnings
 import pytest
 
 import sonde
-from python_tools import PROGRAMS, python, run
+from python_tools import FREE, PROGRAMS, python, run
 
 try:
     import line_profiler
@@ -438,6 +438,7 @@ def test_a_line_under_way_in_another_thread_is_given_up(tmp_path, another_stays_
 
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="before, the frame's end is seen")
+@pytest.mark.skipif(FREE, reason="without the interpreter lock, Python has one allocator only")
 def test_a_function_that_is_gone_is_not_looked_at(tmp_path):
     (tmp_path / "under_way.py").write_text(UNDER_WAY)
     done = run("valgrind", "--trace-children=no", sys.executable, "under_way.py", "line_memory",

@@ -1,6 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probes/python/common.h"
 
+#include <pthread.h>
+
+#ifdef Py_GIL_DISABLED
+PyMutex snd_py_mutex_;
+#endif
+
+void snd_py_lock_init(void)
+{
+#ifdef Py_GIL_DISABLED
+    static bool done;
+
+    if (!done)
+        done = pthread_atfork(snd_py_lock, snd_py_unlock, snd_py_unlock) == 0;
+#endif
+}
+
 static PyObject *error_class; /* sonde.Error, once it was needed */
 
 PyObject *snd_py_error_class(void)

@@ -7,7 +7,8 @@
  * table of methods; src/python/record/python.c joins the tables.
  *
  * Layer:   probes.
- * Threads: everything is called with the interpreter lock held.
+ * Threads: everything is called with the interpreter lock held; in a CPython without one, with the
+ *          probes' own (snd_py_lock).
  */
 #ifndef SND_PROBES_PYTHON_COMMON_H
 #define SND_PROBES_PYTHON_COMMON_H
@@ -88,6 +89,38 @@ void snd_py_forks_renew(void);
 void snd_py_lines_renew(void);
 void snd_py_line_memory_renew(void);
 void snd_py_sampler_renew(void);
+
+/* ----------------------------------------------------------------------- lock */
+
+/*
+ * Where there is no interpreter lock, the probes have one of their own around each event and each change of
+ * what is recorded, as cProfile has. It is CPython's kind of mutex: a thread that waits for it does not keep
+ * others from stopping the world. Not held while Python code may run: that has events, too.
+ */
+#ifdef Py_GIL_DISABLED
+extern PyMutex snd_py_mutex_;
+
+static inline void snd_py_lock(void)
+{
+    PyMutex_Lock(&snd_py_mutex_);
+}
+
+static inline void snd_py_unlock(void)
+{
+    PyMutex_Unlock(&snd_py_mutex_);
+}
+#else
+static inline void snd_py_lock(void)
+{
+}
+
+static inline void snd_py_unlock(void)
+{
+}
+#endif
+
+/* Once a process: a forked child finds the lock free, and what it guards whole. */
+void snd_py_lock_init(void);
 
 /* ---------------------------------------------------------------------- names */
 

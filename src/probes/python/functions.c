@@ -205,12 +205,6 @@ void snd_py_functions_switch(const struct snd_py_way *way, const char *why)
 /* False with an exception set. */
 static bool prepare(const char *package, const char *library)
 {
-#ifdef Py_GIL_DISABLED
-    PyErr_SetString(
-        snd_py_error_class(),
-        "cannot record Python calls: free-threaded Python is not supported; use one with the GIL");
-    return false;
-#endif
     if (snd_py_functions_index < 0)
         snd_py_functions_index = snd_py_extra_index(NULL);
     if (snd_py_functions_index < 0) {
@@ -249,6 +243,7 @@ static PyObject *functions_start(PyObject *module, PyObject *args, PyObject *kwa
     probe.builtins = with_builtins != 0;
     probe.way = choose_way(probe.builtins);
     probe.switched = NULL;
+    snd_py_lock();
     snd_calls_start(open_frames                     ? SND_CALLS_EVENTS
                     : traced                        ? SND_CALLS_RANGES
                     : sonde_function_counters() > 0 ? SND_CALLS_COUNTERS
@@ -258,9 +253,12 @@ static PyObject *functions_start(PyObject *module, PyObject *args, PyObject *kwa
         bool is_code = PyCode_Check(module_code);
         snd_py_open_frames_start(is_code ? (PyCodeObject *)module_code : NULL);
     }
+    snd_py_unlock();
     if (!probe.way->start(probe.builtins)) {
+        snd_py_lock();
         snd_py_open_frames_stop();
         snd_calls_stop();
+        snd_py_unlock();
         return NULL;
     }
     Py_RETURN_NONE;
@@ -272,8 +270,10 @@ static PyObject *functions_stop(PyObject *module, PyObject *unused)
     (void)unused;
     if (snd_calls.on) {
         probe.way->stop();
+        snd_py_lock();
         snd_calls_stop();
         snd_py_open_frames_stop();
+        snd_py_unlock();
     }
     Py_RETURN_NONE;
 }
@@ -319,9 +319,14 @@ static PyObject *functions_session(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "Ip:functions_session", &number, &on))
         return NULL;
+    bool done = true;
+    snd_py_lock();
     if (!on)
         snd_calls_session_stop(number);
-    else if (!snd_calls_session_start(number))
+    else
+        done = snd_calls_session_start(number);
+    snd_py_unlock();
+    if (!done)
         return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
@@ -334,7 +339,10 @@ static PyObject *functions_split(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "Ip:functions_split", &number, &on))
         return NULL;
-    if (!snd_calls_session_split(number, on != 0 && snd_calls.on))
+    snd_py_lock();
+    bool done = snd_calls_session_split(number, on != 0 && snd_calls.on);
+    snd_py_unlock();
+    if (!done)
         return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
@@ -347,7 +355,9 @@ static PyObject *functions_forget(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "Ip:functions_forget", &number, &has))
         return NULL;
+    snd_py_lock();
     snd_calls_session_forget(number, has != 0);
+    snd_py_unlock();
     Py_RETURN_NONE;
 }
 
@@ -358,7 +368,9 @@ static PyObject *functions_owner(PyObject *module, PyObject *number)
     (void)module;
     if (PyErr_Occurred())
         return NULL;
+    snd_py_lock();
     snd_calls_set_owner((uint32_t)value);
+    snd_py_unlock();
     Py_RETURN_NONE;
 }
 

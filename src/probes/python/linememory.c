@@ -140,10 +140,25 @@ void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_
 
 /* ------------------------------------------------------------------------ the module */
 
+/* Allocations of threads that run at the same time cannot be distinguished yet. False with an exception set. */
+static bool is_supported(void)
+{
+#ifdef Py_GIL_DISABLED
+    PyErr_SetString(snd_py_error_class(),
+                    "cannot record the memory of lines in a Python without the "
+                    "interpreter lock; use one that has it");
+    return false;
+#else
+    return true;
+#endif
+}
+
 static PyObject *memory_start(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
+    if (!is_supported())
+        return NULL;
     snd_memory_start();
     sonde_metadata(snd_meta_key(SND_META_PYTHON_LINE_MEMORY), "Python's allocators, malloc");
     Py_RETURN_NONE;
@@ -163,6 +178,8 @@ static PyObject *memory_peak(PyObject *module, PyObject *function)
     struct snd_memory_thread *mine = &snd_memory_mine_;
 
     (void)module;
+    if (!is_supported())
+        return NULL;
     snd_memory_start();
     int64_t  outer = mine->peak_bytes, base = mine->net_bytes;
     uint64_t before = snd_memory_in_use();

@@ -74,23 +74,27 @@ static void announce(struct snd_line_table *table)
 {
     if (sonde_epoch() == 0 || table->code != table->owner)
         return;
+    note_source(table->code->co_filename);
+    snd_py_lock();
     if (table->epoch != sonde_epoch())
         snd_line_renew(table);
-    note_source(table->code->co_filename);
     uint32_t first = (uint32_t)table->code->co_firstlineno - table->first;
     if (table->wanted & SND_LINE_TIME)
         snd_line_place(table, first, SND_LINE_TIME);
     if (table->wanted & SND_LINE_MEMORY)
         snd_line_place(table, first, SND_LINE_MEMORY);
     snd_line_share_announce(table, first);
+    snd_py_unlock();
 }
 
 static bool set_wanted(struct snd_line_table *table)
 {
     uint32_t before = table->wanted;
 
+    snd_py_lock();
     table->wanted = (table->uses[0] ? SND_LINE_TIME : 0u) | (table->uses[1] ? SND_LINE_MEMORY : 0u);
     snd_line_set_more(table);
+    snd_py_unlock();
     if (before == table->wanted)
         return true;
     PyCodeObject *code = table->code;
@@ -128,8 +132,12 @@ static PyObject *lines_choose(PyObject *module, PyObject *args)
     uint32_t *uses = &table->uses[memory != 0];
     if (!more && *uses == 0)
         Py_RETURN_NONE;
-    if (session != 0 &&
-        !snd_line_share_choose(table, session, memory ? SND_LINE_MEMORY : SND_LINE_TIME, more != 0))
+    snd_py_lock();
+    bool shared = session == 0 ||
+                  snd_line_share_choose(table, session, memory ? SND_LINE_MEMORY : SND_LINE_TIME,
+                                        more != 0);
+    snd_py_unlock();
+    if (!shared)
         return PyErr_NoMemory();
     *uses += more ? 1u : UINT32_MAX;
     if (!set_wanted(table))

@@ -219,8 +219,10 @@ static PyObject *lines_owner(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "pI:lines_owner", &memory, &number))
         return NULL;
+    snd_py_lock();
     owners[memory != 0] = number;
     snd_line_tell_owners(true);
+    snd_py_unlock();
     Py_RETURN_NONE;
 }
 
@@ -237,7 +239,10 @@ static PyObject *lines_split(PyObject *module, PyObject *args)
     struct snd_line_table *table = snd_line_table_get(code, owner);
     if (!table)
         return NULL;
-    if (!split(table, number, memory ? SND_LINE_MEMORY : SND_LINE_TIME, on != 0))
+    snd_py_lock();
+    bool done = split(table, number, memory ? SND_LINE_MEMORY : SND_LINE_TIME, on != 0);
+    snd_py_unlock();
+    if (!done)
         return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
@@ -252,8 +257,10 @@ static PyObject *lines_forget(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!Ip:lines_forget", &PyCode_Type, &code, &number, &has))
         return NULL;
     struct snd_line_table *table = snd_line_index < 0 ? NULL : snd_py_extra(code, snd_line_index);
+    snd_py_lock();
     if (table)
         forget(table, number, has != 0);
+    snd_py_unlock();
     Py_RETURN_NONE;
 }
 

@@ -92,6 +92,7 @@ struct snd_line_thread *snd_line_thread_new(void)
  */
 void snd_line_give_up(const struct snd_line_table *table)
 {
+    snd_py_lock();
     pthread_mutex_lock(&threads.lock);
     for (struct snd_line_thread *one = threads.all; one; one = one->next) {
         struct snd_line_run *kept = one->base;
@@ -101,6 +102,7 @@ void snd_line_give_up(const struct snd_line_table *table)
         one->top = kept - 1;
     }
     pthread_mutex_unlock(&threads.lock);
+    snd_py_unlock();
 }
 
 void snd_line_tables_renew(void)

@@ -6,7 +6,26 @@
 struct callback {
     PyObject_HEAD
     vectorcallfunc call;
+#ifdef Py_GIL_DISABLED
+    vectorcallfunc      inner;
+    struct snd_py_tool *tool;
+#endif
 };
+
+#ifdef Py_GIL_DISABLED
+/* One event at a time, whichever threads they are of; none after the tool was dropped. */
+static PyObject *call_locked(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
+{
+    struct callback *callback = (struct callback *)self;
+    PyObject        *result = Py_None;
+
+    snd_py_lock();
+    if (callback->tool->live)
+        result = callback->inner(self, args, count, names);
+    snd_py_unlock();
+    return result;
+}
+#endif
 
 static PyTypeObject callback_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "sonde._python.callback",
@@ -38,6 +57,7 @@ bool snd_py_tool_take(struct snd_py_tool *tool)
             Py_INCREF(monitoring);
             tool->monitoring = monitoring;
             tool->number = tool->numbers[i];
+            tool->live = true;
             tool->events = 0;
             return true;
         }
@@ -74,7 +94,13 @@ long snd_py_tool_on(struct snd_py_tool *tool, const char *event, vectorcallfunc 
 
     if (!callback)
         return -1;
+#ifdef Py_GIL_DISABLED
+    callback->call = call_locked;
+    callback->inner = function;
+    callback->tool = tool;
+#else
     callback->call = function;
+#endif
     bool done = set_callback(tool, number, (PyObject *)callback);
     Py_DECREF(callback);
     if (!done)
@@ -101,6 +127,9 @@ void snd_py_tool_drop(struct snd_py_tool *tool)
 
     if (!tool->monitoring)
         return;
+    snd_py_lock();
+    tool->live = false;
+    snd_py_unlock();
     PyErr_Fetch(&error[0], &error[1], &error[2]);
     if (!snd_py_tool_set_events(tool, 0))
         PyErr_Clear();

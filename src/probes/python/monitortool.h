@@ -24,6 +24,7 @@ struct snd_py_tool {
      * asking, and must still work. */
     int       numbers[SND_PY_TOOL_NUMBERS];
     PyObject *monitoring; /* sys.monitoring; NULL: it has no number now */
+    bool      live; /* events are passed on: other threads may have some after it was dropped */
     int       number;
     long      events; /* that have callbacks, a bit each */
 };

@@ -120,12 +120,14 @@ PyObject *snd_py_collection(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "sO:collection", &phase, &info))
         return NULL;
+    snd_py_lock();
     struct snd_calls_thread *t = snd_calls.on ? snd_calls_mine(false) : NULL;
     uint32_t                 number = t ? snd_calls_function(&name) : 0;
     if (number != 0 && strcmp(phase, "start") == 0)
         snd_calls_enter(t, number, &name, false);
     else if (number != 0)
         snd_calls_leave_key(t, &name);
+    snd_py_unlock();
     Py_RETURN_NONE;
 }
 

@@ -215,6 +215,9 @@ PyMODINIT_FUNC PyInit__core(void)
 
     if (!module)
         return NULL;
+#ifdef Py_GIL_DISABLED
+    PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
     core_error = PyErr_NewExceptionWithDoc(
         "sonde.Error", "A trace could not be read or written; see `status` and `os_error`.", NULL,
         NULL);

@@ -49,5 +49,10 @@ PyMODINIT_FUNC PyInit__python(void)
 
     if (module && fill(module) != 0)
         Py_CLEAR(module);
+    snd_py_lock_init();
+#ifdef Py_GIL_DISABLED
+    if (module)
+        PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
     return module;
 }

@@ -282,5 +282,9 @@ PyMODINIT_FUNC PyInit__record(void)
             module = NULL;
         }
     }
+#ifdef Py_GIL_DISABLED /* what the recorder has is made for any number of threads */
+    if (module)
+        PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
     return module;
 }
