@@ -249,6 +249,7 @@ static void make_table(struct snd_mapped_file *file)
     file->has_table = true;
     if (file->is_raw || !open_image(file, &image))
         return;
+    file->entry = image.head.e_entry;
     add_section(file, &image, ".eh_frame");
     if (file->table.count <
         64) /* as good as none: programs of Go have one of the C library's start */
@@ -262,6 +263,13 @@ const struct snd_unwind_row *snd_mapped_row(struct snd_mapped_file *file, uint64
     if (!file->has_table)
         make_table(file);
     return snd_unwind_table_find(&file->table, address);
+}
+
+bool snd_mapped_is_start(const struct snd_mapped_file *file, uint64_t address)
+{
+    enum { START_SIZE = 64 }; /* the loader's is the longest: 61 bytes */
+
+    return file->entry != 0 && address >= file->entry && address - file->entry < START_SIZE;
 }
 
 uint64_t snd_mapped_address(const struct snd_mapped_file *file, const struct snd_mapping *m,

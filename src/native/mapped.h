@@ -28,6 +28,7 @@ struct snd_mapped_file {
     bool                    is_raw;    /* addresses are those of the process */
     bool                    is_python; /* an interpreter, or its library */
     bool                    has_table;
+    uint64_t                entry; /* where it starts as a program, once it has a table; or 0 */
     struct snd_unwind_table table;
     uint32_t                name, id; /* strings of the recording; 0: not yet */
 };
@@ -71,6 +72,8 @@ bool snd_mappings_read(struct snd_mappings *mappings, struct snd_mapped_files *f
 /* The file's own address of one in a mapping of it. */
 uint64_t snd_mapped_address(const struct snd_mapped_file *file, const struct snd_mapping *mapping,
                             uint64_t address);
+/* Whether it is in the first instructions of the program or loader; known once a row was asked for. */
+bool snd_mapped_is_start(const struct snd_mapped_file *file, uint64_t address);
 /* How to get from there to the caller; NULL: nothing is known of it. */
 const struct snd_unwind_row *snd_mapped_row(struct snd_mapped_file *file, uint64_t address);
 

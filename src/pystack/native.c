@@ -13,6 +13,8 @@
 #define NOBODY UINT32_MAX  /* of a native frame: it is not shown */
 #define EVAL "_PyEval_EvalFrameDefault"
 
+static const char gap_text[] = "(no unwind data)"; /* stands for frames that were not found */
+
 struct snd_native {
     uint64_t       eval, eval_end;          /* the evaluation loop's function */
     const void    *interpreter;             /* where the file that has it is loaded */
@@ -20,6 +22,7 @@ struct snd_native {
     struct snd_map stacks;                  /* (parent, frame) to id */
     uint32_t       callers[SND_NATIVE_MAX]; /* by native frame: the Python frame that called it */
     size_t         left;                    /* native frames that have not been put yet */
+    uint32_t       gap;                     /* the Python frame that called what was not found */
 };
 
 /* ------------------------------------------------------------------- making */
@@ -101,6 +104,21 @@ static bool has_loop(const struct snd_native *n, const struct snd_py_stack *stac
     return false;
 }
 
+/*
+ * The loop of Python frame `first` is not among the native frames from `at` on. If the walk broke off,
+ * the last of them has callers that were not found, of which the loop is one.
+ */
+static bool match_gap(struct snd_native *n, const struct snd_py_stack *stack, size_t at,
+                      uint32_t first)
+{
+    if (!stack->native_broken || at == stack->native_count || has_loop(n, stack, at))
+        return false;
+    for (; at < stack->native_count; at++)
+        n->callers[at] = first;
+    n->gap = first;
+    return true;
+}
+
 bool snd_native_match(struct snd_native *n, const struct snd_py_stack *stack)
 {
     size_t   at = 0;    /* native frames before it have their callers */
@@ -108,6 +126,7 @@ bool snd_native_match(struct snd_native *n, const struct snd_py_stack *stack)
     bool     by_name = false;
 
     n->left = stack->native_count;
+    n->gap = NOBODY;
     for (size_t i = 0; i < stack->native_count; i++)
         n->callers[i] = NOBODY;
     for (size_t i = 0; i < stack->count; i++) {
@@ -119,7 +138,7 @@ bool snd_native_match(struct snd_native *n, const struct snd_py_stack *stack)
         while (loop < stack->native_count && !is_loop_of(n, stack, loop, entry))
             loop++;
         if (loop == stack->native_count && !(stack->native_count > 0 && is_beyond(stack, entry)))
-            return false;
+            return match_gap(n, stack, at, first);
         for (; at < loop; at++)
             n->callers[at] = first;
         if (loop == stack->native_count)
@@ -191,11 +210,26 @@ static uint32_t find_stack(struct snd_native *n, const struct snd_recorder *reco
     return id;
 }
 
+static uint32_t put_gap(struct snd_native *n, const struct snd_recorder *recorder, uint32_t id)
+{
+    struct snd_key key = { 0, 0, 0 }; /* no function is there */
+    uint32_t       frame;
+
+    if (!snd_map_get(&n->frames, key, &frame)) {
+        frame = recorder->native(recorder->intern(gap_text, sizeof gap_text - 1),
+                                 recorder->intern("", 0));
+        snd_map_put(&n->frames, key, frame);
+    }
+    return find_stack(n, recorder, id, frame);
+}
+
 uint32_t snd_native_stack(struct snd_native *n, const struct snd_recorder *recorder,
                           const struct snd_py_stack *stack, size_t at, uint32_t id)
 {
     uint32_t before = 0;
 
+    if (n->gap == at)
+        id = put_gap(n, recorder, id);
     for (; n->left > 0; n->left--) {
         size_t i = n->left - 1;
         if (n->callers[i] == NOBODY || n->callers[i] >= stack->count)

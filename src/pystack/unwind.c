@@ -275,7 +275,7 @@ void snd_unwind(struct snd_unwind *u, const void *context, struct snd_py_stack *
     u->pid = getpid();
     u->stack.from = u->stack.to = 0;
     stack->native_count = 0;
-    stack->native_cut = false;
+    stack->native_cut = stack->native_broken = false;
     for (bool more = pc != 0; more;) {
         uint64_t sp = u->registers[SND_CFI_SP];
         if (stack->native_count == SND_NATIVE_MAX) {
@@ -289,6 +289,7 @@ void snd_unwind(struct snd_unwind *u, const void *context, struct snd_py_stack *
         stack->native[stack->native_count++] =
             (struct snd_native_frame){ pc, found ? u->cfi.function : 0, sp };
         before = sp;
+        stack->native_broken = !found;
         called = found && !u->cfi.is_signal;
         more = found && go_out(u, &pc);
     }

@@ -30,7 +30,7 @@ bool snd_unwind_init(void);
 
 /*
  * Fills stack->native from a handler's third argument. native_cut: there may be more than
- * SND_NATIVE_MAX frames.
+ * SND_NATIVE_MAX frames. native_broken: code without unwind data has callers that are not found.
  */
 void snd_unwind(struct snd_unwind *unwind, const void *context, struct snd_py_stack *stack);
 

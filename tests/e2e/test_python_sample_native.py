@@ -67,6 +67,32 @@ def test_a_library_s_function_is_called_by_the_right_function(tmp_path):
     pytest.fail(f"{share} {ledger(tmp_path / 't.sonde')}")
 
 
+def test_code_without_unwind_data_is_a_leaf_behind_a_gap(tmp_path):
+    """As MKL's kernels: where it is called from cannot be found, where it runs is known."""
+    (tmp_path / "bare.c").write_text("void without_tables(long n) { for (volatile long i = 0; i < n; i++) ; }\n")
+    built = subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables",
+                            "-fomit-frame-pointer", tmp_path / "bare.c", "-o", tmp_path / "bare.so"], capture_output=True)
+    if built.returncode != 0:
+        pytest.skip("no compiler")
+    for attempt in range(4):  # a thread that is not let run does not answer
+        run(tmp_path, """
+            import ctypes, os, time, sonde
+            bare = ctypes.CDLL(os.path.abspath("bare.so")).without_tables
+            def calls_it():
+                bare(ctypes.c_long(2_000_000))
+            with sonde.sample(hz=500, native=True) as seen:
+                end = time.time() + 1.5
+                while time.time() < end: calls_it()
+            seen.save("t.sonde")
+            """)
+        found = on_cpu(tmp_path, "calls_it")
+        inside = [s for s in found if s["functions"][0] == "without_tables"]
+        assert all(s["functions"][:3] == ["without_tables", "(no unwind data)", "calls_it"] for s in inside), inside[:3]
+        if time_of(inside) > 0.8 * time_of(found):
+            return
+    pytest.fail(f"{time_of(inside)} of {time_of(found)} ns have the function that ran: {ledger(tmp_path / 't.sonde')}")
+
+
 def test_what_calls_back_lies_between(tmp_path):
     """The C library's qsort() calls a Python function: Python, native, Python."""
     run(tmp_path, """

@@ -128,6 +128,29 @@ static void test_cut(void **state)
     assert_string_equal(put_at(0), "abs ");
 }
 
+/* Code without unwind data: what was found is put behind a frame for what was not. */
+static void test_broken(void **state)
+{
+    (void)state;
+    fill();
+    stack.native_count = 1;
+    stack.native_broken = true;
+    assert_true(snd_native_match(native, &stack));
+    assert_string_equal(put_at(2), "");
+    assert_string_equal(put_at(1), "");
+    assert_string_equal(put_at(0), "(no unwind data) abs ");
+    snd_native_clear(native);
+    stack.native_count = 4; /* further out than the first loop */
+    assert_true(snd_native_match(native, &stack));
+    assert_string_equal(put_at(2), "(no unwind data) div mblen ");
+    assert_string_equal(put_at(1), "");
+    stack.native_count = 0;
+    assert_false(snd_native_match(native, &stack));
+    stack.native_broken = false;
+    stack.native_count = 1;
+    assert_false(snd_native_match(native, &stack));
+}
+
 /* Each name is asked for once, until the recording is another one. */
 static void test_known(void **state)
 {
@@ -150,6 +173,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_between, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unmatched, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cut, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_broken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_known, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,7 @@ enum snd_py_read snd_interrupt_read(void *user, uint32_t tid, uint64_t state,
     memcpy(stack->frames, question.stack.frames, stack->count * sizeof stack->frames[0]);
     stack->native_count = question.stack.native_count;
     stack->native_cut = question.stack.native_cut;
+    stack->native_broken = question.stack.native_broken;
     memcpy(stack->native, question.stack.native, stack->native_count * sizeof stack->native[0]);
     enum snd_py_read read = question.read;
     __atomic_store_n(&question.phase, IDLE, __ATOMIC_RELEASE);
