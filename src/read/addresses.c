@@ -2,7 +2,8 @@
 /*
  * read/addresses.c - frames of native code that are known by their address alone.
  *
- * Without a symbol such a frame is named after its file: "libm.so.6+0x1c".
+ * Without a symbol such a frame is named after its file: "libm.so.6+0x1c". Code that a compiler made
+ * at run time and told nobody of is one thing, wherever it lies.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,6 +35,22 @@ static struct snd_text base_name(const struct sonde_trace *trace, const struct s
     return text;
 }
 
+static bool has_ends(struct snd_text text, const char *begin, const char *end)
+{
+    size_t first = strlen(begin), last = strlen(end);
+
+    return text.length >= first + last && memcmp(text.bytes, begin, first) == 0 &&
+           memcmp(text.bytes + text.length - last, end, last) == 0;
+}
+
+/* What the address of a frame says nothing of; NULL: its file and the address name it. */
+static const char *find_class(struct snd_text file)
+{
+    if (has_ends(file, "perf-", ".map") || has_ends(file, "[anon", "]"))
+        return "[unnamed JIT code]";
+    return has_ends(file, "[unknown]", "") ? "[unknown]" : NULL;
+}
+
 bool snd_addresses_name(struct sonde_trace *trace, struct snd_process *process)
 {
     struct snd_tables *t = &process->tables;
@@ -47,11 +64,13 @@ bool snd_addresses_name(struct sonde_trace *trace, struct snd_process *process)
         if (!is_address(&t->frames[i]))
             continue;
         struct snd_text file = base_name(trace, process, t->frames[i].file);
-        size_t          kept = file.length < SHOWN_MAX ? file.length : SHOWN_MAX;
+        const char *class = find_class(file);
+        size_t kept = file.length < SHOWN_MAX ? file.length : SHOWN_MAX;
         memcpy(shown, file.bytes, kept);
-        int more = snprintf(shown + kept, sizeof shown - kept, "+0x%" PRIx64, t->frames[i].address);
-        if (!snd_table_add_string(trace, process, shown, kept + (size_t)more,
-                                  &t->frames[i].function))
+        int length = class ? snprintf(shown, sizeof shown, "%s", class)
+                           : (int)kept + snprintf(shown + kept, sizeof shown - kept, "+0x%" PRIx64,
+                                                  t->frames[i].address);
+        if (!snd_table_add_string(trace, process, shown, (size_t)length, &t->frames[i].function))
             return false;
     }
     return true;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "read/reader.h"
+
 static bool is_each(enum snd_meta meta)
 {
     static const bool each[] = {
@@ -50,6 +52,43 @@ bool snd_meta_find(const struct sonde_trace *trace, uint32_t process, enum snd_m
         return true;
     *value = (struct sonde_text){ "", 0 };
     return false;
+}
+
+/* The process of the same session with this pid; UINT32_MAX: there is none. */
+static uint32_t find_pid(const struct sonde_trace *trace, const struct snd_process *like,
+                         uint32_t pid)
+{
+    for (uint32_t i = 0; pid != 0 && i < trace->process_count; i++) {
+        const struct snd_process *p = &trace->processes[i];
+        if (p->shown.pid == pid &&
+            memcmp(p->header.session, like->header.session, sizeof p->header.session) == 0)
+            return i;
+    }
+    return UINT32_MAX;
+}
+
+/* One without a file of its own, whose parent is not known, is of the file that has its samples. */
+static uint32_t find_host(const struct sonde_trace *trace, uint32_t process)
+{
+    const struct snd_process *guest = &trace->processes[process];
+
+    for (uint32_t i = 0; guest->is_guest && i < trace->process_count; i++)
+        if (!trace->processes[i].is_guest &&
+            trace->processes[i].first_thread == guest->first_thread)
+            return i;
+    return process;
+}
+
+uint32_t snd_meta_root(const struct sonde_trace *trace, uint32_t process)
+{
+    for (uint32_t steps = 0; steps < trace->process_count; steps++) {
+        const struct snd_process *p = &trace->processes[process];
+        uint32_t                  parent = find_pid(trace, p, p->shown.parent_pid);
+        if (parent == UINT32_MAX)
+            break;
+        process = parent;
+    }
+    return find_host(trace, process);
 }
 
 struct sonde_text snd_meta_command(const struct sonde_trace *trace, uint32_t process)

@@ -26,6 +26,12 @@ bool snd_meta_next(const struct sonde_trace *trace, uint32_t process, enum snd_m
 bool snd_meta_find(const struct sonde_trace *trace, uint32_t process, enum snd_meta meta,
                    struct sonde_text *value);
 
+/*
+ * The process of the run that this one descends from, as far as the trace tells, and that is the
+ * recording's own: whose command line was given.
+ */
+uint32_t snd_meta_root(const struct sonde_trace *trace, uint32_t process);
+
 /* The command line of a process; where it has none, the path of its program. */
 struct sonde_text snd_meta_command(const struct sonde_trace *trace, uint32_t process);
 

@@ -65,6 +65,65 @@ def test_a_chain_of_frame_pointers_that_ends_is_whole(tmp_path, build):
     assert ledger.get("broken_stacks", 0) < 0.1 * samples  # the program's start, before it has a frame
 
 
+def test_a_stack_that_begins_in_the_loader_is_whole(tmp_path):
+    """Constructors of libraries: called by the loader's _start, of which no table says that nobody calls it."""
+    (tmp_path / "early.c").write_text(
+        "#include <time.h>\n__attribute__((constructor)) static void early(void)\n"
+        "{ for (clock_t end = clock() + CLOCKS_PER_SEC / 2; clock() < end;) ; }\n")
+    (tmp_path / "main.c").write_text("int main(void) { return 0; }\n")
+    subprocess.run("gcc -O1 -g -shared -fPIC early.c -o libearly.so && "
+                   "gcc main.c -o main -Wl,--no-as-needed -L. -learly -Wl,-rpath,$PWD", shell=True, check=True, cwd=tmp_path)
+    assert sonde("run", "-q", "-o", tmp_path / "t.sonde", "--", tmp_path / "main").returncode == 0
+    totals = read_json("report", tmp_path / "t.sonde", "--view", "samples", "--json")["totals"]
+    ledger = {row["key"]: row["count"] for row in
+              read_json("report", tmp_path / "t.sonde", "--view", "ledger", "--json")["rows"]}
+    assert totals["samples"] > 20 and ledger.get("broken_stacks", 0) < 0.1 * totals["samples"], (totals, ledger)
+
+
+JIT = """\
+#include <string.h>
+#include <sys/mman.h>
+int main(void)
+{
+    /* mov ecx, 4000000; dec ecx; jnz; ret: at 200 places, as a compiler at run time puts them */
+    static const unsigned char code[] = { 0xb9, 0x00, 0x09, 0x3d, 0x00, 0xff, 0xc9, 0x75, 0xfc, 0xc3 };
+    unsigned char *page = mmap(0, 1 << 16, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int i = 0; i < 200; i++) {
+        memcpy(page + i * 64, code, sizeof code);
+        ((void (*)(void))(page + i * 64))();
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the code is for x86-64")
+def test_unnamed_code_of_a_jit_is_one_row(tmp_path):
+    (tmp_path / "jit.c").write_text(JIT)
+    subprocess.run(["gcc", "-O1", "jit.c", "-o", "jit"], check=True, cwd=tmp_path)
+    assert sonde("run", "-q", "-o", tmp_path / "t.sonde", "--", tmp_path / "jit").returncode == 0
+    rows = read_json("report", tmp_path / "t.sonde", "--view", "functions", "--json")["rows"]
+    made = [row for row in rows if "JIT" in str(row)]
+    assert len(made) == 1 and not [row for row in rows if "+0x" in str(row) and "perf-" in str(row)], rows
+
+
+def test_programs_are_named(tmp_path):
+    """That of the run is the one that was given, whichever process has the first sample; the others by process."""
+    (tmp_path / "leader.c").write_text("#include <time.h>\n#include <unistd.h>\n#include <sys/wait.h>\n"
+                                       "int main(int n, char **v) { if (n > 1) {\n"
+                                       "    if (fork() == 0) execl(v[1], \"follower\", (char *)0);\n"
+                                       "    wait(0); return 0; }\n"
+                                       "    for (clock_t end = clock() + CLOCKS_PER_SEC / 5; clock() < end;) ; return 0; }\n")
+    for name in "leader", "follower":
+        subprocess.run(["gcc", "-O1", "leader.c", "-o", name], check=True, cwd=tmp_path)
+    assert sonde("run", "-q", "-o", tmp_path / "t.sonde", "--", tmp_path / "leader", tmp_path / "follower").returncode == 0
+    for options in (), ("--group-by", "process"):
+        text = sonde("report", tmp_path / "t.sonde", "--view", "samples", *options).stdout.decode()
+        program = re.search(r"Program: (.*)", text)[1]
+        assert program.startswith(f"{tmp_path}/leader"), text
+    assert "follower" in re.findall(r"^Process \d+ (\w+): 1 thread", text, re.M), text
+
+
 def test_the_duration_is_that_of_the_recording(tmp_path):
     """A program that waits most of the time has samples of a moment only."""
     sleeper = tmp_path / "sleeper.c"

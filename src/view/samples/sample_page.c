@@ -125,8 +125,9 @@ static void put_banner(const struct snd_doc *doc, const struct whole *whole, str
 {
     const struct sonde_sample_thread *first = sonde_samples_thread(snd_samples_data(doc)->samples,
                                                                    0);
-    uint32_t process = sonde_trace_thread(doc->trace, first->thread)->process;
-    time_t   start = (time_t)(sonde_trace_process(doc->trace, process)->start_real_ns / 1000000000);
+    uint32_t                          process = snd_meta_root(doc->trace,
+                                                              sonde_trace_thread(doc->trace, first->thread)->process);
+    time_t start = (time_t)(sonde_trace_process(doc->trace, process)->start_real_ns / 1000000000);
     struct tm           local;
     char                when[16] = "", number[SND_NUMBER_MAX];
     struct sonde_buffer text = { 0 };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/plural.h"
+#include "read/metadata.h"
 #include "view/render/format.h"
 #include "view/samples/sample_page.h"
 
@@ -125,7 +126,7 @@ static const struct sonde_thread *thread_of(const struct page                *pa
     return sonde_trace_thread(page->doc->trace, t->thread);
 }
 
-/* "Thread 4244 worker of process 4242: ..", "Process 4242: 3 threads, ..". */
+/* "Thread 4244 worker of process 4242: ..", "Process 4242 nginx: 3 threads, ..". */
 static void put_heading(struct page *page, const struct sonde_sample_thread *t, bool is_process)
 {
     const struct sonde_thread *thread = thread_of(page, t);
@@ -133,9 +134,12 @@ static void put_heading(struct page *page, const struct sonde_sample_thread *t, 
     struct sonde_buffer        name = { 0 };
     char                       cpu[SND_NUMBER_MAX], idle[SND_NUMBER_MAX];
 
-    snd_format_text(&name, thread->name.bytes, thread->name.length);
+    struct sonde_text called = is_process ? snd_meta_title(page->doc->trace, thread->process)
+                                          : thread->name;
+    snd_format_text(&name, called.bytes, called.length);
     if (is_process)
-        snd_out_format(page->out, "Process %" PRIu32 ": %" PRIu32 " %s", pid, t->threads,
+        snd_out_format(page->out, "Process %" PRIu32 "%s%s: %" PRIu32 " %s", pid,
+                       name.length ? " " : "", snd_buf_string(&name), t->threads,
                        t->threads == 1 ? "thread" : "threads");
     else
         snd_out_format(page->out, "Thread %" PRIu32 "%s%s of process %" PRIu32, thread->tid,
