@@ -57,7 +57,13 @@ static void after_fork_in_child(void)
     holds_locks = false;
 }
 
-__attribute__((constructor)) static void load(void)
+/*
+ * Before the constructors of a program that has this library in it, and after its destructors, as it is
+ * where the library is shared: what they mark is recorded.
+ */
+#define FIRST_AND_LAST 101 /* of those that are not the compiler's own */
+
+__attribute__((constructor(FIRST_AND_LAST))) static void load(void)
 {
     struct sonde_options options;
 
@@ -118,7 +124,7 @@ static void leave_plugin(void)
     }
 }
 
-__attribute__((destructor)) static void unload(void)
+__attribute__((destructor(FIRST_AND_LAST))) static void unload(void)
 {
     if (!before_late_end)
         end();

@@ -7,7 +7,7 @@
 /* Of the program or library that this code was linked into; a static program may have none. */
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden"))); /* NOLINT: its name */
 
-static bool process_ends;
+static bool process_ends, library_ends;
 
 /* The linker gives DT_DEBUG to programs alone. */
 bool snd_unload_is_possible(void)
@@ -26,10 +26,13 @@ static void note_exit(void)
     process_ends = true;
 }
 
-/*
- * exit() calls this before the destructors of libraries. dlclose() calls it too, but after those
- * that were declared as such: the C runtime's own destructor, the last of them, does.
- */
+/* A destructor of the usual rank: before that of the C runtime, which calls note_exit() in dlclose(). */
+__attribute__((destructor)) static void note_end(void)
+{
+    library_ends = !process_ends;
+}
+
+/* exit() calls it before the destructors of libraries. */
 void snd_unload_init(void)
 {
     if (snd_unload_is_possible() && atexit(note_exit) != 0)
@@ -38,5 +41,5 @@ void snd_unload_init(void)
 
 bool snd_unload_is_now(void)
 {
-    return snd_unload_is_possible() && !process_ends;
+    return snd_unload_is_possible() && library_ends;
 }

@@ -20,7 +20,7 @@ bool snd_unload_is_possible(void);
 /* Once, while the library is loaded: so that its end can be told from that of the process. */
 void snd_unload_init(void);
 
-/* In a destructor: whether it is dlclose() that runs it, and no other code of the library runs. */
+/* In a destructor of a late rank: whether it is dlclose() that runs it, and no other code does. */
 bool snd_unload_is_now(void);
 
 #endif

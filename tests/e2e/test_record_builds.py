@@ -63,6 +63,15 @@ def test_a_static_program_records(tmp_path):
         assert ranges(tmp_path / "run.sonde") == {"range": 3000}
 
 
+@pytest.mark.parametrize("how", ["static", "shared"])
+def test_constructors_and_destructors_are_recorded(tmp_path, how):
+    more = ["-static", *flags("--static", "--cflags", "--libs")] if how == "static" else [
+        *flags("--cflags", "--libs"), f"-Wl,-rpath,{flags('--variable=libdir')[0]}"]
+    program = build("cc", PROGRAMS / "early.c", tmp_path / "early", *more)
+    subprocess.run([SONDE, "run", "-q", "-o", tmp_path / "x.sonde", "--", program], check=True, timeout=60)
+    assert ranges(tmp_path / "x.sonde") == {"constructor": 1, "main": 1, "destructor": 1}
+
+
 @pytest.mark.parametrize("how", ["recording", "stopped", "threads", "exit"])
 def test_a_plugin_with_the_recorder_in_it_can_be_unloaded(tmp_path, how):
     """Unloaded and loaded again, the recording open or not, threads that marked ending later or at that moment."""
