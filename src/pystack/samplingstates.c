@@ -11,6 +11,8 @@ static uint32_t tell_state(struct snd_sampling *s, struct snd_sampling_thread *t
     t->blocked = !snd_task_is_running(&t->task, &futex);
     if (!t->blocked)
         return SONDE_SAMPLED_ON_CPU | (holds ? SONDE_SAMPLED_GIL : 0u);
+    if ((holds || futex != 0) && snd_task_is_stopped(&t->task))
+        return 0; /* it neither uses the lock nor waits for it */
     if (holds)
         return SONDE_SAMPLED_GIL;
     return futex != 0 && snd_python_is_gil(&s->python, snd_sampling_interp_(s, t), futex)

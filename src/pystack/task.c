@@ -113,6 +113,14 @@ static bool is_running_by_stat(const struct snd_task *task)
     return letter && *letter == 'R';
 }
 
+bool snd_task_is_stopped(const struct snd_task *task)
+{
+    char        text[512];
+    const char *letter = read_stat(task, text, sizeof text);
+
+    return letter && (*letter == 'T' || *letter == 't');
+}
+
 /* Half the price of "status", which has more than the first 31 of them. */
 bool snd_task_blocks(const struct snd_task *task, int number)
 {

@@ -36,6 +36,9 @@ bool snd_task_cpu_ns(struct snd_task *task, uint64_t *ns);
  */
 bool snd_task_is_running(struct snd_task *task, uint64_t *futex);
 
+/* Is it stopped, by a signal or a debugger? */
+bool snd_task_is_stopped(const struct snd_task *task);
+
 /* Does it block the signal `number`, 1 to 31? False if the kernel does not show it. */
 bool snd_task_blocks(const struct snd_task *task, int number);
 

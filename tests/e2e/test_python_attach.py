@@ -286,6 +286,29 @@ def test_idle_threads_are_told_apart(tmp_path, python, include):
     assert idle < 0.1 * whole
 
 
+STOPPED = """
+def spin():
+    while True: pass
+print("ready", flush=True)
+spin()
+"""
+
+
+@pytest.mark.parametrize("python, include", own_interpreter())
+def test_a_stopped_process_is_idle(tmp_path, python, include):
+    """It has the interpreter's lock in hand, and does nothing with it."""
+    with Program(python, tmp_path, STOPPED) as program:
+        time.sleep(0.2)
+        os.kill(program.pid, signal.SIGSTOP)
+        try:
+            attach(program.pid, tmp_path / "t.sonde", "--sample", 100, "--duration", 1)
+        finally:
+            os.kill(program.pid, signal.SIGCONT)
+    found = [s for s in samples(tmp_path / "t.sonde") if "spin" in s["functions"]]
+    idle = sum(s["covered_ns"] for s in found if s["state"] == 0)
+    assert idle > 0.9 * sum(s["covered_ns"] for s in found) > 0, found[:5]
+
+
 @pytest.mark.alone
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make a PID namespace")
 @pytest.mark.parametrize("python, include", own_interpreter())
