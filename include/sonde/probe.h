@@ -65,6 +65,7 @@ enum sonde_tally_kind {
     SONDE_TALLY_COUNTERS_READ = 15,     /* the recorder's own */
     SONDE_TALLY_SAMPLER_GAPS = 16,      /* key, other 0 */
     SONDE_TALLY_STACK_COUNTERS = 17,    /* key: a stack; other: a counter's number */
+    SONDE_TALLY_NATIVE_RESTS = 18,      /* key, other 0 */
 };
 /* A kind as counted by one session, 1..65535; readers show those of 0. */
 #define SONDE_TALLY_OF(kind, session) \

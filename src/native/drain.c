@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "native/resolve.h"
+#include "native/rests.h"
 #include "base/recorderlib.h"
 
 /* --------------------------------------------------------------------- clocks */
@@ -170,13 +171,13 @@ static uint32_t thread_id(struct snd_drain *d, struct snd_seen_thread *thread, u
     return thread->id;
 }
 
-static void write_sample(struct snd_drain *d, struct snd_seen_thread *thread, uint32_t stack,
-                         uint64_t ns, uint64_t covered, uint32_t state)
+void snd_drain_write(struct snd_drain *d, struct snd_seen_thread *thread, uint32_t stack,
+                     uint64_t ns, uint64_t covered, uint32_t state)
 {
     const struct snd_seen_process *process = snd_observed_process(&d->observed, thread->pid);
     struct sonde_sample            sample = {
                    .stack = stack,
-                   .thread = thread_id(d, thread, process ? process->parent : 0,
+                   .thread = thread_id(d, thread, process ? process->parent : thread->parent,
                             ns > covered ? ns - covered : ns),
                    .state = state | SONDE_SAMPLED_NATIVE,
                    .samples = 1,
@@ -242,8 +243,10 @@ static void on_sample(struct snd_drain *d, const struct perf_event_header *recor
         return;
     }
     count(d, SND_NATIVE_SAMPLES, 1);
-    if (!is_counter)
-        write_sample(d, thread, stack, s.ns, d->perf->period_ns, SONDE_SAMPLED_ON_CPU);
+    if (!is_counter) {
+        thread->sampled_ns += d->perf->period_ns;
+        snd_drain_write(d, thread, stack, s.ns, d->perf->period_ns, SONDE_SAMPLED_ON_CPU);
+    }
 }
 
 /* From when it left its processor: idle, as the states have it. */
@@ -252,7 +255,7 @@ static void end_wait(struct snd_drain *d, struct snd_seen_thread *thread, uint64
     if (thread->waits_ns == 0 || ns <= thread->waits_ns)
         return;
     count_waits(d, SND_NATIVE_WAITS_COUNT, 1);
-    write_sample(d, thread, thread->waits_at, ns, ns - thread->waits_ns, 0);
+    snd_drain_write(d, thread, thread->waits_at, ns, ns - thread->waits_ns, 0);
     thread->waits_ns = 0;
 }
 
@@ -365,9 +368,13 @@ static void on_task(struct snd_drain *d, const struct perf_event_header *record)
         count(d, SND_NATIVE_OTHER_RIGHTS, 1);
     }
     uint32_t at;
-    if (snd_map_get(&d->observed.by_tid, (struct snd_key){ ids[0], ids[2], 0 }, &at) &&
-        d->observed.threads[at].id != 0)
-        d->recorder.ended(d->observed.threads[at].id, raw_at(d, ns));
+    if (snd_map_get(&d->observed.by_tid, (struct snd_key){ ids[0], ids[2], 0 }, &at)) {
+        struct snd_seen_thread *thread = &d->observed.threads[at];
+        if (thread->id != 0)
+            d->recorder.ended(thread->id, raw_at(d, ns));
+        snd_rests_exit(d, thread, process,
+                       process && process->is_python && samples_itself(d, process), ns);
+    }
     snd_observed_exit(&d->observed, ids[0], ids[2]);
     snd_stack_events_exit(&d->events, ids[2]);
 }
@@ -391,7 +398,7 @@ static void take(void *user, const struct perf_event_header *record, uint64_t ns
         { PERF_RECORD_SAMPLE, on_sample }, { PERF_RECORD_MMAP2, on_map },
         { PERF_RECORD_COMM, on_name },     { PERF_RECORD_FORK, on_task },
         { PERF_RECORD_EXIT, on_task },     { PERF_RECORD_LOST, on_lost },
-        { PERF_RECORD_SWITCH, on_switch },
+        { PERF_RECORD_SWITCH, on_switch }, { PERF_RECORD_READ, snd_rests_read },
     };
 
     (void)ns;
@@ -462,6 +469,7 @@ void snd_drain_release(struct snd_drain *d)
     snd_stack_events_release(&d->events);
     snd_map_release(&d->frames);
     snd_map_release(&d->stacks);
+    snd_map_release(&d->ended);
     free(d->known);
 }
 

@@ -54,6 +54,8 @@ struct snd_drain {
     uint64_t                 last_raw;
     uint64_t                *tally; /* in the trace; NULL: no room */
     uint64_t                *waits; /* likewise; NULL, too: they are not asked for */
+    struct snd_map           ended; /* threads whose time is still to be told: rests.h */
+    uint32_t                 rest;  /* the stack of time that is in no sample; 0: none yet */
     uint64_t                 counts[SND_NATIVE_WORDS];
     struct snd_stack_events  events; /* of counters, by stack */
 };
@@ -62,6 +64,9 @@ void snd_drain_init(struct snd_drain *drain, struct snd_perf *perf,
                     const struct snd_native_recorder *recorder, bool off_cpu);
 /* Takes what is in the rings, up to now; `all`: to the end. */
 void snd_drain_round(struct snd_drain *drain, bool all);
+/* Writes a sample of a thread: `covered` ns up to `ns`. */
+void snd_drain_write(struct snd_drain *drain, struct snd_seen_thread *thread, uint32_t stack,
+                     uint64_t ns, uint64_t covered, uint32_t state);
 /* Finds the functions at all addresses, once: at the end. */
 void snd_drain_resolve(struct snd_drain *drain);
 void snd_drain_release(struct snd_drain *drain);

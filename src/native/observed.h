@@ -25,9 +25,13 @@ struct snd_seen_thread {
     uint32_t id; /* in the recording; 0: not there yet */
     char     name[SND_COMM_MAX];
     uint64_t start_ns;
-    bool     is_python; /* it has run Python code: its process samples it */
-    uint32_t waits_at;  /* the stack in which it left its processor */
-    uint64_t waits_ns;  /* and when; 0: it is on one, or was made to leave */
+    bool     is_python;           /* it has run Python code: its process samples it */
+    uint32_t waits_at;            /* the stack in which it left its processor */
+    uint64_t waits_ns;            /* and when; 0: it is on one, or was made to leave */
+    uint64_t sampled_ns, used_ns; /* of processor time: in samples; in all, once it has ended */
+    uint32_t reads;               /* that make up the latter: rests.h */
+    uint32_t parent;              /* of its process, likewise */
+    uint64_t end_ns;
 };
 
 /* Pointers are valid until the next one is added. */

@@ -41,6 +41,7 @@ static struct perf_event_attr make_attr(const struct snd_perf *p)
         .read_format = p->counts_lost ? FORMAT_LOST : 0,
         .disabled = 1,
         .inherit = 1,
+        .inherit_stat = p->period_ns > 0, /* the time of each thread that ends: rests.h */
         .exclude_kernel = !p->has_kernel,
         .exclude_hv = 1,
         .exclude_callchain_user = 1,
@@ -70,7 +71,7 @@ static struct perf_event_attr make_switch_attr(const struct snd_perf *p)
     attr.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
     attr.sample_period = 1;
     attr.context_switch = 1;
-    attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = 0;
+    attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = attr.inherit_stat = 0;
     return attr;
 }
 
@@ -91,7 +92,7 @@ static struct perf_event_attr make_counter_attr(const struct snd_perf          *
         attr.sample_type |= PERF_SAMPLE_READ;
     attr.exclude_kernel |= event->user && !event->kernel;
     attr.exclude_user = event->kernel && !event->user;
-    attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = 0;
+    attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = attr.inherit_stat = 0;
     return attr;
 }
 

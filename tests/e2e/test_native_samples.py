@@ -124,6 +124,43 @@ def test_programs_are_named(tmp_path):
     assert "follower" in re.findall(r"^Process \d+ (\w+): 1 thread", text, re.M), text
 
 
+MANY = """\
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    struct rusage used;
+    for (int i = 0; i < 150; i++) {
+        if (fork() == 0)
+            execl("/bin/true", "true", (char *)0);
+        wait(0);
+    }
+    getrusage(RUSAGE_CHILDREN, &used);
+    printf("%ld\\n", (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000L + used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+    return 0;
+}
+"""
+
+
+def test_short_lived_processes_have_their_time(tmp_path):
+    """Each ends before its first sample; the kernel knows what it used."""
+    (tmp_path / "many.c").write_text(MANY)
+    subprocess.run(["gcc", "-O1", "many.c", "-o", "many"], check=True, cwd=tmp_path)
+    done = sonde("run", "-q", "-o", tmp_path / "t.sonde", "--", tmp_path / "many")
+    assert done.returncode == 0, done.stderr
+    used = int(done.stdout) / 1e6
+    rows = read_json("report", tmp_path / "t.sonde", "--view", "samples", "--json")["rows"]
+    children = read_json("report", tmp_path / "t.sonde", "--view", "threads", "--json")["rows"]
+    ledger = {row["key"]: row["count"] for row in
+              read_json("report", tmp_path / "t.sonde", "--view", "ledger", "--json")["rows"]}
+    pids = {row["process"] for row in children if row["name"] == "true"}
+    seen = sum(row["self_ns"] for row in rows if row["process"] in pids) / 1e9
+    assert len(pids) >= 145 and ledger["unseen_threads"] > 75, (len(pids), ledger)
+    assert 0.8 * used < seen < 1.1 * used, (seen, used)
+
+
 def test_the_duration_is_that_of_the_recording(tmp_path):
     """A program that waits most of the time has samples of a moment only."""
     sleeper = tmp_path / "sleeper.c"

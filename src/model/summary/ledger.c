@@ -29,6 +29,7 @@ static void fill_tallies(struct snd_ledger *l, const struct snd_process *p)
         { SND_TALLY_NATIVE, SND_NATIVE_BROKEN, SND_LEDGER_broken_stacks },
         { SND_TALLY_NATIVE, SND_NATIVE_USER_ONLY, SND_LEDGER_user_only },
         { SND_TALLY_NATIVE, SND_NATIVE_OTHER_RIGHTS, SND_LEDGER_other_rights },
+        { SND_TALLY_NATIVE_RESTS, SND_NATIVE_RESTS_UNSEEN, SND_LEDGER_unseen_threads },
         { SND_TALLY_NATIVE_WAITS, SND_NATIVE_WAITS_ABSENT, SND_LEDGER_no_off_cpu },
         { SND_TALLY_GPU, SND_GPU_DROPPED, SND_LEDGER_dropped_gpu_records },
         { SND_TALLY_GPU, SND_GPU_UNKNOWN, SND_LEDGER_unknown_gpu_records },
