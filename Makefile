@@ -13,6 +13,7 @@
 #   make wheel-probes  compiles the torch probe for TORCHES="2.8 2.15", for the next wheel to carry
 #   make test-wheel  builds it and runs every command of it in an environment of its own
 #   make test-programs    other people's programs, from the registry, under every mode (an hour)
+#   make test-distros  the committed tree on fresh minimal Debian 12, 13 and sid (DISTROS="trixie": on one; QUICK=1: less); needs root
 #   make test-torch  the PyTorch tests against older versions of it (TORCH_VERSIONS), each in its own environment
 #   make test-gpu  what is recorded of a GPU against torch.profiler; needs an NVIDIA GPU, and says so
 #   make bench-gpu what recording a GPU costs, against torch.profiler
@@ -24,7 +25,7 @@
 #   make measure-diff  how often sonde diff is wrong on this machine: 500 live runs
 #   make soak      100 million events from 8 threads, in bounded memory
 #   make lint      layers, schema, words, symbols, clang-format, clang-tidy with the static analyzer
-#   make raise-requirements  the newest versions of torch and of what the tests need, locked in tools/requirements.lock
+#   make raise-requirements  the newest versions of torch and of what the tests need, locked for the Python of .venv
 #   make clean     removes what was built
 #
 # Each installs what it needs (Debian packages when root, else it prints the line to run).
@@ -45,7 +46,7 @@ CHECKS       := test test-all lint
 export MESON ?= meson
 
 .DEFAULT_GOAL := all
-.PHONY: all install dist raise-requirements setup demo test test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel wheels test-wheel wheel-probes soak measure-diff mutants fuzz lint clean $(STAGES)
+.PHONY: all install dist raise-requirements setup demo test test-distros test-torch test-gpu bench-gpu test-programs test-all bench bench-against wheel wheels test-wheel wheel-probes soak measure-diff mutants fuzz lint clean $(STAGES)
 
 all: setup $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -92,7 +93,7 @@ endif
 endif
 
 # PyTorch (some gigabytes, minutes), only for what needs it.
-$(VENV)/.torch: tools/torch-requirements.txt tools/requirements.lock | $(VENV)/bin/python
+$(VENV)/.torch: tools/torch-requirements.txt $(wildcard tools/requirements-*.lock) | $(VENV)/bin/python
 	@tools/setup torch
 	@echo "installing PyTorch in $(VENV), once"
 	@tools/install-requirements $<
@@ -110,6 +111,10 @@ raise-requirements: all $(VENV)/.test-packages
 
 demo: all $(VENV)/.torch
 	@tools/demo
+
+# The committed tree on fresh machines (tools/test-distros): DISTROS are the suites, QUICK=1 only builds and runs the stage gcc.
+test-distros:
+	@tools/test-distros $(if $(QUICK),--quick) $(DISTROS)
 
 # The newest torch is what `make test` has.
 test-torch: all $(VENV)/.torch

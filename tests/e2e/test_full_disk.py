@@ -160,7 +160,7 @@ def test_a_disk_that_is_full_from_the_start(tmp_path):
 def test_a_full_btrfs_costs_events_not_the_program(tmp_path):
     """Filled in mid-run, while the program waits; a snapshot before it makes even reserved blocks be written elsewhere."""
     if os.geteuid() != 0 or not shutil.which("mkfs.btrfs"):
-        pytest.skip("no root, or no btrfs-progs, to make a btrfs with")
+        pytest.skip("there is no root to make a btrfs" if shutil.which("mkfs.btrfs") else "btrfs-progs is not installed (tools/setup test)")
     disk, image, gate, steps = tmp_path / "disk", tmp_path / "image", tmp_path / "gate", (1_000, 399_000)
     os.mkfifo(gate)
     disk.mkdir()

@@ -452,29 +452,36 @@ def test_the_page_of_costs_is_what_the_tool_writes():
     assert all(row.count("|") == 7 for row in re.findall(r"^\|.*$", measured, re.M))
 
 
+LOCKS = sorted((ROOT / "tools").glob("requirements-*.lock"))
+OWN_LOCK = ROOT / f"tools/requirements-{sys.version_info[0]}.{sys.version_info[1]}.lock"
+
+
+@pytest.mark.skipif(not OWN_LOCK.exists(), reason="this Python has no lock")
 def test_the_lock_fits_the_first_python_of_its_series():
     """Debian 12 has 3.11.2. pip leaves out what needs a later one, and searches for an hour for what fits the rest."""
     def plain(name):
         return re.sub("[-_.]+", "-", name).lower()
-    locked = dict(line.split("==") for line in (ROOT / "tools/requirements.lock").read_text().splitlines() if "==" in line)
+    locked = dict(line.split("==") for line in OWN_LOCK.read_text().splitlines() if "==" in line)
     asked = {plain(one.metadata["Name"]): one.metadata["Requires-Python"] for one in importlib.metadata.distributions()
              if locked.get(plain(one.metadata["Name"])) == one.version.split("+")[0]}
     assert len(asked) > 100
-    assert [name for name, python in asked.items() if not SpecifierSet(python or "").contains("3.11.2")] == []
+    assert [name for name, python in asked.items() if not SpecifierSet(python or "").contains(f"3.{sys.version_info[1]}.2")] == []
 
 
-def test_every_requirement_is_pinned():
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.stem)
+def test_every_requirement_is_pinned(path):
     """What pip adds to a name (extras, ranges, markers) does not matter: the lock has one version of it."""
     def names(file, end):
         lines = (ROOT / "tools" / file).read_text().splitlines()
         return {re.split(end, line)[0].strip().lower().replace("_", "-").replace(".", "-")
                 for line in lines if line and not line.startswith("#")}
 
-    lock = (ROOT / "tools/requirements.lock").read_text()
+    lock = path.read_text()
+    assert f"CPython {path.stem.partition('-')[2]} " in lock
     assert all(re.fullmatch(r"#.*|[a-z0-9-]+==[0-9a-z.]+", line) for line in lock.splitlines())
     for file in ("torch-requirements.txt", "test-requirements.txt"):
-        assert names(file, r"[<>=!;\[ ]") <= names("requirements.lock", "==")
-    for file in ("wheel-requirements.txt", "audit-requirements.txt"):
+        assert names(file, r"[<>=!;\[ ]") <= names(path.name, "==")
+    for file in ("wheel-requirements.txt", "audit-requirements.txt", "lint-requirements.txt"):
         for line in (ROOT / "tools" / file).read_text().splitlines():
             assert re.match(r"#|[\w-]+==[\d.]+(;|$)", line), line
 
@@ -606,3 +613,84 @@ def test_each_other_build_of_the_stages_refuses_warnings(monkeypatch):
     monkeypatch.setattr(tool, "run", lambda command, **extra: setups.append(command) or False)
     assert not tool.build("build-x", ["-Dzstd=disabled"])
     assert "-Dwerror=true" in setups[0] and setups[0][-1] == "-Dzstd=disabled"
+
+
+@pytest.mark.parametrize("reason, is_machine", [
+    ("there is no GPU here", True), ("only root can become another user", True), ("since 3.12 nothing of ours stands there", True),
+    ("this torch has no skip_first_wait", True), ("the kernel does not let us sample: see `sonde doctor`", True),
+    ("no chromium, or sonde was built without the report page", False), ("zsh is not installed (tools/setup test)", False),
+    ("torch is not installed: nothing to compare with", False), ("could not import 'hta': No module named 'hta'", False),
+    ("no C compiler", False), ("no reason given", False)])
+def test_the_gate_accepts_what_a_machine_is(reason, is_machine):
+    assert load_tool("test").is_the_machine(reason) == is_machine
+
+
+def test_a_skip_for_what_can_be_installed_fails_the_gate(tmp_path, capsys, monkeypatch):
+    """By way of pytest itself: two tests are skipped, for want of a package and by the machine's nature."""
+    (tmp_path / "test_two.py").write_text("import pytest\n"
+                                          "def test_absent(): pytest.importorskip('no_such_package', reason='it is not installed')\n"
+                                          "def test_gpu(): pytest.skip('there is no GPU here')\n"
+                                          "def test_good(): pass\n")
+    tool, asked = load_tool("test"), []
+    monkeypatch.setattr(tool, "needs", lambda *groups: asked.append(groups) or True)
+    monkeypatch.setattr(tool, "pytest", lambda *folders, **extra: tool.run_pytest(
+        os.path.relpath(tmp_path, ROOT), sys.executable, None, "-p", "no:cacheprovider", str(tmp_path)))
+    tally = tool.stage_e2e()
+    assert asked == [("test", "torch")]  # first, what can be installed is
+    assert (tally.passed, tally.failed, tally.skipped) == (1, 1, 1)
+    [(name, why)] = tally.failures
+    assert name == "test_absent" and "it is not installed" in why
+    assert "skipped: test_gpu: there is no GPU here" in capsys.readouterr().out
+
+
+def test_the_gate_wants_all_parts_of_the_build(tmp_path):
+    program = tmp_path / "sonde"
+    program.write_text("#!/bin/sh\necho '{\"checks\": [{\"name\": \"yaml\", \"verdict\": \"no\", \"text\": \"built without libyaml\"},"
+                       " {\"name\": \"zstd\", \"verdict\": \"ok\", \"text\": \"\"}, {\"name\": \"gpu\", \"verdict\": \"no\", \"text\": \"\"}]}'\n")
+    program.chmod(0o755)
+    tool = load_tool("test")
+    assert tool.missing_parts(str(program)) == [("yaml", "built without libyaml")]
+    listed = json.loads(subprocess.run([tool.missing_parts.__defaults__[0], "doctor", "--json"], stdout=subprocess.PIPE, check=True).stdout)
+    assert tool.OPTIONAL_PARTS <= {check["name"] for check in listed["checks"]}
+
+
+SOURCES = """# a comment
+Types: deb deb-src
+URIs: http://mirror.example/debian
+Suites: bookworm bookworm-updates bookworm-backports
+Components: main
+Signed-By: /usr/share/keyrings/some.gpg
+
+Types: deb
+URIs: https://vendor.example/apt
+Suites: nodistro
+Components: main
+"""
+
+
+def test_the_sources_of_another_release_are_those_of_this_machine(tmp_path):
+    tool = load_tool("test-distros")
+    (tmp_path / "sources.list.d").mkdir()
+    (tmp_path / "sources.list.d/debian.sources").write_text(SOURCES)
+    (tmp_path / "sources.list").write_text("deb [arch=amd64] http://mirror.example/security bookworm-security main contrib\n"
+                                           "deb https://vendor.example/sdk sdk-bookworm main\n# deb http://off.example x main\n")
+    sources = tool.read_sources(str(tmp_path))
+    assert tool.translate(sources, "bookworm", "trixie") == [
+        "deb http://mirror.example/debian trixie main", "deb http://mirror.example/debian trixie-updates main",
+        "deb http://mirror.example/security trixie-security main contrib"]
+    assert tool.translate(sources, "bookworm", "sid") == ["deb http://mirror.example/debian sid main"]
+
+
+def test_what_a_fresh_root_skipped_is_added_up_by_reason():
+    text = ("    skipped: test_a[x: y]: no GPU: none\n    skipped: test_b: needs root\n    skipped: test_c: needs root\n"
+            "1 passed, 0 failed, 1 skipped\nflaky: x\n21 passed, 0 failed, 3 skipped\n")
+    tally, reasons = load_tool("test-distros").read_results(text)
+    assert tally == "21 passed, 0 failed, 3 skipped" and reasons["needs root"] == 2
+    assert load_tool("test-distros").read_results("nothing\n")[0] is None
+
+
+def test_the_names_that_a_release_is_asked_for_are_those_of_setup():
+    names = subprocess.run([ROOT / "tools/setup", "--names"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    assert {"gcc", "libmimalloc3", "libmimalloc2.0", "libcmocka-dev"} <= set(names)
+    for suite in SUITES.iterdir():
+        assert set(suite.read_text().split()) <= set(names)
