@@ -132,10 +132,9 @@ static void start_sysprof(void)
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) {
-        fprintf(stderr, "usage: bench_peers TRACE [ROUNDS [RANGES_PER_ROUND]]\n");
-        return 2;
-    }
+    int usage = print_usage(argc, argv, "bench_peers TRACE [ROUNDS [RANGES_PER_ROUND]]");
+    if (usage >= 0)
+        return usage;
     uint64_t rounds = argument(argc, argv, 2, 100), ranges = argument(argc, argv, 3, 20000);
 
     struct sonde_options options = SONDE_OPTIONS_INIT;

@@ -76,10 +76,9 @@ static void run_workers(uint64_t threads, uint64_t rounds, uint64_t ranges)
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) {
-        fprintf(stderr, "usage: bench_range TRACE [THREADS [ROUNDS [RANGES_PER_ROUND]]]\n");
-        return 2;
-    }
+    int usage = print_usage(argc, argv, "bench_range TRACE [THREADS [ROUNDS [RANGES_PER_ROUND]]]");
+    if (usage >= 0)
+        return usage;
     uint64_t threads = argument(argc, argv, 2, 1), rounds = argument(argc, argv, 3, 100);
     uint64_t ranges = argument(argc, argv, 4, 20000);
 

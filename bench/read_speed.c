@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "rounds.h"
 #include "sonde/model.h"
 #include "sonde/trace.h"
 
@@ -46,10 +47,9 @@ int main(int argc, char **argv)
     uint64_t      events = 0;
     int           rounds = argc > 2 ? atoi(argv[2]) : 3;
 
-    if (argc < 2) {
-        fprintf(stderr, "usage: read_speed TRACE [ROUNDS]\n");
-        return 2;
-    }
+    int usage = print_usage(argc, argv, "read_speed TRACE [ROUNDS]");
+    if (usage >= 0)
+        return usage;
     for (int i = 0; i < rounds; i++) {
         double start = now_s();
         events = read_once(argv[1]);

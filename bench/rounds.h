@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* What two of them cost is the floor of any range: nothing is measured without a clock. */
@@ -32,6 +33,17 @@ static inline uint64_t read_raw_clock(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 #endif
+}
+
+/* Without a trace, or given --help: prints how it is used. -1 to go on, or the exit status. */
+static inline int print_usage(int argc, char **argv, const char *usage)
+{
+    int helps = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+
+    if (argc > 1 && !helps)
+        return -1;
+    fprintf(helps ? stdout : stderr, "usage: %s\n", usage);
+    return helps ? 0 : 2;
 }
 
 struct cost {

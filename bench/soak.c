@@ -65,10 +65,9 @@ static void *work(void *argument)
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) {
-        fprintf(stderr, "usage: soak TRACE [EVENTS [THREADS]]\n");
-        return 2;
-    }
+    int usage = print_usage(argc, argv, "soak TRACE [EVENTS [THREADS]]");
+    if (usage >= 0)
+        return usage;
     uint64_t  events = argument(argc, argv, 2, 100000000), threads = argument(argc, argv, 3, 8);
     uint64_t  turns = events / threads / EVENTS_PER_TURN;
     pthread_t watcher, workers[256];

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -52,6 +53,20 @@ int snd_finish_stdout(const struct snd_command *command)
     return SND_EXIT_OK;
 }
 
+/* --------------------------------------------------------------- terminals */
+
+bool snd_has_escapes(FILE *out)
+{
+    const char *terminal = getenv("TERM");
+
+    return isatty(fileno(out)) && !(terminal && strcmp(terminal, "dumb") == 0);
+}
+
+bool snd_has_colours(FILE *out)
+{
+    return snd_has_escapes(out) && !getenv("NO_COLOR");
+}
+
 static volatile sig_atomic_t seconds;
 static const char           *doing;
 
@@ -83,7 +98,7 @@ void snd_progress_start(const char *what)
     struct sigaction action = { .sa_handler = on_second, .sa_flags = SA_RESTART };
     struct itimerval every = { { 1, 0 }, { 1, 0 } };
 
-    if (!isatty(STDERR_FILENO))
+    if (!snd_has_escapes(stderr))
         return;
     doing = what;
     seconds = 0;
@@ -95,7 +110,7 @@ void snd_progress_stop(void)
 {
     struct itimerval never = { { 0, 0 }, { 0, 0 } };
 
-    if (!isatty(STDERR_FILENO))
+    if (!snd_has_escapes(stderr))
         return;
     setitimer(ITIMER_REAL, &never, NULL);
     if (seconds >= 2)

@@ -31,4 +31,8 @@ int snd_finish_stdout(const struct snd_command *command);
 void snd_progress_start(const char *what);
 void snd_progress_stop(void);
 
+/* A terminal that understands escape sequences: $TERM is not "dumb"; and that may have colours. */
+bool snd_has_escapes(FILE *out);
+bool snd_has_colours(FILE *out);
+
 #endif

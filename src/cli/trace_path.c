@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/after/kept_trace.h"
 #include "cli/console.h"
 #include "cli/run/run_folder.h"
 #include "format/layout.h"
@@ -100,6 +101,24 @@ static char *find_latest(void)
     return latest > 0 ? name : NULL;
 }
 
+/*
+ * The trace of the last --print, if none of the current folder is as good: it is from here, and later;
+ * or there is none here at all. NULL otherwise.
+ */
+static char *find_kept(const char *here)
+{
+    static char         name[PATH_MAX];
+    struct sonde_buffer path = { 0 };
+    bool                is_from_here;
+
+    int64_t kept = snd_kept_find(&path, &is_from_here) ? written_at(path.bytes) : 0;
+    bool    found = kept > 0 && (!here || (is_from_here && kept > written_at(here)));
+    if (found)
+        snprintf(name, sizeof name, "%s", path.bytes);
+    sonde_buffer_release(&path);
+    return found ? name : NULL;
+}
+
 int snd_take_trace(const struct snd_command *command, int operands, char **argv)
 {
     if (operands > 1)
@@ -109,6 +128,12 @@ int snd_take_trace(const struct snd_command *command, int operands, char **argv)
     if (operands == 1)
         return -1;
     argv[0] = find_latest();
+    char *kept = find_kept(argv[0]);
+    if (kept) {
+        argv[0] = kept;
+        fprintf(stderr, "sonde: %s %s: the trace of the last --print\n", command->name, kept);
+        return -1;
+    }
     if (!argv[0])
         return snd_usage_error(command, "missing TRACE: there is none in the current folder");
     fprintf(stderr, "sonde: %s %s: the latest trace here\n", command->name, argv[0]);

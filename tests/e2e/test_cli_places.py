@@ -120,7 +120,8 @@ def test_a_name_that_was_given_is_not_changed(tmp_path):
 
 # ---------------------------------------------------------------------- the latest
 
-def test_the_latest_trace_is_shown(tmp_path):
+def test_the_latest_trace_is_shown(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     done = sonde("report", cwd=tmp_path)
     assert done.returncode == 2 and b"there is none in the current folder" in done.stderr
     for name, act in (("a", "args"), ("b", "copy"), ("a", "exit")):
@@ -387,3 +388,44 @@ def test_a_program_runs_where_no_temporary_folder_can_be_made(tmp_path):
     done = subprocess.run([*space, "sh", "-c", script], capture_output=True, text=True, cwd="/")
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
     assert done.stderr.count("\n") == 1 and "the program runs unrecorded" in done.stderr
+
+
+def test_print_keeps_the_last_trace(tmp_path, monkeypatch):
+    """For a second look; in the cache, for nobody else, and replaced by the next."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+
+    def run(act, *options):
+        done = sonde("run", *options, "--", WORKER, act, "0", cwd=here, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0
+        return done.stderr.decode()
+    kept = tmp_path / "cache/sonde/last/e2e_worker.sonde"
+    assert run("args", "--print") == ""
+    assert kept.stat().st_mode & 0o777 == 0o600 and kept.parent.stat().st_mode & 0o777 == 0o700
+    assert run("copy", "--print") == "" and not list(here.iterdir())
+    assert [one.name for one in kept.parent.iterdir() if one.name[0] != "."] == [kept.name]
+    for folder in (here, elsewhere):
+        done = sonde("report", "--json", cwd=folder)
+        assert b'"copy"' in done.stdout and f"{kept}: the trace of the last --print" in done.stderr.decode()
+    assert sonde("export", "--to", "csv", cwd=here).returncode == 0 and (here / "e2e_worker.sonde.csv").exists()
+
+    run("exit", "-o", "a.sonde")
+    assert b"report a.sonde: the latest trace here" in sonde("report", cwd=here).stderr
+    run("args", "--print")
+    assert f"{kept}: the trace of the last --print" in sonde("report", cwd=here).stderr.decode()
+    shutil.copytree(here, elsewhere, dirs_exist_ok=True)
+    assert b"report a.sonde: the latest trace here" in sonde("report", cwd=elsewhere).stderr, "made elsewhere"
+    run("copy", "--print", "-o", "x.csv")
+    assert f"{kept}" in sonde("report", cwd=here).stderr.decode(), "what a file is made of is not kept"
+
+
+def test_a_cache_that_is_not_ours_keeps_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    (tmp_path / "cache/sonde").mkdir(parents=True)
+    (tmp_path / "cache/sonde").chmod(0o777)
+    done = sonde("run", "--print", "--", WORKER, "args", "0", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert not list((tmp_path / "cache/sonde").iterdir()) and not list(tmp_path.glob("sonde-run-*"))

@@ -6,6 +6,7 @@ import pty
 import signal
 import struct
 import subprocess
+import sys
 import termios
 
 import pytest
@@ -25,7 +26,7 @@ def on_terminal(*arguments, **environment):
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.pop("NO_COLOR", None)
-        os.environ["COLUMNS"] = "1000"
+        os.environ.update(COLUMNS="1000", TERM="xterm")
         os.environ.update(environment)
         os.execv(SONDE, [SONDE, *map(str, arguments)])
     text = b""
@@ -58,6 +59,21 @@ def test_colour_is_for_a_terminal(trace):
 
 def test_no_color_is_respected(trace):
     assert on_terminal("report", trace, NO_COLOR="1") == read("report", trace)
+
+
+def test_a_dumb_terminal_has_no_escapes(trace):
+    """Emacs' shell, `ssh` without a terminal type: they show escape sequences as they are."""
+    assert on_terminal("report", trace, TERM="dumb") == read("report", trace)
+    assert b"\033" not in on_terminal("diff", trace, trace, TERM="dumb")
+
+
+@pytest.mark.parametrize("options", [[], ["-q"]])
+def test_print_says_where_the_trace_is_kept(tmp_path, options):
+    seen = on_terminal("run", "--print", *options, "--", sys.executable, "-c", "import time; time.sleep(0.1)",
+                       XDG_CACHE_HOME=str(tmp_path))
+    said = f"sonde: kept until the next --print: {tmp_path}/sonde/last/python.sonde; next: sonde report\n"
+    assert (said.encode() in seen) == (not options)
+    assert len(list((tmp_path / "sonde/last").glob("*.sonde"))) == 1
 
 
 def test_data_has_no_colour_on_a_terminal(trace):
@@ -105,6 +121,24 @@ def test_a_long_name_gives_way_before_numbers_do(tmp_path):
     titles = seen.splitlines()[1]
     assert titles.split()[-3:] == [b"#", b"of", b"Calls"] and len(titles) <= 110
     assert b"\na name that is longer t... " in seen
+
+
+@pytest.mark.parametrize("part, most", [("", 80), ("--tree", 80), ("--callers", 100), ("--callees", 100)])
+def test_functions_keep_their_names(tmp_path, part, most):
+    """Paths are shortened from the left: what pstats calls the function comes last."""
+    folder = tmp_path / "a_folder_with_a_long_name" / "and_another_one_inside_of_it"
+    folder.mkdir(parents=True)
+    (folder / "prog.py").write_text("def inner_one():\n    return [abs(i) for i in range(9)]\n\n\n"
+                                    "def outer_one():\n    return inner_one()\n\n\nouter_one()\n")
+    trace = tmp_path / "t.sonde"
+    subprocess.run([SONDE, "run", "-q", "--functions", "-o", trace, "--", sys.executable, folder / "prog.py"], check=True)
+    shown = "report", trace, "--view", "functions", *filter(None, [part])
+    seen = on_terminal(*shown, COLUMNS=str(most), NO_COLOR="1", LC_ALL="C.UTF-8").decode()
+    for name in "1(inner_one)", "5(outer_one)", "1(<module>)":
+        line = next(line for line in seen.splitlines() if f"…/prog.py:{name}" in line or f"/prog.py:{name}" in line)
+        assert len(line) <= most and str(tmp_path) not in line
+    assert "truncated" not in seen
+    assert str(folder) in read(*shown).decode(), "elsewhere they are whole"
 
 
 def test_a_place_is_cut_at_its_begin(tmp_path):

@@ -275,6 +275,15 @@ def test_every_benchmark_has_its_section_of_the_overhead():
         assert f"| what {bench} measures | 2.50× |  |  | at most 2.00 (**missed**) |  |\n" in text
 
 
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "bench").glob("*.py") if "ArgumentParser" in path.read_text()
+                                        and not re.search("^(import|from) torch", path.read_text(), re.M)) + ["run", "soak"])
+def test_benchmarks_have_help(name, tmp_path):
+    """None takes --help for the name of a trace, or begins to measure."""
+    words = [str(ROOT / "build/bench/soak")] if name == "soak" else [sys.executable, str(ROOT / "bench" / name)]
+    done = subprocess.run([*words, "--help"], cwd=tmp_path, text=True, stdout=subprocess.PIPE, timeout=60)
+    assert done.returncode == 0 and done.stdout.startswith("usage: ") and not list(tmp_path.iterdir())
+
+
 def test_benchmarks_print_their_figures_and_nothing_else():
     """By bench/figures.py alone; a print with `file` talks to another process."""
     for path in (ROOT / "bench").glob("*.py"):

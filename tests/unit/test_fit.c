@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "view/render/fit_lines.h"
 
 #define NOTE "Lines are truncated to 20 columns; --wide shows all of them.\n"
@@ -140,6 +141,37 @@ static void broken_escapes(void **state)
            "12345678901234567890\033[31;1m\033[0K\n");
 }
 
+/* Blanks at the end have no ink: they are not cut, whatever colour they are in. */
+static void blanks_in_colour(void **state)
+{
+    (void)state;
+    expect("\033[1m123456789012345678      \033[0m\n", false, "\033[1m123456789012345678\033[0m\n");
+    expect("\033[1m1234567890123456789012    \033[0m\n", false,
+           "\033[1m1234567890123456789\xe2\x80\xa6\033[0m\n" NOTE);
+}
+
+static void expect_path(const char *text, size_t path, size_t room, const char *expected)
+{
+    struct sonde_buffer name = { 0 };
+
+    snd_buf_text(&name, text);
+    snd_fit_path(&name, path, room, "...");
+    assert_string_equal(snd_buf_string(&name), expected);
+    sonde_buffer_release(&name);
+}
+
+/* The function's name stays whole; the path begins at a slash, if its last part fits. */
+static void paths_are_shortened_from_the_left(void **state)
+{
+    (void)state;
+    expect_path("/home/me/work/net.py:7(forward)", 20, 25, ".../net.py:7(forward)");
+    expect_path("/home/me/work/net.py:7(forward)", 20, 26, ".../work/net.py:7(forward)");
+    expect_path("/home/me/long_name.py:7(f)", 21, 14, "...ame.py:7(f)");
+    expect_path("/a/b.py:7(a_function_of_a_long_name)", 7, 16, "...:7(a_function_of_a_long_name)");
+    expect_path("/\xc3\xa9\xc3\xa9/\xc3\xa9\xc3\xa9.py:7(f)", 13, 14,
+                ".../\xc3\xa9\xc3\xa9.py:7(f)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +179,8 @@ int main(void)
         cmocka_unit_test(longer_lines_are_cut_and_said),
         cmocka_unit_test(characters_have_their_columns),
         cmocka_unit_test(broken_escapes),
+        cmocka_unit_test(blanks_in_colour),
+        cmocka_unit_test(paths_are_shortened_from_the_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

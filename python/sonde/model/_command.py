@@ -31,7 +31,7 @@ def _parse(arguments):
 
 def _teller():
     """Prints progress if stderr is a terminal; the line is erased at the end."""
-    if not (sys.stderr and sys.stderr.isatty()):
+    if not (sys.stderr and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"):
         return lambda text: None
 
     def say(text):

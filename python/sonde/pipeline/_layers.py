@@ -162,7 +162,7 @@ class _Progress:
         self.start, self.shown = time.monotonic(), False
 
     def __call__(self, text):
-        if sys.stderr.isatty() and time.monotonic() - self.start > 2:
+        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and time.monotonic() - self.start > 2:
             print(f"\r\033[Ksonde: layers: {text}", end="", file=sys.stderr, flush=True)
             self.shown = True
 

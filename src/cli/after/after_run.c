@@ -13,6 +13,7 @@
 #include "base/nearest.h"
 #include "base/unknown.h"
 #include "cli/process/child.h"
+#include "cli/after/kept_trace.h"
 #include "cli/commands.h"
 #include "cli/run/run_folder.h"
 #include "cli/options/try_report.h"
@@ -325,6 +326,19 @@ static bool write_out(const struct snd_after_run *after, const char *trace)
     return run_command(&snd_command_export, &words);
 }
 
+/* What was shown stays until the next one, for a second look; what another file was made of does not. */
+static void keep_or_drop(const struct snd_after_run *after, const char *trace)
+{
+    struct sonde_buffer path = { 0 };
+
+    if (!after->scratch || !snd_kept_store(trace, &path))
+        snd_run_folder_drop(trace);
+    else if (!after->quiet && isatty(STDERR_FILENO)) /* scripts want what they asked for alone */
+        fprintf(stderr, "sonde: kept until the next --print: %s; next: sonde report\n",
+                snd_buf_string(&path));
+    sonde_buffer_release(&path);
+}
+
 bool snd_after_run_finish(const struct snd_after_run *after, const char *trace, bool is_live)
 {
     struct snd_child child = { 0 };
@@ -338,7 +352,7 @@ bool snd_after_run_finish(const struct snd_after_run *after, const char *trace, 
              (WTERMSIG(child.wait_status) == SIGPIPE || WTERMSIG(child.wait_status) == SIGINT);
     if (!after->is_kept) {
         if ((done || unread) && !is_live)
-            snd_run_folder_drop(trace);
+            keep_or_drop(after, trace);
         else
             fprintf(stderr, "sonde: the trace is in %s\n", trace);
     }

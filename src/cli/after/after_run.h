@@ -20,6 +20,7 @@ struct snd_after_run {
     bool                 print;
     const char          *view;  /* views to show, separated by commas; NULL: all with data */
     const char          *aside; /* without `print`: a view that is shown on stderr, or NULL */
+    bool                 quiet; /* do not say where the trace of a `print` is kept */
     struct snd_view_args shown; /* its sort key applies to the first view only */
     /* Set by _place, when `output` is not to be a trace: */
     const struct sonde_exporter_info *format;
@@ -47,8 +48,8 @@ bool snd_after_run_place(struct snd_after_run *after, const char *subject, size_
 
 /*
  * Shows and writes what was asked for; false if that failed. A trace that was not asked for is
- * removed, unless what was to be made of it failed, or it `is_live`: processes still write it.
- * Then it says where the trace is. Does not return when nobody reads what is shown any more: ends
+ * removed, or kept until the next one (kept_trace.h) if it was shown; unless what was to be made of it
+ * failed, or it `is_live`: processes still write it. Then it says where the trace is. Does not return when nobody reads what is shown any more: ends
  * us by the same signal.
  */
 bool snd_after_run_finish(const struct snd_after_run *after, const char *trace, bool is_live);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/console.h"
 #include "cli/commands.h"
 #include "cli/options/view_options.h"
 
@@ -61,7 +62,7 @@ static int fill_report(const struct snd_command *self, const struct diff_args *a
     report->rows = args->rows != INT64_MIN ? args->rows : text ? 100 : -1;
     report->sort = args->sort;
     report->time_unit = (enum sonde_time_unit)unit;
-    report->colour = text && isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    report->colour = text && snd_has_colours(stdout);
     snd_fit_stdout(args->wide || !text, report);
     return -1;
 }

@@ -222,7 +222,9 @@ static int run(const struct snd_command *self, int argc, char **argv)
     if (status >= 0)
         return status;
     snd_progress_start("sonde: exporting");
-    status = export_trace(self, trace, &args, argv[0]);
+    const char *slash = operands == 0 ? strrchr(argv[0], '/') : NULL;
+    status = export_trace(self, trace, &args,
+                          slash ? slash + 1 : argv[0]); /* beside us: not in a cache */
     snd_progress_stop();
     if (status == SND_EXIT_OK)
         snd_say_losses(self->name, trace);

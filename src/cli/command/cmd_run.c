@@ -42,8 +42,9 @@ static const struct snd_option options[] = {
 #include "probes/probes.def"
 #undef SND_PROBE
 #undef SND_PROBE_DETAIL
-    { 'p', "print", NULL, "show what was recorded; the trace is kept only with -o", SND_OPTION_FLAG,
-      AT(after.print), 0 },
+    { 'p', "print", NULL,
+      "show what was recorded; without -o, the trace is kept until the next --print",
+      SND_OPTION_FLAG, AT(after.print), 0 },
     { 0, "view", "LIST", "with --print: the views to show (those of what was recorded)",
       SND_OPTION_TEXT, AT(after.view), 0 },
     SND_VIEW_OPTIONS(SHOWN),
@@ -266,6 +267,7 @@ static int run_checked(const struct snd_command *self, struct snd_run_args *args
         status = snd_usage_error(self, "--output: expected a file name, got ''");
     if (!args->after.view && !args->probes.unasked)
         args->after.view = snd_buf_string(&views);
+    args->after.quiet = args->quiet;
     if (args->probes.counters && !args->quiet)
         args->after.aside = "counters"; /* where perf stat prints them */
     choose_outside(args, program);

@@ -7,6 +7,7 @@
 #ifndef SND_CLI_OPTIONS_OPTION_HELP_H
 #define SND_CLI_OPTIONS_OPTION_HELP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/console.h"
 #include "cli/commands.h"
 #include "cli/options/option_help.h"
 
@@ -108,7 +109,7 @@ int snd_view_args_fill(const struct snd_command *self, const struct snd_view_arg
                                  : SONDE_REPORT_TEXT;
     report->top_level = args->top_level;
     report->header = args->header;
-    report->colour = text && isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    report->colour = text && snd_has_colours(stdout);
     snd_fit_stdout(args->wide || !text, report);
     report->max_name = clamp(args->max_name);
     report->max_shapes = clamp(args->max_shapes);

@@ -8,8 +8,13 @@
 #include "base/buf.h"
 #include "base/plural.h"
 #include "base/utf8.h"
+#include "view/render/fit_lines.h"
 #include "view/render/format.h"
 #include "view/python/pstats.h"
+
+/* Columns before and between the names of functions, in each of the lists. */
+enum { BEFORE_FUNCTION = 46, BEFORE_AWAITING = 37, BEFORE_TREE = 27, BESIDE_RELATED = 32 };
+#define ROOM_LEAST 16 /* columns that a name has at least: its end may be cut off then */
 
 /* A page of pstats: which functions are shown, and how wide their names are. */
 struct page {
@@ -17,13 +22,33 @@ struct page {
     const struct snd_pstats      *sorted;
     struct snd_out               *out;
     size_t                        shown, width;
+    size_t                        columns; /* of a line; 0: any number */
+    const char                   *mark;    /* in place of the begin of a path */
     struct sonde_buffer           name;
 };
 
-static size_t take_name(struct page *page, uint32_t function)
+/* How many columns a name has in a line with `others`. */
+static size_t room_of(const struct page *page, size_t others)
 {
+    if (page->columns == 0)
+        return SIZE_MAX;
+    return page->columns > others + ROOM_LEAST ? page->columns - others : ROOM_LEAST;
+}
+
+/* The name, its path shortened from the left to fit in `room` columns. Returns its own. */
+static size_t take_name(struct page *page, uint32_t function, size_t room)
+{
+    const struct sonde_function *f = sonde_functions_row(page->functions, function);
+
     snd_buf_clear(&page->name);
-    snd_pstats_name(sonde_functions_row(page->functions, function), &page->name);
+    snd_pstats_name(f, &page->name);
+    const char *text = snd_buf_string(&page->name);
+    if (snd_utf8_count(text, page->name.length) > room && text[0] != '{') {
+        struct sonde_buffer path = { 0 };
+        snd_format_text(&path, f->file.bytes, f->file.length);
+        snd_fit_path(&page->name, path.length, room, page->mark);
+        sonde_buffer_release(&path);
+    }
     return snd_utf8_count(snd_buf_string(&page->name), page->name.length);
 }
 
@@ -94,7 +119,7 @@ static void put_function(struct page *page, uint32_t function)
     put_mean(page->out, f->self_ns, f->calls);
     put_seconds(page->out, seconds_of(f->total_ns));
     put_mean(page->out, f->total_ns, f->primitive_calls);
-    take_name(page, function);
+    take_name(page, function, room_of(page, BEFORE_FUNCTION));
     snd_out_put(page->out, snd_buf_string(&page->name), page->name.length);
     snd_out_text(page->out, "\n");
 }
@@ -150,9 +175,17 @@ static size_t find_related(const struct page *page, const struct sonde_function 
     return count;
 }
 
+/* A line has two names. */
+static size_t room_of_related(const struct page *page)
+{
+    size_t both = room_of(page, BESIDE_RELATED);
+
+    return both == SIZE_MAX || both / 2 >= ROOM_LEAST ? both / 2 : ROOM_LEAST;
+}
+
 static void put_padded(struct page *page, uint32_t function)
 {
-    size_t width = take_name(page, function);
+    size_t width = take_name(page, function, room_of_related(page));
 
     snd_out_put(page->out, snd_buf_string(&page->name), page->name.length);
     snd_out_repeat(page->out, ' ', page->width > width ? page->width - width : 0);
@@ -172,7 +205,7 @@ static void put_related(struct page *page, const struct related *related, bool f
     put_seconds(page->out, seconds_of(call->self_ns));
     snd_out_text(page->out, " ");
     put_seconds(page->out, seconds_of(call->total_ns));
-    take_name(page, related->index);
+    take_name(page, related->index, room_of(page, page->width + BESIDE_RELATED - 2));
     snd_out_text(page->out, "  ");
     snd_out_put(page->out, snd_buf_string(&page->name), page->name.length);
     snd_out_text(page->out, "\n");
@@ -238,7 +271,7 @@ static void put_awaiting(struct page *page)
         snd_out_text(page->out, " ");
         put_seconds(page->out, seconds_of(f->awaiting_ns));
         snd_out_text(page->out, " ");
-        take_name(page, page->sorted->order[i]);
+        take_name(page, page->sorted->order[i], room_of(page, BEFORE_AWAITING));
         snd_out_put(page->out, snd_buf_string(&page->name), page->name.length);
         snd_out_text(page->out, "\n");
     }
@@ -258,8 +291,9 @@ static void put_tree(struct page *page, const struct sonde_call_tree *tree, size
         put_seconds(page->out, seconds_of(node->self_ns));
         snd_out_text(page->out, " ");
         put_seconds(page->out, seconds_of(node->total_ns));
-        snd_out_repeat(page->out, ' ', 1 + 2 * ((size_t)node->depth - 1));
-        take_name(page, node->function);
+        size_t indent = 1 + 2 * ((size_t)node->depth - 1);
+        snd_out_repeat(page->out, ' ', indent);
+        take_name(page, node->function, room_of(page, BEFORE_TREE + indent));
         snd_out_put(page->out, snd_buf_string(&page->name), page->name.length);
         snd_out_text(page->out, "\n");
     }
@@ -274,12 +308,16 @@ void snd_pstats_text(const struct snd_doc *doc, const struct sonde_report_option
                      struct snd_out *out)
 {
     const struct snd_functions_data *data = doc->data;
-    struct page page = { .functions = data->functions, .sorted = data->sorted, .out = out };
-    size_t      rows = options->rows >= 0 ? (size_t)options->rows : SIZE_MAX;
+    struct page                      page = { .functions = data->functions,
+                                              .sorted = data->sorted,
+                                              .out = out,
+                                              .columns = options->width,
+                                              .mark = options->ascii ? "..." : "…" };
+    size_t                           rows = options->rows >= 0 ? (size_t)options->rows : SIZE_MAX;
 
     page.shown = rows < page.sorted->count ? rows : page.sorted->count;
     for (size_t i = 0; i < page.shown; i++) {
-        size_t width = take_name(&page, page.sorted->order[i]);
+        size_t width = take_name(&page, page.sorted->order[i], room_of_related(&page));
         page.width = width > page.width ? width : page.width;
     }
     page.width += 2;

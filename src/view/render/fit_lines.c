@@ -64,6 +64,27 @@ static size_t put_columns(const char *text, size_t length, size_t width, const c
     return used;
 }
 
+/*
+ * The length of a line without the blanks after its last column, which have no ink. They may have an
+ * escape sequence after them, that ends a colour: the blanks are taken out before it.
+ */
+static size_t trim(struct sonde_buffer *line)
+{
+    char  *text = line->bytes;
+    size_t length = line->length, last = length;
+
+    if (length > 0 && text[length - 1] == 'm')
+        while (last > 0 && text[--last] != '\033')
+            ;
+    if (last == length || escape_length(text + last, length - last) != length - last)
+        last = length;
+    size_t end = last;
+    while (end > 0 && text[end - 1] == ' ')
+        end--;
+    memmove(text + end, text + last, length - last);
+    return length - (last - end);
+}
+
 static bool put_line(struct snd_line_fit *fit, const char *end)
 {
     const char *text = snd_buf_string(&fit->line), *mark = fit->ascii ? "..." : "…";
@@ -71,8 +92,7 @@ static bool put_line(struct snd_line_fit *fit, const char *end)
 
     snd_buf_clear(&fit->shown);
     if (put_columns(text, length, room, "", &fit->shown) > room) {
-        while (length > 0 && text[length - 1] == ' ') /* after the last column of a table */
-            length--;
+        length = trim(&fit->line);
         snd_buf_clear(&fit->shown);
     }
     if (fit->shown.length == 0 && put_columns(text, length, room, "", &fit->shown) > room) {
@@ -124,4 +144,35 @@ bool snd_fit_finish(struct snd_line_fit *fit)
     sonde_buffer_release(&fit->line);
     sonde_buffer_release(&fit->shown);
     return done;
+}
+
+/* ---------------------------------------------------------------------- paths */
+
+/* Where the end of the path begins that has at most `room` characters: at a slash, if there is one. */
+static size_t find_tail(const char *path, size_t length, size_t room)
+{
+    size_t      left = snd_utf8_count(path, length), at = 0;
+    const char *slash = NULL;
+
+    for (uint32_t point; left > room && at < length; left--) {
+        size_t step = snd_utf8_next(path + at, length - at, &point);
+        at += step ? step : 1;
+    }
+    if (at < length)
+        slash = memchr(path + at, '/', length - at);
+    return slash ? (size_t)(slash - path) : at;
+}
+
+void snd_fit_path(struct sonde_buffer *text, size_t path, size_t room, const char *mark)
+{
+    const char         *bytes = snd_buf_string(text);
+    size_t              others = snd_utf8_count(bytes + path, text->length - path);
+    struct sonde_buffer fitting = { 0 };
+
+    others += snd_utf8_count(mark, strlen(mark));
+    size_t tail = find_tail(bytes, path, room > others ? room - others : 0);
+    snd_buf_text(&fitting, mark);
+    snd_buf_put(&fitting, bytes + tail, text->length - tail);
+    sonde_buffer_release(text);
+    *text = fitting;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * view/render/fit_lines.h - a sink that cuts the lines written to it to the width of a terminal.
+ * view/render/fit_lines.h - a sink that cuts the lines written to it to the width of a terminal; paths
+ * that are shortened to fit.
  *
  *     struct snd_line_fit fit;
  *     snd_fit_init(&fit, sink, 80, false);
@@ -30,5 +31,11 @@ void snd_fit_init(struct snd_line_fit *fit, const struct sonde_sink *to, uint32_
                   bool ascii);
 /* Writes a last line that has no end, and a sentence if a line was cut. False: that failed. */
 bool snd_fit_finish(struct snd_line_fit *fit);
+
+/*
+ * Shortens `text`, whose first `path` bytes are a path, to `room` characters: `mark` replaces the begin
+ * of the path, up to a slash where that is possible. What follows the path stays whole.
+ */
+void snd_fit_path(struct sonde_buffer *text, size_t path, size_t room, const char *mark);
 
 #endif
