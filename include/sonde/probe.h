@@ -162,6 +162,8 @@ enum sonde_attr {
     SONDE_ATTR_API = 19, /* SONDE_API_CALL() */
     SONDE_ATTR_COLLECTIVE = 20,
     SONDE_ATTR_COUNTED = 21,
+    SONDE_ATTR_MODULE_CALL = 22, /* of no range: a call of the module with this path begins */
+    SONDE_ATTR_MODULE_RETURN = 23,
 };
 SONDE_API void sonde_attr(enum sonde_attr key, uint64_t value);
 

@@ -70,6 +70,11 @@ def module_code(torch):
     return code if usable else None
 
 
+def _module_function(torch):
+    """nn.Module.__call__ itself, through which every call of a module goes."""
+    return torch.nn.Module.__call__ if module_code(torch) is not None else None
+
+
 def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads=False, cuda=False,
            more_flags=0, notes=None):
     """Has torch's operators recorded by whatever recording is on, or will be."""
@@ -85,7 +90,7 @@ def attach(*, shapes=False, memory=False, stacks=False, modules=False, overloads
     if stacks:
         notes[keys["PYTHON_PREFIXES"]] = json.dumps(_prefixes())
     share = _compiled is None and not _cuda.torch_records()
-    _record.torch_start(library(), flags, module_code(torch), notes)
+    _record.torch_start(library(), flags, _module_function(torch), notes)
     if _compiled is None:
         _compiled = _CompiledRanges()
         _compiled.put_on()

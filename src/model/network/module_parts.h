@@ -3,6 +3,7 @@
  * model/network/module_parts.h - what the files of the modules share.
  *
  *     modules.c      ranges added up by module
+ *     module_calls.c  how often each was called, and the memory that a call took
  *     module_paths.c  modules by their paths
  *     module_facts.c  what the trace says of modules in facts
  *
@@ -23,8 +24,12 @@ struct snd_module_own { /* of one module, without its children's */
     int64_t  gpu_forward_ns, gpu_backward_ns;
     double   flops, backward_flops, macs, backward_macs;
     int64_t  base_bytes, peak_bytes; /* held when its latest call began; most above that */
+    uint64_t calls, idle_calls;      /* recorded; of these, without an operator */
+    uint64_t inferred_calls;         /* by its operators, and those of what lies in it */
     uint32_t last_child;
     uint32_t first_module, first_name; /* the operator that it began with */
+    bool     has_operators;            /* forward, of its own */
+    bool     holds_inferred;           /* calls of a module in it are inferred */
 };
 
 struct snd_module_forward {
@@ -32,11 +37,20 @@ struct snd_module_forward {
     uint32_t module;
 };
 
+/* A recorded call that has not returned. */
+struct snd_module_call {
+    uint32_t module;
+    bool     has_operator; /* one began in it */
+    int64_t  base_bytes;   /* held when it began */
+};
+
 /* What a thread is doing. */
 struct snd_module_visitor {
     uint32_t module;   /* of the latest outermost forward operator */
     uint32_t backward; /* module of the latest backward function */
     uint32_t taker;    /* of the latest memory allocated or freed by a forward operator */
+    struct snd_module_call *open; /* outermost first; owned */
+    uint32_t                open_count, open_room;
 };
 
 struct sonde_modules {
@@ -73,6 +87,27 @@ uint32_t snd_module_find(struct sonde_modules *m, struct sonde_text path);
 
 /* The module whose path a string of the lane's process is. */
 uint32_t snd_module_of(struct sonde_modules *m, const struct snd_lane *lane, uint32_t id);
+
+/* Whether a module is `ancestor`, or one inside it. */
+bool snd_module_lies_in(const struct sonde_modules *m, uint32_t module, uint32_t ancestor);
+
+/* A forward operator of `module`, in which `name` is the first: it may begin calls that nobody recorded. */
+void snd_module_infer(struct sonde_modules *m, struct snd_module_visitor *v, uint32_t module,
+                      uint32_t name);
+
+/* Calls as they were recorded: MODULE_CALL and MODULE_RETURN. */
+void snd_module_called(struct sonde_modules *m, const struct snd_lane *lane, bool returns,
+                       uint32_t path);
+
+/* An operator ran in the calls that are open on its thread. */
+void snd_module_worked(struct snd_module_visitor *v);
+
+/* Memory was taken or freed; by a forward operator of `module`, unless that is SND_NO_MODULE. */
+void snd_module_took(struct sonde_modules *m, struct snd_module_visitor *v, uint32_t module,
+                     int64_t bytes);
+
+/* What the nodes show as calls, recorded or inferred. */
+void snd_module_calls_show(struct sonde_modules *m);
 
 /* Parameters, shapes and times that the probe or a benchmark recorded as facts. */
 void snd_modules_read_facts(struct sonde_modules *m);

@@ -6,10 +6,6 @@
  * backward one's is its forward operator's, which has the same sequence number. Self times,
  * FLOPs and bytes are added up by module, and then from the leaves to the root, so that nothing
  * counts twice.
- *
- * Modules are not marked by themselves, only named by their operators. A call of one is told by
- * the operator that its visit began with coming again, or by the operators between two visits
- * being others'.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,31 +13,6 @@
 #include "format/fields.h"
 #include "model/network/module_parts.h"
 #include "model/network/bench_passes.h"
-
-/* --------------------------------------------------------------------- visits */
-
-static bool lies_in(const struct sonde_modules *m, uint32_t at, uint32_t ancestor)
-{
-    while (at != SND_NO_MODULE && m->nodes[at].depth > m->nodes[ancestor].depth)
-        at = m->nodes[at].parent;
-    return at == ancestor;
-}
-
-/* The first forward operator in a module: which modules' calls does it begin? */
-static void visit(struct sonde_modules *m, struct snd_module_visitor *v, uint32_t module,
-                  uint32_t name)
-{
-    for (uint32_t at = module; at != SND_NO_MODULE; at = m->nodes[at].parent) {
-        struct snd_module_own *own = &m->owns[at];
-        bool                   again = own->first_module == module && own->first_name == name;
-        if (lies_in(m, v->module, at) && v->module != SND_NO_MODULE && !again)
-            continue; /* the visit goes on, and so do its ancestors' */
-        m->nodes[at].calls++;
-        own->first_module = module;
-        own->first_name = name;
-    }
-    v->module = module;
-}
 
 /* ---------------------------------------------------------------------- ranges */
 
@@ -118,10 +89,12 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         uint32_t around = parent ? snd_module_of(m, lane, parent->range.module) : SND_NO_MODULE;
         /* A scripted model is one operator, in which those of its modules are. */
         bool enters = around == SND_NO_MODULE || parent->range.scope == SONDE_SCOPE_USER ||
-                      (around != module && lies_in(m, module, around));
+                      (around != module && snd_module_lies_in(m, module, around));
         if (enters && r->scope != SONDE_SCOPE_USER && r->api == 0)
-            visit(m, v, module, r->name);
+            snd_module_infer(m, v, module, r->name);
     }
+    if (r->is_op && r->scope != SONDE_SCOPE_USER)
+        snd_module_worked(v);
     if (m->assembly.out_of_memory)
         return;
     if (m->watcher)
@@ -145,24 +118,6 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         own->activation_bytes = snd_add(own->activation_bytes, snd_add(cpu, device));
 }
 
-/* Memory in a forward operator of `module`: peaks of it and of what it lies in. */
-static void note_peak(struct sonde_modules *m, struct snd_module_visitor *v, uint32_t module,
-                      int64_t bytes)
-{
-    int64_t after = snd_add(m->live_bytes, bytes);
-
-    for (uint32_t at = module; at != SND_NO_MODULE; at = m->nodes[at].parent) {
-        struct snd_module_own *own = &m->owns[at];
-        bool                   goes_on = v->taker != SND_NO_MODULE && lies_in(m, v->taker, at);
-        if (!goes_on)
-            own->base_bytes = m->live_bytes;
-        int64_t above = snd_sub(after, own->base_bytes);
-        if (above > own->peak_bytes)
-            own->peak_bytes = above;
-    }
-    v->taker = module;
-}
-
 static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
                       struct snd_open_range *innermost)
 {
@@ -174,20 +129,26 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
         return;
     if (m->live.failed)
         snd_assembly_stop(&m->assembly);
-    if (innermost && !innermost->range.is_back) {
-        uint32_t module = snd_module_of(m, lane, innermost->range.module);
-        if (module != SND_NO_MODULE)
-            note_peak(m, &m->visitors[lane->thread], module, change.counted);
-    }
+    uint32_t module = innermost && !innermost->range.is_back
+                          ? snd_module_of(m, lane, innermost->range.module)
+                          : SND_NO_MODULE;
+    snd_module_took(m, &m->visitors[lane->thread], module, change.counted);
     m->live_bytes = snd_add(m->live_bytes, change.counted);
     if (innermost)
         snd_range_memory(&innermost->range, words, change.counted);
+}
+
+static void on_module_call(void *user, struct snd_lane *lane, bool returns, uint32_t path)
+{
+    snd_module_called(user, lane, returns, path);
 }
 
 static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
 {
     struct sonde_modules *m = user;
 
+    if (SND_EVENT_KIND(words[0]) == SND_EV_GAP) /* returns may be among what was lost */
+        m->visitors[lane->thread].open_count = 0;
     if (m->watcher && SND_EVENT_KIND(words[0]) == SND_EV_STEP)
         m->watcher->step(m->watcher->user, lane, ns);
 }
@@ -235,6 +196,7 @@ static void sum_up(struct sonde_modules *m)
 {
     for (uint32_t i = 0; i < m->count; i++)
         show_own(&m->nodes[i], &m->owns[i]);
+    snd_module_calls_show(m);
     for (uint32_t i = m->count; i-- > 1;)
         add_child(&m->nodes[m->nodes[i].parent], &m->nodes[i]);
 }
@@ -250,7 +212,8 @@ static enum sonde_status build(struct sonde_modules *m, enum sonde_flops_mode fl
         .open = on_open,
         .close = on_close,
         .memory = on_memory,
-        .other = m->watcher ? on_other : NULL,
+        .other = on_other,
+        .module_call = on_module_call,
     };
 
     if (m->watcher)
@@ -306,6 +269,8 @@ void sonde_modules_free(struct sonde_modules *m)
 {
     if (!m)
         return;
+    for (uint32_t i = 0; m->visitors && i <= m->trace->thread_count; i++)
+        free(m->visitors[i].open);
     free(m->nodes);
     free(m->owns);
     free(m->forwards);

@@ -153,6 +153,8 @@ struct snd_consumer {
     void (*attribute)(void *user, struct snd_lane *lane, struct snd_open_range *range, uint8_t key);
     /* A counter of the thread has risen: COUNTED of format/attrs.def. */
     void (*counted)(void *user, struct snd_lane *lane, uint64_t value);
+    /* A call of a module begins or returns: MODULE_CALL, MODULE_RETURN; `path` is a string's id. */
+    void (*module_call)(void *user, struct snd_lane *lane, bool returns, uint32_t path);
     /* An open range has a new parent from now on. */
     void (*move)(void *user, struct snd_lane *lane, struct snd_open_range *range,
                  struct snd_open_range *parent);

@@ -107,6 +107,12 @@ void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t 
             a->consumer.counted(a->consumer.user, lane, value);
         return;
     }
+    if (key == SND_ATTR_MODULE_CALL || key == SND_ATTR_MODULE_RETURN) { /* likewise */
+        if (a->consumer.module_call)
+            a->consumer.module_call(a->consumer.user, lane, key == SND_ATTR_MODULE_RETURN,
+                                    (uint32_t)value);
+        return;
+    }
     if (!open || lane->deeper > 0)
         return;
     if (a->consumer.as_recorded)

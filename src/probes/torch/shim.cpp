@@ -19,6 +19,7 @@
 #include "probes/torch/torch_calls.h"
 #include "probes/torch/torch_collectives.h"
 #include "probes/torch/torch_hooks.h"
+#include "probes/torch/torch_modulecalls.h"
 #include "probes/torch/torch_names.h"
 #include "probes/torch/torch_thread.h"
 
@@ -262,10 +263,11 @@ void set_settings(const sonde_torch_options *options, uint32_t flags)
     for (const char *const *note = options->notes; note && note[0] && note[1]; note += 2)
         settings.notes.emplace_back(note[0], note[1]);
 #ifndef SND_PYFRAMES_MISSING
-    if (options->module_code && settings.module_code != options->module_code) {
-        /* Never released: its address is compared with those of live frames. */
-        Py_INCREF(static_cast<PyObject *>(options->module_code));
-        settings.module_code = options->module_code;
+    if (options->module_function && PyFunction_Check(options->module_function)) {
+        PyObject *code = PyFunction_GET_CODE(static_cast<PyObject *>(options->module_function));
+        if (settings.module_code != code)
+            Py_INCREF(code); /* never released: its address is compared with those of live frames */
+        settings.module_code = code;
     }
 #endif
     noted_epoch = 0;
@@ -278,6 +280,9 @@ void stop()
     is_on = false;
     at::removeCallback(handle);
     snd_redirects_undo(&diverted);
+#ifndef SND_PYFRAMES_MISSING
+    take_off_module_calls();
+#endif
     if (settings.flags & SONDE_TORCH_MEMORY)
         Wrapper::instance().take_off();
 }
@@ -307,6 +312,10 @@ void start(const sonde_torch_options *options)
     divert_set_state();
     describe(flags, cpu, cuda, compiled, missing);
     handle = at::addGlobalCallback(make_callback(flags));
+#ifndef SND_PYFRAMES_MISSING
+    if (flags & SONDE_TORCH_MODULES)
+        put_on_module_calls(static_cast<PyObject *>(options->module_function));
+#endif
     is_on = true;
 }
 

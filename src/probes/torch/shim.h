@@ -20,6 +20,7 @@
  *   STACKS    STACK: Python frames. A module's own call is the frame "nn.Module: Class_n".
  *   MODULES   MODULE: "Net.layer1.0.conv", the class of the outermost module and the names on
  *             the way in. Metadata "module Net.layer1.0.conv": its class and parameters, as JSON.
+ *             MODULE_CALL and MODULE_RETURN where a module's call begins and ends.
  *   OVERLOADS OVERLOAD of each operator that has one.
  * And as metadata of each trace file: "torch.thread TID", torch's number of an OS thread;
  * "torch.probe", what is on and how; the notes.
@@ -58,7 +59,7 @@ enum sonde_torch_flag {
 struct sonde_torch_options {
     size_t   struct_size; /* sizeof(struct sonde_torch_options) */
     uint32_t flags;
-    void    *module_code;     /* PyCodeObject of torch.nn.Module.__call__, or NULL. Keeps it */
+    void    *module_function; /* torch.nn.Module.__call__, a PyFunctionObject, or NULL. Keeps it */
     const char *const *notes; /* key, value, .., NULL: metadata of each trace file. Copied */
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "pystack/pyframes.h"
+#include "format/limits.h"
 #include "probes/torch/shim.h"
 #include "probes/torch/torch_modules.h"
 #include "probes/torch/torch_scripted.h"
@@ -22,8 +23,6 @@ namespace
 {
 
 #ifndef SND_PYFRAMES_MISSING
-
-constexpr int FRAMES_MAX = 512; /* the innermost ones of a deep recursion */
 
 uint32_t frame_id(Thread *thread, const snd_pyframe *frame, PyObject *module)
 {
@@ -63,9 +62,30 @@ uint32_t stack_id(Thread *thread, uint32_t parent, uint32_t frame)
     return slot->id;
 }
 
+/* The outermost frame of a stack that has more than are recorded. */
+uint32_t left_out_stack(Thread *thread)
+{
+    uint32_t name = sonde_intern(SND_FRAMES_LEFT_OUT, sizeof SND_FRAMES_LEFT_OUT - 1);
+
+    return stack_id(thread, 0, sonde_intern_frame(name, 0, 0));
+}
+
 inline PyObject *module_of(const snd_pyframe *frame)
 {
     return snd_pyframe_code(frame) == settings.module_code ? snd_pyframe_self(frame) : nullptr;
+}
+
+/* Modules whose calls are open, outermost first. */
+std::vector<PyObject *> open_modules(snd_pyframe *top)
+{
+    std::vector<PyObject *> modules;
+    int                     left = SND_PYTHON_FRAMES_MAX;
+
+    for (snd_pyframe *f = snd_pyframe_real(top); f && left > 0;
+         f = snd_pyframe_real(snd_pyframe_caller(f)), left--)
+        if (module_of(f))
+            modules.insert(modules.begin(), module_of(f));
+    return modules;
 }
 
 /* `scripted`: see scripted_path(). */
@@ -74,19 +94,19 @@ NOINLINE void place_slow(Thread *thread, PlaceSlot *slot, uint64_t hash, snd_pyf
 {
     try {
         std::vector<snd_pyframe *> frames;
-        std::vector<PyObject *>    modules;
-        for (snd_pyframe *f = snd_pyframe_real(top); f && frames.size() < FRAMES_MAX;
-             f = snd_pyframe_real(snd_pyframe_caller(f))) {
+        std::vector<PyObject *>    modules = open_modules(top);
+        snd_pyframe               *f = snd_pyframe_real(top);
+        for (; f && frames.size() < SND_PYTHON_FRAMES_MAX;
+             f = snd_pyframe_real(snd_pyframe_caller(f)))
             frames.push_back(f);
-            if (module_of(f))
-                modules.insert(modules.begin(), module_of(f));
-        }
         keep_known(thread, frames, modules);
         slot->stack = slot->module = 0;
-        if (settings.flags & SONDE_TORCH_STACKS)
+        if (settings.flags & SONDE_TORCH_STACKS) {
+            slot->stack = f ? left_out_stack(thread) : 0;
             for (size_t i = frames.size(); i-- > 0;)
                 slot->stack = stack_id(thread, slot->stack,
                                        frame_id(thread, frames[i], module_of(frames[i])));
+        }
         if ((settings.flags & SONDE_TORCH_MODULES) && !modules.empty()) {
             std::string path = module_path(thread, modules) + scripted;
             slot->module = sonde_intern(path.data(), path.size());
@@ -102,7 +122,7 @@ template <uint32_t FLAGS> inline const PlaceSlot *place_of(Thread *thread, snd_p
 {
     uint64_t    hash = thread->seed + 3 + ODD * modules_gone.load(std::memory_order_relaxed);
     const void *module_code = settings.module_code;
-    int         left = FRAMES_MAX;
+    int         left = SND_PYTHON_FRAMES_MAX;
 
     for (const snd_pyframe *f = top; f && left > 0; f = snd_pyframe_caller(f), left--) {
         if (FLAGS & SONDE_TORCH_STACKS)

@@ -229,7 +229,7 @@ static PyMethodDef methods[] = {
     { "thread_name", METHOD(record_thread_name), METH_O, NULL },
     { "library", METHOD(record_library), METH_NOARGS, "library() -> str: the recorder's file" },
     { "torch_start", METHOD(torch_start), METH_VARARGS | METH_KEYWORDS,
-      "torch_start(library, flags, module_code=None, notes=None): torch's operators from now on" },
+      "torch_start(library, flags, module_function=None, notes=None): torch's operators from now on" },
     { "torch_stop", METHOD(snd_py_torch_stop), METH_NOARGS, NULL },
     { "torch_describe", METHOD(snd_py_torch_describe), METH_NOARGS,
       "torch_describe() -> str: what is recorded of torch and how, as JSON" },

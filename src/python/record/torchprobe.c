@@ -87,12 +87,12 @@ static void free_notes(char **notes)
 
 PyObject *snd_py_torch_start(PyObject *(*error_class)(void), PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "library", "flags", "module_code", "notes", NULL };
-    PyObject    *path = NULL, *code = Py_None, *notes = Py_None;
+    static char *names[] = { "library", "flags", "module_function", "notes", NULL };
+    PyObject    *path = NULL, *function = Py_None, *notes = Py_None;
     unsigned     flags = 0;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&I|OO:torch_start", names,
-                                     PyUnicode_FSConverter, &path, &flags, &code, &notes))
+                                     PyUnicode_FSConverter, &path, &flags, &function, &notes))
         return NULL;
     int opened = open_probe(error_class, PyBytes_AsString(path));
     Py_DECREF(path);
@@ -102,7 +102,7 @@ PyObject *snd_py_torch_start(PyObject *(*error_class)(void), PyObject *args, PyO
     struct sonde_torch_options options = {
         .struct_size = sizeof options,
         .flags = flags,
-        .module_code = code == Py_None ? NULL : (void *)code,
+        .module_function = function == Py_None ? NULL : (void *)function,
         .notes = (const char *const *)list,
     };
     int result = probe.start(&options);

@@ -11,7 +11,7 @@
 
 #include <Python.h>
 
-/* torch_start(library, flags, module_code=None, notes=None); `error_class` gives what it raises. */
+/* torch_start(library, flags, module_function=None, notes=None); `error_class` gives what it raises. */
 PyObject *snd_py_torch_start(PyObject *(*error_class)(void), PyObject *args, PyObject *kwargs);
 /* Methods without arguments. */
 PyObject *snd_py_torch_stop(PyObject *module, PyObject *unused);

@@ -5,6 +5,8 @@
  */
 #include "view/network/modules_view.h"
 
+#include <inttypes.h>
+
 #include "read/scale.h"
 
 static const struct snd_column columns[] = {
@@ -18,7 +20,10 @@ static const struct snd_column columns[] = {
     { "self_ns", "Self", SND_TIME, SND_FIT_FIXED },
     { "self_forward_ns", NULL, SND_TIME, SND_FIT_FIXED },
     { "self_backward_ns", NULL, SND_TIME, SND_FIT_FIXED },
-    { "calls", "# of Calls", SND_COUNT, SND_FIT_FIXED },
+    { "calls", NULL, SND_COUNT, SND_FIT_FIXED },
+    { NULL, "# of Calls", SND_TEXT, SND_FIT_FIXED },
+    { "idle_calls", "Without Ops", SND_COUNT, SND_FIT_FIXED },
+    { "calls_inferred", NULL, SND_COUNT, SND_FIT_FIXED },
     { "macs", NULL, SND_REAL, SND_FIT_FIXED },
     { "backward_macs", NULL, SND_REAL, SND_FIT_FIXED },
     { "flops", "Fwd ", SND_FLOPS, SND_FIT_FIXED },
@@ -47,23 +52,24 @@ static const struct snd_column columns[] = {
 enum {
     COLUMN_ON_GPU = 5,
     COLUMN_BACKWARD = 6,
-    COLUMN_FLOPS = 13,
-    COLUMN_RATE = 17,
-    COLUMN_WORK = 18,
-    COLUMN_PARAMETERS = 21,
-    COLUMN_ACTIVATIONS = 24,
-    COLUMN_DEVICE = 26,
-    COLUMN_PEAK = 27,
-    COLUMN_SHAPES = 29,
-    COLUMN_GPU = 31
+    COLUMN_IDLE = 12,
+    COLUMN_FLOPS = 16,
+    COLUMN_RATE = 20,
+    COLUMN_WORK = 21,
+    COLUMN_PARAMETERS = 24,
+    COLUMN_ACTIVATIONS = 27,
+    COLUMN_DEVICE = 29,
+    COLUMN_PEAK = 30,
+    COLUMN_SHAPES = 32,
+    COLUMN_GPU = 34
 };
 
 /* What a narrow terminal does without, in this order. */
-static const char *const spare[] = { "CUDA Mem",  "CPU Mem",    "Self",     "GFLOPS",
-                                     "Input",     "# of Calls", "Peak Mem", "MACs",
-                                     "Bwd FLOPs", "Bwd ",       "Output",   "Activations",
-                                     "Backward",  "Parameters", "On GPU",   "FLOPs",
-                                     "Fwd ",      NULL };
+static const char *const spare[] = { "Without Ops", "CUDA Mem",  "CPU Mem",    "Self",
+                                     "GFLOPS",      "Input",     "# of Calls", "Peak Mem",
+                                     "MACs",        "Bwd FLOPs", "Bwd ",       "Output",
+                                     "Activations", "Backward",  "Parameters", "On GPU",
+                                     "FLOPs",       "Fwd ",      NULL };
 
 /* What all of the rows are shares of, and of how many passes they are the mean. */
 struct whole {
@@ -118,6 +124,16 @@ static struct snd_cell show_shapes(struct sonde_text shapes)
     return shapes.length ? snd_cell_text(shapes) : snd_cell_none();
 }
 
+/* "~8" if it is inferred from operators. */
+static struct snd_cell show_calls(struct snd_doc *doc, const struct sonde_module *m,
+                                  const struct whole *whole)
+{
+    return m->depth == 0
+               ? snd_cell_none()
+               : snd_cell_string(snd_doc_format(doc, "%s%" PRIu64, m->calls_inferred ? "~" : "",
+                                                m->calls / (uint64_t)whole->passes));
+}
+
 static struct snd_cell show_count(struct snd_doc *doc, double sum, const struct whole *whole)
 {
     return sum > 0 ? snd_cell_string(snd_doc_count(doc, sum / (double)whole->passes))
@@ -141,6 +157,9 @@ static struct snd_cell *add_costs(struct snd_doc *doc, struct snd_cell *cell,
     *cell++ = show_mean(m->self_forward_ns, whole);
     *cell++ = show_mean(m->self_backward_ns, whole);
     *cell++ = show_known((int64_t)m->calls / whole->passes, !none);
+    *cell++ = show_calls(doc, m, whole);
+    *cell++ = show_known((int64_t)m->idle_calls / whole->passes, !none);
+    *cell++ = show_known(m->calls_inferred, !none);
     *cell++ = none ? snd_cell_none() : show_work(m->macs, whole);
     *cell++ = none ? snd_cell_none() : show_work(m->backward_macs, whole);
     *cell++ = show_work(flops, whole);
@@ -209,13 +228,14 @@ static uint32_t next_node(const struct sonde_modules *modules, uint32_t at)
 
 /* Columns that would hold nothing are left out of text. */
 struct seen {
-    bool on_gpu, backward, parameters, memory, device, peak, shapes, work, gpu;
+    bool on_gpu, backward, idle, parameters, memory, device, peak, shapes, work, gpu;
 };
 
 static void note_seen(struct seen *seen, const struct sonde_module *m, bool is_benchmark)
 {
     seen->on_gpu |= m->device_forward_ns >= 0;
     seen->backward |= m->backward_ns != 0;
+    seen->idle |= m->idle_calls != 0;
     seen->parameters |= m->parameters >= 0;
     seen->memory |= m->cpu_bytes != 0 || m->activation_bytes != 0;
     seen->device |= m->device_bytes != 0;
@@ -229,6 +249,7 @@ static void hide_columns(struct snd_table *rows, const struct seen *seen)
 {
     rows->hidden[COLUMN_ON_GPU] = !seen->on_gpu;
     rows->hidden[COLUMN_BACKWARD] = !seen->backward;
+    rows->hidden[COLUMN_IDLE] = !seen->idle;
     /* A benchmark's numbers are in units of their own: they reach from thousands to billions. */
     rows->hidden[COLUMN_FLOPS] = rows->hidden[COLUMN_FLOPS + 1] = seen->work;
     rows->hidden[COLUMN_RATE] = !seen->work;
