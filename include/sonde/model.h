@@ -241,7 +241,9 @@ struct sonde_module {
     bool    on_device;               /* the model is on a GPU */
     int64_t cpu_bytes, device_bytes; /* net, forward and backward */
     /* Work of GPUs that its operators asked for. */
-    int64_t gpu_forward_ns, gpu_backward_ns, self_gpu_forward_ns, self_gpu_backward_ns;
+    int64_t  gpu_forward_ns, gpu_backward_ns, self_gpu_forward_ns, self_gpu_backward_ns;
+    uint64_t idle_calls; /* of its calls: in which no operator ran */
+    bool calls_inferred; /* from its operators: TorchScript, or a trace without records of calls */
 };
 struct sonde_modules; /* opaque */
 SONDE_API enum sonde_status sonde_modules_new(struct sonde_trace    *trace,
@@ -301,13 +303,23 @@ struct sonde_thread_row {
     uint64_t lost_events;
     uint64_t samples; /* of its stack, by whichever thread */
 };
+/* What of a step a row has. Only whole ones are compared and averaged. */
+enum sonde_step_part {
+    SONDE_STEP_WHOLE = 0,
+    SONDE_STEP_FIRST = 1,    /* recording began in it: with `sonde run`, imports and start-up */
+    SONDE_STEP_COMPILES = 2, /* torch.compile compiled code in it */
+    SONDE_STEP_AFTER = 3,    /* no step: what followed the last one */
+};
 struct sonde_step_row {
     uint32_t process;
     uint64_t number;
     int64_t  start_ns, duration_ns; /* to the next step, or to the end of the recording */
     uint64_t ranges;                /* that began in it, in its process */
     int64_t  device_ns;             /* work of GPUs that was asked for in it */
+    enum sonde_step_part part;
 };
+/* "whole", "first", "compiles", "after". */
+SONDE_API const char *sonde_step_part_name(enum sonde_step_part part);
 
 /*
  * What is missing, truncated or uncertain. Every key that applies is listed with a count;

@@ -25,6 +25,7 @@ _number = 0          # of the step that the program is in
 _came = set()        # sources since it began
 _by_hand = set()     # sources that are step() calls, while they are in use
 _only_counted = False  # the steps so far were begun by optimizers
+_first = None        # the first step that began while this recording was on, once one has
 _undo = []           # what ends the watching of optimizers and profilers
 
 
@@ -62,7 +63,21 @@ def came(source, *, by_hand=False, number=None):
         _only_counted = not by_hand and (_only_counted or _number == 0)
         _number = max(_number + 1, number or 0)  # no number twice, even if others count too
         number = _number
+        if anew or _first is None:
+            _note_first(number)
     _record.step(number)
+
+
+def _note_first(number):
+    """The one before began before the recording did, and what follows the last mark is no step."""
+    global _first
+    _first = number
+    _record.metadata(_record.METADATA["STEPS_FIRST"], str(number))
+
+
+def ended(number):
+    """The recording ends with the end of this step."""
+    _record.metadata(_record.METADATA["STEPS_ENDED"], str(number))
 
 
 def by_hand(source):
@@ -80,14 +95,16 @@ def forget(source):
 
 def restart(number=0, by=None):
     """A recording begins in step `number`, which `by` has begun."""
-    global _number, _only_counted
+    global _number, _only_counted, _first
     with _lock:
         _number = number
         _only_counted = False
+        _first = None
         _by_hand.discard(_FUNCTION)
         _came.clear()
         if by is not None:
             _came.add(id(by))
+            _note_first(number)
 
 
 # ------------------------------------------------------------------- optimizers, torch's own

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/session.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "format/metadata.h"
 #include "record/bus.h"
 #include "record/environment.h"
 #include "record/epoch.h"
@@ -145,6 +147,18 @@ static void say_once(const char *message)
     snd_rec.said = true;
 }
 
+/* A cycle ends with a step: the file's last one is whole. */
+static void note_ended(uint64_t step)
+{
+    char number[24];
+    int  length = snprintf(number, sizeof number, "%" PRIu64, step);
+
+    snd_lock();
+    if (snd_rec.phase == SND_OPEN)
+        snd_metadata_write(snd_meta_key(SND_META_STEPS_ENDED), number, (size_t)length);
+    snd_unlock();
+}
+
 /* The schedule moves from `before` to the action of the next step. */
 static void move_schedule(enum sonde_action before)
 {
@@ -152,6 +166,7 @@ static void move_schedule(enum sonde_action before)
     enum sonde_action action = sonde_schedule_action(&snd_rec.schedule, snd_rec.step);
     if (before == SONDE_ACTION_RECORD_AND_SAVE) {
         uint32_t mine = starts;
+        note_ended(snd_rec.step - 1);
         finish_cycle(false);
         if (snd_rec.phase == SND_IDLE || starts != mine)
             return; /* the callback stopped it, or began another */

@@ -84,6 +84,27 @@ def test_slow_steps_are_steps(tmp_path):
     assert [dict(zip(names, row))["step"] for row in rows] == [6]
 
 
+def test_frees_have_the_size_of_what_they_free(tmp_path):
+    """torch does not tell it of CPU memory: it is that of the allocation, from whatever thread."""
+    torch = pytest.importorskip("torch")
+    import threading
+
+    import sonde
+    kept = []
+    with sonde.profile(profile_memory=True) as prof:
+        thread = threading.Thread(target=lambda: kept.append(torch.ones(1000)))
+        thread.start()
+        thread.join()
+        kept.append(torch.ones(300))
+        kept.clear()
+    prof.save(tmp_path / "t.sonde")
+    for query in ("select is_free, size_bytes from memory order by time_ns",
+                  "select memory.is_free, memory.size_bytes from memory left join ranges on false order by time_ns"):
+        _, rows = run_sql(tmp_path / "t.sonde", query)
+        assert [size for is_free, size in rows if not is_free] == [4000, 1200]
+        assert sorted(size for is_free, size in rows if is_free) == [1200, 4000]
+
+
 def test_samples_with_a_stack_are_counted_once(tmp_path):
     trace = generate("samples", tmp_path / "t.sonde")
     _, rows = run_sql(trace, "select sum(count) from samples where stack is not null")

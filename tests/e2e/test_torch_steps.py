@@ -160,6 +160,40 @@ def test_lightning(tmp_path, profiler):
 
 
 @needs_run
+def test_what_follows_the_last_step_is_none(tmp_path):
+    """An unchanged script: operators and a long wait after its loop are in no figure of its steps."""
+    done = run(tmp_path, """
+        import time
+        for _ in range(6): train()
+        for _ in range(20): model(torch.randn(2, 4))
+        time.sleep(1)
+    """)
+    assert (done.returncode, done.stderr) == (0, "")
+    document = read_json("report", tmp_path / "t.sonde", "--view", "steps", "--json")
+    assert [(row["step"], row["part"]) for row in document["rows"]] == \
+        [(1, "whole"), (2, "whole"), (3, "whole"), (4, "whole"), (5, "whole"), (6, "after")]
+    assert document["rows"][-1]["ranges"] >= 20 and document["rows"][-1]["duration_ns"] > 1e9
+    assert document["totals"]["max_ns"] < 1e9 and document["totals"]["steps"] == 5
+
+
+@needs_run
+def test_the_last_step_of_a_cycle_is_whole(tmp_path):
+    """A schedule's cycle ends with a step; its first step, of which imports are part, stands apart."""
+    done = run(tmp_path, "for _ in range(3): train()", "--schedule", "wait=0,warmup=0,active=3,repeat=1")
+    assert done.returncode == 0
+    rows = read_json("report", tmp_path / "t.sonde", "--view", "steps", "--json")["rows"]
+    assert [(row["step"], row["part"]) for row in rows] == [(0, "first"), (1, "whole"), (2, "whole")]
+    with sonde.profile(activities=[CPU], schedule=sonde.schedule(wait=0, warmup=1, active=2, repeat=1)) as prof:
+        for _ in range(4):
+            torch.ones(3)
+            prof.step()
+    prof.save(tmp_path / "p.sonde")
+    rows = read_json("report", tmp_path / "p.sonde", "--view", "steps", "--json")["rows"]
+    assert [(row["step"], row["part"]) for row in rows] == [(1, "whole"), (2, "whole")]
+
+
+
+@needs_run
 def test_without_torch(tmp_path):
     """sonde.step() needs no torch; and does nothing while nothing records."""
     sonde.step()

@@ -50,8 +50,40 @@ static void what_follows_the_last_step_is_none(void **state)
         struct sonde_summary *m = build(trace);
         uint64_t              ran = 0;
         for (size_t k = 0; k < cases[i].steps; k++)
-            ran += snd_summary_step_ran(m, k);
+            ran += sonde_summary_step(m, k)->part == SONDE_STEP_WHOLE;
         assert_int_equal(ran, cases[i].ran);
+        sonde_summary_free(m);
+        sonde_trace_close(trace);
+    }
+}
+
+/* Of a program that says that its marks end steps: what follows the last is none, whatever ran in it. */
+static void marks_may_end_steps(void **state)
+{
+    static const enum sonde_step_part parts[] = { SONDE_STEP_FIRST, SONDE_STEP_COMPILES,
+                                                  SONDE_STEP_WHOLE, SONDE_STEP_AFTER };
+    static const char *const names[] = { "a", "_compile.compile_inner (dynamo_timed)", "a", "a" };
+
+    (void)state;
+    for (int ended = 0; ended < 2; ended++) {
+        const char   *path = scratch_path(ended ? "ended" : "open");
+        struct synth *s = synth_new(path, NULL);
+        uint32_t      t = synth_thread(s, "main", 0);
+        synth_meta(s, "steps.first", "8");
+        if (ended)
+            synth_meta(s, "steps.ended", "10");
+        for (uint64_t i = 0; i < 4; i++) {
+            synth_step(s, t, 100 + i * 100, 7 + i);
+            synth_begin(s, t, 110 + i * 100, synth_string(s, names[i]), 0);
+            synth_end(s, t, 120 + i * 100);
+        }
+        synth_close(s, true);
+        struct sonde_trace   *trace = scratch_open(path);
+        struct sonde_summary *m = build(trace);
+        assert_int_equal(sonde_summary_step_count(m), 4);
+        for (size_t i = 0; i < 4; i++)
+            assert_int_equal(sonde_summary_step(m, i)->part,
+                             ended && i == 3 ? SONDE_STEP_WHOLE : parts[i]);
         sonde_summary_free(m);
         sonde_trace_close(trace);
     }
@@ -360,6 +392,7 @@ int main(void)
         cmocka_unit_test(a_shared_summary_is_lent),
         cmocka_unit_test(totals_threads_and_steps),
         cmocka_unit_test(what_follows_the_last_step_is_none),
+        cmocka_unit_test(marks_may_end_steps),
         cmocka_unit_test(the_ledger_tells_all),
         cmocka_unit_test(the_ledger_tells_of_python_calls),
         cmocka_unit_test(damage_is_in_the_ledger),

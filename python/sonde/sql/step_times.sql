@@ -7,5 +7,6 @@ select
     max(duration_ns) as greatest_ns,
     max(duration_ns) - min(duration_ns) as spread_ns
 from steps
+where part <> 'after'
 group by job, number
 order by job, step

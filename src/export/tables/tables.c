@@ -10,8 +10,10 @@
 #include "export/encode/rendered_texts.h"
 #include "export/timeline/torch_tensors.h"
 #include "format/fields.h"
-#include "model/ops/averages.h"
 #include "model/counters/stack_counters.h"
+#include "model/ops/averages.h"
+#include "model/ranges/live_memory.h"
+#include "model/summary/steps.h"
 #include "model/summary/summary.h"
 #include "read/walk.h"
 #include "sonde/export.h"
@@ -51,7 +53,8 @@ size_t snd_sql_column_find(const struct snd_sql_table *table, const char *name)
 struct steps {
     struct step {
         int64_t  start_ns;
-        uint64_t number;
+        uint64_t number, ranges;
+        bool     compiles;
     } * items;
     uint32_t count, room;
 };
@@ -63,6 +66,7 @@ struct writer {
     void                *user;
     struct steps        *steps;  /* by process */
     struct snd_map       stacks; /* (process, stack) that were written */
+    struct snd_live      live;
     struct sonde_buffer  text;
     struct snd_rendered  shapes;
     struct snd_sql_value values[SND_SQL_COLUMNS_MAX];
@@ -118,13 +122,11 @@ static void end_row(struct writer *w, enum snd_sql_table_id table)
 
 /* ---------------------------------------------------------------------- stacks */
 
-#define FRAMES_MAX 1024
-
 static void write_stack(struct writer *w, uint32_t process, uint32_t stack)
 {
-    static _Thread_local struct sonde_frame frames[FRAMES_MAX];
-    struct snd_key                          key = { process, stack, 0 };
-    uint32_t                                known;
+    struct sonde_frame frame;
+    struct snd_key     key = { process, stack, 0 };
+    uint32_t           known, rest = stack;
 
     if (stack == 0 || !(w->wanted & SND_SQL_ONLY(stacks)) || snd_map_get(&w->stacks, key, &known))
         return;
@@ -132,14 +134,15 @@ static void write_stack(struct writer *w, uint32_t process, uint32_t stack)
         w->stopped = w->out_of_memory = true;
         return;
     }
-    size_t count = sonde_trace_stack(w->trace, process, stack, frames, FRAMES_MAX);
-    for (size_t i = 0; i < count && i < FRAMES_MAX; i++) {
+    for (size_t i = 0; i < SND_STACK_MAX; i++) {
+        if (!snd_stack_next(w->trace, process, &rest, &frame))
+            break;
         add_number(w, process);
         add_number(w, stack);
         add_number(w, (int64_t)i);
-        add_text(w, frames[i].function);
-        add_text(w, frames[i].file);
-        add_number(w, frames[i].line);
+        add_text(w, frame.function);
+        add_text(w, frame.file);
+        add_number(w, frame.line);
         end_row(w, SND_TABLE_stacks);
     }
 }
@@ -170,12 +173,12 @@ static void note_step(struct writer *w, uint32_t process, int64_t ns, uint64_t n
             break;
         steps->items[at] = *before;
     }
-    steps->items[at] = (struct step){ ns, number };
+    steps->items[at] = (struct step){ .start_ns = ns, .number = number };
     steps->count++;
 }
 
-/* The number of the step in which a range of the process began: most often the latest. */
-static void add_step(struct writer *w, uint32_t process, int64_t ns)
+/* The step in which a range of the process began: most often the latest. NULL: before all. */
+static struct step *find_step(const struct writer *w, uint32_t process, int64_t ns)
 {
     const struct steps *steps = &w->steps[process];
     uint32_t            low = 0, high = steps->count;
@@ -189,10 +192,23 @@ static void add_step(struct writer *w, uint32_t process, int64_t ns)
         else
             high = middle;
     }
-    if (low > 0)
-        add_number(w, (int64_t)steps->items[low - 1].number);
-    else
-        add_null(w);
+    return low > 0 ? &steps->items[low - 1] : NULL;
+}
+
+/* What the summary says of steps, by the ranges that this walk met. */
+static void judge_steps(const struct writer *w, struct sonde_summary *summary)
+{
+    struct snd_steps *steps = snd_summary_steps(summary);
+
+    for (uint32_t i = 0; i < steps->count; i++) {
+        struct sonde_step_row *row = &steps->rows[i];
+        const struct step     *step = find_step(w, row->process, row->start_ns);
+        if (!step || step->start_ns != row->start_ns || step->number != row->number)
+            continue;
+        row->ranges = step->ranges;
+        row->part = step->compiles ? SONDE_STEP_COMPILES : SONDE_STEP_WHOLE;
+    }
+    snd_steps_judge(steps, w->trace);
 }
 
 static void add_shapes(struct writer *w, uint32_t process, uint32_t shapes)
@@ -219,6 +235,11 @@ static void on_range(void *user, uint32_t id, const struct snd_lane *lane,
     (void)id;
     if (w->stopped)
         return;
+    struct step *step = find_step(w, lane->process, r->start_ns);
+    if (step) {
+        step->ranges++;
+        step->compiles |= snd_steps_is_compilation(name->bytes, name->length);
+    }
     write_stack(w, lane->process, r->stack);
     if (!(w->wanted & SND_SQL_ONLY(ranges)))
         return;
@@ -229,7 +250,10 @@ static void on_range(void *user, uint32_t id, const struct snd_lane *lane,
     add_number(w, r->total_ns);
     add_number(w, snd_sub(r->total_ns, r->child_ns));
     add_number(w, r->node);
-    add_step(w, lane->process, r->start_ns);
+    if (step)
+        add_number(w, (int64_t)step->number);
+    else
+        add_null(w);
     add_number(w, r->scope == SONDE_SCOPE_USER);
     add_number(w, r->is_async);
     add_shapes(w, lane->process, r->shapes);
@@ -267,6 +291,17 @@ static void write_sample(struct writer *w, const struct sonde_event *e)
     end_row(w, SND_TABLE_samples);
 }
 
+/* A free without a size, as torch has it of the CPU, frees what was allocated there. */
+static int64_t size_of(struct writer *w, const struct sonde_event *e)
+{
+    bool           frees = e->kind == SONDE_EVENT_FREE;
+    const uint64_t words[4] = { frees ? SND_EV_FREE : SND_EV_ALLOC, e->aux, e->value, e->size };
+    struct snd_live_change change = snd_live_event(&w->live, e->process, words);
+
+    w->out_of_memory |= w->live.failed;
+    return frees && e->size == 0 ? -change.counted : (int64_t)e->size;
+}
+
 static void write_memory(struct writer *w, const struct sonde_event *e)
 {
     add_place(w, e);
@@ -277,7 +312,7 @@ static void write_memory(struct writer *w, const struct sonde_event *e)
     else
         add_number(w, SND_DEVICE_INDEX(e->aux));
     add_number(w, (int64_t)e->value);
-    add_number(w, (int64_t)e->size);
+    add_number(w, size_of(w, e));
     end_row(w, SND_TABLE_memory);
 }
 
@@ -333,6 +368,7 @@ static void on_begin(void *user)
     for (uint32_t i = 0; i < w->trace->process_count; i++)
         w->steps[i].count = 0;
     snd_map_release(&w->stacks);
+    snd_live_release(&w->live);
     w->begun = true;
 }
 
@@ -362,9 +398,6 @@ static enum sonde_status walk_ranges(struct writer *w, struct sonde_error *err)
         return snd_fail(err, SONDE_E_NOMEM, OUT_OF_MEMORY);
     enum sonde_status st = snd_averages_watched(w->trace, NULL, &watcher, &averages, err);
     sonde_averages_free(averages);
-    for (uint32_t i = 0; i < w->trace->process_count; i++)
-        free(w->steps[i].items);
-    free(w->steps);
     return st;
 }
 
@@ -459,6 +492,7 @@ static void write_summary(struct writer *w, const struct sonde_summary *summary)
         add_number(w, (int64_t)step->number);
         add_number(w, step->start_ns);
         add_number(w, step->duration_ns);
+        add_string(w, sonde_step_part_name(step->part));
         end_row(w, SND_TABLE_steps);
     }
 }
@@ -504,12 +538,19 @@ enum sonde_status snd_sql_rows(struct sonde_trace *trace, unsigned wanted, snd_s
         write_threads(&w);
     }
     if (st == SONDE_OK && !w.stopped && summary) {
-        st = snd_summary_finish(summary, false, err);
+        /* One more walk for the steps, unless that of the ranges has met theirs. */
+        st = snd_summary_finish(summary, wanted & SND_SQL_ONLY(steps) && !w.steps, err);
+        if (st == SONDE_OK && w.steps)
+            judge_steps(&w, summary);
         if (st == SONDE_OK)
             write_summary(&w, summary);
     }
+    for (uint32_t i = 0; w.steps && i < trace->process_count; i++)
+        free(w.steps[i].items);
+    free(w.steps);
     sonde_summary_free(summary);
     snd_map_release(&w.stacks);
+    snd_live_release(&w.live);
     snd_rendered_release(&w.shapes);
     sonde_buffer_release(&w.text);
     return st;

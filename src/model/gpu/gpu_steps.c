@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "model/gpu/gpu.h"
+#include "model/summary/steps.h"
 
 struct step {
     int64_t  start_ns, end_ns; /* end INT64_MIN: a STEP, which the next one ends */
@@ -79,6 +80,23 @@ static int compare_step(const void *x, const void *y)
     return (a->number > b->number) - (a->number < b->number);
 }
 
+/* Leaves out what followed the last step of each process, of steps that are sorted. */
+static void drop_rest(struct snd_gpu_seen_steps *s)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct step *step = &s->items[i];
+        bool               last = i + 1 == s->count || s->items[i + 1].process != step->process;
+        if (!last || step->end_ns != INT64_MIN ||
+            !snd_steps_is_open(s->g->trace, step->process, step->number))
+            s->items[kept++] = *step;
+        else if (kept > 0 && s->items[kept - 1].process == step->process)
+            s->items[kept - 1].end_ns = step->start_ns; /* its mark ended the one before */
+    }
+    s->count = kept;
+}
+
 /* Leaves out the marks of a process that has ranges, and ends the others'. */
 static void sort_steps(struct snd_gpu_seen_steps *s)
 {
@@ -90,9 +108,10 @@ static void sort_steps(struct snd_gpu_seen_steps *s)
     s->count = kept;
     if (kept > 0)
         qsort(s->items, kept, sizeof *s->items, compare_step);
-    for (uint32_t i = 0; i < kept; i++) {
+    drop_rest(s);
+    for (uint32_t i = 0; i < s->count; i++) {
         struct step *step = &s->items[i];
-        bool         last = i + 1 == kept || s->items[i + 1].process != step->process;
+        bool         last = i + 1 == s->count || s->items[i + 1].process != step->process;
         if (step->end_ns == INT64_MIN)
             step->end_ns = last ? s->g->trace->processes[step->process].shown.stop_ns
                                 : s->items[i + 1].start_ns;

@@ -303,7 +303,7 @@ static enum sonde_status find_steps(struct sonde_trace *trace, struct snd_highli
     size_t   all = sonde_summary_step_count(summary), count = 0;
     int64_t *ns = calloc(all + 1, sizeof *ns);
     for (size_t i = 0; ns && i < all; i++)
-        if (snd_summary_step_ran(summary, i))
+        if (sonde_summary_step(summary, i)->part == SONDE_STEP_WHOLE)
             ns[count++] = sonde_summary_step(summary, i)->duration_ns;
     if (!ns)
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for what is worth knowing");

@@ -2,8 +2,10 @@
 #include "model/summary/steps.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/ranges/assembly.h"
+#include "read/metadata.h"
 
 #define STEPS_MAX (1u << 24)
 
@@ -34,6 +36,20 @@ static bool is_last(const struct snd_steps *steps, uint32_t i)
     return i + 1 == steps->count || steps->rows[i + 1].process != steps->rows[i].process;
 }
 
+/* The first step whose beginning was recorded, as the program said last; false: it did not. */
+static bool find_first(const struct sonde_trace *trace, uint32_t process, uint64_t *number)
+{
+    struct sonde_text value;
+    uint32_t          at = 0;
+    bool              found = false;
+
+    while (snd_meta_next(trace, process, SND_META_STEPS_FIRST, &at, NULL, &value)) {
+        *number = strtoull(value.bytes, NULL, 10);
+        found = true;
+    }
+    return found;
+}
+
 bool snd_steps_measure(struct snd_steps *steps, const struct sonde_trace *trace)
 {
     uint32_t process = 0;
@@ -60,9 +76,19 @@ bool snd_steps_measure(struct snd_steps *steps, const struct sonde_trace *trace)
 /* ---------------------------------------------------------------- counting */
 
 struct counting {
-    struct snd_steps *steps;
-    uint32_t         *current; /* step of each thread */
+    struct snd_steps         *steps;
+    const struct sonde_trace *trace;
+    uint32_t                 *current; /* step of each thread */
 };
+
+/* "_compile.compile_inner (dynamo_timed)": all that it does is marked so. */
+bool snd_steps_is_compilation(const char *name, size_t length)
+{
+    static const char end[] = " (dynamo_timed)";
+    const size_t      size = sizeof end - 1;
+
+    return length > size && memcmp(name + length - size, end, size) == 0;
+}
 
 /* A thread's times never fall, so its place among the steps only moves on. */
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
@@ -78,8 +104,12 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *ra
         *at = first[0];
     while (*at + 1 < first[1] && rows[*at + 1].start_ns <= range->range.start_ns)
         ++*at;
-    if (*at < first[1] && rows[*at].start_ns <= range->range.start_ns)
-        rows[*at].ranges++;
+    if (*at >= first[1] || rows[*at].start_ns > range->range.start_ns)
+        return;
+    rows[*at].ranges++;
+    const struct snd_text *name = &counting->trace->names.items[range->range.name];
+    if (snd_steps_is_compilation(name->bytes, name->length))
+        rows[*at].part = SONDE_STEP_COMPILES;
 }
 
 /* What the GPU was asked for in a step counts for it, whenever it was done. */
@@ -105,10 +135,51 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         rows[low - 1].device_ns = snd_add(rows[low - 1].device_ns, range->range.device_ns);
 }
 
+bool snd_steps_is_open(const struct sonde_trace *trace, uint32_t process, uint64_t number)
+{
+    struct sonde_text value;
+    uint64_t          first;
+    uint32_t          at = 0;
+
+    while (snd_meta_next(trace, process, SND_META_STEPS_ENDED, &at, NULL, &value))
+        if (strtoull(value.bytes, NULL, 10) == number)
+            return false;
+    return find_first(trace, process, &first);
+}
+
+/* Without a word from the program: no range began in it, although some did in the one before. */
+static bool is_after(const struct snd_steps *steps, const struct sonde_trace *trace, uint32_t i)
+{
+    const struct sonde_step_row *row = &steps->rows[i];
+    bool                         is_first = i == 0 || steps->rows[i - 1].process != row->process;
+
+    return is_last(steps, i) && (snd_steps_is_open(trace, row->process, row->number) ||
+                                 (row->ranges == 0 && !is_first && steps->rows[i - 1].ranges > 0));
+}
+
+void snd_steps_judge(struct snd_steps *steps, const struct sonde_trace *trace)
+{
+    for (uint32_t i = 0; i < steps->count; i++) {
+        struct sonde_step_row *row = &steps->rows[i];
+        uint64_t               first;
+        if (find_first(trace, row->process, &first) && row->number < first)
+            row->part = SONDE_STEP_FIRST;
+        else if (is_after(steps, trace, i))
+            row->part = SONDE_STEP_AFTER;
+    }
+}
+
+const char *sonde_step_part_name(enum sonde_step_part part)
+{
+    static const char *const names[] = { "whole", "first", "compiles", "after" };
+
+    return (unsigned)part < sizeof names / sizeof names[0] ? names[part] : "";
+}
+
 enum sonde_status snd_steps_count(struct snd_steps *steps, struct sonde_trace *trace,
                                   struct sonde_error *err)
 {
-    struct counting           counting = { .steps = steps };
+    struct counting           counting = { .steps = steps, .trace = trace };
     const struct snd_consumer consumer = {
         .user = &counting, .flops = SONDE_FLOPS_NONE, .open = on_open, .close = on_close
     };
@@ -122,15 +193,9 @@ enum sonde_status snd_steps_count(struct snd_steps *steps, struct sonde_trace *t
     enum sonde_status status = snd_assemble(&assembly, trace, SONDE_BY_THREAD, &consumer, err);
     snd_assembly_release(&assembly);
     free(counting.current);
+    if (status == SONDE_OK)
+        snd_steps_judge(steps, trace);
     return status;
-}
-
-bool snd_steps_ran(const struct snd_steps *steps, uint32_t i)
-{
-    bool is_first = i == 0 || steps->rows[i - 1].process != steps->rows[i].process;
-
-    return !is_last(steps, i) || steps->rows[i].ranges > 0 || is_first ||
-           steps->rows[i - 1].ranges == 0;
 }
 
 void snd_steps_release(struct snd_steps *steps)

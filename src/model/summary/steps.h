@@ -4,7 +4,8 @@
  *
  *     snd_steps_add(&steps, process, number, ns) for each mark;
  *     snd_steps_measure(&steps, trace);          sorted, with their durations
- *     snd_steps_count(&steps, trace, err);       ranges and the GPU's time of each: one walk
+ *     snd_steps_count(&steps, trace, err);       ranges and the GPU's time of each, and which are
+ *                                                whole: one walk
  *
  * Layer: model. Threads: as the trace.
  */
@@ -29,12 +30,12 @@ bool snd_steps_add(struct snd_steps *steps, uint32_t process, uint64_t number, i
 bool snd_steps_measure(struct snd_steps *steps, const struct sonde_trace *trace);
 SND_CHECKED enum sonde_status snd_steps_count(struct snd_steps *steps, struct sonde_trace *trace,
                                               struct sonde_error *err);
-/*
- * Whether it was one, once they are counted. The last of a process, in which no range began although
- * some did in the one before, is what came after the loop: an optimizer that marks the end of each
- * step marks one too many.
- */
-bool snd_steps_ran(const struct snd_steps *steps, uint32_t i);
+/* Which of them are whole, once their ranges are counted; snd_steps_count() does both. */
+void snd_steps_judge(struct snd_steps *steps, const struct sonde_trace *trace);
+/* Of a range in a step, by its name: torch.compile compiles. */
+bool snd_steps_is_compilation(const char *name, size_t length);
+/* Whether the program said that what follows the mark of this step, the last of its process, is none. */
+bool snd_steps_is_open(const struct sonde_trace *trace, uint32_t process, uint64_t number);
 void snd_steps_release(struct snd_steps *steps);
 
 #endif

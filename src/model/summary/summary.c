@@ -389,6 +389,11 @@ const struct sonde_thread_row *sonde_summary_thread(const struct sonde_summary *
     return i < summary->trace->thread_count ? &summary->threads[i] : NULL;
 }
 
+struct snd_steps *snd_summary_steps(struct sonde_summary *summary)
+{
+    return &summary->steps;
+}
+
 size_t sonde_summary_step_count(const struct sonde_summary *summary)
 {
     return summary->steps.count;
@@ -397,11 +402,6 @@ size_t sonde_summary_step_count(const struct sonde_summary *summary)
 const struct sonde_step_row *sonde_summary_step(const struct sonde_summary *summary, size_t i)
 {
     return i < summary->steps.count ? &summary->steps.rows[i] : NULL;
-}
-
-bool snd_summary_step_ran(const struct sonde_summary *summary, size_t i)
-{
-    return snd_steps_ran(&summary->steps, (uint32_t)i);
 }
 
 size_t sonde_summary_ledger_count(const struct sonde_summary *summary)

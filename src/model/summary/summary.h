@@ -26,8 +26,8 @@ snd_summary_begin(struct sonde_trace *trace, struct sonde_summary **out, struct 
 SND_CHECKED enum sonde_status snd_summary_finish(struct sonde_summary *summary, bool steps,
                                                  struct sonde_error *err);
 
-/* As snd_steps_ran(), of a finished summary. */
-bool snd_summary_step_ran(const struct sonde_summary *summary, size_t i);
+/* The steps of a finished summary, for a caller that counts their ranges on a walk of its own. */
+struct snd_steps *snd_summary_steps(struct sonde_summary *summary);
 
 /*
  * Until the caller frees it, whoever asks for a summary of the trace is lent this one, which is finished,
