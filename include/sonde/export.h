@@ -248,11 +248,13 @@ struct sonde_export_options {
      * sampled. NULL: all, of a trace that has no stacks of anything else
      */
     const char *counter;
+    /* chrome: categories of events that are left out ("cpu_op"), then NULL; or NULL */
+    const char *const *left_out;
 };
 #define SONDE_EXPORT_OPTIONS_INIT                                                                 \
     {                                                                                             \
         sizeof(struct sonde_export_options), false, NULL, NULL, 0, false, SONDE_HEAP_AUTO, false, \
-            NULL                                                                                  \
+            NULL, NULL                                                                            \
     }
 
 /*

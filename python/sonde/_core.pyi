@@ -227,6 +227,7 @@ class Trace:
         metadata: Optional[Dict[str, str]] = None,  # chrome: name to JSON text, at the top level
         name: Optional[str] = None,  # chrome: traceName; None: path
         source: bool = True,  # html: with the text of source files
+        left_out: Tuple[str, ...] = (),  # chrome: categories of events ("cpu_op")
     ) -> None: ...
     def table(self, name: str) -> Table: ...  # docs/SCHEMA.md
     def table_names(self) -> List[str]: ...

@@ -7,8 +7,6 @@
 #include "base/map.h"
 #include "read/reader.h"
 
-#define FRAMES_MAX 256u
-
 static bool has(struct sonde_text text, const char *part)
 {
     return text.length > 0 && memmem(text.bytes, text.length, part, strlen(part)) != NULL;
@@ -42,16 +40,17 @@ static void put_frame(const struct sonde_trace *trace, uint32_t process,
 size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_t id, size_t most,
                       char separator, struct sonde_buffer *text)
 {
-    struct sonde_frame frames[FRAMES_MAX];
-    size_t             count = snd_stack_frames(trace, process, id, frames, FRAMES_MAX, FRAMES_MAX);
+    struct sonde_frame frame;
     size_t             shown = 0;
 
-    for (size_t i = 0; i < count && shown < most; i++) {
-        if (is_left_out(&frames[i]))
+    for (size_t i = 0; i < SND_STACK_MAX && shown < most; i++) {
+        if (!snd_stack_next(trace, process, &id, &frame))
+            break;
+        if (is_left_out(&frame))
             continue;
         if (shown++ > 0)
             snd_buf_put(text, &separator, 1);
-        put_frame(trace, process, &frames[i], text);
+        put_frame(trace, process, &frame, text);
     }
     return shown;
 }
@@ -59,14 +58,12 @@ size_t snd_stack_text(const struct sonde_trace *trace, uint32_t process, uint32_
 bool snd_line_text(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                    struct sonde_buffer *text)
 {
-    struct sonde_frame frames[FRAMES_MAX];
-    size_t             count = snd_stack_frames(trace, process, id, frames, FRAMES_MAX, FRAMES_MAX);
+    struct sonde_frame frame;
 
-    for (size_t i = 0; i < count; i++) {
-        if (is_left_out(&frames[i]))
+    for (size_t i = 0; i < SND_STACK_MAX && snd_stack_next(trace, process, &id, &frame); i++) {
+        if (is_left_out(&frame))
             continue;
-        put_frame_at(trace, process, &frames[i],
-                     frames[i].line ? frames[i].line : frames[i].first_line, text);
+        put_frame_at(trace, process, &frame, frame.line ? frame.line : frame.first_line, text);
         return true;
     }
     return false;

@@ -58,7 +58,7 @@ static enum snd_py_read walk(const struct snd_python *python, uint64_t link, uin
     stack->ends = true;
     for (unsigned steps = 0; frame != 0; steps++) {
         const char *bytes = snd_pages_at(&stack->pages, python->pid, frame, l->frame_size);
-        if (steps >= 2 * SND_FRAMES_MAX || stack->count == SND_FRAMES_MAX) {
+        if (steps >= 2 * SND_PYTHON_FRAMES_MAX || stack->count == SND_PYTHON_FRAMES_MAX) {
             stack->cut = true;
             break;
         }

@@ -11,9 +11,9 @@
 #ifndef SND_PYSTACK_FRAMES_H
 #define SND_PYSTACK_FRAMES_H
 
+#include "format/limits.h"
 #include "pystack/process.h"
 
-#define SND_FRAMES_MAX 1024 /* of one stack, innermost first; what is further out is left out */
 #define SND_NATIVE_MAX 128
 
 struct snd_py_frame {
@@ -33,7 +33,7 @@ struct snd_native_frame {
 };
 
 struct snd_py_stack {
-    struct snd_py_frame frames[SND_FRAMES_MAX];
+    struct snd_py_frame frames[SND_PYTHON_FRAMES_MAX];
     size_t              count;
     bool                cut;   /* there were more */
     bool                far;   /* they are in several pages */

@@ -3,11 +3,10 @@
 
 #include <string.h>
 
+#include "format/limits.h"
 #include "pystack/lines.h"
 
 #define KNOWN_MAX 1000000u /* more than a program has; then the cache is emptied */
-
-static const char cut_text[] = "(outer frames left out)";
 
 void snd_names_release(struct snd_names *names)
 {
@@ -69,8 +68,9 @@ uint32_t snd_names_cut(struct snd_names *names, const struct snd_recorder *recor
 
     if (snd_map_get(&names->stacks, key, &id))
         return id;
-    id = recorder->stack(0, recorder->frame(recorder->intern(cut_text, sizeof cut_text - 1), 0,
-                                            recorder->intern("", 0), 0));
+    id = recorder->stack(0, recorder->frame(recorder->intern(SND_FRAMES_LEFT_OUT,
+                                                             sizeof SND_FRAMES_LEFT_OUT - 1),
+                                            0, recorder->intern("", 0), 0));
     keep(names, key, id);
     return id;
 }

@@ -309,6 +309,15 @@ size_t snd_stack_frames(const struct sonde_trace *trace, uint32_t process, uint3
     return count;
 }
 
+bool snd_stack_next(const struct sonde_trace *trace, uint32_t process, uint32_t *id,
+                    struct sonde_frame *frame)
+{
+    if (snd_stack_frames(trace, process, *id, frame, 1, 1) == 0)
+        return false;
+    *id = trace->processes[process].tables.stacks[*id].parent;
+    return true;
+}
+
 size_t sonde_trace_stack(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                          struct sonde_frame *frames, size_t size)
 {

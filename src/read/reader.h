@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "format/layout.h"
+#include "format/limits.h"
 #include "read/scale.h"
 #include "read/source.h"
 #include "sonde/trace.h"
@@ -177,9 +178,11 @@ size_t snd_trace_shapes(const struct sonde_trace *trace, uint32_t process, uint3
                         char *buffer, size_t size);
 
 /* The `most` innermost frames of a stack, storing `size` of them; returns how many there are. */
-#define SND_STACK_MAX ((size_t)16384)
 size_t snd_stack_frames(const struct sonde_trace *trace, uint32_t process, uint32_t id,
                         struct sonde_frame *frames, size_t size, size_t most);
+/* The innermost frame of a stack, which `*id` is without then; false: there is none. */
+bool snd_stack_next(const struct sonde_trace *trace, uint32_t process, uint32_t *id,
+                    struct sonde_frame *frame);
 
 /* ------------------------------------------------ steps of opening, in this order */
 

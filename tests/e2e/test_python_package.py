@@ -144,7 +144,7 @@ def test_words_of_options_are_the_librarys(tmp_path):
                     trace.report(**wrong)
                 except sonde.Error as error:
                     print(error)
-        print(*prof.events().supported_export_stacks_metrics)
+        print(*prof.events().supported_export_stacks_metrics())
         """))
     shown = python("program.py", cwd=tmp_path).stdout.splitlines()
     command = run(SONDE, "report", "t.sonde", "--group-by", "tread", cwd=tmp_path, status=2).stderr

@@ -401,3 +401,65 @@ def test_autograd_profiler():
     assert nothing is None
     with pytest.raises(RuntimeError, match="not reentrant"), prof:
         pass
+
+
+# --------------------------------------------------------------- types of activities, averages as lists
+
+def categories(profile, activities, path):
+    with profile(activities=activities, with_stack=True, profile_memory=True) as prof:
+        with torch.profiler.record_function("mine"):
+            X.mul(X)
+    prof.export_chrome_trace(str(path))
+    shown = {event.get("cat") for event in json.loads(path.read_text())["traceEvents"]}
+    return shown & {"cpu_op", "user_annotation", "python_function", "cpu_instant_event"}, \
+        {row.key for row in prof.key_averages()}
+
+
+@pytest.mark.parametrize("types", [["USER_ANNOTATION"], ["CPU_OP", "PYTHON_FUNCTION"], [], None, ["NOPE"],
+                                   ["user_annotation"]])
+def test_types_of_activities(types, tmp_path):
+    """They choose what is in the Chrome trace, as in torch; one that does not exist is refused."""
+    if not hasattr(torch.profiler, "_cuspy") and "activity_filters" not in \
+            inspect.signature(torch.autograd.profiler.profile.__init__).parameters:
+        pytest.skip("this torch has no types of activities")
+    found = []
+    for profile, name in ((torch.profiler.profile, "torch"), (sonde.profile, "sonde")):
+        try:
+            with quiet():
+                found.append(categories(profile, [{CPU: types}], tmp_path / f"{name}.json"))
+        except RuntimeError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
+
+
+def test_a_negative_timeout_is_refused():
+    with pytest.raises(ValueError, match="post_processing_timeout_s must be non-negative"):
+        sonde.profile(post_processing_timeout_s=-1)
+
+
+def test_averages_have_the_methods_of_a_list_of_events(tmp_path):
+    prof = record(record_shapes=True, with_stack=True)
+    rows = prof.key_averages(group_by_stack_n=3)
+    rows.export_chrome_trace(str(tmp_path / "t.json"))
+    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    rows.export_stacks(str(tmp_path / "t.txt"), "self_cpu_time_total")
+    lines = (tmp_path / "t.txt").read_text().splitlines()
+    expected = [(len(row.stack), int(row.self_cpu_time_total)) for row in rows
+                if row.stack and int(row.self_cpu_time_total) > 0]
+    assert [(line.count(";") + 1, int(line.rsplit(" ", 1)[1])) for line in lines] == expected and lines
+    with pytest.raises(ValueError, match="metric should be one of"):
+        rows.export_stacks(str(tmp_path / "t.txt"), "nope")
+    assert counts(rows.key_averages()) == counts(prof.key_averages())
+    assert "self_cpu_time_total" in rows.supported_export_stacks_metrics()
+
+
+def test_no_step_of_a_chrome_trace_comes_twice(tmp_path):
+    """Tools pair ProfilerStep# with an execution trace: torch has one event for each."""
+    with sonde.profile(activities=[CPU], schedule=sonde.schedule(wait=0, warmup=1, active=3, repeat=1)) as prof:
+        for _ in range(4):
+            X.mul(X)
+            prof.step()
+    prof.export_chrome_trace(str(tmp_path / "t.json"))
+    names = [event["name"] for event in json.loads((tmp_path / "t.json").read_text())["traceEvents"]]
+    steps = [name for name in names if name.startswith("ProfilerStep#")]
+    assert sorted(steps) == ["ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#3"]

@@ -5,9 +5,11 @@ Each comparison runs in two forms: the two profilers one after the other, and bo
 """
 import collections
 import gc
+import inspect
 import json
 import os
 import re
+import sys
 import threading
 
 import pytest
@@ -354,3 +356,79 @@ def test_the_call_graph_of_hta(tmp_path, hta_with_new_pandas):
         depths[name] = depths_in_hta(folder)
     assert len(depths["sonde"]) == 2 and min(depths["sonde"]) > 3
     assert depths["sonde"] == depths["torch"]
+
+
+# ------------------------------------------------------------- frames that were open, deep stacks
+
+def open_main(profile, path):
+    x = torch.ones(3)
+    return open_inner(profile, x,
+                      path)
+
+
+def open_inner(profile, x, path):
+    with profile(activities=CPU, with_stack=True) as prof:
+        x.sin()
+    prof.export_chrome_trace(str(path))
+    return [event["name"] for event in load(path)
+            if event.get("cat") == "python_function" and re.search(r": open_(main|inner)$", event["name"])]
+
+
+def test_frames_that_were_open_have_the_line_that_they_are_in(tmp_path):
+    theirs = open_main(torch.profiler.profile, tmp_path / "torch.json")
+    ours = open_main(sonde.profile, tmp_path / "sonde.json")
+    assert sorted(ours) == sorted(theirs) and len(ours) == 2
+
+
+def dive(depth, x):
+    return x.sin() if depth == 0 else dive(depth - 1, x)
+
+
+@pytest.mark.parametrize("depth,is_cut", [(300, False), (900, False), (1100, True)])
+def test_stacks_are_whole_up_to_a_limit_that_is_stated(depth, is_cut, tmp_path):
+    limit, x = sys.getrecursionlimit(), torch.ones(3)
+    sys.setrecursionlimit(3000)
+    try:
+        with sonde.profile(activities=CPU, with_stack=True) as prof:
+            dive(depth, x)
+    finally:
+        sys.setrecursionlimit(limit)
+    stack = next(event.stack for event in prof.events() if event.name == "aten::sin")
+    assert sum(frame.endswith(": dive") for frame in stack) == (1024 if is_cut else depth + 1)
+    assert (stack[-1] == "(outer frames left out)") == is_cut
+    assert [key for key, _count, _text in prof.ledger() if key == "deep_stacks"] == ["deep_stacks"] * is_cut
+    prof.export_chrome_trace(str(tmp_path / "t.json"))
+    shown = next(event["args"]["Call stack"] for event in load(tmp_path / "t.json")
+                 if event.get("name") == "aten::sin")
+    assert shown.count(": dive;") == (1024 if is_cut else depth + 1)
+
+
+# ------------------------------------------------------------------------ memory of Python functions
+
+def take_and_free():
+    kept = torch.ones(1000)
+    del kept
+    return torch.ones(500)
+
+
+def test_memory_in_a_function_is_the_functions():
+    """As torch: no row [memory], and the function has what was freed between its operators."""
+    found = []
+    for profile in (torch.profiler.profile, sonde.profile):
+        with profile(activities=CPU, with_stack=True, profile_memory=True) as prof:
+            held = take_and_free()
+        del held
+        rows = prof.key_averages()
+        functions = {re.sub(r".*: ", "", event.name): (event.cpu_memory_usage, event.self_cpu_memory_usage)
+                     for event in prof.events() if event.name.endswith(": take_and_free")}
+        found.append(([row.key for row in rows if row.key == "[memory]"], functions))
+    assert found[0] == found[1] == ([], {"take_and_free": (2000, -4000)})
+
+
+def test_the_table_with_functions_has_the_columns_of_memory():
+    with sonde.profile(activities=CPU, with_stack=True, profile_memory=True) as prof:
+        take_and_free()
+    if "include_python_functions" not in inspect.signature(torch.profiler.profile.key_averages).parameters:
+        pytest.skip("this torch has no include_python_functions")
+    rows = prof.key_averages(include_python_functions=True)
+    assert "Self CPU Mem" in rows.table() and any(row.key.endswith(": take_and_free") for row in rows)

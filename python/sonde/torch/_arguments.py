@@ -20,21 +20,60 @@ def observer_of_environment():
     return build() if build else None
 
 
+# Kineto's activity types by group, and the category that each has in a Chrome trace.
+_TYPES = {
+    "CPU": {"CPU_OP": "cpu_op", "USER_ANNOTATION": "user_annotation",
+            "CPU_INSTANT_EVENT": "cpu_instant_event", "PYTHON_FUNCTION": "python_function",
+            "CUDA_RUNTIME": "cuda_runtime", "CUDA_DRIVER": "cuda_driver", "EXTERNAL_CORRELATION": "",
+            "XPU_RUNTIME": "", "XPU_DRIVER": "", "PRIVATEUSE1_RUNTIME": "", "PRIVATEUSE1_DRIVER": ""},
+    "CUDA": {"CONCURRENT_KERNEL": "kernel", "GPU_MEMCPY": "gpu_memcpy", "GPU_MEMSET": "gpu_memset",
+             "GPU_USER_ANNOTATION": "gpu_user_annotation", "CUDA_RUNTIME": "cuda_runtime",
+             "CUDA_DRIVER": "cuda_driver", "OVERHEAD": ""},
+}
+
+
+def _items(activities):
+    """(activity, its types or None for all of them), of torch's list."""
+    for item in activities:
+        for one, types in item.items() if isinstance(item, dict) else [(item, None)]:
+            name = getattr(one, "name", None)
+            if not hasattr(ProfilerActivity, name or ""):
+                raise TypeError(f"Expected ProfilerActivity or dict, got {type(one)}")
+            yield getattr(ProfilerActivity, name), getattr(types, "activity_types", types)
+
+
 def read_activities(activities):
     """The set of activities that torch's list means; ours and torch's enums are both taken."""
     if activities is None:
         return supported_activities()
     found = set()
-    for item in activities:
-        for one in item if isinstance(item, dict) else (item,):
-            name = getattr(one, "name", None)
-            if not hasattr(ProfilerActivity, name or ""):
-                raise TypeError(f"Expected ProfilerActivity or dict, got {type(one)}")
-            one = getattr(ProfilerActivity, name)
-            if one in found:
-                raise ValueError(f"Activity {one} specified more than once")
-            found.add(one)
+    for one, _types in _items(activities):
+        if one in found:
+            raise ValueError(f"Activity {one} specified more than once")
+        found.add(one)
     return found
+
+
+def left_out(activities):
+    """Categories that a Chrome trace is without, by the activity types that were chosen; as torch,
+    nothing else is without them."""
+    shown, chosen = set(), False
+    for one, types in _items(activities or ()):
+        known = _TYPES.get(one.name, {})
+        if types is not None and one.name in _TYPES:
+            chosen = True
+            for name in types:
+                if name not in known:
+                    raise RuntimeError(f"Unknown or non-member activity type name: {name!r}")
+        shown.update(category for name, category in known.items() if types is None or name in types)
+    every = {category for known in _TYPES.values() for category in known.values()} - {""}
+    return tuple(sorted(every - shown)) if chosen else ()
+
+
+def check_timeout(seconds):
+    """Results are made when they are asked for, at once: only what torch refuses is refused."""
+    if seconds is not None and seconds < 0:
+        raise ValueError("post_processing_timeout_s must be non-negative")
 
 
 def check_flops(with_flops):

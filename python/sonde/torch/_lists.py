@@ -103,6 +103,36 @@ class EventList(list):
         return util._build_table(self, **{name: value for name, value in options.items()
                                           if name in known})
 
+    def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0,
+                     group_by_overload_name=False, include_python_functions=False):
+        """Averages of the same recording; of averages, those that are grouped so."""
+        groups = group_by_input_shapes, group_by_stack_n, group_by_overload_name
+        self._original()
+        if include_python_functions:
+            return self._result.events().averages_with_functions(*groups)
+        return self._result.key_averages(*groups)
+
+    def export_chrome_trace(self, path):
+        """The whole recording, also of averages: they have no times of their own."""
+        self._original()
+        self._result.export_chrome_trace(path)
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """Of averages by stack: a line for each row, as torch writes it."""
+        if metric not in STACK_METRICS:
+            raise ValueError(f"metric should be one of: {list(STACK_METRICS)}")
+        plain = str.maketrans(" ;\t\n", "____")
+        name = metric.replace("cuda", "device").replace("xpu", "device").replace("privateuse1", "device")
+        with open(path, "w", encoding="utf-8") as file:
+            for row in self:
+                value = int(getattr(row, name))
+                if row.stack and value > 0:
+                    frames = ";".join(entry.translate(plain) for entry in reversed(row.stack))
+                    file.write(f"{frames} {value}\n")
+
+    def supported_export_stacks_metrics(self):
+        return list(STACK_METRICS)
+
     def _original(self):
         if self._rows is None:
             raise RuntimeError("this list was modified; use a new one")
@@ -176,32 +206,18 @@ class Events(EventList):
             return super().__reduce__()
         return _events_of, (self._result,)
 
-    def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0,
-                     group_by_overload_name=False, include_python_functions=False):
-        groups = group_by_input_shapes, group_by_stack_n, group_by_overload_name
-        if include_python_functions:
-            return self._averages_with_functions(*groups)
-        return self._result.key_averages(*groups)
-
-    def _averages_with_functions(self, *groups):
+    def averages_with_functions(self, *groups):
         """A row for each Python function too: torch's own list, made from ours."""
         from torch.autograd.profiler_util import EventList as TorchList
-        rows = TorchList(list(self), profile_memory="memory" in self._result.columns,
-                         with_flops=bool(self._result.flops))
+        rows = TorchList(list(self), **self._result.columns)
+        rows._use_device = "cuda" if any(row.device_time_total for row in rows) else None
         rows._tree_built = True
         more = inspect.signature(TorchList.key_averages).parameters
         known = {"include_python_functions": True} if "include_python_functions" in more else {}
         return rows.key_averages(*groups[:len(more) - 1 - len(known)], **known)
 
-    def export_chrome_trace(self, path):
-        self._result.export_chrome_trace(path)
-
     def export_stacks(self, path, metric="self_cpu_time_total"):
         self._original().export_stacks(path, metric)
-
-    @property
-    def supported_export_stacks_metrics(self):
-        return list(STACK_METRICS)
 
 
 def _events_of(result):

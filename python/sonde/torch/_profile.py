@@ -5,7 +5,8 @@ import warnings
 
 from .. import _steps
 from . import _config, _operators
-from ._arguments import check_flops, checked, observer_of_environment, read_activities
+from ._arguments import (check_flops, check_timeout, checked, left_out, observer_of_environment,
+                         read_activities)
 from ._installed import torch_module
 from ._metadata import Metadata
 from ._result import Result, RunResult
@@ -74,7 +75,11 @@ class profile(Metadata):
                  acc_events=False, custom_trace_id_callback=None, post_processing_timeout_s=None,
                  use_cuda=None):
         check_flops(with_flops)
+        check_timeout(post_processing_timeout_s)
+        if activities is not None:
+            activities = list(activities)  # it may be a generator
         self.activities = read_activities(activities)
+        self._left_out = left_out(activities)
         if use_cuda is not None:  # older torch has it
             warnings.warn("`use_cuda` is deprecated, use `activities` argument instead",
                           FutureWarning, stacklevel=2)
@@ -162,6 +167,8 @@ class profile(Metadata):
         self.step_num += 1
         self.current_action = after
         self._step_marked = False
+        if "stop_trace" in _MOVES.get((before, after), ()) and not _operators.is_guest_of_run():
+            _steps.ended(self.step_num - 1)
         self._move(before, after)
         if not self._step_marked:
             of_run = _operators.is_guest_of_run()  # whose steps have their own numbers
@@ -209,6 +216,7 @@ class profile(Metadata):
             overloads=self._with_overloads, collections=self._with_collections,
             cuda=self.use_device == "cuda"))
         _operators.pause(self)
+        result.left_out = self._left_out
         self._next = result
         self._trace_id = self.create_trace_id()
 

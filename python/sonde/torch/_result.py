@@ -26,6 +26,7 @@ class _Answers:
         self.columns = columns
         self.flops = flops
         self.metadata = {}
+        self.left_out = ()   # categories that a Chrome trace is without
         self.writing = None  # the path of the recording that is on
 
     def key_averages(self, by_shape=False, stack_depth=0, by_overload=False):
@@ -39,7 +40,8 @@ class _Answers:
         return self.trace().ledger()
 
     def export_chrome_trace(self, path):
-        self.trace().export(path, to="chrome", metadata=self.metadata)
+        self.trace().export(path, to="chrome", metadata=self.metadata,
+                            left_out=self.left_out)
 
     def export_stacks(self, path, metric):
         self.trace().export_stacks(path, metric)
@@ -151,13 +153,13 @@ class Result(_Answers):
         for path in self._files():
             with open(path, "rb") as file:
                 packed.append(zlib.compress(file.read(), 1))
-        return _unpack, (packed, self.columns, self.flops, self.metadata)
+        return _unpack, (packed, self.columns, self.flops, self.metadata, self.left_out)
 
 
-def _unpack(packed, columns, flops, metadata):
+def _unpack(packed, columns, flops, metadata, left_out=()):
     """A result again, in whatever process; its trace is its own."""
     result = Result(**columns)
-    result.flops, result.metadata = flops, metadata
+    result.flops, result.metadata, result.left_out = flops, metadata, left_out
     for data in packed:
         path = result.next_path()
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -243,7 +245,7 @@ class RunResult(_Answers):
         if self.trace() is not None:
             with open(self._path, "rb") as file:
                 packed.append(zlib.compress(file.read(), 1))
-        return _unpack, (packed, self.columns, self.flops, self.metadata)
+        return _unpack, (packed, self.columns, self.flops, self.metadata, self.left_out)
 
 
 def _write(path, text):

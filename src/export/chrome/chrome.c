@@ -59,6 +59,8 @@ static bool prepare(struct snd_chrome *chrome)
         return false;
     for (uint32_t i = 0; i < processes; i++)
         chrome->is_torch[i] = snd_export_is_torch(chrome->trace, i);
+    for (uint32_t i = 0; i < chrome->trace->names.count && !chrome->has_steps; i++)
+        chrome->has_steps = snd_name_judge(chrome->trace->names.items[i]) & SND_NAME_STEP;
     return true;
 }
 

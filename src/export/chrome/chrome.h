@@ -61,12 +61,23 @@ struct snd_chrome {
     struct snd_torch_gpu               gpu;
     struct snd_chrome_memory          *memories;
     uint32_t                           memory_count, memory_room;
-    bool                               measures; /* the first walk, which writes nothing */
+    bool                               has_steps; /* ranges of torch's profile: ProfilerStep#N */
+    bool                               measures;  /* the first walk, which writes nothing */
 };
 
 static inline struct sonde_text snd_chrome_text(const char *text)
 {
     return (struct sonde_text){ text, strlen(text) };
+}
+
+/* Whether events of the category are left out. */
+static inline bool snd_chrome_hides(const struct snd_chrome *chrome, const char *category)
+{
+    const char *const *hidden = chrome->options ? chrome->options->left_out : NULL;
+
+    while (hidden && *hidden && strcmp(*hidden, category) != 0)
+        hidden++;
+    return hidden && *hidden;
 }
 
 /* What is kept of texts, as the first word of a key. */

@@ -33,11 +33,20 @@ static void put_mark(struct snd_chrome *chrome, const struct sonde_event *event)
     snd_json_end(&chrome->json);
 }
 
+/*
+ * Of a torch program, its profile's ranges are the steps. Steps that it has without one must not have their name:
+ * tools pair ProfilerStep# with what torch's other traces have.
+ */
 static void put_step(struct snd_chrome *chrome, const struct sonde_event *event)
 {
+    bool is_torch = chrome->is_torch[event->process];
+
+    if (is_torch && chrome->has_steps)
+        return;
     snd_buf_clear(&chrome->text);
-    snd_buf_format(&chrome->text, "ProfilerStep#%" PRIu64, event->value);
-    put_instant(chrome, event, "user_annotation", "p",
+    snd_buf_format(&chrome->text, is_torch ? "step %" PRIu64 : "ProfilerStep#%" PRIu64,
+                   event->value);
+    put_instant(chrome, event, is_torch ? "mark" : "user_annotation", "p",
                 (struct sonde_text){ snd_buf_string(&chrome->text), chrome->text.length });
     snd_json_end(&chrome->json);
 }
@@ -78,6 +87,8 @@ static void put_memory(struct snd_chrome *chrome, const struct sonde_event *even
     int64_t size = event->size < INT64_MAX ? (int64_t)event->size : INT64_MAX;
     int64_t bytes = event->kind == SONDE_EVENT_ALLOC ? size : size > 0 ? -size : change;
 
+    if (snd_chrome_hides(chrome, "cpu_instant_event"))
+        return;
     put_instant(chrome, event, "cpu_instant_event", "t", snd_chrome_text("[memory]"));
     snd_json_object(&chrome->json, "args");
     put_address(&chrome->json, event->value);
@@ -133,6 +144,8 @@ static void put_function(struct snd_chrome *chrome, const struct sonde_event *ev
     struct sonde_text name = snd_chrome_function(chrome, event->process, event->name);
     int32_t           module = snd_module_number(name);
 
+    if (snd_chrome_hides(chrome, "python_function"))
+        return;
     snd_chrome_open(chrome, "X", "python_function", name, event->process, event->thread);
     snd_json_us(&chrome->json, "ts", event->time_ns - ns);
     snd_json_us(&chrome->json, "dur", ns);

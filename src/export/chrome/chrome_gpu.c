@@ -184,10 +184,12 @@ static void put_arrow(struct snd_chrome *chrome, bool arrives, uint64_t pid, uin
 
 void snd_chrome_put_call(struct snd_chrome *chrome, const struct snd_span *span)
 {
-    uint64_t api = span->attrs[SND_ATTR_API];
+    uint64_t    api = span->attrs[SND_ATTR_API];
+    const char *category = SND_API_IS_DRIVER(api) ? "cuda_driver" : "cuda_runtime";
 
-    snd_chrome_open(chrome, "X", SND_API_IS_DRIVER(api) ? "cuda_driver" : "cuda_runtime",
-                    span->name, span->process, span->thread);
+    if (snd_chrome_hides(chrome, category))
+        return;
+    snd_chrome_open(chrome, "X", category, span->name, span->process, span->thread);
     snd_json_us(&chrome->json, "ts", span->start_ns);
     snd_json_us(&chrome->json, "dur", snd_sub(span->end_ns, span->start_ns));
     snd_json_object(&chrome->json, "args");
@@ -307,6 +309,8 @@ static void put_work(struct snd_chrome *chrome, uint32_t number)
     const struct snd_torch_launch       *launch = &chrome->gpu.launches[number];
     struct snd_json                     *json = &chrome->json;
 
+    if (snd_chrome_hides(chrome, categories[work->kind]))
+        return;
     queue = queue ? queue : &none;
     uint64_t pid = gpu_pid(chrome, item->process, queue->device);
     open_work(chrome, categories[work->kind],

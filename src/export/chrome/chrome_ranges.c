@@ -135,8 +135,10 @@ static void put_span(struct snd_chrome *chrome, const struct snd_span *span)
         snd_chrome_put_call(chrome, span);
         return;
     }
-    snd_chrome_open(chrome, "X", category_of(span), span_name(chrome, span), span->process,
-                    span->thread);
+    const char *category = category_of(span);
+    if (snd_chrome_hides(chrome, category))
+        return;
+    snd_chrome_open(chrome, "X", category, span_name(chrome, span), span->process, span->thread);
     snd_json_us(&chrome->json, "ts", span->start_ns);
     snd_json_us(&chrome->json, "dur", snd_sub(span->end_ns, span->start_ns));
     snd_json_object(&chrome->json, "args");
@@ -172,7 +174,7 @@ static void follow_sequence(struct snd_chrome *chrome, const struct snd_span *sp
 {
     struct snd_arrow_end forward;
 
-    if (!snd_arrows_follow(&chrome->arrows, span, &forward))
+    if (!snd_arrows_follow(&chrome->arrows, span, &forward) || snd_chrome_hides(chrome, "cpu_op"))
         return;
     chrome->arrow_count++;
     put_arrow(chrome, false, span->process, forward.thread, forward.start_ns);

@@ -20,8 +20,6 @@
 #include "read/reader.h"
 #include "read/scale.h"
 
-#define FRAMES_MAX (SND_STACK_MAX + 1024u) /* of one stack, ranges included */
-
 #define VALUES_MAX SND_THREAD_COUNTERS_MOST
 
 /* Time, or events, of a line of a function: its own (callee 0), or those of what it calls there. */
@@ -209,17 +207,18 @@ static enum sonde_status write_graph(struct graph *g, struct sonde_error *err)
 
 static void add_samples(struct graph *g, const struct snd_sample_counts *counts)
 {
-    struct snd_mixed_frame *frames = calloc(FRAMES_MAX, sizeof *frames);
+    struct snd_mixed_frame *frames = calloc(SND_MIXED_FRAMES_MAX, sizeof *frames);
 
     g->failed |= !frames || !begin_graph(g);
     for (uint32_t i = 0; i < counts->count && !g->failed; i++) {
         const struct snd_sample_count *c = &counts->rows[i];
         uint32_t                       process = g->trace->threads[c->thread].shown.process;
         size_t     count = snd_mixed_frames(&counts->mixed, process, c->stack, c->chain, frames,
-                                            FRAMES_MAX);
-        struct row row = {
-            frames, count < FRAMES_MAX ? count : FRAMES_MAX, { c->time_ns }, c->samples
-        };
+                                            SND_MIXED_FRAMES_MAX);
+        struct row row = { frames,
+                           count < SND_MIXED_FRAMES_MAX ? count : SND_MIXED_FRAMES_MAX,
+                           { c->time_ns },
+                           c->samples };
         add_row(g, &row);
     }
     free(frames);

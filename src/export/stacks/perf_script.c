@@ -23,8 +23,6 @@
 #include "model/samples/mixed_stacks.h"
 #include "read/reader.h"
 
-#define FRAMES_MAX (SND_STACK_MAX + 1024u) /* of one stack, ranges included */
-
 struct script {
     struct sonde_trace     *trace;
     struct snd_mixed        mixed;
@@ -124,8 +122,9 @@ static bool on_sample(void *user, const struct sonde_event *sample, uint32_t cha
         return true;
     const struct sonde_thread *t = &s->trace->threads[sample->thread].shown;
     size_t frames = snd_mixed_frames(&s->mixed, sample->process, sample->aux, chain, s->frames,
-                                     FRAMES_MAX);
-    put_stack(s, sample->process, s->frames, frames < FRAMES_MAX ? frames : FRAMES_MAX);
+                                     SND_MIXED_FRAMES_MAX);
+    put_stack(s, sample->process, s->frames,
+              frames < SND_MIXED_FRAMES_MAX ? frames : SND_MIXED_FRAMES_MAX);
     for (uint64_t i = 0; i < count && !s->out->failed; i++) {
         uint64_t    end = total * (i + 1) / count;
         struct head head = { t->name,
@@ -148,7 +147,7 @@ SND_EXPORT_WRITE(snd_export_perf_script)
     enum sonde_status st = SONDE_OK;
 
     (void)options;
-    s.frames = malloc(FRAMES_MAX * sizeof *s.frames);
+    s.frames = malloc(SND_MIXED_FRAMES_MAX * sizeof *s.frames);
     if (s.frames)
         st = snd_mixed_walk(&s.mixed, trace, on_sample, NULL, &s, err);
     if (st == SONDE_OK && (!s.frames || s.failed))

@@ -23,8 +23,6 @@
 #include "read/reader.h"
 #include "snd_config.h"
 
-#define FRAMES_MAX (SND_STACK_MAX + 1024u) /* of one stack, ranges included */
-
 /* Fields of profile.proto. */
 enum {
     PROFILE_SAMPLE_TYPE = 1,
@@ -203,7 +201,7 @@ static void put_label(struct profile *p, const char *key, uint32_t text, uint64_
 static size_t open_sample(struct profile *p, uint32_t process, const struct snd_mixed_frame *frames,
                           size_t count, const uint64_t *values)
 {
-    count = count < FRAMES_MAX ? count : FRAMES_MAX;
+    count = count < SND_MIXED_FRAMES_MAX ? count : SND_MIXED_FRAMES_MAX;
     for (size_t i = 0; i < count; i++)
         p->ids[i] = location_of(p, process, &frames[i]);
     size_t at = snd_pb_open(&p->message, PROFILE_SAMPLE);
@@ -223,7 +221,7 @@ static void put_sample(struct profile *p, const struct snd_sample_count *row)
     const struct sonde_thread *thread = &p->trace->threads[row->thread].shown;
     const uint64_t values[] = { row->samples, (uint64_t)row->time_ns, (uint64_t)row->cpu_ns };
     size_t count = snd_mixed_frames(&p->counts.mixed, thread->process, row->stack, row->chain,
-                                    p->frames, FRAMES_MAX);
+                                    p->frames, SND_MIXED_FRAMES_MAX);
 
     size_t at = open_sample(p, thread->process, p->frames, count, values);
     if (thread->name.length > 0)
@@ -300,8 +298,8 @@ static void put_end(struct profile *p)
 
 static enum sonde_status write_profile(struct profile *p, struct sonde_error *err)
 {
-    p->frames = calloc(FRAMES_MAX, sizeof *p->frames);
-    p->ids = calloc(FRAMES_MAX, sizeof *p->ids);
+    p->frames = calloc(SND_MIXED_FRAMES_MAX, sizeof *p->frames);
+    p->ids = calloc(SND_MIXED_FRAMES_MAX, sizeof *p->ids);
     bool ok = p->frames && p->ids;
     if (ok) {
         put_types(p);

@@ -24,8 +24,6 @@
 #include "read/reader.h"
 #include "snd_config.h"
 
-#define FRAMES_MAX (SND_STACK_MAX + 1024u) /* of one stack, ranges included */
-
 struct sample {
     uint32_t stack, chain, weight_ns;
     uint32_t next; /* of the same thread, plus one; 0: none */
@@ -75,9 +73,9 @@ static size_t frames_of(const struct gathered *g, uint32_t thread, const struct 
                         struct snd_mixed_frame *frames)
 {
     size_t count = snd_mixed_frames(&g->mixed, g->common.trace->threads[thread].shown.process,
-                                    sample->stack, sample->chain, frames, FRAMES_MAX);
+                                    sample->stack, sample->chain, frames, SND_MIXED_FRAMES_MAX);
 
-    return count < FRAMES_MAX ? count : FRAMES_MAX;
+    return count < SND_MIXED_FRAMES_MAX ? count : SND_MIXED_FRAMES_MAX;
 }
 
 static uint32_t number_of(struct gathered *g, const struct sonde_frame *frame)
@@ -145,7 +143,7 @@ static enum sonde_status put_samples(struct gathered *g, struct snd_out *out,
                                      struct sonde_error *err)
 {
     struct snd_json         json;
-    struct snd_mixed_frame *frames = calloc(FRAMES_MAX, sizeof *frames);
+    struct snd_mixed_frame *frames = calloc(SND_MIXED_FRAMES_MAX, sizeof *frames);
     bool                    good = frames && number_frames(g, frames);
 
     if (good) {

@@ -6,10 +6,9 @@
 
 #include "base/map.h"
 #include "format/layout.h"
+#include "format/limits.h"
 #include "model/samples/mixed_stacks.h"
 #include "read/metadata.h"
-
-#define FRAMES_MAX 4096u /* of a stack: more than a sample has, with those that were inlined */
 
 /* --------------------------------------------------------------------- stacks */
 
@@ -123,7 +122,7 @@ static bool find_row(struct filler *f, const struct sonde_frame *frame, uint32_t
 static bool add_stack(struct filler *f, const struct snd_counted_stack *stack)
 {
     size_t   count = snd_mixed_some_frames(&f->mixed, stack->process, stack->stack, f->frames,
-                                           FRAMES_MAX);
+                                           SND_MIXED_FRAMES_MAX);
     uint32_t number;
 
     f->stacks++;
@@ -164,7 +163,7 @@ enum sonde_status snd_counted_functions_fill(struct snd_counted_functions *funct
 
     *functions = (struct snd_counted_functions){ 0 };
     enum sonde_status status = snd_counted_stacks_fill(&stacks, trace, names, err);
-    f.frames = calloc(FRAMES_MAX, sizeof *f.frames);
+    f.frames = calloc(SND_MIXED_FRAMES_MAX, sizeof *f.frames);
     bool done = f.frames != NULL;
     for (uint32_t i = 0; done && i < stacks.count; i++)
         done = add_stack(&f, &stacks.rows[i]);

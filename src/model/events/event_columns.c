@@ -97,6 +97,19 @@ static const struct snd_device_item *work_of(const struct sonde_events *e, uint3
 
     return gpu && gpu->item != 0 ? &e->trace->devices->items[gpu->item - 1] : NULL;
 }
+
+static struct snd_row_memory memory_of(const struct sonde_events *e, uint32_t row, bool self)
+{
+    const struct snd_row_extra *extra = snd_extra_of(e, row);
+
+    if (snd_is_function(e, row))
+        return self ? e->calls[e->rows.extra[row] - 1].self
+                    : e->calls[e->rows.extra[row] - 1].total;
+    return (struct snd_row_memory){
+        snd_sub(extra->cpu_bytes, self ? extra->child_cpu_bytes : 0),
+        snd_sub(extra->device_bytes, self ? extra->child_device_bytes : 0),
+    };
+}
 /* clang-format off */
 
 #define OF_ROW(column, value)                                                   \
@@ -108,8 +121,8 @@ OF_ROW(sequence, e->rows.sequence[row] - 1) /* -1: none */
 OF_ROW(fwd_thread, e->rows.sequence[row] != 0 ? snd_kind_of(e, row)->fwd_thread : 0)
 OF_ROW(python_id, snd_is_function(e, row) ? e->calls[e->rows.extra[row] - 1].id : 0)
 OF_ROW(python_parent, snd_is_function(e, row) ? e->calls[e->rows.extra[row] - 1].parent : 0)
-OF_ROW(cpu_bytes, snd_extra_of(e, row)->cpu_bytes)
-OF_ROW(device_bytes, snd_extra_of(e, row)->device_bytes)
+OF_ROW(cpu_bytes, memory_of(e, row, false).cpu_bytes)
+OF_ROW(device_bytes, memory_of(e, row, false).device_bytes)
 OF_ROW(device_ns, device_ns(e, row, false))
 OF_ROW(self_device_ns, device_ns(e, row, true))
 OF_ROW(device, queue_of(e, row)->device)
@@ -119,8 +132,8 @@ OF_ROW(function, snd_gpu_of(e, row) ? snd_gpu_of(e, row)->function : 0)
 OF_ROW(owner, snd_gpu_of(e, row) ? (int64_t)snd_gpu_of(e, row)->owner : -1)
 OF_ROW(work, work_of(e, row) ? work_of(e, row)->work : 0)
 OF_ROW(work_kind, work_of(e, row) ? snd_device_work(e->trace, work_of(e, row))->kind : 0)
-OF_ROW(self_cpu_bytes, snd_sub(snd_extra_of(e, row)->cpu_bytes, snd_extra_of(e, row)->child_cpu_bytes))
-OF_ROW(self_device_bytes, snd_sub(snd_extra_of(e, row)->device_bytes, snd_extra_of(e, row)->child_device_bytes))
+OF_ROW(self_cpu_bytes, memory_of(e, row, true).cpu_bytes)
+OF_ROW(self_device_bytes, memory_of(e, row, true).device_bytes)
 
 /* --------------------------------------------------------------------- the table */
 

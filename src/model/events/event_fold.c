@@ -113,8 +113,7 @@ static void move_owners(struct sonde_events *e, const uint32_t *places)
             e->gpus[i].owner = (int32_t)places[e->gpus[i].owner];
 }
 
-/* Takes the folded rows out; parents are rows that stay. */
-static bool drop_folded(struct sonde_events *e, const uint32_t *children)
+bool snd_events_drop(struct sonde_events *e, const bool *drops)
 {
     size_t    size = ((size_t)e->rows.count + 1) * sizeof(uint32_t);
     uint32_t *order = snd_pages_take(size), *places = snd_pages_take(size), count = 0;
@@ -122,7 +121,7 @@ static bool drop_folded(struct sonde_events *e, const uint32_t *children)
 
     for (uint32_t i = 0; good && i < e->rows.count; i++) {
         places[i] = count;
-        if (!(children[i] & FOLDED))
+        if (!drops[i])
             order[count++] = i;
     }
     if (good && count < e->rows.count) {
@@ -131,6 +130,18 @@ static bool drop_folded(struct sonde_events *e, const uint32_t *children)
     }
     snd_pages_free(order, size);
     snd_pages_free(places, size);
+    return good;
+}
+
+static bool drop_folded(struct sonde_events *e, const uint32_t *children)
+{
+    size_t size = ((size_t)e->rows.count + 1) * sizeof(bool);
+    bool  *drops = snd_pages_take(size);
+
+    for (uint32_t i = 0; drops && i < e->rows.count; i++)
+        drops[i] = children[i] & FOLDED;
+    bool good = drops && snd_events_drop(e, drops);
+    snd_pages_free(drops, size);
     return good;
 }
 

@@ -6,6 +6,7 @@
  * event_rows.c   where events are kept: an array for each thing that differs, kinds for the rest
  * event_walk.c   one walk by time adds a row when a range opens and completes it when it closes
  * event_gpu.c    rows of what GPUs did
+ * event_memory.c  memory of Python functions
  * event_fold.c   only children of the same name fold into their parents; then torch's order
  * event_columns.c  columns made from the rows when they are asked for
  *
@@ -50,9 +51,14 @@ struct snd_row_gpu {
     int32_t  owner;    /* row of the operator that it is given to; -1: none */
 };
 
+struct snd_row_memory {
+    int64_t cpu_bytes, device_bytes;
+};
+
 /* A call of a Python function. */
 struct snd_row_call {
-    uint32_t id, parent;
+    uint32_t              id, parent;
+    struct snd_row_memory total, self; /* net */
 };
 
 /* The rows, one array for each thing; 0 in all that were not written. */
@@ -159,6 +165,10 @@ bool snd_events_add_gpu(struct sonde_events *events);
 /* False: out of memory. */
 bool snd_events_fold(struct sonde_events *events);
 bool snd_events_link_functions(struct sonde_events *events);
+/* Takes rows out; parents are rows that stay. */
+bool snd_events_drop(struct sonde_events *events, const bool *drops);
+/* Of sorted rows. */
+bool snd_events_claim_memory(struct sonde_events *events);
 bool snd_events_sort(struct sonde_events *events);
 
 /* Fills the column of that name, or all for NULL. Errors: SONDE_E_NOMEM, SONDE_E_ARGUMENT. */

@@ -274,7 +274,8 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
         give_up(e);
         return;
     }
-    e->calls[e->call_count++] = (struct snd_row_call){ SND_LOW(words[3]), SND_HIGH(words[3]) };
+    e->calls[e->call_count++] = (struct snd_row_call){ .id = SND_LOW(words[3]),
+                                                       .parent = SND_HIGH(words[3]) };
     e->rows.extra[row] = e->call_count;
     e->rows.end_ns[row] = snd_add(e->rows.start_ns[row], took);
     e->rows.self_ns[row] = took;

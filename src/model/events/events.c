@@ -12,8 +12,8 @@ static enum sonde_status build(struct sonde_events *e, struct sonde_error *err)
 {
     enum sonde_status status = snd_events_walk(e, err);
 
-    if (status == SONDE_OK &&
-        !(snd_events_fold(e) && snd_events_link_functions(e) && snd_events_sort(e)))
+    if (status == SONDE_OK && !(snd_events_fold(e) && snd_events_link_functions(e) &&
+                                snd_events_sort(e) && snd_events_claim_memory(e)))
         status = snd_fail(err, SONDE_E_NOMEM, "out of memory for %u events", e->rows.count);
     free(e->recent);
     e->recent = NULL;

@@ -8,7 +8,6 @@
 #include "base/map.h"
 #include "read/reader.h"
 
-#define FRAMES_MAX 1024u
 #define SURE 1.96          /* standard deviations that 95 % lie within */
 #define SAMPLED_PROCESS 2u /* added to `other` in the HEAP_SAMPLED tally of the process */
 
@@ -210,11 +209,11 @@ static bool plant_row(struct snd_heaps *h, const struct snd_heap *heap,
     static const char        unknown[] = "(not known)";
     const struct sonde_frame none = { .function = { unknown, sizeof unknown - 1 },
                                       .file = { "", 0 } };
-    size_t   count = sonde_trace_stack(h->trace, heap->process, row->stack, frames, FRAMES_MAX);
+    size_t   count = sonde_trace_stack(h->trace, heap->process, row->stack, frames, SND_STACK_MAX);
     uint32_t node = heap->root;
 
-    if (count > FRAMES_MAX)
-        count = FRAMES_MAX;
+    if (count > SND_STACK_MAX)
+        count = SND_STACK_MAX;
     if (count == 0)
         frames[count++] = none;
     add_sums(&h->nodes[node].sums, &row->sums);
@@ -230,7 +229,7 @@ static bool plant_row(struct snd_heaps *h, const struct snd_heap *heap,
 static bool plant(struct snd_heaps *h)
 {
     const struct sonde_frame none = { .function = { "", 0 }, .file = { "", 0 } };
-    struct sonde_frame      *frames = calloc(FRAMES_MAX, sizeof *frames);
+    struct sonde_frame      *frames = calloc(SND_STACK_MAX, sizeof *frames);
     bool                     ok = frames != NULL;
 
     for (uint32_t i = 0; ok && i < h->heap_count; i++) {

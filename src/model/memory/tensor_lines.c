@@ -11,7 +11,6 @@
 #include "read/facts.h"
 
 #define LINES_MAX (1u << 20)
-#define FRAMES_MAX 256u
 #define NO_LINE UINT32_MAX
 
 struct function {
@@ -135,16 +134,18 @@ static uint32_t match_frame(const struct sonde_tensor_lines *t, const struct son
 static uint32_t find_row(struct sonde_tensor_lines *t, uint32_t process, uint32_t stack)
 {
     struct snd_key     key = { process, stack, 0 };
-    struct sonde_frame frames[FRAMES_MAX];
+    struct sonde_frame frame;
     uint32_t           row = NO_LINE, known;
 
     if (stack == 0)
         return NO_LINE;
     if (snd_map_get(&t->by_stack, key, &known))
         return known == t->count ? NO_LINE : known;
-    size_t count = sonde_trace_stack(t->trace, process, stack, frames, FRAMES_MAX);
-    for (size_t i = 0; i < count && i < FRAMES_MAX && row == NO_LINE; i++)
-        row = match_frame(t, &frames[i]);
+    for (size_t i = 0; i < SND_STACK_MAX && row == NO_LINE; i++) {
+        if (!snd_stack_next(t->trace, process, &stack, &frame))
+            break;
+        row = match_frame(t, &frame);
+    }
     if (!snd_map_put(&t->by_stack, key, row == NO_LINE ? t->count : row))
         snd_assembly_stop(&t->assembly);
     return row;

@@ -12,9 +12,9 @@
 
 #include "format/fields.h"
 #include "model/kept.h"
+#include "read/metadata.h"
 
 #define STACK_DEPTH_DEFAULT 5u
-#define STACK_DEPTH_MAX 256u
 
 /* ------------------------------------------------------------------- ranges */
 
@@ -144,14 +144,33 @@ static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint6
     bool shared = snd_share_memory(&a->assembly, lane, words, bytes);
     if (innermost)
         snd_range_memory(&innermost->range, words, bytes);
-    else if (!shared)
+    else if (!shared && !a->unclaimed.threads)
         count_unclaimed(a, lane, ns, bytes, is_cpu);
+    else if (!shared && !snd_unclaimed_add(&a->unclaimed, lane->thread,
+                                           &(struct snd_unclaimed_item){ ns, bytes, is_cpu }))
+        snd_average_give_up(a);
+}
+
+/* What no Python function has claimed either. */
+static void count_rest(struct sonde_averages *a)
+{
+    for (uint32_t i = 0; i < a->unclaimed.count; i++)
+        for (uint32_t k = 0; k < a->unclaimed.threads[i].count; k++) {
+            const struct snd_unclaimed_item *item = &a->unclaimed.threads[i].items[k];
+            count_unclaimed(a, &a->assembly.lanes[i], item->ns, item->bytes, item->is_cpu);
+        }
 }
 
 static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
 {
     struct sonde_averages *a = user;
 
+    if (SND_EVENT_KIND(words[0]) == SND_EV_FUNCTION && a->unclaimed.threads)
+        snd_unclaimed_claim(&a->unclaimed, snd_subject_thread(a->trace, lane->thread, words),
+                            snd_sub(ns, snd_scale_ticks(&lane->from->scale,
+                                                        SND_FUNCTION_TICKS(words[2]))));
+    if (!a->watcher)
+        return;
     hand_event(a, lane, ns, words);
     if (a->watcher->step && SND_EVENT_KIND(words[0]) == SND_EV_STEP)
         a->watcher->step(a->watcher->user, lane, ns);
@@ -174,6 +193,7 @@ static bool prepare(struct sonde_averages *a)
 static void clear(struct sonde_averages *a)
 {
     snd_average_end_groups(a);
+    snd_unclaimed_release(&a->unclaimed);
     snd_texts_release(&a->texts);
     snd_torchgpu_release(&a->gpu);
     free(a->rows);
@@ -186,20 +206,32 @@ static void clear(struct sonde_averages *a)
     }
 }
 
+/* Where calls of Python functions are in the trace, they claim memory. False: out of memory. */
+static bool prepare_claims(struct sonde_averages *a)
+{
+    struct sonde_text value;
+    bool              has_calls = false;
+
+    for (uint32_t i = 0; i < a->trace->process_count; i++)
+        has_calls |= snd_meta_find(a->trace, i, SND_META_PYTHON_FUNCTIONS, &value);
+    return !has_calls || snd_unclaimed_begin(&a->unclaimed, a->trace->thread_count);
+}
+
 static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
 {
+    /* A free may be of what another thread took, a backward range of another thread's forward. */
+    bool by_time = a->tracks_live || a->by_time || (a->options.groups & SONDE_GROUP_STACK);
+
+    if (!prepare(a) || !prepare_claims(a))
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
     const struct snd_consumer consumer = { .user = a,
                                            .flops = a->options.flops,
                                            .open = on_open,
                                            .close = on_close,
                                            .memory = on_memory,
-                                           .other = a->watcher ? on_other : NULL,
+                                           .other = a->watcher || a->unclaimed.threads ? on_other
+                                                                                       : NULL,
                                            .attribute = on_attribute };
-    /* A free may be of what another thread took, a backward range of another thread's forward. */
-    bool by_time = a->tracks_live || a->by_time || (a->options.groups & SONDE_GROUP_STACK);
-
-    if (!prepare(a))
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");
     if (a->watcher)
         a->watcher->begin(a->watcher->user);
     enum sonde_status status = snd_torchgpu_begin(&a->gpu, a->trace, err);
@@ -207,6 +239,8 @@ static enum sonde_status walk(struct sonde_averages *a, struct sonde_error *err)
         return status;
     status = snd_assemble(&a->assembly, a->trace, by_time ? SONDE_BY_TIME : SONDE_BY_THREAD,
                           &consumer, err);
+    if (status == SONDE_OK && !a->assembly.visitor.stop)
+        count_rest(a);
     a->totals.events = a->assembly.stats.walk.events;
     a->totals.ranges = a->assembly.stats.ranges;
     a->totals.unmatched_frees = a->live.unmatched;
@@ -230,7 +264,7 @@ static uint64_t options_key(const struct sonde_averages_options *options)
     if (!options)
         return 0;
     if (options->groups & SONDE_GROUP_STACK)
-        depth = options->stack_depth < STACK_DEPTH_MAX ? options->stack_depth : STACK_DEPTH_MAX;
+        depth = options->stack_depth < SND_STACK_MAX ? options->stack_depth : SND_STACK_MAX;
     return (uint64_t)options->groups << 32 | depth << 8 | (unsigned)options->top_level << 4 |
            (unsigned)options->flops;
 }
@@ -268,8 +302,8 @@ enum sonde_status snd_averages_watched(struct sonde_trace                  *trac
                         "of the view 'kernels'");
     if (fresh.options.stack_depth == 0)
         fresh.options.stack_depth = STACK_DEPTH_DEFAULT;
-    if (fresh.options.stack_depth > STACK_DEPTH_MAX)
-        fresh.options.stack_depth = STACK_DEPTH_MAX;
+    if (fresh.options.stack_depth > SND_STACK_MAX)
+        fresh.options.stack_depth = SND_STACK_MAX;
     struct sonde_averages *a = malloc(sizeof *a);
     if (!a)
         return snd_fail(err, SONDE_E_NOMEM, "out of memory for the averages");

@@ -18,6 +18,7 @@
 #include "base/map.h"
 #include "model/ranges/assembly.h"
 #include "model/gpu/torch_gpu.h"
+#include "model/ops/unclaimed.h"
 #include "model/ops/watcher.h"
 
 /* Names of our own, numbered after those of the trace. */
@@ -87,6 +88,7 @@ struct sonde_averages {
     struct snd_average_texts   *caches; /* by process */
     struct snd_live             live;   /* live blocks: kept only if frees do not have their size */
     bool                        tracks_live, needs_live, needs_time, by_time;
+    struct snd_unclaimed        unclaimed;   /* of a trace with calls of Python functions */
     struct snd_map              by_sequence; /* (process, torch's thread, sequence) to forwards */
     struct snd_average_forward *forwards;
     uint32_t                    forward_count, forward_room;

@@ -10,8 +10,6 @@
 #include "read/reader.h"
 #include "read/scale.h"
 
-#define FRAMES_MAX (SND_STACK_MAX + 1024u) /* of one stack, ranges included */
-
 struct work {
     struct snd_sample_lines *lines;
     struct snd_map           by_place; /* (file, function, line) to a row */
@@ -136,7 +134,7 @@ enum sonde_status snd_sample_lines_make(struct snd_sample_lines *lines, struct s
 {
     struct work              w = { .lines = lines };
     struct snd_sample_counts counts;
-    struct snd_mixed_frame  *frames = malloc(FRAMES_MAX * sizeof *frames);
+    struct snd_mixed_frame  *frames = malloc(SND_MIXED_FRAMES_MAX * sizeof *frames);
 
     *lines = (struct snd_sample_lines){ 0 };
     enum sonde_status st = snd_sample_counts_make(&counts, trace, err);
@@ -145,10 +143,10 @@ enum sonde_status snd_sample_lines_make(struct snd_sample_lines *lines, struct s
         uint32_t                       process = trace->threads[row->thread].shown.process;
         size_t                         count = row->is_idle ? 0
                                                             : snd_mixed_frames(&counts.mixed, process, row->stack,
-                                                                               row->chain, frames, FRAMES_MAX);
+                                                                               row->chain, frames, SND_MIXED_FRAMES_MAX);
         if (!row->is_idle)
             lines->whole_ns = snd_add(lines->whole_ns, row->time_ns);
-        add_stack(&w, row, i, frames, count < FRAMES_MAX ? count : FRAMES_MAX);
+        add_stack(&w, row, i, frames, count < SND_MIXED_FRAMES_MAX ? count : SND_MIXED_FRAMES_MAX);
     }
     if (st == SONDE_OK && (!frames || w.failed || !sort_rows(&w)))
         st = snd_fail(err, SONDE_E_NOMEM, "out of memory for the lines of the samples");

@@ -9,8 +9,6 @@
 #include "read/reader.h"
 #include "read/scale.h"
 
-#define FRAMES_MAX (SND_STACK_MAX + 1024u) /* of one stack, ranges included */
-
 struct work {
     struct snd_sample_places *places;
     struct snd_sample_counts  counts;
@@ -60,10 +58,10 @@ static void add_row(struct work *w, const struct snd_sample_count *row,
     uint32_t                 process = trace->threads[row->thread].shown.process;
     const struct snd_tables *tables = &trace->processes[process].tables;
     size_t inner = 0, count = snd_mixed_frames(&w->counts.mixed, process, row->stack, row->chain,
-                                               frames, FRAMES_MAX);
+                                               frames, SND_MIXED_FRAMES_MAX);
 
     w->places->whole_ns = snd_add(w->places->whole_ns, row->time_ns);
-    count = count < FRAMES_MAX ? count : FRAMES_MAX;
+    count = count < SND_MIXED_FRAMES_MAX ? count : SND_MIXED_FRAMES_MAX;
     while (inner < count && frames[inner].is_range)
         inner++;
     const struct snd_frame_record *leaf = inner < count ? record_of(tables, &frames[inner]) : NULL;
@@ -138,7 +136,7 @@ enum sonde_status snd_sample_places_make(struct snd_sample_places *places,
                                          struct sonde_trace *trace, struct sonde_error *err)
 {
     struct work             w = { .places = places };
-    struct snd_mixed_frame *frames = malloc(FRAMES_MAX * sizeof *frames);
+    struct snd_mixed_frame *frames = malloc(SND_MIXED_FRAMES_MAX * sizeof *frames);
 
     *places = (struct snd_sample_places){ 0 };
     enum sonde_status st = snd_sample_counts_make(&w.counts, trace, err);

@@ -91,6 +91,43 @@ static void fill_calls(struct snd_ledger *l, const struct sonde_trace *trace, ui
             l->counts[said[i].count] += strtoull(value.bytes, NULL, 10);
 }
 
+static_assert(SND_PYTHON_FRAMES_MAX == 1024, "what the ledger says of deep_stacks");
+
+/* Whether a stack has this frame alone: one whose outer frames were left out begins with it. */
+static bool is_left_out(const struct snd_process *p, const struct sonde_trace *trace, uint32_t i)
+{
+    static const char  text[] = SND_FRAMES_LEFT_OUT;
+    struct sonde_frame frame;
+
+    return p->tables.stacks[i].parent == 0 &&
+           sonde_trace_frame(trace, (uint32_t)(p - trace->processes), p->tables.stacks[i].frame,
+                             &frame) &&
+           frame.function.length == sizeof text - 1 &&
+           memcmp(frame.function.bytes, text, sizeof text - 1) == 0;
+}
+
+/* Whether a stack has all Python frames that are recorded of one, below SND_FRAMES_LEFT_OUT. */
+static bool is_deep(const struct sonde_trace *trace, const struct snd_process *p, uint32_t i)
+{
+    uint32_t depth = 0;
+
+    for (; p->tables.stacks[i].parent != 0 && depth <= SND_PYTHON_FRAMES_MAX; depth++)
+        i = p->tables.stacks[i].parent;
+    return depth == SND_PYTHON_FRAMES_MAX && is_left_out(p, trace, i);
+}
+
+static uint64_t count_deep(const struct sonde_trace *trace, const struct snd_process *p)
+{
+    uint64_t deep = 0;
+    bool     has_any = false;
+
+    for (uint32_t i = 1; i < p->tables.stack_count && !has_any; i++)
+        has_any = is_left_out(p, trace, i);
+    for (uint32_t i = 1; i < p->tables.stack_count && has_any; i++)
+        deep += is_deep(trace, p, i);
+    return deep;
+}
+
 /* Whether another process of the trace started it. */
 static bool is_child(const struct sonde_trace *trace, const struct snd_process *p)
 {
@@ -139,6 +176,7 @@ void snd_ledger_fill(struct snd_ledger *l, const struct sonde_trace *trace,
         fill_process(l, &trace->processes[i]);
         fill_calls(l, trace, i);
         fill_gpu(l, trace, i);
+        l->counts[SND_LEDGER_deep_stacks] += count_deep(trace, &trace->processes[i]);
         l->unclosed_roots += !trace->processes[i].shown.closed &&
                              !is_child(trace, &trace->processes[i]);
     }

@@ -53,14 +53,12 @@ static uint64_t hash_body(PyCodeObject *code)
     return (uint64_t)hash;
 }
 
-uint32_t snd_py_number_slow(PyCodeObject *code)
+uint32_t snd_py_number_at(PyCodeObject *code, uint32_t line)
 {
     PyObject             *error[3], *name_owner = NULL, *file_owner = NULL;
-    struct snd_calls_name name = { .line = (uint32_t)code->co_firstlineno };
-    uint32_t              number = snd_py_module_number(code);
+    struct snd_calls_name name = { .line = line };
+    uint32_t              number = 0;
 
-    if (number != 0)
-        return number;
     PyErr_Fetch(&error[0], &error[1], &error[2]); /* a frame may be entered by throwing into it */
     name.name = snd_py_bytes(code->co_name, &name_owner, &name.name_length);
     name.file = snd_py_bytes(code->co_filename, &file_owner, &name.file_length);
@@ -70,11 +68,24 @@ uint32_t snd_py_number_slow(PyCodeObject *code)
         name.module = !(code->co_flags & CO_OPTIMIZED) && !name.outside;
         number = snd_calls_function(&name);
     }
+    Py_XDECREF(name_owner);
+    Py_XDECREF(file_owner);
+    PyErr_Restore(error[0], error[1], error[2]);
+    return number;
+}
+
+uint32_t snd_py_number_slow(PyCodeObject *code)
+{
+    PyObject *error[3];
+    uint32_t  number = snd_py_module_number(code);
+
+    if (number != 0)
+        return number;
+    number = snd_py_number_at(code, (uint32_t)code->co_firstlineno);
+    PyErr_Fetch(&error[0], &error[1], &error[2]);
     /* The word is all there is: nothing to free when the code object goes. */
     if (!snd_py_set_extra(code, snd_py_functions_index, (void *)((uintptr_t)number << 1 | 1)))
         PyErr_Clear();
-    Py_XDECREF(name_owner);
-    Py_XDECREF(file_owner);
     PyErr_Restore(error[0], error[1], error[2]);
     return number;
 }

@@ -61,6 +61,8 @@ static inline void snd_py_suspend(const PyCodeObject *code, const void *frame, P
 extern Py_ssize_t snd_py_functions_index; /* of code objects' extra words */
 
 uint32_t snd_py_number_slow(PyCodeObject *code);
+/* Of the function as if it were defined in that line. */
+uint32_t snd_py_number_at(PyCodeObject *code, uint32_t line);
 
 /* The function's number; 0: not to be recorded, it is one of this package. */
 static inline uint32_t snd_py_number(PyCodeObject *code)

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "format/limits.h"
 
-#define FRAMES_MAX 1024 /* the innermost ones of a deep recursion */
 #define MODULES_MAX (1u << 16)
 
 static struct {
@@ -65,25 +65,30 @@ uint32_t snd_py_module_number(const PyCodeObject *code)
 
 /* ------------------------------------------------------------------ open frames */
 
+/* As torch names them: by the line that each is in, not that of its definition. */
 static uint32_t number_of_frame(const struct snd_pyframe *frame)
 {
     PyCodeObject *code = snd_pyframe_code(frame);
+    int           line = snd_pyframe_line(frame);
     uint32_t number = code == open_frames.module_code ? number_of_module(snd_pyframe_self(frame))
                                                       : 0;
 
-    return number != 0 ? number : snd_py_number(code);
+    if (number != 0)
+        return number;
+    return line > 0 ? snd_py_number_at(code, (uint32_t)line) : snd_py_number(code);
 }
 
 /* Enters the thread's open frames, outermost first, as if they were called now. */
 static void adopt(struct snd_calls_thread *t, bool entering)
 {
-    const struct snd_pyframe *frames[FRAMES_MAX];
+    const struct snd_pyframe *frames[SND_PYTHON_FRAMES_MAX];
     size_t                    count = 0;
     struct snd_pyframe       *frame = snd_pyframe_real(snd_pyframe_mine());
 
     if (entering && frame)
         frame = snd_pyframe_real(snd_pyframe_caller(frame));
-    for (; frame && count < FRAMES_MAX; frame = snd_pyframe_real(snd_pyframe_caller(frame)))
+    for (; frame && count < SND_PYTHON_FRAMES_MAX;
+         frame = snd_pyframe_real(snd_pyframe_caller(frame)))
         frames[count++] = frame;
     while (count-- > 0) {
         uint32_t number = number_of_frame(frames[count]);

@@ -268,6 +268,18 @@ static PyObject *export_folder(const char *path, const struct export_call *asked
     return NULL;
 }
 
+/* A str as UTF-8, which `kept` holds; NULL: it is no str, or an exception is set. */
+static const char *keep_text(PyObject *text, PyObject *kept)
+{
+    PyObject *utf8 = PyUnicode_Check(text)
+                         ? PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass")
+                         : NULL;
+    bool      good = utf8 && PyList_Append(kept, utf8) == 0;
+
+    Py_XDECREF(utf8);
+    return good ? PyBytes_AsString(utf8) : NULL;
+}
+
 /* {name: JSON text} as names and texts in turn, then NULL. `kept` holds what they borrow from. */
 static const char **list_metadata(PyObject *metadata, PyObject *kept)
 {
@@ -281,33 +293,51 @@ static const char **list_metadata(PyObject *metadata, PyObject *kept)
     }
     for (size_t n = 0; PyDict_Next(metadata, &at, &pair[0], &pair[1]);) {
         for (int k = 0; k < 2; k++) {
-            PyObject *utf8 = PyUnicode_Check(pair[k])
-                                 ? PyUnicode_AsEncodedString(pair[k], "utf-8", "surrogatepass")
-                                 : NULL;
-            bool      good = utf8 && PyList_Append(kept, utf8) == 0;
-            Py_XDECREF(utf8);
-            if (!good) {
+            const char *text = keep_text(pair[k], kept);
+            if (!text) {
                 if (!PyErr_Occurred())
                     PyErr_SetString(PyExc_TypeError, "metadata is a dict of str to JSON text");
                 free(list);
                 return NULL;
             }
-            list[n++] = PyBytes_AsString(utf8);
+            list[n++] = text;
         }
+    }
+    return list;
+}
+
+/* ("cpu_op", ..) as texts, then NULL. `kept` holds what they borrow from. */
+static const char **list_texts(PyObject *tuple, PyObject *kept)
+{
+    Py_ssize_t   count = PyTuple_Size(tuple);
+    const char **list = calloc((size_t)count + 1, sizeof *list);
+
+    if (!list)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; list && i < count; i++) {
+        list[i] = keep_text(PyTuple_GetItem(tuple, i), kept);
+        if (list[i])
+            continue;
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "left_out is a tuple of str");
+        free(list);
+        return NULL;
     }
     return list;
 }
 
 static PyObject *trace_export(struct trace_object *self, PyObject *args, PyObject *kwargs)
 {
-    static char       *names[] = { "path", "to", "metadata", "name", "source", NULL };
+    static char       *names[] = { "path",   "to",       "metadata", "name",
+                                   "source", "left_out", NULL };
     struct export_call asked = { NULL, "chrome", SONDE_EXPORT_OPTIONS_INIT };
-    PyObject          *path = NULL, *metadata = NULL, *result = NULL;
-    const char       **list = NULL;
+    PyObject          *path = NULL, *metadata = NULL, *left_out = NULL, *result = NULL;
+    const char       **list = NULL, **hidden = NULL;
     int                source = 1;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|s$Ozp:export", names, PyUnicode_FSConverter,
-                                     &path, &asked.format, &metadata, &asked.options.name, &source))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|s$OzpO!:export", names,
+                                     PyUnicode_FSConverter, &path, &asked.format, &metadata,
+                                     &asked.options.name, &source, &PyTuple_Type, &left_out))
         return NULL;
     asked.options.no_source = !source;
     PyObject *kept = PyList_New(0);
@@ -323,6 +353,9 @@ static PyObject *trace_export(struct trace_object *self, PyObject *args, PyObjec
             goto done;
         asked.options.metadata = list;
     }
+    if (left_out && !(hidden = list_texts(left_out, kept)))
+        goto done;
+    asked.options.left_out = hidden;
     if (!asked.options.name)
         asked.options.name = PyBytes_AsString(path);
     asked.trace = core_take(self);
@@ -334,6 +367,7 @@ static PyObject *trace_export(struct trace_object *self, PyObject *args, PyObjec
     }
 done:
     free(list);
+    free(hidden);
     Py_XDECREF(kept);
     Py_DECREF(path);
     return result;
@@ -412,7 +446,7 @@ static PyMethodDef trace_methods[] = {
     { "export_stacks", METHOD(core_trace_stacks), METH_VARARGS | METH_KEYWORDS,
       "export_stacks(path, metric='self_cpu_time_total')" },
     { "export", METHOD(trace_export), METH_VARARGS | METH_KEYWORDS,
-      "export(path, to='chrome', *, metadata=None, name=None): writes a file for another program; "
+      "export(path, to='chrome', *, metadata=None, name=None, source=True, left_out=()): writes a file for another program; "
       ".gz compresses it" },
     { "table", METHOD(core_trace_table), METH_VARARGS,
       "table(name) -> Table: one of the tables of docs/SCHEMA.md, for whatever takes Arrow" },
