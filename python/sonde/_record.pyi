@@ -11,6 +11,7 @@ TORCH_MODULES: int
 TORCH_OVERLOADS: int
 TORCH_WRAP_ALLOCATOR: int
 TORCH_EMPTY: int
+TORCH_OPEN_FRAMES: int
 
 Schedule = Tuple[int, int, int, int, int, int]
 

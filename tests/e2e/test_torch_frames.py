@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import threading
+import warnings
 
 import pytest
 
@@ -367,17 +368,56 @@ def open_main(profile, path):
 
 
 def open_inner(profile, x, path):
-    with profile(activities=CPU, with_stack=True) as prof:
-        x.sin()
+    verbose = torch._C._profiler._ExperimentalConfig(verbose=True)
+    with profile(activities=CPU, with_stack=True, experimental_config=verbose) as prof:
+        open_never(x)
+        x.cos()
     prof.export_chrome_trace(str(path))
-    return [event["name"] for event in load(path)
-            if event.get("cat") == "python_function" and re.search(r": open_(main|inner)$", event["name"])]
+    calls = sorted(event["name"] for event in load(path)
+                   if event.get("cat") == "python_function" and ": open_" in event["name"])
+    return calls, [[frame for frame in event.stack if ": open_" in frame]
+                   for event in prof.events() if event.name in ("aten::sin", "aten::cos")]
+
+
+def open_never(x):
+    return x.sin()
 
 
 def test_frames_that_were_open_have_the_line_that_they_are_in(tmp_path):
+    """On the timeline and in the stacks of operators; one that is called later has that of its definition."""
     theirs = open_main(torch.profiler.profile, tmp_path / "torch.json")
     ours = open_main(sonde.profile, tmp_path / "sonde.json")
-    assert sorted(ours) == sorted(theirs) and len(ours) == 2
+    assert ours == theirs and [len(stack) for stack in ours[1]] == [3, 2]
+
+
+class Scripted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.fc(x)
+        return torch.relu(y)
+
+
+def test_stacks_inside_torchscript(tmp_path):
+    """The lines of the script are those of torch; ours have the Python frames around them besides."""
+    verbose = torch._C._profiler._ExperimentalConfig(verbose=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scripted = torch.jit.script(Scripted())
+    x, found = torch.ones(2, 4), []
+    for _ in range(3):
+        scripted(x)
+    for profile in (torch.profiler.profile, sonde.profile):
+        with profile(activities=CPU, with_stack=True, experimental_config=verbose) as prof:
+            scripted(x)
+        found.append({event.name: [re.sub(r".*/", "", frame) for frame in event.stack]
+                      for event in prof.events() if event.name in ("aten::linear", "aten::relu")})
+    theirs, ours = found
+    assert {name: stack[:len(theirs[name])] for name, stack in ours.items()} == theirs
+    assert len(theirs["aten::linear"]) == 2
+    assert all("nn.Module: RecursiveScriptModule_0" in stack for stack in ours.values())
 
 
 def dive(depth, x):

@@ -96,6 +96,55 @@ static void forward_and_backward(void **state)
     sonde_trace_close(trace);
 }
 
+static void mark_call(struct synth *s, uint32_t t, bool returns, const char *module)
+{
+    synth_attr(s, t, returns ? SND_ATTR_MODULE_RETURN : SND_ATTR_MODULE_CALL,
+               synth_string(s, module));
+}
+
+/* Recorded calls count as they are, whatever operators ran; returns may be lost. */
+static void recorded_calls(void **state)
+{
+    static const struct {
+        const char *path;
+        uint64_t    calls, idle;
+        bool        inferred;
+    } expected[] = { { "net", 2, 0, false },
+                     { "net.a", 3, 1, false },
+                     { "net.b", 1, 1, false },
+                     { "net.c", 1, 0, false },
+                     { "net.script", 1, 0, true } };
+    struct synth         *s = synth_new(scratch_path("calls"), NULL);
+    uint32_t              t = synth_thread(s, "main", 0);
+    struct sonde_modules *modules;
+
+    (void)state;
+    mark_call(s, t, true, "net"); /* it began before the recording */
+    mark_call(s, t, false, "net");
+    for (uint64_t i = 0; i < 3; i++) { /* as if one call went on, by its operators */
+        mark_call(s, t, false, "net.a");
+        if (i > 0)
+            op(s, t, 1000 + 100 * i, 1050 + 100 * i, i == 1 ? "x::one" : "x::other", "net.a", i);
+        mark_call(s, t, true, "net.a");
+    }
+    op(s, t, 2000, 2050, "x::op", "net.script", 9); /* nobody recorded its call */
+    mark_call(s, t, false, "net.b");                /* its return is lost */
+    mark_call(s, t, true, "net");
+    mark_call(s, t, false, "net");
+    mark_call(s, t, false, "net.c"); /* both are still open at the end */
+    synth_close(s, true);
+    struct sonde_trace *trace = scratch_open(scratch_path("calls"));
+    assert_int_equal(sonde_modules_new(trace, SONDE_FLOPS_FULL, &modules, NULL), SONDE_OK);
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        const struct sonde_module *m = find(modules, expected[i].path);
+        assert_int_equal(m->calls, expected[i].calls);
+        assert_int_equal(m->idle_calls, expected[i].idle);
+        assert_int_equal(m->calls_inferred, expected[i].inferred);
+    }
+    sonde_modules_free(modules);
+    sonde_trace_close(trace);
+}
+
 /* Two passes of a benchmark: peaks are of one call, shapes are what the metadata says. */
 static void passes_and_peaks(void **state)
 {
@@ -167,6 +216,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_and_backward),
+        cmocka_unit_test(recorded_calls),
         cmocka_unit_test(passes_and_peaks),
         cmocka_unit_test(more_modules_than_are_kept),
     };

@@ -89,6 +89,34 @@ static void marks_may_end_steps(void **state)
     }
 }
 
+/* A stack that begins with what stands for the frames that were left out. */
+static void the_ledger_tells_of_deep_stacks_and_compiled_code(void **state)
+{
+    const char   *path = scratch_path("deep");
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      t = synth_thread(s, "main", 0), file = synth_string(s, "a.py");
+    uint32_t      left_out = synth_string(s, SND_FRAMES_LEFT_OUT), stack = 0;
+    uint32_t      compiled = synth_string(s, "## Call CompiledFxGraph abc ##");
+
+    (void)state;
+    stack = synth_stack(s, 0, synth_frame(s, left_out, 0, 0));
+    for (uint32_t i = 1; i <= SND_PYTHON_FRAMES_MAX; i++)
+        stack = synth_stack(s, stack, synth_frame(s, file, file, i));
+    synth_begin(s, t, 10, compiled, 0);
+    synth_attr(s, t, SND_ATTR_STACK, stack);
+    synth_attr(s, t, SND_ATTR_MODULE, synth_string(s, "Net"));
+    synth_end(s, t, 20);
+    synth_begin(s, t, 30, compiled, 0); /* modules were not recorded */
+    synth_end(s, t, 40);
+    synth_close(s, true);
+    struct sonde_trace   *trace = scratch_open(path);
+    struct sonde_summary *m = build(trace);
+    assert_int_equal(ledger_count(m, "deep_stacks"), 1);
+    assert_int_equal(ledger_count(m, "compiled_modules"), 1);
+    sonde_summary_free(m);
+    sonde_trace_close(trace);
+}
+
 static void totals_threads_and_steps(void **state)
 {
     struct synth *s = synth_new(scratch_path("totals"), NULL);
@@ -393,6 +421,7 @@ int main(void)
         cmocka_unit_test(totals_threads_and_steps),
         cmocka_unit_test(what_follows_the_last_step_is_none),
         cmocka_unit_test(marks_may_end_steps),
+        cmocka_unit_test(the_ledger_tells_of_deep_stacks_and_compiled_code),
         cmocka_unit_test(the_ledger_tells_all),
         cmocka_unit_test(the_ledger_tells_of_python_calls),
         cmocka_unit_test(damage_is_in_the_ledger),

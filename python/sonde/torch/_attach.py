@@ -118,7 +118,7 @@ def start(path, *, shapes=False, memory=False, stacks=False, modules=False, over
     _recording.begin(path, **recording)
     try:
         attach(shapes=shapes, memory=memory, stacks=stacks, modules=modules, overloads=overloads,
-               cuda=cuda, notes=notes)
+               cuda=cuda, notes=notes, more_flags=_record.TORCH_OPEN_FRAMES)
     except BaseException:
         _recording.end()
         raise

@@ -93,7 +93,7 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
         if (enters && r->scope != SONDE_SCOPE_USER && r->api == 0)
             snd_module_infer(m, v, module, r->name);
     }
-    if (r->is_op && r->scope != SONDE_SCOPE_USER)
+    if (r->scope != SONDE_SCOPE_USER && r->scope != SONDE_SCOPE_PYTHON)
         snd_module_worked(v);
     if (m->assembly.out_of_memory)
         return;

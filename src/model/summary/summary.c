@@ -34,6 +34,7 @@ struct sonde_summary {
     struct snd_map              links;      /* arrows with one end so far: which */
     struct snd_map              held;       /* (device, process, address) of what is allocated */
     uint64_t                    unmatched;  /* frees of what was not */
+    uint64_t                    compiled;   /* runs of inductor's code in a module */
     int64_t                    *uncounted;  /* self time of each name's ranges without FLOPs */
     int64_t                     self_ns;    /* of all */
     int64_t                    *covered_ns; /* of each thread: until when it is counted as busy */
@@ -78,6 +79,15 @@ static void add_busy(struct sonde_summary *s, const struct snd_lane *lane,
     *covered = end;
 }
 
+/* "## Call CompiledFxGraph ID ##": inductor's code runs, of whatever modules it was made from. */
+static bool is_compiled(const struct snd_text *name)
+{
+    static const char begin[] = "## Call CompiledFxGraph ";
+
+    return name->length >= sizeof begin && name->bytes[0] == '#' &&
+           memcmp(name->bytes, begin, sizeof begin - 1) == 0;
+}
+
 static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *range,
                      struct snd_open_range *parent)
 {
@@ -90,6 +100,8 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     else if (!parent)
         add_busy(s, lane, &range->range);
     note_uncounted(s, &range->range);
+    s->compiled += range->range.module != 0 &&
+                   is_compiled(&s->trace->names.items[range->range.name]);
 }
 
 static void on_memory(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words,
@@ -200,7 +212,7 @@ static void on_begin(void *user)
     s->totals = (struct sonde_summary_totals){ 0 };
     s->steps.count = 0;
     s->self_ns = 0;
-    s->unmatched = 0;
+    s->unmatched = s->compiled = 0;
     s->has_shapes = s->out_of_memory = false;
     snd_map_release(&s->links);
     snd_map_release(&s->held);
@@ -266,6 +278,7 @@ static void fill_ledger(struct sonde_summary *s)
     snd_ledger_fill(&ledger, s->trace, &s->stats);
     ledger.counts[SND_LEDGER_half_links] = s->links.count;
     ledger.counts[SND_LEDGER_unmatched_frees] = s->unmatched;
+    ledger.counts[SND_LEDGER_compiled_modules] = s->compiled;
     if (s->has_shapes && s->self_ns > 0)
         list_uncounted(s, &ledger);
     s->ledger_count = snd_ledger_list(&ledger, s->ledger);

@@ -313,6 +313,7 @@ void start(const sonde_torch_options *options)
     describe(flags, cpu, cuda, compiled, missing);
     handle = at::addGlobalCallback(make_callback(flags));
 #ifndef SND_PYFRAMES_MISSING
+    keep_open_frames(flags & SONDE_TORCH_OPEN_FRAMES);
     if (flags & SONDE_TORCH_MODULES)
         put_on_module_calls(static_cast<PyObject *>(options->module_function));
 #endif

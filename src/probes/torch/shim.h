@@ -54,6 +54,8 @@ enum sonde_torch_flag {
     SONDE_TORCH_WRAP_ALLOCATOR =
         32,                 /* MEMORY by a wrapped allocator, even if calls can be redirected */
     SONDE_TORCH_EMPTY = 64, /* callbacks that do nothing: what torch's own part costs */
+    SONDE_TORCH_OPEN_FRAMES =
+        128, /* STACKS: frames that are open now have the line that they are in, as torch's */
 };
 
 struct sonde_torch_options {

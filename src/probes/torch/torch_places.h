@@ -24,9 +24,54 @@ namespace
 
 #ifndef SND_PYFRAMES_MISSING
 
-uint32_t frame_id(Thread *thread, const snd_pyframe *frame, PyObject *module)
+/*
+ * Frames of the thread that started a profile which were open then, outermost first: torch names them
+ * by the line that they were in. Under `shared`; one that has returned is not the frame that has its
+ * place now, so it goes, with those that it had called, as soon as it is missed.
+ */
+struct OpenFrame {
+    const snd_pyframe *frame;
+    const void        *code;
+    uint32_t           line;
+};
+std::vector<OpenFrame> open_frames;
+pthread_t              open_frames_owner;
+
+void keep_open_frames(bool wanted)
 {
-    uint64_t hash = stir(stir(thread->seed + 1, snd_pyframe_place(frame)),
+    std::lock_guard<std::mutex> guard(shared);
+
+    open_frames.clear();
+    open_frames_owner = pthread_self();
+    for (snd_pyframe *f = wanted ? snd_pyframe_real(snd_pyframe_mine()) : nullptr; f;
+         f = snd_pyframe_real(snd_pyframe_caller(f))) {
+        int line = snd_pyframe_line(f);
+        open_frames.insert(open_frames.begin(),
+                           { f, snd_pyframe_code(f), line > 0 ? static_cast<uint32_t>(line) : 0 });
+    }
+}
+
+/* Lines of those of `frames` (innermost first) that are still open since then, outermost first. */
+std::vector<uint32_t> open_lines(const std::vector<snd_pyframe *> &frames)
+{
+    std::lock_guard<std::mutex> guard(shared);
+    std::vector<uint32_t>       lines;
+    size_t                      count = 0;
+
+    if (open_frames.empty() || !pthread_equal(open_frames_owner, pthread_self()))
+        return lines;
+    while (count < open_frames.size() && count < frames.size() &&
+           frames[frames.size() - 1 - count] == open_frames[count].frame &&
+           snd_pyframe_code(open_frames[count].frame) == open_frames[count].code)
+        lines.push_back(open_frames[count++].line);
+    open_frames.resize(count);
+    return lines;
+}
+
+/* `open_line`: of a frame that was open when the profile began; 0: it was not. */
+uint32_t frame_id(Thread *thread, const snd_pyframe *frame, PyObject *module, uint32_t open_line)
+{
+    uint64_t hash = stir(stir(thread->seed + 1 + open_line, snd_pyframe_place(frame)),
                          reinterpret_cast<uintptr_t>(module));
     if (module)
         hash = stir(hash, modules_gone.load(std::memory_order_relaxed));
@@ -42,7 +87,8 @@ uint32_t frame_id(Thread *thread, const snd_pyframe *frame, PyObject *module)
         std::string   function = text_of(code->co_name), file = text_of(code->co_filename);
         int           line = snd_pyframe_line(frame);
         slot->id = sonde_intern_frame_in(sonde_intern(function.data(), function.size()),
-                                         static_cast<uint32_t>(code->co_firstlineno),
+                                         open_line ? open_line
+                                                   : static_cast<uint32_t>(code->co_firstlineno),
                                          sonde_intern(file.data(), file.size()),
                                          line > 0 ? static_cast<uint32_t>(line) : 0);
     }
@@ -88,9 +134,27 @@ std::vector<PyObject *> open_modules(snd_pyframe *top)
     return modules;
 }
 
-/* `scripted`: see scripted_path(). */
+/* Where an operator is in scripted code: see scripted_path() and scripted_stack(). */
+struct Scripted {
+    std::string path;
+    ScriptStack stack;
+};
+
+NOINLINE uint32_t python_stack(Thread *thread, const std::vector<snd_pyframe *> &frames,
+                               bool is_cut)
+{
+    std::vector<uint32_t> lines = is_cut ? std::vector<uint32_t>() : open_lines(frames);
+    uint32_t              stack = is_cut ? left_out_stack(thread) : 0;
+
+    for (size_t i = frames.size(), n = 0; i-- > 0; n++)
+        stack = stack_id(thread, stack,
+                         frame_id(thread, frames[i], module_of(frames[i]),
+                                  n < lines.size() ? lines[n] : 0));
+    return stack;
+}
+
 NOINLINE void place_slow(Thread *thread, PlaceSlot *slot, uint64_t hash, snd_pyframe *top,
-                         const std::string &scripted)
+                         const Scripted &scripted)
 {
     try {
         std::vector<snd_pyframe *> frames;
@@ -102,13 +166,13 @@ NOINLINE void place_slow(Thread *thread, PlaceSlot *slot, uint64_t hash, snd_pyf
         keep_known(thread, frames, modules);
         slot->stack = slot->module = 0;
         if (settings.flags & SONDE_TORCH_STACKS) {
-            slot->stack = f ? left_out_stack(thread) : 0;
-            for (size_t i = frames.size(); i-- > 0;)
-                slot->stack = stack_id(thread, slot->stack,
-                                       frame_id(thread, frames[i], module_of(frames[i])));
+            slot->stack = python_stack(thread, frames, f != nullptr);
+            for (size_t i = scripted.stack.size(); i-- > 0;)
+                if (uint32_t frame = scripted_frame(scripted.stack[i]))
+                    slot->stack = stack_id(thread, slot->stack, frame);
         }
         if ((settings.flags & SONDE_TORCH_MODULES) && !modules.empty()) {
-            std::string path = module_path(thread, modules) + scripted;
+            std::string path = module_path(thread, modules) + scripted.path;
             slot->module = sonde_intern(path.data(), path.size());
         }
         slot->hash = hash;
@@ -130,11 +194,16 @@ template <uint32_t FLAGS> inline const PlaceSlot *place_of(Thread *thread, snd_p
         if (snd_pyframe_code(f) == module_code)
             hash = stir(hash, reinterpret_cast<uintptr_t>(snd_pyframe_self(f)));
     }
-    std::string scripted;
+    Scripted scripted;
     if (FLAGS & SONDE_TORCH_MODULES) {
-        scripted = scripted_path();
-        if (UNLIKELY(!scripted.empty()))
-            hash = hash_text(scripted.data(), scripted.size(), hash);
+        scripted.path = scripted_path();
+        if (UNLIKELY(!scripted.path.empty()))
+            hash = hash_text(scripted.path.data(), scripted.path.size(), hash);
+    }
+    if (FLAGS & SONDE_TORCH_STACKS) {
+        scripted.stack = scripted_stack();
+        if (UNLIKELY(!scripted.stack.empty()))
+            hash = hash_scripted(scripted.stack, hash);
     }
     PlaceSlot *slot = &thread->places[hash % PLACE_SLOTS];
     if (UNLIKELY(slot->hash != hash))

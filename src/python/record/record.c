@@ -229,7 +229,8 @@ static PyMethodDef methods[] = {
     { "thread_name", METHOD(record_thread_name), METH_O, NULL },
     { "library", METHOD(record_library), METH_NOARGS, "library() -> str: the recorder's file" },
     { "torch_start", METHOD(torch_start), METH_VARARGS | METH_KEYWORDS,
-      "torch_start(library, flags, module_function=None, notes=None): torch's operators from now on" },
+      "torch_start(library, flags, module_function=None, notes=None): torch's operators from now "
+      "on" },
     { "torch_stop", METHOD(snd_py_torch_stop), METH_NOARGS, NULL },
     { "torch_describe", METHOD(snd_py_torch_describe), METH_NOARGS,
       "torch_describe() -> str: what is recorded of torch and how, as JSON" },
@@ -266,7 +267,8 @@ static int add_flags(PyObject *module)
            PyModule_AddIntConstant(module, "TORCH_OVERLOADS", SONDE_TORCH_OVERLOADS) == 0 &&
            PyModule_AddIntConstant(module, "TORCH_WRAP_ALLOCATOR", SONDE_TORCH_WRAP_ALLOCATOR) ==
                0 &&
-           PyModule_AddIntConstant(module, "TORCH_EMPTY", SONDE_TORCH_EMPTY) == 0;
+           PyModule_AddIntConstant(module, "TORCH_EMPTY", SONDE_TORCH_EMPTY) == 0 &&
+           PyModule_AddIntConstant(module, "TORCH_OPEN_FRAMES", SONDE_TORCH_OPEN_FRAMES) == 0;
 }
 
 PyMODINIT_FUNC PyInit__record(void);
