@@ -51,8 +51,10 @@ def closing(code, at):
 
 
 def statement(code, at):
-    """The statement around a place, and what comes before it up to the previous one: the condition that leads to it."""
+    """The statement around a place, with the condition that leads to it; if that is `if (!x)`, with what x comes from."""
     first = max(code.rfind(mark, 0, at) for mark in ";{}")
+    if first > 0 and re.match(r"\s*if \(!\w+(->\w+)*\)", code[first + 1:]):
+        first = max(code.rfind(mark, 0, first) for mark in ";{}")
     last = min(place for place in [code.find(";", at), code.find("{", at), len(code)] if place >= 0)
     return code[first + 1:last + 1]
 
