@@ -16,6 +16,8 @@ SONDE, GEN = "src/cli/sonde", "tests/gen/gen"
 E2E = ["test_cli_export", "test_core_rows", "test_exports_agree", "test_many_names", "test_parquet", "test_perfetto",
        "test_scopes", "test_sqlite", "test_svg"]
 E2E_PROGRAMS = {"SONDE": SONDE, "SONDE_GEN": GEN, "SONDE_WORKER": "tests/e2e/e2e_worker"}
+# These run most of the code, slowly, for something else: which keys the manual has, and what happens without memory.
+SPARED = {"golden keys", "test_nomem"}
 LOOSE = 12  # a mutant may take this many times as long as the original, and then some seconds
 
 
@@ -47,7 +49,7 @@ def find_trials(tree, build, tests, python):
     """`tests`: as Meson lists them. The one that runs all golden cases is one for each of them here."""
     trials = []
     for test in tests:
-        if test["name"] == "golden":
+        if test["name"] == "golden" or test["name"] in SPARED:
             continue
         words = [("target", target_of(word, build)) if target_of(word, build) else word for word in test["cmd"]]
         files = [tree / "tests/unit" / (test["name"] + ".c")] if "unit" in suites_of(test) else [tree / "tests/golden"]
