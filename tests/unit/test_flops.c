@@ -287,6 +287,43 @@ static void nonsense(void **state)
     }
 }
 
+/* Without a number that the count depends on there is no count, rather than a wrong one. */
+static void needs_its_arguments(void **state)
+{
+    static const struct example lacking[] = {
+        { "aten::max_pool2d", "1,2,8,8;-;-;-;-;#", NULL, 0, 0 },
+        { "aten::max_pool2d", "1,2,8,8;-;-;-;-;#",
+          "[\"\", \"\", \"[2, 2]\", \"[0, 0]\", \"[1, 1]\", \"False\"]", 0, 0 },
+        { "aten::max_pool2d", "8;-;-;-;-;#",
+          "[\"\", \"[3, 3]\", \"[2, 2]\", \"[0, 0]\", \"[1, 1]\", \"False\"]", 0, 0 },
+        { "aten::max_pool2d", "1,2,8,8;-;-;-;-;#",
+          "[\"\", \"[3, 3]\", \"[0, 0]\", \"[0, 0]\", \"[1, 1]\", \"False\"]", 0, 0 },
+        { "aten::avg_pool2d", "1,2,8,8;-;-;-;#;#;-", NULL, 0, 0 },
+        { "aten::conv2d", "4,2,9,8;6,2,3,3;6;-;-;-;#", NULL, 0, 0 },
+        { "aten::adaptive_avg_pool2d", "1,2,5,6;-", NULL, 0, 0 },
+        { "aten::_native_multi_head_attention", "2,5,8;2,7,8;2,7,8;#;#;24,8;24;8,8;8", NULL, 0, 0 },
+        { "torchvision::roi_align", "2,3,16,16;5,5;#;#;#;#", NULL, 0, 0 },
+        { "aten::mm", "3,4", NULL, 0, 0 },
+        { "aten::linear", "-;5,4", NULL, 0, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lacking / sizeof lacking[0]; i++) {
+        struct sonde_argument items[64];
+        struct sonde_trace   *trace = open_shapes(lacking[i].shapes);
+        const char           *arguments = lacking[i].arguments ? lacking[i].arguments : "";
+        struct snd_work       work = { 0 };
+        struct snd_call       call = { items,
+                                       sonde_trace_arguments(trace, 0, 1, items, 64),
+                                       { arguments, strlen(arguments) } };
+        if (snd_flops_call((struct sonde_text){ lacking[i].name, strlen(lacking[i].name) },
+                           SONDE_FLOPS_FULL, &call, &work) == SND_FLOPS_FOUND)
+            fail_msg("%s of %s with '%s' has %g FLOPs", lacking[i].name, lacking[i].shapes,
+                     arguments, work.flops);
+        sonde_trace_close(trace);
+    }
+}
+
 static void names_are_given_once(void **state)
 {
     const char *name, *other, *note;
@@ -412,6 +449,7 @@ int main(void)
         cmocka_unit_test(answers),
         cmocka_unit_test(nonsense),
         cmocka_unit_test(names_are_given_once),
+        cmocka_unit_test(needs_its_arguments),
         cmocka_unit_test(torch_mode),
         cmocka_unit_test(nothing_counts_twice),
         cmocka_unit_test(uncounted_operators_are_named),
