@@ -9,7 +9,7 @@
 #   make test      what every change must pass: unit, golden, end to end, lint; about 10 minutes
 #   make test-all  that, then the stages that take longer: every CPython, sanitizers, aarch64, ..
 #   make wheel     a manylinux wheel for the Python of .venv (WHEEL_PYTHONS: for others), in dist/
-#   make wheels    the same for each CPython from 3.9 to 3.13 that the machine has
+#   make wheels    the same for each CPython from 3.9 to 3.15 that the machine has, 3.14t too
 #   make wheel-probes  compiles the torch probe for TORCHES="2.8 2.15", for the next wheel to carry
 #   make test-wheel  builds it and runs every command of it in an environment of its own
 #   make test-programs    other people's programs, from the registry, under every mode (an hour)

@@ -231,6 +231,19 @@ static bool prepare(const char *package, const char *library)
     return true;
 }
 
+/* What a CPython whose frames are not known cannot have: the faster way, and the calls under way. */
+static void note_unknown(bool open_frames)
+{
+#ifdef SND_PYFRAMES_MISSING
+    if (probe.builtins && !open_frames)
+        return;
+    probe.switched = SND_PYFRAMES_MISSING;
+    sonde_metadata(snd_meta_key(SND_META_PYTHON_FUNCTIONS_SWITCHED), probe.switched);
+#else
+    (void)open_frames;
+#endif
+}
+
 static PyObject *functions_start(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "package", "library",     "builtins",    "traced",
@@ -254,6 +267,7 @@ static PyObject *functions_start(PyObject *module, PyObject *args, PyObject *kwa
     probe.builtins = with_builtins != 0;
     probe.way = choose_way(probe.builtins);
     probe.switched = NULL;
+    note_unknown(open_frames != 0);
     snd_py_lock();
     snd_calls_start(open_frames                     ? SND_CALLS_EVENTS
                     : traced                        ? SND_CALLS_RANGES
