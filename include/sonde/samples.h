@@ -24,7 +24,7 @@ struct sonde_samples_options {
     enum sonde_samples_by by;
     bool                  hide_imports; /* the import system's functions count for their callers */
     bool fold_recursion; /* a function that calls itself is one node, with the number of levels */
-    bool skip_idle;      /* nodes leave out the time in which a thread waited */
+    bool skip_idle;      /* nodes leave out the time in which a thread waited, also for the GIL */
 };
 struct sonde_sample_node {
     struct sonde_text function, file; /* empty: the root */

@@ -7,9 +7,10 @@
 #include "read/reader.h"
 #include "read/scale.h"
 
-static bool is_idle(uint64_t state)
+/* Whatever it waits for: who waits for the interpreter's lock does not do what its stack says either. */
+static bool is_waiting(uint64_t state)
 {
-    return !(state & (SONDE_SAMPLE_ON_CPU | SONDE_SAMPLE_GIL | SONDE_SAMPLE_GIL_WAIT));
+    return !(state & (SONDE_SAMPLE_ON_CPU | SONDE_SAMPLE_GIL));
 }
 
 /* -------------------------------------------------------------------- threads */
@@ -23,7 +24,7 @@ static void add_states(struct sonde_sample_thread *t, uint64_t state, int64_t ns
         t->gil_ns = snd_add(t->gil_ns, ns);
     if (state & SONDE_SAMPLE_GIL_WAIT)
         t->gil_wait_ns = snd_add(t->gil_wait_ns, ns);
-    if (is_idle(state))
+    else if (is_waiting(state))
         t->idle_ns = snd_add(t->idle_ns, ns);
 }
 
@@ -48,9 +49,9 @@ static void add_to_thread(struct snd_sample_counts *c, const struct sonde_event 
 /* --------------------------------------------------------------------- stacks */
 
 static struct snd_sample_count *find_row(struct snd_sample_counts *c, uint32_t thread,
-                                         uint32_t stack, uint32_t chain, bool idle)
+                                         uint32_t stack, uint32_t chain, bool waits)
 {
-    struct snd_key key = { thread, stack, (uint64_t)chain << 1 | idle };
+    struct snd_key key = { thread, stack, (uint64_t)chain << 1 | waits };
     uint32_t       row;
 
     if (snd_map_get(&c->index, key, &row))
@@ -61,7 +62,7 @@ static struct snd_sample_count *find_row(struct snd_sample_counts *c, uint32_t t
         return NULL;
     }
     c->rows[c->count] = (struct snd_sample_count){
-        .thread = thread, .stack = stack, .chain = chain, .is_idle = idle
+        .thread = thread, .stack = stack, .chain = chain, .waits = waits
     };
     return &c->rows[c->count++];
 }
@@ -70,10 +71,10 @@ static bool on_sample(void *user, const struct sonde_event *event, uint32_t chai
 {
     struct snd_sample_counts *c = user;
 
-    int64_t ns = (int64_t)(event->value & UINT32_MAX);
+    int64_t ns = (int64_t)event->value;
     add_to_thread(c, event, ns);
     struct snd_sample_count *row = find_row(c, event->thread, event->aux, chain,
-                                            is_idle(event->size));
+                                            is_waiting(event->size));
     if (!row)
         return false;
     row->samples += event->name;

@@ -16,7 +16,7 @@
 struct snd_sample_count {
     uint32_t thread, stack; /* index; id of the thread's process, 0: none */
     uint32_t chain;         /* open ranges: mixed_stacks.h */
-    bool     is_idle;
+    bool     waits;         /* for the interpreter's lock, or for anything else */
     uint64_t samples;
     int64_t  time_ns, cpu_ns, gil_ns;
 };
@@ -28,7 +28,7 @@ struct snd_sample_counts {
     struct sonde_sample_thread *threads; /* of each thread of the trace; `root` is not used */
     uint32_t                   *seen;    /* those with samples, in the order in which they came */
     uint32_t                    seen_count;
-    struct snd_map              index; /* (thread, stack, chain and is_idle) to a row */
+    struct snd_map              index; /* (thread, stack, chain and waits) to a row */
     struct snd_mixed            mixed;
     bool                        failed;
 };

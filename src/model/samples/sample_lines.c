@@ -141,10 +141,10 @@ enum sonde_status snd_sample_lines_make(struct snd_sample_lines *lines, struct s
     for (uint32_t i = 0; st == SONDE_OK && frames && i < counts.count && !w.failed; i++) {
         const struct snd_sample_count *row = &counts.rows[i];
         uint32_t                       process = trace->threads[row->thread].shown.process;
-        size_t                         count = row->is_idle ? 0
-                                                            : snd_mixed_frames(&counts.mixed, process, row->stack,
-                                                                               row->chain, frames, SND_MIXED_FRAMES_MAX);
-        if (!row->is_idle)
+        size_t                         count = row->waits ? 0
+                                                          : snd_mixed_frames(&counts.mixed, process, row->stack, row->chain,
+                                                                             frames, SND_MIXED_FRAMES_MAX);
+        if (!row->waits)
             lines->whole_ns = snd_add(lines->whole_ns, row->time_ns);
         add_stack(&w, row, i, frames, count < SND_MIXED_FRAMES_MAX ? count : SND_MIXED_FRAMES_MAX);
     }

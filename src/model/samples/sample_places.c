@@ -141,7 +141,7 @@ enum sonde_status snd_sample_places_make(struct snd_sample_places *places,
     *places = (struct snd_sample_places){ 0 };
     enum sonde_status st = snd_sample_counts_make(&w.counts, trace, err);
     for (uint32_t i = 0; st == SONDE_OK && frames && i < w.counts.count && !w.failed; i++)
-        if (!w.counts.rows[i].is_idle)
+        if (!w.counts.rows[i].waits)
             add_row(&w, &w.counts.rows[i], frames);
     if (st == SONDE_OK)
         sort_rows(&w);

@@ -317,7 +317,7 @@ static void add_counts(struct sonde_samples *s, const struct snd_sample_counts *
     for (uint32_t i = 0; i < counts->seen_count && !s->failed; i++)
         add_thread(s, &counts->threads[counts->seen[i]]);
     for (uint32_t i = 0; i < counts->count && !s->failed; i++)
-        if (!s->options.skip_idle || !counts->rows[i].is_idle)
+        if (!s->options.skip_idle || !counts->rows[i].waits)
             add_stack(s, &counts->mixed, &counts->rows[i]);
 }
 

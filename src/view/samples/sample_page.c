@@ -23,7 +23,7 @@ enum sonde_samples_by snd_samples_by(const struct sonde_report_options *options)
 
 struct whole {
     uint64_t samples;
-    int64_t  cpu_ns, idle_ns, first_ns, last_ns;
+    int64_t  cpu_ns, gil_wait_ns, wait_ns, first_ns, last_ns;
     bool     any_busy;
     uint32_t processes;
 };
@@ -43,8 +43,10 @@ static struct whole add_up(const struct sonde_trace *trace, const struct sonde_s
         uint32_t                          of = sonde_trace_thread(trace, t->thread)->process;
         w.samples += t->samples;
         w.cpu_ns = add(w.cpu_ns, t->cpu_ns);
-        w.idle_ns = add(w.idle_ns, t->idle_ns);
-        w.any_busy |= t->time_ns > t->idle_ns;
+        int64_t wait_ns = add(t->idle_ns, t->gil_wait_ns);
+        w.gil_wait_ns = add(w.gil_wait_ns, t->gil_wait_ns);
+        w.wait_ns = add(w.wait_ns, wait_ns);
+        w.any_busy |= t->time_ns > wait_ns;
         w.first_ns = t->first_ns < w.first_ns ? t->first_ns : w.first_ns;
         w.last_ns = t->last_ns > w.last_ns ? t->last_ns : w.last_ns;
         w.processes += of != process; /* threads of one process stand together */
@@ -160,6 +162,18 @@ static void put_root(const struct snd_pypaths *paths, struct snd_out *out)
     sonde_buffer_release(&text);
 }
 
+static void put_idle(const struct whole *whole, struct snd_out *out)
+{
+    char number[SND_NUMBER_MAX];
+
+    snd_out_format(out, "Idle:    %s s of waiting threads left out",
+                   snd_number_fixed(number, 3, (double)whole->wait_ns / 1e9));
+    if (whole->gil_wait_ns > 0)
+        snd_out_format(out, ", %s s of it for the GIL",
+                       snd_number_fixed(number, 3, (double)whole->gil_wait_ns / 1e9));
+    snd_out_text(out, "; --show-all shows it\n");
+}
+
 void snd_samples_head(const struct snd_doc *doc, const struct sonde_report_options *options,
                       const struct snd_pypaths *paths, struct snd_out *out)
 {
@@ -178,10 +192,9 @@ void snd_samples_head(const struct snd_doc *doc, const struct sonde_report_optio
     }
     if (snd_samples_has_waits(doc->trace))
         snd_out_format(out, "Off CPU: %s s in which threads waited, in the stacks where they did\n",
-                       snd_number_fixed(number, 3, (double)whole.idle_ns / 1e9));
-    if (whole.idle_ns > 0 &&
+                       snd_number_fixed(number, 3, (double)whole.wait_ns / 1e9));
+    if (whole.wait_ns > 0 &&
         skips_idle(doc->trace, options, snd_samples_data(doc)->samples, &whole))
-        snd_out_format(out, "Idle:    %s s of waiting threads left out; --show-all shows it\n",
-                       snd_number_fixed(number, 3, (double)whole.idle_ns / 1e9));
+        put_idle(&whole, out);
     snd_out_text(out, "\n");
 }
