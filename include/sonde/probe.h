@@ -213,6 +213,17 @@ struct sonde_sample {
     uint64_t at;         /* sonde_clock() when that ended; 0: now. Never before the last sample's */
 };
 SONDE_API void sonde_sample(const struct sonde_sample *sample);
+/*
+ * Likewise, with the moment at which the stack was read: the ranges that were open then are the stack's
+ * own. What the samples stand for is another matter: the time between `begin` and `end`. All of them are
+ * of sonde_clock(). The thread must not have recorded an event between the first and the last of them.
+ */
+struct sonde_sample_run {
+    uint32_t stack, thread, state, samples; /* as above */
+    uint64_t begin, end;
+    uint64_t read;
+};
+SONDE_API void sonde_sample_run(const struct sonde_sample_run *run);
 
 /*
  * A call of a Python function, recorded when it returns. It is shown on the timeline, but is not

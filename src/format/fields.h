@@ -16,6 +16,8 @@
  *     COUNTER   name                0                     double         -
  *     LINK      kind                1 if it arrives       id             -
  *     SAMPLE    stack               state, samples << 8   thread, ns     -
+ *     SAMPLE_RUN stack              state, samples << 8   thread, ticks  ticks since its end
+ *     SAMPLE_RUN: and in word 4 the ticks since its stack was read
  *     ALLOC     device              tag                   address        size
  *     FREE      device              tag                   address        size
  *     FUNCTION  frame               thread                ticks, flags   id, parent

@@ -220,9 +220,26 @@ enum snd_sample_state {
 #undef SND_SCOPE
 #undef SND_STATE
 };
+/*
+ * SAMPLE_RUN: the same, in ticks. Its own time is when it was written: it ended so many ticks before as
+ * word 3 says, and its stack was read so many before as word 4 says.
+ */
 #define SND_SAMPLE_STATE(word1) ((uint32_t)((uint64_t)(word1) >> 32) & 0xffu)
-#define SND_SAMPLE_COUNT(word1) ((uint32_t)((uint64_t)(word1) >> 40)) /* 0 is one, too */
+#define SND_SAMPLE_COUNT(word1) ((uint32_t)((uint64_t)(word1) >> 40)) /* 0: snd_sample_count() */
 #define SND_SAMPLE_COUNT_MAX (UINT32_MAX >> 8)
+
+static inline int snd_is_sample(uint8_t kind)
+{
+    return kind == SND_EV_SAMPLE || kind == SND_EV_SAMPLE_RUN;
+}
+
+/* How many samples an event of either kind stands for. */
+static inline uint32_t snd_sample_count(const uint64_t *words)
+{
+    uint32_t count = SND_SAMPLE_COUNT(words[1]);
+
+    return count == 0 && SND_EVENT_KIND(words[0]) == SND_EV_SAMPLE ? 1 : count;
+}
 
 /* FUNCTION: word 2 is the duration in ticks and, above it, enum snd_function_flag. */
 enum snd_function_flag {

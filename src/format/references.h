@@ -39,13 +39,14 @@ static const struct snd_reference snd_record_references[] = {
 
 /* Fields of events that are ids. Attributes: attrs.def. */
 static const struct snd_reference snd_event_references[] = {
-    { SND_EV_BEGIN, SND_REC_STRING, 2 },       { SND_EV_BEGIN, SND_REC_SHAPES, 3 },
-    { SND_EV_SPAN, SND_REC_STRING, 2 },        { SND_EV_CALL, SND_REC_CALL, 2 },
-    { SND_EV_SAMPLE, SND_REC_STACK, 2 },       { SND_EV_MARK, SND_REC_STACK, 3 },
-    { SND_EV_FUNCTION, SND_REC_FRAME, 2 },     { SND_EV_DEVICE, SND_REC_WORK, 2 },
-    { SND_EV_DEVICE, SND_REC_QUEUE, 3 },       { SND_EV_DEVICE_NODE, SND_REC_WORK, 2 },
-    { SND_EV_DEVICE_NODE, SND_REC_QUEUE, 3 },  { SND_EV_DEVICE_SHORT, SND_REC_WORK, 2 },
-    { SND_EV_DEVICE_SHORT, SND_REC_QUEUE, 5 }, { SND_EV_API, SND_REC_STRING, 2 },
+    { SND_EV_BEGIN, SND_REC_STRING, 2 },      { SND_EV_BEGIN, SND_REC_SHAPES, 3 },
+    { SND_EV_SPAN, SND_REC_STRING, 2 },       { SND_EV_CALL, SND_REC_CALL, 2 },
+    { SND_EV_SAMPLE, SND_REC_STACK, 2 },      { SND_EV_MARK, SND_REC_STACK, 3 },
+    { SND_EV_SAMPLE_RUN, SND_REC_STACK, 2 },  { SND_EV_FUNCTION, SND_REC_FRAME, 2 },
+    { SND_EV_DEVICE, SND_REC_WORK, 2 },       { SND_EV_DEVICE, SND_REC_QUEUE, 3 },
+    { SND_EV_DEVICE_NODE, SND_REC_WORK, 2 },  { SND_EV_DEVICE_NODE, SND_REC_QUEUE, 3 },
+    { SND_EV_DEVICE_SHORT, SND_REC_WORK, 2 }, { SND_EV_DEVICE_SHORT, SND_REC_QUEUE, 5 },
+    { SND_EV_API, SND_REC_STRING, 2 },
 };
 #define SND_EVENT_REFERENCES (sizeof snd_event_references / sizeof snd_event_references[0])
 

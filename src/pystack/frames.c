@@ -156,10 +156,29 @@ static size_t add_frames(const struct snd_py_layout *l, const struct wanted *w, 
     return n;
 }
 
+static size_t add_rider(const struct snd_py_rider *rider, struct snd_piece *pieces, size_t n)
+{
+    if (!rider)
+        return n;
+    if (rider->last.size > 0)
+        pieces[n++] = rider->last;
+    if (rider->count > 0)
+        memcpy(pieces + n, rider->pieces, rider->count * sizeof *pieces);
+    return n + rider->count;
+}
+
+static void note_rider(struct snd_py_rider *rider, size_t whole)
+{
+    size_t first = rider->last.size > 0;
+
+    rider->has_last = first > 0 && whole > 0;
+    rider->whole = whole > first ? whole - first : 0;
+}
+
 static bool take_shot(const struct snd_python *python, const struct wanted *w, struct shot *shot)
 {
     const struct snd_py_layout *l = &python->layout;
-    struct snd_piece            pieces[2 * SND_PAGES_MAX + 7 + SND_RIDER_MAX];
+    struct snd_piece            pieces[2 * SND_PAGES_MAX + 8 + SND_RIDER_MAX];
     size_t                      n = 0;
 
     if (w->gil != 0)
@@ -167,12 +186,9 @@ static bool take_shot(const struct snd_python *python, const struct wanted *w, s
     n = add_frames(l, w, shot, pieces, n);
     if (w->gil != 0)
         pieces[n++] = (struct snd_piece){ w->gil + l->gil_holder, shot->lock_after, LOCK_READ };
-    size_t more = w->rider ? w->rider->count : 0;
-    if (more > 0)
-        memcpy(pieces + n, w->rider->pieces, more * sizeof *pieces);
-    size_t whole = snd_memory_read_many(python->pid, pieces, n + more);
+    size_t whole = snd_memory_read_many(python->pid, pieces, add_rider(w->rider, pieces, n));
     if (w->rider)
-        w->rider->whole = whole > n ? whole - n : 0;
+        note_rider(w->rider, whole > n ? whole - n : 0);
     if (whole >= n)
         return true;
     snd_pages_clear(&w->stack->pages);

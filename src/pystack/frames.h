@@ -62,6 +62,9 @@ struct snd_py_rider {
     const struct snd_piece *pieces;
     size_t                  count; /* at most SND_RIDER_MAX */
     size_t                  whole; /* output: how many of them are whole; 0: read once more */
+    struct snd_piece        last;  /* read first of these, after the frames; size 0: nothing */
+    bool                    has_last;
+    uint64_t                at; /* output of who stops the thread: its clock, meanwhile; else 0 */
 };
 #define SND_RIDER_MAX 128
 

@@ -6,6 +6,8 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include "base/recorderlib.h"
+
 /*
  * Waits until the thread has stopped; *signal is a signal that arrived first and must still be
  * delivered, or 0. False if the thread has ended, or if this program was asked to end: the kernel
@@ -41,6 +43,7 @@ enum snd_py_read snd_halt_read(void *python, uint32_t tid, uint64_t state, struc
         return errno == ESRCH ? SND_PY_UNREAD : SND_PY_TORN;
     if (ptrace(PTRACE_INTERRUPT, task, NULL, NULL) != 0 || !wait_for_stop(task, &signal))
         return SND_PY_UNREAD;
+    rider->at = snd_recorder_clock();
     enum snd_py_read read = snd_python_halted(python, state, hint, rider, stack);
     let_go(task, signal);
     return read;

@@ -33,7 +33,7 @@ static enum sonde_status load(struct snd_recorder *recorder, struct sonde_error 
         { "sonde_intern_frame_in", &recorder->frame },
         { "sonde_intern_stack", &recorder->stack },
         { "sonde_thread_of", &recorder->thread },
-        { "sonde_sample", &recorder->sample },
+        { "sonde_sample_run", &recorder->sample },
         { "sonde_tally", &recorder->tally },
     };
 

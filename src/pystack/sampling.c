@@ -93,30 +93,38 @@ void snd_sampling_drop(struct snd_sampling *s)
 
 /* ------------------------------------------------------------------- rounds */
 
+/* Nothing is known of the thread; its time is accounted for from now on. */
+static void start_anew(const struct snd_sampling *s, struct snd_sampling_thread *t)
+{
+    t->seen_ns = s->now_ns;
+    t->seen_clock = s->now_clock + 1;
+    t->stack = (struct snd_sampling_stack){ 0 };
+    t->known = false;
+}
+
 /*
  * A thread that has not ended counts as it was found last, until now, as far as its clock agrees; the
  * time after now belongs to the next sample, whose event is later than those that are written here.
  */
 uint64_t snd_sampling_flush(struct snd_sampling *s)
 {
-    uint64_t now = snd_sampling_now_(CLOCK_MONOTONIC), clock = s->recorder.clock();
-    bool     moved;
+    bool moved;
 
+    snd_sampling_set_now_(s);
     for (uint32_t i = 0; i < s->thread_count; i++) {
         struct snd_sampling_thread *t = &s->threads[i];
         if (t->run.samples == 0) /* not found in anything since the last time */
             continue;
         if (!t->held)
             t->free_ns = s->round_ns;
-        if (now > t->seen_ns && snd_sampling_ask_clock_(t, &moved))
-            snd_sampling_account_(s, t, t->stack, t->state, now);
-        t->seen_ns = now;
-        snd_sampling_write_run_(s, t, clock);
-        t->stack = 0;
-        t->known = false;
+        if (s->now_ns > t->seen_ns && snd_sampling_ask_clock_(t, &moved))
+            snd_sampling_account_(s, t, &t->stack, t->state);
+        snd_sampling_write_run_(s, t);
+        start_anew(s, t);
     }
-    s->last_clock = clock + 1;
-    return clock;
+    s->first_ns = s->now_ns;
+    s->first_clock = s->now_clock + 1;
+    return s->now_clock;
 }
 
 /* The recording changed: ids of the previous one are not valid. */
@@ -130,12 +138,14 @@ static bool follow_epoch(struct snd_sampling *s)
     s->tally = s->gaps = NULL;
     snd_names_clear(&s->names);
     snd_native_clear(s->native);
+    snd_sampling_set_now_(s);
+    s->first_ns = s->now_ns;
+    s->first_clock = s->now_clock;
     for (uint32_t i = 0; i < s->thread_count; i++) {
         s->threads[i].record = 0;
-        s->threads[i].known = s->threads[i].held = false;
+        s->threads[i].held = false;
         s->threads[i].run = (struct snd_sampling_run){ 0 };
-        s->threads[i].seen_ns = snd_sampling_now_(CLOCK_MONOTONIC);
-        s->threads[i].stack = 0;
+        start_anew(s, &s->threads[i]);
     }
     if (epoch == 0)
         return false;
@@ -313,7 +323,8 @@ enum snd_round snd_sampling_round(struct snd_sampling *s, uint64_t missed)
         return SND_ROUND_MADE;
     if (s->own_ns == 0 || ++s->own_rounds == OWN_ROUNDS)
         snd_sampling_count_own(s);
-    uint64_t       now = snd_sampling_now_(CLOCK_MONOTONIC); /* no thread was seen later */
+    snd_sampling_set_now_(s); /* no thread was seen later */
+    uint64_t       now = s->now_ns;
     enum snd_round found = find_threads(s, now);
     if (found == SND_ROUND_UNREAD || (found == SND_ROUND_MADE && s->partial))
         snd_sampling_count_gap_(s, SND_SAMPLER_GAPS_UNLISTED);
@@ -327,7 +338,6 @@ enum snd_round snd_sampling_round(struct snd_sampling *s, uint64_t missed)
      */
     if (look_at_all(s, now) && snd_sampling_list_(s, now) == SND_ROUND_MADE)
         look_at_all(s, now);
-    s->last_clock = s->recorder.clock();
     s->round_ns = now;
     return SND_ROUND_MADE;
 }

@@ -10,8 +10,13 @@
  * the stack that it had. The thread that holds the interpreter's lock is looked at in every round,
  * the others in turn, as far as a 200th of the period goes.
  *
- * Samples that find a thread as it was are one event, written when it changes or after a tenth
- * of a second (of a new thread sooner). What could not be read is counted, and never shown.
+ * Samples that find a thread as it was, and between which it recorded nothing, are one event, written when
+ * that changes or after a tenth of a second (of a new thread sooner). What could not be read is counted, and
+ * never shown.
+ *
+ * A sample has two times. The moment at which its stack was read tells which of its thread's ranges were open:
+ * the thread's lane is read before and after, and a stack counts only if nothing was recorded in between. The
+ * time that it stands for, since the sample before it, is another matter.
  *
  * Layer:   pystack (the recorder through its public functions alone, as a table: the program that
  *          observes another one loads it at run time).
@@ -33,8 +38,10 @@ struct snd_recorder {
     uint32_t (*native)(uint32_t function, uint32_t file); /* NULL: no native frames */
     uint32_t (*stack)(uint32_t parent, uint32_t frame);
     uint32_t (*thread)(uint32_t tid, const char *name);
-    void (*sample)(const struct sonde_sample *sample);
+    void (*sample)(const struct sonde_sample_run *run);
     uint64_t *(*tally)(enum sonde_tally_kind kind, uint32_t key, uint32_t other, unsigned count);
+    /* Where a thread's sonde_lane_ lies, from its pthread_t on; 0: the recording has none of its events. */
+    int64_t lane_offset;
 };
 
 struct snd_sampling; /* opaque */
@@ -42,7 +49,8 @@ struct snd_sampling; /* opaque */
 /*
  * Reads the stack of a thread that holds the interpreter's lock and runs, where looks from outside
  * did not agree; UNREAD: it could not. With native frames, where they are wanted: of any thread
- * that runs. `hint` and `rider` are as in snd_python_stack(), and need not be used.
+ * that runs. `hint` and `rider` are as in snd_python_stack(), and need not be used, but for rider->last and
+ * rider->at, when the thread stood still.
  */
 typedef enum snd_py_read snd_running_fn(void *user, uint32_t tid, uint64_t state,
                                         struct snd_py_hint *hint, struct snd_py_rider *rider,

@@ -1,37 +1,117 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pystack/samplinginside.h"
 
-#define TICK_NS 20000000 /* another process's clocks may lag behind by a tick of the kernel's */
+#include <string.h>
 
-void snd_sampling_write_run_(struct snd_sampling *s, struct snd_sampling_thread *t, uint64_t at)
+#define BUSY_NS 200000000u /* of running that tell how long a thread takes to run */
+#define TICK_NS 20000000   /* another process's clocks may lag behind by a tick of the kernel's */
+
+void snd_sampling_set_now_(struct snd_sampling *s)
 {
-    const struct sonde_sample sample = { t->run.stack,   t->record,         t->run.state,
-                                         t->run.samples, t->run.covered_ns, at };
+    s->now_ns = snd_sampling_now_(CLOCK_MONOTONIC);
+    s->now_clock = s->recorder.clock();
+}
+
+void snd_sampling_write_run_(struct snd_sampling *s, struct snd_sampling_thread *t)
+{
+    const struct sonde_sample_run run = {
+        .stack = t->run.stack.id,
+        .thread = t->record,
+        .state = t->run.state,
+        .samples = t->run.samples,
+        .begin = t->run.begin,
+        .end = t->seen_clock,
+        .read = t->run.stack.read,
+    };
 
     if (t->run.samples > 0 && t->record != 0)
-        s->recorder.sample(&sample);
+        s->recorder.sample(&run);
     t->run = (struct snd_sampling_run){ 0 };
 }
 
+/* The recorder's clock at a moment between those up to which the thread is accounted for and now. */
+static uint64_t find_clock(const struct snd_sampling *s, const struct snd_sampling_thread *t,
+                           uint64_t ns)
+{
+    __extension__ typedef unsigned __int128 wide;
+
+    if (ns >= s->now_ns || s->now_clock <= t->seen_clock)
+        return s->now_clock;
+    return t->seen_clock + (uint64_t)((wide)(s->now_clock - t->seen_clock) * (ns - t->seen_ns) /
+                                      (s->now_ns - t->seen_ns));
+}
+
+static bool is_same(const struct snd_sampling_stack *a, const struct snd_sampling_stack *b)
+{
+    return a->id == b->id && memcmp(&a->mark, &b->mark, sizeof a->mark) == 0;
+}
+
 /*
- * Charges the time since `seen_ns` to the thread's stack and state: it extends the run of equal
+ * Charges the time from `seen_ns` to `until` to the thread's stack and state: it extends the run of equal
  * samples, which is written when it ends or has become long.
  */
-static void account(struct snd_sampling *s, struct snd_sampling_thread *t, uint64_t now)
+static void account(struct snd_sampling *s, struct snd_sampling_thread *t, uint64_t until)
 {
     struct snd_sampling_run *run = &t->run;
 
-    /* All events of a round have the timestamp of the previous round, which is when they end. */
     bool is_long = run->covered_ns >= t->write_ns;
-    if (run->samples > 0 && (run->stack != t->stack || run->state != t->state || is_long))
-        snd_sampling_write_run_(s, t, s->last_clock);
+    if (run->samples > 0 && (!is_same(&run->stack, &t->stack) || run->state != t->state || is_long))
+        snd_sampling_write_run_(s, t);
     if (is_long && t->write_ns < SND_WRITE_NS)
         t->write_ns *= 2;
+    if (run->samples == 0)
+        run->begin = t->seen_clock;
     run->stack = t->stack;
     run->state = t->state;
     run->samples++;
-    run->covered_ns += now - t->seen_ns;
-    t->seen_ns = now;
+    run->covered_ns += until - t->seen_ns;
+    t->seen_clock = find_clock(s, t, until);
+    t->seen_ns = until;
+}
+
+/*
+ * How long a thread took to run so much: where it shares its processor with others, longer than its CPU
+ * clock says. Told from the looks that found it running twice in a row.
+ */
+static uint64_t stretch(const struct snd_sampling_thread *t, uint64_t ran_ns, uint64_t most)
+{
+    if (t->busy_ran_ns > 0 && t->busy_ns > t->busy_ran_ns)
+        ran_ns = (uint64_t)((double)ran_ns * (double)t->busy_ns / (double)t->busy_ran_ns);
+    return ran_ns < most ? ran_ns : most;
+}
+
+static void follow_busy(struct snd_sampling_thread *t, uint64_t whole)
+{
+    t->busy_ns += whole;
+    t->busy_ran_ns += t->ran_ns;
+    if (t->busy_ns > BUSY_NS) {
+        t->busy_ns /= 2;
+        t->busy_ran_ns /= 2;
+    }
+}
+
+static bool runs(uint32_t state)
+{
+    return state & SONDE_SAMPLED_ON_CPU;
+}
+
+/*
+ * A thread that waits now ran first, as long as its CPU clock says: in the stack in which it was found running. Else
+ * each wait would have, on average, half a period of what came before it, and none of what comes after.
+ */
+static void charge_run(struct snd_sampling *s, struct snd_sampling_thread *t, uint32_t state)
+{
+    uint64_t whole = s->now_ns - t->seen_ns;
+    int64_t  ran = t->task.own ? (int64_t)stretch(t, t->ran_ns, whole) : -t->debt_ns;
+
+    if (runs(state) || !runs(t->state) || ran <= 0)
+        return;
+    if ((uint64_t)ran > whole)
+        ran = (int64_t)whole;
+    if (!(state & SONDE_SAMPLED_GIL)) /* since when not is not known */
+        t->state &= ~(uint32_t)SONDE_SAMPLED_GIL;
+    t->debt_ns += ran;
+    account(s, t, t->seen_ns + (uint64_t)ran);
 }
 
 /*
@@ -41,17 +121,23 @@ static void account(struct snd_sampling *s, struct snd_sampling_thread *t, uint6
  * that a run of equal samples is not split for it.
  */
 static uint64_t find_rest(const struct snd_sampling *s, struct snd_sampling_thread *t,
-                          uint32_t state, uint64_t now)
+                          uint32_t state)
 {
-    uint64_t rest = 0, whole = now - t->seen_ns;
+    uint64_t rest = 0, whole = s->now_ns - t->seen_ns;
     int64_t  slack = (int64_t)s->period_ns;
 
     if ((state & SONDE_SAMPLED_GIL) && t->free_ns > t->seen_ns)
         rest = t->free_ns - t->seen_ns;
     if (!t->task.own && slack < TICK_NS)
         slack = TICK_NS;
-    if (!(state & SONDE_SAMPLED_ON_CPU))
+    if (!runs(state))
         return rest;
+    if (t->task.own && !runs(t->state)) { /* it waited, and has run since */
+        uint64_t waited = whole - stretch(t, t->ran_ns, whole);
+        rest = waited > rest ? waited : rest;
+        t->debt_ns += (int64_t)(whole - rest);
+        return rest;
+    }
     t->debt_ns += (int64_t)(whole - rest);
     t->unasked_ns += whole - rest;
     if (t->debt_ns > slack) {
@@ -64,17 +150,23 @@ static uint64_t find_rest(const struct snd_sampling *s, struct snd_sampling_thre
     return rest;
 }
 
-void snd_sampling_account_(struct snd_sampling *s, struct snd_sampling_thread *t, uint32_t stack,
-                           uint32_t state, uint64_t now)
+void snd_sampling_account_(struct snd_sampling *s, struct snd_sampling_thread *t,
+                           const struct snd_sampling_stack *found, uint32_t state)
 {
-    bool held = t->free_ns < t->seen_ns;
+    const struct snd_sampling_stack stack = *found; /* it may be the thread's own */
 
-    if (t->stack == 0) { /* nothing is known of the time before but what it ran */
+    bool     held = t->free_ns < t->seen_ns;
+    uint64_t now = s->now_ns;
+
+    if (t->stack.id == 0) { /* nothing is known of the time before but what it ran */
         t->stack = stack;
         t->state = 0;
         t->debt_ns = -(int64_t)(t->ran_ns < now - t->seen_ns ? t->ran_ns : now - t->seen_ns);
     }
-    uint64_t rest = find_rest(s, t, state, now);
+    if (runs(t->state) && runs(state) && t->task.own)
+        follow_busy(t, now - t->seen_ns);
+    charge_run(s, t, state);
+    uint64_t rest = find_rest(s, t, state);
     if (rest > 0) {
         const uint32_t told = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU | SONDE_SAMPLED_GIL_WAIT;
         t->state = (t->state & ~told) | (held ? SONDE_SAMPLED_GIL : t->off);

@@ -27,10 +27,25 @@
 #define SND_WRITE_NS 100000000u      /* a run of equal samples is written at least so often */
 #define SND_WRITE_FIRST_NS 10000000u /* the same, of a new thread: it may be killed soon */
 
-/* What a thread was doing, in a run of equal samples. */
+/* How far a thread had got in what it records, as its lane says. All zero: it has recorded nothing. */
+struct snd_sampling_mark {
+    uint64_t cur, leaf;
+    uint32_t epoch, chunks;
+};
+
+/* A stack as it was found. */
+struct snd_sampling_stack {
+    uint32_t                 id;   /* 0: none */
+    uint64_t                 read; /* the recorder's clock when it was read */
+    struct snd_sampling_mark mark; /* of the thread, then */
+};
+
+/* What a thread was doing, in a run of samples that found the same, between which it recorded nothing. */
 struct snd_sampling_run {
-    uint32_t stack, state, samples;
-    uint64_t covered_ns;
+    struct snd_sampling_stack stack; /* the last */
+    uint32_t                  state, samples;
+    uint64_t                  covered_ns;
+    uint64_t                  begin; /* the recorder's clock; the end is the thread's seen_clock */
 };
 
 struct snd_sampling_thread {
@@ -49,15 +64,20 @@ struct snd_sampling_thread {
     uint64_t           ran_ns;            /* by its clock, between the last two times */
     uint64_t           top_at, top_instr; /* its innermost frame, when it was last read */
     uint64_t           seen_ns;           /* up to when its time is accounted for */
+    uint64_t           seen_clock;        /* the same moment, by the recorder's clock */
     uint64_t           write_ns; /* its longest run; doubled with each, up to SND_WRITE_NS */
     uint32_t           off;      /* its state while it is ready but does not run */
     int64_t            debt_ns;  /* what was accounted for as run, and has not been by its clock */
-    bool               known;    /* stack and state are those it has now, if it has not run */
-    bool               blocked;  /* when last asked, it waited */
-    bool               listed;
-    bool               native; /* the stack has native frames */
-    uint32_t           stack, state;
-    struct snd_sampling_run run;
+    uint64_t busy_ns, busy_ran_ns; /* while it was found running: so long, so much of it ran */
+    bool     known;                /* stack and state are those it has now, if it has not run */
+    bool     blocked;              /* when last asked, it waited */
+    bool     listed;
+    bool     native; /* the stack has native frames */
+    bool     moves;  /* it recorded something between its last two stacks */
+    uint32_t state;
+    struct snd_sampling_stack stack;
+    struct snd_sampling_mark  mark; /* the latest that was read */
+    struct snd_sampling_run   run;
 };
 
 struct snd_sampling {
@@ -87,14 +107,16 @@ struct snd_sampling {
     uint32_t  own_rounds;            /* since then */
     uint64_t  round_ns;              /* the round before */
     uint32_t  tid_offset, epoch, turn;
-    int64_t   credit_ns;    /* for looks at threads that do not hold the lock */
-    uint64_t  last_clock;   /* the recorder's, of the round before */
-    uint64_t *tally, *gaps; /* in the trace, or NULL */
+    int64_t   credit_ns;             /* for looks at threads that do not hold the lock */
+    uint64_t  now_ns, now_clock;     /* one moment by two clocks: when the round began */
+    uint64_t  first_ns, first_clock; /* another: since then this recording has been sampled */
+    uint64_t *tally, *gaps;          /* in the trace, or NULL */
     struct snd_sampling_counts counts;
     snd_running_fn            *read_running;
     void                      *user;
     bool                       own_table; /* of descriptors */
     struct snd_py_stack        stack, spare[2];
+    struct sonde_lane          lane; /* of the thread whose stack that is */
 };
 
 static inline uint64_t snd_sampling_now_(clockid_t clock)
@@ -145,18 +167,24 @@ bool snd_sampling_ask_clock_(struct snd_sampling_thread *t, bool *moved);
 
 /* ------------------------------------------------------------ samplingstacks.c */
 
-/* The stack's id goes to t->stack. */
+/* The thread's stack now. */
 enum snd_py_read snd_sampling_read_stack_(struct snd_sampling *s, struct snd_sampling_thread *t,
-                                          bool running, bool on_cpu);
+                                          bool running, bool on_cpu,
+                                          struct snd_sampling_stack *found);
 const struct snd_py_interp *snd_sampling_interp_(const struct snd_sampling        *s,
                                                  const struct snd_sampling_thread *t);
 
 /* ----------------------------------------------------------- samplingaccount.c */
 
-/* The thread was found with this stack and state; before that it was as its fields say. */
-void snd_sampling_account_(struct snd_sampling *s, struct snd_sampling_thread *t, uint32_t stack,
-                           uint32_t state, uint64_t now);
-/* Ends the run of equal samples, as an event that ends `at` (the recorder's clock). */
-void snd_sampling_write_run_(struct snd_sampling *s, struct snd_sampling_thread *t, uint64_t at);
+/*
+ * The thread was found with this stack and state when the round began; before that it was as its fields
+ * say.
+ */
+void snd_sampling_account_(struct snd_sampling *s, struct snd_sampling_thread *t,
+                           const struct snd_sampling_stack *stack, uint32_t state);
+/* Ends the run of equal samples. */
+void snd_sampling_write_run_(struct snd_sampling *s, struct snd_sampling_thread *t);
+/* Both clocks are read: what follows is of this moment. */
+void snd_sampling_set_now_(struct snd_sampling *s);
 
 #endif

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pystack/samplinginside.h"
 
+#include <stddef.h>
+#include <string.h>
+
+#define LANE_LOOKS 3 /* at a thread that records: until it does nothing meanwhile */
+
 /*
  * Are the code objects of s->stack, as far as they have been compared, still the same? A thread without the
  * lock keeps its own alive, and has had them since another thread took the lock.
@@ -79,27 +84,82 @@ const struct snd_py_interp *snd_sampling_interp_(const struct snd_sampling      
     return &s->interps[0];
 }
 
-/*
- * The code objects of the thread's last stack, to be read along with this one. Where the lock stays,
- * those that have been compared need not be once more.
- */
-static struct snd_py_rider expect_codes(struct snd_sampling *s, const struct snd_sampling_thread *t,
-                                        bool running)
-{
-    size_t count = snd_codes_ask(&s->codes, t->codes, t->code_count, running || !s->lock_stayed,
-                                 SND_RIDER_MAX);
+/* ------------------------------------------------------------------- lanes */
 
-    return (struct snd_py_rider){ .pieces = s->codes.pieces, .count = count };
+/* The part of a lane that says how far its thread has got. */
+#define LANE_READ (offsetof(struct sonde_lane, depth))
+
+static uint64_t lane_address(const struct snd_sampling *s, const struct snd_sampling_thread *t)
+{
+    if (s->recorder.lane_offset == 0 || t->python.ident == 0)
+        return 0;
+    return t->python.ident + (uint64_t)s->recorder.lane_offset;
+}
+
+/* A lane of another recording has nothing of this one. */
+static struct snd_sampling_mark make_mark(const struct snd_sampling *s,
+                                          const struct sonde_lane   *lane)
+{
+    if (lane->epoch != s->epoch)
+        return (struct snd_sampling_mark){ 0 };
+    return (struct snd_sampling_mark){ (uint64_t)(uintptr_t)lane->cur,
+                                       (uint64_t)(uintptr_t)lane->leaf, lane->epoch, lane->chunks };
+}
+
+/* True: the thread has recorded nothing since its mark was last read. */
+static bool follow_mark(struct snd_sampling *s, struct snd_sampling_thread *t)
+{
+    struct snd_sampling_mark mark = make_mark(s, &s->lane);
+    bool                     same = memcmp(&mark, &t->mark, sizeof mark) == 0;
+
+    t->mark = mark;
+    return same;
+}
+
+/* Since its stack was last read. */
+static bool is_recording(const struct snd_sampling_thread *t)
+{
+    return memcmp(&t->mark, &t->stack.mark, sizeof t->mark) != 0;
 }
 
 /*
- * The thread, which runs, reads its stack itself, or is halted meanwhile. *riders: how many pieces of
- * s->codes have been read along with the frames.
+ * Of a thread that is known to record: its mark is read by itself first, so that the first look at its
+ * stack is not in vain.
+ */
+static void find_mark(struct snd_sampling *s, struct snd_sampling_thread *t)
+{
+    uint64_t address = t->moves ? lane_address(s, t) : 0;
+
+    if (address != 0 && snd_memory_read(s->python.pid, address, &s->lane, LANE_READ))
+        follow_mark(s, t);
+}
+
+/* ------------------------------------------------------------------- looks */
+
+/*
+ * The code objects of the thread's last stack, to be read along with this one, after its lane. Where the
+ * lock stays, those that have been compared need not be once more.
+ */
+static struct snd_py_rider make_rider(struct snd_sampling *s, const struct snd_sampling_thread *t,
+                                      bool running)
+{
+    size_t   count = snd_codes_ask(&s->codes, t->codes, t->code_count, running || !s->lock_stayed,
+                                   SND_RIDER_MAX);
+    uint64_t address = lane_address(s, t);
+
+    return (struct snd_py_rider){ .pieces = s->codes.pieces,
+                                  .count = count,
+                                  .last = { address, &s->lane, address != 0 ? LANE_READ : 0 } };
+}
+
+/*
+ * The thread, which runs, reads its stack itself, or is halted meanwhile: what it records stands still, too.
+ * *riders: how many pieces of s->codes have been read along with the frames.
  */
 static enum snd_py_read interrupt(struct snd_sampling *s, struct snd_sampling_thread *t,
-                                  size_t *riders)
+                                  size_t *riders, uint64_t *at)
 {
-    struct snd_py_rider rider = expect_codes(s, t, true);
+    struct snd_py_rider rider = make_rider(s, t, true);
 
     s->stack.still = false;
     s->stack.switches = 0;
@@ -107,49 +167,77 @@ static enum snd_py_read interrupt(struct snd_sampling *s, struct snd_sampling_th
     enum snd_py_read read = s->read_running(s->user, t->task.tid, t->python.state, &t->hint, &rider,
                                             &s->stack);
     *riders = rider.whole;
+    *at = rider.at;
+    if (rider.has_last)
+        follow_mark(s, t);
     return read;
 }
 
 static enum snd_py_read look_from_outside(struct snd_sampling *s, struct snd_sampling_thread *t,
-                                          bool running, size_t *riders)
+                                          bool running, size_t *riders, bool *stood)
 {
     uint64_t            gil = running ? 0 : snd_sampling_interp_(s, t)->gil;
-    struct snd_py_rider rider = expect_codes(s, t, running);
+    struct snd_py_rider rider = make_rider(s, t, running);
     enum snd_py_read    read = snd_python_stack(&s->python, t->python.state, gil, &t->hint, &rider,
                                                 &s->stack, s->spare);
 
     *riders = rider.whole;
+    *stood = !rider.has_last || (follow_mark(s, t) && !s->stack.pages.late);
     return read;
 }
 
+/*
+ * A stack belongs to the ranges that were open at a moment if the thread recorded nothing from before that
+ * moment until its stack had been read.
+ */
+static enum snd_py_read look(struct snd_sampling *s, struct snd_sampling_thread *t, bool running,
+                             size_t *riders, uint64_t *at)
+{
+    enum snd_py_read read = SND_PY_READ;
+    bool             stood = false;
+
+    for (int looks = 0; looks < LANE_LOOKS && read == SND_PY_READ && !stood; looks++) {
+        *at = s->recorder.clock();
+        read = look_from_outside(s, t, running, riders, &stood);
+    }
+    return read == SND_PY_READ && !stood ? SND_PY_TORN : read;
+}
+
 enum snd_py_read snd_sampling_read_stack_(struct snd_sampling *s, struct snd_sampling_thread *t,
-                                          bool running, bool on_cpu)
+                                          bool running, bool on_cpu,
+                                          struct snd_sampling_stack *found)
 {
     size_t           riders = 0;
-    enum snd_py_read read = on_cpu && s->native ? interrupt(s, t, &riders) : SND_PY_UNREAD;
+    enum snd_py_read read = on_cpu && s->native ? interrupt(s, t, &riders, &found->read)
+                                                : SND_PY_UNREAD;
     bool             native = read == SND_PY_READ && snd_native_match(s->native, &s->stack);
     uint64_t         gil = snd_sampling_interp_(s, t)->gil;
 
     if (s->native && on_cpu && !native)
         snd_sampling_count_(s, SND_SAMPLER_UNMATCHED, 1);
-    if (read != SND_PY_READ)
-        read = look_from_outside(s, t, running, &riders);
+    if (read != SND_PY_READ) {
+        find_mark(s, t);
+        read = look(s, t, running, &riders, &found->read);
+    }
     /*
      * Only what cannot be read from outside is worth an interruption. A thread that changes its frames has
-     * the lock, if not when the round began.
+     * the lock, if not when the round began; one that records need not.
      */
     for (int tries = 0; tries < 3 && read == SND_PY_TORN && s->read_running; tries++) {
-        if (running || snd_python_has_lock(&s->python, snd_sampling_interp_(s, t), t->python.state))
-            read = interrupt(s, t, &riders);
+        if (running || is_recording(t) ||
+            snd_python_has_lock(&s->python, snd_sampling_interp_(s, t), t->python.state))
+            read = interrupt(s, t, &riders, &found->read);
         if (read != SND_PY_READ)
-            read = look_from_outside(s, t, running, &riders);
+            read = look(s, t, running, &riders, &found->read);
     }
     for (int tries = 0; tries < 3 && read != SND_PY_READ; tries++)
-        read = look_from_outside(s, t, running, &riders);
+        read = look(s, t, running, &riders, &found->read);
     if (read == SND_PY_READ) {
         check_codes(s, gil, riders);
-        read = name_stack(s, t, native, &t->stack);
+        read = name_stack(s, t, native, &found->id);
     }
+    t->moves = is_recording(t);
+    found->mark = t->mark;
     t->native = read == SND_PY_READ && native;
     return read;
 }

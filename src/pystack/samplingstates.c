@@ -44,7 +44,7 @@ static bool need_not_ask(const struct snd_sampling_thread *t, bool holds, bool s
 {
     const uint32_t running = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU;
 
-    return !t->task.own && t->stack != 0 && t->unasked_ns < ASK_NS &&
+    return !t->task.own && t->stack.id != 0 && t->unasked_ns < ASK_NS &&
            (switched || (holds && (t->state & running) == running));
 }
 
@@ -89,18 +89,18 @@ bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, b
     note_look(s, t, holds, now);
     if (!assumed && !snd_sampling_ask_clock_(t, &moved))
         return false;
-    bool     ran = moved || !t->known;
-    uint32_t before = t->stack, state = t->state & ~(uint32_t)SONDE_SAMPLED_NATIVE;
+    bool                      ran = moved || !t->known;
+    uint32_t                  state = t->state & ~(uint32_t)SONDE_SAMPLED_NATIVE;
+    struct snd_sampling_stack found = t->stack; /* one that has not run has the stack that it had */
     if (holds && moved)
         state = SONDE_SAMPLED_GIL | SONDE_SAMPLED_ON_CPU;
     else if (ran || holds || !t->blocked)
         state = tell_state(s, t, holds);
     if (ran || (holds && (state & SONDE_SAMPLED_ON_CPU))) {
         bool             on_cpu = state & SONDE_SAMPLED_ON_CPU, running = holds && on_cpu;
-        enum snd_py_read read = snd_sampling_read_stack_(s, t, running, on_cpu);
+        enum snd_py_read read = snd_sampling_read_stack_(s, t, running, on_cpu, &found);
         t->known = read == SND_PY_READ && !running;
         if (read != SND_PY_READ) {
-            t->stack = before;
             count_left_out(s, read);
             return true;
         }
@@ -110,8 +110,6 @@ bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, b
             state = moved ? state : tell_state(s, t, holds);
         }
     }
-    uint32_t stack = t->stack;
-    t->stack = before;
-    snd_sampling_account_(s, t, stack, state | (t->native ? SONDE_SAMPLED_NATIVE : 0u), now);
+    snd_sampling_account_(s, t, &found, state | (t->native ? SONDE_SAMPLED_NATIVE : 0u));
     return true;
 }

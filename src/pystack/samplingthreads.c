@@ -10,7 +10,7 @@
 
 void snd_sampling_close_thread_(struct snd_sampling *s, uint32_t at)
 {
-    snd_sampling_write_run_(s, &s->threads[at], s->last_clock);
+    snd_sampling_write_run_(s, &s->threads[at]);
     snd_task_close(&s->threads[at].task);
     s->threads[at] = s->threads[--s->thread_count];
     s->states[at] = s->states[s->thread_count];
@@ -60,6 +60,16 @@ static uint32_t find_number(struct snd_sampling *s, const struct snd_py_thread *
     return found->tid == 0 || number == (uint32_t)s->python.pid ? number : 0;
 }
 
+/* By the recorder's clock; not before this recording has been sampled. */
+static uint64_t clock_a_period_ago(const struct snd_sampling *s)
+{
+    uint64_t ns = s->now_ns - s->first_ns, ticks = s->now_clock - s->first_clock;
+
+    if (ns <= s->period_ns)
+        return s->first_clock;
+    return s->now_clock - (uint64_t)((double)ticks * (double)s->period_ns / (double)ns);
+}
+
 /* *added: NULL if it has ended, or has not begun to run. False, and counted: out of memory. */
 static bool add_thread(struct snd_sampling *s, const struct snd_py_thread *found, uint64_t now,
                        struct snd_sampling_thread **added)
@@ -79,6 +89,7 @@ static bool add_thread(struct snd_sampling *s, const struct snd_py_thread *found
     *t = (struct snd_sampling_thread){
         .python = *found,
         .seen_ns = now - s->period_ns,
+        .seen_clock = clock_a_period_ago(s),
         .free_ns = s->round_ns,
         .write_ns = SND_WRITE_FIRST_NS,
     };

@@ -76,7 +76,7 @@ static void fill_sample(struct sonde_event *e, const uint64_t *w)
 {
     e->aux = SND_LOW(w[1]);
     e->size = SND_SAMPLE_STATE(w[1]);
-    e->name = SND_SAMPLE_COUNT(w[1]) ? SND_SAMPLE_COUNT(w[1]) : 1;
+    e->name = snd_sample_count(w);
     e->value = SND_HIGH(w[2]);
 }
 
@@ -129,6 +129,7 @@ bool snd_event_show(const struct sonde_trace *trace, uint32_t thread, int64_t ns
         [SND_EV_COUNTER] = { SONDE_EVENT_COUNTER, fill_counter },
         [SND_EV_LINK] = { SONDE_EVENT_LINK, fill_link },
         [SND_EV_SAMPLE] = { SONDE_EVENT_SAMPLE, fill_sample },
+        [SND_EV_SAMPLE_RUN] = { SONDE_EVENT_SAMPLE, fill_sample },
         [SND_EV_ALLOC] = { SONDE_EVENT_ALLOC, fill_memory },
         [SND_EV_FREE] = { SONDE_EVENT_FREE, fill_memory },
         [SND_EV_FUNCTION] = { SONDE_EVENT_FUNCTION, fill_function },
@@ -143,6 +144,11 @@ bool snd_event_show(const struct sonde_trace *trace, uint32_t thread, int64_t ns
     kinds[kind].fill(event, words);
     if (event->kind == SONDE_EVENT_FUNCTION)
         event->size = function_ns(trace, thread, words);
+    if (kind == SND_EV_SAMPLE_RUN) {
+        struct snd_sample_times times = snd_sample_times(trace, thread, ns, words);
+        event->time_ns = times.end_ns;
+        event->value = (uint64_t)(times.end_ns - times.begin_ns);
+    }
     event->thread = snd_subject_thread(trace, thread, words);
     event->process = trace->threads[event->thread].shown.process;
     return true;
@@ -154,7 +160,7 @@ static void hand_other(void *user, uint32_t thread, int64_t ns, const uint64_t *
     struct sonde_event  event;
 
     if (snd_event_show(walk->trace, thread, ns, words, &event))
-        hand_over(walk, &event, event.thread, ns);
+        hand_over(walk, &event, event.thread, event.time_ns);
 }
 
 static void hand_device(void *user, uint32_t process, const struct snd_device_work *work)

@@ -23,7 +23,7 @@ static const uint8_t ways[256] = {
     [SND_EV_COUNTER] = NAMED,  [SND_EV_END] = TIMED,      [SND_EV_CALL] = TIMED,
     [SND_EV_ATTR] = UNTIMED,   [SND_EV_ATTR64] = UNTIMED, [SND_EV_ALLOC] = TIMED,
     [SND_EV_FREE] = TIMED,     [SND_EV_SAMPLE] = TIMED,   [SND_EV_LINK] = TIMED,
-    [SND_EV_FUNCTION] = TIMED, [SND_EV_API] = NAMED,
+    [SND_EV_FUNCTION] = TIMED, [SND_EV_API] = NAMED,      [SND_EV_SAMPLE_RUN] = TIMED,
 };
 static const uint8_t all_rare[256];
 
@@ -463,9 +463,25 @@ uint32_t snd_subject_thread(const struct sonde_trace *trace, uint32_t lane, cons
 {
     const struct snd_process *p = &trace->processes[trace->threads[lane].shown.process];
     uint8_t                   kind = SND_EVENT_KIND(words[0]);
-    uint32_t                  id = kind == SND_EV_SAMPLE     ? SND_LOW(words[2])
+    uint32_t                  id = snd_is_sample(kind)       ? SND_LOW(words[2])
                                    : kind == SND_EV_FUNCTION ? SND_HIGH(words[1])
                                                              : 0;
 
     return id == 0 || id >= p->tables.thread_count ? lane : p->first_thread + id - 1;
+}
+
+struct snd_sample_times snd_sample_times(const struct sonde_trace *trace, uint32_t lane, int64_t ns,
+                                         const uint64_t *words)
+{
+    const struct snd_process *p = &trace->processes[trace->threads[lane].shown.process];
+
+    if (SND_EVENT_KIND(words[0]) == SND_EV_SAMPLE)
+        return (struct snd_sample_times){ snd_sub(ns, SND_HIGH(words[2])), ns, ns };
+    uint64_t written = snd_time_extend(SND_EVENT_TIME56(words[0]), p->header.start.raw);
+    uint64_t end = written - (words[3] & SND_TIME_MASK);
+    return (struct snd_sample_times){
+        .begin_ns = snd_time_clamp(snd_scale_ns(&p->scale, end - SND_HIGH(words[2]))),
+        .end_ns = snd_time_clamp(snd_scale_ns(&p->scale, end)),
+        .read_ns = snd_time_clamp(snd_scale_ns(&p->scale, written - (words[4] & SND_TIME_MASK))),
+    };
 }

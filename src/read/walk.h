@@ -83,6 +83,16 @@ SND_CHECKED enum sonde_status snd_walk(struct sonde_trace *trace, enum sonde_ord
  */
 uint32_t snd_subject_thread(const struct sonde_trace *trace, uint32_t lane, const uint64_t *words);
 
+/*
+ * Of a SAMPLE or SAMPLE_RUN: the time that it stands for, and when its stack was read. `ns` is the event's
+ * time. Begin and end are scaled each: times of one thread that follow each other do so in nanoseconds, too.
+ */
+struct snd_sample_times {
+    int64_t begin_ns, end_ns, read_ns;
+};
+struct snd_sample_times snd_sample_times(const struct sonde_trace *trace, uint32_t lane, int64_t ns,
+                                         const uint64_t *words);
+
 /* An event as the public walk shows it, from the words that `other` is handed; false: no such kind. */
 bool snd_event_show(const struct sonde_trace *trace, uint32_t thread, int64_t ns,
                     const uint64_t *words, struct sonde_event *event);

@@ -300,6 +300,36 @@ void sonde_sample(const struct sonde_sample *sample)
     } while (left > 0);
 }
 
+void sonde_sample_run(const struct sonde_sample_run *run)
+{
+    uint64_t samples = run->samples < SND_SAMPLE_COUNT_MAX ? run->samples : SND_SAMPLE_COUNT_MAX;
+    uint64_t from = run->begin < run->end ? run->begin : run->end;
+    uint32_t stack = run->stack;
+
+    if (sonde_epoch() == 0)
+        return;
+    /* A duration that does not fit the field takes several events; samples are counted once. */
+    do {
+        uint64_t ticks = run->end - from < UINT32_MAX ? run->end - from : UINT32_MAX;
+        if (!enter_with(5, SND_INTENT_OTHER, &stack, 0))
+            return;
+        uint64_t words[5] = {
+            stamp(SND_EV_SAMPLE_RUN),
+            (uint64_t)(run->state & 0xff) << 32 | samples << 40 | stack,
+            ticks << 32 | run->thread,
+            0,
+            0,
+        };
+        uint64_t now = words[0] >> 8;
+        words[3] = (now - from - ticks) & SND_TIME_MASK;
+        words[4] = (now - run->read) & SND_TIME_MASK;
+        snd_lane_write(&sonde_lane_, words, 5);
+        snd_lane_leave();
+        from += ticks;
+        samples = 0;
+    } while (from < run->end);
+}
+
 void sonde_function_called(const struct sonde_function_call *call)
 {
     struct sonde_function_call it = *call;

@@ -45,6 +45,43 @@ void make_native(const char *path, uint64_t n)
 }
 
 /*
+ * work() and an operator in turn. The samples are written a while after they were read, when something else
+ * is open; what they stand for began before. Written last: a thread that has waited since it began.
+ */
+void make_runs(const char *path, uint64_t n)
+{
+    struct synth_options options = { .pid = 5100 };
+    struct synth        *s = synth_new(path, &options);
+    uint32_t             sampler = synth_thread_of(s, "sonde", 5098, 0);
+    uint32_t             t = synth_thread_of(s, "main", 5100, 0);
+    uint32_t             waits = synth_thread_of(s, "waits", 5101, 0);
+    uint32_t             file = synth_string(s, "/app/turns.py");
+    uint32_t             main_at = synth_frame_in(s, synth_string(s, "main"), 10, file, 12, false);
+    uint32_t             work_at = synth_frame_in(s, synth_string(s, "work"), 20, file, 25, false);
+    uint32_t       in_main = synth_stack(s, 0, main_at), in_work = synth_stack(s, in_main, work_at);
+    uint32_t       mm = synth_string(s, "aten::mm");
+    const uint64_t ms = 1000000;
+
+    (void)n;
+    synth_meta(s, "python.sample", "from inside");
+    synth_begin(s, waits, ms, synth_string(s, "queue"), 0);
+    for (uint64_t at = 0; at < 40 * ms; at += 20 * ms) { /* ten of work, ten of the operator */
+        synth_span(s, t, at + 10 * ms, mm, 10 * ms);
+        const struct synth_run work = { in_work, 3 | 1 << 8, t, at, at + 9 * ms, at + 9 * ms };
+        synth_sample_run(s, sampler, at + 12 * ms, &work);
+        const struct synth_run product = { in_main,     3 | 2 << 8,   t,
+                                           at + 9 * ms, at + 20 * ms, at + 19 * ms };
+        synth_sample_run(s, sampler, at + 25 * ms, &product);
+    }
+    const struct synth_run first = { in_main, 0 | 3 << 8, waits, 0, 30 * ms, 2 * ms };
+    const struct synth_run more = { in_main, 0, waits, 30 * ms, 45 * ms, 2 * ms };
+    synth_end(s, waits, 50 * ms);
+    synth_sample_run(s, sampler, 52 * ms, &first);
+    synth_sample_run(s, sampler, 53 * ms, &more); /* goes on with the one before */
+    synth_close(s, true);
+}
+
+/*
  * train() -> step() -> native gemm(), under a range and an operator; a thread whose samples are native
  * alone; samples in a row over which the operators change. Two asynchronous ranges, which are no frames:
  * one says so, the other is ended by another thread.

@@ -569,6 +569,20 @@ void synth_sample(struct synth *s, uint32_t thread, uint64_t ns, uint32_t stack,
     put(s, thread, SND_EV_SAMPLE, ns, SND_PAIR(stack, state), SND_PAIR(sampled, covered_ns), 0);
 }
 
+void synth_sample_run(struct synth *s, uint32_t thread, uint64_t ns, const struct synth_run *run)
+{
+    uint64_t now = synth_raw_clock(s, ns), end = synth_raw_clock(s, run->end_ns);
+    uint64_t words[5] = {
+        0,
+        SND_PAIR(run->stack, run->state),
+        SND_PAIR(run->sampled, end - synth_raw_clock(s, run->begin_ns)),
+        now - end,
+        now - synth_raw_clock(s, run->read_ns),
+    };
+
+    put_words(s, thread, SND_EV_SAMPLE_RUN, ns, words);
+}
+
 void synth_function(struct synth *s, uint32_t thread, uint64_t ns, uint32_t frame, uint32_t whose,
                     uint64_t duration_ns, uint32_t id, uint32_t parent)
 {

@@ -102,6 +102,12 @@ void     synth_call_range(struct synth *s, uint32_t thread, uint64_t ns, uint32_
                           uint64_t duration_ns);
 void     synth_sample(struct synth *s, uint32_t thread, uint64_t ns, uint32_t stack, uint32_t state,
                       uint32_t sampled, uint32_t covered_ns);
+/* Written at `ns`; the stack was read at `read_ns`, and stands for the time from `begin_ns` to `end_ns`. */
+struct synth_run {
+    uint32_t stack, state, sampled;
+    uint64_t begin_ns, end_ns, read_ns;
+};
+void synth_sample_run(struct synth *s, uint32_t thread, uint64_t ns, const struct synth_run *run);
 /* A call of a Python function that returns at `ns`; `whose`: another thread's, or 0. */
 void synth_function(struct synth *s, uint32_t thread, uint64_t ns, uint32_t frame, uint32_t whose,
                     uint64_t duration_ns, uint32_t id, uint32_t parent);

@@ -20,6 +20,7 @@
 #include "readable.h"
 #include "probes/python/interrupt.h"
 #include "pystack/task.h"
+#include "sonde/record.h"
 
 #define ATTEMPTS 20 /* of what must happen within the patience of the one that asks */
 
@@ -101,7 +102,19 @@ static struct snd_py_stack stack;
 
 static enum snd_py_read ask(const struct worker *w)
 {
-    return snd_interrupt_read(NULL, w->tid, (uint64_t)(uintptr_t)thread_state, NULL, NULL, &stack);
+    struct sonde_lane   lane = { .epoch = 77 };
+    struct snd_py_rider rider = { .last = { 1, &lane, sizeof lane } };
+    uint64_t            before = sonde_clock();
+    enum snd_py_read    read = snd_interrupt_read(NULL, w->tid, (uint64_t)(uintptr_t)thread_state,
+                                                  NULL, &rider, &stack);
+
+    /* The moment is one at which the thread stood still, and so is what it has recorded by then. */
+    assert_int_equal(rider.has_last, read == SND_PY_READ);
+    if (rider.has_last) {
+        assert_true(before <= rider.at && rider.at <= sonde_clock());
+        assert_int_equal(lane.epoch, 0);
+    }
+    return read;
 }
 
 static void test_only_who_is_asked_answers(void **state)

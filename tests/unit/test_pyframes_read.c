@@ -327,7 +327,7 @@ static void test_riders(void **state)
     set_frames(10, 200);
     assert_int_equal(read_stack(), SND_PY_READ);
     for (size_t count = 2; count <= 3; count++) {
-        struct snd_py_rider rider = { pieces, count, 0 };
+        struct snd_py_rider rider = { .pieces = pieces, .count = count };
         calls = 0;
         memset(found, 0, sizeof found);
         assert_int_equal(snd_python_stack(&it.python, at(it.state), at(it.lock), &it.hint, &rider,

@@ -119,6 +119,39 @@ static void test_sampled_threads(void **state)
     sonde_trace_close(trace);
 }
 
+/* Both times of a run are read as they were told; one that is too long for an event is several. */
+static void test_runs(void **state)
+{
+    (void)state;
+    struct sonde_options options = recorded_options("runs.sonde");
+    struct seen          seen = { .count = 0 };
+
+    recorded_start(&options);
+    uint64_t                now = sonde_clock(), long_ago = now - ((uint64_t)UINT32_MAX + 1000);
+    uint32_t                thread = sonde_thread_of(4242, "other");
+    struct sonde_sample_run run = { one_stack(), thread,    SONDE_SAMPLED_GIL, 7,
+                                    long_ago,    now - 500, now - 90 };
+    sonde_sample_run(&run);
+    run = (struct sonde_sample_run){ 0, thread, 0, 2, now - 500, now, now - 40 };
+    sonde_sample_run(&run);
+    recorded_stop();
+
+    struct sonde_trace *trace = recorded_open("runs.sonde");
+    recorded_walk(trace, keep_samples, &seen);
+    assert_int_equal(seen.count, 3);
+    const uint32_t samples[] = { 7, 0, 2 };
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(seen.list[i].name, samples[i]);
+        assert_int_equal(sonde_trace_thread(trace, seen.list[i].thread)->tid, 4242);
+        if (i > 0) /* they follow each other */
+            assert_int_equal(seen.list[i].time_ns - (int64_t)seen.list[i].value,
+                             seen.list[i - 1].time_ns);
+    }
+    assert_int_equal(seen.list[1].aux, seen.list[0].aux);
+    assert_int_equal(seen.list[1].size, SONDE_SAMPLE_GIL);
+    sonde_trace_close(trace);
+}
+
 static pthread_barrier_t told;
 
 static void *mark_late(void *tid)
@@ -241,9 +274,13 @@ static void test_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sampled_threads), cmocka_unit_test(test_native_frames),
-        cmocka_unit_test(test_one_thread_each), cmocka_unit_test(test_subject),
-        cmocka_unit_test(test_ledger),          cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_sampled_threads),
+        cmocka_unit_test(test_native_frames),
+        cmocka_unit_test(test_one_thread_each),
+        cmocka_unit_test(test_subject),
+        cmocka_unit_test(test_ledger),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_runs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,10 +31,15 @@
 
 static int read_error; /* 0: the process can be read */
 
+/* What the thread records: so many words while its memory is read. */
+static struct sonde_lane lane;
+static uint32_t          lane_moves;
+
 ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count,
                          const struct iovec *remote, unsigned long remote_count,
                          unsigned long flags)
 {
+    lane.cur += lane_moves;
     if (read_error == 0)
         return syscall(SYS_process_vm_readv, pid, local, local_count, remote, remote_count, flags);
     errno = read_error;
@@ -123,7 +128,7 @@ static void set_thread(const struct snd_py_layout *l)
 static struct {
     struct sonde_epoch_page_ epoch;
     uint64_t                 clock;
-    struct sonde_sample      samples[SAMPLES_MAX];
+    struct sonde_sample_run  samples[SAMPLES_MAX];
     unsigned                 count;
     uint64_t                 tallies[SONDE_TALLY_SAMPLER_GAPS + 1][8];
     bool                     has_gaps;
@@ -155,7 +160,7 @@ static uint32_t thread(uint32_t tid, const char *name)
     return tid == (uint32_t)syscall(SYS_gettid) ? 3 : 0;
 }
 
-static void sample(const struct sonde_sample *s)
+static void sample(const struct sonde_sample_run *s)
 {
     assert_true(records.count < SAMPLES_MAX);
     records.samples[records.count++] = *s;
@@ -168,7 +173,7 @@ static uint64_t *tally(enum sonde_tally_kind kind, uint32_t key, uint32_t other,
     return records.tallies[kind];
 }
 
-static const struct snd_recorder recorder = {
+static struct snd_recorder recorder = {
     .epoch = &records.epoch,
     .clock = tick,
     .intern = intern,
@@ -251,14 +256,14 @@ static void test_flush(void **state)
     uint64_t clock = snd_sampling_flush(sampling);
     assert_true(records.count > 0);
     for (unsigned i = 0; i < records.count; i++)
-        assert_true(records.samples[i].at <= clock);
+        assert_true(records.samples[i].end <= clock && records.samples[i].read <= clock);
     records.count = 0;
     rest(20);
     assert_int_equal(snd_sampling_round(sampling, 0), SND_ROUND_MADE);
     assert_true(records.count > 0);
     snd_sampling_free(sampling);
     for (unsigned i = 0; i < records.count; i++)
-        assert_true(records.samples[i].at > clock);
+        assert_true(records.samples[i].begin > clock && records.samples[i].read > clock);
 }
 
 /* Whichever allocation fails: it is counted in each round, and the thread is sampled once there is memory. */
@@ -386,13 +391,93 @@ static void test_too_many_interpreters(void **state)
     snd_sampling_free(sampling);
 }
 
+static struct snd_sampling *begin_recording(void)
+{
+    static uint64_t words[4096];
+
+    recorder.lane_offset = (int64_t)(at(&lane) - (uint64_t)pthread_self());
+    lane = (struct sonde_lane){ .cur = words, .end = words + 4096, .epoch = 1, .chunks = 1 };
+    lane_moves = 0;
+    return begin(13);
+}
+
+/* Samples are one run while the thread records nothing; the runs' times follow each other. */
+static void test_runs_end_where_the_thread_records(void **state)
+{
+    (void)state;
+    skip_unless_readable();
+    struct snd_sampling *sampling = begin_recording();
+    for (int i = 0; i < 6; i++) {
+        if (i == 2)
+            lane.cur += 2; /* a range begins */
+        if (i == 4)
+            lane.leaf = lane.cur; /* and another, which ends in place: the same room */
+        if (i == 5)
+            lane.leaf = NULL;
+        assert_int_equal(snd_sampling_round(sampling, 0), SND_ROUND_MADE);
+    }
+    snd_sampling_free(sampling);
+    recorder.lane_offset = 0;
+    uint32_t samples = 0;
+    uint64_t reads = 0;
+    for (unsigned i = 0; i < records.count; i++) {
+        const struct sonde_sample_run *run = &records.samples[i];
+        assert_true(run->begin < run->end && run->read > 0);
+        assert_true(i == 0 || run->begin == records.samples[i - 1].end);
+        reads += i == 0 || run->read != records.samples[i - 1].read;
+        samples += run->samples;
+    }
+    assert_true(samples >= 6);
+    assert_true(reads >= 4);
+    assert_int_equal(records.tallies[SONDE_TALLY_SAMPLER][SND_SAMPLER_TORN], 0);
+}
+
+static enum snd_py_read halt(void *user, uint32_t tid, uint64_t py_state, struct snd_py_hint *hint,
+                             struct snd_py_rider *rider, struct snd_py_stack *py_stack)
+{
+    uint32_t moves = lane_moves;
+
+    (void)tid;
+    lane_moves = 0;
+    rider->at = 1000000 + tick();
+    enum snd_py_read read = snd_python_halted(user, py_state, hint, rider, py_stack);
+    lane_moves = moves;
+    return read;
+}
+
+/* Whose ranges a stack has cannot be told while its thread records: it is left out, or the thread stopped. */
+static void test_a_thread_that_records_is_stopped(void **state)
+{
+    (void)state;
+    skip_unless_readable();
+    struct snd_sampling *sampling = begin_recording();
+    lane_moves = 1;
+    assert_int_equal(snd_sampling_round(sampling, 0), SND_ROUND_MADE);
+    assert_int_equal(records.tallies[SONDE_TALLY_SAMPLER][SND_SAMPLER_TORN], 1);
+    snd_sampling_on_running(sampling, halt, &fake.python);
+    assert_int_equal(snd_sampling_round(sampling, 0), SND_ROUND_MADE);
+    lane_moves = 0;
+    snd_sampling_free(sampling);
+    recorder.lane_offset = 0;
+    assert_int_equal(records.tallies[SONDE_TALLY_SAMPLER][SND_SAMPLER_TORN], 1);
+    assert_true(records.count > 0);
+    for (unsigned i = 0; i < records.count; i++)
+        assert_true(records.samples[i].read > 1000000); /* when it stood still */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samples),       cmocka_unit_test(test_flush),
-        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_no_memory_for_code),
-        cmocka_unit_test(test_unreadable),    cmocka_unit_test(test_unreadable_stack),
-        cmocka_unit_test(test_ordinary_ends), cmocka_unit_test(test_too_many_interpreters),
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_flush),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_memory_for_code),
+        cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_unreadable_stack),
+        cmocka_unit_test(test_ordinary_ends),
+        cmocka_unit_test(test_too_many_interpreters),
+        cmocka_unit_test(test_runs_end_where_the_thread_records),
+        cmocka_unit_test(test_a_thread_that_records_is_stopped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

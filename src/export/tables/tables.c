@@ -284,7 +284,7 @@ static void write_sample(struct writer *w, const struct sonde_event *e)
     write_stack(w, e->process, e->aux);
     add_place(w, e);
     add_number(w, (int64_t)e->value);
-    add_number(w, e->name ? e->name : 1);
+    add_number(w, e->name);
     add_number(w, (e->size & SONDE_SAMPLE_ON_CPU) != 0);
     add_number(w, (e->size & SONDE_SAMPLE_GIL) != 0);
     add_stack(w, e->aux);

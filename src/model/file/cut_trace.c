@@ -113,6 +113,9 @@ bool snd_cut_has_event(struct snd_cut *cut, uint32_t thread, const uint64_t *wor
         return true;
     case SND_EV_SAMPLE:
         return asked->samples && is_within(asked, SND_EVENT_TIME56(words[0]));
+    case SND_EV_SAMPLE_RUN: /* by the time that it stands for */
+        return asked->samples &&
+               is_within(asked, (SND_EVENT_TIME56(words[0]) - words[3]) & SND_TIME_MASK);
     case SND_EV_COUNTER:
         return asked->counters && is_within(asked, SND_EVENT_TIME56(words[0]));
     default:

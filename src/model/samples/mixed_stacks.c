@@ -7,10 +7,12 @@
 
 #include "model/ranges/assembly.h"
 #include "read/kinds.h"
+#include "read/metadata.h"
 
 /* Beyond, the chain around a range stands for it. */
 #define CHAINS_MAX (1u << 22)
 #define CHAIN_DEPTH_MAX 512u
+#define CHANGES_MAX (1u << 20) /* of a thread, since its last sample */
 
 /* -------------------------------------------------------------------- chains */
 
@@ -41,11 +43,22 @@ struct sonde_text snd_chain_name(const struct snd_mixed *mixed, uint32_t chain)
 
 /* ------------------------------------------------------------------- threads */
 
+/* Only what a sample that is still to come may have seen is kept. */
+static void forget_before(struct snd_mixed_thread *t, uint32_t at)
+{
+    if (at == 0)
+        return;
+    memmove(t->changes, t->changes + at, (t->count - at) * sizeof *t->changes);
+    t->count -= at;
+}
+
 static void change(struct snd_mixed *m, uint32_t thread, int64_t ns, uint32_t chain)
 {
     struct snd_mixed_thread *t = &m->threads[thread];
 
     t->current = chain;
+    if (t->count == CHANGES_MAX) /* of a thread without samples */
+        forget_before(t, t->count / 2);
     if (!snd_grow(&t->changes, &t->room, t->count, sizeof *t->changes)) {
         m->failed = true;
         return;
@@ -59,6 +72,16 @@ static uint32_t change_at(const struct snd_mixed_thread *t, uint32_t at, int64_t
     while (at + 1 < t->count && t->changes[at + 1].ns <= ns)
         at++;
     return at;
+}
+
+/* Whose samples have Python's own frames. */
+static void find_python(struct snd_mixed *m)
+{
+    struct sonde_text how;
+
+    for (uint32_t i = 0; i < m->trace->thread_count; i++)
+        m->threads[i].has_python = snd_meta_find(m->trace, m->trace->threads[i].shown.process,
+                                                 SND_META_PYTHON_SAMPLE, &how);
 }
 
 /* Where a file tells of a thread of another process, that process's own file has the ranges. */
@@ -119,13 +142,29 @@ static bool set_asynchronous(struct snd_mixed *m, const struct snd_open_range *r
     return true;
 }
 
+/*
+ * A recorded call of a Python function is a frame of the samples' own stacks; one of a function that is
+ * written in C, which has no first line, is not.
+ */
+static bool is_in_stacks(const struct snd_mixed *m, const struct snd_lane *lane,
+                         const struct snd_open_range *range)
+{
+    const struct snd_tables *t = &m->trace->processes[lane->process].tables;
+    uint32_t                 frame = (uint32_t)range->range.frame;
+
+    return m->threads[lane->thread].has_python && range->range.scope == SONDE_SCOPE_PYTHON &&
+           frame < t->frame_count && SND_FRAME_FIRST_LINE(t->frames[frame].flags) > 0;
+}
+
 /* The chain of an asynchronous range is that of its parent. */
-static uint32_t chain_of(struct snd_mixed *m, const struct snd_open_range *range,
-                         const struct snd_open_range *parent)
+static uint32_t chain_of(struct snd_mixed *m, const struct snd_lane *lane,
+                         const struct snd_open_range *range, const struct snd_open_range *parent)
 {
     uint32_t around = parent ? parent->mark : 0;
 
-    return is_asynchronous(m, range) ? around : find_chain(m, around, range->range.name);
+    return is_asynchronous(m, range) || is_in_stacks(m, lane, range)
+               ? around
+               : find_chain(m, around, range->range.name);
 }
 
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
@@ -133,7 +172,7 @@ static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *ra
 {
     struct ride *ride = user;
 
-    range->mark = chain_of(ride->mixed, range, parent);
+    range->mark = chain_of(ride->mixed, lane, range, parent);
     change(ride->mixed, lane->thread, range->range.start_ns, range->mark);
 }
 
@@ -142,9 +181,11 @@ static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_rang
                          uint8_t key)
 {
     struct ride *ride = user;
+    bool         is_call = key == SND_ATTR_FRAME && is_in_stacks(ride->mixed, lane, range);
+    bool         is_async = key == SND_ATTR_ASYNC && range->range.is_async;
 
-    if (key != SND_ATTR_ASYNC || !range->range.is_async || range->range.hidden ||
-        !set_asynchronous(ride->mixed, range))
+    if (range->range.hidden || !(is_call || is_async) ||
+        (is_async && !set_asynchronous(ride->mixed, range)))
         return;
     range->mark = ride->mixed->chains[range->mark].parent;
     change(ride->mixed, lane->thread, range->range.start_ns, range->mark);
@@ -171,7 +212,7 @@ static void on_move(void *user, struct snd_lane *lane, struct snd_open_range *ra
     struct ride *ride = user;
     bool         is_inner = ride->mixed->threads[lane->thread].current == range->mark;
 
-    range->mark = chain_of(ride->mixed, range, parent);
+    range->mark = chain_of(ride->mixed, lane, range, parent);
     if (is_inner)
         change(ride->mixed, lane->thread, lane->last_ns, range->mark);
 }
@@ -201,17 +242,26 @@ static bool split(struct ride *ride, struct sonde_event *event, struct snd_mixed
         given = end;
         first = i + 1;
     }
-    t->changes[0] = t->changes[change_at(t, at, event->time_ns)];
-    t->count = 1;
+    forget_before(t, change_at(t, at, event->time_ns));
     return true;
 }
 
-static bool take_sample(struct ride *ride, struct sonde_event *event)
+/*
+ * Samples between which the thread recorded nothing: what was open when the last stack was read was open
+ * for all of them. They were written later, when other ranges were open.
+ */
+static bool take_run(struct ride *ride, struct sonde_event *event, struct snd_mixed_thread *t,
+                     int64_t read_ns)
 {
-    struct snd_mixed_thread *t = &ride->mixed->threads[ride->mixed->threads[event->thread].alias];
+    uint32_t at = change_at(t, 0, read_ns);
 
-    if (t->count == 0)
-        return ride->take(ride->user, event, 0);
+    forget_before(t, at);
+    return ride->take(ride->user, event, t->changes[0].ns <= read_ns ? t->changes[0].chain : 0);
+}
+
+/* Older samples, which do not say when they were read: their time is divided evenly. */
+static bool take_sample(struct ride *ride, struct sonde_event *event, struct snd_mixed_thread *t)
+{
     if (t->count == 1 || event->name > 100000) /* a day of samples in one: its end stands for it */
         return ride->take(ride->user, event, t->current);
     return split(ride, event, t);
@@ -220,11 +270,22 @@ static bool take_sample(struct ride *ride, struct sonde_event *event)
 static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
 {
     struct ride       *ride = user;
+    uint8_t            kind = SND_EVENT_KIND(words[0]);
     struct sonde_event event;
+    bool               goes_on;
 
-    if (SND_EVENT_KIND(words[0]) == SND_EV_SAMPLE &&
-        snd_event_show(ride->mixed->trace, lane->thread, ns, words, &event) &&
-        !take_sample(ride, &event))
+    if (!snd_is_sample(kind) ||
+        !snd_event_show(ride->mixed->trace, lane->thread, ns, words, &event))
+        return;
+    struct snd_mixed_thread *t = &ride->mixed->threads[ride->mixed->threads[event.thread].alias];
+    if (t->count == 0)
+        goes_on = ride->take(ride->user, &event, 0);
+    else if (kind == SND_EV_SAMPLE)
+        goes_on = take_sample(ride, &event, t);
+    else
+        goes_on = take_run(ride, &event, t,
+                           snd_sample_times(ride->mixed->trace, lane->thread, ns, words).read_ns);
+    if (!goes_on)
         snd_assembly_stop(&ride->assembly);
 }
 
@@ -305,7 +366,8 @@ static enum sonde_status find_samples(struct sonde_trace *trace, bool *has_sampl
     const struct snd_kinds *kinds;
     enum sonde_status       status = snd_trace_kinds(trace, &kinds, err);
 
-    *has_samples = status == SONDE_OK && kinds->events[SND_EV_SAMPLE];
+    *has_samples = status == SONDE_OK &&
+                   (kinds->events[SND_EV_SAMPLE] || kinds->events[SND_EV_SAMPLE_RUN]);
     return status;
 }
 
@@ -320,6 +382,8 @@ enum sonde_status snd_mixed_walk(struct snd_mixed *m, struct sonde_trace *trace,
     m->chains = calloc(16, sizeof *m->chains);
     m->chain_room = 16;
     m->failed = !m->threads || !m->chains || !find_aliases(m);
+    if (!m->failed)
+        find_python(m);
     ride.has_ranges = has_lanes(trace);
     bool has_rider = trace->rider && !trace->rider->done;
     bool has_samples = true;

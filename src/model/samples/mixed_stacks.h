@@ -10,8 +10,12 @@
  * An asynchronous range, which waits for what others do or is ended by another thread, is no frame:
  * its thread does other things meanwhile.
  *
+ * Nor is a recorded call of a Python function (--functions --timeline) where Python's stacks were sampled: it
+ * is in them already.
+ *
  * A sample of a thread that another file of the trace has the ranges of (same process and thread
- * number) has those. Samples in a row that found the same stack are told apart where the ranges differ.
+ * number) has those. A sample has the ranges that were open when its stack was read (SAMPLE_RUN). Older ones do
+ * not say when that was: samples in a row are told apart where the ranges differ, by dividing their time evenly.
  *
  * Layer: model (sees base/, format/, read/). Threads: one at a time.
  */
@@ -36,6 +40,7 @@ struct snd_change {
 /* What is open on a thread now, and was since its last sample. */
 struct snd_mixed_thread {
     uint32_t           current, alias; /* alias: the thread that has its ranges */
+    bool               has_python;     /* its samples have Python frames */
     struct snd_change *changes;
     uint32_t           count, room;
 };

@@ -143,14 +143,14 @@ static void add_sample(struct sonde_summary *s, const struct snd_lane *lane, int
     uint32_t                 thread = snd_subject_thread(s->trace, lane->thread, words);
     struct sonde_thread_row *row = &s->threads[thread];
     struct sampled          *seen = &s->sampled[thread];
-    int64_t                  from = snd_sub(ns, SND_HIGH(words[2]));
+    struct snd_sample_times  times = snd_sample_times(s->trace, lane->thread, ns, words);
 
     s->totals.samples++;
-    if (row->samples == 0 || from < seen->first_ns)
-        seen->first_ns = from;
-    if (row->samples == 0 || ns > seen->last_ns)
-        seen->last_ns = ns;
-    row->samples += SND_SAMPLE_COUNT(words[1]) ? SND_SAMPLE_COUNT(words[1]) : 1;
+    if (row->samples == 0 || times.begin_ns < seen->first_ns)
+        seen->first_ns = times.begin_ns;
+    if (row->samples == 0 || times.end_ns > seen->last_ns)
+        seen->last_ns = times.end_ns;
+    row->samples += snd_sample_count(words);
 }
 
 static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64_t *words)
@@ -165,6 +165,7 @@ static void on_other(void *user, struct snd_lane *lane, int64_t ns, const uint64
         s->totals.counters++;
         break;
     case SND_EV_SAMPLE:
+    case SND_EV_SAMPLE_RUN:
         add_sample(s, lane, ns, words);
         break;
     case SND_EV_STEP:

@@ -11,6 +11,7 @@
 
 #include "pystack/task.h"
 #include "pystack/unwind.h"
+#include "sonde/record.h"
 
 #define PATIENCE_NS 20000000 /* how long a thread's answer is waited for */
 
@@ -25,6 +26,8 @@ static struct {
     uint64_t            state;
     enum snd_py_read    read;
     struct snd_py_stack stack;
+    struct sonde_lane   lane; /* the thread's */
+    uint64_t            at;   /* sonde_clock() */
     struct snd_python   python;
     struct snd_unwind   unwind;
     struct sigaction    before;
@@ -53,6 +56,8 @@ static void on_signal(int number, siginfo_t *info, void *context)
 
     (void)number, (void)info;
     if (move_phase(asked((uint32_t)syscall(SYS_gettid)), READING)) {
+        question.at = sonde_clock();
+        question.lane = sonde_lane_;
         question.read = snd_python_frames(&question.python, question.state, &question.stack);
         question.stack.native_count = 0;
         if (question.native)
@@ -125,8 +130,8 @@ enum snd_py_read snd_interrupt_read(void *user, uint32_t tid, uint64_t state,
 {
     struct snd_task task;
 
-    (void)user, (void)hint, (void)rider; /* a handler reads no more than it must */
-    if (!question.on || !is_ours())      /* the program may have taken the signal meanwhile */
+    (void)user, (void)hint;         /* a handler reads no more than it must */
+    if (!question.on || !is_ours()) /* the program may have taken the signal meanwhile */
         return SND_PY_UNREAD;
     snd_task_open(&task, getpid(), tid);
     if (snd_task_blocks(&task, SIGURG)) /* it would stay pending, for sigwait() to find */
@@ -145,6 +150,9 @@ enum snd_py_read snd_interrupt_read(void *user, uint32_t tid, uint64_t state,
     stack->native_cut = question.stack.native_cut;
     stack->native_broken = question.stack.native_broken;
     memcpy(stack->native, question.stack.native, stack->native_count * sizeof stack->native[0]);
+    rider->at = question.at;
+    rider->has_last = rider->last.size > 0;
+    memcpy(rider->last.out, &question.lane, rider->last.size);
     enum snd_py_read read = question.read;
     __atomic_store_n(&question.phase, IDLE, __ATOMIC_RELEASE);
     return read;

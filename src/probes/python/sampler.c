@@ -54,7 +54,7 @@ static const struct snd_recorder recorder = {
     .native = sonde_intern_native,
     .stack = sonde_intern_stack,
     .thread = snd_threadname_introduce,
-    .sample = sonde_sample,
+    .sample = sonde_sample_run,
     .tally = sonde_tally,
 };
 
@@ -191,6 +191,15 @@ static enum sonde_status start_interrupts(const struct snd_python *python, bool 
     return SONDE_OK;
 }
 
+/* A lane is as far from its thread's pthread_t in every thread: libraries' variables are laid out so. */
+static enum sonde_status make_sampling(const struct snd_python *python, struct sonde_error *err)
+{
+    struct snd_recorder with_lanes = recorder;
+
+    with_lanes.lane_offset = (int64_t)((uintptr_t)&sonde_lane_ - (uintptr_t)pthread_self());
+    return snd_sampling_new(python, &with_lanes, sampler.period_ns, &sampler.sampling, err);
+}
+
 static enum sonde_status start_all(struct sonde_error *err)
 {
     struct snd_python python;
@@ -199,7 +208,7 @@ static enum sonde_status start_all(struct sonde_error *err)
     if (status == SONDE_OK)
         status = open_self(&python, err);
     if (status == SONDE_OK)
-        status = snd_sampling_new(&python, &recorder, sampler.period_ns, &sampler.sampling, err);
+        status = make_sampling(&python, err);
     if (status != SONDE_OK)
         return status;
     status = start_interrupts(&python, sampler.native, err);
