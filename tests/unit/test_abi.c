@@ -141,6 +141,15 @@ MEMBER(sonde_sample, samples,    12, 4);
 MEMBER(sonde_sample, covered_ns, 16, 8);
 MEMBER(sonde_sample, at,         24, 8);
 
+SIZE  (sonde_sample_run, 40);
+MEMBER(sonde_sample_run, stack,    0, 4);
+MEMBER(sonde_sample_run, thread,   4, 4);
+MEMBER(sonde_sample_run, state,    8, 4);
+MEMBER(sonde_sample_run, samples, 12, 4);
+MEMBER(sonde_sample_run, begin,   16, 8);
+MEMBER(sonde_sample_run, end,     24, 8);
+MEMBER(sonde_sample_run, read,    32, 8);
+
 SIZE  (sonde_function_call, 40);
 MEMBER(sonde_function_call, frame,    0, 4);
 MEMBER(sonde_function_call, thread,   4, 4);
