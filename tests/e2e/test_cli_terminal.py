@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Colour and progress are for terminals; what goes to a file or a pipe has neither."""
 import fcntl
+import json
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -176,6 +178,32 @@ def test_the_doctor_names_what_it_tried(tmp_path):
     before = os.listdir(tmp_path)
     subprocess.run([SONDE, "doctor"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
     assert os.listdir(tmp_path) == before
+
+
+def test_the_doctor_prints_the_lines_that_mend():
+    """As a script: comments and commands. Here a shell's limit, and a path without a compiler."""
+    def doctor(*options, **env):
+        return subprocess.run(["bash", "-c", 'ulimit -S -f 200000; exec "$@"', "bash", SONDE, "doctor", *options], check=True, text=True,
+                              stdout=subprocess.PIPE, env={**os.environ, **env}).stdout
+    limited = doctor("--fix").splitlines()
+    assert limited[limited.index("ulimit -S -f unlimited") - 1].startswith("# file size: 200000 KB")
+    fixed = {check["name"]: check["fix"] for check in json.loads(doctor("--json"))["checks"] if "fix" in check}
+    assert fixed["file size"] == "ulimit -S -f unlimited" and set(fixed.values()) <= set(limited)
+    without = subprocess.run([SONDE, "doctor", "--fix"], env={"PATH": "/nowhere"}, text=True, stdout=subprocess.PIPE, check=True).stdout
+    assert "sudo apt-get install -y g++\n" in without
+    assert subprocess.run(["sh", "-n"], input=without, text=True).returncode == 0
+    mended = subprocess.run(["sh"], input=f"ulimit -S -f 200000\n{limited[limited.index('ulimit -S -f unlimited')]}\n{SONDE} doctor", text=True,
+                            stdout=subprocess.PIPE, check=True).stdout
+    assert re.search(r"^file size +ok +no limit$", mended, re.M)
+
+
+def test_the_doctor_knows_whether_a_page_can_be_opened():
+    def browser(**env):
+        checks = json.loads(subprocess.run([SONDE, "doctor", "--json"], env=env, stdout=subprocess.PIPE, check=True).stdout)["checks"]
+        return next((check["verdict"], check.get("fix")) for check in checks if check["name"] == "browser")
+    assert browser(BROWSER="firefox") == ("ok", None)
+    assert browser() == ("limited", None)
+    assert browser(DISPLAY=":0", PATH="/nowhere") == ("limited", "sudo apt-get install -y xdg-utils chromium")
 
 
 def test_the_doctor_says_where_it_cannot_write():

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import sys
 import textwrap
 
 import pytest
@@ -108,4 +109,21 @@ def test_a_compile_that_takes_a_while_is_said(monkeypatch, capfd):
     """Even if stderr is not a terminal, as here."""
     monkeypatch.setattr(_torch_probe, "_SAID_AFTER_S", 0.01)
     assert _torch_probe._run(["sh", "-c", "sleep 0.3; echo done"], "building it, once") == (0, "done\n")
-    assert capfd.readouterr().err == "sonde: building it, once\n"
+    assert capfd.readouterr().err == "sonde: building it, once\nsonde: building the probe: done after 0 s\n"
+    assert _torch_probe._run(["sh", "-c", "sleep 0.3; exit 3"], "building it, once") == (3, "")
+    assert capfd.readouterr().err.endswith("building the probe: failed after 0 s\n")
+
+
+def test_a_compile_counts_its_seconds_on_a_terminal(monkeypatch):
+    """In one line, which its result replaces."""
+    ours, theirs = os.openpty()
+    monkeypatch.setattr(_torch_probe, "_SAID_AFTER_S", 0.01)
+    with open(theirs, "w", encoding="utf-8") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        _torch_probe._run(["sleep", "1.2"], "building it, once")
+        said = ""
+        while "\n" not in said:
+            said += os.read(ours, 4096).decode()
+    os.close(ours)
+    assert said.startswith("sonde: building it, once\rsonde: building it, once: 0 s\rsonde: building it, once: 1 s")
+    assert said.rstrip().endswith("\r\033[Ksonde: building it, once: done after 1 s") and said.count("\n") == 1

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 
 from .. import _record
 from .._core import Error
@@ -137,17 +138,35 @@ def _command(torch, compiler, standard, source, output, more):
             "-l:libtorch_cpu.so", _record.library(), "-Wl,-z,nodelete", *more]
 
 
+def _wait(child, said):
+    """Waits for its end. If that takes a while: what goes on and, on a terminal, for how long by now."""
+    begin = time.monotonic()
+    try:
+        child.wait(_SAID_AFTER_S)
+        return
+    except subprocess.TimeoutExpired:
+        is_terminal = bool(sys.stderr and sys.stderr.isatty())
+    _say(f"sonde: {said}", end="" if is_terminal else "\n")
+    while is_terminal and child.poll() is None:
+        _say(f"\rsonde: {said}: {time.monotonic() - begin:.0f} s", end="")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(1)
+    child.wait()
+    how = f"{'done' if child.returncode == 0 else 'failed'} after {time.monotonic() - begin:.0f} s"
+    _say(f"\r\033[Ksonde: {said}: {how}" if is_terminal else f"sonde: building the probe: {how}")
+
+
+def _say(text, end="\n"):
+    if sys.stderr:
+        print(text, end=end, file=sys.stderr, flush=True)
+
+
 def _run(command, said):
-    """Its exit status and output; says what goes on if that takes a while."""
+    """Its exit status and output."""
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output,
                                  stderr=subprocess.STDOUT, env=_plain_environment())
-        try:
-            child.wait(_SAID_AFTER_S)
-        except subprocess.TimeoutExpired:
-            if sys.stderr:
-                print(f"sonde: {said}", file=sys.stderr, flush=True)
-            child.wait()
+        _wait(child, said)
         output.seek(0)
         return child.returncode, output.read()
 

@@ -13,13 +13,16 @@
 #include "base/proc.h"
 #include "cli/commands.h"
 #include "cli/command/probe_checks.h"
+#include "cli/process/find_program.h"
 #include "snd_config.h"
 
 struct doctor_args {
-    bool json;
+    bool json, fix;
 };
 
 static const struct snd_option options[] = {
+    { 0, "fix", NULL, "print only the shell commands that would mend what was found",
+      SND_OPTION_FLAG, offsetof(struct doctor_args, fix), 0 },
     { 0, "json", NULL, "write JSON", SND_OPTION_FLAG, offsetof(struct doctor_args, json), 0 },
 };
 
@@ -122,43 +125,61 @@ static void check_space(struct snd_finding *finding)
              gib, gib >= 1 ? "" : ": a recording may have to stop; see run --max-size");
 }
 
-static void check_zstd(struct snd_finding *finding)
+/*
+ * What a build has only where it found a library or a program: what works then, what does not, and
+ * what brings it: the packages of Debian, and the names by which others look for them.
+ */
+static const struct part {
+    const char *name, *works, *lacks, *packages, *others;
+    bool        is_built;
+} parts[] = {
+    { "zstd", "packed traces are read and written",
+      "built without zstd: 'sonde pack' and packed traces do not work", "libzstd-dev", "libzstd",
+      SND_HAVE_ZSTD },
+    { "zlib", "'sonde export -o NAME.json.gz' compresses",
+      "built without zlib: exports cannot be compressed", "zlib1g-dev", "zlib", SND_HAVE_ZLIB },
+    { "yaml", "pipeline files are read and written: 'sonde layers', 'sonde convert', 'sonde plan'",
+      "built without libyaml: 'sonde layers', 'sonde convert' and 'sonde plan' do not work",
+      "libyaml-dev", "yaml-0.1", SND_HAVE_YAML },
+    { "page", "'sonde export --to html' writes the report page",
+      "built without the report page: install node and npm and build again, or take a release "
+      "archive",
+      "nodejs npm", "node and npm", SND_HAVE_PAGE },
+};
+
+static void check_part(struct snd_finding *finding, const struct part *part)
 {
-    if (SND_HAVE_ZSTD)
-        snd_find(finding, SND_FINE, "packed traces are read and written");
+    finding->name = part->name;
+    snd_find(finding, part->is_built ? SND_FINE : SND_ABSENT, "%s",
+             part->is_built ? part->works : part->lacks);
+    if (part->is_built)
+        return;
+    if (snd_find_on_path("apt-get", NULL))
+        snd_fix(finding,
+                "sudo apt-get install -y %s # then build sonde again: rm -rf build && make",
+                part->packages);
     else
-        snd_find(finding, SND_ABSENT,
-                 "built without zstd: 'sonde pack' and packed traces do not work");
+        snd_fix(finding, "# install %s, then build sonde again: rm -rf build && make",
+                part->others);
 }
 
-static void check_zlib(struct snd_finding *finding)
+static void check_browser(struct snd_finding *finding)
 {
-    if (SND_HAVE_ZLIB)
-        snd_find(finding, SND_FINE, "'sonde export -o NAME.json.gz' compresses");
-    else
-        snd_find(finding, SND_ABSENT, "built without zlib: exports cannot be compressed");
-}
+    const char *browser = getenv("BROWSER");
 
-static void check_page(struct snd_finding *finding)
-{
-    if (SND_HAVE_PAGE)
-        snd_find(finding, SND_FINE, "'sonde export --to html' writes the report page");
-    else
-        snd_find(finding, SND_ABSENT,
-                 "built without the report page: install node and npm and build again, or take a "
-                 "release archive");
-}
-
-static void check_yaml(struct snd_finding *finding)
-{
-    if (SND_HAVE_YAML)
-        snd_find(
-            finding, SND_FINE,
-            "pipeline files are read and written: 'sonde layers', 'sonde convert', 'sonde plan'");
-    else
-        snd_find(
-            finding, SND_ABSENT,
-            "built without libyaml: 'sonde layers', 'sonde convert' and 'sonde plan' do not work");
+    if (browser && *browser) {
+        snd_find(finding, SND_FINE, "'sonde view' opens the page with %s", browser);
+    } else if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY")) {
+        snd_find(finding, SND_LIMITED,
+                 "no desktop: 'sonde view' writes the page to a file, to be "
+                 "opened elsewhere");
+    } else if (!snd_find_on_path("xdg-open", NULL)) {
+        snd_find(finding, SND_LIMITED,
+                 "no xdg-open: 'sonde view' cannot open a browser; set BROWSER");
+        snd_fix(finding, "sudo apt-get install -y xdg-utils chromium");
+    } else {
+        snd_find(finding, SND_FINE, "'sonde view' opens the page with xdg-open");
+    }
 }
 
 static void check_perf(struct snd_finding *finding)
@@ -175,11 +196,20 @@ static void check_perf(struct snd_finding *finding)
                  atoi(text) <= 1 || geteuid() == 0 ? ", with the kernel's time and --off-cpu"
                                                    : ", without the kernel's time and --off-cpu",
                  text);
-    else
+    else {
         snd_find(finding, SND_LIMITED,
                  "perf_event_paranoid is %s: as root, sysctl "
                  "kernel.perf_event_paranoid=2 allows samples and counters",
                  text);
+        snd_fix(finding, "sudo sysctl kernel.perf_event_paranoid=2");
+    }
+}
+
+/* A shell can raise its own limits as far as root lets it. */
+static void fix_limit(struct snd_finding *finding, char option, rlim_t most)
+{
+    if (most == RLIM_INFINITY)
+        snd_fix(finding, "ulimit -S -%c unlimited", option);
 }
 
 static void check_memlock(struct snd_finding *finding)
@@ -193,6 +223,8 @@ static void check_memlock(struct snd_finding *finding)
     else
         snd_find(finding, limit.rlim_cur >= 65536 ? SND_FINE : SND_LIMITED, "%llu KB a process",
                  (unsigned long long)limit.rlim_cur / 1024);
+    if (finding->verdict == SND_LIMITED)
+        fix_limit(finding, 'l', limit.rlim_max);
 }
 
 static void check_file_size(struct snd_finding *finding)
@@ -206,6 +238,8 @@ static void check_file_size(struct snd_finding *finding)
     else
         snd_find(finding, SND_LIMITED, "%llu KB a file: a recording stops there; see ulimit -f",
                  (unsigned long long)limit.rlim_cur / 1024);
+    if (finding->verdict == SND_LIMITED)
+        fix_limit(finding, 'f', limit.rlim_max);
 }
 
 static void check_processors(struct snd_finding *finding)
@@ -229,13 +263,11 @@ static const struct {
     { "locked memory", check_memlock },
     { "perf events", check_perf },
     { NULL, NULL }, /* those of the probes (probes/probes.def) */
-    { "zstd", check_zstd },
-    { "zlib", check_zlib },
-    { "yaml", check_yaml },
-    { "page", check_page },
+    { "browser", check_browser },
 };
 #define CHECKS (sizeof checks / sizeof checks[0])
-#define FINDINGS_MAX (CHECKS + SND_PROBE_CHECKS_MAX)
+#define PARTS (sizeof parts / sizeof parts[0])
+#define FINDINGS_MAX (CHECKS + SND_PROBE_CHECKS_MAX + PARTS)
 
 static size_t check_all(struct snd_finding findings[FINDINGS_MAX])
 {
@@ -249,6 +281,8 @@ static size_t check_all(struct snd_finding findings[FINDINGS_MAX])
         findings[count].name = checks[i].name;
         checks[i].check(&findings[count++]);
     }
+    for (size_t i = 0; i < PARTS; i++)
+        check_part(&findings[count++], &parts[i]);
     return count;
 }
 
@@ -266,10 +300,28 @@ static void print_json(const struct snd_finding *findings, size_t count)
         snd_json_text(json, "name", findings[i].name);
         snd_json_text(json, "verdict", verdicts[findings[i].verdict]);
         snd_json_text(json, "text", findings[i].text);
+        if (findings[i].fix[0])
+            snd_json_text(json, "fix", findings[i].fix);
         snd_json_end(json);
     }
     snd_json_end(json);
     snd_stdout_json_end(&output);
+}
+
+/* A script: what was found is a comment above the line that mends it. */
+static void print_fixes(const struct snd_finding *findings, size_t count)
+{
+    size_t fixes = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!findings[i].fix[0])
+            continue;
+        printf("# %s: %s\n%s\n", findings[i].name, findings[i].text, findings[i].fix);
+        fixes++;
+    }
+    if (fixes == 0)
+        printf(
+            "# nothing was found that a command would mend; 'sonde doctor' lists what was tried\n");
 }
 
 static int run(const struct snd_command *self, int argc, char **argv)
@@ -286,6 +338,10 @@ static int run(const struct snd_command *self, int argc, char **argv)
     size_t count = check_all(findings);
     if (args.json) {
         print_json(findings, count);
+        return snd_finish_stdout(self);
+    }
+    if (args.fix) {
+        print_fixes(findings, count);
         return snd_finish_stdout(self);
     }
     for (size_t i = 0; i < count; i++)

@@ -19,8 +19,25 @@ void snd_find(struct snd_finding *finding, enum snd_verdict verdict, const char 
 
     va_start(args, format);
     finding->verdict = verdict;
+    finding->fix[0] = '\0';
     vsnprintf(finding->text, sizeof finding->text, format, args);
     va_end(args);
+}
+
+void snd_fix(struct snd_finding *finding, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(finding->fix, sizeof finding->fix, format, args);
+    va_end(args);
+}
+
+/* The package may be one that pip or the system has installed for another Python. */
+static void fix_package(struct snd_finding *finding)
+{
+    snd_fix(finding, "export SONDE_PYTHON=\"$(python3 -c 'import sonde, os; "
+                     "print(os.path.dirname(sonde.__file__))')\"");
 }
 
 /* ------------------------------------------------------------------------ checks */
@@ -36,29 +53,34 @@ struct checked {
 /* PyTorch's operators: a torch that is new here needs a compiler once. */
 static void snd_check_torch(struct snd_finding *finding, const struct checked *checked)
 {
-    if (!checked->folder)
+    if (!checked->folder) {
         snd_find(finding, SND_ABSENT,
                  "sonde's Python package is not beside this program: 'sonde run %s' does not work; "
                  "set SONDE_PYTHON to its folder",
                  checked->options);
-    else if (!getenv("CXX") && !snd_find_on_path("c++", NULL) && !snd_find_on_path("g++", NULL) &&
-             !snd_find_on_path("clang++", NULL))
+        fix_package(finding);
+    } else if (!getenv("CXX") && !snd_find_on_path("c++", NULL) && !snd_find_on_path("g++", NULL) &&
+               !snd_find_on_path("clang++", NULL)) {
         snd_find(finding, SND_LIMITED,
                  "no C++ compiler: probes for new torch versions cannot be built; apt install g++");
-    else
+        snd_fix(finding, "sudo apt-get install -y g++");
+    } else {
         snd_find(finding, SND_FINE, "Python programs are recorded from %s", checked->folder);
+    }
 }
 
 /* What is recorded of any Python program. */
 static void snd_check_python(struct snd_finding *finding, const struct checked *checked)
 {
-    if (!checked->folder)
+    if (!checked->folder) {
         snd_find(finding, SND_ABSENT,
                  "sonde's Python package is not beside this program: none of %s works; "
                  "set SONDE_PYTHON to its folder",
                  checked->options);
-    else
+        fix_package(finding);
+    } else {
         snd_find(finding, SND_FINE, "%s record Python programs", checked->options);
+    }
 }
 
 /* A library that is loaded into the program. */

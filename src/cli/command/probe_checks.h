@@ -15,10 +15,15 @@ struct snd_finding {
     const char      *name; /* of what was checked */
     enum snd_verdict verdict;
     char             text[256];
+    char             fix[256]; /* a line of shell that would mend it; "": nobody knows one */
 };
 
 void snd_find(struct snd_finding *finding, enum snd_verdict verdict, const char *format, ...)
     __attribute__((__format__(__printf__, 3, 4)));
+
+/* Adds the line of shell that would mend what was found. */
+void snd_fix(struct snd_finding *finding, const char *format, ...)
+    __attribute__((__format__(__printf__, 2, 3)));
 
 #define SND_PROBE_CHECKS_MAX 32
 
