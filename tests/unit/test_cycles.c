@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cycles of a schedule that cannot be recorded, and recordings of a process that was forked. */
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include "recorded.h"
@@ -99,11 +100,74 @@ static void a_child_starts_its_own(void **state)
     sonde_trace_close(trace);
 }
 
+/* Whether a thread of this process has the name, and which signals it blocks. */
+static bool find_thread(const char *name, uint64_t *blocked)
+{
+    DIR           *tasks = opendir("/proc/self/task");
+    struct dirent *task;
+    bool           found = false;
+
+    assert_non_null(tasks);
+    while (!found && (task = readdir(tasks))) {
+        char path[300], line[256];
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
+        FILE *status = task->d_name[0] == '.' ? NULL : fopen(path, "r");
+        while (status && fgets(line, sizeof line, status)) {
+            if (strncmp(line, "Name:\t", 6) == 0 && strncmp(line + 6, name, strlen(name)) == 0)
+                found = true;
+            if (found && strncmp(line, "SigBlk:\t", 8) == 0)
+                *blocked = strtoull(line + 8, NULL, 16);
+        }
+        if (status)
+            fclose(status);
+    }
+    closedir(tasks);
+    return found;
+}
+
+/* Chunks are reserved ahead by a thread of the recorder's own, which takes no signal that is meant for the program. */
+static void a_thread_reserves_ahead(void **state)
+{
+    struct sonde_options options = recorded_options("helper.sonde");
+    uint64_t             blocked = 0;
+    bool                 found = false;
+
+    (void)state;
+    recorded_start(&options);
+    sonde_mark("begun");
+    for (int i = 0; i < 1000 && !(found = find_thread("sonde-supply", &blocked)); i++)
+        usleep(10000);
+    assert_true(found);
+    assert_true(blocked & 1u << (SIGINT - 1));
+    assert_true(blocked & 1u << (SIGALRM - 1));
+    assert_false(blocked & 1u << (SIGBUS - 1)); /* its own fault, when the file is truncated */
+    recorded_stop();
+    assert_false(find_thread("sonde-supply", &blocked));
+}
+
+/* A file that was closed has no room reserved for what never came. */
+static void a_closed_file_is_as_long_as_what_it_has(void **state)
+{
+    struct sonde_options options = recorded_options("short.sonde");
+    struct stat          st;
+
+    (void)state;
+    options.chunk_bytes = (size_t)1 << 20;
+    recorded_start(&options);
+    sonde_mark("the only one");
+    usleep(100000); /* the helper has reserved more by now */
+    recorded_stop();
+    assert_int_equal(stat(recorded_path("short.sonde"), &st), 0);
+    assert_true(st.st_size < (off_t)1 << 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failed_cycles_are_said_once),
         cmocka_unit_test(a_child_starts_its_own),
+        cmocka_unit_test(a_thread_reserves_ahead),
+        cmocka_unit_test(a_closed_file_is_as_long_as_what_it_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

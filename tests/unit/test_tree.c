@@ -37,6 +37,9 @@ static void paths_are_merged(void **state)
     assert_int_equal(sonde_tree_count(tree), 5); /* root, a, b, c below a, c */
     const struct sonde_node *root = sonde_tree_node(tree, 0);
     assert_int_equal(root->total_ns, 1200);
+    assert_int_equal(root->count, 4); /* the sum of its children: a twice, c twice */
+    assert_int_equal(root->cpu_bytes, 16);
+    assert_true(root->flops == 200);
     const struct sonde_node *first = sonde_tree_node(tree, root->first_child);
     assert_true(text_is(first->name, "c")); /* the longest first */
     assert_int_equal(first->total_ns, 1000);
