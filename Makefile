@@ -12,7 +12,7 @@
 #   make wheels    the same for each CPython from 3.9 to 3.15 that the machine has, 3.14t too
 #   make wheel-probes  compiles the torch probe for TORCHES="2.8 2.15", for the next wheel to carry
 #   make test-wheel  builds it and runs every command of it in an environment of its own
-#   make test-programs    other people's programs, from the registry, under every mode (an hour)
+#   make test-programs    other people's programs, from the registry, under every mode (two hours)
 #   make test-distros  the committed tree on fresh minimal Debian 12, 13 and sid (DISTROS="trixie": on one; QUICK=1: less); needs root
 #   make test-torch  the PyTorch tests against older versions of it (TORCH_VERSIONS), each in its own environment
 #   make test-gpu  what is recorded of a GPU against torch.profiler; needs an NVIDIA GPU, and says so

@@ -382,6 +382,17 @@ def test_a_name_that_never_comes_up_is_said(tmp_path):
     assert rows(tmp_path / "t.sonde", "lines")
 
 
+def test_names_that_only_a_child_has(tmp_path):
+    """What the first process has not found, a child may have: nothing is said of the program then."""
+    (tmp_path / "mod.py").write_text("def work():\n    return sum(range(1000))\n")
+    (tmp_path / "prog.py").write_text("import subprocess, sys\n"
+                                      "subprocess.run([sys.executable, '-c', 'import mod; mod.work()'], check=True)\n")
+    done = sonde_run(["--lines", "mod.work", "-o", "t.sonde"], "prog.py", cwd=tmp_path)
+    assert done.stderr == "sonde: --lines: the first process of the program has no Python function 'mod.work'\n"
+    assert [row["function"] for row in rows(tmp_path / "t.sonde", "lines")][:1] == ["work"]
+
+
+
 # ----------------------------------------------------------------------- @profile
 
 DECORATED = """

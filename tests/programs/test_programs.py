@@ -21,13 +21,12 @@ import urllib.request
 
 import pytest
 
-from programs import COMPILED, PROGRAMS, SERVERS, TIMES
+from programs import COMPILED, NATIVE, NATIVE_SERVERS, PREPARE, PROGRAMS, SERVERS, TIMES
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRATCH = pathlib.Path(os.environ.get("SONDE_PROGRAMS", ROOT / "build-programs"))
 PREFIX = pathlib.Path(os.environ.get("SONDE_PREFIX", ROOT / ".venv"))
 SONDE = str(PREFIX / "bin/sonde")
-REQUESTS = 40
 
 MODES = {
     "sample": ["--sample"],
@@ -36,9 +35,24 @@ MODES = {
     "line-memory": ["--line-memory", "{lines}"],
     "native": ["--sample", "--native"],
     "all": ["--sample", "--native", "--functions", "--lines", "{lines}", "--line-memory", "{lines}"],
+    "heap": ["--heap"],
 }
-VIEWS = {"sample": "samples", "native": "samples", "functions": "functions", "lines": "lines",
-         "line-memory": "line-memory", "all": "functions"}
+NATIVE_MODES = {
+    "sample": ["--sample"],
+    "off-cpu": ["--off-cpu"],
+    "counters": ["--counters"],
+    "heap": ["--heap"],
+    "heap-sampled": ["--heap=sampled"],
+    "everything": ["--sample", "--off-cpu", "--heap", "--counters"],
+}
+# Of programs with torch, besides.
+TORCH_MODES = {
+    "ops": ["--ops", "--shapes", "--memory", "--modules", "--stacks"],
+    "timeline": ["--ops", "--functions", "--timeline", "--sample"],
+}
+OPTIONS = {**MODES, **NATIVE_MODES, **TORCH_MODES}
+VIEWS = {"functions": "functions", "lines": "lines", "line-memory": "line-memory", "all": "functions", "heap": "heap",
+         "heap-sampled": "heap", "counters": "counters", "ops": "ops", "timeline": "functions"}  # the others: samples
 
 
 # -------------------------------------------------------------------------------- running
@@ -49,16 +63,33 @@ def free_port():
         return one.getsockname()[1]
 
 
-def words_of(program, text, port):
-    return shlex.split(text.format(python=SCRATCH / "venv/bin/python", bin=SCRATCH / "venv/bin",
-                                   sources=SCRATCH / "sources", port=port))
+def postgres():
+    """The folder of its programs, which Debian keeps off PATH."""
+    return max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), default=pathlib.Path("/usr/bin"))
+
+
+@functools.lru_cache(maxsize=None)
+def frozen():
+    """A program that PyInstaller has made, once."""
+    folder = SCRATCH / "frozen"
+    if not (folder / "frozen_app").exists():
+        subprocess.run([SCRATCH / "venv/bin/pyinstaller", "--onefile", "--log-level", "ERROR", "--name", "frozen_app",
+                        "--distpath", folder, "--workpath", SCRATCH / "frozen-work", "--specpath", SCRATCH / "frozen-work",
+                        ROOT / "tests/programs/scripts/frozen_app.py"], check=True, timeout=600)
+    return folder
+
+
+def words_of(text, folder, port):
+    return shlex.split(text.format(python=SCRATCH / "venv/bin/python", torch=SCRATCH / "torch/bin/python", bin=SCRATCH / "venv/bin",
+                                   sources=SCRATCH / "sources", frozen=frozen() if "{frozen}" in text else "",
+                                   pg=postgres(), folder=folder, port=port))
 
 
 def recorded(words, mode, lines, trace):
     """`sonde run` in front of it, or nothing."""
     if mode is None:
         return words
-    options = [option.format(lines=lines) for option in MODES[mode]]
+    options = [option.format(lines=lines) for option in OPTIONS[mode]]
     return [SONDE, "run", *options, "-o", str(trace), "--", *words]
 
 
@@ -89,14 +120,16 @@ def check_own(lines):
     assert not bad, bad
 
 
-def prepared(folder):
+def prepared(folder, port=None):
     shutil.copytree(ROOT / "tests/programs/scripts", folder, dirs_exist_ok=True)
+    settings = folder / "nginx.conf"
+    settings.write_text(settings.read_text().replace("{port}", str(port)))
     return folder
 
 
 def run_once(program, mode, folder):
     prepared(folder)
-    words = recorded(words_of(program, program.words, free_port()), mode, program.lines,
+    words = recorded(words_of(program.words, folder, free_port()), mode, program.lines,
                      folder.parent / f"{folder.name}.sonde")
     done = subprocess.run(words, cwd=folder, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, env=environment(), timeout=program.seconds)
@@ -114,9 +147,9 @@ def alone(program):
     return result
 
 
-def rows(trace, mode, functions):
-    """The view that the mode is for has something, of the functions that were asked for."""
-    done = subprocess.run([SONDE, "report", str(trace), "--view", VIEWS[mode], "--json"], text=True,
+def rows(trace, mode):
+    """Of the view that the mode is for."""
+    done = subprocess.run([SONDE, "report", str(trace), "--view", VIEWS.get(mode, "samples"), "--json"], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["rows"]
@@ -129,7 +162,35 @@ def test_program(program, mode, tmp_path):
     status, output, errors = run_once(program, mode, tmp_path / "folder")
     assert (status, output) == want[:2], "\n".join(errors)
     assert errors == want[2]
-    assert rows(tmp_path / "folder.sonde", mode, program.lines)
+    assert rows(tmp_path / "folder.sonde", mode)
+
+
+@pytest.mark.parametrize("mode", TORCH_MODES)
+@pytest.mark.parametrize("program", [program for program in PROGRAMS if "{torch}" in program.words], ids=lambda program: program.name)
+def test_torch_program(program, mode, tmp_path):
+    test_program(program, mode, tmp_path)
+
+
+@pytest.mark.parametrize("mode", NATIVE_MODES)
+@pytest.mark.parametrize("program", NATIVE, ids=lambda program: program.name)
+def test_native_program(program, mode, tmp_path):
+    want = alone(program)
+    status, output, errors = run_once(program, mode, tmp_path / "folder")
+    assert (status, output) == want[:2], "\n".join(errors)
+    if mode not in ("counters", "everything"):  # which are printed there
+        assert errors == want[2]
+    assert rows(tmp_path / "folder.sonde", mode)
+
+
+@pytest.mark.parametrize("mode", ["functions", "lines", "line-memory"])
+def test_a_frozen_program_is_told_of(mode, tmp_path):
+    """Its Python takes nothing from the environment: it runs as ever, and one line says that nothing was recorded."""
+    prepared(tmp_path / "folder")
+    words = recorded([str(frozen() / "frozen_app")], mode, "collatz", tmp_path / "t.sonde")
+    done = subprocess.run(words, cwd=tmp_path / "folder", text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240)
+    want = alone(next(program for program in NATIVE if program.name == "pyinstaller"))
+    assert (done.returncode, done.stdout.splitlines()) == want[:2]
+    assert done.stderr.count("\n") == 1 and "recorded nothing" in done.stderr and "PyInstaller" in done.stderr
 
 
 # -------------------------------------------------------------------------------- servers
@@ -152,19 +213,34 @@ def wait_for(port, process):
 def talk(server, port, process, folder):
     """The server's answers."""
     if server.client:
-        done = subprocess.run(words_of(server, server.client, port), cwd=folder, text=True,
+        if "{port}" in server.client:
+            wait_for(port, process)
+        done = subprocess.run(words_of(server.client, folder, port), cwd=folder, text=True,
                               stdout=subprocess.PIPE, env=environment(), timeout=120, check=True)
         return done.stdout
     wait_for(port, process)
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        return list(pool.map(lambda n: ask(port, n), range(REQUESTS)))
+    with concurrent.futures.ThreadPoolExecutor(8 if server.requests > 100 else 4) as pool:
+        return list(pool.map(lambda n: ask(port, n), range(server.requests)))
+
+
+def as_nobody(server, folder):
+    """The words before a command that root is not to run; the folders are made nobody's."""
+    if server not in NATIVE_SERVERS or os.geteuid() != 0:
+        return []
+    for place in (folder.parent, folder, *folder.rglob("*")):
+        shutil.chown(place, "nobody", "nogroup")
+    return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
 
 
 def serve(server, mode, folder):
-    prepared(folder)
     port = free_port()
-    words = recorded(words_of(server, server.words, port), mode, server.lines,
-                     folder.parent / f"{folder.name}.sonde")
+    prepared(folder, port)
+    before = as_nobody(server, folder)
+    if server.name in PREPARE:
+        subprocess.run([*before, *words_of(PREPARE[server.name], folder, port)], cwd=folder, check=True,
+                       stdout=subprocess.DEVNULL, timeout=120)
+    words = before + recorded(words_of(server.words, folder, port), mode, server.lines,
+                              folder.parent / f"{folder.name}.sonde")
     with open(folder / "log", "w+") as log:
         process = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                    env={**environment(), "C_FORCE_ROOT": "1"}, start_new_session=True)
@@ -189,7 +265,9 @@ def serve(server, mode, folder):
 @functools.lru_cache(maxsize=None)
 def served_alone(server):
     with tempfile.TemporaryDirectory() as folder:
-        result = serve(server, None, pathlib.Path(folder) / "alone")
+        os.chmod(folder, 0o755)
+        (pathlib.Path(folder) / "own").mkdir()
+        result = serve(server, None, pathlib.Path(folder) / "own/alone")
     assert result[0] == server.status
     return result
 
@@ -199,7 +277,24 @@ def served_alone(server):
 def test_server(server, mode, tmp_path):
     want = served_alone(server)
     assert serve(server, mode, tmp_path / "folder") == want
-    assert rows(tmp_path / "folder.sonde", mode, server.lines)
+    assert rows(tmp_path / "folder.sonde", mode)
+
+
+@pytest.fixture
+def open_path():
+    """A folder that another user can reach: pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory(prefix="sonde-programs-") as folder:
+        os.chmod(folder, 0o755)
+        (pathlib.Path(folder) / "own").mkdir()
+        yield pathlib.Path(folder) / "own"
+
+
+@pytest.mark.parametrize("mode", NATIVE_MODES)
+@pytest.mark.parametrize("server", NATIVE_SERVERS, ids=lambda server: server.name)
+def test_native_server(server, mode, open_path):
+    want = served_alone(server)
+    assert serve(server, mode, open_path / "folder") == want
+    assert rows(open_path / "folder.sonde", mode)
 
 
 def test_workers_of_uwsgi_are_sampled(tmp_path):

@@ -88,10 +88,14 @@ class _Watch:
                 self.keep_unfiled(found)
 
     def tell(self):
-        """At the end: reports names that were not found."""
+        """At the end: reports names that were not found. What children have is not known here."""
+        import resource
+        from .. import _recording
+        had_children = _recording.forks > 0 or resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > 0
+        who = "the first process of the program" if had_children else "the program"
         for option, name, _ in self.wanted:
             if not name.found:
-                say(f"{option}: the program has no Python function {name.text!r}{name.where()}")
+                say(f"{option}: {who} has no Python function {name.text!r}{name.where()}")
 
 
 def _start_by_name(watch, start):

@@ -30,7 +30,7 @@ static const char *why_nothing(const struct snd_run_args *args)
     return probes->ops ? "it neither imports torch nor uses <sonde/record.h>"
                        : "what was asked for is recorded of Python programs, and it runs none that "
                          "loads our probes (python -I, -E and -S do not, nor one with an empty "
-                         "environment)";
+                         "environment, nor a program made by PyInstaller)";
 }
 
 static void say_moved(const struct snd_run_folder *folder)
