@@ -39,6 +39,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sonde/dtypes.h"
 #include "sonde/error.h"
 
 #ifdef __cplusplus
@@ -151,27 +152,6 @@ SONDE_API void sonde_metadata(const char *key, const char *value);
 SONDE_API void sonde_thread_name(const char *name);
 
 /* ----------------------------------------------------------------- tensors */
-
-/* torch's ScalarType numbers. */
-enum sonde_dtype {
-    SONDE_UINT8 = 0,
-    SONDE_INT8 = 1,
-    SONDE_INT16 = 2,
-    SONDE_INT32 = 3,
-    SONDE_INT64 = 4,
-    SONDE_FLOAT16 = 5,
-    SONDE_FLOAT32 = 6,
-    SONDE_FLOAT64 = 7,
-    SONDE_COMPLEX32 = 8,
-    SONDE_COMPLEX64 = 9,
-    SONDE_COMPLEX128 = 10,
-    SONDE_BOOL = 11,
-    SONDE_QINT8 = 12,
-    SONDE_QUINT8 = 13,
-    SONDE_QINT32 = 14,
-    SONDE_BFLOAT16 = 15,
-    SONDE_DTYPE_UNKNOWN = 255,
-};
 
 enum sonde_tensor_kind {
     SONDE_ARG_NONE = 0,   /* not a tensor: shown as [] */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "pipe/dtypes.h"
+#include "pipe/value_types.h"
 #include "pipe/results.h"
 #include "pipe/yaml.h"
 
@@ -264,7 +264,7 @@ static enum sonde_status add_device_type(struct conversion *c, struct sonde_erro
         return snd_fail(err, SONDE_E_FORMAT,
                         "%s: model_profiles of the device type %s is not a map of lists",
                         o->output_path, o->device_type);
-    if (c->notes && snd_dtype_bytes(c->head.dtype) == 0)
+    if (c->notes && snd_value_bytes(c->head.dtype) == 0)
         snd_buf_format(
             c->notes,
             "%s has dtype %s, which is not a parameter type: no scheduler finds its profile\n",

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
-#include "pipe/dtypes.h"
+#include "pipe/value_types.h"
 #include "pipe/plan.h"
 #include "pipe/scalar.h"
 #include "pipe/yaml.h"
@@ -254,8 +254,8 @@ static enum sonde_status refuse_dtype(struct loader *l)
 {
     struct sonde_buffer names = { 0 };
 
-    for (size_t i = 0; snd_dtype_name(i); i++)
-        snd_buf_format(&names, "%s%s", i ? ", " : "", snd_dtype_name(i));
+    for (size_t i = 0; snd_value_type(i); i++)
+        snd_buf_format(&names, "%storch.%s", i ? ", " : "", snd_value_type(i));
     enum sonde_status status = snd_fail(l->err, SONDE_E_ARGUMENT, "unknown dtype '%s'; dtypes: %s",
                                         l->options->dtype, snd_buf_string(&names));
     sonde_buffer_release(&names);
@@ -278,7 +278,7 @@ enum sonde_status snd_pipeline_load(const struct snd_plan_options *options, stru
     };
     enum sonde_status status;
 
-    *pipeline = (struct snd_pipeline){ .value_bytes = snd_dtype_bytes(options->dtype),
+    *pipeline = (struct snd_pipeline){ .value_bytes = snd_value_bytes(options->dtype),
                                        .batch_size = options->batch_size,
                                        .buffers_in = options->buffers_in,
                                        .buffers_out = options->buffers_out };

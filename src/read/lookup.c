@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "format/dtypes.h"
 #include "format/metadata.h"
 #include "read/reader.h"
 
@@ -220,43 +221,12 @@ size_t sonde_trace_arguments(const struct sonde_trace *trace, uint32_t process, 
     return count;
 }
 
-/* By enum sonde_dtype: the C++ names that torch prints. */
-static const char *dtype_name(uint8_t dtype)
+/* The C++ names, which torch prints. */
+static const char *dtype_name(uint8_t number)
 {
-    static const char *const names[] = {
-        "unsigned char",
-        "signed char",
-        "short int",
-        "int",
-        "long int",
-        "c10::Half",
-        "float",
-        "double",
-        "c10::complex<c10::Half>",
-        "c10::complex<float>",
-        "c10::complex<double>",
-        "bool",
-        "c10::qint8",
-        "c10::quint8",
-        "c10::qint32",
-        "c10::BFloat16",
-        "c10::quint4x2",
-        "c10::quint2x4",
-        "c10::bits1x8",
-        "c10::bits2x4",
-        "c10::bits4x2",
-        "c10::bits8",
-        "c10::bits16",
-        "c10::Float8_e5m2",
-        "c10::Float8_e4m3fn",
-        "c10::Float8_e5m2fnuz",
-        "c10::Float8_e4m3fnuz",
-        "short unsigned int",
-        "unsigned int",
-        "long unsigned int",
-    };
+    const struct snd_dtype *dtype = snd_dtype(number);
 
-    return dtype < sizeof names / sizeof names[0] ? names[dtype] : "";
+    return dtype ? dtype->cxx : "";
 }
 
 const char *sonde_argument_type(const struct sonde_argument *arguments, size_t count, size_t index)

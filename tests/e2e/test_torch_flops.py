@@ -261,3 +261,112 @@ def test_every_operator_of_the_models_is_known(tmp_path):
                 if key == "uncounted_operators":
                     unknown[text] += count
     assert not unknown
+
+
+# ----------------------------------------------------------------------------- bytes
+
+ROWS, COLUMNS = 40, 25
+PLACES = torch.zeros(ROWS, COLUMNS, dtype=torch.int64)
+PICKED = torch.zeros(7, dtype=torch.int64)
+MASK = torch.zeros(ROWS, COLUMNS, dtype=torch.bool)
+# What an operator is called with, for a tensor of some type.
+CALLS = {
+    "add": lambda x: (x, x),
+    "mul": lambda x: (x, x),
+    "div": lambda x: (x, x),
+    "eq": lambda x: (x, x),
+    "where": lambda x: (MASK, x, x),
+    "cat": lambda x: ([x, x],),
+    "exp": lambda x: (x,),
+    "abs": lambda x: (x,),
+    "isnan": lambda x: (x,),
+    "logical_not": lambda x: (x,),
+    "cumsum": lambda x: (x, 1),
+    "sum": lambda x: (x, 1),
+    "argmax": lambda x: (x, 1),
+    "max": lambda x: (x, 1),
+    "sort": lambda x: (x, 1),
+    "masked_fill": lambda x: (x, MASK, 1),
+    "gather": lambda x: (x, 1, PLACES),
+    "index_select": lambda x: (x, 0, PICKED),
+    "add_": lambda x: (x, x),
+}
+QUANTIZED = (torch.qint8, torch.quint8, torch.qint32)
+PROMOTED = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
+            torch.float32, torch.float64, torch.complex64, torch.complex128)
+
+
+def tensor_of(dtype):
+    if dtype in QUANTIZED:
+        return torch.quantize_per_tensor(torch.ones(ROWS, COLUMNS), 0.1, 0, dtype)
+    try:
+        return torch.ones(ROWS, COLUMNS, dtype=dtype)
+    except RuntimeError:  # one that cannot be filled
+        return torch.empty(ROWS, COLUMNS, dtype=dtype)
+
+
+def bytes_of(value):
+    if isinstance(value, torch.Tensor):
+        return value.numel() * value.element_size()
+    return sum(map(bytes_of, value)) if isinstance(value, (list, tuple)) else 0
+
+
+def types_of(value):
+    if isinstance(value, (list, tuple)):
+        return [types_of(one) for one in value]
+    return value.dtype if isinstance(value, torch.Tensor) else value
+
+
+class Moved:
+    """Calls of operators, with what each must have moved: its inputs and its result."""
+
+    def __init__(self):
+        self.calls, self.expected = [], []
+
+    def add(self, name, *args, number_bytes=0):
+        call = getattr(torch.Tensor if name.endswith("_") else torch, name)
+        try:
+            result = call(*args)
+        except (RuntimeError, TypeError, IndexError):  # not for this type
+            return
+        self.calls.append((call, args))
+        self.expected.append((f"aten::{name}", bytes_of(args) + number_bytes + bytes_of(result), types_of(args)))
+
+    def check(self):
+        with sonde.profile(record_shapes=True, with_flops=True) as prof:
+            for call, args in self.calls:
+                call(*args)
+        names = {name for name, *_ in self.expected}
+        found = [event for event in prof.events() if event.cpu_parent is None and event.name in names]
+        assert [event.name for event in found] == [name for name, *_ in self.expected]
+        wrong = [(event.moved_bytes, *expected) for event, expected in zip(found, self.expected)
+                 if event.moved_bytes != expected[1]]
+        assert not wrong
+        return len(found)
+
+
+def test_bytes_moved_are_those_of_every_type():
+    moved = Moved()
+    for dtype in {one for one in vars(torch).values() if isinstance(one, torch.dtype)}:
+        x = tensor_of(dtype)
+        for name, call in CALLS.items():
+            moved.add(name, *call(x))
+    assert moved.check() > 300
+
+
+def test_bytes_moved_by_mixed_types():
+    """torch promotes: tensors with dims first, numbers last."""
+    moved = Moved()
+    for one in PROMOTED:
+        x = tensor_of(one)
+        for number, size in ((True, 1), (2, 8), (2.5, 8), (1j, 16)):  # as tensors: they go in
+            moved.add("mul", x, number, number_bytes=size)
+            moved.add("add", x, number, number_bytes=size)
+        for other in PROMOTED:
+            y = tensor_of(other)
+            moved.add("mul", x, y)
+            moved.add("cat", [x, y])
+            moved.add("where", MASK, x, y)
+            moved.add("mul_", x.clone(), y)
+            moved.add("div", x, y)
+    assert moved.check() > 500

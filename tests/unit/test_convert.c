@@ -8,7 +8,7 @@
 #include "failing_memory.h"
 #include "base/buf.h"
 #include "pipe/convert.h"
-#include "pipe/dtypes.h"
+#include "pipe/value_types.h"
 #include "pipe/yaml.h"
 #include "scratch.h"
 
@@ -176,8 +176,8 @@ static void says_what_is_odd(void **state)
     assert_non_null(strstr(notes.bytes, "unused but invalid"));
     assert_int_equal(snd_convert_models(&options, &notes, &err), SONDE_E_FORMAT);
     sonde_buffer_release(&notes);
-    assert_int_equal(snd_dtype_bytes("torch.bfloat16"), 2);
-    assert_int_equal(snd_dtype_bytes("torch.int64"), 0);
+    assert_int_equal(snd_value_bytes("torch.bfloat16"), 2);
+    assert_int_equal(snd_value_bytes("torch.int64"), 0);
 }
 
 static int count_files(void)

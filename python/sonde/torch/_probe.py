@@ -34,7 +34,7 @@ _SOURCES = ("hook/slots.h", "probes/torch/shim.cpp", "probes/torch/shim.h",
             "probes/torch/torch_scripted.h", "probes/torch/torch_thread.h", "pystack/layout.h", "pystack/layouts.def",
             "pystack/pyframes.h", "format/known.h", "format/known.def", "format/limits.h",
             "format/metadata.h", "format/metadata.def",
-            "sonde/record.h", "sonde/probe.h", "sonde/lane.h", "sonde/error.h")
+            "sonde/record.h", "sonde/dtypes.h", "sonde/probe.h", "sonde/lane.h", "sonde/error.h")
 _PROBES = os.path.join(_PACKAGE, "_probes")
 _PLAIN = os.path.join(_PACKAGE, "_native", "torch_plain.so")
 _SAID_AFTER_S = 2

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "format/dtypes.h"
 #include "format/fields.h"
 #include "format/layout.h"
 #include "model/flops/flops_formulas.h"
@@ -26,16 +27,20 @@
 struct formula {
     const char *name;
     bool (*work)(const struct snd_flops_call *c, int a, int b, struct snd_flops_result *r);
-    int         a, b;
-    const char *note;
+    int                  a, b;
+    enum snd_result_rule result;
+    const char          *note;
 };
 
 /* ---------------------------------------------------------------- the table */
 
 static const struct formula formulas[] = {
-#define SND_FLOPS(name, formula, a, b, note) { name, snd_work_##formula, a, b, note },
+#define SND_FLOPS(name, formula, a, b, note) SND_FLOPS_AS(name, formula, a, b, FOUND, note)
+#define SND_FLOPS_AS(name, formula, a, b, result, note) \
+    { name, snd_work_##formula, a, b, SND_RESULT_##result, note },
 #include "model/flops/flops.def"
 #undef SND_FLOPS
+#undef SND_FLOPS_AS
 };
 #define FORMULAS (sizeof formulas / sizeof formulas[0])
 
@@ -122,27 +127,37 @@ static void take_apart(struct snd_flops_call *c, const struct snd_call *from)
     split_arguments(c, from->arguments);
 }
 
-/* By torch's ScalarType. */
-static double item_size(uint8_t dtype)
+static uint8_t first_type(const struct snd_flops_call *c)
 {
-    static const uint8_t sizes[] = { 1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4, 2 };
-
-    return dtype < sizeof sizes ? sizes[dtype] : dtype >= 23 && dtype <= 27 ? 1 : 4;
+    for (size_t i = 0; i < c->item_count; i++)
+        if (c->items[i].kind == SND_SHAPE_TENSOR)
+            return c->items[i].dtype;
+    return SONDE_DTYPE_UNKNOWN;
 }
 
-static double count_bytes(const struct snd_flops_call *c, const struct snd_flops_result *r)
+/* What goes in and what comes out; an operator in place (add_) returns what it is called on. */
+static double count_bytes(const struct snd_flops_call *c, const struct formula *f, bool in_place,
+                          const struct snd_flops_result *r)
 {
-    double bytes = 0;
+    enum snd_result_rule rule = in_place ? SND_RESULT_FIRST : f->result;
+    double               bytes = 0;
 
     for (size_t i = 0; i < c->item_count; i++)
         if (c->items[i].kind == SND_SHAPE_TENSOR)
-            bytes += snd_arg_numel(&c->items[i]) * item_size(c->items[i].dtype);
-    const struct sonde_argument *like = snd_arg_tensor(c, r->out_like);
-    return bytes + r->out * (like ? item_size(like->dtype) : 4);
+            bytes += snd_arg_numel(&c->items[i]) * snd_type_bytes(c->items[i].dtype);
+    return bytes + r->out * snd_type_bytes(snd_type_of_result(c, rule, r->dtype)) +
+           r->indices * snd_type_bytes(SONDE_INT64) + r->own_bytes;
 }
 
-static enum snd_flops_answer run_formula(const struct formula *f, const struct snd_call *from,
-                                         struct snd_work *work)
+/* "aten::add_", and not "aten::__and__". */
+static bool is_in_place(struct sonde_text name)
+{
+    return name.length > 2 && name.bytes[name.length - 1] == '_' &&
+           name.bytes[name.length - 2] != '_';
+}
+
+static enum snd_flops_answer run_formula(const struct formula *f, struct sonde_text name,
+                                         const struct snd_call *from, struct snd_work *work)
 {
     struct snd_flops_call   c;
     struct snd_flops_result r = { 0 };
@@ -151,9 +166,11 @@ static enum snd_flops_answer run_formula(const struct formula *f, const struct s
     if (f->work == snd_work_none)
         return SND_FLOPS_NO_WORK;
     take_apart(&c, from);
+    r.dtype = first_type(&c);
     if (!f->work(&c, f->a, f->b, &r))
         return SND_FLOPS_UNKNOWN;
-    *work = (struct snd_work){ 2 * r.macs + r.other, r.macs, count_bytes(&c, &r) };
+    *work = (struct snd_work){ 2 * r.macs + r.other, r.macs,
+                               count_bytes(&c, f, is_in_place(name), &r) };
     if (!isfinite(work->flops) || !isfinite(work->moved_bytes)) {
         *work = (struct snd_work){ 0 };
         return SND_FLOPS_UNKNOWN;
@@ -251,7 +268,7 @@ enum snd_flops_answer snd_flops_call(struct sonde_text name, enum sonde_flops_mo
         return which < 0 ? SND_FLOPS_NO_FORMULA : run_torch(which, call, work);
     }
     const struct formula *f = mode == SONDE_FLOPS_FULL ? find_formula(name) : NULL;
-    return f ? run_formula(f, call, work) : SND_FLOPS_NO_FORMULA;
+    return f ? run_formula(f, name, call, work) : SND_FLOPS_NO_FORMULA;
 }
 
 /* ------------------------------------------------------------ calls of a trace */
@@ -382,7 +399,9 @@ static enum snd_flops_answer work_out(struct snd_flops *f, uint32_t process, uin
         call.arguments = sonde_trace_string(f->trace, process, arguments);
     if (f->mode == SONDE_FLOPS_TORCH)
         return run_torch(f->torch_by_name[name], &call, work);
-    return run_formula(f->by_name[name], &call, work);
+    struct snd_text text = f->trace->names.items[name];
+    return run_formula(f->by_name[name], (struct sonde_text){ text.bytes, text.length }, &call,
+                       work);
 }
 
 /* The number of the answer; UINT32_MAX: it is in *found alone, since memory is out. */

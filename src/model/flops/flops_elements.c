@@ -15,7 +15,17 @@ bool snd_work_each(const struct snd_flops_call *c, int a, int b, struct snd_flop
     r->out = snd_arg_broadcast(c, 0, (size_t)b);
     if (r->out < 0)
         return false;
+    r->dtype = snd_type_promoted(c, 0, (size_t)b);
     r->other = a * r->out;
+    return true;
+}
+
+/* As each; the first argument decides and has no part in the type: where(condition, x, y). */
+bool snd_work_choose(const struct snd_flops_call *c, int a, int b, struct snd_flops_result *r)
+{
+    if (!snd_work_each(c, a, b, r))
+        return false;
+    r->dtype = snd_type_promoted(c, 1, (size_t)b);
     return true;
 }
 
@@ -26,9 +36,13 @@ bool snd_work_foreach(const struct snd_flops_call *c, int a, int b, struct snd_f
 
     if (!l)
         return false;
-    for (size_t k = 0; k < l->count; k++)
-        r->out += snd_arg_numel(snd_arg_element(c, l, k));
-    r->other = a * r->out;
+    double elements = 0;
+    for (size_t k = 0; k < l->count; k++) {
+        const struct sonde_argument *t = snd_arg_element(c, l, k);
+        elements += snd_arg_numel(t);
+        r->own_bytes += t ? snd_arg_numel(t) * snd_type_bytes(t->dtype) : 0;
+    }
+    r->other = a * elements;
     return true;
 }
 
@@ -38,8 +52,17 @@ bool snd_work_like(const struct snd_flops_call *c, int a, int b, struct snd_flop
     if (!snd_arg_tensor(c, (size_t)b))
         return false;
     r->out = snd_arg_numel(snd_arg_tensor(c, (size_t)b));
-    r->out_like = (unsigned)b;
+    r->dtype = snd_arg_tensor(c, (size_t)b)->dtype;
     r->other = a * r->out;
+    return true;
+}
+
+/* As like, and the index of each element: cummax. */
+bool snd_work_running(const struct snd_flops_call *c, int a, int b, struct snd_flops_result *r)
+{
+    if (!snd_work_like(c, a, b, r))
+        return false;
+    r->indices = r->out;
     return true;
 }
 
@@ -74,21 +97,77 @@ bool snd_work_reduce(const struct snd_flops_call *c, int a, int b, struct snd_fl
     if (!x)
         return false;
     r->other = a * snd_arg_numel(x);
-    r->out_like = (unsigned)b;
     return true;
 }
 
-/* n log2 n comparisons along the last dim or all: an upper bound for sort and its like. */
-bool snd_work_sort(const struct snd_flops_call *c, int a, int b, struct snd_flops_result *r)
+/* The size of a dim, which may be counted from the end; 1: there is none such. */
+static double dim_at(const struct sonde_argument *x, double dim)
+{
+    double at = dim < 0 ? dim + x->count : dim;
+
+    return at >= 0 && at < x->count ? snd_arg_dim(x, x->count - 1 - (size_t)at) : 1;
+}
+
+/* Elements that are left of `x` once the dims of argument `at` are gone; without any, one. */
+static double count_left(const struct snd_flops_call *c, const struct sonde_argument *x, size_t at)
+{
+    double dims[SND_NUMBERS_MAX], dim, gone = 1;
+    int    count = snd_arg_numbers(c, at, dims);
+
+    if (count <= 0 && !snd_arg_number(c, at, &dim))
+        return 1;
+    for (int i = 0; i < count; i++)
+        gone *= dim_at(x, dims[i]);
+    if (count <= 0)
+        gone = dim_at(x, dim);
+    return gone > 0 ? snd_arg_numel(x) / gone : 0;
+}
+
+/* sum(x, dims, ..): `a` operations for each element read; b: the argument with the dims. */
+bool snd_work_total(const struct snd_flops_call *c, int a, int b, struct snd_flops_result *r)
 {
     const struct sonde_argument *x = snd_arg_tensor(c, 0);
 
-    (void)a, (void)b;
     if (!x)
         return false;
-    double n = snd_arg_dim(x, 0);
-    r->out = snd_arg_numel(x);
-    r->other = n > 1 ? r->out * ceil(log2(n)) : 0;
+    r->other = a * snd_arg_numel(x);
+    /* The two-argument form of a sum has a type in their place. */
+    r->out = b == 1 && c->count == 2 ? 1 : count_left(c, x, (size_t)b);
+    return true;
+}
+
+/* max(x), max(x, dim, keep): the values and where they are; max(x, y): element by element. */
+bool snd_work_extreme(const struct snd_flops_call *c, int a, int b, struct snd_flops_result *r)
+{
+    double dim;
+
+    if (snd_arg_tensor(c, (size_t)b))
+        return snd_work_each(c, a, b, r);
+    if (!snd_work_total(c, a, b, r))
+        return false;
+    r->indices = snd_arg_number(c, (size_t)b, &dim) ? r->out : 0;
+    return true;
+}
+
+/*
+ * n log2 n comparisons along the last dim or all: an upper bound for sort and its like. What they
+ * return: a 0: all; 1: as many along the last dim as argument b says; 2: what the dim of argument b
+ * leaves. With where it was, but for b -1.
+ */
+bool snd_work_sort(const struct snd_flops_call *c, int a, int b, struct snd_flops_result *r)
+{
+    const struct sonde_argument *x = snd_arg_tensor(c, 0);
+    double                       most, n = snd_arg_dim(x, 0), all = snd_arg_numel(x);
+
+    if (!x)
+        return false;
+    r->out = all;
+    if (a == 1 && snd_arg_number(c, (size_t)b, &most) && n > 0)
+        r->out = all / n * most;
+    else if (a == 2)
+        r->out = count_left(c, x, (size_t)b);
+    r->indices = b >= 0 && (a != 2 || c->count > 1) ? r->out : 0;
+    r->other = n > 1 ? all * ceil(log2(n)) : 0;
     return true;
 }
 
@@ -99,14 +178,33 @@ bool snd_work_copy(const struct snd_flops_call *c, int a, int b, struct snd_flop
     if (!snd_arg_tensor(c, (size_t)a))
         return false;
     r->out = snd_arg_numel(snd_arg_tensor(c, (size_t)a));
-    r->out_like = (unsigned)a;
+    r->dtype = snd_arg_tensor(c, (size_t)a)->dtype;
+    return true;
+}
+
+/* index_select(x, dim, index): along the dim of argument b as many as argument a has. */
+bool snd_work_select(const struct snd_flops_call *c, int a, int b, struct snd_flops_result *r)
+{
+    const struct sonde_argument *x = snd_arg_tensor(c, 0), *index = snd_arg_tensor(c, (size_t)a);
+
+    if (!x || !index)
+        return false;
+    r->out = count_left(c, x, (size_t)b) * snd_arg_numel(index);
     return true;
 }
 
 /* The tensors of list `a`, one after another. */
 bool snd_work_cat(const struct snd_flops_call *c, int a, int b, struct snd_flops_result *r)
 {
-    return snd_work_foreach(c, 0, a, r) && ((void)b, true);
+    const struct sonde_argument *l = snd_arg_list(c, (size_t)a);
+
+    (void)b;
+    if (!l)
+        return false;
+    for (size_t k = 0; k < l->count; k++)
+        r->out += snd_arg_numel(snd_arg_element(c, l, k));
+    r->dtype = snd_type_promoted(c, (size_t)a, (size_t)a);
+    return true;
 }
 
 /* embedding(weight, indices): as many rows as there are indices. */

@@ -28,11 +28,41 @@ struct snd_flops_call {
     size_t            value_count;
 };
 
-/* What a formula finds. `out`: elements written, of the size of `out_like`'s. */
+/* What a formula finds. `out`: elements written, of the type `dtype`. */
 struct snd_flops_result {
-    double   macs, other, out;
-    unsigned out_like;
+    double  macs, other, out;
+    double  indices;   /* more of them, of int64 */
+    double  own_bytes; /* written besides: elements that have each a type of their own */
+    uint8_t dtype;     /* at first that of the first tensor among the arguments */
 };
+
+/* The type of what an operator returns, from what its formula finds. */
+enum snd_result_rule {
+    SND_RESULT_FOUND, /* that one */
+    SND_RESULT_BOOL,
+    SND_RESULT_INT32,
+    SND_RESULT_INT64,
+    SND_RESULT_FLOAT32,
+    SND_RESULT_FLOAT64,     /* or the complex one of it */
+    SND_RESULT_REAL,        /* of integers torch's default, float32 */
+    SND_RESULT_QUOTIENT,    /* the same, unless it is rounded */
+    SND_RESULT_SUM,         /* of integers int64; or as the last argument says */
+    SND_RESULT_RUNNING_SUM, /* the same, the third argument */
+    SND_RESULT_MEAN,        /* or as the last argument says */
+    SND_RESULT_PART,        /* of a complex type its part's */
+    SND_RESULT_COMPLEX,     /* the complex type of such parts */
+    SND_RESULT_ARGUMENT_3,  /* as this argument says */
+    SND_RESULT_ARGUMENT_6,
+    SND_RESULT_FIRST, /* the first argument's */
+};
+
+/* --------------------------------------------------------------------- types */
+
+double snd_type_bytes(uint8_t dtype);
+/* Of these arguments together, lists of tensors among them. */
+uint8_t snd_type_promoted(const struct snd_flops_call *c, size_t first, size_t last);
+uint8_t snd_type_of_result(const struct snd_flops_call *c, enum snd_result_rule rule,
+                           uint8_t dtype);
 
 /* ---------------------------------------------------------------- arguments */
 
@@ -98,13 +128,18 @@ SND_WORK(mkldnn_rnn);
 SND_WORK(cudnn_rnn);
 SND_WORK(fused_cell);
 SND_WORK(each);
+SND_WORK(choose);
 SND_WORK(foreach);
 SND_WORK(like);
 SND_WORK(norm);
 SND_WORK(batch_norm);
 SND_WORK(reduce);
+SND_WORK(total);
+SND_WORK(extreme);
+SND_WORK(running);
 SND_WORK(sort);
 SND_WORK(copy);
+SND_WORK(select);
 SND_WORK(cat);
 SND_WORK(embedding);
 SND_WORK(pool);

@@ -210,7 +210,7 @@ bool snd_work_conv(const struct snd_flops_call *c, int a, int b, struct snd_flop
         /* A transposed one's output is as large as its stride makes it: its input is what counts. */
         r->out = batch * positions *
                  (transposed ? snd_arg_dim(w, spatial) : snd_arg_dim(w, spatial + 1));
-        r->out_like = (unsigned)f->input;
+        r->dtype = x->dtype;
     }
     r->macs = passes * batch * positions *
               snd_arg_numel(w); /* the weight has channels / groups already */
@@ -260,7 +260,7 @@ bool snd_work_attention(const struct snd_flops_call *c, int a, int b, struct snd
         r->other = scores * 6; /* scale; greatest, difference, exp, sum, quotient */
         r->out = heads * sq * dv;
     }
-    r->out_like = (unsigned)a;
+    r->dtype = q->dtype;
     return true;
 }
 
