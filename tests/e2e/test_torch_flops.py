@@ -207,6 +207,25 @@ def test_what_is_not_a_product():
         assert rows[name].macs == 0
 
 
+def test_transforms_and_equations():
+    """The textbook's counts; the outermost operator has them."""
+    a = torch.rand(2, 6, 6) + 6 * torch.eye(6)
+    b, real = torch.rand(2, 6, 3), torch.rand(4, 8)
+    expected = {
+        "aten::_fft_c2c": (lambda: torch.fft.fft2(real + 1j), 5 * 32 * 5),
+        "aten::_fft_r2c": (lambda: torch.fft.rfft(real), 2.5 * 32 * 3),
+        "aten::_fft_c2r": (lambda: torch.fft.irfft(real[:, :5] + 1j), 2.5 * 32 * 3),
+        "aten::linalg_lu_factor": (lambda: torch.linalg.lu_factor(a), 2 * 2 * 72),
+        "aten::linalg_solve": (lambda: torch.linalg.solve(a, b), 2 * (2 * 72 + 2 * 36 * 3)),
+        "aten::linalg_inv": (lambda: torch.linalg.inv(a), 2 * 2 * 216),
+        "aten::linalg_cholesky": (lambda: torch.linalg.cholesky(a @ a.mT), 2 * 72),
+        "aten::linalg_solve_triangular": (lambda: torch.linalg.solve_triangular(a, b, upper=True), 2 * 36 * 3),
+    }
+    for name, (call, flops) in expected.items():
+        rows = {row.key: row for row in record(call).key_averages()}
+        assert rows[name].flops == flops, name
+
+
 def test_nothing_counts_twice():
     model = nn.Linear(16, 32)
     x = torch.randn(4, 16)

@@ -2,6 +2,7 @@
 /* What operators compute, against numbers worked out by hand. */
 #include <math.h>
 
+#include "format/dtypes.h"
 #include "format/layout.h"
 #include "model/flops/flops.h"
 #include "scratch.h"
@@ -169,6 +170,20 @@ static const struct example examples[] = {
     /* 5 boxes of 3 channels at 2 x 2 places, 2 x 2 samples of 4 taps each */
     { "torchvision::roi_align", "2,3,16,16;5,5;#;#;#;#",
       "[\"\", \"\", \"1.0\", \"2\", \"2\", \"2\"]", 0, 60 * (4 * 8 + 1) },
+    /* factorisations, equations, Fourier transforms */
+    { "aten::linalg_lu_factor_ex", "2,3,3;#;#", NULL, 2 * 9, 2 * 18 },
+    { "aten::linalg_lu_factor", "4,3;#", NULL, 13.5, 27 },
+    { "aten::linalg_det", "6,6", NULL, 72, 144 },
+    { "aten::linalg_cholesky_ex", "6,6;#;#", NULL, 36, 72 },
+    { "aten::linalg_inv_ex", "4,4;#", NULL, 64, 128 },
+    { "aten::linalg_qr", "5,3;-", NULL, 72, 144 },
+    { "aten::linalg_solve", "3,3;3,2;#", NULL, 9 + 18, 2 * 27 },
+    { "aten::cholesky_solve", "3,2;3,3;#", NULL, 18, 36 },
+    { "aten::linalg_solve_triangular", "3,3;3,2;#;#;#", NULL, 9, 18 },
+    { "aten::_fft_c2c", "4,8;-;#;#", "[\"\", \"[1]\", \"0\", \"True\"]", 0, 5 * 32 * 3 },
+    { "aten::_fft_c2c", "4,8;-;#;#", "[\"\", \"[0, 1]\", \"0\", \"True\"]", 0, 5 * 32 * 5 },
+    { "aten::_fft_r2c", "4,8;-;#;#", "[\"\", \"[-1]\", \"0\", \"True\"]", 0, 2.5 * 32 * 3 },
+    { "aten::_fft_c2r", "4,5;-;#;#", "[\"\", \"[1]\", \"0\", \"8\"]", 0, 2.5 * 32 * 3 },
 };
 
 /* The shapes of an example, as the reader has them. */
@@ -225,6 +240,59 @@ static void bytes_moved(void **state)
     assert_true(work.moved_bytes == 4 * (24 + 24 + 24));
     count("aten::conv2d", "4,2,9,8;6,2,3,3;6;-;-;-;#", CONV, SONDE_FLOPS_FULL, &work);
     assert_true(work.moved_bytes == 4 * (4 * 2 * 72 + 6 * 18 + 6 + 4 * 6 * 30));
+}
+
+/* Up to three tensors of 10 elements, or numbers (count 0) of a type; the bytes of all and the result. */
+struct typed {
+    const char *name;
+    uint8_t     types[3];
+    unsigned    numbers; /* the last ones are tensors without dims */
+    double      bytes;
+};
+
+static const struct typed typed_calls[] = {
+    { "aten::add", { SONDE_FLOAT16, SONDE_FLOAT16 }, 0, 10 * (2 + 2 + 2) },
+    { "aten::add", { SONDE_FLOAT16, SONDE_BFLOAT16 }, 0, 10 * (2 + 2 + 4) },
+    { "aten::add", { SONDE_UINT8, SONDE_INT8 }, 0, 10 * (1 + 1 + 2) },
+    { "aten::add", { SONDE_COMPLEX64, SONDE_FLOAT64 }, 0, 10 * (8 + 8 + 16) },
+    { "aten::add", { SONDE_FLOAT16, SONDE_FLOAT64 }, 1, 10 * (2 + 2) + 8 },
+    { "aten::add", { SONDE_INT32, SONDE_FLOAT64 }, 1, 10 * (4 + 4) + 8 },
+    { "aten::add", { SONDE_INT16, SONDE_INT64 }, 1, 10 * (2 + 2) + 8 },
+    { "aten::add", { SONDE_FLOAT64, SONDE_FLOAT64 }, 2, 8 + 8 + 8 },
+    { "aten::add_", { SONDE_FLOAT16, SONDE_FLOAT64 }, 0, 10 * (2 + 8 + 2) },
+    { "aten::eq", { SONDE_UINT64, SONDE_UINT64 }, 0, 10 * (8 + 8 + 1) },
+    { "aten::div", { SONDE_INT64, SONDE_INT64 }, 0, 10 * (8 + 8 + 4) },
+    { "aten::where", { SONDE_BOOL, SONDE_FLOAT64, SONDE_FLOAT64 }, 0, 10 * (1 + 8 + 8 + 8) },
+    { "aten::abs", { SONDE_COMPLEX128 }, 0, 10 * (16 + 8) },
+    { "aten::cumsum", { SONDE_BOOL }, 0, 10 * (1 + 8) },
+    { "aten::exp", { SONDE_UINT16 }, 0, 10 * (2 + 4) },
+    { "aten::relu", { SONDE_FLOAT8_E4M3FN }, 0, 10 * (1 + 1) },
+    { "aten::argsort", { SONDE_FLOAT32 }, 0, 10 * (4 + 8) },
+    { "aten::sort", { SONDE_UINT8 }, 0, 10 * (1 + 1 + 8) },
+};
+
+/* Torch's rules of promotion: what has dims first, numbers last. */
+static void bytes_by_type(void **state)
+{
+    static const int64_t dims[] = { 10 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof typed_calls / sizeof typed_calls[0]; i++) {
+        const struct typed   *t = &typed_calls[i];
+        struct sonde_argument items[3];
+        struct snd_call       call = { items, 0, { "", 0 } };
+        struct snd_work       work;
+        while (call.item_count < 3 && (call.item_count == 0 || t->types[call.item_count] != 0))
+            call.item_count++;
+        for (size_t k = 0; k < call.item_count; k++)
+            items[k] = (struct sonde_argument){ SND_SHAPE_TENSOR, t->types[k],
+                                                k + t->numbers < call.item_count, dims };
+        assert_int_equal(snd_flops_call((struct sonde_text){ t->name, strlen(t->name) },
+                                        SONDE_FLOPS_FULL, &call, &work),
+                         SND_FLOPS_FOUND);
+        if (work.moved_bytes != t->bytes)
+            fail_msg("%s, %zu: %g bytes, expected %g", t->name, i, work.moved_bytes, t->bytes);
+    }
 }
 
 /* What is missing is not guessed, what computes nothing is known to, the rest is not. */
@@ -450,6 +518,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formulas),
         cmocka_unit_test(bytes_moved),
+        cmocka_unit_test(bytes_by_type),
         cmocka_unit_test(answers),
         cmocka_unit_test(nonsense),
         cmocka_unit_test(names_are_given_once),

@@ -55,6 +55,13 @@ double snd_arg_dim(const struct sonde_argument *t, size_t from_end)
     return d > 0 ? (double)d : 0;
 }
 
+double snd_arg_size(const struct sonde_argument *t, double number)
+{
+    double at = number < 0 ? number + t->count : number;
+
+    return at >= 0 && at < t->count ? snd_arg_dim(t, t->count - 1 - (size_t)at) : 1;
+}
+
 /* "3", "True", "1.5"; false if it is not a number. */
 bool snd_arg_number(const struct snd_flops_call *c, size_t i, double *value)
 {

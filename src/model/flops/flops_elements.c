@@ -100,14 +100,6 @@ bool snd_work_reduce(const struct snd_flops_call *c, int a, int b, struct snd_fl
     return true;
 }
 
-/* The size of a dim, which may be counted from the end; 1: there is none such. */
-static double dim_at(const struct sonde_argument *x, double dim)
-{
-    double at = dim < 0 ? dim + x->count : dim;
-
-    return at >= 0 && at < x->count ? snd_arg_dim(x, x->count - 1 - (size_t)at) : 1;
-}
-
 /* Elements that are left of `x` once the dims of argument `at` are gone; without any, one. */
 static double count_left(const struct snd_flops_call *c, const struct sonde_argument *x, size_t at)
 {
@@ -117,9 +109,9 @@ static double count_left(const struct snd_flops_call *c, const struct sonde_argu
     if (count <= 0 && !snd_arg_number(c, at, &dim))
         return 1;
     for (int i = 0; i < count; i++)
-        gone *= dim_at(x, dims[i]);
+        gone *= snd_arg_size(x, dims[i]);
     if (count <= 0)
-        gone = dim_at(x, dim);
+        gone = snd_arg_size(x, dim);
     return gone > 0 ? snd_arg_numel(x) / gone : 0;
 }
 

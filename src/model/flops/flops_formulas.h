@@ -75,6 +75,8 @@ double                       snd_arg_product(const int64_t *dims, size_t count);
 double                       snd_arg_numel(const struct sonde_argument *t);
 /* From the end: 0 is the last. */
 double snd_arg_dim(const struct sonde_argument *t, size_t from_end);
+/* By its number, which may be counted from the end (-1: the last); 1: there is none such. */
+double snd_arg_size(const struct sonde_argument *t, double number);
 /* "3", "True", "1.5"; false if it is not a number. */
 bool snd_arg_number(const struct snd_flops_call *c, size_t i, double *value);
 bool snd_arg_is_true(const struct snd_flops_call *c, size_t i);
@@ -105,6 +107,13 @@ enum conv_kind {
     CONV_ONEDNN_Q, /* onednn::qconv_pointwise(x, scale, zero, w, w_scale, w_zero, bias, stride, padding, dilation, ..) */
 };
 
+enum factor_kind { FACTOR_LU, FACTOR_CHOLESKY, FACTOR_INVERSE, FACTOR_QR };
+enum fourier_kind {
+    FOURIER_COMPLEX,
+    FOURIER_OF_REAL, /* real numbers in, complex ones out: half of them, or all */
+    FOURIER_TO_REAL, /* the other way: argument 3 is the size of the last dim */
+};
+
 /* By the name in flops.def, with its two parameters. False: what it needs was not recorded. */
 #define SND_WORK(name) \
     bool snd_work_##name(const struct snd_flops_call *c, int a, int b, struct snd_flops_result *r)
@@ -117,6 +126,11 @@ SND_WORK(dot);
 SND_WORK(ger);
 SND_WORK(addbmm);
 SND_WORK(cdist);
+SND_WORK(factor);
+SND_WORK(solve);
+SND_WORK(solve_factored);
+SND_WORK(solve_triangle);
+SND_WORK(fourier);
 SND_WORK(conv);
 SND_WORK(conv_tbc);
 SND_WORK(attention);
