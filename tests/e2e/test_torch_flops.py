@@ -389,3 +389,32 @@ def test_bytes_moved_by_mixed_types():
             moved.add("mul_", x.clone(), y)
             moved.add("div", x, y)
     assert moved.check() > 500
+
+
+# ------------------------------------------------------------------------- packed weights
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.filterwarnings("ignore")
+def test_linear_layers_with_packed_weights(memory):
+    """Their width is not among the shapes: it is that of the result, which has room made for it."""
+    if "fbgemm" not in torch.backends.quantized.supported_engines:
+        pytest.skip("torch has no engine for quantized layers here")
+    floats = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8))
+    dynamic = torch.ao.quantization.quantize_dynamic(floats, {nn.Linear})
+    halves = torch.ao.quantization.quantize_dynamic(floats, {nn.Linear}, dtype=torch.float16)
+    static = torch.ao.nn.quantized.Linear(16, 32)
+    x = torch.randn(2, 4, 16)
+    quantized = torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)
+    with torch.no_grad(), sonde.profile(record_shapes=True, with_flops=True, profile_memory=memory) as prof:
+        dynamic(x), halves(x), static(quantized)
+    found = [(event.name, event.flops, event.macs, event.moved_bytes) for event in prof.events()
+             if event.name.startswith("quantized::")]
+    first, second = 8 * 16 * 32, 8 * 32 * 8
+    assert found == [
+        ("quantized::linear_dynamic", 2 * first, first, 4 * 8 * 16 + 16 * 32 + 4 * 8 * 32),
+        ("quantized::linear_dynamic", 2 * second, second, 4 * 8 * 32 + 32 * 8 + 4 * 8 * 8),
+        ("quantized::linear_dynamic_fp16", 2 * first, first, 4 * 8 * 16 + 2 * 16 * 32 + 4 * 8 * 32),
+        ("quantized::linear_dynamic_fp16", 2 * second, second, 4 * 8 * 32 + 2 * 32 * 8 + 4 * 8 * 8),
+        ("quantized::linear", 2 * first, first, 8 * 16 + 16 * 32 + 8 * 32)]
+    rows = {row.key: row for row in prof.key_averages()}
+    assert rows["quantized::linear_dynamic"].flops == 2 * (first + second)

@@ -424,6 +424,26 @@ static uint32_t find_answer(struct snd_flops *f, uint32_t process, uint32_t name
     return f->answer_count++;
 }
 
+bool snd_flops_from_child(struct snd_flops *f, uint32_t process, uint32_t name, uint32_t shapes,
+                          uint32_t child_arguments, struct snd_work *work)
+{
+    struct snd_flops_call   c, child = { .count = 0 };
+    struct snd_flops_result r = { 0 };
+
+    if (f->mode != SONDE_FLOPS_FULL || f->by_name[name]->work != snd_work_packed_linear ||
+        shapes == 0 || child_arguments == 0)
+        return false;
+    size_t count = sonde_trace_arguments(f->trace, process, shapes, f->items, ITEMS_MAX);
+    take_apart(&c,
+               &(struct snd_call){ f->items, count < ITEMS_MAX ? count : ITEMS_MAX, { "", 0 } });
+    split_arguments(&child, sonde_trace_string(f->trace, process, child_arguments));
+    r.dtype = first_type(&c);
+    if (!snd_packed_linear_from(&c, &child, f->by_name[name]->a, &r))
+        return false;
+    *work = (struct snd_work){ 2 * r.macs, r.macs, count_bytes(&c, f->by_name[name], false, &r) };
+    return isfinite(work->flops) && isfinite(work->moved_bytes);
+}
+
 bool snd_flops_has_formula(const struct snd_flops *f, uint32_t name)
 {
     return name < f->trace->names.count &&

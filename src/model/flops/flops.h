@@ -51,6 +51,13 @@ bool snd_flops_has_formula(const struct snd_flops *flops, uint32_t name);
 enum snd_flops_answer snd_flops_of(struct snd_flops *flops, uint32_t process, uint32_t name,
                                    uint32_t shapes, uint32_t arguments, struct snd_work *work);
 
+/*
+ * The same of an operator whose weights are packed, so that its shapes do not tell (SND_FLOPS_UNKNOWN): from the
+ * arguments of an operator inside it, if that one makes room for the result. False: it does not.
+ */
+bool snd_flops_from_child(struct snd_flops *flops, uint32_t process, uint32_t name, uint32_t shapes,
+                          uint32_t child_arguments, struct snd_work *work);
+
 /* Whether a name reads like an operator's ("aten::mm") rather than a person's or the engine's. */
 bool snd_flops_is_operator(struct sonde_text name);
 

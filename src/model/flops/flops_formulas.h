@@ -121,6 +121,7 @@ SND_WORK(mm);
 SND_WORK(matmul);
 SND_WORK(linear);
 SND_WORK(linear_backward);
+SND_WORK(packed_linear);
 SND_WORK(mv);
 SND_WORK(dot);
 SND_WORK(ger);
@@ -162,5 +163,12 @@ SND_WORK(resize);
 SND_WORK(roi);
 SND_WORK(none);
 #undef SND_WORK
+
+/*
+ * What packed_linear cannot know: from an operator inside it that makes room for the result, the sizes
+ * of which are among its first two arguments. False: they are not.
+ */
+bool snd_packed_linear_from(const struct snd_flops_call *c, const struct snd_flops_call *child,
+                            int weight_bytes, struct snd_flops_result *r);
 
 #endif

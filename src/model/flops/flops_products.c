@@ -56,6 +56,35 @@ bool snd_work_linear(const struct snd_flops_call *c, int a, int b, struct snd_fl
     return set_matmul(r, 1, k > 0 ? snd_arg_numel(x) / k : 0, n, k);
 }
 
+/* quantized::linear(x, packed weights, ..). a: bytes of a weight. Its output's width is not among its shapes. */
+bool snd_work_packed_linear(const struct snd_flops_call *c, int a, int b,
+                            struct snd_flops_result *r)
+{
+    (void)c, (void)a, (void)b, (void)r;
+    return false;
+}
+
+bool snd_packed_linear_from(const struct snd_flops_call *c, const struct snd_flops_call *child,
+                            int weight_bytes, struct snd_flops_result *r)
+{
+    const struct sonde_argument *x = snd_arg_tensor(c, 0);
+    double                       in = snd_arg_dim(x, 0), sizes[SND_NUMBERS_MAX];
+
+    if (!x || x->count == 0 || in <= 0)
+        return false;
+    for (size_t i = 0; i < 2; i++) {
+        int    count = snd_arg_numbers(child, i, sizes);
+        double rows = 1;
+        for (int k = 0; k + 1 < count; k++)
+            rows *= sizes[k];
+        if (count != (int)x->count || rows * in != snd_arg_numel(x) || sizes[count - 1] < 1)
+            continue;
+        r->own_bytes = in * sizes[count - 1] * weight_bytes;
+        return set_matmul(r, 1, rows, sizes[count - 1], in);
+    }
+    return false;
+}
+
 /* mkldnn's weights may be packed into blocks: the output's width is the bias's, or unknown. */
 bool snd_work_linear_backward(const struct snd_flops_call *c, int a, int b,
                               struct snd_flops_result *r)

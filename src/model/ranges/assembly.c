@@ -135,6 +135,8 @@ static void finish(struct snd_assembly *a, struct snd_lane *lane, struct snd_ope
         } else {
             add_to_parent(up, &r->range);
             lend_sequence(a, parent, r);
+            if (up->formula == SND_FLOPS_UNKNOWN)
+                snd_range_learn(a, lane, up, r->range.arguments);
         }
     }
     a->stats.ranges++;

@@ -156,8 +156,12 @@ static bool on_leaf(void *user, uint32_t thread, const struct snd_leaf *leaf)
     lane->begins++;
     a->begins++;
     a->stats.ranges++;
-    if (parent)
+    if (parent) {
         add_to_parent(&parent->range, leaf, known->flops);
+        if (parent->range.formula == SND_FLOPS_UNKNOWN)
+            snd_range_learn(a, lane, &parent->range,
+                            lane->from->tables.calls[leaf->id].record.arguments);
+    }
     a->consumer.leaf(a->consumer.user, lane, leaf, known, above, parent);
     return true;
 }

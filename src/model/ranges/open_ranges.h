@@ -45,6 +45,9 @@ static inline struct snd_lane *snd_lane_see(struct snd_assembly *a, uint32_t thr
  * descendants are part of it.
  */
 void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r);
+/* A range whose FLOPs are SND_FLOPS_UNKNOWN has a child with these arguments, which may tell. */
+void snd_range_learn(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r,
+                     uint32_t child_arguments);
 
 /* Opens a range inside the innermost one of the lane. NULL: it is too deep, or memory is out. */
 struct snd_open_range *snd_lane_open(struct snd_assembly *a, struct snd_lane *lane, int64_t ns,

@@ -129,6 +129,25 @@ void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t 
         a->consumer.attribute(a->consumer.user, lane, open, key);
 }
 
+/* Adds what a formula found to a range. */
+static void add_work(struct snd_range *r, const struct snd_work *work)
+{
+    r->formula = SND_FLOPS_FOUND;
+    r->flops = work->flops;
+    r->macs += work->macs;
+    r->moved_bytes += work->moved_bytes;
+}
+
+void snd_range_learn(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r,
+                     uint32_t child_arguments)
+{
+    struct snd_work work;
+
+    if (a->flops &&
+        snd_flops_from_child(a->flops, lane->process, r->name, r->shapes, child_arguments, &work))
+        add_work(r, &work);
+}
+
 void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct snd_range *r)
 {
     struct snd_work work;
@@ -149,9 +168,6 @@ void snd_range_judge(struct snd_assembly *a, const struct snd_lane *lane, struct
         return;
     r->formula = (uint8_t)snd_flops_of(a->flops, lane->process, r->name, r->shapes, r->arguments,
                                        &work);
-    if (r->formula != SND_FLOPS_FOUND)
-        return;
-    r->flops = work.flops;
-    r->macs += work.macs;
-    r->moved_bytes += work.moved_bytes;
+    if (r->formula == SND_FLOPS_FOUND)
+        add_work(r, &work);
 }
