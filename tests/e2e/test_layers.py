@@ -83,7 +83,50 @@ def test_options_are_called_as_those_of_sonde_model(call, tmp_path):
     assert [one["shape_in"] for one in new["profile_data"]] == [
         one["shape_in"] for one in old["profile_data"]] != []
     said = call(spec, "--input", "x=3x8x8", status=1)
-    assert "layers takes shapes without names" in said and said.count("\n") == 1
+    assert "the model takes no such input; it takes input" in said and said.count("\n") == 1
+
+
+TOKENS = """
+import torch
+from torch import nn
+
+class Tokens(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.known, self.more, self.head = nn.Embedding(50, 16), nn.Linear(4, 16), nn.Linear(16, 3)
+
+    def forward(self, ids, mask=None, extra=None):
+        x = self.known(ids)
+        x = x if mask is None else x * mask.unsqueeze(-1)
+        return self.head(x if extra is None else x + self.more(extra).unsqueeze(1))
+"""
+
+
+@pytest.mark.parametrize("text, first", [
+    ("ids=12:int64,extra=4", [("torch.int64", [12]), ("torch.float32", [4])]),
+    ("extra=4,ids=12:int32", [("torch.float32", [4]), ("torch.int32", [12])]),
+    ("12:int64;12:bool", [("torch.int64", [12]), ("torch.bool", [12])]),
+    ("12", [("torch.int64", [12])]),
+])
+def test_inputs_have_names_and_types(text, first, call, tmp_path):
+    (tmp_path / "net.py").write_text(TOKENS)
+    call(f"{tmp_path}/net.py:Tokens", "--input", text, "--batch", 2, "--whole", "--no-warmup", "-o", tmp_path / "r.yml")
+    rows = yaml.safe_load((tmp_path / "r.yml").read_text())["profile_data"]
+    assert list(zip(rows[0]["dtype_in"], rows[0]["shape_in"])) == first
+    assert rows[-1]["shape_out"] == [[12, 3]]
+    for before, after in zip(rows, rows[1:]):
+        assert before["shape_out"] == after["shape_in"]
+
+
+def test_inputs_from_python(tmp_path):
+    space = {}
+    exec(TOKENS, space)
+    given = {"ids": torch.zeros(3, 7, dtype=torch.int64), "mask": torch.ones(3, 7)}
+    sonde.layers(space["Tokens"](), given, results=tmp_path / "a.yml", warmup=False)
+    sonde.layers(space["Tokens"](), shape_input="ids=7:int64,mask=7", batch_size=3, results=tmp_path / "b.yml", warmup=False)
+    first, second = (yaml.safe_load((tmp_path / name).read_text()) for name in ("a.yml", "b.yml"))
+    assert first["batch_size"] == second["batch_size"] == 3
+    assert [one["shape_in"] for one in first["profile_data"]] == [one["shape_in"] for one in second["profile_data"]]
 
 
 def check_pipeedge(results):
@@ -655,6 +698,8 @@ def test_existing_results(breaking, tmp_path, call):
     (1, "expected integers >= 1", ["-m", TINY, "-s", "3,0,224"]),
     (1, "expected integers >= 1", ["-m", TINY, "-s", "3,x"]),
     (1, "the model has layers 1 to 48", ["-m", TINY, "-L", "49"]),
+    (1, "PipeEdge's models have their own inputs", ["-m", TINY, "-s", "x=3x224x224"]),
+    (1, "PipeEdge's models have their own inputs", ["-m", TINY, "-s", "3x224x224:float16"]),
     (1, "(SONDE_TRACEBACK=1 shows where)", ["torchvision:resnet18", "-s", "999999999,99999"]),
     (1, "No such file", ["-m", TINY, "-M", "/nowhere.npz"]),
     (2, "integers >= 1", ["-m", TINY, "-b", "0"]),

@@ -19,7 +19,6 @@ import sys
 IMAGE = (3, 224, 224)
 TOKENS = (128,)
 _DTYPES = ("float32", "float16", "bfloat16", "float64")
-_INPUT_DTYPES = (*_DTYPES, "int64", "int32", "int16", "int8", "uint8", "bool")
 # What torchvision's models of other things than pictures take, by the package they are in.
 _TORCHVISION_INPUTS = {"video": (3, 16, 112, 112), "optical_flow": None, "detection": None}
 
@@ -177,6 +176,22 @@ def _split(text):
     return [one.strip() for one in found]
 
 
+def _input_dtypes():
+    """The names of the types that a tensor of numbers can have: torch's, but for those in parts of bytes."""
+    import torch
+    return sorted({str(one).removeprefix("torch.") for one in vars(torch).values()
+                   if isinstance(one, torch.dtype) and (one.is_floating_point or one.is_complex or one is torch.bool
+                                                        or _is_integer(one))})
+
+
+def _is_integer(dtype):
+    import torch
+    try:
+        return torch.iinfo(dtype).bits >= 8
+    except TypeError:  # quantized, or bits
+        return False
+
+
 def parse_inputs(text):
     """"3x224x224", "3,224,224", "ids=128:int64,mask=128:bool". Without the batch."""
     inputs = []
@@ -191,9 +206,9 @@ def parse_inputs(text):
             raise SpecError(f"--input {text}: {one!r} is not a shape; expected integers >= 1 "
                             "without the batch, such as 3x224x224 or ids=128:int64; separate "
                             "several by ';' or ','")
-        if colon and dtype.removeprefix("torch.") not in _INPUT_DTYPES:
+        if colon and dtype.removeprefix("torch.") not in _input_dtypes():
             raise SpecError(f"--input {text}: {dtype!r} is not a type: the types are "
-                            f"{', '.join(_INPUT_DTYPES)}")
+                            f"{', '.join(_input_dtypes())}")
         inputs.append(Input(shape, name or None, dtype.removeprefix("torch.") or None))
     named = [one.name for one in inputs if one.name]
     if len(named) not in (0, len(inputs)):
@@ -274,15 +289,19 @@ def shape_source(spec, model):
 def make_inputs(model, inputs, batch, dtype, device="cpu"):
     """Random tensors, each with the batch before its shape; by name, where the inputs have names.
 
-    `inputs`: of Input, or shapes. Integers are token ids that the model knows.
+    `inputs`: of Input, or shapes. Integers are token ids that the model knows. Without a type: tokens if the model
+    looks some up and no other input is said to be integers, and masks of tokens.
     """
     import torch
     inputs = [one if isinstance(one, Input) else Input(tuple(one)) for one in inputs]
     generator = torch.Generator().manual_seed(0)
-    usual = torch.int64 if wants_tokens(model) else dtype
+    types = [one.dtype and getattr(torch, one.dtype) for one in inputs]
+    takes_tokens = wants_tokens(model)
+    has_tokens = any(one is not None and _is_integer(one) for one in types)
     made = []
     for number, one in enumerate(inputs):
-        wanted = getattr(torch, one.dtype) if one.dtype else usual
+        is_tokens = takes_tokens and (not has_tokens or "mask" in (one.name or ""))
+        wanted = types[number] or (torch.int64 if is_tokens else dtype)
         made.append(_fill(model, one.name or "", number == 0, (batch, *one.shape), wanted,
                           generator).to(device))
     if inputs and inputs[0].name:
@@ -294,7 +313,7 @@ def _fill(model, name, is_first, shape, dtype, generator):
     import torch
     if dtype == torch.bool or "mask" in name:
         return torch.ones(shape, dtype=dtype)
-    if dtype.is_floating_point:
+    if dtype.is_floating_point or dtype.is_complex:
         return torch.randn(shape, generator=generator).to(dtype)
     least = min(_vocabularies(model), default=2)
     most = _vocabulary(model) if is_first and _vocabularies(model) else least

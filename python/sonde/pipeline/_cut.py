@@ -33,8 +33,9 @@ class Layer:
 class Cut:
     """Layers of a model by number; `count` is how many the whole model has."""
 
-    def __init__(self, name, layers, count, model):
-        self.name, self.layers, self.count, self.model = name, layers, count, model
+    def __init__(self, name, layers, count, model, names=None):
+        """`names`: of the inputs, where the model is given them by name."""
+        self.name, self.layers, self.count, self.model, self.names = name, layers, count, model, names
         self._own_weights()
 
     def _own_weights(self):
@@ -50,6 +51,10 @@ class Cut:
         for number in range(first, last + 1):
             values = self.layers[number].run(*values)
         return values
+
+    def run_whole(self, values):
+        """The model as it is."""
+        return self.model(**dict(zip(self.names, values))) if self.names else self.model(*values)
 
     def dtype(self):
         """The parameters' type, in which the model computes."""
@@ -117,6 +122,15 @@ def find_units(model, cuts=()):
     return units
 
 
+def _check_names(model, names):
+    known = inspect.signature(model.forward).parameters
+    if any(one.kind is one.VAR_KEYWORD for one in known.values()):
+        return
+    for name in names:
+        if name not in known:
+            raise SpecError(f"--input {name}: the model takes no such input; it takes {', '.join(known)}")
+
+
 def _check_cuts(model, cuts):
     names = [name for name, _ in model.named_modules() if name]
     for cut in cuts:
@@ -125,11 +139,12 @@ def _check_cuts(model, cuts):
             raise SpecError(f"--cut {cut}: the model has no module of that name; it has {some}")
 
 
-def _wrapped(model, count):
+def _wrapped(model, count, given):
     """A module that takes `count` values and no options, so that only they are symbols."""
-    names = ", ".join(f"value{i}" for i in range(count))
-    space = {}
-    exec(f"def forward(self, {names}): return self.model({names})", space)  # fx reads its signature
+    names = [f"value{i}" for i in range(count)]
+    passed = [f"{name}={value}" for name, value in zip(given, names)] if given else names
+    space = {}  # fx reads the signature of what is made here
+    exec(f"def forward(self, {', '.join(names)}): return self.model({', '.join(passed)})", space)
     whole = type("Whole", (nn.Module,), {"forward": space["forward"]})()
     whole.model = model
     return whole.train(model.training)
@@ -157,9 +172,9 @@ def _quiet():
         logging.disable(before)
 
 
-def _trace(model, units, inputs, name):
+def _trace(model, units, inputs, name, names):
     """The graph and the module that it belongs to."""
-    whole = _wrapped(model, len(inputs))
+    whole = _wrapped(model, len(inputs), names)
     try:
         return _Tracer(units).trace(whole), whole
     except Exception as error:  # whatever the model's own code does with a symbol
@@ -261,11 +276,13 @@ def _alike(module):
     return "\n".join(lines), str(shapes)
 
 
-def cut_model(model, name, inputs, cuts=()):
+def cut_model(model, name, inputs, cuts=(), input_names=None):
     """`inputs` are the model's own: their number counts, and torch.export runs on them."""
+    if input_names:
+        _check_names(model, input_names)
     _check_cuts(model, cuts)
     units = find_units(model, cuts)
-    graph, root = _trace(model, units, inputs, name)
+    graph, root = _trace(model, units, inputs, name, input_names)
     starts = set(cuts) if cuts else set(units)
     places, names = _number_nodes(graph, starts, opening=bool(cuts))
     for cut in cuts:
@@ -277,7 +294,7 @@ def cut_model(model, name, inputs, cuts=()):
     for place in range(1, count + 1):
         module = _part(root, graph, places, place, borders[place - 1], borders[place])
         layers[place] = Layer(place, names[place - 1], module, alike=_alike(module))
-    return Cut(name, layers, count, model)
+    return Cut(name, layers, count, model, input_names)
 
 
 def leaves(values):

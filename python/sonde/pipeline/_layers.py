@@ -3,6 +3,7 @@
 
     >>> sonde.layers("google/vit-base-patch16-224", batch_size=8, iterations=10)
     >>> sonde.layers(my_model, batch_size=(1, 8), shape_input=[(3, 32, 32)], results="mine.yml")
+    >>> sonde.layers(my_model, batch_size=8, shape_input="ids=128:int64,mask=128:bool")
 
 Python builds the model and runs it (_profile.py, _cut.py, _run.py); the
 numbers and the file come from the C library, which reads them from the trace.
@@ -13,7 +14,7 @@ import tempfile
 import time
 
 from .._core import Error
-from ..model._spec import SpecError, parse_inputs
+from ..model._spec import Input, parse_inputs
 
 DEFAULT_MODEL = "google/vit-base-patch16-224"
 DEFAULT_RESULTS = "profiler_results.yml"
@@ -56,24 +57,26 @@ def layers(model=DEFAULT_MODEL, inputs=None, *, name=None, results=DEFAULT_RESUL
     `model` is one of PipeEdge's names, a SPEC (torchvision:NAME, package.module:callable,
     file.py:callable) or a module, which is run as it is: call its eval() before. The options are
     those of `sonde layers` (see its manual), which also measures RSS: that forks this process, so
-    here it is done only with rss=True or memory="rss". LayersError when a layer fails; what was
-    measured is in the file then. `progress` is called with a line of text now and then.
+    here it is done only with rss=True or memory="rss". `inputs`: a tensor, several, or a dict of them
+    by name; `shape_input` instead: shapes without the batch, or the text of --input. LayersError when a layer
+    fails; what was measured is in the file then. `progress` is called with a line of text now and then.
     """
     from ._profile import Options, Source, check
     from ..model._spec import SpecError, device_of
     sizes = [batch_size] if isinstance(batch_size, int) else list(batch_size)
     if inputs is not None:
-        inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-        sizes = [len(inputs[0])]
+        inputs = inputs if isinstance(inputs, dict) else (
+            tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,))
+        sizes = [_batch_of(inputs)]
     options = Options(
         inputs=inputs, weights=model_file and os.fspath(model_file), layer_start=layer_start,
-        layer_end=layer_end, shapes=[tuple(one) for one in shape_input] if shape_input else None,
-        batch_sizes=sizes, warmup=warmup, iterations=iterations,
+        layer_end=layer_end, shapes=None, batch_sizes=sizes, warmup=warmup, iterations=iterations,
         cut=tuple(filter(None, cut.split(",") if isinstance(cut, str) else cut or ())),
         paired=paired, memory=memory, rss=rss, repeat_once=repeat_once, resume=resume,
         backward=backward, whole=whole, tell=progress or (lambda text: None))
     made = Layers()
     try:
+        options.shapes = _shapes(shape_input)
         check(options)
         options.device = device_of(str(device or "cpu"))
         source = Source(model, name, options)
@@ -82,6 +85,19 @@ def layers(model=DEFAULT_MODEL, inputs=None, *, name=None, results=DEFAULT_RESUL
     except SpecError as error:
         raise LayersError(str(error), made.results) from error
     return made
+
+
+def _batch_of(inputs):
+    """The first dimension of the first tensor that has one; 1: none has."""
+    tensors = inputs.values() if isinstance(inputs, dict) else inputs
+    return next((len(one) for one in tensors if getattr(one, "ndim", 0) > 0), 1)
+
+
+def _shapes(given):
+    """Of Input: from the text of --input, or from shapes; None: the model's own."""
+    if isinstance(given, str):
+        return parse_inputs(given)
+    return [one if isinstance(one, Input) else Input(tuple(one)) for one in given] if given else None
 
 
 def _profile(source, batch, results, trace, options, made):
@@ -140,17 +156,6 @@ def _numbers(option, text):
         raise LayersError(f"--{option} {text}: expected comma-separated integers") from None
 
 
-def _shapes(text):
-    try:
-        inputs = parse_inputs(text)
-    except SpecError as error:
-        raise LayersError(str(error)) from None
-    if any(one.name or one.dtype for one in inputs):
-        raise LayersError(f"--input {text}: layers takes shapes without names and types, such as "
-                          "3x224x224; sonde model takes those")
-    return [one.shape for one in inputs]
-
-
 def _say(text):
     print(f"sonde: layers: {text}", file=sys.stderr)
 
@@ -177,7 +182,7 @@ def _run(given, progress):
     made = layers(given.spec or given.model_name or DEFAULT_MODEL, results=given.results_yml,
                   device=given.device, model_file=given.model_file, layer_start=given.layer_start,
                   layer_end=given.layer_end,
-                  shape_input=[shape for one in given.shape_input or () for shape in _shapes(one)],
+                  shape_input=";".join(given.shape_input or ()) or None,
                   batch_size=_numbers("batch", given.batch_size), warmup=given.warmup,
                   iterations=given.iterations, cut=given.cut, paired=given.paired,
                   memory=given.memory, rss=True, repeat_once=given.repeat_once, resume=given.resume,

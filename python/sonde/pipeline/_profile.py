@@ -7,6 +7,7 @@ import torch
 
 from .. import _core, _record, _recording
 from ..model._spec import SpecError, default_shapes, load, make_inputs
+from ..model._structures import move
 from . import _pipeedge_models as pipeedge, _run as run
 from ._cut import cut_model, cut_pipeedge
 from ._layers import LayersError
@@ -24,6 +25,9 @@ class Source:
         if isinstance(model, str) and model in pipeedge.SIZES:
             self.known, self.name = pipeedge.SIZES[model], model
             self.model, self.count = None, pipeedge.layer_count(model)
+            if isinstance(options.inputs, dict) or any(one.name or one.dtype for one in options.shapes or ()):
+                raise SpecError(f"{model}: PipeEdge's models have their own inputs; give shapes without names "
+                                "and types")
             if options.cut:
                 raise SpecError(f"{model}: PipeEdge's models have their own layers; "
                                 "--cut is for other models")
@@ -59,7 +63,7 @@ class Source:
         found = self.options.shapes or default_shapes(self.spec, self.model)
         if not found:
             raise SpecError(f"{self.name}: unknown input shape; give --input SHAPE without the "
-                            "batch, such as 3x224x224")
+                            "batch, such as 3x224x224 or ids=128:int64")
         return found
 
     def cut(self, first, last, batch):
@@ -67,21 +71,23 @@ class Source:
         options = self.options
         if self.known:
             tokens = self.known.tokens
-            if options.shapes:
-                pipeedge.check_shapes(self.known, options.layer_start, options.shapes,
-                                      options.paired)
-                tokens = options.shapes[0][0] if self.known.kind == "bert" else tokens
+            given = [one.shape for one in options.shapes or ()]
+            if given:
+                pipeedge.check_shapes(self.known, options.layer_start, given, options.paired)
+                tokens = given[0][0] if self.known.kind == "bert" else tokens
             shapes = pipeedge.shapes_before(self.known, first, tokens, options.paired)
             return (cut_pipeedge(self.name, first, last, options.paired, options.weights),
                     pipeedge.make_inputs(self.known, first, shapes, batch))
         if options.device.type != "cpu":
             self.model.to(options.device)  # before tracing: the graph may name the device of new tensors
         if options.inputs is not None:
-            inputs = tuple(_to(one, options.device) for one in options.inputs)
+            inputs = move(options.inputs, options.device)
         else:
             inputs = make_inputs(self.model, self.shapes(), batch, _dtype_of(self.model),
                                  options.device)
-        return cut_model(self.model, self.name, inputs, options.cut), inputs
+        names = list(inputs) if isinstance(inputs, dict) else None
+        inputs = tuple(inputs.values()) if names else inputs
+        return cut_model(self.model, self.name, inputs, options.cut, names), inputs
 
 
 def _to(value, device):
@@ -290,7 +296,7 @@ class Profile:
         if runner.first == 1 and runner.last == runner.cut.count:
             values = runner.inputs()
             _record.begin(_record.NAMES["LAYERS_MODEL"])
-            runner.cut.model(*values)
+            runner.cut.run_whole(values)
             if runner.device.type == "cuda":
                 torch.cuda.synchronize(runner.device)
             _record.end()

@@ -31,7 +31,8 @@ static const struct snd_option options[] = {
     { 'L', "layer-end", "N", "the last layer to measure (the model's last)", SND_OPTION_NUMBER,
       AT(last), 1 },
     { 's', "input", "SHAPE",
-      "input shape without the batch: 3x224x224; several: separated by ';', or repeat the option "
+      "input shape without the batch: 3x224x224; with a name, a type: ids=128:int64; several: "
+      "separated by ';', or repeat the option "
       "(default: the model's)",
       SND_OPTION_TEXT, AT(shape), 0 },
     { 0, "shape-input", "SHAPE", "the same as --input", SND_OPTION_TEXT, AT(shape), 0 },
