@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -575,3 +576,42 @@ def test_a_python_without_torch_says_so(tmp_path):
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (f"sonde: model: {launcher} has no torch: pip install torch there, or name "
                            "another Python with SONDE_PYTHON_EXE\n")
+
+
+# ---------------------------------------------------------------- which dimension is the batch
+
+class OfGraph(torch.nn.Module):
+    """Nodes, and edges between them: one of the nodes alone has no such edges."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 4)
+
+    def forward(self, nodes, edges):
+        made = self.layer(nodes)
+        return torch.zeros_like(made).index_add_(0, edges[1], made[edges[0]])
+
+
+@pytest.mark.parametrize("model, sample, options, sizes", [
+    (OfGraph(), (torch.randn(34, 8), torch.tensor([[0, 33], [33, 0]])), {}, {1: "34x8 float32, 2x2 int64"}),
+    (torch.nn.Conv2d(3, 4, 3), torch.randn(3, 9, 9), {}, {1: "3x9x9 float32"}),
+    (torch.nn.Conv2d(3, 4, 3), torch.randn(2, 3, 9, 9), {}, {1: "1x3x9x9 float32", 2: "2x3x9x9 float32"}),
+    (torch.nn.LSTM(8, 4), torch.randn(20, 5, 8), {}, {1: "20x1x8 float32", 5: "20x5x8 float32"}),
+    (torch.nn.LSTM(8, 4), torch.randn(20, 8), {}, {1: "20x8 float32"}),
+    (torch.nn.Linear(8, 4), torch.randn(20, 5, 8), {"batch_dim": None}, {1: "20x5x8 float32"}),
+    (torch.nn.Linear(8, 4), torch.randn(20, 5, 8), {"batch_dim": 1, "batch_sizes": [2]}, {2: "20x2x8 float32"}),
+], ids=["graph", "picture", "pictures", "recurrent", "one-sequence", "as-it-is", "second"])
+def test_the_batch_is_found(model, sample, options, sizes):
+    result = sonde.benchmark(model, sample, 1, passes=1, measure_peak=False, **options)
+    assert list(result["timing"]) == [f"batch_size_{size}" for size in sizes]
+    assert result["input"] == {"source": "given", **{f"batch_size_{size}": said for size, said in sizes.items()}}
+
+
+@pytest.mark.parametrize("options, said", [
+    ({"batch_dim": -1}, "batch_dim must be an integer >= 0, or None, got -1"),
+    ({"batch_dim": 4}, "no tensor with a dimension 4; batch_dim=None measures it as it is"),
+    ({"batch_dim": None, "batch_sizes": [2]}, "batch_sizes [2], but the sample has no batch"),
+])
+def test_a_batch_that_is_not_there(options, said):
+    with pytest.raises(ValueError, match="sonde.benchmark: .*" + re.escape(said)):
+        sonde.benchmark(torch.nn.Linear(8, 4), torch.randn(2, 8), 1, **options)

@@ -19,7 +19,7 @@ import tempfile
 from .. import _scratch
 from ._bench import Bench, ModelError
 from .._core import Trace
-from ._structures import tensors_of
+from ._structures import move, tensors_of
 
 _EXPORTS = {".yml": "benchmark", ".yaml": "benchmark", ".json": "benchmark-json"}
 
@@ -147,47 +147,91 @@ def _evaluating(model):
             module.training = was_training
 
 
-def _batch_of(sample):
-    first = next((one for one in tensors_of(sample) if one.dim() > 0), None)
-    if first is None:
-        raise ValueError("sonde.benchmark: the sample has no tensor with a batch; "
-                         "give batch_size=N")
-    return first.shape[0]
+def _batch_of(sample, dim=0):
+    """The size of that dimension of the first tensor that has it; None: none has."""
+    return next((one.shape[dim] for one in tensors_of(sample) if one.dim() > dim), None)
 
 
-def _with_batch(sample, batch, size):
+def _with_batch(sample, batch, size, dim=0):
     """The same with another batch size: its rows, repeated."""
     import torch
     if isinstance(sample, torch.Tensor):
-        if sample.dim() == 0 or sample.shape[0] != batch:
+        if sample.dim() <= dim or sample.shape[dim] != batch:
             return sample
         rows = torch.arange(size) % batch
-        return sample[rows.to(sample.device)]
+        return sample.index_select(dim, rows.to(sample.device))
     if isinstance(sample, dict):
-        return {key: _with_batch(one, batch, size) for key, one in sample.items()}
+        return {key: _with_batch(one, batch, size, dim) for key, one in sample.items()}
     if isinstance(sample, (tuple, list)):
-        return tuple(_with_batch(one, batch, size) for one in sample)
+        return tuple(_with_batch(one, batch, size, dim) for one in sample)
     return sample
 
 
-def benchmark(model, sample, num_runs=100, *, batch_size=None, batch_sizes=None, warmup=None,
+def _find_batch_dim(model, sample, is_certain, device):
+    """Which dimension is the batch: as the model says, or the first. None: there is none.
+
+    Without certainty the model runs once with a batch of 1: with one of a graph's nodes, or of a picture's
+    channels, it fails, or does not return one.
+    """
+    import torch
+    if getattr(model, "batch_first", None) is False:  # torch's recurrent networks, attention, transformers
+        return 1 if any(one.dim() > 2 for one in tensors_of(sample)) else None
+    batch = _batch_of(sample)
+    if is_certain:
+        return 0
+    if not batch or batch == 1:
+        return 0 if batch else None
+    with torch.no_grad():
+        whole = _outputs(model, sample, device)  # if this fails, the benchmark says why
+        if whole is None:
+            return 0
+        other = _outputs(model, _with_batch(sample, batch, 1), device)
+    follows = other is not None and len(whole) == len(other) and all(
+        one.dim() == two.dim() and (one.dim() == 0 or one.shape[0] != batch or two.shape[0] == 1)
+        for one, two in zip(whole, other))
+    return 0 if follows else None
+
+
+def _outputs(model, sample, device):
+    """The tensors that a run returns; None: it fails."""
+    inputs = move(sample if isinstance(sample, (tuple, list, dict)) else (sample,), device)
+    try:
+        return tensors_of(model(**inputs) if isinstance(inputs, dict) else model(*inputs))
+    except Exception:  # the model's own, whatever it is
+        return None
+
+
+def benchmark(model, sample, num_runs=100, *, batch_size=None, batch_sizes=None, batch_dim="auto", warmup=None,
               passes=3, backward=False, device=None, measure_peak=True, print_fn=None):
     """Latency, throughput, FLOPs and memory of `model` at batch size 1 and at that of `sample`.
 
     `sample`: a tensor, a tuple of them, or a dict for keyword arguments. `batch_sizes` gives other
-    sizes than those two. The model is not changed: mode, gradients and device stay as they are.
+    sizes than those two. `batch_dim` is the sample's dimension that is the batch; None: it has none, and is
+    measured as it is, as batch size 1. Without it: the first, unless the model does not run with another size
+    of it; the second of torch's modules that say `batch_first=False`. The model is not changed: mode, gradients
+    and device stay as they are.
     """
-    batch = batch_size or _batch_of(sample)
+    if batch_dim not in ("auto", None) and (not isinstance(batch_dim, int) or batch_dim < 0):
+        raise ValueError(f"sonde.benchmark: batch_dim must be an integer >= 0, or None, got {batch_dim!r}")
+    result = Benchmark()
+    bench = Bench(model, result._folder, device=device, say=print_fn)
+    if batch_dim == "auto":
+        with _evaluating(model):
+            batch_dim = _find_batch_dim(model, sample, batch_size or batch_sizes is not None, bench.device)
+    batch = batch_size or (1 if batch_dim is None else _batch_of(sample, batch_dim))
+    if batch is None:
+        raise ValueError(f"sonde.benchmark: the sample has no tensor with a dimension {batch_dim}; "
+                         "batch_dim=None measures it as it is")
     sizes = sorted(set(batch_sizes if batch_sizes is not None else (1, batch)))
+    if batch_dim is None and sizes != [1]:
+        raise ValueError(f"sonde.benchmark: batch_sizes {sizes}, but the sample has no batch")
     if not sizes or any(not isinstance(one, int) or one < 1 for one in sizes):
         raise ValueError(f"sonde.benchmark: batch sizes must be integers >= 1, got {sizes}")
     if num_runs < 1:
         raise ValueError(f"sonde.benchmark: num_runs must be >= 1, got {num_runs}")
-    result = Benchmark()
-    bench = Bench(model, result._folder, device=device, say=print_fn)
     with _evaluating(model):
         for size in sizes:
-            inputs = sample if size == batch else _with_batch(sample, batch, size)
+            inputs = sample if size == batch else _with_batch(sample, batch, size, batch_dim)
             bench.measure(size, inputs, runs=num_runs, passes=passes, backward=backward,
                           warmup=max(1, num_runs // 10) if warmup is None else warmup)
         if measure_peak:
@@ -207,7 +251,7 @@ def graph(model, inputs, *, num_runs=20, warmup=3, passes=1, device=None):
     result = Graph()
     bench = Bench(model, result._folder, device=device)
     with _evaluating(model):
-        batch = _batch_of(inputs)
+        batch = _batch_of(inputs) or 1
         bench.measure(batch, inputs, runs=0, passes=0)
         reason = bench.measure_graph(batch, inputs, warmup=warmup, runs=num_runs, passes=passes)
     if reason:
@@ -220,5 +264,5 @@ def summary(model, inputs, *, backward=False, passes=1, device=None):
     result = Summary()
     bench = Bench(model, result._folder, device=device)
     with _evaluating(model):
-        bench.measure(_batch_of(inputs), inputs, runs=0, passes=passes, backward=backward)
+        bench.measure(_batch_of(inputs) or 1, inputs, runs=0, passes=passes, backward=backward)
     return result
