@@ -196,7 +196,7 @@ def test_generators_are_one_call(options):
         assert got[name]["calls"] + got[name]["resumptions"] + closed == expected[name]
 
 
-@pytest.mark.parametrize("options", [{}, {"c_functions": False}])
+@pytest.mark.parametrize("options", [{}, {"c_functions": False}, {"mode": "trace"}])
 def test_awaiting_is_told_apart(options):
     got = record(calls.coroutines, **options)
     assert got["leaf"]["calls"] == 3
@@ -207,7 +207,7 @@ def test_awaiting_is_told_apart(options):
     assert got["stream"]["calls"] + got["stream"]["resumptions"] >= 4
 
 
-@pytest.mark.parametrize("options", [{}, {"c_functions": False}])
+@pytest.mark.parametrize("options", [{}, {"c_functions": False}, {"mode": "trace"}])
 def test_an_async_generator_awaits(options):
     """Between its own `yield` and the next request it awaits nothing."""
     got = record(calls.ticking, **options)

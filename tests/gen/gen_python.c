@@ -128,6 +128,8 @@ static void python_call(struct synth *s, uint32_t t, uint64_t ns, uint32_t frame
 {
     synth_begin(s, t, ns, synth_string(s, name), 0);
     synth_attr(s, t, SND_ATTR_FRAME, frame | (uint64_t)resumed << 32);
+    if (resumed)
+        synth_attr(s, t, SND_ATTR_AWAITED, 7000);
 }
 
 static uint64_t python_fib(struct synth *s, uint32_t t, uint64_t ns, uint32_t frame, unsigned n)

@@ -115,6 +115,7 @@ static void threads_resumptions_and_operators(void **state)
     begin_call(s, t, 20, g, false);
     synth_end(s, t, 30);
     begin_call(s, t, 40, g, true);
+    synth_attr(s, t, SND_ATTR_AWAITED, 700);
     synth_end(s, t, 45);
     synth_end(s, t, 50);
     synth_end(s, u, 55);
@@ -131,6 +132,7 @@ static void threads_resumptions_and_operators(void **state)
     row = find(f, "g", NULL);
     assert_int_equal(row->calls, 1);
     assert_int_equal(row->resumptions, 1);
+    assert_int_equal(row->awaiting_ns, 700);
     assert_int_equal(row->total_ns, 15);
     assert_int_equal(find_call(f, "a", "g")->calls, 1);
     sonde_functions_free(f);

@@ -144,6 +144,10 @@ static void on_close(void *user, struct snd_lane *lane, struct snd_open_range *r
     if (place > 0)
         t->open[place - 1].inner_ns = snd_add(t->open[place - 1].inner_ns, range->range.total_ns);
     add_call(r->f, &call, range->range.total_ns);
+    struct sonde_function *row = &r->f->rows[call.function];
+    row->awaiting_ns = snd_add(row->awaiting_ns,
+                               snd_scale_ticks(&r->f->trace->processes[lane->process].scale,
+                                               range->range.awaited));
 }
 
 static enum sonde_status read_ranges(struct reading *r, struct sonde_error *err)

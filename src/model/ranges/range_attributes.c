@@ -82,6 +82,9 @@ void snd_range_attribute(struct snd_assembly *a, struct snd_lane *lane, struct s
         r->frame = value;
         r->scope = SONDE_SCOPE_PYTHON;
         break;
+    case SND_ATTR_AWAITED:
+        r->awaited = value;
+        break;
     case SND_ATTR_ASYNC:
         r->is_async = value != 0;
         break;

@@ -67,6 +67,8 @@ void snd_calls_resume(struct snd_calls_thread *t, const void *key)
         return;
     if (t->epoch != sonde_epoch())
         snd_calls_renew_(t);
+    if (snd_calls.mode == SND_CALLS_RANGES && sonde_epoch() != 0)
+        sonde_attr(SONDE_ATTR_AWAITED, sonde_clock() - suspended.since[place]);
     struct snd_calls_entry *entry = &t->stack[t->depth];
     if (entry->edge && entry->start > suspended.since[place])
         entry->edge->words[SND_CALLS_AWAITING_TICKS] += entry->start - suspended.since[place];
