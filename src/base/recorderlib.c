@@ -103,6 +103,7 @@ enum sonde_status snd_recorder_load(const struct snd_recorder_symbol *wanted, si
     };
 
     unsetenv("SONDE_TRACE");
+    unsetenv("SONDE_TRACE_OTHERS");
     void *library = open_library();
     if (!library)
         return snd_fail(err, SONDE_E_UNSUPPORTED,

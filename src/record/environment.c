@@ -18,6 +18,11 @@ uint32_t snd_environment_number(const char *name, uint32_t given)
     return *end == '\0' && value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
 }
 
+const char *snd_environment_others(void)
+{
+    return secure_getenv("SONDE_TRACE_OTHERS");
+}
+
 bool snd_environment_is_heap(void)
 {
     const char *probes = secure_getenv("SONDE_PROBES");

@@ -11,6 +11,9 @@
 
 #include "record/state.h"
 
+/* Where a process records that may not write to the place of the others; NULL: nowhere. */
+const char *snd_environment_others(void);
+
 /* `given`, unless that is UINT32_MAX (unknown): then the number that the variable holds, if any. */
 uint32_t snd_environment_number(const char *name, uint32_t given);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/session.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -269,12 +270,25 @@ enum sonde_status sonde_stop(struct sonde_error *err)
     return status;
 }
 
+/* A program that has changed its user and executed this one may not write where it could. */
+static enum sonde_status start_from_run(struct sonde_options options, struct sonde_error *err)
+{
+    enum sonde_status status = sonde_start(&options, err);
+    bool              may_not = err->os_error == EACCES || err->os_error == EPERM;
+
+    options.path = snd_environment_others();
+    if (status == SONDE_OK || !may_not || !options.path)
+        return status;
+    struct sonde_error again;
+    return sonde_start(&options, &again) == SONDE_OK ? SONDE_OK : status;
+}
+
 void snd_session_from_run(const struct sonde_options *options)
 {
-    struct sonde_error err;
+    struct sonde_error err = { .os_error = 0 };
 
     snd_rec.is_alone = snd_environment_is_heap();
-    if (sonde_start(options, &err) == SONDE_OK)
+    if (start_from_run(*options, &err) == SONDE_OK)
         snd_rec.from_run = true;
     else
         snd_say("%s; the program runs unrecorded", err.message);

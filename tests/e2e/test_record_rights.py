@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python programs that give up rights, or change their root, and then fork: as servers do."""
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -54,3 +56,38 @@ def test_a_child_behind_another_root_is_recorded(tmp_path):
     said, ledger, calls = record(tmp_path, "chroot")
     assert "cannot create" not in said and "lost_children" not in ledger
     assert calls == 2
+
+
+ALLOCATES = """\
+#include <stdlib.h>
+int main(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        void *volatile kept = malloc(1000);
+        (void)kept;
+    }
+    return 0;
+}
+"""
+
+
+def test_a_program_of_another_user_is_recorded(monkeypatch):
+    """Root's program becomes another user and executes the next, which may not write into root's folder."""
+    if not shutil.which("setpriv"):
+        pytest.skip("no setpriv to become another user with")
+    folder = tempfile.mkdtemp()
+    try:
+        os.chmod(folder, 0o755)
+        monkeypatch.chdir(folder)
+        with open("allocates.c", "w", encoding="utf-8") as file:
+            file.write(ALLOCATES)
+        subprocess.run(["cc", "-O0", "allocates.c", "-o", "allocates"], check=True)
+        done = subprocess.run([SONDE, "run", "--heap", "-o", "x.sonde", "--", "setpriv", "--reuid=65534", "--regid=65534",
+                               "--clear-groups", f"{folder}/allocates"], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0 and "unrecorded" not in done.stderr, done.stderr
+        rows = read_json("report", "x.sonde", "--view", "heap", "--json")["rows"]
+        ours = [row for row in rows if "main" in row["stack"][0]]
+        assert sum(row["allocations"] for row in ours) == 1000 and sum(row["bytes"] for row in ours) == 1_000_000, rows[:3]
+        assert sorted(os.listdir("x.sonde"))[0][0] != "." and os.stat("x.sonde").st_mode & 0o777 == 0o700
+    finally:
+        shutil.rmtree(folder)

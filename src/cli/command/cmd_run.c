@@ -26,6 +26,7 @@
 #include "cli/run/run_finish.h"
 #include "cli/run/run_folder.h"
 #include "cli/run/run_name.h"
+#include "cli/run/run_others.h"
 
 #define AT(member) offsetof(struct snd_run_args, member)
 #define SHOWN(member) AT(after.shown.member)
@@ -98,12 +99,13 @@ static void measure_roof(char text[SONDE_ROOF_TEXT])
 }
 
 /* What the recorder reads when the program loads it. */
-static void set_environment(const struct snd_run_args *args, const char *folder)
+static void set_environment(const struct snd_run_args *args, const struct snd_run_folder *folder)
 {
     char size[32], roof[SONDE_ROOF_TEXT] = "";
 
     snprintf(size, sizeof size, "%llu", (unsigned long long)args->max_size);
-    setenv("SONDE_TRACE", folder, 1);
+    setenv("SONDE_TRACE", folder->full.bytes, 1);
+    set_or_clear("SONDE_TRACE_OTHERS", folder->others_name[0] ? folder->others.bytes : NULL);
     set_or_clear("SONDE_MAX_BYTES", args->max_size ? size : NULL);
     set_or_clear("SONDE_LIMIT", args->keep_last ? "keep-last" : NULL);
     set_or_clear("SONDE_SCHEDULE", args->schedule);
@@ -192,7 +194,8 @@ static int run_program(struct snd_run_args *args, struct snd_run_folder *folder,
         return snd_failure("run: cannot record allocations of %s", err.message);
     if (outer)
         snd_run_folder_note_inner(outer, folder->full.bytes);
-    set_environment(args, folder->full.bytes);
+    snd_run_others_make(folder);
+    set_environment(args, folder);
     int status = snd_run_probes_set(&args->probes);
     if (status >= 0)
         return status;

@@ -16,6 +16,7 @@
 
 #include "cli/commands.h"
 #include "cli/process/living.h"
+#include "cli/run/run_others.h"
 #include "format/layout.h"
 
 #ifndef RENAME_EXCHANGE
@@ -217,10 +218,12 @@ void snd_run_folder_release(struct snd_run_folder *f)
     sonde_buffer_release(&f->path);
     sonde_buffer_release(&f->full);
     sonde_buffer_release(&f->aside);
+    sonde_buffer_release(&f->others);
 }
 
 void snd_run_folder_undo(struct snd_run_folder *f)
 {
+    snd_run_others_collect(f);
     rmdir(f->path.bytes);
     put_back(f);
 }
@@ -332,6 +335,7 @@ void snd_run_folder_settle(struct snd_run_folder *f)
     char name[NAME_MAX + 1] = "";
 
     f->living = snd_living_wait(f->full.bytes);
+    snd_run_others_collect(f);
     f->files = count_files(f, name, "");
     f->moved = !is_at(f->fd, f->path.bytes);
     if (f->moved) { /* the name is free again */

@@ -20,6 +20,8 @@ struct snd_run_folder {
     struct sonde_buffer path;   /* as the user sees it; owned, as is the next */
     struct sonde_buffer full;   /* absolute, with a slash at its end: SONDE_TRACE */
     struct sonde_buffer aside;  /* where an older trace waits until there is a newer one */
+    struct sonde_buffer others; /* run_others.h: absolute, with a slash; empty: there is none */
+    char                others_name[48];
     int                 fd;     /* the folder, locked */
     size_t              files;  /* this and the rest: set by _settle */
     size_t              living; /* processes that may still write: then it stays a folder */

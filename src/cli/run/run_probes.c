@@ -356,6 +356,7 @@ int snd_run_probes_set(const struct snd_run_probes *chosen)
 void snd_run_probes_clear(void)
 {
     unsetenv("SONDE_TRACE");
+    unsetenv("SONDE_TRACE_OTHERS");
     unsetenv("SONDE_PROBES");
     unsetenv(STARTS);
     clear_libraries();
