@@ -163,7 +163,9 @@ uint64_t snd_chunk_void(const struct snd_chunk_header *map, uint64_t size, uint6
         if ((at + length) * 8 <= cut)
             last = at + length;
         else
-            lost += at + length <= size / 8 ? snd_event_weight(words + at) : 1;
+            lost += at + length > size / 8                    ? 1
+                    : SND_EVENT_KIND(words[at]) == SND_EV_GAP ? 0 /* what it states is counted */
+                                                              : snd_event_weight(words + at);
         at += length;
     }
     if (end)
