@@ -194,7 +194,8 @@ static int run_program(struct snd_run_args *args, struct snd_run_folder *folder,
         return snd_failure("run: cannot record allocations of %s", err.message);
     if (outer)
         snd_run_folder_note_inner(outer, folder->full.bytes);
-    snd_run_others_make(folder);
+    if (args->probes.heap)
+        snd_run_others_make(folder);
     set_environment(args, folder);
     int status = snd_run_probes_set(&args->probes);
     if (status >= 0)
