@@ -146,12 +146,10 @@ size_t snd_stack_walk(const struct snd_mappings *mappings, struct snd_mapped_fil
         uint64_t                     address = m ? snd_mapped_address(file, m, at) : at;
         const struct snd_unwind_row *row = m ? snd_mapped_row(file, address) : NULL;
         frames[count++] = (struct snd_walked_frame){ m ? m->file : UINT32_MAX, address };
-        if (m && !row && snd_mapped_is_start(file, address)) {
-            *end = SND_WALK_WHOLE; /* nobody called it, though no table says so: the loader's */
-            return count;
-        }
         goes_on = row ? step_by_row(&w, row, &pc, count == 1, end) : step_by_pointer(&w, &pc, end);
         is_call = !(row && row->is_signal);
+        if (!goes_on && m && !row && snd_mapped_is_start(file, address))
+            *end = SND_WALK_WHOLE; /* nobody called it, though no table says so: the loader's */
     }
     if (w.is_cut && *end == SND_WALK_LOST)
         *end = SND_WALK_CUT;
