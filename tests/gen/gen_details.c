@@ -113,3 +113,50 @@ void make_op_details(const char *path, uint64_t n)
     synth_free(s, t, 4300, CPU, 0x9000, 48); /* allocated before */
     synth_close(s, true);
 }
+
+/* ----------------------------------------------------- one thing that does not nest, by itself */
+
+/*
+ * A range in which another begins. n 1: the first ends before it; 2: by another thread; 3: it waits for work done elsewhere; 4: it
+ * runs backward what another ran forward; 5 and 6: as 3 and 4, of calls; 7: it is a call of a GPU's API.
+ */
+void make_crossing(const char *path, uint64_t n)
+{
+    struct synth                *s = synth_new(path, NULL);
+    uint32_t                     t = synth_thread(s, "main", 0), u = synth_thread(s, "other", 0);
+    uint32_t                     outer = synth_string(s, "outer"), inner = synth_string(s, "inner");
+    uint32_t                     forward = synth_string(s, "forward");
+    const struct snd_call_record call = { .name = outer,
+                                          .flags = n == 5 ? SND_CALL_ASYNC : 0,
+                                          .fwd_thread = n == 6 };
+
+    synth_begin(s, u, 500, forward, 0);
+    if (n == 4 || n == 6)
+        synth_attr(s, u, SND_ATTR_SEQUENCE, 3);
+    synth_end(s, u, 900);
+    if (n == 5 || n == 6) {
+        synth_call_range(s, t, 1000, synth_call(s, &call), 3000);
+    } else {
+        synth_begin(s, t, 1000, outer, 0);
+        if (n == 2)
+            synth_attr(s, t, SND_ATTR_KEY, 77);
+        if (n == 3)
+            synth_attr(s, t, SND_ATTR_ASYNC, 1);
+        if (n == 4) {
+            synth_attr(s, t, SND_ATTR_SCOPE, SND_SCOPE_BACKWARD + 1);
+            synth_attr(s, t, SND_ATTR_SEQUENCE, 3);
+            synth_attr(s, t, SND_ATTR_FWD_THREAD, 2);
+        }
+        if (n == 7)
+            synth_attr(s, t, SND_ATTR_API, (uint64_t)211 << 32 | 5);
+        synth_begin(s, t, 2000, inner, 0);
+        if (n == 1)
+            synth_end_at(s, t, 3000, 1);
+        else if (n == 2)
+            synth_end_key(s, u, 3000, 77);
+        synth_end(s, t, 4000);
+        if (n != 1 && n != 2)
+            synth_end(s, t, 5000);
+    }
+    synth_close(s, true);
+}
