@@ -61,7 +61,7 @@ void make_calls(const char *path, uint64_t n)
  */
 void make_op_details(const char *path, uint64_t n)
 {
-    static const char arguments[] = "[\"\", \"[1, 2]\", \"0.5\", \"True\"]";
+    static const char arguments[] = "[\"\", \"a \\\"[b\", \"0.5\", \"[1, 2]\"]";
     static const char keywords[] = "{\"alpha\": 2, \"name\": \"a \\\"b\\\"\"}";
     struct synth     *s = synth_new(path, NULL);
     uint32_t          t = synth_thread(s, "main", 0);
@@ -157,6 +157,25 @@ void make_crossing(const char *path, uint64_t n)
         synth_end(s, t, 4000);
         if (n != 1 && n != 2)
             synth_end(s, t, 5000);
+    }
+    synth_close(s, true);
+}
+
+/* --------------------------------------------------------------------- room for a name, and less */
+
+/* Ranges each a little longer than the one before: a picture has room for more and more of their names. */
+void make_widths(const char *path, uint64_t n)
+{
+    static const char *const names[] = { "letters", "scope::of::name",
+                                         "\xc3\xa9\xc3\xa8\xe6\x97\xa5\xe6\x9c\xac", "ab" };
+    struct synth            *s = synth_new(path, NULL);
+    uint32_t                 t = synth_thread(s, "main", 0);
+    uint64_t                 ns = 1000;
+
+    (void)n;
+    for (uint32_t i = 0; i < 60; i++) {
+        synth_span(s, t, ns, synth_string(s, names[i % 4]), 100 + i * 40);
+        ns += 100 + i * 40;
     }
     synth_close(s, true);
 }
