@@ -349,7 +349,8 @@ bool snd_code_offset(const struct snd_codes *codes, const struct snd_code *code,
         if (find_in_copies(code, instr, offset))
             return true;
         read_copies(codes, code);
-        return find_in_copies(code, instr, offset);
+        if (find_in_copies(code, instr, offset))
+            return true;
     }
     int64_t at = (int64_t)(instr - code->address - l->code_first_instr);
     *offset = at;

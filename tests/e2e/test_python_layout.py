@@ -230,3 +230,86 @@ def test_table_is_the_headers(tmp_path, python, include):
         done = subprocess.run([tmp_path / "layout", tmp_path / "told"], stdout=subprocess.PIPE,
                               text=True)
         assert done.returncode == 0, done.stdout
+
+
+# Opens a process as that of a version that the table does not have, and prints a line for each thread.
+READER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include "pystack/codes.h"
+#include "pystack/frames.h"
+#include "pystack/names.h"
+
+int main(int argc, char **argv)
+{
+    static struct snd_py_stack stack, spare[2];
+    static struct snd_codes codes;
+    static struct snd_python python;
+    struct snd_py_interp interps[SND_INTERPRETERS_MAX];
+    struct snd_py_thread threads[64];
+    struct sonde_error err = { 0 };
+    bool whole;
+
+    (void)argc;
+    if (snd_python_open(&python, atoi(argv[1]), 99, strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10), &err) !=
+        SONDE_OK) {
+        puts(err.message);
+        return 1;
+    }
+    size_t count = snd_python_interpreters(&python, interps, SND_INTERPRETERS_MAX, &whole);
+    count = snd_python_threads(&python, interps, count, NULL, 0, threads, 64, &whole);
+    snd_codes_init(&codes, python.pid, &python.layout, python.code_type);
+    for (size_t i = 0; i < count; i++) {
+        struct snd_py_hint hint = { 0 };
+        printf("%u", threads[i].tid);
+        if (snd_python_stack(&python, threads[i].state, 0, &hint, NULL, &stack, spare) == SND_PY_READ)
+            for (size_t k = 0; k < stack.count; k++) {
+                const struct snd_code *code = snd_codes_get(&codes, stack.frames[k].code);
+                int64_t offset;
+                if (code && snd_code_offset(&codes, code, stack.frames[k].instr, &offset))
+                    printf(" %s", code->function);
+            }
+        puts("");
+    }
+    return 0;
+}
+"""
+WAITING = """
+import ctypes, os, threading
+def inside(): gate.acquire()
+def outside(): inside()
+gate = threading.Lock()
+gate.acquire()
+thread = threading.Thread(target=outside); thread.start()
+def symbol(name): return ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name))
+def main():
+    print(os.getpid(), thread.native_id, symbol("_PyRuntime"), symbol("PyCode_Type"), flush=True)
+    input()
+main()
+gate.release()
+"""
+
+
+@pytest.mark.skipif(not COMPILER, reason="no C compiler")
+@pytest.mark.parametrize("python, include", [case for case in interpreters()
+                                             if int(case.id.rstrip("t").split(".")[1]) >= 13
+                                             and case.id != "3.13t"])  # whose strings no later one has
+def test_a_version_that_is_not_in_the_table_is_read(tmp_path, python, include):
+    """By what it states of itself, and where its main thread has the number of the process."""
+    (tmp_path / "reader.c").write_text(READER)
+    sources = [ROOT / "src/pystack" / f"{name}.c" for name in ("codes", "frames", "layout", "memory", "process", "task")]
+    sources += [ROOT / "src/base" / f"{name}.c" for name in ("arena", "error", "map", "ownfd")
+                if (ROOT / "src/base" / f"{name}.c").exists()]
+    subprocess.run([COMPILER, "-w", "-std=c17", "-D_GNU_SOURCE", "-I", ROOT / "src", "-I", ROOT / "include",
+                    tmp_path / "reader.c", *sources, "-o", tmp_path / "reader", "-lpthread"], check=True)
+    (tmp_path / "waiting.py").write_text(WAITING)
+    with subprocess.Popen([python, tmp_path / "waiting.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as program:
+        pid, tid, runtime, code_type = program.stdout.readline().split()
+        done = subprocess.run([tmp_path / "reader", pid, runtime, code_type], stdout=subprocess.PIPE, text=True)
+        program.stdin.write("\n")
+        program.stdin.close()
+        program.wait()
+    found = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
+    assert done.returncode == 0, done.stdout
+    assert found[pid][-2:] == ["main", "<module>"] and found[tid][:2] == ["inside", "outside"], done.stdout
