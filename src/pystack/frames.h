@@ -46,8 +46,8 @@ struct snd_py_stack {
     /* Filled by the caller that asks the thread itself, innermost first. */
     struct snd_native_frame native[SND_NATIVE_MAX];
     size_t                  native_count;
-    bool                    native_cut;    /* there may be more */
-    bool                    native_broken; /* there are: how to find them the last one does not say */
+    bool                    native_cut; /* there may be more */
+    bool native_broken;                 /* there are: how to find them the last one does not say */
 };
 
 /* Where a thread's frames were when they were last read: most often they are there again. */
