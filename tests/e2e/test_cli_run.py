@@ -177,7 +177,8 @@ def test_names_of_a_real_recording_survive(tmp_path):
 
 
 @pytest.mark.parametrize("options, why", [(["--schedule", "active=1"], b"no step that it reached"),
-                                          (["--functions"], b"of Python programs, and it runs none")])
+                                          (["--functions"], b"of Python programs, and it runs none"),
+                                          (["--gpu"], b"it made no call of the CUDA driver")])
 def test_a_program_that_records_nothing_is_told(tmp_path, options, why):
     done = sonde("run", *options, "--", "sh", "-c", "exit 7", cwd=tmp_path)
     assert done.returncode == 7

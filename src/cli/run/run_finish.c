@@ -23,10 +23,12 @@ static const char *why_nothing(const struct snd_run_args *args)
     if (args->outside.why[0])
         return args->outside.why;
     if (args->outside.wanted)
-        return "it ended before its first sample";
+        return "it took too little time for a sample (a higher --sample RATE takes more of them)";
     if (probes->unasked)
         return "it neither runs a Python that loads our probes (python -I, -E and -S do not, nor "
                "one with an empty environment) nor uses <sonde/record.h>";
+    if (probes->gpu && !probes->ops && !probes->functions && !probes->lines && !probes->line_memory)
+        return "it made no call of the CUDA driver";
     return probes->ops ? "it neither imports torch nor uses <sonde/record.h>"
                        : "what was asked for is recorded of Python programs, and it runs none that "
                          "loads our probes (python -I, -E and -S do not, nor one with an empty "
