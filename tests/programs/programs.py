@@ -55,10 +55,10 @@ PROGRAMS = [
     # A kernel that is another process, with sockets and threads.
     Program("nbconvert", "{python} -m nbconvert --to notebook --execute --stdout --log-level=ERROR notebook.ipynb",
             "nbconvert.preprocessors.execute.ExecutePreprocessor.preprocess", ignore=r'"(iopub|shell)\..*'),
-    Program("lightning", "{torch} lightning_job.py", "training_step", seconds=600),
+    Program("lightning", "{torch} lightning_job.py", "Net.training_step", seconds=600),
     Program("timm", "{torch} timm_job.py", "infer", seconds=600),
     Program("diffusers", "{torch} diffusers_job.py", "make_images", seconds=600),
-    Program("pyg", "{torch} -W ignore pyg_job.py", "forward", seconds=600),
+    Program("pyg", "{torch} -W ignore pyg_job.py", "Net.forward", seconds=600),
 ]
 
 # Programs without Python, or with one that takes nothing from its environment: recorded from outside, and by --heap.
