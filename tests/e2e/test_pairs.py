@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import time
 
 import pytest
@@ -38,7 +39,8 @@ MODES = {
 }
 TOGETHER = [("sample", "ops", "memory", "gpu"), ("native", "timeline", "ops")]
 ATTACHED = [("ops",)]
-if os.environ.get("SONDE_PAIRS") == "all":
+ALL = os.environ.get("SONDE_PAIRS") == "all"  # in processes of their own, as a user starts them
+if ALL:
     TOGETHER += [pair for pair in itertools.combinations(MODES, 2) if pair != ("functions", "timeline")]
     ATTACHED += [(mode,) for mode in MODES if mode != "ops"]
 
@@ -60,8 +62,10 @@ class Run:
         self.modes, self.trace, self.told = modes, folder / "t.sonde", {}
         options = dict.fromkeys(itertools.chain.from_iterable(MODES[mode] for mode in modes))
         environment = {**os.environ, "SONDE_CUPTI": str(standin), "OMP_NUM_THREADS": "1"}
-        self.process = subprocess.Popen([SONDE, "run", *options, "-o", self.trace, "--", warm_torch.python(), PROGRAM, "15",
-                                         folder / "told", *words], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        python = sys.executable if ALL else warm_torch.python()
+        command = [SONDE, "run", *options, "-o", self.trace, "--", python, PROGRAM, "15", folder / "told", *words]
+        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
         self.folder = folder
 
     def finish(self):
