@@ -125,26 +125,30 @@ static bool find_thread(const char *name, uint64_t *blocked)
     return found;
 }
 
+/* Waits until there is one, or none: it is told to end, and nobody waits for it. */
+static bool wait_for_helper(bool wanted, uint64_t *blocked)
+{
+    for (int i = 0; i < 1000 && find_thread("sonde-supply", blocked) != wanted; i++)
+        usleep(10000);
+    return find_thread("sonde-supply", blocked) == wanted;
+}
+
 /* Chunks are reserved ahead by a thread of the recorder's own, which takes no signal that is meant for the program. */
 static void a_thread_reserves_ahead(void **state)
 {
     struct sonde_options options = recorded_options("helper.sonde");
     uint64_t             blocked = 0;
-    bool                 found = false;
 
     (void)state;
+    assert_true(wait_for_helper(false, &blocked)); /* of the recordings before */
     recorded_start(&options);
     sonde_mark("begun");
-    for (int i = 0; i < 1000 && !(found = find_thread("sonde-supply", &blocked)); i++)
-        usleep(10000);
-    assert_true(found);
+    assert_true(wait_for_helper(true, &blocked));
     assert_true(blocked & 1u << (SIGINT - 1));
     assert_true(blocked & 1u << (SIGALRM - 1));
     assert_false(blocked & 1u << (SIGBUS - 1)); /* its own fault, when the file is truncated */
     recorded_stop();
-    for (int i = 0; i < 1000 && (found = find_thread("sonde-supply", &blocked)); i++)
-        usleep(10000); /* it is told to end, and nobody waits for it */
-    assert_false(found);
+    assert_true(wait_for_helper(false, &blocked));
 }
 
 /* A file that was closed has no room reserved for what never came. */
