@@ -12,12 +12,20 @@
 
 #include "pystack/codes.h"
 
-#define MODULE_DICT 16 /* of a module object */
+/* Where the head of an object takes 16 bytes: see after_head(). */
+#define MODULE_DICT 16
 #define DICT_KEYS 32
 #define DICT_VALUES 40
 #define TYPE_BASICSIZE 32
 #define TYPE_DICTOFFSET 288
+#define INT_DIGITS 24
 #define ENTRIES_MAX 100000u
+
+/* A build without the interpreter lock has longer heads; an object's type is their last word. */
+static uint32_t after_head(const struct snd_python *python, uint32_t offset)
+{
+    return offset + python->layout.object_type - 8;
+}
 
 static uint64_t read_word(const struct snd_python *python, uint64_t address)
 {
@@ -49,13 +57,14 @@ static bool read_ascii(const struct snd_python *python, uint64_t object, char *t
 /* An int of up to 64 bits; 0 if it is greater. */
 static uint64_t read_int(const struct snd_python *python, uint64_t object)
 {
-    char head[24 + 3 * 4];
+    char tail[8 + 3 * 4]; /* how many digits, and they */
 
-    if (!object || !snd_memory_read(python->pid, object, head, sizeof head))
+    if (!object || !snd_memory_read(python->pid, object + after_head(python, INT_DIGITS - 8), tail,
+                                    sizeof tail))
         return 0;
-    uint64_t digits = snd_u64(head + 16) >> (python->layout.minor >= 12 ? 3 : 0), value = 0;
+    uint64_t digits = snd_u64(tail) >> (python->layout.minor >= 12 ? 3 : 0), value = 0;
     for (uint64_t i = 0; digits <= 3 && i < digits; i++)
-        value |= (uint64_t)snd_u32(head + 24 + i * 4) << (30 * i);
+        value |= (uint64_t)snd_u32(tail + 8 + i * 4) << (30 * i);
     return value;
 }
 
@@ -153,10 +162,10 @@ static uint64_t skip_head(const struct snd_python *python, uint64_t values)
 
 static uint64_t look_up_dict(const struct snd_python *python, uint64_t dict, const char *name)
 {
-    uint64_t values = read_word(python, dict + DICT_VALUES);
+    uint64_t values = read_word(python, dict + after_head(python, DICT_VALUES));
 
-    return dict ? look_up(python, read_word(python, dict + DICT_KEYS), skip_head(python, values),
-                          name)
+    return dict ? look_up(python, read_word(python, dict + after_head(python, DICT_KEYS)),
+                          skip_head(python, values), name)
                 : 0;
 }
 
@@ -180,8 +189,8 @@ static uint64_t read_attribute(const struct snd_python *python, uint64_t object,
         values = either & 1 ? either + 1 : 0;
         dict = either & 1 ? 0 : either;
     } else {
-        dict = read_word(python, object - 24);
-        values = dict ? 0 : object + read_word(python, type + TYPE_BASICSIZE);
+        dict = read_word(python, object - (python->layout.free_threaded ? 8 : 24));
+        values = dict ? 0 : object + read_word(python, type + after_head(python, TYPE_BASICSIZE));
     }
     if (!values)
         return look_up_dict(python, dict, name);
@@ -196,8 +205,11 @@ static void find_active(const struct snd_python *python, uint64_t interp,
     uint64_t module = look_up_dict(python, modules, "threading");
 
     active->interp = interp;
-    active->dict = module ? look_up_dict(python, read_word(python, module + MODULE_DICT), "_active")
-                          : 0;
+    active->dict = module
+                       ? look_up_dict(python,
+                                      read_word(python, module + after_head(python, MODULE_DICT)),
+                                      "_active")
+                       : 0;
 }
 
 char *snd_python_thread_name(const struct snd_python *python, const struct snd_py_thread *thread,
@@ -209,7 +221,8 @@ char *snd_python_thread_name(const struct snd_python *python, const struct snd_p
 
     if (active->interp != thread->interp || active->dict == 0)
         find_active(python, thread->interp, active);
-    if (!active->dict || !read_keys(python, read_word(python, active->dict + DICT_KEYS), &keys))
+    if (!active->dict ||
+        !read_keys(python, read_word(python, active->dict + after_head(python, DICT_KEYS)), &keys))
         return NULL;
     size_t i = find_int(python, &keys, thread->ident);
     if (i < keys.count)

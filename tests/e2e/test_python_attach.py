@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from python_tools import own_interpreter
+from python_tools import FREE, own_interpreter
 from sample_tools import GIL, GIL_WAIT, ON_CPU, POSSIBLE, SONDE, impossible, ledger, samples
 
 
@@ -279,6 +279,9 @@ def test_idle_threads_are_told_apart(tmp_path, python, include):
     idle = sum(s["covered_ns"] for s in busy if s["state"] == 0)
     whole = sum(s["covered_ns"] for s in busy)
     waiting = sum(s["covered_ns"] for s in busy if s["state"] == GIL_WAIT)
+    if FREE:  # both run; what is idle is the machine's affair
+        assert holding == waiting == 0 and any(s["state"] & ON_CPU for s in busy)
+        return
     # One has the lock, the other waits for it, which is not idleness. How much of the time one of them has it is the
     # machine's affair: a thread that was handed the lock may have to wait for a processor before it takes it.
     assert 0 < holding < 0.6 * whole
@@ -659,7 +662,7 @@ def test_a_python_that_is_not_known(tmp_path):
         pytest.skip("no Python 3.8 here")
     with Program(old, tmp_path, MIXTURE) as program:
         said = attach(program.pid, tmp_path / "t.sonde", status=1)
-    assert "Python 3.8 is not supported; expected 3.9 to 3.13" in said
+    assert "Python 3.8 is not supported; expected 3.9 or later" in said
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
