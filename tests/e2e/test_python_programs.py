@@ -12,6 +12,7 @@ import pickle
 import pstats
 import re
 import statistics
+import sys
 
 import pytest
 from sonde.python import _names
@@ -80,7 +81,8 @@ def test_generators_are_called_once(tmp_path):
     ours, _ = calls_by_both("generators", tmp_path)
     by_name = {function: row for (_, function), row in ours.items()}
     assert (by_name["count_up"]["calls"], by_name["running_mean"]["calls"]) == (2, 1)
-    assert by_name["running_mean"]["resumptions"] == 501  # 500 values, and close()
+    # 500 values, and close(), which from 3.13 on does not resume a generator that has nothing to clean up
+    assert by_name["running_mean"]["resumptions"] == 500 + (sys.version_info < (3, 13))
     assert by_name["squares"]["resumptions"] == 2000
 
 
@@ -92,7 +94,8 @@ def test_every_thread_is_seen(tmp_path):
     assert by_name["collatz"] == 100 and by_name["step"] == 1457 + 709
     assert by_name["lap"] == 4 and by_name["path_of"] == 2
     assert all(ours[key]["calls"] == calls for key, (calls, _) in theirs.items())
-    assert ("consume" in {name for _, name in theirs}) is False
+    if sys.version_info < (3, 12):  # since then it is told of all threads
+        assert ("consume" in {name for _, name in theirs}) is False
 
 
 def test_every_process_is_seen(tmp_path):
