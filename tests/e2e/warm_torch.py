@@ -231,6 +231,8 @@ class _Again:
     def exec_module(self, module):
         module.__spec__, module.__loader__ = self.spec, self.spec.loader
         sys.meta_path.remove(self)
+        # As the loaders of files run a module's code: by this `sonde run` sees that it is there.
+        importlib._bootstrap._call_with_frames_removed(exec, compile("", "<torch>", "exec"), module.__dict__)
 
 
 def _run(code, names):
@@ -260,6 +262,7 @@ if __name__ == "__main__":
     import copy
     import ctypes
     import gc
+    import importlib._bootstrap
     import site
     import threading
     import warnings
