@@ -164,10 +164,10 @@ bool snd_grow(void *array_of_any, uint32_t *capacity, uint32_t count, size_t ite
         return false;
     uint32_t larger = *capacity ? *capacity * 2 : 16;
     memcpy(&array, array_of_any, sizeof array);
-    array = realloc(array, larger * item);
-    if (!array)
+    void *grown = realloc(array, larger * item);
+    if (!grown)
         return false;
-    memcpy(array_of_any, &array, sizeof array);
+    memcpy(array_of_any, &grown, sizeof grown);
     *capacity = larger;
     return true;
 }
