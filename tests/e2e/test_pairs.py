@@ -132,9 +132,10 @@ def judge_times(run, trace, names):
     """By thread: the times that samples stand for follow each other, and are divided as the thread divided its own."""
     exported = read_json("export", trace, "--to", "json", "-o", "-")
     threads = {(exported["processes"][t["process"]]["pid"], t["tid"]): i for i, t in enumerate(exported["threads"])}
+    ours = {threads[run.told[name]["pid"], run.told[name]["tid"]] for name in names}
     ends, spent, doubt, before = {}, collections.defaultdict(collections.Counter), collections.Counter(), {}
     for event in exported["events"]:
-        if event["kind"] != "sample":
+        if event["kind"] != "sample" or event["thread"] not in ours:  # the kernel's samples of native threads: each has a period
             continue
         thread, covered = event["thread"], event["covered_ns"]
         assert event["time_ns"] - covered >= ends.get(thread, 0), "samples of a thread overlap"

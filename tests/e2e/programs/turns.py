@@ -85,7 +85,7 @@ PARTS = ((pure, 30), (product, 30), (learns, 20), (waits, 20), (launches, 10))
 
 
 def turns(times, name, told):
-    done = {"multiply": 0, "learn": 0, "launch": 0, "first": 1000000 * len(told)}
+    done = {"multiply": 0, "learn": 0, "launch": 0, "first": 1000000 * name.endswith("other")}
     spent = {part.__name__: 0 for part, _ in PARTS}
     told[name] = {"tid": threading.get_native_id(), "pid": os.getpid(), "spent": spent, "done": done}
     for _ in range(times):
