@@ -47,9 +47,9 @@ int main(int argc, char **argv)
     uint64_t      events = 0;
     int           rounds = argc > 2 ? atoi(argv[2]) : 3;
 
-    int usage = print_usage(argc, argv, "read_speed TRACE [ROUNDS]");
-    if (usage >= 0)
-        return usage;
+    int status = print_usage(argc, argv, "read_speed TRACE [ROUNDS]");
+    if (status >= 0)
+        return status;
     for (int i = 0; i < rounds; i++) {
         double start = now_s();
         events = read_once(argv[1]);

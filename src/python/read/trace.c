@@ -328,8 +328,7 @@ static const char **list_texts(PyObject *tuple, PyObject *kept)
 
 static PyObject *trace_export(struct trace_object *self, PyObject *args, PyObject *kwargs)
 {
-    static char       *names[] = { "path",   "to",       "metadata", "name",
-                                   "source", "left_out", NULL };
+    static char       *names[] = { "path", "to", "metadata", "name", "source", "left_out", NULL };
     struct export_call asked = { NULL, "chrome", SONDE_EXPORT_OPTIONS_INIT };
     PyObject          *path = NULL, *metadata = NULL, *left_out = NULL, *result = NULL;
     const char       **list = NULL, **hidden = NULL;
@@ -446,7 +445,8 @@ static PyMethodDef trace_methods[] = {
     { "export_stacks", METHOD(core_trace_stacks), METH_VARARGS | METH_KEYWORDS,
       "export_stacks(path, metric='self_cpu_time_total')" },
     { "export", METHOD(trace_export), METH_VARARGS | METH_KEYWORDS,
-      "export(path, to='chrome', *, metadata=None, name=None, source=True, left_out=()): writes a file for another program; "
+      "export(path, to='chrome', *, metadata=None, name=None, source=True, left_out=()): writes a "
+      "file for another program; "
       ".gz compresses it" },
     { "table", METHOD(core_trace_table), METH_VARARGS,
       "table(name) -> Table: one of the tables of docs/SCHEMA.md, for whatever takes Arrow" },
