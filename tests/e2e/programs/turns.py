@@ -81,7 +81,8 @@ def open_gpu():
     return library
 
 
-PARTS = ((pure, 30), (product, 30), (learns, 20), (waits, 20), (launches, 10))
+# Milliseconds: long beside the period of samples, which do not tell when within it a part ended.
+PARTS = ((pure, 90), (product, 90), (learns, 60), (waits, 60), (launches, 30))
 
 
 def turns(times, name, told):
