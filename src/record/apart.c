@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/prctl.h>
 
+#include "base/named_thread.h"
 #include "base/owntable.h"
 #include "record/place.h"
 
@@ -14,7 +14,8 @@ struct job {
     int             result;
 };
 
-bool snd_apart_thread(pthread_t *thread, bool is_detached, void *(*start)(void *), void *argument)
+bool snd_apart_thread(pthread_t *thread, bool is_detached, void *(*start)(void *), void *argument,
+                      const char *name)
 {
     pthread_attr_t attributes;
     sigset_t       all;
@@ -27,12 +28,12 @@ bool snd_apart_thread(pthread_t *thread, bool is_detached, void *(*start)(void *
     sigdelset(&all, SIGBUS); /* its own fault: bus.h */
 #ifdef __GLIBC__
     pthread_attr_setsigmask_np(&attributes, &all);
-    bool is_created = pthread_create(thread, &attributes, start, argument) == 0;
+    bool is_created = snd_named_thread(thread, &attributes, start, argument, name) == 0;
 #else
     /* A new thread has the mask of its creator, which gets its own back at once. */
     sigset_t before;
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool is_created = pthread_create(thread, &attributes, start, argument) == 0;
+    bool is_created = snd_named_thread(thread, &attributes, start, argument, name) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 #endif
     pthread_attr_destroy(&attributes);
@@ -80,7 +81,6 @@ static void do_work(struct job *job)
 
 static void *run(void *job)
 {
-    prctl(PR_SET_NAME, "sonde-file");
     snd_owntable_enter(); /* where it is refused, the program may see a number for a moment */
     do_work(job);
     return NULL;
@@ -93,7 +93,7 @@ int snd_apart(snd_apart_work *work, void *user)
     int        cancel;
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* `job` is on this stack */
-    if (snd_apart_thread(&thread, false, run, &job))
+    if (snd_apart_thread(&thread, false, run, &job, "sonde-file"))
         pthread_join(thread, NULL);
     else
         do_work(&job);

@@ -37,6 +37,7 @@ void snd_apart_keep(void);
 int snd_apart_kept(void);
 
 /* Creates a thread of the recorder's own: no signal of the program's is for it. Returns whether there is one. */
-bool snd_apart_thread(pthread_t *thread, bool is_detached, void *(*start)(void *), void *argument);
+bool snd_apart_thread(pthread_t *thread, bool is_detached, void *(*start)(void *), void *argument,
+                      const char *name);
 
 #endif

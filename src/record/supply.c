@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/supply.h"
 
-#include <sys/prctl.h>
 #include <time.h>
 
 #include "record/apart.h"
@@ -53,7 +52,6 @@ static bool is_turn(const void *turn)
 
 static void *supply(void *turn)
 {
-    prctl(PR_SET_NAME, "sonde-supply");
     pthread_mutex_lock(&snd_rec.lock);
     if (is_turn(turn))
         snd_apart_keep();
@@ -97,7 +95,7 @@ void snd_supply_start(void)
     if (snd_rec.is_alone)
         return;
     void *turn = (void *)(uintptr_t)snd_rec.supply_turn; /* NOLINT(performance-no-int-to-ptr) */
-    if (snd_apart_thread(&helper, !snd_unload_is_possible(), supply, turn)) {
+    if (snd_apart_thread(&helper, !snd_unload_is_possible(), supply, turn, "sonde-supply")) {
         snd_rec.helpers++;
         set_supplier(true);
     }

@@ -6,9 +6,9 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 
+#include "base/named_thread.h"
 #include "probes/cuda/calls.h"
 #include "probes/cuda/library.h"
 #include "sonde/record.h"
@@ -27,7 +27,6 @@ static void *flush_now_and_then(void *unused)
     uint64_t call = 0;
 
     (void)unused;
-    prctl(PR_SET_NAME, "sonde-flusher");
     pthread_mutex_lock(&flusher.lock);
     while (!flusher.is_ending) {
         struct timespec until;
@@ -62,7 +61,8 @@ void snd_flusher_start(void)
     flusher.is_ending = false;
     sigfillset(&all); /* the program's signals are for its own threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    flusher.is_on = pthread_create(&flusher.thread, NULL, flush_now_and_then, NULL) == 0;
+    flusher.is_on = snd_named_thread(&flusher.thread, NULL, flush_now_and_then, NULL,
+                                     "sonde-flusher") == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

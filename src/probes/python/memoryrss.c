@@ -10,10 +10,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/named_thread.h"
 #include "base/owntable.h"
 #include "format/known.h"
 #include "probes/python/memorycounts.h"
@@ -47,7 +47,6 @@ static void *watch(void *unused)
     bool            apart = false;
 
     (void)unused;
-    prctl(PR_SET_NAME, "sonde-rss");
     snd_memory_mine_.inside = 1; /* what this thread takes is not the program's */
     pthread_mutex_lock(&rss.lock);
     while (!rss.stopping) {
@@ -77,7 +76,7 @@ void snd_rss_start(void)
     rss.stopping = false;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rss.on = pthread_create(&rss.thread, NULL, watch, NULL) == 0;
+    rss.on = snd_named_thread(&rss.thread, NULL, watch, NULL, "sonde-rss") == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/named_thread.h"
 #include "base/owntable.h"
 #include "probes/python/common.h"
 #include "probes/python/interrupt.h"
@@ -121,7 +122,6 @@ static void *run(void *unused)
     bool            apart = false, ended = false;
 
     snd_pace_next(&pace); /* what runs at this moment is what started us */
-    prctl(PR_SET_NAME, "sonde sampler");
     prctl(PR_SET_TIMERSLACK, 1ul);
     while (!ended && wait_until(pace.due_ns)) {
         apart = apart || enter_own_table();
@@ -159,7 +159,7 @@ static int start_thread(void)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&sampler.thread, NULL, run, NULL);
+    int failed = snd_named_thread(&sampler.thread, NULL, run, NULL, "sonde sampler");
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failed;
 }

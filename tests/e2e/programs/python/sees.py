@@ -137,8 +137,11 @@ def threads():
     """All but the first: by name."""
     names = []
     for task in os.listdir("/proc/self/task"):
-        with open(f"/proc/self/task/{task}/comm") as file:
-            names.append(file.read().strip())
+        try:
+            with open(f"/proc/self/task/{task}/comm") as file:
+                names.append(file.read().strip())
+        except OSError:  # it has ended
+            continue
     return sorted(names)
 
 
