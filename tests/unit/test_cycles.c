@@ -144,6 +144,11 @@ static void a_thread_reserves_ahead(void **state)
     recorded_start(&options);
     sonde_mark("begun");
     assert_true(wait_for_helper(true, &blocked));
+    /* It has its name at once, and its own mask when it begins to run. */
+    for (int i = 0; i < 1000 && (blocked & 1u << (SIGBUS - 1)); i++) {
+        usleep(10000);
+        assert_true(find_thread("sonde-supply", &blocked));
+    }
     assert_true(blocked & 1u << (SIGINT - 1));
     assert_true(blocked & 1u << (SIGALRM - 1));
     assert_false(blocked & 1u << (SIGBUS - 1)); /* its own fault, when the file is truncated */
