@@ -263,6 +263,10 @@ static void place_record(uint8_t *record)
     }
 }
 
+/* Threads add to one buffer; it is handed over whole. */
+static pthread_mutex_t buffer_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* With the lock held. */
 static void hand_over(void)
 {
     uint8_t *buffer = cupti.buffer;
@@ -279,7 +283,9 @@ static void hand_over(void)
 static void *worker(void *unused)
 {
     (void)unused;
+    pthread_mutex_lock(&buffer_lock);
     hand_over();
+    pthread_mutex_unlock(&buffer_lock);
     return NULL;
 }
 
@@ -426,7 +432,8 @@ EXPORT uint64_t standin_time(void)
     return now() + (uint64_t)cupti.shift;
 }
 
-static uint64_t data_of[8];
+/* CUPTI has one for each call; a thread is in one call of a domain at a time. */
+static _Thread_local uint64_t data_of[8];
 
 EXPORT void standin_call(uint32_t domain, uint32_t id, uint32_t site, uint32_t correlation)
 {
@@ -442,67 +449,65 @@ EXPORT void standin_call(uint32_t domain, uint32_t id, uint32_t site, uint32_t c
     cupti.callback(cupti.user, domain, id, &call);
 }
 
-static uint8_t *place_for(uint32_t kind, size_t bytes)
+static void add_record(uint32_t kind, const void *record, size_t known, size_t bytes)
 {
     if (!cupti.kinds[kind])
-        return NULL;
+        return;
+    pthread_mutex_lock(&buffer_lock);
     if (cupti.buffer && cupti.used + bytes > cupti.size)
         hand_over();
     if (!cupti.buffer)
         request_buffer();
-    if (!cupti.buffer)
-        return NULL;
-    uint8_t *place = cupti.buffer + cupti.used;
-    cupti.offsets[cupti.count++] = (uint32_t)cupti.used;
-    cupti.used += bytes;
-    return place;
+    if (cupti.buffer) {
+        memset(cupti.buffer + cupti.used, 0, bytes);
+        memcpy(cupti.buffer + cupti.used, record, known);
+        cupti.offsets[cupti.count++] = (uint32_t)cupti.used;
+        cupti.used += bytes;
+    }
+    pthread_mutex_unlock(&buffer_lock);
 }
 
 EXPORT void standin_kernel(const char *name, uint64_t start, uint64_t end, uint32_t correlation,
                            uint32_t stream, uint64_t node)
 {
-    struct cupti_kernel *kernel = (void *)place_for(CUPTI_CONCURRENT_KERNEL, KERNEL_BYTES);
+    struct cupti_kernel kernel = { .kind = CUPTI_CONCURRENT_KERNEL,
+                                   .registers = 16,
+                                   .start = start,
+                                   .end = end,
+                                   .context = 1,
+                                   .stream = stream,
+                                   .grid = { 4, 2, 1 },
+                                   .block = { 128, 1, 1 },
+                                   .shared_dynamic = 1024,
+                                   .correlation = correlation,
+                                   .name = name,
+                                   .node = node };
 
-    if (!kernel)
-        return;
-    *kernel = (struct cupti_kernel){ .kind = CUPTI_CONCURRENT_KERNEL,
-                                     .registers = 16,
-                                     .start = start,
-                                     .end = end,
-                                     .context = 1,
-                                     .stream = stream,
-                                     .grid = { 4, 2, 1 },
-                                     .block = { 128, 1, 1 },
-                                     .shared_dynamic = 1024,
-                                     .correlation = correlation,
-                                     .name = name,
-                                     .node = node };
+    add_record(CUPTI_CONCURRENT_KERNEL, &kernel, sizeof kernel, KERNEL_BYTES);
 }
 
 EXPORT void standin_copy(uint32_t kind, uint64_t bytes, uint64_t start, uint64_t end,
                          uint32_t correlation)
 {
-    struct cupti_memcpy *copy = (void *)place_for(CUPTI_MEMCPY, COPY_BYTES);
+    struct cupti_memcpy copy = { .kind = CUPTI_MEMCPY,
+                                 .copy_kind = (uint8_t)kind,
+                                 .source_kind = 2,
+                                 .target_kind = 3,
+                                 .bytes = bytes,
+                                 .start = start,
+                                 .end = end,
+                                 .context = 1,
+                                 .stream = 7,
+                                 .correlation = correlation };
 
-    if (copy)
-        *copy = (struct cupti_memcpy){ .kind = CUPTI_MEMCPY,
-                                       .copy_kind = (uint8_t)kind,
-                                       .source_kind = 2,
-                                       .target_kind = 3,
-                                       .bytes = bytes,
-                                       .start = start,
-                                       .end = end,
-                                       .context = 1,
-                                       .stream = 7,
-                                       .correlation = correlation };
+    add_record(CUPTI_MEMCPY, &copy, sizeof copy, COPY_BYTES);
 }
 
 EXPORT void standin_unknown(void)
 {
-    uint32_t *record = (void *)place_for(CUPTI_CONCURRENT_KERNEL, FILL_BYTES);
+    uint32_t kind = 9999;
 
-    if (record)
-        *record = 9999;
+    add_record(CUPTI_CONCURRENT_KERNEL, &kind, sizeof kind, FILL_BYTES);
 }
 
 /* ----------------------------------------------------------------- a recording */
