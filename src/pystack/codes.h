@@ -13,35 +13,9 @@
 #define SND_PYSTACK_CODES_H
 
 #include "base/map.h"
-#include "pystack/layout.h"
-#include "pystack/memory.h"
+#include "pystack/code.h"
 
-#define SND_CODE_WITNESS SND_PY_CODE_READ      /* bytes of the object that are compared, at most */
-#define SND_CODE_NAME 48                       /* bytes of the name that are */
 #define SND_CODES_CHECKED (SND_PIECES_MAX / 2) /* different ones of one stack, at most */
-
-/* Where copies of a code object's instructions were when they were last read: each thread may have one. */
-#define SND_CODE_COPIES 64
-struct snd_code_copies {
-    uint32_t count;
-    uint64_t at[SND_CODE_COPIES];
-};
-
-struct snd_code {
-    uint32_t                serial; /* no other code has it, whatever its address */
-    uint64_t                address;
-    uint64_t                checked;         /* the round in which it was last found unchanged */
-    uint64_t                asked;           /* the last time that it was among the asked */
-    char                   *function, *file; /* owned; UTF-8 */
-    uint32_t                first_line;
-    uint8_t                *lines; /* owned */
-    size_t                  line_bytes;
-    uint64_t                instr_count; /* 3.11 on: units of two bytes */
-    struct snd_code_copies *copies;      /* owned; NULL: the version has no copies */
-    uint64_t                name_at; /* the name's length and letters: where, and as they were */
-    uint32_t                name_bytes;
-    char                    witness[SND_CODE_WITNESS], name[SND_CODE_NAME];
-};
 
 struct snd_codes {
     pid_t                       pid;
@@ -84,17 +58,6 @@ void snd_codes_check(struct snd_codes *codes, const uint64_t *addresses, size_t 
  * is no code object, or out of memory. Borrowed until the next call of this or of check.
  */
 const struct snd_code *snd_codes_get(struct snd_codes *codes, uint64_t address);
-
-/* The instruction that a frame of this code is at, in bytes; false if it cannot be this code's. */
-bool snd_code_offset(const struct snd_codes *codes, const struct snd_code *code, uint64_t instr,
-                     int64_t *offset);
-
-/*
- * Can this code be the outermost frame of a stack? A generator is unlinked from its caller when it
- * yields: a chain read at that moment ends with the generator and is not a whole stack. From 3.11
- * on the frames themselves say whether they are linked.
- */
-bool snd_code_may_begin(const struct snd_codes *codes, const struct snd_code *code);
 
 /*
  * A str object as UTF-8, and in *data_at where its characters are; NULL if it cannot be read, is

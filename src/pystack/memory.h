@@ -12,6 +12,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/*
+ * Instead of a process's id: this process's memory, read in place. Only for what is known to be there, and
+ * not to change meanwhile: a thread's own frames.
+ */
+#define SND_MEMORY_OWN ((pid_t)-1)
+
 /* False, with errno set, unless all of it was read. EFAULT: not there; ESRCH: no such process. */
 bool snd_memory_read(pid_t pid, uint64_t address, void *out, size_t size);
 

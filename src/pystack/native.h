@@ -3,9 +3,7 @@
  * pystack/native.h - native frames of this process: their places between the Python frames, and
  * their names.
  *
- * Each time that C code calls Python, the evaluation loop has a native frame. From 3.11 on something
- * of Python's own lies in it, by whose address it is found; before, its function is known by name.
- * Frames of the interpreter itself are left out, as are those further out than the outermost
+ * Their places: loops.h. Frames of the interpreter itself are left out, as are those further out than the outermost
  * Python frame: what remains are extension modules and libraries. Where code without unwind data has
  * the walk end early, a frame that says so stands for what is between it and its Python caller.
  *

@@ -62,8 +62,10 @@ static enum snd_py_read name_stack(struct snd_sampling *s, struct snd_sampling_t
         int64_t                offset;
         if (!code)
             return s->codes.no_memory ? SND_PY_NO_MEMORY : SND_PY_TORN;
-        if (!snd_code_offset(&s->codes, code, s->stack.frames[i].instr, &offset) ||
-            (i + 1 == s->stack.count && !s->stack.cut && !snd_code_may_begin(&s->codes, code)))
+        if (!snd_code_offset(s->python.pid, &s->python.layout, code, s->stack.frames[i].instr,
+                             &offset) ||
+            (i + 1 == s->stack.count && !s->stack.cut &&
+             !snd_code_may_begin(&s->python.layout, code)))
             return SND_PY_TORN;
         expect_code(t, code->address);
         stack = snd_names_stack(&s->names, &s->recorder, s->python.layout.lines, stack, code,
