@@ -3,6 +3,7 @@
 import type { Trace, View } from "./data";
 import { el, type Part } from "./dom";
 import * as format from "./format";
+import { totalOf } from "./reader";
 import { totalsList } from "./tables";
 
 const find = (trace: Trace, name: string): View | undefined => trace.views.find((entry) => entry.document.view === name && entry.group === "")?.document;
@@ -40,16 +41,25 @@ function hottest(view: View | undefined): HTMLElement | null {
     const part = Number(row[share]) || 0;
     const bar = el("div.fill");
     bar.style.width = `${(100 * part) / most}%`;
-    list.append(el("li", {}, el("span.name", { title: String(row[name]) }, String(row[name])), el("span.track", { "aria-hidden": "true" }, bar), el("span.value", {}, format.share(row[share] as number | null)), el("span.value.wide", {}, format.timeNs(row[self] as number)), el("span.value.wide", {}, `${row[count]} calls`)));
+    list.append(el("li", {}, el("span.name", { title: String(row[name]) }, String(row[name])), el("span.track", { "aria-hidden": "true" }, bar), el("span.value", {}, format.share(row[share] as number | null)), el("span.value.wide", {}, format.timeNs(row[self] as number)), el("span.value.wide", {}, plural(Number(row[count]), "call"))));
   }
   return el("section", { "aria-labelledby": "hottest" }, el("h2", { id: "hottest" }, "Most time of their own"), list, el("p.hint", {}, el("a", { href: "#table/ops" }, "All operators and ranges")));
+}
+
+const plural = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;
+
+/** How much ran, and how long: as the totals have it. The timeline's own length is what is drawn there, which may be less. */
+function about(summary: View | undefined): HTMLElement | null {
+  if (!summary) return null;
+  const [processes, threads, span] = ["processes", "threads", "span_ns"].map((key) => Number(totalOf(summary, key) ?? 0));
+  return el("p.about", { "data-span": span }, [plural(processes, "process", "processes"), plural(threads, "thread"), ...(span > 0 ? [format.timeNs(span)] : [])].join(", "));
 }
 
 export function summaryPart(trace: Trace): Part {
   const summary = find(trace, "summary");
   const totals = summary ? totalsList(summary.totals, summary.microseconds) : null;
   return {
-    element: el("section.summary", { "aria-labelledby": "summary-title" }, el("header.part", {}, el("h1", { id: "summary-title" }, trace.head.processes[0]?.title || "Summary"), el("p.about", {}, `${trace.head.processes.length} process${trace.head.processes.length === 1 ? "" : "es"}, ${trace.head.threads.length} thread${trace.head.threads.length === 1 ? "" : "s"}, ${format.timeNs(trace.to - trace.from)}`)),
+    element: el("section.summary", { "aria-labelledby": "summary-title" }, el("header.part", {}, el("h1", { id: "summary-title" }, trace.head.processes[0]?.title || "Summary"), about(summary)),
       highlights(trace), hottest(summary), totals ? el("section", { "aria-labelledby": "facts" }, el("h2", { id: "facts" }, "What ran"), totals) : null, ledger(find(trace, "ledger"))),
   };
 }

@@ -45,6 +45,19 @@ def test_summary_has_the_totals_and_the_ledger(opened):
     assert ledger == told["ledger"] and ledger
 
 
+@pytest.mark.parametrize("case", ["samples", "heap", "torch", "gpu", "python", "steps"])
+def test_the_first_line_has_the_span_of_the_totals(opened, case):
+    trace, shown = opened(case)
+    told = read_json("report", trace, "--view", "summary", "--json")["totals"]
+    page = shown.go("summary")
+    line = page.locator(".summary p.about")
+    assert int(line.get_attribute("data-span")) == told["span_ns"]
+    processes, threads, *span = line.text_content().split(", ")
+    assert (int(processes.split()[0]), int(threads.split()[0])) == (told["processes"], told["threads"])
+    assert span == ([page.locator(".summary .totals dd[data-key=span_ns]").text_content()] if told["span_ns"] else [])
+    assert told["span_ns"] > 0 or case == "heap"  # of allocations that are counted in place nothing has a time
+
+
 def test_highlights_are_links_to_where_they_are_seen(opened):
     trace, shown = opened("torch")
     page = shown.go("summary")
