@@ -113,7 +113,7 @@ export class Flame implements Part {
     p.matches = this.matches;
     p.selected = this.selected;
     const { tree } = this.source;
-    if (tree?.before) p.colourOf = (id) => changeColour(tree, id);
+    if (tree?.before) p.colourOf = (id) => changeColour(this.trace, tree, id);
     this.layout.rows.forEach((row, i) => drawRow(p, row, this.y(i), ROW_HEIGHT));
     finish(p);
     this.element.dataset.from = String(this.window.from);
@@ -231,7 +231,7 @@ export class Flame implements Part {
     }
     const { tree } = this.source;
     const name = this.trace.head.texts[this.layout.spans.name[id]];
-    const facts: [string, string][] = tree?.before ? changeFacts(this.trace, tree, id, name) : [["Total", format.timeNs(this.length(id))], ["Share", format.percent(this.length(id), this.layout.whole)]];
+    const facts: [string, string][] = tree?.before ? changeFacts(this.trace, tree, id) : [["Total", format.timeNs(this.length(id))], ["Share", format.percent(this.length(id), this.layout.whole)]];
     if (tree && !tree.before) {
       facts.push(["Self", format.timeNs(tree.self[id])], [tree.count_title.charAt(0).toUpperCase() + tree.count_title.slice(1), String(tree.count[id])]);
     }

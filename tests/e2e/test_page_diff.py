@@ -115,6 +115,52 @@ def test_slower_is_red_faster_is_blue(browser, compared, tmp_path):
         shown.close()
 
 
+GREY = [226, 228, 232, 255]
+
+
+def test_only_what_the_verdict_calls_changed_has_a_colour(shown, compared):
+    verdicts = {row["name"]: row["verdict"] for row in read_json("diff", compared[0], compared[1], "--json", "--rows", "-1")["rows"]}
+    shown.go("flame/diff-ranges")
+    found = colours(shown)
+    assert len(found) > 4
+    assert {name for name, colour in found.items() if colour != GREY} == {
+        name for name in found if verdicts[name] in ("slower", "faster", "new", "gone")} >= {"conv"}
+
+
+@pytest.mark.parametrize("case, seeds, by, tree", [("diff", ("0", "256"), "ops", "diff-ranges"),
+                                                   ("python_random", ("3", "4"), "functions", "diff-functions"),
+                                                   ("python_random", ("3", "4"), "functions", "diff-samples")])
+def test_runs_in_which_nothing_is_called_changed_are_grey(browser, tmp_path, case, seeds, by, tree):
+    a, b = (generate(case, tmp_path / f"{seed}.sonde", seed) for seed in seeds)
+    totals = read_json("diff", a, b, "--by", by, "--json", "--rows", "-1")["totals"]
+    assert totals["slower"] == totals["faster"] == 0 < totals["same"] + totals["not_judged"]
+    read("diff", a, b, "--html", tmp_path / "d.html")
+    page = Opened(browser, tmp_path / "d.html")
+    page.go(f"flame/{tree}")
+    found = colours(page)
+    rows = {row["name"] for row in read_json("diff", a, b, "--by", by, "--json", "--rows", "-1")["rows"] if row["verdict"] in ("new", "gone")}
+    named = {re.sub(r"^.*\((.*)\)$", r"\1", name) for name in rows}
+    assert found and all(colour == GREY for name, colour in found.items() if tree == "diff-samples" or name not in named)
+    page.close()
+
+
+def test_functions_of_several_runs_are_coloured_by_their_verdict(browser, tmp_path):
+    """The rows of functions have their file's name and line: a frame is found by file and function."""
+    runs = [generate("python_random", tmp_path / f"{at}.sonde", seed) for at, seed in enumerate("5566")]
+    sides = (*runs[:2], "--", *runs[2:])
+    read("diff", *sides, "--html", tmp_path / "d.html")
+    page = Opened(browser, tmp_path / "d.html")
+    page.go("flame/diff-functions")
+    found = colours(page)
+    told = {re.sub(r"^[^(]*\((.*)\)$", r"\1", row["name"]): row["verdict"] for row in read_json("diff", *sides, "--by", "functions", "--json", "--rows", "-1")["rows"]}
+    signs = {"slower": 1, "faster": -1}
+    assert {name: (red > blue + 8) - (blue > red + 8) for name, (red, _, blue, _) in found.items()} == {
+        name: signs.get(told[name], 0) for name in found} and set(signs) & {told[name] for name in found}
+    name = next(iter(found))
+    assert frame(page, name)["Self time of all"].startswith(told[name])
+    page.close()
+
+
 def test_width_may_be_that_of_before(shown):
     page = shown.go("flame/diff-ranges")
     page.get_by_label("Width").select_option("a")
