@@ -383,6 +383,16 @@ def test_a_name_that_never_comes_up_is_said(tmp_path):
     assert rows(tmp_path / "t.sonde", "lines")
 
 
+def test_names_of_what_cannot_be_recorded_are_not_looked_for(tmp_path):
+    """One line that says why, and none that the program lacks the function, which it has."""
+    write_package(tmp_path)
+    (tmp_path / "refuse.py").write_text("import sonde._python\ndef refuse(): raise RuntimeError('not here')\n"
+                                        "sonde._python.memory_start = refuse\n")
+    done = sonde_run(["--line-memory", "main", "-o", "t.sonde"], "prog.py", cwd=tmp_path,
+                     env={**os.environ, "SONDE_SETUP": "refuse.py"})
+    assert done.stderr == "sonde: --line-memory is not recorded: not here\n"
+
+
 def test_names_that_only_a_child_has(tmp_path):
     """What the first process has not found, a child may have: nothing is said of the program then."""
     (tmp_path / "mod.py").write_text("def work():\n    return sum(range(1000))\n")

@@ -63,12 +63,9 @@ class _Watch:
         self.keep_unfiled = keep_unfiled
         self.stand_in = None  # _decorated.Finder, until the program mentions what it stands in for
 
-    def add(self, option, text, session):
-        from . import _names
-        for name in _names.parse(text):
-            self.wanted.append((option, name, session))
-            for code in name.loaded(sys.modules):
-                session.add_code(code)
+    def add(self, option, names, session):
+        """Their functions that are loaded by and by; those that are loaded the session has already."""
+        self.wanted += [(option, name, session) for name in names]
 
     def begin(self, stand_in):
         from .. import _python
@@ -99,10 +96,14 @@ class _Watch:
 
 
 def _start_by_name(watch, start):
-    """A probe that takes code objects, with the names of its list."""
-    session = start.load()(whole=True)
-    watch.add(f"--{start.name}", start.value or "", session)
+    """A probe that takes code objects, with the names of its list. They are looked for only if it could be started."""
+    from . import _names
+    session, names = start.load()(whole=True), _names.parse(start.value or "")
+    for name in names:
+        for code in name.loaded(sys.modules):
+            session.add_code(code)
     session.enable()
+    watch.add(f"--{start.name}", names, session)
     return session
 
 
