@@ -14,13 +14,26 @@ pytestmark = [needs_samples, needs_perf]
 CHAINS = find("SONDE_CHAINS", ROOT / "build/tests/e2e/e2e_chains")
 
 
+def prints_offsets_apart(data):
+    """perf before 6.3 prints places in the files for addresses; since then the addresses, and places as a field of their own."""
+    return subprocess.run(["perf", "script", "-i", data, "-F", "ip,sym,dso,dsoff"], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, timeout=300).returncode == 0
+
+
+def place_of(frame):
+    """Of "ADDRESS FUNCTION (FILE+0xPLACE)", or of "PLACE FUNCTION (FILE)"."""
+    apart = re.search(r"\+0x([0-9a-f]+)\)$", frame)
+    return apart[1] if apart else frame.split()[0]
+
+
 def chains_of_perf(data):
     """{(pid, tid, ns): places in the files, innermost first}"""
     found = {}
-    for first, *frames in perf_script(data, "pid,tid,time,ip,sym", "--no-inline", "--ns"):
+    more = ",dso,dsoff" if prints_offsets_apart(data) else ""
+    for first, *frames in perf_script(data, "pid,tid,time,ip,sym" + more, "--no-inline", "--ns"):
         pid, tid, seconds, part = re.match(r"\s*(\d+)/(\d+)\s+(\d+)\.(\d+):", first).groups()
         # where the copy of the stack ends, perf adds a frame at -1
-        found[int(pid), int(tid), int(seconds + part)] = [f.split()[0] for f in frames if f.split()[0] != 16 * "f"]
+        found[int(pid), int(tid), int(seconds + part)] = [place_of(f) for f in frames if f.split()[0] != 16 * "f"]
     return found
 
 
