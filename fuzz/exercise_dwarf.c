@@ -5,10 +5,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/files/fd_io.h"
 #include "exercise.h"
-#include "symbols/dwarf.h"
-#include "symbols/symtab.h"
+#include "symbols/dwarf/dwarf.h"
+#include "symbols/elf/symtab.h"
 
 #define ADDRESSES 16u
 

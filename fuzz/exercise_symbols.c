@@ -5,9 +5,9 @@
 
 #include "cli/run/preloadable.h"
 #include "exercise.h"
-#include "native/unwindtable.h"
-#include "symbols/codeblocks.h"
-#include "symbols/demangle.h"
+#include "native/stacks/unwind_table.h"
+#include "symbols/elf/code_blocks.h"
+#include "symbols/names/demangle.h"
 #include "symbols/listings.h"
 
 static volatile uint64_t sink; /* what was looked at, so that looking is not optimised away */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "exercise.h"
-#include "pipe/yaml.h"
+#include "pipe/yaml/yaml.h"
 
 static uint64_t sink; /* what was looked at, so that looking is not optimised away */
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/structsize.h - options that a caller fills: structs that begin with their size.
+ * base/struct_size.h - options that a caller fills: structs that begin with their size.
  *
  * Such a struct grows at its end, so a caller built against an older header passes a shorter one.
  *
  * Layer: base (libc only).
  */
-#ifndef SND_BASE_STRUCTSIZE_H
-#define SND_BASE_STRUCTSIZE_H
+#ifndef SND_BASE_STRUCT_SIZE_H
+#define SND_BASE_STRUCT_SIZE_H
 
 #include <stddef.h>
 

@@ -7,7 +7,7 @@
 #ifndef SND_CLI_CONSOLE_H
 #define SND_CLI_CONSOLE_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "cli/options/options.h"
 #include "sonde/sonde.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/count_of.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "cli/commands.h"
 #include "cli/options/option_help.h"
 

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "base/count_of.h"
-#include "base/unknown.h"
+#include "base/text/unknown_name.h"
 #include "export/encode/gzip.h"
 #include "model/counters/stack_counters.h"
 #include "snd_config.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "model/torch_stacks.h"
 #include "read/reader.h"
 

@@ -9,7 +9,7 @@
 #ifndef SND_MODEL_PLACE_TEXTS_H
 #define SND_MODEL_PLACE_TEXTS_H
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "sonde/trace.h"
 
 struct snd_place_texts { /* all zero: none */

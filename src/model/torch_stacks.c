@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "read/reader.h"
 
 static bool has(struct sonde_text text, const char *part)

@@ -7,7 +7,7 @@
 #ifndef SND_MODEL_TORCH_STACKS_H
 #define SND_MODEL_TORCH_STACKS_H
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "sonde/trace.h"
 
 /*

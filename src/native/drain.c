@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "native/resolve.h"
-#include "native/rests.h"
-#include "base/recorderlib.h"
+#include "native/perf/rests.h"
+#include "base/system/recorder_library.h"
 
 /* --------------------------------------------------------------------- clocks */
 

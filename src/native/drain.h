@@ -10,9 +10,9 @@
 
 #include "format/layout.h"
 #include "native/observed.h"
-#include "native/perfevents.h"
-#include "native/stackevents.h"
-#include "native/stackwalk.h"
+#include "native/perf/perf_events.h"
+#include "native/perf/stack_events.h"
+#include "native/stacks/stack_walk.h"
 #include "sonde/record.h"
 
 struct snd_native_recorder {
@@ -75,7 +75,7 @@ void snd_drain_release(struct snd_drain *drain);
 struct snd_native_sample {
     uint32_t pid, tid;
     uint64_t ns, event;
-    uint64_t period; /* how many of its event it stands for, by and large: stackevents.h */
+    uint64_t period; /* how many of its event it stands for, by and large: stack_events.h */
     uint64_t count;  /* what its event has counted in its thread; 0: not known */
     bool     has_user;
     struct snd_user_stack user;

@@ -7,7 +7,7 @@
 #ifndef SND_NATIVE_OBSERVED_H
 #define SND_NATIVE_OBSERVED_H
 
-#include "native/mapped.h"
+#include "native/stacks/mapped.h"
 
 #define SND_COMM_MAX 16u
 

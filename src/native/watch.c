@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/proc.h"
-#include "base/recorderlib.h"
+#include "base/system/proc_files.h"
+#include "base/system/recorder_library.h"
 #include "format/metadata.h"
 #include "native/drain.h"
 

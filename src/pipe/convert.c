@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "pipe/value_types.h"
+#include "base/text/buf.h"
+#include "pipe/yaml/value_types.h"
 #include "pipe/results.h"
-#include "pipe/yaml.h"
+#include "pipe/yaml/yaml.h"
 
 /* One conversion at work. */
 struct conversion {

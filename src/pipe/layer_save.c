@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipe/layersave.c - a profile of layers into a profiler_results.yml.
+ * pipe/layer_save.c - a profile of layers into a profiler_results.yml.
  *
  * PipeEdge's five keys of a row, and further ones beside them, which its converters and its
  * scheduler pass over: seconds begin with time, backward or copy, bytes end in _bytes.

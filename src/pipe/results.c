@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "pipe/results_rows.h"
-#include "pipe/yaml.h"
+#include "pipe/yaml/yaml.h"
 
 struct snd_results {
     struct snd_document doc;

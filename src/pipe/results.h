@@ -12,7 +12,7 @@
 #ifndef SND_PIPE_RESULTS_H
 #define SND_PIPE_RESULTS_H
 
-#include "pipe/node.h"
+#include "pipe/yaml/node.h"
 
 struct snd_results; /* opaque */
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "pipe/scalar.h"
+#include "pipe/yaml/scalar.h"
 
 /* Which row a message is about: "row 3, line 12" of a file, or "the new row". */
 struct place {

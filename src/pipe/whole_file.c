@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/files/fd_io.h"
 
 #define LINKS_MAX 40 /* one to another, as the kernel has it */
 

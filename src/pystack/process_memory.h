@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/memory.h - the memory of a process, its own or another, read without faulting.
+ * pystack/process_memory.h - the memory of a process, its own or another, read without faulting.
  *
  * Layer:   pystack. Threads: any; nothing here is kept. Also from a signal handler.
  */
-#ifndef SND_PYSTACK_MEMORY_H
-#define SND_PYSTACK_MEMORY_H
+#ifndef SND_PYSTACK_PROCESS_MEMORY_H
+#define SND_PYSTACK_PROCESS_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

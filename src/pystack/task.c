@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pystack/memory.h"
+#include "pystack/process_memory.h"
 
 /* Fields of "stat", counted as proc(5) does. */
 #define STAT_STATE 3

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/ownfd.h"
+#include "base/files/own_fd.h"
 
 struct snd_task {
     pid_t    pid;

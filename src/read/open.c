@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "read/devices.h"
-#include "read/metadata.h"
+#include "read/walk/device_work.h"
+#include "read/said/trace_metadata.h"
 #include "read/reader.h"
-#include "read/walk.h"
+#include "read/walk/trace_walk.h"
 
 #define KEPT_OPEN 256u     /* files whose descriptor is kept */
 #define FILES_MAX 1000000u /* of one folder */

@@ -8,19 +8,19 @@
  *       threads[]    struct snd_reader_thread of all processes, one after another
  *       names        every different string, numbered over all processes
  *
- * Only tables are kept. Events stay in the file and are walked (walk.h).
+ * Only tables are kept. Events stay in the file and are walked (trace_walk.h).
  *
  * Layer: read (sees base/, format/). Threads: one at a time.
  */
 #ifndef SND_READ_READER_H
 #define SND_READ_READER_H
 
-#include "base/arena.h"
-#include "base/map.h"
+#include "base/data/arena.h"
+#include "base/data/map.h"
 #include "format/layout.h"
 #include "format/limits.h"
-#include "read/scale.h"
-#include "read/source.h"
+#include "read/file/scale.h"
+#include "read/file/source.h"
 #include "sonde/trace.h"
 
 /* A chunk of the file, as its header says. */
@@ -83,10 +83,10 @@ struct snd_tables {
         const uint8_t *bytes; /* struct snd_fact_record and its members */
         size_t         size;
     } * fact_bytes;
-    struct snd_fact *facts;      /* made of them: facts.h */
+    struct snd_fact *facts;      /* made of them: trace_facts.h */
     struct snd_map   fact_index; /* kind, subject and number to a place in facts */
     struct snd_map   meta_index; /* key's string id to its place in metas */
-    struct snd_map   late;       /* type and late id to the id here: laterecords.c */
+    struct snd_map   late;       /* type and late id to the id here: late_records.c */
     struct snd_text
             *prefixes; /* folders that torch leaves out of file names: the first that fits */
     uint32_t prefix_count, prefix_room;
@@ -147,8 +147,8 @@ struct sonde_trace {
     uint32_t                  refused; /* files of the folder that could not be read */
     bool                      is_folder;
     bool is_keyed; /* ranges end by key, or addresses are freed, across threads: go by time */
-    struct snd_devices *devices; /* read when asked for (read/devices.h), or NULL */
-    struct snd_kinds   *kinds;   /* likewise (read/kinds.h) */
+    struct snd_devices *devices; /* read when asked for (read/walk/device_work.h), or NULL */
+    struct snd_kinds   *kinds;   /* likewise (read/walk/kinds.h) */
     struct snd_rider
         *rider; /* shares the next whole walk of a model (model/ranges/assembly.h), or NULL */
     struct sonde_summary

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/ownpages.h"
+#include "record/own_pages.h"
 
 #include <sys/mman.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/ownpages.h - memory of the recorder's own: from the kernel, never from malloc, which may be
+ * record/own_pages.h - memory of the recorder's own: from the kernel, never from malloc, which may be
  * profiled.
  *
  * Layer: record. Threads: any.
  */
-#ifndef SND_RECORD_OWNPAGES_H
-#define SND_RECORD_OWNPAGES_H
+#ifndef SND_RECORD_OWN_PAGES_H
+#define SND_RECORD_OWN_PAGES_H
 
 #include <stddef.h>
 

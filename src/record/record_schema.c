@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record/schema.c - sonde/record.h says the same as format/: its numbers are compared here. */
+/* record/record_schema.c - sonde/record.h says the same as format/: its numbers are compared here. */
 #include "format/layout.h"
 #include "sonde/record.h"
 

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/libc.h"
+#include "base/system/libc.h"
 
 struct snd_recording snd_rec = {
     .lock = PTHREAD_MUTEX_INITIALIZER,

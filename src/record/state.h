@@ -17,40 +17,40 @@
  * The files of this folder, lowest first. A file includes its own header and those of files listed
  * before it, so that nothing goes in a circle; tools/check_layers reads this list.
  *
- *   schema        the numbers of the public header are those of format/
- *   say           a line to standard error
- *   clock         the clock that stamps events
- *   ownpages      memory of the recorder's own
- *   unload        whether its code may be unmapped
- *   state         the recording's data and its two locks
- *   epoch         marking is on or off
- *   schedule      which steps are recorded
- *   environment   what is read from the environment
- *   startoptions  what sonde_start() was given
- *   bus           stores into the file that the file system cannot take
- *   place         where the files are: names, folder
- *   apart         work on the file by a thread with descriptors of its own
- *   file          one file: made, grown, mapped, trimmed
- *   chunk         its parts: reserved, sealed, recycled
- *   intern        its tables
- *   late          records for which the tables have no room, in memory
- *   metadata      key/value pairs about the run
- *   sampled       records of threads that do not mark for themselves
- *   supply        the helper thread
- *   pmcpage       an event's value from its mapped page
- *   events        a thread's events of perf_event_open
- *   thread        a thread: attach, change chunks, detach, park
- *   counts        counters of a thread, for ranges and functions
- *   recording     all of these opened and closed together
- *   fork          a new process in the middle of a recording
- *   lane          enter, write, leave: the slow path of an event
- *   naming        ids of names, for events and for probes
- *   mark          events
- *   threadnaming  names of threads, the own and those that a sampler tells of
- *   facts         what is said of the run, typed
- *   symbols       the functions at the addresses of frames
- *   session       start, stop, step, pause
- *   lifecycle     load, fork, exit
+ *   record_schema           the numbers of the public header are those of format/
+ *   say                     a line to standard error
+ *   clock                   the clock that stamps events
+ *   own_pages               memory of the recorder's own
+ *   unload                  whether its code may be unmapped
+ *   state                   the recording's data and its two locks
+ *   epoch                   marking is on or off
+ *   options/step_schedule   which steps are recorded
+ *   options/environment     what is read from the environment
+ *   options/start_options   what sonde_start() was given
+ *   file/bus_errors         stores into the file that the file system cannot take
+ *   file/trace_paths        where the files are: names, folder
+ *   file/apart_file         work on the file by a thread with descriptors of its own
+ *   file/trace_file         one file: made, grown, mapped, trimmed
+ *   file/chunk              its parts: reserved, sealed, recycled
+ *   tables/intern           its tables
+ *   tables/late_table       records for which the tables have no room, in memory
+ *   tables/run_metadata     key/value pairs about the run
+ *   tables/sampled_threads  records of threads that do not mark for themselves
+ *   file/supply             the helper thread
+ *   thread/pmc_page         an event's value from its mapped page
+ *   thread/thread_events    a thread's events of perf_event_open
+ *   thread/thread           a thread: attach, change chunks, detach, park
+ *   thread/thread_counts    counters of a thread, for ranges and functions
+ *   session/recording       all of these opened and closed together
+ *   session/fork            a new process in the middle of a recording
+ *   thread/lane             enter, write, leave: the slow path of an event
+ *   tables/naming           ids of names, for events and for probes
+ *   thread/mark             events
+ *   thread/thread_naming    names of threads, the own and those that a sampler tells of
+ *   tables/typed_facts      what is said of the run, typed
+ *   tables/frame_symbols    the functions at the addresses of frames
+ *   session/session         start, stop, step, pause
+ *   session/lifecycle       load, fork, exit
  *
  * Layer: record (sees base/, format/).
  */
@@ -63,8 +63,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/hash.h"
-#include "base/ownfd.h"
+#include "base/data/hash.h"
+#include "base/files/own_fd.h"
 #include "format/layout.h"
 #include "sonde/record.h"
 
@@ -109,11 +109,11 @@ struct snd_thread {
     uint32_t                  supply_seen; /* snd_rec.supplies at the last vain try */
     uint64_t                  gap_at; /* when the pause was that the next gap stands for, or 0 */
     uint64_t                 *gap;    /* the gap in its chunk that losses are counted in, or NULL */
-    uint32_t                  counts_serial; /* of the recording that `counts` is of: counts.c */
-    uint64_t                  counts[SND_COUNTS_MOST]; /* at the last begin or end */
-    struct snd_thread        *next, **back;     /* list of attached threads; back NULL: not in it */
-    struct snd_thread        *older, **younger; /* list of all that have not ended */
-    char                     *spare;            /* SND_SPARE_SIZE bytes for long names, or NULL */
+    uint32_t           counts_serial; /* of the recording that `counts` is of: thread_counts.c */
+    uint64_t           counts[SND_COUNTS_MOST]; /* at the last begin or end */
+    struct snd_thread *next, **back;            /* list of attached threads; back NULL: not in it */
+    struct snd_thread *older, **younger;        /* list of all that have not ended */
+    char              *spare;                   /* SND_SPARE_SIZE bytes for long names, or NULL */
     struct {
         struct snd_hash hash;
         uint32_t        epoch, id;
@@ -159,7 +159,7 @@ struct snd_recording {
     /* options, as given */
     char                  path[PATH_MAX]; /* a file, or a folder ending in '/' */
     size_t                folder_length;  /* of the path: where the name in the folder begins */
-    struct snd_ownfd      folder;         /* used by place.c alone */
+    struct snd_ownfd      folder;         /* used by trace_paths.c alone */
     uint64_t              max_bytes;
     size_t                chunk_bytes;
     bool                  keep_last, overwrite;
@@ -177,12 +177,12 @@ struct snd_recording {
     bool                    said;   /* that a cycle's file could not be made */
     uint64_t                step;
     uint32_t                cycle;
-    char                   *notes; /* what sonde_metadata() recorded, for later files: metadata.c */
-    size_t                  note_bytes;
+    char  *notes; /* what sonde_metadata() recorded, for later files: run_metadata.c */
+    size_t note_bytes;
 
     /* the file */
     char             file_path[PATH_MAX];
-    struct snd_ownfd file;      /* used by file.c and place.c alone */
+    struct snd_ownfd file;      /* used by trace_file.c and trace_paths.c alone */
     uint64_t         file_end;  /* up to here it is reserved or about to be */
     uint64_t         file_made; /* atomic: it was made this long */
     uint32_t         in_flight;

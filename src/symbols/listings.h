@@ -8,7 +8,7 @@
 #ifndef SND_SYMBOLS_LISTINGS_H
 #define SND_SYMBOLS_LISTINGS_H
 
-#include "symbols/symtab.h"
+#include "symbols/elf/symtab.h"
 
 /* Lines "START SIZE NAME", hexadecimal; others are left out. False when memory is out. */
 bool snd_perfmap_parse(struct snd_symtab *symtab, const char *text, size_t size);

@@ -6,11 +6,11 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "base/map.h"
-#include "symbols/codeblocks.h"
-#include "symbols/debugfiles.h"
-#include "symbols/demangle.h"
-#include "symbols/dwarf.h"
+#include "base/data/map.h"
+#include "symbols/elf/code_blocks.h"
+#include "symbols/elf/debug_files.h"
+#include "symbols/names/demangle.h"
+#include "symbols/dwarf/dwarf.h"
 #include "symbols/listings.h"
 #include "symbols/symbols.h"
 

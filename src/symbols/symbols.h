@@ -18,7 +18,7 @@
  *
  * Every byte of such files is untrusted. A file whose build id is not the one asked for is not used.
  *
- * Layer: symbols (sees base/, pystack/cfi.h). Threads: one at a time.
+ * Layer: symbols (sees base/, pystack/unwind/cfi.h). Threads: one at a time.
  */
 #ifndef SND_SYMBOLS_SYMBOLS_H
 #define SND_SYMBOLS_SYMBOLS_H

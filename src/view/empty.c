@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 
 /* A view; the metadata by which probes say that they were asked; what to do, and why not. */
 static const struct {

@@ -2,9 +2,9 @@
 /* view/report.c - sonde_report(): finds the view, checks the options, builds and renders its table. */
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/sink.h"
-#include "base/unknown.h"
+#include "base/text/buf.h"
+#include "base/files/sink.h"
+#include "base/text/unknown_name.h"
 #include "format/layout.h"
 #include "model/counters/run_counters.h"
 #include "model/summary/summary.h"

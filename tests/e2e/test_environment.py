@@ -14,8 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Where the name is not in the call itself: (file, argument) and what it stands for. "*": others check it.
 INDIRECT = {
-    ("src/probes/python/childenv.c", "VARIABLE"): {"SONDE_TRACE"},
-    ("src/record/environment.c", "name"): {"RANK", "WORLD_SIZE"},
+    ("src/probes/python/program/child_env.c", "VARIABLE"): {"SONDE_TRACE"},
+    ("src/record/options/environment.c", "name"): {"RANK", "WORLD_SIZE"},
     ("src/cli/options/view_options.c", "names[i]"): {"LC_ALL", "LC_CTYPE", "LANG"},
     ("src/cli/run/run_library.c", "library->variable"):
         {"LD_PRELOAD", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"},

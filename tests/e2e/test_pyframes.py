@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMPILER = shutil.which(os.environ.get("CC", "cc"))
 
 EXTENSION = r"""
-#include "pystack/pyframes.h"
+#include "pystack/interpreter/pyframes.h"
 #ifdef SND_PYFRAMES_MISSING
 #error "no frames for this Python"
 #endif

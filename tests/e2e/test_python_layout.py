@@ -33,7 +33,7 @@ PROGRAM = r"""
 #define FRAME PyFrameObject
 #endif
 #include <stdio.h>
-#include "pystack/layout.h"
+#include "pystack/interpreter/py_layout.h"
 
 static int wrong;
 
@@ -221,7 +221,7 @@ def test_table_is_the_headers(tmp_path, python, include):
     (tmp_path / "layout.c").write_text(PROGRAM)
     subprocess.run([COMPILER, "-w", "-D_GNU_SOURCE", "-isystem", include, "-isystem", f"{include}/internal",
                     "-I", ROOT / "src", "-I", ROOT / "include", tmp_path / "layout.c",
-                    ROOT / "src/pystack/layout.c", "-o", tmp_path / "layout"], check=True)
+                    ROOT / "src/pystack/interpreter/py_layout.c", "-o", tmp_path / "layout"], check=True)
     done = subprocess.run([tmp_path / "layout"], stdout=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stdout
     told = subprocess.run([python, "-c", TELL], stdout=subprocess.PIPE, check=True).stdout
@@ -236,9 +236,9 @@ def test_table_is_the_headers(tmp_path, python, include):
 READER = r"""
 #include <stdio.h>
 #include <stdlib.h>
-#include "pystack/codes.h"
-#include "pystack/frames.h"
-#include "pystack/names.h"
+#include "pystack/interpreter/code_objects.h"
+#include "pystack/interpreter/frames.h"
+#include "pystack/interpreter/stack_ids.h"
 
 int main(int argc, char **argv)
 {
@@ -297,9 +297,10 @@ gate.release()
 def test_a_version_that_is_not_in_the_table_is_read(tmp_path, python, include):
     """By what it states of itself, and where its main thread has the number of the process."""
     (tmp_path / "reader.c").write_text(READER)
-    sources = [ROOT / "src/pystack" / f"{name}.c" for name in ("codes", "frames", "layout", "memory", "process", "task")]
-    sources += [ROOT / "src/base" / f"{name}.c" for name in ("arena", "error", "map", "ownfd")
-                if (ROOT / "src/base" / f"{name}.c").exists()]
+    sources = [ROOT / "src" / f"{name}.c" for name in (
+        "pystack/interpreter/code", "pystack/interpreter/code_objects", "pystack/interpreter/frames",
+        "pystack/interpreter/interpreters", "pystack/interpreter/py_layout", "pystack/process_memory", "pystack/task",
+        "base/error", "base/data/arena", "base/data/map")]
     subprocess.run([COMPILER, "-w", "-std=c17", "-D_GNU_SOURCE", "-I", ROOT / "src", "-I", ROOT / "include",
                     tmp_path / "reader.c", *sources, "-o", tmp_path / "reader", "-lpthread"], check=True)
     (tmp_path / "waiting.py").write_text(WAITING)

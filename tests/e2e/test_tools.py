@@ -38,7 +38,7 @@ SCHEMA = [
     ("src/model/bad.c", 'key_is(key, "python.lines");', "python.lines"),          # a key of metadata
     ("src/model/bad2.c", 'starts(key, "torch.thread 12");', "torch.thread"),      # or a prefix
     ("src/probes/bad.c", 'sonde_metadata("command", text);', "metadata.def"),     # a plain word
-    ("src/view/bad.c", "sonde_trace_metadata(trace, 0, 0, &k, &v);", "read/metadata.h"),
+    ("src/view/bad.c", "sonde_trace_metadata(trace, 0, 0, &k, &v);", "read/said/trace_metadata.h"),
     ("src/model/bad3.c", 'strncmp(name, "model.pass batch=", 17);', "model.pass"),  # a range's name
     ("src/model/bad4.c", "n += row->words[2];", "tallies.def"),                     # a word by number
 ]
@@ -117,7 +117,7 @@ def test_repeats(tmp_path):
 
 @pytest.mark.parametrize("file, line", [
     ("src/read/bad.c", '#include "record/state.h"'),       # reading meets recording
-    ("src/record/bad.c", '#include "read/source.h"'),      # and the other way
+    ("src/record/bad.c", '#include "read/file/source.h"'),      # and the other way
     ("src/base/bad.c", '#include "format/layout.h"'),      # upwards
     ("src/model/bad.c", '#include "view/render/table.h"'),        # upwards
     ("src/view/bad.c", '#include <sonde/record.h>'),       # by the public header
@@ -129,8 +129,8 @@ def test_repeats(tmp_path):
     ("src/python/record/bad.c", '#include "python/read/rows.h"'),
     ("src/python/bad.c", '#include <stdio.h>'),
     ("src/new/bad.c", '#include <stdio.h>'),               # a folder without a place
-    ("src/record/thread.c", '#include "record/session.h"'),  # against the order of the recorder's files
-    ("src/record/supply.h", '#include "record/thread.h"'),
+    ("src/record/thread/thread.c", '#include "record/session/session.h"'),  # against the order of the recorder's files
+    ("src/record/file/supply.h", '#include "record/thread/thread.h"'),
     ("src/record/bad.c", '#include <stdio.h>'),            # a file that is not in that order
     ("include/sonde/record.h", '#include "sonde/trace.h"'),
     ("include/sonde/probe.h", '#include "sonde/model.h"'),  # a part of record.h
@@ -145,7 +145,7 @@ def test_layers_refuses(tree, file, line):
 
 
 @pytest.mark.parametrize("before, after, said", [
-    (" *   session ", " *   sitting ", "sitting"),  # a file that is not there
+    (" *   session/session ", " *   session/sitting ", "sitting"),  # a file that is not there
     ("lowest first", "in some order", "not in the list"),  # no list at all
 ])
 def test_layers_refuses_a_wrong_list_of_files(tree, before, after, said):

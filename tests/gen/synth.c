@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/crc32c.h"
+#include "base/data/crc32c.h"
 #include "format/fields.h"
 #include "format/layout.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "format/layout.h"
-#include "read/devices.h"
+#include "read/walk/device_work.h"
 
 enum { THREADS = 4096, DEPTH = 512, CALLS = 1 << 22 };
 

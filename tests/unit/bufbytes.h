@@ -3,7 +3,7 @@
 #ifndef SND_TEST_BUFBYTES_H
 #define SND_TEST_BUFBYTES_H
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "scratch.h"
 
 static inline void expect_bytes(struct sonde_buffer *buf, const void *bytes, size_t length)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "export/encode/base64.h"
 
 static void check(const char *data, size_t length, size_t piece, const char *expected)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/buf.c: a growable buffer, and numbers written the same in every locale. */
+/* base/text/buf.c: a growable buffer, and numbers written the same in every locale. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include <locale.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 static void grows_and_keeps_a_nul(void **state)
 {

@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "failing_memory.h"
-#include "probes/python/callcount.h"
+#include "probes/python/calls/call_count.h"
 #include "recorded.h"
 
 /* ----------------------------------------------------------------------- helpers */

@@ -6,10 +6,10 @@
 #include <dirent.h>
 
 #include "failing_memory.h"
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "pipe/convert.h"
-#include "pipe/value_types.h"
-#include "pipe/yaml.h"
+#include "pipe/yaml/value_types.h"
+#include "pipe/yaml/yaml.h"
 #include "scratch.h"
 
 static struct sonde_error err;

@@ -10,8 +10,8 @@
 #include "gpu/standin.h"
 #include "probes/cuda/cuda.h"
 #include "probes/cuda/cupti.h"
-#include "read/devices.h"
-#include "read/facts.h"
+#include "read/walk/device_work.h"
+#include "read/said/trace_facts.h"
 #include "read/reader.h"
 #include "recorded.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work of GPUs: found by the call that asked for it, in whatever order it was written. */
-#include "read/devices.h"
+#include "read/walk/device_work.h"
 
 #include "format/fields.h"
 #include "model/ranges/assembly.h"

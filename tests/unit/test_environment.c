@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record/environment.c: a program that is started with SONDE_TRACE and its like is recorded as they say. */
+/* record/options/environment.c: a program that is started with SONDE_TRACE and its like is recorded as they say. */
 #include <sys/wait.h>
 
 #include "recorded.h"

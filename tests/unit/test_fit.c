@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "view/render/fit_lines.h"
 
 #define NOTE "Lines are truncated to 20 columns; --wide shows all of them.\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read/guests.c: processes whose threads are in another process's file. */
+/* read/tables/guests.c: processes whose threads are in another process's file. */
 #include "format/layout.h"
 #include "scratch.h"
 

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "readable.h"
-#include "probes/python/interrupt.h"
+#include "probes/python/sampler/interrupt.h"
 #include "pystack/task.h"
 #include "sonde/record.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/json.c: the JSON writer. */
+/* base/text/json.c: the JSON writer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +10,8 @@
 
 #include <math.h>
 
-#include "base/buf.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 
 struct fixture {
     struct sonde_buffer buffer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read/kinds.c: which kinds of events a trace has, and the walks that this spares. */
-#include "read/kinds.h"
+/* read/walk/kinds.c: which kinds of events a trace has, and the walks that this spares. */
+#include "read/walk/kinds.h"
 
 #include "format/fields.h"
 #include "scratch.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A profile of layers becomes rows of a results file; what is there already stays. */
 #include "pipe/results.h"
-#include "pipe/yaml.h"
+#include "pipe/yaml/yaml.h"
 #include "scratch.h"
 #include "sonde/layers.h"
 

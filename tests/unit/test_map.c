@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/map.c: the hash table, and the table of strings on top of it. */
-#include "base/map.h"
+/* base/data/map.c: the hash table, and the table of strings on top of it. */
+#include "base/data/map.h"
 
 #include "scratch.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members of JSON text, good and bad. */
-#include "base/buf.h"
-#include "base/member.h"
+#include "base/text/buf.h"
+#include "base/text/json_member.h"
 #include "scratch.h"
 
 static int64_t number_of(const char *json, const char *key)

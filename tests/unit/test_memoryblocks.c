@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probes/python/memoryblocks.c: the table of live blocks and their sizes. */
-#include "probes/python/memoryblocks.h"
+/* probes/python/memory/memory_blocks.c: the table of live blocks and their sizes. */
+#include "probes/python/memory/memory_blocks.h"
 
 #include <pthread.h>
 

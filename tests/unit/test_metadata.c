@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a process says of itself: its command line, and what a person calls it. */
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 #include "scratch.h"
 
 static const struct {

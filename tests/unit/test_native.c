@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "pystack/native.h"
+#include "pystack/unwind/native_frames.h"
 
 static struct snd_py_stack stack;
 static struct snd_native  *native;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/nearest.c: the known name that is nearest to a mistyped one. */
+/* base/text/nearest.c: the known name that is nearest to a mistyped one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 
 static const char *const known[] = { "line",    "summary",   "ops",
                                      "tree",    "functions", "line-memory",

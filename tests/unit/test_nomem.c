@@ -3,7 +3,7 @@
  * Every allocation of the reading side fails once: the right status, no leak, no crash.
  * Linked with --wrap for malloc, calloc and realloc.
  */
-#include "base/crc32c.h"
+#include "base/data/crc32c.h"
 #include "failing_memory.h"
 #include "format/layout.h"
 #include "model/gpu/gpu.h"

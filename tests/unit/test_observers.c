@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "cli/process/observers.h"
-#include "pystack/observe.h"
+#include "pystack/outside/observe.h"
 
 /* Numbers that no process has. */
 #define ROOT 4194401

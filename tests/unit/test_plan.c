@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe/plan_search.c against trying everything, and pipe/plan_files.c. */
+/* pipe/plan/plan_search.c against trying everything, and pipe/plan/plan_files.c. */
 #include <math.h>
 
-#include "base/buf.h"
-#include "pipe/plan.h"
-#include "pipe/yaml.h"
+#include "base/text/buf.h"
+#include "pipe/plan/plan.h"
+#include "pipe/yaml/yaml.h"
 #include "scratch.h"
 
 #define MB 1048576.0

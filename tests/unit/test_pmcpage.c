@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record/pmcpage.h: the kernel's protocol for reading an event's page, over made-up pages. */
+/* record/thread/pmc_page.h: the kernel's protocol for reading an event's page, over made-up pages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "record/pmcpage.h"
+#include "record/thread/pmc_page.h"
 
 static struct perf_event_mmap_page page;
 static uint64_t                    cycles;

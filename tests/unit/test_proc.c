@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/proc.c: the state and the parent of a process, whatever its name is; threads by their names. */
+/* base/system/proc_files.c: the state and the parent of a process, whatever its name is; threads by their names. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "base/proc.h"
+#include "base/system/proc_files.h"
 
 /* A child with a name that looks like the end of the name's field, stopped. */
 static pid_t start_stopped(void)

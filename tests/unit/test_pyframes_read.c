@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "readable.h"
-#include "pystack/frames.h"
+#include "pystack/interpreter/frames.h"
 
 #define PAGES 20
 

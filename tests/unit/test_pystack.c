@@ -22,10 +22,10 @@
 #include <cmocka.h>
 
 #include "readable.h"
-#include "pystack/codes.h"
-#include "pystack/lines.h"
-#include "pystack/locate.h"
-#include "pystack/pace.h"
+#include "pystack/interpreter/code_objects.h"
+#include "pystack/interpreter/code_lines.h"
+#include "pystack/outside/locate.h"
+#include "pystack/sampling/pace.h"
 #include "pystack/task.h"
 
 /* -------------------------------------------------------------- line tables */

@@ -5,9 +5,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "base/crc32c.h"
+#include "base/data/crc32c.h"
 #include "format/fields.h"
-#include "read/walk.h"
+#include "read/walk/trace_walk.h"
 #include "scratch.h"
 
 static struct synth *start_tiny(const char *path)

@@ -215,7 +215,7 @@ static void test_descriptors_closed_and_the_file_gone(void **state)
 }
 
 /* The helper thread reserves chunks while the program's next file gets the trace's number. */
-extern void _vgnU_freeres(void) __attribute__((weak)); /* NOLINT: valgrind's; see apart.c */
+extern void _vgnU_freeres(void) __attribute__((weak)); /* NOLINT: valgrind's; see apart_file.c */
 
 static void test_descriptors_closed_while_the_helper_works(void **state)
 {

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "export/encode/rendered_texts.h"
 
 static bool is(const struct sonde_text *text, const char *expected)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipe/results.c: profiler_results.yml read, checked and written. */
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "pipe/results.h"
-#include "pipe/yaml.h"
+#include "pipe/yaml/yaml.h"
 #include "scratch.h"
 
 static struct sonde_error            err;

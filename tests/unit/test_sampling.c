@@ -21,7 +21,7 @@
 
 #include "failing_memory.h"
 #include "readable.h"
-#include "pystack/sampling.h"
+#include "pystack/sampling/sampling.h"
 
 #define PERIOD_NS 1000000u
 #define INTERPRETERS (SND_INTERPRETERS_MAX + 1)

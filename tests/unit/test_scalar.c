@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe/scalar.c: scalars of YAML 1.1. */
+/* pipe/yaml/scalar.c: scalars of YAML 1.1. */
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "pipe/scalar.h"
+#include "pipe/yaml/scalar.h"
 
 static struct snd_node resolve(const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read/scale.c: raw clocks to nanoseconds on the time axis of the trace. */
-#include "read/scale.h"
+/* read/file/scale.c: raw clocks to nanoseconds on the time axis of the trace. */
+#include "read/file/scale.h"
 
 #include "scratch.h"
 

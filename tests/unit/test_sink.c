@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/sink.c: the buffered writer, and writes that fail. */
+/* base/files/sink.c: the buffered writer, and writes that fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/behind.h"
-#include "base/buf.h"
-#include "base/sink.h"
+#include "base/files/behind_sink.h"
+#include "base/text/buf.h"
+#include "base/files/sink.h"
 
 /* Takes so many bytes, then the disk is full. */
 static bool write_some(void *user, const void *data, size_t length)

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "failing_memory.h"
-#include "native/stackevents.h"
+#include "native/perf/stack_events.h"
 
 #define STACKS 16
 

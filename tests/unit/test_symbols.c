@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "symbols/codeblocks.h"
-#include "symbols/demangle.h"
+#include "symbols/elf/code_blocks.h"
+#include "symbols/names/demangle.h"
 #include "symbols/listings.h"
-#include "symbols/segments.h"
+#include "symbols/elf/segments.h"
 #include "symbols/symbols.h"
 
 /* Against the plain way: of all ranges that hold the address, the greatest rank. */

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "readable.h"
-#include "pystack/unwind.h"
+#include "pystack/unwind/unwind.h"
 
 static struct snd_unwind   unwind;
 static struct snd_py_stack ours;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walking events: by thread, by time, warm-up, clocks, unknown kinds. */
-#include "read/walk.h"
+#include "read/walk/trace_walk.h"
 
 #include "format/fields.h"
 #include "scratch.h"

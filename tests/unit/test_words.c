@@ -13,7 +13,7 @@
 
 #include <sonde/export.h>
 
-#include "format/schedule.h"
+#include "format/run/schedule_text.h"
 
 static void test_every_word_has_its_value(void **state)
 {

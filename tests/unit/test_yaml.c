@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe/yaml_read.c, yaml_write.c and the tree of node.c. */
+/* pipe/yaml/yaml_read.c, yaml_write.c and the tree of node.c. */
 #include <errno.h>
 #include <fcntl.h>
 
-#include "base/buf.h"
-#include "pipe/yaml.h"
+#include "base/text/buf.h"
+#include "pipe/yaml/yaml.h"
 #include "scratch.h"
 #include "snd_config.h"
 

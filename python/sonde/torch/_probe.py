@@ -31,8 +31,8 @@ _SOURCES = ("hook/slots.h", "probes/torch/shim.cpp", "probes/torch/shim.h",
             "probes/torch/torch_arguments.h", "probes/torch/torch_calls.h", "probes/torch/torch_collectives.h",
             "probes/torch/torch_hooks.h", "probes/torch/torch_inputs.h", "probes/torch/torch_modulecalls.h",
             "probes/torch/torch_modules.h", "probes/torch/torch_modulewalk.h", "probes/torch/torch_names.h", "probes/torch/torch_places.h",
-            "probes/torch/torch_scripted.h", "probes/torch/torch_thread.h", "pystack/layout.h", "pystack/layouts.def",
-            "pystack/pyframes.h", "format/known.h", "format/known.def", "format/limits.h",
+            "probes/torch/torch_scripted.h", "probes/torch/torch_thread.h", "pystack/interpreter/py_layout.h", "pystack/interpreter/py_layouts.def",
+            "pystack/interpreter/pyframes.h", "format/known.h", "format/known.def", "format/limits.h",
             "format/metadata.h", "format/metadata.def",
             "sonde/record.h", "sonde/dtypes.h", "sonde/probe.h", "sonde/lane.h", "sonde/error.h")
 _PROBES = os.path.join(_PACKAGE, "_probes")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/arena.h"
+#include "base/data/arena.h"
 
 #include <stdbool.h>
 #include <stdint.h>

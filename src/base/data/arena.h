@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/arena.h - memory that is freed all at once.
+ * base/data/arena.h - memory that is freed all at once.
  *
  * What is taken stays where it is until the arena is released; nothing is freed singly.
  *
  * Layer: base. Threads: one at a time uses an arena.
  */
-#ifndef SND_BASE_ARENA_H
-#define SND_BASE_ARENA_H
+#ifndef SND_BASE_DATA_ARENA_H
+#define SND_BASE_DATA_ARENA_H
 
 #include <stddef.h>
 

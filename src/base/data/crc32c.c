@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/crc32c.h"
+#include "base/data/crc32c.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/crc32c.h - CRC-32C (Castagnoli), as iSCSI and ext4 use it.
+ * base/data/crc32c.h - CRC-32C (Castagnoli), as iSCSI and ext4 use it.
  *
  * Layer: base. Threads: any.
  */
-#ifndef SND_BASE_CRC32C_H
-#define SND_BASE_CRC32C_H
+#ifndef SND_BASE_DATA_CRC32C_H
+#define SND_BASE_DATA_CRC32C_H
 
 #include <stddef.h>
 #include <stdint.h>

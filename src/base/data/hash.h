@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/hash.h - a 128-bit hash of short keys, for tables that never see hostile keys.
+ * base/data/hash.h - a 128-bit hash of short keys, for tables that never see hostile keys.
  *
  * Two 64-bit lanes, each word folded in by a 64 x 64 -> 128 bit multiplication whose halves
  * are xor-ed: a few cycles a word. Not cryptographic. Equal hashes may be taken for equal
@@ -8,8 +8,8 @@
  *
  * Layer: base. Threads: any.
  */
-#ifndef SND_BASE_HASH_H
-#define SND_BASE_HASH_H
+#ifndef SND_BASE_DATA_HASH_H
+#define SND_BASE_DATA_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>

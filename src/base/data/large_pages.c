@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/pages.h"
+#include "base/data/large_pages.h"
 
 #include <stdint.h>
 #include <stdlib.h>

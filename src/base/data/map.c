@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/map.h"
+#include "base/data/map.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/map.h - a hash table from three words to a number, and a table of texts on top of it.
+ * base/data/map.h - a hash table from three words to a number, and a table of texts on top of it.
  *
  * Hashes are seeded anew in each process, so that a hostile trace cannot choose its keys
  * to collide. Order of insertion, not of hash, is all that ever shows.
  *
  * Layer: base. Threads: one at a time uses a map.
  */
-#ifndef SND_BASE_MAP_H
-#define SND_BASE_MAP_H
+#ifndef SND_BASE_DATA_MAP_H
+#define SND_BASE_DATA_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
+#include "base/data/arena.h"
 
 struct snd_key {
     uint64_t a, b, c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/behind.h"
+#include "base/files/behind_sink.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/behind.h - a sink that a thread of its own writes to, while the next bytes are made.
+ * base/files/behind_sink.h - a sink that a thread of its own writes to, while the next bytes are made.
  *
  *     char *block = snd_behind_block(b);             at most SND_BEHIND_BYTES go there
  *     block = snd_behind_next(b, length);            written meanwhile; the next block
@@ -8,8 +8,8 @@
  *
  * Layer: base. Threads: one fills the blocks.
  */
-#ifndef SND_BASE_BEHIND_H
-#define SND_BASE_BEHIND_H
+#ifndef SND_BASE_FILES_BEHIND_SINK_H
+#define SND_BASE_FILES_BEHIND_SINK_H
 
 #include <stdbool.h>
 #include <stddef.h>

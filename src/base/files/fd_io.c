@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/files.h"
+#include "base/files/fd_io.h"
 
 #include <errno.h>
 #include <fcntl.h>

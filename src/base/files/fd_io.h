@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/files.h - whole reads and writes of file descriptors, interrupted system calls repeated.
+ * base/files/fd_io.h - whole reads and writes of file descriptors, interrupted system calls repeated.
  *
  * Layer: base. Threads: any. No allocation but in snd_sync_folder.
  */
-#ifndef SND_BASE_FILES_H
-#define SND_BASE_FILES_H
+#ifndef SND_BASE_FILES_FD_IO_H
+#define SND_BASE_FILES_FD_IO_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/ownfd.h - a descriptor inside somebody else's program, which may close any number.
+ * base/files/own_fd.h - a descriptor inside somebody else's program, which may close any number.
  *
  * Daemons close all that they did not open, and their next file has our number. So a descriptor
  * that is kept is asked whether it is still the same file before it is used or closed. It also
@@ -9,8 +9,8 @@
  *
  * Layer: base. Threads: any.
  */
-#ifndef SND_BASE_OWNFD_H
-#define SND_BASE_OWNFD_H
+#ifndef SND_BASE_FILES_OWN_FD_H
+#define SND_BASE_FILES_OWN_FD_H
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/owntable.h"
+#include "base/files/own_table.h"
 
 #include <dirent.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/owntable.h - a thread with descriptors of its own, inside somebody else's program.
+ * base/files/own_table.h - a thread with descriptors of its own, inside somebody else's program.
  *
  * open() takes the lowest free number, and programs count on it: after close(0) the next file is
  * standard input. A thread of ours that opens a file takes that number for a moment. In a table of
@@ -8,8 +8,8 @@
  *
  * Layer: base. Threads: any.
  */
-#ifndef SND_BASE_OWNTABLE_H
-#define SND_BASE_OWNTABLE_H
+#ifndef SND_BASE_FILES_OWN_TABLE_H
+#define SND_BASE_FILES_OWN_TABLE_H
 
 #include <stdbool.h>
 

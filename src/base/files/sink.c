@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/sink.h"
+#include "base/files/sink.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/behind.h"
-#include "base/files.h"
-#include "base/plain.h"
+#include "base/files/behind_sink.h"
+#include "base/files/fd_io.h"
+#include "base/text/plain_text.h"
 
 /* ------------------------------------------------------------ ready sinks */
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/sink.h - a buffered writer over a struct sonde_sink.
+ * base/files/sink.h - a buffered writer over a struct sonde_sink.
  *
  * Failure sticks: after a write failed, puts do nothing, and snd_out_finish reports it.
  *
  * Layer: base. Threads: a writer belongs to one thread.
  */
-#ifndef SND_BASE_SINK_H
-#define SND_BASE_SINK_H
+#ifndef SND_BASE_FILES_SINK_H
+#define SND_BASE_FILES_SINK_H
 
 #include <stdint.h>
 #include <string.h>
@@ -103,7 +103,7 @@ void snd_out_us(struct snd_out *out, int64_t ns);
 void snd_out_format(struct snd_out *out, const char *format, ...) SONDE_PRINTF(2, 3);
 /*
  * Text as a field of CSV (RFC 4180): UTF-8 always, control characters and other bytes spelled out
- * (base/plain.h), a text that a spreadsheet would take for a formula after an apostrophe.
+ * (base/text/plain_text.h), a text that a spreadsheet would take for a formula after an apostrophe.
  */
 void snd_out_csv(struct snd_out *out, const char *bytes, size_t length);
 /* The same for text of several lines, which stay. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/libc.h - what glibc has and musl lacks, so that the recorder, the reader and the command line build with both.
+ * base/system/libc.h - what glibc has and musl lacks, so that the recorder, the reader and the command line build with both.
  *
  * Layer: base.
  */
-#ifndef SND_BASE_LIBC_H
-#define SND_BASE_LIBC_H
+#ifndef SND_BASE_SYSTEM_LIBC_H
+#define SND_BASE_SYSTEM_LIBC_H
 
 #include <pthread.h>
 #include <unistd.h>

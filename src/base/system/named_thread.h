@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/named_thread.h - a thread of ours in somebody else's program, with its name from the first moment on.
+ * base/system/named_thread.h - a thread of ours in somebody else's program, with its name from the first moment on.
  *
  * Whoever counts the program's threads leaves ours out by their names ("sonde.."). A thread that names
  * itself has the program's name until it runs, so its creator lends it the name: a new thread has that of
@@ -8,8 +8,8 @@
  *
  * Layer: base (libc only). Threads: any.
  */
-#ifndef SND_BASE_NAMED_THREAD_H
-#define SND_BASE_NAMED_THREAD_H
+#ifndef SND_BASE_SYSTEM_NAMED_THREAD_H
+#define SND_BASE_SYSTEM_NAMED_THREAD_H
 
 #include <pthread.h>
 #include <sys/prctl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/package.h"
+#include "base/system/package.h"
 
 #include <glob.h>
 #include <limits.h>

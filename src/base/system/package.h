@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/package.h - finds files of the Python package that was installed with this program.
+ * base/system/package.h - finds files of the Python package that was installed with this program.
  *
  * `make` and `meson install` put the package below PREFIX/lib and the recorder's library in
  * PREFIX/lib; pip puts both below PREFIX/lib/python3.X/site-packages.
  *
  * Layer: base. Threads: any; nothing here keeps state.
  */
-#ifndef SND_BASE_PACKAGE_H
-#define SND_BASE_PACKAGE_H
+#ifndef SND_BASE_SYSTEM_PACKAGE_H
+#define SND_BASE_SYSTEM_PACKAGE_H
 
 #include <stdbool.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 /*
  * Finds `file` ("_native/libsonde_record.so.1") of the package: of the one that $SONDE_PYTHON names, or

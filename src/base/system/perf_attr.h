@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/perfattr.h - what perf_event_open(2) is asked to count.
+ * base/system/perf_attr.h - what perf_event_open(2) is asked to count.
  *
  * Layer: base. Threads: any.
  */
-#ifndef SND_BASE_PERFATTR_H
-#define SND_BASE_PERFATTR_H
+#ifndef SND_BASE_SYSTEM_PERF_ATTR_H
+#define SND_BASE_SYSTEM_PERF_ATTR_H
 
 #include <linux/perf_event.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/proc.h"
+#include "base/system/proc_files.h"
 
 #include <dirent.h>
 #include <fcntl.h>

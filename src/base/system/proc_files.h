@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/proc.h - files of /proc: what the kernel says of a process, and its settings.
+ * base/system/proc_files.h - files of /proc: what the kernel says of a process, and its settings.
  *
  * Layer: base. Threads: any.
  */
-#ifndef SND_BASE_PROC_H
-#define SND_BASE_PROC_H
+#ifndef SND_BASE_SYSTEM_PROC_FILES_H
+#define SND_BASE_SYSTEM_PROC_FILES_H
 
 #include <stddef.h>
 #include <sys/types.h>

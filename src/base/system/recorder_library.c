@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/recorderlib.h"
+#include "base/system/recorder_library.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/package.h"
+#include "base/system/package.h"
 
 #define LIBRARY "libsonde_record.so.1"
 

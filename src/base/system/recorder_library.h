@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/recorderlib.h - the recorder's shared library, loaded when it is needed: the program `sonde`
+ * base/system/recorder_library.h - the recorder's shared library, loaded when it is needed: the program `sonde`
  * reads traces, and links no recorder.
  *
  * Layer: base. Threads: one.
  */
-#ifndef SND_BASE_RECORDERLIB_H
-#define SND_BASE_RECORDERLIB_H
+#ifndef SND_BASE_SYSTEM_RECORDER_LIBRARY_H
+#define SND_BASE_SYSTEM_RECORDER_LIBRARY_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 #include <math.h>
 #include <stdarg.h>

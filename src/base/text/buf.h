@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/buf.h - a buffer that grows, and numbers written alike in every locale.
+ * base/text/buf.h - a buffer that grows, and numbers written alike in every locale.
  *
  * Failure sticks: after memory ran out, puts do nothing and `failed` stays set, so that a
  * writer asks once, at the end.
  *
  * Layer: base. Threads: a buffer belongs to one thread.
  */
-#ifndef SND_BASE_BUF_H
-#define SND_BASE_BUF_H
+#ifndef SND_BASE_TEXT_BUF_H
+#define SND_BASE_TEXT_BUF_H
 
 #include "sonde/sink.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/ending.h - how a text ends: names of files go by it.
+ * base/text/ending.h - how a text ends: names of files go by it.
  *
  * Layer: base. Threads: any.
  */
-#ifndef SND_BASE_ENDING_H
-#define SND_BASE_ENDING_H
+#ifndef SND_BASE_TEXT_ENDING_H
+#define SND_BASE_TEXT_ENDING_H
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/utf8.h"
+#include "base/text/buf.h"
+#include "base/text/utf8.h"
 
 void snd_json_init(struct snd_json *json, struct snd_out *out)
 {

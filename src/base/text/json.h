@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/json.h - writes JSON as it comes, keeping nothing.
+ * base/text/json.h - writes JSON as it comes, keeping nothing.
  *
  *     snd_json_object(&json, NULL);              {
  *     snd_json_string(&json, "name", bytes, n);  "name":"...",
@@ -15,13 +15,13 @@
  *
  * Layer: base. Threads: a writer belongs to one thread.
  */
-#ifndef SND_BASE_JSON_H
-#define SND_BASE_JSON_H
+#ifndef SND_BASE_TEXT_JSON_H
+#define SND_BASE_TEXT_JSON_H
 
 #include <assert.h>
 #include <stdint.h>
 
-#include "base/sink.h"
+#include "base/files/sink.h"
 
 #define SND_JSON_DEPTH 16
 

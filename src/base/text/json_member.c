@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/member.h"
+#include "base/text/json_member.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 
 static size_t skip_blanks(const char *text, size_t length, size_t at)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/member.h - reads members of a JSON object where it lies, keeping nothing.
+ * base/text/json_member.h - reads members of a JSON object where it lies, keeping nothing.
  *
  *     snd_member_find(json, length, "cpu", &cpu);            the text of a member's value
  *     snd_member_number(cpu.bytes, cpu.length, "cores", 0);  a number, or what to take instead
@@ -9,8 +9,8 @@
  *
  * Layer: base. Threads: no state.
  */
-#ifndef SND_BASE_MEMBER_H
-#define SND_BASE_MEMBER_H
+#ifndef SND_BASE_TEXT_JSON_MEMBER_H
+#define SND_BASE_TEXT_JSON_MEMBER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 
 #include <stdio.h>
 #include <string.h>

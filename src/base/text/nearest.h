@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/nearest.h - "did you mean": the known name that is nearest to a mistyped one.
+ * base/text/nearest.h - "did you mean": the known name that is nearest to a mistyped one.
  *
  *     struct snd_nearest nearest = { .word = typed, .length = strlen(typed) };
  *     char               hint[SND_HINT_MAX];
@@ -10,8 +10,8 @@
  *
  * Layer: base. Threads: any.
  */
-#ifndef SND_BASE_NEAREST_H
-#define SND_BASE_NEAREST_H
+#ifndef SND_BASE_TEXT_NEAREST_H
+#define SND_BASE_TEXT_NEAREST_H
 
 #include <stddef.h>
 

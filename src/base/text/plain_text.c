@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/plain.h"
+#include "base/text/plain_text.h"
 
 #include <inttypes.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 /* Unicode's category Cf, and the separators of lines and paragraphs. */
 static bool is_format(uint32_t point)

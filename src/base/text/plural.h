@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/plural.h - "1 row", "2 rows". */
-#ifndef SND_BASE_PLURAL_H
-#define SND_BASE_PLURAL_H
+/* base/text/plural.h - "1 row", "2 rows". */
+#ifndef SND_BASE_TEXT_PLURAL_H
+#define SND_BASE_TEXT_PLURAL_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/unknown.h"
+#include "base/text/unknown_name.h"
 
-#include "base/buf.h"
-#include "base/nearest.h"
+#include "base/text/buf.h"
+#include "base/text/nearest.h"
 
 #define SHOWN_MAX 60 /* bytes of the name */
 

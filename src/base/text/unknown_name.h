@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/unknown.h - the message for a name that is not in a table: the nearest one, and all there are.
+ * base/text/unknown_name.h - the message for a name that is not in a table: the nearest one, and all there are.
  *
  * Layer: base. Threads: any.
  */
-#ifndef SND_BASE_UNKNOWN_H
-#define SND_BASE_UNKNOWN_H
+#ifndef SND_BASE_TEXT_UNKNOWN_NAME_H
+#define SND_BASE_TEXT_UNKNOWN_NAME_H
 
 #include <stddef.h>
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/utf8.h - steps through bytes that may or may not be UTF-8.
+ * base/text/utf8.h - steps through bytes that may or may not be UTF-8.
  *
  * Layer: base. Threads: any.
  */
-#ifndef SND_BASE_UTF8_H
-#define SND_BASE_UTF8_H
+#ifndef SND_BASE_TEXT_UTF8_H
+#define SND_BASE_TEXT_UTF8_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 /*
  * The bytes of the first character of `text`, and its code point in *point; 0 if they are not

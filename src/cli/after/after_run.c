@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/ending.h"
-#include "base/nearest.h"
-#include "base/unknown.h"
+#include "base/text/ending.h"
+#include "base/text/nearest.h"
+#include "base/text/unknown_name.h"
 #include "cli/process/child.h"
 #include "cli/after/kept_trace.h"
 #include "cli/commands.h"

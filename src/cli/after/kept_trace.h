@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 /*
  * Moves a trace, file or folder, to where the last one is kept, and appends its new path to `path`.

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/crc32c.h"
-#include "base/files.h"
-#include "base/map.h"
+#include "base/text/buf.h"
+#include "base/data/crc32c.h"
+#include "base/files/fd_io.h"
+#include "base/data/map.h"
 #include "read/reader.h"
 
 struct work {

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "cli/after/after_run.h"
 #include "cli/commands.h"
 #include "cli/after/losses.h"
@@ -23,7 +23,7 @@
 #include "cli/run/run_probes.h"
 #include "cli/process/outside.h"
 #include "native/watch.h"
-#include "pystack/observe.h"
+#include "pystack/outside/observe.h"
 
 #define HZ_DEFAULT 100
 #define START_TRIES 50 /* to find the interpreter of a Python that is starting: half a second */

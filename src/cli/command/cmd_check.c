@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "cli/commands.h"
 
 struct check_args {

@@ -9,8 +9,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/json.h"
-#include "base/proc.h"
+#include "base/text/json.h"
+#include "base/system/proc_files.h"
 #include "cli/commands.h"
 #include "cli/command/probe_checks.h"
 #include "cli/process/find_program.h"

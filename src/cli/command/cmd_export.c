@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/nearest.h"
-#include "base/ending.h"
+#include "base/text/buf.h"
+#include "base/text/nearest.h"
+#include "base/text/ending.h"
 #include "cli/commands.h"
 #include "cli/after/losses.h"
 

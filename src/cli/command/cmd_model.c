@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/ending.h"
+#include "base/text/buf.h"
+#include "base/text/ending.h"
 #include "cli/commands.h"
 #include "cli/process/find_python.h"
 #include "cli/options/view_options.h"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "cli/commands.h"
 
 struct pack_args {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sonde plan: stages of a pipeline, in the form of PipeEdge's scheduler. */
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "cli/commands.h"
-#include "pipe/plan.h"
+#include "pipe/plan/plan.h"
 
 struct plan_args {
     struct snd_plan_options plan;

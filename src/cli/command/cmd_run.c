@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "cli/process/child.h"
 #include "cli/commands.h"
 #include "cli/run/preloadable.h"

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "cli/commands.h"
 #include "cli/after/losses.h"
 #include "cli/after/page_server.h"

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/package.h"
+#include "base/system/package.h"
 #include "cli/run/autostart.h"
 #include "cli/process/find_program.h"
-#include "native/counters.h"
+#include "native/counters/program_counters.h"
 
 void snd_find(struct snd_finding *finding, enum snd_verdict verdict, const char *format, ...)
 {

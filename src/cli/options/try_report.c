@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/crc32c.h"
+#include "base/data/crc32c.h"
 #include "format/layout.h"
 
 /* A trace file in memory with nothing but a header; -1 if it cannot be made. */

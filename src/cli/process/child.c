@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/proc.h"
+#include "base/system/proc_files.h"
 #include "cli/options/options.h"
 #include "cli/process/sentinel.h"
 

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/package.h"
+#include "base/text/buf.h"
+#include "base/system/package.h"
 #include "cli/run/autostart.h"
 #include "cli/process/child.h"
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 #define LOOK_NS 10000000
 #define LOOKS_MOST 30

@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/map.h"
-#include "base/proc.h"
+#include "base/data/map.h"
+#include "base/system/proc_files.h"
 #include "cli/options/options.h"
-#include "pystack/observe.h"
-#include "pystack/pace.h"
+#include "pystack/outside/observe.h"
+#include "pystack/sampling/pace.h"
 
 #define LOOK_NS 50000000u    /* how often new descendants are looked for */
 #define WHOLE_NS 1000000000u /* how often in the whole of /proc, at most */

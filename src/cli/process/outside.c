@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/proc.h"
+#include "base/system/proc_files.h"
 #include "cli/process/find_program.h"
 #include "cli/options/options.h"
 #include "native/watch.h"

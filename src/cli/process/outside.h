@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 #define SND_OUTSIDE_HZ 1000
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/package.h"
+#include "base/system/package.h"
 
 bool snd_autostart_find(struct sonde_buffer *folder)
 {

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 /*
  * Finds the package's folder `_autostart`: of $SONDE_PYTHON, which names the package, or of the

@@ -3,18 +3,19 @@
 
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "format/layout.h"
-#include "format/schedule.h"
+#include "format/run/schedule_text.h"
 
-#define SND_TRACE_LEAST (8 * SND_GRAIN) /* the recorder's own limit: record/startoptions.c */
+#define SND_TRACE_LEAST \
+    (8 * SND_GRAIN) /* the recorder's own limit: record/options/start_options.c */
 
 /* "wait=1,active=3". -1 to go on. */
 static int check_schedule(const struct snd_command *self, const char *list)
 {
 #define SND_SCHEDULE(name) ", " #name "=N"
     static const char known[] =
-#include "format/schedule.def"
+#include "format/run/schedule_text.def"
         ;
 #undef SND_SCHEDULE
     uint32_t    values[SND_SCHEDULE_FIELDS];

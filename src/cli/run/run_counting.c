@@ -10,7 +10,7 @@
 #include "cli/process/find_program.h"
 #include "cli/run/run_parents.h"
 #include "model/counters/counter_names.h"
-#include "native/counterruns.h"
+#include "native/counters/counter_runs.h"
 
 /* Who has counters of threads besides the whole program. */
 struct holder {

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 struct snd_run_folder {
     struct sonde_buffer path;   /* as the user sees it; owned, as is the next */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/package.h"
+#include "base/text/buf.h"
+#include "base/system/package.h"
 
 #define BETWEEN ": " /* what separates the paths of LD_PRELOAD */
 

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 struct snd_run_name {
     const char *name;   /* borrowed: "train" of `python -u train.py`, "a.b" of `python -m a.b` */

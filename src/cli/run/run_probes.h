@@ -11,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "cli/options/options.h"
 
-#define SND_SAMPLE_HZ_MOST 20000 /* the sampler's own limit: probes/python/sampler.c */
+#define SND_SAMPLE_HZ_MOST 20000 /* the sampler's own limit: probes/python/sampler/sampler.c */
 
 /*
  * The types of values. FLAG; LIST: NULL if not given; WORDS: NULL if not given, "" without words;

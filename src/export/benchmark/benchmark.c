@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "export/benchmark/benchmark_lists.h"
 #include "export/common/exporter.h"
-#include "read/scale.h"
+#include "read/file/scale.h"
 
 /* ------------------------------------------------------- pytorch-benchmark's words */
 

@@ -14,9 +14,9 @@
 
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/json.h"
-#include "base/map.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
+#include "base/data/map.h"
 #include "export/timeline/arrows.h"
 #include "export/encode/rendered_texts.h"
 #include "export/timeline/spans.h"

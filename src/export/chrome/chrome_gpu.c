@@ -15,7 +15,7 @@
 #include "export/common/exporter.h"
 #include "format/known.h"
 #include "model/gpu/occupancy.h"
-#include "read/facts.h"
+#include "read/said/trace_facts.h"
 
 #define SORT_FIRST 5000000 /* where Kineto lists GPUs: below all processes */
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "export/common/exporter.h"
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 
 /* The first process that torch's probe recorded; NULL: none. */
 static const struct sonde_process *find_torch(const struct snd_chrome *chrome)

@@ -9,7 +9,7 @@
 #ifndef SND_EXPORT_COMMON_EXPORTER_H
 #define SND_EXPORT_COMMON_EXPORTER_H
 
-#include "base/sink.h"
+#include "base/files/sink.h"
 #include "sonde/export.h"
 #include "sonde/model.h"
 

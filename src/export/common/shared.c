@@ -2,9 +2,9 @@
 /* export/common/shared.c - what several exporters need; declared in exporter.h. */
 #include <string.h>
 
-#include "base/structsize.h"
+#include "base/struct_size.h"
 #include "export/common/exporter.h"
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 
 enum sonde_status snd_export_functions(struct sonde_trace *trace, snd_functions_write *write,
                                        struct snd_out *out, struct sonde_error *err)

@@ -7,7 +7,7 @@
 #ifndef SND_EXPORT_ENCODE_BASE64_H
 #define SND_EXPORT_ENCODE_BASE64_H
 
-#include "base/sink.h"
+#include "base/files/sink.h"
 
 struct snd_base64 {
     struct snd_out *out; /* borrowed */

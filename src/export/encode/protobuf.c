@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 void snd_pb_varint(struct sonde_buffer *buf, uint64_t value)
 {

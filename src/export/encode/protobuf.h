@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "sonde/trace.h"
 
 /* ---- parts of what follows, inline: the compiler makes bytes of fields that it knows */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 void snd_put_le(struct snd_out *out, uint64_t value, unsigned count)
 {

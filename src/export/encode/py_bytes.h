@@ -7,8 +7,8 @@
 #ifndef SND_EXPORT_ENCODE_PY_BYTES_H
 #define SND_EXPORT_ENCODE_PY_BYTES_H
 
-#include "base/buf.h"
-#include "base/sink.h"
+#include "base/text/buf.h"
+#include "base/files/sink.h"
 #include "sonde/trace.h"
 
 /* `count` bytes of a number, lowest first. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/data/hash.h"
 
 #define PLACES 2048u
 #define LENGTH_MOST 4096u /* a longer text is rendered each time: 8 MiB in all, at the most */

@@ -19,7 +19,7 @@
 #ifndef SND_EXPORT_ENCODE_RENDERED_TEXTS_H
 #define SND_EXPORT_ENCODE_RENDERED_TEXTS_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "sonde/trace.h"
 
 /* What a text is made of; the first word says what the others are. */

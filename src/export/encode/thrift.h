@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 #define SND_THRIFT_DEPTH 8
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 void snd_emit_init(struct snd_emit *e, struct snd_out *out, bool is_json)
 {

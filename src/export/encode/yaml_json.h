@@ -18,7 +18,7 @@
 #ifndef SND_EXPORT_ENCODE_YAML_JSON_H
 #define SND_EXPORT_ENCODE_YAML_JSON_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 
 struct snd_emit {
     struct snd_out *out;

@@ -11,10 +11,10 @@
 #ifndef SND_EXPORT_PAGE_PAGE_H
 #define SND_EXPORT_PAGE_PAGE_H
 
-#include "base/buf.h"
-#include "base/json.h"
-#include "base/map.h"
-#include "base/sink.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
+#include "base/data/map.h"
+#include "base/files/sink.h"
 #include "export/timeline/arrows.h"
 #include "export/timeline/spans.h"
 #include "model/highlights/highlights.h"

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/plural.h"
+#include "base/text/plural.h"
 #include "export/page/page.h"
 #include "format/fields.h"
 #include "format/layout.h"

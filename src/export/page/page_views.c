@@ -6,7 +6,7 @@
 #include "export/common/exporter.h"
 #include "export/page/page.h"
 #include "export/timeline/gpu_streams.h"
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 
 /* --------------------------------------------------------------------- views */
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "export/common/exporter.h"
 #include "export/parquet/parquet_part.h"
 #include "sonde/tables.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "export/parquet/parquet_pack.h"
 #include "export/encode/thrift.h"
 #include "sonde/export.h"

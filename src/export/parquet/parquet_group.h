@@ -7,7 +7,7 @@
 #ifndef SND_EXPORT_PARQUET_PARQUET_GROUP_H
 #define SND_EXPORT_PARQUET_PARQUET_GROUP_H
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "export/tables/column_store.h"
 
 /* Parquet's numbers of its types (parquet.thrift). */

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 /* How many bits the value takes; 0 takes none. */
 unsigned snd_bit_width(uint64_t value);

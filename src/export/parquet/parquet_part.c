@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/files/fd_io.h"
 
 #define OUT_OF_MEMORY "out of memory for the tables"
 

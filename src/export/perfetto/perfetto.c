@@ -8,7 +8,7 @@
 #include "export/timeline/shown_attributes.h"
 #include "export/chrome/chrome.h"
 #include "export/common/exporter.h"
-#include "read/kinds.h"
+#include "read/walk/kinds.h"
 
 static bool prepare(struct snd_perfetto *p)
 {

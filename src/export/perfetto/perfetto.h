@@ -15,7 +15,7 @@
 #ifndef SND_EXPORT_PERFETTO_PERFETTO_H
 #define SND_EXPORT_PERFETTO_PERFETTO_H
 
-#include "base/sink.h"
+#include "base/files/sink.h"
 #include "export/timeline/arrows.h"
 #include "export/encode/protobuf.h"
 #include "export/encode/rendered_texts.h"

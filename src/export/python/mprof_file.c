@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "export/common/exporter.h"
 #include "export/timeline/spans.h"
 #include "format/known.h"
-#include "read/metadata.h"
-#include "read/scale.h"
+#include "read/said/trace_metadata.h"
+#include "read/file/scale.h"
 #include "sonde/model.h"
 
 #define MIB (1024.0 * 1024.0)

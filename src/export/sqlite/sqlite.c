@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/map.h"
-#include "base/utf8.h"
+#include "base/text/buf.h"
+#include "base/data/map.h"
+#include "base/text/utf8.h"
 #include "export/common/exporter.h"
 #include "export/tables/row_lists.h"
 #include "export/sqlite/sqlite_file.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/files/fd_io.h"
 
 #define PAGE SND_SQLITE_PAGE
 #define HEADER 100u /* of the file, at the front of page 1 */

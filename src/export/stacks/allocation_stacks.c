@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "export/common/exporter.h"
 #include "export/stacks/weighted_stacks.h"
 #include "read/reader.h"

@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/map.h"
+#include "base/text/buf.h"
+#include "base/data/map.h"
 #include "export/stacks/callgrind.h"
 #include "export/common/exporter.h"
-#include "read/scale.h"
+#include "read/file/scale.h"
 #include "snd_config.h"
 #include "sonde/model.h"
 

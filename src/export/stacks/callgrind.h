@@ -8,7 +8,7 @@
 #define SND_EXPORT_STACKS_CALLGRIND_H
 
 #include "base/error.h"
-#include "base/sink.h"
+#include "base/files/sink.h"
 #include "sonde/trace.h"
 
 /* A name, without what would end its line. */

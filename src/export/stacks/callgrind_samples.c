@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "export/stacks/counted_stacks.h"
 #include "export/common/exporter.h"
 #include "format/layout.h"
 #include "model/samples/sample_counts.h"
 #include "read/reader.h"
-#include "read/scale.h"
+#include "read/file/scale.h"
 
 #define VALUES_MAX SND_THREAD_COUNTERS_MOST
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "export/common/exporter.h"
 #include "export/stacks/weighted_stacks.h"
 #include "read/reader.h"

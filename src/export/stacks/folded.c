@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/map.h"
+#include "base/text/buf.h"
+#include "base/data/map.h"
 #include "export/common/exporter.h"
 #include "format/layout.h"
 #include "sonde/model.h"

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "export/stacks/counted_stacks.h"
 #include "export/common/exporter.h"
 #include "model/samples/mixed_stacks.h"

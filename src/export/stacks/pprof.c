@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "export/stacks/counted_stacks.h"
 #include "export/common/exporter.h"
 #include "export/encode/gzip.h"

@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/json.h"
-#include "base/map.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
+#include "base/data/map.h"
 #include "export/common/exporter.h"
 #include "format/layout.h"
 #include "model/samples/mixed_stacks.h"

@@ -11,9 +11,9 @@
 #define SND_EXPORT_STACKS_SPEEDSCOPE_H
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/map.h"
-#include "read/devices.h"
+#include "base/text/json.h"
+#include "base/data/map.h"
+#include "read/walk/device_work.h"
 #include "sonde/trace.h"
 
 struct snd_speedscope_frame {

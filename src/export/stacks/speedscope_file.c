@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "snd_config.h"
 
 uint32_t snd_speedscope_frame(struct snd_speedscope *s, struct sonde_text name,

@@ -9,8 +9,8 @@
 #ifndef SND_EXPORT_STACKS_WEIGHTED_STACKS_H
 #define SND_EXPORT_STACKS_WEIGHTED_STACKS_H
 
-#include "base/buf.h"
-#include "base/sink.h"
+#include "base/text/buf.h"
+#include "base/files/sink.h"
 #include "model/samples/mixed_stacks.h"
 
 struct snd_weighted_stack {

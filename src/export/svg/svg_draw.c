@@ -6,12 +6,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/hash.h"
-#include "base/plain.h"
-#include "base/utf8.h"
+#include "base/text/buf.h"
+#include "base/data/hash.h"
+#include "base/text/plain_text.h"
+#include "base/text/utf8.h"
 #include "export/svg/svg_select.h"
-#include "read/scale.h"
+#include "read/file/scale.h"
 
 enum {
     WIDTH = 1200,

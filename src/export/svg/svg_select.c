@@ -9,7 +9,7 @@
 
 #include "export/common/exporter.h"
 #include "export/timeline/spans.h"
-#include "read/scale.h"
+#include "read/file/scale.h"
 
 /* ---------------------------------------------------------------- which threads */
 

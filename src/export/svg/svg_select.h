@@ -7,7 +7,7 @@
 #ifndef SND_EXPORT_SVG_SVG_SELECT_H
 #define SND_EXPORT_SVG_SVG_SELECT_H
 
-#include "base/sink.h"
+#include "base/files/sink.h"
 #include "sonde/trace.h"
 
 #define SND_SVG_RANGES 3000 /* drawn at most: the longest */

@@ -9,7 +9,7 @@
 #ifndef SND_EXPORT_TABLES_COLUMN_STORE_H
 #define SND_EXPORT_TABLES_COLUMN_STORE_H
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "export/tables/tables.h"
 
 struct snd_column {

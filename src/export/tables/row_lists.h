@@ -9,7 +9,7 @@
 #ifndef SND_EXPORT_TABLES_ROW_LISTS_H
 #define SND_EXPORT_TABLES_ROW_LISTS_H
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "sonde/trace.h"
 
 #define SND_ROWLIST_PIECE 27

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/map.h"
+#include "base/text/buf.h"
+#include "base/data/map.h"
 #include "export/encode/rendered_texts.h"
 #include "export/timeline/torch_tensors.h"
 #include "format/fields.h"
@@ -15,7 +15,7 @@
 #include "model/ranges/live_memory.h"
 #include "model/summary/steps.h"
 #include "model/summary/summary.h"
-#include "read/walk.h"
+#include "read/walk/trace_walk.h"
 #include "sonde/export.h"
 
 #define OUT_OF_MEMORY "out of memory for the tables"

@@ -10,7 +10,7 @@
 #ifndef SND_EXPORT_TIMELINE_ARROWS_H
 #define SND_EXPORT_TIMELINE_ARROWS_H
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "export/timeline/spans.h"
 
 /* Where an arrow leaves. */

@@ -5,12 +5,12 @@
  */
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 #include "export/common/exporter.h"
 #include "export/timeline/torch_tensors.h"
 #include "format/layout.h"
-#include "read/facts.h"
+#include "read/said/trace_facts.h"
 #include "read/reader.h"
 #include "sonde/model.h"
 

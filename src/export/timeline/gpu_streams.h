@@ -7,8 +7,8 @@
 #ifndef SND_EXPORT_TIMELINE_GPU_STREAMS_H
 #define SND_EXPORT_TIMELINE_GPU_STREAMS_H
 
-#include "base/buf.h"
-#include "read/devices.h"
+#include "base/text/buf.h"
+#include "read/walk/device_work.h"
 
 /* Appends "cuda:0 stream 7"; "GPU" where the queue is not known (NULL). */
 void snd_stream_name(const struct snd_queue_record *queue, struct sonde_buffer *text);

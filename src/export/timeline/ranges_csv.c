@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "export/common/exporter.h"
 #include "export/encode/rendered_texts.h"
 #include "export/timeline/spans.h"

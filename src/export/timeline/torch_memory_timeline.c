@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sink.h"
+#include "base/files/sink.h"
 #include "export/encode/gzip.h"
 #include "sonde/export.h"
 

@@ -7,8 +7,8 @@
 #ifndef SND_EXPORT_TIMELINE_TORCH_TENSORS_H
 #define SND_EXPORT_TIMELINE_TORCH_TENSORS_H
 
-#include "base/buf.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 #include "sonde/trace.h"
 
 /* What a trace has of a call's inputs, by id; 0: nothing. */

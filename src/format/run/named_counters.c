@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "format/counters.h"
+#include "format/run/named_counters.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ const struct snd_counter snd_counters[SND_COUNTERS] = {
       of,                                                                                      \
       share,                                                                                   \
       is_lines },
-#include "format/counters.def"
+#include "format/run/named_counters.def"
 #undef SND_COUNTER
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * format/counters.h - the counters that have a name, as a table: format/counters.def.
+ * format/run/named_counters.h - the counters that have a name, as a table: format/run/named_counters.def.
  *
  * Layer: format (no I/O, no state). Threads: any.
  */
-#ifndef SND_FORMAT_COUNTERS_H
-#define SND_FORMAT_COUNTERS_H
+#ifndef SND_FORMAT_RUN_NAMED_COUNTERS_H
+#define SND_FORMAT_RUN_NAMED_COUNTERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ struct snd_counter {
 
 enum snd_counter_id {
 #define SND_COUNTER(NAME, ...) SND_COUNTER_OF_##NAME,
-#include "format/counters.def"
+#include "format/run/named_counters.def"
 #undef SND_COUNTER
     SND_COUNTERS
 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "format/schedule.h"
+#include "format/run/schedule_text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const names[] = {
 #define SND_SCHEDULE(name) #name "=",
-#include "format/schedule.def"
+#include "format/run/schedule_text.def"
 #undef SND_SCHEDULE
 };
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * format/schedule.h - a schedule as text, "wait=1,warmup=1,active=3": what `sonde run` checks and
+ * format/run/schedule_text.h - a schedule as text, "wait=1,warmup=1,active=3": what `sonde run` checks and
  * hands to the recorder in SONDE_SCHEDULE.
  *
  * Layer: format. Threads: any.
  */
-#ifndef SND_FORMAT_SCHEDULE_H
-#define SND_FORMAT_SCHEDULE_H
+#ifndef SND_FORMAT_RUN_SCHEDULE_TEXT_H
+#define SND_FORMAT_RUN_SCHEDULE_TEXT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
 #define SND_SCHEDULE(name) SND_SCHEDULE_##name,
-#include "format/schedule.def"
+#include "format/run/schedule_text.def"
 #undef SND_SCHEDULE
     SND_SCHEDULE_FIELDS
 };

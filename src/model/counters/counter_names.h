@@ -7,7 +7,7 @@
 #ifndef SND_MODEL_COUNTERS_COUNTER_NAMES_H
 #define SND_MODEL_COUNTERS_COUNTER_NAMES_H
 
-#include "format/counters.h"
+#include "format/run/named_counters.h"
 #include "sonde/trace.h"
 
 #define SND_THREAD_COUNTERS_MOST 8u

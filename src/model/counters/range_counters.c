@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "model/ranges/assembly.h"
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 
 #define MOST SND_THREAD_COUNTERS_MOST
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/map.h"
+#include "base/data/map.h"
 
 /* ------------------------------------------------------------------- runs */
 

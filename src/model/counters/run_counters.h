@@ -11,8 +11,8 @@
 #define SND_MODEL_COUNTERS_RUN_COUNTERS_H
 
 #include "base/error.h"
-#include "format/counters.h"
-#include "read/facts.h"
+#include "format/run/named_counters.h"
+#include "read/said/trace_facts.h"
 
 /* A counter that has no value is a row too: `absent` is not empty, and all numbers are 0. */
 struct snd_counter_row {

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "format/layout.h"
 #include "format/limits.h"
 #include "model/samples/mixed_stacks.h"
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 
 /* --------------------------------------------------------------------- stacks */
 

@@ -14,7 +14,7 @@
 #define SND_MODEL_DIFF_DIFF_H
 
 #include "base/error.h"
-#include "base/map.h"
+#include "base/data/map.h"
 #include "model/diff/diff_stats.h"
 #include "model/ops/watcher.h"
 #include "sonde/model.h"

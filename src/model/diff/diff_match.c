@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "model/diff/diff.h"
 
 /* Two rows of one key (an operator, and a range that a person gave its name) are told apart. */

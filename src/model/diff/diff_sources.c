@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "model/ops/averages.h"
 #include "model/diff/diff.h"
 #include "model/network/module_parts.h"

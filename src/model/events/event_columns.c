@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/pages.h"
+#include "base/data/large_pages.h"
 #include "format/fields.h"
 #include "model/events/event_rows.h"
 #include "model/torch_stacks.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/pages.h"
+#include "base/data/large_pages.h"
 #include "model/events/event_rows.h"
 
 /* Set in the count of children: it is folded into its parent. */

@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 
-#include "base/pages.h"
+#include "base/data/large_pages.h"
 #include "model/events/event_rows.h"
 
 /* Functions of a thread that are running, outermost first: rows. */

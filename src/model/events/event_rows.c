@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/pages.h"
+#include "base/data/large_pages.h"
 
 #define EVENTS_MAX ((uint32_t)INT32_MAX - 1)
 #define RECENT ((uint32_t)1 << 12) /* kinds that are looked for; others are stored again */

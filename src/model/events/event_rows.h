@@ -15,7 +15,7 @@
 #ifndef SND_MODEL_EVENTS_EVENT_ROWS_H
 #define SND_MODEL_EVENTS_EVENT_ROWS_H
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "model/ranges/assembly.h"
 #include "model/gpu/torch_gpu.h"
 

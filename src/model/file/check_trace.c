@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "read/walk.h"
+#include "read/walk/trace_walk.h"
 #include "sonde/model.h"
 
 static void pass_begin(void *user, uint32_t thread, int64_t ns, uint32_t name, uint32_t shapes)

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "format/fields.h"
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 
 /* Where a process says that all it counted is one session's: docs/FORMAT.md. */
 static const struct {

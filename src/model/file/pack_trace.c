@@ -14,12 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/crc32c.h"
-#include "base/files.h"
+#include "base/data/crc32c.h"
+#include "base/files/fd_io.h"
 #include "format/codec.h"
 #include "format/fields.h"
 #include "model/file/cut_trace.h"
-#include "read/cursor.h"
+#include "read/file/cursor.h"
 #include "sonde/model.h"
 
 #define BLOCK_BYTES ((size_t)1 << 20) /* packed at once: more gains little */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "format/dtypes.h"
 #include "format/fields.h"
 #include "format/layout.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 
 const char *const snd_work_words[] = {
     [SND_WORK_KERNEL] = "kernel",

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "model/torch_stacks.h"
-#include "read/kinds.h"
+#include "read/walk/kinds.h"
 
 static void give_up(struct snd_launches *l)
 {

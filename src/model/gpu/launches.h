@@ -11,7 +11,7 @@
 #ifndef SND_MODEL_GPU_LAUNCHES_H
 #define SND_MODEL_GPU_LAUNCHES_H
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "model/ranges/assembly.h"
 
 #define SND_WHERE_STEP (SONDE_NONE - 1) /* name of all ProfilerStep#N */

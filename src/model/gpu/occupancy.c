@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/gpu/occupancy.h"
 
-#include "read/facts.h"
+#include "read/said/trace_facts.h"
 
 const char *const snd_limit_words[SND_LIMITS] = {
     [SND_LIMIT_NONE] = "",

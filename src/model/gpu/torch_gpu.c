@@ -6,7 +6,7 @@
 
 #include "format/cudacalls.h"
 #include "model/ranges/torch_threads.h"
-#include "read/facts.h"
+#include "read/said/trace_facts.h"
 
 bool snd_torchgpu_is_recorded(const struct sonde_trace *trace)
 {

@@ -15,7 +15,7 @@
 #ifndef SND_MODEL_GPU_TORCH_GPU_H
 #define SND_MODEL_GPU_TORCH_GPU_H
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "model/ranges/assembly.h"
 
 #define SND_NO_LAUNCH UINT32_MAX

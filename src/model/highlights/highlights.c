@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/plural.h"
+#include "base/text/plural.h"
 #include "model/gpu/gpu.h"
 #include "model/summary/summary.h"
 

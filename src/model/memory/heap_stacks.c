@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "read/reader.h"
 
 #define SURE 1.96          /* standard deviations that 95 % lie within */

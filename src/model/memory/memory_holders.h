@@ -7,7 +7,7 @@
 #ifndef SND_MODEL_MEMORY_MEMORY_HOLDERS_H
 #define SND_MODEL_MEMORY_MEMORY_HOLDERS_H
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "model/gpu/launches.h"
 #include "model/place_texts.h"
 

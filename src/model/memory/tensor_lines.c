@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "format/fields.h"
 #include "model/ranges/assembly.h"
-#include "read/facts.h"
+#include "read/said/trace_facts.h"
 
 #define LINES_MAX (1u << 20)
 #define NO_LINE UINT32_MAX

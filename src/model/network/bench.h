@@ -8,7 +8,7 @@
 #ifndef SND_MODEL_NETWORK_BENCH_H
 #define SND_MODEL_NETWORK_BENCH_H
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "model/ranges/assembly.h"
 #include "sonde/bench.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "model/network/bench.h"
-#include "read/facts.h"
+#include "read/said/trace_facts.h"
 
 struct sonde_bench_batch *snd_bench_find_batch(struct sonde_bench *b, uint64_t size,
                                                uint32_t *index)

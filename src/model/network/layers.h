@@ -10,7 +10,7 @@
 
 #include "model/ranges/assembly.h"
 #include "model/spread.h"
-#include "read/facts.h"
+#include "read/said/trace_facts.h"
 #include "sonde/layers.h"
 
 #define SND_LAYERS_NONE UINT32_MAX

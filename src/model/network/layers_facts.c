@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "model/network/layers.h"
-#include "read/facts.h"
+#include "read/said/trace_facts.h"
 
 #define DIMS_MAX 64u
 

@@ -14,7 +14,7 @@
 
 #include "format/known.h"
 #include "model/network/layers.h"
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 
 /* ------------------------------------------------------------------ words */
 

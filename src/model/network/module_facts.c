@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "model/network/module_parts.h"
-#include "read/facts.h"
+#include "read/said/trace_facts.h"
 
 static void set_text(struct sonde_modules *m, const struct snd_fact *fact, unsigned field,
                      struct sonde_text *out)

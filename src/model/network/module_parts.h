@@ -12,7 +12,7 @@
 #ifndef SND_MODEL_NETWORK_MODULE_PARTS_H
 #define SND_MODEL_NETWORK_MODULE_PARTS_H
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "model/ranges/assembly.h"
 #include "model/ranges/live_memory.h"
 #include "model/ops/watcher.h"

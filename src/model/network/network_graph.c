@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "format/fields.h"
 #include "format/known.h"
 #include "model/ranges/assembly.h"
 #include "model/spread.h"
-#include "read/facts.h"
+#include "read/said/trace_facts.h"
 
 #define NODES_MAX (1u << 20)
 #define NO_NODE UINT32_MAX

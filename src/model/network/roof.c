@@ -26,9 +26,9 @@
 #endif
 
 #include "base/error.h"
-#include "base/libc.h"
-#include "base/member.h"
-#include "read/metadata.h"
+#include "base/system/libc.h"
+#include "base/text/json_member.h"
+#include "read/said/trace_metadata.h"
 
 #define ROUNDS 3
 #define ROUND_NS INT64_C(20000000)

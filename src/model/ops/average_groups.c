@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "format/fields.h"
 #include "model/ops/averages.h"
 #include "model/torch_stacks.h"

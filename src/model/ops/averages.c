@@ -12,7 +12,7 @@
 
 #include "format/fields.h"
 #include "model/kept.h"
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 
 #define STACK_DEPTH_DEFAULT 5u
 

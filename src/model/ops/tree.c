@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "format/fields.h"
 #include "model/ranges/assembly.h"
 #include "model/kept.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 
 bool snd_unclaimed_begin(struct snd_unclaimed *unclaimed, uint32_t threads)
 {

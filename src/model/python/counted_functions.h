@@ -8,7 +8,7 @@
 #define SND_MODEL_PYTHON_COUNTED_FUNCTIONS_H
 
 #include "base/error.h"
-#include "base/map.h"
+#include "base/data/map.h"
 #include "model/counters/counter_names.h"
 #include "read/reader.h"
 #include "sonde/model.h"

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
-#include "read/metadata.h"
+#include "base/data/map.h"
+#include "read/said/trace_metadata.h"
 #include "read/reader.h"
 #include "sonde/model.h"
 

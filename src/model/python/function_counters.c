@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "model/python/counted_functions.h"
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 
 /* Room for the counters of every function there is. */
 static bool make_room(struct sonde_functions *f)

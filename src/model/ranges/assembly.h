@@ -26,8 +26,8 @@
 #include "format/fields.h"
 #include "model/flops/flops.h"
 #include "model/ranges/live_memory.h"
-#include "read/devices.h"
-#include "read/walk.h"
+#include "read/walk/device_work.h"
+#include "read/walk/trace_walk.h"
 #include "sonde/model.h"
 
 #define SND_INNER_MAX 1024u  /* descendants still open when a range closes; no program has more */

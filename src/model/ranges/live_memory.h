@@ -11,7 +11,7 @@
 #ifndef SND_MODEL_RANGES_LIVE_MEMORY_H
 #define SND_MODEL_RANGES_LIVE_MEMORY_H
 
-#include "base/map.h"
+#include "base/data/map.h"
 
 #define SND_LIVE_DEVICES 64 /* of which totals are kept */
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
-#include "read/metadata.h"
+#include "base/data/map.h"
+#include "read/said/trace_metadata.h"
 
 static bool read_notes(const struct sonde_trace *trace, uint32_t process, struct snd_map *numbers)
 {

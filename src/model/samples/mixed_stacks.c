@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "model/ranges/assembly.h"
-#include "read/kinds.h"
-#include "read/metadata.h"
+#include "read/walk/kinds.h"
+#include "read/said/trace_metadata.h"
 
 /* Beyond, the chain around a range stands for it. */
 #define CHAINS_MAX (1u << 22)

@@ -23,7 +23,7 @@
 #define SND_MODEL_SAMPLES_MIXED_STACKS_H
 
 #include "base/error.h"
-#include "base/map.h"
+#include "base/data/map.h"
 #include "sonde/model.h"
 
 /* Open ranges, outermost last: 0 is none. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "read/reader.h"
-#include "read/scale.h"
+#include "read/file/scale.h"
 
 /* Whatever it waits for: who waits for the interpreter's lock does not do what its stack says either. */
 static bool is_waiting(uint64_t state)

@@ -9,7 +9,7 @@
 #define SND_MODEL_SAMPLES_SAMPLE_COUNTS_H
 
 #include "base/error.h"
-#include "base/map.h"
+#include "base/data/map.h"
 #include "model/samples/mixed_stacks.h"
 #include "sonde/model.h"
 

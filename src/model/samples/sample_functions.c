@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/map.h"
-#include "read/scale.h"
+#include "base/data/map.h"
+#include "read/file/scale.h"
 #include "sonde/model.h"
 
 struct tally {

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "model/samples/sample_counts.h"
 #include "read/reader.h"
-#include "read/scale.h"
+#include "read/file/scale.h"
 
 struct work {
     struct snd_sample_lines *lines;

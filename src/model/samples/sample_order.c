@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "read/reader.h"
-#include "read/scale.h"
+#include "read/file/scale.h"
 
 /* ------------------------------------------------------------------- nodes */
 

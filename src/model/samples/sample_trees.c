@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "model/samples/sample_counts.h"
 #include "model/samples/sample_order.h"
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 #include "read/reader.h"
-#include "read/scale.h"
+#include "read/file/scale.h"
 #include "sonde/model.h"
 
 #define NODES_MAX (1u << 22) /* beyond: what is deeper counts for the node that is there */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "read/facts.h"
-#include "read/metadata.h"
+#include "read/said/trace_facts.h"
+#include "read/said/trace_metadata.h"
 
 /* What is counted in place, by samplers of stacks and by probes. */
 static void fill_tallies(struct snd_ledger *l, const struct snd_process *p)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "model/ranges/assembly.h"
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 
 #define STEPS_MAX (1u << 24)
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "format/fields.h"
 #include "model/ranges/assembly.h"
 #include "model/summary/ledger.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* native/counterfile.c - snd_counter_runs_write(): runs as a file of a trace. */
+/* native/counters/counter_file.c - snd_counter_runs_write(): runs as a file of a trace. */
 #include <string.h>
 #include <unistd.h>
 
-#include "base/libc.h"
-#include "base/recorderlib.h"
+#include "base/system/libc.h"
+#include "base/system/recorder_library.h"
 #include "format/layout.h"
 #include "format/metadata.h"
-#include "native/counterruns.h"
+#include "native/counters/counter_runs.h"
 #include "sonde/record.h"
 
 static struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "native/counterruns.h"
+#include "native/counters/counter_runs.h"
 
 #include <linux/perf_event.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/map.h"
-#include "base/proc.h"
+#include "base/data/map.h"
+#include "base/system/proc_files.h"
 
 #define BEGINNING_NS 20000000u /* from fork to the program's first instruction, on a busy machine */
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native/counterruns.h - what the counters of a program say, run by run, and the file of a trace that
+ * native/counters/counter_runs.h - what the counters of a program say, run by run, and the file of a trace that
  * keeps it: facts COUNTER of format/facts.def.
  *
  * Layer: native (sees base/, format/; the recorder's library is loaded when the file is written).
  * Threads: one.
  */
-#ifndef SND_NATIVE_COUNTERRUNS_H
-#define SND_NATIVE_COUNTERRUNS_H
+#ifndef SND_NATIVE_COUNTERS_COUNTER_RUNS_H
+#define SND_NATIVE_COUNTERS_COUNTER_RUNS_H
 
 #include <sys/resource.h>
 
-#include "native/counters.h"
+#include "native/counters/program_counters.h"
 
 /* One counter in one run. */
 struct snd_counter_result {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "native/counters.h"
+#include "native/counters/program_counters.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/nearest.h"
-#include "base/perfattr.h"
-#include "base/proc.h"
+#include "base/text/nearest.h"
+#include "base/system/perf_attr.h"
+#include "base/system/proc_files.h"
 
 /* --------------------------------------------------------------- the list */
 

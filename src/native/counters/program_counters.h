@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native/counters.h - counters of a program or a thread, by perf_event_open(2).
+ * native/counters/program_counters.h - counters of a program or a thread, by perf_event_open(2).
  *
  *     snd_counters_parse("cycles:u,page-faults", &list, &err);
  *     fd = snd_counter_open(&list.items[0], pid, whole, &answer);
  *
  * Layer: native (sees base/, format/). Threads: any.
  */
-#ifndef SND_NATIVE_COUNTERS_H
-#define SND_NATIVE_COUNTERS_H
+#ifndef SND_NATIVE_COUNTERS_PROGRAM_COUNTERS_H
+#define SND_NATIVE_COUNTERS_PROGRAM_COUNTERS_H
 
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "format/counters.h"
+#include "format/run/named_counters.h"
 
 #define SND_COUNTERS_MOST 32u /* in one list */
 #define SND_COUNTER_NAME 64

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* native/perfdrain.c - takes the records out of the rings, in the order of their times. */
+/* native/perf/perf_drain.c - takes the records out of the rings, in the order of their times. */
 #include <string.h>
 
-#include "native/perfevents.h"
+#include "native/perf/perf_events.h"
 
 #define TAIL_STEP ((uint64_t)1 << 16) /* how often the kernel is told what was read */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "native/perfevents.h"
+#include "native/perf/perf_events.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/map.h"
-#include "base/proc.h"
+#include "base/data/map.h"
+#include "base/system/proc_files.h"
 
 #define RING_MOST ((size_t)16 << 20)   /* two seconds of samples at 1 kHz */
 #define RING_OF_USER ((size_t)4 << 20) /* of others than root, who may lock little memory */

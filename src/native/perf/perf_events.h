@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native/perfevents.h - samples of other processes by perf_event_open(2), in rings of the kernel's.
+ * native/perf/perf_events.h - samples of other processes by perf_event_open(2), in rings of the kernel's.
  *
  * One ring per processor. An event counts the processor time of a process (or thread) and of all that
  * it starts; each period it writes a sample: where the thread is, its registers, the top of its stack.
@@ -9,8 +9,8 @@
  *
  * Layer: native. Threads: one.
  */
-#ifndef SND_NATIVE_PERFEVENTS_H
-#define SND_NATIVE_PERFEVENTS_H
+#ifndef SND_NATIVE_PERF_PERF_EVENTS_H
+#define SND_NATIVE_PERF_PERF_EVENTS_H
 
 #include <linux/perf_event.h>
 #include <stdbool.h>
@@ -19,8 +19,8 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "base/map.h"
-#include "native/counters.h"
+#include "base/data/map.h"
+#include "native/counters/program_counters.h"
 
 #define SND_PERF_COUNTER_HZ 4000u  /* as perf's */
 #define SND_PERF_STACK_BYTES 8192u /* of the stack that a sample has at most, as perf's */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "native/rests.h"
+#include "native/perf/rests.h"
 
 #include <string.h>
 

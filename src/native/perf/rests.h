@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native/rests.h - processor time that is in no sample.
+ * native/perf/rests.h - processor time that is in no sample.
  *
  * A thread is sampled each time that it has used another period: what it uses after the last time, and
  * all of a thread that ends before the first, is in no stack. The kernel tells how much each thread that
@@ -9,8 +9,8 @@
  *
  * Layer: native. Threads: one.
  */
-#ifndef SND_NATIVE_RESTS_H
-#define SND_NATIVE_RESTS_H
+#ifndef SND_NATIVE_PERF_RESTS_H
+#define SND_NATIVE_PERF_RESTS_H
 
 #include "native/drain.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* native/sampleread.c - the fields of a sample, as perf_event_open(2) lays them out. */
+/* native/perf/sample_read.c - the fields of a sample, as perf_event_open(2) lays them out. */
 #include <string.h>
 
 #include "native/drain.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "native/stackevents.h"
+#include "native/perf/stack_events.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native/stackevents.h - the events of counters by call stack, so that they add up to what was counted.
+ * native/perf/stack_events.h - the events of counters by call stack, so that they add up to what was counted.
  *
  * A sample stands for what its event counted since the sample before: the count that it carries (Linux 6.13
  * and later) tells. Its period does so by and large: of a software event it is the length of the interval that
@@ -13,14 +13,14 @@
  *
  * Layer: native. Threads: one.
  */
-#ifndef SND_NATIVE_STACKEVENTS_H
-#define SND_NATIVE_STACKEVENTS_H
+#ifndef SND_NATIVE_PERF_STACK_EVENTS_H
+#define SND_NATIVE_PERF_STACK_EVENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/map.h"
-#include "native/counters.h"
+#include "base/data/map.h"
+#include "native/counters/program_counters.h"
 
 #define SND_STACK_LEFT_OUT UINT32_MAX /* of a thread that is counted, but not recorded */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "native/mapped.h"
+#include "native/stacks/mapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/files/fd_io.h"
 #include "snd_config.h"
-#include "symbols/image.h"
+#include "symbols/elf/image.h"
 
 #if SND_HAVE_ZLIB
 #include <zlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native/mapped.h - the files that observed processes have mapped, and where.
+ * native/stacks/mapped.h - the files that observed processes have mapped, and where.
  *
  * A file is known by device, inode and path, once for all processes. It is opened when it is first
  * mapped, while the process lives: it may be gone later, or only be reachable through the process (a
@@ -8,11 +8,11 @@
  *
  * Layer: native. Threads: one.
  */
-#ifndef SND_NATIVE_MAPPED_H
-#define SND_NATIVE_MAPPED_H
+#ifndef SND_NATIVE_STACKS_MAPPED_H
+#define SND_NATIVE_STACKS_MAPPED_H
 
-#include "base/map.h"
-#include "native/unwindtable.h"
+#include "base/data/map.h"
+#include "native/stacks/unwind_table.h"
 
 #define SND_FILE_SEGMENTS 16u
 

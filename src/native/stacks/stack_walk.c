@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "native/stackwalk.h"
+#include "native/stacks/stack_walk.h"
 
 #include <string.h>
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native/stackwalk.h - the frames of a thread, from its registers and a copy of the top of its stack.
+ * native/stacks/stack_walk.h - the frames of a thread, from its registers and a copy of the top of its stack.
  *
  * By the unwind tables of the mapped files; by frame pointers where a file has none, or does not
  * cover the code (Go, just-in-time compilers). The walk ends where the copy ends.
  *
  * Layer: native. Threads: one at a time.
  */
-#ifndef SND_NATIVE_STACKWALK_H
-#define SND_NATIVE_STACKWALK_H
+#ifndef SND_NATIVE_STACKS_STACK_WALK_H
+#define SND_NATIVE_STACKS_STACK_WALK_H
 
-#include "native/mapped.h"
+#include "native/stacks/mapped.h"
 
 #define SND_WALK_MAX 192u
 

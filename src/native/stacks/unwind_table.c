@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "native/unwindtable.h"
+#include "native/stacks/unwind_table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 
 #define OP_DEREF 0x06
 #define OP_BREG0 0x70

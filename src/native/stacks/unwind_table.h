@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native/unwindtable.h - how to get from a frame to its caller, for every address of a file.
+ * native/stacks/unwind_table.h - how to get from a frame to its caller, for every address of a file.
  *
  * Made once per file from .eh_frame, or .debug_frame: sorted rows of 16 bytes, each of which holds
  * from its address on. Only what walks need is kept: where the CFA (the stack pointer before the
@@ -9,14 +9,14 @@
  *
  * Layer: native (sees base/, format/, pystack/, symbols/). Threads: one at a time makes a table.
  */
-#ifndef SND_NATIVE_UNWINDTABLE_H
-#define SND_NATIVE_UNWINDTABLE_H
+#ifndef SND_NATIVE_STACKS_UNWIND_TABLE_H
+#define SND_NATIVE_STACKS_UNWIND_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pystack/cfi.h"
+#include "pystack/unwind/cfi.h"
 
 #if defined(__aarch64__)
 #define SND_NATIVE_FP 29

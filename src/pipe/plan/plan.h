@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipe/plan.h - which device runs which layers of a model, so that a pipeline runs fastest.
+ * pipe/plan/plan.h - which device runs which layers of a model, so that a pipeline runs fastest.
  *
  * A stage is a run of layers on one device; a device has one stage at most. In a full pipeline
  * the slowest stage or transfer sets the pace: that is the cost, and the plan found has the
@@ -9,13 +9,13 @@
  *
  * Layer: pipe. Threads: any; nothing is shared.
  */
-#ifndef SND_PIPE_PLAN_H
-#define SND_PIPE_PLAN_H
+#ifndef SND_PIPE_PLAN_PLAN_H
+#define SND_PIPE_PLAN_PLAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
+#include "base/data/arena.h"
 #include "base/error.h"
 #include "sonde/sink.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe/plan_costs.c - what stages and transfers take, by PipeEdge's rules. */
+/* pipe/plan/plan_costs.c - what stages and transfers take, by PipeEdge's rules. */
 #include <math.h>
 #include <stdlib.h>
 
-#include "pipe/plan_search.h"
+#include "pipe/plan/plan_search.h"
 
 #define MB (1024.0 * 1024.0)
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipe/plan_files.c - models.yml, device_types.yml and devices.yml to a pipeline, and the plan
+ * pipe/plan/plan_files.c - models.yml, device_types.yml and devices.yml to a pipeline, and the plan
  * to text.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/map.h"
-#include "pipe/value_types.h"
-#include "pipe/plan.h"
-#include "pipe/scalar.h"
-#include "pipe/yaml.h"
+#include "base/text/buf.h"
+#include "base/data/map.h"
+#include "pipe/yaml/value_types.h"
+#include "pipe/plan/plan.h"
+#include "pipe/yaml/scalar.h"
+#include "pipe/yaml/yaml.h"
 
 #define LAYERS_MAX 2048
 #define HOSTS_MAX 65536u

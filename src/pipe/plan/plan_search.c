@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipe/plan_search.c - the search for the least period, exact.
+ * pipe/plan/plan_search.c - the search for the least period, exact.
  *
  * Whether a period p can be reached is a question of sets. A state says how many devices of
  * each kind are in use; for each state there is the set of layers after which a pipeline of just
@@ -12,7 +12,7 @@
  * matters to what follows, so sets are kept by bandwidth, not by kind. Where a later start can
  * always replace an earlier one, only the last of a set is gone on from (see is_monotone).
  */
-#include "pipe/plan_search.h"
+#include "pipe/plan/plan_search.h"
 
 #include <stdlib.h>
 #include <string.h>

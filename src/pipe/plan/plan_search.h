@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipe/plan_search.h - what the files of the planner share.
+ * pipe/plan/plan_search.h - what the files of the planner share.
  *
  *     plan_costs.c    what a stage and a transfer take
  *     plan_tables.c   which stages and transfers are within a period
@@ -8,10 +8,10 @@
  *
  * Layer: pipe. Threads: a search belongs to one call of snd_plan_find().
  */
-#ifndef SND_PIPE_PLAN_SEARCH_H
-#define SND_PIPE_PLAN_SEARCH_H
+#ifndef SND_PIPE_PLAN_PLAN_SEARCH_H
+#define SND_PIPE_PLAN_PLAN_SEARCH_H
 
-#include "pipe/plan.h"
+#include "pipe/plan/plan.h"
 
 /* ----------------------------------------------------------- plan_costs.c */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipe/plan_tables.c - which stages and transfers are within a period. */
+/* pipe/plan/plan_tables.c - which stages and transfers are within a period. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipe/plan_search.h"
+#include "pipe/plan/plan_search.h"
 
 #define MB (1024.0 * 1024.0)
 #define WORDS_MAX ((uint64_t)1 << 25)          /* of all sets: 256 MB */

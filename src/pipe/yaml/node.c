@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipe/node.h"
+#include "pipe/yaml/node.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "pipe/scalar.h"
+#include "pipe/yaml/scalar.h"
 
 void snd_document_release(struct snd_document *doc)
 {
@@ -106,7 +106,7 @@ struct snd_node *snd_node_ints(struct snd_document *doc, const int64_t *values, 
     return list;
 }
 
-/* The depth is bounded: what was read is (pipe/yaml.h), and what is made here is flat. */
+/* The depth is bounded: what was read is (pipe/yaml/yaml.h), and what is made here is flat. */
 struct snd_node *snd_node_copy(struct snd_document *doc, const struct snd_node *node)
 {
     if (snd_node_is_scalar(node)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipe/node.h - a YAML document as a tree: what was read, or what is to be written.
+ * pipe/yaml/node.h - a YAML document as a tree: what was read, or what is to be written.
  *
  *     struct snd_document   doc = SND_DOCUMENT_INIT;
  *     struct snd_node *map = snd_node_map(&doc);
@@ -14,14 +14,14 @@
  *
  * Layer:   pipe (sees base/). Threads: one at a time uses a document.
  */
-#ifndef SND_PIPE_NODE_H
-#define SND_PIPE_NODE_H
+#ifndef SND_PIPE_YAML_NODE_H
+#define SND_PIPE_YAML_NODE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
+#include "base/data/arena.h"
 #include "base/error.h"
 
 enum snd_node_kind {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipe/scalar.c - the implicit types of YAML 1.1, in the order and by the rules of PyYAML.
+ * pipe/yaml/scalar.c - the implicit types of YAML 1.1, in the order and by the rules of PyYAML.
  *
  * Each rule steps over what it knows and says whether the end was reached.
  */
-#include "pipe/scalar.h"
+#include "pipe/yaml/scalar.h"
 
 #include <locale.h>
 #include <math.h>

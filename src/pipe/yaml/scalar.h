@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipe/scalar.h - what an unquoted word of YAML 1.1 is, and how a number is written.
+ * pipe/yaml/scalar.h - what an unquoted word of YAML 1.1 is, and how a number is written.
  *
  * Both as PyYAML has it, since PipeEdge's programs read and write by it: 1e-05 is text, 1.0e-05
  * a number; yes and off are flags; 0x10, 010, 0b1, 1_000 and 1:30 are integers.
  *
  * Layer: pipe. Threads: any.
  */
-#ifndef SND_PIPE_SCALAR_H
-#define SND_PIPE_SCALAR_H
+#ifndef SND_PIPE_YAML_SCALAR_H
+#define SND_PIPE_YAML_SCALAR_H
 
-#include "pipe/node.h"
+#include "pipe/yaml/node.h"
 
 /* Room for any number that snd_real_text writes. */
 #define SND_REAL_MAX 40

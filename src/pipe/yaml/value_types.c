@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pipe/value_types.h"
+#include "pipe/yaml/value_types.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipe/value_types.h - the types that parameters and what layers pass on have.
+ * pipe/yaml/value_types.h - the types that parameters and what layers pass on have.
  *
  * Layer: pipe. Threads: any.
  */
-#ifndef SND_PIPE_VALUE_TYPES_H
-#define SND_PIPE_VALUE_TYPES_H
+#ifndef SND_PIPE_YAML_VALUE_TYPES_H
+#define SND_PIPE_YAML_VALUE_TYPES_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipe/yaml.h - documents from and to YAML files, over libyaml.
+ * pipe/yaml/yaml.h - documents from and to YAML files, over libyaml.
  *
  * Read as PyYAML's safe loader reads them, written as its dumper writes them (sorted keys, flow
  * style for what holds scalars only). A file is hostile: size, depth, anchors and the nodes that
@@ -9,10 +9,10 @@
  *
  * Layer: pipe. Threads: a document belongs to one thread.
  */
-#ifndef SND_PIPE_YAML_H
-#define SND_PIPE_YAML_H
+#ifndef SND_PIPE_YAML_YAML_H
+#define SND_PIPE_YAML_YAML_H
 
-#include "pipe/node.h"
+#include "pipe/yaml/node.h"
 #include "sonde/sink.h"
 
 #define SND_YAML_BYTES_MAX ((size_t)64 << 20)

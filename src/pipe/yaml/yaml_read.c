@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipe/yaml_read.c - libyaml's events to a tree.
+ * pipe/yaml/yaml_read.c - libyaml's events to a tree.
  *
  * An alias stands for the very node of its anchor, so the tree may share parts; each node knows
  * how many nodes it unfolds to, and the document's sum is bounded: no few lines can grow to
  * gigabytes when they are walked.
  */
-#include "pipe/yaml.h"
+#include "pipe/yaml/yaml.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/map.h"
-#include "pipe/scalar.h"
+#include "base/text/buf.h"
+#include "base/data/map.h"
+#include "pipe/yaml/scalar.h"
 #include "snd_config.h"
 
 #if SND_HAVE_YAML

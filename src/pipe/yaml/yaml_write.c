@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipe/yaml_write.c - a tree to text as PyYAML's safe dumper writes it, and text to a file.
+ * pipe/yaml/yaml_write.c - a tree to text as PyYAML's safe dumper writes it, and text to a file.
  */
-#include "pipe/yaml.h"
+#include "pipe/yaml/yaml.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "pipe/scalar.h"
+#include "base/text/buf.h"
+#include "pipe/yaml/scalar.h"
 #include "pipe/whole_file.h"
 #include "snd_config.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "probes/cuda/calls.h"
+#include "probes/cuda/cuda_calls.h"
 #include "probes/cuda/cuda.h"
 #include "probes/cuda/library.h"
 

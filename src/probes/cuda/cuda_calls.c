@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/cuda/calls.h"
+#include "probes/cuda/cuda_calls.h"
 
 #include <stdatomic.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/cuda/calls.h - calls of CUDA's runtime and driver, as ranges of their thread.
+ * probes/cuda/cuda_calls.h - calls of CUDA's runtime and driver, as ranges of their thread.
  *
  * CUPTI calls us when the program enters and leaves a function. A range with the attribute API is
  * recorded of it, whose correlation the device's work has too. Recorded are those that
@@ -9,10 +9,10 @@
  * the same correlation is not recorded again.
  *
  * Layer:   probes.
- * Threads: on and off one at a time (session.c's lock); the others any.
+ * Threads: on and off one at a time (cuda_session.c's lock); the others any.
  */
-#ifndef SND_PROBES_CUDA_CALLS_H
-#define SND_PROBES_CUDA_CALLS_H
+#ifndef SND_PROBES_CUDA_CUDA_CALLS_H
+#define SND_PROBES_CUDA_CUDA_CALLS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/cuda/devices.h"
+#include "probes/cuda/cuda_devices.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>

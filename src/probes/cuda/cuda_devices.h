@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/cuda/devices.h - the GPUs, and which CUDA: facts of each file.
+ * probes/cuda/cuda_devices.h - the GPUs, and which CUDA: facts of each file.
  *
  * Layer:   probes.
  * Threads: any.
  */
-#ifndef SND_PROBES_CUDA_DEVICES_H
-#define SND_PROBES_CUDA_DEVICES_H
+#ifndef SND_PROBES_CUDA_CUDA_DEVICES_H
+#define SND_PROBES_CUDA_CUDA_DEVICES_H
 
 /* The runtime's version, as 13000, or 0: not known. Call it before calls are recorded: it makes one. */
 int snd_devices_ask_runtime(void);

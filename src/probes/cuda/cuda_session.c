@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "probes/cuda/calls.h"
+#include "probes/cuda/cuda_calls.h"
 #include "probes/cuda/cuda.h"
-#include "probes/cuda/devices.h"
+#include "probes/cuda/cuda_devices.h"
 #include "probes/cuda/flusher.h"
 #include "probes/cuda/library.h"
 #include "probes/cuda/works.h"

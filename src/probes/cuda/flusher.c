@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/named_thread.h"
-#include "probes/cuda/calls.h"
+#include "base/system/named_thread.h"
+#include "probes/cuda/cuda_calls.h"
 #include "probes/cuda/library.h"
 #include "sonde/record.h"
 

@@ -6,7 +6,7 @@
  * hands over full buffers only.
  *
  * Layer:   probes.
- * Threads: start and stop one at a time (session.c's lock).
+ * Threads: start and stop one at a time (cuda_session.c's lock).
  */
 #ifndef SND_PROBES_CUDA_FLUSHER_H
 #define SND_PROBES_CUDA_FLUSHER_H

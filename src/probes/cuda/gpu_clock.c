@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/cuda/gpuclock.h"
+#include "probes/cuda/gpu_clock.h"
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/cuda/gpuclock.h - CUPTI's clock laid on the recorder's.
+ * probes/cuda/gpu_clock.h - CUPTI's clock laid on the recorder's.
  *
  * CUPTI gives the times of all GPUs in nanoseconds of one clock of its own, which it disciplines
  * against the host's. Pairs (its clock, ours) are taken when the probe starts, whenever CUPTI hands
@@ -10,8 +10,8 @@
  * Layer:   probes.
  * Threads: snd_gpuclock_read() any; the others one at a time (works.c's lock).
  */
-#ifndef SND_PROBES_CUDA_GPUCLOCK_H
-#define SND_PROBES_CUDA_GPUCLOCK_H
+#ifndef SND_PROBES_CUDA_GPU_CLOCK_H
+#define SND_PROBES_CUDA_GPU_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

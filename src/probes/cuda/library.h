@@ -3,7 +3,7 @@
  * probes/cuda/library.h - CUPTI and the driver's library, found and opened at run time.
  *
  * Layer:   probes.
- * Threads: one at a time (session.c's lock); what is open stays so.
+ * Threads: one at a time (cuda_session.c's lock); what is open stays so.
  */
 #ifndef SND_PROBES_CUDA_LIBRARY_H
 #define SND_PROBES_CUDA_LIBRARY_H

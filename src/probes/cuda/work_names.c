@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/cuda/worknames.h"
+#include "probes/cuda/work_names.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/cuda/worknames.h - ids of kernels' names, of works and of streams, found again quickly.
+ * probes/cuda/work_names.h - ids of kernels' names, of works and of streams, found again quickly.
  *
  * Names are those that torch.profiler shows: demangled by the C++ library of the process; of copies,
  * fills and overhead, made of CUPTI's kinds.
@@ -8,8 +8,8 @@
  * Layer:   probes.
  * Threads: one at a time (works.c's lock).
  */
-#ifndef SND_PROBES_CUDA_WORKNAMES_H
-#define SND_PROBES_CUDA_WORKNAMES_H
+#ifndef SND_PROBES_CUDA_WORK_NAMES_H
+#define SND_PROBES_CUDA_WORK_NAMES_H
 
 #include <stdint.h>
 

@@ -8,11 +8,11 @@
 #include <time.h>
 
 #include "format/layout.h"
-#include "probes/cuda/calls.h"
-#include "probes/cuda/devices.h"
-#include "probes/cuda/gpuclock.h"
+#include "probes/cuda/cuda_calls.h"
+#include "probes/cuda/cuda_devices.h"
+#include "probes/cuda/gpu_clock.h"
 #include "probes/cuda/library.h"
-#include "probes/cuda/worknames.h"
+#include "probes/cuda/work_names.h"
 #include "sonde/record.h"
 
 /* 1 MiB takes some 4,800 kernels. */
@@ -42,7 +42,7 @@ void snd_works_requested(uint8_t **buffer, size_t *size, size_t *most_records)
 
 /*
  * CUPTI wants buffers of zeros. It would fill them itself, in the thread of the program that happens to need one; told
- * that they are (session.c), it leaves that to us, in the thread that has read them.
+ * that they are (cuda_session.c), it leaves that to us, in the thread that has read them.
  */
 static void give_back(uint8_t *buffer)
 {

@@ -7,7 +7,7 @@
  * has grown to what CUPTI keeps in use, nothing is allocated.
  *
  * Layer:   probes.
- * Threads: CUPTI calls requested and completed from any; the others one at a time (session.c's lock).
+ * Threads: CUPTI calls requested and completed from any; the others one at a time (cuda_session.c's lock).
  */
 #ifndef SND_PROBES_CUDA_WORKS_H
 #define SND_PROBES_CUDA_WORKS_H

@@ -3,12 +3,12 @@
  * probes/heap/heap.h - which code allocates memory: a library that is loaded before the program
  * (LD_PRELOAD).
  *
- * An allocation passes through these files, in this order: calls.c and operators.c (the functions
- * that a program calls), notes.c (what is recorded of a call, in full or by samples), walk.c (the
- * call stack), stacks.c (the stack's counters in the trace), account.c (counting: bytes, peak),
- * blocks.c (which stack a block is of, for its free). mappings.c counts mmap() apart.
+ * An allocation passes through these files, in this order: heap_calls.c and operators.c (the functions
+ * that a program calls), heap_notes.c (what is recorded of a call, in full or by samples), heap_walk.c (the
+ * call stack), stack_tallies.c (the stack's counters in the trace), account.c (counting: bytes, peak),
+ * live_blocks.c (which stack a block is of, for its free). mappings.c counts mmap() apart.
  *
- * Nothing here calls malloc. Memory is mapped (pages.h). The fast path has no system call; it takes
+ * Nothing here calls malloc. Memory is mapped (heap_pages.h). The fast path has no system call; it takes
  * one lock, for some tens of nanoseconds, so that the peak is one moment of all threads.
  *
  * Layer:   probes. Threads: any, from the process's first allocation to its last, also in signal
@@ -44,10 +44,10 @@ struct snd_heap_thread {
     const void            *counted;   /* the last block that was counted: see operators.c */
     const void            *passing;   /* being freed by operator delete, and counted already */
     uint64_t               low, high; /* part of its stack that is known to be readable */
-    uint64_t               left;      /* bytes that pass unnoted: notes.h */
+    uint64_t               left;      /* bytes that pass unnoted: heap_notes.h */
     uint64_t               random;    /* sampled: state of its generator; 0: not seeded */
     bool                   is_ending; /* its walk is another thread's now */
-    struct snd_heap_walks *walks;     /* walk.c's; NULL: none yet */
+    struct snd_heap_walks *walks;     /* heap_walk.c's; NULL: none yet */
 };
 extern __thread struct snd_heap_thread snd_heap_self __attribute__((tls_model("initial-exec")));
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/pages.h - memory of our own: mapped, zero, never malloc's. By the system call, since
+ * probes/heap/heap_pages.h - memory of our own: mapped, zero, never malloc's. By the system call, since
  * the function mmap is one of those that are counted.
  *
  * Tables that are searched by a hash begin small and double: each page of one costs two faults, a
  * read that finds nothing and the first write, which a program of few samples pays for as well.
  */
-#ifndef SND_PROBES_HEAP_PAGES_H
-#define SND_PROBES_HEAP_PAGES_H
+#ifndef SND_PROBES_HEAP_HEAP_PAGES_H
+#define SND_PROBES_HEAP_HEAP_PAGES_H
 
 #include <errno.h>
 #include <stddef.h>

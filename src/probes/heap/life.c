@@ -3,7 +3,7 @@
  * probes/heap/life.c - what happens to the counts when the process is loaded, forks, unloads code, ends.
  *
  * exec:  what was counted stays in the file. The new program has the library again, by LD_PRELOAD.
- * fork:  a child counts from 0, in a file of its own (stacks.h). What it frees of its parent's blocks
+ * fork:  a child counts from 0, in a file of its own (stack_tallies.h). What it frees of its parent's blocks
  *        counts for neither.
  * exit:  the recording ends after the destructors of all libraries, which free memory, too.
  */
@@ -12,12 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "probes/heap/calls.h"
+#include "probes/heap/hooks/heap_calls.h"
 #include "probes/heap/locks.h"
-#include "probes/heap/mappings.h"
-#include "probes/heap/modules.h"
-#include "probes/heap/notes.h"
-#include "probes/heap/samples.h"
+#include "probes/heap/hooks/mappings.h"
+#include "probes/heap/stacks/loaded_modules.h"
+#include "probes/heap/counts/heap_notes.h"
+#include "probes/heap/counts/heap_samples.h"
 #include "sonde/record.h"
 
 static enum snd_heap_inside before_fork;

@@ -17,7 +17,7 @@ struct snd_heap_lock {
     uint32_t held; /* 0, or the process's id */
 };
 
-extern uint32_t snd_heap_pid; /* as it was when the process was first seen: see stacks.c */
+extern uint32_t snd_heap_pid; /* as it was when the process was first seen: see stack_tallies.c */
 
 #define SND_HEAP_SPINS 100u
 

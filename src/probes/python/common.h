@@ -13,7 +13,7 @@
 #ifndef SND_PROBES_PYTHON_COMMON_H
 #define SND_PROBES_PYTHON_COMMON_H
 
-#include "pystack/pyframes.h" /* Python.h comes first, as it asks to */
+#include "pystack/interpreter/pyframes.h" /* Python.h comes first, as it asks to */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/python/monitortool.h"
+#include "probes/python/monitor_tool.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
 

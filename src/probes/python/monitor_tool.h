@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/monitortool.h - a tool of sys.monitoring: its number, its events, its callbacks.
+ * probes/python/monitor_tool.h - a tool of sys.monitoring: its number, its events, its callbacks.
  *
  * Callbacks are objects with a vectorcall of their own, which saves what a built-in function
  * does around its C function. CPython 3.12 and later.
@@ -8,8 +8,8 @@
  * Layer:   probes.
  * Threads: with the interpreter lock held.
  */
-#ifndef SND_PROBES_PYTHON_MONITORTOOL_H
-#define SND_PROBES_PYTHON_MONITORTOOL_H
+#ifndef SND_PROBES_PYTHON_MONITOR_TOOL_H
+#define SND_PROBES_PYTHON_MONITOR_TOOL_H
 
 #include "probes/python/common.h"
 

@@ -10,7 +10,7 @@
  * Build with the flags of the torch it is for (NDEBUG above all: RecordFunction's layout
  * depends on it).
  */
-#include "pystack/pyframes.h" /* first: it includes Python.h */
+#include "pystack/interpreter/pyframes.h" /* first: it includes Python.h */
 
 #include <ATen/record_function.h>
 #include <torch/version.h>

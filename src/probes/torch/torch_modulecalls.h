@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "pystack/pyframes.h"
+#include "pystack/interpreter/pyframes.h"
 #include "probes/torch/torch_modules.h"
 #include "probes/torch/torch_places.h"
 #include "probes/torch/torch_thread.h"

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "pystack/pyframes.h"
+#include "pystack/interpreter/pyframes.h"
 #include "probes/torch/torch_modulewalk.h"
 #include "probes/torch/torch_thread.h"
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "pystack/pyframes.h"
+#include "pystack/interpreter/pyframes.h"
 #include "format/metadata.h"
 
 namespace

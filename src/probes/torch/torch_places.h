@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "pystack/pyframes.h"
+#include "pystack/interpreter/pyframes.h"
 #include "format/limits.h"
 #include "probes/torch/shim.h"
 #include "probes/torch/torch_modules.h"

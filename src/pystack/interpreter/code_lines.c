@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/lines.h"
+#include "pystack/interpreter/code_lines.h"
 
 #define NO_LINE (-128) /* 3.10: the range belongs to no line */
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/lines.h - the line of an instruction, from CPython's three kinds of line tables.
+ * pystack/interpreter/code_lines.h - the line of an instruction, from CPython's three kinds of line tables.
  *
  * Layer: pystack. No state; tables are borrowed, and may hold anything.
  */
-#ifndef SND_PYSTACK_LINES_H
-#define SND_PYSTACK_LINES_H
+#ifndef SND_PYSTACK_INTERPRETER_CODE_LINES_H
+#define SND_PYSTACK_INTERPRETER_CODE_LINES_H
 
-#include "pystack/layout.h"
+#include "pystack/interpreter/py_layout.h"
 
 /*
  * The line of the instruction at byte `offset` of the function's code; `offset` below 0, or one

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/codes.h"
+#include "pystack/interpreter/code_objects.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/codes.h - code objects of a Python process: names, files, lines; looked up once.
+ * pystack/interpreter/code_objects.h - code objects of a Python process: names, files, lines; looked up once.
  *
  * A code object is known by its address, which another may get when it is freed. Each time a
  * stack is named, what is known of its code objects is compared with what is there now: those that
@@ -9,11 +9,11 @@
  *
  * Layer:   pystack. Threads: one at a time.
  */
-#ifndef SND_PYSTACK_CODES_H
-#define SND_PYSTACK_CODES_H
+#ifndef SND_PYSTACK_INTERPRETER_CODE_OBJECTS_H
+#define SND_PYSTACK_INTERPRETER_CODE_OBJECTS_H
 
-#include "base/map.h"
-#include "pystack/code.h"
+#include "base/data/map.h"
+#include "pystack/interpreter/code.h"
 
 #define SND_CODES_CHECKED (SND_PIECES_MAX / 2) /* different ones of one stack, at most */
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/evalframes.h - frames as the evaluation of one and a profile function are given them:
+ * pystack/interpreter/eval_frames.h - frames as the evaluation of one and a profile function are given them:
  * which code, whether it has run before, whether it is suspended.
  *
  * CPython 3.9 to 3.15. Layer: pystack; needs Python.h, so it is for the probes alone.
  */
-#ifndef SND_PYSTACK_EVALFRAMES_H
-#define SND_PYSTACK_EVALFRAMES_H
+#ifndef SND_PYSTACK_INTERPRETER_EVAL_FRAMES_H
+#define SND_PYSTACK_INTERPRETER_EVAL_FRAMES_H
 
-#include "pystack/pyframes.h"
+#include "pystack/interpreter/pyframes.h"
 
 #if PY_VERSION_HEX >= 0x030B0000
 

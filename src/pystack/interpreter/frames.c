@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/frames.h"
+#include "pystack/interpreter/frames.h"
 
 #include <string.h>
 

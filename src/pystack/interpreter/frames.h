@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/frames.h - the Python frames of a thread.
+ * pystack/interpreter/frames.h - the Python frames of a thread.
  *
  * A thread that does not hold the interpreter's lock cannot change its frames; of one that does, a
  * stack counts only if a second look finds the same (snd_python_stack).
@@ -8,11 +8,11 @@
  * Layer:   pystack. Threads: one at a time uses a struct snd_python; snd_python_frames also in a
  *          signal handler.
  */
-#ifndef SND_PYSTACK_FRAMES_H
-#define SND_PYSTACK_FRAMES_H
+#ifndef SND_PYSTACK_INTERPRETER_FRAMES_H
+#define SND_PYSTACK_INTERPRETER_FRAMES_H
 
 #include "format/limits.h"
-#include "pystack/process.h"
+#include "pystack/interpreter/interpreters.h"
 
 #define SND_NATIVE_MAX 128
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/process.h"
+#include "pystack/interpreter/interpreters.h"
 
 #include <errno.h>
 #include <string.h>
@@ -143,7 +143,7 @@ bool snd_python_update(const struct snd_python *python, struct snd_py_interp *in
     pieces[n++] = (struct snd_piece){ python->runtime + l->runtime_interpreters, &newest, 8 };
     for (size_t i = 0; i < count && i < SND_INTERPRETERS_MAX; i++) {
         memset(locks[i], 0, sizeof locks[i]);
-        /* In this order, since in most versions one is near the other: see memory.c. */
+        /* In this order, since in most versions one is near the other: see process_memory.c. */
         if (interps[i].gil != 0)
             pieces[n++] = (struct snd_piece){ interps[i].gil + l->gil_holder, locks[i], 16 };
         pieces[n++] = (struct snd_piece){ interps[i].address + l->interp_made, &interps[i].made,

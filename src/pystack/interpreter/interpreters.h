@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/process.h - the interpreters and threads of a Python process, its own or another.
+ * pystack/interpreter/interpreters.h - the interpreters and threads of a Python process, its own or another.
  *
  * Nothing is stopped here and nothing is written: what is read may change meanwhile. Their frames:
  * frames.h.
  *
  * Layer: pystack. Threads: one at a time uses a struct snd_python.
  */
-#ifndef SND_PYSTACK_PROCESS_H
-#define SND_PYSTACK_PROCESS_H
+#ifndef SND_PYSTACK_INTERPRETER_INTERPRETERS_H
+#define SND_PYSTACK_INTERPRETER_INTERPRETERS_H
 
 #include "base/error.h"
-#include "pystack/layout.h"
-#include "pystack/memory.h"
+#include "pystack/interpreter/py_layout.h"
+#include "pystack/process_memory.h"
 
 #define SND_INTERPRETERS_MAX 32
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/layout.h"
+#include "pystack/interpreter/py_layout.h"
 
 #include <string.h>
 
@@ -11,49 +11,49 @@ static const struct snd_py_layout layouts[] = {
     {
         .minor = 9,
         .lines = SND_PY_LNOTAB,
-#include "pystack/layouts.def"
+#include "pystack/interpreter/py_layouts.def"
     },
 #undef SND_PY_MEMBER
 #define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) .name = (v10),
     {
         .minor = 10,
         .lines = SND_PY_LINETABLE,
-#include "pystack/layouts.def"
+#include "pystack/interpreter/py_layouts.def"
     },
 #undef SND_PY_MEMBER
 #define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) .name = (v11),
     {
         .minor = 11,
         .lines = SND_PY_LOCATIONS,
-#include "pystack/layouts.def"
+#include "pystack/interpreter/py_layouts.def"
     },
 #undef SND_PY_MEMBER
 #define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) .name = (v12),
     {
         .minor = 12,
         .lines = SND_PY_LOCATIONS,
-#include "pystack/layouts.def"
+#include "pystack/interpreter/py_layouts.def"
     },
 #undef SND_PY_MEMBER
 #define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) .name = (v13),
     {
         .minor = 13,
         .lines = SND_PY_LOCATIONS,
-#include "pystack/layouts.def"
+#include "pystack/interpreter/py_layouts.def"
     },
 #undef SND_PY_MEMBER
 #define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) .name = (v14),
     {
         .minor = 14,
         .lines = SND_PY_LOCATIONS,
-#include "pystack/layouts.def"
+#include "pystack/interpreter/py_layouts.def"
     },
 #undef SND_PY_MEMBER
 #define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) .name = (v15),
     {
         .minor = 15,
         .lines = SND_PY_LOCATIONS,
-#include "pystack/layouts.def"
+#include "pystack/interpreter/py_layouts.def"
     },
 #undef SND_PY_MEMBER
 #define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) .name = (v13t),
@@ -61,7 +61,7 @@ static const struct snd_py_layout layouts[] = {
         .minor = 13,
         .lines = SND_PY_LOCATIONS,
         .free_threaded = true,
-#include "pystack/layouts.def"
+#include "pystack/interpreter/py_layouts.def"
     },
 #undef SND_PY_MEMBER
 #define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) .name = (v14t),
@@ -69,7 +69,7 @@ static const struct snd_py_layout layouts[] = {
         .minor = 14,
         .lines = SND_PY_LOCATIONS,
         .free_threaded = true,
-#include "pystack/layouts.def"
+#include "pystack/interpreter/py_layouts.def"
     },
 #undef SND_PY_MEMBER
 #define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) .name = (v15t),
@@ -77,7 +77,7 @@ static const struct snd_py_layout layouts[] = {
         .minor = 15,
         .lines = SND_PY_LOCATIONS,
         .free_threaded = true,
-#include "pystack/layouts.def"
+#include "pystack/interpreter/py_layouts.def"
     },
 #undef SND_PY_MEMBER
 };

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/layout.h - where CPython keeps what a stack is made of, by version.
+ * pystack/interpreter/py_layout.h - where CPython keeps what a stack is made of, by version.
  *
- * All numbers are offsets in bytes; layouts.def has the table. They come from the headers of the
+ * All numbers are offsets in bytes; py_layouts.def has the table. They come from the headers of the
  * version, which tests/e2e/test_python_layout.py asks again for every version it finds; from 3.13 on
  * the interpreter carries most of them itself (_Py_DebugOffsets), and they replace the table's. So a
  * version that the table does not have can be read, too.
  *
  * Layer: pystack (sees base/). No state.
  */
-#ifndef SND_PYSTACK_LAYOUT_H
-#define SND_PYSTACK_LAYOUT_H
+#ifndef SND_PYSTACK_INTERPRETER_PY_LAYOUT_H
+#define SND_PYSTACK_INTERPRETER_PY_LAYOUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

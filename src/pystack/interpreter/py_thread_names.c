@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/threadnames.c - sys.modules["threading"]._active[ident]._name, step by step.
+ * pystack/interpreter/py_thread_names.c - sys.modules["threading"]._active[ident]._name, step by step.
  *
  * A dict is a table of keys, with the values in it or, of instances, in an array of their own. No
  * step is believed: what cannot be read, or has an absurd size, ends the search.
  */
-#include "pystack/threadnames.h"
+#include "pystack/interpreter/py_thread_names.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "pystack/codes.h"
+#include "pystack/interpreter/code_objects.h"
 
 /* Where the head of an object takes 16 bytes: see after_head(). */
 #define MODULE_DICT 16

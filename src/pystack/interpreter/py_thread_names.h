@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/threadnames.h - what a Python program calls its threads, read from its memory.
+ * pystack/interpreter/py_thread_names.h - what a Python program calls its threads, read from its memory.
  *
  * Layer: pystack. Threads: one.
  */
-#ifndef SND_PYSTACK_THREADNAMES_H
-#define SND_PYSTACK_THREADNAMES_H
+#ifndef SND_PYSTACK_INTERPRETER_PY_THREAD_NAMES_H
+#define SND_PYSTACK_INTERPRETER_PY_THREAD_NAMES_H
 
-#include "pystack/process.h"
+#include "pystack/interpreter/interpreters.h"
 
 /* threading._active of an interpreter, once it was found. All zero: not yet. */
 struct snd_py_active {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/pyframes.h - the Python frames of the calling thread, read without the interpreter lock.
+ * pystack/interpreter/pyframes.h - the Python frames of the calling thread, read without the interpreter lock.
  *
  * torch lets go of the lock before it runs an operator. The thread's own frames stand still
  * meanwhile, and keep their code objects alive, so they can be read; those of another thread
  * cannot. CPython has no interface for that: what its headers do not declare is read at the offsets
- * of layouts.def. Whatever is not known there (a newer CPython) has no frames: SND_PYFRAMES_MISSING
+ * of py_layouts.def. Whatever is not known there (a newer CPython) has no frames: SND_PYFRAMES_MISSING
  * says why. SND_PY_UNKNOWN, defined, has any CPython be such a one: for tests.
  *
  * A header, in the common subset of C and C++: the torch probe compiles it on the user's machine.
  *
  * Layer: pystack; needs Python.h, so it is for the probes alone.
  */
-#ifndef SND_PYSTACK_PYFRAMES_H
-#define SND_PYSTACK_PYFRAMES_H
+#ifndef SND_PYSTACK_INTERPRETER_PYFRAMES_H
+#define SND_PYSTACK_INTERPRETER_PYFRAMES_H
 
 #if !defined(SND_NO_PYTHON) && __has_include(<Python.h>)
 #define PY_SSIZE_T_CLEAN
@@ -29,9 +29,9 @@
 
 #include <stdint.h>
 
-#include "pystack/layout.h"
+#include "pystack/interpreter/py_layout.h"
 
-/* The column of layouts.def for the CPython that this is compiled for, as SND_PY_AT_member. */
+/* The column of py_layouts.def for the CPython that this is compiled for, as SND_PY_AT_member. */
 #if PY_MINOR_VERSION == 9
 #define SND_PY_MEMBER(name, v9, v10, v11, v12, v13, v14, v15, v13t, v14t, v15t) \
     SND_PY_AT_##name = (v9),
@@ -64,7 +64,7 @@
     SND_PY_AT_##name = (v15t),
 #endif
 enum snd_py_own_layout {
-#include "pystack/layouts.def"
+#include "pystack/interpreter/py_layouts.def"
 };
 #undef SND_PY_MEMBER
 

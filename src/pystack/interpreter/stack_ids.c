@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/names.h"
+#include "pystack/interpreter/stack_ids.h"
 
 #include <string.h>
 
 #include "format/limits.h"
-#include "pystack/lines.h"
+#include "pystack/interpreter/code_lines.h"
 
 #define KNOWN_MAX 1000000u /* more than a program has; then the cache is emptied */
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/names.h - the recorder's ids of Python stacks, cached.
+ * pystack/interpreter/stack_ids.h - the recorder's ids of Python stacks, cached.
  *
  * Layer:   pystack.
  * Threads: one at a time.
  */
-#ifndef SND_PYSTACK_NAMES_H
-#define SND_PYSTACK_NAMES_H
+#ifndef SND_PYSTACK_INTERPRETER_STACK_IDS_H
+#define SND_PYSTACK_INTERPRETER_STACK_IDS_H
 
-#include "base/map.h"
-#include "pystack/codes.h"
-#include "pystack/sampling.h"
+#include "base/data/map.h"
+#include "pystack/interpreter/code_objects.h"
+#include "pystack/sampling/sampling.h"
 
 struct snd_names {
     struct snd_map stacks; /* (parent, serial of the code, line) to id */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/elf.c - symbols of an ELF file. Another process's file: nothing in it is believed, and
+ * pystack/outside/elf_symbols.c - symbols of an ELF file. Another process's file: nothing in it is believed, and
  * it is read, not mapped: mapped memory of a file that is truncated meanwhile is no memory any more.
  */
 #include <elf.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pystack/locate.h"
+#include "pystack/outside/locate.h"
 
 #define PART_MOST ((uint64_t)1 << 28) /* bytes of one table */
 #define CHUNK 65536u

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/halt.h"
+#include "pystack/outside/halt.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-#include "base/recorderlib.h"
+#include "base/system/recorder_library.h"
 
 /*
  * Waits until the thread has stopped; *signal is a signal that arrived first and must still be

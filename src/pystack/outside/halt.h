@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/halt.h - reads the stack of a running thread of another process, by stopping that thread.
+ * pystack/outside/halt.h - reads the stack of a running thread of another process, by stopping that thread.
  *
  * Only that thread is stopped (ptrace), and only while its frames are read, some tens of microseconds;
  * it is resumed before the call returns, and by the kernel if this program dies. Only a running thread
@@ -9,10 +9,10 @@
  * Layer:   pystack.
  * Threads: one.
  */
-#ifndef SND_PYSTACK_HALT_H
-#define SND_PYSTACK_HALT_H
+#ifndef SND_PYSTACK_OUTSIDE_HALT_H
+#define SND_PYSTACK_OUTSIDE_HALT_H
 
-#include "pystack/frames.h"
+#include "pystack/interpreter/frames.h"
 
 /* A snd_running_fn. `python` is a struct snd_python. TORN: it may not be halted, as when another
  * program traces it; UNREAD: it has ended. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/locate.h"
+#include "pystack/outside/locate.h"
 
 #include <errno.h>
 #include <limits.h>

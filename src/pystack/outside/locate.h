@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/locate.h - finds the Python interpreter in a running process, from outside.
+ * pystack/outside/locate.h - finds the Python interpreter in a running process, from outside.
  *
  * Layer: pystack. Threads: any.
  */
-#ifndef SND_PYSTACK_LOCATE_H
-#define SND_PYSTACK_LOCATE_H
+#ifndef SND_PYSTACK_OUTSIDE_LOCATE_H
+#define SND_PYSTACK_OUTSIDE_LOCATE_H
 
-#include "pystack/process.h"
+#include "pystack/interpreter/interpreters.h"
 
 /*
  * Errors: SONDE_E_IO: no such process, or it may not be read (the message says what to do);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/observe.h"
+#include "pystack/outside/observe.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,11 +8,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "base/recorderlib.h"
+#include "base/system/recorder_library.h"
 #include "format/metadata.h"
-#include "pystack/halt.h"
-#include "pystack/pace.h"
-#include "pystack/sampling.h"
+#include "pystack/outside/halt.h"
+#include "pystack/sampling/pace.h"
+#include "pystack/sampling/sampling.h"
 
 /* ------------------------------------------------------------- the recorder */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/observe.h - samples another process into a trace, from outside.
+ * pystack/outside/observe.h - samples another process into a trace, from outside.
  *
  * Nothing is put into that process. A thread that runs is halted for some microseconds where looks
  * at its stack do not agree, unless that is not wanted (halt.h). The trace is the recorder's, loaded
@@ -8,10 +8,10 @@
  *
  * Layer:   pystack. Threads: one; a process observes one other.
  */
-#ifndef SND_PYSTACK_OBSERVE_H
-#define SND_PYSTACK_OBSERVE_H
+#ifndef SND_PYSTACK_OUTSIDE_OBSERVE_H
+#define SND_PYSTACK_OUTSIDE_OBSERVE_H
 
-#include "pystack/locate.h"
+#include "pystack/outside/locate.h"
 
 struct snd_observation {
     pid_t               pid;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/pace.h - when the next round is due, and how many came too late to be made.
+ * pystack/sampling/pace.h - when the next round is due, and how many came too late to be made.
  *
  * Rounds are a period apart on average, and not exactly: a program that does everything in time
  * with the sampler would be seen at one thing only.
  *
  * Layer:   pystack. Threads: one at a time.
  */
-#ifndef SND_PYSTACK_PACE_H
-#define SND_PYSTACK_PACE_H
+#ifndef SND_PYSTACK_SAMPLING_PACE_H
+#define SND_PYSTACK_SAMPLING_PACE_H
 
 #include <stdint.h>
 #include <time.h>

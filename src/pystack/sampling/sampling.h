@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/sampling.h - rounds of samples: every thread's stack and state, handed to a recorder.
+ * pystack/sampling/sampling.h - rounds of samples: every thread's stack and state, handed to a recorder.
  *
  *     snd_sampling_new(&python, &recorder, period_ns, &sampling, &err);
  *     while (..) { wait until it is time; snd_sampling_round(sampling, missed); }
@@ -22,11 +22,11 @@
  *          observes another one loads it at run time).
  * Threads: one at a time.
  */
-#ifndef SND_PYSTACK_SAMPLING_H
-#define SND_PYSTACK_SAMPLING_H
+#ifndef SND_PYSTACK_SAMPLING_SAMPLING_H
+#define SND_PYSTACK_SAMPLING_SAMPLING_H
 
 #include "format/layout.h"
-#include "pystack/frames.h"
+#include "pystack/interpreter/frames.h"
 #include "sonde/record.h"
 
 /* The recorder: functions of sonde/record.h. */

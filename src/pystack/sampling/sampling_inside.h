@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/samplinginside.h - what the files of sampling.h share.
+ * pystack/sampling/sampling_inside.h - what the files of sampling.h share.
  *
  *     sampling.c          making; rounds: whose turn it is to be looked at
- *     samplingthreads.c   which threads there are
- *     samplingstates.c    a look at one thread: does it run, what does it wait for
- *     samplingstacks.c    its stack, read and named
- *     samplingaccount.c   what it did with its time: runs of equal samples
+ *     sampling_threads.c   which threads there are
+ *     sampling_states.c    a look at one thread: does it run, what does it wait for
+ *     sampling_stacks.c    its stack, read and named
+ *     sampling_account.c   what it did with its time: runs of equal samples
  *
  * Layer:   pystack.
  * Threads: as sampling.h.
  */
-#ifndef SND_PYSTACK_SAMPLINGINSIDE_H
-#define SND_PYSTACK_SAMPLINGINSIDE_H
+#ifndef SND_PYSTACK_SAMPLING_SAMPLING_INSIDE_H
+#define SND_PYSTACK_SAMPLING_SAMPLING_INSIDE_H
 
 #include <time.h>
 
-#include "pystack/codes.h"
-#include "pystack/names.h"
-#include "pystack/native.h"
-#include "pystack/sampling.h"
+#include "pystack/interpreter/code_objects.h"
+#include "pystack/interpreter/stack_ids.h"
+#include "pystack/unwind/native_frames.h"
+#include "pystack/sampling/sampling.h"
 #include "pystack/task.h"
-#include "pystack/threadnames.h"
+#include "pystack/interpreter/py_thread_names.h"
 
 #define SND_CODES_EXPECTED 24        /* of a thread's stack, which are read along with it */
 #define SND_WRITE_NS 100000000u      /* a run of equal samples is written at least so often */
@@ -138,7 +138,7 @@ static inline void snd_sampling_count_(struct snd_sampling *s, enum snd_tally_wo
 /* Counts a word of SAMPLER_GAPS, which a trace has only if there is something to count. */
 void snd_sampling_count_gap_(struct snd_sampling *s, enum snd_tally_word word);
 
-/* ----------------------------------------------------------- samplingthreads.c */
+/* ----------------------------------------------------------- sampling_threads.c */
 
 /*
  * Reads the lists of the interpreters' threads; new ones are added, those that ended are closed. MADE: they
@@ -154,7 +154,7 @@ struct snd_sampling_thread *snd_sampling_find_(const struct snd_sampling *s, uin
 /* Writes what it has; the last of the threads gets its place. */
 void snd_sampling_close_thread_(struct snd_sampling *s, uint32_t at);
 
-/* ------------------------------------------------------------ samplingstates.c */
+/* ------------------------------------------------------------ sampling_states.c */
 
 /*
  * Finds what the thread does, and accounts for it. Sets t->held: it holds the lock of its interpreter.
@@ -165,7 +165,7 @@ bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, b
 /* Reads the thread's CPU clock: has it run since that was last read? False: the thread has ended. */
 bool snd_sampling_ask_clock_(struct snd_sampling_thread *t, bool *moved);
 
-/* ------------------------------------------------------------ samplingstacks.c */
+/* ------------------------------------------------------------ sampling_stacks.c */
 
 /* The thread's stack now. */
 enum snd_py_read snd_sampling_read_stack_(struct snd_sampling *s, struct snd_sampling_thread *t,
@@ -174,7 +174,7 @@ enum snd_py_read snd_sampling_read_stack_(struct snd_sampling *s, struct snd_sam
 const struct snd_py_interp *snd_sampling_interp_(const struct snd_sampling        *s,
                                                  const struct snd_sampling_thread *t);
 
-/* ----------------------------------------------------------- samplingaccount.c */
+/* ----------------------------------------------------------- sampling_account.c */
 
 /*
  * The thread was found with this stack and state when the round began; before that it was as its fields

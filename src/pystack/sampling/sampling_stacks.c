@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/samplinginside.h"
+#include "pystack/sampling/sampling_inside.h"
 
 #include <stddef.h>
 #include <string.h>

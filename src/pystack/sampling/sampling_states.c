@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/samplinginside.h"
+#include "pystack/sampling/sampling_inside.h"
 
 /* So much that a thread was seen to run is believed without a look at another process's clock. */
 #define ASK_NS 4000000u

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/cfi.h"
+#include "pystack/unwind/cfi.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
-#include "pystack/cfiprogram.h"
+#include "pystack/unwind/cfi_program.h"
 
 #define TABLE_ENCODING 0x3b /* of the sorted table: 4 bytes, signed, from where the header is */
 

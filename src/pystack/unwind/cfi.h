@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/cfi.h - what the tables for exceptions (.eh_frame) say of an address of this process's
+ * pystack/unwind/cfi.h - what the tables for exceptions (.eh_frame) say of an address of this process's
  * code: where its caller's registers are.
  *
  * DWARF 5, 6.4, as the Linux Standard Base has it in .eh_frame. No lock, no memory, no system call.
  *
  * Layer:   pystack. Threads: any, each with a struct of its own; also in a signal handler.
  */
-#ifndef SND_PYSTACK_CFI_H
-#define SND_PYSTACK_CFI_H
+#ifndef SND_PYSTACK_UNWIND_CFI_H
+#define SND_PYSTACK_UNWIND_CFI_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/cfiprogram.h"
+#include "pystack/unwind/cfi_program.h"
 
 #include <string.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/cfiprogram.h - the numbers of unwind tables, and the instructions that make their rows, for
+ * pystack/unwind/cfi_program.h - the numbers of unwind tables, and the instructions that make their rows, for
  * cfi.c.
  *
  * Layer:   pystack. Threads: as cfi.h; also in a signal handler.
  */
-#ifndef SND_PYSTACK_CFIPROGRAM_H
-#define SND_PYSTACK_CFIPROGRAM_H
+#ifndef SND_PYSTACK_UNWIND_CFI_PROGRAM_H
+#define SND_PYSTACK_UNWIND_CFI_PROGRAM_H
 
-#include "pystack/cfi.h"
+#include "pystack/unwind/cfi.h"
 
 /* How addresses are stored. */
 #define SND_CFI_ENCODED_FORMAT 0x0f

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/native.h"
+#include "pystack/unwind/native_frames.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
-#include "pystack/loops.h"
+#include "base/data/map.h"
+#include "pystack/unwind/loops.h"
 
 #define KNOWN_MAX 1000000u /* more than a program has; then the cache is emptied */
 

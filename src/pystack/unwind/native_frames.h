@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/native.h - native frames of this process: their places between the Python frames, and
+ * pystack/unwind/native_frames.h - native frames of this process: their places between the Python frames, and
  * their names.
  *
  * Their places: loops.h. Frames of the interpreter itself are left out, as are those further out than the outermost
@@ -10,10 +10,10 @@
  * Layer:   pystack. Threads: one at a time uses a struct snd_native. dladdr() waits while a library
  *          is being loaded: never in a signal handler.
  */
-#ifndef SND_PYSTACK_NATIVE_H
-#define SND_PYSTACK_NATIVE_H
+#ifndef SND_PYSTACK_UNWIND_NATIVE_FRAMES_H
+#define SND_PYSTACK_UNWIND_NATIVE_FRAMES_H
 
-#include "pystack/sampling.h"
+#include "pystack/sampling/sampling.h"
 
 struct snd_native; /* opaque */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/unwind.h"
+#include "pystack/unwind/unwind.h"
 
 #include <string.h>
 #include <ucontext.h>

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/unwind.h - the native frames of this thread, from the registers that a signal handler has.
+ * pystack/unwind/unwind.h - the native frames of this thread, from the registers that a signal handler has.
  *
  * The walk goes by the tables for exceptions (cfi.h), and reads the stack as another process's
  * memory is read: what is not there ends the walk, and nothing else. A stack need not be what it
  * should be: greenlets and other coroutines copy theirs away and write over what lies beyond their
  * own frames, and a signal may come in the middle of a switch between two of them. What is found
- * beyond is for the caller to leave out (native.h).
+ * beyond is for the caller to leave out (native_frames.h).
  *
  * Layer:   pystack. Threads: any, each with a struct of its own; also in a signal handler.
  */
-#ifndef SND_PYSTACK_UNWIND_H
-#define SND_PYSTACK_UNWIND_H
+#ifndef SND_PYSTACK_UNWIND_UNWIND_H
+#define SND_PYSTACK_UNWIND_UNWIND_H
 
-#include "pystack/cfi.h"
-#include "pystack/frames.h"
+#include "pystack/unwind/cfi.h"
+#include "pystack/interpreter/frames.h"
 
 /* What a walk needs; the caller's, zero at first. Not for a signal handler's stack. */
 struct snd_unwind {

@@ -2,7 +2,7 @@
 /*
  * python/read/arguments.c - what an operator was called with: shapes, strides, types, values.
  */
-#include "python/read/events.h"
+#include "python/read/event_list.h"
 
 #include <stdlib.h>
 

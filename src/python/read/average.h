@@ -3,8 +3,8 @@
  * python/read/average.h - what the files of Average share.
  *
  *     average.c         the type and its attributes
- *     averagepickle.c   the members that are pickled and are columns of the list
- *     averagesum.c      add(): adding up two rows
+ *     average_pickle.c   the members that are pickled and are columns of the list
+ *     average_sum.c      add(): adding up two rows
  */
 #ifndef SONDE_CORE_AVERAGE_H
 #define SONDE_CORE_AVERAGE_H

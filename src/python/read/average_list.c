@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/averages.c - Averages: the list of key_averages().
+ * python/read/average_list.c - Averages: the list of key_averages().
  */
 #include "python/read/rows.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/averagepickle.c - the members of an Average, and pickling: a pickled row is a dict of its members.
+ * python/read/average_pickle.c - the members of an Average, and pickling: a pickled row is a dict of its members.
  */
 #include "python/read/average.h"
 

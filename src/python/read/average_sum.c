@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/averagesum.c - Average.add(): adding up two rows, as torch's FunctionEventAvg does.
+ * python/read/average_sum.c - Average.add(): adding up two rows, as torch's FunctionEventAvg does.
  *
  * By attribute, not by member: either row may have attributes that were set, and the other may be torch's.
  */

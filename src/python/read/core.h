@@ -4,11 +4,11 @@
  *
  *     core.c       the module, its exception, the words of options
  *     trace.c      Trace
- *     averages.c, average.c (average.h), events.c, event.c, interval.c, arguments.c, timeline.c
+ *     average_list.c, average.c (average.h), event_list.c, event.c, interval.c, arguments.c, timeline.c
  *     rows.c       what those have in common
- *     layers.c     profiles of layers into results files
- *     table.c      columns of them, for NumPy
- *     sqltable.c   the tables of docs/SCHEMA.md
+ *     layer_results.c     profiles of layers into results files
+ *     array_column.c      columns of them, for NumPy
+ *     sql_table.c   the tables of docs/SCHEMA.md
  *     arrow.c      whole tables, for Arrow
  *
  * Built against the limited API of CPython 3.9. All of this runs with the interpreter lock.
@@ -39,7 +39,7 @@ extern PyObject *core_error; /* sonde.Error */
 
 void core_set_error(const struct sonde_error *err);
 
-/* sonde.diff (diff.c). */
+/* sonde.diff (diff_paths.c). */
 PyObject *core_diff(PyObject *module, PyObject *args);
 
 /* The trace, reserved for the caller until core_let_go(); NULL with an exception set. */
@@ -65,7 +65,7 @@ PyObject                 *core_write_file(PyObject *path, core_write_fn *write, 
 
 PyObject *core_text(struct sonde_text text);
 
-/* --------------------------------------------------- averages.c and its siblings */
+/* --------------------------------------------------- average_list.c and its siblings */
 
 /* 0, or -1 with an exception set. */
 int       core_trace_init(PyObject *module);
@@ -85,7 +85,7 @@ PyObject *core_trace_table(struct trace_object *self, PyObject *args);
 PyObject *core_trace_table_names(struct trace_object *self, PyObject *unused);
 PyObject *core_trace_job(struct trace_object *self, PyObject *unused);
 
-/* ---------------------------------------------------------- table.c, arrow.c */
+/* ---------------------------------------------------------- array_column.c, arrow.c */
 
 #define CORE_COLUMNS_MAX 40
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* python/read/diff.c - sonde.diff(): sonde_diff() of traces by their paths. */
+/* python/read/diff_paths.c - sonde.diff(): sonde_diff() of traces by their paths. */
 #include "python/read/core.h"
 
 #include <stdlib.h>

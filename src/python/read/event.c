@@ -2,7 +2,7 @@
 /*
  * python/read/event.c - Event: one entry of events(), with torch's attributes.
  */
-#include "python/read/events.h"
+#include "python/read/event_list.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/events.c - Events: every event of a trace, as a sequence and as columns.
+ * python/read/event_list.c - Events: every event of a trace, as a sequence and as columns.
  */
-#include "python/read/events.h"
+#include "python/read/event_list.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/read/events.h - what the files of events() share.
+ * python/read/event_list.h - what the files of events() share.
  *
- *     events.c        the list
+ *     event_list.c        the list
  *     event.c         Event, an entry of it: the type, its children and kernels
- *     eventfields.c   the attributes of Event
+ *     event_fields.c   the attributes of Event
  *     arguments.c     arguments of operators: shapes, types, values
  */
 #ifndef SONDE_CORE_EVENTS_H

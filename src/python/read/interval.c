@@ -2,7 +2,7 @@
 /*
  * python/read/interval.c - Interval: when an event began and ended, as torch's.
  */
-#include "python/read/events.h"
+#include "python/read/event_list.h"
 
 #include <stddef.h>
 #include <structmember.h>

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/ending.h"
+#include "base/text/ending.h"
 
 static PyTypeObject *timeline_type;
 

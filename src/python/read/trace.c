@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/ending.h"
+#include "base/text/ending.h"
 
 /* --------------------------------------------------------------------- in use */
 

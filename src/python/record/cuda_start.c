@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "python/record/cuda.h"
+#include "python/record/cuda_start.h"
 
 #include <dlfcn.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/record/cuda.h - loads the CUDA probe (probes/cuda/cuda.h) on first use, and starts and
+ * python/record/cuda_start.h - loads the CUDA probe (probes/cuda/cuda.h) on first use, and starts and
  * stops it.
  *
  * Layer:   python.
  * Threads: with the interpreter's lock, which is let go of while the GPU is waited for.
  */
-#ifndef SND_PYTHON_RECORD_CUDA_H
-#define SND_PYTHON_RECORD_CUDA_H
+#ifndef SND_PYTHON_RECORD_CUDA_START_H
+#define SND_PYTHON_RECORD_CUDA_START_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

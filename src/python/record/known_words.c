@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "python/record/schema.h"
+#include "python/record/known_words.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/record/schema.h - what src/format declares, for Python: keys of metadata and names of
+ * python/record/known_words.h - what src/format declares, for Python: keys of metadata and names of
  * ranges as dicts, facts as a function.
  *
  * Layer: python. Threads: with the interpreter lock held.
  */
-#ifndef SND_PYTHON_RECORD_SCHEMA_H
-#define SND_PYTHON_RECORD_SCHEMA_H
+#ifndef SND_PYTHON_RECORD_KNOWN_WORDS_H
+#define SND_PYTHON_RECORD_KNOWN_WORDS_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -3,7 +3,7 @@
  * sonde._record - the recording side for Python: start, stop, step, ranges, and the probes.
  *
  * A thin layer over <sonde/record.h>. This file holds the table of functions, and those that mark and
- * query; the recording's start and end are in startstop.c, the probes in torchprobe.c and cuda.c.
+ * query; the recording's start and end are in start_stop.c, the probes in torch_probe.c and cuda_start.c.
  * Built against the limited API of CPython 3.9.
  *
  * Threads: a process has one recording, so this module has one state. The interpreter lock is
@@ -22,10 +22,10 @@
 #include <sonde/record.h>
 
 #include "probes/torch/shim.h"
-#include "python/record/cuda.h"
-#include "python/record/schema.h"
-#include "python/record/startstop.h"
-#include "python/record/torchprobe.h"
+#include "python/record/cuda_start.h"
+#include "python/record/known_words.h"
+#include "python/record/start_stop.h"
+#include "python/record/torch_probe.h"
 
 /* ------------------------------------------------------------------- state */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "python/record/startstop.h"
+#include "python/record/start_stop.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -97,7 +97,7 @@ static int parse_schedule(PyObject *object, struct sonde_schedule *s)
     if (!PyTuple_Check(object)) {
 #define SND_SCHEDULE(name) ", " #name
         static const char fields[] =
-#include "format/schedule.def"
+#include "format/run/schedule_text.def"
             ;
 #undef SND_SCHEDULE
         PyErr_Format(PyExc_TypeError, "schedule: expected a tuple of %s", fields + 2);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/record/startstop.h - the life of a recording: start, stop, step, pause, and the callback that
+ * python/record/start_stop.h - the life of a recording: start, stop, step, pause, and the callback that
  * each finished cycle of a schedule calls.
  *
  * Layer:   python.
  * Threads: with the interpreter lock held, which is released while the recorder works.
  */
-#ifndef SND_PYTHON_RECORD_STARTSTOP_H
-#define SND_PYTHON_RECORD_STARTSTOP_H
+#ifndef SND_PYTHON_RECORD_START_STOP_H
+#define SND_PYTHON_RECORD_START_STOP_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

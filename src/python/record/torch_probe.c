@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define PY_SSIZE_T_CLEAN
-#include "python/record/torchprobe.h"
+#include "python/record/torch_probe.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

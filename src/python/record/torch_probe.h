@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * python/record/torchprobe.h - loads the torch probe, a library that is built for the installed torch
+ * python/record/torch_probe.h - loads the torch probe, a library that is built for the installed torch
  * (sonde/torch/_probe.py), and starts and stops it.
  *
  * Layer:   python.
  * Threads: with the interpreter's lock, which is released while the probe stops.
  */
-#ifndef SND_PYTHON_RECORD_TORCHPROBE_H
-#define SND_PYTHON_RECORD_TORCHPROBE_H
+#ifndef SND_PYTHON_RECORD_TORCH_PROBE_H
+#define SND_PYTHON_RECORD_TORCH_PROBE_H
 
 #include <Python.h>
 

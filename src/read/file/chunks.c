@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/chunks.c - the header of a trace file and the index of its chunks.
+ * read/file/chunks.c - the header of a trace file and the index of its chunks.
  *
  * In a recorded file chunks begin at multiples of the grain: where a header cannot be read,
  * the next grain is tried. In a packed one they follow each other, 8-byte aligned, and the
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/crc32c.h"
+#include "base/data/crc32c.h"
 #include "read/reader.h"
 
 #define SEARCH_WINDOW ((size_t)65536)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "read/cursor.h"
+#include "read/file/cursor.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/crc32c.h"
+#include "base/data/crc32c.h"
 
 static bool make_room(struct snd_cursor *c, size_t words)
 {

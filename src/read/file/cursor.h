@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/cursor.h - the words (or bytes) of one chunk, a window at a time.
+ * read/file/cursor.h - the words (or bytes) of one chunk, a window at a time.
  *
  *     struct snd_cursor c = { 0 };
  *     if (snd_cursor_open(&c, process, chunk, window, codec, err) == SONDE_OK)
@@ -13,8 +13,8 @@
  *
  * Layer: read. Threads: one at a time.
  */
-#ifndef SND_READ_CURSOR_H
-#define SND_READ_CURSOR_H
+#ifndef SND_READ_FILE_CURSOR_H
+#define SND_READ_FILE_CURSOR_H
 
 #include "format/codec.h"
 #include "read/reader.h"

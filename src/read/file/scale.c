@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "read/scale.h"
+#include "read/file/scale.h"
 
 /* Between a clock of 1 MHz and one of 100 GHz: no other counts. */
 #define RATE_MAX ((int64_t)1000 << SND_SCALE_SHIFT)

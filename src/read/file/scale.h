@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/scale.h - from a process's raw clock to nanoseconds on the axis of the trace.
+ * read/file/scale.h - from a process's raw clock to nanoseconds on the axis of the trace.
  *
  *     ns = ns0 + (raw - raw0) * rate, rate as a fixed-point number: exact to far less than
  *     a nanosecond in a second, and in integers, so that equal traces give equal numbers.
  *
  * Layer: read. Threads: any.
  */
-#ifndef SND_READ_SCALE_H
-#define SND_READ_SCALE_H
+#ifndef SND_READ_FILE_SCALE_H
+#define SND_READ_FILE_SCALE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "read/source.h"
+#include "read/file/source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/files/fd_io.h"
 
 /* Without O_NONBLOCK, opening a pipe in the folder would block for ever. */
 static int open_file(const char *path)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/source.h - the bytes of one trace file, from disk or from memory.
+ * read/file/source.h - the bytes of one trace file, from disk or from memory.
  *
  * Read by copying, never by mapping: a file that another process cuts short while it is
  * mapped would end the reader with SIGBUS.
  *
  * Layer: read (sees base/, format/). Threads: one at a time.
  */
-#ifndef SND_READ_SOURCE_H
-#define SND_READ_SOURCE_H
+#ifndef SND_READ_FILE_SOURCE_H
+#define SND_READ_FILE_SOURCE_H
 
 #include <stdbool.h>
 #include <stddef.h>

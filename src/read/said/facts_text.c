@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/facts_text.c - facts that a trace says as JSON in its metadata: those of older traces, and
+ * read/said/facts_text.c - facts that a trace says as JSON in its metadata: those of older traces, and
  * those of modules, which the probe of PyTorch says so. Members that the list does not have are
  * passed over. What a record says holds against it.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/json.h"
-#include "base/member.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
+#include "base/text/json_member.h"
 #include "format/facts.h"
-#include "read/facts.h"
-#include "read/metadata.h"
+#include "read/said/trace_facts.h"
+#include "read/said/trace_metadata.h"
 #include "read/reader.h"
 
 /* Metadata, and the fact of which it has the members. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "read/facts.h"
+#include "read/said/trace_facts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/facts.h - what a process says of a model, its layers and modules: format/facts.def.
+ * read/said/trace_facts.h - what a process says of a model, its layers and modules: format/facts.def.
  *
  *     uint32_t at = 0;
  *     const struct snd_fact *batch;
@@ -12,8 +12,8 @@
  *
  * Layer: read. Threads: as a trace.
  */
-#ifndef SND_READ_FACTS_H
-#define SND_READ_FACTS_H
+#ifndef SND_READ_SAID_TRACE_FACTS_H
+#define SND_READ_SAID_TRACE_FACTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 
 #include <string.h>
 

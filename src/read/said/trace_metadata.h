@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/metadata.h - what a process says of itself, by the names of format/metadata.def.
+ * read/said/trace_metadata.h - what a process says of itself, by the names of format/metadata.def.
  *
  *     uint32_t at = 0;
  *     while (snd_meta_next(trace, process, SND_META_MODULE, &at, &path, &value)) ..
  *
  * Layer: read. Threads: as a trace.
  */
-#ifndef SND_READ_METADATA_H
-#define SND_READ_METADATA_H
+#ifndef SND_READ_SAID_TRACE_METADATA_H
+#define SND_READ_SAID_TRACE_METADATA_H
 
 #include <stdbool.h>
 

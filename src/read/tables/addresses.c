@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/addresses.c - frames of native code that are known by their address alone.
+ * read/tables/addresses.c - frames of native code that are known by their address alone.
  *
  * Without a symbol such a frame is named after its file: "libm.so.6+0x1c". Code that a compiler made
  * at run time and told nobody of is one thing, wherever it lies.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/guests.c - processes without a file of their own.
+ * read/tables/guests.c - processes without a file of their own.
  *
  * One file can have the samples of many processes: the record of a thread says which it belongs to.
  * Each of those gets a place among the processes, after those of files. It has no chunks and tells

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/laterecords.c - records in lane chunks (RECORD), for which the tables had no room.
+ * read/tables/late_records.c - records in lane chunks (RECORD), for which the tables had no room.
  *
  * Each chunk has those that its events use, so one record is met many times; the first counts. It is
  * added to the process's tables with an id of theirs, by which the walk replaces the late one.
@@ -10,7 +10,7 @@
 
 #include "format/fields.h"
 #include "format/references.h"
-#include "read/cursor.h"
+#include "read/file/cursor.h"
 #include "read/reader.h"
 
 #define LATE_WINDOW ((size_t)1 << 18)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/tables.c - the records of a process: strings, tensor lists, frames, stacks, threads.
+ * read/tables/record_tables.c - the records of a process: strings, tensor lists, frames, stacks, threads.
  *
  * An id indexes an array, so it may not be what a hostile file likes: one that lies far beyond
  * the records seen so far is refused, which still leaves room for a damaged chunk between.
@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "format/fields.h"
-#include "read/cursor.h"
-#include "read/facts.h"
+#include "read/file/cursor.h"
+#include "read/said/trace_facts.h"
 #include "read/reader.h"
 
 #define ID_SLACK 65536u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/symbolframes.c - frames of native code as the functions at their address.
+ * read/tables/symbol_frames.c - frames of native code as the functions at their address.
  *
  * A frame with a symbol (SYMBOL) becomes the innermost of its functions; the functions that it is
  * inlined into become frames of their own, and every stack that has the frame gets them between it and

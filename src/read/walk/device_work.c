@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "read/devices.h"
+#include "read/walk/device_work.h"
 
 #include <stdlib.h>
 
-#include "read/walk.h"
+#include "read/walk/trace_walk.h"
 
 struct gathering {
     struct sonde_trace *trace;

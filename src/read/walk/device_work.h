@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/devices.h - what GPUs did in a trace: kernels, copies, fills, found by the call that asked for it.
+ * read/walk/device_work.h - what GPUs did in a trace: kernels, copies, fills, found by the call that asked for it.
  *
  * Such work is written after it was done, by whichever thread is told of it, so that who walks the
  * trace cannot know it when it meets the call. It is therefore read once, before, and kept: 48 bytes
@@ -8,8 +8,8 @@
  *
  * Layer: read (sees base/, format/). Threads: one at a time.
  */
-#ifndef SND_READ_DEVICES_H
-#define SND_READ_DEVICES_H
+#ifndef SND_READ_WALK_DEVICE_WORK_H
+#define SND_READ_WALK_DEVICE_WORK_H
 
 #include "read/reader.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "read/kinds.h"
+#include "read/walk/kinds.h"
 
 #include <stdlib.h>
 
 #include "format/fields.h"
-#include "read/cursor.h"
+#include "read/file/cursor.h"
 
 static void look_at(struct snd_kinds *kinds, struct snd_cursor *c)
 {

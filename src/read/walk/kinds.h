@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/kinds.h - which kinds of events a trace has, so that a walk that looks for others is spared.
+ * read/walk/kinds.h - which kinds of events a trace has, so that a walk that looks for others is spared.
  *
  * Found by going through the events without their times and threads, which costs less than a walk,
  * and once for a trace. What a walk leaves out (warm-up, what follows damage) may be among them: a kind that
@@ -8,8 +8,8 @@
  *
  * Layer: read. Threads: as a trace.
  */
-#ifndef SND_READ_KINDS_H
-#define SND_READ_KINDS_H
+#ifndef SND_READ_WALK_KINDS_H
+#define SND_READ_WALK_KINDS_H
 
 #include "base/error.h"
 #include "read/reader.h"

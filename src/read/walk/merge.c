@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/merge.c - the walk by time: chunks of all threads and processes merged on one axis.
+ * read/walk/merge.c - the walk by time: chunks of all threads and processes merged on one axis.
  *
  * A chunk is opened when the merge reaches its first event and closed after its last, so that
  * only chunks that overlap in time are open, each with a small window. A thread's next chunk
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "format/fields.h"
-#include "read/walk.h"
+#include "read/walk/trace_walk.h"
 
 #define NOBODY UINT32_MAX
 #define PEEK_WORDS 64 /* as far as the first timed event is looked for */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read/publicwalk.c - the walk as sonde/trace.h has it: words of events to struct sonde_event. */
+/* read/walk/public_walk.c - the walk as sonde/trace.h has it: words of events to struct sonde_event. */
 #include "format/fields.h"
-#include "read/walk.h"
+#include "read/walk/trace_walk.h"
 
 struct public_walk {
     const struct sonde_trace *trace;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "read/walk.h"
+#include "read/walk/trace_walk.h"
 
 #include <stdlib.h>
 #include <string.h>

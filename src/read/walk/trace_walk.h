@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/walk.h - all events of a trace, handed to a visitor.
+ * read/walk/trace_walk.h - all events of a trace, handed to a visitor.
  *
  * By thread: chunk after chunk in the order in which they came into use; the fastest.
  * By time: chunks merged on the trace's axis (merge.c); only those that overlap are open.
@@ -11,10 +11,10 @@
  *
  * Layer: read. Threads: one at a time.
  */
-#ifndef SND_READ_WALK_H
-#define SND_READ_WALK_H
+#ifndef SND_READ_WALK_TRACE_WALK_H
+#define SND_READ_WALK_TRACE_WALK_H
 
-#include "read/cursor.h"
+#include "read/file/cursor.h"
 #include "read/reader.h"
 
 /* A CALL that has its duration in it: a range without anything inside. */
@@ -101,7 +101,7 @@ bool snd_event_show(const struct sonde_trace *trace, uint32_t thread, int64_t ns
 SND_CHECKED enum sonde_status snd_walk_latest(const struct snd_process *process, uint64_t *latest,
                                               struct sonde_error *err);
 
-/* ---------------------------------------------- shared by walk.c, walkrare.c, merge.c alone */
+/* ---------------------------------------------- shared by trace_walk.c, walk_rare.c, merge.c alone */
 
 struct snd_walk_thread {
     uint64_t last_raw;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read/walkrare.c - delivery of rare events: changes of thread, work of devices, names and records
+ * read/walk/walk_rare.c - delivery of rare events: changes of thread, work of devices, names and records
  * that are in the chunk itself.
  */
 #include <string.h>
 
 #include "format/fields.h"
 #include "format/references.h"
-#include "read/walk.h"
+#include "read/walk/trace_walk.h"
 
 /* Its time is not its thread's: what the thread did before it may be later. */
 static bool deliver_work(struct snd_walker *w, struct snd_place *place, const uint64_t *words)

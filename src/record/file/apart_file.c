@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/apart.h"
+#include "record/file/apart_file.h"
 
 #include <errno.h>
 #include <signal.h>
 
-#include "base/named_thread.h"
-#include "base/owntable.h"
-#include "record/place.h"
+#include "base/system/named_thread.h"
+#include "base/files/own_table.h"
+#include "record/file/trace_paths.h"
 
 struct job {
     snd_apart_work *work;
@@ -25,7 +25,7 @@ bool snd_apart_thread(pthread_t *thread, bool is_detached, void *(*start)(void *
     if (is_detached)
         pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
-    sigdelset(&all, SIGBUS); /* its own fault: bus.h */
+    sigdelset(&all, SIGBUS); /* its own fault: bus_errors.h */
 #ifdef __GLIBC__
     pthread_attr_setsigmask_np(&attributes, &all);
     bool is_created = snd_named_thread(thread, &attributes, start, argument, name) == 0;

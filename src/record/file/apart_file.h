@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/apart.h - work on the trace file whose descriptor the program has closed.
+ * record/file/apart_file.h - work on the trace file whose descriptor the program has closed.
  *
  * Daemons close every number, and count on which one their next file gets. So the file is opened
- * again by a thread with a table of descriptors of its own (base/owntable.h), for one piece of
+ * again by a thread with a table of descriptors of its own (base/files/own_table.h), for one piece of
  * work: what that maps is mapped for all. The helper thread has such a table from its start, since
  * it may be at work at any moment: a number that the program closes and gets back for a file of its
  * own would be written to.
@@ -11,8 +11,8 @@
  * Layer:   record.
  * Threads: any; needs no lock.
  */
-#ifndef SND_RECORD_APART_H
-#define SND_RECORD_APART_H
+#ifndef SND_RECORD_FILE_APART_FILE_H
+#define SND_RECORD_FILE_APART_FILE_H
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/bus.h"
+#include "record/file/bus_errors.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "record/ownpages.h"
+#include "record/own_pages.h"
 
 #define SLOTS 383
 #define KEPT_MOST 64 /* bytes at the head of a mapping that outlive a fault there */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/bus.h - stores into the mapped file that the file system cannot take.
+ * record/file/bus_errors.h - stores into the mapped file that the file system cannot take.
  *
  * A page of a mapped file may have no place behind it when it is written: somebody truncated the
  * file, or the file system moves blocks when they are written again and is full (btrfs, snapshots).
@@ -12,8 +12,8 @@
  * Layer:   record.
  * Threads: any.
  */
-#ifndef SND_RECORD_BUS_H
-#define SND_RECORD_BUS_H
+#ifndef SND_RECORD_FILE_BUS_ERRORS_H
+#define SND_RECORD_FILE_BUS_ERRORS_H
 
 #include <stdbool.h>
 #include <stddef.h>

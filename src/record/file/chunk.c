@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/chunk.h"
+#include "record/file/chunk.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "base/crc32c.h"
-#include "record/bus.h"
+#include "base/data/crc32c.h"
+#include "record/file/bus_errors.h"
 #include "record/clock.h"
-#include "record/file.h"
-#include "record/ownpages.h"
+#include "record/file/trace_file.h"
+#include "record/own_pages.h"
 
 #define RETIRED_MAX 4             /* beyond, the marking thread seals its own */
 #define RETRY_DELAY_NS 100000000u /* after a failed reserve */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/chunk.h - chunks: reserved ahead of need, sealed after use, recycled at the limit.
+ * record/file/chunk.h - chunks: reserved ahead of need, sealed after use, recycled at the limit.
  *
  *      reserve            take              full / thread ends          seal
  *   - - - - -> ready ---------> a thread's ----------> retired ----------> on disk
@@ -15,8 +15,8 @@
  * Threads: every function is called with snd_rec.lock held; those marked "lets go" release
  *          it for a while.
  */
-#ifndef SND_RECORD_CHUNK_H
-#define SND_RECORD_CHUNK_H
+#ifndef SND_RECORD_FILE_CHUNK_H
+#define SND_RECORD_FILE_CHUNK_H
 
 #include "record/state.h"
 
@@ -45,7 +45,7 @@ void snd_chunk_retire(uint32_t chunk, uint64_t used);
 void snd_chunk_seal_next(void);
 
 /*
- * Events of the chunk that went into memory that the file has no place for (bus.h); `end`, unless
+ * Events of the chunk that went into memory that the file has no place for (bus_errors.h); `end`, unless
  * NULL, is set to where those end that it has.
  */
 uint64_t snd_chunk_void(const struct snd_chunk_header *map, uint64_t size, uint64_t *end);

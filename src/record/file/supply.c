@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/supply.h"
+#include "record/file/supply.h"
 
 #include <time.h>
 
-#include "record/apart.h"
-#include "record/chunk.h"
+#include "record/file/apart_file.h"
+#include "record/file/chunk.h"
 #include "record/clock.h"
-#include "record/intern.h"
+#include "record/tables/intern.h"
 #include "record/unload.h"
 
 #define STOCK_DELAY_NS 1000000u   /* a recording shorter than this needs no stock */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/supply.h - the helper thread: reserves chunks ahead of need, seals those that are full, and
+ * record/file/supply.h - the helper thread: reserves chunks ahead of need, seals those that are full, and
  * writes pairs of clocks.
  *
  * Layer:   record.
  * Threads: called with snd_rec.lock held.
  */
-#ifndef SND_RECORD_SUPPLY_H
-#define SND_RECORD_SUPPLY_H
+#ifndef SND_RECORD_FILE_SUPPLY_H
+#define SND_RECORD_FILE_SUPPLY_H
 
 #include "record/state.h"
 

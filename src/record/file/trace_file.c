@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/file.h"
+#include "record/file/trace_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,11 +16,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/crc32c.h"
-#include "record/apart.h"
-#include "record/bus.h"
+#include "base/data/crc32c.h"
+#include "record/file/apart_file.h"
+#include "record/file/bus_errors.h"
 #include "record/clock.h"
-#include "record/place.h"
+#include "record/file/trace_paths.h"
 #include "record/say.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -342,7 +342,7 @@ static void keep_blocks_in_place(int fd)
     if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
         flags |= FS_NOCOW_FL;
         int rc = ioctl(fd, FS_IOC_SETFLAGS, &flags);
-        (void)rc; /* then stores may fault, and are counted (bus.h) */
+        (void)rc; /* then stores may fault, and are counted (bus_errors.h) */
     }
 }
 

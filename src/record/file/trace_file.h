@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/file.h - the trace file as the recorder sees it: made, grown, mapped, trimmed.
+ * record/file/trace_file.h - the trace file as the recorder sees it: made, grown, mapped, trimmed.
  *
  * Layer:   record. Bytes: docs/FORMAT.md.
  * Threads: nothing here locks; the callers say who may call (state.h).
  */
-#ifndef SND_RECORD_FILE_H
-#define SND_RECORD_FILE_H
+#ifndef SND_RECORD_FILE_TRACE_FILE_H
+#define SND_RECORD_FILE_TRACE_FILE_H
 
 #include "record/state.h"
 
@@ -21,7 +21,7 @@ SND_CHECKED enum sonde_status snd_file_create(struct sonde_error *err);
 /*
  * Gives [offset, offset + size) real blocks, so that a store into a mapping of it does not raise
  * SIGBUS when the disk is full. (Where it does all the
- * same: bus.h.) Makes system calls. Returns 0 or an errno (ENOSPC, EDQUOT, ...).
+ * same: bus_errors.h.) Makes system calls. Returns 0 or an errno (ENOSPC, EDQUOT, ...).
  */
 int snd_file_reserve(uint64_t offset, uint64_t size);
 

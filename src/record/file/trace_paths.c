@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/place.h"
+#include "record/file/trace_paths.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/place.h - where the trace's files are: names, making, replacing, removing.
+ * record/file/trace_paths.h - where the trace's files are: names, making, replacing, removing.
  *
  * The folder is kept open from the start of the recording on. A program that then changes its
  * root (chroot) or whose folder is moved still reaches it, and so do its children. Without the
@@ -9,8 +9,8 @@
  * Layer:   record.
  * Threads: with the control lock or snd_rec.lock held; snd_place_reopen needs none.
  */
-#ifndef SND_RECORD_PLACE_H
-#define SND_RECORD_PLACE_H
+#ifndef SND_RECORD_FILE_TRACE_PATHS_H
+#define SND_RECORD_FILE_TRACE_PATHS_H
 
 #include "record/state.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/environment.h"
+#include "record/options/environment.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "record/say.h"
-#include "record/schedule.h"
+#include "record/options/step_schedule.h"
 
 uint32_t snd_environment_number(const char *name, uint32_t given)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/environment.h - what the recorder reads from the environment.
+ * record/options/environment.h - what the recorder reads from the environment.
  *
  * Always with secure_getenv: a set-user-id program must not write where its caller tells it to.
  *
  * Layer: record. Threads: any.
  */
-#ifndef SND_RECORD_ENVIRONMENT_H
-#define SND_RECORD_ENVIRONMENT_H
+#ifndef SND_RECORD_OPTIONS_ENVIRONMENT_H
+#define SND_RECORD_OPTIONS_ENVIRONMENT_H
 
 #include "record/state.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/startoptions.h"
+#include "record/options/start_options.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/structsize.h"
+#include "base/struct_size.h"
 #include "record/clock.h"
-#include "record/environment.h"
+#include "record/options/environment.h"
 
 /* An absolute path, since the program may change its folder before a child or a cycle. */
 static enum sonde_status set_path(const char *given, struct sonde_error *err)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/startoptions.h - what sonde_start() was given: checked, completed, stored.
+ * record/options/start_options.h - what sonde_start() was given: checked, completed, stored.
  *
  * Layer:   record.
  * Threads: with the control lock held, while nothing records.
  */
-#ifndef SND_RECORD_STARTOPTIONS_H
-#define SND_RECORD_STARTOPTIONS_H
+#ifndef SND_RECORD_OPTIONS_START_OPTIONS_H
+#define SND_RECORD_OPTIONS_START_OPTIONS_H
 
 #include "record/state.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/schedule.h"
+#include "record/options/step_schedule.h"
 
-#include "format/schedule.h"
+#include "format/run/schedule_text.h"
 
 enum sonde_action sonde_schedule_action(const struct sonde_schedule *schedule, uint64_t step)
 {
@@ -43,7 +43,7 @@ bool snd_schedule_parse(const char *text, struct sonde_schedule *out)
     if (!snd_schedule_read(text, values, &bad))
         return false;
 #define SND_SCHEDULE(name) out->name = values[SND_SCHEDULE_##name];
-#include "format/schedule.def"
+#include "format/run/schedule_text.def"
 #undef SND_SCHEDULE
     return true;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/schedule.h - which steps are recorded: torch.profiler's rule.
+ * record/options/step_schedule.h - which steps are recorded: torch.profiler's rule.
  *
  * Layer:   record.
  * Threads: snd_schedule_parse any; the others with the control lock or snd_rec.lock held.
  */
-#ifndef SND_RECORD_SCHEDULE_H
-#define SND_RECORD_SCHEDULE_H
+#ifndef SND_RECORD_OPTIONS_STEP_SCHEDULE_H
+#define SND_RECORD_OPTIONS_STEP_SCHEDULE_H
 
 #include "record/state.h"
 

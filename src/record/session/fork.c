@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/fork.h"
+#include "record/session/fork.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
 
-#include "record/chunk.h"
+#include "record/file/chunk.h"
 #include "record/epoch.h"
-#include "record/file.h"
-#include "record/intern.h"
-#include "record/late.h"
-#include "record/recording.h"
-#include "record/sampled.h"
+#include "record/file/trace_file.h"
+#include "record/tables/intern.h"
+#include "record/tables/late_table.h"
+#include "record/session/recording.h"
+#include "record/tables/sampled_threads.h"
 #include "record/say.h"
-#include "record/schedule.h"
+#include "record/options/step_schedule.h"
 
 /* Counts the child in its parent's file; the first of them is also reported on stderr. */
 static void count_lost_child(const struct sonde_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/fork.h - a new process in the middle of a recording.
+ * record/session/fork.h - a new process in the middle of a recording.
  *
  * The child leaves its parent's file alone and makes its own at its first event, so that fork +
  * exec costs nothing. Where the handlers of fork() do not run (_Fork(), the system call clone), the
@@ -8,10 +8,10 @@
  *
  * Layer: record.
  */
-#ifndef SND_RECORD_FORK_H
-#define SND_RECORD_FORK_H
+#ifndef SND_RECORD_SESSION_FORK_H
+#define SND_RECORD_SESSION_FORK_H
 
-#include "record/thread.h"
+#include "record/thread/thread.h"
 
 /* Before fork() both locks are taken, so that the child finds everything at rest. */
 void snd_fork_lock(void);

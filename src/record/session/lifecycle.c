@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/lifecycle.c - what happens to a recording when its process is loaded, forks, ends.
+ * record/session/lifecycle.c - what happens to a recording when its process is loaded, forks, ends.
  *
  * exec:   published events stay in the file; the new program, if it records, writes another.
  * _exit,
@@ -15,13 +15,13 @@
 #include <pthread.h>
 
 #include "record/clock.h"
-#include "record/environment.h"
+#include "record/options/environment.h"
 #include "record/epoch.h"
-#include "record/fork.h"
-#include "record/lane.h"
-#include "record/recording.h"
+#include "record/session/fork.h"
+#include "record/thread/lane.h"
+#include "record/session/recording.h"
 #include "record/say.h"
-#include "record/session.h"
+#include "record/session/session.h"
 #include "record/unload.h"
 
 /*

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/recording.h"
+#include "record/session/recording.h"
 
 #include <errno.h>
 
-#include "record/chunk.h"
-#include "record/counts.h"
-#include "record/file.h"
-#include "record/intern.h"
-#include "record/late.h"
-#include "record/metadata.h"
-#include "record/ownpages.h"
-#include "record/place.h"
-#include "record/sampled.h"
-#include "record/supply.h"
-#include "record/thread.h"
+#include "record/file/chunk.h"
+#include "record/thread/thread_counts.h"
+#include "record/file/trace_file.h"
+#include "record/tables/intern.h"
+#include "record/tables/late_table.h"
+#include "record/tables/run_metadata.h"
+#include "record/own_pages.h"
+#include "record/file/trace_paths.h"
+#include "record/tables/sampled_threads.h"
+#include "record/file/supply.h"
+#include "record/thread/thread.h"
 
 enum sonde_status snd_recording_open(struct sonde_error *err)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/recording.h - opens and closes one file of a recording with all that belongs to it:
+ * record/session/recording.h - opens and closes one file of a recording with all that belongs to it:
  * tables, chunks, the helper thread.
  *
  * Layer:   record.
  * Threads: with snd_rec.lock held; they may let go of it.
  */
-#ifndef SND_RECORD_RECORDING_H
-#define SND_RECORD_RECORDING_H
+#ifndef SND_RECORD_SESSION_RECORDING_H
+#define SND_RECORD_SESSION_RECORDING_H
 
 #include "record/state.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/session.h"
+#include "record/session/session.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,17 +7,17 @@
 #include <string.h>
 
 #include "format/metadata.h"
-#include "record/bus.h"
-#include "record/environment.h"
+#include "record/file/bus_errors.h"
+#include "record/options/environment.h"
 #include "record/epoch.h"
-#include "record/fork.h"
-#include "record/lane.h"
-#include "record/metadata.h"
-#include "record/place.h"
-#include "record/recording.h"
+#include "record/session/fork.h"
+#include "record/thread/lane.h"
+#include "record/tables/run_metadata.h"
+#include "record/file/trace_paths.h"
+#include "record/session/recording.h"
 #include "record/say.h"
-#include "record/schedule.h"
-#include "record/startoptions.h"
+#include "record/options/step_schedule.h"
+#include "record/options/start_options.h"
 
 static uint32_t
     starts; /* counts starts: a callback may stop and restart, and its caller must notice */

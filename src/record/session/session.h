@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/session.h - start, stop, step, pause: the life of a recording (sonde/record.h), and the
+ * record/session/session.h - start, stop, step, pause: the life of a recording (sonde/record.h), and the
  * two ways into and out of it that are no calls of the program.
  *
  * Layer:   record.
  * Threads: any; one at a time is served.
  */
-#ifndef SND_RECORD_SESSION_H
-#define SND_RECORD_SESSION_H
+#ifndef SND_RECORD_SESSION_SESSION_H
+#define SND_RECORD_SESSION_SESSION_H
 
 #include "record/state.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record/symbols.c - sonde_symbol(): what is found out of a frame's address after the run. */
+/* record/tables/frame_symbols.c - sonde_symbol(): what is found out of a frame's address after the run. */
 #include <string.h>
 
-#include "record/intern.h"
-#include "record/lane.h"
-#include "record/late.h"
+#include "record/tables/intern.h"
+#include "record/thread/lane.h"
+#include "record/tables/late_table.h"
 
 static_assert(sizeof(struct sonde_symbol) == sizeof(struct snd_symbol_entry) &&
                   offsetof(struct sonde_symbol, first_line) ==

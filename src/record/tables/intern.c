@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/intern.h"
+#include "record/tables/intern.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
-#include "record/chunk.h"
+#include "record/file/chunk.h"
 #include "record/clock.h"
-#include "record/file.h"
-#include "record/ownpages.h"
+#include "record/file/trace_file.h"
+#include "record/own_pages.h"
 
 #define TABLE_FIRST ((uint64_t)SND_GRAIN)
 #define TABLE_NEXT ((uint64_t)1 << 18)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/intern.h - the tables of a trace: names, tensor lists, stacks, threads, clock pairs.
+ * record/tables/intern.h - the tables of a trace: names, tensor lists, stacks, threads, clock pairs.
  *
  * A value is written once, as a record in a table chunk, and from then on is its id. A record
  * is published (release store of its head) before its id is handed out, so an event never
@@ -9,12 +9,12 @@
  * Layer:   record.
  * Threads: called with snd_rec.lock held; they may let go of it (a new table chunk).
  */
-#ifndef SND_RECORD_INTERN_H
-#define SND_RECORD_INTERN_H
+#ifndef SND_RECORD_TABLES_INTERN_H
+#define SND_RECORD_TABLES_INTERN_H
 
 #include "record/state.h"
 
-/* Whether an id is of a late record: late.h. */
+/* Whether an id is of a late record: late_table.h. */
 static inline bool snd_is_late(uint32_t id)
 {
     return (id & SND_LATE_ID) != 0;

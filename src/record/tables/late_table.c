@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/late.h"
+#include "record/tables/late_table.h"
 
 #include <string.h>
 
 #include "format/references.h"
-#include "record/intern.h"
-#include "record/ownpages.h"
+#include "record/tables/intern.h"
+#include "record/own_pages.h"
 
 #define BYTES_MAX ((size_t)64 << 20) /* as of the tables */
 #define BYTES_FIRST ((size_t)1 << 16)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/late.h - records for which the tables have no room, in keep-last mode.
+ * record/tables/late_table.h - records for which the tables have no room, in keep-last mode.
  *
  * Tables are never recycled, since a probe may use an id that it was given long ago. A late record is
  * kept in memory instead, and written into each lane chunk that uses it, before the event that does
@@ -10,8 +10,8 @@
  * Layer:   record.
  * Threads: with snd_rec.lock held; snd_late_intern may let go of it (a new table chunk).
  */
-#ifndef SND_RECORD_LATE_H
-#define SND_RECORD_LATE_H
+#ifndef SND_RECORD_TABLES_LATE_TABLE_H
+#define SND_RECORD_TABLES_LATE_TABLE_H
 
 #include "record/state.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/naming.h"
+#include "record/tables/naming.h"
 
 #include <string.h>
 
 #include "format/references.h"
-#include "record/intern.h"
-#include "record/lane.h"
-#include "record/late.h"
-#include "record/ownpages.h"
+#include "record/tables/intern.h"
+#include "record/thread/lane.h"
+#include "record/tables/late_table.h"
+#include "record/own_pages.h"
 
 #define SHAPES_MAX 4096   /* bytes of one tensor list; what does not fit is left off, and counted */
 #define OWN_NAME_MAX 1024 /* longer names are not written into chunks */

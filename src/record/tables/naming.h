@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/naming.h - ids of names: of the tables, or of the chunk that uses them.
+ * record/tables/naming.h - ids of names: of the tables, or of the chunk that uses them.
  *
  * Layer:   record.
  * Threads: by the thread that marks; snd_intern_text and snd_late_define between snd_lane_enter() and
  *          snd_lane_leave().
  */
-#ifndef SND_RECORD_NAMING_H
-#define SND_RECORD_NAMING_H
+#ifndef SND_RECORD_TABLES_NAMING_H
+#define SND_RECORD_TABLES_NAMING_H
 
-#include "record/lane.h"
+#include "record/thread/lane.h"
 
 /* The id of a name in the tables, never a late one; SND_NAME_LOST if they are full. */
 uint32_t snd_intern_text(const char *text, size_t length);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/metadata.h"
+#include "record/tables/run_metadata.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "format/metadata.h"
-#include "record/intern.h"
-#include "record/ownpages.h"
+#include "record/tables/intern.h"
+#include "record/own_pages.h"
 
 void snd_metadata_write(const char *key, const char *value, size_t length)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/metadata.h - key/value pairs about the run, in every file of the recording.
+ * record/tables/run_metadata.h - key/value pairs about the run, in every file of the recording.
  *
  * Layer:   record.
  * Threads: with snd_rec.lock held; they may let go of it (a new table chunk).
  */
-#ifndef SND_RECORD_METADATA_H
-#define SND_RECORD_METADATA_H
+#ifndef SND_RECORD_TABLES_RUN_METADATA_H
+#define SND_RECORD_TABLES_RUN_METADATA_H
 
 #include "record/state.h"
 

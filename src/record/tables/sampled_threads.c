@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/sampled.h"
+#include "record/tables/sampled_threads.h"
 
-#include "record/intern.h"
-#include "record/ownpages.h"
+#include "record/tables/intern.h"
+#include "record/own_pages.h"
 
 #define FIRST_ROOM 64u
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/sampled.h - records of threads that do not mark for themselves: a sampler names them.
+ * record/tables/sampled_threads.h - records of threads that do not mark for themselves: a sampler names them.
  *
  * Layer:   record.
  * Threads: with snd_rec.lock held.
  */
-#ifndef SND_RECORD_SAMPLED_H
-#define SND_RECORD_SAMPLED_H
+#ifndef SND_RECORD_TABLES_SAMPLED_THREADS_H
+#define SND_RECORD_TABLES_SAMPLED_THREADS_H
 
 #include "record/state.h"
 

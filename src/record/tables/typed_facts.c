@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record/facts.c - sonde_fact(): records with typed members, a long one in parts. */
+/* record/tables/typed_facts.c - sonde_fact(): records with typed members, a long one in parts. */
 #include <string.h>
 
-#include "record/intern.h"
-#include "record/lane.h"
-#include "record/late.h"
+#include "record/tables/intern.h"
+#include "record/thread/lane.h"
+#include "record/tables/late_table.h"
 
 #define MEMBERS_MAX ((size_t)512) /* of one record */
 

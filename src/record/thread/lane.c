@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/lane.h"
+#include "record/thread/lane.h"
 
 #include <time.h>
 
-#include "record/counts.h"
-#include "record/fork.h"
+#include "record/thread/thread_counts.h"
+#include "record/session/fork.h"
 
 static SONDE_THREAD_LOCAL_ uint64_t entered_at; /* raw clock, or 0: it need not wait */
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/lane.h - how every event that is not inlined comes to be: enter, write, leave.
+ * record/thread/lane.h - how every event that is not inlined comes to be: enter, write, leave.
  *
  * Layer:   record.
  * Threads: called by the thread that marks, with no lock held.
  */
-#ifndef SND_RECORD_LANE_H
-#define SND_RECORD_LANE_H
+#ifndef SND_RECORD_THREAD_LANE_H
+#define SND_RECORD_THREAD_LANE_H
 
-#include "record/thread.h"
+#include "record/thread/thread.h"
 
 enum snd_entry {
     SND_ENTRY_OFF,   /* nothing records: not an event */

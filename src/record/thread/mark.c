@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/mark.c - the marks that are not inlined, and the slow half of those that are.
+ * record/thread/mark.c - the marks that are not inlined, and the slow half of those that are.
  */
 #include <string.h>
 
 #include "format/fields.h"
 #include "format/references.h"
-#include "record/intern.h"
-#include "record/lane.h"
-#include "record/naming.h"
+#include "record/tables/intern.h"
+#include "record/thread/lane.h"
+#include "record/tables/naming.h"
 
 /* ----------------------------------------------------------------- writing */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/pmcpage.h - an event's value from its mapped page, without a system call.
+ * record/thread/pmc_page.h - an event's value from its mapped page, without a system call.
  *
  * The protocol is that of linux/perf_event.h: the kernel makes `lock` odd-even-odd around what it
  * changes, so what was read while it stayed the same belongs together. The value is `offset` and, while
@@ -9,8 +9,8 @@
  *
  * Layer: record. Threads: the one that the event counts.
  */
-#ifndef SND_RECORD_PMCPAGE_H
-#define SND_RECORD_PMCPAGE_H
+#ifndef SND_RECORD_THREAD_PMC_PAGE_H
+#define SND_RECORD_THREAD_PMC_PAGE_H
 
 #include <linux/perf_event.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/thread.h"
+#include "record/thread/thread.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -7,13 +7,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "record/chunk.h"
+#include "record/file/chunk.h"
 #include "record/clock.h"
-#include "record/events.h"
-#include "record/file.h"
-#include "record/intern.h"
-#include "record/ownpages.h"
-#include "record/sampled.h"
+#include "record/thread/thread_events.h"
+#include "record/file/trace_file.h"
+#include "record/tables/intern.h"
+#include "record/own_pages.h"
+#include "record/tables/sampled_threads.h"
 
 #define FIRST_CHUNK ((uint64_t)SND_GRAIN) /* a thread that marks little costs little */
 #define WORTH_REUSING ((uint64_t)4096)    /* room for which an ended thread's chunk is kept */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/thread.h - a thread's life in a recording: attach, change chunks, detach, park.
+ * record/thread/thread.h - a thread's life in a recording: attach, change chunks, detach, park.
  *
  * Layer:   record.
  * Threads: with snd_rec.lock held, except where it says otherwise.
  */
-#ifndef SND_RECORD_THREAD_H
-#define SND_RECORD_THREAD_H
+#ifndef SND_RECORD_THREAD_THREAD_H
+#define SND_RECORD_THREAD_THREAD_H
 
 #include "record/state.h"
 
@@ -28,7 +28,7 @@ static inline bool snd_lane_has_room(const struct sonde_lane *lane, size_t words
 #define SND_GAP_WORDS \
     2u /* kept at the end of each chunk: what it has no room for begins with a gap */
 
-/* Opens a lane that was shut for every mark to take the slow path (counts.h), and not for a loss. */
+/* Opens a lane that was shut for every mark to take the slow path (thread_counts.h), and not for a loss. */
 static inline void snd_thread_open_lane(const struct snd_thread *thread)
 {
     thread->lane->end = (uint64_t *)((char *)thread->map + thread->map_size) - SND_GAP_WORDS;

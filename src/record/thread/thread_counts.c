@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/counts.h"
+#include "record/thread/thread_counts.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -7,18 +7,18 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "format/counters.h"
+#include "format/run/named_counters.h"
 #include "format/metadata.h"
-#include "record/events.h"
-#include "record/intern.h"
-#include "record/metadata.h"
-#include "record/thread.h"
+#include "record/thread/thread_events.h"
+#include "record/tables/intern.h"
+#include "record/tables/run_metadata.h"
+#include "record/thread/thread.h"
 
 uint32_t snd_counts_asked;
 
 static struct {
     enum snd_counter_thread way;
-    uint32_t                event; /* BY_EVENT: its number in events.h */
+    uint32_t                event; /* BY_EVENT: its number in thread_events.h */
 } counters[SND_COUNTS_MOST];
 static uint32_t counter_count;
 static bool     uses_clock, uses_usage;

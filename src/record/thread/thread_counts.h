@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/counts.h - counters of the thread at begins and ends of ranges: `sonde run --per-range`.
+ * record/thread/thread_counts.h - counters of the thread at begins and ends of ranges: `sonde run --per-range`.
  *
  * Before each begin and end of a thread's range stands by how much its counters have risen since the one
  * before (COUNTED of format/attrs.def). Its lane is kept shut meanwhile, so that every mark comes through
@@ -8,8 +8,8 @@
  *
  * Layer: record. Threads: any; what is counted is set before the first recording begins.
  */
-#ifndef SND_RECORD_COUNTS_H
-#define SND_RECORD_COUNTS_H
+#ifndef SND_RECORD_THREAD_THREAD_COUNTS_H
+#define SND_RECORD_THREAD_THREAD_COUNTS_H
 
 #include "record/state.h"
 

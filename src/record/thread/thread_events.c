@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/events.h"
+#include "record/thread/thread_events.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,11 +9,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/ownfd.h"
-#include "base/perfattr.h"
+#include "base/files/own_fd.h"
+#include "base/system/perf_attr.h"
 #include "format/layout.h"
-#include "record/ownpages.h"
-#include "record/pmcpage.h"
+#include "record/own_pages.h"
+#include "record/thread/pmc_page.h"
 #include "sonde/record.h"
 
 /* A thread's events. The kernel gives a forked child zeros in its place: its pages are not mapped there. */

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record/events.h - a thread's own events of perf_event_open(2): what getrusage(2) does not count.
+ * record/thread/thread_events.h - a thread's own events of perf_event_open(2): what getrusage(2) does not count.
  *
  * Each thread opens its own when it first reads them. One of the processor is read from its mapped page
- * (pmcpage.h) and needs no descriptor from then on; another keeps one, with a high number, which is asked
+ * (pmc_page.h) and needs no descriptor from then on; another keeps one, with a high number, which is asked
  * for its event's id before it is read, since the program may have closed it and opened a file in its place.
  *
  * Layer: record. Threads: each has its own.
  */
-#ifndef SND_RECORD_EVENTS_H
-#define SND_RECORD_EVENTS_H
+#ifndef SND_RECORD_THREAD_THREAD_EVENTS_H
+#define SND_RECORD_THREAD_THREAD_EVENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define SND_EVENTS_MOST 8u
 
-/* What is to be counted, as format/counters.def has it. Set before the first thread reads. */
+/* What is to be counted, as format/run/named_counters.def has it. Set before the first thread reads. */
 struct snd_event_asked {
     uint32_t type;
     uint64_t config;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* record/threadnaming.c - names of threads: the caller's own, and those that a sampler tells of. */
+/* record/thread/thread_naming.c - names of threads: the caller's own, and those that a sampler tells of. */
 #include <string.h>
 
-#include "record/lane.h"
-#include "record/naming.h"
-#include "record/sampled.h"
+#include "record/thread/lane.h"
+#include "record/tables/naming.h"
+#include "record/tables/sampled_threads.h"
 
 void sonde_thread_name(const char *name)
 {

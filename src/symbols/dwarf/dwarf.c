@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/dwarf.c - see dwarf.h
+ * symbols/dwarf/dwarf.c - see dwarf.h
  *
  * The child answers through a pipe, each address as it is found:
  *
@@ -23,10 +23,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/files.h"
-#include "symbols/dwarf.h"
-#include "symbols/dwarfwalk.h"
+#include "base/text/buf.h"
+#include "base/files/fd_io.h"
+#include "symbols/dwarf/dwarf.h"
+#include "symbols/dwarf/dwarf_walk.h"
 
 #define CRASHES_MOST 8
 #define SILENCE_MS 20000 /* that a child may take for one address, or to begin */

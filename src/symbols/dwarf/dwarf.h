@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/dwarf.h - functions, inlined ones among them, and lines at addresses of a file with DWARF.
+ * symbols/dwarf/dwarf.h - functions, inlined ones among them, and lines at addresses of a file with DWARF.
  *
  * libdw reads it, in a process of its own: DWARF that makes it crash or run for ever costs
  * the lines of that file and nothing else.
  *
  * Layer: symbols (sees base/).
  */
-#ifndef SND_SYMBOLS_DWARF_H
-#define SND_SYMBOLS_DWARF_H
+#ifndef SND_SYMBOLS_DWARF_DWARF_H
+#define SND_SYMBOLS_DWARF_DWARF_H
 
 #include <stdbool.h>
 #include <stdint.h>

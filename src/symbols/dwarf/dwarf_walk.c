@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/dwarfwalk.c - see dwarfwalk.h
+ * symbols/dwarf/dwarf_walk.c - see dwarf_walk.h
  *
  * Addresses are grouped by compilation unit. A unit's tree is walked once: its functions, and what
  * is inlined into them, become ranges of addresses in which the innermost wins.
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
-#include "symbols/dwarfwalk.h"
-#include "symbols/segments.h"
+#include "base/data/map.h"
+#include "symbols/dwarf/dwarf_walk.h"
+#include "symbols/elf/segments.h"
 
 #define DEPTH_MOST 512u /* of nested entries */
 #define NO_SCOPE UINT32_MAX

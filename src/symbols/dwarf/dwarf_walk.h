@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/dwarfwalk.h - the part of dwarf.h that runs in the process of its own.
+ * symbols/dwarf/dwarf_walk.h - the part of dwarf.h that runs in the process of its own.
  *
  * Layer: symbols (sees base/).
  */
-#ifndef SND_SYMBOLS_DWARFWALK_H
-#define SND_SYMBOLS_DWARFWALK_H
+#ifndef SND_SYMBOLS_DWARF_DWARF_WALK_H
+#define SND_SYMBOLS_DWARF_DWARF_WALK_H
 
-#include "symbols/dwarf.h"
-#include "symbols/libdw.h"
+#include "symbols/dwarf/dwarf.h"
+#include "symbols/dwarf/libdw.h"
 
 #define SND_DWARF_FRAMES_MOST 256u /* at one address: deeper inlining is cut at the outer end */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbols/libdw.c - see libdw.h */
+/* symbols/dwarf/libdw.c - see libdw.h */
 #include <dlfcn.h>
 #include <string.h>
 
-#include "symbols/libdw.h"
+#include "symbols/dwarf/libdw.h"
 
 bool snd_libdw_open(struct snd_libdw *dw)
 {

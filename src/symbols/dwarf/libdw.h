@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/libdw.h - what is used of elfutils' libdw, which is opened when needed: sonde is
+ * symbols/dwarf/libdw.h - what is used of elfutils' libdw, which is opened when needed: sonde is
  * installed on machines without it. Its interface is declared here, so that none of its headers
  * is needed to build; it is stable since 0.171 (2018).
  *
  * Layer: symbols. Threads: as libdw: one at a time.
  */
-#ifndef SND_SYMBOLS_LIBDW_H
-#define SND_SYMBOLS_LIBDW_H
+#ifndef SND_SYMBOLS_DWARF_LIBDW_H
+#define SND_SYMBOLS_DWARF_LIBDW_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbols/codeblocks.c - see codeblocks.h */
+/* symbols/elf/code_blocks.c - see code_blocks.h */
 #include <stdlib.h>
 
-#include "base/map.h"
-#include "pystack/cfi.h"
-#include "symbols/codeblocks.h"
+#include "base/data/map.h"
+#include "pystack/unwind/cfi.h"
+#include "symbols/elf/code_blocks.h"
 
 struct reading {
     struct snd_code_blocks *blocks;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/codeblocks.h - where the functions of a stripped file begin and end.
+ * symbols/elf/code_blocks.h - where the functions of a stripped file begin and end.
  *
  * They have no names, but .eh_frame has an entry for each, since exceptions and debuggers need it. A part
  * that the compiler moved away (".cold") has an entry of its own.
  *
- * Layer: symbols (sees base/, pystack/cfi.h).
+ * Layer: symbols (sees base/, pystack/unwind/cfi.h).
  */
-#ifndef SND_SYMBOLS_CODEBLOCKS_H
-#define SND_SYMBOLS_CODEBLOCKS_H
+#ifndef SND_SYMBOLS_ELF_CODE_BLOCKS_H
+#define SND_SYMBOLS_ELF_CODE_BLOCKS_H
 
-#include "symbols/image.h"
-#include "symbols/segments.h"
+#include "symbols/elf/image.h"
+#include "symbols/elf/segments.h"
 
 /* All zero: empty. */
 struct snd_code_blocks {

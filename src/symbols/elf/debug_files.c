@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbols/debugfiles.c - see debugfiles.h */
+/* symbols/elf/debug_files.c - see debug_files.h */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/debugfiles.h"
+#include "symbols/elf/debug_files.h"
 
 #define DEBUG_FOLDER "/usr/lib/debug"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/debugfiles.h - the separate file that has a program's symbols and DWARF.
+ * symbols/elf/debug_files.h - the separate file that has a program's symbols and DWARF.
  *
  * Layer: symbols (sees base/).
  */
-#ifndef SND_SYMBOLS_DEBUGFILES_H
-#define SND_SYMBOLS_DEBUGFILES_H
+#ifndef SND_SYMBOLS_ELF_DEBUG_FILES_H
+#define SND_SYMBOLS_ELF_DEBUG_FILES_H
 
-#include "symbols/image.h"
+#include "symbols/elf/image.h"
 
 /*
  * Opens the debug file of `image`: by build id below /usr/lib/debug/.build-id, then by debug link beside the file,

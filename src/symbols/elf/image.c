@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbols/image.c - see image.h */
+/* symbols/elf/image.c - see image.h */
 #include <endian.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/files.h"
-#include "symbols/image.h"
+#include "base/files/fd_io.h"
+#include "symbols/elf/image.h"
 
 #define PART_MOST ((uint64_t)1 << 31)  /* bytes of one section */
 #define NOTES_MOST ((uint64_t)1 << 20) /* bytes of notes that are searched for a build id */

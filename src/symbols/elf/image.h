@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/image.h - an ELF file (64 bits, this machine's byte order): sections, build id, debug link.
+ * symbols/elf/image.h - an ELF file (64 bits, this machine's byte order): sections, build id, debug link.
  *
  * Nothing in it is believed: every offset and length is checked against the file's size. It is
  * read, not mapped: pages of a file that is truncated meanwhile would raise SIGBUS.
  *
  * Layer: symbols (sees base/). Threads: one at a time uses an image.
  */
-#ifndef SND_SYMBOLS_IMAGE_H
-#define SND_SYMBOLS_IMAGE_H
+#ifndef SND_SYMBOLS_ELF_IMAGE_H
+#define SND_SYMBOLS_ELF_IMAGE_H
 
 #include <elf.h>
 #include <stdbool.h>

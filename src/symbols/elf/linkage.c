@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/linkage.c - names for procedure linkage tables: "malloc@plt".
+ * symbols/elf/linkage.c - names for procedure linkage tables: "malloc@plt".
  *
  * An entry jumps through a slot of the global offset table; the relocation of that slot names the
  * function. The jump is decoded, so that every kind of table (.plt, .plt.sec, .plt.got) is read alike.
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
-#include "symbols/symtab.h"
+#include "base/data/map.h"
+#include "symbols/elf/symtab.h"
 
 #define ENTRY 16u /* bytes of an entry, on both processors */
 #define NAME_MOST 65536u

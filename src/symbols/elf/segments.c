@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbols/segments.c - a sweep over starts and ends, with a heap of the open ranges. */
+/* symbols/elf/segments.c - a sweep over starts and ends, with a heap of the open ranges. */
 #include <stdlib.h>
 
-#include "symbols/segments.h"
+#include "symbols/elf/segments.h"
 
 struct heap {
     const struct snd_span **open; /* greatest rank first */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/segments.h - which of many overlapping ranges of addresses an address belongs to.
+ * symbols/elf/segments.h - which of many overlapping ranges of addresses an address belongs to.
  *
  * Of the ranges that hold an address, the one with the greatest rank wins. They are cut into
  * disjoint segments once, O(n log n), so that a lookup is a binary search whatever the input.
  *
  * Layer: symbols (sees base/). Threads: lookups any.
  */
-#ifndef SND_SYMBOLS_SEGMENTS_H
-#define SND_SYMBOLS_SEGMENTS_H
+#ifndef SND_SYMBOLS_ELF_SEGMENTS_H
+#define SND_SYMBOLS_ELF_SEGMENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbols/symtab.c - see symtab.h */
+/* symbols/elf/symtab.c - see symtab.h */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
-#include "symbols/symtab.h"
+#include "base/data/map.h"
+#include "symbols/elf/symtab.h"
 
 enum { PREFER_LOCAL, PREFER_WEAK, PREFER_GLOBAL };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/symtab.h - the functions of an ELF file by address, from its symbol tables.
+ * symbols/elf/symtab.h - the functions of an ELF file by address, from its symbol tables.
  *
  * .symtab and .dynsym, of the file and of its debug file, and names for the entries of procedure
  * linkage tables ("malloc@plt"). An address is within a function or within none: what lies between
@@ -11,12 +11,12 @@
  *
  * Layer: symbols (sees base/).
  */
-#ifndef SND_SYMBOLS_SYMTAB_H
-#define SND_SYMBOLS_SYMTAB_H
+#ifndef SND_SYMBOLS_ELF_SYMTAB_H
+#define SND_SYMBOLS_ELF_SYMTAB_H
 
-#include "base/arena.h"
-#include "symbols/image.h"
-#include "symbols/segments.h"
+#include "base/data/arena.h"
+#include "symbols/elf/image.h"
+#include "symbols/elf/segments.h"
 
 struct snd_symtab_entry {
     const char *name;    /* as in the file: mangled; with "@plt" for a linkage table's */

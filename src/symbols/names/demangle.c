@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symbols/demangle.c - see demangle.h */
+/* symbols/names/demangle.c - see demangle.h */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/demangle.h"
+#include "symbols/names/demangle.h"
 
 #define NAME_MOST 16384u /* longer mangled names are shown as they are */
 #define TEXT_MOST 60000u /* so are those whose text gets longer than a trace's strings */

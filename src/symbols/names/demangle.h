@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/demangle.h - names of functions as programmers wrote them.
+ * symbols/names/demangle.h - names of functions as programmers wrote them.
  *
  * C++ by libstdc++'s own demangler, opened when first needed; Rust (both manglings) by our own.
  * A name that is neither, or is malformed, stays as it is.
  *
  * Layer: symbols (sees base/). Threads: one at a time uses a demangler.
  */
-#ifndef SND_SYMBOLS_DEMANGLE_H
-#define SND_SYMBOLS_DEMANGLE_H
+#ifndef SND_SYMBOLS_NAMES_DEMANGLE_H
+#define SND_SYMBOLS_NAMES_DEMANGLE_H
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 /* All zero: nothing opened yet. */
 struct snd_demangler {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/rustnames.c - Rust's older mangling, which looks like C++'s: _ZN, each part of the path
+ * symbols/names/rust_names.c - Rust's older mangling, which looks like C++'s: _ZN, each part of the path
  * with its length, the last one a hash ("17h" and 16 hexadecimal digits), E.
  */
 #include <stdint.h>
 #include <string.h>
 
-#include "symbols/demangle.h"
-#include "symbols/rustnames.h"
-#include "symbols/rustreader.h"
+#include "symbols/names/demangle.h"
+#include "symbols/names/rust_names.h"
+#include "symbols/names/rust_reader.h"
 
 #define HASH 17u /* characters of the part "h0123456789abcdef" */
 

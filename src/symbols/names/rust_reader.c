@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbols/rustreader.h"
+#include "symbols/names/rust_reader.h"
 
 #include <string.h>
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/rustreader.h - characters, numbers and identifiers of Rust's v0 names, for rustv0.c.
+ * symbols/names/rust_reader.h - characters, numbers and identifiers of Rust's v0 names, for rust_v0.c.
  *
  * `failed` sticks: after it nothing is written, and `next` stays where it is. Depth, steps and
  * length of the text are bounded, so that a hostile name ends.
  *
  * Layer: symbols. Threads: any, each with its own reader.
  */
-#ifndef SND_SYMBOLS_RUSTREADER_H
-#define SND_SYMBOLS_RUSTREADER_H
+#ifndef SND_SYMBOLS_NAMES_RUST_READER_H
+#define SND_SYMBOLS_NAMES_RUST_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 #define SND_RUST_STEPS_MOST 50000u
 

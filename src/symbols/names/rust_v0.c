@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols/rustv0.c - Rust's newer mangling, RFC 2603: a grammar of paths, types and constants, with
+ * symbols/names/rust_v0.c - Rust's newer mangling, RFC 2603: a grammar of paths, types and constants, with
  * references back to earlier parts of the name.
  */
 #include <stdint.h>
 #include <string.h>
 
-#include "symbols/rustnames.h"
-#include "symbols/rustreader.h"
+#include "symbols/names/rust_names.h"
+#include "symbols/names/rust_reader.h"
 
 static void read_path(struct snd_rust_reader *r, bool in_value);
 static void read_type(struct snd_rust_reader *r);

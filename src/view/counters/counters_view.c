@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "model/counters/run_counters.h"
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 #include "view/render/format.h"
 #include "view/render/view.h"
 

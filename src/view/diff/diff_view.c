@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/nearest.h"
-#include "base/plural.h"
-#include "base/structsize.h"
+#include "base/text/buf.h"
+#include "base/text/nearest.h"
+#include "base/text/plural.h"
+#include "base/struct_size.h"
 #include "model/summary/summary.h"
 #include "view/diff/diff_conditions.h"
 #include "view/diff/diff_rows.h"

@@ -2,7 +2,7 @@
 #include "view/gpu/gpu_names.h"
 
 #include "format/fields.h"
-#include "read/facts.h"
+#include "read/said/trace_facts.h"
 #include "view/render/view.h"
 
 const char *snd_gpu_name(struct snd_doc *doc, uint32_t device)

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/map.h"
-#include "base/plural.h"
-#include "base/utf8.h"
+#include "base/text/buf.h"
+#include "base/data/map.h"
+#include "base/text/plural.h"
+#include "base/text/utf8.h"
 #include "model/memory/heap_stacks.h"
 #include "view/render/format.h"
 #include "view/render/view.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tensor-lines view: tensor memory by source line; pytorch_memlab's line profiler. */
-#include "read/scale.h"
+#include "read/file/scale.h"
 #include "sonde/tensorlines.h"
 #include "view/render/view.h"
 

@@ -7,10 +7,10 @@
  */
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/map.h"
-#include "read/facts.h"
-#include "read/scale.h"
+#include "base/data/hash.h"
+#include "base/data/map.h"
+#include "read/said/trace_facts.h"
+#include "read/file/scale.h"
 #include "view/render/view.h"
 
 static const struct snd_column columns[] = {

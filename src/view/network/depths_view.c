@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "read/scale.h"
+#include "read/file/scale.h"
 #include "view/network/modules_view.h"
 
 static const struct snd_column columns[] = {

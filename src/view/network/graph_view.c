@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph view: what each node of a model's graph costs, in the order in which they run. */
-#include "read/scale.h"
+#include "read/file/scale.h"
 #include "sonde/graph.h"
 #include "view/render/view.h"
 

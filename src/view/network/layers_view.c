@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The layers view: what each layer of a model cost, as `sonde layers` measured it. */
-#include "base/buf.h"
-#include "read/scale.h"
+#include "base/text/buf.h"
+#include "read/file/scale.h"
 #include "sonde/layers.h"
 #include "view/render/view.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "sonde/bench.h"
 #include "view/render/view.h"
 

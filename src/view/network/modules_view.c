@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-#include "read/scale.h"
+#include "read/file/scale.h"
 
 static const struct snd_column columns[] = {
     { "path", NULL, SND_TEXT, SND_FIT_CONTENT },

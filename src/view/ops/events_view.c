@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/map.h"
-#include "base/sink.h"
+#include "base/text/buf.h"
+#include "base/data/map.h"
+#include "base/files/sink.h"
 #include "format/fields.h"
 #include "model/torch_stacks.h"
 #include "read/reader.h"

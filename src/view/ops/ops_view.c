@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sink.h"
+#include "base/files/sink.h"
 #include "view/render/render.h"
 
 /* What decides whether the text shows a column. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "view/render/format.h"
 #include "view/source/line_page.h"
 #include "view/render/view.h"

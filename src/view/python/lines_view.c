@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/utf8.h"
+#include "base/text/buf.h"
+#include "base/text/utf8.h"
 #include "view/render/format.h"
 #include "view/source/line_page.h"
 #include "view/samples/sampled_lines.h"

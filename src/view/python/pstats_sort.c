@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/nearest.h"
+#include "base/text/buf.h"
+#include "base/text/nearest.h"
 #include "view/python/pstats.h"
 #include "view/render/format.h"
 

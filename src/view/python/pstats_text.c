@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/plural.h"
-#include "base/utf8.h"
+#include "base/text/buf.h"
+#include "base/text/plural.h"
+#include "base/text/utf8.h"
 #include "view/render/fit_lines.h"
 #include "view/render/format.h"
 #include "view/python/pstats.h"

@@ -7,7 +7,7 @@
 #ifndef SND_VIEW_RENDER_DOC_H
 #define SND_VIEW_RENDER_DOC_H
 
-#include "base/sink.h"
+#include "base/files/sink.h"
 #include "sonde/export.h"
 #include "sonde/model.h"
 #include "view/render/table.h"

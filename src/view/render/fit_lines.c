@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/utf8.h"
+#include "base/text/buf.h"
+#include "base/text/utf8.h"
 
 /* Columns of a character: two of East Asian ones and pictures, none of accents put on others. */
 static size_t columns_of(uint32_t point)

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/plain.h"
+#include "base/text/plain_text.h"
 
 static void put_fixed(struct sonde_buffer *buf, int decimals, double value, const char *unit)
 {

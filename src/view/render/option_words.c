@@ -7,9 +7,9 @@
 
 #include <sonde/export.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "view/render/view.h"
 
 /* clang-format off */

@@ -3,7 +3,7 @@
 #include "view/render/render.h"
 
 #include "base/count_of.h"
-#include "base/structsize.h"
+#include "base/struct_size.h"
 #include "view/render/fit_lines.h"
 
 static void (*const renderers[])(const struct snd_doc *, const struct sonde_report_options *,

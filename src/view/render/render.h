@@ -11,8 +11,8 @@
 #ifndef SND_VIEW_RENDER_RENDER_H
 #define SND_VIEW_RENDER_RENDER_H
 
-#include "base/json.h"
-#include "base/sink.h"
+#include "base/text/json.h"
+#include "base/files/sink.h"
 #include "sonde/export.h"
 #include "view/render/doc.h"
 

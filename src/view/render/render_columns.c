@@ -4,7 +4,7 @@
  *
  * Cells are written by the function that `--json` uses, so that both have the same digits.
  */
-#include "base/json.h"
+#include "base/text/json.h"
 #include "view/render/render.h"
 
 static const char *const kind_words[] = {

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/json.h"
+#include "base/text/buf.h"
+#include "base/text/json.h"
 
 /* ------------------------------------------------------------------- JSON */
 

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/plural.h"
-#include "base/utf8.h"
+#include "base/text/plural.h"
+#include "base/text/utf8.h"
 #include "view/render/text_page.h"
 
 #define BOLD "\033[1m"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/nearest.h"
+#include "base/text/buf.h"
+#include "base/text/nearest.h"
 
 void snd_table_init(struct snd_table *table, const struct snd_column *columns, size_t count)
 {

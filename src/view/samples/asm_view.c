@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/plural.h"
+#include "base/text/plural.h"
 #include "model/samples/sample_places.h"
 #include "view/source/disassembly.h"
 #include "view/render/format.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "read/metadata.h"
+#include "read/said/trace_metadata.h"
 #include "snd_config.h"
 #include "view/render/format.h"
 

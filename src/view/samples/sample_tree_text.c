@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
-#include "base/utf8.h"
+#include "base/data/map.h"
+#include "base/text/utf8.h"
 #include "view/render/format.h"
 #include "view/source/native_names.h"
 

@@ -7,9 +7,9 @@
 #ifndef SND_VIEW_SAMPLES_SAMPLE_TREE_TEXT_H
 #define SND_VIEW_SAMPLES_SAMPLE_TREE_TEXT_H
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/sink.h"
+#include "base/data/arena.h"
+#include "base/text/buf.h"
+#include "base/files/sink.h"
 #include "view/render/view.h"
 
 /* What file names are shown by, and what tells a library from a program: of all processes. */

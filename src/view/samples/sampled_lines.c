@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/plural.h"
+#include "base/text/buf.h"
+#include "base/text/plural.h"
 #include "model/samples/sample_lines.h"
 #include "view/source/line_page.h"
 #include "view/source/native_names.h"

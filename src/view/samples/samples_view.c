@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/plural.h"
-#include "read/metadata.h"
+#include "base/text/plural.h"
+#include "read/said/trace_metadata.h"
 #include "view/render/format.h"
 #include "view/samples/sample_page.h"
 

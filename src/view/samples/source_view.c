@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "model/samples/sample_lines.h"
-#include "read/scale.h"
+#include "read/file/scale.h"
 #include "sonde/tensorlines.h"
 #include "view/source/line_page.h"
 #include "view/render/view.h"

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 
 #define NOTE_HEAD_BYTES 16u /* of a build id: three lengths and "GNU" */
 #define TEXT_MAX ((size_t)16 << 20)

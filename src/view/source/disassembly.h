@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "base/text/buf.h"
 
 struct snd_instruction {
     uint64_t address;

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
-#include "read/metadata.h"
+#include "base/data/map.h"
+#include "read/said/trace_metadata.h"
 #include "view/samples/sample_tree_text.h"
 
 /* Adds the strings of a JSON list, escapes of quotes and backslashes undone. False: no memory. */

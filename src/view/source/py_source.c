@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/ending.h"
+#include "base/text/ending.h"
 
 #define SIZE_LIMIT ((off_t)16 << 20)
 #define INDENTS_MAX 100 /* Python's own limit */

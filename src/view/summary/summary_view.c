@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "read/devices.h"
-#include "read/metadata.h"
-#include "read/scale.h"
+#include "read/walk/device_work.h"
+#include "read/said/trace_metadata.h"
+#include "read/file/scale.h"
 #include "view/render/view.h"
 
 static const struct snd_column columns[] = {

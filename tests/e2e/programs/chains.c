@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files.h"
+#include "base/files/fd_io.h"
 #include "native/observed.h"
-#include "native/perfevents.h"
-#include "native/stackwalk.h"
+#include "native/perf/perf_events.h"
+#include "native/stacks/stack_walk.h"
 
 struct section {
     uint64_t offset, size;

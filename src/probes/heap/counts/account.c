@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/heap/account.h"
+#include "probes/heap/counts/account.h"
 
 #include "format/known.h"
 #include "format/layout.h"

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/account.h - counts what is allocated and freed, by stack and in total, and the peak.
+ * probes/heap/counts/account.h - counts what is allocated and freed, by stack and in total, and the peak.
  *
  * What each stack holds at the peak is known without copying all counters at each new peak. Peaks
  * are numbered: a peak is over when the first byte is freed after it. Before a stack's bytes change
  * for the first time after peak n, they are kept as its share of peak n; a stack that has not
  * changed since holds its share still.
  */
-#ifndef SND_PROBES_HEAP_ACCOUNT_H
-#define SND_PROBES_HEAP_ACCOUNT_H
+#ifndef SND_PROBES_HEAP_COUNTS_ACCOUNT_H
+#define SND_PROBES_HEAP_COUNTS_ACCOUNT_H
 
-#include "probes/heap/blocks.h"
-#include "probes/heap/stacks.h"
+#include "probes/heap/counts/live_blocks.h"
+#include "probes/heap/stacks/stack_tallies.h"
 
 /* What one call counts for: itself or, when sampled, all calls that it represents. */
 struct snd_heap_weight {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/heap/notes.h"
+#include "probes/heap/counts/heap_notes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/heap/samples.h"
+#include "probes/heap/counts/heap_samples.h"
 
 #define PERIOD_USUAL ((uint64_t)512 << 10)
 

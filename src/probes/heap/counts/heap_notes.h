@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/notes.h - what is recorded of a call that allocates or frees memory: every call, or
+ * probes/heap/counts/heap_notes.h - what is recorded of a call that allocates or frees memory: every call, or
  * samples. An allocation is noted after the real call, a free before it.
  */
-#ifndef SND_PROBES_HEAP_NOTES_H
-#define SND_PROBES_HEAP_NOTES_H
+#ifndef SND_PROBES_HEAP_COUNTS_HEAP_NOTES_H
+#define SND_PROBES_HEAP_COUNTS_HEAP_NOTES_H
 
-#include "probes/heap/account.h"
+#include "probes/heap/counts/account.h"
 
 extern enum snd_heap_mode snd_heap_mode;
 

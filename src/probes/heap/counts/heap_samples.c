@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/heap/samples.h"
+#include "probes/heap/counts/heap_samples.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "probes/heap/locks.h"
-#include "probes/heap/notes.h"
-#include "probes/heap/pages.h"
+#include "probes/heap/counts/heap_notes.h"
+#include "probes/heap/heap_pages.h"
 #include "sonde/record.h"
 
-#define SLOTS_FIRST ((size_t)1 << 10) /* small: see pages.h */
+#define SLOTS_FIRST ((size_t)1 << 10) /* small: see heap_pages.h */
 
 struct live {
     const void            *block; /* NULL: unused slot; GONE: removed */

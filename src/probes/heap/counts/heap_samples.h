@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/samples.h - one allocation in many, so that the sums stay right.
+ * probes/heap/counts/heap_samples.h - one allocation in many, so that the sums stay right.
  *
  * The bytes that a thread allocates form a line, with random points on it, `period` bytes apart on
  * average (a Poisson process). An allocation of s bytes takes l = s + 1 of the line, and is sampled
@@ -8,10 +8,10 @@
  * allocations and s / p bytes, which makes every sum unbiased; the variance of its bytes is
  * s * s * (1 - p) / p / p.
  */
-#ifndef SND_PROBES_HEAP_SAMPLES_H
-#define SND_PROBES_HEAP_SAMPLES_H
+#ifndef SND_PROBES_HEAP_COUNTS_HEAP_SAMPLES_H
+#define SND_PROBES_HEAP_COUNTS_HEAP_SAMPLES_H
 
-#include "probes/heap/account.h"
+#include "probes/heap/counts/account.h"
 
 void snd_heap_samples_init(uint64_t period);
 

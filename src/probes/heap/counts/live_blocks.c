@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/heap/blocks.h"
+#include "probes/heap/counts/live_blocks.h"
 
-#include "probes/heap/pages.h"
+#include "probes/heap/heap_pages.h"
 
 #define SIZE_BITS 40
 #define SIZE_MAX_HERE (((uint64_t)1 << SIZE_BITS) - 1)

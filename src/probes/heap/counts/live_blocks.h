@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/blocks.h - which stack a live block is of, and its size, by its address. No lock.
+ * probes/heap/counts/live_blocks.h - which stack a live block is of, and its size, by its address. No lock.
  *
  * A tree of three levels, as a processor's page tables: 11 bits of the address, 16, 16. A leaf has
  * an entry for each 16 bytes of a MiB of addresses; only pages that are written to take memory,
@@ -9,13 +9,13 @@
  *
  * An address belongs to one thread between its malloc and its free, so that its entry does, too.
  */
-#ifndef SND_PROBES_HEAP_BLOCKS_H
-#define SND_PROBES_HEAP_BLOCKS_H
+#ifndef SND_PROBES_HEAP_COUNTS_LIVE_BLOCKS_H
+#define SND_PROBES_HEAP_COUNTS_LIVE_BLOCKS_H
 
 #include "probes/heap/heap.h"
 
 struct snd_heap_block {
-    uint32_t stack; /* of stacks.h; 0: there is no such block */
+    uint32_t stack; /* of stack_tallies.h; 0: there is no such block */
     uint64_t size;
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/calls.c - malloc and related functions, as the program finds them: each calls the next one of
+ * probes/heap/hooks/heap_calls.c - malloc and related functions, as the program finds them: each calls the next one of
  * its name (the C library's, or that of jemalloc, tcmalloc, mimalloc), and notes the call.
  *
  * malloc, calloc, realloc and free are split. What the program calls passes a call on by a jump
- * where notes.h has nothing to note, which is most of them in sampled mode; else it jumps to
+ * where heap_notes.h has nothing to note, which is most of them in sampled mode; else it jumps to
  * *_noted, which finds the program's registers as they were.
  *
  * malloc_usable_size and what else tells of blocks is left alone: blocks are the allocator's own.
@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "probes/heap/calls.h"
-#include "probes/heap/notes.h"
+#include "probes/heap/hooks/heap_calls.h"
+#include "probes/heap/counts/heap_notes.h"
 #include "sonde/record.h"
 
 #define EARLY_BYTES ((size_t)64 << 10)
@@ -68,7 +68,7 @@ bool snd_heap_ready(void)
         void *found = dlsym(RTLD_NEXT, #name);             \
         memcpy(&snd_heap_next.name, &found, sizeof found); \
     }
-#include "probes/heap/calls.def"
+#include "probes/heap/hooks/heap_calls.def"
 #undef SND_HEAP_CALL
     __atomic_store_n(&done, 1, __ATOMIC_RELEASE);
     snd_heap_notes_init();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/calls.h - the functions that the program would have called: calls.def.
+ * probes/heap/hooks/heap_calls.h - the functions that the program would have called: heap_calls.def.
  */
-#ifndef SND_PROBES_HEAP_CALLS_H
-#define SND_PROBES_HEAP_CALLS_H
+#ifndef SND_PROBES_HEAP_HOOKS_HEAP_CALLS_H
+#define SND_PROBES_HEAP_HOOKS_HEAP_CALLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/mappings.c - anonymous memory that the program maps itself: counted apart from
+ * probes/heap/hooks/mappings.c - anonymous memory that the program maps itself: counted apart from
  * malloc's, in full in either mode, since each call is a system call anyway.
  *
  * What the C library maps for its own malloc does not come by here. Parts may be unmapped, or
@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "probes/heap/calls.h"
+#include "probes/heap/hooks/heap_calls.h"
 #include "probes/heap/locks.h"
-#include "probes/heap/mappings.h"
-#include "probes/heap/notes.h"
-#include "probes/heap/pages.h"
+#include "probes/heap/hooks/mappings.h"
+#include "probes/heap/counts/heap_notes.h"
+#include "probes/heap/heap_pages.h"
 
 struct mapping {
     uint64_t from, to;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/operators.c - operator new and delete of C++, by their names in libraries.
+ * probes/heap/hooks/operators.c - operator new and delete of C++, by their names in libraries.
  *
  * Those of libstdc++ and libc++ call malloc and free, which count: they are called as they are; or
  * not at all, where there is nothing to note: what they would do is call malloc, and free. An
@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/heap/calls.h"
-#include "probes/heap/notes.h"
-#include "pystack/cfi.h"
+#include "probes/heap/hooks/heap_calls.h"
+#include "probes/heap/counts/heap_notes.h"
+#include "pystack/unwind/cfi.h"
 
 /* Their further arguments: an alignment, std::nothrow. A call passes them on as they came. */
 typedef void *taking(size_t size, uintptr_t second, uintptr_t third);

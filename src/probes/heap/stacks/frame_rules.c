@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/heap/framerules.h"
+#include "probes/heap/stacks/frame_rules.h"
 
 #include "probes/heap/locks.h"
-#include "probes/heap/pages.h"
-#include "probes/heap/stacks.h"
-#include "pystack/cfi.h"
+#include "probes/heap/heap_pages.h"
+#include "probes/heap/stacks/stack_tallies.h"
+#include "pystack/unwind/cfi.h"
 
 #if defined(__aarch64__)
 #define FP 29
@@ -13,7 +13,7 @@
 #define FP 6
 #define RETURN_COLUMN 16
 #endif
-#define ROWS_FIRST ((size_t)1 << 11) /* small: see pages.h */
+#define ROWS_FIRST ((size_t)1 << 11) /* small: see heap_pages.h */
 
 struct snd_heap_rows
     *snd_heap_rows; /* replaced when full; the old ones stay, for who still reads them */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/framerules.h - how the frame of a caller is found, by return address: what the tables
+ * probes/heap/stacks/frame_rules.h - how the frame of a caller is found, by return address: what the tables
  * for exceptions (.eh_frame) say of it, in a few numbers. For all threads; read without a lock.
  */
-#ifndef SND_PROBES_HEAP_FRAMERULES_H
-#define SND_PROBES_HEAP_FRAMERULES_H
+#ifndef SND_PROBES_HEAP_STACKS_FRAME_RULES_H
+#define SND_PROBES_HEAP_STACKS_FRAME_RULES_H
 
 #include "probes/heap/heap.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/heap/walk.h"
+#include "probes/heap/stacks/heap_walk.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -8,11 +8,11 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "probes/heap/framerules.h"
+#include "probes/heap/stacks/frame_rules.h"
 #include "probes/heap/locks.h"
-#include "probes/heap/pages.h"
-#include "probes/heap/stacks.h"
-#include "pystack/unwind.h"
+#include "probes/heap/heap_pages.h"
+#include "probes/heap/stacks/stack_tallies.h"
+#include "pystack/unwind/unwind.h"
 
 #define PAGE ((uint64_t)4096)
 #define FRAMES_KEPT (SND_HEAP_FRAMES + 16) /* some are hidden */

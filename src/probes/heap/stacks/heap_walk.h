@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/walk.h - the call stack of an allocation, by the tables for exceptions (.eh_frame).
+ * probes/heap/stacks/heap_walk.h - the call stack of an allocation, by the tables for exceptions (.eh_frame).
  *
- * What the tables say of an address of code is kept (framerules.h): a frame then costs a look into
+ * What the tables say of an address of code is kept (frame_rules.h): a frame then costs a look into
  * a hash table and two loads. Frames whose rule does not fit (signal handlers, hand-written code)
- * are walked the slow way, by pystack/unwind.h.
+ * are walked the slow way, by pystack/unwind/unwind.h.
  *
  * Most allocations of a thread have most of their callers in common with the one before. Each
  * thread keeps its latest walks: a frame at the same place of the stack has the same callers, if
@@ -14,8 +14,8 @@
  * The stack is read in place. Each page of it is probed by a system call before it is first read,
  * so that a stack which does not match the tables ends the walk, not the program.
  */
-#ifndef SND_PROBES_HEAP_WALK_H
-#define SND_PROBES_HEAP_WALK_H
+#ifndef SND_PROBES_HEAP_STACKS_HEAP_WALK_H
+#define SND_PROBES_HEAP_STACKS_HEAP_WALK_H
 
 #include "probes/heap/heap.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/heap/modules.h"
+#include "probes/heap/stacks/loaded_modules.h"
 
 #include <elf.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pystack/cfi.h"
+#include "pystack/unwind/cfi.h"
 #include "sonde/record.h"
 
 #define MODULES 512u

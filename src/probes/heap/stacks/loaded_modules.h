@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/modules.h - an address of code as the trace has it: the file it was loaded from, that
+ * probes/heap/stacks/loaded_modules.h - an address of code as the trace has it: the file it was loaded from, that
  * file's build id, and the address in it. Names are found after the run, by sonde run.
  */
-#ifndef SND_PROBES_HEAP_MODULES_H
-#define SND_PROBES_HEAP_MODULES_H
+#ifndef SND_PROBES_HEAP_STACKS_LOADED_MODULES_H
+#define SND_PROBES_HEAP_STACKS_LOADED_MODULES_H
 
 #include <stdint.h>
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/heap/stacks.h"
+#include "probes/heap/stacks/stack_tallies.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "format/layout.h"
-#include "probes/heap/account.h"
+#include "probes/heap/counts/account.h"
 #include "probes/heap/locks.h"
-#include "probes/heap/modules.h"
-#include "probes/heap/pages.h"
-#include "pystack/cfi.h"
+#include "probes/heap/stacks/loaded_modules.h"
+#include "probes/heap/heap_pages.h"
+#include "pystack/unwind/cfi.h"
 #include "sonde/record.h"
 
 #define BLOCK_STACKS ((uint32_t)1 << 14)
 #define BLOCKS ((uint32_t)1 << 10)    /* 16 million stacks: as many as a block's entry can name */
-#define SLOTS_FIRST ((size_t)1 << 10) /* small: see pages.h */
+#define SLOTS_FIRST ((size_t)1 << 10) /* small: see heap_pages.h */
 #define EARLY_PCS ((size_t)1 << 16)
 #define EARLY_STACKS 2048u
 #define DELAYED 1000u /* allocations after which a forked child has a file: most call exec before */

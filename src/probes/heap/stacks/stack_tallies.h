@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/heap/stacks.h - the counters of each call stack, in the trace: HEAP of format/tallies.def.
+ * probes/heap/stacks/stack_tallies.h - the counters of each call stack, in the trace: HEAP of format/tallies.def.
  *
  * A stack is known here by a number, its place in a table; the numbers go on in a forked child and
  * in a further file, and those below its first are of blocks from before. What comes before the
  * recorder is loaded (constructors of libraries) is counted in memory of our own, and moved into
  * the trace.
  */
-#ifndef SND_PROBES_HEAP_STACKS_H
-#define SND_PROBES_HEAP_STACKS_H
+#ifndef SND_PROBES_HEAP_STACKS_STACK_TALLIES_H
+#define SND_PROBES_HEAP_STACKS_STACK_TALLIES_H
 
 #include "probes/heap/heap.h"
-#include "probes/heap/walk.h"
+#include "probes/heap/stacks/heap_walk.h"
 
 #define SND_HEAP_OWN 1u /* the stack of blocks that are not counted: the recorder's */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probes/python/callawaits.c - how long coroutines are suspended. */
+/* probes/python/calls/call_awaits.c - how long coroutines are suspended. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/python/callinside.h"
+#include "probes/python/calls/call_inside.h"
 
 /* Coroutines that are suspended, and since when. */
 static struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/python/callinside.h"
+#include "probes/python/calls/call_inside.h"
 
 struct snd_calls_state snd_calls;
 

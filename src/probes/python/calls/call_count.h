@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/callcount.h - counts of calls: caller, callee, how often, how long.
+ * probes/python/calls/call_count.h - counts of calls: caller, callee, how often, how long.
  *
  * Each thread has a stack of the calls under way on it. An entry is a function and the edge
  * (caller, callee) by which it was called. Entering it adds the call to the edge's tally, which
@@ -10,15 +10,15 @@
  *
  * The process counts while any session does, and a trace shows its counts. Where sessions overlap,
  * each also has counts of its own, as if it were alone: its stack for a thread is the process's
- * without the calls that were open when the session began (callsessions.c).
+ * without the calls that were open when the session began (call_sessions.c).
  *
  * The hot path is here, inline: one clock read and a handful of loads and stores at each end.
  *
  * Layer:   probes. Knows nothing of Python: functions are numbers.
  * Threads: a caller holds one lock around everything (the interpreter's), but for a thread's end.
  */
-#ifndef SND_PROBES_PYTHON_CALLCOUNT_H
-#define SND_PROBES_PYTHON_CALLCOUNT_H
+#ifndef SND_PROBES_PYTHON_CALLS_CALL_COUNT_H
+#define SND_PROBES_PYTHON_CALLS_CALL_COUNT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@
 
 #include <sonde/record.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "format/layout.h"
 
 struct snd_calls_edge {
@@ -66,7 +66,7 @@ struct snd_calls_thread {
     bool  is_main;   /* its first and last calls are the interpreter's start-up and exit */
     char *stack_low; /* lowest address of the thread's C stack */
     struct snd_calls_edges    *edges;
-    struct snd_calls_counters *counters; /* callcounters.c; NULL: none yet */
+    struct snd_calls_counters *counters; /* call_counters.c; NULL: none yet */
     struct snd_calls_thread   *next;
     /* Of a session's stack: its session, and how many open calls of the process are not in it. */
     struct snd_calls_session *owner;

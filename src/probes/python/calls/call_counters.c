@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/callcounters.c - counters of the thread for each function: `sonde run --per-function`.
+ * probes/python/calls/call_counters.c - counters of the thread for each function: `sonde run --per-function`.
  *
  * Read at a call's begin before its start time, and at its end after its end time: the cost of
  * reading is charged to the caller. A call that is still open at the stop and belongs to another
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/python/callinside.h"
+#include "probes/python/calls/call_inside.h"
 
 #define MOST SONDE_COUNTERS_MOST
 

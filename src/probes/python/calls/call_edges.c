@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probes/python/calledges.c - edges (caller, callee) of a thread, and their words in the trace. */
+/* probes/python/calls/call_edges.c - edges (caller, callee) of a thread, and their words in the trace. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/metadata.h"
-#include "probes/python/callinside.h"
+#include "probes/python/calls/call_inside.h"
 
 #define EDGES_A_BLOCK 256u
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probes/python/callfunctions.c - numbers of functions, and their ids in the recording. */
+/* probes/python/calls/call_functions.c - numbers of functions, and their ids in the recording. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/python/callinside.h"
+#include "probes/python/calls/call_inside.h"
 
 #define FUNCTIONS_MAX (1u << 18) /* the limit for a program that keeps making functions */
 

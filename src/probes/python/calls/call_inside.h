@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/callinside.h - what the files of callcount.h share.
+ * probes/python/calls/call_inside.h - what the files of call_count.h share.
  *
- *     callcount.c       starting and stopping; calls as ranges and events
- *     callfunctions.c   functions: their numbers, and their ids in the recording
- *     calledges.c       edges (caller, callee), and their words in the trace
- *     callthreads.c     the stacks of threads
- *     callsessions.c    sessions that count for themselves
- *     callcounters.c    counters of the thread for each function
- *     callawaits.c      how long coroutines are suspended
+ *     call_count.c       starting and stopping; calls as ranges and events
+ *     call_functions.c   functions: their numbers, and their ids in the recording
+ *     call_edges.c       edges (caller, callee), and their words in the trace
+ *     call_threads.c     the stacks of threads
+ *     call_sessions.c    sessions that count for themselves
+ *     call_counters.c    counters of the thread for each function
+ *     call_awaits.c      how long coroutines are suspended
  *
  * Layer:   probes.
- * Threads: as callcount.h.
+ * Threads: as call_count.h.
  */
-#ifndef SND_PROBES_PYTHON_CALLINSIDE_H
-#define SND_PROBES_PYTHON_CALLINSIDE_H
+#ifndef SND_PROBES_PYTHON_CALLS_CALL_INSIDE_H
+#define SND_PROBES_PYTHON_CALLS_CALL_INSIDE_H
 
-#include "probes/python/callcount.h"
+#include "probes/python/calls/call_count.h"
 
 /* ------------------------------------------------------------------- functions */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/callsessions.c - calls counted for sessions that are nested or overlap.
+ * probes/python/calls/call_sessions.c - calls counted for sessions that are nested or overlap.
  *
  * Each session on each thread has a stack of its own, which follows the process's:
  *
@@ -11,7 +11,7 @@
  * process's depth. So a session counts what it would count alone: calls that were open before it
  * are not in it, and what they call has no caller. Its tallies have its number.
  */
-#include "probes/python/callinside.h"
+#include "probes/python/calls/call_inside.h"
 
 #include <stdlib.h>
 #include <string.h>

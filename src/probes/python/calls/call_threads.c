@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probes/python/callthreads.c - the stacks of threads: made at a thread's first call, used again after its end. */
+/* probes/python/calls/call_threads.c - the stacks of threads: made at a thread's first call, used again after its end. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "probes/python/callinside.h"
+#include "probes/python/calls/call_inside.h"
 
 #define STACK_FIRST 256u
 

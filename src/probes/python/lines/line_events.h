@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/lineevents.h - which line of a chosen function runs, and since when.
+ * probes/python/lines/line_events.h - which line of a chosen function runs, and since when.
  *
  * A chosen function's code object has a table: for each of its lines the place of its tally in
  * the trace. A source (sys.monitoring, or a trace function before 3.12) says when a line begins
@@ -14,13 +14,13 @@
  *
  * A line's time is that from its beginning to the next line's of the same frame, or to the
  * frame's end: what it calls is in it. It is counted when it ends, as line_profiler does. A session
- * that is not alone has places of its own besides (linesessions.c).
+ * that is not alone has places of its own besides (line_sessions.c).
  *
  * Layer:   probes.
  * Threads: with the interpreter lock held.
  */
-#ifndef SND_PROBES_PYTHON_LINEEVENTS_H
-#define SND_PROBES_PYTHON_LINEEVENTS_H
+#ifndef SND_PROBES_PYTHON_LINES_LINE_EVENTS_H
+#define SND_PROBES_PYTHON_LINES_LINE_EVENTS_H
 
 #include "probes/python/common.h"
 
@@ -53,7 +53,7 @@ struct snd_line_table {
     struct snd_line_share *shares;
 };
 
-/* Counters of the thread (memorycounts.h) when a line began. */
+/* Counters of the thread (memory_counts.h) when a line began. */
 struct snd_line_memory {
     uint64_t allocated_bytes, freed_bytes;
     int64_t  net_bytes, outer_peak_bytes;
@@ -130,7 +130,7 @@ bool snd_line_find(struct snd_line_thread *mine, const void *frame);
 /* The table of `code`, made if there is none; NULL with an exception set. */
 struct snd_line_table *snd_line_table_get(PyCodeObject *code, PyCodeObject *owner);
 
-/* linesessions.c */
+/* line_sessions.c */
 struct snd_line_bytes {
     uint64_t allocated, freed, in_use;
     int64_t  peak;
@@ -148,7 +148,7 @@ void snd_line_share_announce(struct snd_line_table *table, uint32_t line);
 /* Writes into the recording, a forked child's too, which session the process's counts belong to. */
 void snd_line_tell_owners(bool again);
 
-/* linememory.c */
+/* line_memory.c */
 void snd_line_memory_begin(struct snd_line_run *run);
 void snd_line_memory_end(struct snd_line_run *run, uint64_t *place);
 void snd_line_memory_leave(struct snd_line_thread *mine, struct snd_line_table *table);

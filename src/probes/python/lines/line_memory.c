@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/linememory.c - memory that a line allocates and frees: counters of its thread, read
+ * probes/python/lines/line_memory.c - memory that a line allocates and frees: counters of its thread, read
  * when it begins and when it ends.
  *
  * The lines of a function and of what is defined in it are one table, and each byte counts in one
@@ -8,8 +8,8 @@
  * the line of `def` having what was in use at the function's first call, and what changed between
  * calls. That is memory_profiler's rule, on exact bytes.
  */
-#include "probes/python/lineevents.h"
-#include "probes/python/memorycounts.h"
+#include "probes/python/lines/line_events.h"
+#include "probes/python/memory/memory_counts.h"
 
 #define OUTER_LOOKED_AT 64
 

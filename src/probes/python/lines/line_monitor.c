@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/linemonitor.c - lines seen through sys.monitoring: CPython 3.12 and later.
+ * probes/python/lines/line_monitor.c - lines seen through sys.monitoring: CPython 3.12 and later.
  *
  * Events are those of the chosen code objects alone: any other function runs as if nothing were
  * recorded. Only leaving a frame by an exception has no such local event; that one is asked for
  * everywhere, and comes where frames are unwound.
  */
-#include "probes/python/lineevents.h"
-#include "probes/python/memorycounts.h"
-#include "probes/python/monitortool.h"
+#include "probes/python/lines/line_events.h"
+#include "probes/python/memory/memory_counts.h"
+#include "probes/python/monitor_tool.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
 

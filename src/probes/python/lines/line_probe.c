@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/lines.c - the probe of lines: which functions are chosen, on and off.
+ * probes/python/lines/line_probe.c - the probe of lines: which functions are chosen, on and off.
  */
-#include "probes/python/lineevents.h"
+#include "probes/python/lines/line_events.h"
 
 #include <limits.h>
 #include <stdio.h>

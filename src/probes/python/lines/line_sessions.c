@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/linesessions.c - lines counted for sessions that are nested or overlap.
+ * probes/python/lines/line_sessions.c - lines counted for sessions that are nested or overlap.
  *
  * A function's table has a share for each session that counts for itself: places of its own, and
  * the stamp that lines had when it began. A line is the session's if it began and ended while the
  * session was on.
  */
-#include "probes/python/lineevents.h"
-#include "probes/python/memorycounts.h"
+#include "probes/python/lines/line_events.h"
+#include "probes/python/memory/memory_counts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/linetables.c - tables of chosen functions, stacks of threads.
+ * probes/python/lines/line_tables.c - tables of chosen functions, stacks of threads.
  */
-#include "probes/python/lineevents.h"
-#include "probes/python/memorycounts.h"
+#include "probes/python/lines/line_events.h"
+#include "probes/python/memory/memory_counts.h"
 
 #include <pthread.h>
 #include <stdlib.h>

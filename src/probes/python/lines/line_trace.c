@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/linetrace.c - lines seen by a trace function: CPython 3.9 to 3.11.
+ * probes/python/lines/line_trace.c - lines seen by a trace function: CPython 3.9 to 3.11.
  *
  * A trace function makes every instruction of a thread slow. Ours is on in frames of chosen
  * functions only: a hook of the evaluation of frames (PEP 523) installs it when such a frame
@@ -12,11 +12,11 @@
  * the stack gets low, frames are no longer evaluated through here, and ours is on in all of them.
  */
 
-#include "probes/python/lineevents.h"
+#include "probes/python/lines/line_events.h"
 
 #if PY_VERSION_HEX < 0x030C0000
 
-#include "pystack/evalframes.h"
+#include "pystack/interpreter/eval_frames.h"
 
 #include <pthread.h>
 #include <string.h>

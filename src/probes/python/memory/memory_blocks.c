@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/memoryblocks.c - open addressing, in pages of its own: it is used where malloc
+ * probes/python/memory/memory_blocks.c - open addressing, in pages of its own: it is used where malloc
  * cannot be.
  */
-#include "probes/python/memoryblocks.h"
+#include "probes/python/memory/memory_blocks.h"
 
 #include <stdint.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/memoryblocks.h - a table of live blocks and their sizes.
+ * probes/python/memory/memory_blocks.h - a table of live blocks and their sizes.
  *
  * For the blocks of Python's allocators: the requested size of a small one is not known when it is
  * freed.
@@ -8,8 +8,8 @@
  * Layer:   probes.
  * Threads: any; parted by address, each part behind a lock that is held for a few instructions.
  */
-#ifndef SND_PROBES_PYTHON_MEMORYBLOCKS_H
-#define SND_PROBES_PYTHON_MEMORYBLOCKS_H
+#ifndef SND_PROBES_PYTHON_MEMORY_MEMORY_BLOCKS_H
+#define SND_PROBES_PYTHON_MEMORY_MEMORY_BLOCKS_H
 
 #include <stdbool.h>
 #include <stddef.h>

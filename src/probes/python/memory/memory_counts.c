@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/memorycounts.c - counters of threads, and hooks of Python's allocators.
+ * probes/python/memory/memory_counts.c - counters of threads, and hooks of Python's allocators.
  *
  * If another tool (tracemalloc) has installed its hooks over ours, ours cannot be removed: they
  * stay and only pass calls on. Whether they are still called is found by allocating a byte.
  */
-#include "probes/python/memorycounts.h"
+#include "probes/python/memory/memory_counts.h"
 
 #include <link.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/memorycounts.h - bytes allocated and freed, counted by thread as the allocators are
+ * probes/python/memory/memory_counts.h - bytes allocated and freed, counted by thread as the allocators are
  * called.
  *
  * Python's allocators (raw, mem, obj) are hooked with PyMem_SetAllocator: there a block counts with
@@ -13,11 +13,11 @@
  * Threads: counters are their thread's own; snd_memory_in_use() adds them all up. Start and stop
  *          are called with the interpreter lock held.
  */
-#ifndef SND_PROBES_PYTHON_MEMORYCOUNTS_H
-#define SND_PROBES_PYTHON_MEMORYCOUNTS_H
+#ifndef SND_PROBES_PYTHON_MEMORY_MEMORY_COUNTS_H
+#define SND_PROBES_PYTHON_MEMORY_MEMORY_COUNTS_H
 
 #include "probes/python/common.h"
-#include "probes/python/memoryblocks.h"
+#include "probes/python/memory/memory_blocks.h"
 
 struct snd_memory_thread {
     uint64_t allocated_bytes, freed_bytes;
@@ -46,18 +46,18 @@ void snd_memory_leave_out(PyObject *number);
 /* Adds to the calling thread's counters. */
 void snd_memory_count(int64_t allocated, int64_t freed);
 
-/* memorysizes.c: of a block that was there before; of malloc, of debug hooks, of Python's own. */
+/* memory_sizes.c: of a block that was there before; of malloc, of debug hooks, of Python's own. */
 size_t snd_size_by_malloc(const void *block);
 size_t snd_size_by_header(const void *block);
 size_t snd_size_by_pool(const void *block);
 /* Whether CPython's debug hooks put a header before a block of `asked` bytes. */
 bool snd_size_has_header(const void *block, size_t asked, char letter);
 
-/* memorydivert.c */
+/* memory_divert.c */
 int snd_divert_malloc(void); /* slots diverted */
 int snd_divert_undo(void);
 
-/* memoryrss.c: the resident size every 100 ms, as the counter process.rss. */
+/* memory_rss.c: the resident size every 100 ms, as the counter process.rss. */
 uint64_t snd_rss_bytes(void);
 void     snd_rss_start(void);
 void     snd_rss_stop(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/memorydivert.c - calls of malloc and related functions between libraries, counted.
+ * probes/python/memory/memory_divert.c - calls of malloc and related functions between libraries, counted.
  *
  * The slots (hook/slots.h) of malloc's family are replaced in every library but ours, so that
  * nothing has to be loaded before the program. Undoing it goes through the libraries that are
@@ -15,7 +15,7 @@
 #include <sys/auxv.h>
 
 #include "hook/slots.h"
-#include "probes/python/memorycounts.h"
+#include "probes/python/memory/memory_counts.h"
 
 /* ------------------------------------------------------- what is called instead */
 

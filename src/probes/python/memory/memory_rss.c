@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/memoryrss.c - the resident size of the process, over time.
+ * probes/python/memory/memory_rss.c - the resident size of the process, over time.
  *
  * A thread of its own, so that the program's threads are not held up; ten times a second, as
  * mprof does.
@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/named_thread.h"
-#include "base/owntable.h"
+#include "base/system/named_thread.h"
+#include "base/files/own_table.h"
 #include "format/known.h"
-#include "probes/python/memorycounts.h"
+#include "probes/python/memory/memory_counts.h"
 
 #define INTERVAL_NS 100000000L
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/memorysizes.c - how large a block is that was taken before anything was counted.
+ * probes/python/memory/memory_sizes.c - how large a block is that was taken before anything was counted.
  */
 #include <malloc.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "probes/python/memorycounts.h"
+#include "probes/python/memory/memory_counts.h"
 
 /* Reads memory without a fault if the page is not mapped. */
 static bool peek(uintptr_t address, void *into, size_t size)

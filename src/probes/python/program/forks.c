@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/forks.c - os.fork() and os.forkpty() of a process whose other threads are sonde's.
+ * probes/python/program/forks.c - os.fork() and os.forkpty() of a process whose other threads are sonde's.
  *
  * CPython 3.12 and later warn of a fork beside other threads, because the child may wait for a lock
  * that one of them held. The recorder's threads hold none that a child needs, and a program with one
@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "base/proc.h"
+#include "base/system/proc_files.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/python/interrupt.h"
+#include "probes/python/sampler/interrupt.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "pystack/task.h"
-#include "pystack/unwind.h"
+#include "pystack/unwind/unwind.h"
 #include "sonde/record.h"
 
 #define PATIENCE_NS 20000000 /* how long a thread's answer is waited for */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/interrupt.h - a running thread reads its own stack, when asked to by a signal.
+ * probes/python/sampler/interrupt.h - a running thread reads its own stack, when asked to by a signal.
  *
  * A thread that holds the interpreter's lock changes its frames every few dozen nanoseconds: from
  * outside, what it does in short functions cannot always be read whole, and leaving that out would
@@ -17,10 +17,10 @@
  * Layer:   probes.
  * Threads: one thread sends the signals.
  */
-#ifndef SND_PROBES_PYTHON_INTERRUPT_H
-#define SND_PROBES_PYTHON_INTERRUPT_H
+#ifndef SND_PROBES_PYTHON_SAMPLER_INTERRUPT_H
+#define SND_PROBES_PYTHON_SAMPLER_INTERRUPT_H
 
-#include "pystack/frames.h"
+#include "pystack/interpreter/frames.h"
 
 /* False: the signal has another handler. `python` is copied. `native`: with native frames. */
 bool snd_interrupt_start(const struct snd_python *python, bool native);
@@ -28,7 +28,7 @@ void snd_interrupt_stop(void);
 /* In a forked child, which does not have the thread that sent the signal. */
 void snd_interrupt_in_child(void);
 
-/* A snd_running_fn (pystack/sampling.h): UNREAD when the thread cannot be interrupted. */
+/* A snd_running_fn (pystack/sampling/sampling.h): UNREAD when the thread cannot be interrupted. */
 enum snd_py_read snd_interrupt_read(void *user, uint32_t tid, uint64_t state,
                                     struct snd_py_hint *hint, struct snd_py_rider *rider,
                                     struct snd_py_stack *stack);

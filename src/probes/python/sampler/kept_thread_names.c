@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/python/threadnames.h"
+#include "probes/python/sampler/kept_thread_names.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/threadnames.h - the names that Python has for its threads, kept for the sampler.
+ * probes/python/sampler/kept_thread_names.h - the names that Python has for its threads, kept for the sampler.
  *
  * A thread stores its name here when it begins. Only the sampler's thread passes names to the
  * recorder: any other thread that called it would get a lane just for its name.
@@ -8,8 +8,8 @@
  * Layer:   probes.
  * Threads: any may tell; one introduces.
  */
-#ifndef SND_PROBES_PYTHON_THREADNAMES_H
-#define SND_PROBES_PYTHON_THREADNAMES_H
+#ifndef SND_PROBES_PYTHON_SAMPLER_KEPT_THREAD_NAMES_H
+#define SND_PROBES_PYTHON_SAMPLER_KEPT_THREAD_NAMES_H
 
 #include <stdint.h>
 

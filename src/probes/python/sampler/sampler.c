@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "probes/python/sampler.h"
+#include "probes/python/sampler/sampler.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,13 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/named_thread.h"
-#include "base/owntable.h"
+#include "base/system/named_thread.h"
+#include "base/files/own_table.h"
 #include "probes/python/common.h"
-#include "probes/python/interrupt.h"
-#include "probes/python/threadnames.h"
-#include "pystack/pace.h"
-#include "pystack/unwind.h"
+#include "probes/python/sampler/interrupt.h"
+#include "probes/python/sampler/kept_thread_names.h"
+#include "pystack/sampling/pace.h"
+#include "pystack/unwind/unwind.h"
 
 /* Without a Python thread for so long, the interpreter has ended. A child has none for a moment. */
 #define EMPTY_NS 1000000000u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/sampler.h - samples of this process: a thread of its own, outside the interpreter.
+ * probes/python/sampler/sampler.h - samples of this process: a thread of its own, outside the interpreter.
  *
  * The thread never takes the interpreter lock, runs no Python code and holds no object: it reads
  * all it needs from memory, as another process would.
@@ -12,10 +12,10 @@
  * Layer:   probes.
  * Threads: start and stop by one at a time; the interpreter's lock is not needed.
  */
-#ifndef SND_PROBES_PYTHON_SAMPLER_H
-#define SND_PROBES_PYTHON_SAMPLER_H
+#ifndef SND_PROBES_PYTHON_SAMPLER_SAMPLER_H
+#define SND_PROBES_PYTHON_SAMPLER_SAMPLER_H
 
-#include "pystack/sampling.h"
+#include "pystack/sampling/sampling.h"
 
 /*
  * Errors: SONDE_E_BUSY: it samples already, or the program has the signal that native frames need;

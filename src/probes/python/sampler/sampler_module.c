@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/samplermodule.c - the sampler as Python has it: sonde._python.start_sampling, ..
+ * probes/python/sampler/sampler_module.c - the sampler as Python has it: sonde._python.start_sampling, ..
  */
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "probes/python/common.h"
-#include "probes/python/sampler.h"
-#include "probes/python/threadnames.h"
+#include "probes/python/sampler/sampler.h"
+#include "probes/python/sampler/kept_thread_names.h"
 
 #define HZ_MOST 20000.0
 #define HZ_LEAST 0.01

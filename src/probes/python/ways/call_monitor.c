@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/monitoring.c - calls seen through sys.monitoring: CPython 3.12 and later.
+ * probes/python/ways/call_monitor.c - calls seen through sys.monitoring: CPython 3.12 and later.
  */
-#include "probes/python/functions.h"
-#include "probes/python/monitortool.h"
+#include "probes/python/ways/call_probe.h"
+#include "probes/python/monitor_tool.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
 

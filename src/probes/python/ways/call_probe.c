@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/functions.c - the probe of Python calls: on, off, and what functions are called.
+ * probes/python/ways/call_probe.c - the probe of Python calls: on, off, and what functions are called.
  */
-#include "probes/python/functions.h"
+#include "probes/python/ways/call_probe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 
 #define BUILTINS_CACHED 512u
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/functions.h - the probe of Python calls, and the mechanisms (ways) to see a call.
+ * probes/python/ways/call_probe.h - the probe of Python calls, and the mechanisms (ways) to see a call.
  *
  * A way turns what CPython reports (sys.monitoring, a profile function, the evaluation of a frame)
  * into snd_calls_enter() and snd_calls_leave(); one way is on at a time.
@@ -8,14 +8,14 @@
  * Layer:   probes.
  * Threads: with the interpreter lock held.
  */
-#ifndef SND_PROBES_PYTHON_FUNCTIONS_H
-#define SND_PROBES_PYTHON_FUNCTIONS_H
+#ifndef SND_PROBES_PYTHON_WAYS_CALL_PROBE_H
+#define SND_PROBES_PYTHON_WAYS_CALL_PROBE_H
 
 #include "probes/python/common.h"
 
 #include <string.h>
 
-#include "probes/python/callcount.h"
+#include "probes/python/calls/call_count.h"
 
 /* False with an exception set. `builtins`: functions written in C too. */
 struct snd_py_way {
@@ -32,7 +32,7 @@ extern const struct snd_py_way snd_py_set_profile; /* PyEval_SetProfile, before 
 extern const struct snd_py_way snd_py_eval_hook;
 #endif
 
-/* The program's own sys.setprofile(), while sys.monitoring is our way (ownprofile.c). */
+/* The program's own sys.setprofile(), while sys.monitoring is our way (own_profile.c). */
 void snd_py_own_profile_start(void);
 void snd_py_own_profile_stop(void);
 void snd_py_own_profile_renew(void);
@@ -73,7 +73,7 @@ static inline uint32_t snd_py_number(PyCodeObject *code)
 }
 
 /*
- * Frames of the timeline of a torch profile, between start and stop (openframes.c): those that were
+ * Frames of the timeline of a torch profile, between start and stop (open_frames.c): those that were
  * open when it began are in it, and a call of `module_code` (nn.Module.__call__, or NULL) has the
  * name of its module, "nn.Module: Linear_0". Keeps `module_code`.
  */

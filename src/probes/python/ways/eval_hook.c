@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/evalhook.c - calls seen by a hook of the evaluation of frames (PEP 523).
+ * probes/python/ways/eval_hook.c - calls seen by a hook of the evaluation of frames (PEP 523).
  *
  * The fastest mechanism in every CPython so far, but it does not see functions written in C. An
  * interpreter has one such hook. A tool that installs its own later and calls the previous one
@@ -9,11 +9,11 @@
  * costs no C stack of its own, but one that goes through here does: a program that recurses
  * deeper than the C stack allows is handed over likewise.
  */
-#include "probes/python/functions.h"
+#include "probes/python/ways/call_probe.h"
 
 #ifdef SND_PY_HAS_EVAL_HOOK
 
-#include "pystack/evalframes.h"
+#include "pystack/interpreter/eval_frames.h"
 
 #define STACK_KEPT_FREE ((ptrdiff_t)256 * 1024)
 #define LEVELS_KEPT_FREE 300 /* of CPython's own count of the C stack: 3.12, 3.13 */

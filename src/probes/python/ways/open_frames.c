@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/openframes.c - what the timeline of a torch profile has besides calls: the frames
+ * probes/python/ways/open_frames.c - what the timeline of a torch profile has besides calls: the frames
  * that were open when it began, and modules by name.
  */
-#include "probes/python/functions.h"
+#include "probes/python/ways/call_probe.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/data/map.h"
 #include "format/limits.h"
 
 #define MODULES_MAX (1u << 16)

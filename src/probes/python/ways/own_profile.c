@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/ownprofile.c - the program's own sys.setprofile() beside ours, CPython 3.12 and later.
+ * probes/python/ways/own_profile.c - the program's own sys.setprofile() beside ours, CPython 3.12 and later.
  *
  * Without us a program's first profile function does not see the call of sys.setprofile() return that
  * has set it: no instruction is watched for profile functions when that call begins. With us it is
  * watched, and the interpreter tells everybody who watches by then. So the first event of a new profile
  * function goes through here.
  */
-#include "probes/python/functions.h"
+#include "probes/python/ways/call_probe.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probes/python/setprofile.c - calls seen by a profile function in every thread: CPython 3.9 to
+ * probes/python/ways/set_profile.c - calls seen by a profile function in every thread: CPython 3.9 to
  * 3.11, when functions in C are to be seen too, or the frame-evaluation function cannot stay.
  *
  * A thread has one profile function. One that is there already is called after us. One that is set
@@ -9,11 +9,11 @@
  * lets us we are in front again. Threads that begin later are found in the interpreter's list, whose
  * newest is looked at on every event.
  */
-#include "probes/python/functions.h"
+#include "probes/python/ways/call_probe.h"
 
 #if PY_VERSION_HEX < 0x030C0000
 
-#include "pystack/evalframes.h"
+#include "pystack/interpreter/eval_frames.h"
 
 /* The profile function that was there before ours, of one thread: our own's object. */
 struct link {

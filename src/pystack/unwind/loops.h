@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/loops.h - which native frames of a stack lie between which of its Python frames.
+ * pystack/unwind/loops.h - which native frames of a stack lie between which of its Python frames.
  *
  * Each time that C code calls Python, the evaluation loop has a native frame. From 3.11 on something
  * of Python's own lies in it, by whose address it is found; before, its function is known by name.
  *
  * Layer: pystack. Threads: one at a time uses a struct snd_loops. No memory, no lock.
  */
-#ifndef SND_PYSTACK_LOOPS_H
-#define SND_PYSTACK_LOOPS_H
+#ifndef SND_PYSTACK_UNWIND_LOOPS_H
+#define SND_PYSTACK_UNWIND_LOOPS_H
 
-#include "pystack/frames.h"
+#include "pystack/interpreter/frames.h"
 
 #define SND_LOOPS_EVAL "_PyEval_EvalFrameDefault"
 #define SND_LOOPS_GAP "(no unwind data)" /* stands for frames that were not found */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/loops.h"
+#include "pystack/unwind/loops.h"
 
 #include <string.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pystack/code.h - a code object: what is known of it, its texts, and where in it a frame is.
+ * pystack/interpreter/code.h - a code object: what is known of it, its texts, and where in it a frame is.
  *
  * Layer: pystack. No state, no memory of its own, no lock.
  */
-#ifndef SND_PYSTACK_CODE_H
-#define SND_PYSTACK_CODE_H
+#ifndef SND_PYSTACK_INTERPRETER_CODE_H
+#define SND_PYSTACK_INTERPRETER_CODE_H
 
-#include "pystack/layout.h"
-#include "pystack/memory.h"
+#include "pystack/interpreter/py_layout.h"
+#include "pystack/process_memory.h"
 
 #define SND_CODE_WITNESS SND_PY_CODE_READ /* bytes of the object that are compared, at most */
 #define SND_CODE_NAME 48                  /* bytes of the name that are */

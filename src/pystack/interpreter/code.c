@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pystack/code.h"
+#include "pystack/interpreter/code.h"
 
 #include <string.h>
 
