@@ -80,6 +80,13 @@ struct snd_line_left {
     int64_t                      net_bytes;
 };
 
+/* A frame that was entered and has not reached its first line, and what the thread held then. */
+struct snd_line_entry {
+    const void *frame; /* NULL: none */
+    uint32_t    line;  /* of its `def`, as an index of the table */
+    int64_t     net_bytes;
+};
+
 struct snd_line_thread {
     struct snd_line_run    *base, *top, *end; /* top: the innermost, base - 1 when there is none */
     void                   *outer;            /* the trace function that ours replaced, and calls */
@@ -87,6 +94,7 @@ struct snd_line_thread {
     char                   *stack_low;        /* where the C stack must not reach */
     struct snd_line_left    left[SND_LINE_LEFT]; /* the latest ones */
     uint32_t                left_next;
+    struct snd_line_entry   entry;
     struct snd_line_thread *next, **link; /* in the list of threads */
 };
 
@@ -142,6 +150,8 @@ void snd_line_share_memory(struct snd_line_run *run, const struct snd_line_bytes
 /* left: what the thread left the function with, or NULL. */
 void snd_line_share_call(struct snd_line_table *table, uint32_t line, uint64_t in_use,
                          bool is_outermost, const struct snd_line_left *left);
+/* The line has `bytes` more. */
+void snd_line_share_more(struct snd_line_table *table, uint32_t line, int64_t bytes);
 /* False: no memory. */
 bool snd_line_share_choose(struct snd_line_table *table, uint32_t number, unsigned use, bool on);
 void snd_line_share_announce(struct snd_line_table *table, uint32_t line);

@@ -6,17 +6,37 @@
  * The lines of a function and of what is defined in it are one table, and each byte counts in one
  * of its lines: that of the innermost frame. So increments add up to what is in use at the end,
  * the line of `def` having what was in use at the function's first call, and what changed between
- * calls. That is memory_profiler's rule, on exact bytes.
+ * calls. That is memory_profiler's rule, on exact bytes. What is in use is the process's, though, and
+ * increments are the thread's: what another thread allocates meanwhile is in the one and in no line.
  */
 #include "probes/python/lines/line_events.h"
 #include "probes/python/memory/memory_counts.h"
 
 #define OUTER_LOOKED_AT 64
 
+/*
+ * What the interpreter took for the function between its call and its first line is the `def`'s: 3.9 and 3.10
+ * make a cache for the code at its 1024th call, there.
+ */
+static void count_entry(struct snd_line_entry *entry, struct snd_line_table *table)
+{
+    int64_t   bytes = snd_memory_mine_.net_bytes - entry->net_bytes;
+    uint64_t *place = bytes ? snd_line_place(table, entry->line, SND_LINE_MEMORY) : NULL;
+
+    if (place)
+        place[SND_LINE_MEMORY_NET] += (uint64_t)bytes;
+    if (bytes && table->shares)
+        snd_line_share_more(table, entry->line, bytes);
+    entry->frame = NULL;
+}
+
 void snd_line_memory_begin(struct snd_line_run *run)
 {
     struct snd_memory_thread *mine = &snd_memory_mine_;
+    struct snd_line_entry    *entry = &snd_line_thread_->entry;
 
+    if (entry->frame == run->frame)
+        count_entry(entry, run->table);
     run->memory = (struct snd_line_memory){
         mine->allocated_bytes, mine->freed_bytes, mine->net_bytes, mine->peak_bytes, 0, 0, true
     };
@@ -136,6 +156,8 @@ void snd_line_enter(struct snd_line_thread *mine, const void *frame, struct snd_
     }
     if (table->shares)
         snd_line_share_call(table, index, in_use, is_outermost, left);
+    mine->entry = (struct snd_line_entry){ is_outermost ? frame : NULL, index,
+                                           snd_memory_mine_.net_bytes };
 }
 
 /* ------------------------------------------------------------------------ the module */

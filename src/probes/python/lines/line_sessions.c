@@ -135,6 +135,17 @@ void snd_line_share_call(struct snd_line_table *table, uint32_t line, uint64_t i
     }
 }
 
+void snd_line_share_more(struct snd_line_table *table, uint32_t line, int64_t bytes)
+{
+    for (struct snd_line_share *share = table->shares; share; share = share->next) {
+        uint64_t *place = is_in(share, UINT64_MAX, SND_LINE_MEMORY) && share->has_base
+                              ? place_of(table, share, line)
+                              : NULL;
+        if (place)
+            place[SND_LINE_MEMORY_NET] += (uint64_t)bytes;
+    }
+}
+
 /* -------------------------------------------------------------------- on and off */
 
 bool snd_line_share_choose(struct snd_line_table *table, uint32_t number, unsigned use, bool on)
