@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli/trace_path.h - the trace that a command line means, and what is at a path.
+ * cli/trace_path.h - the trace that a command line means.
  *
  * Layer: cli. Threads: one.
  */
@@ -18,13 +18,5 @@ int snd_take_trace(const struct snd_command *command, int operands, char **argv)
 /* The same, and opens it. */
 int snd_open_trace(const struct snd_command *command, int operands, char **argv,
                    struct sonde_trace **trace);
-
-enum snd_path_kind {
-    SND_PATH_NONE,   /* nothing is there */
-    SND_PATH_TRACE,  /* a trace file */
-    SND_PATH_FOLDER, /* a folder that holds trace files and nothing else, or nothing */
-    SND_PATH_OTHER,
-};
-enum snd_path_kind snd_path_kind(const char *path);
 
 #endif

@@ -32,21 +32,6 @@ static struct snd_native_moment take_moment(void)
     return m;
 }
 
-/* A time of the kernel on the recorder's clock: on the line through two moments. Never falls. */
-static uint64_t raw_at(struct snd_drain *d, uint64_t ns)
-{
-    double   rate = d->now.ns > d->before.ns
-                        ? (double)(d->now.raw - d->before.raw) / (double)(d->now.ns - d->before.ns)
-                        : 1;
-    double   away = ((double)ns - (double)d->now.ns) * rate;
-    uint64_t raw = d->now.raw + (uint64_t)(int64_t)away;
-
-    if (raw < d->last_raw)
-        raw = d->last_raw;
-    d->last_raw = raw;
-    return raw;
-}
-
 static void count(struct snd_drain *d, unsigned word, uint64_t n)
 {
     d->counts[word] += n;
@@ -157,36 +142,6 @@ static uint32_t find_stack(struct snd_drain *d, const struct snd_native_sample *
 }
 
 /* -------------------------------------------------------------------- threads */
-
-static uint32_t thread_id(struct snd_drain *d, struct snd_seen_thread *thread, uint32_t parent,
-                          uint64_t ns)
-{
-    if (thread->id == 0) {
-        struct sonde_thread_place place = { .pid = thread->pid,
-                                            .tid = thread->tid,
-                                            .parent_pid = parent };
-        place.start = raw_at(d, ns);
-        thread->id = d->recorder.thread(&place, thread->name[0] ? thread->name : NULL);
-    }
-    return thread->id;
-}
-
-void snd_drain_write(struct snd_drain *d, struct snd_seen_thread *thread, uint32_t stack,
-                     uint64_t ns, uint64_t covered, uint32_t state)
-{
-    const struct snd_seen_process *process = snd_observed_process(&d->observed, thread->pid);
-    struct sonde_sample            sample = {
-                   .stack = stack,
-                   .thread = thread_id(d, thread, process ? process->parent : thread->parent,
-                            ns > covered ? ns - covered : ns),
-                   .state = state | SONDE_SAMPLED_NATIVE,
-                   .samples = 1,
-                   .covered_ns = covered,
-                   .at = raw_at(d, ns),
-    };
-
-    d->recorder.sample(&sample);
-}
 
 /* Of a counter: who caused the events, not when. */
 static void count_events(void *drain, uint32_t stack, uint32_t counter, uint64_t samples,
@@ -371,7 +326,7 @@ static void on_task(struct snd_drain *d, const struct perf_event_header *record)
     if (snd_map_get(&d->observed.by_tid, (struct snd_key){ ids[0], ids[2], 0 }, &at)) {
         struct snd_seen_thread *thread = &d->observed.threads[at];
         if (thread->id != 0)
-            d->recorder.ended(thread->id, raw_at(d, ns));
+            d->recorder.ended(thread->id, snd_drain_raw(d, ns));
         snd_rests_exit(d, thread, process,
                        process && process->is_python && samples_itself(d, process), ns);
     }

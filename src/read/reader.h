@@ -198,9 +198,13 @@ void                          snd_tables_release(struct snd_tables *tables);
 struct snd_codec;
 SND_CHECKED enum sonde_status snd_late_read(struct sonde_trace *trace, struct snd_process *process,
                                             struct snd_codec **codec, struct sonde_error *err);
+/* Names that lane chunks have of their own get the string ids after those of the tables. */
+SND_CHECKED enum sonde_status snd_own_names_read(struct sonde_trace *trace,
+                                                 struct snd_process *process,
+                                                 struct snd_codec **codec, struct sonde_error *err);
 /* The tables' id for one of a type that events or records have, which may be a late one. */
 uint32_t snd_late_replace(const struct snd_tables *tables, uint8_t type, uint32_t id);
-/* Adds a record to the tables; false when memory is out. */
+/* Adds a record to the tables, or counts that its type is not known; false when memory is out. */
 SND_CHECKED bool snd_record_parse(struct sonde_trace *trace, struct snd_process *process,
                                   uint8_t type, uint32_t id, const uint8_t *payload, size_t size);
 /* The id that a further record of the type would have; 0: a type that cannot be late. */

@@ -11,6 +11,7 @@
 #include "base/text/nearest.h"
 #include "base/text/ending.h"
 #include "cli/commands.h"
+#include "cli/path_kind.h"
 #include "cli/after/losses.h"
 
 struct export_args {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/text/buf.h"
+#include "cli/path_kind.h"
 #include "cli/commands.h"
 
 struct pack_args {

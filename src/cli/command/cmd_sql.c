@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/path_kind.h"
 #include "cli/process/find_python.h"
 
 struct sql_args {

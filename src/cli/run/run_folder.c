@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "cli/path_kind.h"
 #include "cli/commands.h"
 #include "cli/process/living.h"
 #include "cli/run/run_others.h"

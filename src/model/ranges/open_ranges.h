@@ -2,11 +2,12 @@
 /*
  * model/ranges/open_ranges.h - what the files of the assembly share.
  *
- *     assembly.c         opens and closes ranges
- *     range_attributes.c    their attributes
- *     leaf_calls.c    ranges of frameworks, by their call records
- *     torch_names.c    what names mean to torch
- *     pass_ranges.c     walks that open no ranges
+ *     assembly.c          closes ranges, and hands them on
+ *     open_ranges.c       opens them
+ *     range_attributes.c  their attributes
+ *     leaf_calls.c        ranges of frameworks, by their call records
+ *     torch_names.c       what names mean to torch
+ *     pass_ranges.c       walks that open no ranges
  *
  * Layer: model. Threads: one at a time.
  */

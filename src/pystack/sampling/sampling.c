@@ -52,15 +52,6 @@ struct snd_sampling_counts snd_sampling_counts(const struct snd_sampling *s)
     return s->counts;
 }
 
-void snd_sampling_count_gap_(struct snd_sampling *s, enum snd_tally_word word)
-{
-    s->counts.gaps[word]++;
-    if (!s->gaps && s->epoch != 0)
-        s->gaps = s->recorder.tally(SONDE_TALLY_SAMPLER_GAPS, 0, 0, SND_SAMPLER_GAPS_WORDS);
-    if (s->gaps)
-        s->gaps[word]++;
-}
-
 static void release(struct snd_sampling *s)
 {
     snd_codes_release(&s->codes);

@@ -188,3 +188,12 @@ void snd_sampling_account_(struct snd_sampling *s, struct snd_sampling_thread *t
     t->state = state;
     account(s, t, now);
 }
+
+void snd_sampling_count_gap_(struct snd_sampling *s, enum snd_tally_word word)
+{
+    s->counts.gaps[word]++;
+    if (!s->gaps && s->epoch != 0)
+        s->gaps = s->recorder.tally(SONDE_TALLY_SAMPLER_GAPS, 0, 0, SND_SAMPLER_GAPS_WORDS);
+    if (s->gaps)
+        s->gaps[word]++;
+}

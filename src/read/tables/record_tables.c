@@ -9,12 +9,10 @@
 #include <string.h>
 
 #include "format/fields.h"
-#include "read/file/cursor.h"
 #include "read/said/trace_facts.h"
 #include "read/reader.h"
 
 #define ID_SLACK 65536u
-#define TABLE_WINDOW (SND_RECORD_SIZE_MAX + 65536)
 
 struct parser {
     struct sonde_trace *trace;
@@ -190,6 +188,28 @@ static bool parse_tally(struct parser *p, uint32_t id, const uint8_t *data, size
     return true;
 }
 
+size_t snd_call_attrs(const struct snd_call_record *call,
+                      struct snd_call_attr          attrs[SND_CALL_ATTRS])
+{
+    const struct snd_call_attr all[SND_CALL_ATTRS] = {
+        { SND_ATTR_STRIDES, call->strides },
+        { SND_ATTR_ARGUMENTS, call->arguments },
+        { SND_ATTR_SCOPE, call->scope },
+        { SND_ATTR_FWD_THREAD, call->fwd_thread },
+        { SND_ATTR_OVERLOAD, call->overload },
+        { SND_ATTR_STACK, call->stack },
+        { SND_ATTR_MODULE, call->module },
+        { SND_ATTR_KEYWORDS, call->keywords },
+        { SND_ATTR_ASYNC, (call->flags & SND_CALL_ASYNC) != 0 },
+    };
+    size_t count = 0;
+
+    for (size_t i = 0; i < SND_CALL_ATTRS; i++)
+        if (all[i].value != 0)
+            attrs[count++] = all[i];
+    return count;
+}
+
 static bool parse_call(struct parser *p, uint32_t id, const uint8_t *data, size_t size)
 {
     struct snd_tables    *t = p->tables;
@@ -280,7 +300,10 @@ bool snd_record_parse(struct sonde_trace *trace, struct snd_process *process, ui
 {
     struct parser p = { trace, process, &process->tables };
 
-    return parsers[type](&p, id, payload, size);
+    if (type < sizeof parsers / sizeof parsers[0] && parsers[type])
+        return parsers[type](&p, id, payload, size);
+    process->damage.unknown_records++;
+    return true;
 }
 
 bool snd_table_add_string(struct sonde_trace *trace, struct snd_process *process, const char *text,
@@ -313,174 +336,6 @@ uint32_t snd_table_next_id(const struct snd_tables *t, uint8_t type)
         if (counts[i].type == type)
             return counts[i].count ? counts[i].count : 1; /* 0 is none */
     return 0;
-}
-
-/* ------------------------------------------------------------------ chunks */
-
-enum step { STEP_ON, STEP_MORE, STEP_END, STEP_NOMEM };
-
-/* One record at the cursor: taken, or why not. */
-static enum step parse_record(struct parser *p, struct snd_cursor *c)
-{
-    struct snd_record_head head;
-
-    if (c->at == c->count)
-        return STEP_MORE;
-    const uint8_t *at = (const uint8_t *)(c->words + c->at);
-    memcpy(&head, at, sizeof head);
-    if (head.size_type == 0 && !c->has_used)
-        return STEP_END;
-    size_t size = SND_RECORD_SIZE(head);
-    if (size < sizeof head || size % 8 != 0 || size > SND_RECORD_SIZE_MAX) {
-        c->damaged = true;
-        return STEP_END;
-    }
-    if (size / 8 > c->count - c->at)
-        return STEP_MORE;
-    uint8_t type = SND_RECORD_TYPE(head);
-    p->process->damage.records++;
-    if (type < sizeof parsers / sizeof parsers[0] && parsers[type]) {
-        if (!parsers[type](p, head.id, at + sizeof head, size - sizeof head))
-            return STEP_NOMEM;
-    } else {
-        p->process->damage.unknown_records++;
-    }
-    c->at += size / 8;
-    return STEP_ON;
-}
-
-static enum step parse_chunk(struct parser *p, struct snd_cursor *c)
-{
-    enum step step;
-
-    do {
-        while ((step = parse_record(p, c)) == STEP_ON)
-            ;
-    } while (step == STEP_MORE && snd_cursor_fill(c));
-    if (step == STEP_MORE && c->at < c->count)
-        c->damaged = true; /* the last record is cut off */
-    return step;
-}
-
-/* ------------------------------------------------------- names of chunks' own */
-
-/* A name of which some events have been read. */
-struct own_name {
-    char     text[SND_STRING_MAX + SND_NAME_BYTES];
-    size_t   length, have;
-    uint32_t next; /* number of the next name, since the last THREAD */
-    bool     open;
-};
-
-static bool keep_own(struct parser *p, struct own_name *own)
-{
-    struct snd_tables *t = p->tables;
-    uint32_t           id = t->name_count, name;
-
-    if (!own->open)
-        return true;
-    own->open = false;
-    if (!make_entry(&t->names, &t->name_count, &t->name_room, id, sizeof *t->names) ||
-        !snd_texts_add(&p->trace->names, own->text, own->have, &name))
-        return false;
-    t->names[id] = name + 1;
-    return true;
-}
-
-static bool take_own(struct parser *p, struct own_name *own, const uint64_t *words)
-{
-    uint32_t number = SND_LOW(words[1]), length = SND_HIGH(words[1]);
-
-    if (number == own->next) {
-        if (!keep_own(p, own))
-            return false;
-        own->next++;
-        own->open = true;
-        own->have = 0;
-        own->length = length < SND_STRING_MAX ? length : SND_STRING_MAX;
-    } else if (!own->open || number + 1 != own->next) {
-        return true; /* damaged */
-    }
-    size_t left = own->length - own->have;
-    memcpy(own->text + own->have, &words[2], SND_NAME_BYTES);
-    own->have += left < SND_NAME_BYTES ? left : SND_NAME_BYTES;
-    return true;
-}
-
-static bool read_own(struct parser *p, struct own_name *own, struct snd_cursor *c)
-{
-    const uint64_t *words;
-
-    while ((words = snd_cursor_event(c)) != NULL) {
-        if (SND_EVENT_KIND(words[0]) == SND_EV_NAME && !take_own(p, own, words))
-            return false;
-        if (SND_EVENT_KIND(words[0]) == SND_EV_THREAD) {
-            if (!keep_own(p, own))
-                return false;
-            own->next = 0;
-        }
-    }
-    return keep_own(p, own);
-}
-
-/* Names that lane chunks have of their own get the string ids after those of the tables. */
-static enum sonde_status read_own_names(struct parser *p, struct snd_codec **codec,
-                                        struct sonde_error *err)
-{
-    struct snd_process *process = p->process;
-    struct own_name    *own = NULL;
-    struct snd_cursor   cursor = { 0 };
-    enum sonde_status   status = SONDE_OK;
-
-    if (!(process->header.flags & SND_FILE_OWN_NAMES))
-        return SONDE_OK;
-    own = calloc(1, sizeof *own);
-    if (!own)
-        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the names of the trace");
-    struct snd_tables *t = p->tables;
-    if (t->name_count == 0 && /* 0 is none */
-        !make_entry(&t->names, &t->name_count, &t->name_room, 0, sizeof *t->names))
-        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the names of the trace");
-    for (uint32_t i = 0; i < process->lane_count && status == SONDE_OK; i++) {
-        process->lanes[i].first_own = p->tables->name_count;
-        own->next = 0;
-        status = snd_cursor_open(&cursor, process, &process->lanes[i], TABLE_WINDOW, codec, err);
-        if (status == SONDE_OK && !read_own(p, own, &cursor))
-            status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the names of the trace");
-    }
-    snd_cursor_release(&cursor);
-    free(own);
-    return status;
-}
-
-enum sonde_status snd_tables_read(struct sonde_trace *trace, struct snd_process *process,
-                                  struct sonde_error *err)
-{
-    struct parser     p = { trace, process, &process->tables };
-    struct snd_cursor cursor = { 0 };
-    struct snd_codec *codec = NULL;
-    enum sonde_status status = SONDE_OK;
-
-    for (uint32_t i = 0; i < process->other_count && status == SONDE_OK; i++) {
-        status = snd_cursor_open(&cursor, process, &process->others[i], TABLE_WINDOW, &codec, err);
-        if (status == SONDE_OK && parse_chunk(&p, &cursor) == STEP_NOMEM)
-            status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables of %s",
-                              process->shown.path);
-        process->damage.chunks += cursor.damaged;
-    }
-    snd_cursor_release(&cursor);
-    if (status == SONDE_OK)
-        status = snd_late_read(trace, process, &codec, err);
-    if (status == SONDE_OK)
-        status = read_own_names(&p, &codec, err);
-    snd_codec_free(codec);
-    uint32_t index = (uint32_t)(process - trace->processes);
-    if (status == SONDE_OK &&
-        (!snd_addresses_name(trace, process) || !snd_prefixes_read(trace, process) ||
-         !snd_facts_read(trace, process) || !snd_facts_read_text(trace, index)))
-        status = snd_fail(err, SONDE_E_NOMEM, "out of memory for the tables of %s",
-                          process->shown.path);
-    return status;
 }
 
 void snd_tables_release(struct snd_tables *t)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "format/fields.h"
-#include "read/walk/trace_walk.h"
+#include "read/walk/deliver.h"
 
 #define NOBODY UINT32_MAX
 #define PEEK_WORDS 64 /* as far as the first timed event is looked for */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* read/walk/walk_latest.c - when the last event of a file that was not closed happened. */
 #include "format/fields.h"
-#include "read/walk/trace_walk.h"
+#include "read/walk/deliver.h"
 
 static uint64_t find_latest(struct snd_cursor *c, uint64_t near)
 {

@@ -7,7 +7,7 @@
 
 #include "format/fields.h"
 #include "format/references.h"
-#include "read/walk/trace_walk.h"
+#include "read/walk/deliver.h"
 
 /* Its time is not its thread's: what the thread did before it may be later. */
 static bool deliver_work(struct snd_walker *w, struct snd_place *place, const uint64_t *words)
@@ -79,7 +79,7 @@ static bool deliver(struct snd_walker *w, struct snd_place *place, const uint64_
     }
     if (is_device(kind) && place->thread)
         return deliver_device(w, place, words);
-    return snd_deliver_known(w, place, words);
+    return snd_deliver_known(w, place, words, snd_event_class[kind] == 1);
 }
 
 /* The string id of a name of the chunk itself; 0, which is none, if the chunk has not told it. */
