@@ -7,6 +7,7 @@ import math
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 
@@ -77,11 +78,15 @@ def test_slow_steps_are_steps(tmp_path):
     trace = tmp_path / "t.sonde"
     script = ("import sonde, sys, time\nfrom sonde import _record\n_record.start(sys.argv[1])\n"
               "for i in range(8):\n"
-              "    sonde.step()\n    _record.begin('work')\n    time.sleep(0.1 if i == 5 else 0.01)\n    _record.end()\n"
-              "sonde.step()\ntime.sleep(0.3)\n_record.stop()\n")
+              "    sonde.step()\n    _record.begin('work')\n    time.sleep(0.2 if i == 5 else 0.01)\n    _record.end()\n"
+              "sonde.step()\ntime.sleep(0.4)\n_record.stop()\n")
     subprocess.run([sys.executable, "-c", script, trace], check=True)
+    whole = dict(run_sql(trace, "select number, duration_ns from steps where part = 'whole'")[1])
+    assert sorted(whole) == [*range(1, 9)]
+    median = statistics.median(whole.values())
+    slow = {number for number, ns in whole.items() if ns >= 1.5 * median}  # on a busy machine others may be, too
     names, rows = run_sql(trace, "slow_steps")
-    assert [dict(zip(names, row))["step"] for row in rows] == [6]
+    assert {dict(zip(names, row))["step"] for row in rows} == slow and 6 in slow
 
 
 def test_frees_have_the_size_of_what_they_free(tmp_path):
