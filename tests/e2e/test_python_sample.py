@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from sample_tools import GIL, ON_CPU, POSSIBLE, impossible, ledger, samples
+from sample_tools import GIL, ON_CPU, POSSIBLE, SONDE, impossible, ledger, samples
 
 
 def run(folder, text, *words, status=0, file="program.py", **extra):
@@ -607,6 +607,34 @@ def test_two_at_once(tmp_path):
         """)
     assert "is already being sampled" in done.stderr
     assert done.stdout.count("Samples:") == 2
+
+
+OWN_WORK = """
+    import sys, time
+    sys.path += [f"/nowhere/{i}" for i in range(400_000)]  # all of which are told at the start and at the end
+    def work():
+        end = time.monotonic() + 0.1
+        while time.monotonic() < end: pass
+"""
+
+
+@pytest.mark.parametrize("session", [True, False])
+def test_our_own_start_and_end_are_not_the_program_s(tmp_path, session):
+    trace = tmp_path / "t.sonde"
+    if session:
+        run(tmp_path, OWN_WORK + """
+    import sonde
+    with sonde.sample(hz=1000) as seen: work()
+    seen.save("t.sonde")""")
+    else:  # its start is before the program, its end at exit
+        (tmp_path / "program.py").write_text(textwrap.dedent(OWN_WORK) + "work()\n")
+        subprocess.run([SONDE, "run", "--sample", "1000", "-o", trace, "--", sys.executable, "program.py"], cwd=tmp_path,
+                       check=True, timeout=100)
+    seen = samples(trace)
+    covered = sum(sample["covered_ns"] for sample in seen if "work" in sample["functions"])
+    assert 0.08e9 < covered < 1.2e9
+    ours = [sample["functions"] for sample in seen if any("/sonde/" in (frame.get("file") or "") for frame in sample.get("stack", []))]
+    assert not ours
 
 
 def test_what_is_missing_is_counted(tmp_path):

@@ -19,6 +19,7 @@ from . import _start as _start_of_run
 from ._session import Session
 
 DEFAULT_HZ = 100
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 _lock = allocate_lock()
 _lock_pid = os.getpid()
@@ -173,6 +174,13 @@ def _in_child():
         _unwatch_threads()
 
 
+def _leave_out(*functions):
+    """Whoever is in them starts or stops us, and does nothing for the program: no sample has them."""
+    _python.own_codes([function.__code__ for function in functions])
+
+
+_leave_out(Session.enable, Session.disable, Session.start, Session.stop, Session.__enter__, Session.__exit__,
+           _stop_at_exit, _finish_child, _finish_last, _in_child)
 os.register_at_fork(after_in_child=_in_child)
 atexit.register(_python.call_to_the_end, _stop_at_exit)
 
@@ -223,5 +231,10 @@ class sample(Session):
 def start_run(probes, value):
     """`sonde run --sample`: samples the whole program; `value` is the rate, or None."""
     session = sample(**({"hz": int(value)} if value else {}), native="native" in probes, whole=True)
+    frame, codes = sys._getframe(), []
+    while frame and frame.f_code.co_filename.startswith(_PACKAGE):  # up to where Python's own start called us
+        codes.append(frame.f_code)
+        frame = frame.f_back
+    _python.own_codes(codes)
     session.enable()
     return session

@@ -41,6 +41,12 @@ void snd_sampling_own_table(struct snd_sampling *s)
         s->threads[i].task.own_table = true;
 }
 
+void snd_sampling_own_codes(struct snd_sampling *s, const uint64_t *codes, size_t count)
+{
+    s->own_codes = codes;
+    s->own_code_count = count;
+}
+
 bool snd_sampling_with_native(struct snd_sampling *s)
 {
     s->native = snd_native_new();
@@ -84,8 +90,7 @@ void snd_sampling_drop(struct snd_sampling *s)
 
 /* ------------------------------------------------------------------- rounds */
 
-/* Nothing is known of the thread; its time is accounted for from now on. */
-static void start_anew(const struct snd_sampling *s, struct snd_sampling_thread *t)
+void snd_sampling_start_anew_(const struct snd_sampling *s, struct snd_sampling_thread *t)
 {
     t->seen_ns = s->now_ns;
     t->seen_clock = s->now_clock + 1;
@@ -111,7 +116,7 @@ uint64_t snd_sampling_flush(struct snd_sampling *s)
         if (s->now_ns > t->seen_ns && snd_sampling_ask_clock_(t, &moved))
             snd_sampling_account_(s, t, &t->stack, t->state);
         snd_sampling_write_run_(s, t);
-        start_anew(s, t);
+        snd_sampling_start_anew_(s, t);
     }
     s->first_ns = s->now_ns;
     s->first_clock = s->now_clock + 1;
@@ -136,7 +141,7 @@ static bool follow_epoch(struct snd_sampling *s)
         s->threads[i].record = 0;
         s->threads[i].held = false;
         s->threads[i].run = (struct snd_sampling_run){ 0 };
-        start_anew(s, &s->threads[i]);
+        snd_sampling_start_anew_(s, &s->threads[i]);
     }
     if (epoch == 0)
         return false;

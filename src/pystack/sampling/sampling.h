@@ -75,6 +75,12 @@ uint64_t snd_sampling_flush(struct snd_sampling *sampling);
 /* In a forked child: only the memory; nothing is written. */
 void snd_sampling_drop(struct snd_sampling *sampling);
 
+/*
+ * Code objects of functions that start and stop what records: a thread in one of them is not the program's, and its
+ * time is nobody's. Keeps `codes`, `count` addresses.
+ */
+void snd_sampling_own_codes(struct snd_sampling *sampling, const uint64_t *codes, size_t count);
+
 void snd_sampling_on_running(struct snd_sampling *sampling, snd_running_fn *function, void *user);
 /* The thread that makes the rounds has a table of descriptors of its own: nobody else closes them. */
 void snd_sampling_own_table(struct snd_sampling *sampling);

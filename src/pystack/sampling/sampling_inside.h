@@ -115,6 +115,8 @@ struct snd_sampling {
     snd_running_fn            *read_running;
     void                      *user;
     bool                       own_table; /* of descriptors */
+    const uint64_t            *own_codes; /* of what starts and stops us */
+    size_t                     own_code_count;
     struct snd_py_stack        stack, spare[2];
     struct sonde_lane          lane; /* of the thread whose stack that is */
 };
@@ -134,6 +136,9 @@ static inline void snd_sampling_count_(struct snd_sampling *s, enum snd_tally_wo
     if (s->tally)
         s->tally[word] += n;
 }
+
+/* Nothing is known of the thread; its time is accounted for from now on. */
+void snd_sampling_start_anew_(const struct snd_sampling *s, struct snd_sampling_thread *t);
 
 /* Counts a word of SAMPLER_GAPS, which a trace has only if there is something to count. */
 void snd_sampling_count_gap_(struct snd_sampling *s, enum snd_tally_word word);

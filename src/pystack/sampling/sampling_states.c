@@ -80,6 +80,25 @@ static void count_left_out(struct snd_sampling *s, enum snd_py_read read)
         snd_sampling_count_(s, read == SND_PY_TORN ? SND_SAMPLER_TORN : SND_SAMPLER_UNREAD, 1);
 }
 
+/* Is the stack that was read last one of ours, which starts or stops what records? */
+static bool is_own(const struct snd_sampling *s)
+{
+    for (size_t i = 0; i < s->own_code_count; i++)
+        for (size_t k = 0; k < s->stack.count; k++)
+            if (s->stack.frames[k].code == s->own_codes[i])
+                return true;
+    return false;
+}
+
+/* The thread counts as it was found last until now; what it does now is not the program's. */
+static void leave_out(struct snd_sampling *s, struct snd_sampling_thread *t)
+{
+    if (t->stack.id != 0)
+        snd_sampling_account_(s, t, &t->stack, t->state);
+    snd_sampling_write_run_(s, t);
+    snd_sampling_start_anew_(s, t);
+}
+
 bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, bool holds,
                         uint64_t now)
 {
@@ -102,6 +121,10 @@ bool snd_sampling_look_(struct snd_sampling *s, struct snd_sampling_thread *t, b
         t->known = read == SND_PY_READ && !running;
         if (read != SND_PY_READ) {
             count_left_out(s, read);
+            return true;
+        }
+        if (is_own(s)) {
+            leave_out(s, t);
             return true;
         }
         if (!follow_top(s, t) && assumed && !switched) {

@@ -42,6 +42,14 @@ static __thread struct {
     bool     holds; /* sampler.round: the child finds the sampler whole */
 } forking;
 
+#define OWN_CODES_MAX 32
+
+/* Only added to, and read as far as it was full when a sampler was started. */
+static struct {
+    uint64_t codes[OWN_CODES_MAX];
+    size_t   count;
+} own;
+
 static uint64_t clock_now(void)
 {
     return sonde_clock();
@@ -197,7 +205,24 @@ static enum sonde_status make_sampling(const struct snd_python *python, struct s
     struct snd_recorder with_lanes = recorder;
 
     with_lanes.lane_offset = (int64_t)((uintptr_t)&sonde_lane_ - (uintptr_t)pthread_self());
-    return snd_sampling_new(python, &with_lanes, sampler.period_ns, &sampler.sampling, err);
+    enum sonde_status status = snd_sampling_new(python, &with_lanes, sampler.period_ns,
+                                                &sampler.sampling, err);
+    if (status == SONDE_OK)
+        snd_sampling_own_codes(sampler.sampling, own.codes, own.count);
+    return status;
+}
+
+bool snd_sampler_own_code(const void *code)
+{
+    uint64_t address = (uint64_t)(uintptr_t)code;
+
+    for (size_t i = 0; i < own.count; i++)
+        if (own.codes[i] == address)
+            return false;
+    if (own.count == OWN_CODES_MAX)
+        return false;
+    own.codes[own.count++] = address;
+    return true;
 }
 
 static enum sonde_status start_all(struct sonde_error *err)

@@ -28,6 +28,9 @@ void snd_sampler_stop(void);
 /* Likewise, and goes on; returns the clock as snd_sampling_flush() does. */
 uint64_t snd_sampler_flush(void);
 
+/* Threads in this code object's function are left out, from the next start on. True: it is new, and must stay. */
+bool snd_sampler_own_code(const void *code);
+
 bool snd_sampler_is_on(void);
 /* Can it interrupt a thread, so that the thread reads its own stack (interrupt.h)? */
 bool snd_sampler_interrupts(void);

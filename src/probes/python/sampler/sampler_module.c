@@ -55,6 +55,23 @@ static PyObject *flush_sampling(PyObject *self, PyObject *unused)
     return PyLong_FromUnsignedLongLong(clock);
 }
 
+/* Each is kept for good, so that its address is never another's. */
+static PyObject *own_codes(PyObject *self, PyObject *codes)
+{
+    PyObject *list = PySequence_Fast(codes, "own_codes() takes code objects");
+
+    (void)self;
+    for (Py_ssize_t i = 0; list && i < PySequence_Fast_GET_SIZE(list); i++) {
+        PyObject *code = PySequence_Fast_GET_ITEM(list, i);
+        if (PyCode_Check(code) && snd_sampler_own_code(code))
+            Py_INCREF(code);
+    }
+    Py_XDECREF(list);
+    if (!list)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *is_sampling(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
@@ -169,6 +186,9 @@ PyMethodDef snd_py_sampler_methods[] = {
     { "stop_sampling", stop_sampling, METH_NOARGS, "stops sampling, if started" },
     { "flush_sampling", flush_sampling, METH_NOARGS,
       "flush_sampling() -> int: samples so far are in the trace; the recorder's clock" },
+    { "own_codes", own_codes, METH_O,
+      "own_codes(codes): threads in these functions are left out by samplers that start from now "
+      "on" },
     { "is_sampling", is_sampling, METH_NOARGS, "whether this process is being sampled" },
     { "name_thread", name_thread, METH_VARARGS,
       "name_thread(tid, name, later=False): in the trace; later: when it is sampled" },
