@@ -165,6 +165,7 @@ enum sonde_attr {
     SONDE_ATTR_MODULE_CALL = 22, /* of no range: a call of the module with this path begins */
     SONDE_ATTR_MODULE_RETURN = 23,
     SONDE_ATTR_AWAITED = 24, /* of a range with FRAME that was resumed: raw ticks it awaited */
+    SONDE_ATTR_PYTHON_DEPTH = 25, /* Python frames on the thread's stack when it began */
 };
 SONDE_API void sonde_attr(enum sonde_attr key, uint64_t value);
 

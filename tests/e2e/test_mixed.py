@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+import warm_torch
 from cli_tools import SONDE
 
 pytestmark = pytest.mark.skipif(not SONDE, reason="the program sonde is not built: run `make`")
@@ -46,3 +47,63 @@ def test_a_resnet_has_python_operator_and_native_frames_in_one_stack(tmp_path):
     operators = {row["function"]: row for row in rows if row["function"].startswith("aten::")}
     python = next(row for row in rows if row["function"].endswith("infer"))
     assert 0 < operators["aten::conv2d"]["total_ns"] <= python["total_ns"]
+
+
+ORDERED = """
+import contextlib
+import time
+import torch
+from torch.profiler import record_function
+
+@contextlib.contextmanager
+def named(name):
+    with record_function(name):
+        yield
+end = time.monotonic() + 60
+def spin(s):
+    begin = time.process_time()
+    while time.process_time() - begin < s and time.monotonic() < end:
+        sum(range(500))
+def inner():
+    with record_function("tail"):
+        spin(0.15)
+    spin(0.1)
+def outer():
+    with named("step"):
+        inner()
+        torch.ones(300, 300).exp().sum()
+def generate():
+    with record_function("from a generator"):
+        yield spin(0.1)
+        yield
+outer()
+rows = generate()
+next(rows)
+spin(0.1)
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--native"]], ids=["python", "native"])
+def test_a_range_comes_after_the_function_that_opened_it(tmp_path, options):
+    """A range that Python opens has Python functions in it, and they are below it."""
+    program = tmp_path / "program.py"
+    program.write_text(ORDERED)
+    trace = tmp_path / "t.sonde"
+    done = subprocess.run([SONDE, "run", "-o", trace, "--ops", "--sample", "500", *options, "--", warm_torch.python(), program],
+                          capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    folded = subprocess.run([SONDE, "export", trace, "--to", "folded", "-o", "-"], capture_output=True, text=True,
+                            check=True).stdout
+    ours = ("outer", "inner", "spin", "generate", "step", "tail", "from a generator")
+    seen = set()
+    for line in folded.splitlines():
+        names = [frame.partition(" (")[0] for frame in line.rpartition(" ")[0].split(";")]
+        seen.add(";".join(name for name in names if name in ours))
+    assert {"outer;step;inner;tail;spin", "outer;step;inner;spin", "generate;from a generator;spin"} <= seen
+    # A range that is still open when its function has been left comes last.
+    possible = {"", "outer", "outer;step", "outer;step;inner", "outer;step;inner;tail", "generate", "generate;from a generator",
+                "spin", "spin;from a generator", "from a generator", "from a generator;spin"}
+    assert all(stack.removesuffix(";spin") in possible or stack in possible for stack in seen), seen
+    tree = json.loads(subprocess.run([SONDE, "report", trace, "--view", "samples", "--json"], capture_output=True, text=True,
+                                     check=True).stdout)
+    assert '"step"' in json.dumps(tree)

@@ -102,6 +102,61 @@ static void idle_threads_are_told_apart(void **state)
     sonde_trace_close(trace);
 }
 
+/* Names from the root down to a node without children, each followed by a semicolon. */
+static void join_names(const struct sonde_samples *samples, uint32_t node, char *text, size_t size)
+{
+    text[0] = 0;
+    for (uint32_t i = sonde_samples_node(samples, node)->first_child; i != 0;
+         i = sonde_samples_node(samples, i)->first_child) {
+        const struct sonde_sample_node *n = sonde_samples_node(samples, i);
+        size_t                          used = strlen(text);
+        snprintf(text + used, size - used, "%.*s%s;", (int)n->function.length, n->function.bytes,
+                 n->is_range ? "*" : "");
+    }
+}
+
+/* main calls f, which calls libm; both depths as recorded, 0: not at all. */
+static void check_depths(uint32_t outer, uint32_t inner, const char *expected)
+{
+    char          text[200];
+    const char   *path = scratch_path("depths");
+    struct synth *s = synth_new(path, NULL);
+    uint32_t      sampler = synth_thread(s, "sonde", 0), t = synth_thread(s, "main", 0);
+    uint32_t      m = synth_stack(s, 0, frame_of(s, "main", 1, 3));
+    uint32_t      f = synth_stack(s, m, frame_of(s, "f", 10, 11));
+    uint32_t      lib = synth_string(s, "libm"),
+             exp = synth_stack(s, f, synth_frame_in(s, lib, 0, lib, 0, true));
+
+    synth_begin(s, t, 100, synth_string(s, "step"), 0);
+    if (outer)
+        synth_attr(s, t, SND_ATTR_PYTHON_DEPTH, outer);
+    synth_begin(s, t, 200, synth_string(s, "tail"), 0);
+    if (inner)
+        synth_attr(s, t, SND_ATTR_PYTHON_DEPTH, inner);
+    synth_sample(s, sampler, 1000, exp, 3 | 1 << 8, t, 500);
+    synth_end(s, t, 2000);
+    synth_end(s, t, 2000);
+    synth_close(s, true);
+    struct sonde_trace   *trace = scratch_open(path);
+    struct sonde_samples *samples;
+    assert_int_equal(sonde_samples_new(trace, NULL, &samples, NULL), SONDE_OK);
+    join_names(samples, sonde_samples_thread(samples, 0)->root, text, sizeof text);
+    assert_string_equal(text, expected);
+    sonde_samples_free(samples);
+    sonde_trace_close(trace);
+}
+
+static void ranges_come_after_what_opened_them(void **state)
+{
+    (void)state;
+    check_depths(0, 0, "main;f;step*;tail*;libm;");
+    check_depths(1, 0, "main;step*;f;tail*;libm;");
+    check_depths(1, 2, "main;step*;f;tail*;libm;");
+    check_depths(1, 1, "main;step*;tail*;f;libm;");
+    check_depths(0, 1, "main;step*;tail*;f;libm;"); /* what it lies in does not come later */
+    check_depths(9, 9, "main;f;step*;tail*;libm;"); /* its function has been left */
+}
+
 /* Of two processes' threads: fib calls itself, once more through another function. */
 static struct sonde_trace *make_recursion(void)
 {
@@ -218,6 +273,7 @@ int main(void)
         cmocka_unit_test(processes_are_told_apart),
         cmocka_unit_test(functions_count_recursion_once),
         cmocka_unit_test(stacks_make_trees),
+        cmocka_unit_test(ranges_come_after_what_opened_them),
         cmocka_unit_test(idle_threads_are_told_apart),
     };
 

@@ -66,21 +66,23 @@ struct snd_range {
     uint64_t awaited;            /* AWAITED attribute: raw ticks */
     uint32_t name, shapes, stack, module;
     uint32_t strides, arguments, overload, fwd_thread, keywords;
-    uint32_t children; /* direct ones so far */
-    uint32_t node;     /* the consumer's own: tree.c, events.c, modules.c */
-    uint8_t  scope;    /* enum sonde_scope */
-    uint8_t  formula;  /* enum snd_flops_answer, once judged */
-    bool     judged;   /* its FLOPs are known */
-    bool     claimed;  /* an ancestor's FLOPs are counted already */
-    bool     hidden;   /* not handed over */
-    bool     is_op;    /* made by a framework: a CALL, or it has a scope */
+    uint32_t children;     /* direct ones so far */
+    uint32_t node;         /* the consumer's own: tree.c, events.c, modules.c */
+    uint32_t python_depth; /* Python frames on the stack when it began; 0: not recorded */
+    uint8_t  scope;        /* enum sonde_scope */
+    uint8_t  formula;      /* enum snd_flops_answer, once judged */
+    bool     judged;       /* its FLOPs are known */
+    bool     claimed;      /* an ancestor's FLOPs are counted already */
+    bool     hidden;       /* not handed over */
+    bool     is_op;        /* made by a framework: a CALL, or it has a scope */
     bool     is_async, unfinished;
 };
 
 #define SND_RANGE_ATTRS 24 /* attributes with keys below it are kept as recorded */
 /* What tells kinds of ranges apart, and so is handed to consumers as it comes: bits of enum snd_attr_key. */
-#define SND_ATTRS_HANDED \
-    ((uint64_t)1 << SND_ATTR_FRAME | (uint64_t)1 << SND_ATTR_API | (uint64_t)1 << SND_ATTR_ASYNC)
+#define SND_ATTRS_HANDED                                                                           \
+    ((uint64_t)1 << SND_ATTR_FRAME | (uint64_t)1 << SND_ATTR_API | (uint64_t)1 << SND_ATTR_ASYNC | \
+     (uint64_t)1 << SND_ATTR_PYTHON_DEPTH)
 
 /* An open range. `held`: an only child of the same name, kept back by averages.c. */
 struct snd_open_range {

@@ -35,6 +35,8 @@ static uint32_t *find_number(struct snd_range *r, uint8_t key)
         return &r->strides;
     case SND_ATTR_KEYWORDS:
         return &r->keywords;
+    case SND_ATTR_PYTHON_DEPTH:
+        return &r->python_depth;
     default:
         return NULL;
     }
@@ -128,7 +130,7 @@ void snd_apply_attribute(struct snd_assembly *a, struct snd_lane *lane, uint8_t 
         lane->named += (uint32_t)is_named - (uint32_t)was_named;
         snd_lane_named(a, lane);
     }
-    if (a->consumer.attribute && key < SND_RANGE_ATTRS && (SND_ATTRS_HANDED >> key & 1))
+    if (a->consumer.attribute && key < 64 && (SND_ATTRS_HANDED >> key & 1))
         a->consumer.attribute(a->consumer.user, lane, open, key);
 }
 

@@ -16,9 +16,10 @@
 
 /* -------------------------------------------------------------------- chains */
 
-static uint32_t find_chain(struct snd_mixed *m, uint32_t parent, uint32_t name)
+static uint32_t find_chain(struct snd_mixed *m, uint32_t parent, uint32_t name,
+                           uint32_t python_depth)
 {
-    struct snd_key key = { parent, name, 0 };
+    struct snd_key key = { parent, name, python_depth };
     uint32_t       chain;
 
     if (snd_map_get(&m->by_name, key, &chain))
@@ -30,7 +31,8 @@ static uint32_t find_chain(struct snd_mixed *m, uint32_t parent, uint32_t name)
         m->failed = true;
         return parent;
     }
-    m->chains[m->chain_count] = (struct snd_chain){ parent, name, m->chains[parent].depth + 1 };
+    m->chains[m->chain_count] = (struct snd_chain){ parent, name, m->chains[parent].depth + 1,
+                                                    python_depth };
     return m->chain_count++;
 }
 
@@ -164,7 +166,7 @@ static uint32_t chain_of(struct snd_mixed *m, const struct snd_lane *lane,
 
     return is_asynchronous(m, range) || is_in_stacks(m, lane, range)
                ? around
-               : find_chain(m, around, range->range.name);
+               : find_chain(m, around, range->range.name, range->range.python_depth);
 }
 
 static void on_open(void *user, struct snd_lane *lane, struct snd_open_range *range,
@@ -183,11 +185,15 @@ static void on_attribute(void *user, struct snd_lane *lane, struct snd_open_rang
     struct ride *ride = user;
     bool         is_call = key == SND_ATTR_FRAME && is_in_stacks(ride->mixed, lane, range);
     bool         is_async = key == SND_ATTR_ASYNC && range->range.is_async;
+    bool         has_depth = key == SND_ATTR_PYTHON_DEPTH && !is_asynchronous(ride->mixed, range);
 
-    if (range->range.hidden || !(is_call || is_async) ||
+    if (range->range.hidden || !(is_call || is_async || has_depth) ||
         (is_async && !set_asynchronous(ride->mixed, range)))
         return;
     range->mark = ride->mixed->chains[range->mark].parent;
+    if (has_depth)
+        range->mark = find_chain(ride->mixed, range->mark, range->range.name,
+                                 range->range.python_depth);
     change(ride->mixed, lane->thread, range->range.start_ns, range->mark);
 }
 
@@ -414,39 +420,92 @@ void snd_mixed_release(struct snd_mixed *m)
 
 /* -------------------------------------------------------------------- frames */
 
-static void put_ranges(const struct snd_mixed *m, uint32_t chain, struct snd_mixed_frame *frames,
-                       size_t size, size_t *count)
+static bool is_native(const struct snd_tables *t, uint32_t stack)
 {
-    for (; chain != 0; chain = m->chains[chain].parent, (*count)++)
-        if (*count < size)
-            frames[*count] = (struct snd_mixed_frame){
-                .frame = { snd_chain_name(m, chain), { "", 0 }, 0, 0 }, .is_range = true
-            };
+    uint32_t frame = t->stacks[stack].frame;
+
+    return frame < t->frame_count && (t->frames[frame].flags & SND_FRAME_NATIVE);
+}
+
+static uint32_t count_python(const struct snd_tables *t, uint32_t stack)
+{
+    uint32_t count = 0;
+
+    for (size_t depth = 0; stack != 0 && stack < t->stack_count && depth < SND_STACK_MAX;
+         stack = t->stacks[stack].parent, depth++)
+        count += !is_native(t, stack);
+    return count;
+}
+
+struct snd_mixed_steps snd_mixed_begin(const struct snd_mixed *mixed, uint32_t process,
+                                       uint32_t stack, uint32_t chain)
+{
+    const struct snd_tables *t = &mixed->trace->processes[process].tables;
+
+    return (struct snd_mixed_steps){ .mixed = mixed,
+                                     .tables = t,
+                                     .stack = stack,
+                                     .chain = chain,
+                                     .python = count_python(t, stack),
+                                     .depth = UINT32_MAX };
+}
+
+/* Whether the range comes before what is left of the stack, whose innermost frame is Python's. */
+static bool is_inside(struct snd_mixed_steps *at)
+{
+    uint32_t own = at->mixed->chains[at->chain].python_depth;
+
+    if (own != 0 && own < at->depth)
+        at->depth = own; /* what it lies in does not come later */
+    return at->depth >= at->python;
+}
+
+bool snd_mixed_next(struct snd_mixed_steps *at, struct snd_mixed_step *step)
+{
+    bool has_frame = at->stack != 0 && at->stack < at->tables->stack_count &&
+                     at->frames < SND_STACK_MAX;
+    bool has_python = has_frame && !is_native(at->tables, at->stack);
+
+    *step = (struct snd_mixed_step){ 0 };
+    if (at->chain != 0 && (!has_frame || (has_python && is_inside(at)))) {
+        step->chain = at->chain;
+        at->chain = at->mixed->chains[at->chain].parent;
+        return true;
+    }
+    if (!has_frame)
+        return false;
+    step->stack = at->stack;
+    at->stack = at->tables->stacks[at->stack].parent;
+    at->frames++;
+    at->python -= has_python;
+    return true;
+}
+
+static struct snd_mixed_frame show_step(const struct snd_mixed *m, uint32_t process,
+                                        struct snd_mixed_step step)
+{
+    const struct snd_tables *t = &m->trace->processes[process].tables;
+
+    if (step.chain != 0)
+        return (struct snd_mixed_frame){
+            .frame = { snd_chain_name(m, step.chain), { "", 0 }, 0, 0 }, .is_range = true
+        };
+    struct snd_mixed_frame shown = { .is_native = is_native(t, step.stack),
+                                     .id = t->stacks[step.stack].frame };
+    sonde_trace_frame(m->trace, process, shown.id, &shown.frame);
+    return shown;
 }
 
 size_t snd_mixed_frames(const struct snd_mixed *mixed, uint32_t process, uint32_t stack,
                         uint32_t chain, struct snd_mixed_frame *frames, size_t size)
 {
-    const struct snd_tables *t = &mixed->trace->processes[process].tables;
-    size_t                   count = 0, depth = 0;
-    bool                     put = false;
+    struct snd_mixed_steps at = snd_mixed_begin(mixed, process, stack, chain);
+    struct snd_mixed_step  step;
+    size_t                 count = 0;
 
-    for (; stack != 0 && stack < t->stack_count && depth < SND_STACK_MAX;
-         stack = t->stacks[stack].parent, depth++) {
-        uint32_t id = t->stacks[stack].frame;
-        bool     is_native = id < t->frame_count && (t->frames[id].flags & SND_FRAME_NATIVE);
-        if (!is_native && !put) {
-            put_ranges(mixed, chain, frames, size, &count);
-            put = true;
-        }
-        if (count < size) {
-            frames[count] = (struct snd_mixed_frame){ .is_native = is_native, .id = id };
-            sonde_trace_frame(mixed->trace, process, id, &frames[count].frame);
-        }
-        count++;
-    }
-    if (!put)
-        put_ranges(mixed, chain, frames, size, &count);
+    for (; snd_mixed_next(&at, &step); count++)
+        if (count < size)
+            frames[count] = show_step(mixed, process, step);
     return count;
 }
 

@@ -5,7 +5,8 @@
  * One rule: the ranges of a sample's thread that are open at its time become frames, outermost first,
  * between the innermost run of native frames and what called it. So a stack reads: functions of
  * Python, operators and ranges, functions of native code. In a stack without native frames they are
- * innermost; in one of native frames alone, outermost.
+ * innermost; in one of native frames alone, outermost. A range that a Python function opened and that calls
+ * others says how many frames there were (PYTHON_DEPTH): it comes after so many, and what it lies in does not come later.
  *
  * An asynchronous range, which waits for what others do or is ended by another thread, is no frame:
  * its thread does other things meanwhile.
@@ -30,6 +31,7 @@
 struct snd_chain {
     uint32_t parent, name; /* name: number in trace->names */
     uint32_t depth;
+    uint32_t python_depth; /* Python frames around the innermost one; 0: not recorded */
 };
 
 struct snd_change {
@@ -49,7 +51,7 @@ struct snd_mixed {
     struct sonde_trace      *trace;
     struct snd_chain        *chains; /* 0: not used */
     uint32_t                 chain_count, chain_room;
-    struct snd_map           by_name;      /* (parent, name) to a chain */
+    struct snd_map           by_name;      /* (parent, name, depth in Python) to a chain */
     struct snd_map           asynchronous; /* ranges, by the number of their begin over the walk */
     struct snd_mixed_thread *threads;
     bool                     failed;
@@ -71,6 +73,24 @@ SND_CHECKED enum sonde_status snd_mixed_walk(struct snd_mixed *mixed, struct son
                                              snd_mixed_fn *take, void (*forget)(void *user),
                                              void *user, struct sonde_error *err);
 void                          snd_mixed_release(struct snd_mixed *mixed);
+
+/* One step of a mixed stack: a stack of the process, of which the innermost frame is meant, or a range. */
+struct snd_mixed_step {
+    uint32_t stack, chain; /* one of them is 0 */
+};
+
+/* Where among the frames ranges belong: goes through both, innermost first. */
+struct snd_mixed_steps {
+    const struct snd_mixed  *mixed;
+    const struct snd_tables *tables;
+    uint32_t                 stack, chain, frames;
+    uint32_t                 python; /* Python frames that are left */
+    uint32_t                 depth;  /* ranges from here on come after at most so many */
+};
+struct snd_mixed_steps snd_mixed_begin(const struct snd_mixed *mixed, uint32_t process,
+                                       uint32_t stack, uint32_t chain);
+/* False: there is no more. */
+bool snd_mixed_next(struct snd_mixed_steps *at, struct snd_mixed_step *step);
 
 /* A frame of a mixed stack. */
 struct snd_mixed_frame {

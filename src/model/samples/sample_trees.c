@@ -42,6 +42,8 @@ struct sonde_samples {
     uint32_t                     place_count;
     uint32_t                    *chain; /* stacks on the way down to the one asked for */
     uint32_t                     chain_room;
+    struct snd_mixed_step       *steps; /* of the stack at hand, innermost first */
+    uint32_t                     step_room;
     double                       rate;
     struct sonde_samples_options options;
     bool                         failed;
@@ -169,8 +171,6 @@ static struct spot find_range(struct sonde_samples *s, const struct snd_mixed *m
     struct sonde_frame frame = { .function = snd_chain_name(mixed, chain), .file = { "", 0 } };
     uint32_t           place, node;
 
-    if (mixed->chains[chain].parent != 0)
-        at = find_range(s, mixed, at, mixed->chains[chain].parent);
     frame.file.bytes = frame.function.bytes; /* no function has the place of a range */
     if (s->failed || !find_place(s, &frame, &place)) {
         s->failed = true;
@@ -198,24 +198,6 @@ static bool keep_way(struct sonde_samples *s, uint32_t *depth, uint32_t stack)
     return true;
 }
 
-/* With open ranges: those come where the innermost run of native frames begins. */
-static struct snd_key spot_key(uint32_t root, uint32_t process, uint32_t stack, uint32_t chain)
-{
-    return (struct snd_key){ (uint64_t)chain << 32 | root, process, stack };
-}
-
-static struct spot go_down(struct sonde_samples *s, struct spot at, uint32_t root, uint32_t process,
-                           uint32_t depth, uint32_t chain)
-{
-    const struct snd_tables *t = &s->trace->processes[process].tables;
-
-    while (depth-- > 0 && !s->failed) {
-        at = find_child(s, at, process, t->stacks[s->chain[depth]].frame);
-        keep_spot(s, spot_key(root, process, s->chain[depth], chain), at);
-    }
-    return at;
-}
-
 static struct spot find_plain(struct sonde_samples *s, uint32_t root, uint32_t process,
                               uint32_t stack)
 {
@@ -224,37 +206,38 @@ static struct spot find_plain(struct sonde_samples *s, uint32_t root, uint32_t p
     uint32_t                 depth = 0;
 
     for (; stack != 0 && stack < t->stack_count; stack = t->stacks[stack].parent)
-        if (find_spot(s, spot_key(root, process, stack, 0), &at) || !keep_way(s, &depth, stack))
+        if (find_spot(s, (struct snd_key){ root, process, stack }, &at) ||
+            !keep_way(s, &depth, stack))
             break;
-    return go_down(s, at, root, process, depth, 0);
+    while (depth-- > 0 && !s->failed) {
+        at = find_child(s, at, process, t->stacks[s->chain[depth]].frame);
+        keep_spot(s, (struct snd_key){ root, process, s->chain[depth] }, at);
+    }
+    return at;
 }
 
+/* Down to the outermost range as any stack, from there on step by step. */
 static uint32_t find_node(struct sonde_samples *s, const struct snd_mixed *mixed, uint32_t root,
                           uint32_t process, const struct snd_sample_count *row)
 {
     const struct snd_tables *t = &s->trace->processes[process].tables;
-    uint32_t                 stack = row->stack, depth = 0;
-    struct spot              at = { root, 1 };
+    struct snd_mixed_steps   way = snd_mixed_begin(mixed, process, row->stack, row->chain);
+    struct snd_mixed_step    step;
+    uint32_t                 count = 0;
 
-    if (row->chain == 0)
-        return find_plain(s, root, process, stack).node;
-    for (; stack != 0 && stack < t->stack_count && is_native(t, t->stacks[stack].frame);
-         stack = t->stacks[stack].parent) {
-        if (find_spot(s, spot_key(root, process, stack, row->chain), &at))
-            return go_down(s, at, root, process, depth, row->chain).node;
-        if (!keep_way(s, &depth, stack))
-            break;
+    while (way.chain != 0 && snd_mixed_next(&way, &step)) {
+        if (!snd_grow(&s->steps, &s->step_room, count, sizeof *s->steps)) {
+            s->failed = true;
+            return root;
+        }
+        s->steps[count++] = step;
     }
-    uint32_t *way = s->chain,
-             room = s->chain_room; /* the way down that is found meanwhile is another */
-    s->chain = NULL;
-    s->chain_room = 0;
-    at = find_plain(s, root, process, stack);
-    free(s->chain);
-    s->chain = way;
-    s->chain_room = room;
-    at = find_range(s, mixed, at, row->chain);
-    return go_down(s, at, root, process, depth, row->chain).node;
+    struct spot at = find_plain(s, root, process, way.stack);
+    while (count-- > 0 && !s->failed)
+        at = s->steps[count].chain
+                 ? find_range(s, mixed, at, s->steps[count].chain)
+                 : find_child(s, at, process, t->stacks[s->steps[count].stack].frame);
+    return at.node;
 }
 
 /* --------------------------------------------------------------------- trees */
@@ -409,6 +392,7 @@ void sonde_samples_free(struct sonde_samples *s)
     free(s->threads);
     free(s->tree_of);
     free(s->chain);
+    free(s->steps);
     snd_sample_counts_release(&s->counts);
     snd_map_release(&s->by_stack);
     snd_map_release(&s->by_child);

@@ -82,6 +82,10 @@ FLATTEN std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction &
     else
         begin(thread, epoch, call,
               { fn.seqNr(), may_end_elsewhere(fn) ? key_of(fn) : 0, fn.handle() });
+#ifndef SND_PYFRAMES_MISSING
+    if (UNLIKELY(fn.scope() == at::RecordScope::USER_SCOPE))
+        note_depth();
+#endif
     if (UNLIKELY(is_collective(fn, 0)))
         note_collective(fn);
     return nullptr;

@@ -116,6 +116,59 @@ uint32_t left_out_stack(Thread *thread)
     return stack_id(thread, 0, sonde_intern_frame(name, 0, 0));
 }
 
+/* Whether the function only opens a range and returns: it is no part of what runs in the range. */
+bool only_opens(PyCodeObject *code)
+{
+    static const char *const files[] = { "/torch/autograd/profiler.py", "/torch/_ops.py",
+                                         "/torch/profiler/profiler.py", "/sonde/torch/" };
+
+    if (text_of(code->co_name) == "__enter__")
+        return true;
+    std::string file = text_of(code->co_filename);
+    for (const char *part : files)
+        if (file.find(part) != std::string::npos)
+            return true;
+    return false;
+}
+
+/* The function before the `yield` of a @contextmanager is left as well. */
+bool is_generated(const std::vector<snd_pyframe *> &frames, size_t i)
+{
+    if (i + 1 >= frames.size())
+        return false;
+    PyCodeObject *caller = snd_pyframe_code(frames[i + 1]);
+    std::string   file = text_of(caller->co_filename);
+    const char    end[] = "/contextlib.py";
+
+    return text_of(caller->co_name) == "__enter__" && file.size() >= sizeof end &&
+           file.compare(file.size() + 1 - sizeof end, sizeof end - 1, end) == 0;
+}
+
+/*
+ * Of a range that Python opens: Python functions run in it, and samples have their frames. It belongs
+ * after those that were there when it began.
+ */
+NOINLINE void note_depth()
+{
+    try {
+        std::vector<snd_pyframe *> frames;
+        size_t                     left = 0;
+        for (snd_pyframe *f = snd_pyframe_real(snd_pyframe_mine());
+             f && frames.size() <= SND_PYTHON_FRAMES_MAX;
+             f = snd_pyframe_real(snd_pyframe_caller(f)))
+            frames.push_back(f);
+        if (frames.size() > SND_PYTHON_FRAMES_MAX)
+            return; /* samples leave outer ones out */
+        while (left < frames.size() &&
+               (only_opens(snd_pyframe_code(frames[left])) || is_generated(frames, left)))
+            left++;
+        if (left < frames.size())
+            sonde_attr(SONDE_ATTR_PYTHON_DEPTH, frames.size() - left);
+    } catch (const std::exception &) {
+        /* out of memory: it comes after all of them */
+    }
+}
+
 inline PyObject *module_of(const snd_pyframe *frame)
 {
     return snd_pyframe_code(frame) == settings.module_code ? snd_pyframe_self(frame) : nullptr;
