@@ -17,7 +17,7 @@ struct snd_heaps {
     struct snd_heap_row  *rows;
     struct snd_heap_node *nodes; /* 0 is none */
     uint32_t              heap_count, heap_room, row_count, row_room, node_count, node_room;
-    struct snd_map        children; /* (parent, function, file) to a node */
+    struct snd_map        children; /* (parent and line, function, file) to a node */
 };
 
 /* ---------------------------------------------------------------- the tallies */
@@ -193,7 +193,8 @@ static uint32_t add_node(struct snd_heaps *h, uint32_t parent, const struct sond
 
 static uint32_t find_node(struct snd_heaps *h, uint32_t parent, const struct sonde_frame *frame)
 {
-    struct snd_key key = { parent, (uint64_t)(uintptr_t)frame->function.bytes,
+    struct snd_key key = { (uint64_t)parent << 32 | frame->line,
+                           (uint64_t)(uintptr_t)frame->function.bytes,
                            (uint64_t)(uintptr_t)frame->file.bytes };
     uint32_t       node;
 

@@ -12,11 +12,11 @@
 #include "base/data/map.h"
 #include "base/text/plural.h"
 #include "base/text/utf8.h"
+#include "format/limits.h"
 #include "model/memory/heap_stacks.h"
 #include "view/render/format.h"
 #include "view/render/view.h"
 
-#define STACK_FRAMES 128u
 #define LEAST_SHARE 0.01 /* of a tree's whole: what is less is left out, unless all is shown */
 #define DEPTH_MAX 60
 #define ROOT (-1)
@@ -299,13 +299,13 @@ static void add_heap(struct snd_table *heaps, const struct sonde_trace *trace,
 }
 
 /* "function (file:line)" for each frame, innermost first. */
-static const char *stack_text(struct snd_doc *doc, const struct snd_heap *heap, uint32_t stack)
+static const char *stack_text(struct snd_doc *doc, const struct snd_heap *heap, uint32_t stack,
+                              struct sonde_frame *frames)
 {
-    struct sonde_frame  frames[STACK_FRAMES];
     struct sonde_buffer text = { 0 };
-    size_t count = sonde_trace_stack(doc->trace, heap->process, stack, frames, STACK_FRAMES);
+    size_t count = sonde_trace_stack(doc->trace, heap->process, stack, frames, SND_STACK_MAX);
 
-    for (size_t i = 0; i < count && i < STACK_FRAMES; i++) {
+    for (size_t i = 0; i < count && i < SND_STACK_MAX; i++) {
         snd_buf_text(&text, i > 0 ? "\n" : "");
         snd_format_text(&text, frames[i].function.bytes, frames[i].function.length);
         snd_buf_text(&text, " (");
@@ -320,7 +320,7 @@ static const char *stack_text(struct snd_doc *doc, const struct snd_heap *heap, 
 }
 
 static void add_rows(struct snd_doc *doc, const struct snd_heaps *heaps,
-                     const struct snd_heap *heap)
+                     const struct snd_heap *heap, struct sonde_frame *frames)
 {
     for (uint32_t i = 0; i < heap->count; i++) {
         const struct snd_heap_row *row = snd_heaps_row(heaps, heap->first + i);
@@ -328,7 +328,7 @@ static void add_rows(struct snd_doc *doc, const struct snd_heaps *heaps,
         *cell++ = heap->period ? snd_cell_number((int64_t)row->samples) : snd_cell_none();
         *cell++ = error_cell(heap, row->errors.bytes);
         *cell++ = error_cell(heap, row->errors.live_bytes);
-        *cell++ = snd_cell_string(stack_text(doc, heap, row->stack));
+        *cell++ = snd_cell_string(stack_text(doc, heap, row->stack, frames));
     }
 }
 
@@ -349,11 +349,15 @@ SND_VIEW_BUILD(snd_view_heap)
         return st;
     snd_doc_keep(doc, heaps, free_heaps);
     doc->data = heaps;
+    struct sonde_frame *frames = is_text ? NULL : calloc(SND_STACK_MAX, sizeof *frames);
+    if (!is_text && !frames)
+        return snd_fail(err, SONDE_E_NOMEM, "out of memory for the stacks of the heap");
     for (; (heap = snd_heaps_heap(heaps, count)); count++) {
         add_heap(section, trace, heap);
         if (!is_text)
-            add_rows(doc, heaps, heap);
+            add_rows(doc, heaps, heap, frames);
     }
+    free(frames);
     doc->text = count > 0 ? put_page : NULL;
     doc->empty = "The trace has no allocations by call stack: record them with sonde run --heap.";
     snd_doc_total(doc, "heap_count", NULL, SND_COUNT, snd_cell_number(count));

@@ -16,6 +16,7 @@
 #include "probes/heap/hooks/mappings.h"
 #include "probes/heap/counts/heap_notes.h"
 #include "probes/heap/heap_pages.h"
+#include "probes/heap/stacks/heap_python.h"
 
 struct mapping {
     uint64_t from, to;
@@ -142,7 +143,8 @@ static void note_mapped(const void *at, size_t size, const struct snd_heap_calle
     if (!is_counted())
         return;
     snd_heap_self.inside = SND_PREPARING;
-    snd_heap_walk(caller, &stack);
+    if (!snd_heap_python_maps(caller, size, &stack))
+        snd_heap_walk(caller, &stack);
     uint32_t number = snd_heap_stack_of(SND_HEAP_MAPPED, &stack);
     snd_heap_self.inside = SND_OUTSIDE;
     if (number <= SND_HEAP_OWN)

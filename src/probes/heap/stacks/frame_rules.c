@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "probes/heap/stacks/frame_rules.h"
 
+#include "probes/heap/stacks/heap_interpreter.h"
 #include "probes/heap/locks.h"
 #include "probes/heap/heap_pages.h"
 #include "probes/heap/stacks/stack_tallies.h"
@@ -39,6 +40,7 @@ void snd_heap_rules_forget(void)
 {
     snd_heap_lock(&lock);
     __atomic_store_n(&snd_heap_rows, NULL, __ATOMIC_RELEASE);
+    snd_heap_interpreter_forget();
     snd_heap_unlock(&lock);
 }
 
@@ -126,6 +128,7 @@ static struct snd_heap_row read_row(uint64_t pc)
         row.flags |= SND_FRAME_OURS;
     if (pc - here_low < here_high - here_low)
         row.flags |= SND_FRAME_HIDDEN;
+    row.flags |= snd_heap_interpreter_flags(pc, row.rule == SND_RULE_END ? 0 : cfi->function);
     return row;
 }
 

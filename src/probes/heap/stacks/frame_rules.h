@@ -17,11 +17,14 @@ enum snd_heap_rule {
 };
 
 enum snd_heap_frame_flags {
-    SND_FRAME_USES_FP = 1, /* to find its caller */
-    SND_FRAME_LAST = 2,    /* it has no caller */
-    SND_FRAME_READ = 4,    /* more was read to find its caller than the two slots below */
-    SND_FRAME_HIDDEN = 8,  /* code of this library: an operator new */
-    SND_FRAME_OURS = 16,   /* code of the recorder */
+    SND_FRAME_USES_FP = 1,   /* to find its caller */
+    SND_FRAME_LAST = 2,      /* it has no caller */
+    SND_FRAME_READ = 4,      /* more was read to find its caller than the two slots below */
+    SND_FRAME_HIDDEN = 8,    /* code of this library: an operator new */
+    SND_FRAME_OURS = 16,     /* code of the recorder */
+    SND_FRAME_PYTHON = 32,   /* code of the file that has the Python interpreter */
+    SND_FRAME_PLUMBING = 64, /* the interpreter's own: Python frames stand for it */
+    SND_FRAME_ARENA = 128,   /* of the interpreter, maps memory for its objects and frames */
 };
 
 /* Slots lie below the CFA, at multiples of 8. */

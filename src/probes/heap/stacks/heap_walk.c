@@ -11,6 +11,8 @@
 #include "probes/heap/stacks/frame_rules.h"
 #include "probes/heap/locks.h"
 #include "probes/heap/heap_pages.h"
+#include "probes/heap/stacks/heap_interpreter.h"
+#include "probes/heap/stacks/heap_python.h"
 #include "probes/heap/stacks/stack_tallies.h"
 #include "pystack/unwind/unwind.h"
 
@@ -24,12 +26,13 @@ struct frame {
     uint64_t return_slot,
         fp_slot;        /* where its caller's were read; fp_slot 0: still in the register */
     uint64_t low, high; /* stand for this frame and all further out */
-    uint8_t  flags;     /* enum snd_heap_frame_flags, and those below */
+    uint16_t flags;     /* enum snd_heap_frame_flags, and those below */
     uint8_t  count;     /* of this frame and all further out, those that are shown */
 };
-#define OWN_FLAGS 31u    /* of the frame itself: snd_heap_frame_flags */
-#define FP_MATTERS 32u   /* this frame or one further out uses this frame's fp */
-#define CALLED_BY_US 64u /* this frame or one further out is the recorder's */
+#define OWN_FLAGS 255u         /* of the frame itself: snd_heap_frame_flags */
+#define FP_MATTERS 256u        /* this frame or one further out uses this frame's fp */
+#define CALLED_BY_US 512u      /* this frame or one further out is the recorder's */
+#define CALLED_BY_PYTHON 1024u /* this frame or one further out is the Python interpreter's */
 
 /* A walk, to be compared with the next one. */
 struct snd_heap_walked {
@@ -46,6 +49,7 @@ struct snd_heap_walks {
     uint32_t               oldest;
     struct snd_heap_walked walks[WALKS];
     struct frame           fresh[FRAMES_KEPT]; /* during a walk: new frames, innermost first */
+    struct snd_py_stack    python;             /* Python frames of the latest */
 };
 
 static uint64_t             generation; /* of loaded libraries */
@@ -218,7 +222,7 @@ static inline bool go_out(const struct snd_heap_row *row, uint64_t start, struct
 static SND_NOINLINE void walk_slowly(const struct snd_heap_caller *caller,
                                      struct snd_heap_stack        *stack)
 {
-    stack->is_ours = false;
+    stack->is_ours = stack->has_python = false;
     snd_heap_lock(&lock);
     getcontext(&slow->context);
     snd_unwind(&slow->unwind, &slow->context, &slow->stack);
@@ -227,31 +231,27 @@ static SND_NOINLINE void walk_slowly(const struct snd_heap_caller *caller,
         from++;
     stack->count = 0;
     for (; from < count; from++) {
+        stack->sps[stack->count] = slow->stack.native[from].stack;
         stack->pcs[stack->count++] = slow->stack.native[from].pc;
+        stack->has_python |= snd_heap_is_python(slow->stack.native[from].pc);
         stack->is_ours |= snd_heap_is_ours(slow->stack.native[from].pc);
     }
     stack->cut = slow->stack.native_cut;
-    if (stack->count == 0)
+    if (stack->count == 0) {
+        stack->sps[stack->count] = caller->sp;
         stack->pcs[stack->count++] = caller->pc;
+    }
     snd_heap_unlock(&lock);
 }
 
 /* ---------------------------------------------------------------- the walk */
-
-static inline void hash(uint64_t pc, uint64_t *low, uint64_t *high)
-{
-    *low = (*low ^ pc) * 0xff51afd7ed558ccdu;
-    *low ^= *low >> 32;
-    *high = (*high + pc) * 0xc4ceb9fe1a85ec53u;
-    *high ^= *high >> 29;
-}
 
 static void hash_all(struct snd_heap_stack *stack, uint64_t now)
 {
     stack->low = now + 1;
     stack->high = MIX ^ stack->low;
     for (uint32_t i = stack->count; i-- > 0;)
-        hash(stack->pcs[i], &stack->low, &stack->high);
+        snd_heap_hash(stack->pcs[i], &stack->low, &stack->high);
 }
 
 static inline bool is_same(const struct frame *frame, const struct snd_heap_caller *at)
@@ -295,14 +295,16 @@ static inline void keep(struct snd_heap_walked *w, struct frame *innermost,
     while (count-- > 0) {
         struct frame *frame = outer + 1;
         *frame = fresh[count];
-        unsigned inherited = outer->flags & (CALLED_BY_US | (frame->fp_slot ? 0 : FP_MATTERS));
+        unsigned inherited = outer->flags &
+                             (CALLED_BY_US | CALLED_BY_PYTHON | (frame->fp_slot ? 0 : FP_MATTERS));
         unsigned own = (frame->flags & SND_FRAME_USES_FP ? FP_MATTERS : 0) |
-                       (frame->flags & SND_FRAME_OURS ? CALLED_BY_US : 0);
-        frame->flags = (uint8_t)(frame->flags | inherited | own);
+                       (frame->flags & SND_FRAME_OURS ? CALLED_BY_US : 0) |
+                       (frame->flags & SND_FRAME_PYTHON ? CALLED_BY_PYTHON : 0);
+        frame->flags = (uint16_t)(frame->flags | inherited | own);
         frame->count = outer->count;
         if (SND_LIKELY(!(frame->flags & SND_FRAME_HIDDEN))) {
             frame->count++;
-            hash(frame->pc, &low, &high);
+            snd_heap_hash(frame->pc, &low, &high);
         }
         frame->low = low;
         frame->high = high;
@@ -320,7 +322,7 @@ static SND_NOINLINE void cut(struct snd_heap_walked *w, struct frame *kept,
 
     stack->walked = NULL;
     stack->cut = true;
-    stack->is_ours = false;
+    stack->is_ours = stack->has_python = false;
     stack->count = 0;
     w->count = (uint32_t)(kept - w->frames);
     while (stack->count < SND_HEAP_FRAMES) {
@@ -331,8 +333,11 @@ static SND_NOINLINE void cut(struct snd_heap_walked *w, struct frame *kept,
         if (!fresh && frame == w->frames)
             break;
         stack->is_ours |= (frame->flags & SND_FRAME_OURS) != 0;
-        if (!(frame->flags & SND_FRAME_HIDDEN))
+        stack->has_python |= (frame->flags & SND_FRAME_PYTHON) != 0;
+        if (!(frame->flags & SND_FRAME_HIDDEN)) {
+            stack->sps[stack->count] = frame->sp;
             stack->pcs[stack->count++] = frame->pc;
+        }
         frame = fresh ? frame + 1 : frame - 1;
     }
     hash_all(stack, w->generation);
@@ -421,6 +426,7 @@ static void walk(struct snd_heap_walked *w, struct frame *fresh,
     stack->walked = w;
     stack->cut = false;
     stack->is_ours = (innermost->flags & CALLED_BY_US) != 0;
+    stack->has_python = (innermost->flags & CALLED_BY_PYTHON) != 0;
     stack->low = innermost->low;
     stack->high = innermost->high;
 }
@@ -434,8 +440,10 @@ void snd_heap_stack_fill(struct snd_heap_stack *stack)
     stack->walked = NULL;
     stack->count = 0;
     for (uint32_t i = w->count; i > 0; i--)
-        if (!(w->frames[i].flags & SND_FRAME_HIDDEN))
+        if (!(w->frames[i].flags & SND_FRAME_HIDDEN)) {
+            stack->sps[stack->count] = w->frames[i].sp;
             stack->pcs[stack->count++] = w->frames[i].pc;
+        }
 }
 
 static SND_NOINLINE void walk_shared(const struct snd_heap_caller *caller,
@@ -444,6 +452,7 @@ static SND_NOINLINE void walk_shared(const struct snd_heap_caller *caller,
     stack->walked = NULL;
     if (!shared) {
         stack->pcs[0] = caller->pc;
+        stack->sps[0] = caller->sp;
         stack->count = 1;
         stack->cut = stack->is_ours = false;
         hash_all(stack, __atomic_load_n(&generation, __ATOMIC_RELAXED));
@@ -476,10 +485,14 @@ void snd_heap_walk(const struct snd_heap_caller *caller, struct snd_heap_stack *
 
     if (SND_UNLIKELY(!mine))
         mine = begin_thread();
-    if (SND_LIKELY(mine != NULL))
-        walk(choose(mine, caller), mine->fresh, caller, stack);
-    else
+    stack->python = NULL;
+    if (SND_UNLIKELY(!mine)) {
         walk_shared(caller, stack);
+        return;
+    }
+    walk(choose(mine, caller), mine->fresh, caller, stack);
+    if (SND_UNLIKELY(stack->has_python) && !stack->is_ours)
+        snd_heap_python_read(&mine->python, stack);
 }
 
 void snd_heap_walk_lock(void)

@@ -18,19 +18,32 @@
 #define SND_PROBES_HEAP_STACKS_HEAP_WALK_H
 
 #include "probes/heap/heap.h"
+#include "pystack/interpreter/frames.h"
 
 #define SND_HEAP_FRAMES 128 /* of one stack, innermost first; what is further out is left out */
 
 struct snd_heap_walked;
 
 struct snd_heap_stack {
-    uint64_t pcs[SND_HEAP_FRAMES]; /* these and `count`: only after snd_heap_stack_fill() */
-    uint32_t count;
-    bool     cut;
-    bool     is_ours;                     /* the recorder called */
-    uint64_t low, high;                   /* 128 bits that stand for the stack */
-    const struct snd_heap_walked *walked; /* the thread's, until its next walk; NULL: filled */
+    /* These and `count`: only after snd_heap_stack_fill(). sps: where each frame begins. */
+    uint64_t                      pcs[SND_HEAP_FRAMES], sps[SND_HEAP_FRAMES];
+    uint32_t                      count;
+    bool                          cut;
+    bool                          is_ours;    /* the recorder called */
+    bool                          has_python; /* the Python interpreter called, or is called */
+    uint64_t                      low, high;  /* 128 bits that stand for the stack */
+    const struct snd_heap_walked *walked;     /* the thread's, until its next walk; NULL: filled */
+    struct snd_py_stack          *python;     /* likewise: its Python frames; NULL: none */
 };
+
+/* Makes 128 bits stand for one word more. */
+static inline void snd_heap_hash(uint64_t word, uint64_t *low, uint64_t *high)
+{
+    *low = (*low ^ word) * 0xff51afd7ed558ccdu;
+    *low ^= *low >> 32;
+    *high = (*high + word) * 0xc4ceb9fe1a85ec53u;
+    *high ^= *high >> 29;
+}
 
 /* Once, before the first walk. */
 void snd_heap_walk_init(void);

@@ -10,15 +10,18 @@
 #include "probes/heap/locks.h"
 #include "probes/heap/stacks/loaded_modules.h"
 #include "probes/heap/heap_pages.h"
+#include "probes/heap/stacks/heap_python.h"
 #include "pystack/unwind/cfi.h"
 #include "sonde/record.h"
 
 #define BLOCK_STACKS ((uint32_t)1 << 14)
 #define BLOCKS ((uint32_t)1 << 10)    /* 16 million stacks: as many as a block's entry can name */
 #define SLOTS_FIRST ((size_t)1 << 10) /* small: see heap_pages.h */
-#define EARLY_PCS ((size_t)1 << 16)
+#define EARLY_PLACES ((size_t)1 << 16)
 #define EARLY_STACKS 2048u
-#define DELAYED 1000u /* allocations after which a forked child has a file: most call exec before */
+/* After so many allocations, or bytes at a time, a forked child has a file: most call exec before. */
+#define DELAYED 1000u
+#define DELAYED_BYTES ((uint64_t)256 << 10)
 
 struct slot {
     uint64_t low, high; /* high 0: free */
@@ -32,7 +35,7 @@ struct slots {
 
 /* A stack counted before the recording begins. */
 struct early {
-    uint32_t stack, first, count; /* pcs[first..] */
+    uint32_t stack, first, count; /* early_places[first..] */
     bool     cut;
 };
 
@@ -56,7 +59,7 @@ static uint32_t                next = SND_HEAP_OWN + 1;
 static uint64_t                period;
 static uint64_t                own_low, own_high; /* the recorder's code */
 static struct early            early[EARLY_STACKS];
-static uint64_t                early_pcs[EARLY_PCS];
+static uint64_t                early_places[EARLY_PLACES];
 static uint32_t                early_count, early_used;
 
 /* ------------------------------------------------------------------- numbers */
@@ -141,16 +144,18 @@ static void keep(struct recording *r, uint64_t low, uint64_t high, uint32_t stac
 /* ------------------------------------------------------------------ the trace */
 
 /* The stack's id in the trace; 0 where there is no room. */
-static uint32_t intern(const uint64_t *pcs, uint32_t count, bool cut)
+static uint32_t intern(const struct snd_heap_places *places)
 {
     uint32_t id = 0;
 
-    if (cut) {
+    if (places->cut) {
         static const char name[] = "(further frames are not recorded)";
         id = sonde_intern_stack(0, sonde_intern_native(sonde_intern(name, sizeof name - 1), 0));
     }
-    for (uint32_t i = count; i-- > 0;) {
-        uint32_t frame = snd_heap_frame_of(pcs[i]);
+    for (uint32_t i = places->count; i-- > 0;) {
+        uint64_t place = places->at[i];
+        uint32_t frame = place & SND_HEAP_PLACE ? snd_heap_pyplace_frame(place)
+                                                : snd_heap_frame_of(place);
         uint32_t inner = frame ? sonde_intern_stack(id, frame) : 0;
         if (inner == 0)
             return 0;
@@ -273,9 +278,11 @@ static void move_early(struct recording *r, uint32_t epoch)
         snd_heap_counting_end();
         move_stack(r->unknown[kind], 0);
     }
-    for (uint32_t i = 0; i < early_count; i++)
-        move_stack(early[i].stack,
-                   intern(early_pcs + early[i].first, early[i].count, early[i].cut));
+    for (uint32_t i = 0; i < early_count; i++) {
+        struct snd_heap_places places = { early_places + early[i].first, early[i].count,
+                                          early[i].cut };
+        move_stack(early[i].stack, intern(&places));
+    }
     early_count = early_used = 0;
 }
 
@@ -328,6 +335,16 @@ static SND_NOINLINE struct recording *turn(uint32_t epoch)
     return r;
 }
 
+/* Has a forked child so little that its file can wait? A child that is killed would lose it. */
+static bool is_small(const struct recording *r)
+{
+    for (int kind = 0; kind < SND_HEAP_KINDS; kind++)
+        if (r->process[kind][SND_HEAP_PROCESS_ALLOCATIONS] >= DELAYED ||
+            r->process[kind][SND_HEAP_PROCESS_PEAK] >= DELAYED_BYTES)
+            return false;
+    return early_count < EARLY_STACKS / 2;
+}
+
 static struct recording *recording_now(void)
 {
     struct recording *r = __atomic_load_n(&now, __ATOMIC_ACQUIRE);
@@ -335,8 +352,7 @@ static struct recording *recording_now(void)
 
     if (SND_LIKELY(r && r->epoch == epoch))
         return r;
-    if (r && r->waits && r->process[0][SND_HEAP_PROCESS_ALLOCATIONS] < DELAYED &&
-        early_count < EARLY_STACKS / 2)
+    if (r && r->waits && is_small(r))
         return r;
     if (sonde_epoch() == UINT32_MAX && r && r->epoch != 0) {
         sonde_mark("heap: a new process"); /* the recorder notices that it is another process */
@@ -365,9 +381,10 @@ static uint32_t add(struct recording *r, enum snd_heap_kind kind,
                     const struct snd_heap_stack *stack)
 {
     struct snd_heap_counts counts = { .kind = kind };
+    struct snd_heap_places places = snd_heap_python_places(stack);
     bool                   has_room = r->epoch != 0 ||
-                    (early_count < EARLY_STACKS && early_used + stack->count <= EARLY_PCS);
-    uint32_t id = r->epoch != 0 ? intern(stack->pcs, stack->count, stack->cut) : 0;
+                    (early_count < EARLY_STACKS && early_used + places.count <= EARLY_PLACES);
+    uint32_t id = r->epoch != 0 ? intern(&places) : 0;
 
     if (!has_room || (r->epoch != 0 && id == 0) || !make_counts(r, &counts, id))
         return r->unknown[kind];
@@ -375,9 +392,9 @@ static uint32_t add(struct recording *r, enum snd_heap_kind kind,
     if (number == 0)
         return r->unknown[kind];
     if (r->epoch == 0) {
-        early[early_count++] = (struct early){ number, early_used, stack->count, stack->cut };
-        memcpy(early_pcs + early_used, stack->pcs, stack->count * sizeof stack->pcs[0]);
-        early_used += stack->count;
+        early[early_count++] = (struct early){ number, early_used, places.count, places.cut };
+        memcpy(early_places + early_used, places.at, places.count * sizeof places.at[0]);
+        early_used += places.count;
     }
     return number;
 }
