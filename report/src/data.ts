@@ -65,6 +65,7 @@ export interface Spans {
   start: Float64Array;
   end: Float64Array;
   name: Uint32Array;
+  kind: Uint8Array; // what each is: colours.ts
 }
 
 export const BESIDE = 1;
@@ -111,9 +112,11 @@ export interface Steps {
 export interface Series {
   process: number;
   isMemory: boolean;
+  isBytes: boolean; // its values are bytes, of memory or of a counter
   name: string;
   at: Float64Array;
   value: Float64Array;
+  older: Float64Array; // of memory: bytes freed so far that were there before the recording
 }
 
 /** Blocks of memory, by when they were taken. */
@@ -141,6 +144,7 @@ export interface Tree {
   self: Float64Array;
   count: Float64Array;
   place: Uint32Array;
+  kind: Uint8Array;
   before?: Before; // the numbers are of B, and these of A
 }
 

@@ -86,6 +86,7 @@ function decodeRanges(spans: Blocks, works: Blocks, head: Head): Ranges {
     start: new Float64Array(count),
     end: new Float64Array(count),
     name: new Uint32Array(count),
+    kind: new Uint8Array(count),
     thread: new Uint32Array(count),
     depth: new Uint16Array(count),
     flags: new Uint8Array(count),
@@ -101,7 +102,8 @@ function decodeRanges(spans: Blocks, works: Blocks, head: Head): Ranges {
     last[t] += ended.signed();
     ranges.thread[i] = t;
     ranges.flags[i] = where & 7;
-    ranges.depth[i] = Math.floor(where / 8);
+    ranges.kind[i] = (where >>> 3) & 15;
+    ranges.depth[i] = Math.floor(where / 128);
     ranges.name[i] = name.next();
     ranges.end[i] = last[t];
     ranges.start[i] = last[t] - took.next();
@@ -111,7 +113,7 @@ function decodeRanges(spans: Blocks, works: Blocks, head: Head): Ranges {
   });
   const streams = new Map(head.streams.map((stream, i) => [`${stream.process}/${stream.queue}`, i]));
   let at = 0;
-  works.each(([process, queue, name, begun, took, correlation], n) => {
+  works.each(([process, queue, name, begun, took, correlation, kind], n) => {
     const i = spans.count + n;
     at += begun.signed();
     ranges.thread[i] = streams.get(`${process.next()}/${queue.next()}`) ?? 0;
@@ -119,6 +121,7 @@ function decodeRanges(spans: Blocks, works: Blocks, head: Head): Ranges {
     ranges.start[i] = at;
     ranges.end[i] = at + took.next();
     ranges.correlation[i] = correlation.next();
+    ranges.kind[i] = kind.next();
   });
   return ranges;
 }
@@ -126,6 +129,7 @@ function decodeRanges(spans: Blocks, works: Blocks, head: Head): Ranges {
 function decodeSeries(head: Head, counters: Blocks, memory: Blocks): Series[] {
   const at: number[][] = head.counters.map(() => []);
   const value: number[][] = head.counters.map(() => []);
+  const older: number[][] = head.counters.map(() => []);
   let time = 0;
   counters.each(([track, when, what]) => {
     const n = track.next();
@@ -133,17 +137,20 @@ function decodeSeries(head: Head, counters: Blocks, memory: Blocks): Series[] {
     value[n].push(what.real(counters.view));
   });
   time = 0;
-  memory.each(([track, when, what]) => {
+  memory.each(([track, when, what, freed]) => {
     const n = track.next();
     at[n].push((time += when.signed()));
     value[n].push(what.signed());
+    older[n].push(freed.next() + (older[n][older[n].length - 1] ?? 0));
   });
   return head.counters.map(([process, kind, name], n) => ({
     process,
     isMemory: kind === 1,
+    isBytes: kind !== 0,
     name: head.texts[name],
     at: Float64Array.from(at[n]),
     value: Float64Array.from(value[n]),
+    older: Float64Array.from(older[n]),
   }));
 }
 
@@ -217,16 +224,25 @@ function decodeTree(about: TreeHead, nodes: Blocks, before: Blocks): Tree {
     self: new Float64Array(n),
     count: new Float64Array(n),
     place: new Uint32Array(n),
+    kind: new Uint8Array(n),
   };
-  nodes.each(([depth, name, total, self, count, place], i) => {
+  nodes.each(([depth, name, total, self, count, place, kind], i) => {
     tree.depth[i] = depth.next();
     tree.name[i] = name.next();
     tree.total[i] = total.next();
     tree.self[i] = self.next();
     tree.count[i] = count.next();
     tree.place[i] = place.next();
+    tree.kind[i] = kind.next();
   });
   return tree;
+}
+
+/** Nodes of ranges are of the kind that the ranges of their name are. */
+function kindsByName(tree: Tree, ranges: Ranges, texts: number): void {
+  const kinds = new Uint8Array(texts);
+  for (let i = 0; i < ranges.count; i++) kinds[ranges.name[i]] = ranges.kind[i];
+  for (let i = 0; i < tree.kind.length; i++) if (tree.kind[i] === 0) tree.kind[i] = kinds[tree.name[i]];
 }
 
 /** The first and last moment that anything has; a trace of nothing has a moment's length. */
@@ -301,6 +317,7 @@ export async function decode(text: string): Promise<Trace> {
     trace.steps.number[i] = number.next();
     trace.steps.at[i] = when.signed();
   });
+  for (const tree of trace.trees) kindsByName(tree, trace.ranges, head.texts.length);
   const [from, to] = bounds(trace);
   return { ...trace, from, to };
 }

@@ -60,4 +60,4 @@ export function cell(kind: Kind, value: Cell, microseconds: boolean): string {
 }
 
 /** What a reader sees above a column; a column without a title is data alone, and has its key. */
-export const title = (column: Column): string => column.title?.trim() || column.key;
+export const title = (column: Column): string => (column.kind === "flops" && column.title?.endsWith(" ") ? `${column.title}FLOPs` : column.title?.trim() || column.key);

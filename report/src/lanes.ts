@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is on the timeline, from top to bottom: of each process its steps, threads, streams, counters. */
 import { BESIDE, FUNCTION, type Series, type Spans, type Trace } from "./data";
-import { ROW_HEIGHT, stackUp, type Row } from "./rows";
+import { lowerBound, ROW_HEIGHT, stackUp, type Row } from "./rows";
 
 export const COUNTER_HEIGHT = 44;
 export const HEAD_HEIGHT = 24;
@@ -16,7 +16,7 @@ export interface Lane {
   rows: Row[];
   spans: Spans;
   series?: Series;
-  greatest?: number; // of the series, once it was drawn
+  behind?: Series; // drawn behind it, on the same scale: what an allocator reserved
   marks: number[]; // numbers of the trace's marks
   folded: boolean;
   y: number;
@@ -57,13 +57,45 @@ function stepLane(trace: Trace, process: number): Lane | null {
   const mine = Array.from(trace.steps.at.keys()).filter((i) => trace.steps.process[i] === process).sort((a, b) => trace.steps.at[a] - trace.steps.at[b]);
   if (mine.length === 0) return null;
   const n = mine.length;
-  const spans: Spans = { count: n, start: new Float64Array(n), end: new Float64Array(n), name: new Uint32Array(n) };
+  const spans: Spans = { count: n, start: new Float64Array(n), end: new Float64Array(n), name: new Uint32Array(n), kind: new Uint8Array(n) };
   mine.forEach((step, i) => {
     spans.start[i] = trace.steps.at[step];
     spans.end[i] = i + 1 < n ? trace.steps.at[mine[i + 1]] : trace.to;
     spans.name[i] = trace.head.texts.push(`Step ${trace.steps.number[step]}`) - 1;
   });
   return lane({ kind: "steps", title: "Steps", process, spans, rows: [Uint32Array.from(mine.keys())] });
+}
+
+/** What a device holds: the sum of its blocks, and what the allocator's own sum says was there besides. */
+function withEarlier(memory: Series, allocated: Series): Series {
+  const value = memory.value.slice();
+  let earlier = 0;
+  let from = 0; // values are moved from the one on that a sum follows; the first sum is true of those before it, too
+  for (let i = 0; i <= allocated.at.length; i++) {
+    const until = i < allocated.at.length ? Math.max(0, lowerBound(memory.at, allocated.at[i] + 1) - 1) : value.length;
+    if (i > 0) for (let k = from; k < until; k++) value[k] = memory.value[k] + earlier - memory.older[k];
+    if (i === allocated.at.length) break;
+    earlier = Math.max(0, allocated.value[i] - memory.value[until] + memory.older[until]);
+    from = i === 0 ? 0 : until;
+  }
+  return { ...memory, value };
+}
+
+/** Counters as lanes. Of a device's memory there is one, with what torch's allocator reserved behind it. */
+function counterLanes(trace: Trace, process: number): Lane[] {
+  const mine = trace.series.filter((series) => series.process === process && series.at.length > 0);
+  const one = (name: string): Series | undefined => mine.find((series) => series.name === name);
+  const parts = new Set<Series>();
+  const lanes: Lane[] = [];
+  for (const series of mine) {
+    const device = series.isMemory ? /^Memory of (.*)$/.exec(series.name)?.[1] : undefined;
+    const [allocated, reserved] = device ? [one(`device.allocated ${device}`), one(`device.reserved ${device}`)] : [];
+    if (allocated) parts.add(allocated);
+    if (reserved) parts.add(reserved);
+    const shown = allocated ? withEarlier(series, allocated) : series;
+    lanes.push(lane({ kind: "counter", title: series.name, process, spans: trace.ranges, series: shown, ...(reserved ? { behind: reserved } : {}) }));
+  }
+  return lanes.filter((one) => !trace.series.some((series) => parts.has(series) && one.title === series.name));
 }
 
 export function makeLanes(trace: Trace): Lane[] {
@@ -91,7 +123,7 @@ export function makeLanes(trace: Trace): Lane[] {
     head.streams.forEach((stream, s) => {
       if (stream.process === p && streams[s].length > 0) lanes.push(lane({ kind: "spans", title: stream.name, detail: "GPU", process: p, spans: ranges, rows: stackUp(ranges, Uint32Array.from(streams[s])) }));
     });
-    for (const series of trace.series) if (series.process === p && series.at.length > 0) lanes.push(lane({ kind: "counter", title: series.name, process: p, spans: ranges, series }));
+    lanes.push(...counterLanes(trace, p));
   });
   place(lanes);
   return lanes;

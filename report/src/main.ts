@@ -19,6 +19,8 @@ const byId = (id: string): HTMLElement => document.getElementById(id)!;
 
 /** Views that other parts show, or that are of no use as a table of their own. */
 const ELSEWHERE = new Set(["summary", "diff"]);
+/** Views that have a part of their own, where they have rows. */
+const PARTS = new Set(["source", "roofline"]);
 
 class Page {
   private lanes: Lane[];
@@ -53,9 +55,10 @@ class Page {
     const link = (hash: string, title: string): HTMLElement => el("a", { href: `#${hash}` }, title);
     const filled = [...this.views.keys()].filter((view) => !ELSEWHERE.has(view) && !isEmpty(this.views.get(view)![0].document));
     const empty = [...this.views.keys()].filter((view) => !ELSEWHERE.has(view) && !filled.includes(view));
+    const tables = filled.filter((view) => !PARTS.has(view));
     byId("nav").replaceChildren(
       link("summary", "Summary"), ...this.comparison().map(([hash, title]) => link(hash, title)), link("timeline", "Timeline"), link("flame", "Flame graph"), ...this.optionalParts().map(([hash, title]) => link(hash, title)),
-      el("h2", {}, "Tables"), ...filled.map((view) => link(`table/${view}`, viewTitle(view))),
+      el("h2", {}, "Tables"), ...tables.map((view) => link(`table/${view}`, viewTitle(view))),
       ...(empty.length > 0 ? [el("details", {}, el("summary", {}, "Not recorded"), ...empty.map((view) => link(`table/${view}`, viewTitle(view))))] : []),
       el("p.version", {}, `sonde ${this.trace.head.version}`));
   }

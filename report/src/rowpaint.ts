@@ -36,6 +36,12 @@ function fitText(context: CanvasRenderingContext2D, text: string, room: number):
   return letters >= 3 ? text.slice(0, letters) + ELLIPSIS : "";
 }
 
+/** "folder/file.py(12): name" as it is read in little room: the name first. What is searched and described stays whole. */
+export const shortLabel = (text: string): string => {
+  const place = /^(?:.*\/)?([^/()]*)\((\d+)\): (.+)$/.exec(text);
+  return place ? `${place[3]}  ${place[1]}:${place[2]}` : text;
+};
+
 /** A text on the picture, in CSS pixels. */
 interface Label {
   text: string;
@@ -91,13 +97,13 @@ function drawSpan(p: Painter, id: number, left: number, right: number, y: number
   const w = (end - x) / ratio;
   if (id === p.selected) p.outlines.push([x / ratio + 1, y + 1, Math.max(1, w - 2), h - 2]);
   if (w <= LEAST_LABEL) return;
-  const text = fitText(p.context, p.texts[name], w - 8);
+  const text = fitText(p.context, shortLabel(p.texts[name]), w - 8);
   if (text) p.labels.push({ text, x: x / ratio + 4, y: y + h / 2 + 0.5, found });
 }
 
 function colourOf(p: Painter, id: number): number {
   if (p.colourOf) return p.colourOf(id);
-  const number = p.palette.number(p.spans.name[id]);
+  const number = p.palette.number(p.spans.kind[id], p.spans.name[id]);
   p.used[number] = 1;
   return p.fills[number];
 }

@@ -41,6 +41,8 @@ export interface TableOptions {
   /** Rows may be chosen: with the mouse, or Enter. */
   choose?(row: Cell[]): void;
   sort?: { column: number; down: boolean };
+  /** Names of a tree: how far in they are, by another column. */
+  indent?: { column: number; depth: number } | undefined;
 }
 
 export class DataTable {
@@ -152,6 +154,8 @@ export class DataTable {
       const text = this.text(row, i);
       const value = row[i];
       const td = el(isNumeric(column.kind) ? "div.td.number" : "div.td", { role: "cell", "data-key": column.key, "data-value": JSON.stringify(value), title: typeof value === "number" && column.kind !== "count" ? `${text} (${value})` : text }, text);
+      const { indent } = this.options;
+      if (indent?.column === i) td.style.paddingLeft = `${4 + 12 * Math.min(40, Math.max(0, asNumber(row[indent.depth]) - 1))}px`;
       const greatest = this.greatest.get(i);
       if (greatest !== undefined && typeof value === "number") {
         td.classList.add("bar");

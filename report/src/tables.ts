@@ -3,10 +3,11 @@
 import type { Cell, Table, Total, View, ViewEntry } from "./data";
 import { choice, el, searchBox, type Part } from "./dom";
 import { cell as formatCell } from "./format";
-import { DataTable } from "./table";
+import { DataTable, type TableOptions } from "./table";
 
 const titles: Record<string, string> = {
-  ops: "Operators", "line-memory": "Memory by line", "range-counters": "Counters by range",
+  ops: "Operators", model: "Runs of a model", "function-counters": "Counters by function",
+  "line-memory": "Memory by line", "range-counters": "Counters by range",
   diff: "What changed", gpu: "GPU use", "tensor-lines": "Tensor memory by line", tree: "Call tree",
 };
 export const viewTitle = (view: string): string => titles[view] ?? view.charAt(0).toUpperCase() + view.slice(1);
@@ -23,10 +24,24 @@ export function totalsList(totals: Total[], microseconds: boolean): HTMLElement 
 /** Views whose rows may lack a share. */
 const BLANK = new Set(["diff", "source", "roofline", "modules"]);
 
-/** Of data whose text is written by hand: what the page has above these columns. */
-const DIFF_TITLES: Record<string, string> = { change_percent: "Change %", low_percent: "95 % from", high_percent: "to", a_flops: "A FLOPs", b_flops: "B FLOPs" };
+/** Of views whose text is laid out by hand: what the page has above these columns. */
+const COLUMN_TITLES: Record<string, Record<string, string>> = {
+  diff: { change_percent: "Change %", low_percent: "95 % from", high_percent: "to" },
+  tree: { name: "Name" },
+  modules: { path: "Module", class: "Class" },
+  memory: { peak_count: "Blocks at peak", end_count: "Blocks at end" },
+};
 
-const titled = (view: View): View => (view.view !== "diff" ? view : { ...view, columns: view.columns.map((column) => (DIFF_TITLES[column.key] ? { ...column, title: DIFF_TITLES[column.key] } : column)) });
+function titled(view: View): View {
+  const own = COLUMN_TITLES[view.view];
+  return own ? { ...view, columns: view.columns.map((column) => (own[column.key] ? { ...column, title: own[column.key] } : column)) } : view;
+}
+
+/** Names that are set in by their depth, as text has them. */
+function indentOf(view: View): TableOptions["indent"] {
+  const [name, depth] = ["name", "depth"].map((key) => view.columns.findIndex((column) => column.key === key));
+  return view.view === "tree" && name >= 0 && depth >= 0 ? { column: name, depth } : undefined;
+}
 
 interface State {
   filter: string;
@@ -48,7 +63,7 @@ export function viewPart(entries: ViewEntry[], group: string, setGroup: (group: 
   };
   const canFind = find && ["ops", "kernels", "summary"].includes(view.view);
   const build = (): void => {
-    table = new DataTable(view, { label: viewTitle(view.view), allColumns: state.all, blank: BLANK.has(view.view), ...(canFind ? { choose } : {}) }, (rows) => {
+    table = new DataTable(view, { label: viewTitle(view.view), allColumns: state.all, blank: BLANK.has(view.view), indent: indentOf(view), ...(canFind ? { choose } : {}) }, (rows) => {
       const whole = view.row_count > view.rows.length ? `${view.rows.length} of ${view.row_count}` : String(view.row_count);
       count.textContent = `${rows === view.rows.length ? "" : `${rows} of `}${whole} row${whole === "1" ? "" : "s"}`;
     });

@@ -35,11 +35,18 @@ export function paintRuler(canvas: HTMLCanvasElement, window: Window, width: num
   context.fillStyle = colours.back;
   context.fillRect(0, 0, width, HEIGHT);
   const { at, step } = ticks(window, width);
+  const places: [left: number, right: number][] = [];
   for (const moment of at) {
     const x = Math.round(((moment - window.from) / (window.to - window.from)) * width);
     context.fillStyle = colours.line;
     context.fillRect(x, HEIGHT - 6, 1, 6);
     context.fillStyle = colours.muted;
-    context.fillText(tickText(moment, step), x + 4, HEIGHT / 2);
+    const text = tickText(moment, step);
+    const room = context.measureText(text).width;
+    // The last one is left of its line where it would be cut.
+    const left = x + 8 + room <= width ? x + 4 : x - 4 - room;
+    context.fillText(text, left, HEIGHT / 2);
+    places.push([left, left + room]);
   }
+  canvas.dataset.labels = JSON.stringify(places);
 }

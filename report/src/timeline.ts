@@ -10,9 +10,14 @@ import type { Place } from "./links";
 import { Raster } from "./raster";
 import { clampWindow, firstAfter, matchTexts, ROW_HEIGHT, spanAt, zoomAround, type Window } from "./rows";
 import { paintRuler } from "./ticks";
-import { paintTimeline } from "./timelinepaint";
+import { greatest, paintTimeline } from "./timelinepaint";
 
 const GUTTER = 210;
+
+/** What a counter's lane shows, in plain numbers. */
+function seriesFacts({ series, behind }: Lane): string | undefined {
+  return series ? JSON.stringify({ unit: series.isBytes ? "bytes" : "count", most: greatest(series), ...(behind ? { reserved: greatest(behind) } : {}) }) : undefined;
+}
 
 export class Timeline implements Part {
   readonly element: HTMLElement;
@@ -69,7 +74,7 @@ export class Timeline implements Part {
   private makeNames(): void {
     this.content.style.height = `${place(this.lanes)}px`;
     this.names.replaceChildren(...this.lanes.filter((lane) => lane.height > 0).map((lane) => {
-      const name = el(`button.lane-name.${lane.kind}` as "button", { type: "button", "aria-expanded": String(!lane.folded), title: `${lane.title} ${lane.detail}`.trim(), onclick: () => {
+      const name = el(`button.lane-name.${lane.kind}` as "button", { type: "button", "aria-expanded": String(!lane.folded), "data-series": seriesFacts(lane), title: `${lane.title} ${lane.detail}`.trim(), onclick: () => {
         lane.folded = !lane.folded;
         this.makeNames();
         this.draw();
@@ -90,12 +95,13 @@ export class Timeline implements Part {
     const width = this.width();
     const height = Math.max(60, this.scroller.clientHeight);
     const { trace, lanes, palette, window, selection, area, matches } = this;
-    const used = paintTimeline({ trace, lanes, palette, window, selection, area, matches, top: this.scroller.scrollTop }, this.canvas, this.raster, width, height);
+    const { used, labels } = paintTimeline({ trace, lanes, palette, window, selection, area, matches, top: this.scroller.scrollTop }, this.canvas, this.raster, width, height);
     paintRuler(this.ruler, window, width);
     this.showLegend(used);
     const data = this.element.dataset;
     data.from = String(this.window.from);
     data.to = String(this.window.to);
+    data.labels = labels.join("\n");
     data.frames = String(Number(data.frames ?? 0) + 1);
   }
 

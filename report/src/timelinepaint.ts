@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Draws a window of the timeline: each time the whole of it, from nothing but what is in the view. */
 import type { Palette } from "./colours";
-import { LOST, type Trace } from "./data";
+import { LOST, type Series, type Trace } from "./data";
 import { fitCanvas, pixelRatio } from "./dom";
 import * as format from "./format";
 import type { Lane } from "./lanes";
@@ -12,6 +12,7 @@ import { lowerBound, ROW_HEIGHT, type Window } from "./rows";
 import { ticks } from "./ticks";
 
 const SERIES_PART = 0.35; // how much of the accent's colour a counter has
+const BEHIND_PART = 0.15;
 const LOST_COLOUR = "#c0392b";
 
 export interface TimelineView {
@@ -27,8 +28,8 @@ export interface TimelineView {
 
 const xOf = (p: Painter, at: number): number => ((at - p.window.from) / (p.window.to - p.window.from)) * p.width;
 
-/** Returns which colours it drew, by number. */
-export function paintTimeline(view: TimelineView, canvas: HTMLCanvasElement, raster: Raster, width: number, height: number): Uint8Array {
+/** Returns which colours it drew, by number, and the texts on spans. */
+export function paintTimeline(view: TimelineView, canvas: HTMLCanvasElement, raster: Raster, width: number, height: number): { used: Uint8Array; labels: string[] } {
   const { trace, window, palette } = view;
   const context = fitCanvas(canvas, width, height);
   const p = painter({ context, raster, spans: trace.ranges, palette, texts: trace.head.texts, window, width }, ticks(window, width).at);
@@ -39,12 +40,15 @@ export function paintTimeline(view: TimelineView, canvas: HTMLCanvasElement, ras
   for (const lane of lanes) paintOnTop(p, view, lane, lane.y - view.top);
   paintArea(p, view.area, height);
   paintArrows(p, view);
-  return p.used;
+  return { used: p.used, labels: p.labels.map((label) => label.text) };
 }
 
 function paintLane(p: Painter, view: TimelineView, lane: Lane, y: number): void {
   if (lane.kind === "process") paintHead(p, lane, y);
-  else if (lane.series) paintSeries(p, lane, y);
+  else if (lane.series) {
+    if (lane.behind) paintSeries(p, lane, lane.behind, BEHIND_PART, y);
+    paintSeries(p, lane, lane.series, SERIES_PART, y);
+  }
   else {
     p.spans = lane.spans;
     const rows = lane.folded ? lane.rows.slice(0, 1) : lane.rows;
@@ -63,11 +67,18 @@ function paintHead(p: Painter, lane: Lane, y: number): void {
 }
 
 const seriesTop = (y: number): number => y + 4;
-const greatestOf = (lane: Lane): number => (lane.greatest ??= lane.series!.value.reduce((most, one) => (one > most ? one : most), 0));
+const peaks = new WeakMap<Series, number>();
+
+export function greatest(series: Series): number {
+  let peak = peaks.get(series);
+  if (peak === undefined) peaks.set(series, (peak = series.value.reduce((most, one) => (one > most ? one : most), 0)));
+  return peak;
+}
+
+const greatestOf = (lane: Lane): number => Math.max(greatest(lane.series!), lane.behind ? greatest(lane.behind) : 0);
 
 /** A counter: for each pixel the greatest that it had. */
-function paintSeries(p: Painter, lane: Lane, y: number): void {
-  const { at, value } = lane.series!;
+function paintSeries(p: Painter, lane: Lane, { at, value }: Series, part: number, y: number): void {
   const { from, to } = p.window;
   const { raster } = p;
   const height = (lane.height - 8) * pixelRatio();
@@ -82,7 +93,7 @@ function paintSeries(p: Painter, lane: Lane, y: number): void {
       i++;
       if (value[i] > most) most = value[i];
     }
-    if (i >= 0 && most > 0) raster.column(x, bottom - most * scale, bottom, colour, SERIES_PART);
+    if (i >= 0 && most > 0) raster.column(x, bottom - most * scale, bottom, colour, part);
   }
 }
 
@@ -90,9 +101,10 @@ function paintSeries(p: Painter, lane: Lane, y: number): void {
 function paintOnTop(p: Painter, view: TimelineView, lane: Lane, y: number): void {
   const { context } = p;
   if (lane.series) {
-    const text = lane.series.isMemory ? format.bytes(greatestOf(lane)) : format.count(greatestOf(lane));
+    const text = lane.series.isBytes ? format.bytes(greatest(lane.series)) : format.count(greatestOf(lane));
+    const reserved = lane.behind ? `, reserved ${format.bytes(greatest(lane.behind))}` : "";
     context.fillStyle = p.theme.muted;
-    context.fillText(`max ${text}`, 4, seriesTop(y) + 7);
+    context.fillText(`max ${text}${reserved}`, 4, seriesTop(y) + 7);
   }
   const { at, what } = view.trace.marks;
   for (const mark of lane.marks) {

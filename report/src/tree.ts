@@ -50,5 +50,5 @@ export function layOut(tree: Tree, total: Float64Array = tree.total): Layout {
     if (row.length > 0) rows.push(row);
     level = next;
   }
-  return { spans: { count: n, start, end, name: tree.name }, rows: rows.map((row) => Uint32Array.from(row)), whole, node: Uint32Array.from({ length: n }, (_, i) => i), parent };
+  return { spans: { count: n, start, end, name: tree.name, kind: tree.kind }, rows: rows.map((row) => Uint32Array.from(row)), whole, node: Uint32Array.from({ length: n }, (_, i) => i), parent };
 }

@@ -93,7 +93,7 @@ def test_highlights_of_gpus_memory_and_steps(opened):
     most = max(told["rows"], key=lambda row: row["peak_bytes"])
     assert float(size) == round(peak / 1048576, 2) and holder == most["name"] and int(percent) == round(100 * most["peak_bytes"] / peak)
 
-    trace, page, (count, each) = follow("steps", r"(\d+) steps of ([\d.]+) us each; none takes twice as long", "main > .view")
+    trace, page, (count, each) = follow("steps", r"(\d+) steps of ([\d.]+)us each; none takes twice as long", "main > .view")
     rows = read_json("report", trace, "--view", "steps", "--json", "--rows", "-1")["rows"]
     assert int(count) == len(rows) and float(each) * 1000 == sorted(row["duration_ns"] for row in rows)[len(rows) // 2]
 
@@ -117,7 +117,7 @@ def test_steps_that_take_twice_as_long_are_counted(opened):
     text = read("report", trace, "--view", "steps", "--rows", "-1").decode().splitlines()
     assert [line.split()[1] for line in text if len(line.split()) == 5 and line.split()[3] in ("200.000us", "250.000us")] == ["5", "12", "17", "31"]
     told = {line.split(": ")[0].lower(): float(line.split(": ")[1][:-2]) for line in text if re.match("(Median|Shortest|Longest): ", line)}
-    assert {key: float(value) for key, value in re.findall(r"the (median|shortest|longest) (?:is )?([\d.]+) us", detail.lower())} == told
+    assert {key: float(value) for key, value in re.findall(r"the (median|shortest|longest) (?:is )?([\d.]+)us", detail.lower())} == told
     assert told == {"median": 100, "shortest": 100, "longest": 250}
 
 
@@ -128,7 +128,63 @@ def test_one_step_that_takes_twice_as_long(browser, tmp_path):
     shown.close()
 
 
+def test_highlights_name_no_line_that_is_not_known(opened):
+    _, shown = opened("native")
+    details = shown.go("summary").locator(".highlights p").all_text_contents()
+    assert details and not [text for text in details if text.endswith(":0") or text.startswith(":")]
+
+
+def test_memory_from_before_the_recording_is_in_no_blocks(opened):
+    _, shown = opened("gpu_memory", "1")
+    assert not [text for text in shown.go("summary").locator(".highlights p").all_text_contents() if " 0 blocks" in text]
+
+
+def test_one_call_is_one_call(opened):
+    trace, shown = opened("diff", "0")
+    rows = read_json("report", trace, "--view", "summary", "--json")["rows"]
+    texts = shown.go("summary").locator(".bars li .value.wide:last-child").all_text_contents()
+    assert texts == [f"{row['count']} call{'' if row['count'] == 1 else 's'}" for row in rows] and "1 call" in texts
+
+
 # ---- tables
+
+def test_the_navigation_lists_nothing_twice(opened):
+    for case in ("torch", "python", "roofline", "samples"):
+        _, shown = opened(case)
+        names = shown.page.locator("nav a").all_text_contents()
+        assert [name for name in names if names.count(name) > 1] == [] and len(names) > 5
+
+
+@pytest.mark.parametrize("case", ["torch", "gpu", "heap", "samples", "memory", "steps", "layers", "roofline", "python"])
+def test_columns_have_titles_of_their_own_and_rows_have_names(opened, case):
+    _, shown = opened(case)
+    page = shown.page
+    for view in page.eval_on_selector_all("nav > a[href^='#table/']", "links => links.map(one => one.getAttribute('href').slice(7))"):
+        shown.go(f"table/{view}")
+        titles = page.locator("main .rows .th button").all_text_contents()
+        assert len(set(titles)) == len(titles), view
+        if titles and view != "steps":  # which have numbers for names
+            assert page.locator("main .rows .th:not(.number)").count() > 0, view
+
+
+def test_the_call_tree_has_indented_names(opened):
+    trace, shown = opened("torch")
+    page = shown.go("table/tree")
+    told = read_json("report", trace, "--view", "tree", "--json", "--rows", "-1")["rows"]
+    shown_rows = page.eval_on_selector_all("main .rows .body .td[data-key=name]", "all => all.map(one => [one.textContent, parseFloat(getComputedStyle(one).paddingLeft)])")
+    assert [name for name, _ in shown_rows] == [row["name"] for row in told[:len(shown_rows)]]
+    first = shown_rows[0][1]
+    assert [left - first for _, left in shown_rows] == [12 * (row["depth"] - 1) for row in told[:len(shown_rows)]]
+    assert "Total FLOPs" in page.locator("main .rows .th button").all_text_contents()
+
+
+def test_bytes_of_a_heap_have_units(opened):
+    trace, shown = opened("heap")
+    shown.go("table/heap")
+    told = read_json("report", trace, "--view", "heap", "--json", "--rows", "-1")["rows"]
+    texts = shown.texts("peak_bytes")
+    assert texts and all(re.fullmatch(r"[\d.]+ [KMG]?B", text) for text in texts)
+    assert [row["peak_bytes"] for row in shown.rows()] == [row["peak_bytes"] for row in told[:len(texts)]]
 
 @pytest.mark.parametrize("group", ["shape", "stack", "module", "thread"])
 def test_operators_are_grouped_as_json_groups_them(opened, group):

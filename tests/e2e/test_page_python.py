@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report page from Python: as a file, and inside a notebook, in a real browser."""
 import html
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
 import sonde
+from cli_tools import SONDE, read, read_json
 from page_tools import Opened, needs_page, open_browser
 
 pytestmark = needs_page
@@ -68,3 +72,32 @@ def test_a_profile_of_torch_has_its_page(tmp_path):
     assert "application/x-sonde" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert frame_of(prof._repr_html_())
     assert sonde.profile()._repr_html_() is None
+
+
+RECORD = """import sys, sonde
+with sonde.functions() as one:
+    sum(range(10))
+one.save(sys.argv[1])
+"""
+
+
+def test_a_page_of_our_own_commands_has_what_a_person_typed(tmp_path):
+    """`sonde layers` and its like run a part of the package: their page is not one of python3's, called with -c."""
+    shower = tmp_path / "python"
+    shower.write_text("#!/bin/sh\necho \"$PPID:$SONDE_TYPED_COMMAND\" >&2\n", encoding="utf-8")
+    shower.chmod(0o755)
+    done = subprocess.run([SONDE, "layers", "net.py:make", "-b", "2"], env={**os.environ, "SONDE_PYTHON_EXE": str(shower)},
+                          stderr=subprocess.PIPE, encoding="utf-8", check=True)
+    pid, typed = done.stderr.strip().split(":", 1)
+    assert typed == f"{pid} sonde layers net.py:make -b 2"
+    for parent, title in ((os.getpid(), "sonde layers"), (1, None)):  # of another process's child it is not true
+        path = tmp_path / f"{parent}.sonde"
+        subprocess.run([sys.executable, "-c", RECORD, path], check=True,
+                       env={**os.environ, "SONDE_TYPED_COMMAND": f"{parent} sonde layers net.py:make"})
+        command = read_json("report", path, "--view", "summary", "--json")["totals"]["command"]
+        assert command == "sonde layers net.py:make" if title else command.endswith(str(path))
+        read("export", path, "--to", "html")
+        with open_browser() as browser:
+            shown = Opened(browser, tmp_path / f"{parent}.sonde.html")
+            assert (shown.page.title() == "sonde layers – sonde") == bool(title)
+            shown.close()

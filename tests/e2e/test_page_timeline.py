@@ -142,6 +142,66 @@ def test_lanes_of_processes_steps_streams_and_counters(opened):
     assert len([name for name in processes if re.search(r" \d+$", name)]) >= 2
 
 
+def test_the_memory_of_a_device_is_one_lane_in_bytes(opened):
+    trace, shown = opened("gpu_memory")
+    page = shown.go("timeline")
+    names = page.locator(".lane-name.counter .title").all_text_contents()
+    assert names == ["Memory of cuda:0", "Memory"]
+    device = next(one for one in read_json("report", trace, "--view", "memory", "--json")["totals"]["devices"] if one["device"] == "cuda:0")
+    facts = [json.loads(text) for text in page.locator(".lane-name.counter").evaluate_all("all => all.map(one => one.dataset.series)")]
+    assert facts[0] == {"unit": "bytes", "most": device["peak_bytes"], "reserved": device["reserved_peak_bytes"]}
+    assert facts[1]["unit"] == "bytes" and "reserved" not in facts[1]
+
+
+def test_counters_of_bytes_have_their_unit(opened):
+    _, shown = opened("python")
+    page = shown.go("timeline")
+    units = dict(page.locator(".lane-name.counter").evaluate_all("all => all.map(one => [one.querySelector('.title').textContent, JSON.parse(one.dataset.series).unit])"))
+    assert units["process.rss"] == "bytes"
+    _, shown = opened("counters")
+    page = shown.go("timeline")
+    units = dict(page.locator(".lane-name.counter").evaluate_all("all => all.map(one => [one.querySelector('.title').textContent, JSON.parse(one.dataset.series).unit])"))
+    assert units["loss"] == "count"
+
+
+@pytest.mark.parametrize("case, expected", [
+    (("diff", "0"), ["Others"]),  # "conv", "linear", "norm", "loss": ranges of a program that is no torch program
+    (("gpu_memory",), ["Backward", "Matrix products, convolutions", "Calls of CUDA"]),
+    (("gpu",), ["Matrix products, convolutions", "Data movement", "Calls of CUDA", "Kernels", "Others"]),
+    (("python_trace",), ["Python functions", "Others"]),
+])
+def test_colours_are_of_what_a_range_is_not_of_its_name(opened, case, expected):
+    _, shown = opened(*case)
+    page = shown.go("timeline")
+    assert page.locator(".legend span").all_text_contents() == expected
+
+
+def test_the_name_of_a_python_function_comes_first_on_its_span(opened):
+    """Its text is FILE(LINE): NAME, as torch.profiler has it, of which little room would show the path alone."""
+    trace, shown = opened("python_trace")
+    page = shown.go("timeline")
+    labels = page.locator("main > .timeline").get_attribute("data-labels").split("\n")
+    names = [event["name"] for event in read_json("export", trace, "--to", "chrome", "-o", "-")["traceEvents"] if event.get("cat") == "python_function"]
+    functions = {re.sub(r".*\(\d+\): ", "", name) for name in names}
+    assert any(re.search(r"\(\d+\): ", name) for name in names)
+    mine = [label for label in labels if "  " in label]
+    assert mine and all(label.split("  ")[0] in functions for label in mine)
+    assert not [label for label in labels if re.search(r"\.py\(", label)]
+
+
+@pytest.mark.parametrize("width", [700, 1001, 1280])
+def test_no_label_of_the_axis_is_cut(browser, page_traces, width):
+    _, path = page_traces("gpu_memory")
+    from page_tools import Opened
+    shown = Opened(browser, path, size=(width, 700))
+    page = shown.go("timeline")
+    room = page.locator(".timeline .ruler").bounding_box()["width"]
+    places = json.loads(page.locator(".timeline .ruler").get_attribute("data-labels"))
+    assert len(places) > 1 and all(0 <= left < right <= room for left, right in places)
+    assert all(a[1] < b[0] for a, b in zip(places, places[1:]))
+    shown.close()
+
+
 # ---- pixels
 
 # Zooms around a point and moves, by events of the wheel whose sum is the same however many frames are drawn between them.

@@ -82,6 +82,21 @@ static int run_one(const char *python, const char *package, const char *module, 
     return snd_child_status(&child);
 }
 
+/* For the recorder in that Python (record/tables/run_metadata.c), which sees no more than the starter's own command line. */
+static void tell_command(const struct snd_command *self, char *const *args)
+{
+    struct sonde_buffer text = { 0 };
+
+    snd_buf_format(&text, "%ld sonde %s", (long)getpid(), self->name);
+    for (; *args; args++) {
+        snd_buf_text(&text, " ");
+        snd_buf_text(&text, *args);
+    }
+    if (!text.failed)
+        setenv("SONDE_TYPED_COMMAND", snd_buf_string(&text), 1);
+    sonde_buffer_release(&text);
+}
+
 int snd_python_run(const struct snd_command *self, const char *module, const char *needs,
                    char *const *args)
 {
@@ -105,6 +120,7 @@ int snd_python_run(const struct snd_command *self, const char *module, const cha
                            "(make, or pip install .) or set SONDE_PYTHON to its folder",
                            self->name);
     }
+    tell_command(self, args);
     for (size_t i = 0; i < count && status == SND_EXIT_LACKING; i++)
         status = run_one(pythons[i], package.bytes, module, args);
     sonde_buffer_release(&package);

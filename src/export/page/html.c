@@ -24,14 +24,14 @@ static const struct {
     uint32_t    columns;
 } blocks[] = {
     { offsetof(struct snd_html, spans), "SPAN", 8 },
-    { offsetof(struct snd_html, works), "WORK", 6 },
+    { offsetof(struct snd_html, works), "WORK", 7 },
     { offsetof(struct snd_html, links), "LINK", 3 },
     { offsetof(struct snd_html, calls), "CALL", 3 },
     { offsetof(struct snd_html, marks), "MARK", 4 },
     { offsetof(struct snd_html, steps), "STEP", 3 },
     { offsetof(struct snd_html, counters), "COUN", 3 },
     { offsetof(struct snd_html, blocks), "ALLO", 5 },
-    { offsetof(struct snd_html, memory), "MEMO", 3 },
+    { offsetof(struct snd_html, memory), "MEMO", 4 },
 };
 
 static struct snd_html_block *block_at(struct snd_html *page, size_t i)

@@ -32,6 +32,21 @@ struct snd_html_block {
     uint32_t    columns, count;
 };
 
+/* What an entry is, by what was recorded of it: the page's colours (KINDS in report/src/colours.ts). */
+enum snd_html_kind {
+    SND_HTML_RANGE,
+    SND_HTML_PYTHON,
+    SND_HTML_OPERATOR,
+    SND_HTML_BACKWARD,
+    SND_HTML_COLLECTIVE,
+    SND_HTML_API,
+    SND_HTML_KERNEL,
+    SND_HTML_COPY,
+    SND_HTML_NATIVE,
+    SND_HTML_OF_MODULE
+};
+#define SND_HTML_KIND_BITS 4
+
 /* A block of memory that is held, or a spare place. */
 struct snd_html_held {
     int64_t  start_ns;

@@ -15,7 +15,8 @@ enum side { A, B, SIDES };
 struct both {
     uint32_t parent, first_child, last_child, next_sibling; /* 0 is the root, which is no node */
     uint32_t depth, name, place;
-    uint64_t total_ns[SIDES], self_ns[SIDES], count[SIDES];
+    enum snd_html_kind kind;
+    uint64_t           total_ns[SIDES], self_ns[SIDES], count[SIDES];
 };
 
 struct merged {
@@ -48,9 +49,11 @@ static uint32_t child_of(struct merged *m, uint32_t parent, uint32_t name,
         !snd_map_put(&m->children, key, m->count))
         return 0;
     at = m->count++;
-    m->nodes[at] = (struct both){
-        .parent = parent, .depth = node->depth, .name = name, .place = snd_html_place(m->page, node)
-    };
+    m->nodes[at] = (struct both){ .parent = parent,
+                                  .depth = node->depth,
+                                  .name = name,
+                                  .place = snd_html_place(m->page, node),
+                                  .kind = node->kind };
     if (m->nodes[parent].last_child)
         m->nodes[m->nodes[parent].last_child].next_sibling = at;
     else
@@ -97,6 +100,7 @@ static void write_merged(struct merged *m, struct snd_html_block *of_b, struct s
         snd_html_value(of_b, 3, node->self_ns[B]);
         snd_html_value(of_b, 4, node->count[B]);
         snd_html_value(of_b, 5, node->place);
+        snd_html_value(of_b, 6, node->kind);
         snd_html_value(of_a, 0, node->total_ns[A]);
         snd_html_value(of_a, 1, node->self_ns[A]);
         snd_html_value(of_a, 2, node->count[A]);
@@ -129,7 +133,7 @@ static enum sonde_status put_tree(struct snd_html *page, const struct snd_html_t
         m.side = i < sides->a_runs ? A : B;
         st = tree->walk(sides->traces[i], add_node, &m, err);
     }
-    m.failed |= !snd_html_block_init(&of_b, "NODE", 6);
+    m.failed |= !snd_html_block_init(&of_b, "NODE", 7);
     m.failed |= !snd_html_block_init(&of_a, "NODA", 3);
     if (st == SONDE_OK && !m.failed) {
         snd_buf_clear(&page->text);

@@ -6,6 +6,7 @@
 #include "base/text/plural.h"
 #include "export/page/page.h"
 #include "format/fields.h"
+#include "format/known.h"
 #include "format/layout.h"
 
 /* What a mark is. */
@@ -50,7 +51,21 @@ static void on_step(struct snd_html *page, const struct sonde_event *event)
 
 /* ------------------------------------------------------------------ counters */
 
-enum { TRACK_COUNTER, TRACK_MEMORY };
+/* Of counters; BYTES: one of bytes that sonde itself records. Memory: the sum of ALLOC and FREE. */
+enum { TRACK_COUNTER, TRACK_MEMORY, TRACK_BYTES };
+
+static bool is_of_bytes(struct sonde_text name)
+{
+    static const enum snd_known known[] = { SND_KNOWN_RSS, SND_KNOWN_DEVICE_RESERVED,
+                                            SND_KNOWN_DEVICE_ALLOCATED, SND_KNOWN_HEAP_LIVE };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const char *text = snd_known_name(known[i]);
+        if (name.length >= strlen(text) && memcmp(name.bytes, text, strlen(text)) == 0)
+            return true;
+    }
+    return false;
+}
 
 static struct sonde_text track_name(struct snd_html *page, const struct sonde_event *event,
                                     unsigned kind)
@@ -79,7 +94,10 @@ static uint32_t find_track(struct snd_html *page, const struct sonde_event *even
     number = (uint32_t)page->tracks.count;
     if (!snd_map_put(&page->tracks, key, number))
         page->failed = true;
-    uint32_t name = snd_html_text(page, track_name(page, event, kind));
+    struct sonde_text text = track_name(page, event, kind);
+    uint32_t          name = snd_html_text(page, text);
+    if (kind == TRACK_COUNTER && is_of_bytes(text))
+        kind = TRACK_BYTES;
     snd_buf_format(&page->counter_names, "%s[%" PRIu32 ",%u,%" PRIu32 "]", number ? "," : "",
                    event->process, kind, name);
     return number;
@@ -104,6 +122,8 @@ static void on_memory(struct snd_html *page, const struct sonde_event *event,
     snd_html_value(&page->memory, 0, track);
     snd_html_signed(&page->memory, 1, snd_sub(event->time_ns, page->last_memory_ns));
     snd_html_signed(&page->memory, 2, change->total);
+    int64_t older = snd_sub(change->held, change->counted); /* freed of what was there before */
+    snd_html_value(&page->memory, 3, change->known && older > 0 ? (uint64_t)older : 0);
     page->last_memory_ns = event->time_ns;
     snd_html_entry(page, &page->memory);
     snd_html_block_event(page, event, track);

@@ -50,6 +50,28 @@ static void put_links(struct snd_html *page, const struct snd_span *span)
     }
 }
 
+static enum snd_html_kind kind_of(const struct snd_span *span)
+{
+    if (has(span, SND_ATTR_FRAME))
+        return SND_HTML_PYTHON;
+    if (has(span, SND_ATTR_API))
+        return SND_HTML_API;
+    if (has(span, SND_ATTR_COLLECTIVE))
+        return SND_HTML_COLLECTIVE;
+    uint64_t scope =
+        attr_of(span, SND_ATTR_SCOPE); /* torch's number plus one; calls have none of operators */
+    if (scope == SONDE_SCOPE_BACKWARD + 1)
+        return SND_HTML_BACKWARD;
+    bool is_operator = scope == SONDE_SCOPE_FUNCTION + 1 || (scope == 0 && span->is_op);
+    return is_operator ? SND_HTML_OPERATOR : SND_HTML_RANGE;
+}
+
+static void put_place(struct snd_html *page, uint32_t depth, enum snd_html_kind kind, uint64_t bits)
+{
+    snd_html_value(&page->spans, 1,
+                   ((uint64_t)depth << SND_HTML_KIND_BITS | (uint64_t)kind) << SPAN_BITS | bits);
+}
+
 static bool on_end(const struct snd_span *span, void *user)
 {
     struct snd_html *page = user;
@@ -61,7 +83,7 @@ static bool on_end(const struct snd_span *span, void *user)
                      (has(span, SND_ATTR_MODULE) ? SND_HAS_MODULES : 0);
     put_links(page, span);
     snd_html_value(&page->spans, 0, span->thread);
-    snd_html_value(&page->spans, 1, (uint64_t)span->depth << SPAN_BITS | bits);
+    put_place(page, span->depth, kind_of(span), bits);
     snd_html_value(&page->spans, 2,
                    frame ? snd_html_id(page, SND_HTML_FUNCTION, span->process, frame)
                          : snd_html_name(page, span->name_number));
@@ -84,7 +106,7 @@ static void put_function(struct snd_html *page, const struct sonde_event *event)
 {
     page->content |= SND_HAS_FUNCTIONS;
     snd_html_value(&page->spans, 0, event->thread);
-    snd_html_value(&page->spans, 1, SPAN_FUNCTION);
+    put_place(page, 0, SND_HTML_PYTHON, SPAN_FUNCTION);
     snd_html_value(&page->spans, 2,
                    snd_html_id(page, SND_HTML_FUNCTION, event->process, event->name));
     put_times(page, event->thread, snd_sub(event->time_ns, (int64_t)event->size), event->time_ns);
@@ -124,6 +146,9 @@ static enum sonde_status put_works(struct snd_html *page, struct sonde_error *er
         snd_html_signed(&page->works, 3, snd_sub(item->start_ns, page->last_work_ns));
         snd_html_value(&page->works, 4, (uint64_t)item->duration_ns);
         snd_html_value(&page->works, 5, item->correlation);
+        snd_html_value(&page->works, 6,
+                       snd_device_work(page->trace, item)->kind == SND_WORK_KERNEL ? SND_HTML_KERNEL
+                                                                                   : SND_HTML_COPY);
         page->last_work_ns = item->start_ns;
         snd_html_entry(page, &page->works);
     }

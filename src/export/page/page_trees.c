@@ -82,7 +82,10 @@ static enum sonde_status walk_samples(struct sonde_trace *trace, snd_html_node_f
             const struct sonde_sample_node *node = sonde_samples_node(samples, at);
             each(user,
                  &(struct snd_html_node){ node->depth - 1, node->function, node->file, node->line,
-                                          node->time_ns, node->self_ns, node->samples });
+                                          node->time_ns, node->self_ns, node->samples,
+                                          node->is_range    ? SND_HTML_RANGE
+                                          : node->is_native ? SND_HTML_NATIVE
+                                                            : SND_HTML_PYTHON });
         }
     }
     sonde_samples_free(samples);
@@ -109,7 +112,7 @@ static enum sonde_status walk_modules(struct sonde_trace *trace, snd_html_node_f
         each(user, &(struct snd_html_node){ node->depth - 1, node->name, node->kind, 0,
                                             node->forward_ns + node->backward_ns,
                                             node->self_forward_ns + node->self_backward_ns,
-                                            node->calls });
+                                            node->calls, SND_HTML_OF_MODULE });
     }
     sonde_modules_free(modules);
     return SONDE_OK;
@@ -144,7 +147,7 @@ static enum sonde_status walk_functions(struct sonde_trace *trace, snd_html_node
         const struct sonde_function  *function = sonde_functions_row(functions, node->function);
         each(user, &(struct snd_html_node){ node->depth - 1, function->name, function->file,
                                             function->line, node->total_ns, node->self_ns,
-                                            whole_calls(node->calls) });
+                                            whole_calls(node->calls), SND_HTML_PYTHON });
     }
     sonde_call_tree_free(tree);
     sonde_functions_free(functions);
@@ -177,6 +180,7 @@ static void put_node(void *user, const struct snd_html_node *node)
     snd_html_value(block, 3, not_negative(node->self_ns));
     snd_html_value(block, 4, node->count);
     snd_html_value(block, 5, snd_html_place(w->page, node));
+    snd_html_value(block, 6, node->kind);
     snd_html_entry(w->page, block);
 }
 
@@ -185,7 +189,7 @@ enum sonde_status snd_html_trees(struct snd_html *page, struct sonde_error *err)
     struct writer     w = { .page = page };
     enum sonde_status st = SONDE_OK;
 
-    if (!snd_html_block_init(&w.block, "NODE", 6))
+    if (!snd_html_block_init(&w.block, "NODE", 7))
         page->failed = true;
     for (size_t i = 0; st == SONDE_OK && !page->failed && i < snd_html_tree_count; i++) {
         const struct snd_html_tree *tree = &snd_html_all_trees[i];

@@ -13,11 +13,12 @@
 
 /* A node, each before its children. Texts are borrowed for the call. */
 struct snd_html_node {
-    uint32_t          depth; /* from 0 */
-    struct sonde_text name, file;
-    uint32_t          line;
-    int64_t           total_ns, self_ns;
-    uint64_t          count;
+    uint32_t           depth; /* from 0 */
+    struct sonde_text  name, file;
+    uint32_t           line;
+    int64_t            total_ns, self_ns;
+    uint64_t           count;
+    enum snd_html_kind kind; /* SND_HTML_RANGE: the page knows more by its name */
 };
 typedef void snd_html_node_fn(void *user, const struct snd_html_node *node);
 

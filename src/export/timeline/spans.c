@@ -38,6 +38,7 @@ static struct snd_span make_span(const struct walk *w, const struct snd_lane *la
         .attr_mask = open->attr_mask,
         .attrs = open->attrs,
         .unfinished = r->unfinished,
+        .is_op = r->is_op,
         .is_async = r->is_async,
         .starts_with_parent = place > 0 && lane->open[place - 1].range.start_ns == r->start_ns,
         .mark = open->mark,
@@ -108,6 +109,7 @@ static void on_leaf(void *user, const struct snd_lane *lane, const struct snd_le
                      .end_ns = leaf->end_ns,
                      .self_ns = snd_sub(leaf->end_ns, leaf->start_ns),
                      .attrs = w->attrs,
+                     .is_op = true,
                      .starts_with_parent = above && above->range.start_ns == leaf->start_ns,
     };
 

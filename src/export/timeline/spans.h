@@ -29,6 +29,7 @@ struct snd_span {
     uint32_t          attr_mask;
     const uint64_t   *attrs; /* by key, where attr_mask has the bit; borrowed for the call */
     bool              unfinished;
+    bool              is_op;              /* recorded as a call of a framework's operator */
     bool              crosses;            /* at its end: it ends before ranges inside it */
     bool              is_async;           /* it waits for others, or another thread ended it */
     bool              starts_with_parent; /* at the same nanosecond */

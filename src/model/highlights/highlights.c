@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text/buf.h"
 #include "base/text/plural.h"
 #include "model/gpu/gpu.h"
 #include "model/summary/summary.h"
@@ -23,17 +24,22 @@ struct amount {
     char text[40];
 };
 
+/* As the reports write it. */
 static struct amount show_time(int64_t ns)
 {
     struct amount amount;
     double        us = (double)ns / 1e3;
+    bool          is_s = us >= 1e6, is_ms = us >= 1e3;
+    char          number[SND_NUMBER_MAX];
 
-    if (us >= 1e6)
-        snprintf(amount.text, sizeof amount.text, "%.2f s", us / 1e6);
-    else if (us >= 1e3)
-        snprintf(amount.text, sizeof amount.text, "%.2f ms", us / 1e3);
-    else
-        snprintf(amount.text, sizeof amount.text, "%.1f us", us);
+    snprintf(amount.text, sizeof amount.text, "%s%s",
+             snd_number_fixed(number, 3,
+                              us / (is_s    ? 1e6
+                                    : is_ms ? 1e3
+                                            : 1)),
+             is_s    ? "s"
+             : is_ms ? "ms"
+                     : "us");
     return amount;
 }
 
@@ -236,9 +242,13 @@ static void tell_holder(struct snd_highlights *highlights, const struct sonde_me
     SAY(highlight->text, "Memory peaks at %s; %.*s holds %.0f %% of it",
         show_bytes(device->peak_bytes).text, SHORT(holder),
         percent(most->peak_bytes, device->peak_bytes));
-    SAY(highlight->detail, "%s in %" PRIu64 " block%s allocated by %.*s, %s after the start.",
-        show_bytes(most->peak_bytes).text, most->peak_count, snd_plural(most->peak_count),
-        SHORT(most->name), show_time(device->peak_time_ns).text);
+    if (most->peak_count == 0) /* its blocks are not known one by one */
+        SAY(highlight->detail, "%s from before the recording; the peak is %s after the start.",
+            show_bytes(most->peak_bytes).text, show_time(device->peak_time_ns).text);
+    else
+        SAY(highlight->detail, "%s in %" PRIu64 " block%s allocated by %.*s, %s after the start.",
+            show_bytes(most->peak_bytes).text, most->peak_count, snd_plural(most->peak_count),
+            SHORT(most->name), show_time(device->peak_time_ns).text);
 }
 
 static enum sonde_status find_memory(struct sonde_trace *trace, struct snd_highlights *highlights,
@@ -325,8 +335,11 @@ static void tell_function(struct snd_highlights *highlights, const char *link,
     if (!highlight)
         return;
     SAY(highlight->text, "The function %.*s takes %.0f %% of the time itself", SHORT(name), share);
-    SAY(highlight->detail, "%.*s:%" PRIu32, (int)(file.length < 200 ? file.length : 200),
-        file.bytes, line);
+    /* Native functions have no line, ranges and unknown ones no file either. */
+    SAY(highlight->detail, "%.*s", (int)(file.length < 200 ? file.length : 200), file.bytes);
+    size_t length = strlen(highlight->detail);
+    if (length > 0 && line > 0)
+        snprintf(highlight->detail + length, sizeof highlight->detail - length, ":%" PRIu32, line);
 }
 
 static enum sonde_status find_samples(struct sonde_trace *trace, struct snd_highlights *highlights,

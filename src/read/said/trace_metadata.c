@@ -157,7 +157,12 @@ struct sonde_text snd_meta_title(const struct sonde_trace *trace, uint32_t proce
 
     if (!is_python(name) || !snd_meta_find(trace, process, SND_META_COMMAND, &command))
         return name;
-    take_word(&command);
-    struct sonde_text script = find_script(command);
+    struct sonde_text rest = command, first = take_word(&rest);
+    if (first.length == 5 &&
+        memcmp(first.bytes, "sonde", 5) == 0) { /* one of our commands that is Python */
+        take_word(&rest);
+        return (struct sonde_text){ command.bytes, command.length - rest.length };
+    }
+    struct sonde_text script = find_script(rest);
     return script.length > 0 ? script : name;
 }

@@ -37,7 +37,7 @@ struct sonde_text snd_meta_command(const struct sonde_trace *trace, uint32_t pro
 
 /*
  * What a person calls a process: the last part of its program's path, or, of an interpreter of Python, that of the script
- * or the module that it runs.
+ * or the module that it runs; "sonde NAME" of our own commands that are Python.
  */
 struct sonde_text snd_meta_title(const struct sonde_trace *trace, uint32_t process);
 

@@ -45,9 +45,28 @@ static void write_notes(void)
     }
 }
 
+/*
+ * Of a part of the package that a command of ours runs: what the person typed. The variable begins with the process that
+ * runs it, so that programs further down are not taken for it.
+ */
+static bool write_typed_command(void)
+{
+    const char *typed = secure_getenv("SONDE_TYPED_COMMAND");
+    char       *text;
+
+    if (!typed || snd_subject() != (uint32_t)getpid() ||
+        strtoul(typed, &text, 10) != (unsigned long)getppid() || *text != ' ')
+        return false;
+    snd_metadata_write(snd_meta_key(SND_META_COMMAND), text + 1, strlen(text + 1));
+    return true;
+}
+
 /* How the program was called: its arguments, separated by blanks. */
 static void write_command_line(void)
 {
+    if (write_typed_command())
+        return;
+
     char text[4096];
     char path[64];
 

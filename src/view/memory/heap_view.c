@@ -27,30 +27,30 @@
     { "process", "Process", SND_COUNT, SND_FIT_FIXED }, \
     { "memory", "Memory", SND_TEXT, SND_FIT_CONTENT }, \
     { "allocations", "Allocations", SND_COUNT, SND_FIT_FIXED }, \
-    { "bytes", "Bytes", SND_COUNT, SND_FIT_FIXED }, \
+    { "bytes", "Bytes", SND_BYTES, SND_FIT_FIXED }, \
     { "peak_blocks", "Peak Blocks", SND_COUNT, SND_FIT_FIXED }, \
-    { "peak_bytes", "Peak", SND_COUNT, SND_FIT_FIXED }, \
+    { "peak_bytes", "Peak", SND_BYTES, SND_FIT_FIXED }, \
     { "leaked_blocks", "Leaked Blocks", SND_COUNT, SND_FIT_FIXED }, \
-    { "leaked_bytes", "Leaked", SND_COUNT, SND_FIT_FIXED }, \
+    { "leaked_bytes", "Leaked", SND_BYTES, SND_FIT_FIXED }, \
     { "temporary", "Temporary", SND_COUNT, SND_FIT_FIXED }
 /* clang-format on */
 
 static const struct snd_column columns[] = {
     SUMS,
     { "samples", "Samples", SND_COUNT, SND_FIT_FIXED },
-    { "bytes_error", "Bytes +-", SND_COUNT, SND_FIT_FIXED },
-    { "leaked_error", "Leaked +-", SND_COUNT, SND_FIT_FIXED },
+    { "bytes_error", "Bytes +-", SND_BYTES, SND_FIT_FIXED },
+    { "leaked_error", "Leaked +-", SND_BYTES, SND_FIT_FIXED },
     { "stack", "Stack", SND_LINES, SND_FIT_CONTENT },
 };
 
 static const struct snd_column heap_columns[] = {
     SUMS,
     { "unknown_frees", "Unknown Frees", SND_COUNT, SND_FIT_FIXED },
-    { "period_bytes", "Period", SND_COUNT, SND_FIT_FIXED },
+    { "period_bytes", "Period", SND_BYTES, SND_FIT_FIXED },
     { "samples", "Samples", SND_COUNT, SND_FIT_FIXED },
-    { "bytes_error", "Bytes +-", SND_COUNT, SND_FIT_FIXED },
-    { "leaked_error", "Leaked +-", SND_COUNT, SND_FIT_FIXED },
-    { "peak_error", "Peak +-", SND_COUNT, SND_FIT_FIXED },
+    { "bytes_error", "Bytes +-", SND_BYTES, SND_FIT_FIXED },
+    { "leaked_error", "Leaked +-", SND_BYTES, SND_FIT_FIXED },
+    { "peak_error", "Peak +-", SND_BYTES, SND_FIT_FIXED },
 };
 
 /* What a tree is of. */
